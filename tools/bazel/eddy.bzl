@@ -1,0 +1,63 @@
+"""The macros with which every room declares its code.
+
+    load("//tools/bazel:eddy.bzl", "eddy_cc_library")
+
+    eddy_cc_library(
+        name = "status",
+        srcs = ["status.cc"],
+        hdrs = ["status.h"],
+        deps = ["//graph/base:check"],
+    )
+
+They add the warnings that our own code must be free of, and the visibility that holds
+the arrows tools, examples, tests -> runtime -> ops -> graph (groups in //:BUILD).
+"""
+
+_WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+
+_USERS = {
+    "graph": "//:users_of_graph",
+    "ops": "//:users_of_ops",
+    "runtime": "//:users_of_runtime",
+}
+
+def _default_visibility():
+    top = native.package_name().split("/")[0]
+    return [_USERS.get(top, "//:users_of_programs")]
+
+def eddy_cc_library(name, copts = [], visibility = None, **kwargs):
+    """A cc_library of ours. The arguments are those of cc_library."""
+    native.cc_library(
+        name = name,
+        copts = _WARNINGS + copts,
+        visibility = visibility or _default_visibility(),
+        **kwargs
+    )
+
+def eddy_cc_binary(name, copts = [], visibility = None, **kwargs):
+    """A cc_binary of ours. The arguments are those of cc_binary."""
+    native.cc_binary(
+        name = name,
+        copts = _WARNINGS + copts,
+        visibility = visibility or _default_visibility(),
+        **kwargs
+    )
+
+def eddy_cc_test(name, copts = [], deps = [], size = "small", gtest_main = True, **kwargs):
+    """A cc_test of ours, small unless said otherwise, with GoogleTest and its main.
+
+    Args:
+      name: as cc_test.
+      copts: added to the warnings.
+      deps: as cc_test.
+      size: as cc_test; small means one minute.
+      gtest_main: False for a test that has a main of its own.
+      **kwargs: as cc_test (args, data, tags, timeout, ...).
+    """
+    native.cc_test(
+        name = name,
+        size = size,
+        copts = _WARNINGS + copts,
+        deps = deps + (["@system//:gtest_main", "@system//:gmock"] if gtest_main else []),
+        **kwargs
+    )

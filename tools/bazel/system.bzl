@@ -1,0 +1,74 @@
+"""Debian's libraries as one external repository, checked when it is made.
+
+Each library is a header to find, perhaps a file to link, and the Debian package
+that holds both. What is missing is named in one message, with the command that
+installs it. Bazel does not track system files, so the versions are written into the
+generated BUILD file: that makes an upgrade visible. `tools/setup` drops the repository
+after installing something; by hand: `bazel sync --configure`.
+"""
+
+_LIB = "/usr/lib/x86_64-linux-gnu/"
+
+# name: (Debian package, header below /usr/include, files below _LIB, link options)
+_LIBRARIES = {
+    "benchmark": ("libbenchmark-dev", "benchmark/benchmark.h", ["libbenchmark.so"], ["-lbenchmark"]),
+    "boost_context": (
+        "libboost-context-dev",
+        "boost/context/detail/fcontext.hpp",
+        ["libboost_context.a"],
+        # Static: a context switch should not go through the PLT.
+        ["-l:libboost_context.a"],
+    ),
+    "cli11": ("libcli11-dev", "CLI/CLI.hpp", [], []),
+    "dlpack": ("libdlpack-dev", "dlpack/dlpack.h", [], []),
+    "dnnl": ("libdnnl-dev", "dnnl.hpp", ["libdnnl.so"], ["-ldnnl"]),
+    "fmt": ("libfmt-dev", "fmt/format.h", ["libfmt.so"], ["-lfmt"]),
+    "gmock": ("libgmock-dev", "gmock/gmock.h", ["libgmock.a"], ["-l:libgmock.a"]),
+    "gtest": ("libgtest-dev", "gtest/gtest.h", ["libgtest.a"], ["-l:libgtest.a"]),
+    "gtest_main": ("libgtest-dev", "gtest/gtest.h", ["libgtest_main.a"], ["-l:libgtest_main.a"]),
+    "json": ("nlohmann-json3-dev", "nlohmann/json.hpp", [], []),
+    "tbb": ("libtbb-dev", "oneapi/tbb.h", ["libtbb.so"], ["-ltbb"]),
+}
+
+_DEPS = {
+    "gmock": [":gtest"],
+    "gtest_main": [":gtest"],
+}
+
+def _system_libraries_impl(ctx):
+    missing = {}
+    lacking = []
+    packages = {}
+    for name in sorted(_LIBRARIES):
+        package, header, files, _ = _LIBRARIES[name]
+        packages[package] = True
+        for path in ["/usr/include/" + header] + [_LIB + f for f in files]:
+            if not ctx.path(path).exists:
+                missing[package] = True
+                lacking.append(path)
+    if missing:
+        fail("\nEddy needs files that are not here: {files}\nInstall them with:\n  sudo apt-get install {packages}\nor run tools/setup.\n".format(
+            files = ", ".join(lacking),
+            packages = " ".join(sorted(missing)),
+        ))
+
+    query = ctx.execute(["dpkg-query", "-W", "-f", "${Package} ${Version}\\n"] + sorted(packages))
+    versions = sorted([line for line in query.stdout.split("\n") if line])
+    lines = ["# Made by //tools/bazel:system.bzl from:"]
+    lines += ["#   " + v for v in versions]
+    lines += ["package(default_visibility = [\"//visibility:public\"])", ""]
+    for name in sorted(_LIBRARIES):
+        _, _, _, linkopts = _LIBRARIES[name]
+        lines.append("cc_library(name = {name}, linkopts = {linkopts}, deps = {deps})".format(
+            name = repr(name),
+            linkopts = repr(linkopts + (["-lpthread"] if "gtest" == name else [])),
+            deps = repr(_DEPS.get(name, [])),
+        ))
+    ctx.file("BUILD", "\n".join(lines) + "\n")
+
+system_libraries = repository_rule(
+    implementation = _system_libraries_impl,
+    configure = True,
+    local = True,
+    doc = "The libraries of Debian that Eddy links, as targets of one repository.",
+)
