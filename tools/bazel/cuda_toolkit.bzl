@@ -1,0 +1,77 @@
+"""Finds the CUDA toolkit, and makes the repository @cuda of it or of nothing.
+
+Searched in this order: $CUDA_HOME, /usr/local/cuda, the folder above nvcc in $PATH. The
+repository offers:
+  toolkit.bzl   CUDA_FOUND, NVCC (path), CUDA_VERSION
+  :enabled      config_setting: --config=cuda was given and a toolkit is there
+  :cudart, :cudadevrt, :cublasLt, :cublas, :cudnn   libraries; without a toolkit, empty
+"""
+
+_LIBRARIES = {
+    # The runtime is linked statically: a program then starts where there is no CUDA.
+    "cudart": ["libcudart_static.a", "-l:libcudart_static.a", "-lpthread", "-ldl", "-lrt"],
+    "cudadevrt": ["libcudadevrt.a", "-l:libcudadevrt.a"],
+    "cublas": ["libcublas.so", "-lcublas"],
+    "cublasLt": ["libcublasLt.so", "-lcublasLt"],
+    "cudnn": ["libcudnn.so", "-lcudnn"],
+}
+
+def _find(ctx):
+    """Returns the toolkit's folder, or None."""
+    candidates = [ctx.os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
+    nvcc = ctx.which("nvcc")
+    if nvcc:
+        candidates.append(str(nvcc.realpath.dirname.dirname))
+    for folder in candidates:
+        if folder and ctx.path(folder + "/bin/nvcc").exists:
+            return folder
+    return None
+
+def _version(ctx, home):
+    said = ctx.execute([home + "/bin/nvcc", "--version"]).stdout
+    return said.split("release ")[1].split(",")[0] if "release " in said else "unknown"
+
+def _cuda_toolkit_impl(ctx):
+    home = _find(ctx)
+    wanted = ctx.os.environ.get("EDDY_CUDA", "") == "on"
+    if wanted and not home:
+        # buildifier: disable=print
+        print("\n\nNOTICE: no CUDA toolkit (no nvcc below CUDA_HOME or /usr/local/cuda, nor in PATH):\n" +
+              "CUDA code is not compiled, stubs take its place.\n")
+    ctx.file("toolkit.bzl", "CUDA_FOUND = {found}\nNVCC = {nvcc}\nCUDA_VERSION = {version}\n".format(
+        found = home != None,
+        nvcc = repr(home + "/bin/nvcc") if home else repr(""),
+        version = repr(_version(ctx, home)) if home else repr(""),
+    ))
+
+    lines = [
+        "package(default_visibility = [\"//visibility:public\"])",
+        # Without a toolkit nothing can be enabled: this value is never given.
+        "config_setting(name = \"enabled\", define_values = {\"eddy_cuda\": %s})" %
+        repr("on" if home else "on, but there is no toolkit"),
+    ]
+    includes = []
+    if home:
+        ctx.symlink(home + "/include", "include")
+        includes = ["include"]
+    for name in sorted(_LIBRARIES):
+        file = _LIBRARIES[name][0]
+        linkopts = []
+        if home and ctx.path(home + "/lib64/" + file).exists:
+            folder = home + "/lib64"
+            linkopts = ["-L" + folder] + _LIBRARIES[name][1:]
+            if file.endswith(".so"):
+                linkopts.append("-Wl,-rpath," + folder)
+        lines.append("cc_library(name = {name}, linkopts = {linkopts}, deps = [\":headers\"])".format(
+            name = repr(name),
+            linkopts = repr(linkopts),
+        ))
+    lines.append("cc_library(name = \"headers\", hdrs = glob([\"include/**\"]), includes = %s)" % repr(includes))
+    ctx.file("BUILD", "\n".join(lines) + "\n")
+
+cuda_toolkit = repository_rule(
+    implementation = _cuda_toolkit_impl,
+    configure = True,
+    environ = ["CUDA_HOME", "EDDY_CUDA", "PATH"],
+    local = True,
+)
