@@ -17,31 +17,29 @@ _LIBRARIES = {
 }
 
 def _find(ctx):
-    """Returns the toolkit's folder, or None."""
+    """Returns the folder and the version of a toolkit whose nvcc runs, or (None, "")."""
     candidates = [ctx.os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
     nvcc = ctx.which("nvcc")
     if nvcc:
         candidates.append(str(nvcc.realpath.dirname.dirname))
     for folder in candidates:
         if folder and ctx.path(folder + "/bin/nvcc").exists:
-            return folder
-    return None
-
-def _version(ctx, home):
-    said = ctx.execute([home + "/bin/nvcc", "--version"]).stdout
-    return said.split("release ")[1].split(",")[0] if "release " in said else "unknown"
+            said = ctx.execute([folder + "/bin/nvcc", "--version"])
+            if said.return_code == 0 and "release " in said.stdout:
+                return folder, said.stdout.split("release ")[1].split(",")[0]
+    return None, ""
 
 def _cuda_toolkit_impl(ctx):
-    home = _find(ctx)
+    home, version = _find(ctx)
     wanted = ctx.os.environ.get("EDDY_CUDA", "") == "on"
     if wanted and not home:
         # buildifier: disable=print
-        print("\n\nNOTICE: no CUDA toolkit (no nvcc below CUDA_HOME or /usr/local/cuda, nor in PATH):\n" +
+        print("\n\nNOTICE: no CUDA toolkit (no nvcc that runs below CUDA_HOME or /usr/local/cuda, nor in PATH):\n" +
               "CUDA code is not compiled, stubs take its place.\n")
     ctx.file("toolkit.bzl", "CUDA_FOUND = {found}\nNVCC = {nvcc}\nCUDA_VERSION = {version}\n".format(
         found = home != None,
         nvcc = repr(home + "/bin/nvcc") if home else repr(""),
-        version = repr(_version(ctx, home)) if home else repr(""),
+        version = repr(version),
     ))
 
     lines = [
