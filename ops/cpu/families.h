@@ -1,0 +1,21 @@
+// One function per operator family, each defined in <family>.cc of this folder: its fast
+// kernels. A family without any has an empty function.
+#pragma once
+
+#include "ops/contract/registry.h"
+
+namespace eddy {
+
+void add_elementwise_cpu(KernelRegistry& registry);  // arithmetic, comparisons, logic, activations, Cast, Where
+void add_reduction_cpu(KernelRegistry& registry);  // Reduce*, ArgMax, ArgMin
+void add_softmax_cpu(KernelRegistry& registry);  // Softmax, LogSoftmax
+void add_quantize_cpu(KernelRegistry& registry);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+void add_movement_cpu(KernelRegistry& registry);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
+void add_sequence_cpu(KernelRegistry& registry);  // sequences and optionals
+void add_indexing_cpu(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
+void add_matmul_cpu(KernelRegistry& registry);  // MatMul, Gemm, MatMulInteger
+void add_conv_cpu(KernelRegistry& registry);  // Conv, ConvTranspose, pooling, Resize
+void add_recurrent_cpu(KernelRegistry& registry);  // LSTM, GRU, RNN
+void add_normalization_cpu(KernelRegistry& registry);  // BatchNormalization, LayerNormalization, InstanceNormalization
+
+}  // namespace eddy

@@ -1,0 +1,21 @@
+// One function per operator family, each defined in <family>.cc of this folder: its reference
+// kernels.
+#pragma once
+
+#include "ops/contract/registry.h"
+
+namespace eddy {
+
+void add_elementwise_reference(KernelRegistry& registry);  // arithmetic, comparisons, logic, activations, Cast, Where
+void add_reduction_reference(KernelRegistry& registry);  // Reduce*, ArgMax, ArgMin
+void add_softmax_reference(KernelRegistry& registry);  // Softmax, LogSoftmax
+void add_quantize_reference(KernelRegistry& registry);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+void add_movement_reference(KernelRegistry& registry);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
+void add_sequence_reference(KernelRegistry& registry);  // sequences and optionals
+void add_indexing_reference(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
+void add_matmul_reference(KernelRegistry& registry);  // MatMul, Gemm, MatMulInteger
+void add_conv_reference(KernelRegistry& registry);  // Conv, ConvTranspose, pooling, Resize
+void add_recurrent_reference(KernelRegistry& registry);  // LSTM, GRU, RNN
+void add_normalization_reference(KernelRegistry& registry);  // BatchNormalization, LayerNormalization, InstanceNormalization
+
+}  // namespace eddy

@@ -1,0 +1,21 @@
+#include "ops/reference/reference_kernels.h"
+
+#include "ops/reference/families.h"
+
+namespace eddy {
+
+void add_reference_kernels(KernelRegistry& registry) {
+  add_elementwise_reference(registry);
+  add_reduction_reference(registry);
+  add_softmax_reference(registry);
+  add_quantize_reference(registry);
+  add_movement_reference(registry);
+  add_sequence_reference(registry);
+  add_indexing_reference(registry);
+  add_matmul_reference(registry);
+  add_conv_reference(registry);
+  add_recurrent_reference(registry);
+  add_normalization_reference(registry);
+}
+
+}  // namespace eddy

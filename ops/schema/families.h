@@ -1,0 +1,24 @@
+// One function per operator family, each defined in <family>.cc of this folder.
+//
+// Each adds the OpDefs of its family and fails only when two definitions collide, which is a
+// defect that the test of the standard table finds.
+#pragma once
+
+#include "graph/base/status.h"
+#include "graph/ir/op.h"
+
+namespace eddy {
+
+Status add_elementwise_schemas(OpTable& table);  // arithmetic, comparisons, logic, activations, Cast, Where
+Status add_reduction_schemas(OpTable& table);  // Reduce*, ArgMax, ArgMin
+Status add_softmax_schemas(OpTable& table);  // Softmax, LogSoftmax
+Status add_quantize_schemas(OpTable& table);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+Status add_movement_schemas(OpTable& table);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
+Status add_sequence_schemas(OpTable& table);  // sequences and optionals
+Status add_indexing_schemas(OpTable& table);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
+Status add_matmul_schemas(OpTable& table);  // MatMul, Gemm, MatMulInteger
+Status add_conv_schemas(OpTable& table);  // Conv, ConvTranspose, pooling, Resize
+Status add_recurrent_schemas(OpTable& table);  // LSTM, GRU, RNN
+Status add_normalization_schemas(OpTable& table);  // BatchNormalization, LayerNormalization, InstanceNormalization
+
+}  // namespace eddy

@@ -1,0 +1,22 @@
+#include "ops/schema/standard.h"
+
+#include "ops/schema/families.h"
+
+namespace eddy {
+
+Status add_standard_schemas(OpTable& table) {
+  EDDY_RETURN_IF_ERROR(add_elementwise_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_reduction_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_softmax_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_quantize_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_movement_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_sequence_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_indexing_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_matmul_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_conv_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_recurrent_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_normalization_schemas(table));
+  return Status::ok();
+}
+
+}  // namespace eddy

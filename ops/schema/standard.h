@@ -1,0 +1,16 @@
+// add_standard_schemas: the operators of ONNX (domain "") that Eddy knows, opset 6 to 22.
+//
+// Call once on an empty table, before graphs are built with it. The kernels are elsewhere
+// (ops/reference, ops/cpu): an operator may be known here and still have no kernel.
+//
+// Errors: kInternal when a definition is given twice.
+#pragma once
+
+#include "graph/base/status.h"
+#include "graph/ir/op.h"
+
+namespace eddy {
+
+Status add_standard_schemas(OpTable& table);
+
+}  // namespace eddy
