@@ -1,0 +1,18 @@
+#include "graph/base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace eddy::base_internal {
+
+CheckFailure::CheckFailure(const char* file, int line, const char* condition) {
+  stream_ << file << ":" << line << ": CHECK failed: " << condition << " ";
+}
+
+CheckFailure::~CheckFailure() {
+  std::fprintf(stderr, "%s\n", stream_.str().c_str());
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace eddy::base_internal

@@ -1,0 +1,332 @@
+#include "graph/ir/builder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "graph/ir/validate.h"
+
+namespace eddy {
+namespace {
+
+constexpr int kDefaultOpset = 22;
+constexpr size_t kConstantAlignment = 64;
+
+class HeapBlob : public Blob {
+ public:
+  explicit HeapBlob(size_t size_bytes)
+      : data_(::operator new(std::max<size_t>(size_bytes, 1), std::align_val_t{kConstantAlignment})) {}
+  ~HeapBlob() override { ::operator delete(data_, std::align_val_t{kConstantAlignment}); }
+  void* data() { return data_; }
+
+ private:
+  void* data_;
+};
+
+class StringBlob : public Blob {
+ public:
+  StringBlob(const std::string* strings, size_t count) : strings_(strings, strings + count) {}
+  const std::string* data() const { return strings_.data(); }
+
+ private:
+  std::vector<std::string> strings_;
+};
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(const OpTable& ops, std::string name) : ops_(ops) {
+  graph_.name_ = std::move(name);
+  open_region(NodeId(), "");
+}
+
+GraphBuilder::~GraphBuilder() = default;
+
+void GraphBuilder::set_opset(std::string domain, int version) {
+  for (auto& [known, value] : opsets_) {
+    if (known == domain) {
+      value = version;
+      return;
+    }
+  }
+  opsets_.emplace_back(std::move(domain), version);
+}
+
+int64_t GraphBuilder::symbol(std::string_view name) {
+  auto& symbols = graph_.symbols_;
+  const auto it = std::find(symbols.begin(), symbols.end(), name);
+  const int64_t index = it - symbols.begin();
+  if (it == symbols.end()) symbols.emplace_back(name);
+  return -2 - index;
+}
+
+Value GraphBuilder::input(std::string name, const ValueType& type) {
+  if (!is_ok()) return {};
+  if (open_.size() != 1) {
+    fail(invalid_argument("input '" + name + "' is declared inside a region; declare it at the root"));
+    return {};
+  }
+  for (ValueId other : graph_.root().parameters) {
+    if (graph_.value(other).name == name) {
+      fail(invalid_argument("input '" + name + "' is declared twice"));
+      return {};
+    }
+  }
+  return add_parameter(type, std::move(name));
+}
+
+void GraphBuilder::output(std::string name, Value value) {
+  if (!is_ok() || !is_usable(value, "output '" + name + "'")) return;
+  const auto& names = graph_.output_names_;
+  if (open_.size() != 1) {
+    return fail(invalid_argument("output '" + name + "' is declared inside a region"));
+  }
+  if (std::find(names.begin(), names.end(), name) != names.end()) {
+    return fail(invalid_argument("output '" + name + "' is declared twice"));
+  }
+  graph_.output_names_.push_back(std::move(name));
+  graph_.regions_[0].results.push_back(value.id);
+}
+
+Constant GraphBuilder::make_constant(const TensorView& tensor) {
+  Constant constant{tensor.element, Dims(tensor.shape()), nullptr};
+  if (tensor.element == ElementType::kString) {
+    auto blob = std::make_unique<StringBlob>(tensor.as<std::string>(),
+                                             static_cast<size_t>(tensor.count()));
+    constant.data = blob->data();
+    adopt(std::move(blob));
+    return constant;
+  }
+  auto blob = std::make_unique<HeapBlob>(tensor.size_bytes());
+  if (tensor.size_bytes() > 0) std::memcpy(blob->data(), tensor.data, tensor.size_bytes());
+  constant.data = blob->data();
+  adopt(std::move(blob));
+  return constant;
+}
+
+Value GraphBuilder::constant(const TensorView& tensor, std::string name) {
+  if (!is_ok()) return {};
+  return add_constant(make_constant(tensor), std::move(name));
+}
+
+Value GraphBuilder::constant_in_blob(const TensorView& tensor, std::string name) {
+  if (!is_ok()) return {};
+  return add_constant({tensor.element, Dims(tensor.shape()), tensor.data}, std::move(name));
+}
+
+void GraphBuilder::adopt(std::unique_ptr<Blob> blob) { graph_.blobs_.push_back(std::move(blob)); }
+
+Value GraphBuilder::add_constant(Constant constant, std::string name) {
+  ValueInfo info;
+  info.name = std::move(name);
+  info.type = constant.type();
+  info.origin = ValueOrigin::kConstant;
+  info.region = Graph::kRoot;
+  info.constant = ConstantId(static_cast<uint32_t>(graph_.constants_.size()));
+  graph_.constants_.push_back(constant);
+  return add_value(std::move(info));
+}
+
+Value GraphBuilder::add_parameter(const ValueType& type, std::string name) {
+  Region& region = graph_.regions_[open_.back().index()];
+  ValueInfo info;
+  info.name = std::move(name);
+  info.type = type;
+  info.region = open_.back();
+  info.index = static_cast<uint32_t>(region.parameters.size());
+  const Value value = add_value(std::move(info));
+  region.parameters.push_back(value.id);
+  return value;
+}
+
+Value GraphBuilder::add_value(ValueInfo info) {
+  const ValueId id(static_cast<uint32_t>(graph_.values_.size()));
+  graph_.values_.push_back(std::move(info));
+  return {id};
+}
+
+RegionId GraphBuilder::open_region(NodeId owner, std::string name) {
+  const RegionId id(static_cast<uint32_t>(graph_.regions_.size()));
+  Region region;
+  region.owner = owner;
+  region.name = std::move(name);
+  graph_.regions_.push_back(std::move(region));
+  node_names_.emplace_back();
+  if (!owner.is_none()) graph_.nodes_[owner.index()].regions.push_back(id);
+  open_.push_back(id);
+  return id;
+}
+
+void GraphBuilder::close_region(std::span<const Value> results) {
+  Region& region = graph_.regions_[open_.back().index()];
+  for (size_t i = 0; is_ok() && i < results.size(); ++i) {
+    if (is_usable(results[i], "result " + std::to_string(i))) region.results.push_back(results[i].id);
+  }
+  open_.pop_back();
+}
+
+std::string GraphBuilder::unique_node_name(RegionId region, std::string wanted,
+                                           std::string_view stem) {
+  auto& names = node_names_[region.index()];
+  if (!wanted.empty() && names.insert(wanted).second) return wanted;
+  const std::string base = (wanted.empty() ? std::string(stem) : wanted) + "_";
+  for (size_t i = names.size();; ++i) {
+    std::string name = base + std::to_string(i);
+    if (names.insert(name).second) return name;
+  }
+}
+
+NodeId GraphBuilder::add_node(Node node) {
+  const NodeId id(static_cast<uint32_t>(graph_.nodes_.size()));
+  node.region = open_.back();
+  graph_.regions_[open_.back().index()].nodes.push_back(id);
+  graph_.nodes_.push_back(std::move(node));
+  return id;
+}
+
+void GraphBuilder::add_outputs(NodeId node, size_t count, std::span<const std::string> names) {
+  for (size_t i = 0; i < count; ++i) {
+    ValueInfo info;
+    if (i < names.size()) info.name = names[i];
+    info.origin = ValueOrigin::kNodeOutput;
+    info.region = graph_.node(node).region;
+    info.producer = node;
+    info.index = static_cast<uint32_t>(i);
+    const ValueId id = add_value(std::move(info)).id;
+    graph_.nodes_[node.index()].outputs.push_back(id);
+  }
+}
+
+std::vector<Value> GraphBuilder::output_values(NodeId node) const {
+  std::vector<Value> values;
+  for (ValueId id : graph_.node(node).outputs) values.push_back({id});
+  return values;
+}
+
+bool GraphBuilder::is_usable(Value value, const std::string& what) {
+  if (value.is_none()) {
+    fail(invalid_argument(what + " is missing"));
+    return false;
+  }
+  EDDY_CHECK(value.id.index() < graph_.values_.size()) << "a value of another builder";
+  const ValueInfo& info = graph_.value(value.id);
+  const bool visible = info.origin == ValueOrigin::kConstant ||
+                       std::find(open_.begin(), open_.end(), info.region) != open_.end();
+  if (!visible) {
+    fail(invalid_argument(what + " uses value '" + info.name +
+                          "' of a region that is closed; make it a result of that region"));
+  }
+  return visible;
+}
+
+Value GraphBuilder::op(std::string_view op_name, std::span<const Value> inputs,
+                       Attributes attributes, OpOptions options) {
+  return ops(op_name, inputs, std::move(attributes), std::move(options)).at(0);
+}
+
+std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const Value> inputs,
+                                     Attributes attributes, OpOptions options) {
+  const size_t num_outputs = static_cast<size_t>(std::max(options.num_outputs, 1));
+  const std::vector<Value> invalid(num_outputs);
+  if (!is_ok()) return invalid;
+  int opset = options.opset_version;
+  if (opset == 0) {
+    const auto it = std::find_if(opsets_.begin(), opsets_.end(),
+                                 [&](const auto& pair) { return pair.first == options.domain; });
+    opset = it != opsets_.end() ? it->second : (options.domain.empty() ? kDefaultOpset : 1);
+  }
+  Node node;
+  node.op = ops_.find_or_null(options.domain, op_name, opset);
+  node.name = unique_node_name(open_.back(), options.name, op_name);
+  if (node.op == nullptr) {
+    const std::string full = (options.domain.empty() ? "" : options.domain + ".") + std::string(op_name);
+    fail(unsupported("operator '" + full + "' is not known in opset " + std::to_string(opset))
+             .prepend_path(node.name));
+    return invalid;
+  }
+  node.opset_version = opset;
+  node.attributes = std::move(attributes);
+  node.device = options.device;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_none() &&
+        !is_usable(inputs[i], "input " + std::to_string(i) + " of " + node.name)) {
+      return invalid;
+    }
+    node.inputs.push_back(inputs[i].id);
+  }
+  while (!node.inputs.empty() && node.inputs.back().is_none()) node.inputs.pop_back();
+  const NodeId id = add_node(std::move(node));
+  add_outputs(id, num_outputs, options.output_names);
+  if (Status status = infer_exec(id); !status.is_ok()) {
+    fail_at(id, std::move(status));
+    return invalid;
+  }
+  return output_values(id);
+}
+
+const ValueType& GraphBuilder::type(Value value) const {
+  static const ValueType kNothing;
+  return value.is_none() ? kNothing : graph_.value(value.id).type;
+}
+
+void GraphBuilder::set_name(Value value, std::string name) {
+  if (!value.is_none()) graph_.values_[value.id.index()].name = std::move(name);
+}
+
+const Constant* GraphBuilder::constant_or_null(Value value) const {
+  if (value.is_none() || graph_.value(value.id).origin != ValueOrigin::kConstant) return nullptr;
+  return &graph_.constant(graph_.value(value.id).constant);
+}
+
+void GraphBuilder::fail(Status status) {
+  if (!is_ok() || status.is_ok()) return;
+  status_ = std::move(status);
+  status_.prepend_path(current_path());
+}
+
+void GraphBuilder::fail_at(NodeId node, Status status) {
+  if (is_ok()) status_ = std::move(status.prepend_path(graph_.path(node)));
+}
+
+std::string GraphBuilder::current_path() const {
+  std::string path;
+  for (RegionId id : open_) {
+    const Region& region = graph_.region(id);
+    if (region.owner.is_none()) continue;
+    if (!path.empty()) path += "/";
+    path += graph_.node(region.owner).name;
+    if (graph_.node(region.owner).kind == NodeKind::kCaseOf) path += "/" + region.name;
+  }
+  return path;
+}
+
+void GraphBuilder::compute_captures() {
+  const auto use = [&](RegionId region, ValueId value) {
+    if (value.is_none() || graph_.value(value).origin == ValueOrigin::kConstant) return;
+    while (region != graph_.value(value).region) {
+      graph_.regions_[region.index()].captures.push_back(value);
+      region = graph_.node(graph_.region(region).owner).region;
+    }
+  };
+  for (size_t r = 0; r < graph_.regions_.size(); ++r) {
+    const RegionId id(static_cast<uint32_t>(r));
+    for (NodeId node : graph_.region(id).nodes) {
+      for (ValueId input : graph_.node(node).inputs) use(id, input);
+    }
+    for (ValueId result : graph_.region(id).results) use(id, result);
+  }
+  for (Region& region : graph_.regions_) {
+    auto& captures = region.captures;
+    std::sort(captures.begin(), captures.end());
+    captures.erase(std::unique(captures.begin(), captures.end()), captures.end());
+  }
+}
+
+Result<Graph> GraphBuilder::finish() {
+  EDDY_CHECK(open_.size() == 1) << "finish() inside a region";
+  if (!is_ok()) return status_;
+  compute_captures();
+  EDDY_RETURN_IF_ERROR(validate(graph_));
+  return std::move(graph_);
+}
+
+}  // namespace eddy

@@ -1,0 +1,198 @@
+// GraphBuilder: the only maker of graphs. Infers types as nodes are added.
+//
+//   GraphBuilder b(op_table);
+//   Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
+//   Value two = b.scalar(2.0f);
+//   auto root = b.while_loop({.name = "newton", .initial = {x}},
+//       [&](Value, auto carried) {                       // before: -> predicate, forwarded
+//         Value error = b.op("Abs", {b.op("Sub", {b.op("Mul", {carried[0], carried[0]}), two})});
+//         return WhileTest{b.op("Greater", {error, b.scalar(1e-6f)}), {carried[0]}};
+//       },
+//       [&](Value, auto forwarded) -> std::vector<Value> { ... });
+//   b.output("root", root[0]);
+//   Result<Graph> graph = b.finish();
+//
+// Nodes go to the innermost open region: inside the lambdas given to while_loop and case_of that
+// is the loop's or branch's own region. Values of enclosing regions may be used freely (they
+// become captures); values of a region that is closed may not.
+//
+// Loops: a carried value's type may change from one iteration to the next. After a body is
+// built, parameter types are widened to the join of initial and next types and the region is
+// inferred anew until nothing changes, so ask for a value's type after the loop, not inside it.
+//
+// Errors: the first one sticks; later calls do nothing and return invalid values, and finish()
+// returns it with the name and path of the node. A builder is used once.
+// Ownership: constants are copied unless given as a view of a blob handed over with adopt().
+// Threads: one at a time. Cost: amortised O(1) a node, plus its inference.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/ir/graph.h"
+
+namespace eddy {
+
+// A handle to a value of the graph under construction. Default: omitted or invalid.
+struct Value {
+  ValueId id;
+  bool is_none() const { return id.is_none(); }
+};
+
+struct WhileTest {
+  Value predicate;  // one-element bool
+  std::vector<Value> forwarded;
+};
+using WhileBefore = std::function<WhileTest(Value iteration, std::span<const Value> carried)>;
+// Next carried values, then the scan rows.
+using WhileAfter =
+    std::function<std::vector<Value>(Value iteration, std::span<const Value> forwarded)>;
+using CaseBody = std::function<std::vector<Value>()>;
+
+struct WhileOptions {
+  std::string name;             // empty: made up
+  std::vector<Value> initial;   // carried values
+  Value trip_limit = {};        // optional int64 scalar; at most that many iterations
+  uint32_t num_scan_outputs = 0;
+  // Declared types of the carried values, where wider than `initial` (ONNX body inputs).
+  std::vector<std::optional<ValueType>> carried_types = {};
+};
+
+struct CaseOptions {
+  std::string name;
+  Value selector;                   // one-element bool, int32 or int64
+  std::vector<Value> pass_through = {};  // used when the selector is out of range
+  int default_region = -1;
+};
+
+struct OpOptions {
+  std::string name = {};
+  std::string domain = {};
+  int opset_version = 0;  // 0: the builder's default for the domain
+  int num_outputs = 1;
+  std::string device = {};
+  std::vector<std::string> output_names = {};
+};
+
+class GraphBuilder {
+ public:
+  // `ops` must outlive the builder and its graph.
+  explicit GraphBuilder(const OpTable& ops, std::string name = "graph");
+  ~GraphBuilder();
+
+  // Default opset of a domain for nodes that give none ("" starts at 22).
+  void set_opset(std::string domain, int version);
+  // The dimension that stands for `symbol` in this graph; the same number for the same symbol.
+  int64_t symbol(std::string_view name);
+
+  Value input(std::string name, const ValueType& type);
+  void output(std::string name, Value value);
+
+  // Copies. For kString, `data` points to std::string objects.
+  Value constant(const TensorView& tensor, std::string name = {});
+  // Borrows: tensor.data must point into a blob given to adopt().
+  Value constant_in_blob(const TensorView& tensor, std::string name = {});
+  // Constants are also wanted by attributes: bytes copied and owned by the graph.
+  Constant make_constant(const TensorView& tensor);
+  void adopt(std::unique_ptr<Blob> blob);
+  template <typename T>
+  Value scalar(T value);
+  template <typename T>
+  Value vector(std::span<const T> values);
+  template <typename T>
+  Value vector(std::initializer_list<T> values) {
+    return vector(std::span<const T>(values.begin(), values.size()));
+  }
+  Value int64s(std::initializer_list<int64_t> values) { return vector(values); }
+
+  // Adds an exec node and returns its first output, or all of them.
+  Value op(std::string_view op_name, std::span<const Value> inputs, Attributes attributes = {},
+           OpOptions options = {});
+  Value op(std::string_view op_name, std::initializer_list<Value> inputs,
+           Attributes attributes = {}, OpOptions options = {}) {
+    return op(op_name, std::span(inputs.begin(), inputs.size()), std::move(attributes),
+              std::move(options));
+  }
+  std::vector<Value> ops(std::string_view op_name, std::span<const Value> inputs,
+                         Attributes attributes, OpOptions options);
+
+  std::vector<Value> while_loop(const WhileOptions& options, const WhileBefore& before,
+                                const WhileAfter& after);
+  std::vector<Value> case_of(const CaseOptions& options, std::span<const CaseBody> regions);
+  // case_of on a bool: `then_region` runs when it is true.
+  std::vector<Value> if_else(Value condition, const CaseBody& then_region,
+                             const CaseBody& else_region, std::string name = {});
+
+  const ValueType& type(Value value) const;
+  void set_name(Value value, std::string name);
+  // Null unless the value is a constant.
+  const Constant* constant_or_null(Value value) const;
+
+  // Records an error of the caller's own (an importer's), unless there is one already.
+  void fail(Status status);
+  const Status& status() const { return status_; }
+  // Region path of where nodes are added now ("decode/after"), for messages.
+  std::string current_path() const;
+
+  // Completes captures, sorts, validates. The builder is empty afterwards.
+  Result<Graph> finish();
+
+ private:
+  // builder.cc
+  bool is_ok() const { return status_.is_ok(); }
+  RegionId open_region(NodeId owner, std::string name);
+  void close_region(std::span<const Value> results);
+  Value add_value(ValueInfo info);
+  Value add_constant(Constant constant, std::string name);
+  Value add_parameter(const ValueType& type, std::string name);
+  NodeId add_node(Node node);
+  void add_outputs(NodeId node, size_t count, std::span<const std::string> names);
+  std::string unique_node_name(RegionId region, std::string wanted, std::string_view stem);
+  bool is_usable(Value value, const std::string& what);
+  std::vector<Value> output_values(NodeId node) const;
+  void fail_at(NodeId node, Status status);
+
+  // builder_control.cc
+  bool open_while(const WhileOptions& options, Node& node);
+  void build_before(NodeId node, const WhileOptions& options, const WhileBefore& before);
+  void build_after(NodeId node, const WhileOptions& options, const WhileAfter& after);
+  bool build_case(NodeId node, const CaseBody& body, std::string name, size_t& num_results);
+
+  // builder_infer.cc
+  Status infer_node(NodeId node);
+  Status infer_exec(NodeId node);
+  Status infer_while(NodeId node);
+  Status infer_case(NodeId node);
+  Status infer_region(RegionId region);
+  bool widen_carried(const Node& node, bool& changed, Status& error);
+  void forward_types(const Node& node);
+  void set_type(ValueId value, const ValueType& type);
+  void compute_captures();
+
+  const OpTable& ops_;
+  Graph graph_;
+  Status status_;
+  std::vector<RegionId> open_;  // innermost last
+  std::vector<std::pair<std::string, int>> opsets_;
+  std::vector<std::unordered_set<std::string>> node_names_;  // per region
+};
+
+template <typename T>
+Value GraphBuilder::scalar(T value) {
+  return constant({&value, nullptr, 0, element_type_of<T>()});
+}
+
+template <typename T>
+Value GraphBuilder::vector(std::span<const T> values) {
+  const int64_t size = static_cast<int64_t>(values.size());
+  return constant({const_cast<T*>(values.data()), &size, 1, element_type_of<T>()});
+}
+
+}  // namespace eddy

@@ -1,0 +1,170 @@
+// Type inference of the builder. Types of loop parameters only ever widen (known dimension →
+// unknown → unranked), so inferring a loop's regions again until nothing changes ends after at
+// most kMaxRank + 2 rounds for each carried value.
+#include "graph/ir/builder.h"
+
+namespace eddy {
+namespace {
+
+bool may_be_one_element(const TensorType& type) {
+  if (!type.is_ranked) return true;
+  for (int64_t dim : type.dims.span()) {
+    if (dim >= 0 && dim != 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void GraphBuilder::set_type(ValueId value, const ValueType& type) {
+  graph_.values_[value.index()].type = type;
+}
+
+Status GraphBuilder::infer_node(NodeId node) {
+  switch (graph_.node(node).kind) {
+    case NodeKind::kExec: return infer_exec(node);
+    case NodeKind::kWhile: return infer_while(node);
+    case NodeKind::kCaseOf: return infer_case(node);
+  }
+  return internal_error("unknown node kind");
+}
+
+Status GraphBuilder::infer_region(RegionId region) {
+  // By index: inferring nested regions must not rely on references into graph_'s vectors.
+  for (size_t i = 0; i < graph_.region(region).nodes.size(); ++i) {
+    const NodeId node = graph_.region(region).nodes[i];
+    Status status = infer_node(node);
+    if (!status.is_ok()) return std::move(status.prepend_path(graph_.node(node).name));
+  }
+  return Status::ok();
+}
+
+Status GraphBuilder::infer_exec(NodeId id) {
+  const Node& node = graph_.node(id);
+  const size_t count = node.inputs.size();
+  std::vector<const ValueType*> types(count, nullptr);
+  std::vector<TensorView> views(count);
+  std::vector<const TensorView*> values(count, nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    if (node.inputs[i].is_none()) continue;
+    const ValueInfo& info = graph_.value(node.inputs[i]);
+    types[i] = &info.type;
+    if (info.origin != ValueOrigin::kConstant) continue;
+    views[i] = graph_.constant(info.constant).view();
+    values[i] = &views[i];
+  }
+  std::vector<ValueType> outputs(node.outputs.size());
+  InferContext context(node.attributes, types, values, outputs, node.opset_version);
+  EDDY_RETURN_IF_ERROR(infer_types(*node.op, context));
+  for (size_t i = 0; i < outputs.size(); ++i) set_type(node.outputs[i], outputs[i]);
+  return Status::ok();
+}
+
+bool GraphBuilder::widen_carried(const Node& node, bool& changed, Status& error) {
+  const Region& before = graph_.region(node.regions[0]);
+  const Region& after = graph_.region(node.regions[1]);
+  for (size_t k = 0; k + 1 < node.inputs.size(); ++k) {
+    const ValueId parameter = before.parameters[k + 1];
+    const ValueType current = graph_.value(parameter).type;
+    for (ValueId source : {node.inputs[k + 1], after.results[k]}) {
+      const ValueType& type = graph_.value(source).type;
+      const auto joined = join(graph_.value(parameter).type, type);
+      if (!joined) {
+        error = invalid_argument("carried value " + std::to_string(k) + " starts as " +
+                                 to_string(current) + " but becomes " + to_string(type));
+        return false;
+      }
+      set_type(parameter, *joined);
+    }
+    changed |= !(graph_.value(parameter).type == current);
+  }
+  return true;
+}
+
+void GraphBuilder::forward_types(const Node& node) {
+  const Region& before = graph_.region(node.regions[0]);
+  const Region& after = graph_.region(node.regions[1]);
+  for (size_t k = 1; k < before.results.size(); ++k) {
+    set_type(after.parameters[k], graph_.value(before.results[k]).type);
+  }
+}
+
+Status GraphBuilder::infer_while(NodeId id) {
+  const Node node = graph_.node(id);  // a copy: nested inference may touch the vectors
+  Status error;
+  for (bool changed = true; changed;) {
+    changed = false;
+    if (!widen_carried(node, changed, error)) return error;
+    EDDY_RETURN_IF_ERROR(infer_region(node.regions[0]));
+    forward_types(node);
+    EDDY_RETURN_IF_ERROR(infer_region(node.regions[1]));
+    if (!widen_carried(node, changed, error)) return error;
+  }
+  const Region& before = graph_.region(node.regions[0]);
+  const Region& after = graph_.region(node.regions[1]);
+  const size_t num_forwarded = before.results.size() - 1;
+  for (size_t k = 0; k < num_forwarded; ++k) {
+    set_type(node.outputs[k], graph_.value(before.results[k + 1]).type);
+  }
+  for (size_t s = 0; s < node.num_scan_outputs; ++s) {
+    const ValueType& row = graph_.value(after.results[node.inputs.size() - 1 + s]).type;
+    if (!row.is_tensor()) {
+      return invalid_argument("scan row " + std::to_string(s) + " must be a tensor, not " +
+                              to_string(row));
+    }
+    TensorType stacked(row.tensor.element);
+    if (row.tensor.is_ranked) {
+      if (row.tensor.dims.rank() == kMaxRank) {
+        return invalid_argument("scan row " + std::to_string(s) + " has rank " +
+                                std::to_string(kMaxRank) + "; its stack would exceed the limit");
+      }
+      stacked.is_ranked = true;
+      stacked.dims.push_back(kUnknownDim);
+      for (int64_t dim : row.tensor.dims.span()) stacked.dims.push_back(dim);
+    }
+    set_type(node.outputs[num_forwarded + s], stacked);
+  }
+  return Status::ok();
+}
+
+Status GraphBuilder::infer_case(NodeId id) {
+  const Node node = graph_.node(id);
+  const ValueType& selector = graph_.value(node.inputs[0]).type;
+  const ElementType element = selector.tensor.element;
+  const bool is_selector_type = element == ElementType::kBool || element == ElementType::kInt32 ||
+                                element == ElementType::kInt64;
+  if (!selector.is_tensor() || !is_selector_type || !may_be_one_element(selector.tensor)) {
+    return invalid_argument("the selector must be one bool, int32 or int64, not " +
+                            to_string(selector));
+  }
+  if (node.regions.empty()) return invalid_argument("a case-of needs at least one region");
+  if (node.default_region >= static_cast<int>(node.regions.size())) {
+    return invalid_argument("default region " + std::to_string(node.default_region) +
+                            " does not exist; there are " + std::to_string(node.regions.size()));
+  }
+  if (node.inputs.size() != 1 && node.inputs.size() != 1 + node.outputs.size()) {
+    return invalid_argument("there are " + std::to_string(node.inputs.size() - 1) +
+                            " pass-through values for " + std::to_string(node.outputs.size()) +
+                            " outputs; give one for each or none");
+  }
+  for (RegionId region : node.regions) EDDY_RETURN_IF_ERROR(infer_region(region));
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    std::vector<ValueId> sources;
+    for (RegionId region : node.regions) sources.push_back(graph_.region(region).results[k]);
+    if (node.inputs.size() > 1) sources.push_back(node.inputs[k + 1]);
+    ValueType joined = graph_.value(sources[0]).type;
+    for (ValueId source : sources) {
+      const auto wider = join(joined, graph_.value(source).type);
+      if (!wider) {
+        return invalid_argument("output " + std::to_string(k) + " is " + to_string(joined) +
+                                " in one branch and " + to_string(graph_.value(source).type) +
+                                " in another");
+      }
+      joined = *wider;
+    }
+    set_type(node.outputs[k], joined);
+  }
+  return Status::ok();
+}
+
+}  // namespace eddy

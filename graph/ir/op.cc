@@ -1,0 +1,121 @@
+#include "graph/ir/op.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace eddy {
+namespace {
+
+auto key(const OpDef& def) { return std::tie(def.domain, def.name, def.since_version); }
+
+std::string_view kind_name(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::kInt: return "int";
+    case AttributeKind::kFloat: return "float";
+    case AttributeKind::kString: return "string";
+    case AttributeKind::kInts: return "ints";
+    case AttributeKind::kFloats: return "floats";
+    case AttributeKind::kStrings: return "strings";
+    case AttributeKind::kTensor: return "tensor";
+    case AttributeKind::kType: return "type";
+  }
+  return "?";
+}
+
+// The alternatives of AttributeValue stand in the order of AttributeKind.
+bool has_kind(const AttributeValue& value, AttributeKind kind) {
+  return value.index() == static_cast<size_t>(kind);
+}
+
+Status check_attributes(const OpDef& def, const Attributes& attributes) {
+  for (const auto& entry : attributes.entries()) {
+    const auto formal = std::find_if(def.attributes.begin(), def.attributes.end(),
+                                     [&](const auto& a) { return a.name == entry.name; });
+    if (formal == def.attributes.end()) {
+      return invalid_argument(def.name + " has no attribute '" + entry.name + "'");
+    }
+    if (!has_kind(entry.value, formal->kind)) {
+      return invalid_argument("attribute '" + entry.name + "' of " + def.name + " must be of kind " +
+                              std::string(kind_name(formal->kind)));
+    }
+  }
+  for (const auto& formal : def.attributes) {
+    if (formal.is_required && !attributes.has(formal.name)) {
+      return invalid_argument(def.name + " needs attribute '" + formal.name + "'");
+    }
+  }
+  return Status::ok();
+}
+
+Status check_input(const OpDef& def, const FormalInput& formal, const InferContext& context,
+                   size_t i) {
+  if (!context.has_input(i)) {
+    if (has_flag(formal.flags, InputFlag::kOptional)) return Status::ok();
+    return invalid_argument(def.name + " needs input " + std::to_string(i) + " ('" + formal.name +
+                            "'), which is missing");
+  }
+  const ElementType element = context.input(i).tensor.element;
+  if (element == ElementType::kUndefined || formal.types.contains(element)) return Status::ok();
+  return invalid_argument("input " + std::to_string(i) + " ('" + formal.name + "') of " + def.name +
+                          " can't be " + std::string(element_type_name(element)));
+}
+
+Status check_inputs(const OpDef& def, const InferContext& context) {
+  const bool is_variadic =
+      !def.inputs.empty() && has_flag(def.inputs.back().flags, InputFlag::kVariadic);
+  if (!is_variadic && context.num_inputs() > def.inputs.size()) {
+    return invalid_argument(def.name + " takes at most " + std::to_string(def.inputs.size()) +
+                            " inputs, but " + std::to_string(context.num_inputs()) + " were given");
+  }
+  const size_t count = std::max(context.num_inputs(), def.inputs.size());
+  for (size_t i = 0; i < count; ++i) {
+    const FormalInput& formal = def.inputs[std::min(i, def.inputs.size() - 1)];
+    EDDY_RETURN_IF_ERROR(check_input(def, formal, context, i));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Status OpTable::add(OpDef def) {
+  const auto it = std::lower_bound(defs_.begin(), defs_.end(), def,
+                                   [](const auto& a, const OpDef& b) { return key(*a) < key(b); });
+  if (it != defs_.end() && key(**it) == key(def)) {
+    return invalid_argument("operator '" + def.name + "' of domain '" + def.domain +
+                            "' since version " + std::to_string(def.since_version) +
+                            " is defined twice");
+  }
+  defs_.insert(it, std::make_unique<OpDef>(std::move(def)));
+  return Status::ok();
+}
+
+const OpDef* OpTable::find_or_null(std::string_view domain, std::string_view name,
+                                   int opset_version) const {
+  const auto wanted = std::make_tuple(domain, name, opset_version);
+  const auto it = std::upper_bound(
+      defs_.begin(), defs_.end(), wanted, [](const auto& w, const std::unique_ptr<OpDef>& d) {
+        return w < std::make_tuple(std::string_view(d->domain), std::string_view(d->name),
+                                   d->since_version);
+      });
+  if (it == defs_.begin()) return nullptr;
+  const OpDef& def = **std::prev(it);
+  return def.domain == domain && def.name == name ? &def : nullptr;
+}
+
+bool OpTable::knows(std::string_view domain, std::string_view name) const {
+  return find_or_null(domain, name, INT32_MAX) != nullptr;
+}
+
+Status infer_types(const OpDef& def, InferContext& context) {
+  EDDY_RETURN_IF_ERROR(check_inputs(def, context));
+  EDDY_RETURN_IF_ERROR(check_attributes(def, context.attributes()));
+  const int outputs = static_cast<int>(context.num_outputs());
+  if (outputs < def.min_outputs || outputs > def.max_outputs) {
+    return invalid_argument(def.name + " has " + std::to_string(def.min_outputs) + " to " +
+                            std::to_string(def.max_outputs) + " outputs, not " +
+                            std::to_string(outputs));
+  }
+  return def.infer(context);
+}
+
+}  // namespace eddy

@@ -1,0 +1,136 @@
+// The kernel ABI: how a kernel is chosen for a node and how it is called.
+//
+// A kernel sees tensor views, its own immutable state, scratch memory and a native stream handle;
+// nothing of the runtime. Two steps:
+//
+//   bind   once for each node of a program. Gets the node's attributes, what is known of its
+//          types, and constant inputs; picks the fastest function that fits, packs constant
+//          weights, creates library primitives. The result is immutable and shared by all runs.
+//   run    once for each execution, from any one thread at a time per call; several calls on one
+//          BoundKernel may overlap (state is const; scratch is the caller's stream's).
+//
+// Dense kernels (most) get outputs whose shapes the operator's schema has computed and whose
+// memory the executor has chosen; they fill every byte. An output may be the same memory as an
+// input only where OpDef::in_place_inputs allows it: read an element before writing its place.
+// Value kernels (sequences, optionals, shapes that depend on data) make their own outputs
+// through ValueContext.
+//
+// On CPU streams run() does the work. On CUDA streams run() enqueues it on `stream`, must not
+// block, and may read only host-value inputs on the host.
+//
+// Determinism: same inputs, same bits. Work is split by shape, never by thread count.
+// Errors: return args.fail(status): the message says what was wrong with the values ("index 7 is
+// out of range for axis 0 of size 5"); the executor adds node and iteration path. A kernel
+// checks every value that could lead it out of bounds. It throws nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/ir/op.h"
+#include "graph/ir/tensor_view.h"
+#include "graph/ir/types.h"
+
+namespace eddy {
+
+// What bind() made of constants and attributes. Const during run.
+class KernelState {
+ public:
+  virtual ~KernelState() = default;
+};
+
+// Growing scratch memory, one for each stream (or worker); contents do not survive the call.
+class Scratch {
+ public:
+  virtual ~Scratch() = default;
+  // At least size_bytes, aligned to 64; valid until the next reserve() or the end of the call.
+  // Null when memory is out: fail with resource_exhausted.
+  virtual void* reserve(size_t size_bytes) = 0;
+};
+
+// cudaStream_t on CUDA devices, null on the CPU.
+using NativeStream = void*;
+
+struct KernelArgs {
+  const TensorView* inputs = nullptr;
+  TensorView* outputs = nullptr;
+  const KernelState* state = nullptr;
+  Scratch* scratch = nullptr;
+  NativeStream stream = nullptr;
+  Status* error = nullptr;  // where fail() puts its message
+  uint32_t num_inputs = 0;
+  uint32_t num_outputs = 0;
+
+  bool fail(Status status) const {
+    *error = std::move(status);
+    return false;
+  }
+  bool has_input(uint32_t i) const { return i < num_inputs && !inputs[i].is_omitted(); }
+};
+
+// True on success; false after args.fail().
+using KernelFunction = bool (*)(const KernelArgs& args);
+
+// A runtime value: nothing (an empty optional), a tensor, or a sequence of tensors.
+enum class ValueKind : uint8_t { kNone, kTensor, kSequence };
+
+// What a value kernel sees and does. Sharing costs no copy: values are immutable once made.
+class ValueContext {
+ public:
+  virtual ~ValueContext() = default;
+  virtual size_t num_inputs() const = 0;
+  virtual bool has_input(size_t i) const = 0;  // false: omitted
+  virtual ValueKind kind(size_t i) const = 0;
+  virtual TensorView tensor(size_t i) const = 0;                     // kTensor
+  virtual size_t length(size_t i) const = 0;                         // kSequence
+  virtual TensorView element(size_t i, size_t position) const = 0;   // kSequence
+  virtual ElementType element_type(size_t i) const = 0;  // of the tensor or the sequence
+
+  // Output o becomes a new tensor; fill the returned view. Fails when memory is out.
+  virtual Result<TensorView> allocate(size_t o, ElementType element, const Dims& dims) = 0;
+  // Output o becomes the same value as input i, or as one element of sequence i.
+  virtual void share(size_t o, size_t i) = 0;
+  virtual void share_element(size_t o, size_t i, size_t position) = 0;
+  virtual void set_none(size_t o) = 0;
+  // Output o becomes an empty sequence; then append to it.
+  virtual void begin_sequence(size_t o, ElementType element) = 0;
+  virtual void append_input(size_t o, size_t i) = 0;
+  virtual void append_element(size_t o, size_t i, size_t position) = 0;
+  virtual Result<TensorView> append_new(size_t o, ElementType element, const Dims& dims) = 0;
+
+  virtual const KernelState* state() const = 0;
+  virtual Scratch& scratch() = 0;
+};
+using ValueKernelFunction = Status (*)(ValueContext& context);
+
+// Exactly one of the functions is set.
+struct BoundKernel {
+  KernelFunction run = nullptr;
+  ValueKernelFunction run_value = nullptr;
+  std::unique_ptr<KernelState> state;
+};
+
+// What bind() gets. Borrowed for the call, except constants' bytes, which outlive the kernel.
+struct KernelInit {
+  const OpDef& op;
+  const Attributes& attributes;
+  int opset_version;
+  std::string_view node_name;
+  // Types as far as known when binding (dimensions may be unknown: then the kernel must handle
+  // any). An omitted input has element kUndefined.
+  std::span<const ValueType> inputs;
+  std::span<const ValueType> outputs;
+  // Per input: the constant's view, or an omitted view where it is not constant.
+  std::span<const TensorView> constants;
+};
+
+// kUnsupported ("float16 is not supported by the CPU kernel of LSTM"): the next kernel for the
+// operator is asked. Any other failure ends binding.
+using BindFunction = Result<BoundKernel> (*)(const KernelInit& init);
+
+}  // namespace eddy

@@ -1,0 +1,45 @@
+#include "ops/contract/registry.h"
+
+#include <algorithm>
+
+namespace eddy {
+namespace {
+
+std::string describe(const KernelInit& init) {
+  std::string text = init.op.domain.empty() ? init.op.name : init.op.domain + "." + init.op.name;
+  text += " (version " + std::to_string(init.op.since_version) + ") of";
+  for (const ValueType& type : init.inputs) text += " " + to_string(type);
+  return text;
+}
+
+}  // namespace
+
+Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
+  std::vector<const KernelEntry*> candidates;
+  for (const KernelEntry& entry : entries_) {
+    if (entry.op == init.op.name && entry.domain == init.op.domain &&
+        entry.since_version <= init.op.since_version) {
+      candidates.push_back(&entry);
+    }
+  }
+  std::reverse(candidates.begin(), candidates.end());
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto* a, const auto* b) {
+    return a->since_version > b->since_version;
+  });
+  std::string reasons;
+  for (const KernelEntry* entry : candidates) {
+    Result<BoundKernel> kernel = entry->bind(init);
+    if (kernel.is_ok() || kernel.status().code() != StatusCode::kUnsupported) return kernel;
+    reasons += (reasons.empty() ? "" : "; ") + kernel.status().message();
+  }
+  if (reasons.empty()) reasons = "no kernel is registered for it";
+  return unsupported("no kernel for " + describe(init) + ": " + reasons);
+}
+
+bool KernelRegistry::has(std::string_view domain, std::string_view op, int since_version) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const KernelEntry& entry) {
+    return entry.op == op && entry.domain == domain && entry.since_version <= since_version;
+  });
+}
+
+}  // namespace eddy

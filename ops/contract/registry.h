@@ -1,0 +1,44 @@
+// KernelRegistry: which kernels a device has. A plain object: no globals, no static registration;
+// each kernel library offers one function that adds its kernels, line by line.
+//
+// Lookup takes the entry with the largest since_version <= the node's, later additions first, and
+// falls through to the next entry when bind says kUnsupported: fast kernels are added after the
+// reference kernels and need only handle what they are good at.
+//
+// Threads: immutable once shared.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "ops/contract/kernel.h"
+
+namespace eddy {
+
+struct KernelEntry {
+  std::string_view op;  // string literals
+  int since_version = 1;
+  BindFunction bind = nullptr;
+  std::string_view library = "cpu";  // who made it: "reference", "onednn"; for reports
+  std::string_view domain = "";
+};
+
+class KernelRegistry {
+ public:
+  void add(const KernelEntry& entry) { entries_.push_back(entry); }
+  void add(std::span<const KernelEntry> entries) {
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
+  }
+
+  // Binds the best kernel. kUnsupported names the operator, version and types when there is none.
+  Result<BoundKernel> bind(const KernelInit& init) const;
+  bool has(std::string_view domain, std::string_view op, int since_version) const;
+  const std::vector<KernelEntry>& entries() const { return entries_; }
+
+ private:
+  std::vector<KernelEntry> entries_;
+};
+
+}  // namespace eddy
