@@ -1,6 +1,6 @@
 // Claim: a .cu file compiles and links where the toolkit is present, runs where a GPU is,
 // and its stub takes its place elsewhere.
-#include "tests/tools/cuda/add.h"
+#include "tests/tools/bazel/add.h"
 
 #include <gtest/gtest.h>
 

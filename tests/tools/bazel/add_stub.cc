@@ -1,4 +1,4 @@
-#include "tests/tools/cuda/add.h"
+#include "tests/tools/bazel/add.h"
 
 namespace eddy {
 

@@ -1,6 +1,6 @@
 #include <cuda_runtime.h>
 
-#include "tests/tools/cuda/add.h"
+#include "tests/tools/bazel/add.h"
 
 namespace eddy {
 namespace {
