@@ -1,0 +1,30 @@
+#include "ops/cpu/tile/tile.h"
+
+#include <initializer_list>
+
+#include "ops/cpu/tile/tile_sets.h"
+
+namespace eddy::cpu {
+
+const TileKernels* tile_kernels_or_null(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx512:
+      return __builtin_cpu_supports("avx512f") ? &tile_kernels_avx512() : nullptr;
+    case Isa::kAvx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+                 ? &tile_kernels_avx2()
+                 : nullptr;
+    case Isa::kBaseline:
+      return &tile_kernels_baseline();
+  }
+  return nullptr;
+}
+
+const TileKernels& tile_kernels() {
+  for (Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
+    if (const TileKernels* set = tile_kernels_or_null(isa)) return *set;
+  }
+  return tile_kernels_baseline();
+}
+
+}  // namespace eddy::cpu

@@ -1,0 +1,71 @@
+// TileKernels: register-tile loops for small dense products, one set for each instruction set.
+//
+// A tile computes a few rows by a few vectors of C in registers, summed over segments:
+//
+//   C[i][j] = init + sum over s, k of A_s[i][k] * B_s[k][j]
+//
+// A is read one element at a time at any strides, so rows of a matrix, shifted windows of a
+// signal (convolution: one segment for each kernel tap) and transposed operands need no copy.
+// Rows of B are contiguous in j; packed panels are b_row = panel width, zero-padded at the end.
+//
+// Determinism: the order of the sum depends on the tile's shape only. Different instruction sets
+// differ in the last bits (the order in which partial sums meet, fused multiply-add).
+// Errors: none; sizes are the caller's to check.
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+
+namespace eddy::cpu {
+
+inline constexpr int kMaxTileRows = 6;
+inline constexpr int kMaxTileVectors = 4;
+
+struct TileArgs {
+  // Per segment: where row 0, k 0 of A and of B begins.
+  const float* const* a = nullptr;
+  const float* const* b = nullptr;
+  int64_t num_segments = 1;
+  int64_t depth = 0;   // k of each segment
+  int64_t a_row = 0;   // elements from one row of A to the next
+  int64_t a_step = 1;  // elements from one k to the next
+  int64_t b_row = 0;   // elements from one k to the next
+  float* c = nullptr;
+  int64_t c_row = 0;               // elements from one row of C to the next
+  int64_t c_column = 1;            // elements from one column of C to the next
+  int columns = 0;                 // valid columns: in (width * (vectors - 1), width * vectors]
+  const float* bias_or_null = nullptr;  // per column, contiguous; initial value of each row
+  bool accumulate = false;         // add to what C holds (then c_column is 1)
+};
+
+enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
+
+struct TileKernels {
+  using Tile = void (*)(const TileArgs&);
+  using DotRows = void (*)(int64_t rows, int64_t depth, const float* a, int64_t a_row,
+                           const float* x, float* y);
+  using Activate = void (*)(float* values, int64_t count);
+
+  Isa isa;
+  const char* name;
+  int width;        // floats in a vector
+  int max_rows;     // of a tile
+  int max_vectors;  // of a tile
+  // [rows - 1][vectors - 1]. `tile` reads whole vectors of B (packed panels); `tile_edge` masks
+  // the last vector, for B whose rows end at `columns`.
+  Tile tile[kMaxTileRows][kMaxTileVectors];
+  Tile tile_edge[kMaxTileRows][kMaxTileVectors];
+  // y[i] = sum over k of a[i * a_row + k] * x[k].
+  DotRows dot_rows;
+  Activate sigmoid;  // in place; within 4 units in the last place
+  Activate tanh;
+
+  int panel_width() const { return width * max_vectors; }
+};
+
+// The set for one instruction set, or null where this processor lacks it.
+const TileKernels* tile_kernels_or_null(Isa isa);
+// The best set for this processor.
+const TileKernels& tile_kernels();
+
+}  // namespace eddy::cpu

@@ -1,0 +1,231 @@
+// The tile loops, written once over a vector type S and included by one source file for each
+// instruction set, which compiles with that set's flags. Everything here has internal linkage
+// and calls no inline function of the standard library: a function shared with other files could
+// be kept by the linker in a form that older processors cannot run.
+//
+// S offers: V, kWidth, kMaxRows, kMaxVectors, zero(), set1(x), load(p), store(p, v),
+// load_first(p, n) (zero beyond n), store_first(p, v, n), fma(a, b, c) = a * b + c, add, sub,
+// mul, div, sum(v), exp2_int(v) (2 to the integral value v in -127..127), round(v),
+// min and max (the second operand where one is a NaN), abs(v), copy_sign(magnitude, sign),
+// select_less(a, b, x, y) = a < b ? x : y.
+//
+// Sources: exp, tanh by Cephes' single-precision polynomials (Moshier), evaluated with the range
+// reduction described there.
+#pragma once
+
+#include "ops/cpu/tile/tile.h"
+
+namespace eddy::cpu {
+namespace {
+
+#define EDDY_UNROLL _Pragma("GCC unroll 8")
+
+// Enough independent sums to hide the latency of the multiply-add.
+constexpr int depth_unroll(int rows, int vectors) {
+  return rows * vectors >= 8 ? 1 : rows * vectors >= 4 ? 2 : rows * vectors >= 2 ? 4 : 8;
+}
+
+template <typename S, int M, int N, bool Edge>
+struct TileLoop {
+  using V = typename S::V;
+  static constexpr int kUnroll = depth_unroll(M, N);
+  V sums[kUnroll][M][N];
+
+  [[gnu::always_inline]] void clear() {
+    EDDY_UNROLL for (int u = 0; u < kUnroll; ++u)
+      EDDY_UNROLL for (int i = 0; i < M; ++i)
+        EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::zero();
+  }
+
+  [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b,
+                                   int last) {
+    V row[N];
+    EDDY_UNROLL for (int j = 0; j < N; ++j) {
+      row[j] = Edge && j == N - 1 ? S::load_first(b + j * S::kWidth, last)
+                                  : S::load(b + j * S::kWidth);
+    }
+    EDDY_UNROLL for (int i = 0; i < M; ++i) {
+      const V x = S::set1(a[i * a_row]);
+      EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::fma(x, row[j], sums[u][i][j]);
+    }
+  }
+
+  [[gnu::always_inline]] void run_segment(const TileArgs& t, const float* a, const float* b,
+                                          int last) {
+    const int64_t a_row = t.a_row, a_step = t.a_step, b_row = t.b_row;
+    int64_t k = 0;
+    for (; k + kUnroll <= t.depth; k += kUnroll) {
+      EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) {
+        step(u, a, a_row, b, last);
+        a += a_step;
+        b += b_row;
+      }
+    }
+    for (; k < t.depth; ++k) {
+      step(0, a, a_row, b, last);
+      a += a_step;
+      b += b_row;
+    }
+  }
+
+  [[gnu::always_inline]] V total(int i, int j) const {
+    V result = sums[0][i][j];
+    EDDY_UNROLL for (int u = 1; u < kUnroll; ++u) result = S::add(result, sums[u][i][j]);
+    return result;
+  }
+};
+
+template <typename S, int M, int N, bool Edge>
+void run_tile(const TileArgs& t) {
+  using V = typename S::V;
+  const int last = t.columns - (N - 1) * S::kWidth;
+  TileLoop<S, M, N, Edge> loop;
+  loop.clear();
+  for (int64_t s = 0; s < t.num_segments; ++s) loop.run_segment(t, t.a[s], t.b[s], last);
+  EDDY_UNROLL for (int i = 0; i < M; ++i) {
+    EDDY_UNROLL for (int j = 0; j < N; ++j) {
+      const int first = j * S::kWidth;
+      const int count = j == N - 1 ? last : S::kWidth;
+      V value = loop.total(i, j);
+      if (t.bias_or_null) value = S::add(value, S::load_first(t.bias_or_null + first, count));
+      float* c = t.c + i * t.c_row + first * t.c_column;
+      if (t.c_column != 1) {
+        float lanes[S::kWidth];
+        S::store(lanes, value);
+        for (int lane = 0; lane < count; ++lane) c[lane * t.c_column] = lanes[lane];
+        continue;
+      }
+      if (t.accumulate) value = S::add(value, S::load_first(c, count));
+      S::store_first(c, value, count);
+    }
+  }
+}
+
+template <typename S, int M>
+void dot_some_rows(int64_t depth, const float* a, int64_t a_row, const float* x, float* y) {
+  using V = typename S::V;
+  constexpr int kUnroll = 2;
+  V sums[kUnroll][M];
+  EDDY_UNROLL for (int u = 0; u < kUnroll; ++u)
+    EDDY_UNROLL for (int i = 0; i < M; ++i) sums[u][i] = S::zero();
+  int64_t k = 0;
+  for (; k + kUnroll * S::kWidth <= depth; k += kUnroll * S::kWidth) {
+    EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) {
+      const int64_t at = k + u * S::kWidth;
+      const V v = S::load(x + at);
+      EDDY_UNROLL for (int i = 0; i < M; ++i)
+        sums[u][i] = S::fma(S::load(a + i * a_row + at), v, sums[u][i]);
+    }
+  }
+  for (; k < depth; k += S::kWidth) {
+    const int count = depth - k < S::kWidth ? static_cast<int>(depth - k) : S::kWidth;
+    const V v = S::load_first(x + k, count);
+    EDDY_UNROLL for (int i = 0; i < M; ++i)
+      sums[0][i] = S::fma(S::load_first(a + i * a_row + k, count), v, sums[0][i]);
+  }
+  EDDY_UNROLL for (int i = 0; i < M; ++i) y[i] = S::sum(S::add(sums[0][i], sums[1][i]));
+}
+
+template <typename S>
+void dot_rows(int64_t rows, int64_t depth, const float* a, int64_t a_row, const float* x,
+              float* y) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) dot_some_rows<S, 4>(depth, a + i * a_row, a_row, x, y + i);
+  for (; i < rows; ++i) dot_some_rows<S, 1>(depth, a + i * a_row, a_row, x, y + i);
+}
+
+// e to the power x, clamped to the range of finite normal results; a NaN stays a NaN.
+template <typename S>
+[[gnu::always_inline]] inline typename S::V exp_of(typename S::V x) {
+  using V = typename S::V;
+  x = S::min(S::set1(88.0f), S::max(S::set1(-87.33654f), x));
+  const V n = S::round(S::mul(x, S::set1(1.44269504088896341f)));
+  V r = S::fma(n, S::set1(-0.693359375f), x);
+  r = S::fma(n, S::set1(2.12194440e-4f), r);
+  V p = S::set1(1.9875691500e-4f);
+  p = S::fma(p, r, S::set1(1.3981999507e-3f));
+  p = S::fma(p, r, S::set1(8.3334519073e-3f));
+  p = S::fma(p, r, S::set1(4.1665795894e-2f));
+  p = S::fma(p, r, S::set1(1.6666665459e-1f));
+  p = S::fma(p, r, S::set1(5.0000001201e-1f));
+  p = S::fma(S::mul(p, r), r, S::add(r, S::set1(1.0f)));
+  return S::mul(p, S::exp2_int(n));
+}
+
+template <typename S>
+[[gnu::always_inline]] inline typename S::V sigmoid_of(typename S::V x) {
+  using V = typename S::V;
+  const V e = exp_of<S>(S::sub(S::zero(), S::abs(x)));  // in (0, 1]: never overflows
+  const V one = S::set1(1.0f);
+  const V denominator = S::add(one, e);
+  return S::div(S::select_less(x, S::zero(), e, one), denominator);
+}
+
+template <typename S>
+[[gnu::always_inline]] inline typename S::V tanh_of(typename S::V x) {
+  using V = typename S::V;
+  const V one = S::set1(1.0f);
+  const V a = S::abs(x);
+  const V bounded = S::min(S::set1(40.0f), a);
+  const V e = exp_of<S>(S::add(bounded, bounded));
+  const V large = S::sub(one, S::div(S::set1(2.0f), S::add(e, one)));
+  const V z = S::mul(x, x);
+  V p = S::set1(-5.70498872745e-3f);
+  p = S::fma(p, z, S::set1(2.06390887954e-2f));
+  p = S::fma(p, z, S::set1(-5.37397155531e-2f));
+  p = S::fma(p, z, S::set1(1.33314422036e-1f));
+  p = S::fma(p, z, S::set1(-3.33332819422e-1f));
+  const V small = S::fma(S::mul(p, z), x, x);
+  return S::select_less(a, S::set1(0.625f), small, S::copy_sign(large, x));
+}
+
+template <typename S, typename S::V (*Function)(typename S::V)>
+void map_in_place(float* values, int64_t count) {
+  int64_t i = 0;
+  for (; i + S::kWidth <= count; i += S::kWidth)
+    S::store(values + i, Function(S::load(values + i)));
+  const int rest = static_cast<int>(count - i);
+  if (rest > 0) S::store_first(values + i, Function(S::load_first(values + i, rest)), rest);
+}
+
+// Tiles larger than S has registers for are left null; callers look at max_rows, max_vectors.
+template <typename S, int M, int N, bool Edge>
+constexpr TileKernels::Tile tile_or_null() {
+  if constexpr (M <= S::kMaxRows && N <= S::kMaxVectors) return &run_tile<S, M, N, Edge>;
+  return nullptr;
+}
+
+template <typename S, int M>
+constexpr void fill_row(TileKernels& set) {
+  set.tile[M - 1][0] = tile_or_null<S, M, 1, false>();
+  set.tile[M - 1][1] = tile_or_null<S, M, 2, false>();
+  set.tile[M - 1][2] = tile_or_null<S, M, 3, false>();
+  set.tile[M - 1][3] = tile_or_null<S, M, 4, false>();
+  set.tile_edge[M - 1][0] = tile_or_null<S, M, 1, true>();
+  set.tile_edge[M - 1][1] = tile_or_null<S, M, 2, true>();
+  set.tile_edge[M - 1][2] = tile_or_null<S, M, 3, true>();
+  set.tile_edge[M - 1][3] = tile_or_null<S, M, 4, true>();
+}
+
+template <typename S>
+constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
+  TileKernels set{};
+  set.isa = isa;
+  set.name = name;
+  set.width = S::kWidth;
+  set.max_rows = S::kMaxRows;
+  set.max_vectors = S::kMaxVectors;
+  fill_row<S, 1>(set);
+  fill_row<S, 2>(set);
+  fill_row<S, 3>(set);
+  fill_row<S, 4>(set);
+  fill_row<S, 5>(set);
+  fill_row<S, 6>(set);
+  set.dot_rows = &dot_rows<S>;
+  set.sigmoid = &map_in_place<S, &sigmoid_of<S>>;
+  set.tanh = &map_in_place<S, &tanh_of<S>>;
+  return set;
+}
+
+}  // namespace
+}  // namespace eddy::cpu
