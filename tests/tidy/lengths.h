@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/tidy/tree.h"
+
+namespace eddy::tidy {
+
+inline constexpr int kFileLines = 500;
+inline constexpr int kFunctionLines = 70;
+
+// What is longer than the house aims at. A comment `// long: the reason` excuses it: in the
+// first comment of a file, or in the comment right above a function.
+struct Long {
+  std::string path;
+  int line = 0;  // 0 for a file.
+  int lines = 0;
+  std::string name;  // Of the function; empty for a file.
+  bool excused = false;
+};
+
+std::vector<Long> find_long_files(const Tree& tree);
+std::vector<Long> find_long_functions(const Tree& tree);
+
+// Those of both that nothing excuses.
+std::vector<Finding> check_lengths(const Tree& tree);
+
+// A function with a body, from the first line of its declaration to the closing brace.
+struct Function {
+  std::string name;
+  int first_line = 0;
+  int last_line = 0;
+};
+
+// The functions defined at namespace or class scope. Reads the shape of formatted code: braces,
+// and the words before them. A brace right behind a word (`x_{1}`) is an initializer, one behind
+// a space is a body. Lambdas belong to the function around them.
+std::vector<Function> functions_of(std::string_view text);
+
+}  // namespace eddy::tidy
