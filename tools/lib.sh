@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2015,SC2054
 # Shared by the wrappers tools/setup, tools/eddy, tools/test and tools/demo.
 #
 # Own words go to standard error, so that a program's output stays clean. Settings from
@@ -40,27 +41,41 @@ eddy_changed_since() {
   [[ -n "$(find "${paths[@]}" -cnewer "$stamp" -print -quit 2>&1)" ]]
 }
 
+# Whether the program at PATH stands for the sources as they are.
+eddy_is_fresh() { [[ -x "$1" && -e "$1.stamp" ]] && ! eddy_changed_since "$1.stamp"; }
+
 # eddy_program LABEL: leaves in $eddy_built the path of an up-to-date program, after
 # setting up and building it if needed. Exits with 70 when that is impossible.
 eddy_program() {
-  local label="$1" name="${1##*:}" folder="$eddy_root/.build/${EDDY_CONFIG:-default}" config
+  local label="$1" folder="$eddy_root/.build/${EDDY_CONFIG:-default}"
   folder="${folder// /+}"
-  eddy_built="$folder/$name"
-  [[ -x "$eddy_built" && -e "$eddy_built.stamp" ]] && ! eddy_changed_since "$eddy_built.stamp" &&
-    return
+  eddy_built="$folder/${label##*:}"
+  eddy_is_fresh "$eddy_built" && return
 
   "$eddy_root/tools/setup" --quiet || exit "$eddy_exit_no_build"
-  mkdir -p "$folder" || die "$eddy_exit_no_build" "cannot write $folder"
-  # Two wrappers may build at once. What changes during the build counts as newer.
-  local new="$eddy_built.$$"
+  mkdir -p "$folder" && exec 9>"$eddy_built.lock" ||
+    die "$eddy_exit_no_build" "cannot write to $folder"
+  # One build at a time; another wrapper may have done it meanwhile. Neither Bazel's server nor
+  # the program may inherit the lock.
+  flock 9
+  eddy_is_fresh "$eddy_built" || eddy_build_program "$label" 9>&-
+  exec 9>&-
+}
+
+# Builds LABEL into $eddy_built. The stamp is older than the build, so that what changes
+# meanwhile counts as newer.
+eddy_build_program() {
+  local label="$1" new="$eddy_built.new" options=(--ui_event_filters=-info,-debug --show_result=0)
+  [[ -t 2 ]] || options+=(--noshow_progress)
   touch "$new.stamp"
   say "building $label"
-  eddy_bazel build --noshow_progress --ui_event_filters=-info,-debug --show_result=0 "$label" >&2 ||
+  eddy_bazel build "${options[@]}" "$label" >&2 ||
     die "$eddy_exit_no_build" "could not build $label"
-  local bin
-  bin="$(eddy_bazel info --ui_event_filters=-info bazel-bin 2>/dev/null)" ||
+  local folder
+  folder="$(eddy_bazel info bazel-bin 2>/dev/null)" ||
     die "$eddy_exit_no_build" "could not ask Bazel for its output folder"
   local path="${label#//}"
-  cp -f "$bin/${path/://}" "$new" && mv -f "$new.stamp" "$eddy_built.stamp" &&
-    mv -f "$new" "$eddy_built" || die "$eddy_exit_no_build" "could not copy $bin/${path/://}"
+  path="$folder/${path/://}"
+  cp -f "$path" "$new" && mv -f "$new" "$eddy_built" && mv -f "$new.stamp" "$eddy_built.stamp" ||
+    die "$eddy_exit_no_build" "could not copy $path"
 }
