@@ -1,0 +1,69 @@
+// run_op: one operator through schema and registry, without graph or executor.
+//
+//   OpCall call;
+//   call.op = "Add";
+//   call.inputs = {a, b};
+//   auto result = run_op(call, KernelSet::kCpu);     // Result<std::vector<TestValue>>
+//
+// Types are inferred by the operator's schema, outputs allocated as it says and checked against it
+// after a value kernel has run. Failures of schema, bind and kernel come back as a Status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "graph/base/status.h"
+#include "graph/ir/attributes.h"
+#include "ops/contract/kernel.h"
+#include "tests/ops/testing/test_tensor.h"
+
+namespace eddy::testing {
+
+// How much bind() knows of the shapes; the kernel must be right with any.
+enum class Known { kShapes, kRanks, kNothing };
+
+enum class KernelSet { kReference, kCpu };
+
+struct OpCall {
+  std::string op;
+  std::string domain;
+  int opset = 17;
+  Attributes attributes;
+  std::vector<TestValue> inputs;  // TestValue::omitted() where an optional one is left out
+  size_t num_outputs = 1;
+
+  Known known = Known::kShapes;
+  // Inputs that bind() sees as constants. Host-value inputs that are not constant reach the
+  // schema only after binding.
+  uint64_t constant_inputs = 0;
+  // Output 0 is written over this input's buffer (a copy; the call's own tensors stay).
+  int in_place_input = -1;
+};
+
+// The definition that serves a call; a test failure when there is none.
+const OpDef* find_op(const OpCall& call);
+
+// What the schema says of the call's outputs, with everything about the inputs known.
+Result<std::vector<ValueType>> infer_op(const OpCall& call);
+// The same for given input types, without values: "float[2,?]" of inferred output 0.
+Result<std::vector<ValueType>> infer_op_types(const OpCall& call,
+                                              const std::vector<ValueType>& inputs);
+
+Result<std::vector<TestValue>> run_op(const OpCall& call, KernelSet kernels);
+
+// The first output, which must be a tensor; a test failure and an empty tensor otherwise.
+TestTensor run_one(const OpCall& call, KernelSet kernels);
+
+// True when shapes, types and values agree: numbers |a - b| <= atol + rtol * |b|, NaN equals NaN,
+// strings and integers exactly.
+::testing::AssertionResult is_close(const TestTensor& actual, const TestTensor& expected,
+                                    double rtol, double atol);
+::testing::AssertionResult is_same_bits(const TestTensor& actual, const TestTensor& expected);
+
+// Runs the call by the CPU kernels, with shapes, only ranks, and nothing known when binding, and
+// expects the reference's values each time and the same bits among the three.
+void compare_with_reference(const OpCall& call, double rtol = 0, double atol = 0);
+
+}  // namespace eddy::testing
