@@ -97,13 +97,13 @@ struct FormalAttribute {
 
 struct OpDef {
   std::string name;         // "Add"
-  std::string domain;       // "" is ONNX's own
+  std::string domain = {}; // "" is ONNX's own
   int since_version = 1;    // first opset of the domain in which this definition holds
-  std::vector<FormalInput> inputs;
+  std::vector<FormalInput> inputs = {};
   int min_outputs = 1;
   int max_outputs = 1;      // INT_MAX for variadic
-  std::vector<FormalAttribute> attributes;
-  InferFunction infer;
+  std::vector<FormalAttribute> attributes = {};
+  InferFunction infer = {};
 
   // Output 0 is input 0's elements under another shape: the executor may share the buffer and
   // skip the kernel (Identity, Reshape, Squeeze, Unsqueeze, Flatten).
