@@ -31,6 +31,13 @@ eddy_bazel() {
   (cd "$eddy_root" && exec bazel ${EDDY_BAZEL:-} "$command" "${options[@]}" "$@")
 }
 
+# Installs what is missing for the configs of EDDY_CONFIG and those named in the arguments.
+eddy_setup() {
+  local options=(--quiet)
+  [[ " ${EDDY_CONFIG:-} $* " == *tsan* ]] && options+=(--sanitizers)
+  "$eddy_root/tools/setup" "${options[@]}"
+}
+
 # Whether something that decides a program changed after FILE was made. Change times and
 # folders count too, so a file that was deleted, moved in or copied with an old date does.
 eddy_changed_since() {
@@ -52,7 +59,7 @@ eddy_program() {
   eddy_built="$folder/${label##*:}"
   eddy_is_fresh "$eddy_built" && return
 
-  "$eddy_root/tools/setup" --quiet || exit "$eddy_exit_no_build"
+  eddy_setup || exit "$eddy_exit_no_build"
   mkdir -p "$folder" && exec 9>"$eddy_built.lock" ||
     die "$eddy_exit_no_build" "cannot write to $folder"
   # One build at a time; another wrapper may have done it meanwhile. Neither Bazel's server nor

@@ -3,8 +3,12 @@
 Each library is a header to find, perhaps a file to link, and the Debian package
 that holds both. What is missing is named in one message, with the command that
 installs it. Bazel does not track system files, so the versions are written into the
-generated BUILD file: that makes an upgrade visible. `tools/setup` drops the repository
-after installing something; by hand: `bazel sync --configure`.
+generated BUILD file, where they can be read. The repository is made anew when Bazel's
+server starts, and by `bazel sync --configure`.
+
+Under `--config=tsan`, :tbb is compiled from Debian's source package, which
+`tools/setup --sanitizers` puts into the cache folder: ThreadSanitizer takes the system's
+library, compiled without it, for a source of races.
 """
 
 _LIB = "/usr/lib/x86_64-linux-gnu/"
@@ -27,13 +31,64 @@ _LIBRARIES = {
     "gtest": ("libgtest-dev", "gtest/gtest.h", ["libgtest.a"], ["-l:libgtest.a"]),
     "gtest_main": ("libgtest-dev", "gtest/gtest.h", ["libgtest_main.a"], ["-l:libgtest_main.a"]),
     "json": ("nlohmann-json3-dev", "nlohmann/json.hpp", [], []),
-    "tbb": ("libtbb-dev", "oneapi/tbb.h", ["libtbb.so"], ["-ltbb"]),
+    "tbb_installed": ("libtbb-dev", "oneapi/tbb.h", ["libtbb.so"], ["-ltbb"]),
 }
 
 _DEPS = {
     "gmock": [":gtest"],
     "gtest_main": [":gtest"],
 }
+
+_TBB_FROM_SOURCE = """
+cc_library(
+    name = "tbb_from_source",
+    srcs = glob(["onetbb/src/tbb/*.cpp", "onetbb/src/tbb/**/*.h"]),
+    hdrs = glob(["onetbb/include/**"]),
+    copts = ["-w", "-mrtm", "-mwaitpkg"],
+    includes = ["onetbb/include"],
+    linkopts = ["-ldl", "-lpthread"],
+    local_defines = [
+        "__TBB_BUILD",
+        "__TBB_DYNAMIC_LOAD_ENABLED=0",
+        "__TBB_SOURCE_DIRECTLY_INCLUDED=1",
+    ],
+)
+"""
+
+_TBB_SOURCE_MISSING = """
+genrule(
+    name = "tbb_source_missing",
+    outs = ["tbb_source_missing.cc"],
+    cmd = "echo 'The tsan config needs oneTBB as source: run tools/setup --sanitizers, " +
+          "then bazel sync --configure.' >&2; exit 1",
+)
+
+cc_library(name = "tbb_from_source", srcs = [":tbb_source_missing"])
+"""
+
+_TBB = """
+config_setting(name = "tsan", define_values = {"eddy_tsan": "on"})
+
+alias(
+    name = "tbb",
+    actual = select({
+        ":tsan": ":tbb_from_source",
+        "//conditions:default": ":tbb_installed",
+    }),
+)
+"""
+
+def _tbb_lines(ctx):
+    """The targets for oneTBB, and a link to its source where tools/setup put it."""
+    query = ctx.execute(["dpkg-query", "-W", "-f", "${source:Version}", "libtbb-dev"])
+    cache = ctx.os.environ.get("XDG_CACHE_HOME", "") or ctx.os.environ.get("HOME", "") + "/.cache"
+    source = ctx.path(cache + "/eddy/onetbb/" + query.stdout)
+    if query.return_code == 0 and source.get_child("src").exists:
+        # Not the folder itself: a BUILD file in it would make it a package of its own.
+        for part in ["include", "src"]:
+            ctx.symlink(source.get_child(part), "onetbb/" + part)
+        return [_TBB, _TBB_FROM_SOURCE]
+    return [_TBB, _TBB_SOURCE_MISSING]
 
 def _system_libraries_impl(ctx):
     missing = {}
@@ -64,11 +119,13 @@ def _system_libraries_impl(ctx):
             linkopts = repr(linkopts + (["-lpthread"] if "gtest" == name else [])),
             deps = repr(_DEPS.get(name, [])),
         ))
+    lines += _tbb_lines(ctx)
     ctx.file("BUILD", "\n".join(lines) + "\n")
 
 system_libraries = repository_rule(
     implementation = _system_libraries_impl,
     configure = True,
+    environ = ["HOME", "XDG_CACHE_HOME"],
     local = True,
     doc = "The libraries of Debian that Eddy links, as targets of one repository.",
 )
