@@ -1,7 +1,145 @@
+// MatMul, Gemm, MatMulInteger: three nested loops each.
 #include "ops/reference/families.h"
+#include "ops/reference/product.h"
+#include "ops/reference/typed_kernel.h"
 
 namespace eddy {
+namespace {
 
-void add_matmul_reference(KernelRegistry&) {  }
+template <typename T>
+struct MatMul {
+  static bool run(const KernelArgs& args) {
+    const BatchedProduct p(args.inputs[0], args.inputs[1]);
+    const T* a = args.inputs[0].as<T>();
+    const T* b = args.inputs[1].as<T>();
+    T* c = args.outputs[0].mutable_as<T>();
+    for (BatchIterator i(p); !i.done(); i.next()) {
+      multiply(p, a + i.a() * p.m * p.k, b + i.b() * p.k * p.n, c + i.index() * p.m * p.n);
+    }
+    return true;
+  }
+
+  static void multiply(const BatchedProduct& p, const T* a, const T* b, T* c) {
+    for (int64_t i = 0; i < p.m; ++i) {
+      for (int64_t j = 0; j < p.n; ++j) {
+        Accumulator<T> sum = 0;
+        for (int64_t k = 0; k < p.k; ++k) {
+          sum += accumulate_from(a[i * p.k + k]) * accumulate_from(b[k * p.n + j]);
+        }
+        c[i * p.n + j] = round_from<T>(sum);
+      }
+    }
+  }
+};
+
+Result<BoundKernel> bind_matmul(const KernelInit& init) {
+  return bind_typed<MatMul, float, double, Float16, Bfloat16, int32_t, int64_t, uint32_t, uint64_t>(
+      init, 0);
+}
+
+struct GemmState : KernelState {
+  float alpha = 1, beta = 1;
+  bool transpose_a = false, transpose_b = false;
+};
+
+template <typename T>
+struct Gemm {
+  // alpha and beta are floats; integer products are scaled in double and cut to integers.
+  static T combine(const GemmState& s, Accumulator<T> sum, const T* addend_or_null) {
+    if constexpr (is_floating<T>) {
+      double value = static_cast<double>(s.alpha) * sum;
+      if (addend_or_null) {
+        value += static_cast<double>(s.beta) * static_cast<double>(*addend_or_null);
+      }
+      return round_from<T>(value);
+    } else {
+      const auto scale = [](float factor, Accumulator<T> value) {
+        if (factor == 1.0f) return value;
+        return static_cast<Accumulator<T>>(static_cast<int64_t>(
+            factor * static_cast<double>(static_cast<std::make_signed_t<Accumulator<T>>>(value))));
+      };
+      sum = scale(s.alpha, sum);
+      if (addend_or_null) sum += scale(s.beta, accumulate_from(*addend_or_null));
+      return round_from<T>(sum);
+    }
+  }
+
+  static bool run(const KernelArgs& args) {
+    const auto& s = static_cast<const GemmState&>(*args.state);
+    const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
+    const int64_t m = y.dims[0], n = y.dims[1], depth = a.dims[s.transpose_a ? 0 : 1];
+    const TensorView* c = args.has_input(2) ? &args.inputs[2] : nullptr;
+    const int64_t c_columns = c && c->rank > 0 ? c->dims[c->rank - 1] : 1;
+    const int64_t c_rows = c && c->rank > 1 ? c->dims[c->rank - 2] : 1;
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        Accumulator<T> sum = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          const int64_t ai = s.transpose_a ? k * m + i : i * depth + k;
+          const int64_t bi = s.transpose_b ? j * depth + k : k * n + j;
+          sum += accumulate_from(a.as<T>()[ai]) * accumulate_from(b.as<T>()[bi]);
+        }
+        const int64_t ci = (c_rows == 1 ? 0 : i * c_columns) + (c_columns == 1 ? 0 : j);
+        y.mutable_as<T>()[i * n + j] = combine(s, sum, c ? c->as<T>() + ci : nullptr);
+      }
+    }
+    return true;
+  }
+};
+
+Result<BoundKernel> bind_gemm(const KernelInit& init) {
+  auto state = std::make_unique<GemmState>();
+  state->alpha = init.attributes.get_float("alpha", 1.0f);
+  state->beta = init.attributes.get_float("beta", 1.0f);
+  state->transpose_a = init.attributes.get_int("transA", 0) != 0;
+  state->transpose_b = init.attributes.get_int("transB", 0) != 0;
+  return bind_typed<Gemm, float, double, Float16, Bfloat16, int32_t, int64_t, uint32_t, uint64_t>(
+      init, 0, std::move(state));
+}
+
+int32_t byte_at(const TensorView& view, int64_t i) {
+  return view.element == ElementType::kInt8 ? view.as<int8_t>()[i] : view.as<uint8_t>()[i];
+}
+
+// The zero point of row (or column) i: absent, one for all, or one each.
+int32_t zero_point(const KernelArgs& args, size_t input, int64_t i) {
+  if (!args.has_input(static_cast<uint32_t>(input))) return 0;
+  const TensorView& view = args.inputs[input];
+  return byte_at(view, view.count() == 1 ? 0 : i);
+}
+
+bool run_matmul_integer(const KernelArgs& args) {
+  const TensorView &a = args.inputs[0], &b = args.inputs[1];
+  const BatchedProduct p(a, b);
+  int32_t* c = args.outputs[0].mutable_as<int32_t>();
+  for (BatchIterator batch(p); !batch.done(); batch.next()) {
+    for (int64_t i = 0; i < p.m; ++i) {
+      for (int64_t j = 0; j < p.n; ++j) {
+        uint32_t sum = 0;
+        for (int64_t k = 0; k < p.k; ++k) {
+          const int32_t x = byte_at(a, (batch.a() * p.m + i) * p.k + k) - zero_point(args, 2, i);
+          const int32_t w = byte_at(b, (batch.b() * p.k + k) * p.n + j) - zero_point(args, 3, j);
+          sum += static_cast<uint32_t>(x * w);
+        }
+        c[(batch.index() * p.m + i) * p.n + j] = static_cast<int32_t>(sum);
+      }
+    }
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_matmul_integer(const KernelInit&) {
+  BoundKernel kernel;
+  kernel.run = run_matmul_integer;
+  return kernel;
+}
+
+}  // namespace
+
+void add_matmul_reference(KernelRegistry& registry) {
+  registry.add({.op = "MatMul", .bind = bind_matmul, .library = "reference"});
+  registry.add({.op = "Gemm", .bind = bind_gemm, .library = "reference"});
+  registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .library = "reference"});
+}
 
 }  // namespace eddy

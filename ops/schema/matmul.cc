@@ -1,7 +1,187 @@
+// MatMul, Gemm, MatMulInteger.
+#include <string>
+
 #include "ops/schema/families.h"
+#include "ops/schema/rules.h"
 
 namespace eddy {
+namespace {
 
-Status add_matmul_schemas(OpTable&) { return Status::ok(); }
+constexpr TypeSet kProductTypes = kFloatTypes | TypeSet{ElementType::kInt32, ElementType::kInt64,
+                                                        ElementType::kUint32, ElementType::kUint64};
+constexpr TypeSet kByteTypes = {ElementType::kInt8, ElementType::kUint8};
+
+// The leading dimensions of A and B broadcast; a one-dimensional A is a row, a one-dimensional
+// B a column, and their dimension is then dropped from the result.
+Status matmul_dims(const Dims& a, const Dims& b, Dims& result) {
+  if (a.rank() == 0 || b.rank() == 0) {
+    return invalid_argument("A and B of a matrix product must have at least one dimension, not " +
+                            to_string(a) + " and " + to_string(b));
+  }
+  const int64_t a_depth = a[a.rank() - 1];
+  const int64_t b_depth = b.rank() == 1 ? b[0] : b[b.rank() - 2];
+  if (!merge_dim(a_depth, b_depth)) {
+    return invalid_argument("A has " + std::to_string(a_depth) + " columns but B has " +
+                            std::to_string(b_depth) + " rows: " + to_string(a) + " times " +
+                            to_string(b));
+  }
+  Dims a_batch, b_batch;
+  for (int i = 0; i + 2 < a.rank(); ++i) a_batch.push_back(a[i]);
+  for (int i = 0; i + 2 < b.rank(); ++i) b_batch.push_back(b[i]);
+  const std::optional<Dims> batch = broadcast_dims(a_batch, b_batch);
+  if (!batch) {
+    return invalid_argument("leading dimensions of A and B do not broadcast: " + to_string(a) +
+                            " and " + to_string(b));
+  }
+  result = *batch;
+  if (a.rank() > 1) result.push_back(a[a.rank() - 2]);
+  if (b.rank() > 1) result.push_back(b[b.rank() - 1]);
+  return Status::ok();
+}
+
+Status set_product(InferContext& context, ElementType element) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* b, tensor_input(context, 1));
+  if (!a->is_ranked || !b->is_ranked) {
+    context.set_output(0, TensorType(element));
+    return Status::ok();
+  }
+  Dims dims;
+  EDDY_RETURN_IF_ERROR(matmul_dims(a->dims, b->dims, dims));
+  context.set_output(0, TensorType(element, dims));
+  return Status::ok();
+}
+
+Status infer_matmul(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
+  return set_product(context, context.input(0).tensor.element);
+}
+
+double matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const Dims& a = context.input(0).tensor.dims;
+  const double depth = a.rank() > 0 ? static_cast<double>(a[a.rank() - 1]) : 1;
+  return 2.0 * depth * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+}
+
+// A zero point is one value, or one for each row of A (column of B).
+Status check_zero_point(const InferContext& context, size_t input, std::string_view name,
+                        std::string_view what, int64_t extent) {
+  if (!context.has_input(input)) return Status::ok();
+  const ElementType element = context.input(input - 2).tensor.element;
+  const TensorType& type = context.input(input).tensor;
+  if (type.element != element) {
+    return invalid_argument(std::string(name) + " must be " +
+                            std::string(element_type_name(element)) + " like its matrix, not " +
+                            std::string(element_type_name(type.element)));
+  }
+  if (!type.is_ranked || type.dims.rank() == 0) return Status::ok();
+  if (type.dims.rank() == 1 && (type.dims[0] == 1 || merge_dim(type.dims[0], extent))) {
+    return Status::ok();
+  }
+  return invalid_argument(std::string(name) + " must be a scalar or hold one value for each " +
+                          std::string(what) + ", not " + to_string(type.dims));
+}
+
+Status infer_matmul_integer(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(set_product(context, ElementType::kInt32));
+  const TensorType& a = context.input(0).tensor;
+  const TensorType& b = context.input(1).tensor;
+  const int64_t rows = !a.is_ranked        ? kUnknownDim
+                       : a.dims.rank() > 1 ? a.dims[a.dims.rank() - 2]
+                                           : 1;
+  const int64_t columns = !b.is_ranked        ? kUnknownDim
+                          : b.dims.rank() > 1 ? b.dims[b.dims.rank() - 1]
+                                              : 1;
+  EDDY_RETURN_IF_ERROR(check_zero_point(context, 2, "a_zero_point", "row of A", rows));
+  return check_zero_point(context, 3, "b_zero_point", "column of B", columns);
+}
+
+// Rows and columns of a Gemm operand after transposition; unknown where it is unranked.
+Status gemm_operand(const InferContext& context, size_t input, bool transposed, int64_t& rows,
+                    int64_t& columns) {
+  rows = columns = kUnknownDim;
+  EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, input));
+  if (!type->is_ranked) return Status::ok();
+  if (type->dims.rank() != 2) {
+    return invalid_argument("input " + std::to_string(input) +
+                            " of Gemm must have 2 dimensions, not " + to_string(type->dims));
+  }
+  rows = type->dims[transposed ? 1 : 0];
+  columns = type->dims[transposed ? 0 : 1];
+  return Status::ok();
+}
+
+// C must broadcast to the result without widening it.
+Status check_gemm_addend(const InferContext& context, const Dims& result) {
+  if (!context.has_input(2)) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const TensorType* c, tensor_input(context, 2));
+  if (!c->is_ranked) return Status::ok();
+  bool fits = c->dims.rank() <= 2;
+  for (int i = 0; fits && i < c->dims.rank(); ++i) {
+    const int64_t dim = c->dims[i];
+    fits = dim == 1 || merge_dim(dim, result[i + 2 - c->dims.rank()]).has_value();
+  }
+  if (fits) return Status::ok();
+  return invalid_argument("C of Gemm does not broadcast to the result: " + to_string(c->dims) +
+                          " to " + to_string(result));
+}
+
+Status infer_gemm(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
+  int64_t rows, a_depth, b_depth, columns;
+  const Attributes& attributes = context.attributes();
+  EDDY_RETURN_IF_ERROR(
+      gemm_operand(context, 0, attributes.get_int("transA", 0) != 0, rows, a_depth));
+  EDDY_RETURN_IF_ERROR(
+      gemm_operand(context, 1, attributes.get_int("transB", 0) != 0, b_depth, columns));
+  if (!merge_dim(a_depth, b_depth)) {
+    return invalid_argument("A of Gemm has " + std::to_string(a_depth) + " columns but B has " +
+                            std::to_string(b_depth) + " rows (after transposition)");
+  }
+  const Dims result{rows, columns};
+  EDDY_RETURN_IF_ERROR(check_gemm_addend(context, result));
+  context.set_output(0, TensorType(context.input(0).tensor.element, result));
+  return Status::ok();
+}
+
+double gemm_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const Dims& a = context.input(0).tensor.dims;
+  if (a.rank() != 2) return 0;
+  const double depth = static_cast<double>(a[context.attributes().get_int("transA", 0) ? 0 : 1]);
+  return 2.0 * depth * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+}
+
+OpDef gemm(int since_version, InputFlag addend) {
+  return {
+      .name = "Gemm",
+      .since_version = since_version,
+      .inputs = {in("A", kProductTypes), in("B", kProductTypes), in("C", kProductTypes, addend)},
+      .attributes = {attribute("alpha", AttributeKind::kFloat),
+                     attribute("beta", AttributeKind::kFloat),
+                     attribute("transA", AttributeKind::kInt),
+                     attribute("transB", AttributeKind::kInt),
+                     attribute("broadcast", AttributeKind::kInt)},
+      .infer = infer_gemm,
+      .flops = gemm_flops};
+}
+
+}  // namespace
+
+Status add_matmul_schemas(OpTable& table) {
+  return add_schemas(table, {{.name = "MatMul",
+                              .since_version = 1,
+                              .inputs = {in("A", kProductTypes), in("B", kProductTypes)},
+                              .infer = infer_matmul,
+                              .flops = matmul_flops},
+                             gemm(6, InputFlag::kNone),
+                             gemm(11, InputFlag::kOptional),
+                             {.name = "MatMulInteger",
+                              .since_version = 10,
+                              .inputs = {in("A", kByteTypes), in("B", kByteTypes),
+                                         in("a_zero_point", kByteTypes, InputFlag::kOptional),
+                                         in("b_zero_point", kByteTypes, InputFlag::kOptional)},
+                              .infer = infer_matmul_integer,
+                              .flops = matmul_flops}});
+}
 
 }  // namespace eddy

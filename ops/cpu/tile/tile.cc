@@ -11,9 +11,8 @@ const TileKernels* tile_kernels_or_null(Isa isa) {
     case Isa::kAvx512:
       return __builtin_cpu_supports("avx512f") ? &tile_kernels_avx512() : nullptr;
     case Isa::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-                 ? &tile_kernels_avx2()
-                 : nullptr;
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &tile_kernels_avx2()
+                                                                             : nullptr;
     case Isa::kBaseline:
       return &tile_kernels_baseline();
   }

@@ -31,11 +31,11 @@ struct TileArgs {
   int64_t a_step = 1;  // elements from one k to the next
   int64_t b_row = 0;   // elements from one k to the next
   float* c = nullptr;
-  int64_t c_row = 0;               // elements from one row of C to the next
-  int64_t c_column = 1;            // elements from one column of C to the next
-  int columns = 0;                 // valid columns: in (width * (vectors - 1), width * vectors]
+  int64_t c_row = 0;     // elements from one row of C to the next
+  int64_t c_column = 1;  // elements from one column of C to the next
+  int columns = 0;       // valid columns: in (width * (vectors - 1), width * vectors]
   const float* bias_or_null = nullptr;  // per column, contiguous; initial value of each row
-  bool accumulate = false;         // add to what C holds (then c_column is 1)
+  bool accumulate = false;              // add to what C holds (then c_column is 1)
 };
 
 enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };

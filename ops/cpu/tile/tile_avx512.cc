@@ -38,8 +38,8 @@ struct Avx512 {
   static V abs(V v) { return _mm512_abs_ps(v); }
   static V copy_sign(V magnitude, V sign) {
     const __m512i bit = _mm512_set1_epi32(static_cast<int>(0x80000000u));
-    return _mm512_castsi512_ps(_mm512_or_epi32(
-        _mm512_castps_si512(magnitude), _mm512_and_epi32(bit, _mm512_castps_si512(sign))));
+    return _mm512_castsi512_ps(_mm512_or_epi32(_mm512_castps_si512(magnitude),
+                                               _mm512_and_epi32(bit, _mm512_castps_si512(sign))));
   }
   static V select_less(V a, V b, V x, V y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);

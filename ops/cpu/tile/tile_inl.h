@@ -32,17 +32,15 @@ struct TileLoop {
   V sums[kUnroll][M][N];
 
   [[gnu::always_inline]] void clear() {
-    EDDY_UNROLL for (int u = 0; u < kUnroll; ++u)
-      EDDY_UNROLL for (int i = 0; i < M; ++i)
+    EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) EDDY_UNROLL for (int i = 0; i < M; ++i)
         EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::zero();
   }
 
-  [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b,
-                                   int last) {
+  [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b, int last) {
     V row[N];
     EDDY_UNROLL for (int j = 0; j < N; ++j) {
-      row[j] = Edge && j == N - 1 ? S::load_first(b + j * S::kWidth, last)
-                                  : S::load(b + j * S::kWidth);
+      row[j] =
+          Edge && j == N - 1 ? S::load_first(b + j * S::kWidth, last) : S::load(b + j * S::kWidth);
     }
     EDDY_UNROLL for (int i = 0; i < M; ++i) {
       const V x = S::set1(a[i * a_row]);
@@ -106,22 +104,22 @@ void dot_some_rows(int64_t depth, const float* a, int64_t a_row, const float* x,
   using V = typename S::V;
   constexpr int kUnroll = 2;
   V sums[kUnroll][M];
-  EDDY_UNROLL for (int u = 0; u < kUnroll; ++u)
-    EDDY_UNROLL for (int i = 0; i < M; ++i) sums[u][i] = S::zero();
+  EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) EDDY_UNROLL for (int i = 0; i < M; ++i) sums[u][i] =
+      S::zero();
   int64_t k = 0;
   for (; k + kUnroll * S::kWidth <= depth; k += kUnroll * S::kWidth) {
     EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) {
       const int64_t at = k + u * S::kWidth;
       const V v = S::load(x + at);
-      EDDY_UNROLL for (int i = 0; i < M; ++i)
-        sums[u][i] = S::fma(S::load(a + i * a_row + at), v, sums[u][i]);
+      EDDY_UNROLL for (int i = 0; i < M; ++i) sums[u][i] =
+          S::fma(S::load(a + i * a_row + at), v, sums[u][i]);
     }
   }
   for (; k < depth; k += S::kWidth) {
     const int count = depth - k < S::kWidth ? static_cast<int>(depth - k) : S::kWidth;
     const V v = S::load_first(x + k, count);
-    EDDY_UNROLL for (int i = 0; i < M; ++i)
-      sums[0][i] = S::fma(S::load_first(a + i * a_row + k, count), v, sums[0][i]);
+    EDDY_UNROLL for (int i = 0; i < M; ++i) sums[0][i] =
+        S::fma(S::load_first(a + i * a_row + k, count), v, sums[0][i]);
   }
   EDDY_UNROLL for (int i = 0; i < M; ++i) y[i] = S::sum(S::add(sums[0][i], sums[1][i]));
 }

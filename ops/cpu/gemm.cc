@@ -1,0 +1,157 @@
+#include "ops/cpu/gemm.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "graph/base/check.h"
+#include "ops/cpu/onednn/sgemm.h"
+
+namespace eddy::cpu {
+namespace {
+
+// Above this many multiply-adds oneDNN's blocking pays for its set-up (measured on Zen 5: at
+// 64x64x64 the tiles win by a tenth, at 96x96x96 oneDNN by a thirtieth).
+constexpr int64_t kSmallProduct = 80 * 80 * 80;
+
+// Rows of B that a panel keeps in the second-level cache while many rows of A pass.
+constexpr int64_t kDepthBlock = 1024;
+
+void fill_without_product(const GemmArgs& g) {
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = 0; j < g.n; ++j) {
+      const float start = g.accumulate ? g.c[i * g.c_row + j] : 0.0f;
+      g.c[i * g.c_row + j] = start + (g.bias_or_null ? g.bias_or_null[j] : 0.0f);
+    }
+  }
+}
+
+void gemm_by_tiles(const GemmArgs& g, const TileKernels& tiles) {
+  const int64_t width = tiles.panel_width();
+  const int64_t a_row = g.transpose_a ? 1 : g.a_row;
+  TileArgs t;
+  t.depth = g.k;
+  t.a_row = a_row;
+  t.a_step = g.transpose_a ? g.a_row : 1;
+  t.b_row = g.b_row;
+  t.c_row = g.c_row;
+  t.accumulate = g.accumulate;
+  for (int64_t j = 0; j < g.n; j += width) {
+    t.columns = static_cast<int>(std::min(width, g.n - j));
+    const int vectors = (t.columns + tiles.width - 1) / tiles.width;
+    const bool is_edge = t.columns % tiles.width != 0;
+    t.bias_or_null = g.bias_or_null ? g.bias_or_null + j : nullptr;
+    const float* b = g.b + j;
+    t.b = &b;
+    for (int64_t i = 0; i < g.m; i += tiles.max_rows) {
+      const int rows = static_cast<int>(std::min<int64_t>(tiles.max_rows, g.m - i));
+      const float* a = g.a + i * a_row;
+      t.a = &a;
+      t.c = g.c + i * g.c_row + j;
+      (is_edge ? tiles.tile_edge : tiles.tile)[rows - 1][vectors - 1](t);
+    }
+  }
+}
+
+void gemm_by_library(const GemmArgs& g) {
+  float beta = g.accumulate ? 1.0f : 0.0f;
+  if (g.bias_or_null) {
+    GemmArgs start = g;
+    start.k = 0;
+    fill_without_product(start);
+    beta = 1.0f;
+  }
+  onednn::sgemm({.m = g.m,
+                 .n = g.n,
+                 .k = g.k,
+                 .a = g.a,
+                 .a_row = g.a_row,
+                 .transpose_a = g.transpose_a,
+                 .b = g.b,
+                 .b_row = g.b_row,
+                 .transpose_b = g.transpose_b,
+                 .beta = beta,
+                 .c = g.c,
+                 .c_row = g.c_row});
+}
+
+// One column of B, contiguous: each result is the product of two vectors.
+bool is_row_times_vector(const GemmArgs& g) {
+  return g.n == 1 && !g.transpose_a && (g.transpose_b || g.b_row == 1) && g.c_row == 1 &&
+         !g.accumulate && !g.bias_or_null;
+}
+
+}  // namespace
+
+// The place to split big products over workers is here, by rows of A in fixed blocks: no bit
+// changes, because every sum keeps its order.
+void gemm(const GemmArgs& g) {
+  if (g.m == 0 || g.n == 0) return;
+  if (g.k == 0) return fill_without_product(g);
+  const TileKernels& tiles = tile_kernels();
+  if (is_row_times_vector(g)) return tiles.dot_rows(g.m, g.k, g.a, g.a_row, g.b, g.c);
+  if (g.m == 1 && g.transpose_b && !g.transpose_a && !g.accumulate && !g.bias_or_null) {
+    return tiles.dot_rows(g.n, g.k, g.b, g.b_row, g.a, g.c);
+  }
+  const bool is_small = g.m * g.n <= kSmallProduct && g.m * g.n * g.k <= kSmallProduct;
+  if (!g.transpose_b && (is_small || g.m <= tiles.max_rows)) return gemm_by_tiles(g, tiles);
+  gemm_by_library(g);
+}
+
+void PackedMatrix::Free::operator()(float* data) const { std::free(data); }
+
+PackedMatrix::PackedMatrix(const float* b, int64_t k, int64_t n, int64_t row_step,
+                           int64_t column_step, const TileKernels& tiles)
+    : tiles_(tiles), k_(k), n_(n), panel_size_(k * tiles.panel_width()) {
+  const int64_t width = tiles.panel_width();
+  const size_t size_bytes = static_cast<size_t>(num_panels() * panel_size_) * sizeof(float);
+  data_.reset(static_cast<float*>(std::aligned_alloc(64, (size_bytes + 63) / 64 * 64 + 64)));
+  EDDY_CHECK(data_ != nullptr) << "out of memory packing a constant of " << size_bytes << " bytes";
+  for (int64_t p = 0; p < num_panels(); ++p) {
+    float* to = data_.get() + p * panel_size_;
+    const int64_t columns = std::min(width, n - p * width);
+    for (int64_t i = 0; i < k; ++i, to += width) {
+      const float* from = b + i * row_step + p * width * column_step;
+      for (int64_t j = 0; j < columns; ++j) to[j] = from[j * column_step];
+      std::fill(to + columns, to + width, 0.0f);
+    }
+  }
+}
+
+void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t first,
+                                  int64_t depth, bool accumulate) const {
+  const int64_t width = tiles_.panel_width();
+  const float* b = panel(index) + first * width;
+  TileArgs t;
+  t.b = &b;
+  t.depth = depth;
+  t.a_row = product.a_row;
+  t.a_step = product.a_step;
+  t.b_row = width;
+  t.c_row = product.c_row;
+  t.columns = static_cast<int>(std::min(width, n_ - index * width));
+  t.bias_or_null =
+      product.bias_or_null && first == 0 ? product.bias_or_null + index * width : nullptr;
+  t.accumulate = accumulate;
+  const int vectors = (t.columns + tiles_.width - 1) / tiles_.width;
+  for (int64_t i = 0; i < product.m; i += tiles_.max_rows) {
+    const int rows = static_cast<int>(std::min<int64_t>(tiles_.max_rows, product.m - i));
+    const float* a = product.a + i * product.a_row + first * product.a_step;
+    t.a = &a;
+    t.c = product.c + i * product.c_row + index * width;
+    tiles_.tile[rows - 1][vectors - 1](t);
+  }
+}
+
+void PackedMatrix::multiply(const Product& product) const {
+  if (product.m == 0) return;
+  // One block when the panel is read once anyway.
+  const int64_t block = product.m <= tiles_.max_rows ? std::max<int64_t>(k_, 1) : kDepthBlock;
+  for (int64_t p = 0; p < num_panels(); ++p) {
+    multiply_panel(product, p, 0, std::min(block, k_), product.accumulate);
+    for (int64_t first = block; first < k_; first += block) {
+      multiply_panel(product, p, first, std::min(block, k_ - first), true);
+    }
+  }
+}
+
+}  // namespace eddy::cpu

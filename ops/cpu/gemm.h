@@ -1,0 +1,73 @@
+// gemm and PackedMatrix: float products of any size for the kernels of this folder.
+//
+//   C[m][n] = (C if accumulate) + bias[n] + A[m][k] * B[k][n], row-major.
+//
+// Small products run in register tiles (ops/cpu/tile), larger ones in oneDNN; a constant B is
+// packed once into panels that the tiles read in order. All sizes may be 0: with k = 0 the
+// product is zero.
+//
+// Determinism: the way and the order of every sum depend on m, n, k and the instruction set.
+// Threads: one call runs on its own thread; a PackedMatrix may be used by any number.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ops/cpu/tile/tile.h"
+
+namespace eddy::cpu {
+
+struct GemmArgs {
+  int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  int64_t a_row = 0;
+  bool transpose_a = false;  // A is stored [k][m]
+  const float* b = nullptr;
+  int64_t b_row = 0;
+  bool transpose_b = false;  // B is stored [n][k]
+  float* c = nullptr;
+  int64_t c_row = 0;
+  const float* bias_or_null = nullptr;
+  bool accumulate = false;
+};
+
+void gemm(const GemmArgs& args);
+
+class PackedMatrix {
+ public:
+  // Copies B[k][n]: element (i, j) is b[i * row_step + j * column_step].
+  PackedMatrix(const float* b, int64_t k, int64_t n, int64_t row_step, int64_t column_step,
+               const TileKernels& tiles = tile_kernels());
+
+  int64_t depth() const { return k_; }
+  int64_t columns() const { return n_; }
+  const TileKernels& tiles() const { return tiles_; }
+  // Columns [index * panel_width, ...): k rows of panel_width floats, zero beyond n.
+  const float* panel(int64_t index) const { return data_.get() + index * panel_size_; }
+  int64_t num_panels() const { return (n_ + tiles_.panel_width() - 1) / tiles_.panel_width(); }
+
+  struct Product {
+    int64_t m = 0;
+    const float* a = nullptr;
+    int64_t a_row = 0;
+    int64_t a_step = 1;
+    float* c = nullptr;
+    int64_t c_row = 0;
+    const float* bias_or_null = nullptr;
+    bool accumulate = false;
+  };
+  void multiply(const Product& product) const;
+
+ private:
+  struct Free {
+    void operator()(float* data) const;
+  };
+  void multiply_panel(const Product& product, int64_t index, int64_t first, int64_t depth,
+                      bool accumulate) const;
+
+  const TileKernels& tiles_;
+  int64_t k_, n_, panel_size_;
+  std::unique_ptr<float[], Free> data_;
+};
+
+}  // namespace eddy::cpu

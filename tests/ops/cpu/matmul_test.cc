@@ -1,0 +1,162 @@
+// MatMul and Gemm compute what three nested loops compute: for every rank that broadcasts, for
+// sizes around the edges of a register tile, with and without a constant B, and for zero sizes.
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+constexpr double kRelative = 1e-5, kAbsolute = 1e-4;
+
+void compare_matmul(const Dims& a, const Dims& b, uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + ": " + to_string(a) + " times " + to_string(b));
+  Random random(seed);
+  OpCall call;
+  call.op = "MatMul";
+  call.inputs = {TestTensor::random(ElementType::kFloat, a, random, -1, 1),
+                 TestTensor::random(ElementType::kFloat, b, random, -1, 1)};
+  for (uint64_t constants : {0, 2}) {
+    call.constant_inputs = constants;
+    compare_with_reference(call, kRelative, kAbsolute);
+  }
+}
+
+TEST(MatMulTest, agrees_around_the_edges_of_a_tile) {
+  uint64_t seed = 100;
+  for (int64_t m : {1, 2, 5, 6, 7, 13}) {
+    for (int64_t n : {1, 2, 15, 16, 17, 33, 63, 64, 65, 130}) {
+      for (int64_t k : {1, 3, 8, 19}) compare_matmul({m, k}, {k, n}, ++seed);
+    }
+  }
+}
+
+TEST(MatMulTest, agrees_on_seeded_random_shapes) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    const auto size = [&] { return static_cast<int64_t>(1 + random.below(150)); };
+    const int64_t k = size();
+    compare_matmul({size(), k}, {k, size()}, seed);
+  }
+}
+
+TEST(MatMulTest, agrees_where_depth_is_split_into_blocks) {
+  compare_matmul({9, 2500}, {2500, 70}, 7);
+  compare_matmul({1, 2500}, {2500, 70}, 8);
+}
+
+TEST(MatMulTest, vectors_lose_their_dimension) {
+  compare_matmul({7}, {7}, 1);
+  compare_matmul({7}, {7, 5}, 2);
+  compare_matmul({5, 7}, {7}, 3);
+  compare_matmul({7}, {3, 7, 5}, 4);
+  compare_matmul({3, 5, 7}, {7}, 5);
+}
+
+TEST(MatMulTest, leading_dimensions_broadcast_as_in_numpy) {
+  compare_matmul({3, 4, 5}, {3, 5, 6}, 1);
+  compare_matmul({3, 4, 5}, {5, 6}, 2);
+  compare_matmul({4, 5}, {3, 5, 6}, 3);
+  compare_matmul({2, 1, 4, 5}, {3, 5, 6}, 4);
+  compare_matmul({2, 3, 4, 5}, {1, 3, 5, 6}, 5);
+  compare_matmul({1, 3, 1, 4, 5}, {2, 1, 2, 5, 6}, 6);
+}
+
+TEST(MatMulTest, zero_sizes_give_empty_or_zero_results) {
+  compare_matmul({0, 4}, {4, 3}, 1);
+  compare_matmul({2, 0}, {0, 3}, 2);
+  compare_matmul({2, 4}, {4, 0}, 3);
+  compare_matmul({0, 2, 4}, {0, 4, 3}, 4);
+  compare_matmul({0, 2, 4}, {4, 3}, 5);
+  compare_matmul({3, 2, 0}, {3, 0, 3}, 6);
+}
+
+TEST(MatMulTest, infinities_and_nans_pass_through) {
+  OpCall call;
+  call.op = "MatMul";
+  const float inf = std::numeric_limits<float>::infinity();
+  call.inputs = {TestTensor::of<float>({2, 2}, {inf, 1, NAN, 0}),
+                 TestTensor::of<float>({2, 2}, {1, 0, 1, -1})};
+  compare_with_reference(call);
+}
+
+TEST(MatMulTest, integers_and_doubles_take_the_reference) {
+  for (ElementType element : {ElementType::kDouble, ElementType::kInt32, ElementType::kInt64,
+                              ElementType::kUint64, ElementType::kFloat16}) {
+    Random random(3);
+    OpCall call;
+    call.op = "MatMul";
+    call.inputs = {TestTensor::random(element, {3, 4}, random, 0, 9),
+                   TestTensor::random(element, {4, 2}, random, 0, 9)};
+    compare_with_reference(call);
+  }
+}
+
+TEST(MatMulTest, says_which_shapes_do_not_fit) {
+  OpCall call;
+  call.op = "MatMul";
+  const auto message = [&](const Dims& a, const Dims& b) {
+    call.inputs = {TestTensor(ElementType::kFloat, a), TestTensor(ElementType::kFloat, b)};
+    return infer_op(call).status().message();
+  };
+  EXPECT_EQ(message({2, 3}, {4, 5}), "A has 3 columns but B has 4 rows: [2,3] times [4,5]");
+  EXPECT_EQ(message({2, 3, 4}, {3, 4, 5}),
+            "leading dimensions of A and B do not broadcast: [2,3,4] and [3,4,5]");
+  EXPECT_EQ(message({}, {4}),
+            "A and B of a matrix product must have at least one dimension, not [] and [4]");
+}
+
+void compare_gemm(int64_t m, int64_t n, int64_t k, const Attributes& attributes,
+                  std::optional<Dims> c, uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  const bool ta = attributes.get_int("transA", 0), tb = attributes.get_int("transB", 0);
+  OpCall call;
+  call.op = "Gemm";
+  call.attributes = attributes;
+  call.inputs = {
+      TestTensor::random(ElementType::kFloat, ta ? Dims{k, m} : Dims{m, k}, random, -1, 1),
+      TestTensor::random(ElementType::kFloat, tb ? Dims{n, k} : Dims{k, n}, random, -1, 1)};
+  if (c) call.inputs.push_back(TestTensor::random(ElementType::kFloat, *c, random, -1, 1));
+  for (uint64_t constants : {0, 2}) {
+    call.constant_inputs = constants;
+    compare_with_reference(call, kRelative, kAbsolute);
+  }
+}
+
+TEST(GemmTest, agrees_for_every_transposition_scale_and_addend) {
+  uint64_t seed = 0;
+  for (int64_t ta : {0, 1}) {
+    for (int64_t tb : {0, 1}) {
+      for (float alpha : {1.0f, 0.5f}) {
+        for (float beta : {1.0f, 0.25f, 0.0f}) {
+          const Attributes attributes = {
+              {"transA", ta}, {"transB", tb}, {"alpha", alpha}, {"beta", beta}};
+          for (const auto& c : std::vector<std::optional<Dims>>{
+                   std::nullopt, Dims{}, Dims{1}, Dims{11}, Dims{1, 11}, Dims{7, 1}, Dims{7, 11}}) {
+            compare_gemm(7, 11, 5, attributes, c, ++seed);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmTest, agrees_on_large_and_thin_products) {
+  for (int64_t tb : {0, 1}) {
+    const Attributes attributes = {{"transB", tb}};
+    compare_gemm(1, 300, 200, attributes, Dims{300}, 1);
+    compare_gemm(100, 110, 120, attributes, Dims{110}, 2);
+    compare_gemm(100, 110, 120, attributes, Dims{100, 110}, 3);
+    compare_gemm(50, 1, 70, attributes, std::nullopt, 4);
+    compare_gemm(3, 4, 0, attributes, Dims{4}, 5);
+    compare_gemm(0, 4, 3, attributes, Dims{4}, 6);
+  }
+}
+
+}  // namespace
+}  // namespace eddy::testing
