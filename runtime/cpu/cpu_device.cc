@@ -1,0 +1,23 @@
+#include "runtime/cpu/cpu_device.h"
+
+#include "runtime/cpu/cpu_command_buffer.h"
+#include "runtime/cpu/cpu_stream.h"
+
+namespace eddy {
+
+CpuDevice::CpuDevice(const CpuDeviceOptions& options)
+    : allocator_(options.memory_limit_bytes), pool_(options.num_threads) {}
+
+Result<std::unique_ptr<Stream>> CpuDevice::create_stream() {
+  return std::unique_ptr<Stream>(std::make_unique<CpuStream>(pool_));
+}
+
+Result<std::unique_ptr<Event>> CpuDevice::create_event() {
+  return std::unique_ptr<Event>(std::make_unique<CpuStreamEvent>());
+}
+
+std::unique_ptr<CommandBuffer> CpuDevice::create_command_buffer_or_null() {
+  return std::make_unique<CpuCommandBuffer>(pool_);
+}
+
+}  // namespace eddy

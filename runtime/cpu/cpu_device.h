@@ -1,0 +1,33 @@
+// CpuDevice: the embedded default device: host memory, streams and command buffers on one pool.
+//
+// Ownership: must outlive everything made from it. Threads: all members from any thread.
+#pragma once
+
+#include "runtime/cpu/host_allocator.h"
+#include "runtime/cpu/worker_pool.h"
+#include "runtime/device/device.h"
+
+namespace eddy {
+
+struct CpuDeviceOptions {
+  int num_threads = 0;           // 0: one for each processor
+  size_t memory_limit_bytes = 0; // 0: no limit
+};
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(const CpuDeviceOptions& options);
+
+  std::string_view kind() const override { return "cpu"; }
+  Allocator& allocator() override { return allocator_; }
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<Event>> create_event() override;
+  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
+  WorkerPool& pool() { return pool_; }
+
+ private:
+  HostAllocator allocator_;
+  WorkerPool pool_;
+};
+
+}  // namespace eddy

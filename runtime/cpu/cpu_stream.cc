@@ -1,0 +1,114 @@
+#include "runtime/cpu/cpu_stream.h"
+
+#include "graph/base/check.h"
+
+namespace eddy {
+
+bool CpuStreamEvent::is_complete() const {
+  return completed_.load(std::memory_order_acquire) >= issued_.load(std::memory_order_acquire);
+}
+
+uint64_t CpuStreamEvent::issue_record() {
+  return issued_.fetch_add(1, std::memory_order_acq_rel) + 1;
+}
+
+void CpuStreamEvent::complete_record(uint64_t generation) {
+  std::vector<EventListener*> ready;
+  {
+    std::lock_guard lock(mutex_);
+    if (completed_.load(std::memory_order_relaxed) < generation) {
+      completed_.store(generation, std::memory_order_release);
+    }
+    std::erase_if(waiting_, [&](const Waiting& waiting) {
+      if (waiting.generation > generation) return false;
+      ready.push_back(waiting.listener);
+      return true;
+    });
+  }
+  for (EventListener* listener : ready) listener->on_complete();
+}
+
+bool CpuStreamEvent::listen_for(uint64_t generation, EventListener& listener) {
+  std::lock_guard lock(mutex_);
+  if (completed_.load(std::memory_order_acquire) >= generation) return true;
+  waiting_.push_back({generation, &listener});
+  return false;
+}
+
+bool CpuStreamEvent::listen_or_complete(EventListener& listener) {
+  return listen_for(issued(), listener);
+}
+
+CpuStream::~CpuStream() { EDDY_CHECK(is_idle()) << "a stream is destroyed while it has work"; }
+
+void CpuStream::launch(const Work& work) {
+  if (work.is_cheap && is_idle()) {
+    work.run(work.context);
+    return;
+  }
+  Item item;
+  item.work = work;
+  push(item);
+}
+
+void CpuStream::record(Event& event) {
+  auto& mine = static_cast<CpuStreamEvent&>(event);
+  const uint64_t generation = mine.issue_record();
+  if (is_idle()) return mine.complete_record(generation);
+  push({Item::Kind::kRecord, {}, &mine, generation});
+}
+
+void CpuStream::wait(Event& event) {
+  auto& mine = static_cast<CpuStreamEvent&>(event);
+  if (mine.is_complete()) return;
+  push({Item::Kind::kWait, {}, &mine, mine.issued()});
+}
+
+bool CpuStream::listen_or_idle(EventListener& listener) {
+  std::lock_guard lock(mutex_);
+  if (is_idle()) return true;
+  EDDY_CHECK(idle_listener_ == nullptr) << "one listener a stream";
+  idle_listener_ = &listener;
+  return false;
+}
+
+void CpuStream::push(const Item& item) {
+  bool was_idle;
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(item);
+    was_idle = pending_.fetch_add(1, std::memory_order_acq_rel) == 0;
+  }
+  if (was_idle) schedule();
+}
+
+void CpuStream::schedule() {
+  pool_.enqueue([](void* self) { static_cast<CpuStream*>(self)->drain(); }, this);
+}
+
+void CpuStream::on_complete() { schedule(); }
+
+void CpuStream::drain() {
+  for (;;) {
+    Item item;
+    {
+      std::lock_guard lock(mutex_);
+      item = queue_.front();
+    }
+    if (item.kind == Item::Kind::kWait && !item.event->listen_for(item.generation, *this)) return;
+    if (item.kind == Item::Kind::kWork) item.work.run(item.work.context);
+    if (item.kind == Item::Kind::kRecord) item.event->complete_record(item.generation);
+    EventListener* listener = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      queue_.pop_front();
+      if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      listener = std::exchange(idle_listener_, nullptr);
+    }
+    // Idle now: the issuer may destroy the stream at once, so nothing of it is touched below.
+    if (listener != nullptr) listener->on_complete();
+    return;
+  }
+}
+
+}  // namespace eddy

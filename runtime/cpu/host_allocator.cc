@@ -1,0 +1,141 @@
+#include "runtime/cpu/host_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "graph/base/check.h"
+
+namespace eddy {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kHeaderBytes = kAlignment;
+static_assert(sizeof(Buffer) <= kHeaderBytes, "the header must fit before the aligned bytes");
+
+// Classes: four for each power of two from 64 bytes on.
+size_t class_of(size_t size_bytes) {
+  size_bytes = std::max<size_t>(size_bytes, kAlignment);
+  const int log2 = std::bit_width(size_bytes - 1) - 1;  // 2^log2 <= size_bytes - 1
+  const size_t base = size_t{1} << log2;
+  const size_t step = std::max<size_t>(base / 4, 1);
+  const size_t quarter = (size_bytes - base + step - 1) / step;  // 1..4, or 0 at a power of two
+  return static_cast<size_t>(log2) * 4 + quarter;
+}
+
+size_t class_bytes(size_t size_class) {
+  const size_t base = size_t{1} << (size_class / 4);
+  const size_t bytes = base + (size_class % 4) * std::max<size_t>(base / 4, 1);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+HostAllocator::~HostAllocator() {
+  trim();
+  EDDY_CHECK(statistics_.used_bytes == 0)
+      << statistics_.used_bytes << " bytes are still in use when their device goes";
+}
+
+void HostAllocator::lock() const {
+  while (locked_.test_and_set(std::memory_order_acquire)) {
+    while (locked_.test(std::memory_order_relaxed)) __builtin_ia32_pause();
+  }
+}
+
+void HostAllocator::unlock() const { locked_.clear(std::memory_order_release); }
+
+bool HostAllocator::charge(size_t bytes) {
+  if (limit_bytes_ != 0 && statistics_.used_bytes + bytes > limit_bytes_) return false;
+  statistics_.used_bytes += bytes;
+  statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.used_bytes);
+  return true;
+}
+
+Buffer* HostAllocator::take_cached(size_t size_class) {
+  auto& list = free_[size_class];
+  if (list.empty()) return nullptr;
+  Buffer* buffer = list.back();
+  list.pop_back();
+  statistics_.cached_bytes -= buffer->capacity_bytes;
+  return buffer;
+}
+
+Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
+  constexpr size_t kMaxBytes = size_t{1} << 48;
+  const size_t size_class = size_bytes < kMaxBytes ? class_of(size_bytes) : 0;
+  const size_t capacity_bytes = class_bytes(size_class);
+  lock();
+  const bool fits = size_bytes < kMaxBytes && charge(capacity_bytes);
+  Buffer* buffer = fits ? take_cached(size_class) : nullptr;
+  const size_t used_bytes = statistics_.used_bytes;
+  if (fits && buffer == nullptr) ++statistics_.num_system_allocations;
+  unlock();
+  if (buffer != nullptr) {
+    buffer->references.store(1, std::memory_order_relaxed);
+    return BufferRef(buffer);
+  }
+  void* block =
+      fits ? std::aligned_alloc(kAlignment, kHeaderBytes + capacity_bytes) : nullptr;
+  if (block == nullptr) {
+    if (fits) {
+      lock();
+      statistics_.used_bytes -= capacity_bytes;
+      unlock();
+    }
+    return resource_exhausted("no memory for a tensor of " + std::to_string(size_bytes) +
+                              " bytes: " + std::to_string(used_bytes) + " bytes are in use" +
+                              (limit_bytes_ != 0
+                                   ? " of a limit of " + std::to_string(limit_bytes_)
+                                   : std::string()));
+  }
+  buffer = new (block) Buffer;
+  buffer->size_class = static_cast<uint32_t>(size_class);
+  buffer->capacity_bytes = capacity_bytes;
+  buffer->data = static_cast<char*>(block) + kHeaderBytes;
+  buffer->owner = this;
+  return BufferRef(buffer);
+}
+
+Result<BufferRef> HostAllocator::allocate_strings(size_t count) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, sizeof(std::string), &bytes)) {
+    return resource_exhausted("no memory for " + std::to_string(count) + " strings");
+  }
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, allocate(bytes));
+  std::uninitialized_default_construct_n(static_cast<std::string*>(buffer.data()), count);
+  buffer.get()->num_strings = count;
+  return buffer;
+}
+
+void HostAllocator::release(Buffer* buffer) noexcept {
+  std::destroy_n(static_cast<std::string*>(buffer->data), buffer->num_strings);
+  buffer->num_strings = 0;
+  lock();
+  statistics_.used_bytes -= buffer->capacity_bytes;
+  statistics_.cached_bytes += buffer->capacity_bytes;
+  free_[buffer->size_class].push_back(buffer);
+  unlock();
+}
+
+MemoryStatistics HostAllocator::statistics() const {
+  lock();
+  const MemoryStatistics copy = statistics_;
+  unlock();
+  return copy;
+}
+
+void HostAllocator::trim() {
+  lock();
+  for (auto& list : free_) {
+    for (Buffer* buffer : list) std::free(buffer);
+    list.clear();
+  }
+  statistics_.cached_bytes = 0;
+  unlock();
+}
+
+}  // namespace eddy

@@ -1,0 +1,46 @@
+// HostAllocator: pooled host memory with a limit.
+//
+// Sizes are rounded up to classes of four steps per power of two (at most 25 % waste); freed
+// buffers are kept by class and handed out again, so a run with fixed shapes allocates nothing
+// once warm. Header and bytes are one block, bytes aligned to 64.
+//
+// Errors: kResourceExhausted past the limit (used bytes, not cached ones) or when the system has
+// no more. Threads: any; one short spin lock a call. Cost: O(1), about 20 ns when cached.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "runtime/device/device.h"
+
+namespace eddy {
+
+class HostAllocator : public Allocator {
+ public:
+  // limit_bytes 0: no limit.
+  explicit HostAllocator(size_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
+  // Every buffer must have been released.
+  ~HostAllocator() override;
+
+  Result<BufferRef> allocate(size_t size_bytes) override;
+  Result<BufferRef> allocate_strings(size_t count) override;
+  void release(Buffer* buffer) noexcept override;
+  MemoryStatistics statistics() const override;
+  void trim();  // gives cached memory back to the system
+
+ private:
+  static constexpr size_t kNumClasses = 240;
+
+  Buffer* take_cached(size_t size_class);
+  bool charge(size_t bytes);
+  void lock() const;
+  void unlock() const;
+
+  const size_t limit_bytes_;
+  mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
+  std::array<std::vector<Buffer*>, kNumClasses> free_;  // under the lock
+  MemoryStatistics statistics_;                         // under the lock
+};
+
+}  // namespace eddy

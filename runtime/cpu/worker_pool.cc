@@ -1,0 +1,39 @@
+#include "runtime/cpu/worker_pool.h"
+
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <thread>
+
+namespace eddy {
+
+struct WorkerPool::Arena {
+  explicit Arena(int num_threads)
+      : limit(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(num_threads) + 1),
+        arena(num_threads, /*reserved_for_masters=*/0) {}
+  tbb::global_control limit;
+  tbb::task_arena arena;
+};
+
+WorkerPool::WorkerPool(int num_threads)
+    : num_threads_(num_threads > 0 ? num_threads : tbb::this_task_arena::max_concurrency()),
+      arena_(std::make_unique<Arena>(num_threads_)) {}
+
+WorkerPool::~WorkerPool() {
+  for (int64_t live = num_live_.load(std::memory_order_acquire); live != 0;
+       live = num_live_.load(std::memory_order_acquire)) {
+    num_live_.wait(live, std::memory_order_acquire);
+  }
+}
+
+void WorkerPool::enqueue(Function run, void* context) {
+  num_waiting_.fetch_add(1, std::memory_order_relaxed);
+  num_live_.fetch_add(1, std::memory_order_relaxed);
+  arena_->arena.enqueue([this, run, context] {
+    num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+    run(context);
+    if (num_live_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_live_.notify_all();
+  });
+}
+
+}  // namespace eddy

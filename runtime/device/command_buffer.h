@@ -1,0 +1,86 @@
+// CommandBuffer: a program recorded once and launched as one, many times, with control flow that
+// the device decides by itself.
+//
+// Commands are recorded in program order:
+//
+//   launch(work)                              runs work
+//   begin_while, <before>, test_while(d), <after>, end_while
+//                                             repeats while d returns 1, ends when 0
+//   begin_case(d, n), begin_branch, <branch 0>, begin_branch, <branch 1>, …, end_case
+//                                             d returns 0 … n-1, or n to run no branch
+//   begin_fork, <commands>, end_fork          runs the commands on a strand of their own, beside
+//                                             what follows
+//   reset(e…), record(e), wait(e)             events between strands of this buffer; an event is
+//                                             reset before the round in which it is recorded
+//
+// A strand runs its commands in order. The buffer is complete when every strand has ended; an
+// author must make the main strand wait for the forks of a round before the next round forks
+// them again.
+//
+// Stopping: RunControl::stop is looked at before every command. Once it is not kRunning, strands
+// run nothing more, end as soon as their current command returns, and waits are released.
+// A failed command (work false, decision < 0) stops its run with kFailed unless it has stopped
+// before. Loops give way to other ready work of the device after a slice of iterations.
+//
+// Threads: recording by one thread. One launch of a buffer at a time (run_here or start); the
+// next one only after on_complete. stop may be set from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/device/device.h"
+
+namespace eddy {
+
+// < 0: failed (the context knows why); otherwise the decision.
+using DecideFunction = int32_t (*)(void* context);
+
+enum class StopReason : uint32_t { kRunning = 0, kFailed, kCancelled, kDeadline };
+
+// Shared between one launch and whoever may stop it. Owned by the caller, alive until
+// on_complete has been called.
+struct RunControl {
+  std::atomic<StopReason> stop{StopReason::kRunning};
+  // Called once, by the thread that ends the last strand; it may launch the buffer again.
+  void (*on_complete)(void* context) = nullptr;
+  void* context = nullptr;
+
+  // The first reason wins. True if it was this one.
+  bool request_stop(StopReason reason) {
+    StopReason expected = StopReason::kRunning;
+    return stop.compare_exchange_strong(expected, reason, std::memory_order_acq_rel);
+  }
+  bool is_stopped() const {
+    return stop.load(std::memory_order_acquire) != StopReason::kRunning;
+  }
+};
+
+class CommandBuffer {
+ public:
+  virtual ~CommandBuffer() = default;
+
+  virtual void launch(WorkFunction run, void* context) = 0;
+  virtual void begin_while() = 0;
+  virtual void test_while(DecideFunction decide, void* context) = 0;
+  virtual void end_while() = 0;
+  virtual void begin_case(DecideFunction decide, void* context, uint32_t num_branches) = 0;
+  virtual void begin_branch() = 0;
+  virtual void end_case() = 0;
+  virtual void begin_fork() = 0;
+  virtual void end_fork() = 0;
+  virtual uint32_t add_event() = 0;
+  virtual void reset(uint32_t event) = 0;
+  virtual void record(uint32_t event) = 0;
+  virtual void wait(uint32_t event) = 0;
+  // Ends recording; nothing can be recorded afterwards.
+  virtual void finish() = 0;
+
+  // Launches on the device's workers and returns at once.
+  virtual void start(RunControl& control) = 0;
+  // Launches with the main strand on the calling thread. It returns when that strand has ended,
+  // waits for a fork or gave way; on_complete tells when all is done (often before it returns).
+  virtual void run_here(RunControl& control) = 0;
+};
+
+}  // namespace eddy

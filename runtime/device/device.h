@@ -1,0 +1,95 @@
+// Device, Stream, Event, Allocator: the seam between the executor and what does the work.
+//
+// A stream is an in-order queue of a device. An event is a point in a stream that others wait
+// for. Promised, as CUDA promises it: the order within a stream, and a record before the waits
+// that name it; a wait binds to the latest record at the time of the call; an event never
+// recorded counts as complete. Nothing else is ordered.
+//
+// Work is a function and a context that the caller keeps alive until the work has run. On the
+// CPU the function does the work, on a worker or (cheap, stream idle) at once on the calling
+// thread; on a device with a driver it enqueues kernels on the native stream. A Work that returns
+// false has failed and has told its run why; the stream goes on with what is behind it, so a
+// run's own Work must look whether its run has stopped.
+//
+// Devices do not know coroutines: they call an EventListener, from any thread, and the await
+// room turns that into a wake-up.
+//
+// Ownership: streams, events and command buffers must go before their device. Errors: creation
+// returns a Status; enqueuing does not fail on the CPU.
+// Threads: one thread at a time issues to one stream; events may be queried from anywhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "graph/base/status.h"
+#include "runtime/device/buffer.h"
+
+namespace eddy {
+
+class CommandBuffer;
+
+using WorkFunction = bool (*)(void* context);
+
+struct Work {
+  WorkFunction run = nullptr;
+  void* context = nullptr;
+  bool is_cheap = true;  // below the inline budget: may run on the issuing thread
+};
+
+// Called once, from any thread, when the event or stream it was given to is done.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void on_complete() = 0;
+};
+
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool is_complete() const = 0;
+  // True: complete already, the listener is not kept. False: it will be called once.
+  virtual bool listen_or_complete(EventListener& listener) = 0;
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void launch(const Work& work) = 0;
+  virtual void record(Event& event) = 0;
+  virtual void wait(Event& event) = 0;
+  // True when everything issued has run: what it wrote may be read on this thread.
+  virtual bool is_idle() const = 0;
+  // As Event::listen_or_complete, for the moment in which the stream becomes idle.
+  virtual bool listen_or_idle(EventListener& listener) = 0;
+};
+
+struct MemoryStatistics {
+  size_t used_bytes = 0;    // in buffers with references
+  size_t peak_bytes = 0;
+  size_t cached_bytes = 0;  // kept for reuse
+  uint64_t num_system_allocations = 0;
+};
+
+class Allocator : public BufferOwner {
+ public:
+  // At least size_bytes, aligned to 64. kResourceExhausted when the limit or memory is reached.
+  virtual Result<BufferRef> allocate(size_t size_bytes) = 0;
+  // Room for `count` std::string objects, all empty.
+  virtual Result<BufferRef> allocate_strings(size_t count) = 0;
+  virtual MemoryStatistics statistics() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view kind() const = 0;  // "cpu", "cuda", "virtual"
+  virtual Allocator& allocator() = 0;
+  virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  virtual Result<std::unique_ptr<Event>> create_event() = 0;
+  // A way to record regions and launch them as one; null where the device has none.
+  virtual std::unique_ptr<CommandBuffer> create_command_buffer_or_null() = 0;
+};
+
+}  // namespace eddy
