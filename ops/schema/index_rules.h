@@ -27,6 +27,7 @@ class IntList {
   int size() const { return size_; }
   bool is_empty() const { return size_ == 0; }
   int64_t operator[](int i) const { return values_[static_cast<size_t>(i)]; }
+  std::span<const int64_t> span() const { return {values_.data(), static_cast<size_t>(size_)}; }
   int64_t& operator[](int i) { return values_[static_cast<size_t>(i)]; }
   void push_back(int64_t value) {
     EDDY_CHECK(size_ < kCapacity) << "an IntList holds at most " << kCapacity;
@@ -35,7 +36,7 @@ class IntList {
 
  private:
   int size_ = 0;
-  std::array<int64_t, kCapacity> values_;
+  std::array<int64_t, kCapacity> values_{};
 };
 
 // Element i of an int32 or int64 tensor (any other type reads as int64: check first).
@@ -56,18 +57,13 @@ Status read_int(const TensorView& view, std::string_view what, int64_t& value);
 enum class ListState : uint8_t { kAbsent, kUnknown, kKnown };
 struct ListArgument {
   ListState state = ListState::kAbsent;
-  IntList values;     // kKnown
+  IntList values;       // kKnown
   int64_t length = -1;  // number of entries where known, else -1
 };
 // The list is the attribute in old opsets and an input in new ones; the attribute wins, as an
 // OpDef admits only one of them.
 Status list_argument(const InferContext& context, size_t input, std::string_view name,
                      ListArgument& list);
-
-// Maps axis in [-rank, rank) to [0, rank).
-Status resolve_axis(int64_t axis, int rank, int& resolved);
-// Resolves every entry; a repeated axis is an error. `mask` has one bit for each axis named.
-Status resolve_axes(const IntList& axes, int rank, IntList& resolved, uint32_t& mask);
 
 // Appends a dimension, or says that the rank would exceed kMaxRank.
 Status push_dim(Dims& dims, int64_t dim);
@@ -107,11 +103,7 @@ Status resolve_reshape(const Dims& from, const IntList& shape, bool allow_zero, 
 // perm, or the reversal of the axes where it is empty.
 Status resolve_permutation(std::span<const int64_t> perm, int rank, IntList& resolved);
 
-// The sizes of Split's parts. Exactly dims.size() parts; sum must be `total`.
-// Equal parts when `sizes` is omitted; with `uneven` the last ones may be smaller.
+// The length of one of `parts` equal parts of `total`; with `uneven` rounded up, else exact.
 Status equal_part(int64_t total, int64_t parts, bool uneven, int64_t& size);
-
-// The single tensor type of input i: fails for sequences and optionals.
-Status tensor_input(const InferContext& context, size_t i, const TensorType*& type);
 
 }  // namespace eddy

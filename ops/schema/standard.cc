@@ -1,5 +1,6 @@
 #include "ops/schema/standard.h"
 
+#include "ops/schema/eddy_domain.h"
 #include "ops/schema/families.h"
 
 namespace eddy {
@@ -16,7 +17,7 @@ Status add_standard_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_conv_schemas(table));
   EDDY_RETURN_IF_ERROR(add_recurrent_schemas(table));
   EDDY_RETURN_IF_ERROR(add_normalization_schemas(table));
-  return Status::ok();
+  return add_eddy_schemas(table);
 }
 
 }  // namespace eddy

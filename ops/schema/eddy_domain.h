@@ -1,0 +1,18 @@
+// add_eddy_schemas: the operators of domain "eddy", which say in an ONNX file what ONNX cannot.
+//
+//   HostPredicate   asks a host function that the session knows by name. Inputs: any values.
+//                   Attributes: `name` (required, the function's name) and `type` (the type of
+//                   the one output; a bool scalar when absent, so that it can drive a loop).
+//
+// The kernel comes from the session, which owns the functions. While and CaseOf of the same
+// domain are control nodes of the graph, not operators.
+#pragma once
+
+#include "graph/base/status.h"
+#include "graph/ir/op.h"
+
+namespace eddy {
+
+Status add_eddy_schemas(OpTable& table);
+
+}  // namespace eddy
