@@ -18,6 +18,8 @@ BAZEL_OK = 0
 BAZEL_TESTS_FAILED = 3
 BAZEL_NO_TESTS = 4
 
+NOT_BUILT = " (not built, or not run)"
+
 
 class Counts:
     def __init__(self):
@@ -96,9 +98,11 @@ def main():
         for _, (status, xml) in sorted(parts.items()):
             count_part(label, status, xml, counts)
         if not parts:
-            counts.failed.append("%s (not built, or not run)" % label)
-    if exit_code not in (BAZEL_OK, BAZEL_TESTS_FAILED, BAZEL_NO_TESTS) and not counts.failed:
-        counts.failed.append("the build (Bazel's exit code %d)" % exit_code)
+            counts.failed.append(label + NOT_BUILT)
+    # What Bazel could not even load (a BUILD file with an error) left no event of its own.
+    unexplained = not any(name.endswith(NOT_BUILT) for name in counts.failed)
+    if exit_code not in (BAZEL_OK, BAZEL_TESTS_FAILED, BAZEL_NO_TESTS) and unexplained:
+        counts.failed.append("the build (Bazel's exit code %d, see its errors)" % exit_code)
     for name, reason in counts.skipped:
         print("skipped: %s: %s" % (name, reason))
     for name in counts.failed:
