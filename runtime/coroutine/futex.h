@@ -1,0 +1,22 @@
+// The two futex calls that the wake-up protocols need. Linux only.
+//
+// Why not std::atomic::wait: it has no deadline, and after a waker has published its word the
+// owner may free it. futex_wake_one only names the address and never reads it, so a waker may
+// call it after the word is gone; at worst some other waiter wakes once for nothing.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace eddy {
+
+// Sleeps while the 32-bit word at `word` holds `expected`, at most until `deadline` (null: for
+// ever). May return early for no reason.
+void futex_wait(const void* word, std::uint32_t expected,
+                const std::chrono::steady_clock::time_point* deadline_or_null);
+void futex_wake_one(const void* word);
+
+// Tells the core that this is a spin loop.
+inline void cpu_relax() { __builtin_ia32_pause(); }
+
+}  // namespace eddy
