@@ -1,0 +1,78 @@
+#include "runtime/coroutine/poll_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/base/check.h"
+
+namespace eddy {
+namespace {
+
+// An address that differs from thread to thread.
+const void* this_thread() {
+  static thread_local char marker;
+  return &marker;
+}
+
+}  // namespace
+
+bool PollSet::is_polling_here() const {
+  return polling_thread_.load(std::memory_order_relaxed) == this_thread();
+}
+
+std::unique_lock<std::mutex> PollSet::lock_list() {
+  if (is_polling_here()) return {};
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
+PollerId PollSet::add(Poller poller) {
+  EDDY_CHECK(poller != nullptr) << "a poller needs a function";
+  const std::unique_lock lock = lock_list();
+  const PollerId id{++last_id_};
+  entries_.push_back(std::make_unique<Entry>(Entry{id, std::move(poller)}));
+  count_.fetch_add(1, std::memory_order_relaxed);
+  return id;
+}
+
+void PollSet::remove(PollerId id) {
+  Poller dropped;  // destroyed after the lock is gone: it may own anything
+  const std::unique_lock lock = lock_list();
+  const auto place = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry->id == id && !entry->removed;
+  });
+  EDDY_CHECK(place != entries_.end()) << "no poller " << static_cast<std::uint64_t>(id);
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  if (lock.owns_lock()) {
+    dropped = std::move((*place)->poller);
+    entries_.erase(place);
+  } else {
+    // It may be the one that runs now: its function lives on until the pass is over.
+    (*place)->removed = true;
+    sweep_needed_ = true;
+  }
+}
+
+bool PollSet::poll() {
+  if (is_empty() || waiting_.load(std::memory_order_relaxed) != 0) return false;
+  const std::unique_lock lock(mutex_);
+  polling_thread_.store(this_thread(), std::memory_order_relaxed);
+  bool found = false;
+  const std::size_t size = entries_.size();  // those added during the pass wait for the next
+  for (std::size_t i = 0; i < size; ++i) {
+    Entry& entry = *entries_[i];
+    if (!entry.removed) found |= entry.poller();
+  }
+  polling_thread_.store(nullptr, std::memory_order_relaxed);
+  if (sweep_needed_) sweep();
+  return found;
+}
+
+void PollSet::sweep() {
+  std::erase_if(entries_, [](const auto& entry) { return entry->removed; });
+  sweep_needed_ = false;
+}
+
+}  // namespace eddy

@@ -1,0 +1,264 @@
+#include "runtime/coroutine/scheduler.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "graph/base/check.h"
+#include "runtime/coroutine/completion.h"
+#include "runtime/coroutine/futex.h"
+
+namespace eddy {
+namespace {
+
+constexpr int kResumesPerRound = 32;
+constexpr int kTimersPerRound = 32;
+constexpr std::chrono::nanoseconds kShortestNap{2'000};
+constexpr std::size_t kTaskBytes = (sizeof(Task) + 63) / 64 * 64;
+
+// Set once by each scheduler's thread; tasks never migrate, so it holds across suspensions.
+thread_local Scheduler* this_threads_scheduler = nullptr;
+
+}  // namespace
+
+// ---------------------------------------------------------------- life
+
+Scheduler::Scheduler(SchedulerOptions options)
+    : options_(std::move(options)), stacks_(options_.stacks) {
+  try {
+    thread_ = std::thread([this] { run_loop(); });
+  } catch (const std::system_error& error) {
+    EDDY_CHECK(false) << "no thread for the scheduler: " << error.what();
+  }
+}
+
+Scheduler::~Scheduler() {
+  EDDY_CHECK(!is_own_thread()) << "a scheduler cannot be destroyed by its own tasks";
+  stop_wanted_.store(true, std::memory_order_relaxed);
+  inbox_.poke();
+  thread_.join();
+}
+
+Scheduler* Scheduler::current_or_null() { return this_threads_scheduler; }
+
+bool Scheduler::is_in_task() {
+  return this_threads_scheduler != nullptr && this_threads_scheduler->running_ != nullptr;
+}
+
+// ---------------------------------------------------------------- tasks
+
+Status Scheduler::spawn(TaskFunction function, std::string name) {
+  EDDY_CHECK(function) << "spawn needs a function";
+  Task* task = nullptr;
+  {
+    std::lock_guard lock(tasks_mutex_);
+    EDDY_ASSIGN_OR_RETURN(const Stack whole, stacks_.acquire());
+    const Stack frames{whole.base, whole.size_bytes - kTaskBytes};
+    task = new (frames.top())
+        Task(this, whole, frames, &Scheduler::run_task, std::move(function), std::move(name));
+    task->id = ++last_id_;
+    task->older = youngest_;
+    if (youngest_ != nullptr) youngest_->younger = task;
+    youngest_ = task;
+  }
+  wake(task);
+  return Status::ok();
+}
+
+void Scheduler::run_task(void* argument) {
+  Task* task = static_cast<Task*>(argument);
+  try {
+    task->function();
+    task->function.reset();
+  } catch (const std::exception& error) {
+    EDDY_CHECK(false) << "task '" << task->name << "' threw: " << error.what();
+  } catch (...) {
+    EDDY_CHECK(false) << "task '" << task->name << "' threw something";
+  }
+}
+
+void Scheduler::end_task(Task* task) {
+  std::lock_guard lock(tasks_mutex_);
+  if (task->older != nullptr) task->older->younger = task->younger;
+  if (task->younger != nullptr) task->younger->older = task->older;
+  if (task == youngest_) youngest_ = task->older;
+  const Stack stack = task->stack;
+  task->~Task();
+  stacks_.release(stack);
+}
+
+std::vector<TaskSnapshot> Scheduler::inspect() const {
+  std::vector<TaskSnapshot> tasks;
+  std::lock_guard lock(tasks_mutex_);
+  for (const Task* task = youngest_; task != nullptr; task = task->older) {
+    tasks.push_back({task->id, task->name, task->state.load(std::memory_order_relaxed),
+                     task->waits_for.load(std::memory_order_relaxed)});
+  }
+  std::reverse(tasks.begin(), tasks.end());
+  return tasks;
+}
+
+// ---------------------------------------------------------------- waits and wakes
+
+Task* Scheduler::running_task() {
+  EDDY_CHECK(is_own_thread() && running_ != nullptr)
+      << "only a task may wait or yield, not a timer, a poller or another thread";
+  return running_;
+}
+
+void Scheduler::suspend_running(const char* what) {
+  Task* task = running_task();
+  task->waits_for.store(what, std::memory_order_relaxed);
+  task->state.store(TaskState::kWaiting, std::memory_order_relaxed);
+  task->fiber.suspend();
+  task->waits_for.store("", std::memory_order_relaxed);
+}
+
+void Scheduler::wake(Task* task) {
+  Scheduler* scheduler = task->scheduler;
+  if (scheduler->is_own_thread()) {
+    scheduler->ready_.push(task);
+  } else {
+    scheduler->inbox_.push(task);  // the last touch: task and scheduler may be gone after it
+  }
+}
+
+void Scheduler::yield() {
+  Scheduler* scheduler = this_threads_scheduler;
+  EDDY_CHECK(scheduler != nullptr) << "only a task may yield";
+  Task* task = scheduler->running_task();
+  scheduler->ready_.push(task);
+  task->fiber.suspend();
+}
+
+void Scheduler::sleep_until(Clock::time_point when) {
+  Scheduler* scheduler = this_threads_scheduler;
+  EDDY_CHECK(scheduler != nullptr) << "only a task may sleep";
+  Completion due;
+  scheduler->run_at(when, [&due] { due.notify(); });
+  due.wait("timer");
+}
+
+TimerId Scheduler::run_at(Clock::time_point when, std::function<void()> callback) {
+  const Timers::Added added = timers_.add(when, std::move(callback));
+  if (added.is_earliest && !is_own_thread()) inbox_.poke();
+  return added.id;
+}
+
+PollerId Scheduler::add_poller(std::function<bool()> poller) {
+  const PollerId id = pollers_.add(std::move(poller));
+  if (!is_own_thread()) inbox_.poke();
+  return id;
+}
+
+// ---------------------------------------------------------------- the loop
+
+void Scheduler::run_loop() {
+  this_threads_scheduler = this;
+  pthread_setname_np(pthread_self(), options_.thread_name.substr(0, 15).c_str());
+  prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);  // 50 µs otherwise: as long as our longest nap
+  while (!may_end()) {
+    accept_wakes();
+    bool worked = run_due_timers();
+    worked |= pollers_.poll();
+    worked |= run_ready_tasks();
+    if (worked) {
+      was_idle_ = false;
+    } else {
+      idle();
+    }
+  }
+  this_threads_scheduler = nullptr;
+}
+
+bool Scheduler::may_end() {
+  // Relaxed: the destructor's poke and our drain order it, and the list is under a mutex.
+  if (!stop_wanted_.load(std::memory_order_relaxed)) return false;
+  std::lock_guard lock(tasks_mutex_);
+  return youngest_ == nullptr;
+}
+
+void Scheduler::accept_wakes() {
+  for (InboxNode* node = inbox_.drain(); node != nullptr;) {
+    InboxNode* next = node->next;
+    ready_.push(static_cast<Task*>(node));
+    node = next;
+  }
+}
+
+bool Scheduler::run_due_timers() {
+  const std::int64_t next_ns = timers_.next_ns();
+  if (next_ns == Timers::kNever) return false;
+  const Clock::time_point now = Clock::now();
+  if (Clock::time_point(std::chrono::nanoseconds(next_ns)) > now) return false;
+  for (int i = 0; i < kTimersPerRound; ++i) {
+    const Timers::Callback due = timers_.pop_due(now);
+    if (due == nullptr) return i > 0;
+    due();
+  }
+  return true;
+}
+
+bool Scheduler::run_ready_tasks() {
+  if (ready_.is_empty()) return false;
+  for (int i = 0; i < kResumesPerRound && !ready_.is_empty(); ++i) resume(ready_.pop());
+  return true;
+}
+
+void Scheduler::resume(Task* task) {
+  task->state.store(TaskState::kRunning, std::memory_order_relaxed);
+  running_ = task;
+  task->fiber.resume();
+  running_ = nullptr;
+  if (task->fiber.is_finished()) end_task(task);
+}
+
+void Scheduler::idle() {
+  const Clock::time_point now = Clock::now();
+  if (!was_idle_) {
+    was_idle_ = true;
+    idle_since_ = now;
+    next_nap_ = kShortestNap;
+  }
+  const bool is_polling = !pollers_.is_empty();
+  if (now - idle_since_ < (is_polling ? options_.poll_spin : options_.spin)) {
+    for (int i = 0; i < 8; ++i) cpu_relax();
+  } else if (is_polling) {
+    sleep_until_woken(now + next_nap_);
+    next_nap_ = std::min(2 * next_nap_, std::max(options_.longest_poll_nap, kShortestNap));
+  } else {
+    sleep_until_woken(Clock::time_point::max());
+    was_idle_ = false;  // whatever woke us may have brought a poller: spin afresh
+  }
+}
+
+void Scheduler::sleep_until_woken(Clock::time_point latest) {
+  // Read before the inbox decides to sleep: see the argument in inbox.h.
+  const std::int64_t next_ns = timers_.next_ns();
+  if (next_ns != Timers::kNever) {
+    latest = std::min(latest, Clock::time_point(std::chrono::nanoseconds(next_ns)));
+  }
+  inbox_.sleep(latest == Clock::time_point::max() ? nullptr : &latest);
+}
+
+// ---------------------------------------------------------------- ready queue
+
+void Scheduler::ReadyQueue::push(Task* task) {
+  task->state.store(TaskState::kReady, std::memory_order_relaxed);
+  task->next = nullptr;
+  (head_ == nullptr ? head_ : tail_->next) = task;
+  tail_ = task;
+}
+
+Task* Scheduler::ReadyQueue::pop() {
+  Task* task = static_cast<Task*>(head_);
+  head_ = head_->next;
+  return task;
+}
+
+}  // namespace eddy
