@@ -1,0 +1,105 @@
+#include "graph/io/check_operators.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace eddy {
+namespace {
+
+constexpr size_t kMaxShown = 5;
+
+class OperatorCheck {
+ public:
+  OperatorCheck(const FunctionTable& functions, const OpTable& ops)
+      : functions_(functions), ops_(ops) {}
+
+  Status run(const OnnxModel& model) {
+    check_nodes(model.graph.nodes, OpsetTable(model.opsets), "");
+    for (size_t i = 0; i < called_.size(); ++i) {  // grows while it is walked
+      const OnnxFunction& function = *called_[i];
+      const OpsetTable opsets(function.opsets.empty() ? model.opsets : function.opsets);
+      check_nodes(function.nodes, opsets, "function " + std::string(function.name));
+    }
+    return verdict();
+  }
+
+ private:
+  void check_nodes(const std::vector<OnnxNode>& nodes, const OpsetTable& opsets,
+                   const std::string& path) {
+    for (const OnnxNode& node : nodes) check_node(node, opsets, path);
+  }
+
+  void check_node(const OnnxNode& node, const OpsetTable& opsets, const std::string& path) {
+    const OnnxFunction* function = functions_.find_or_null(node);
+    if (function != nullptr) {
+      if (seen_.insert(function).second) called_.push_back(function);
+    } else {
+      const OpKey key = key_of(node, opsets);
+      if (!is_import_operator(key) &&
+          ops_.find_or_null(key.domain, key.name, key.version) == nullptr) {
+        report(node, key, path);
+      }
+    }
+    for (const OnnxAttribute& attribute : node.attributes) {
+      for (const OnnxGraph& graph : attribute.graphs) {
+        const std::string inner = (path.empty() ? "" : path + "/") + label(node) + "/" +
+                                  std::string(attribute.name);
+        check_nodes(graph.nodes, opsets, inner);
+      }
+    }
+  }
+
+  static std::string label(const OnnxNode& node) {
+    if (!node.name.empty()) return std::string(node.name);
+    return node.outputs.empty() ? std::string(node.op_type) : std::string(node.outputs[0]);
+  }
+
+  void report(const OnnxNode& node, const OpKey& key, const std::string& path) {
+    const std::string id = std::string(key.domain) + ":" + std::string(key.name);
+    if (!missing_.insert(id).second) return;
+    if (shown_.size() == kMaxShown) return;
+    std::string text = "operator " + quoted(key.name) + " (domain '" +
+                       std::string(key.domain.empty() ? "ai.onnx" : key.domain) + "', opset " +
+                       std::to_string(key.version) + ") at node " + quoted(label(node));
+    if (!path.empty()) text += " in " + quoted(path);
+    if (ops_.knows(key.domain, key.name)) text += ", known in newer opsets only";
+    shown_.push_back(std::move(text));
+  }
+
+  Status verdict() const {
+    if (missing_.empty()) return Status::ok();
+    std::string text = "not supported: ";
+    for (size_t i = 0; i < shown_.size(); ++i) text += (i == 0 ? "" : "; ") + shown_[i];
+    const size_t rest = missing_.size() - shown_.size();
+    if (rest > 0) text += "; and " + std::to_string(rest) + " more";
+    return unsupported(text);
+  }
+
+  const FunctionTable& functions_;
+  const OpTable& ops_;
+  std::set<const OnnxFunction*> seen_;
+  std::vector<const OnnxFunction*> called_;
+  std::set<std::string> missing_;
+  std::vector<std::string> shown_;
+};
+
+}  // namespace
+
+bool is_import_operator(const OpKey& key) {
+  static constexpr std::string_view kOnnx[] = {"If", "Loop", "Scan", "SequenceMap", "Constant"};
+  static constexpr std::string_view kEddy[] = {"CaseOf", "While"};
+  if (key.domain == "eddy") {
+    return std::find(std::begin(kEddy), std::end(kEddy), key.name) != std::end(kEddy);
+  }
+  return key.domain.empty() &&
+         std::find(std::begin(kOnnx), std::end(kOnnx), key.name) != std::end(kOnnx);
+}
+
+Status check_operators(const OnnxModel& model, const FunctionTable& functions,
+                       const OpTable& ops) {
+  return OperatorCheck(functions, ops).run(model);
+}
+
+}  // namespace eddy

@@ -1,0 +1,22 @@
+// check_operators: says before anything is built which operators of a model Eddy does not have.
+// Internal to graph/io.
+//
+// Walks the graph, the graphs in its attributes and the bodies of the functions it calls, each
+// body once. Errors: kUnsupported with the first few operators (name, domain, opset, node, path
+// of regions) and how many more there are. Cost: O(nodes in the file).
+#pragma once
+
+#include "graph/base/status.h"
+#include "graph/io/function_table.h"
+#include "graph/io/opset_table.h"
+#include "graph/ir/op.h"
+
+namespace eddy {
+
+// True for the operators that the importer itself turns into nodes: If, Loop, Scan ...
+bool is_import_operator(const OpKey& key);
+
+Status check_operators(const OnnxModel& model, const FunctionTable& functions,
+                       const OpTable& ops);
+
+}  // namespace eddy

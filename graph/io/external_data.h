@@ -1,0 +1,39 @@
+// ExternalData: tensors whose bytes stand in files of their own beside the model.
+//
+// A file is opened once, with open_beneath() (the only door), and stays until its bytes are
+// handed to a graph with release().
+//
+// Errors: as open_beneath; kInvalidArgument when offset and length do not fit the file or the
+// shape. Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/io/decode_tensor.h"
+#include "graph/io/file_bytes.h"
+
+namespace eddy {
+
+class ExternalData {
+ public:
+  // `folder`: where the model lies; empty when it came from memory (then any use is an error).
+  ExternalData(std::string folder, const ImportLimits& limits)
+      : folder_(std::move(folder)), limits_(limits) {}
+
+  Result<DecodedTensor> load(const OnnxTensor& tensor);
+
+  // The files opened so far; tensors decoded from them point into these.
+  std::vector<std::unique_ptr<FileBytes>> release() { return std::move(files_); }
+
+ private:
+  Result<std::span<const std::byte>> file(const std::string& location);
+
+  std::string folder_;
+  const ImportLimits& limits_;
+  std::vector<std::string> locations_;  // of files_
+  std::vector<std::unique_ptr<FileBytes>> files_;
+};
+
+}  // namespace eddy

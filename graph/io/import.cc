@@ -1,0 +1,121 @@
+#include "graph/io/import.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/io/check_operators.h"
+#include "graph/io/importer.h"
+#include "graph/io/parse_model.h"
+#include "graph/io/text.h"
+
+namespace eddy {
+namespace {
+
+Status check_opset(const OnnxModel& model, const ImportOptions& options) {
+  const int64_t version = OpsetTable(model.opsets).version_or_zero("");
+  if (version == 0 || (version >= options.min_opset && version <= options.max_opset)) {
+    return Status::ok();
+  }
+  return unsupported("opset " + std::to_string(version) + " is not supported, only " +
+                     std::to_string(options.min_opset) + " to " +
+                     std::to_string(options.max_opset) + "; convert the model");
+}
+
+// One reading of one file: keeps what the importer borrows.
+class Reading {
+ public:
+  Reading(std::string folder, const ImportOptions& options)
+      : external_(std::move(folder), options.limits), options_(options) {}
+
+  Status open(std::unique_ptr<FileBytes> bytes, const OpTable& ops) {
+    bytes_ = std::move(bytes);
+    EDDY_ASSIGN_OR_RETURN(model_, parse_model(bytes_->bytes(), options_.limits));
+    EDDY_RETURN_IF_ERROR(check_opset(model_, options_));
+    EDDY_RETURN_IF_ERROR(functions_.add_all(model_.functions));
+    return check_operators(model_, functions_, ops);
+  }
+
+  const OnnxModel& model() const { return model_; }
+
+  template <typename Import>
+  void import_with(GraphBuilder& builder, const Import& import) {
+    Importer importer(model_, functions_, builder, external_, options_);
+    import(importer);
+    // Also after an error: what was added already points into the files.
+    builder.adopt(std::move(bytes_));
+    for (auto& file : external_.release()) builder.adopt(std::move(file));
+  }
+
+ private:
+  ExternalData external_;
+  const ImportOptions& options_;
+  std::unique_ptr<FileBytes> bytes_;
+  OnnxModel model_;
+  FunctionTable functions_;
+};
+
+Result<Graph> import_whole(std::unique_ptr<FileBytes> bytes, std::string folder,
+                           const OpTable& ops, const ImportOptions& options) {
+  Reading reading(std::move(folder), options);
+  EDDY_RETURN_IF_ERROR(reading.open(std::move(bytes), ops));
+  const std::string_view name = reading.model().graph.name;
+  GraphBuilder builder(ops, name.empty() ? "graph" : std::string(name));
+  for (const OnnxOpset& opset : reading.model().opsets) {
+    const auto version = OpsetTable(reading.model().opsets).version_or_zero(
+        canonical_domain(opset.domain));
+    builder.set_opset(std::string(canonical_domain(opset.domain)),
+                      static_cast<int>(std::min<int64_t>(version, INT32_MAX)));
+  }
+  reading.import_with(builder, [](Importer& importer) { importer.import_root(); });
+  return builder.finish();
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Status name_file(Status status, const std::string& path) {
+  status.prepend_message(quoted(path));
+  return status;
+}
+
+}  // namespace
+
+Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
+                          const ImportOptions& options) {
+  // Errors of opening name the file themselves.
+  EDDY_ASSIGN_OR_RETURN(auto bytes, read_file(path, options.limits.max_file_bytes));
+  Result<Graph> graph = import_whole(std::move(bytes), folder_of(path), ops, options);
+  if (!graph.is_ok()) return name_file(graph.take_status(), path);
+  return graph;
+}
+
+Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const OpTable& ops,
+                                const ImportOptions& options) {
+  auto copy = FileBytes::copy_of(bytes);
+  if (copy == nullptr) return resource_exhausted("out of memory for the model's bytes");
+  return import_whole(std::move(copy), options.external_folder, ops, options);
+}
+
+Result<std::vector<NamedValue>> import_onnx_into(GraphBuilder& builder, const std::string& path,
+                                                 const OpTable& ops,
+                                                 std::span<const NamedValue> inputs,
+                                                 const ImportOptions& options) {
+  EDDY_RETURN_IF_ERROR(builder.status());
+  EDDY_ASSIGN_OR_RETURN(auto bytes, read_file(path, options.limits.max_file_bytes));
+  Reading reading(folder_of(path), options);
+  Status status = reading.open(std::move(bytes), ops);
+  if (!status.is_ok()) {
+    builder.fail(name_file(status, path));
+    return name_file(std::move(status), path);
+  }
+  std::vector<NamedValue> outputs;
+  reading.import_with(builder,
+                      [&](Importer& importer) { outputs = importer.import_inline(inputs); });
+  if (!builder.status().is_ok()) return name_file(builder.status(), path);
+  return outputs;
+}
+
+}  // namespace eddy

@@ -1,0 +1,66 @@
+// import_onnx: an ONNX file becomes a graph.
+//
+// Reads opsets 6 to 22 of domain "" (also called "ai.onnx"), the operators of domain eddy
+// (EDDY_DOMAIN.md) and whatever else the OpTable knows; which definition of an operator holds is
+// decided by (domain, operator, opset). If, Loop, Scan (8 and 9+) and SequenceMap become case-of
+// and while nodes; model-local functions are inlined; Constant nodes and initializers become
+// constants, whose bytes stay in the (mapped) file where alignment allows.
+//
+//   - A graph input that has an initializer (a default, ONNX IR < 4) is a constant, not an input
+//     of the graph; import_onnx_into() can override it.
+//   - Inner definitions hide outer ones of the same name. Nodes may stand in any order.
+//   - Names that begin with '%' are made up by the exporter and not kept.
+//   - An omitted Loop condition means "always true", whatever the body's own condition says.
+//   - Scan inputs of unequal length are an error of the run.
+//
+// The file must not be shortened while the graph lives (see file_bytes.h).
+//
+// Errors: kNotFound, kInvalidArgument, kResourceExhausted (ImportLimits), and kUnsupported: all
+// unknown operators are collected into one message. Messages name the file, the node and the
+// path of regions. Threads: pure. Cost: O(file size without tensor data + nodes built).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/io/import_limits.h"
+#include "graph/ir/builder.h"
+#include "graph/ir/graph.h"
+
+namespace eddy {
+
+struct ImportOptions {
+  ImportLimits limits = {};
+  int min_opset = 6;   // of domain ""
+  int max_opset = 22;
+  // Where external data of a model from memory lies; for files it is the file's own folder.
+  std::string external_folder = {};
+  // Put before the names of nodes and values, so that one model can be imported twice.
+  std::string name_prefix = {};
+};
+
+Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
+                          const ImportOptions& options = {});
+
+// From memory; the bytes are copied.
+Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const OpTable& ops,
+                                const ImportOptions& options = {});
+
+// Adds the model's nodes to the builder's innermost open region, as if its text stood there, and
+// returns its outputs in the file's order. Every graph input without a default must be given,
+// others may be. The values' names are kept as they are. On failure nothing of what was added is
+// taken back: give the builder up.
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+Result<std::vector<NamedValue>> import_onnx_into(GraphBuilder& builder, const std::string& path,
+                                                 const OpTable& ops,
+                                                 std::span<const NamedValue> inputs,
+                                                 const ImportOptions& options = {});
+
+}  // namespace eddy

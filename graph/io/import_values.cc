@@ -1,0 +1,108 @@
+// Constants and attributes of imported nodes.
+#include "graph/io/importer.h"
+#include "graph/io/onnx_types.h"
+#include "graph/io/text.h"
+
+namespace eddy {
+
+Result<DecodedTensor> Importer::decode(const OnnxTensor& tensor) {
+  Result<DecodedTensor> decoded =
+      tensor.is_external ? external_.load(tensor) : decode_tensor(tensor, options_.limits);
+  if (decoded.is_ok()) return decoded;
+  Status status = decoded.take_status();
+  return std::move(status.prepend_message("tensor " + quoted(tensor.name) + " at offset " +
+                                          std::to_string(tensor.offset)));
+}
+
+Value Importer::make_constant(const OnnxTensor& tensor, std::string name) {
+  Result<DecodedTensor> decoded = decode(tensor);
+  if (!decoded.is_ok()) {
+    fail(decoded.take_status());
+    return {};
+  }
+  return decoded->is_borrowable ? builder_.constant_in_blob(decoded->view(), std::move(name))
+                                : builder_.constant(decoded->view(), std::move(name));
+}
+
+bool Importer::import_constant(const NodeContext& at) {
+  if (at.attributes.size() != 1 || at.node.outputs.empty()) {
+    return fail_at(at, "needs exactly one value and one output");
+  }
+  const auto& [name, attribute] = at.attributes[0];
+  const Value value = constant_of(at, name, *attribute);
+  if (!is_ok()) return false;
+  return bind_outputs(at, std::span(&value, 1));
+}
+
+Value Importer::constant_of(const NodeContext& at, std::string_view name,
+                            const OnnxAttribute& attribute) {
+  const std::string label = value_name(at.scope, at.node.outputs[0]);
+  const auto make = [&](ElementType element, const void* data, Dims dims) {
+    return builder_.constant({const_cast<void*>(data), dims.data(), dims.rank(), element}, label);
+  };
+  const auto length = [](const auto& list) { return Dims{static_cast<int64_t>(list.size())}; };
+  if (name == "value" && attribute.tensors.size() == 1) {
+    return make_constant(attribute.tensors[0], label);
+  }
+  if (name == "value_int") return make(ElementType::kInt64, &attribute.i, {});
+  if (name == "value_float") return make(ElementType::kFloat, &attribute.f, {});
+  if (name == "value_ints") {
+    return make(ElementType::kInt64, attribute.ints.data(), length(attribute.ints));
+  }
+  if (name == "value_floats") {
+    return make(ElementType::kFloat, attribute.floats.data(), length(attribute.floats));
+  }
+  if (name == "value_string" || name == "value_strings") {
+    const bool is_one = name == "value_string";
+    std::vector<std::string> strings(attribute.strings.begin(), attribute.strings.end());
+    if (is_one) strings.assign(1, std::string(attribute.s));
+    return make(ElementType::kString, strings.data(), is_one ? Dims{} : length(strings));
+  }
+  const bool is_sparse = name == "sparse_value";
+  fail_at(at, is_sparse ? unsupported("sparse constants are not supported; store them dense")
+                        : invalid_argument("has no value, but attribute " + quoted(name)));
+  return {};
+}
+
+bool Importer::to_attributes(const NodeContext& at, Attributes* attributes) {
+  for (const auto& [name, attribute] : at.attributes) {
+    std::optional<AttributeValue> value = to_attribute(at, *attribute);
+    if (!value) return false;
+    attributes->set(std::string(name), std::move(*value));
+  }
+  return true;
+}
+
+std::optional<AttributeValue> Importer::to_attribute(const NodeContext& at,
+                                                     const OnnxAttribute& from) {
+  const auto refuse = [&](Status status) {
+    status.prepend_message("attribute " + quoted(from.name));
+    fail_at(at, std::move(status));
+    return std::nullopt;
+  };
+  switch (from.type) {
+    case OnnxAttributeType::kInt: return from.i;
+    case OnnxAttributeType::kFloat: return from.f;
+    case OnnxAttributeType::kString: return std::string(from.s);
+    case OnnxAttributeType::kInts: return from.ints;
+    case OnnxAttributeType::kFloats: return from.floats;
+    case OnnxAttributeType::kStrings:
+      return std::vector<std::string>(from.strings.begin(), from.strings.end());
+    case OnnxAttributeType::kTensor: {
+      if (from.tensors.size() != 1) return refuse(invalid_argument("holds no tensor"));
+      Result<DecodedTensor> decoded = decode(from.tensors[0]);
+      if (!decoded.is_ok()) return refuse(decoded.take_status());
+      return builder_.make_constant(decoded->view());
+    }
+    case OnnxAttributeType::kType: {
+      if (from.types.size() != 1) return refuse(invalid_argument("holds no type"));
+      Result<ValueType> type = to_value_type(
+          from.types[0], [&](std::string_view name) { return builder_.symbol(name); });
+      if (!type.is_ok()) return refuse(type.take_status());
+      return *type;
+    }
+    default: return refuse(unsupported("is of a kind that Eddy does not read"));
+  }
+}
+
+}  // namespace eddy

@@ -1,0 +1,342 @@
+#include "graph/io/importer.h"
+
+#include <algorithm>
+
+#include "graph/io/onnx_types.h"
+#include "graph/io/text.h"
+
+namespace eddy {
+namespace {
+
+constexpr char kMadeUpMark = '%';
+
+std::string_view metadata(const OnnxNode& node, std::string_view key) {
+  for (const OnnxEntry& entry : node.metadata) {
+    if (entry.key == key) return entry.value;
+  }
+  return {};
+}
+
+}  // namespace
+
+Importer::Importer(const OnnxModel& model, const FunctionTable& functions, GraphBuilder& builder,
+                   ExternalData& external, const ImportOptions& options)
+    : model_(model),
+      functions_(functions),
+      builder_(builder),
+      external_(external),
+      options_(options),
+      root_env_{OpsetTable(model.opsets), options.name_prefix, {}, false},
+      loop_depth_(builder.current_path().empty() ? 0 : 1) {}
+
+const OnnxAttribute* Importer::NodeContext::find_or_null(std::string_view name) const {
+  for (const auto& [key, attribute] : attributes) {
+    if (key == name) return attribute;
+  }
+  return nullptr;
+}
+
+bool Importer::fail(Status status) {
+  builder_.fail(std::move(status));
+  return false;
+}
+
+bool Importer::fail_at(const NodeContext& at, Status status) {
+  const OnnxNode& node = at.node;
+  const bool by_output = node.name.empty() && !node.outputs.empty();
+  status.prepend_message("node " + quoted(by_output ? node.outputs[0] : node.name) + " (" +
+                         std::string(node.op_type) + ")");
+  return fail(std::move(status));
+}
+
+bool Importer::fail_at(const NodeContext& at, std::string message) {
+  return fail_at(at, invalid_argument(std::move(message)));
+}
+
+bool Importer::enter_level() {
+  ++level_;
+  if (level_ <= options_.limits.max_nesting) return true;
+  return fail(resource_exhausted("graphs and function calls are nested more than " +
+                                 std::to_string(options_.limits.max_nesting) + " deep"));
+}
+
+bool Importer::define(Scope& scope, std::string_view name, Value value) {
+  if (scope.values.emplace(name, value).second) return true;
+  return fail(invalid_argument("value " + quoted(name) + " is defined twice in the same graph"));
+}
+
+std::optional<Value> Importer::find(const Scope& scope, std::string_view name) const {
+  for (const Scope* s = &scope; s != nullptr; s = s->parent) {
+    const auto it = s->values.find(name);
+    if (it != s->values.end()) return it->second;
+  }
+  return std::nullopt;
+}
+
+std::string Importer::value_name(const Scope& scope, std::string_view name) const {
+  if (name.empty() || name.front() == kMadeUpMark) return {};
+  return scope.env->prefix + std::string(name);
+}
+
+std::string Importer::node_name(const NodeContext& at) const {
+  const std::string_view name = at.node.name;
+  return name.empty() ? std::string() : at.scope.env->prefix + std::string(name);
+}
+
+std::string Importer::device_of(const OnnxNode& node) const {
+  const std::string_view device = metadata(node, "eddy.device");
+  return is_clean_utf8(device) ? std::string(device) : std::string();
+}
+
+bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
+  if (graph.num_sparse_initializers > 0) {
+    return fail(unsupported("sparse initializers are not supported; store them dense"));
+  }
+  for (const OnnxTensor& tensor : graph.initializers) {
+    // A value given from outside overrides the default.
+    const auto given = std::find_if(graph.inputs.begin(), graph.inputs.end(),
+                                    [&](const auto& input) { return input.name == tensor.name; });
+    if (given != graph.inputs.end() && scope.values.contains(tensor.name)) continue;
+    const Value value = make_constant(tensor, value_name(scope, tensor.name));
+    if (!is_ok() || !define(scope, tensor.name, value)) return false;
+  }
+  return true;
+}
+
+bool Importer::import_nodes(const std::vector<OnnxNode>& nodes, Scope& scope) {
+  Result<std::vector<uint32_t>> order = order_nodes(nodes, free_names_);
+  if (!order.is_ok()) return fail(order.take_status());
+  for (uint32_t index : *order) {
+    if (!import_node(nodes[index], scope)) return false;
+  }
+  return true;
+}
+
+bool Importer::import_node(const OnnxNode& node, Scope& scope) {
+  if (++num_nodes_ > options_.limits.max_nodes) {
+    return fail(resource_exhausted("the model has more than " +
+                                   std::to_string(options_.limits.max_nodes) +
+                                   " nodes after inlining its functions"));
+  }
+  NodeContext at{node, scope, key_of(node, scope.env->opsets)};
+  return resolve_attributes(at) && dispatch(at) && is_ok();
+}
+
+bool Importer::resolve_attributes(NodeContext& at) {
+  for (const OnnxAttribute& attribute : at.node.attributes) {
+    if (at.find_or_null(attribute.name) != nullptr) {
+      return fail_at(at, "attribute " + quoted(attribute.name) + " is given twice");
+    }
+    const OnnxAttribute* meant = &attribute;
+    if (!attribute.ref_name.empty()) {
+      const Env& env = *at.scope.env;
+      if (!env.is_function) {
+        return fail_at(at, "attribute " + quoted(attribute.name) +
+                               " refers to one of a function, but stands outside of any");
+      }
+      const auto it = env.attributes.find(attribute.ref_name);
+      if (it == env.attributes.end()) continue;  // not given by the caller: left out
+      meant = it->second;
+      if (!meant->graphs.empty()) {
+        return fail_at(at, unsupported("graphs as attributes of functions are not supported"));
+      }
+    }
+    at.attributes.emplace_back(attribute.name, meant);
+  }
+  return true;
+}
+
+bool Importer::dispatch(NodeContext& at) {
+  if (const OnnxFunction* function = functions_.find_or_null(at.node)) {
+    return import_call(at, *function);
+  }
+  const std::string_view op = at.key.name;
+  if (at.key.domain == "eddy") {
+    if (op == "CaseOf") return import_case_of(at);
+    if (op == "While") return import_while(at);
+  }
+  if (!at.key.domain.empty()) return import_exec(at);
+  if (op == "Constant") return import_constant(at);
+  if (op == "If") return import_if(at);
+  if (op == "Loop") return import_loop(at);
+  if (op == "Scan") return import_scan(at);
+  if (op == "SequenceMap") return import_sequence_map(at);
+  bool is_forward = false;
+  if (!forward_identity(at, &is_forward)) return false;
+  return is_forward || import_exec(at);
+}
+
+// Identity nodes that the exporter put in only because ONNX wants a name or a producer.
+bool Importer::forward_identity(const NodeContext& at, bool* is_forward) {
+  *is_forward = at.key.name == "Identity" && metadata(at.node, "eddy.forward") == "1";
+  if (!*is_forward) return true;
+  std::vector<Value> inputs;
+  return inputs_of(at, &inputs) && bind_outputs(at, inputs);
+}
+
+bool Importer::inputs_of(const NodeContext& at, std::vector<Value>* values) {
+  for (std::string_view name : at.node.inputs) {
+    if (name.empty()) {
+      values->push_back({});
+      continue;
+    }
+    const std::optional<Value> value = find(at.scope, name);
+    if (!value) return fail_at(at, "input " + quoted(name) + " is defined nowhere");
+    values->push_back(*value);
+  }
+  return true;
+}
+
+bool Importer::bind_outputs(const NodeContext& at, std::span<const Value> values) {
+  if (!is_ok()) return false;
+  const auto& names = at.node.outputs;
+  if (names.size() > values.size()) {
+    return fail_at(at, "has " + std::to_string(names.size()) + " outputs where only " +
+                           std::to_string(values.size()) + " values come");
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].empty() && !define(at.scope, names[i], values[i])) return false;
+  }
+  return true;
+}
+
+bool Importer::import_exec(const NodeContext& at) {
+  OpOptions options;
+  options.name = node_name(at);
+  options.domain = std::string(at.key.domain);
+  options.opset_version = at.key.version;
+  options.device = device_of(at.node);
+  size_t count = at.node.outputs.size();
+  while (count > 1 && at.node.outputs[count - 1].empty()) --count;
+  if (count == 0) return fail_at(at, "has no outputs");
+  for (size_t i = 0; i < count; ++i) {
+    options.output_names.push_back(value_name(at.scope, at.node.outputs[i]));
+  }
+  options.num_outputs = static_cast<int>(count);
+  std::vector<Value> inputs;
+  Attributes attributes;
+  if (!inputs_of(at, &inputs) || !to_attributes(at, &attributes)) return false;
+  std::vector<Value> outputs =
+      builder_.ops(at.key.name, inputs, std::move(attributes), std::move(options));
+  outputs.resize(at.node.outputs.size());
+  return bind_outputs(at, outputs);
+}
+
+std::vector<Value> Importer::import_body(const OnnxGraph& graph, const Scope& outer,
+                                         std::span<const Value> inputs) {
+  const Level level(*this);
+  if (!level.is_ok() || !is_ok()) return {};
+  Scope scope{&outer, outer.env};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!define(scope, graph.inputs[i].name, inputs[i])) return {};
+  }
+  std::vector<Value> results;
+  if (!import_initializers(graph, scope) || !import_nodes(graph.nodes, scope) ||
+      !graph_results(graph, scope, &results)) {
+    return {};
+  }
+  return results;
+}
+
+bool Importer::graph_results(const OnnxGraph& graph, Scope& scope, std::vector<Value>* values) {
+  for (const OnnxValueInfo& output : graph.outputs) {
+    const std::optional<Value> value = find(scope, output.name);
+    if (!value || value->is_none()) {
+      return fail(invalid_argument("graph output " + quoted(output.name) +
+                                   " is defined nowhere in graph " + quoted(graph.name)));
+    }
+    values->push_back(*value);
+  }
+  return true;
+}
+
+std::optional<ValueType> Importer::declared_type(const OnnxValueInfo& info, bool with_symbols) {
+  const auto symbol = [&](std::string_view name) {
+    return with_symbols ? builder_.symbol(name) : kUnknownDim;
+  };
+  if (!info.has_type) return std::nullopt;
+  Result<ValueType> type = to_value_type(info.type, symbol);
+  if (!type.is_ok()) return std::nullopt;
+  return *type;
+}
+
+bool Importer::declare_inputs(Scope& scope) {
+  const OnnxGraph& graph = model_.graph;
+  for (const OnnxValueInfo& input : graph.inputs) {
+    const bool has_default =
+        std::any_of(graph.initializers.begin(), graph.initializers.end(),
+                    [&](const OnnxTensor& tensor) { return tensor.name == input.name; });
+    if (has_default) continue;
+    if (input.name.empty()) return fail(invalid_argument("a graph input has no name"));
+    Result<ValueType> type = to_value_type(
+        input.type, [&](std::string_view name) { return builder_.symbol(name); });
+    if (!type.is_ok()) {
+      Status status = type.take_status();
+      return fail(std::move(status.prepend_message("graph input " + quoted(input.name))));
+    }
+    const Value value = builder_.input(std::string(input.name), *type);
+    if (!is_ok() || !define(scope, input.name, value)) return false;
+  }
+  return true;
+}
+
+bool Importer::declare_outputs(Scope& scope) {
+  std::vector<Value> results;
+  if (!graph_results(model_.graph, scope, &results)) return false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OnnxValueInfo& info = model_.graph.outputs[i];
+    const std::optional<ValueType> declared = declared_type(info, false);
+    const ValueType& found = builder_.type(results[i]);
+    if (declared && !join(*declared, found)) {
+      return fail(invalid_argument("graph output " + quoted(info.name) + " is declared " +
+                                   to_string(*declared) + " but is " + to_string(found)));
+    }
+    builder_.output(std::string(info.name), results[i]);
+  }
+  return is_ok();
+}
+
+void Importer::import_root() {
+  Scope scope{nullptr, &root_env_};
+  if (!declare_inputs(scope) || !import_initializers(model_.graph, scope) ||
+      !import_nodes(model_.graph.nodes, scope)) {
+    return;
+  }
+  declare_outputs(scope);
+}
+
+std::vector<NamedValue> Importer::import_inline(std::span<const NamedValue> inputs) {
+  const OnnxGraph& graph = model_.graph;
+  Scope scope{nullptr, &root_env_};
+  for (const NamedValue& given : inputs) {
+    const auto formal = std::find_if(graph.inputs.begin(), graph.inputs.end(),
+                                     [&](const auto& input) { return input.name == given.name; });
+    if (formal == graph.inputs.end()) {
+      fail(invalid_argument("the model has no input " + quoted(given.name)));
+      return {};
+    }
+    const std::optional<ValueType> declared = declared_type(*formal, false);
+    if (declared && !join(*declared, builder_.type(given.value))) {
+      fail(invalid_argument("input " + quoted(given.name) + " must be " + to_string(*declared) +
+                            ", not " + to_string(builder_.type(given.value))));
+      return {};
+    }
+    if (!define(scope, formal->name, given.value)) return {};
+  }
+  if (!import_initializers(graph, scope)) return {};
+  for (const OnnxValueInfo& input : graph.inputs) {
+    if (!scope.values.contains(input.name)) {
+      fail(invalid_argument("input " + quoted(input.name) + " of the model is not given"));
+      return {};
+    }
+  }
+  std::vector<Value> results;
+  if (!import_nodes(graph.nodes, scope) || !graph_results(graph, scope, &results)) return {};
+  std::vector<NamedValue> named;
+  for (size_t i = 0; i < results.size(); ++i) {
+    named.push_back({std::string(graph.outputs[i].name), results[i]});
+  }
+  return named;
+}
+
+}  // namespace eddy

@@ -1,0 +1,32 @@
+// parse_model: protobuf bytes to the structs of onnx_model.h; likewise for single tensors.
+//
+// The file is hostile until proved otherwise: lengths, nesting, message counts and names are
+// checked (a name is UTF-8 without control characters, so that messages stay one line).
+//
+// Errors: kInvalidArgument with the byte offset and the path of the field, "offset 57
+// (graph.node[3].attribute[0].i): expected a number, found bytes"; kResourceExhausted for a limit.
+// Threads: pure. Cost: O(file size) without raw tensor bytes, which are not touched.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "graph/base/status.h"
+#include "graph/io/import_limits.h"
+#include "graph/io/onnx_model.h"
+
+namespace eddy {
+
+Result<OnnxModel> parse_model(std::span<const std::byte> bytes, const ImportLimits& limits);
+Result<OnnxTensor> parse_tensor(std::span<const std::byte> bytes, const ImportLimits& limits);
+
+// SequenceProto or OptionalProto of test data (their fields have the same numbers). kind follows the proto's own enumeration.
+struct OnnxValue {
+  enum class Kind : int32_t { kNone = 0, kTensor = 1, kSequence = 3, kOptional = 5, kOther = 99 };
+  Kind kind = Kind::kNone;  // of the elements or the content
+  std::vector<OnnxTensor> tensors;
+  std::vector<OnnxValue> values;  // sequences or optionals
+};
+Result<OnnxValue> parse_value(std::span<const std::byte> bytes, const ImportLimits& limits);
+
+}  // namespace eddy

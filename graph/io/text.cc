@@ -1,0 +1,44 @@
+#include "graph/io/text.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace eddy {
+namespace {
+
+// Length of the well-formed sequence at `i`, or 0. Refuses overlong forms and surrogates.
+size_t sequence_length(std::string_view text, size_t i) {
+  const auto at = [&](size_t k) { return static_cast<uint8_t>(text[k]); };
+  const uint8_t lead = at(i);
+  if (lead < 0x80) return lead < 0x20 || lead == 0x7f ? 0 : 1;
+  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() - i < length) return 0;
+  for (size_t k = 1; k < length; ++k) {
+    if ((at(i + k) & 0xc0) != 0x80) return 0;
+  }
+  const uint8_t second = at(i + 1);
+  const bool is_overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+  const bool is_outside = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
+  return is_overlong || is_outside ? 0 : length;
+}
+
+}  // namespace
+
+bool is_clean_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = sequence_length(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kMaxShown = 120;
+  if (text.size() <= kMaxShown) return "'" + std::string(text) + "'";
+  size_t cut = kMaxShown;
+  while (cut > 0 && (static_cast<uint8_t>(text[cut]) & 0xc0) == 0x80) --cut;
+  return "'" + std::string(text.substr(0, cut)) + "...'";
+}
+
+}  // namespace eddy

@@ -1,0 +1,15 @@
+// Small helpers for text that comes from files. Internal to graph/io.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace eddy {
+
+// True for well-formed UTF-8 without control characters (below 0x20, and 0x7f).
+bool is_clean_utf8(std::string_view text);
+
+// 'text' in quotes for a message; long text is cut.
+std::string quoted(std::string_view text);
+
+}  // namespace eddy
