@@ -1,7 +1,375 @@
+// Elementwise operators: output dimensions are those of the input, or of all inputs broadcast.
+//
+// Before opset 7 (`broadcast`, `axis` attributes) the second input stretched over the first; that
+// is a definition of its own, as is everything that moved from attributes to inputs.
+#include <string_view>
+
 #include "ops/schema/families.h"
+#include "ops/schema/rules.h"
 
 namespace eddy {
+namespace {
 
-Status add_elementwise_schemas(OpTable&) { return Status::ok(); }
+constexpr TypeSet kSignedTypes = kFloatTypes | kSignedIntTypes;
+constexpr TypeSet kOrderedTypes = kNumericTypes;
+constexpr TypeSet kEqualTypes = kNumericTypes | kBoolType | TypeSet{ElementType::kString};
+constexpr uint64_t kFirst = 1;
+constexpr uint64_t kBoth = 3;
+
+// Shapes of opset 6's binary operators: B must be A's shape, or with `broadcast` a run of its
+// dimensions that starts at `axis` (by default: ends with A's last).
+Result<TensorType> legacy_broadcast(const InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* b, tensor_input(context, 1));
+  if (!a->is_ranked || !b->is_ranked) return *a;
+  const bool stretch = context.attributes().get_int("broadcast", 0) != 0;
+  int axis = a->dims.rank() - b->dims.rank();
+  if (stretch && context.attributes().has("axis") && b->dims.rank() > 0) {
+    EDDY_ASSIGN_OR_RETURN(
+        axis, normalize_axis(context.attributes().get_int("axis", 0), a->dims.rank()));
+  }
+  bool fits = stretch ? axis >= 0 && axis + b->dims.rank() <= a->dims.rank() : axis == 0;
+  for (int i = 0; fits && i < b->dims.rank(); ++i) {
+    const int64_t dim = b->dims[i];
+    fits = (stretch && dim == 1) || merge_dim(a->dims[axis + i], dim).has_value();
+  }
+  if (!fits) {
+    return invalid_argument("input 1 of shape " + to_string(b->dims) +
+                            " does not stretch over input 0 of shape " + to_string(a->dims) +
+                            (stretch ? " from axis " + std::to_string(axis)
+                                     : ": they must be equal without broadcast=1"));
+  }
+  return *a;
+}
+
+Status infer_legacy_same(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
+  EDDY_ASSIGN_OR_RETURN(const TensorType type, legacy_broadcast(context));
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+Status infer_legacy_bool(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
+  EDDY_ASSIGN_OR_RETURN(TensorType type, legacy_broadcast(context));
+  type.element = ElementType::kBool;
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+Status infer_comparison(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
+  EDDY_ASSIGN_OR_RETURN(const TensorType type,
+                        broadcast_inputs(context, 0, 2, ElementType::kBool));
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+// Pow: the exponent may have a type of its own since opset 12.
+Status infer_pow(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* base, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType type, broadcast_inputs(context, 0, 2, base->element));
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+Status infer_mod(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(infer_broadcast(context));
+  const ElementType element = context.input(0).tensor.element;
+  if (kFloatTypes.contains(element) && context.attributes().get_int("fmod", 0) == 0) {
+    return invalid_argument("Mod of " + std::string(element_type_name(element)) +
+                            " needs the attribute fmod=1");
+  }
+  return Status::ok();
+}
+
+Status infer_bit_shift(InferContext& context) {
+  const std::string_view direction = context.attributes().get_string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") {
+    return invalid_argument("attribute 'direction' must be LEFT or RIGHT, not '" +
+                            std::string(direction) + "'");
+  }
+  return infer_broadcast(context);
+}
+
+Status infer_where(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 1, 3));
+  EDDY_ASSIGN_OR_RETURN(const TensorType type,
+                        broadcast_inputs(context, 0, 3, context.input(1).tensor.element));
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+// PRelu: the slope stretches over X; before opset 7 a one-dimensional slope stands for channels.
+Status infer_prelu(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* slope, tensor_input(context, 1));
+  context.set_output(0, *x);
+  if (!x->is_ranked || !slope->is_ranked) return Status::ok();
+  Dims stretched = slope->dims;
+  if (context.opset_version() < 7 && stretched.rank() == 1 && x->dims.rank() >= 2) {
+    while (stretched.rank() < x->dims.rank() - 1) stretched.push_back(1);
+  }
+  const std::optional<Dims> both = broadcast_dims(x->dims, stretched);
+  bool fits = both && both->rank() == x->dims.rank();
+  for (int i = 0; fits && i < x->dims.rank(); ++i) {
+    fits = merge_dim((*both)[i], x->dims[i]).has_value();
+  }
+  if (fits) return Status::ok();
+  return invalid_argument("the slope of shape " + to_string(slope->dims) +
+                          " does not stretch over X of shape " + to_string(x->dims));
+}
+
+// Max, Min, Sum, Mean of opset 6: all inputs have one shape.
+Status infer_equal_shapes(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(infer_broadcast(context));
+  const TensorType& first = context.input(0).tensor;
+  for (size_t i = 1; i < context.num_inputs(); ++i) {
+    const TensorType& other = context.input(i).tensor;
+    if (first.is_static() && other.is_static() && !(first.dims == other.dims)) {
+      return invalid_argument("inputs 0 and " + std::to_string(i) +
+                              " must have one shape before opset 8: " + to_string(first.dims) +
+                              " and " + to_string(other.dims));
+    }
+  }
+  return Status::ok();
+}
+
+Status infer_cast(InferContext& context) {
+  const int64_t to = context.attributes().get_int("to", 0);
+  if (to <= 0 || to >= kNumElementTypes) {
+    return invalid_argument("attribute 'to' is " + std::to_string(to) +
+                            ", which is no element type");
+  }
+  EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
+  TensorType type = *input;
+  type.element = static_cast<ElementType>(to);
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+Status infer_cast_like(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* like, tensor_input(context, 1));
+  TensorType type = *input;
+  type.element = like->element;
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+Status infer_bool_of_input(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
+  TensorType type = *input;
+  type.element = ElementType::kBool;
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+// Clip since opset 11: the limits are inputs of one element.
+Status infer_clip(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
+  for (size_t i = 1; i < context.num_inputs(); ++i) {
+    if (!context.has_input(i)) continue;
+    EDDY_ASSIGN_OR_RETURN(const TensorType* limit, tensor_input(context, i));
+    const std::optional<int64_t> count = limit->is_ranked ? limit->dims.count() : std::nullopt;
+    if (count && *count != 1) {
+      return invalid_argument(std::string(i == 1 ? "min" : "max") +
+                              " must have one element, not the shape " + to_string(limit->dims));
+    }
+  }
+  return infer_same_as_input(context);
+}
+
+// The constructors below make OpDefs of the common forms.
+
+OpDef unary(std::string name, int since, TypeSet types,
+            std::vector<FormalAttribute> attributes = {}) {
+  OpDef def;
+  def.name = std::move(name);
+  def.since_version = since;
+  def.inputs = {in("X", types)};
+  def.attributes = std::move(attributes);
+  def.infer = infer_same_as_input;
+  def.in_place_inputs = kFirst;
+  return def;
+}
+
+OpDef to_bool(std::string name, int since, TypeSet types,
+              std::vector<FormalAttribute> attributes = {}) {
+  OpDef def = unary(std::move(name), since, types, std::move(attributes));
+  def.infer = infer_bool_of_input;
+  def.in_place_inputs = 0;
+  return def;
+}
+
+OpDef binary(std::string name, int since, TypeSet types, InferFunction infer = infer_broadcast,
+             std::vector<FormalAttribute> attributes = {}) {
+  OpDef def;
+  def.name = std::move(name);
+  def.since_version = since;
+  def.inputs = {in("A", types), in("B", types)};
+  def.attributes = std::move(attributes);
+  def.infer = std::move(infer);
+  def.in_place_inputs = kBoth;
+  return def;
+}
+
+OpDef comparison(std::string name, int since, TypeSet types) {
+  OpDef def = binary(std::move(name), since, types, infer_comparison);
+  def.in_place_inputs = 0;
+  return def;
+}
+
+OpDef legacy(std::string name, int since, TypeSet types, InferFunction infer) {
+  OpDef def = binary(std::move(name), since, types, std::move(infer),
+                     {attribute("axis", AttributeKind::kInt),
+                      attribute("broadcast", AttributeKind::kInt)});
+  def.in_place_inputs = 0;
+  return def;
+}
+
+OpDef variadic(std::string name, int since, TypeSet types, InferFunction infer) {
+  OpDef def;
+  def.name = std::move(name);
+  def.since_version = since;
+  def.inputs = {in("data_0", types, InputFlag::kVariadic)};
+  def.infer = std::move(infer);
+  // Later inputs are read after the first pass has written: only the first may be overwritten.
+  def.in_place_inputs = kFirst;
+  return def;
+}
+
+FormalAttribute float_attribute(std::string name) {
+  return attribute(std::move(name), AttributeKind::kFloat);
+}
+
+Status add_arithmetic(OpTable& table) {
+  std::vector<OpDef> defs;
+  for (const char* name : {"Add", "Sub", "Mul", "Div"}) {
+    defs.push_back(legacy(name, 6, kNumericTypes, infer_legacy_same));
+    defs.push_back(binary(name, 7, kNumericTypes));
+  }
+  defs.push_back(legacy("Pow", 1, kNumericTypes, infer_legacy_same));
+  defs.push_back(binary("Pow", 7, kNumericTypes));
+  defs.push_back(binary("Pow", 12, kNumericTypes, infer_pow));
+  defs.back().in_place_inputs = kFirst;
+  defs.push_back(
+      binary("Mod", 10, kNumericTypes, infer_mod, {attribute("fmod", AttributeKind::kInt)}));
+  defs.push_back(binary("BitShift", 11, kUnsignedIntTypes, infer_bit_shift,
+                        {attribute("direction", AttributeKind::kString, true)}));
+  for (const char* name : {"BitwiseAnd", "BitwiseOr", "BitwiseXor"}) {
+    defs.push_back(binary(name, 18, kIntTypes));
+  }
+  for (const char* name : {"Max", "Min", "Sum", "Mean"}) {
+    const bool any = name[0] == 'M' && name[1] != 'e';
+    const TypeSet types = any ? kNumericTypes : kFloatTypes;
+    defs.push_back(variadic(name, 6, types, infer_equal_shapes));
+    defs.push_back(variadic(name, 8, types, infer_broadcast));
+  }
+  return add_schemas(table, std::move(defs));
+}
+
+Status add_logic(OpTable& table) {
+  std::vector<OpDef> defs;
+  for (const char* name : {"And", "Or", "Xor"}) {
+    defs.push_back(legacy(name, 1, kBoolType, infer_legacy_same));
+    defs.push_back(binary(name, 7, kBoolType));
+  }
+  defs.push_back(legacy("Equal", 1, kEqualTypes, infer_legacy_bool));
+  defs.push_back(comparison("Equal", 7, kEqualTypes));
+  for (const char* name : {"Greater", "Less"}) {
+    defs.push_back(legacy(name, 1, kOrderedTypes, infer_legacy_bool));
+    defs.push_back(comparison(name, 7, kOrderedTypes));
+  }
+  for (const char* name : {"GreaterOrEqual", "LessOrEqual"}) {
+    defs.push_back(comparison(name, 12, kOrderedTypes));
+  }
+  defs.push_back(unary("Not", 1, kBoolType));
+  defs.push_back(unary("BitwiseNot", 18, kIntTypes));
+  defs.push_back(to_bool("IsNaN", 9, kFloatTypes));
+  defs.push_back(to_bool("IsInf", 10, kFloatTypes,
+                         {attribute("detect_positive", AttributeKind::kInt),
+                          attribute("detect_negative", AttributeKind::kInt)}));
+  OpDef where;
+  where.name = "Where";
+  where.since_version = 9;
+  where.inputs = {in("condition", kBoolType), in("X"), in("Y")};
+  where.infer = infer_where;
+  where.in_place_inputs = 6;
+  defs.push_back(std::move(where));
+  return add_schemas(table, std::move(defs));
+}
+
+Status add_casts(OpTable& table) {
+  OpDef cast;
+  cast.name = "Cast";
+  cast.since_version = 6;
+  cast.inputs = {in("input")};
+  cast.attributes = {attribute("to", AttributeKind::kInt, true),
+                     attribute("saturate", AttributeKind::kInt)};
+  cast.infer = infer_cast;
+  OpDef like = cast;
+  like.name = "CastLike";
+  like.since_version = 15;
+  like.inputs = {in("input"), in("target_type", kAllTypes, InputFlag::kShapeOnly)};
+  like.attributes = {attribute("saturate", AttributeKind::kInt)};
+  like.infer = infer_cast_like;
+  OpDef clip = unary("Clip", 11, kNumericTypes);
+  clip.inputs = {in("input", kNumericTypes), in("min", kNumericTypes, InputFlag::kOptional),
+                 in("max", kNumericTypes, InputFlag::kOptional)};
+  clip.infer = infer_clip;
+  OpDef old_clip = unary("Clip", 6, kFloatTypes, {float_attribute("min"), float_attribute("max")});
+  return add_schemas(table,
+                     {std::move(cast), std::move(like), std::move(clip), std::move(old_clip)});
+}
+
+Status add_activations(OpTable& table) {
+  std::vector<OpDef> defs;
+  for (const char* name : {"Ceil", "Exp", "Floor", "Log", "Reciprocal", "Sigmoid", "Sqrt", "Tanh"}) {
+    defs.push_back(unary(name, 6, kFloatTypes));
+  }
+  for (const char* name : {"Acos", "Asin", "Atan", "Cos", "Sin", "Tan"}) {
+    defs.push_back(unary(name, 7, kFloatTypes));
+  }
+  for (const char* name : {"Acosh", "Asinh", "Atanh", "Cosh", "Sinh", "Erf"}) {
+    defs.push_back(unary(name, 9, kFloatTypes));
+  }
+  defs.push_back(unary("Abs", 6, kNumericTypes));
+  defs.push_back(unary("Neg", 6, kSignedTypes));
+  defs.push_back(unary("Relu", 6, kSignedTypes));
+  defs.push_back(unary("Sign", 9, kNumericTypes));
+  defs.push_back(unary("Round", 11, kFloatTypes));
+  defs.push_back(unary("Softplus", 1, kFloatTypes));
+  defs.push_back(unary("Softsign", 1, kFloatTypes));
+  defs.push_back(unary("Mish", 18, kFloatTypes));
+  defs.push_back(unary("HardSwish", 14, kFloatTypes));
+  defs.push_back(unary("Elu", 6, kFloatTypes, {float_attribute("alpha")}));
+  defs.push_back(unary("Celu", 12, kFloatTypes, {float_attribute("alpha")}));
+  defs.push_back(unary("LeakyRelu", 6, kFloatTypes, {float_attribute("alpha")}));
+  defs.push_back(unary("ThresholdedRelu", 10, kFloatTypes, {float_attribute("alpha")}));
+  defs.push_back(
+      unary("HardSigmoid", 6, kFloatTypes, {float_attribute("alpha"), float_attribute("beta")}));
+  defs.push_back(
+      unary("Selu", 6, kFloatTypes, {float_attribute("alpha"), float_attribute("gamma")}));
+  defs.push_back(
+      unary("Shrink", 9, kNumericTypes, {float_attribute("bias"), float_attribute("lambd")}));
+  defs.push_back(
+      unary("Gelu", 20, kFloatTypes, {attribute("approximate", AttributeKind::kString)}));
+  for (int since : {6, 7}) {
+    defs.push_back(binary("PRelu", since, kNumericTypes, infer_prelu));
+    defs.back().in_place_inputs = kFirst;
+  }
+  return add_schemas(table, std::move(defs));
+}
+
+}  // namespace
+
+Status add_elementwise_schemas(OpTable& table) {
+  EDDY_RETURN_IF_ERROR(add_arithmetic(table));
+  EDDY_RETURN_IF_ERROR(add_logic(table));
+  EDDY_RETURN_IF_ERROR(add_casts(table));
+  return add_activations(table);
+}
 
 }  // namespace eddy

@@ -1,0 +1,97 @@
+// LoopSet: contiguous inner loops of elementwise, reduction and softmax kernels, compiled once
+// for each instruction set and picked at run time.
+//
+// A loop is the part worth vectorising; what surrounds it (broadcasting, axes, checks) is compiled
+// once and calls it. Elements are passed untyped: the caller has looked the loop up by type.
+// An output may be exactly one of the inputs; any other overlap is not allowed.
+//
+// Determinism: a result depends on its own element only (elementwise loops, whatever its place in
+// the vector) or on the count (sums, whose partial sums stand in a fixed order). Instruction sets
+// differ in the last bits.
+// Errors: none; integer divisors are not 0 (the caller checks).
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cpu/tile/tile.h"
+
+namespace eddy::cpu {
+
+enum class LoopType : uint8_t { kFloat, kDouble, kInt32, kInt64, kBool, kInt8, kUint8 };
+inline constexpr int kNumLoopTypes = 7;
+
+enum class BinaryOp : uint8_t {
+  kAdd, kSub, kMul, kDiv, kFloorMod, kFmod, kPow, kMax, kMin, kPrelu, kAnd, kOr, kXor,
+  kEqual, kGreater, kGreaterOrEqual, kLess, kLessOrEqual,
+};
+inline constexpr int kNumBinaryOps = 18;
+
+// out[i] = op(a[i], b[i]); where the name says so one operand is a single element.
+using BinaryLoop = void (*)(const void* a, const void* b, void* out, int64_t count);
+struct BinaryLoops {
+  BinaryLoop both = nullptr;
+  BinaryLoop right_scalar = nullptr;
+  BinaryLoop left_scalar = nullptr;
+};
+
+enum class UnaryOp : uint8_t {
+  kAbs, kNeg, kRelu, kSign, kNot, kCeil, kFloor, kRound, kSqrt, kReciprocal, kExp, kLog, kSigmoid,
+  kTanh, kErf, kGelu, kGeluTanh, kSoftplus, kSoftsign, kMish, kElu, kCelu, kSelu, kLeakyRelu,
+  kThresholdedRelu, kHardSigmoid, kHardSwish, kClip, kSin, kCos,
+};
+inline constexpr int kNumUnaryOps = 30;
+
+// out[i] = op(in[i], p): p points at the operator's two parameters (alpha, beta; Clip: low, high),
+// of the loop's element type.
+using UnaryLoop = void (*)(const void* in, void* out, int64_t count, const void* p);
+
+using CastLoop = void (*)(const void* in, void* out, int64_t count);
+
+// out[i] = c[i] ? x[i] : y[i], for elements of 1, 4 and 8 bytes; a single element stands for
+// all where its bit of `single` is set (1: condition, 2: x, 4: y).
+using SelectLoop = void (*)(const bool* c, const void* x, const void* y, void* out,
+                            int64_t count, unsigned single);
+
+enum class ReduceOp : uint8_t { kSum, kMax, kMin, kProd, kSumAbs, kSumSquare };
+inline constexpr int kNumReduceOps = 6;
+
+// Folds `count` floats into one.
+using FoldLoop = float (*)(const float* in, int64_t count);
+// totals[i] = op(totals[i], in[i]); the first row of a reduction is `start`ed: op of in[i] alone.
+using FoldRowLoop = void (*)(const float* in, float* totals, int64_t count);
+
+struct ReduceLoops {
+  FoldLoop fold = nullptr;
+  FoldRowLoop start_row = nullptr;
+  FoldRowLoop fold_row = nullptr;
+};
+
+struct SoftmaxLoops {
+  // out[i] = exp(in[i] - shift); returns the sum. In place allowed.
+  float (*exp_sum)(const float* in, float* out, int64_t count, float shift);
+  // The sum alone.
+  float (*exp_sum_only)(const float* in, int64_t count, float shift);
+  // out[i] = in[i] * factor, out[i] = in[i] - shift.
+  void (*scale)(const float* in, float* out, int64_t count, float factor);
+  void (*subtract)(const float* in, float* out, int64_t count, float shift);
+};
+
+struct LoopSet {
+  Isa isa = Isa::kBaseline;
+  BinaryLoops binary[kNumBinaryOps][kNumLoopTypes];  // null where there is none
+  UnaryLoop unary[kNumUnaryOps][kNumLoopTypes];
+  CastLoop cast[kNumLoopTypes][kNumLoopTypes];  // [from][to]
+  SelectLoop select_1 = nullptr;                // by element size in bytes
+  SelectLoop select_4 = nullptr;
+  SelectLoop select_8 = nullptr;
+  ReduceLoops reduce[kNumReduceOps];
+  SoftmaxLoops softmax{};
+};
+
+// The set for one instruction set, or null where this processor lacks it.
+const LoopSet* loop_set_or_null(Isa isa);
+// The best set for this processor.
+const LoopSet& loop_set();
+
+}  // namespace eddy::cpu

@@ -1,0 +1,11 @@
+#include "ops/cpu/loops/loop_sets.h"
+#include "ops/cpu/loops/reduce_inl.h"
+
+namespace eddy::cpu {
+
+const LoopSet* avx2_loop_set() {
+  static constexpr LoopSet kSet = make_loop_set(Isa::kAvx2);
+  return &kSet;
+}
+
+}  // namespace eddy::cpu
