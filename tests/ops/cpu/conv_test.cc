@@ -1,0 +1,253 @@
+// Conv and ConvTranspose compute what the plain loops compute: on seeded random geometries of one
+// to three axes with groups, strides, dilations and paddings, whichever library does the work.
+#include <gtest/gtest.h>
+
+#include "ops/cpu/onednn/conv.h"
+#include "ops/cpu/tile_conv.h"
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+constexpr double kRelative = 1e-5, kAbsolute = 1e-4;
+
+struct Geometry {
+  Dims x, w;
+  Attributes attributes;
+};
+
+class HeapScratch : public Scratch {
+ public:
+  void* reserve(size_t size_bytes) override {
+    memory_.resize(size_bytes + 64);
+    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
+    return memory_.data() + (64 - address % 64) % 64;
+  }
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+int64_t pick(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)));
+}
+
+// Kernels that always fit: the input is at least as long as the window.
+Geometry random_geometry(Random& random, bool is_transposed) {
+  const int rank = static_cast<int>(pick(random, 1, 3));
+  const int64_t group = pick(random, 0, 2) == 0 ? pick(random, 2, 4) : 1;
+  const int64_t channels = group * pick(random, 1, 9), filters = group * pick(random, 1, 40);
+  Geometry g{{pick(random, 1, 3), channels},
+             {is_transposed ? channels : filters, (is_transposed ? filters : channels) / group},
+             {}};
+  std::vector<int64_t> strides, dilations, pads;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t kernel = pick(random, 1, 4);
+    dilations.push_back(pick(random, 1, 2));
+    strides.push_back(pick(random, 1, 3));
+    const int64_t extent = dilations.back() * (kernel - 1) + 1;
+    g.x.push_back(is_transposed ? pick(random, 2, 7) : extent + pick(random, 0, 9));
+    g.w.push_back(kernel);
+  }
+  for (int i = 0; i < 2 * rank; ++i) pads.push_back(is_transposed ? 0 : pick(random, 0, 3));
+  g.attributes = {{"group", group}, {"strides", strides}, {"dilations", dilations}};
+  if (pick(random, 0, 3) == 0) {
+    const char* mode = pick(random, 0, 1) ? "SAME_UPPER" : "SAME_LOWER";
+    g.attributes.set("auto_pad", std::string(mode));
+  } else {
+    g.attributes.set("pads", pads);
+  }
+  return g;
+}
+
+void compare(const std::string& op, const Geometry& g, bool has_bias, uint64_t seed) {
+  SCOPED_TRACE(op + " seed " + std::to_string(seed) + ": " + to_string(g.x) + " by " +
+               to_string(g.w));
+  Random random(seed);
+  OpCall call;
+  call.op = op;
+  call.attributes = g.attributes;
+  call.inputs = {TestTensor::random(ElementType::kFloat, g.x, random, -1, 1),
+                 TestTensor::random(ElementType::kFloat, g.w, random, -1, 1)};
+  if (has_bias) {
+    const int64_t filters = op == "Conv" ? g.w[0] : g.w[1] * g.attributes.get_int("group", 1);
+    call.inputs.push_back(TestTensor::random(ElementType::kFloat, {filters}, random, -1, 1));
+  }
+  for (uint64_t constants : {0, 2}) {
+    call.constant_inputs = constants;
+    compare_with_reference(call, kRelative, kAbsolute);
+  }
+}
+
+TEST(ConvTest, agrees_on_seeded_random_geometries) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const Geometry g = random_geometry(random, false);
+    compare("Conv", g, seed % 2 == 0, seed);
+  }
+}
+
+TEST(ConvTransposeTest, agrees_on_seeded_random_geometries) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    const Geometry g = random_geometry(random, true);
+    compare("ConvTranspose", g, seed % 2 == 0, seed);
+  }
+}
+
+TEST(ConvTest, agrees_at_the_sizes_of_a_voice_activity_model) {
+  compare("Conv", {{1, 1, 640}, {258, 1, 256}, {{"strides", std::vector<int64_t>{128}}}}, false, 1);
+  const Attributes same = {{"pads", std::vector<int64_t>{1, 1}}};
+  const Attributes halved = {{"pads", std::vector<int64_t>{1, 1}},
+                             {"strides", std::vector<int64_t>{2}}};
+  compare("Conv", {{1, 129, 4}, {128, 129, 3}, same}, true, 2);
+  compare("Conv", {{1, 128, 4}, {64, 128, 3}, halved}, true, 3);
+  compare("Conv", {{1, 64, 2}, {64, 64, 3}, halved}, true, 4);
+  compare("Conv", {{1, 64, 1}, {128, 64, 3}, same}, true, 5);
+  compare("Conv", {{1, 128, 1}, {1, 128, 1}, {}}, true, 6);
+}
+
+// Every tile set this processor has, not only the best, on geometries of every kind.
+TEST(ConvTest, every_tile_set_agrees_with_the_plain_loop) {
+  for (cpu::Isa isa : {cpu::Isa::kBaseline, cpu::Isa::kAvx2, cpu::Isa::kAvx512}) {
+    const cpu::TileKernels* tiles = cpu::tile_kernels_or_null(isa);
+    if (tiles == nullptr) continue;
+    for (uint64_t seed = 1; seed <= 30; ++seed) {
+      SCOPED_TRACE(std::string(tiles->name) + " seed " + std::to_string(seed));
+      Random random(seed);
+      const Geometry g = random_geometry(random, false);
+      OpCall call;
+      call.op = "Conv";
+      call.attributes = g.attributes;
+      call.inputs = {TestTensor::random(ElementType::kFloat, g.x, random, -1, 1),
+                     TestTensor::random(ElementType::kFloat, g.w, random, -1, 1)};
+      const TestTensor expected = run_one(call, KernelSet::kReference);
+      TestTensor actual(ElementType::kFloat, expected.type().dims);
+      const TensorView x = call.inputs[0].tensor().view(), w = call.inputs[1].tensor().view();
+      ConvShape shape;
+      ASSERT_TRUE(make_conv_shape(g.attributes, x, w, actual.view(), shape).is_ok());
+      ASSERT_TRUE(cpu::TileConv::fits(shape));
+      const cpu::TileConv conv(w, shape.group, *tiles);
+      HeapScratch memory;
+      ASSERT_TRUE(conv.run(shape, x.as<float>(), nullptr, actual.view().mutable_as<float>(), memory)
+                      .is_ok());
+      EXPECT_TRUE(is_close(actual, expected, kRelative, kAbsolute));
+    }
+  }
+}
+
+TEST(ConvTest, no_chosen_library_implementation_is_its_reference) {
+  int plans = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const Geometry g = random_geometry(random, false);
+    ConvShape shape;
+    OpCall call;
+    call.op = "Conv";
+    call.attributes = g.attributes;
+    call.inputs = {TestTensor(ElementType::kFloat, g.x), TestTensor(ElementType::kFloat, g.w)};
+    const auto types = infer_op(call);
+    ASSERT_TRUE(types.is_ok()) << types.status().to_string();
+    const TestTensor y(ElementType::kFloat, (*types)[0].tensor.dims);
+    ASSERT_TRUE(make_conv_shape(g.attributes, call.inputs[0].tensor().view(),
+                                call.inputs[1].tensor().view(), y.view(), shape)
+                    .is_ok());
+    const auto plan = onednn::ConvPlan::create(shape, {});
+    if (!plan.is_ok()) continue;  // the plain loop is taken
+    ++plans;
+    EXPECT_FALSE((*plan)->implementation().starts_with("ref")) << (*plan)->implementation();
+  }
+  EXPECT_GT(plans, 30);
+}
+
+TEST(ConvTest, one_kernel_serves_shapes_that_change) {
+  for (int64_t length = 3; length < 60; length += 4) {
+    compare("Conv", {{1, 3, length, 12}, {5, 3, 3, 3}, {}}, true, static_cast<uint64_t>(length));
+  }
+}
+
+TEST(ConvTest, zero_sizes_give_empty_results_or_the_bias) {
+  compare("Conv", {{0, 3, 8}, {4, 3, 3}, {}}, true, 1);
+  compare("Conv", {{2, 0, 8}, {4, 0, 3}, {}}, true, 2);
+  compare("Conv", {{2, 3, 0}, {4, 3, 3}, {{"pads", std::vector<int64_t>{2, 2}}}}, true, 3);
+  compare("Conv", {{2, 3, 8}, {0, 3, 3}, {}}, false, 4);
+  compare("ConvTranspose", {{0, 3, 8}, {3, 4, 3}, {}}, true, 5);
+  compare("ConvTranspose", {{2, 0, 8}, {0, 4, 3}, {}}, true, 6);
+}
+
+TEST(ConvTest, four_spatial_axes_take_the_plain_loop) {
+  compare("Conv", {{1, 2, 3, 4, 3, 4}, {3, 2, 2, 2, 2, 2}, {}}, true, 1);
+}
+
+TEST(ConvTest, many_separate_taps_are_no_obstacle) {
+  compare("Conv", {{1, 2, 70}, {40, 2, 33}, {{"dilations", std::vector<int64_t>{2}}}}, true, 1);
+  compare("Conv", {{1, 1, 400}, {40, 1, 130}, {{"dilations", std::vector<int64_t>{2}}}}, true, 2);
+}
+
+TEST(ConvTransposeTest, output_shape_and_output_padding_set_the_size) {
+  const std::vector<int64_t> strides = {3, 2};
+  compare("ConvTranspose",
+          {{1, 1, 3, 3},
+           {1, 2, 3, 3},
+           {{"strides", strides}, {"output_shape", std::vector<int64_t>{10, 8}}}},
+          true, 1);
+  compare("ConvTranspose",
+          {{1, 1, 3, 3},
+           {1, 2, 3, 3},
+           {{"strides", strides}, {"output_padding", std::vector<int64_t>{1, 1}}}},
+          true, 2);
+  compare("ConvTranspose",
+          {{1, 1, 3, 3},
+           {1, 2, 3, 3},
+           {{"strides", strides}, {"pads", std::vector<int64_t>{1, 2, 1, 2}}}},
+          true, 3);
+}
+
+std::string conv_error(const Geometry& g, const std::string& op = "Conv") {
+  OpCall call;
+  call.op = op;
+  call.attributes = g.attributes;
+  call.inputs = {TestTensor(ElementType::kFloat, g.x), TestTensor(ElementType::kFloat, g.w)};
+  return infer_op(call).status().message();
+}
+
+TEST(ConvTest, says_which_rule_a_geometry_breaks) {
+  using Ints = std::vector<int64_t>;
+  EXPECT_EQ(conv_error({{1, 3}, {4, 3}, {}}),
+            "X of a convolution must have at least 3 dimensions, not [1,3]");
+  EXPECT_EQ(conv_error({{1, 3, 8, 8}, {4, 3, 3}, {}}),
+            "X and W must have the same number of dimensions: [1,3,8,8] and [4,3,3]");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 2, 3}, {}}),
+            "X has 3 channels but W takes 2 in each of 1 groups");
+  EXPECT_EQ(conv_error({{1, 4, 8}, {3, 2, 3}, {{"group", int64_t{2}}}}),
+            "W's 3 output channels do not divide into 2 groups");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"group", int64_t{0}}}}),
+            "group must be at least 1, not 0");
+  EXPECT_EQ(conv_error({{1, 3, 2}, {4, 3, 3}, {}}),
+            "the kernel spans 3 elements on spatial axis 0 but the padded input has only 2");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"kernel_shape", Ints{5}}}}),
+            "kernel_shape says 5 for spatial axis 0 but the weight has 3");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"strides", Ints{1, 1}}}}),
+            "strides must have 1 values, not 2");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"strides", Ints{0}}}}),
+            "strides must hold values of 1..1073741824, not 0");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"pads", Ints{-1, 0}}}}),
+            "pads must hold values of 0..1073741824, not -1");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"auto_pad", std::string("SOME")}}}),
+            "auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not SOME");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {2, 4, 3}, {}}, "ConvTranspose"),
+            "X has 3 channels but W takes 2");
+}
+
+TEST(ConvTest, a_window_that_keeps_sizes_keeps_symbols) {
+  OpCall call;
+  call.op = "Conv";
+  call.attributes = {{"pads", std::vector<int64_t>{1, 1}}};
+  const auto types = infer_op_types(call, {tensor_type(ElementType::kFloat, {-2, 3, -3}),
+                                           tensor_type(ElementType::kFloat, {4, 3, 3})});
+  ASSERT_TRUE(types.is_ok()) << types.status().to_string();
+  EXPECT_EQ((*types)[0], tensor_type(ElementType::kFloat, {-2, 4, -3}));
+}
+
+}  // namespace
+}  // namespace eddy::testing
