@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "graph/analysis/topological_order.h"
+#include "graph/analysis/transitive_reduction.h"
 #include "graph/base/check.h"
-#include "graph/schedule/rank_assignment.h"
+#include "graph/schedule/chain_placement.h"
+#include "graph/schedule/matching_assignment.h"
 #include "graph/schedule/slots.h"
 
 namespace eddy {
@@ -42,8 +44,16 @@ StreamAssignment assign_streams(const Dag& dag, std::span<const uint32_t> issue_
                                 const StreamOptions& options) {
   EDDY_CHECK(issue_order.size() == dag.num_nodes()) << "the issue order names each node once";
   EDDY_DCHECK(is_topological(dag, issue_order)) << "the issue order is topological";
-  if (options.policy == AssignPolicy::kSerial) return assign_serially(dag, issue_order, options);
-  return assign_by_rank(dag, issue_order, options);
+  switch (options.policy) {
+    case AssignPolicy::kRank:
+      return assign_by_rank(dag, issue_order, options);
+    case AssignPolicy::kSerial:
+      return assign_serially(dag, issue_order, options);
+    case AssignPolicy::kMatching:
+      return assign_by_matching(transitive_reduction(dag), issue_order, options).streams;
+  }
+  EDDY_CHECK(false) << "unknown policy";
+  return {};
 }
 
 }  // namespace eddy

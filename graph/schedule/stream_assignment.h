@@ -1,7 +1,7 @@
 // Stream assignment: which in-order queue (or queues) each node of a DAG is issued to.
 //
 // Policies:
-//   rank      NNC's documented rule, see rank_assignment.h
+//   rank      NNC's documented rule, see chain_placement.h
 //   matching  Nimble's Algorithm 1 with the fewest streams, see matching_assignment.h
 //   serial    one stream for each device
 // The order of the nodes within a stream is always the issue order.

@@ -1,13 +1,12 @@
-#include "graph/schedule/rank_assignment.h"
+#include "graph/schedule/chain_placement.h"
 
-#include <set>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
 #include "graph/schedule/slots.h"
+#include "graph/schedule/stream_memory.h"
 #include "graph/schedule/stream_sets.h"
 
 namespace eddy {
@@ -15,62 +14,11 @@ namespace {
 
 constexpr uint32_t kNoStream = StreamSets::kNoStream;
 
-// Which commands a stream has run. Without commands it says no to everything, at no cost.
-class CommandMemory {
+class ChainPlacer {
  public:
-  explicit CommandMemory(std::span<const uint32_t> commands) : commands_(commands) {
-    for (uint32_t command : commands) {
-      if (command >= streams_of_command_.size()) streams_of_command_.resize(command + size_t{1});
-    }
-  }
-  void note(uint32_t stream, uint32_t node) {
-    if (commands_.empty()) return;
-    if (seen_.insert(key(stream, node)).second) ++streams_of_command_[commands_[node]];
-  }
-  bool has_run(uint32_t stream, uint32_t node) const {
-    return !commands_.empty() && seen_.contains(key(stream, node));
-  }
-  // Whether any stream has run the node's command.
-  bool is_known(uint32_t node) const {
-    return !commands_.empty() && streams_of_command_[commands_[node]] != 0;
-  }
-
- private:
-  uint64_t key(uint32_t stream, uint32_t node) const {
-    return uint64_t{stream} << 32 | commands_[node];
-  }
-  std::span<const uint32_t> commands_;
-  std::unordered_set<uint64_t> seen_;
-  std::vector<uint32_t> streams_of_command_;
-};
-
-// When each stream of a device is estimated to be free; only kept under a cap.
-class FreeTimes {
- public:
-  explicit FreeTimes(uint32_t num_devices) : by_time_(num_devices) {}
-  void add_stream(uint32_t device) {
-    const uint32_t stream = static_cast<uint32_t>(free_at_.size());
-    device_.push_back(device);
-    free_at_.push_back(0);
-    by_time_[device].insert({0, stream});
-  }
-  void extend(uint32_t stream, double earliest_start, double cost) {
-    by_time_[device_[stream]].erase({free_at_[stream], stream});
-    free_at_[stream] = std::max(free_at_[stream], earliest_start) + cost;
-    by_time_[device_[stream]].insert({free_at_[stream], stream});
-  }
-  size_t num_streams(uint32_t device) const { return by_time_[device].size(); }
-  uint32_t first_free(uint32_t device) const { return by_time_[device].begin()->second; }
-
- private:
-  std::vector<std::set<std::pair<double, uint32_t>>> by_time_;  // (free at, stream)
-  std::vector<uint32_t> device_;
-  std::vector<double> free_at_;
-};
-
-class RankAssigner {
- public:
-  RankAssigner(const Dag& dag, std::span<const uint32_t> order, const StreamOptions& options);
+  // Without successors, chains follow the ranks.
+  ChainPlacer(const Dag& dag, std::span<const uint32_t> order, const StreamOptions& options,
+              std::span<const uint32_t> successor_of_slot);
   StreamAssignment run();
 
  private:
@@ -80,13 +28,15 @@ class RankAssigner {
   uint32_t find_recyclable(uint32_t slot, StreamSets::Set recyclable);
   uint32_t new_stream(uint32_t device);
   void assign(uint32_t slot, uint32_t stream);
-  uint32_t best_extension(uint32_t node, uint32_t stream) const;
+  uint32_t extension(uint32_t slot, uint32_t stream) const;
+  uint32_t best_child(uint32_t node, uint32_t stream) const;
   bool is_better(uint32_t candidate, uint32_t best, uint32_t stream) const;
   double cost(uint32_t node) const { return options_.costs.empty() ? 1.0 : options_.costs[node]; }
 
   const Dag& dag_;
   const StreamOptions& options_;
   std::span<const uint32_t> order_;
+  std::span<const uint32_t> successor_of_slot_;
   Slots slots_;
   std::vector<uint32_t> position_;
   std::vector<uint32_t> unit_rank_;
@@ -101,11 +51,12 @@ class RankAssigner {
   FreeTimes free_times_;
 };
 
-RankAssigner::RankAssigner(const Dag& dag, std::span<const uint32_t> order,
-                           const StreamOptions& options)
+ChainPlacer::ChainPlacer(const Dag& dag, std::span<const uint32_t> order,
+                         const StreamOptions& options, std::span<const uint32_t> successor_of_slot)
     : dag_(dag),
       options_(options),
       order_(order),
+      successor_of_slot_(successor_of_slot),
       slots_(dag.num_nodes(), options),
       position_(position_of(order)),
       stream_of_slot_(slots_.size(), kNoStream),
@@ -115,7 +66,7 @@ RankAssigner::RankAssigner(const Dag& dag, std::span<const uint32_t> order,
   compute_ranks(order);
 }
 
-void RankAssigner::compute_ranks(std::span<const uint32_t> order) {
+void ChainPlacer::compute_ranks(std::span<const uint32_t> order) {
   if (options_.costs.empty()) {
     unit_rank_ = unit_ranks(dag_, order);
   } else {
@@ -126,12 +77,12 @@ void RankAssigner::compute_ranks(std::span<const uint32_t> order) {
   earliest_start_ = cost_depths(dag_, order, options_.costs.empty() ? units : options_.costs);
 }
 
-StreamAssignment RankAssigner::run() {
+StreamAssignment ChainPlacer::run() {
   for (uint32_t node : order_) visit(node);
   return slots_.assignment(std::move(stream_of_slot_), std::move(device_of_stream_));
 }
 
-void RankAssigner::visit(uint32_t node) {
+void ChainPlacer::visit(uint32_t node) {
   StreamSets::Set recyclable = StreamSets::kEmpty;
   for (uint32_t parent : dag_.parents(node)) {
     recyclable = sets_.unite(recyclable, recyclable_after_[parent]);
@@ -141,7 +92,7 @@ void RankAssigner::visit(uint32_t node) {
     const uint32_t stream = choose_stream(slot, recyclable);
     for (uint32_t next = slot; next != Slots::kNoSlot;) {
       assign(next, stream);
-      next = best_extension(slots_.node(next), stream);
+      next = extension(next, stream);
     }
   });
   slots_.for_each_of(node, [&](uint32_t slot) {
@@ -151,7 +102,7 @@ void RankAssigner::visit(uint32_t node) {
   recyclable_after_[node] = recyclable;
 }
 
-uint32_t RankAssigner::choose_stream(uint32_t slot, StreamSets::Set recyclable) {
+uint32_t ChainPlacer::choose_stream(uint32_t slot, StreamSets::Set recyclable) {
   const uint32_t recycled = find_recyclable(slot, recyclable);
   if (recycled != kNoStream) return recycled;
   const uint32_t device = slots_.device(slot);
@@ -162,7 +113,7 @@ uint32_t RankAssigner::choose_stream(uint32_t slot, StreamSets::Set recyclable) 
   return new_stream(device);
 }
 
-uint32_t RankAssigner::find_recyclable(uint32_t slot, StreamSets::Set recyclable) {
+uint32_t ChainPlacer::find_recyclable(uint32_t slot, StreamSets::Set recyclable) {
   const uint32_t device = slots_.device(slot);
   const uint32_t node = slots_.node(slot);
   if (commands_.is_known(node)) {
@@ -174,14 +125,14 @@ uint32_t RankAssigner::find_recyclable(uint32_t slot, StreamSets::Set recyclable
   return sets_.find_first(recyclable, [&](uint32_t s) { return device_of_stream_[s] == device; });
 }
 
-uint32_t RankAssigner::new_stream(uint32_t device) {
+uint32_t ChainPlacer::new_stream(uint32_t device) {
   device_of_stream_.push_back(device);
   tail_.push_back(UINT32_MAX);
   if (options_.max_streams != 0) free_times_.add_stream(device);
   return static_cast<uint32_t>(device_of_stream_.size()) - 1;
 }
 
-void RankAssigner::assign(uint32_t slot, uint32_t stream) {
+void ChainPlacer::assign(uint32_t slot, uint32_t stream) {
   const uint32_t node = slots_.node(slot);
   stream_of_slot_[slot] = stream;
   commands_.note(stream, node);
@@ -192,7 +143,12 @@ void RankAssigner::assign(uint32_t slot, uint32_t stream) {
   sets_.tail_changed(stream);
 }
 
-uint32_t RankAssigner::best_extension(uint32_t node, uint32_t stream) const {
+uint32_t ChainPlacer::extension(uint32_t slot, uint32_t stream) const {
+  if (!successor_of_slot_.empty()) return successor_of_slot_[slot];
+  return best_child(slots_.node(slot), stream);
+}
+
+uint32_t ChainPlacer::best_child(uint32_t node, uint32_t stream) const {
   uint32_t best = Slots::kNoSlot;
   for (uint32_t child : dag_.children(node)) {
     const uint32_t slot = slots_.find(child, device_of_stream_[stream]);
@@ -202,7 +158,7 @@ uint32_t RankAssigner::best_extension(uint32_t node, uint32_t stream) const {
   return best;
 }
 
-bool RankAssigner::is_better(uint32_t candidate, uint32_t best, uint32_t stream) const {
+bool ChainPlacer::is_better(uint32_t candidate, uint32_t best, uint32_t stream) const {
   if (cost_rank_.empty()) {
     if (unit_rank_[candidate] != unit_rank_[best]) return unit_rank_[candidate] > unit_rank_[best];
   } else if (cost_rank_[candidate] != cost_rank_[best]) {
@@ -215,7 +171,13 @@ bool RankAssigner::is_better(uint32_t candidate, uint32_t best, uint32_t stream)
 
 StreamAssignment assign_by_rank(const Dag& dag, std::span<const uint32_t> issue_order,
                                 const StreamOptions& options) {
-  return RankAssigner(dag, issue_order, options).run();
+  return ChainPlacer(dag, issue_order, options, {}).run();
+}
+
+StreamAssignment assign_chains(const Dag& dag, std::span<const uint32_t> issue_order,
+                               const StreamOptions& options,
+                               std::span<const uint32_t> successor_of_slot) {
+  return ChainPlacer(dag, issue_order, options, successor_of_slot).run();
 }
 
 }  // namespace eddy

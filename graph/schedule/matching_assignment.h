@@ -1,0 +1,48 @@
+// Assignment by matching: the fewest waits, then few streams.
+//
+// Nimble's Algorithm 1: a maximum matching M on the transitive reduction E' gives each node at
+// most one successor on its stream; |E'| - |M| waits are the minimum over all assignments that
+// put no two unrelated nodes on one stream. Its |V| - |M| streams grow with the graph's depth,
+// so streams are then saved without touching the waits:
+//   exact     maximum-weight matching on the closure, (1, 1) for pairs in E' and (0, 1) for
+//             others, compared lexicographically: the fewest streams among all assignments with
+//             the fewest waits.
+//   joined    the chains of M are joined, a chain's end to a chain's start that it reaches, by a
+//             maximum matching of ends and starts.
+//   greedily  the same in issue order, first fit, where reachability is too large to list.
+//
+// The exact way needs no general assignment solver. A minimum vertex cover y of E' is an optimal
+// dual solution; by complementary slackness the assignments with the fewest waits are the
+// matchings that cover all of y within the tight pairs (pairs of E' with one end in y, other
+// pairs of the closure with none). Augmenting M within the tight pairs keeps y covered, so
+// Hopcroft-Karp from M ends at the most pairs, which is the fewest streams.
+//
+// Contract: as stream_assignment.h; `reduced` is the transitive reduction of the graph. Under a
+// cap the chains are placed on the streams there are, and the minimum no longer holds.
+// Cost: exact O(nodes * edges / 64) and nodes^2 bits and tight pairs; else near linear.
+// Source: Nimble, section 4.2, appendix A (theorem 3); Hungarian duality for the second pass.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "graph/analysis/dag.h"
+#include "graph/schedule/stream_assignment.h"
+
+namespace eddy {
+
+enum class FewestStreams { kExact, kJoined, kGreedily };
+
+struct MatchingAssignment {
+  StreamAssignment streams;
+  uint32_t matching_size = 0;  // |M|
+  FewestStreams fewest = FewestStreams::kExact;
+};
+
+MatchingAssignment assign_by_matching(const Dag& reduced, std::span<const uint32_t> issue_order,
+                                      const StreamOptions& options);
+
+// |M| alone: pairs of E' on one device, each node once before and once behind.
+uint32_t matching_size(const Dag& reduced, const StreamOptions& options);
+
+}  // namespace eddy
