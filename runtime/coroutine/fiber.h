@@ -17,9 +17,14 @@
 // Source: Boost.Context's fcontext; sanitizers see the switches through switch_hooks.h.
 #pragma once
 
-#include <array>
-#include <cstddef>
+#include <cxxabi.h>
 
+#include <array>
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+#include <cstring>
+
+#include "graph/base/check.h"
 #include "runtime/coroutine/stack_pool.h"
 #include "runtime/coroutine/switch_hooks.h"
 
@@ -60,5 +65,42 @@ class Fiber {
   switch_hooks::Side self_;
   switch_hooks::Side resumer_;
 };
+
+// Inline, because each return after a switch is mispredicted: the processor's stack of return
+// addresses is the other side's. What is inlined into its caller does not return.
+
+[[gnu::always_inline]] inline void Fiber::resume() {
+  EDDY_CHECK(state_ == State::kNew || state_ == State::kSuspended)
+      << "only a new or suspended fiber can be resumed";
+  if (state_ == State::kNew) switch_hooks::create(self_);
+  state_ = State::kRunning;
+
+  // One thread, so one address on both sides of the jump.
+  void* globals = abi::__cxa_get_globals();
+  ExceptionState outer;
+  std::memcpy(outer.data(), globals, outer.size());
+  std::memcpy(globals, exceptions_.data(), exceptions_.size());
+
+  switch_hooks::adopt_current(resumer_);
+  switch_hooks::before(resumer_, self_, /*last_way_out=*/false);
+  const boost::context::detail::transfer_t back =
+      boost::context::detail::jump_fcontext(context_, this);
+  switch_hooks::Side unused;  // the fiber's own bounds are known
+  switch_hooks::after(resumer_, unused);
+  context_ = back.fctx;
+
+  std::memcpy(exceptions_.data(), globals, exceptions_.size());
+  std::memcpy(globals, outer.data(), outer.size());
+}
+
+[[gnu::always_inline]] inline void Fiber::suspend() {
+  EDDY_CHECK(state_ == State::kRunning) << "suspend() belongs inside the running fiber";
+  state_ = State::kSuspended;
+  switch_hooks::before(self_, resumer_, /*last_way_out=*/false);
+  const boost::context::detail::transfer_t from =
+      boost::context::detail::jump_fcontext(resumer_context_, this);
+  resumer_context_ = from.fctx;
+  switch_hooks::after(self_, resumer_);
+}
 
 }  // namespace eddy

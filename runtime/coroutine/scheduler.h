@@ -39,7 +39,6 @@
 #include "runtime/coroutine/inbox.h"
 #include "runtime/coroutine/poll_set.h"
 #include "runtime/coroutine/stack_pool.h"
-#include "runtime/coroutine/task.h"
 #include "runtime/coroutine/task_function.h"
 #include "runtime/coroutine/timers.h"
 
@@ -52,6 +51,11 @@ struct SchedulerOptions {
   std::chrono::nanoseconds poll_spin{200'000};         // before napping, with pollers
   std::chrono::nanoseconds longest_poll_nap{100'000};  // naps grow from 2 µs to this
 };
+
+// ready ──▶ running ──▶ waiting ──▶ ready, or running ──▶ ready (yield)
+enum class TaskState : unsigned char { kReady, kRunning, kWaiting };
+
+struct Task;  // task.h, internal
 
 // One live task as inspect() saw it.
 struct TaskSnapshot {

@@ -14,15 +14,11 @@
 
 #include "runtime/coroutine/fiber.h"
 #include "runtime/coroutine/inbox.h"
+#include "runtime/coroutine/scheduler.h"
 #include "runtime/coroutine/stack_pool.h"
 #include "runtime/coroutine/task_function.h"
 
 namespace eddy {
-
-class Scheduler;
-
-// ready ──▶ running ──▶ waiting ──▶ ready, or running ──▶ ready (yield)
-enum class TaskState : unsigned char { kReady, kRunning, kWaiting };
 
 // The node is in the inbox or in the ready queue, never in both: a task waits for one thing,
 // and one wake ends that.
