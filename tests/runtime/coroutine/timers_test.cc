@@ -136,13 +136,13 @@ TEST(Timers, TasksSleepSideBySide) {
     for (int i = 0; i < 100; ++i) {
       ASSERT_TRUE(scheduler
                       .spawn([&] {
-                        Scheduler::sleep_until(start + 20ms);
-                        EXPECT_GE(Clock::now(), start + 20ms);
+                        Scheduler::sleep_until(start + 50ms);
+                        EXPECT_GE(Clock::now(), start + 50ms);
                       })
                       .is_ok());
     }
   }
-  EXPECT_LT(Clock::now() - start, 1500ms);
+  EXPECT_LT(Clock::now() - start, 4s);
 }
 
 }  // namespace
