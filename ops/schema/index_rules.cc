@@ -38,7 +38,7 @@ Status read_ints(const TensorView& view, std::string_view what, IntList& list) {
   EDDY_RETURN_IF_ERROR(check_list(view, what));
   const int64_t count = view.count();
   if (count > IntList::kCapacity) return too_long(what, count);
-  list = IntList();
+  list.clear();
   for (int64_t i = 0; i < count; ++i) list.push_back(index_at(view, i));
   return Status::ok();
 }
@@ -46,7 +46,7 @@ Status read_ints(const TensorView& view, std::string_view what, IntList& list) {
 Status read_ints(std::span<const int64_t> values, std::string_view what, IntList& list) {
   const int64_t count = static_cast<int64_t>(values.size());
   if (count > IntList::kCapacity) return too_long(what, count);
-  list = IntList();
+  list.clear();
   for (int64_t value : values) list.push_back(value);
   return Status::ok();
 }
@@ -63,7 +63,9 @@ Status read_int(const TensorView& view, std::string_view what, int64_t& value) {
 
 Status list_argument(const InferContext& context, size_t input, std::string_view name,
                      ListArgument& list) {
-  list = ListArgument();
+  list.state = ListState::kAbsent;
+  list.length = -1;
+  list.values.clear();
   if (context.attributes().has(name)) {
     EDDY_RETURN_IF_ERROR(read_ints(context.attributes().get_ints(name), name, list.values));
     list.state = ListState::kKnown;
@@ -80,6 +82,11 @@ Status list_argument(const InferContext& context, size_t input, std::string_view
   }
   if (list.state == ListState::kKnown) list.length = list.values.size();
   return Status::ok();
+}
+
+Status index_out_of_range(int64_t index, int axis, int64_t size) {
+  return invalid_argument("index " + text(index) + " is out of range for axis " + text(axis) +
+                          " of size " + text(size));
 }
 
 Status push_dim(Dims& dims, int64_t dim) {
@@ -302,7 +309,7 @@ Status resolve_reshape(const Dims& from, const IntList& shape, bool allow_zero, 
 }
 
 Status resolve_permutation(std::span<const int64_t> perm, int rank, IntList& resolved) {
-  resolved = IntList();
+  resolved.clear();
   if (perm.empty()) {
     for (int axis = rank - 1; axis >= 0; --axis) resolved.push_back(axis);
     return Status::ok();

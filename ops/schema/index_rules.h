@@ -24,19 +24,29 @@ class IntList {
  public:
   static constexpr int kCapacity = 2 * kMaxRank;
 
+  // Entries that are not in use stay uninitialized: a list is made and dropped at every call.
+  IntList() {}  // NOLINT(modernize-use-equals-default)
+  IntList(const IntList& other) { *this = other; }
+  IntList& operator=(const IntList& other) {
+    size_ = other.size_;
+    for (int i = 0; i < size_; ++i) values_[i] = other.values_[i];
+    return *this;
+  }
+
   int size() const { return size_; }
   bool is_empty() const { return size_ == 0; }
-  int64_t operator[](int i) const { return values_[static_cast<size_t>(i)]; }
-  std::span<const int64_t> span() const { return {values_.data(), static_cast<size_t>(size_)}; }
-  int64_t& operator[](int i) { return values_[static_cast<size_t>(i)]; }
+  int64_t operator[](int i) const { return values_[i]; }
+  int64_t& operator[](int i) { return values_[i]; }
+  std::span<const int64_t> span() const { return {values_, static_cast<size_t>(size_)}; }
+  void clear() { size_ = 0; }
   void push_back(int64_t value) {
     EDDY_CHECK(size_ < kCapacity) << "an IntList holds at most " << kCapacity;
-    values_[static_cast<size_t>(size_++)] = value;
+    values_[size_++] = value;
   }
 
  private:
   int size_ = 0;
-  std::array<int64_t, kCapacity> values_{};
+  int64_t values_[kCapacity];
 };
 
 // Element i of an int32 or int64 tensor (any other type reads as int64: check first).
@@ -64,6 +74,9 @@ struct ListArgument {
 // OpDef admits only one of them.
 Status list_argument(const InferContext& context, size_t input, std::string_view name,
                      ListArgument& list);
+
+// "index 7 is out of range for axis 0 of size 5".
+Status index_out_of_range(int64_t index, int axis, int64_t size);
 
 // Appends a dimension, or says that the rank would exceed kMaxRank.
 Status push_dim(Dims& dims, int64_t dim);
