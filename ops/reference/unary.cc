@@ -5,13 +5,14 @@
 #include <limits>
 #include <string>
 
+#include "ops/reference/activation.h"
 #include "ops/reference/elementwise.h"
 #include "ops/reference/number.h"
 
 namespace eddy {
 namespace {
 
-// What a node's attributes say: the two float attributes of its row, or their defaults.
+// What a node's attributes say: see activation_parameters; the flags are IsInf's.
 struct Parameters {
   double a = 0;
   double b = 0;
@@ -38,10 +39,6 @@ double shrink(double x, const Parameters& p) {
 struct UnaryRow {
   std::string_view name;
   UnaryFunction function;
-  std::string_view first = {};  // float attribute a and its default
-  float first_default = 0;
-  std::string_view second = {};  // float attribute b and its default
-  float second_default = 0;
 };
 
 using P = const Parameters&;
@@ -71,16 +68,14 @@ constexpr UnaryRow kUnary[] = {
     {"Tanh", [](double x, P) { return std::tanh(x); }},
     {"Mish", [](double x, P) { return x * std::tanh(softplus(x)); }},
     {"HardSwish", [](double x, P) { return x * unit_clamp(x / 6 + 0.5); }},
-    {"HardSigmoid", [](double x, P p) { return unit_clamp(p.a * x + p.b); },
-     "alpha", 0.2f, "beta", 0.5f},
-    {"Elu", [](double x, P p) { return x < 0 ? p.a * std::expm1(x) : x; }, "alpha", 1.0f},
-    {"Celu", [](double x, P p) { return x < 0 ? p.a * std::expm1(x / p.a) : x; }, "alpha", 1.0f},
-    {"Selu", [](double x, P p) { return p.b * (x > 0 ? x : p.a * std::expm1(x)); },
-     "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f},
-    {"LeakyRelu", [](double x, P p) { return x < 0 ? p.a * x : x; }, "alpha", 0.01f},
-    {"ThresholdedRelu", [](double x, P p) { return x > p.a ? x : 0; }, "alpha", 1.0f},
+    {"HardSigmoid", [](double x, P p) { return unit_clamp(p.a * x + p.b); }},
+    {"Elu", [](double x, P p) { return x < 0 ? p.a * std::expm1(x) : x; }},
+    {"Celu", [](double x, P p) { return x < 0 ? p.a * std::expm1(x / p.a) : x; }},
+    {"Selu", [](double x, P p) { return p.b * (x > 0 ? x : p.a * std::expm1(x)); }},
+    {"LeakyRelu", [](double x, P p) { return x < 0 ? p.a * x : x; }},
+    {"ThresholdedRelu", [](double x, P p) { return x > p.a ? x : 0; }},
     {"Gelu", gelu_erf},
-    {"Shrink", shrink, "bias", 0.0f, "lambd", 0.5f},
+    {"Shrink", shrink},
     {"Abs", [](double x, P) { return std::fabs(x); }},
     {"Neg", [](double x, P) { return -x; }},
     {"Relu", [](double x, P) { return x < 0 ? 0 : x; }},
@@ -147,26 +142,14 @@ bool run_integer(const KernelArgs& args) {
   return true;
 }
 
-Parameters read_parameters(const UnaryRow& row, const KernelInit& init) {
+Parameters read_parameters(const KernelInit& init) {
+  const ActivationParameters floats = activation_parameters(init.op.name, init.attributes);
   Parameters parameters;
-  if (!row.first.empty()) parameters.a = init.attributes.get_float(row.first, row.first_default);
-  if (!row.second.empty()) {
-    parameters.b = init.attributes.get_float(row.second, row.second_default);
-  }
+  parameters.a = floats.a;
+  parameters.b = floats.b;
   parameters.flag_a = init.attributes.get_int("detect_positive", 1) != 0;
   parameters.flag_b = init.attributes.get_int("detect_negative", 1) != 0;
   return parameters;
-}
-
-// Gelu's two formulas are told apart by a string.
-Status pick_gelu(const KernelInit& init, UnaryState& state) {
-  const std::string_view way = init.attributes.get_string("approximate", "none");
-  if (way != "none" && way != "tanh") {
-    return invalid_argument("attribute 'approximate' must be none or tanh, not '" +
-                            std::string(way) + "'");
-  }
-  if (way == "tanh") state.function = gelu_tanh;
-  return Status::ok();
 }
 
 Result<BoundKernel> bind_unary(const KernelInit& init) {
@@ -179,9 +162,12 @@ Result<BoundKernel> bind_unary(const KernelInit& init) {
   for (const UnaryRow& row : kUnary) {
     if (row.name != init.op.name) continue;
     state->function = row.function;
-    state->parameters = read_parameters(row, init);
+    state->parameters = read_parameters(init);
   }
-  if (init.op.name == "Gelu") EDDY_RETURN_IF_ERROR(pick_gelu(init, *state));
+  if (init.op.name == "Gelu") {
+    EDDY_ASSIGN_OR_RETURN(const bool by_tanh, is_gelu_by_tanh(init.attributes));
+    if (by_tanh) state->function = gelu_tanh;
+  }
   if (kIntTypes.contains(element)) {
     for (const IntegerRow& row : kInteger) {
       if (row.name == init.op.name) state->integer_function = row.function;

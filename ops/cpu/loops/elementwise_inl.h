@@ -156,6 +156,14 @@ void select_loop(const bool* c, const void* x, const void* y, void* out, int64_t
                   count);
 }
 
+// Squares are common and exact as products.
+template <typename T>
+void pow_scalar_loop(const void* a, const void* b, void* out, int64_t count) {
+  const T exponent = *static_cast<const T*>(b);
+  if (exponent == T(2)) both_loop<scalar::Mul, T, T>(a, a, out, count);
+  else right_scalar_loop<scalar::Pow, T, T>(a, b, out, count);
+}
+
 constexpr void put_binary_loops(LoopSet& set) {
   using B = BinaryOp;
   put_arithmetic<scalar::Add, float, double, int32_t, int64_t>(set, B::kAdd);
@@ -165,6 +173,8 @@ constexpr void put_binary_loops(LoopSet& set) {
   put_arithmetic<scalar::FloorMod, int32_t, int64_t>(set, B::kFloorMod);
   put_arithmetic<scalar::Fmod, float, int32_t, int64_t>(set, B::kFmod);
   put_arithmetic<scalar::Pow, float, double>(set, B::kPow);
+  set.binary[static_cast<int>(B::kPow)][static_cast<int>(LoopType::kFloat)].right_scalar =
+      pow_scalar_loop<float>;
   put_arithmetic<scalar::Max, float, double, int32_t, int64_t>(set, B::kMax);
   put_arithmetic<scalar::Min, float, double, int32_t, int64_t>(set, B::kMin);
   put_arithmetic<scalar::Prelu, float>(set, B::kPrelu);

@@ -1,0 +1,159 @@
+// Fast elementwise operators of one input, and Clip: one flat loop over the elements.
+#include <limits>
+
+#include "ops/cpu/elementwise.h"
+#include "ops/reference/activation.h"
+
+namespace eddy {
+namespace {
+
+using namespace cpu;
+
+struct UnaryRow {
+  std::string_view name;
+  UnaryOp op;
+};
+constexpr UnaryRow kRows[] = {
+    {"Abs", UnaryOp::kAbs},
+    {"Neg", UnaryOp::kNeg},
+    {"Relu", UnaryOp::kRelu},
+    {"Sign", UnaryOp::kSign},
+    {"Not", UnaryOp::kNot},
+    {"Ceil", UnaryOp::kCeil},
+    {"Floor", UnaryOp::kFloor},
+    {"Round", UnaryOp::kRound},
+    {"Sqrt", UnaryOp::kSqrt},
+    {"Reciprocal", UnaryOp::kReciprocal},
+    {"Exp", UnaryOp::kExp},
+    {"Log", UnaryOp::kLog},
+    {"Sigmoid", UnaryOp::kSigmoid},
+    {"Tanh", UnaryOp::kTanh},
+    {"Erf", UnaryOp::kErf},
+    {"Gelu", UnaryOp::kGelu},
+    {"Softplus", UnaryOp::kSoftplus},
+    {"Softsign", UnaryOp::kSoftsign},
+    {"Mish", UnaryOp::kMish},
+    {"Elu", UnaryOp::kElu},
+    {"Celu", UnaryOp::kCelu},
+    {"Selu", UnaryOp::kSelu},
+    {"LeakyRelu", UnaryOp::kLeakyRelu},
+    {"ThresholdedRelu", UnaryOp::kThresholdedRelu},
+    {"HardSigmoid", UnaryOp::kHardSigmoid},
+    {"HardSwish", UnaryOp::kHardSwish},
+    {"Sin", UnaryOp::kSin},
+    {"Cos", UnaryOp::kCos},
+};
+
+struct UnaryState : KernelState {
+  UnaryLoop loop = nullptr;
+  int64_t count = -1;  // where known
+  // Two of the loop's element type; all zero bits serve types without parameters.
+  alignas(8) std::byte parameters[16] = {};
+};
+
+const UnaryState& state_of(const KernelArgs& args) {
+  return *static_cast<const UnaryState*>(args.state);
+}
+
+bool run_flat(const KernelArgs& args) {
+  const UnaryState& s = state_of(args);
+  s.loop(args.inputs[0].data, args.outputs[0].data, s.count, s.parameters);
+  return true;
+}
+bool run_any(const KernelArgs& args) {
+  const UnaryState& s = state_of(args);
+  s.loop(args.inputs[0].data, args.outputs[0].data, args.outputs[0].count(), s.parameters);
+  return true;
+}
+
+std::optional<UnaryOp> find_op(const KernelInit& init) {
+  for (const UnaryRow& row : kRows) {
+    if (row.name == init.op.name) return row.op;
+  }
+  return std::nullopt;
+}
+
+Result<BoundKernel> bind_unary(const KernelInit& init) {
+  std::optional<UnaryOp> op = find_op(init);
+  const std::optional<LoopType> type = loop_type(init.inputs[0].tensor.element);
+  if (!op || !type) return no_fast_kernel(init);
+  if (op == UnaryOp::kGelu) {
+    EDDY_ASSIGN_OR_RETURN(const bool by_tanh, is_gelu_by_tanh(init.attributes));
+    if (by_tanh) op = UnaryOp::kGeluTanh;
+  }
+  auto state = std::make_unique<UnaryState>();
+  state->loop = loop_set().unary[static_cast<int>(*op)][static_cast<int>(*type)];
+  if (state->loop == nullptr) return no_fast_kernel(init);
+  state->count = known_count(init.outputs[0]);
+  if (*type == LoopType::kFloat) {
+    const ActivationParameters p = activation_parameters(init.op.name, init.attributes);
+    auto* parameters = reinterpret_cast<float*>(state->parameters);
+    parameters[0] = p.a;
+    parameters[1] = p.b;
+  }
+  BoundKernel kernel;
+  kernel.run = state->count >= 0 ? run_flat : run_any;
+  if (state->count == 1 && single_unary(*op, *type) != nullptr) {
+    kernel.run = single_unary(*op, *type);
+  }
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+template <typename T>
+constexpr T lowest() {
+  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                              : std::numeric_limits<T>::lowest();
+}
+template <typename T>
+constexpr T highest() {
+  return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                              : std::numeric_limits<T>::max();
+}
+
+// Limits from inputs 1 and 2.
+template <typename T>
+bool run_clip(const KernelArgs& args) {
+  const UnaryState& s = state_of(args);
+  const int64_t count = args.outputs[0].count();
+  if (count == 0) return true;
+  const T limits[2] = {args.has_input(1) ? *args.inputs[1].as<T>() : lowest<T>(),
+                       args.has_input(2) ? *args.inputs[2].as<T>() : highest<T>()};
+  s.loop(args.inputs[0].data, args.outputs[0].data, count, limits);
+  return true;
+}
+
+KernelFunction clip_function(LoopType type) {
+  switch (type) {
+    case LoopType::kFloat: return run_clip<float>;
+    case LoopType::kDouble: return run_clip<double>;
+    case LoopType::kInt32: return run_clip<int32_t>;
+    case LoopType::kInt64: return run_clip<int64_t>;
+    default: return nullptr;
+  }
+}
+
+Result<BoundKernel> bind_clip(const KernelInit& init) {
+  const std::optional<LoopType> type = loop_type(init.inputs[0].tensor.element);
+  if (!type || clip_function(*type) == nullptr) return no_fast_kernel(init);
+  const bool by_attributes = init.op.since_version < 11;
+  if (by_attributes && *type != LoopType::kFloat) return no_fast_kernel(init);
+  auto state = std::make_unique<UnaryState>();
+  state->loop = loop_set().unary[static_cast<int>(UnaryOp::kClip)][static_cast<int>(*type)];
+  auto* limits = reinterpret_cast<float*>(state->parameters);
+  limits[0] = init.attributes.get_float("min", std::numeric_limits<float>::lowest());
+  limits[1] = init.attributes.get_float("max", std::numeric_limits<float>::max());
+  BoundKernel kernel;
+  kernel.run = by_attributes ? run_any : clip_function(*type);
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_unary_cpu(KernelRegistry& registry) {
+  for (const UnaryRow& row : kRows) registry.add({.op = row.name, .bind = bind_unary});
+  registry.add({.op = "Clip", .bind = bind_clip});
+}
+
+}  // namespace eddy

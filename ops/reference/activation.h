@@ -1,0 +1,23 @@
+// Attributes of activation operators and their defaults, for every kernel that computes one.
+#pragma once
+
+#include <string_view>
+
+#include "graph/base/status.h"
+#include "graph/ir/attributes.h"
+
+namespace eddy {
+
+// The operator's float attributes in the order of its documentation: Elu, Celu, LeakyRelu,
+// ThresholdedRelu (alpha), HardSigmoid (alpha, beta), Selu (alpha, gamma), Shrink (bias, lambd).
+// Zeros for operators without any.
+struct ActivationParameters {
+  float a = 0;
+  float b = 0;
+};
+ActivationParameters activation_parameters(std::string_view op, const Attributes& attributes);
+
+// Gelu's attribute `approximate`: none or tanh.
+Result<bool> is_gelu_by_tanh(const Attributes& attributes);
+
+}  // namespace eddy
