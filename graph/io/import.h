@@ -9,7 +9,7 @@
 //   - A graph input that has an initializer (a default, ONNX IR < 4) is a constant, not an input
 //     of the graph; import_onnx_into() can override it.
 //   - Inner definitions hide outer ones of the same name. Nodes may stand in any order.
-//   - Names that begin with '%' are made up by the exporter and not kept.
+//   - A '%' and a number at the end of a name are the exporter's and not kept.
 //   - An omitted Loop condition means "always true", whatever the body's own condition says.
 //   - Scan inputs of unequal length are an error of the run.
 //

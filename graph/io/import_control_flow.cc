@@ -43,18 +43,36 @@ std::vector<Value> Importer::while_loop(const WhileOptions& options, const While
 }
 
 // Declared types matter only where they say less than the initial values: files often declare
-// shapes that hold for the first iteration alone. A clash of element types is the builder's
-// error.
+// shapes that hold for the first iteration alone, and most declare none where they could. A clash
+// of element types is the builder's error.
 std::vector<std::optional<ValueType>> Importer::wider_types(
-    std::span<const OnnxValueInfo> declared, std::span<const Value> initial) {
+    std::span<const OnnxValueInfo> declared, std::span<const Value> initial,
+    bool trust_unranked) {
   std::vector<std::optional<ValueType>> types(initial.size());
   for (size_t i = 0; i < initial.size() && i < declared.size(); ++i) {
-    const std::optional<ValueType> type = declared_type(declared[i], false);
+    const std::optional<ValueType> type = declared_type(declared[i]);
     if (!type) continue;
     const std::optional<ValueType> joined = join(builder_.type(initial[i]), *type);
-    if (!joined || *joined == *type) types[i] = type;
+    const bool is_wider = joined && *joined == *type;
+    if (!joined || (is_wider && (type->tensor.is_ranked || trust_unranked))) types[i] = type;
   }
   return types;
+}
+
+bool Importer::is_used(const OnnxGraph& graph, std::string_view name) {
+  const auto has = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const OnnxNode& node : graph.nodes) {
+    if (has(node.inputs)) return true;
+    for (const OnnxAttribute& attribute : node.attributes) {
+      for (const OnnxGraph& inner : attribute.graphs) {
+        if (has(free_names_.of(inner))) return true;
+      }
+    }
+  }
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                     [&](const OnnxValueInfo& output) { return output.name == name; });
 }
 
 void Importer::name_parameters(const OnnxGraph& body, const Scope& scope,
@@ -110,8 +128,9 @@ bool Importer::import_loop(const NodeContext& at) {
   options.initial.assign(inputs.end() - static_cast<ptrdiff_t>(num_states), inputs.end());
   options.num_scan_outputs = static_cast<uint32_t>(body->outputs.size() - 1 - num_carried);
   options.carried_types =
-      wider_types(std::span(body->inputs).last(num_states), options.initial);
-  const std::vector<Value> outputs = while_loop(
+      wider_types(std::span(body->inputs).last(num_states), options.initial, false);
+  std::vector<bool> is_wrapped(num_carried);
+  std::vector<Value> outputs = while_loop(
       options,
       [&](Value, std::span<const Value> carried) {
         const auto own = carried.last(num_carried);
@@ -119,19 +138,36 @@ bool Importer::import_loop(const NodeContext& at) {
         return WhileTest{predicate, {own.begin(), own.end()}};
       },
       [&](Value iteration, std::span<const Value> forwarded) {
-        std::vector<Value> values = {iteration, always_true()};
+        const bool asks = is_used(*body, body->inputs[1].name);
+        std::vector<Value> values = {iteration, asks ? always_true() : Value{}};
         values.insert(values.end(), forwarded.begin(), forwarded.end());
         name_parameters(*body, at.scope, std::span(values).first(1));
         for (size_t i = 0; i < forwarded.size(); ++i) {
           builder_.set_name(forwarded[i], value_name(at.scope, body->inputs[2 + i].name));
         }
         std::vector<Value> results = import_body(*body, at.scope, values);
-        if (is_ok() && !has_condition) results.erase(results.begin());
+        if (!is_ok()) return results;
+        for (size_t i = 0; i < num_carried; ++i) {
+          is_wrapped[i] = wrap_optional(at, forwarded[i], results[1 + i]);
+        }
+        if (!has_condition) results.erase(results.begin());
         return results;
       });
+  for (size_t i = 0; is_ok() && i < num_carried; ++i) {
+    if (is_wrapped[i]) outputs[i] = helper(at, "OptionalGetElement", {outputs[i]});
+  }
   if (!is_ok()) return false;
   name_outputs(at, outputs);
   return bind_outputs(at, outputs);
+}
+
+// Loop 16 lets a value start as an optional and go on as its content; a carried value of the
+// graph has one type, so the content is wrapped until the loop is over.
+bool Importer::wrap_optional(const NodeContext& at, Value carried, Value& next) {
+  const bool is_wrapped =
+      builder_.type(carried).is_optional() && !builder_.type(next).is_optional();
+  if (is_wrapped) next = helper(at, "Optional", {next});
+  return is_wrapped;
 }
 
 // A while node that takes the sequences apart and puts its results into new ones.
@@ -148,7 +184,7 @@ bool Importer::import_sequence_map(const NodeContext& at) {
   options.name = node_name(at);
   options.trip_limit = helper(at, "SequenceLength", {inputs[0]});
   for (const OnnxValueInfo& output : body->outputs) {
-    const std::optional<ValueType> type = declared_type(output, false);
+    const std::optional<ValueType> type = declared_type(output);
     if (!type || !type->is_tensor()) {
       return fail_at(at, "output " + quoted(output.name) +
                              " of its body must be declared with the type of a tensor");
@@ -226,7 +262,7 @@ bool Importer::import_while(const NodeContext& at) {
   options.trip_limit = inputs[0];
   options.initial.assign(inputs.begin() + 1, inputs.end());
   options.num_scan_outputs = static_cast<uint32_t>(after->outputs.size() - num_carried);
-  options.carried_types = wider_types(std::span(before->inputs).subspan(1), options.initial);
+  options.carried_types = wider_types(std::span(before->inputs).subspan(1), options.initial, true);
   const auto region = [&](const OnnxGraph& graph, Value iteration,
                           std::span<const Value> parameters) {
     std::vector<Value> values = {iteration};

@@ -159,7 +159,7 @@ std::vector<Value> Importer::scan_once(const NodeContext& at, const ScanPlan& pl
   options.name = node_name(at);
   options.initial.assign(states.begin(), states.end());
   options.num_scan_outputs = static_cast<uint32_t>(plan.num_rows);
-  options.carried_types = wider_types(plan.body->inputs, states);
+  options.carried_types = wider_types(plan.body->inputs, states, false);
   options.trip_limit = scan_length(at, scanned, plan.input_axes);
   const bool reads_backwards = std::count(plan.input_directions.begin(),
                                           plan.input_directions.end(), 1) > 0;

@@ -8,7 +8,13 @@
 namespace eddy {
 namespace {
 
-constexpr char kMadeUpMark = '%';
+// Without the mark and number by which the exporter makes names unique.
+std::string_view without_mark(std::string_view name) {
+  const size_t mark = name.rfind('%');
+  if (mark == std::string_view::npos || mark + 1 == name.size()) return name;
+  const bool is_number = name.find_first_not_of("0123456789", mark + 1) == std::string_view::npos;
+  return is_number ? name.substr(0, mark) : name;
+}
 
 std::string_view metadata(const OnnxNode& node, std::string_view key) {
   for (const OnnxEntry& entry : node.metadata) {
@@ -74,8 +80,8 @@ std::optional<Value> Importer::find(const Scope& scope, std::string_view name) c
 }
 
 std::string Importer::value_name(const Scope& scope, std::string_view name) const {
-  if (name.empty() || name.front() == kMadeUpMark) return {};
-  return scope.env->prefix + std::string(name);
+  const std::string_view kept = without_mark(name);
+  return kept.empty() ? std::string() : scope.env->prefix + std::string(kept);
 }
 
 std::string Importer::node_name(const NodeContext& at) const {
@@ -99,8 +105,16 @@ bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
     if (given != graph.inputs.end() && scope.values.contains(tensor.name)) continue;
     const Value value = make_constant(tensor, value_name(scope, tensor.name));
     if (!is_ok() || !define(scope, tensor.name, value)) return false;
+    remember_if_true(value);
   }
   return true;
+}
+
+void Importer::remember_if_true(Value value) {
+  const TensorView view = builder_.constant_or_null(value)->view();
+  const bool is_true = view.element == ElementType::kBool && view.rank == 0 &&
+                       *view.as<uint8_t>() == 1;
+  if (is_true && always_true_.is_none()) always_true_ = value;
 }
 
 bool Importer::import_nodes(const std::vector<OnnxNode>& nodes, Scope& scope) {
@@ -250,12 +264,10 @@ bool Importer::graph_results(const OnnxGraph& graph, Scope& scope, std::vector<V
   return true;
 }
 
-std::optional<ValueType> Importer::declared_type(const OnnxValueInfo& info, bool with_symbols) {
-  const auto symbol = [&](std::string_view name) {
-    return with_symbols ? builder_.symbol(name) : kUnknownDim;
-  };
+std::optional<ValueType> Importer::declared_type(const OnnxValueInfo& info) {
   if (!info.has_type) return std::nullopt;
-  Result<ValueType> type = to_value_type(info.type, symbol);
+  Result<ValueType> type = to_value_type(
+      info.type, [&](std::string_view name) { return builder_.symbol(name); });
   if (!type.is_ok()) return std::nullopt;
   return *type;
 }
@@ -285,7 +297,7 @@ bool Importer::declare_outputs(Scope& scope) {
   if (!graph_results(model_.graph, scope, &results)) return false;
   for (size_t i = 0; i < results.size(); ++i) {
     const OnnxValueInfo& info = model_.graph.outputs[i];
-    const std::optional<ValueType> declared = declared_type(info, false);
+    const std::optional<ValueType> declared = declared_type(info);
     const ValueType& found = builder_.type(results[i]);
     if (declared && !join(*declared, found)) {
       return fail(invalid_argument("graph output " + quoted(info.name) + " is declared " +
@@ -315,7 +327,7 @@ std::vector<NamedValue> Importer::import_inline(std::span<const NamedValue> inpu
       fail(invalid_argument("the model has no input " + quoted(given.name)));
       return {};
     }
-    const std::optional<ValueType> declared = declared_type(*formal, false);
+    const std::optional<ValueType> declared = declared_type(*formal);
     if (declared && !join(*declared, builder_.type(given.value))) {
       fail(invalid_argument("input " + quoted(given.name) + " must be " + to_string(*declared) +
                             ", not " + to_string(builder_.type(given.value))));

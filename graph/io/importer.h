@@ -71,6 +71,7 @@ class Importer {
   bool define(Scope& scope, std::string_view name, Value value);
   std::optional<Value> find(const Scope& scope, std::string_view name) const;
   bool import_initializers(const OnnxGraph& graph, Scope& scope);
+  void remember_if_true(Value value);
   bool import_nodes(const std::vector<OnnxNode>& nodes, Scope& scope);
   bool import_node(const OnnxNode& node, Scope& scope);
   bool resolve_attributes(NodeContext& at);
@@ -86,7 +87,8 @@ class Importer {
   std::string node_name(const NodeContext& at) const;
   std::string value_name(const Scope& scope, std::string_view name) const;
   std::string device_of(const OnnxNode& node) const;
-  std::optional<ValueType> declared_type(const OnnxValueInfo& info, bool with_symbols);
+  // Nothing where the file says nothing that Eddy understands.
+  std::optional<ValueType> declared_type(const OnnxValueInfo& info);
   bool declare_inputs(Scope& scope);
   bool declare_outputs(Scope& scope);
 
@@ -101,6 +103,7 @@ class Importer {
   // import_control_flow.cc
   bool import_if(const NodeContext& at);
   bool import_loop(const NodeContext& at);
+  bool wrap_optional(const NodeContext& at, Value carried, Value& next);
   bool import_sequence_map(const NodeContext& at);
   bool import_case_of(const NodeContext& at);
   bool import_while(const NodeContext& at);
@@ -108,10 +111,13 @@ class Importer {
   bool check_counts(const NodeContext& at, const OnnxGraph& body, std::string_view name,
                     size_t num_inputs, size_t num_outputs);
   std::vector<std::optional<ValueType>> wider_types(std::span<const OnnxValueInfo> declared,
-                                                    std::span<const Value> initial);
+                                                    std::span<const Value> initial,
+                                                    bool trust_unranked);
   void name_parameters(const OnnxGraph& body, const Scope& scope, std::span<const Value> values);
   void name_outputs(const NodeContext& at, std::span<const Value> values);
+  // One constant serves all loops without a condition.
   Value always_true();
+  bool is_used(const OnnxGraph& graph, std::string_view name);
   // As builder_.while_loop, minding how deep in loops we are.
   std::vector<Value> while_loop(const WhileOptions& options, const WhileBefore& before,
                                 const WhileAfter& after);

@@ -1,0 +1,97 @@
+// While and case-of nodes as Loop and If where those say the same, else in domain eddy.
+#include "graph/io/exporter.h"
+
+namespace eddy {
+
+bool Exporter::is_constant_true(ValueId value) const {
+  const ValueInfo& info = graph_.value(value);
+  if (info.origin != ValueOrigin::kConstant) return false;
+  const TensorView view = graph_.constant(info.constant).view();
+  return view.element == ElementType::kBool && view.rank == 0 && *view.as<uint8_t>() == 1;
+}
+
+// A `before` that only forwards: (c, values...) -> (c, values...), or (values...) -> (true,
+// values...). These are exactly the shapes that importing a Loop makes.
+Exporter::LoopForm Exporter::loop_form(const Node& node) const {
+  const Region& before = graph_.region(node.regions[0]);
+  if (!before.nodes.empty()) return {};
+  const size_t num_parameters = before.parameters.size();
+  const bool has_condition = num_parameters > 1 && before.results[0] == before.parameters[1];
+  if (!has_condition && !is_constant_true(before.results[0])) return {};
+  const size_t first = has_condition ? 2 : 1;
+  if (before.results.size() - 1 != num_parameters - first) return {};
+  for (size_t i = 1; i < before.results.size(); ++i) {
+    if (before.results[i] != before.parameters[first + i - 1]) return {};
+  }
+  return {true, has_condition};
+}
+
+void Exporter::write_while(const Node& node, WireWriter& proto) {
+  const LoopForm form = loop_form(node);
+  if (form.is_loop) return write_loop(node, form, proto);
+  proto.bytes(4, "While");
+  proto.bytes(7, "eddy");
+  write_inputs(node.inputs, proto);
+  proto.message(5, graph_attribute("before", region_graph(graph_.region(node.regions[0]))));
+  proto.message(5, graph_attribute("after", region_graph(graph_.region(node.regions[1]))));
+}
+
+void Exporter::write_loop(const Node& node, LoopForm form, WireWriter& proto) {
+  proto.bytes(4, "Loop");
+  proto.bytes(1, name_or_empty(node.inputs[0]));
+  if (!form.has_condition) proto.bytes(1, "");
+  write_inputs(std::span(node.inputs).subspan(1), proto);
+  proto.message(5, graph_attribute("body", loop_body(node, form)));
+}
+
+WireWriter Exporter::loop_body(const Node& node, LoopForm form) {
+  const Region& before = graph_.region(node.regions[0]);
+  const Region& after = graph_.region(node.regions[1]);
+  WireWriter proto;
+  proto.bytes(2, after.name);
+  const ValueId iteration = after.parameters[0];
+  proto.message(11, value_info(name(iteration), graph_.value(iteration).type));
+  const std::string condition = made_up("");
+  const ValueType bool_type = form.has_condition ? graph_.value(before.parameters[1]).type
+                                                 : tensor_type(ElementType::kBool, {});
+  proto.message(11, value_info(condition, bool_type));
+  for (size_t i = 1; i < after.parameters.size(); ++i) {
+    const ValueId parameter = after.parameters[i];
+    proto.message(11, value_info(name(parameter), graph_.value(parameter).type));
+  }
+  write_nodes(after, proto);
+  if (!form.has_condition) {
+    proto.message(12, value_info(forward(condition, made_up(""), proto), bool_type));
+  }
+  write_results(after, after.results, proto);
+  return proto;
+}
+
+void Exporter::write_case(const Node& node, WireWriter& proto) {
+  const ElementType selector = graph_.value(node.inputs[0]).type.tensor.element;
+  const bool is_if = selector == ElementType::kBool && node.regions.size() == 2 &&
+                     node.default_region < 0 && node.inputs.size() == 1;
+  proto.bytes(4, is_if ? "If" : "CaseOf");
+  write_inputs(node.inputs, proto);
+  for (size_t r = 0; r < node.regions.size(); ++r) {
+    const std::string name = is_if ? (r == 0 ? "else_branch" : "then_branch")
+                                   : "branch_" + std::to_string(r);
+    proto.message(5, graph_attribute(name, region_graph(graph_.region(node.regions[r]))));
+  }
+  if (is_if) return;
+  proto.bytes(7, "eddy");
+  if (node.default_region >= 0) proto.message(5, int_attribute("default", node.default_region));
+}
+
+WireWriter Exporter::region_graph(const Region& region) {
+  WireWriter proto;
+  proto.bytes(2, region.name);
+  for (ValueId parameter : region.parameters) {
+    proto.message(11, value_info(name(parameter), graph_.value(parameter).type));
+  }
+  write_nodes(region, proto);
+  write_results(region, region.results, proto);
+  return proto;
+}
+
+}  // namespace eddy

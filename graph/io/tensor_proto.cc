@@ -1,0 +1,66 @@
+#include "graph/io/tensor_proto.h"
+
+namespace eddy {
+namespace {
+
+bool is_four_bit(ElementType element) {
+  return element == ElementType::kUint4 || element == ElementType::kInt4 ||
+         element == ElementType::kFloat4E2M1;
+}
+
+std::string pack_nibbles(const TensorView& tensor) {
+  const int64_t count = tensor.count();
+  std::string packed(static_cast<size_t>((count + 1) / 2), '\0');
+  for (int64_t i = 0; i < count; ++i) {
+    const int nibble = tensor.as<uint8_t>()[i] & 0xf;
+    char& byte = packed[static_cast<size_t>(i / 2)];
+    byte = static_cast<char>(byte | (i % 2 == 0 ? nibble : nibble << 4));
+  }
+  return packed;
+}
+
+WireWriter tensor_type_proto(const TensorType& type, const SymbolNameFunction& symbol_name) {
+  WireWriter tensor;
+  tensor.integer(1, static_cast<int64_t>(type.element));
+  if (!type.is_ranked) return tensor;
+  WireWriter shape;
+  for (int64_t size : type.dims.span()) {
+    WireWriter dim;
+    if (size >= 0) dim.integer(1, size);
+    if (size < kUnknownDim) dim.bytes(2, symbol_name(size));
+    shape.message(1, dim);
+  }
+  tensor.message(2, shape);
+  return tensor;
+}
+
+}  // namespace
+
+WireWriter tensor_proto(const TensorView& tensor, std::string_view name) {
+  WireWriter proto;
+  for (int64_t dim : tensor.shape()) proto.integer(1, dim);
+  proto.integer(2, static_cast<int64_t>(tensor.element));
+  if (!name.empty()) proto.bytes(8, name);
+  if (tensor.element == ElementType::kString) {
+    for (int64_t i = 0; i < tensor.count(); ++i) proto.bytes(6, tensor.as<std::string>()[i]);
+  } else if (is_four_bit(tensor.element)) {
+    proto.bytes(9, pack_nibbles(tensor));
+  } else {
+    proto.bytes(9, {static_cast<const char*>(tensor.data), tensor.size_bytes()});
+  }
+  return proto;
+}
+
+WireWriter type_proto(const ValueType& type, const SymbolNameFunction& symbol_name) {
+  WireWriter proto;
+  if (type.is_tensor()) {
+    proto.message(1, tensor_type_proto(type.tensor, symbol_name));
+    return proto;
+  }
+  WireWriter layer;
+  layer.message(1, type_proto(type.unwrapped(), symbol_name));
+  proto.message(type.is_sequence() ? 4 : 9, layer);
+  return proto;
+}
+
+}  // namespace eddy
