@@ -74,10 +74,28 @@ void gemm_by_library(const GemmArgs& g) {
                  .c_row = g.c_row});
 }
 
-// One column of B, contiguous: each result is the product of two vectors.
-bool is_row_times_vector(const GemmArgs& g) {
-  return g.n == 1 && !g.transpose_a && (g.transpose_b || g.b_row == 1) && g.c_row == 1 &&
-         !g.accumulate && !g.bias_or_null;
+// What the result begins with, when that is one row: the bias, or what C holds. A product with
+// both keeps `is_simple` false.
+struct Start {
+  const float* row_or_null;
+  bool is_simple;
+  explicit Start(const GemmArgs& g)
+      : row_or_null(g.accumulate ? g.c : g.bias_or_null),
+        is_simple(!(g.accumulate && g.bias_or_null)) {}
+};
+
+// Products with one contiguous vector: each result is the sum of two vectors' products.
+bool run_as_dots(const GemmArgs& g, const TileKernels& tiles) {
+  const Start start(g);
+  if (!start.is_simple || g.transpose_a) return false;
+  const bool is_column = g.n == 1 && (g.transpose_b || g.b_row == 1) && g.c_row == 1;
+  if (is_column && !g.bias_or_null) {
+    tiles.dot_rows(g.m, g.k, g.a, g.a_row, g.b, start.row_or_null, g.c);
+    return true;
+  }
+  if (g.m != 1 || !g.transpose_b) return false;
+  tiles.dot_rows(g.n, g.k, g.b, g.b_row, g.a, start.row_or_null, g.c);
+  return true;
 }
 
 }  // namespace
@@ -88,10 +106,7 @@ void gemm(const GemmArgs& g) {
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) return fill_without_product(g);
   const TileKernels& tiles = tile_kernels();
-  if (is_row_times_vector(g)) return tiles.dot_rows(g.m, g.k, g.a, g.a_row, g.b, g.c);
-  if (g.m == 1 && g.transpose_b && !g.transpose_a && !g.accumulate && !g.bias_or_null) {
-    return tiles.dot_rows(g.n, g.k, g.b, g.b_row, g.a, g.c);
-  }
+  if (run_as_dots(g, tiles)) return;
   const bool is_small = g.m * g.n <= kSmallProduct && g.m * g.n * g.k <= kSmallProduct;
   if (!g.transpose_b && (is_small || g.m <= tiles.max_rows)) return gemm_by_tiles(g, tiles);
   gemm_by_library(g);

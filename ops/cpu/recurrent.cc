@@ -1,7 +1,215 @@
+// LSTM, GRU, RNN for float. Constant weights are packed when the kernel is bound. A batch whose
+// sequences have different lengths runs item by item.
+#include <algorithm>
+#include <array>
+
 #include "ops/cpu/families.h"
+#include "ops/cpu/recurrent_run.h"
 
 namespace eddy {
+namespace {
 
-void add_recurrent_cpu(KernelRegistry&) {  }
+using cpu::PackedMatrix;
+using cpu::RecurrentRun;
+using cpu::RecurrentWeights;
+
+struct PackedDirection {
+  std::unique_ptr<PackedMatrix> w, r, r_candidate;
+};
+
+struct RecurrentState : KernelState {
+  RecurrentRules rules;
+  std::array<PackedDirection, 2> packed;
+};
+
+// Rows [first, first + count) of direction d.
+RecurrentWeights rows_of(const TensorView& view, int d, int64_t first, int64_t count,
+                         const PackedMatrix* packed_or_null) {
+  const int64_t depth = view.dims[2];
+  return {packed_or_null, view.as<float>() + (d * view.dims[1] + first) * depth, count, depth};
+}
+
+// R of a GRU falls into two parts (recurrent_run.h); otherwise the first part is all of it.
+int64_t first_part(RecurrentKind kind, const TensorView& r) {
+  return kind == RecurrentKind::kGru ? 2 * r.dims[2] : r.dims[1];
+}
+
+std::unique_ptr<PackedMatrix> pack(const RecurrentWeights& weights) {
+  return std::make_unique<PackedMatrix>(weights.rows, weights.depth, weights.count, 1,
+                                        weights.depth);
+}
+
+// Scratch of one call: one direction at a time.
+struct Memory {
+  float *bias, *h, *c, *other, *gates;
+
+  static bool reserve(const KernelArgs& args, RecurrentKind kind, const RecurrentShape& s,
+                      Memory& memory) {
+    const int64_t width = num_gates(kind) * s.hidden, state = s.batch * s.hidden;
+    const int64_t steps = std::min(RecurrentRun::block_steps(kind, s.batch, s.hidden), s.sequence);
+    // A run of one item looks further ahead than a run of the whole batch.
+    const int64_t one = std::min(RecurrentRun::block_steps(kind, 1, s.hidden), s.sequence);
+    const int64_t gates = std::max(steps * s.batch, one) * width;
+    const int64_t total = width + 3 * state + gates + 1;
+    auto* floats =
+        static_cast<float*>(args.scratch->reserve(static_cast<size_t>(total) * sizeof(float)));
+    if (floats == nullptr) return args.fail(resource_exhausted("no memory for the gates"));
+    memory = {floats, floats + width, floats + width + state, floats + width + 2 * state,
+              floats + width + 3 * state};
+    return true;
+  }
+};
+
+// One direction of the whole batch.
+class Direction {
+ public:
+  Direction(const KernelArgs& args, const RecurrentState& state, const RecurrentShape& shape,
+            const Memory& memory, int d)
+      : args_(args),
+        rules_(state.rules),
+        s_(shape),
+        memory_(memory),
+        d_(d),
+        packed_(state.packed[static_cast<size_t>(d)]) {}
+
+  void run() {
+    set_bias();
+    load(5, memory_.h);
+    if (rules_.kind == RecurrentKind::kLstm) load(6, memory_.c);
+    if (has_one_length()) {
+      if (s_.batch > 0) run_items(0, s_.batch, s_.length(0));
+    } else {
+      for (int64_t b = 0; b < s_.batch; ++b) run_items(b, 1, s_.length(b));
+    }
+    save(1, memory_.h);
+    if (rules_.kind == RecurrentKind::kLstm) save(2, memory_.c);
+  }
+
+ private:
+  // Adds up W's and R's biases, except where R's part of gate h must wait for the reset.
+  void set_bias() {
+    const int64_t width = num_gates(rules_.kind) * s_.hidden;
+    const float* from = args_.has_input(3) ? args_.inputs[3].as<float>() + d_ * 2 * width : nullptr;
+    const bool waits = rules_.kind == RecurrentKind::kGru && rules_.linear_before_reset;
+    const int64_t added = waits ? 2 * s_.hidden : width;
+    for (int64_t j = 0; j < width; ++j) {
+      memory_.bias[j] = from ? from[j] + (j < added ? from[width + j] : 0.0f) : 0.0f;
+    }
+    candidate_bias_ = from && waits ? from + width + 2 * s_.hidden : nullptr;
+  }
+
+  void load(uint32_t input, float* state) const {
+    for (int64_t b = 0; b < s_.batch; ++b) {
+      float* to = state + b * s_.hidden;
+      if (args_.has_input(input)) {
+        const float* from = args_.inputs[input].as<float>() + state_offset(b);
+        std::copy(from, from + s_.hidden, to);
+      } else {
+        std::fill(to, to + s_.hidden, 0.0f);
+      }
+    }
+  }
+  void save(uint32_t output, const float* state) const {
+    float* to = output_or_null<float>(args_, output);
+    for (int64_t b = 0; to && b < s_.batch; ++b) {
+      const float* from = state + b * s_.hidden;
+      std::copy(from, from + s_.hidden, to + state_offset(b));
+    }
+  }
+  int64_t state_offset(int64_t b) const { return d_ * s_.state_direction + b * s_.state_batch; }
+
+  bool has_one_length() const {
+    for (int64_t b = 1; b < s_.batch; ++b) {
+      if (s_.length(b) != s_.length(0)) return false;
+    }
+    return true;
+  }
+
+  void run_items(int64_t first, int64_t count, int64_t length) {
+    const TensorView &w = args_.inputs[1], &r = args_.inputs[2];
+    const int64_t split = first_part(rules_.kind, r);
+    float* y = output_or_null<float>(args_, 0);
+    if (y) y += first * s_.y_batch + d_ * s_.y_direction;
+    const bool has_peephole = rules_.kind == RecurrentKind::kLstm && args_.has_input(7);
+    RecurrentRun run{
+        .rules = rules_,
+        .shape = s_,
+        .tiles = cpu::tile_kernels(),
+        .direction = d_,
+        .batch = count,
+        .steps = length,
+        .w = rows_of(w, d_, 0, w.dims[1], packed_.w.get()),
+        .r = rows_of(r, d_, 0, split, packed_.r.get()),
+        .r_candidate = rows_of(r, d_, split, r.dims[1] - split, packed_.r_candidate.get()),
+        .x = args_.inputs[0].as<float>() + first * s_.x_batch,
+        .bias = memory_.bias,
+        .candidate_bias_or_null = candidate_bias_,
+        .peephole_or_null =
+            has_peephole ? args_.inputs[7].as<float>() + d_ * 3 * s_.hidden : nullptr,
+        .y_or_null = y,
+        .h = memory_.h + first * s_.hidden,
+        .c = memory_.c + first * s_.hidden,
+        .other = memory_.other,
+        .gates = memory_.gates};
+    run.run();
+    for (int64_t t = length; y && t < s_.sequence; ++t) {
+      for (int64_t b = 0; b < count; ++b) {
+        float* row = y + t * s_.y_step + b * s_.y_batch;
+        std::fill(row, row + s_.hidden, 0.0f);
+      }
+    }
+  }
+
+  const KernelArgs& args_;
+  const RecurrentRules& rules_;
+  const RecurrentShape& s_;
+  const Memory& memory_;
+  int d_;
+  const PackedDirection& packed_;
+  const float* candidate_bias_ = nullptr;
+};
+
+bool run_recurrent(const KernelArgs& args) {
+  const auto& state = static_cast<const RecurrentState&>(*args.state);
+  RecurrentShape shape;
+  Status status = make_recurrent_shape(state.rules, args, shape);
+  if (!status.is_ok()) return args.fail(std::move(status));
+  Memory memory;
+  if (!Memory::reserve(args, state.rules.kind, shape, memory)) return false;
+  for (int d = 0; d < state.rules.num_directions; ++d) {
+    Direction(args, state, shape, memory, d).run();
+  }
+  return true;
+}
+
+template <RecurrentKind kKind>
+Result<BoundKernel> bind_recurrent(const KernelInit& init) {
+  if (init.inputs[0].tensor.element != ElementType::kFloat) {
+    return unsupported("the fast " + init.op.name + " handles float only");
+  }
+  auto state = std::make_unique<RecurrentState>();
+  EDDY_RETURN_IF_ERROR(parse_recurrent(kKind, init.attributes, state->rules));
+  const TensorView &w = init.constants[1], &r = init.constants[2];
+  for (int d = 0; d < state->rules.num_directions; ++d) {
+    PackedDirection& packed = state->packed[static_cast<size_t>(d)];
+    if (!w.is_omitted()) packed.w = pack(rows_of(w, d, 0, w.dims[1], nullptr));
+    if (r.is_omitted()) continue;
+    const int64_t split = first_part(kKind, r);
+    packed.r = pack(rows_of(r, d, 0, split, nullptr));
+    packed.r_candidate = pack(rows_of(r, d, split, r.dims[1] - split, nullptr));
+  }
+  BoundKernel kernel;
+  kernel.run = run_recurrent;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_recurrent_cpu(KernelRegistry& registry) {
+  registry.add({.op = "LSTM", .bind = bind_recurrent<RecurrentKind::kLstm>, .library = "tile"});
+  registry.add({.op = "GRU", .bind = bind_recurrent<RecurrentKind::kGru>, .library = "tile"});
+  registry.add({.op = "RNN", .bind = bind_recurrent<RecurrentKind::kRnn>, .library = "tile"});
+}
 
 }  // namespace eddy

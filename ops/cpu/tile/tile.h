@@ -38,12 +38,22 @@ struct TileArgs {
   bool accumulate = false;              // add to what C holds (then c_column is 1)
 };
 
+// One LSTM cell with sigmoid gates and tanh for the cell and its output, without peepholes: from
+// the gates before activation, in ONNX's order i, o, f, c of `count` values each,
+//   cell = f * cell + i * c;   hidden = o * tanh(cell).
+struct LstmCellArgs {
+  int64_t count = 0;
+  const float* gates = nullptr;
+  float* cell = nullptr;    // read and written
+  float* hidden = nullptr;  // written
+};
+
 enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 
 struct TileKernels {
   using Tile = void (*)(const TileArgs&);
   using DotRows = void (*)(int64_t rows, int64_t depth, const float* a, int64_t a_row,
-                           const float* x, float* y);
+                           const float* x, const float* add_or_null, float* y);
   using Activate = void (*)(float* values, int64_t count);
 
   Isa isa;
@@ -55,10 +65,11 @@ struct TileKernels {
   // the last vector, for B whose rows end at `columns`.
   Tile tile[kMaxTileRows][kMaxTileVectors];
   Tile tile_edge[kMaxTileRows][kMaxTileVectors];
-  // y[i] = sum over k of a[i * a_row + k] * x[k].
+  // y[i] = (add[i]) + sum over k of a[i * a_row + k] * x[k]; y may be add.
   DotRows dot_rows;
   Activate sigmoid;  // in place; within 4 units in the last place
   Activate tanh;
+  void (*lstm_cell)(const LstmCellArgs& args);
 
   int panel_width() const { return width * max_vectors; }
 };

@@ -100,7 +100,8 @@ void run_tile(const TileArgs& t) {
 }
 
 template <typename S, int M>
-void dot_some_rows(int64_t depth, const float* a, int64_t a_row, const float* x, float* y) {
+void dot_some_rows(int64_t depth, const float* a, int64_t a_row, const float* x,
+                   const float* add_or_null, float* y) {
   using V = typename S::V;
   constexpr int kUnroll = 2;
   V sums[kUnroll][M];
@@ -121,15 +122,21 @@ void dot_some_rows(int64_t depth, const float* a, int64_t a_row, const float* x,
     EDDY_UNROLL for (int i = 0; i < M; ++i) sums[0][i] =
         S::fma(S::load_first(a + i * a_row + k, count), v, sums[0][i]);
   }
-  EDDY_UNROLL for (int i = 0; i < M; ++i) y[i] = S::sum(S::add(sums[0][i], sums[1][i]));
+  EDDY_UNROLL for (int i = 0; i < M; ++i) {
+    const float sum = S::sum(S::add(sums[0][i], sums[1][i]));
+    y[i] = add_or_null ? add_or_null[i] + sum : sum;
+  }
 }
 
 template <typename S>
 void dot_rows(int64_t rows, int64_t depth, const float* a, int64_t a_row, const float* x,
-              float* y) {
+              const float* add_or_null, float* y) {
+  const auto add_at = [&](int64_t i) { return add_or_null ? add_or_null + i : nullptr; };
   int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) dot_some_rows<S, 4>(depth, a + i * a_row, a_row, x, y + i);
-  for (; i < rows; ++i) dot_some_rows<S, 1>(depth, a + i * a_row, a_row, x, y + i);
+  for (; i + 4 <= rows; i += 4) {
+    dot_some_rows<S, 4>(depth, a + i * a_row, a_row, x, add_at(i), y + i);
+  }
+  for (; i < rows; ++i) dot_some_rows<S, 1>(depth, a + i * a_row, a_row, x, add_at(i), y + i);
 }
 
 // e to the power x, clamped to the range of finite normal results; a NaN stays a NaN.
@@ -186,6 +193,23 @@ void map_in_place(float* values, int64_t count) {
   if (rest > 0) S::store_first(values + i, Function(S::load_first(values + i, rest)), rest);
 }
 
+template <typename S>
+void lstm_cell(const LstmCellArgs& args) {
+  using V = typename S::V;
+  const int64_t n = args.count;
+  for (int64_t k = 0; k < n; k += S::kWidth) {
+    const int count = n - k < S::kWidth ? static_cast<int>(n - k) : S::kWidth;
+    const float* gates = args.gates + k;
+    const V i = sigmoid_of<S>(S::load_first(gates, count));
+    const V o = sigmoid_of<S>(S::load_first(gates + n, count));
+    const V f = sigmoid_of<S>(S::load_first(gates + 2 * n, count));
+    const V c = tanh_of<S>(S::load_first(gates + 3 * n, count));
+    const V cell = S::fma(f, S::load_first(args.cell + k, count), S::mul(i, c));
+    S::store_first(args.cell + k, cell, count);
+    S::store_first(args.hidden + k, S::mul(o, tanh_of<S>(cell)), count);
+  }
+}
+
 // Tiles larger than S has registers for are left null; callers look at max_rows, max_vectors.
 template <typename S, int M, int N, bool Edge>
 constexpr TileKernels::Tile tile_or_null() {
@@ -221,6 +245,7 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   fill_row<S, 6>(set);
   set.dot_rows = &dot_rows<S>;
   set.sigmoid = &map_in_place<S, &sigmoid_of<S>>;
+  set.lstm_cell = &lstm_cell<S>;
   set.tanh = &map_in_place<S, &tanh_of<S>>;
   return set;
 }

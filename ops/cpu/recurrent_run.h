@@ -1,0 +1,71 @@
+// RecurrentRun: one direction of LSTM, GRU or RNN over a batch whose sequences have one length.
+//
+// Products of the input with W do not depend on the state, so they are done for a block of steps
+// at once; only the products with R go step by step. LSTM cells with the usual functions run in
+// one vector loop (tile.h), everything else gate by gate.
+//
+// Contract: the pointers are those of this batch (item 0) and direction; h and c hold the initial
+// state and, after run(), the last one.
+// Threads: one run is one thread's.
+#pragma once
+
+#include "ops/cpu/gemm.h"
+#include "ops/reference/recurrent_shape.h"
+
+namespace eddy::cpu {
+
+// Some rows of W or R of one direction, used transposed: packed, or as they lie in the input.
+struct RecurrentWeights {
+  const PackedMatrix* packed_or_null = nullptr;
+  const float* rows = nullptr;
+  int64_t count = 0, depth = 0;
+
+  // c = (c if accumulate) + bias + a * rows transposed, for m rows of a.
+  void multiply(int64_t m, const float* a, int64_t a_row, float* c, int64_t c_row,
+                const float* bias_or_null, bool accumulate) const;
+};
+
+struct RecurrentRun {
+  const RecurrentRules& rules;
+  const RecurrentShape& shape;
+  const TileKernels& tiles;
+  int direction = 0;
+  int64_t batch = 0, steps = 0;
+  // GRU's R is in two parts: the gates z and r, then the candidate h.
+  RecurrentWeights w, r, r_candidate;
+  const float* x = nullptr;
+  const float* bias = nullptr;  // of all gates: what of W's and R's biases is only added
+  const float* candidate_bias_or_null = nullptr;  // GRU, linear before reset: R's, of gate h
+  const float* peephole_or_null = nullptr;
+  float* y_or_null = nullptr;
+  float* h = nullptr;      // [batch][hidden]
+  float* c = nullptr;      // LSTM: [batch][hidden]
+  float* other = nullptr;  // GRU: [batch][hidden] to work in
+  float* gates = nullptr;  // block_steps * batch * width() to work in
+
+  // Steps whose gates are computed ahead, for a batch of this size.
+  static int64_t block_steps(RecurrentKind kind, int64_t batch, int64_t hidden);
+
+  void run();
+
+ private:
+  int64_t hidden() const { return shape.hidden; }
+  int64_t width() const { return num_gates(rules.kind) * shape.hidden; }
+  const Activation& activation(int function) const {
+    return rules.activations[static_cast<size_t>(direction)][static_cast<size_t>(function)];
+  }
+  void activate(int function, float* values, int64_t count) const;
+  void clip_and_activate(int function, float* values, int64_t count) const;
+  bool has_plain_lstm_cell() const;
+  void project(int64_t first_step, int64_t count) const;
+  void step(float* gate) const;
+  void step_lstm(float* gate) const;
+  void add_peephole(int gate, const float* cell, float* values) const;
+  void lstm_cell(float* row, float* cell, float* state) const;
+  void step_gru(float* gate) const;
+  void add_candidate(float* gate) const;
+  void step_rnn(float* gate) const;
+  void store(int64_t t) const;
+};
+
+}  // namespace eddy::cpu

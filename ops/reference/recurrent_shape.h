@@ -1,0 +1,60 @@
+// RecurrentShape: sizes and strides of one call of LSTM, GRU or RNN, for either layout, and the
+// lengths of its sequences.
+//
+// Errors: kRunFailed when a sequence length is out of range.
+#pragma once
+
+#include <string>
+
+#include "ops/contract/kernel.h"
+#include "ops/schema/recurrent_rules.h"
+
+namespace eddy {
+
+struct RecurrentShape {
+  int64_t sequence = 0, batch = 0, input = 0, hidden = 0, directions = 1;
+  // Elements from one step, batch item or direction to the next.
+  int64_t x_step = 0, x_batch = 0;
+  int64_t y_step = 0, y_batch = 0, y_direction = 0;
+  int64_t state_batch = 0, state_direction = 0;
+  const int32_t* lengths_or_null = nullptr;
+
+  int64_t length(int64_t b) const { return lengths_or_null ? lengths_or_null[b] : sequence; }
+};
+
+inline Status make_recurrent_shape(const RecurrentRules& rules, const KernelArgs& args,
+                                   RecurrentShape& s) {
+  const TensorView &x = args.inputs[0], &r = args.inputs[2];
+  s.sequence = x.dims[rules.batch_first ? 1 : 0];
+  s.batch = x.dims[rules.batch_first ? 0 : 1];
+  s.input = x.dims[2];
+  s.hidden = r.dims[2];
+  s.directions = rules.num_directions;
+  const int64_t d = s.directions, h = s.hidden;
+  s.x_step = rules.batch_first ? s.input : s.batch * s.input;
+  s.x_batch = rules.batch_first ? s.sequence * s.input : s.input;
+  s.y_direction = rules.batch_first ? h : s.batch * h;
+  s.y_step = rules.batch_first ? d * h : d * s.batch * h;
+  s.y_batch = rules.batch_first ? s.sequence * d * h : h;
+  s.state_batch = rules.batch_first ? d * h : h;
+  s.state_direction = rules.batch_first ? h : s.batch * h;
+  if (!args.has_input(4)) return Status::ok();
+  s.lengths_or_null = args.inputs[4].as<int32_t>();
+  for (int64_t b = 0; b < s.batch; ++b) {
+    if (s.length(b) < 0 || s.length(b) > s.sequence) {
+      return run_failed("sequence_lens[" + std::to_string(b) + "] is " +
+                        std::to_string(s.length(b)) + ", out of range 0.." +
+                        std::to_string(s.sequence));
+    }
+  }
+  return Status::ok();
+}
+
+// Output o where the caller wants it, else null.
+template <typename T>
+T* output_or_null(const KernelArgs& args, uint32_t o) {
+  if (o >= args.num_outputs || args.outputs[o].is_omitted()) return nullptr;
+  return args.outputs[o].mutable_as<T>();
+}
+
+}  // namespace eddy
