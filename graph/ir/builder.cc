@@ -115,6 +115,11 @@ Value GraphBuilder::constant_in_blob(const TensorView& tensor, std::string name)
 
 void GraphBuilder::adopt(std::unique_ptr<Blob> blob) { graph_.blobs_.push_back(std::move(blob)); }
 
+void GraphBuilder::adopt_blobs_of(Graph&& graph) {
+  for (auto& blob : graph.blobs_) adopt(std::move(blob));
+  graph.blobs_.clear();
+}
+
 Value GraphBuilder::add_constant(Constant constant, std::string name) {
   ValueInfo info;
   info.name = std::move(name);

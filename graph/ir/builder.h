@@ -57,17 +57,21 @@ using WhileAfter =
 using CaseBody = std::function<std::vector<Value>()>;
 
 struct WhileOptions {
-  std::string name;             // empty: made up
-  std::vector<Value> initial;   // carried values
+  std::string name = {};        // empty: made up
+  std::vector<Value> initial = {};  // carried values
   Value trip_limit = {};        // optional int64 scalar; at most that many iterations
   uint32_t num_scan_outputs = 0;
   // Declared types of the carried values, where wider than `initial` (ONNX body inputs).
   std::vector<std::optional<ValueType>> carried_types = {};
+  // When a carried type widens, forget the regions and call `before` and `after` again with the
+  // wider types, instead of inferring anew what they built. For callers whose functions decide by
+  // types (passes that fold); they must not keep values of the regions they build.
+  bool rebuild_on_widening = false;
 };
 
 struct CaseOptions {
-  std::string name;
-  Value selector;                   // one-element bool, int32 or int64
+  std::string name = {};
+  Value selector = {};              // one-element bool, int32 or int64
   std::vector<Value> pass_through = {};  // used when the selector is out of range
   int default_region = -1;
 };
@@ -102,6 +106,8 @@ class GraphBuilder {
   // Constants are also wanted by attributes: bytes copied and owned by the graph.
   Constant make_constant(const TensorView& tensor);
   void adopt(std::unique_ptr<Blob> blob);
+  // Takes over the bytes behind all constants of `graph`, which must not be used afterwards.
+  void adopt_blobs_of(Graph&& graph);
   template <typename T>
   Value scalar(T value);
   template <typename T>
@@ -161,6 +167,11 @@ class GraphBuilder {
 
   // builder_control.cc
   bool open_while(const WhileOptions& options, Node& node);
+  struct Checkpoint;
+  Checkpoint checkpoint() const;
+  void roll_back(NodeId control_node, const Checkpoint& to);
+  // False when a carried type had to widen: `options` then has the wider types.
+  bool carried_types_hold(NodeId node, WhileOptions& options) const;
   void build_before(NodeId node, const WhileOptions& options, const WhileBefore& before);
   void build_after(NodeId node, const WhileOptions& options, const WhileAfter& after);
   bool build_case(NodeId node, const CaseBody& body, std::string name, size_t& num_results);

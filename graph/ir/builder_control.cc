@@ -39,6 +39,46 @@ bool GraphBuilder::open_while(const WhileOptions& options, Node& node) {
   return true;
 }
 
+struct GraphBuilder::Checkpoint {
+  size_t num_regions;
+  size_t num_nodes;
+  size_t num_values;
+  size_t num_constants;
+  size_t num_blobs;
+};
+
+GraphBuilder::Checkpoint GraphBuilder::checkpoint() const {
+  return {graph_.regions_.size(), graph_.nodes_.size(), graph_.values_.size(),
+          graph_.constants_.size(), graph_.blobs_.size()};
+}
+
+void GraphBuilder::roll_back(NodeId control_node, const Checkpoint& to) {
+  graph_.nodes_[control_node.index()].regions.clear();
+  graph_.regions_.resize(to.num_regions);
+  node_names_.resize(to.num_regions);
+  graph_.nodes_.resize(to.num_nodes);
+  graph_.values_.resize(to.num_values);
+  graph_.constants_.resize(to.num_constants);
+  graph_.blobs_.resize(to.num_blobs);
+}
+
+// Each failed attempt widens at least one type, so attempts end.
+bool GraphBuilder::carried_types_hold(NodeId id, WhileOptions& options) const {
+  const Node& node = graph_.node(id);
+  const Region& before = graph_.region(node.regions[0]);
+  const Region& after = graph_.region(node.regions[1]);
+  bool hold = true;
+  options.carried_types.resize(options.initial.size());
+  for (size_t k = 0; k < options.initial.size(); ++k) {
+    const ValueType& parameter = graph_.value(before.parameters[k + 1]).type;
+    const auto joined = join(parameter, graph_.value(after.results[k]).type);
+    if (!joined || *joined == parameter) continue;  // infer_while reports what cannot be joined
+    options.carried_types[k] = *joined;
+    hold = false;
+  }
+  return hold;
+}
+
 std::vector<Value> GraphBuilder::while_loop(const WhileOptions& options, const WhileBefore& before,
                                             const WhileAfter& after) {
   const size_t num_outputs = options.initial.size() + options.num_scan_outputs;
@@ -46,10 +86,16 @@ std::vector<Value> GraphBuilder::while_loop(const WhileOptions& options, const W
   Node node;
   if (!is_ok() || !open_while(options, node)) return invalid;
   const NodeId id = add_node(std::move(node));
-  build_before(id, options, before);
-  if (!is_ok()) return invalid;
-  build_after(id, options, after);
-  if (!is_ok()) return invalid;
+  WhileOptions attempt = options;
+  const Checkpoint start = checkpoint();
+  for (bool is_settled = false; !is_settled;) {
+    build_before(id, attempt, before);
+    if (!is_ok()) return invalid;
+    build_after(id, attempt, after);
+    if (!is_ok()) return invalid;
+    is_settled = !options.rebuild_on_widening || carried_types_hold(id, attempt);
+    if (!is_settled) roll_back(id, start);
+  }
   const size_t num_forwarded = graph_.region(graph_.node(id).regions[0]).results.size() - 1;
   add_outputs(id, num_forwarded + options.num_scan_outputs, {});
   if (Status status = infer_while(id); !status.is_ok()) {

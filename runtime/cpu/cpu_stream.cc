@@ -39,7 +39,11 @@ bool CpuStreamEvent::listen_or_complete(EventListener& listener) {
   return listen_for(issued(), listener);
 }
 
-CpuStream::~CpuStream() { EDDY_CHECK(is_idle()) << "a stream is destroyed while it has work"; }
+CpuStream::~CpuStream() {
+  // The worker that made the stream idle may still hold the mutex.
+  std::lock_guard lock(mutex_);
+  EDDY_CHECK(is_idle()) << "a stream is destroyed while it has work";
+}
 
 void CpuStream::launch(const Work& work) {
   if (work.is_cheap && is_idle()) {

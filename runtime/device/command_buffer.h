@@ -60,7 +60,8 @@ class CommandBuffer {
  public:
   virtual ~CommandBuffer() = default;
 
-  virtual void launch(WorkFunction run, void* context) = 0;
+  // `is_cheap`: below the inline budget, so a host that drives the buffer may run it itself.
+  virtual void launch(WorkFunction run, void* context, bool is_cheap = true) = 0;
   virtual void begin_while() = 0;
   virtual void test_while(DecideFunction decide, void* context) = 0;
   virtual void end_while() = 0;

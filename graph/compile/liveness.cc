@@ -1,0 +1,40 @@
+#include "graph/compile/liveness.h"
+
+namespace eddy {
+namespace {
+
+bool has_effects(const Node& node) {
+  return node.kind == NodeKind::kExec && node.op->domain == "eddy" &&
+         node.op->name == "HostPredicate";
+}
+
+}  // namespace
+
+std::vector<bool> live_nodes(const Graph& graph) {
+  std::vector<bool> is_live(graph.num_nodes(), false);
+  std::vector<NodeId> pending;
+  const auto mark = [&](NodeId node) {
+    if (node.is_none() || is_live[node.index()]) return;
+    is_live[node.index()] = true;
+    pending.push_back(node);
+  };
+  const auto read = [&](ValueId value) {
+    if (!value.is_none()) mark(graph.value(value).producer);
+  };
+  for (ValueId value : graph.outputs()) read(value);
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (has_effects(graph.node(NodeId(n)))) mark(NodeId(n));
+  }
+  while (!pending.empty()) {
+    const Node& node = graph.node(pending.back());
+    pending.pop_back();
+    mark(graph.region(node.region).owner);
+    for (ValueId value : node.inputs) read(value);
+    for (RegionId region : node.regions) {
+      for (ValueId value : graph.region(region).results) read(value);
+    }
+  }
+  return is_live;
+}
+
+}  // namespace eddy

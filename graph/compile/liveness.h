@@ -1,0 +1,13 @@
+// live_nodes: which nodes' results can reach an output. By NodeId; O(nodes + uses).
+#pragma once
+
+#include <vector>
+
+#include "graph/ir/graph.h"
+
+namespace eddy {
+
+// Nodes with effects outside the graph (host functions) are always live.
+std::vector<bool> live_nodes(const Graph& graph);
+
+}  // namespace eddy

@@ -1,0 +1,278 @@
+#include "graph/compile/simplify.h"
+
+#include <algorithm>
+
+#include "graph/compile/liveness.h"
+#include "graph/ir/builder.h"
+
+namespace eddy {
+namespace {
+
+class Simplifier {
+ public:
+  Simplifier(const Graph& source, GraphBuilder& builder, const SimplifyOptions& options)
+      : source_(source), builder_(builder), options_(options), is_live_(live_nodes(source)) {
+    values_.resize(source.num_values());
+  }
+
+  void run() {
+    for (ValueId id : source_.inputs()) {
+      const ValueInfo& info = source_.value(id);
+      values_[id.index()] = builder_.input(info.name, substitute(info.type));
+    }
+    nodes(Graph::kRoot);
+    for (size_t i = 0; i < source_.outputs().size(); ++i) {
+      builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
+    }
+  }
+
+ private:
+  // The value of the new graph that stands for `id`; constants are added when first used.
+  Value value(ValueId id) {
+    if (id.is_none()) return {};
+    const ValueInfo& info = source_.value(id);
+    if (info.origin != ValueOrigin::kConstant) return values_[id.index()];
+    // Not remembered: a constant added inside a loop's body goes when the body is rebuilt.
+    return builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
+  }
+
+  std::vector<Value> values(std::span<const ValueId> ids) {
+    std::vector<Value> result;
+    for (ValueId id : ids) result.push_back(value(id));
+    return result;
+  }
+
+  ValueType substitute(ValueType type) {
+    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+      const int64_t dim = type.tensor.dims[axis];
+      if (dim >= kUnknownDim) continue;
+      const std::string& name = source_.symbol(dim);
+      const auto known = std::find_if(options_.dims.begin(), options_.dims.end(),
+                                      [&](const auto& pair) { return pair.first == name; });
+      type.tensor.dims[axis] =
+          known == options_.dims.end() ? builder_.symbol(name) : known->second;
+    }
+    return type;
+  }
+
+  void nodes(RegionId region) {
+    for (NodeId id : source_.region(region).nodes) {
+      if (!builder_.status().is_ok()) return;
+      if (!is_live_[id.index()]) continue;
+      const Node& node = source_.node(id);
+      switch (node.kind) {
+        case NodeKind::kExec: exec(node); break;
+        case NodeKind::kWhile: loop(node); break;
+        case NodeKind::kCaseOf: branch(node); break;
+      }
+    }
+  }
+
+  void set_outputs(const Node& node, std::span<const Value> made) {
+    for (size_t i = 0; i < node.outputs.size() && i < made.size(); ++i) {
+      values_[node.outputs[i].index()] = made[i];
+    }
+  }
+
+  void exec(const Node& node) {
+    const std::vector<Value> inputs = values(node.inputs);
+    if (options_.evaluate && fold(node, inputs)) return;
+    OpOptions op_options{.name = node.name,
+                         .domain = node.op->domain,
+                         .opset_version = node.opset_version,
+                         .num_outputs = static_cast<int>(node.outputs.size()),
+                         .device = node.device,
+                         .output_names = {}};
+    for (ValueId output : node.outputs) op_options.output_names.push_back(source_.value(output).name);
+    if (options_.evaluate && disappears(node, inputs)) return;
+    set_outputs(node, builder_.ops(node.op->name, inputs, node.attributes, std::move(op_options)));
+  }
+
+  // Identity and friends: the output is the input.
+  bool disappears(const Node& node, std::span<const Value> inputs) {
+    if (inputs.empty() || inputs[0].is_none() || node.outputs.size() != 1) return false;
+    const ValueType& in = builder_.type(inputs[0]);
+    const std::string& op = node.op->name;
+    if (!node.op->domain.empty()) return false;
+    bool same = op == "Identity";
+    if (op == "Cast") {
+      same = in.tensor.element == static_cast<ElementType>(node.attributes.get_int("to", 0));
+    } else if (node.op->is_view && !same) {
+      same = has_same_type(node, inputs);
+    }
+    if (same) values_[node.outputs[0].index()] = inputs[0];
+    return same;
+  }
+
+  bool has_same_type(const Node& node, std::span<const Value> inputs) {
+    const ValueType& in = builder_.type(inputs[0]);
+    if (!in.is_tensor() || !in.tensor.is_static()) return false;
+    std::vector<const ValueType*> types;
+    std::vector<TensorView> views(inputs.size());
+    std::vector<const TensorView*> known;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      types.push_back(inputs[i].is_none() ? nullptr : &builder_.type(inputs[i]));
+      const Constant* constant = builder_.constant_or_null(inputs[i]);
+      if (constant != nullptr) views[i] = constant->view();
+      known.push_back(constant != nullptr ? &views[i] : nullptr);
+    }
+    std::vector<ValueType> outputs(1);
+    InferContext context(node.attributes, types, known, outputs, node.opset_version);
+    return infer_types(*node.op, context).is_ok() && outputs[0] == in;
+  }
+
+  // Evaluates the node when all it reads is known. False: it stays.
+  bool fold(const Node& node, std::span<const Value> inputs) {
+    if (node.op->is_value_op || inputs.empty() || is_random(node)) return false;
+    std::vector<TensorView> views(inputs.size());
+    std::vector<Dims> dims(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].is_none()) continue;
+      const auto& formals = node.op->inputs;
+      const bool is_shape_only =
+          has_flag(formals[std::min(i, formals.size() - 1)].flags, InputFlag::kShapeOnly);
+      const ValueType& type = builder_.type(inputs[i]);
+      if (const Constant* constant = builder_.constant_or_null(inputs[i])) {
+        views[i] = constant->view();
+      } else if (is_shape_only && type.is_tensor() && type.tensor.is_static()) {
+        dims[i] = type.tensor.dims;
+        views[i] = {nullptr, dims[i].data(), dims[i].rank(), type.tensor.element};
+      } else {
+        return false;
+      }
+    }
+    if (!is_small(node, views)) return false;
+    const auto results = options_.evaluate(node, views);
+    if (!results.is_ok()) return false;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      values_[node.outputs[i].index()] =
+          builder_.constant((*results)[i].view(), source_.value(node.outputs[i]).name);
+    }
+    return true;
+  }
+
+  static bool is_random(const Node& node) {
+    const std::string& op = node.op->name;
+    return op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial";
+  }
+
+  bool is_small(const Node& node, std::span<const TensorView> inputs) const {
+    std::vector<ValueType> types;
+    std::vector<const ValueType*> pointers;
+    std::vector<const TensorView*> known;
+    types.reserve(inputs.size());
+    for (const TensorView& view : inputs) {
+      types.push_back(view.is_omitted() ? ValueType()
+                                        : TensorType(view.element, Dims(view.shape())));
+      pointers.push_back(view.is_omitted() ? nullptr : &types.back());
+      known.push_back(view.is_omitted() || view.data == nullptr ? nullptr : &view);
+    }
+    std::vector<ValueType> outputs(node.outputs.size());
+    InferContext context(node.attributes, pointers, known, outputs, node.opset_version);
+    if (!infer_types(*node.op, context).is_ok()) return false;  // building it will say why
+    size_t total_bytes = 0;
+    for (const ValueType& type : outputs) {
+      const auto count = type.tensor.dims.count();
+      size_t bytes = 0;
+      if (!type.tensor.is_static() || !count ||
+          __builtin_mul_overflow(static_cast<size_t>(*count),
+                                 element_size_bytes(type.tensor.element), &bytes) ||
+          __builtin_add_overflow(total_bytes, bytes, &total_bytes)) {
+        return false;
+      }
+    }
+    return total_bytes <= options_.max_folded_bytes;
+  }
+
+  void loop(const Node& node) {
+    const Region& before = source_.region(node.regions[0]);
+    const Region& after = source_.region(node.regions[1]);
+    WhileOptions while_options;
+    while_options.name = node.name;
+    while_options.trip_limit = value(node.inputs[0]);
+    for (size_t k = 1; k < node.inputs.size(); ++k) {
+      while_options.initial.push_back(value(node.inputs[k]));
+    }
+    while_options.num_scan_outputs = node.num_scan_outputs;
+    while_options.rebuild_on_widening = true;
+    const auto enter = [&](const Region& region, Value iteration, std::span<const Value> given) {
+      values_[region.parameters[0].index()] = iteration;
+      for (size_t k = 0; k < given.size(); ++k) {
+        values_[region.parameters[k + 1].index()] = given[k];
+      }
+    };
+    const std::vector<Value> outputs = builder_.while_loop(
+        while_options,
+        [&](Value iteration, std::span<const Value> carried) {
+          enter(before, iteration, carried);
+          nodes(node.regions[0]);
+          std::vector<Value> results = values(before.results);
+          return WhileTest{results[0], {results.begin() + 1, results.end()}};
+        },
+        [&](Value iteration, std::span<const Value> forwarded) {
+          enter(after, iteration, forwarded);
+          nodes(node.regions[1]);
+          return values(after.results);
+        });
+    set_outputs(node, outputs);
+  }
+
+  void branch(const Node& node) {
+    const Value selector = value(node.inputs[0]);
+    if (options_.evaluate && take_known_branch(node, selector)) return;
+    CaseOptions case_options;
+    case_options.name = node.name;
+    case_options.selector = selector;
+    case_options.default_region = node.default_region;
+    for (size_t k = 1; k < node.inputs.size(); ++k) {
+      case_options.pass_through.push_back(value(node.inputs[k]));
+    }
+    std::vector<CaseBody> bodies;
+    for (RegionId region : node.regions) {
+      bodies.push_back([this, region] {
+        nodes(region);
+        return values(source_.region(region).results);
+      });
+    }
+    set_outputs(node, builder_.case_of(case_options, bodies));
+  }
+
+  bool take_known_branch(const Node& node, Value selector) {
+    const Constant* constant = builder_.constant_or_null(selector);
+    if (constant == nullptr || constant->dims.count() != 1) return false;
+    int64_t chosen = 0;
+    switch (constant->element) {
+      case ElementType::kBool: chosen = *constant->view().as<uint8_t>() != 0; break;
+      case ElementType::kInt32: chosen = *constant->view().as<int32_t>(); break;
+      case ElementType::kInt64: chosen = *constant->view().as<int64_t>(); break;
+      default: return false;
+    }
+    if (chosen < 0 || chosen >= static_cast<int64_t>(node.regions.size())) {
+      if (node.default_region < 0) return false;  // the run decides: pass through, or an error
+      chosen = node.default_region;
+    }
+    const RegionId region = node.regions[static_cast<size_t>(chosen)];
+    nodes(region);
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      values_[node.outputs[k].index()] = value(source_.region(region).results[k]);
+    }
+    return true;
+  }
+
+  const Graph& source_;
+  GraphBuilder& builder_;
+  const SimplifyOptions& options_;
+  const std::vector<bool> is_live_;
+  std::vector<Value> values_;  // by the source's ValueId
+};
+
+}  // namespace
+
+Result<Graph> simplify(Graph graph, const OpTable& ops, const SimplifyOptions& options) {
+  GraphBuilder builder(ops, graph.name());
+  Simplifier(graph, builder, options).run();
+  builder.adopt_blobs_of(std::move(graph));
+  return builder.finish();
+}
+
+}  // namespace eddy

@@ -1,0 +1,43 @@
+// simplify: the same graph with everything decided that can be decided before it runs.
+//
+//   - symbolic dimensions get the sizes given, and types are inferred anew
+//   - nodes whose inputs are constants are evaluated; so are those that read only shapes (Shape,
+//     Size) of values whose shape is known
+//   - a case-of with a constant selector becomes its branch
+//   - Identity, Cast to the same type and reshapes to the same shape disappear
+//   - nodes whose results nobody reads disappear (host functions excepted)
+//
+// The graph is rebuilt from its inputs on, so each decision sees the ones before it. In loops the
+// types of carried values are first taken to stay as they start; if the body proves otherwise it
+// is rebuilt with wider ones.
+//
+// Takes the graph over: the new one owns its constants. Errors: those of shape rules under the
+// given sizes. Cost: O(nodes × depth of widening) plus what is evaluated.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/ir/graph.h"
+#include "graph/ir/owned_tensor.h"
+
+namespace eddy {
+
+// Runs a node on known inputs; any failure leaves the node in the graph.
+using EvaluateFunction = std::function<Result<std::vector<OwnedTensor>>(
+    const Node& node, std::span<const TensorView> inputs)>;
+
+struct SimplifyOptions {
+  std::vector<std::pair<std::string, int64_t>> dims = {};  // sizes of symbols
+  EvaluateFunction evaluate = {};                          // empty: only sizes are set
+  // Larger results stay computed, not stored.
+  size_t max_folded_bytes = size_t{64} << 20;
+};
+
+Result<Graph> simplify(Graph graph, const OpTable& ops, const SimplifyOptions& options);
+
+}  // namespace eddy

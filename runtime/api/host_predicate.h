@@ -1,0 +1,13 @@
+// The kernel of eddy.HostPredicate: calls a function that the library's owner named.
+#pragma once
+
+#include "runtime/api/library.h"
+
+namespace eddy {
+
+// kNotFound when the library has no host function of the node's `name` attribute. The library
+// must outlive the kernel; `session` identifies whose runs the function must not wait for.
+Result<BoundKernel> bind_host_predicate(const Library& library, const void* session,
+                                        const KernelInit& init);
+
+}  // namespace eddy

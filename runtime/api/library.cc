@@ -1,0 +1,43 @@
+#include "runtime/api/library.h"
+
+#include "graph/base/check.h"
+#include "ops/cpu/cpu_kernels.h"
+#include "ops/schema/standard.h"
+
+namespace eddy {
+
+Library::Library() {
+  const Status status = add_standard_schemas(ops_);
+  EDDY_CHECK(status.is_ok()) << status.to_string();
+  add_cpu_kernels(cpu_kernels_);
+}
+
+Library::~Library() = default;
+
+const HostFunction* Library::host_function_or_null(const std::string& name) const {
+  const auto it = host_functions_.find(name);
+  return it == host_functions_.end() ? nullptr : it->second.get();
+}
+
+Status Library::add_operator(OpDef def, BindFunction bind) {
+  const std::string name = def.name;
+  const std::string domain = def.domain;
+  const int since_version = def.since_version;
+  EDDY_RETURN_IF_ERROR(ops_.add(std::move(def)));
+  if (bind == nullptr) return Status::ok();
+  // The registry keeps views of names: the table's own strings live as long as the library.
+  const OpDef* kept = ops_.find_or_null(domain, name, since_version);
+  cpu_kernels_.add({kept->name, since_version, bind, "custom", kept->domain});
+  return Status::ok();
+}
+
+Status Library::add_host_function(std::string name, HostFunction function) {
+  if (!function) return invalid_argument("host function '" + name + "' is empty");
+  auto kept = std::make_unique<HostFunction>(std::move(function));
+  if (!host_functions_.emplace(name, std::move(kept)).second) {
+    return invalid_argument("host function '" + name + "' is added twice");
+  }
+  return Status::ok();
+}
+
+}  // namespace eddy

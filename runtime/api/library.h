@@ -1,0 +1,49 @@
+// Library: the operators, kernels and host functions that graphs of one program may use.
+//
+//   Library library;                                   // everything Eddy ships
+//   library.add_operator(my_def, my_bind);             // custom operator with a kernel
+//   library.add_host_function("stop?", fn);            // named predicate or selector
+//   GraphBuilder b(library.ops());
+//
+// Must outlive the graphs built from its table and the sessions that run them; do not add to it
+// once a session uses it. Errors: kInvalidArgument for a second definition of the same thing.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "graph/base/status.h"
+#include "graph/ir/op.h"
+#include "ops/contract/registry.h"
+
+namespace eddy {
+
+// Read-only views, valid during the call, in; the decision out: a predicate's 0 or 1, a
+// selector's region. Runs exactly once for each decision, iterations of one loop in order, on a
+// worker. It must not wait for a run of its own session (would deadlock).
+using HostFunction = std::function<Result<int64_t>(std::span<const TensorView> inputs)>;
+
+class Library {
+ public:
+  Library();
+  ~Library();
+
+  const OpTable& ops() const { return ops_; }
+  const KernelRegistry& cpu_kernels() const { return cpu_kernels_; }
+  const HostFunction* host_function_or_null(const std::string& name) const;
+
+  // `bind` may be null for an operator that only shape rules and other devices know.
+  Status add_operator(OpDef def, BindFunction bind);
+  // For nodes of operator eddy.HostPredicate with attribute name = `name`.
+  Status add_host_function(std::string name, HostFunction function);
+
+ private:
+  OpTable ops_;
+  KernelRegistry cpu_kernels_;
+  std::map<std::string, std::unique_ptr<HostFunction>> host_functions_;
+};
+
+}  // namespace eddy

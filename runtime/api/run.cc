@@ -1,0 +1,322 @@
+#include "runtime/api/run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "runtime/api/session_core.h"
+
+namespace eddy {
+
+namespace {
+
+// The owner of buffers that stand for callers' memory: nothing to give back.
+class ForeignMemory : public BufferOwner {
+ public:
+  void release(Buffer*) noexcept override {}
+};
+
+ForeignMemory& foreign_memory() {
+  static ForeignMemory memory;
+  return memory;
+}
+
+}  // namespace
+
+Run::Run(SessionCore& core) : core_(core), state_(core.program->acquire()) {
+  is_bound_.resize(core.graph.inputs().size(), false);
+  bound_outputs_.resize(core.graph.outputs().size());
+  state_->control.on_complete = &Run::on_complete;
+  state_->control.context = this;
+}
+
+Run::~Run() {
+  // What the slots hold of the caller's goes before the state is used again.
+  for (size_t i = 0; i < is_bound_.size(); ++i) state_->slot(core_.graph.inputs()[i]).set_none();
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) unplace_output(i);
+  state_->reset();
+  core_.program->release(std::move(state_));
+}
+
+namespace {
+
+std::string found(ElementType element, std::span<const int64_t> dims) {
+  return std::string(element_type_name(element)) + to_string(Dims(dims));
+}
+
+}  // namespace
+
+Status Run::check_input(size_t index, ElementType element, std::span<const int64_t> dims) const {
+  const ValueDescription& input = core_.inputs[index];
+  if (dims.size() <= static_cast<size_t>(kMaxRank)) {
+    if (is_compatible(TensorType(element, Dims(dims)), ValueType(input.type.tensor))) {
+      return Status::ok();
+    }
+  }
+  return invalid_argument("input '" + input.name + "' must be " + input.text + ", but " +
+                          found(element, dims) + " was given");
+}
+
+Status Run::bind_tensor(size_t index, const TensorView& view) {
+  EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
+  if (core_.inputs[index].type.is_sequence()) {
+    return invalid_argument("input '" + core_.inputs[index].name + "' must be " +
+                            core_.inputs[index].text + ", but a tensor was given");
+  }
+  EDDY_RETURN_IF_ERROR(check_input(index, view.element, view.shape()));
+  state_->slot(core_.graph.inputs()[index]).borrow(view);
+  is_bound_[index] = true;
+  return Status::ok();
+}
+
+Status Run::bind_input(size_t index, const Tensor& value) {
+  EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
+  const ValueDescription& input = core_.inputs[index];
+  if (value.is_tensor()) return bind_tensor(index, value.view());
+  Slot& slot = state_->slot(core_.graph.inputs()[index]);
+  if (value.kind() == ValueKind::kNone) {
+    if (!input.type.is_optional()) {
+      return invalid_argument("input '" + input.name + "' must be " + input.text +
+                              ", but nothing was given");
+    }
+    slot.set_none();
+  } else {
+    const ValueType type = input.type.is_optional() ? input.type.unwrapped() : input.type;
+    if (!type.is_sequence()) {
+      return invalid_argument("input '" + input.name + "' must be " + input.text +
+                              ", but a sequence was given");
+    }
+    slot.set_none();
+    slot.kind = ValueKind::kSequence;
+    slot.sequence_element = input.type.tensor.element;
+    for (const Tensor& element : value.elements()) {
+      EDDY_RETURN_IF_ERROR(check_input(index, element.element_type(), element.dims().span()));
+      slot.elements.push_back(
+          {element.buffer(), element.view().data, element.element_type(), element.dims()});
+    }
+  }
+  is_bound_[index] = true;
+  return Status::ok();
+}
+
+Status Run::bind_inputs(const NamedTensors& inputs) {
+  for (const auto& [name, value] : inputs) {
+    const auto it = std::find_if(core_.inputs.begin(), core_.inputs.end(),
+                                 [&](const ValueDescription& input) { return input.name == name; });
+    if (it == core_.inputs.end()) {
+      std::string known;
+      for (const ValueDescription& input : core_.inputs) {
+        known += (known.empty() ? "" : ", ") + input.name;
+      }
+      return invalid_argument("there is no input '" + name + "'; the graph's inputs are: " +
+                              (known.empty() ? "none" : known));
+    }
+    EDDY_RETURN_IF_ERROR(bind_input(static_cast<size_t>(it - core_.inputs.begin()), value));
+  }
+  return check_symbols();
+}
+
+Status Run::check_symbols() const {
+  std::vector<std::pair<int64_t, int64_t>> sizes;  // symbol, size
+  for (size_t i = 0; i < is_bound_.size(); ++i) {
+    const ValueDescription& input = core_.inputs[i];
+    if (!is_bound_[i]) return invalid_argument("input '" + input.name + "' (" + input.text + ") is missing");
+    const Slot& slot = state_->slot(core_.graph.inputs()[i]);
+    if (slot.kind != ValueKind::kTensor || !input.type.tensor.is_ranked) continue;
+    for (int axis = 0; axis < input.type.tensor.dims.rank(); ++axis) {
+      const int64_t symbol = input.type.tensor.dims[axis];
+      if (symbol >= kUnknownDim) continue;
+      const int64_t size = slot.view.dims[axis];
+      const auto known = std::find_if(sizes.begin(), sizes.end(),
+                                      [&](const auto& pair) { return pair.first == symbol; });
+      if (known == sizes.end()) {
+        sizes.emplace_back(symbol, size);
+      } else if (known->second != size) {
+        return invalid_argument("dimension '" + core_.graph.symbol(symbol) + "' is " +
+                                std::to_string(known->second) + " in one input, but axis " +
+                                std::to_string(axis) + " of input '" + input.name + "' is " +
+                                std::to_string(size));
+      }
+    }
+  }
+  return Status::ok();
+}
+
+Status Run::bind_output(size_t index, const TensorView& view) {
+  EDDY_CHECK(index < core_.outputs.size()) << "there is no output " << index;
+  const ValueDescription& output = core_.outputs[index];
+  if (!is_compatible(TensorType(view.element, Dims(view.shape())), output.type)) {
+    return invalid_argument("output '" + output.name + "' is " + output.text + ", but memory for " +
+                            found(view.element, view.shape()) + " was given");
+  }
+  auto& bound = bound_outputs_[index];
+  unplace_output(index);
+  bound = std::make_unique<BoundOutput>();
+  bound->view = view;
+  bound->buffer.owner = &foreign_memory();
+  bound->buffer.data = view.data;
+  bound->buffer.capacity_bytes = view.element == ElementType::kString ? 0 : view.size_bytes();
+  return Status::ok();
+}
+
+// The caller's memory becomes the buffer of the slot that the output is made in, where nobody
+// but its producer touches that slot; other outputs are copied when the run is done.
+void Run::place_outputs() {
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (!bound_outputs_[i] || !core_.is_placeable[i]) continue;
+    Slot& slot = state_->slot(core_.graph.outputs()[i]);
+    if (slot.buffer.get() == &bound_outputs_[i]->buffer) continue;
+    slot.buffer = BufferRef(&bound_outputs_[i]->buffer);
+    slot.view.data = bound_outputs_[i]->buffer.data;
+  }
+}
+
+void Run::unplace_output(size_t index) {
+  if (!bound_outputs_[index]) return;
+  Slot& slot = state_->slot(core_.graph.outputs()[index]);
+  if (slot.buffer.get() == &bound_outputs_[index]->buffer) slot.buffer.reset();
+}
+
+void Run::on_complete(void* run) {
+  Run& self = *static_cast<Run*>(run);
+  std::function<void()> on_done = std::move(self.on_done_);
+  if (on_done) {
+    self.done_.store(kDone, std::memory_order_release);
+    return on_done();  // may destroy the run
+  }
+  self.done_.store(kWaking, std::memory_order_release);
+  self.done_.notify_all();
+  self.done_.store(kDone, std::memory_order_release);  // from here on a waiter may destroy the run
+}
+
+void Run::arm_deadline(const RunOptions& options) {
+  disarm_deadline_ = nullptr;
+  if (!options.timeout) return;
+  Scheduler& scheduler = core_.scheduler();
+  RunControl* control = &state_->control;
+  auto has_fired = std::make_shared<std::atomic<bool>>(false);
+  const auto fire = [control, has_fired] {
+    control->request_stop(StopReason::kDeadline);
+    has_fired->store(true, std::memory_order_release);
+  };
+  const auto when = std::chrono::steady_clock::now() + *options.timeout;
+  const TimerId timer = scheduler.run_at(when, fire);
+  disarm_deadline_ = [&scheduler, timer, has_fired] {
+    if (scheduler.cancel_timer(timer)) return;
+    // It fires right now or has fired: the control must not be touched after this.
+    while (!has_fired->load(std::memory_order_acquire)) std::this_thread::yield();
+  };
+}
+
+void Run::launch(bool on_this_thread, const RunOptions& options, std::function<void()> on_done) {
+  on_done_ = std::move(on_done);
+  done_.store(kRunning, std::memory_order_relaxed);
+  place_outputs();
+  if (options.timeout) arm_deadline(options);
+  if (on_this_thread) {
+    state_->commands->run_here(state_->control);
+  } else {
+    state_->commands->start(state_->control);
+  }
+}
+
+void Run::wait() {
+  constexpr int kSpins = 2000;  // some 20 µs
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (is_done()) return;
+    __builtin_ia32_pause();
+  }
+  done_.wait(kRunning, std::memory_order_acquire);
+  while (!is_done()) __builtin_ia32_pause();
+}
+
+Status Run::end_status() {
+  switch (state_->control.stop.load(std::memory_order_acquire)) {
+    case StopReason::kRunning: return Status::ok();
+    case StopReason::kFailed: return state_->take_error();
+    case StopReason::kCancelled: return cancelled("the run was cancelled");
+    case StopReason::kDeadline: return deadline_exceeded("the run passed its deadline");
+  }
+  return internal_error("unknown stop reason");
+}
+
+Status Run::finish() {
+  if (disarm_deadline_) std::exchange(disarm_deadline_, nullptr)();
+  Status status = end_status();
+  state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
+  if (!status.is_ok()) {
+    state_->reset();
+    return status;
+  }
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (bound_outputs_[i]) EDDY_RETURN_IF_ERROR(copy_output(i));
+  }
+  return Status::ok();
+}
+
+Status Run::copy_output(size_t index) {
+  const TensorView made = output(index);
+  const TensorView& wanted = bound_outputs_[index]->view;
+  if (made.data == wanted.data) return Status::ok();
+  if (!std::equal(made.shape().begin(), made.shape().end(), wanted.shape().begin(),
+                  wanted.shape().end())) {
+    return invalid_argument("output '" + core_.outputs[index].name + "' has shape " +
+                            to_string(Dims(made.shape())) + ", but memory for " +
+                            to_string(Dims(wanted.shape())) + " was given");
+  }
+  if (made.element == ElementType::kString) {
+    std::copy_n(made.as<std::string>(), made.count(), wanted.mutable_as<std::string>());
+  } else if (made.size_bytes() > 0) {
+    std::memcpy(wanted.data, made.data, made.size_bytes());
+  }
+  return Status::ok();
+}
+
+TensorView Run::output(size_t index) {
+  return state_->slot(core_.graph.outputs()[index]).view;
+}
+
+namespace {
+
+Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
+                 const std::shared_ptr<CpuDevice>& device) {
+  // Borrowed memory (the caller's input, a constant) may go before the tensor does.
+  const bool is_own = buffer && buffer.get()->owner != &foreign_memory();
+  return is_own ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);
+}
+
+}  // namespace
+
+NamedTensors Run::collect_outputs() {
+  NamedTensors outputs;
+  for (size_t i = 0; i < core_.outputs.size(); ++i) {
+    const Slot& slot = state_->slot(core_.graph.outputs()[i]);
+    Tensor tensor;
+    if (slot.kind == ValueKind::kTensor) {
+      tensor = to_tensor(slot.view, slot.buffer, core_.device);
+    } else if (slot.kind == ValueKind::kSequence) {
+      std::vector<Tensor> elements;
+      for (const SequenceElement& element : slot.elements) {
+        elements.push_back(to_tensor(element.view(), element.buffer, core_.device));
+      }
+      tensor = Tensor::sequence(slot.sequence_element, std::move(elements));
+    }
+    outputs.emplace_back(core_.outputs[i].name, std::move(tensor));
+  }
+  return outputs;
+}
+
+std::vector<LoopReport> Run::loop_reports() const {
+  std::vector<LoopReport> reports;
+  const bool is_host = core_.options.loops == Loops::kHost;
+  for (uint32_t n = 0; n < core_.graph.num_nodes(); ++n) {
+    if (core_.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+    reports.push_back({core_.graph.path(NodeId(n)), state_->loop(NodeId(n)).iteration(),
+                       is_host ? "host" : "device",
+                       is_host ? "forced by the session's options"
+                               : "all of its nodes run on CPU streams"});
+  }
+  return reports;
+}
+
+}  // namespace eddy

@@ -1,0 +1,76 @@
+// Run: one run state with what a caller needs around it: inputs checked and bound, launch, wait,
+// deadline, outputs collected.
+//
+// Life of a run: bind inputs → launch → (commands run) → done → finish → outputs.
+// `done_` is released by the thread that ends the last strand and acquired by whoever waits.
+//
+// Internal to runtime/api. Threads: one owner; request_stop from any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/api/session.h"
+#include "runtime/execute/program.h"
+
+namespace eddy {
+
+class Scheduler;
+struct SessionCore;
+
+class Run {
+ public:
+  explicit Run(SessionCore& core);
+  ~Run();
+
+  // Type, shape and symbols are checked; memory is borrowed until the run is over.
+  Status bind_input(size_t index, const Tensor& value);
+  Status bind_tensor(size_t index, const TensorView& view);
+  // By name, all of them.
+  Status bind_inputs(const NamedTensors& inputs);
+  // Every input is bound, and equal symbols have equal sizes.
+  Status check_symbols() const;
+  // The caller's memory takes output `index`.
+  Status bind_output(size_t index, const TensorView& view);
+
+  // Starts; `on_done` (may be empty) is called by the thread that ends the last strand.
+  void launch(bool on_this_thread, const RunOptions& options, std::function<void()> on_done);
+  void wait();
+  bool is_done() const { return done_.load(std::memory_order_acquire) == kDone; }
+  void stop(StopReason reason) { state_->control.request_stop(reason); }
+  // After the run is done: its status; copies outputs that could not be written in place.
+  Status finish();
+
+  NamedTensors collect_outputs();
+  TensorView output(size_t index);
+  std::vector<LoopReport> loop_reports() const;
+  std::string describe() const { return state_->describe(); }
+
+ private:
+  struct BoundOutput {
+    Buffer buffer;  // stands for the caller's memory while it is in a slot
+    TensorView view;
+  };
+  enum : uint32_t { kRunning, kWaking, kDone };
+
+  Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
+  void place_outputs();
+  void unplace_output(size_t index);
+  Status copy_output(size_t index);
+  Status end_status();
+  static void on_complete(void* run);
+  void arm_deadline(const RunOptions& options);
+
+  SessionCore& core_;
+  std::unique_ptr<RunState> state_;
+  std::vector<bool> is_bound_;
+  std::vector<std::unique_ptr<BoundOutput>> bound_outputs_;
+  std::function<void()> on_done_;
+  std::function<void()> disarm_deadline_;
+  std::atomic<uint32_t> done_{kDone};
+};
+
+}  // namespace eddy

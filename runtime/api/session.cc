@@ -1,0 +1,388 @@
+#include "runtime/api/session.h"
+
+#include <algorithm>
+
+#include "graph/compile/simplify.h"
+#include "graph/io/import.h"
+#include "graph/schedule/plan_graph.h"
+#include "ops/contract/evaluate.h"
+#include "runtime/api/host_predicate.h"
+#include "runtime/api/session_core.h"
+#include "runtime/api/session_scope.h"
+#include "runtime/execute/host_command_buffer.h"
+
+namespace eddy {
+
+struct Session::Impl : SessionCore {
+  using SessionCore::SessionCore;
+};
+
+struct Call::State {
+  explicit State(SessionCore& c) : core(c), run(c) {}
+  SessionCore& core;
+  Run run;
+  bool is_checked = false;
+};
+
+struct RunHandle::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_done = false;  // under the mutex
+  Status status;         // under the mutex, once done
+  Run* run_or_null = nullptr;  // under the mutex; null before launch and once done
+  bool is_cancelled = false;   // under the mutex
+  const void* session = nullptr;
+};
+
+namespace {
+
+std::string type_text(const Graph& graph, const ValueType& type) {
+  std::string text(element_type_name(type.tensor.element));
+  if (!type.tensor.is_ranked) {
+    text += "[...]";
+  } else {
+    text += "[";
+    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+      const int64_t dim = type.tensor.dims[axis];
+      text += axis > 0 ? "," : "";
+      text += dim >= 0 ? std::to_string(dim) : (dim == kUnknownDim ? "?" : graph.symbol(dim));
+    }
+    text += "]";
+  }
+  for (int i = type.num_wrappers - 1; i >= 0; --i) {
+    const bool is_sequence = type.wrappers[static_cast<size_t>(i)] == Wrapper::kSequence;
+    text = (is_sequence ? "sequence(" : "optional(") + text + ")";
+  }
+  return text;
+}
+
+void describe_values(SessionCore& core) {
+  const Graph& graph = core.graph;
+  for (ValueId value : graph.inputs()) {
+    const ValueInfo& info = graph.value(value);
+    core.inputs.push_back({info.name, info.type, type_text(graph, info.type)});
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ValueInfo& info = graph.value(graph.outputs()[i]);
+    core.outputs.push_back({graph.output_names()[i], info.type, type_text(graph, info.type)});
+  }
+}
+
+// Outputs that only their producer touches: exec nodes of the root, read once (as the output).
+void find_placeable(SessionCore& core) {
+  const Graph& graph = core.graph;
+  std::vector<uint32_t> reads(graph.num_values(), 0);
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    for (ValueId value : graph.node(NodeId(n)).inputs) {
+      if (!value.is_none()) ++reads[value.index()];
+    }
+  }
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+    for (ValueId value : graph.region(RegionId(r)).results) ++reads[value.index()];
+  }
+  for (ValueId value : graph.outputs()) {
+    const ValueInfo& info = graph.value(value);
+    const bool is_made = info.origin == ValueOrigin::kNodeOutput && info.type.is_tensor();
+    bool is_placeable = is_made && reads[value.index()] == 1;
+    if (is_placeable) {
+      const Node& node = graph.node(info.producer);
+      is_placeable = node.kind == NodeKind::kExec && !node.op->is_view && !node.op->is_value_op;
+    }
+    core.is_placeable.push_back(is_placeable);
+  }
+}
+
+PlanOptions plan_options(const SessionOptions& options, int num_threads) {
+  PlanOptions plan;
+  plan.is_auto = options.assignment == Assignment::kAuto;
+  plan.max_streams = options.max_streams;
+  if (options.assignment == Assignment::kMatching) plan.policy = AssignPolicy::kMatching;
+  const bool is_serial = options.assignment == Assignment::kSerial ||
+                         (plan.is_auto && num_threads == 1);
+  if (is_serial) plan.policy = AssignPolicy::kSerial;
+  return plan;
+}
+
+Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
+  ProgramOptions options;
+  options.bind_host = [&core](const KernelInit& init) {
+    return bind_host_predicate(core.library, &core, init);
+  };
+  Device& device = *core.device;
+  if (core.options.loops == Loops::kHost) {
+    Scheduler& scheduler = core.scheduler();
+    options.make_commands = [&device, &scheduler]() -> std::unique_ptr<CommandBuffer> {
+      return std::make_unique<HostCommandBuffer>(device, scheduler);
+    };
+  } else {
+    options.make_commands = [&device] { return device.create_command_buffer_or_null(); };
+  }
+  return Program::create(core.graph, core.plan, device, core.library.cpu_kernels(),
+                         std::move(options));
+}
+
+Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
+  SimplifyOptions simplify_options;
+  simplify_options.dims = options.dims;
+  if (options.simplify) {
+    simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
+      return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
+                           inputs, node.outputs.size());
+    };
+  } else if (options.dims.empty()) {
+    return graph;
+  }
+  return simplify(std::move(graph), library.ops(), simplify_options);
+}
+
+}  // namespace
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
+                                                 const SessionOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
+  auto impl = std::make_unique<Impl>(library, options, std::move(ready));
+  impl->device = std::make_shared<CpuDevice>(
+      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes});
+  impl->plan = plan_graph(impl->graph, plan_options(options, impl->device->pool().num_threads()));
+  EDDY_RETURN_IF_ERROR(prove_plan(impl->graph, impl->plan));
+  impl->plan_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  for (const RegionPlan& region : impl->plan.regions) {
+    impl->has_one_strand &= region.num_streams == 1;
+  }
+  describe_values(*impl);
+  find_placeable(*impl);
+  EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Result<std::unique_ptr<Session>> Session::load(const Library& library, const std::string& path,
+                                               const SessionOptions& options) {
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), {}));
+  return create(library, std::move(graph), options);
+}
+
+Session::~Session() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [this] { return impl_->runs.empty() && impl_->queued.empty(); });
+}
+
+const std::vector<ValueDescription>& Session::inputs() const { return impl_->inputs; }
+const std::vector<ValueDescription>& Session::outputs() const { return impl_->outputs; }
+const Graph& Session::graph() const { return impl_->graph; }
+const Plan& Session::plan() const { return impl_->plan; }
+int64_t Session::plan_ns() const { return impl_->plan_ns; }
+
+namespace {
+
+// Enters, runs on this thread or the workers, waits, leaves.
+Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
+  if (SessionScope::is_inside(&core)) {
+    return would_deadlock(
+        "a host function or callback may not wait for a run of its own session; use run_async");
+  }
+  EDDY_RETURN_IF_ERROR(core.enter(run));
+  const bool on_this_thread = core.has_one_strand && core.options.loops != Loops::kHost;
+  run.launch(on_this_thread, options, {});
+  run.wait();
+  core.leave(run);
+  return run.finish();
+}
+
+}  // namespace
+
+Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
+  Run run(*impl_);
+  EDDY_RETURN_IF_ERROR(run.bind_inputs(inputs));
+  EDDY_RETURN_IF_ERROR(run_to_end(*impl_, run, options));
+  std::vector<LoopReport> loops = run.loop_reports();
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->last_loops = std::move(loops);
+  }
+  return run.collect_outputs();
+}
+
+Result<std::unique_ptr<Call>> Session::prepare() {
+  return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*impl_)));
+}
+
+namespace {
+
+// One asynchronous run; owned by itself until its callback has been called.
+struct AsyncRun {
+  AsyncRun(SessionCore& c, NamedTensors i, RunCallback cb, RunOptions o,
+           std::shared_ptr<RunHandle::State> h)
+      : core(c), inputs(std::move(i)), callback(std::move(cb)), options(o), handle(std::move(h)),
+        run(std::in_place, c) {}
+
+  // The callback thread ends the run: collects outputs, calls back, leaves, wakes waiters.
+  void finish(Status status, bool has_entered) {
+    Result<NamedTensors> result = status.is_ok() ? Result<NamedTensors>(NamedTensors())
+                                                 : Result<NamedTensors>(status);
+    if (status.is_ok()) {
+      std::vector<LoopReport> loops = run->loop_reports();
+      result = run->collect_outputs();
+      std::lock_guard lock(core.mutex);
+      core.last_loops = std::move(loops);
+    }
+    {
+      std::lock_guard lock(handle->mutex);
+      handle->run_or_null = nullptr;
+    }
+    if (callback) {
+      SessionScope scope(&core);
+      callback(std::move(result));
+    }
+    Run& key = *run;  // only its address is used below
+    run.reset();
+    inputs.clear();
+    if (has_entered) core.leave(key);
+    // From here on the session may be gone.
+    std::lock_guard lock(handle->mutex);
+    handle->is_done = true;
+    handle->status = std::move(status);
+    handle->changed.notify_all();
+  }
+
+  SessionCore& core;
+  NamedTensors inputs;  // kept alive while the run reads them
+  RunCallback callback;
+  RunOptions options;
+  std::shared_ptr<RunHandle::State> handle;
+  std::optional<Run> run;  // goes before the session is left: it uses the session's program
+};
+
+void start_async(std::shared_ptr<AsyncRun> async) {
+  {
+    std::lock_guard lock(async->handle->mutex);
+    async->handle->run_or_null = &*async->run;
+  }
+  {
+    // A cancel or close that came before found no run to stop.
+    std::scoped_lock lock(async->handle->mutex, async->core.mutex);
+    if (async->handle->is_cancelled || async->core.is_closed) {
+      async->run->stop(StopReason::kCancelled);
+    }
+  }
+  Run& run = *async->run;
+  const RunOptions options = async->options;
+  run.launch(false, options, [async = std::move(async)]() mutable {
+    SessionCore& core = async->core;
+    core.callbacks.post([async = std::move(async)] {
+      Status status = async->run->finish();
+      async->finish(std::move(status), true);
+    });
+  });
+}
+
+}  // namespace
+
+RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options) {
+  auto handle = std::make_shared<RunHandle::State>();
+  handle->session = impl_.get();
+  auto async = std::make_shared<AsyncRun>(*impl_, std::move(inputs), std::move(callback), options,
+                                          handle);
+  Status status = async->run->bind_inputs(async->inputs);
+  if (status.is_ok()) {
+    if (impl_->try_enter_or_queue(*async->run, [async] { start_async(async); }, status)) {
+      start_async(std::move(async));
+      return RunHandle(std::move(handle));
+    }
+  }
+  if (!status.is_ok()) {
+    impl_->callbacks.post([async, status] { async->finish(status, false); });
+  }
+  return RunHandle(std::move(handle));
+}
+
+void Session::cancel_all() {
+  std::lock_guard lock(impl_->mutex);
+  for (Run* run : impl_->runs) run->stop(StopReason::kCancelled);
+}
+
+void Session::close() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->is_closed = true;
+    for (Run* run : impl_->runs) run->stop(StopReason::kCancelled);
+    impl_->changed.notify_all();
+  }
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [this] { return impl_->runs.empty() && impl_->queued.empty(); });
+}
+
+std::string Session::describe_runs() const {
+  std::lock_guard lock(impl_->mutex);
+  std::string text = std::to_string(impl_->runs.size()) + " run(s) in flight, " +
+                     std::to_string(impl_->queued.size()) + " waiting for their turn\n";
+  size_t number = 0;
+  for (const Run* run : impl_->runs) {
+    text += "run " + std::to_string(number++) + ":\n" + run->describe();
+  }
+  return text;
+}
+
+std::vector<LoopReport> Session::loop_reports() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->last_loops;
+}
+
+RunHandle::RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Status RunHandle::wait() {
+  if (SessionScope::is_inside(state_->session) && !is_done()) {
+    return would_deadlock("a host function or callback may not wait for a run of its own session");
+  }
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return state_->is_done; });
+  return state_->status;
+}
+
+bool RunHandle::is_done() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->is_done;
+}
+
+void RunHandle::cancel() {
+  std::lock_guard lock(state_->mutex);
+  state_->is_cancelled = true;
+  if (state_->run_or_null != nullptr) state_->run_or_null->stop(StopReason::kCancelled);
+}
+
+Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Call::~Call() = default;
+
+Status Call::bind_input(size_t index, const TensorView& view) {
+  if (index >= state_->core.inputs.size()) {
+    return invalid_argument("there is no input " + std::to_string(index) + "; the graph has " +
+                            std::to_string(state_->core.inputs.size()));
+  }
+  state_->is_checked = false;
+  return state_->run.bind_tensor(index, view);
+}
+
+Status Call::bind_output(size_t index, const TensorView& view) {
+  if (index >= state_->core.outputs.size()) {
+    return invalid_argument("there is no output " + std::to_string(index) + "; the graph has " +
+                            std::to_string(state_->core.outputs.size()));
+  }
+  return state_->run.bind_output(index, view);
+}
+
+Status Call::run(const RunOptions& options) {
+  if (!state_->is_checked) {
+    EDDY_RETURN_IF_ERROR(state_->run.check_symbols());
+    state_->is_checked = true;
+  }
+  return run_to_end(state_->core, state_->run, options);
+}
+
+TensorView Call::output(size_t index) const {
+  EDDY_CHECK(index < state_->core.outputs.size()) << "there is no output " << index;
+  return state_->run.output(index);
+}
+
+}  // namespace eddy

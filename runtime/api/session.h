@@ -1,0 +1,155 @@
+// Session: a graph made ready to run, and its runs.
+//
+//   Library library;
+//   EDDY_ASSIGN_OR_RETURN(auto session, Session::load(library, "model.onnx", {}));
+//   EDDY_ASSIGN_OR_RETURN(NamedTensors outputs, session->run({{"x", x}}));
+//
+// Creating a session plans the graph once (and proves the plan), chooses kernels and packs
+// constant weights. Runs then only run: any number, one after another or at once.
+//
+//   run        synchronous. On an idle CPU session with a one-stream plan it runs on the calling
+//              thread, without any hand-off.
+//   run_async  returns a handle at once; the callback is called exactly once, on the callback
+//              thread, also when the run fails, is cancelled or passes its deadline.
+//   Call       a prepared run with bound inputs and outputs, for the hottest paths: no look-ups,
+//              no allocation, results written straight into the caller's memory.
+//
+// Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
+// the run ends. An output bound to caller's memory must have exactly the shape the run produces.
+//
+// Errors: kInvalidArgument (input missing, unknown, of wrong type or shape: which, expected,
+// found), kUnsupported (operator or type without kernel, by name, when creating), kCancelled,
+// kDeadlineExceeded, kResourceExhausted, kRunFailed with the node's name and iteration path.
+// After a failure outputs are unspecified; the session stays usable.
+// Threads: everything may be called from any thread, host functions and callbacks included,
+// except waiting there for a run of the same session (kWouldDeadlock).
+// Destruction: cancels nothing; waits for runs in flight (close() first to cancel them).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/ir/graph.h"
+#include "graph/schedule/plan.h"
+#include "runtime/api/library.h"
+#include "runtime/api/tensor.h"
+
+namespace eddy {
+
+class TraceRecorder;
+
+enum class Loops { kAuto, kHost, kDevice };
+enum class Assignment { kAuto, kRank, kMatching, kSerial };
+
+struct SessionOptions {
+  int num_threads = 0;              // CPU workers; 0: one for each processor
+  size_t memory_limit_bytes = 0;    // of tensors; 0: no limit
+  uint32_t max_runs_in_flight = 64; // further runs wait their turn
+  Loops loops = Loops::kAuto;       // who decides a loop's next iteration
+  Assignment assignment = Assignment::kAuto;
+  uint32_t max_streams = 0;         // hard cap per device; 0: no cap
+  bool simplify = true;             // fold constants, drop branches never taken and dead nodes
+  // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
+  std::vector<std::pair<std::string, int64_t>> dims = {};
+  std::function<void(std::string_view line)> log = {};  // any thread, one line a call
+};
+
+struct ValueDescription {
+  std::string name;
+  ValueType type;
+  std::string text;  // "float[batch,576]": with the names of symbolic dimensions
+};
+
+struct LoopReport {
+  std::string path;          // "decode/attend"
+  int64_t iterations = 0;    // of the last time it ran
+  std::string driven;        // "device" or "host"
+  std::string reason;        // why that way
+};
+
+struct RunOptions {
+  std::optional<std::chrono::nanoseconds> timeout = {};
+  TraceRecorder* trace_or_null = nullptr;  // see runtime/trace
+};
+
+// A run in progress. Copies refer to the same run.
+class RunHandle {
+ public:
+  Status wait();     // blocks; the run's result
+  bool is_done() const;
+  void cancel();     // no effect once the run has ended
+  struct State;
+  explicit RunHandle(std::shared_ptr<State> state);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+using RunCallback = std::function<void(Result<NamedTensors>)>;
+
+class Session;
+
+// One prepared run; used by one thread at a time.
+class Call {
+ public:
+  ~Call();
+  // Borrowed until rebound or the Call goes. Checked against the input's type here.
+  Status bind_input(size_t index, const TensorView& view);
+  // The run writes this output there. The view's shape must be the output's.
+  Status bind_output(size_t index, const TensorView& view);
+  Status run(const RunOptions& options = {});
+  // After run(): output `index`; valid until the next run of this Call.
+  TensorView output(size_t index) const;
+
+ private:
+  friend class Session;
+  struct State;
+  explicit Call(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class Session {
+ public:
+  // From a graph built with library.ops().
+  static Result<std::unique_ptr<Session>> create(const Library& library, Graph graph,
+                                                 const SessionOptions& options);
+  // From an ONNX file.
+  static Result<std::unique_ptr<Session>> load(const Library& library, const std::string& path,
+                                               const SessionOptions& options);
+  ~Session();
+
+  const std::vector<ValueDescription>& inputs() const;
+  const std::vector<ValueDescription>& outputs() const;
+
+  Result<NamedTensors> run(const NamedTensors& inputs, const RunOptions& options = {});
+  RunHandle run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options = {});
+  Result<std::unique_ptr<Call>> prepare();
+
+  // Cancels every run in flight. Safe in signal-handling threads, not in signal handlers.
+  void cancel_all();
+  // Cancels, waits for the runs in flight and refuses new ones with kCancelled.
+  void close();
+
+  // Where each run in flight stands: node, iteration path, what it waits for; one line each.
+  std::string describe_runs() const;
+  // Loops of the run that ended last.
+  std::vector<LoopReport> loop_reports() const;
+  // The graph as it runs (simplified) and its plan.
+  const Graph& graph() const;
+  const Plan& plan() const;
+  // Nanoseconds that planning (with simplification and proof) took.
+  int64_t plan_ns() const;
+
+ private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,60 @@
+// SessionCore: what a session and its runs share.
+//
+// Internal to runtime/api. Members are immutable once the session is made, unless said.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "runtime/api/callback_thread.h"
+#include "runtime/api/run.h"
+#include "runtime/api/session.h"
+#include "runtime/coroutine/scheduler.h"
+#include "runtime/cpu/cpu_device.h"
+
+namespace eddy {
+
+struct SessionCore {
+  SessionCore(const Library& l, SessionOptions o, Graph g)
+      : library(l), options(std::move(o)), graph(std::move(g)) {}
+
+  const Library& library;
+  const SessionOptions options;
+  const Graph graph;
+  Plan plan;
+  int64_t plan_ns = 0;
+  std::vector<ValueDescription> inputs;
+  std::vector<ValueDescription> outputs;
+  bool has_one_strand = true;  // no region has more than one stream
+  // Per output: made by a node of the root that nobody else reads, so that it can be made in the
+  // caller's memory.
+  std::vector<bool> is_placeable;
+
+  // Tensors handed to callers keep the device alive.
+  std::shared_ptr<CpuDevice> device;
+  std::unique_ptr<Program> program;
+
+  // Made when first needed: host-driven loops and deadlines. Any thread.
+  Scheduler& scheduler();
+
+  // Runs in flight. A run enters before it launches and leaves when it is done.
+  Status enter(Run& run);               // waits for its turn; kCancelled once closed
+  bool try_enter_or_queue(Run& run, std::function<void()> start, Status& status);
+  void leave(Run& run);
+
+  std::mutex mutex;
+  std::condition_variable changed;              // a run left, or close() was called
+  std::set<Run*> runs;                          // under the mutex
+  std::deque<std::pair<Run*, std::function<void()>>> queued;  // under the mutex
+  bool is_closed = false;                       // under the mutex
+  std::vector<LoopReport> last_loops;           // under the mutex
+
+  std::once_flag scheduler_made;
+  std::unique_ptr<Scheduler> scheduler_or_null;
+  CallbackThread callbacks;  // last: ends first, while everything else is still there
+};
+
+}  // namespace eddy

@@ -1,0 +1,64 @@
+#include "runtime/api/tensor.h"
+
+#include <cstring>
+#include <new>
+
+namespace eddy {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+std::shared_ptr<void> copy_bytes(const TensorView& view) {
+  const size_t bytes = view.size_bytes();
+  void* data = ::operator new(std::max<size_t>(bytes, 1), std::align_val_t{kAlignment});
+  if (bytes > 0) std::memcpy(data, view.data, bytes);
+  return {data, [](void* p) { ::operator delete(p, std::align_val_t{kAlignment}); }};
+}
+
+std::shared_ptr<void> copy_strings(const TensorView& view) {
+  const auto* strings = view.as<std::string>();
+  auto copy = std::make_shared<std::vector<std::string>>(strings, strings + view.count());
+  return {copy, copy->data()};
+}
+
+}  // namespace
+
+Tensor Tensor::borrow(const TensorView& view) {
+  Tensor tensor;
+  tensor.kind_ = ValueKind::kTensor;
+  tensor.element_ = view.element;
+  tensor.dims_ = Dims(view.shape());
+  tensor.data_ = view.data;
+  return tensor;
+}
+
+Tensor Tensor::copy_of(const TensorView& view) {
+  Tensor tensor = borrow(view);
+  const auto copy = view.element == ElementType::kString ? copy_strings(view) : copy_bytes(view);
+  tensor.data_ = copy.get();
+  tensor.owner_ = copy;
+  return tensor;
+}
+
+Tensor Tensor::sequence(ElementType element, std::vector<Tensor> elements) {
+  Tensor tensor;
+  tensor.kind_ = ValueKind::kSequence;
+  tensor.element_ = element;
+  tensor.elements_ = std::move(elements);
+  return tensor;
+}
+
+Tensor Tensor::in_buffer(const TensorView& view, BufferRef buffer,
+                         std::shared_ptr<const void> device) {
+  Tensor tensor = borrow(view);
+  tensor.owner_ = std::move(device);
+  tensor.buffer_ = std::move(buffer);
+  return tensor;
+}
+
+TensorView Tensor::view() const {
+  EDDY_CHECK(is_tensor()) << "view() of a value that is not a tensor";
+  return {data_, dims_.data(), dims_.rank(), element_};
+}
+
+}  // namespace eddy

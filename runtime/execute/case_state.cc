@@ -1,0 +1,77 @@
+#include "runtime/execute/case_state.h"
+
+#include "runtime/execute/run_state.h"
+#include "runtime/execute/temporaries.h"
+
+namespace eddy {
+
+CaseState::CaseState(RunState& state, NodeId id) : state_(state), id_(id) {}
+
+void CaseState::connect() {
+  const Graph& graph = state_.graph();
+  const Node& node = graph.node(id_);
+  selector_ = &state_.slot(node.inputs[0]);
+  has_pass_through_ = node.inputs.size() > 1;
+  for (RegionId region : node.regions) {
+    Branch& branch = branches_.emplace_back();
+    branch.owner = this;
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const ValueId from = graph.region(region).results[k];
+      branch.results.add(state_.slot(node.outputs[k]), state_.slot(from),
+                         is_temporary(graph, from, region),
+                         is_fixed_pair(graph, node.outputs[k], from));
+    }
+    branch.results.finish();
+  }
+  for (size_t k = 0; has_pass_through_ && k < node.outputs.size(); ++k) {
+    pass_through_.add(state_.slot(node.outputs[k]), state_.slot(node.inputs[k + 1]), false, false);
+  }
+  pass_through_.finish();
+}
+
+namespace {
+
+// False when the selector is not one element of a type that selects.
+bool read_selector(const Slot& slot, int64_t& value) {
+  if (slot.kind != ValueKind::kTensor || slot.view.count() != 1) return false;
+  switch (slot.view.element) {
+    case ElementType::kBool: value = *slot.view.as<uint8_t>() != 0 ? 1 : 0; return true;
+    case ElementType::kInt32: value = *slot.view.as<int32_t>(); return true;
+    case ElementType::kInt64: value = *slot.view.as<int64_t>(); return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+int32_t CaseState::select(void* case_state) {
+  CaseState& self = *static_cast<CaseState*>(case_state);
+  int64_t value = 0;
+  if (!read_selector(*self.selector_, value)) [[unlikely]] {
+    self.state_.fail(self.id_, run_failed("the selector must be one bool, int32 or int64, but has shape " +
+                                          to_string(Dims(self.selector_->view.shape()))));
+    return -1;
+  }
+  const int64_t count = static_cast<int64_t>(self.branches_.size());
+  if (value >= 0 && value < count) [[likely]] return static_cast<int32_t>(value);
+  const int32_t fallback = self.state_.graph().node(self.id_).default_region;
+  if (fallback >= 0) return fallback;
+  if (!self.has_pass_through_) {
+    self.state_.fail(self.id_, run_failed("the selector is " + std::to_string(value) +
+                                          ", but there are branches 0 to " + std::to_string(count - 1) +
+                                          ", no default and nothing to pass through"));
+    return -1;
+  }
+  Status status = self.pass_through_.run(self.state_.allocator());
+  if (status.is_ok()) return static_cast<int32_t>(count);
+  self.state_.fail(self.id_, std::move(status));
+  return -1;
+}
+
+bool CaseState::finish_branch(void* branch) {
+  Branch& self = *static_cast<Branch*>(branch);
+  Status status = self.results.run(self.owner->state_.allocator());
+  return status.is_ok() || self.owner->state_.fail(self.owner->id_, std::move(status));
+}
+
+}  // namespace eddy

@@ -1,0 +1,43 @@
+// CaseState: a case-of node of one run: the decision, and one set of transfers for each branch.
+//
+// select() returns the region to run. Out of range: the default region, else the pass-through
+// values become the outputs and no region runs, else the run fails.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "runtime/execute/transfer.h"
+
+namespace eddy {
+
+class RunState;
+
+class CaseState {
+ public:
+  CaseState(RunState& state, NodeId id);
+
+  // A branch's last command: moves its results into the outputs.
+  struct Branch {
+    CaseState* owner = nullptr;
+    Transfers results;
+  };
+
+  static int32_t select(void* case_state);
+  static bool finish_branch(void* branch);
+
+  Branch& branch(size_t i) { return branches_[i]; }
+  void connect();
+
+ private:
+  RunState& state_;
+  const NodeId id_;
+  const Slot* selector_ = nullptr;
+  std::deque<Branch> branches_;
+  Transfers pass_through_;
+  bool has_pass_through_ = false;
+};
+
+}  // namespace eddy

@@ -1,0 +1,166 @@
+#include "runtime/execute/exec_node.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/execute/run_state.h"
+#include "runtime/execute/value_context.h"
+
+namespace eddy {
+namespace {
+
+[[gnu::noinline]] bool fail(ExecNode& node, Status status) {
+  return node.state->fail(node.id, std::move(status));
+}
+
+[[gnu::noinline]] bool make_writable(ExecNode& node, ExecNode::Output& output) {
+  if (Status status = output.slot->make_writable(node.state->allocator()); !status.is_ok()) {
+    return fail(node, std::move(status));
+  }
+  return true;
+}
+
+// Output 0's slot gets input 0's buffer, grown to size_bytes with room to grow on. Its first
+// bytes stay input 0's elements. False when that is not possible or not worth it.
+bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
+  Slot& input = *node.input_slots[0];
+  const int rank = input.view.rank;
+  int64_t axis = node.node->attributes.get_int("axis", 0);
+  if (axis < 0) axis += rank;
+  for (int64_t i = 0; i < axis; ++i) {
+    if (input.view.dims[i] != 1) return false;
+  }
+  if (input.view.element == ElementType::kString || !input.buffer.is_writable(0) ||
+      input.view.data != input.buffer.data()) {
+    return false;
+  }
+  if (!input.buffer.is_writable(size_bytes)) {
+    Result<BufferRef> larger = node.state->allocator().allocate(size_bytes + size_bytes / 2);
+    if (!larger.is_ok()) return false;  // the exact size may still fit
+    const size_t input_bytes = input.view.size_bytes();
+    if (input_bytes > 0) std::memcpy(larger->data(), input.view.data, input_bytes);
+    input.buffer = std::move(*larger);
+    input.view.data = input.buffer.data();
+    node.inputs[0].data = input.view.data;
+  }
+  output.buffer.swap(input.buffer);
+  output.view.data = output.buffer.data();
+  return true;
+}
+
+bool same_shapes(const ExecNode& node) {
+  if (!node.has_shapes || node.has_host_values) return false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const TensorView& view = node.inputs[i];
+    if (view.is_omitted()) continue;
+    const Dims& last = node.input_types[i].tensor.dims;
+    if (last.rank() != view.rank || !std::equal(last.begin(), last.end(), view.dims)) return false;
+  }
+  return true;
+}
+
+Status infer_outputs(ExecNode& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const TensorView& view = node.inputs[i];
+    if (!view.is_omitted()) node.input_types[i] = TensorType(view.element, Dims(view.shape()));
+  }
+  std::fill(node.output_types.begin(), node.output_types.end(), ValueType());
+  InferContext context(node.node->attributes, node.input_type_pointers, node.values,
+                       node.output_types, node.node->opset_version);
+  EDDY_RETURN_IF_ERROR(node.node->op->infer(context));
+  for (const ValueType& type : node.output_types) {
+    if (!type.tensor.is_static()) {
+      return internal_error("the shape rule of " + node.node->op->name +
+                            " left an output shape open: " + to_string(type));
+    }
+  }
+  node.has_shapes = true;
+  return Status::ok();
+}
+
+// Copies the views of all inputs; an input that holds no tensor fails.
+bool read_inputs(ExecNode& node) {
+  for (size_t i = 0; i < node.input_slots.size(); ++i) {
+    const Slot* slot = node.input_slots[i];
+    if (slot == nullptr) continue;
+    if (slot->kind != ValueKind::kTensor) [[unlikely]] {
+      return fail(node, run_failed("input " + std::to_string(i) + " of " + node.node->op->name +
+                                   " is an empty optional"));
+    }
+    node.inputs[i] = slot->view;
+  }
+  return true;
+}
+
+bool refresh_shapes(ExecNode& node) {
+  if (same_shapes(node)) [[likely]] return true;
+  Status status = infer_outputs(node);
+  return status.is_ok() || fail(node, std::move(status));
+}
+
+}  // namespace
+
+bool run_fixed(void* exec_node) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  node.current_node->store(node.id.index(), std::memory_order_relaxed);
+  for (const ExecNode::Refresh& refresh : node.refresh) refresh.to->data = refresh.from->view.data;
+  for (ExecNode::Output& output : node.out) {
+    if (!output.slot->buffer.is_writable(output.size_bytes)) [[unlikely]] {
+      if (!make_writable(node, output)) return false;
+    }
+    output.view->data = output.slot->view.data;
+  }
+  if (node.run(node.args)) [[likely]] return true;
+  return fail(node, std::move(node.error));
+}
+
+bool run_dynamic(void* exec_node) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  node.current_node->store(node.id.index(), std::memory_order_relaxed);
+  if (!read_inputs(node) || !refresh_shapes(node)) return false;
+  for (size_t i = 0; i < node.out.size(); ++i) {
+    Slot& slot = *node.out[i].slot;
+    const TensorType& type = node.output_types[i].tensor;
+    slot.set_tensor(type.element, type.dims.span());
+    const auto bytes = tensor_size_bytes(type.element, type.dims.span());
+    if (!bytes.is_ok()) return fail(node, bytes.status());
+    const bool appended = node.may_append && i == 0 && append_in_place(node, slot, *bytes);
+    if (!appended && !make_writable(node, node.out[i])) return false;
+    node.outputs[i] = slot.view;
+  }
+  if (node.run(node.args)) [[likely]] return true;
+  return fail(node, std::move(node.error));
+}
+
+bool run_view(void* exec_node) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  node.current_node->store(node.id.index(), std::memory_order_relaxed);
+  Slot& input = *node.input_slots[0];
+  Slot& output = *node.out[0].slot;
+  if (input.kind == ValueKind::kTensor) {
+    if (!read_inputs(node) || !refresh_shapes(node)) return false;
+  }
+  if (Status status = output.share(input, node.state->allocator()); !status.is_ok()) {
+    return fail(node, std::move(status));
+  }
+  if (output.kind == ValueKind::kTensor) {
+    const TensorType& type = node.output_types[0].tensor;
+    output.set_tensor(type.element, type.dims.span());
+  }
+  return true;
+}
+
+bool run_value(void* exec_node) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  node.current_node->store(node.id.index(), std::memory_order_relaxed);
+  SlotContext context(node);
+  if (Status status = node.run_value(context); !status.is_ok()) {
+    return fail(node, std::move(status));
+  }
+  if (Status status = context.check_outputs(); !status.is_ok()) {
+    return fail(node, std::move(status));
+  }
+  return true;
+}
+
+}  // namespace eddy

@@ -1,0 +1,69 @@
+// ExecNode: one exec node of one run: its kernel with arguments at hand, and the four ways to
+// run it. Each way is a WorkFunction on the ExecNode:
+//
+//   fixed    all shapes known: refresh pointers, make outputs writable, call the kernel
+//   dynamic  shapes may change: the operator's own rule gives output shapes, skipped while input
+//            shapes stay what they were
+//   view     output 0 shares input 0's memory under another shape
+//   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data)
+//
+// `dynamic` grows input 0's buffer in place for operators that may append (Concat) when nobody
+// else uses the input: appending a row to a growing tensor is amortised O(row).
+#pragma once
+
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "ops/contract/kernel.h"
+#include "runtime/device/device.h"
+#include "runtime/execute/slot.h"
+
+namespace eddy {
+
+class RunState;
+
+struct ExecNode {
+  KernelFunction run = nullptr;
+  KernelArgs args;
+  WorkFunction work = nullptr;  // which of the four ways
+
+  // Inputs whose memory may change between executions: args.inputs[to].data = from->view.data.
+  struct Refresh {
+    TensorView* to;
+    const Slot* from;
+  };
+  std::vector<Refresh> refresh;
+  struct Output {
+    Slot* slot;
+    TensorView* view;
+    size_t size_bytes;  // fixed only
+  };
+  std::vector<Output> out;
+
+  std::vector<Slot*> input_slots;  // null: omitted
+  std::vector<TensorView> inputs;
+  std::vector<TensorView> outputs;
+
+  RunState* state = nullptr;
+  const Node* node = nullptr;
+  NodeId id;
+  std::atomic<uint32_t>* current_node = nullptr;  // of its strand
+  Status error;
+  ValueKernelFunction run_value = nullptr;
+
+  // dynamic
+  bool may_append = false;       // and input 0 is not used after this node
+  bool has_host_values = false;  // shapes depend on contents that are not constant
+  bool has_shapes = false;       // input_types and output_types are of the last execution
+  std::vector<ValueType> input_types;
+  std::vector<ValueType> output_types;
+  std::vector<const ValueType*> input_type_pointers;
+  std::vector<const TensorView*> values;  // views of host-value inputs, else null
+};
+
+bool run_fixed(void* exec_node);
+bool run_dynamic(void* exec_node);
+bool run_view(void* exec_node);
+bool run_value(void* exec_node);
+
+}  // namespace eddy

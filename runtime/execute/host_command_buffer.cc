@@ -1,0 +1,155 @@
+#include "runtime/execute/host_command_buffer.h"
+
+#include "graph/base/check.h"
+#include "runtime/execute/await.h"
+
+namespace eddy {
+namespace {
+
+constexpr int kInlineDecisions = 64;
+
+}  // namespace
+
+HostCommandBuffer::HostCommandBuffer(Device& device, Scheduler& scheduler)
+    : device_(device), scheduler_(scheduler) {}
+
+HostCommandBuffer::~HostCommandBuffer() = default;
+
+void HostCommandBuffer::finish() {
+  CommandCode::finish();
+  for (const Command& command : code()) issued_.push_back({this, &command});
+  for (size_t i = 0; i < strand_entries().size(); ++i) {
+    auto stream = device_.create_stream();
+    if (!stream.is_ok()) {
+      setup_error_ = stream.take_status();
+      return;
+    }
+    streams_.push_back(std::move(*stream));
+  }
+  for (uint32_t i = 0; i < num_events(); ++i) {
+    auto event = device_.create_event();
+    if (!event.is_ok()) {
+      setup_error_ = event.take_status();
+      return;
+    }
+    events_.emplace_back().event = std::move(*event);
+  }
+}
+
+void HostCommandBuffer::fail(Status status) {
+  if (fail_ != nullptr) fail_(fail_context_, std::move(status));
+  control_->request_stop(StopReason::kFailed);
+}
+
+void HostCommandBuffer::start(RunControl& control) {
+  EDDY_CHECK(is_finished()) << "launching a command buffer that is still being recorded";
+  control_ = &control;
+  num_live_.store(1, std::memory_order_relaxed);
+  for (HostEvent& event : events_) event.recorded.reset();
+  Status status = setup_error_;
+  if (status.is_ok()) {
+    status = scheduler_.spawn([this] { execute(0); }, "run");
+  }
+  if (status.is_ok()) return;
+  fail(std::move(status));
+  if (control.on_complete != nullptr) control.on_complete(control.context);
+}
+
+void HostCommandBuffer::spawn(uint32_t strand) {
+  num_live_.fetch_add(1, std::memory_order_relaxed);
+  Status status = scheduler_.spawn([this, strand] { execute(strand); }, "strand");
+  if (status.is_ok()) return;
+  num_live_.fetch_sub(1, std::memory_order_relaxed);
+  fail(std::move(status));
+}
+
+bool HostCommandBuffer::run_issued(void* issued) {
+  const Issued& self = *static_cast<Issued*>(issued);
+  RunControl& control = *self.owner->control_;
+  if (control.is_stopped()) return false;
+  if (self.command->run(self.command->context)) return true;
+  control.request_stop(StopReason::kFailed);
+  return false;
+}
+
+int32_t HostCommandBuffer::decide(const Command& command, Stream& stream) {
+  await_idle(stream);
+  if (control_->is_stopped()) return -1;
+  const int32_t decision = command.decide(command.context);
+  if (decision < 0) control_->request_stop(StopReason::kFailed);
+  return decision;
+}
+
+void HostCommandBuffer::wait(HostEvent& event, Stream& stream) {
+  event.recorded.wait("another strand to reach its record");
+  stream.wait(*event.event);
+}
+
+void HostCommandBuffer::end_strand(Stream& stream) {
+  await_idle(stream);
+  if (control_->is_stopped()) {
+    for (HostEvent& event : events_) event.recorded.notify();
+  }
+  RunControl* control = control_;
+  if (num_live_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (control->on_complete != nullptr) control->on_complete(control->context);
+}
+
+// long: a switch over all commands, as in the CPU's interpreter; its cases share their state.
+void HostCommandBuffer::execute(uint32_t strand) {
+  Stream& stream = *streams_[strand];
+  const Command* const code = this->code().data();
+  uint32_t at = strand_entries()[strand];
+  int decisions = kInlineDecisions;
+  while (!control_->is_stopped()) {
+    const Command& command = code[at];
+    switch (command.op) {
+      case Op::kLaunch:
+        stream.launch({run_issued, &issued_[at], command.is_cheap});
+        ++at;
+        break;
+      case Op::kTest: {
+        const int32_t decision = decide(command, stream);
+        if (decision >= 0) at = decision != 0 ? at + 1 : command.target;
+        break;
+      }
+      case Op::kSwitch: {
+        const int32_t decision = decide(command, stream);
+        if (decision >= 0) at = targets()[command.target + static_cast<uint32_t>(decision)];
+        break;
+      }
+      case Op::kRepeat:
+        at = command.target;
+        if (--decisions == 0) {
+          decisions = kInlineDecisions;
+          Scheduler::yield();
+        }
+        break;
+      case Op::kJump:
+        at = command.target;
+        break;
+      case Op::kFork:
+        spawn(command.target);
+        ++at;
+        break;
+      case Op::kReset:
+        events_[command.target].recorded.reset();
+        ++at;
+        break;
+      case Op::kRecord:
+        stream.record(*events_[command.target].event);
+        events_[command.target].recorded.notify();
+        ++at;
+        break;
+      case Op::kWait:
+        wait(events_[command.target], stream);
+        ++at;
+        break;
+      case Op::kEnd:
+        return end_strand(stream);
+    }
+  }
+  end_strand(stream);
+}
+
+}  // namespace eddy

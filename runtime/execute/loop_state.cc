@@ -1,0 +1,201 @@
+#include "runtime/execute/loop_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/execute/run_state.h"
+#include "runtime/execute/temporaries.h"
+
+namespace eddy {
+namespace {
+
+constexpr size_t kFirstStackBytes = 256;
+
+bool has_room(const ScanStack& stack, size_t size_bytes) {
+  if (!stack.buffer.is_writable(size_bytes)) return false;
+  if (stack.element != ElementType::kString) return true;
+  return stack.buffer.get()->num_strings * sizeof(std::string) >= size_bytes;
+}
+
+}  // namespace
+
+LoopState::LoopState(RunState& state, NodeId id) : state_(state), id_(id) {
+  iteration_slot_.borrow({&counter_, nullptr, 0, ElementType::kInt64});
+  iteration_slot_.is_volatile = true;
+  static_assert(sizeof(counter_) == sizeof(int64_t));
+}
+
+void LoopState::connect() {
+  const Graph& graph = state_.graph();
+  const Node& node = graph.node(id_);
+  const Region& before = graph.region(node.regions[0]);
+  const Region& after = graph.region(node.regions[1]);
+  if (!node.inputs[0].is_none()) limit_slot_ = &state_.slot(node.inputs[0]);
+  predicate_ = &state_.slot(before.results[0]);
+  const ValueType& type = graph.value(before.results[0]).type;
+  is_predicate_fixed_ = type.tensor.is_static();
+  for (size_t k = 1; k < before.parameters.size(); ++k) {
+    initial_.add(state_.slot(before.parameters[k]), state_.slot(node.inputs[k]), false, false);
+    const ValueId next = after.results[k - 1];
+    carried_.add(state_.slot(before.parameters[k]), state_.slot(next),
+                 is_temporary(graph, next, node.regions[1]),
+                 is_fixed_pair(graph, before.parameters[k], next));
+  }
+  const size_t num_forwarded = before.results.size() - 1;
+  for (size_t k = 0; k < num_forwarded; ++k) {
+    const ValueId from = before.results[k + 1];
+    results_.add(state_.slot(node.outputs[k]), state_.slot(from),
+                 is_temporary(graph, from, node.regions[0]) || is_own_parameter(graph, from, node),
+                 is_fixed_pair(graph, node.outputs[k], from));
+  }
+  for (size_t s = 0; s < node.num_scan_outputs; ++s) {
+    const ValueId row = after.results[before.parameters.size() - 1 + s];
+    stacks_.push_back({&state_.slot(row), &state_.slot(node.outputs[num_forwarded + s]),
+                       graph.value(row).type, {}, {}, ElementType::kUndefined});
+  }
+  initial_.finish();
+  carried_.finish();
+  results_.finish();
+}
+
+void LoopState::reset() {
+  for (ScanStack& stack : stacks_) stack.buffer.reset();
+}
+
+bool LoopState::enter(void* loop) {
+  LoopState& self = *static_cast<LoopState*>(loop);
+  self.counter_.store(0, std::memory_order_relaxed);
+  self.limit_ = INT64_MAX;
+  if (self.limit_slot_ != nullptr) {
+    const TensorView& limit = self.limit_slot_->view;
+    if (self.limit_slot_->kind != ValueKind::kTensor || limit.count() != 1) {
+      return self.state_.fail(self.id_, run_failed("the trip limit must be one int64, but has " +
+                                                   std::to_string(limit.count()) + " elements"));
+    }
+    self.limit_ = *limit.as<int64_t>();
+  }
+  for (ScanStack& stack : self.stacks_) {
+    stack.dims = Dims();
+    stack.element = ElementType::kUndefined;
+  }
+  Status status = self.initial_.run(self.state_.allocator());
+  return status.is_ok() || self.state_.fail(self.id_, std::move(status));
+}
+
+int32_t LoopState::slow_test() {
+  const bool is_one = predicate_->kind == ValueKind::kTensor && predicate_->view.count() == 1;
+  if (is_one) return *predicate_->view.as<bool>() ? 1 : 0;
+  state_.fail(id_, run_failed("the predicate must be one bool, but has shape " +
+                              to_string(Dims(predicate_->view.shape()))));
+  return -1;
+}
+
+int32_t LoopState::test(void* loop) {
+  LoopState& self = *static_cast<LoopState*>(loop);
+  if (self.counter_.load(std::memory_order_relaxed) >= self.limit_) return 0;
+  if (!self.is_predicate_fixed_) [[unlikely]] return self.slow_test();
+  return *self.predicate_->view.as<uint8_t>() != 0 ? 1 : 0;
+}
+
+bool LoopState::advance(void* loop) {
+  LoopState& self = *static_cast<LoopState*>(loop);
+  if (!self.stacks_.empty() && !self.push_rows()) return false;
+  Status status = self.carried_.run(self.state_.allocator());
+  if (!status.is_ok()) [[unlikely]] return self.state_.fail(self.id_, std::move(status));
+  self.counter_.store(self.iteration() + 1, std::memory_order_relaxed);
+  return true;
+}
+
+bool LoopState::leave(void* loop) {
+  LoopState& self = *static_cast<LoopState*>(loop);
+  Status status = self.results_.run(self.state_.allocator());
+  for (ScanStack& stack : self.stacks_) {
+    if (status.is_ok()) status = self.finish_stack(stack);
+  }
+  return status.is_ok() || self.state_.fail(self.id_, std::move(status));
+}
+
+bool LoopState::push_rows() {
+  for (ScanStack& stack : stacks_) {
+    if (Status status = push_row(stack); !status.is_ok()) {
+      return state_.fail(id_, std::move(status));
+    }
+  }
+  return true;
+}
+
+Status LoopState::push_row(ScanStack& stack) {
+  const TensorView& row = stack.row->view;
+  if (stack.row->kind != ValueKind::kTensor) {
+    return run_failed("a scan row must be a tensor");
+  }
+  if (iteration() == 0) {
+    stack.element = row.element;
+    stack.dims = Dims(row.shape());
+    if (row.rank >= kMaxRank) {
+      return run_failed("a scan row of rank " + std::to_string(row.rank) + " can't be stacked; at most " +
+                        std::to_string(kMaxRank - 1));
+    }
+  } else if (row.element != stack.element || !(stack.dims == Dims(row.shape()))) {
+    return run_failed("the scan row of iteration " + std::to_string(iteration()) + " has shape " +
+                      to_string(Dims(row.shape())) + ", earlier rows have " + to_string(stack.dims));
+  }
+  const size_t row_bytes = row.size_bytes();
+  const size_t offset_bytes = static_cast<size_t>(iteration()) * row_bytes;
+  if (!has_room(stack, offset_bytes + row_bytes)) [[unlikely]] {
+    EDDY_RETURN_IF_ERROR(grow(stack, row_bytes));
+  }
+  char* to = static_cast<char*>(stack.buffer.data()) + offset_bytes;
+  if (stack.element == ElementType::kString) {
+    std::copy_n(row.as<std::string>(), row.count(), reinterpret_cast<std::string*>(to));
+  } else if (row_bytes > 0) {
+    std::memcpy(to, row.data, row_bytes);
+  }
+  return Status::ok();
+}
+
+// Room for at least one row more than there are, doubling; keeps the rows stacked so far.
+Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
+  const size_t used_bytes = static_cast<size_t>(iteration()) * row_bytes;
+  size_t wanted_bytes = 0;
+  if (__builtin_mul_overflow(used_bytes + row_bytes, size_t{2}, &wanted_bytes)) {
+    return resource_exhausted("the stacked rows do not fit into memory");
+  }
+  wanted_bytes = std::max(wanted_bytes, kFirstStackBytes);
+  Allocator& allocator = state_.allocator();
+  if (stack.element == ElementType::kString) {
+    EDDY_ASSIGN_OR_RETURN(BufferRef larger,
+                          allocator.allocate_strings(wanted_bytes / sizeof(std::string)));
+    if (used_bytes > 0) {
+      std::copy_n(static_cast<const std::string*>(stack.buffer.data()),
+                  used_bytes / sizeof(std::string), static_cast<std::string*>(larger.data()));
+    }
+    stack.buffer = std::move(larger);
+    return Status::ok();
+  }
+  EDDY_ASSIGN_OR_RETURN(BufferRef larger, allocator.allocate(wanted_bytes));
+  if (used_bytes > 0) std::memcpy(larger.data(), stack.buffer.data(), used_bytes);
+  stack.buffer = std::move(larger);
+  return Status::ok();
+}
+
+Status LoopState::finish_stack(ScanStack& stack) {
+  Dims dims;
+  dims.push_back(iteration());
+  if (iteration() == 0) {
+    // No row was made: inferred dimensions, unknown ones 0.
+    for (int64_t dim : stack.row_type.tensor.dims.span()) {
+      if (stack.row_type.tensor.is_ranked) dims.push_back(std::max<int64_t>(dim, 0));
+    }
+    stack.output->set_tensor(stack.row_type.tensor.element, dims.span());
+    return stack.output->make_writable(state_.allocator());
+  }
+  for (int64_t dim : stack.dims.span()) dims.push_back(dim);
+  stack.output->elements.clear();
+  stack.output->set_tensor(stack.element, dims.span());
+  stack.output->buffer.swap(stack.buffer);
+  stack.output->view.data = stack.output->buffer.data();
+  return Status::ok();
+}
+
+}  // namespace eddy

@@ -1,0 +1,99 @@
+#include "runtime/execute/lowering.h"
+
+#include "runtime/execute/program.h"
+
+namespace eddy {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const Plan& plan, RunState& state)
+      : plan_(plan), state_(state), commands_(*state.commands) {}
+
+  void region(RegionId id, uint32_t strand) {
+    const RegionPlan& plan = plan_.regions[id.index()];
+    std::vector<uint32_t> events;
+    for (uint32_t e = 0; e < plan.num_events + plan.num_streams; ++e) {
+      const bool is_used = plan.num_streams > 1;
+      events.push_back(is_used ? commands_.add_event() : 0);
+      if (is_used) commands_.reset(events.back());
+    }
+    for (uint32_t stream = 1; stream < plan.num_streams; ++stream) {
+      commands_.begin_fork();
+      stream_commands(plan, stream, ++num_strands_, events);
+      commands_.record(events[plan.num_events + stream]);
+      commands_.end_fork();
+    }
+    stream_commands(plan, 0, strand, events);
+    for (uint32_t stream = 1; stream < plan.num_streams; ++stream) {
+      commands_.wait(events[plan.num_events + stream]);
+    }
+  }
+
+ private:
+  void stream_commands(const RegionPlan& plan, uint32_t stream, uint32_t strand,
+                       const std::vector<uint32_t>& events) {
+    for (const PlanCommand& command : plan.commands) {
+      if (command.stream != stream) continue;
+      switch (command.kind) {
+        case PlanCommand::Kind::kLaunch: node(command.node, strand); break;
+        case PlanCommand::Kind::kRecord: commands_.record(events[command.event]); break;
+        case PlanCommand::Kind::kWait: commands_.wait(events[command.event]); break;
+      }
+    }
+  }
+
+  void node(NodeId id, uint32_t strand) {
+    switch (state_.graph().node(id).kind) {
+      case NodeKind::kExec: return exec(id, strand);
+      case NodeKind::kWhile: return loop(id, strand);
+      case NodeKind::kCaseOf: return branch(id, strand);
+    }
+  }
+
+  void exec(NodeId id, uint32_t strand) {
+    ExecNode& node = state_.exec_node(id);
+    node.args.scratch = &state_.scratch(strand);
+    node.current_node = &state_.current_node(strand);
+    commands_.launch(node.work, &node, state_.program().is_cheap(id));
+  }
+
+  void loop(NodeId id, uint32_t strand) {
+    const Node& node = state_.graph().node(id);
+    LoopState& loop = state_.loop(id);
+    commands_.launch(LoopState::enter, &loop);
+    commands_.begin_while();
+    region(node.regions[0], strand);
+    commands_.test_while(LoopState::test, &loop);
+    region(node.regions[1], strand);
+    commands_.launch(LoopState::advance, &loop);
+    commands_.end_while();
+    commands_.launch(LoopState::leave, &loop);
+  }
+
+  void branch(NodeId id, uint32_t strand) {
+    const Node& node = state_.graph().node(id);
+    CaseState& state = state_.branch(id);
+    commands_.begin_case(CaseState::select, &state, static_cast<uint32_t>(node.regions.size()));
+    for (size_t r = 0; r < node.regions.size(); ++r) {
+      commands_.begin_branch();
+      region(node.regions[r], strand);
+      commands_.launch(CaseState::finish_branch, &state.branch(r));
+    }
+    commands_.end_case();
+  }
+
+  const Plan& plan_;
+  RunState& state_;
+  CommandBuffer& commands_;
+  uint32_t num_strands_ = 0;  // forked so far; strand 0 is the main one
+};
+
+}  // namespace
+
+void lower(const Plan& plan, RunState& state) {
+  Lowering(plan, state).region(Graph::kRoot, 0);
+  state.commands->finish();
+}
+
+}  // namespace eddy

@@ -1,0 +1,19 @@
+// lower: turns a plan into the commands of one run state's command buffer.
+//
+// Streams of a region become strands: stream 0 is the strand that runs the control node, each
+// further stream is forked when the region is entered and joined before it ends, so a loop's
+// next iteration finds all its strands at rest. Records and waits become the buffer's events,
+// reset at each entry.
+//
+// The same commands drive a loop from the device (the device's own command buffer) or from the
+// host (HostCommandBuffer): both have one meaning.
+#pragma once
+
+#include "graph/schedule/plan.h"
+#include "runtime/execute/run_state.h"
+
+namespace eddy {
+
+void lower(const Plan& plan, RunState& state);
+
+}  // namespace eddy

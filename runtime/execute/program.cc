@@ -1,0 +1,96 @@
+#include "runtime/execute/program.h"
+
+#include "graph/schedule/cost_model.h"
+#include "runtime/execute/lowering.h"
+
+namespace eddy {
+namespace {
+
+constexpr double kInlineBudgetNs = 10'000;
+
+bool is_host_predicate(const Node& node) {
+  return node.op->domain == "eddy" && node.op->name == "HostPredicate";
+}
+
+}  // namespace
+
+Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options)
+    : graph_(graph), plan_(plan), device_(device), options_(std::move(options)) {}
+
+Program::~Program() = default;
+
+Result<std::unique_ptr<Program>> Program::create(const Graph& graph, const Plan& plan,
+                                                 Device& device, const KernelRegistry& registry,
+                                                 ProgramOptions options) {
+  std::unique_ptr<Program> program(new Program(graph, plan, device, std::move(options)));
+  EDDY_RETURN_IF_ERROR(program->bind(registry));
+  return program;
+}
+
+Status Program::bind(const KernelRegistry& registry) {
+  constants_.resize(graph_.num_values());
+  for (uint32_t v = 0; v < graph_.num_values(); ++v) {
+    const ValueInfo& info = graph_.value(ValueId(v));
+    if (info.origin != ValueOrigin::kConstant) continue;
+    constants_[v] = std::make_unique<Slot>();
+    constants_[v]->borrow(graph_.constant(info.constant).view());
+  }
+  kernels_.resize(graph_.num_nodes());
+  const std::vector<double> costs_ns = estimate_costs_ns(graph_);
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    const Node& node = graph_.node(NodeId(n));
+    const bool is_host = node.kind == NodeKind::kExec && is_host_predicate(node);
+    is_cheap_.push_back(!is_host && costs_ns[n] < kInlineBudgetNs);
+  }
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
+    Status status = bind_node(registry, NodeId(n));
+    if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
+  }
+  return Status::ok();
+}
+
+Status Program::bind_node(const KernelRegistry& registry, NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<ValueType> inputs;
+  std::vector<TensorView> constants;
+  for (ValueId value : node.inputs) {
+    inputs.push_back(value.is_none() ? ValueType() : graph_.value(value).type);
+    const bool is_constant =
+        !value.is_none() && graph_.value(value).origin == ValueOrigin::kConstant;
+    constants.push_back(is_constant ? constant_slot(value).view : TensorView());
+  }
+  std::vector<ValueType> outputs;
+  for (ValueId value : node.outputs) outputs.push_back(graph_.value(value).type);
+  const KernelInit init{*node.op,  node.attributes, node.opset_version, node.name,
+                        inputs,    outputs,         constants};
+  const bool is_host = is_host_predicate(node);
+  if (is_host && !options_.bind_host) {
+    return unsupported("host functions are not available here");
+  }
+  EDDY_ASSIGN_OR_RETURN(kernels_[id.index()],
+                        is_host ? options_.bind_host(init) : registry.bind(init));
+  return Status::ok();
+}
+
+std::unique_ptr<RunState> Program::acquire() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      auto state = std::move(free_.back());
+      free_.pop_back();
+      return state;
+    }
+  }
+  auto state = std::make_unique<RunState>(*this, device_.allocator());
+  state->commands = options_.make_commands();
+  lower(plan_, *state);
+  return state;
+}
+
+void Program::release(std::unique_ptr<RunState> state) {
+  std::lock_guard lock(mutex_);
+  free_.push_back(std::move(state));
+}
+
+}  // namespace eddy

@@ -1,0 +1,69 @@
+// Program: a plan bound to a device: a kernel chosen for every node, constants in place, and a
+// pool of run states whose commands are recorded once each.
+//
+// The graph, the plan and the device must outlive the program; the registry only creation.
+// Errors: kUnsupported with the node's path when there is no kernel for it.
+// Threads: immutable after creation but for the pool, which any thread may use.
+// Cost: creation binds every kernel (packing weights); acquire() is O(1) once warm, O(nodes)
+// for a new run state.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/plan.h"
+#include "ops/contract/registry.h"
+#include "runtime/device/device.h"
+#include "runtime/execute/run_state.h"
+
+namespace eddy {
+
+struct ProgramOptions {
+  // Binds operators that the registry cannot know (eddy.HostPredicate); may be empty.
+  std::function<Result<BoundKernel>(const KernelInit&)> bind_host = {};
+  // Makes the buffer that a run state's commands are recorded into.
+  std::function<std::unique_ptr<CommandBuffer>()> make_commands;
+};
+
+class Program {
+ public:
+  static Result<std::unique_ptr<Program>> create(const Graph& graph, const Plan& plan,
+                                                 Device& device, const KernelRegistry& registry,
+                                                 ProgramOptions options);
+  ~Program();
+
+  const Graph& graph() const { return graph_; }
+  const Plan& plan() const { return plan_; }
+  Device& device() const { return device_; }
+  const BoundKernel& kernel(NodeId node) const { return kernels_[node.index()]; }
+  // Below the inline budget by estimate, and not a host function.
+  bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
+  // A slot that borrows the constant's bytes; shared by all runs, never written.
+  Slot& constant_slot(ValueId value) const { return *constants_[value.index()]; }
+
+  // A run state nobody else uses, commands recorded.
+  std::unique_ptr<RunState> acquire();
+  // Puts it back, after its run has ended.
+  void release(std::unique_ptr<RunState> state);
+
+ private:
+  Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options);
+  Status bind(const KernelRegistry& registry);
+  Status bind_node(const KernelRegistry& registry, NodeId node);
+
+  const Graph& graph_;
+  const Plan& plan_;
+  Device& device_;
+  ProgramOptions options_;
+  std::vector<BoundKernel> kernels_;  // by NodeId
+  std::vector<bool> is_cheap_;        // by NodeId
+  std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<RunState>> free_;  // under the mutex
+};
+
+}  // namespace eddy

@@ -1,0 +1,233 @@
+#include "runtime/execute/run_state.h"
+
+#include "runtime/execute/program.h"
+#include "runtime/execute/temporaries.h"
+
+namespace eddy {
+
+void* StrandScratch::reserve(size_t size_bytes) {
+  if (!buffer_.is_writable(size_bytes)) {
+    buffer_.reset();
+    Result<BufferRef> larger = allocator_.allocate(size_bytes);
+    if (!larger.is_ok()) return nullptr;
+    buffer_ = std::move(*larger);
+  }
+  return buffer_.data();
+}
+
+namespace {
+
+// How often a value is read, under any of its names. Results of `before` that only forward are
+// names, not reads.
+std::vector<uint32_t> count_reads(const Graph& graph) {
+  std::vector<uint32_t> reads(graph.num_values(), 0);
+  const auto read = [&](ValueId value) {
+    if (!value.is_none()) ++reads[resolve_forwarded(graph, value).index()];
+  };
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    for (ValueId value : graph.node(NodeId(n)).inputs) read(value);
+  }
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+    const Region& region = graph.region(RegionId(r));
+    const bool is_before = !region.owner.is_none() &&
+                           graph.node(region.owner).kind == NodeKind::kWhile &&
+                           graph.node(region.owner).regions[0] == RegionId(r);
+    for (size_t k = 0; k < region.results.size(); ++k) {
+      const ValueInfo& info = graph.value(region.results[k]);
+      const bool is_forwarding = is_before && k > 0 && info.region == RegionId(r);
+      if (!is_forwarding) read(region.results[k]);
+    }
+  }
+  return reads;
+}
+
+// True when the node may take over input 0's buffer: nobody else reads the value, and it belongs
+// to the region the node stands in (or to that loop's `before`).
+bool may_take_input(const Graph& graph, const Node& node, const std::vector<uint32_t>& reads) {
+  if (node.inputs.empty() || node.inputs[0].is_none()) return false;
+  const ValueId value = resolve_forwarded(graph, node.inputs[0]);
+  const ValueInfo& info = graph.value(value);
+  if (reads[value.index()] != 1) return false;
+  if (info.region == node.region) return info.origin == ValueOrigin::kNodeOutput || info.index > 0;
+  const NodeId owner = graph.region(node.region).owner;
+  return !owner.is_none() && owner == graph.region(info.region).owner &&
+         graph.node(owner).kind == NodeKind::kWhile && info.origin == ValueOrigin::kParameter;
+}
+
+bool is_fixed_tensor(const ValueType& type) { return type.is_tensor() && type.tensor.is_static(); }
+
+bool is_fixed_node(const Graph& graph, const Node& node) {
+  for (ValueId value : node.inputs) {
+    if (!value.is_none() && !is_fixed_tensor(graph.value(value).type)) return false;
+  }
+  for (ValueId value : node.outputs) {
+    if (!is_fixed_tensor(graph.value(value).type)) return false;
+    if (graph.value(value).type.tensor.element == ElementType::kString) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+RunState::RunState(const Program& program, Allocator& allocator)
+    : program_(program), allocator_(allocator) {
+  const Graph& graph = program.graph();
+  slots_.resize(graph.num_values(), nullptr);
+  exec_nodes_.resize(graph.num_nodes());
+  loops_.resize(graph.num_nodes());
+  cases_.resize(graph.num_nodes());
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const NodeKind kind = graph.node(NodeId(n)).kind;
+    if (kind == NodeKind::kWhile) loops_[n] = std::make_unique<LoopState>(*this, NodeId(n));
+    if (kind == NodeKind::kCaseOf) cases_[n] = std::make_unique<CaseState>(*this, NodeId(n));
+  }
+  for (uint32_t v = 0; v < graph.num_values(); ++v) make_slot(ValueId(v));
+  const std::vector<uint32_t> reads = count_reads(graph);
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (loops_[n]) loops_[n]->connect();
+    if (cases_[n]) cases_[n]->connect();
+    if (graph.node(NodeId(n)).kind == NodeKind::kExec) make_node(NodeId(n), reads);
+  }
+}
+
+RunState::~RunState() = default;
+
+const Graph& RunState::graph() const { return program_.graph(); }
+
+Slot* RunState::make_slot(ValueId value) {
+  Slot*& slot = slots_[value.index()];
+  if (slot != nullptr) return slot;
+  const Graph& graph = program_.graph();
+  const ValueId root = resolve_forwarded(graph, value);
+  if (root != value) return slot = make_slot(root);
+  const ValueInfo& info = graph.value(value);
+  if (info.origin == ValueOrigin::kConstant) return slot = &program_.constant_slot(value);
+  const Region& region = graph.region(info.region);
+  const bool is_iteration = info.origin == ValueOrigin::kParameter && info.index == 0 &&
+                            !region.owner.is_none();
+  if (is_iteration) return slot = &loops_[region.owner.index()]->iteration_slot();
+  slot = &storage_.emplace_back();
+  if (is_fixed_tensor(info.type)) {
+    slot->set_tensor(info.type.tensor.element, info.type.tensor.dims.span());
+  }
+  return slot;
+}
+
+void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
+  const Graph& graph = program_.graph();
+  const Node& node = graph.node(id);
+  const BoundKernel& kernel = program_.kernel(id);
+  auto exec = std::make_unique<ExecNode>();
+  exec->id = id;
+  exec->node = &node;
+  exec->state = this;
+  exec->inputs.resize(node.inputs.size());
+  exec->outputs.resize(node.outputs.size());
+  exec->input_types.resize(node.inputs.size());
+  exec->output_types.resize(node.outputs.size());
+  exec->input_type_pointers.resize(node.inputs.size(), nullptr);
+  exec->values.resize(node.inputs.size(), nullptr);
+  const bool is_fixed = is_fixed_node(graph, node);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId value = node.inputs[i];
+    exec->input_slots.push_back(value.is_none() ? nullptr : &slot(value));
+    if (value.is_none()) continue;
+    exec->inputs[i] = slot(value).view;
+    exec->input_type_pointers[i] = &exec->input_types[i];
+    const bool is_constant = graph.value(value).origin == ValueOrigin::kConstant;
+    const auto& formals = node.op->inputs;
+    const InputFlag flags =
+        formals.empty() ? InputFlag::kNone : formals[std::min(i, formals.size() - 1)].flags;
+    if (is_constant || has_flag(flags, InputFlag::kHostValue)) exec->values[i] = &exec->inputs[i];
+    exec->has_host_values |= !is_constant && has_flag(flags, InputFlag::kHostValue);
+    if (!is_constant) exec->refresh.push_back({&exec->inputs[i], &slot(value)});
+  }
+  for (size_t o = 0; o < node.outputs.size(); ++o) {
+    Slot& output = slot(node.outputs[o]);
+    exec->outputs[o] = output.view;
+    exec->out.push_back({&output, &exec->outputs[o], is_fixed ? output.view.size_bytes() : 0});
+  }
+  exec->run = kernel.run;
+  exec->run_value = kernel.run_value;
+  exec->args.inputs = exec->inputs.data();
+  exec->args.outputs = exec->outputs.data();
+  exec->args.num_inputs = static_cast<uint32_t>(exec->inputs.size());
+  exec->args.num_outputs = static_cast<uint32_t>(exec->outputs.size());
+  exec->args.state = kernel.state.get();
+  exec->args.error = &exec->error;
+  exec->may_append = node.op->may_append && may_take_input(graph, node, reads);
+  if (kernel.run_value != nullptr) {
+    exec->work = run_value;
+  } else if (node.op->is_view) {
+    exec->work = run_view;
+  } else {
+    exec->work = is_fixed ? run_fixed : run_dynamic;
+  }
+  exec_nodes_[id.index()] = std::move(exec);
+}
+
+StrandScratch& RunState::scratch(uint32_t strand) {
+  while (scratch_.size() <= strand) scratch_.emplace_back(allocator_);
+  return scratch_[strand];
+}
+
+std::atomic<uint32_t>& RunState::current_node(uint32_t strand) {
+  while (current_nodes_.size() <= strand) current_nodes_.emplace_back(UINT32_MAX);
+  return current_nodes_[strand];
+}
+
+void RunState::reset() {
+  {
+    std::lock_guard lock(mutex_);
+    error_ = Status();
+  }
+  for (auto& loop : loops_) {
+    if (loop) loop->reset();
+  }
+}
+
+bool RunState::fail(NodeId node, Status status) {
+  std::lock_guard lock(mutex_);
+  if (error_.is_ok()) {
+    error_ = std::move(status);
+    error_.prepend_path(iteration_path(node));
+  }
+  return false;
+}
+
+Status RunState::take_error() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(error_, Status());
+}
+
+std::string RunState::iteration_path(NodeId id) const {
+  const Graph& graph = program_.graph();
+  std::string path = graph.node(id).name;
+  RegionId at = graph.node(id).region;
+  while (!graph.region(at).owner.is_none()) {
+    const NodeId owner_id = graph.region(at).owner;
+    const Node& owner = graph.node(owner_id);
+    std::string prefix = owner.name;
+    if (owner.kind == NodeKind::kWhile) {
+      prefix += "[" + std::to_string(loops_[owner_id.index()]->iteration()) + "]";
+    } else {
+      prefix += "/" + graph.region(at).name;
+    }
+    path.insert(0, prefix + "/");
+    at = owner.region;
+  }
+  return path;
+}
+
+std::string RunState::describe() const {
+  std::string text;
+  for (size_t strand = 0; strand < current_nodes_.size(); ++strand) {
+    const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
+    text += "  strand " + std::to_string(strand) + ": ";
+    text += node == UINT32_MAX ? "not started" : "at " + iteration_path(NodeId(node));
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace eddy

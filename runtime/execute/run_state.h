@@ -1,0 +1,93 @@
+// RunState: everything that one run of a program writes: slots, node instances, loops, branches.
+//
+// Built once for a program and reused run after run (Program keeps a pool of them), so a warm run
+// allocates nothing for fixed shapes. Addresses are stable: recorded commands point into it.
+//
+// Errors: the first failure wins and carries the node's name and iteration path; it also stops
+// the run (the command buffer sees the failed command).
+// Threads: strands of the run touch disjoint parts, ordered by the plan; fail() may be called
+// from any of them; describe() may be called from any thread while the run goes on.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/plan.h"
+#include "runtime/device/command_buffer.h"
+#include "runtime/execute/case_state.h"
+#include "runtime/execute/exec_node.h"
+#include "runtime/execute/loop_state.h"
+#include "runtime/execute/slot.h"
+
+namespace eddy {
+
+class Program;
+
+// Growing scratch memory of one strand.
+class StrandScratch : public Scratch {
+ public:
+  explicit StrandScratch(Allocator& allocator) : allocator_(allocator) {}
+  void* reserve(size_t size_bytes) override;
+
+ private:
+  Allocator& allocator_;
+  BufferRef buffer_;
+};
+
+class RunState {
+ public:
+  RunState(const Program& program, Allocator& allocator);
+  ~RunState();
+
+  const Program& program() const { return program_; }
+  const Graph& graph() const;
+  Allocator& allocator() { return allocator_; }
+
+  // The slot of a value: one of this run's, or the program's for constants.
+  Slot& slot(ValueId value) { return *slots_[value.index()]; }
+
+  // What the commands of one node point to.
+  ExecNode& exec_node(NodeId node) { return *exec_nodes_[node.index()]; }
+  LoopState& loop(NodeId node) { return *loops_[node.index()]; }
+  CaseState& branch(NodeId node) { return *cases_[node.index()]; }
+
+  // Per strand of the recorded buffer: its scratch and the node it runs (for describe()).
+  StrandScratch& scratch(uint32_t strand);
+  std::atomic<uint32_t>& current_node(uint32_t strand);
+
+  // Clears what the last run left behind (error, references to outputs and caller's memory).
+  void reset();
+  // Returns false, so that commands can `return state.fail(node, status)`.
+  bool fail(NodeId node, Status status);
+  Status take_error();
+
+  // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
+  std::string iteration_path(NodeId node) const;
+  // Where each strand is now, one line each.
+  std::string describe() const;
+
+  RunControl control;
+  std::unique_ptr<CommandBuffer> commands;  // recorded by lowering
+
+ private:
+  Slot* make_slot(ValueId value);
+  void make_node(NodeId node, const std::vector<uint32_t>& reads);
+
+  const Program& program_;
+  Allocator& allocator_;
+  std::deque<Slot> storage_;
+  std::vector<Slot*> slots_;  // by ValueId
+  std::vector<std::unique_ptr<ExecNode>> exec_nodes_;  // by NodeId
+  std::vector<std::unique_ptr<LoopState>> loops_;
+  std::vector<std::unique_ptr<CaseState>> cases_;
+  std::deque<StrandScratch> scratch_;
+  std::deque<std::atomic<uint32_t>> current_nodes_;
+  mutable std::mutex mutex_;
+  Status error_;  // under the mutex
+};
+
+}  // namespace eddy

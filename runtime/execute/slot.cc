@@ -1,0 +1,97 @@
+#include "runtime/execute/slot.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace eddy {
+
+Result<size_t> tensor_size_bytes(ElementType element, std::span<const int64_t> dims) {
+  size_t bytes = element_size_bytes(element);
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return size_t{0};
+  for (int64_t dim : dims) {
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes) || bytes > SIZE_MAX / 4) {
+      return resource_exhausted("a tensor of shape " + to_string(Dims(dims)) +
+                                " does not fit into memory");
+    }
+  }
+  return bytes;
+}
+
+void Slot::set_tensor(ElementType element, std::span<const int64_t> dims) {
+  kind = ValueKind::kTensor;
+  view.element = element;
+  view.rank = static_cast<int32_t>(dims.size());
+  view.dims = dims_.data();
+  std::copy(dims.begin(), dims.end(), dims_.begin());
+}
+
+void Slot::borrow(const TensorView& tensor) {
+  set_tensor(tensor.element, tensor.shape());
+  view.data = tensor.data;
+  buffer.reset();
+}
+
+Status Slot::share(const Slot& source, Allocator& allocator) {
+  kind = source.kind;
+  if (source.kind == ValueKind::kTensor) {
+    set_tensor(source.view.element, source.view.shape());
+    if (source.is_volatile) {
+      EDDY_RETURN_IF_ERROR(make_writable(allocator));
+      std::memcpy(view.data, source.view.data, source.view.size_bytes());
+      return Status::ok();
+    }
+    view.data = source.view.data;
+    buffer = source.buffer;
+  } else if (source.kind == ValueKind::kSequence) {
+    sequence_element = source.sequence_element;
+    elements = source.elements;
+  }
+  return Status::ok();
+}
+
+void Slot::set_none() {
+  kind = ValueKind::kNone;
+  buffer.reset();
+  elements.clear();
+}
+
+void Slot::swap(Slot& other) {
+  std::swap(view, other.view);
+  std::swap(dims_, other.dims_);
+  view.dims = dims_.data();
+  other.view.dims = other.dims_.data();
+  buffer.swap(other.buffer);
+  std::swap(kind, other.kind);
+  std::swap(sequence_element, other.sequence_element);
+  elements.swap(other.elements);
+}
+
+Status Slot::make_writable(Allocator& allocator) {
+  EDDY_ASSIGN_OR_RETURN(const size_t bytes, tensor_size_bytes(view.element, view.shape()));
+  const bool is_string = view.element == ElementType::kString;
+  const size_t strings = is_string ? bytes / sizeof(std::string) : 0;
+  if (buffer.is_writable(bytes) && buffer.get()->num_strings == strings) {
+    view.data = buffer.data();
+    return Status::ok();
+  }
+  buffer.reset();  // first: its memory may serve the next line
+  if (is_string) {
+    EDDY_ASSIGN_OR_RETURN(buffer, allocator.allocate_strings(strings));
+  } else {
+    EDDY_ASSIGN_OR_RETURN(buffer, allocator.allocate(bytes));
+  }
+  view.data = buffer.data();
+  return Status::ok();
+}
+
+void Slot::share_element(const SequenceElement& element) {
+  set_tensor(element.element, element.dims.span());
+  view.data = const_cast<void*>(element.data);
+  buffer = element.buffer;
+}
+
+SequenceElement Slot::as_element() const {
+  return {buffer, view.data, view.element, Dims(view.shape())};
+}
+
+}  // namespace eddy

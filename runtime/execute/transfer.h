@@ -1,0 +1,51 @@
+// Transfers: how values pass from a region's results to the parameters or outputs they become,
+// all at once (parallel assignment: results may repeat, permute or be captured values).
+//
+//   nothing  both are the same slot
+//   swap     the source is a temporary of the region, used once: exchange memory
+//   share    anything else: add a reference, through a temporary slot
+//
+// The source's old contents after a swap are whatever the destination held; a temporary is
+// always written again before it is read.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "runtime/execute/slot.h"
+
+namespace eddy {
+
+class Transfers {
+ public:
+  // `is_temporary`: the source belongs to the region and nothing reads it after the transfer.
+  // `is_fixed`: both hold tensors of one known type and shape.
+  void add(Slot& to, Slot& from, bool is_temporary, bool is_fixed);
+  // Turns repeated sources into shares. Call once, after the last add().
+  void finish();
+  Status run(Allocator& allocator) {
+    if (!shares_.empty()) [[unlikely]] {
+      EDDY_RETURN_IF_ERROR(read_shares(allocator));
+    }
+    for (const Move& move : fixed_) move.to->swap_memory(*move.from);
+    for (const Move& move : swaps_) move.to->swap(*move.from);
+    if (!shares_.empty()) [[unlikely]] write_shares();
+    return Status::ok();
+  }
+
+ private:
+  struct Move {
+    Slot* to;
+    Slot* from;
+  };
+  Status read_shares(Allocator& allocator);
+  void write_shares();
+
+  std::vector<Move> fixed_;
+  std::vector<Move> swaps_;
+  std::vector<Move> shares_;
+  std::deque<Slot> temporaries_;  // one for each share
+};
+
+}  // namespace eddy

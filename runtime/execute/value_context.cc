@@ -1,0 +1,75 @@
+#include "runtime/execute/value_context.h"
+
+#include "runtime/execute/run_state.h"
+
+namespace eddy {
+
+ElementType SlotContext::element_type(size_t i) const {
+  return in(i).kind == ValueKind::kSequence ? in(i).sequence_element : in(i).view.element;
+}
+
+void SlotContext::keep(Status status) {
+  if (error_.is_ok()) error_ = std::move(status);
+}
+
+Result<TensorView> SlotContext::allocate(size_t o, ElementType element, const Dims& dims) {
+  out(o).elements.clear();
+  out(o).set_tensor(element, dims.span());
+  EDDY_RETURN_IF_ERROR(out(o).make_writable(node_.state->allocator()));
+  return out(o).view;
+}
+
+void SlotContext::share(size_t o, size_t i) { keep(out(o).share(in(i), node_.state->allocator())); }
+
+void SlotContext::share_element(size_t o, size_t i, size_t position) {
+  out(o).share_element(in(i).elements[position]);
+}
+
+void SlotContext::begin_sequence(size_t o, ElementType element) {
+  Slot& slot = out(o);
+  slot.kind = ValueKind::kSequence;
+  slot.buffer.reset();
+  slot.sequence_element = element;
+  slot.elements.clear();
+}
+
+void SlotContext::append_input(size_t o, size_t i) {
+  if (!in(i).is_volatile) {
+    out(o).elements.push_back(in(i).as_element());
+    return;
+  }
+  Slot copy;
+  keep(copy.share(in(i), node_.state->allocator()));
+  out(o).elements.push_back(copy.as_element());
+}
+
+void SlotContext::append_element(size_t o, size_t i, size_t position) {
+  out(o).elements.push_back(in(i).elements[position]);
+}
+
+Result<TensorView> SlotContext::append_new(size_t o, ElementType element, const Dims& dims) {
+  Slot fresh;
+  fresh.set_tensor(element, dims.span());
+  EDDY_RETURN_IF_ERROR(fresh.make_writable(node_.state->allocator()));
+  out(o).elements.push_back(fresh.as_element());
+  return out(o).elements.back().view();
+}
+
+Status SlotContext::check_outputs() {
+  EDDY_RETURN_IF_ERROR(error_);
+  for (size_t o = 0; o < node_.out.size(); ++o) {
+    const Slot& slot = out(o);
+    const ValueType& declared = node_.state->graph().value(node_.node->outputs[o]).type;
+    if (slot.kind != ValueKind::kTensor || declared.is_sequence()) continue;
+    ValueType expected(declared.tensor);
+    const ValueType actual(TensorType(slot.view.element, Dims(slot.view.shape())));
+    if (!is_compatible(actual, expected)) {
+      return internal_error("output " + std::to_string(o) + " of " + node_.node->op->name +
+                            " is declared " + to_string(expected) + " but the kernel made " +
+                            to_string(actual));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace eddy
