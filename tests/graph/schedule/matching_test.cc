@@ -1,0 +1,185 @@
+// Claim: assignment by matching has the fewest waits of all assignments with maximum logical
+// concurrency and, in exact mode, the fewest streams among those; Nimble's theorem 3 holds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/analysis/topological_order.h"
+#include "graph/analysis/transitive_reduction.h"
+#include "graph/schedule/matching_assignment.h"
+#include "tests/graph/analysis/dags.h"
+#include "tests/graph/schedule/plans.h"
+
+namespace eddy {
+namespace {
+
+using testing::plan;
+using testing::PlannedDag;
+using testing::prove;
+using testing::RandomDag;
+
+// Tries every way to put the nodes on streams without two unrelated nodes on one.
+class BruteForce {
+ public:
+  explicit BruteForce(const Dag& dag)
+      : reduced_(testing::model_reduction(dag)),
+        reach_(testing::model_reachability(dag)),
+        stream_(dag.num_nodes()) {
+    place(0, 0);
+  }
+  uint32_t fewest_waits() const { return waits_; }
+  uint32_t fewest_streams_then() const { return streams_; }
+
+ private:
+  void place(uint32_t node, uint32_t num_streams) {
+    if (node == stream_.size()) return score(num_streams);
+    for (uint32_t stream = 0; stream <= num_streams; ++stream) {
+      if (!fits(node, stream)) continue;
+      stream_[node] = stream;
+      place(node + 1, std::max(num_streams, stream + 1));
+    }
+  }
+  bool fits(uint32_t node, uint32_t stream) const {
+    for (uint32_t other = 0; other < node; ++other) {
+      if (stream_[other] == stream && !reach_[other][node] && !reach_[node][other]) return false;
+    }
+    return true;
+  }
+  // Lemma 4: every edge of the reduction between two streams needs a wait of its own.
+  void score(uint32_t num_streams) {
+    uint32_t waits = 0;
+    for (const Edge& edge : reduced_) waits += stream_[edge.from] != stream_[edge.to];
+    if (std::pair(waits, num_streams) < std::pair(waits_, streams_)) {
+      waits_ = waits;
+      streams_ = num_streams;
+    }
+  }
+
+  std::vector<Edge> reduced_;
+  testing::Relation reach_;
+  std::vector<uint32_t> stream_;
+  uint32_t waits_ = UINT32_MAX;
+  uint32_t streams_ = UINT32_MAX;
+};
+
+// The largest set of pairwise unrelated nodes, by trying all sets.
+uint32_t model_width(const Dag& dag) {
+  const testing::Relation reach = testing::model_reachability(dag);
+  uint32_t width = 0;
+  for (uint32_t set = 0; set < 1u << dag.num_nodes(); ++set) {
+    bool is_antichain = true;
+    uint32_t size = 0;
+    for (uint32_t u = 0; u < dag.num_nodes() && is_antichain; ++u) {
+      if (!(set >> u & 1)) continue;
+      ++size;
+      for (uint32_t v = 0; v < dag.num_nodes(); ++v) {
+        if ((set >> v & 1) && reach[u][v]) is_antichain = false;
+      }
+    }
+    if (is_antichain) width = std::max(width, size);
+  }
+  return width;
+}
+
+void expect_optimal(const Dag& dag) {
+  const PlannedDag planned = plan(dag, {.policy = AssignPolicy::kMatching});
+  const BruteForce best(dag);
+  ASSERT_EQ(planned.syncs.waits.size(), best.fewest_waits());
+  ASSERT_EQ(planned.streams.num_streams, best.fewest_streams_then());
+  ASSERT_TRUE(prove(dag, planned.commands).is_safe());
+}
+
+StreamOptions joined() { return {.policy = AssignPolicy::kMatching, .exact_nodes = 0}; }
+
+TEST(matching, all_graphs_of_up_to_six_nodes_are_optimal) {
+  for (uint32_t num_nodes = 1; num_nodes <= 6; ++num_nodes) {
+    testing::for_each_dag(num_nodes,
+                          [](const Dag& dag) { ASSERT_NO_FATAL_FAILURE(expect_optimal(dag)); });
+  }
+}
+
+TEST(matching, random_graphs_of_nine_nodes_are_optimal) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    RandomDag shape{.num_nodes = 9};
+    shape.num_edges = 6 + static_cast<uint32_t>(random.below(14));
+    ASSERT_NO_FATAL_FAILURE(expect_optimal(testing::random_dag(random, shape)));
+  }
+}
+
+TEST(matching, joined_chains_keep_the_fewest_waits_and_stay_at_or_above_the_width) {
+  testing::for_each_dag(5, [](const Dag& dag) {
+    const PlannedDag planned = plan(dag, joined());
+    const BruteForce best(dag);
+    ASSERT_EQ(planned.syncs.waits.size(), best.fewest_waits());
+    ASSERT_GE(planned.streams.num_streams, best.fewest_streams_then());
+    ASSERT_GE(planned.streams.num_streams, model_width(dag));
+    ASSERT_TRUE(prove(dag, planned.commands).is_safe());
+  });
+}
+
+TEST(matching, waits_are_the_reduced_edges_without_the_matched_ones) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Dag dag = testing::random_dag(random, {.num_nodes = 150, .num_edges = 300, .window = 30});
+    const Dag reduced = transitive_reduction(dag);
+    for (uint32_t exact_nodes : {0u, 2000u}) {
+      const StreamOptions options{.policy = AssignPolicy::kMatching, .exact_nodes = exact_nodes};
+      const PlannedDag planned = plan(dag, options);
+      const uint32_t matched = matching_size(reduced, options);
+      ASSERT_EQ(planned.syncs.waits.size(), reduced.num_edges() - matched);
+      ASSERT_TRUE(prove(dag, planned.commands).is_safe());
+    }
+    // The joined chains start from as many as the matching leaves, and only get fewer.
+    ASSERT_LE(plan(dag, joined()).streams.num_streams, 150 - matching_size(reduced, joined()));
+  }
+}
+
+TEST(matching, new_names_keep_the_waits_and_exact_streams) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Dag dag = testing::random_dag(random, {.num_nodes = 80, .num_edges = 150});
+    const Dag renamed = relabel(dag, testing::random_permutation(random, 80));
+    const StreamOptions options{.policy = AssignPolicy::kMatching};
+    EXPECT_EQ(plan(dag, options).syncs.waits.size(), plan(renamed, options).syncs.waits.size());
+    EXPECT_EQ(plan(dag, options).streams.num_streams, plan(renamed, options).streams.num_streams);
+    EXPECT_EQ(plan(dag, joined()).syncs.waits.size(), plan(renamed, joined()).syncs.waits.size());
+  }
+}
+
+TEST(matching, says_how_it_saved_streams) {
+  Random random(1);
+  const Dag small = transitive_reduction(testing::random_dag(random, {}));
+  const std::vector<uint32_t> order = topological_order(small);
+  EXPECT_EQ(assign_by_matching(small, order, {}).fewest, FewestStreams::kExact);
+  EXPECT_EQ(assign_by_matching(small, order, {.exact_nodes = 19}).fewest, FewestStreams::kJoined);
+  // Far more ends and starts reach each other than there are edges.
+  std::vector<Edge> edges;
+  for (uint32_t node = 0; node < 2000; ++node) {
+    edges.push_back({node, 4000});
+    edges.push_back({4000, node + 2000});
+  }
+  const Dag hourglass = testing::dag_of(4001, edges);
+  const std::vector<uint32_t> rank_order = plan(hourglass).order;
+  const MatchingAssignment greedy = assign_by_matching(hourglass, rank_order, {});
+  EXPECT_EQ(greedy.fewest, FewestStreams::kGreedily);
+  EXPECT_EQ(greedy.streams.num_streams, 2000u);
+  EXPECT_EQ(greedy.matching_size, 2u);
+}
+
+TEST(matching, pairs_only_nodes_of_one_device) {
+  // A chain that alternates between two devices matches nothing and needs every wait.
+  const Dag dag = testing::dag_of(4, {{0, 1}, {1, 2}, {2, 3}});
+  const std::vector<uint32_t> devices = {0, 1, 0, 1};
+  const PlannedDag planned = plan(dag, {.policy = AssignPolicy::kMatching, .devices = devices});
+  EXPECT_EQ(testing::nodes_of_streams(planned.streams),
+            (std::vector<std::vector<uint32_t>>{{0, 2}, {1, 3}}));
+  EXPECT_EQ(planned.syncs.waits.size(), 3u);
+}
+
+}  // namespace
+}  // namespace eddy
