@@ -1,7 +1,225 @@
+// Fast reductions of floats, and ArgMax/ArgMin.
+//
+// Axes of size 1 are dropped and neighbours of one kind merged, which leaves alternating groups of
+// kept and reduced axes. The innermost group is a contiguous row: reduced rows are folded to a number,
+// kept rows are folded element by element into a row of the output. The order of a sum
+// depends on the shape alone.
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
+#include "ops/reference/axes.h"
 
 namespace eddy {
+namespace {
 
-void add_reduction_cpu(KernelRegistry&) {  }
+using namespace cpu;
+
+enum class Finish : uint8_t { kNothing, kDivide, kSqrt, kLog };
+struct Row {
+  std::string_view name;
+  ReduceOp op;
+  Finish finish;
+};
+constexpr Row kRows[] = {
+    {"ReduceSum", ReduceOp::kSum, Finish::kNothing},
+    {"ReduceMean", ReduceOp::kSum, Finish::kDivide},
+    {"ReduceMax", ReduceOp::kMax, Finish::kNothing},
+    {"ReduceMin", ReduceOp::kMin, Finish::kNothing},
+    {"ReduceProd", ReduceOp::kProd, Finish::kNothing},
+    {"ReduceL1", ReduceOp::kSumAbs, Finish::kNothing},
+    {"ReduceL2", ReduceOp::kSumSquare, Finish::kSqrt},
+    {"ReduceSumSquare", ReduceOp::kSumSquare, Finish::kNothing},
+    {"ReduceLogSum", ReduceOp::kSum, Finish::kLog},
+};
+
+struct ReduceState : KernelState {
+  ReduceLoops loops;
+  ReduceLoops join;  // of partial results: sums of squares are summed
+  BinaryLoop divide = nullptr;
+  UnaryLoop finish = nullptr;
+  ReduceAxes axes;
+  bool is_mean = false;
+};
+
+// Alternating groups of axes, outermost first; the last is the row.
+struct Groups {
+  int rank = 0;
+  int64_t reduced_count = 1;
+  struct Group {
+    int64_t count;
+    int64_t out_stride;  // elements of the output per step; 0 where reduced
+    bool is_reduced;
+  } groups[kMaxRank + 1];
+
+  Groups(std::span<const int64_t> dims, uint32_t mask) {
+    for (size_t axis = 0; axis < dims.size(); ++axis) {
+      const bool is_reduced = (mask >> axis) & 1;
+      if (is_reduced) reduced_count *= dims[axis];
+      if (dims[axis] == 1) continue;
+      if (rank > 0 && groups[rank - 1].is_reduced == is_reduced) {
+        groups[rank - 1].count *= dims[axis];
+      } else {
+        groups[rank++] = {dims[axis], 0, is_reduced};
+      }
+    }
+    if (rank == 0) groups[rank++] = {1, 0, false};
+    int64_t stride = 1;
+    for (int g = rank - 1; g >= 0; --g) {
+      if (groups[g].is_reduced) continue;
+      groups[g].out_stride = stride;
+      stride *= groups[g].count;
+    }
+  }
+};
+
+// Folds the input into the output; nothing is empty.
+void fold_groups(const ReduceState& s, const Groups& g, const float* in, float* out) {
+  const Groups::Group& row = g.groups[g.rank - 1];
+  int64_t index[kMaxRank + 1] = {};
+  int64_t num_rows = 1;
+  for (int i = 0; i < g.rank - 1; ++i) num_rows *= g.groups[i].count;
+  for (int64_t r = 0; r < num_rows; ++r, in += row.count) {
+    int64_t place = 0;
+    bool is_first = true;
+    for (int i = 0; i < g.rank - 1; ++i) {
+      place += index[i] * g.groups[i].out_stride;
+      is_first = is_first && (!g.groups[i].is_reduced || index[i] == 0);
+    }
+    if (!row.is_reduced) {
+      (is_first ? s.loops.start_row : s.loops.fold_row)(in, out + place, row.count);
+    } else {
+      const float part = s.loops.fold(in, row.count);
+      if (is_first) out[place] = part;
+      else s.join.fold_row(&part, out + place, 1);
+    }
+    for (int i = g.rank - 2; i >= 0 && ++index[i] == g.groups[i].count; --i) index[i] = 0;
+  }
+}
+
+bool run_reduce(const KernelArgs& args) {
+  const auto& s = *static_cast<const ReduceState*>(args.state);
+  const TensorView& in = args.inputs[0];
+  const TensorView& out = args.outputs[0];
+  Result<uint32_t> mask = s.axes.mask(in.rank, args.has_input(1) ? args.inputs[1] : TensorView());
+  if (!mask.is_ok()) return args.fail(mask.take_status());
+  const int64_t out_count = out.count();
+  if (out_count == 0) return true;
+  float* const result = out.mutable_as<float>();
+  if (*mask == 0 && s.axes.no_op_if_empty) {
+    std::memmove(result, in.data, out.size_bytes());
+    return true;
+  }
+  const Groups groups(in.shape(), *mask);
+  if (groups.reduced_count == 0) {
+    for (int64_t i = 0; i < out_count; ++i) result[i] = s.loops.fold(nullptr, 0);
+  } else {
+    fold_groups(s, groups, in.as<float>(), result);
+  }
+  const float divisor = static_cast<float>(groups.reduced_count);
+  const float no_parameters[2] = {};
+  if (s.is_mean) s.divide(result, &divisor, result, out_count);
+  if (s.finish != nullptr) s.finish(result, result, out_count, no_parameters);
+  return true;
+}
+
+Result<BoundKernel> bind_reduce(const KernelInit& init) {
+  if (init.inputs[0].tensor.element != ElementType::kFloat) return no_fast_kernel(init);
+  auto state = std::make_unique<ReduceState>();
+  const LoopSet& set = loop_set();
+  for (const Row& row : kRows) {
+    if (row.name != init.op.name) continue;
+    const bool sums = row.op == ReduceOp::kSumAbs || row.op == ReduceOp::kSumSquare;
+    state->loops = set.reduce[static_cast<int>(row.op)];
+    state->join = set.reduce[static_cast<int>(sums ? ReduceOp::kSum : row.op)];
+    state->is_mean = row.finish == Finish::kDivide;
+    if (row.finish == Finish::kSqrt) state->finish = set.unary[static_cast<int>(UnaryOp::kSqrt)][0];
+    if (row.finish == Finish::kLog) state->finish = set.unary[static_cast<int>(UnaryOp::kLog)][0];
+  }
+  state->divide = set.binary[static_cast<int>(BinaryOp::kDiv)][0].right_scalar;
+  EDDY_ASSIGN_OR_RETURN(state->axes, ReduceAxes::of(init));
+  BoundKernel kernel;
+  kernel.run = run_reduce;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+struct ArgState : KernelState {
+  FoldLoop extreme = nullptr;
+  bool greatest = true;
+  bool takes_last = false;
+  int64_t axis = 0;
+};
+
+// Where `value` (perhaps NaN) stands in the row; it is there.
+int64_t find_in_row(const float* row, int64_t count, float value, bool takes_last) {
+  const auto is_it = [&](float x) { return x == value || (std::isnan(value) && std::isnan(x)); };
+  if (takes_last) {
+    int64_t j = count - 1;
+    while (j > 0 && !is_it(row[j])) --j;
+    return j;
+  }
+  int64_t j = 0;
+  while (j < count - 1 && !is_it(row[j])) ++j;
+  return j;
+}
+
+// Along an axis that is not the last: one pass, the best so far of each column in the output.
+void search_columns(const ArgState& s, const AxisSplit& split, const float* in, int64_t* out) {
+  for (int64_t i = 0; i < split.inner; ++i) {
+    float best = in[i];
+    int64_t place = 0;
+    for (int64_t j = 1; j < split.count; ++j) {
+      const float x = in[j * split.inner + i];
+      const bool ties = x == best || (std::isnan(x) && std::isnan(best));
+      const bool beats = !std::isnan(best) &&
+                         (std::isnan(x) || (s.greatest ? x > best : x < best));
+      if (beats || (ties && s.takes_last)) {
+        best = x;
+        place = j;
+      }
+    }
+    out[i] = place;
+  }
+}
+
+bool run_arg(const KernelArgs& args) {
+  const auto& s = *static_cast<const ArgState*>(args.state);
+  const AxisSplit split = split_at_axis(args.inputs[0].shape(), s.axis);
+  const float* in = args.inputs[0].as<float>();
+  auto* out = args.outputs[0].mutable_as<int64_t>();
+  for (int64_t o = 0; o < split.outer; ++o, in += split.count * split.inner, out += split.inner) {
+    if (split.inner == 1) {
+      *out = find_in_row(in, split.count, s.extreme(in, split.count), s.takes_last);
+    } else {
+      search_columns(s, split, in, out);
+    }
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_arg(const KernelInit& init) {
+  if (init.inputs[0].tensor.element != ElementType::kFloat) return no_fast_kernel(init);
+  auto state = std::make_unique<ArgState>();
+  state->greatest = init.op.name == "ArgMax";
+  const ReduceOp op = state->greatest ? ReduceOp::kMax : ReduceOp::kMin;
+  state->extreme = loop_set().reduce[static_cast<int>(op)].fold;
+  state->takes_last = init.attributes.get_int("select_last_index", 0) != 0;
+  state->axis = init.attributes.get_int("axis", 0);
+  BoundKernel kernel;
+  kernel.run = run_arg;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_reduction_cpu(KernelRegistry& registry) {
+  for (const Row& row : kRows) registry.add({.op = row.name, .bind = bind_reduce});
+  registry.add({.op = "ArgMax", .bind = bind_arg});
+  registry.add({.op = "ArgMin", .bind = bind_arg});
+}
 
 }  // namespace eddy

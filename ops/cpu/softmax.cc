@@ -1,7 +1,128 @@
+// Fast Softmax and LogSoftmax of floats along the middle of [outer, count, inner].
+//
+// inner = 1: each row is contiguous. Otherwise a row of `inner` lanes is worked on at a time, with
+// the maxima and sums of all lanes in scratch memory.
+#include <string>
+
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
+#include "ops/reference/axes.h"
 
 namespace eddy {
+namespace {
 
-void add_softmax_cpu(KernelRegistry&) {  }
+using namespace cpu;
+
+constexpr float kNoParameters[2] = {};
+
+struct SoftmaxState : KernelState {
+  SoftmaxLoops loops;
+  ReduceLoops max;
+  ReduceLoops sum;
+  BinaryLoop subtract = nullptr;
+  BinaryLoop divide = nullptr;
+  UnaryLoop exp = nullptr;
+  UnaryLoop log = nullptr;
+  bool is_log = false;
+  bool has_axis = false;
+  int since_version = 13;
+  int64_t axis = -1;
+};
+
+void run_row(const SoftmaxState& s, const float* in, float* out, int64_t count) {
+  const float greatest = s.max.fold(in, count);
+  if (s.is_log) {
+    float total = s.loops.exp_sum_only(in, count, greatest);
+    s.log(&total, &total, 1, kNoParameters);
+    // Two subtractions: the greatest may be so large that adding the logarithm would lose it.
+    s.loops.subtract(in, out, count, greatest);
+    s.loops.subtract(out, out, count, total);
+  } else {
+    const float total = s.loops.exp_sum(in, out, count, greatest);
+    s.loops.scale(out, out, count, 1.0f / total);
+  }
+}
+
+// Exponentials of the lanes' differences to their maxima, summed in `totals`; they are left in
+// `out` for Softmax and pass through `row` for LogSoftmax.
+void sum_lanes(const SoftmaxState& s, const AxisSplit& split, const float* in, float* out,
+               const float* greatest, float* totals, float* row) {
+  for (int64_t j = 0; j < split.count; ++j) {
+    float* const to = out + j * split.inner;
+    s.subtract(in + j * split.inner, greatest, to, split.inner);
+    float* const exponentials = s.is_log ? row : to;
+    s.exp(to, exponentials, split.inner, kNoParameters);
+    (j == 0 ? s.sum.start_row : s.sum.fold_row)(exponentials, totals, split.inner);
+  }
+}
+
+void run_lanes(const SoftmaxState& s, const AxisSplit& split, const float* in, float* out,
+               float* scratch) {
+  float* const greatest = scratch;
+  float* const totals = scratch + split.inner;
+  float* const row = totals + split.inner;
+  for (int64_t j = 0; j < split.count; ++j) {
+    (j == 0 ? s.max.start_row : s.max.fold_row)(in + j * split.inner, greatest, split.inner);
+  }
+  sum_lanes(s, split, in, out, greatest, totals, row);
+  if (s.is_log) s.log(totals, totals, split.inner, kNoParameters);
+  const BinaryLoop finish = s.is_log ? s.subtract : s.divide;
+  for (int64_t j = 0; j < split.count; ++j) {
+    float* const lane = out + j * split.inner;
+    finish(lane, totals, lane, split.inner);
+  }
+}
+
+bool run_softmax(const KernelArgs& args) {
+  const auto& s = *static_cast<const SoftmaxState*>(args.state);
+  const TensorView& in = args.inputs[0];
+  const AxisSplit split = split_softmax(in.shape(), s.since_version, s.has_axis, s.axis);
+  if (in.count() == 0) return true;
+  const float* from = in.as<float>();
+  float* to = args.outputs[0].mutable_as<float>();
+  const int64_t step = split.count * split.inner;
+  if (split.inner == 1) {
+    for (int64_t o = 0; o < split.outer; ++o) run_row(s, from + o * step, to + o * step, step);
+    return true;
+  }
+  const size_t scratch_bytes = static_cast<size_t>(split.inner) * 3 * sizeof(float);
+  auto* const scratch = static_cast<float*>(args.scratch->reserve(scratch_bytes));
+  if (scratch == nullptr) {
+    return args.fail(resource_exhausted("no memory for " + std::to_string(scratch_bytes) +
+                                        " bytes of scratch"));
+  }
+  for (int64_t o = 0; o < split.outer; ++o) {
+    run_lanes(s, split, from + o * step, to + o * step, scratch);
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_softmax(const KernelInit& init) {
+  if (init.inputs[0].tensor.element != ElementType::kFloat) return no_fast_kernel(init);
+  const LoopSet& set = loop_set();
+  auto state = std::make_unique<SoftmaxState>();
+  state->loops = set.softmax;
+  state->max = set.reduce[static_cast<int>(ReduceOp::kMax)];
+  state->sum = set.reduce[static_cast<int>(ReduceOp::kSum)];
+  state->subtract = set.binary[static_cast<int>(BinaryOp::kSub)][0].both;
+  state->divide = set.binary[static_cast<int>(BinaryOp::kDiv)][0].both;
+  state->exp = set.unary[static_cast<int>(UnaryOp::kExp)][0];
+  state->log = set.unary[static_cast<int>(UnaryOp::kLog)][0];
+  state->is_log = init.op.name == "LogSoftmax";
+  state->since_version = init.op.since_version;
+  state->has_axis = init.attributes.has("axis");
+  state->axis = init.attributes.get_int("axis", -1);
+  BoundKernel kernel;
+  kernel.run = run_softmax;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_softmax_cpu(KernelRegistry& registry) {
+  registry.add({.op = "Softmax", .bind = bind_softmax});
+  registry.add({.op = "LogSoftmax", .bind = bind_softmax});
+}
 
 }  // namespace eddy

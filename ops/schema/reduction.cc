@@ -1,7 +1,141 @@
+// Reductions and ArgMax/ArgMin. Axes are an attribute, or since opset 18 (ReduceSum: 13) an input.
 #include "ops/schema/families.h"
+#include "ops/schema/rules.h"
 
 namespace eddy {
+namespace {
 
-Status add_reduction_schemas(OpTable&) { return Status::ok(); }
+// The input's dimensions with those in `mask` set to 1 or left out.
+Dims reduced_dims(const Dims& dims, uint32_t mask, bool keeps) {
+  Dims result;
+  for (int axis = 0; axis < dims.rank(); ++axis) {
+    if ((mask & (1u << axis)) == 0) result.push_back(dims[axis]);
+    else if (keeps) result.push_back(1);
+  }
+  return result;
+}
+
+Dims unknown_dims(int rank) {
+  Dims dims;
+  while (dims.rank() < rank) dims.push_back(kUnknownDim);
+  return dims;
+}
+
+constexpr uint32_t all_axes(int rank) { return (1u << rank) - 1; }
+
+Status infer_by_attribute(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
+  TensorType type(input->element);
+  if (input->is_ranked) {
+    const bool keeps = context.attributes().get_int("keepdims", 1) != 0;
+    const int rank = input->dims.rank();
+    EDDY_ASSIGN_OR_RETURN(uint32_t mask, axes_mask(context.attributes().get_ints("axes"), rank));
+    if (mask == 0) mask = all_axes(rank);
+    type = TensorType(input->element, reduced_dims(input->dims, mask, keeps));
+  }
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+Status infer_by_input(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
+  const bool keeps = context.attributes().get_int("keepdims", 1) != 0;
+  const bool no_op = context.attributes().get_int("noop_with_empty_axes", 0) != 0;
+  EDDY_ASSIGN_OR_RETURN(const std::optional<HostInts> axes, host_ints(context, 1, "axes"));
+  TensorType type(input->element);
+  if (input->is_ranked) {
+    const int rank = input->dims.rank();
+    uint32_t mask = 0;
+    if (axes) {
+      EDDY_ASSIGN_OR_RETURN(mask, axes_mask(*axes, rank));
+    }
+    if (axes || !context.has_input(1)) {
+      if (mask == 0 && !no_op) mask = all_axes(rank);
+      type = TensorType(input->element, reduced_dims(input->dims, mask, keeps));
+    } else if (keeps) {
+      type = TensorType(input->element, unknown_dims(rank));
+    }
+  }
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+Status infer_arg(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
+  TensorType type(ElementType::kInt64);
+  if (input->is_ranked) {
+    const bool keeps = context.attributes().get_int("keepdims", 1) != 0;
+    EDDY_ASSIGN_OR_RETURN(
+        const int axis,
+        normalize_axis(context.attributes().get_int("axis", 0), input->dims.rank()));
+    if (input->dims[axis] == 0) {
+      return invalid_argument("axis " + std::to_string(axis) + " of shape " +
+                              to_string(input->dims) + " is empty: there is nothing to find");
+    }
+    type = TensorType(ElementType::kInt64, reduced_dims(input->dims, 1u << axis, keeps));
+  }
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+double count_inputs(const InferContext& context, std::span<const ValueType>) {
+  return static_cast<double>(context.input(0).tensor.dims.count().value_or(0));
+}
+
+OpDef by_attribute(std::string name, TypeSet types) {
+  OpDef def;
+  def.name = std::move(name);
+  def.since_version = 1;
+  def.inputs = {in("data", types)};
+  def.attributes = {attribute("axes", AttributeKind::kInts),
+                    attribute("keepdims", AttributeKind::kInt)};
+  def.infer = infer_by_attribute;
+  def.flops = count_inputs;
+  return def;
+}
+
+OpDef by_input(std::string name, int since, TypeSet types) {
+  OpDef def;
+  def.name = std::move(name);
+  def.since_version = since;
+  def.inputs = {in("data", types), in("axes", {ElementType::kInt64},
+                                      InputFlag::kOptional | InputFlag::kHostValue)};
+  def.attributes = {attribute("keepdims", AttributeKind::kInt),
+                    attribute("noop_with_empty_axes", AttributeKind::kInt)};
+  def.infer = infer_by_input;
+  def.flops = count_inputs;
+  return def;
+}
+
+OpDef arg_search(std::string name) {
+  OpDef def;
+  def.name = std::move(name);
+  def.since_version = 1;
+  def.inputs = {in("data", kNumericTypes)};
+  def.attributes = {attribute("axis", AttributeKind::kInt),
+                    attribute("keepdims", AttributeKind::kInt),
+                    attribute("select_last_index", AttributeKind::kInt)};
+  def.infer = infer_arg;
+  def.flops = count_inputs;
+  return def;
+}
+
+}  // namespace
+
+Status add_reduction_schemas(OpTable& table) {
+  std::vector<OpDef> defs;
+  for (const char* name : {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
+                           "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+                           "ReduceSumSquare"}) {
+    const std::string text = name;
+    const TypeSet types = text == "ReduceMax" || text == "ReduceMin" ? kNumericTypes | kBoolType
+                                                                     : kNumericTypes;
+    defs.push_back(by_attribute(name, types));
+    defs.push_back(by_input(name, text == "ReduceSum" ? 13 : 18, types));
+  }
+  defs.push_back(arg_search("ArgMax"));
+  defs.push_back(arg_search("ArgMin"));
+  return add_schemas(table, std::move(defs));
+}
 
 }  // namespace eddy
