@@ -1,5 +1,7 @@
 // Conv and ConvTranspose for float: register tiles for small convolutions with constant weights,
 // oneDNN for large ones, the plain loop for what neither does.
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "ops/cpu/families.h"
@@ -25,14 +27,29 @@ struct ConvState : KernelState {
   const float* constant_weights_or_null = nullptr;
   std::unique_ptr<TileConv> tiles_or_null;
   BoundKernel plain;
+  // The shape known when the kernel was bound, with the X and W it holds for.
+  std::optional<ConvShape> known_shape;
+  Dims known_x, known_w;
   cpu::ShapeCache<std::pair<Dims, Dims>, CachedPlan> plans;
 };
 
 Dims dims_of(const TensorView& view) { return Dims(view.shape()); }
 
-Status make_shape(const ConvState& state, const KernelArgs& args, ConvShape& shape) {
+bool has_dims(const TensorView& view, const Dims& dims) {
+  return view.rank == dims.rank() && std::equal(dims.begin(), dims.end(), view.dims);
+}
+
+// The shape of this call: the known one, or `storage` filled for it; null after args.fail().
+const ConvShape* find_shape(const ConvState& state, const KernelArgs& args, ConvShape& storage) {
+  const TensorView &x = args.inputs[0], &w = args.inputs[1];
+  if (state.known_shape && has_dims(x, state.known_x) && has_dims(w, state.known_w)) {
+    return &*state.known_shape;
+  }
   const auto make = state.is_transposed ? make_transposed_conv_shape : make_conv_shape;
-  return make(state.attributes, args.inputs[0], args.inputs[1], args.outputs[0], shape);
+  Status status = make(state.attributes, x, w, args.outputs[0], storage);
+  if (status.is_ok()) return &storage;
+  args.fail(std::move(status));
+  return nullptr;
 }
 
 std::shared_ptr<const CachedPlan> find_plan(const ConvState& state, const KernelArgs& args,
@@ -73,41 +90,52 @@ bool suits_tiles(const ConvShape& shape) {
   return shape.grid.rank == 1 && depth <= kMaxDepth && shape.group_filters() >= 32;
 }
 
-bool run_conv(const KernelArgs& args) {
-  const auto& state = static_cast<const ConvState&>(*args.state);
-  if (args.outputs[0].count() == 0) return true;
-  ConvShape shape;
-  Status status = make_shape(state, args, shape);
-  if (!status.is_ok()) return args.fail(std::move(status));
-  float* y = args.outputs[0].mutable_as<float>();
-  if (state.tiles_or_null && suits_tiles(shape)) {
-    status = state.tiles_or_null->run(shape, args.inputs[0].as<float>(), bias_or_null(args), y,
-                                      *args.scratch);
-    return status.is_ok() || args.fail(std::move(status));
-  }
+bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
   if (args.inputs[0].count() == 0 || args.inputs[1].count() == 0) return run_plain(state, args);
   const auto cached = find_plan(state, args, shape);
   if (!cached->plan_or_null) return run_plain(state, args);
   const ConvPlan& plan = *cached->plan_or_null;
   void* scratch = args.scratch->reserve(plan.scratch_bytes());
   if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
-  status = plan.run(args.inputs[0].as<float>(), args.inputs[1].as<float>(), bias_or_null(args), y,
-                    scratch);
+  Status status = plan.run(args.inputs[0].as<float>(), args.inputs[1].as<float>(),
+                           bias_or_null(args), args.outputs[0].mutable_as<float>(), scratch);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
+bool run_conv(const KernelArgs& args) {
+  const auto& state = static_cast<const ConvState&>(*args.state);
+  if (args.outputs[0].count() == 0) return true;
+  ConvShape storage;
+  const ConvShape* shape = find_shape(state, args, storage);
+  if (shape == nullptr) return false;
+  if (!state.tiles_or_null || !suits_tiles(*shape)) return run_by_library(state, args, *shape);
+  Status status = state.tiles_or_null->run(*shape, args.inputs[0].as<float>(), bias_or_null(args),
+                                           args.outputs[0].mutable_as<float>(), *args.scratch);
   return status.is_ok() || args.fail(std::move(status));
 }
 
 // False only when the shapes are known and do not suit tiles: packing would waste memory.
-bool may_suit_tiles(const KernelInit& init) {
-  const TensorView& w = init.constants[1];
-  const TensorType &x = init.inputs[0].tensor, &y = init.outputs[0].tensor;
+bool may_suit_tiles(const ConvState& state, const TensorView& w) {
+  if (state.is_transposed) return false;
   // Narrower groups leave most of a vector of filters empty.
-  const int64_t group = init.attributes.get_int("group", 1);
+  const int64_t group = state.attributes.get_int("group", 1);
   if (group > 1 && w.dims[0] / group < cpu::tile_kernels().width / 2) return false;
-  if (!x.is_static() || !y.is_static()) return true;
+  return !state.known_shape || suits_tiles(*state.known_shape);
+}
+
+void learn_shape(const KernelInit& init, ConvState& state) {
+  const TensorType &x = init.inputs[0].tensor, &w = init.inputs[1].tensor;
+  const TensorType& y = init.outputs[0].tensor;
+  if (!x.is_static() || !w.is_static() || !y.is_static()) return;
+  const auto view = [](const TensorType& type) {
+    return TensorView{nullptr, type.dims.data(), type.dims.rank(), type.element};
+  };
   ConvShape shape;
-  const TensorView x_view{nullptr, x.dims.data(), x.dims.rank(), x.element};
-  const TensorView y_view{nullptr, y.dims.data(), y.dims.rank(), y.element};
-  return make_conv_shape(init.attributes, x_view, w, y_view, shape).is_ok() && suits_tiles(shape);
+  const auto make = state.is_transposed ? make_transposed_conv_shape : make_conv_shape;
+  if (!make(init.attributes, view(x), view(w), view(y), shape).is_ok()) return;
+  state.known_shape = shape;
+  state.known_x = x.dims;
+  state.known_w = w.dims;
 }
 
 Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
@@ -119,10 +147,11 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
   state->is_transposed = is_transposed;
   const auto bind_plain = is_transposed ? bind_conv_transpose_reference : bind_conv_reference;
   EDDY_ASSIGN_OR_RETURN(state->plain, bind_plain(init));
+  learn_shape(init, *state);
   const TensorView& w = init.constants[1];
   if (!w.is_omitted()) {
     state->constant_weights_or_null = w.as<float>();
-    if (!is_transposed && may_suit_tiles(init)) {
+    if (may_suit_tiles(*state, w)) {
       const int64_t group = init.attributes.get_int("group", 1);
       state->tiles_or_null = std::make_unique<TileConv>(w, group);
     }

@@ -114,7 +114,7 @@ void copy_padded(const Problem& p, const float* x, float* to) {
 // Runs of taps that are contiguous in the padded copy and in the packed weights alike.
 struct Segments {
   int64_t count = 0, depth = 0;
-  std::array<int64_t, kMaxSegments> a{}, b{};  // offsets: floats in the copy, rows of weights
+  std::array<int64_t, kMaxSegments> a, b;  // offsets: floats in the copy, rows of weights
 
   Segments(const Problem& p, const ConvShape& shape) {
     const size_t last = p.last();
@@ -210,7 +210,7 @@ class GroupRun {
   TileArgs tile_;
   int64_t height_ = 1;
   int vectors_ = 1;
-  std::array<const float*, kMaxSegments> a_{}, b_{};
+  std::array<const float*, kMaxSegments> a_, b_;
 };
 
 }  // namespace
