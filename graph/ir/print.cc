@@ -1,0 +1,213 @@
+#include "graph/ir/print.h"
+
+#include <map>
+#include <sstream>
+
+namespace eddy {
+namespace {
+
+constexpr int64_t kShownElements = 8;
+
+template <typename T>
+void put_elements(std::ostream& out, const Constant& constant) {
+  out << " {";
+  for (int64_t i = 0; i < *constant.dims.count(); ++i) {
+    if (i > 0) out << ", ";
+    out << +static_cast<const T*>(constant.data)[i];
+  }
+  out << "}";
+}
+
+void put_constant(std::ostream& out, const Constant& constant) {
+  out << "constant " << to_string(ValueType(constant.type()));
+  const auto count = constant.dims.count();
+  if (!count || *count > kShownElements) return;
+  switch (constant.element) {
+    case ElementType::kFloat: return put_elements<float>(out, constant);
+    case ElementType::kDouble: return put_elements<double>(out, constant);
+    case ElementType::kInt32: return put_elements<int32_t>(out, constant);
+    case ElementType::kInt64: return put_elements<int64_t>(out, constant);
+    case ElementType::kBool: return put_elements<uint8_t>(out, constant);
+    default: return;
+  }
+}
+
+struct AttributePrinter {
+  std::ostream& out;
+  void operator()(int64_t value) const { out << value; }
+  void operator()(float value) const { out << value; }
+  void operator()(const std::string& value) const { out << '"' << value << '"'; }
+  template <typename T>
+  void operator()(const std::vector<T>& values) const {
+    out << "[";
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) out << ", ";
+      (*this)(values[i]);
+    }
+    out << "]";
+  }
+  void operator()(const Constant& value) const { put_constant(out, value); }
+  void operator()(const ValueType& value) const { out << to_string(value); }
+};
+
+class TextPrinter {
+ public:
+  explicit TextPrinter(const Graph& graph) : graph_(graph) {}
+
+  std::string run() {
+    out_ << "graph " << graph_.name() << "(";
+    put_definitions(graph_.root().parameters);
+    out_ << ") {\n";
+    put_nodes(Graph::kRoot, 1);
+    out_ << "  return ";
+    put_uses(graph_.root().results);
+    out_ << "\n}\n";
+    return out_.str();
+  }
+
+ private:
+  void indent(int depth) { out_ << std::string(static_cast<size_t>(depth) * 2, ' '); }
+
+  void put_definitions(const std::vector<ValueId>& values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) out_ << ", ";
+      numbers_[values[i]] = next_++;
+      const ValueInfo& info = graph_.value(values[i]);
+      out_ << "%" << numbers_[values[i]];
+      if (!info.name.empty()) out_ << " \"" << info.name << "\"";
+      out_ << ": " << to_string(info.type);
+    }
+  }
+
+  void put_uses(const std::vector<ValueId>& values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) out_ << ", ";
+      put_use(values[i]);
+    }
+  }
+
+  void put_use(ValueId value) {
+    if (value.is_none()) {
+      out_ << "none";
+    } else if (graph_.value(value).origin == ValueOrigin::kConstant) {
+      put_constant(out_, graph_.constant(graph_.value(value).constant));
+    } else {
+      out_ << "%" << numbers_.at(value);
+    }
+  }
+
+  void put_nodes(RegionId region, int depth) {
+    for (NodeId id : graph_.region(region).nodes) {
+      const Node& node = graph_.node(id);
+      // Regions are printed before the outputs get their numbers: they are made first.
+      indent(depth);
+      put_head(node);
+      for (size_t r = 0; r < node.regions.size(); ++r) put_region(node.regions[r], depth);
+      out_ << " -> ";
+      put_definitions(node.outputs);
+      out_ << "\n";
+    }
+  }
+
+  void put_head(const Node& node) {
+    switch (node.kind) {
+      case NodeKind::kExec:
+        if (!node.op->domain.empty()) out_ << node.op->domain << ".";
+        out_ << node.op->name << "-" << node.op->since_version;
+        break;
+      case NodeKind::kWhile: out_ << "while"; break;
+      case NodeKind::kCaseOf: out_ << "case-of"; break;
+    }
+    out_ << " \"" << node.name << "\" (";
+    put_uses(node.inputs);
+    out_ << ")";
+    for (const auto& entry : node.attributes.entries()) {
+      out_ << " " << entry.name << "=";
+      std::visit(AttributePrinter{out_}, entry.value);
+    }
+    if (node.num_scan_outputs > 0) out_ << " scans=" << node.num_scan_outputs;
+    if (node.default_region >= 0) out_ << " default=" << node.default_region;
+    if (!node.device.empty()) out_ << " device=" << node.device;
+  }
+
+  void put_region(RegionId id, int depth) {
+    const Region& region = graph_.region(id);
+    out_ << "\n";
+    indent(depth);
+    out_ << region.name << "(";
+    put_definitions(region.parameters);
+    out_ << ") {\n";
+    put_nodes(id, depth + 1);
+    indent(depth + 1);
+    out_ << "yield ";
+    put_uses(region.results);
+    out_ << "\n";
+    indent(depth);
+    out_ << "}";
+  }
+
+  const Graph& graph_;
+  std::ostringstream out_;
+  std::map<ValueId, int> numbers_;
+  int next_ = 0;
+};
+
+class DotPrinter {
+ public:
+  explicit DotPrinter(const Graph& graph) : graph_(graph) {}
+
+  std::string run() {
+    out_ << "digraph \"" << graph_.name() << "\" {\n  node [shape=box];\n";
+    for (ValueId value : graph_.inputs()) {
+      out_ << "  v" << value.index() << " [shape=oval, label=\"" << graph_.value(value).name
+           << "\"];\n";
+    }
+    put_region(Graph::kRoot, "  ");
+    out_ << edges_.str() << "}\n";
+    return out_.str();
+  }
+
+ private:
+  void put_region(RegionId id, const std::string& indent) {
+    for (NodeId node_id : graph_.region(id).nodes) {
+      const Node& node = graph_.node(node_id);
+      out_ << indent << "n" << node_id.index() << " [label=\"" << label(node) << "\"];\n";
+      for (ValueId input : node.inputs) put_edge(input, node_id);
+      for (RegionId inner : node.regions) {
+        out_ << indent << "subgraph cluster_" << inner.index() << " {\n"
+             << indent << "  label=\"" << node.name << " " << graph_.region(inner).name << "\";\n";
+        put_region(inner, indent + "  ");
+        out_ << indent << "}\n";
+        for (ValueId capture : graph_.region(inner).captures) put_edge(capture, node_id);
+      }
+    }
+  }
+
+  std::string label(const Node& node) const {
+    const std::string what = node.kind == NodeKind::kExec    ? node.op->name
+                             : node.kind == NodeKind::kWhile ? "while"
+                                                             : "case-of";
+    return what == node.name ? what : what + "\\n" + node.name;
+  }
+
+  void put_edge(ValueId value, NodeId to) {
+    if (value.is_none()) return;
+    const ValueInfo& info = graph_.value(value);
+    if (info.origin == ValueOrigin::kNodeOutput) {
+      edges_ << "  n" << info.producer.index() << " -> n" << to.index() << ";\n";
+    } else if (info.origin == ValueOrigin::kParameter && info.region == Graph::kRoot) {
+      edges_ << "  v" << value.index() << " -> n" << to.index() << ";\n";
+    }
+  }
+
+  const Graph& graph_;
+  std::ostringstream out_;
+  std::ostringstream edges_;
+};
+
+}  // namespace
+
+std::string print_text(const Graph& graph) { return TextPrinter(graph).run(); }
+std::string print_dot(const Graph& graph) { return DotPrinter(graph).run(); }
+
+}  // namespace eddy
