@@ -1,25 +1,16 @@
 #include "graph/schedule/happens_before.h"
 
 #include <algorithm>
-#include <array>
+#include <utility>
+
+#include "graph/schedule/command_graph.h"
+#include "graph/schedule/order_clocks.h"
 
 namespace eddy {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNone = CommandGraph::kNone;
 using Kind = Command::Kind;
-
-// The commands as a graph: command c happens after previous[c] (its stream) and after cause[c]
-// (the record a wait names, or the launch before it in a joint launch). Both are smaller than c.
-struct CommandGraph {
-  std::span<const Command> commands;
-  std::vector<uint32_t> previous;
-  std::vector<uint32_t> cause;
-  std::vector<uint32_t> launch_of_node;  // the last of a joint launch
-  uint32_t num_streams = 0;
-
-  uint32_t stream(uint32_t command) const { return commands[command].stream; }
-};
 
 struct Pair {
   uint32_t before;  // command indices
@@ -31,9 +22,7 @@ class Prover {
  public:
   Prover(uint32_t num_nodes, std::span<const Command> commands,
          std::span<const RequiredOrder> required)
-      : num_nodes_(num_nodes), required_(required) {
-    graph_.commands = commands;
-  }
+      : num_nodes_(num_nodes), commands_(commands), required_(required) {}
   Proof run();
 
  private:
@@ -42,10 +31,6 @@ class Prover {
       proof_.violations.push_back({kind, first, second});
     }
   }
-  bool count_ids();
-  void read_commands();
-  void read_launch(uint32_t index);
-  void read_event(uint32_t index);
   void collect_pairs();
   void drop_pairs_one_wait_apart();
   void drop_pairs_found_by_search();
@@ -54,150 +39,16 @@ class Prover {
   void number_source_streams();
 
   uint32_t num_nodes_;
+  std::span<const Command> commands_;
   std::span<const RequiredOrder> required_;
   CommandGraph graph_;
   Proof proof_;
-  std::vector<uint32_t> last_of_stream_;
-  std::vector<uint32_t> record_of_event_;
-  uint32_t num_events_ = 0;
-  uint32_t joint_begin_ = 0;
   std::vector<Pair> pairs_;                 // not yet shown to be ordered; by `after`
   std::vector<uint32_t> number_of_stream_;  // of streams that a pair's `before` is on
   uint32_t num_source_streams_ = 0;
   std::vector<uint32_t> visited_;
   uint32_t visit_ = 0;
 };
-
-// One pass over the commands with the clock components of 16 source streams.
-class ClockPass {
- public:
-  static constexpr uint32_t kWidth = 16;
-  using Clock = std::array<uint32_t, kWidth>;
-
-  ClockPass(const CommandGraph& graph, std::span<const uint32_t> number_of_stream,
-            uint32_t num_events)
-      : graph_(graph),
-        number_of_stream_(number_of_stream),
-        clock_of_stream_(graph.num_streams),
-        clock_of_event_(num_events) {}
-
-  // Keeps the pairs of the streams numbered first .. first + 15 that are not ordered, and all
-  // pairs of other streams.
-  void filter(uint32_t first, std::vector<Pair>& pairs) {
-    first_ = first;
-    std::fill(clock_of_stream_.begin(), clock_of_stream_.end(), Clock{});
-    size_t kept = 0;
-    size_t next = 0;
-    for (uint32_t c = 0; c < graph_.commands.size() && next < pairs.size(); ++c) {
-      step(c);
-      for (; next < pairs.size() && pairs[next].after == c; ++next) {
-        if (!is_ordered(pairs[next])) pairs[kept++] = pairs[next];
-      }
-    }
-    pairs.resize(kept);
-  }
-
- private:
-  uint32_t component(uint32_t command) const {
-    return number_of_stream_[graph_.stream(command)] - first_;
-  }
-  static void merge(Clock& into, const Clock& from) {
-    for (uint32_t i = 0; i < kWidth; ++i) into[i] = std::max(into[i], from[i]);
-  }
-  void step(uint32_t c) {
-    const Command& command = graph_.commands[c];
-    Clock& clock = clock_of_stream_[command.stream];
-    const uint32_t cause = graph_.cause[c];
-    if (command.kind == Kind::kWait && cause != kNone) merge(clock, clock_of_event_[command.id]);
-    if (command.kind == Kind::kLaunch && cause != kNone) merge(clock, stream_clock(cause));
-    if (component(c) < kWidth) clock[component(c)] = c + 1;
-    if (command.kind == Kind::kRecord) clock_of_event_[command.id] = clock;
-    if (command.kind != Kind::kLaunch) return;
-    // The streams of a joint launch go on together.
-    for (uint32_t joint = cause; joint != kNone; joint = graph_.cause[joint]) {
-      stream_clock(joint) = clock;
-    }
-  }
-  Clock& stream_clock(uint32_t command) { return clock_of_stream_[graph_.stream(command)]; }
-  bool is_ordered(const Pair& pair) const {
-    const uint32_t i = component(pair.before);
-    return i < kWidth && clock_of_stream_[graph_.stream(pair.after)][i] > pair.before;
-  }
-
-  const CommandGraph& graph_;
-  std::span<const uint32_t> number_of_stream_;
-  std::vector<Clock> clock_of_stream_;
-  std::vector<Clock> clock_of_event_;
-  uint32_t first_ = 0;
-};
-
-// Streams and events are numbered by whoever made the list; absurd ids are refused rather than
-// allocated for. Returns false after naming one.
-bool Prover::count_ids() {
-  constexpr uint32_t kMaxIds = 1u << 28;
-  for (uint32_t c = 0; c < graph_.commands.size(); ++c) {
-    const Command& command = graph_.commands[c];
-    const bool is_event = command.kind != Kind::kLaunch;
-    const uint32_t highest = is_event ? std::max(command.stream, command.id) : command.stream;
-    if (highest >= kMaxIds) {
-      add(Violation::Kind::kOutOfRange, c, highest);
-      return false;
-    }
-    graph_.num_streams = std::max(graph_.num_streams, command.stream + 1);
-    if (is_event) num_events_ = std::max(num_events_, command.id + 1);
-  }
-  return true;
-}
-
-void Prover::read_commands() {
-  if (!count_ids()) return;
-  const uint32_t size = static_cast<uint32_t>(graph_.commands.size());
-  graph_.previous.assign(size, kNone);
-  graph_.cause.assign(size, kNone);
-  graph_.launch_of_node.assign(num_nodes_, kNone);
-  record_of_event_.assign(num_events_, kNone);
-  last_of_stream_.assign(graph_.num_streams, kNone);
-  for (uint32_t c = 0; c < size; ++c) {
-    const Command& command = graph_.commands[c];
-    graph_.previous[c] = last_of_stream_[command.stream];
-    command.kind == Kind::kLaunch ? read_launch(c) : read_event(c);
-    last_of_stream_[command.stream] = c;
-  }
-  for (uint32_t node = 0; node < num_nodes_; ++node) {
-    if (graph_.launch_of_node[node] == kNone) add(Violation::Kind::kNeverLaunched, node, node);
-  }
-}
-
-void Prover::read_launch(uint32_t index) {
-  const uint32_t node = graph_.commands[index].id;
-  if (node >= num_nodes_) return add(Violation::Kind::kOutOfRange, index, node);
-  const uint32_t earlier = graph_.launch_of_node[node];
-  graph_.launch_of_node[node] = index;
-  if (earlier == kNone) {
-    joint_begin_ = index;
-    return;
-  }
-  bool is_joint = earlier + 1 == index;
-  for (uint32_t c = joint_begin_; is_joint && c < index; ++c) {
-    is_joint = graph_.stream(c) != graph_.stream(index);
-  }
-  if (!is_joint) return add(Violation::Kind::kLaunchedTwice, index, node);
-  graph_.cause[index] = earlier;
-  for (uint32_t c = joint_begin_; c < index; ++c) last_of_stream_[graph_.stream(c)] = index;
-}
-
-void Prover::read_event(uint32_t index) {
-  const Command& command = graph_.commands[index];
-  uint32_t& record = record_of_event_[command.id];
-  if (command.kind == Kind::kWait) {
-    graph_.cause[index] = record;
-    if (record == kNone) add(Violation::Kind::kUnrecordedWait, index, command.id);
-  } else if (record == kNone) {
-    record = index;
-  } else {
-    add(Violation::Kind::kRecordedTwice, index, command.id);
-  }
-}
 
 void Prover::collect_pairs() {
   pairs_.reserve(required_.size());
@@ -207,9 +58,12 @@ void Prover::collect_pairs() {
       add(Violation::Kind::kOutOfRange, i, std::max(before, after));
       continue;
     }
+    if (before == after) {
+      add(Violation::Kind::kUnordered, before, after);
+      continue;
+    }
     const uint32_t first = graph_.launch_of_node[before];
     const uint32_t second = graph_.launch_of_node[after];
-    if (first == kNone || second == kNone) continue;  // reported already
     const bool same_stream = first < second && graph_.stream(first) == graph_.stream(second);
     if (!same_stream) pairs_.push_back({first, second, i});
   }
@@ -254,7 +108,8 @@ void Prover::number_source_streams() {
 
 // Worth as many steps as the clocks would take.
 void Prover::drop_pairs_found_by_search() {
-  uint64_t steps_left = uint64_t{num_source_streams_ / ClockPass::kWidth} * graph_.commands.size();
+  uint64_t steps_left =
+      uint64_t{num_source_streams_ / OrderClocks::kWidth} * graph_.commands.size();
   visited_.assign(graph_.commands.size(), kNone);
   size_t kept = 0;
   for (const Pair& pair : pairs_) {
@@ -284,18 +139,25 @@ bool Prover::is_found_by_search(const Pair& pair, uint64_t& steps_left) {
 void Prover::drop_pairs_found_by_clocks() {
   if (pairs_.empty()) return;
   number_source_streams();
-  ClockPass pass(graph_, number_of_stream_, num_events_);
-  for (uint32_t first = 0; first < num_source_streams_; first += ClockPass::kWidth) {
-    pass.filter(first, pairs_);
+  OrderClocks clocks(graph_, number_of_stream_);
+  for (uint32_t first = 0; first < num_source_streams_; first += OrderClocks::kWidth) {
+    size_t kept = 0;
+    size_t next = 0;
+    clocks.pass(first, [&](uint32_t c) {
+      for (; next < pairs_.size() && pairs_[next].after == c; ++next) {
+        if (!clocks.has_happened(pairs_[next].before, c)) pairs_[kept++] = pairs_[next];
+      }
+    });
+    pairs_.resize(kept);
   }
 }
 
 Proof Prover::run() {
-  if (graph_.commands.size() >= kNone || required_.size() >= kNone) {
+  if (commands_.size() >= kNone || required_.size() >= kNone) {
     add(Violation::Kind::kOutOfRange, kNone, kNone);
     return std::move(proof_);
   }
-  read_commands();
+  graph_ = read_command_graph(num_nodes_, commands_, proof_.violations);
   if (!proof_.is_safe()) return std::move(proof_);
   collect_pairs();
   drop_pairs_one_wait_apart();
