@@ -95,8 +95,7 @@ TEST(happens_before, a_joint_launch_starts_after_and_ends_before_all_on_its_stre
 }
 
 TEST(happens_before, no_node_comes_before_itself) {
-  EXPECT_EQ(violations(1, {launch(0, 0)}, {{0, 0}}),
-            Texts{"node 0 is not ordered before node 0"});
+  EXPECT_EQ(violations(1, {launch(0, 0)}, {{0, 0}}), Texts{"node 0 is not ordered before node 0"});
 }
 
 TEST(happens_before, an_empty_list_is_safe) { EXPECT_EQ(violations(0, {}, {}), Texts{}); }

@@ -1,0 +1,163 @@
+// Claim: plan_dag gives a proved plan for every DAG file, printed as DESIGN's format says and the
+// same byte for byte; a file that is no DAG gives the error of the edge.
+#include "graph/schedule/dag_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/graph/analysis/dags.h"
+#include "tests/graph/schedule/plans.h"
+
+namespace eddy {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string plan_json(const std::string& json, const DagPlanOptions& options = {}) {
+  const DagFile file = parse_dag_file(json).value();
+  const Result<DagPlan> plan = plan_dag(file, options);
+  return plan.is_ok() ? to_json(*plan) : plan.status().message();
+}
+
+TEST(dag_plan, prints_the_format) {
+  EXPECT_EQ(plan_json(R"({"nodes": 4, "edges": [[0,1],[0,2],[1,3],[2,3],[0,3]]})"),
+            R"({"streams":[0,0,1,0],"issue_order":[0,1,2,3],"records":[[0,0],[1,2]],)"
+            R"("waits":[[2,0],[3,1]],"ranks":[2,1,1,0],"reduced_edges":4,"matching":2,)"
+            R"("proof":"safe","notices":[]})");
+  EXPECT_EQ(plan_json(R"({"nodes": 0, "edges": []})"),
+            R"({"streams":[],"issue_order":[],"records":[],"waits":[],"ranks":[],)"
+            R"("reduced_edges":0,"matching":0,"proof":"safe","notices":[]})");
+}
+
+TEST(dag_plan, a_node_on_several_devices_has_a_list_of_streams) {
+  const Json plan = Json::parse(
+      plan_json(R"({"nodes": 3, "edges": [[0,1],[1,2]], "devices": ["a", ["a", "b"], "b"]})"));
+  EXPECT_EQ(plan["streams"], Json::parse("[0, [0, 1], 1]"));
+  EXPECT_EQ(plan["waits"], Json::array());
+}
+
+TEST(dag_plan, ranks_by_costs_are_costs) {
+  const std::string json = R"({"nodes": 3, "edges": [[0,1],[1,2]], "costs": [4, 0.5, 0.25]})";
+  EXPECT_EQ(Json::parse(plan_json(json, {.rank_by_costs = true}))["ranks"],
+            Json::parse("[0.75, 0.25, 0]"));
+  EXPECT_EQ(Json::parse(plan_json(json))["ranks"], Json::parse("[2, 1, 0]"));
+}
+
+TEST(dag_plan, a_counter_example_is_printed_as_the_pair) {
+  const DagFile file = parse_dag_file(R"({"nodes": 2, "edges": [[0,1]]})").value();
+  DagPlan plan = plan_dag(file, {}).value();
+  plan.proof.violations = {{Violation::Kind::kUnordered, 0, 1},
+                           {Violation::Kind::kNeverLaunched, 1, 1}};
+  EXPECT_EQ(Json::parse(to_json(plan))["proof"],
+            Json::parse(R"({"unsafe": [[0, 1], "node 1 is never launched"]})"));
+}
+
+TEST(dag_plan, what_is_no_dag_is_an_error) {
+  EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[0,1],[1,0]]})"),
+            "edge [0, 1] closes a cycle: 1 -> 0 -> 1");
+  EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[0,2]]})"),
+            "edge 0 [0, 2]: id 2 is out of range, the graph has 2 nodes");
+  EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[1,1]]})"),
+            "edge 0 [1, 1]: a node cannot depend on itself");
+}
+
+TEST(dag_plan, costs_that_cannot_be_used_are_an_error) {
+  EXPECT_EQ(plan_json(R"({"nodes": 1, "edges": []})", {.rank_by_costs = true}),
+            "ranking by costs needs \"costs\" in the DAG file");
+  EXPECT_EQ(plan_json(R"({"nodes": 3, "edges": [[0,1],[1,2]], "costs": [0, 1e308, 1e308]})",
+                      {.rank_by_costs = true}),
+            "the costs of a chain add up to infinity");
+}
+
+DagFile file_of(const Dag& dag, Random& random) {
+  DagFile file;
+  file.num_nodes = dag.num_nodes();
+  const std::vector<Edge> edges = dag.edges();
+  for (uint32_t place : testing::random_permutation(random, dag.num_edges())) {
+    file.edges.push_back(edges[place]);
+    if (random.below(4) == 0) file.edges.push_back(edges[place]);
+  }
+  return file;
+}
+
+TEST(dag_plan, the_order_and_repetition_of_edges_do_not_change_a_byte) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Dag dag = testing::random_dag(random, {.num_nodes = 70, .num_edges = 140});
+    DagPlanOptions options{.policy = static_cast<AssignPolicy>(seed % 3)};
+    options.max_streams = seed % 2 == 0 ? 0 : 4;
+    const std::string once = to_json(plan_dag(file_of(dag, random), options).value());
+    EXPECT_EQ(to_json(plan_dag(file_of(dag, random), options).value()), once);
+  }
+}
+
+// The promises of the JSON, checked on the JSON alone.
+void expect_promises(const Json& plan, const Dag& dag) {
+  ASSERT_EQ(plan["proof"], "safe");
+  std::vector<size_t> position(dag.num_nodes());
+  for (size_t i = 0; i < plan["issue_order"].size(); ++i) {
+    position[plan["issue_order"][i].get<size_t>()] = i;
+  }
+  std::vector<uint32_t> node_of_event(plan["records"].size(), UINT32_MAX);
+  for (const Json& record : plan["records"]) {
+    ASSERT_EQ(node_of_event.at(record[0].get<size_t>()), UINT32_MAX) << "events are unique";
+    node_of_event[record[0].get<size_t>()] = record[1].get<uint32_t>();
+  }
+  // Streams in issue order and waits, and nothing else, order every edge.
+  std::vector<Edge> order;
+  std::vector<uint32_t> last(dag.num_nodes(), UINT32_MAX);
+  for (const Json& node : plan["issue_order"]) {
+    const uint32_t stream = plan["streams"][node.get<size_t>()].get<uint32_t>();
+    if (last[stream] != UINT32_MAX) order.push_back({last[stream], node.get<uint32_t>()});
+    last[stream] = node.get<uint32_t>();
+  }
+  for (const Json& wait : plan["waits"]) {
+    const uint32_t source = node_of_event.at(wait[1].get<size_t>());
+    ASSERT_LT(position[source], position[wait[0].get<size_t>()]);
+    order.push_back({source, wait[0].get<uint32_t>()});
+  }
+  const testing::Relation reach =
+      testing::model_reachability(testing::dag_of(dag.num_nodes(), order));
+  for (const Edge& edge : dag.edges()) ASSERT_TRUE(reach[edge.from][edge.to]);
+}
+
+TEST(dag_plan, keeps_its_promises_under_every_policy_and_cap) {
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Dag dag = testing::random_dag(random, {.num_nodes = 45, .num_edges = 100});
+    DagPlanOptions options{.policy = static_cast<AssignPolicy>(seed % 3)};
+    options.max_streams = static_cast<uint32_t>(random.below(4));
+    const Json plan = Json::parse(to_json(plan_dag(file_of(dag, random), options).value()));
+    ASSERT_NO_FATAL_FAILURE(expect_promises(plan, dag));
+    ASSERT_EQ(plan["reduced_edges"], testing::model_reduction(dag).size());
+    if (options.policy == AssignPolicy::kMatching && options.max_streams == 0) {
+      ASSERT_EQ(plan["waits"].size(),
+                plan["reduced_edges"].get<size_t>() - plan["matching"].get<size_t>());
+    }
+  }
+}
+
+TEST(dag_plan, says_how_matching_saved_streams) {
+  const std::string json = R"({"nodes": 2, "edges": [[0,1]]})";
+  const Json plan = Json::parse(plan_json(json, {.policy = AssignPolicy::kMatching}));
+  ASSERT_EQ(plan["notices"].size(), 1u);
+  EXPECT_NE(plan["notices"][0].get<std::string>().find("exactly"), std::string::npos);
+}
+
+TEST(dag_plan, names_and_times_its_steps) {
+  const DagFile file = parse_dag_file(R"({"nodes": 2, "edges": [[0,1]]})").value();
+  const DagPlan plan = plan_dag(file, {}).value();
+  std::string names;
+  for (const DagPlan::Step& step : plan.steps) {
+    names += step.name + " ";
+    EXPECT_GE(step.duration_ns, 0);
+  }
+  EXPECT_EQ(names, "build rank reduce order assign synchronise prove ");
+}
+
+}  // namespace
+}  // namespace eddy
