@@ -1,7 +1,171 @@
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
+//
+//   y = clamp(round(x / scale) + zero_point), rounding half to even
+//   x = (y - zero_point) * scale
+//
+// x / scale is a division of floats, as the standard's tests have it: in double some halves would
+// round to the other side.
+#include "ops/reference/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "ops/reference/axes.h"
 #include "ops/reference/families.h"
+#include "ops/reference/number.h"
 
 namespace eddy {
 
-void add_quantize_reference(KernelRegistry&) {  }
+ScaleMap ScaleMap::of(const TensorView& x, const TensorView& scale, int64_t axis,
+                      int64_t block_size) {
+  ScaleMap map;
+  if (block_size == 0 && scale.count() == 1) {
+    map.inner = x.count();
+    return map;
+  }
+  const AxisSplit split = split_at_axis(x.shape(), axis);
+  map.outer = split.outer;
+  map.count = split.count;
+  map.inner = split.inner;
+  map.block_step = 1;
+  if (block_size > 0) {
+    const int64_t blocks = split.count / block_size + (split.count % block_size != 0);
+    map.block_size = block_size;
+    map.inner_step = 1;
+    map.block_step = split.inner;
+    map.outer_step = blocks * split.inner;
+  }
+  return map;
+}
+
+QuantizedRange quantized_range(ElementType element) {
+  switch (element) {
+    case ElementType::kInt8: return {-128, 127};
+    case ElementType::kUint8: return {0, 255};
+    case ElementType::kInt16: return {-32768, 32767};
+    case ElementType::kUint16: return {0, 65535};
+    case ElementType::kInt4: return {-8, 7};
+    case ElementType::kUint4: return {0, 15};
+    default: return {};
+  }
+}
+
+namespace {
+
+// 4-bit elements stand one in a byte.
+TensorView as_bytes(TensorView view) {
+  if (view.element == ElementType::kInt4) view.element = ElementType::kInt8;
+  if (view.element == ElementType::kUint4) view.element = ElementType::kUint8;
+  return view;
+}
+
+struct QuantizeState : KernelState {
+  int64_t axis = 1;
+  int64_t block_size = 0;
+};
+
+// Calls visit(element, index of its scale) for each element.
+template <typename Visit>
+void for_each_scaled(const ScaleMap& map, Visit visit) {
+  int64_t element = 0;
+  for (int64_t o = 0; o < map.outer; ++o) {
+    for (int64_t j = 0; j < map.count; ++j) {
+      for (int64_t i = 0; i < map.inner; ++i) {
+        visit(element++,
+              o * map.outer_step + j / map.block_size * map.block_step + i * map.inner_step);
+      }
+    }
+  }
+}
+
+// NaN is quantized as 0 is.
+double quantize_one(float x, float scale, double zero, const QuantizedRange& range) {
+  const double rounded = std::nearbyint(x / scale);
+  return std::isnan(rounded) ? zero : std::clamp(rounded + zero, range.low, range.high);
+}
+
+bool run_quantize(const KernelArgs& args) {
+  const auto& state = *static_cast<const QuantizeState*>(args.state);
+  const TensorView& x = args.inputs[0];
+  const TensorView& scale = args.inputs[1];
+  const TensorView out = as_bytes(args.outputs[0]);
+  const QuantizedRange range = quantized_range(args.outputs[0].element);
+  const bool has_zero = args.has_input(2);
+  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size),
+                  [&](int64_t element, int64_t s) {
+                    const double zero =
+                        has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
+                    store_number(out, element,
+                                 Number::of_double(quantize_one(
+                                     load_number(x, element).to_float(),
+                                     load_number(scale, s).to_float(), zero, range)));
+                  });
+  return true;
+}
+
+bool run_dequantize(const KernelArgs& args) {
+  const auto& state = *static_cast<const QuantizeState*>(args.state);
+  const TensorView x = as_bytes(args.inputs[0]);
+  const TensorView& scale = args.inputs[1];
+  const TensorView& out = args.outputs[0];
+  const bool has_zero = args.has_input(2);
+  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size),
+                  [&](int64_t element, int64_t s) {
+                    const double zero =
+                        has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
+                    const double step = load_number(x, element).to_double() - zero;
+                    store_number(out, element,
+                                 Number::of_double(step * load_number(scale, s).to_double()));
+                  });
+  return true;
+}
+
+// The scale spreads the values' range, widened to hold 0, over 0..255; where all are 0 it is 1.
+bool run_dynamic(const KernelArgs& args) {
+  const TensorView& in = args.inputs[0];
+  const float* x = in.as<float>();
+  const int64_t count = in.count();
+  float low = 0, high = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+  const QuantizedRange range = quantized_range(ElementType::kUint8);
+  const float scale = low == high ? 1.0f : (high - low) / 255.0f;
+  const double zero = std::clamp<double>(std::nearbyint(-low / scale), range.low, range.high);
+  auto* out = args.outputs[0].mutable_as<uint8_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<uint8_t>(quantize_one(x[i], scale, zero, range));
+  }
+  if (args.num_outputs > 1) *args.outputs[1].mutable_as<float>() = scale;
+  if (args.num_outputs > 2) *args.outputs[2].mutable_as<uint8_t>() = static_cast<uint8_t>(zero);
+  return true;
+}
+
+template <KernelFunction function>
+Result<BoundKernel> bind_quantize(const KernelInit& init) {
+  auto state = std::make_unique<QuantizeState>();
+  state->axis = init.attributes.get_int("axis", 1);
+  state->block_size = init.attributes.get_int("block_size", 0);
+  BoundKernel kernel;
+  kernel.run = function;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_quantize_reference(KernelRegistry& registry) {
+  registry.add({.op = "QuantizeLinear",
+                .bind = bind_quantize<run_quantize>,
+                .library = "reference"});
+  registry.add({.op = "DequantizeLinear",
+                .bind = bind_quantize<run_dequantize>,
+                .library = "reference"});
+  registry.add({.op = "DynamicQuantizeLinear",
+                .bind = bind_quantize<run_dynamic>,
+                .library = "reference"});
+}
 
 }  // namespace eddy

@@ -77,6 +77,19 @@ struct SoftmaxLoops {
   void (*subtract)(const float* in, float* out, int64_t count, float shift);
 };
 
+// Linear quantization by bytes, signed or not. scale and zero are one element for all, or with
+// `each` one for every element; a null zero is 0.
+//   quantize:   out[i] = clamp(round(x[i] / scale) + zero), half to even; NaN gives zero
+//   dequantize: out[i] = (q[i] - zero) * scale
+using QuantizeLoop = void (*)(const float* x, void* out, int64_t count, const float* scale,
+                              const void* zero_or_null, bool each);
+using DequantizeLoop = void (*)(const void* q, float* out, int64_t count, const float* scale,
+                                const void* zero_or_null, bool each);
+struct QuantizeLoops {
+  QuantizeLoop quantize = nullptr;
+  DequantizeLoop dequantize = nullptr;
+};
+
 struct LoopSet {
   Isa isa = Isa::kBaseline;
   BinaryLoops binary[kNumBinaryOps][kNumLoopTypes];  // null where there is none
@@ -87,6 +100,8 @@ struct LoopSet {
   SelectLoop select_8 = nullptr;
   ReduceLoops reduce[kNumReduceOps];
   SoftmaxLoops softmax{};
+  QuantizeLoops int8;
+  QuantizeLoops uint8;
 };
 
 // The set for one instruction set, or null where this processor lacks it.

@@ -1,5 +1,5 @@
 #include "ops/cpu/loops/loop_sets.h"
-#include "ops/cpu/loops/reduce_inl.h"
+#include "ops/cpu/loops/make_loop_set_inl.h"
 
 namespace eddy::cpu {
 

@@ -130,15 +130,5 @@ constexpr void put_reduce_loops(LoopSet& set) {
   set.softmax = {exp_sum_loop, exp_sum_only_loop, scale_loop, subtract_loop};
 }
 
-constexpr LoopSet make_loop_set(Isa isa) {
-  LoopSet set{};
-  set.isa = isa;
-  put_binary_loops(set);
-  put_unary_loops(set);
-  put_other_loops(set);
-  put_reduce_loops(set);
-  return set;
-}
-
 }  // namespace
 }  // namespace eddy::cpu
