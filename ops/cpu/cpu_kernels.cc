@@ -15,6 +15,7 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_sequence_cpu(registry);
   add_indexing_cpu(registry);
   add_matmul_cpu(registry);
+  add_matmul_integer_cpu(registry);
   add_conv_cpu(registry);
   add_recurrent_cpu(registry);
   add_normalization_cpu(registry);

@@ -13,7 +13,8 @@ void add_quantize_cpu(KernelRegistry& registry);  // QuantizeLinear, DequantizeL
 void add_movement_cpu(KernelRegistry& registry);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
 void add_sequence_cpu(KernelRegistry& registry);  // sequences and optionals
 void add_indexing_cpu(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
-void add_matmul_cpu(KernelRegistry& registry);  // MatMul, Gemm, MatMulInteger
+void add_matmul_cpu(KernelRegistry& registry);  // MatMul, Gemm
+void add_matmul_integer_cpu(KernelRegistry& registry);  // MatMulInteger
 void add_conv_cpu(KernelRegistry& registry);  // Conv, ConvTranspose, pooling, Resize
 void add_recurrent_cpu(KernelRegistry& registry);  // LSTM, GRU, RNN
 void add_normalization_cpu(KernelRegistry& registry);  // BatchNormalization, LayerNormalization, InstanceNormalization

@@ -1,0 +1,155 @@
+#include "ops/cpu/byte_matrix.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace eddy::cpu {
+namespace {
+
+int64_t whole_panels(int64_t n, const ByteTileKernels& tiles) {
+  return (n + tiles.panel_width() - 1) / tiles.panel_width();
+}
+
+// B as signed: unsigned values are shifted down by 128.
+int32_t signed_value(const void* b, bool is_signed, int64_t i) {
+  return is_signed ? static_cast<const int8_t*>(b)[i]
+                   : static_cast<int32_t>(static_cast<const uint8_t*>(b)[i]) - 128;
+}
+
+}  // namespace
+
+size_t ByteMatrix::size_bytes(int64_t k, int64_t n, const ByteTileKernels& tiles) {
+  const int64_t columns = whole_panels(n, tiles) * tiles.panel_width();
+  return static_cast<size_t>(columns * (4 + tiles.num_groups(k) * 4)) + 4;
+}
+
+ByteMatrix::ByteMatrix(int64_t k, int64_t n, bool is_signed, void* memory,
+                       const ByteTileKernels& tiles)
+    : tiles_(&tiles), k_(k), n_(n), is_signed_(is_signed) {
+  column_sums_ = static_cast<int32_t*>(memory);
+  panels_ = static_cast<char*>(memory) + num_panels() * tiles.panel_width() * 4;
+}
+
+int64_t ByteMatrix::num_panels() const { return whole_panels(n_, *tiles_); }
+
+ByteMatrix ByteMatrix::pack(const void* b, bool is_signed, int64_t k, int64_t n, void* memory,
+                            const ByteTileKernels& tiles) {
+  ByteMatrix matrix(k, n, is_signed, memory, tiles);
+  matrix.fill(b);
+  return matrix;
+}
+
+void ByteMatrix::fill(const void* b) {
+  const int64_t width = tiles_->panel_width(), group = tiles_->group;
+  std::memset(column_sums_, 0, static_cast<size_t>(num_panels() * width) * sizeof(int32_t));
+  std::memset(panels_, 0, static_cast<size_t>(num_panels() * panel_bytes()));
+  for (int64_t k = 0; k < k_; ++k) {
+    for (int64_t j = 0; j < n_; ++j) {
+      const int32_t value = signed_value(b, is_signed_, k * n_ + j);
+      column_sums_[j] += value;
+      const int64_t place = (k / group * width + j % width) * group + k % group;
+      char* panel = panels_ + j / width * panel_bytes();
+      if (tiles_->element_bytes == 1) {
+        panel[place] = static_cast<char>(value);
+      } else {
+        const int16_t word = static_cast<int16_t>(value);
+        std::memcpy(panel + place * 2, &word, sizeof(word));
+      }
+    }
+  }
+}
+
+// Rows as the tiles read them, after the per-row numbers.
+size_t ByteMatrix::scratch_bytes(int64_t m) const {
+  return static_cast<size_t>(m * (row_bytes() + 3 * 4)) + 64;
+}
+
+// Row i of A as unsigned values, padded with zeros to whole groups.
+void ByteMatrix::prepare_row(const Product& product, int64_t i, void* to) const {
+  const auto* from = static_cast<const uint8_t*>(product.a) + i * k_;
+  const uint8_t flip = product.a_is_signed ? 0x80 : 0;  // shifts signed values up by 128
+  std::memset(static_cast<char*>(to) + std::max<int64_t>(row_bytes() - 4, 0), 0,
+              static_cast<size_t>(std::min<int64_t>(row_bytes(), 4)));
+  if (tiles_->element_bytes == 1) {
+    auto* bytes = static_cast<uint8_t*>(to);
+    if (flip == 0) {
+      std::copy(from, from + k_, bytes);
+    } else {
+      for (int64_t k = 0; k < k_; ++k) bytes[k] = from[k] ^ flip;
+    }
+    return;
+  }
+  auto* words = static_cast<int16_t*>(to);
+  for (int64_t k = 0; k < k_; ++k) words[k] = static_cast<int16_t>(from[k] ^ flip);
+}
+
+void ByteMatrix::multiply_panel(const Product& product, int64_t panel, const void* a,
+                                int64_t a_row_bytes, const int32_t* a_zero,
+                                const int32_t* row_start) const {
+  const int64_t first = panel * tiles_->panel_width();
+  ByteTileArgs t;
+  t.a_row_bytes = a_row_bytes;
+  t.b = panels_ + panel * panel_bytes();
+  t.num_groups = tiles_->num_groups(k_);
+  t.column_sums = column_sums_ + first;
+  t.c_row = n_;
+  t.columns = static_cast<int>(std::min<int64_t>(tiles_->panel_width(), n_ - first));
+  const int vectors = (t.columns + tiles_->width - 1) / tiles_->width;
+  for (int64_t i = 0; i < product.m; i += tiles_->max_rows) {
+    const int rows = static_cast<int>(std::min<int64_t>(tiles_->max_rows, product.m - i));
+    t.a = static_cast<const char*>(a) + i * a_row_bytes;
+    t.a_zero = a_zero + i;
+    t.row_start = row_start + i;
+    t.c = product.c + i * n_ + first;
+    tiles_->tile[rows - 1][vectors - 1](t);
+  }
+}
+
+// C -= b_zero[j] * (sum of A's row - k * a_zero): all in wrapping arithmetic.
+void ByteMatrix::subtract_column_zeros(const Product& product, const int32_t* row_sums,
+                                       const int32_t* a_zero) const {
+  const int32_t shift = is_signed_ ? 0 : 128;
+  for (int64_t i = 0; i < product.m; ++i) {
+    const uint32_t excess = static_cast<uint32_t>(row_sums[i]) -
+                            static_cast<uint32_t>(k_) * static_cast<uint32_t>(a_zero[i]);
+    for (int64_t j = 0; j < n_; ++j) {
+      int32_t& c = product.c[i * n_ + j];
+      const uint32_t zero = static_cast<uint32_t>(product.b_zero.at(j) - shift);
+      c = static_cast<int32_t>(static_cast<uint32_t>(c) - zero * excess);
+    }
+  }
+}
+
+void ByteMatrix::multiply(const Product& product) const {
+  const int64_t m = product.m;
+  auto* a_zero = static_cast<int32_t*>(product.scratch);
+  int32_t *row_start = a_zero + m, *row_sums = a_zero + 2 * m;
+  char* rows = reinterpret_cast<char*>(a_zero + 3 * m);
+  const bool reads_in_place = !product.a_is_signed && tiles_->element_bytes == 1 && k_ % 4 == 0;
+  // With one zero point for B, its share is one number for each row.
+  const bool has_columns = product.b_zero.count > 1;
+  const int32_t shift = is_signed_ ? 0 : 128;
+  const int32_t b_zero = has_columns ? 0 : product.b_zero.at(0) - shift;
+  for (int64_t i = 0; i < m; ++i) {
+    a_zero[i] = product.a_zero.at(i) + (product.a_is_signed ? 128 : 0);
+    if (!reads_in_place) prepare_row(product, i, rows + i * row_bytes());
+    row_sums[i] = 0;
+    row_start[i] = 0;
+    if (b_zero == 0 && !has_columns) continue;
+    const auto* a = static_cast<const uint8_t*>(product.a) + i * k_;
+    const uint8_t flip = product.a_is_signed ? 0x80 : 0;
+    uint32_t sum = 0;
+    for (int64_t k = 0; k < k_; ++k) sum += a[k] ^ flip;
+    row_sums[i] = static_cast<int32_t>(sum);
+    const uint32_t excess = sum - static_cast<uint32_t>(k_) * static_cast<uint32_t>(a_zero[i]);
+    row_start[i] = static_cast<int32_t>(-static_cast<uint32_t>(b_zero) * excess);
+  }
+  const void* a = reads_in_place ? product.a : rows;
+  const int64_t a_row_bytes = reads_in_place ? k_ : row_bytes();
+  for (int64_t p = 0; p < num_panels(); ++p) {
+    multiply_panel(product, p, a, a_row_bytes, a_zero, row_start);
+  }
+  if (has_columns) subtract_column_zeros(product, row_sums, a_zero);
+}
+
+}  // namespace eddy::cpu

@@ -1,0 +1,30 @@
+#include "ops/cpu/byte_tile/byte_tile.h"
+
+#include <initializer_list>
+
+#include "ops/cpu/byte_tile/byte_tile_sets.h"
+
+namespace eddy::cpu {
+
+const ByteTileKernels* byte_tile_kernels_or_null(ByteIsa isa) {
+  switch (isa) {
+    case ByteIsa::kAvx512Vnni:
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni")
+                 ? &byte_tile_kernels_avx512()
+                 : nullptr;
+    case ByteIsa::kAvx2:
+      return __builtin_cpu_supports("avx2") ? &byte_tile_kernels_avx2() : nullptr;
+    case ByteIsa::kBaseline:
+      return &byte_tile_kernels_baseline();
+  }
+  return nullptr;
+}
+
+const ByteTileKernels& byte_tile_kernels() {
+  for (ByteIsa isa : {ByteIsa::kAvx512Vnni, ByteIsa::kAvx2}) {
+    if (const ByteTileKernels* set = byte_tile_kernels_or_null(isa)) return *set;
+  }
+  return byte_tile_kernels_baseline();
+}
+
+}  // namespace eddy::cpu

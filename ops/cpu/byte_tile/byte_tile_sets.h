@@ -1,0 +1,12 @@
+// The sets that byte_tile.cc chooses from; each is made in a file compiled for its instructions.
+#pragma once
+
+#include "ops/cpu/byte_tile/byte_tile.h"
+
+namespace eddy::cpu {
+
+const ByteTileKernels& byte_tile_kernels_baseline();
+const ByteTileKernels& byte_tile_kernels_avx2();
+const ByteTileKernels& byte_tile_kernels_avx512();
+
+}  // namespace eddy::cpu

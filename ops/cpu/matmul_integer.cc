@@ -1,0 +1,110 @@
+// MatMulInteger, exact on every processor. A constant B is packed when the kernel is bound, any
+// other in the call's scratch memory.
+#include <cstdlib>
+#include <optional>
+
+#include "ops/cpu/byte_matrix.h"
+#include "ops/cpu/families.h"
+#include "ops/reference/product.h"
+
+namespace eddy {
+namespace {
+
+using cpu::ByteMatrix;
+using cpu::ZeroPoints;
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+struct ByteState : KernelState {
+  std::unique_ptr<void, Free> memory;
+  std::optional<ByteMatrix> matrix;  // of a constant B with two dimensions
+};
+
+bool is_signed(const TensorView& view) { return view.element == ElementType::kInt8; }
+
+ZeroPoints zero_points(const KernelArgs& args, uint32_t input) {
+  if (!args.has_input(input)) return {};
+  const TensorView& view = args.inputs[input];
+  return {view.data, is_signed(view), view.count()};
+}
+
+const uint8_t* bytes_at(const TensorView& view, int64_t offset) {
+  return view.as<uint8_t>() + offset;
+}
+
+bool fail_memory(const KernelArgs& args) {
+  return args.fail(resource_exhausted("no memory for the rows of MatMulInteger"));
+}
+
+// All rows of A times one constant B. Zero points for each row then count rows of one matrix.
+bool run_constant(const KernelArgs& args) {
+  const ByteMatrix& matrix = *static_cast<const ByteState&>(*args.state).matrix;
+  const TensorView& a = args.inputs[0];
+  ByteMatrix::Product product{
+      .a_is_signed = is_signed(a), .a_zero = zero_points(args, 2), .b_zero = zero_points(args, 3)};
+  const int64_t rows = a.rank > 1 ? a.dims[a.rank - 2] : 1;
+  int64_t batches = 1;
+  for (int i = 0; i + 2 < a.rank; ++i) batches *= a.dims[i];
+  const bool at_once = product.a_zero.count <= 1;
+  product.m = at_once ? rows * batches : rows;
+  product.scratch = args.scratch->reserve(matrix.scratch_bytes(product.m));
+  if (product.scratch == nullptr) return fail_memory(args);
+  for (int64_t i = 0; i < (at_once ? 1 : batches); ++i) {
+    product.a = bytes_at(a, i * rows * matrix.depth());
+    product.c = args.outputs[0].mutable_as<int32_t>() + i * rows * matrix.columns();
+    matrix.multiply(product);
+  }
+  return true;
+}
+
+bool run_any(const KernelArgs& args) {
+  const TensorView &a = args.inputs[0], &b = args.inputs[1];
+  if (args.outputs[0].count() == 0) return true;
+  const BatchedProduct p(a, b);
+  const cpu::ByteTileKernels& tiles = cpu::byte_tile_kernels();
+  const size_t packed_bytes = (ByteMatrix::size_bytes(p.k, p.n, tiles) + 63) / 64 * 64;
+  // Rows need at most two bytes a value and three numbers each.
+  const size_t row_bytes = static_cast<size_t>(p.m * (2 * p.k + 16)) + 128;
+  auto* memory = static_cast<char*>(args.scratch->reserve(packed_bytes + row_bytes));
+  if (memory == nullptr) return fail_memory(args);
+  ByteMatrix::Product product{.m = p.m,
+                              .a_is_signed = is_signed(a),
+                              .a_zero = zero_points(args, 2),
+                              .b_zero = zero_points(args, 3),
+                              .scratch = memory + packed_bytes};
+  for (BatchIterator i(p); !i.done(); i.next()) {
+    const ByteMatrix matrix =
+        ByteMatrix::pack(bytes_at(b, i.b() * p.k * p.n), is_signed(b), p.k, p.n, memory, tiles);
+    product.a = bytes_at(a, i.a() * p.m * p.k);
+    product.c = args.outputs[0].mutable_as<int32_t>() + i.index() * p.m * p.n;
+    matrix.multiply(product);
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
+  BoundKernel kernel;
+  kernel.run = run_any;
+  const TensorView& b = init.constants[1];
+  if (b.is_omitted() || b.rank != 2) return kernel;
+  const cpu::ByteTileKernels& tiles = cpu::byte_tile_kernels();
+  auto state = std::make_unique<ByteState>();
+  const size_t size_bytes = ByteMatrix::size_bytes(b.dims[0], b.dims[1], tiles);
+  state->memory.reset(std::aligned_alloc(64, (size_bytes + 63) / 64 * 64));
+  if (!state->memory) return resource_exhausted("no memory for the packed B of MatMulInteger");
+  state->matrix =
+      ByteMatrix::pack(b.data, is_signed(b), b.dims[0], b.dims[1], state->memory.get(), tiles);
+  kernel.state = std::move(state);
+  kernel.run = run_constant;
+  return kernel;
+}
+
+}  // namespace
+
+void add_matmul_integer_cpu(KernelRegistry& registry) {
+  registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .library = "tile"});
+}
+
+}  // namespace eddy
