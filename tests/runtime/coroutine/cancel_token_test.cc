@@ -121,19 +121,48 @@ TEST(CancelCallback, MayDestroyAnotherThatHasNotRun) {
   EXPECT_EQ(called, 1);
 }
 
-// The destructor must wait for a callback that another thread is running, or `called` would be
-// written after it went out of scope. Sanitizers see that.
 TEST(CancelCallback, TheDestructorWaitsForARunningCallback) {
-  for (int round = 0; round < 500; ++round) {
-    CancelSource source;
-    std::thread canceller([source]() mutable { source.cancel(); });
-    {
-      auto called = std::make_unique<int>(0);
-      CancelCallback callback(source.token(), [&] { ++*called; });
-      if (round % 2 == 0) std::this_thread::yield();
-    }
-    canceller.join();
+  CancelSource source;
+  Completion running;
+  std::atomic<bool> returned{false};
+  std::thread canceller;
+  {
+    CancelCallback callback(source.token(), [&] {
+      running.notify();
+      std::this_thread::sleep_for(10ms);
+      returned = true;
+    });
+    canceller = std::thread([&] { source.cancel(); });
+    running.wait();
   }
+  EXPECT_TRUE(returned);
+  canceller.join();
+}
+
+// Registration, cancellation and removal meet in every order; sanitizers see a late callback.
+TEST(CancelCallback, RegistrationRacesWithCancellation) {
+  std::atomic<CancelSource*> handed{nullptr};
+  std::atomic<bool> stop{false};
+  std::thread canceller([&] {
+    while (!stop) {
+      CancelSource* source = handed.exchange(nullptr);
+      source != nullptr ? (void)source->cancel() : std::this_thread::yield();
+    }
+  });
+  for (int round = 0; round < 2'000; ++round) {
+    CancelSource source;
+    handed = &source;
+    for (int i = 0; i < round % 8; ++i) {
+      auto calls = std::make_unique<int>(0);
+      CancelCallback callback(source.token(), [&] { ++*calls; });
+    }
+    int calls = 0;
+    CancelCallback last(source.token(), [&] { ++calls; });
+    while (!source.token().is_cancelled()) std::this_thread::yield();
+    // Cancelled, but cancel() may still be running callbacks; it holds what it needs.
+  }
+  stop = true;
+  canceller.join();
 }
 
 TEST(CancelCallback, WakesASuspendedTask) {

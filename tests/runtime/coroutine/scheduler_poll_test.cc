@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/scheduler.h"
@@ -135,6 +137,28 @@ TEST(SchedulerPoll, PollersMayBeAddedAndRemovedFromAnotherThreadAtAnyTime) {
     alive.reset();  // a poller that still ran would read freed memory
   }
   scheduler.remove_poller(busy);
+}
+
+// The list is locked nearly always here, and the scheduler takes the lock again at once.
+TEST(SchedulerPoll, ASlowPollerDoesNotKeepOtherThreadsOut) {
+  Scheduler scheduler;
+  std::atomic<int> passes{0};
+  const PollerId slow = scheduler.add_poller([&] {
+    ++passes;
+    const Clock::time_point end = Clock::now() + 100us;
+    while (Clock::now() < end) continue;
+    return true;
+  });
+  std::vector<int> passes_during_add;
+  for (int i = 0; i < 21; ++i) {
+    const int before = passes;
+    const PollerId id = scheduler.add_poller([] { return false; });
+    passes_during_add.push_back(passes - before);
+    scheduler.remove_poller(id);
+  }
+  std::sort(passes_during_add.begin(), passes_during_add.end());
+  EXPECT_LE(passes_during_add[10], 5);
+  scheduler.remove_poller(slow);
 }
 
 }  // namespace
