@@ -1,0 +1,81 @@
+#include "graph/compile/plan_dot.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+namespace eddy {
+namespace {
+
+constexpr const char* kColours[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
+                                    "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
+
+std::string dot_string(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return quoted + "\"";
+}
+
+class DotWriter {
+ public:
+  std::string write(const DrawnRegion& root) {
+    text_ = "digraph plan {\n  compound=true; rankdir=LR;\n"
+            "  node [shape=box, style=filled, fontname=\"monospace\", fontsize=10];\n";
+    add_region(root, "n");
+    return text_ + "}\n";
+  }
+
+ private:
+  void add_region(const DrawnRegion& region, const std::string& prefix) {
+    for (size_t i = 0; i < region.nodes.size(); ++i) {
+      add_node(region.nodes[i], fmt::format("{}_{}", prefix, i));
+    }
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> events;
+    for (const DrawnWait& wait : region.waits) events[{wait.from, wait.to}] = wait.event;
+    for (const auto& edge : region.edges) {
+      const auto found = events.find(edge);
+      add_edge(prefix, edge,
+               found == events.end()
+                   ? ""
+                   : fmt::format(" [color=red, fontcolor=red, label=\"e{}\"]", found->second));
+      if (found != events.end()) events.erase(found);
+    }
+    for (const auto& [edge, event] : events) {
+      add_edge(prefix, edge,
+               fmt::format(" [color=red, style=dashed, fontcolor=red, label=\"e{}\"]", event));
+    }
+  }
+
+  void add_node(const DrawnNode& node, const std::string& id) {
+    text_ += fmt::format("  {} [label={}, fillcolor=\"{}\"];\n", id,
+                         dot_string(node.kind + " " + node.name +
+                                    (node.note.empty() ? "" : " (" + node.note + ")")),
+                         kColours[node.streams[0] % std::size(kColours)]);
+    for (size_t r = 0; r < node.regions.size(); ++r) {
+      const std::string inner = fmt::format("{}_r{}", id, r);
+      text_ += fmt::format("  subgraph cluster_{} {{\n  label={};\n", inner,
+                           dot_string(node.name + " / " + node.regions[r].name));
+      add_region(node.regions[r], inner);
+      text_ += "  }\n";
+      if (!node.regions[r].nodes.empty()) {
+        text_ += fmt::format("  {} -> {}_0 [lhead=cluster_{}, style=dotted];\n", id, inner, inner);
+      }
+    }
+  }
+
+  void add_edge(const std::string& prefix, const std::pair<uint32_t, uint32_t>& edge,
+                const std::string& style) {
+    text_ += fmt::format("  {0}_{1} -> {0}_{2}{3};\n", prefix, edge.first, edge.second, style);
+  }
+
+  std::string text_;
+};
+
+}  // namespace
+
+std::string plan_dot(const DrawnRegion& root) { return DotWriter().write(root); }
+
+}  // namespace eddy

@@ -1,0 +1,61 @@
+// A plan as something to look at: what plan_text, plan_dot and plan_svg show, with everything
+// already looked up. Regions nest as the graph's do.
+//
+// Threads: pure. Cost: O(nodes + uses + commands).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/dag_file.h"
+#include "graph/schedule/dag_plan.h"
+#include "graph/schedule/plan.h"
+
+namespace eddy {
+
+struct DrawnRegion;
+
+struct DrawnNode {
+  std::string name;                // "MatMul_3"
+  std::string kind;                // "MatMul", "while", "case-of"
+  std::string note;                // of a loop: how it is driven, and why
+  std::vector<uint32_t> streams;   // one, or several for a joint launch
+  std::string rank;                // longest chain that follows
+  std::vector<DrawnRegion> regions;
+};
+
+struct DrawnWait {
+  uint32_t event;
+  uint32_t from;  // indices into DrawnRegion::nodes
+  uint32_t to;
+};
+
+struct DrawnRegion {
+  std::string name;              // "after"; the root has the graph's
+  uint32_t num_streams = 1;
+  uint32_t num_records = 0;
+  std::vector<DrawnNode> nodes;  // issue order
+  std::vector<DrawnWait> waits;  // by `to`
+  // Dependences as pairs of indices into nodes.
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+};
+
+// What is to be said of a loop or branch; may return nothing.
+using NoteFunction = std::function<std::string(NodeId)>;
+
+DrawnRegion draw_plan(const Graph& graph, const Plan& plan, const NoteFunction& note);
+DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan);
+
+// Nodes, records and waits of a region and all below it.
+struct DrawnTotals {
+  uint64_t regions = 0;
+  uint64_t nodes = 0;
+  uint64_t records = 0;
+  uint64_t waits = 0;
+};
+DrawnTotals count_drawn(const DrawnRegion& region);
+
+}  // namespace eddy

@@ -1,0 +1,124 @@
+#include "graph/compile/plan_layout.h"
+
+#include <algorithm>
+#include <map>
+
+namespace eddy {
+namespace {
+
+constexpr double kLetterWidth = 6.3;
+constexpr double kNodeHeight = 20;
+constexpr double kLaneGap = 12;
+constexpr double kNodeGap = 10;
+constexpr double kArrowGap = 26;  // leaves room for an arrow
+constexpr size_t kMinLetters = 4;
+constexpr size_t kMaxLetters = 16;
+constexpr double kMinWidth = 160;
+
+// A loop or branch: its title, then its regions below each other.
+void size_control_node(const DrawnNode& node, double max_width, NodeLayout& layout) {
+  const double title_width =
+      static_cast<double>(node.name.size() + node.kind.size() + 3) * kLetterWidth;
+  double width = std::min(title_width + 2 * kPadding, max_width);
+  double y = kTitleHeight;
+  for (const DrawnRegion& inner : node.regions) {
+    RegionLayout region =
+        lay_out_plan(inner, std::max(kMinWidth, max_width - 2 * kPadding));
+    region.x = kPadding;
+    region.y = y;
+    y += region.height + kPadding;
+    width = std::max(width, region.width + 2 * kPadding);
+    layout.regions.push_back(std::move(region));
+  }
+  layout.width = width;
+  layout.height = y;
+}
+
+void size_node(const DrawnNode& node, double max_width, NodeLayout& layout) {
+  if (!node.regions.empty()) return size_control_node(node, max_width, layout);
+  const size_t letters = std::clamp(node.name.size(), kMinLetters, kMaxLetters);
+  layout.width = static_cast<double>(letters) * kLetterWidth + 10;
+  layout.height = kNodeHeight;
+}
+
+// Nodes get x and band in issue order: behind their lane's last node and behind what they wait
+// for. One that would stick out starts the next band.
+void place_in_bands(const DrawnRegion& region, double max_width, RegionLayout& layout) {
+  std::vector<double> lane_end(region.num_streams, kLaneLabelWidth);
+  uint32_t band = 0;
+  bool is_band_empty = true;
+  size_t next_wait = 0;
+  for (uint32_t i = 0; i < region.nodes.size(); ++i) {
+    NodeLayout& node = layout.nodes[i];
+    double x = kLaneLabelWidth;
+    for (const uint32_t stream : region.nodes[i].streams) {
+      x = std::max(x, lane_end[stream] + kNodeGap);
+    }
+    for (; next_wait < region.waits.size() && region.waits[next_wait].to == i; ++next_wait) {
+      const NodeLayout& from = layout.nodes[region.waits[next_wait].from];
+      const double after = from.band == band ? from.x + from.width : kLaneLabelWidth;
+      x = std::max(x, after + kArrowGap);
+    }
+    if (x + node.width > max_width && !is_band_empty) {
+      ++band;
+      std::fill(lane_end.begin(), lane_end.end(), kLaneLabelWidth);
+      x = kLaneLabelWidth + kArrowGap;
+    }
+    is_band_empty = false;
+    node.x = x;
+    node.band = band;
+    for (const uint32_t stream : region.nodes[i].streams) lane_end[stream] = x + node.width;
+    layout.width = std::max(layout.width, x + node.width + kPadding);
+  }
+}
+
+// Lanes get heights from their tallest node, band by band.
+void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
+  const uint32_t num_bands = layout.nodes.empty() ? 0 : layout.nodes.back().band + 1;
+  layout.bands.resize(num_bands);
+  double y = kTitleHeight;
+  size_t first = 0;
+  for (uint32_t b = 0; b < num_bands; ++b) {
+    std::map<uint32_t, double> heights;
+    size_t end = first;
+    for (; end < layout.nodes.size() && layout.nodes[end].band == b; ++end) {
+      for (const uint32_t stream : region.nodes[end].streams) {
+        heights[stream] = std::max(heights[stream], layout.nodes[end].height);
+      }
+    }
+    BandLayout& band = layout.bands[b];
+    band.top = y;
+    std::map<uint32_t, double> centers;
+    for (const auto& [stream, height] : heights) {
+      centers[stream] = y + kLaneGap / 2 + height / 2;
+      band.lanes.push_back({stream, centers[stream]});
+      y += height + kLaneGap;
+    }
+    for (; first < end; ++first) {
+      for (const uint32_t stream : region.nodes[first].streams) {
+        layout.nodes[first].centers.push_back(centers[stream]);
+      }
+    }
+    band.height = y - band.top;
+    y += kLaneGap / 2;
+  }
+  layout.height = y + kPadding;
+}
+
+}  // namespace
+
+RegionLayout lay_out_plan(const DrawnRegion& region, double max_width) {
+  RegionLayout layout;
+  layout.width = static_cast<double>(region.name.size()) * kLetterWidth + 2 * kPadding;
+  layout.width = std::max(layout.width, 40.0);
+  layout.nodes.resize(region.nodes.size());
+  const double node_width = std::max(kMinWidth, max_width - kLaneLabelWidth - kArrowGap - kPadding);
+  for (size_t i = 0; i < region.nodes.size(); ++i) {
+    size_node(region.nodes[i], node_width, layout.nodes[i]);
+  }
+  place_in_bands(region, max_width, layout);
+  place_lanes(region, layout);
+  return layout;
+}
+
+}  // namespace eddy

@@ -1,0 +1,169 @@
+#include "graph/compile/plan_svg.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "graph/compile/plan_layout.h"
+
+namespace eddy {
+namespace {
+
+constexpr double kPageWidth = 1500;
+constexpr double kMargin = 16;
+constexpr const char* kFills[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
+                                  "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+// At most as many letters as fit; the end of a name tells more than its beginning.
+std::string shortened(const std::string& text, double width) {
+  const auto letters = static_cast<size_t>(std::max(1.0, (width - 8) / 6.2));
+  if (text.size() <= letters) return text;
+  size_t begin = text.size() - letters + 1;
+  // Not in the middle of a UTF-8 letter.
+  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) ++begin;
+  return "…" + text.substr(begin);
+}
+
+class SvgWriter {
+ public:
+  std::string write(const DrawnRegion& root, const RegionLayout& layout, const std::string& title) {
+    const double width = std::max(layout.width, 420.0) + 2 * kMargin;
+    const double height = layout.height + 2 * kMargin + kTitleHeight;
+    text_ = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+        "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"monospace\" font-size=\"10\">\n"
+        "<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" "
+        "markerHeight=\"6\" orient=\"auto\"><path d=\"M0,0 L8,4 L0,8 z\" fill=\"#c22\"/></marker>"
+        "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        "<text x=\"{2}\" y=\"{3}\" font-size=\"12\">{4}</text>\n",
+        width, height, kMargin, kMargin + 6, escaped(title));
+    add_region(root, layout, kMargin, kMargin + kTitleHeight);
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  void add_region(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
+    text_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#fafafa\" "
+        "stroke=\"#bbb\" rx=\"3\"/>\n<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#555\">{}</text>\n",
+        x, y, layout.width, layout.height, x + kPadding, y + 11,
+        escaped(shortened(region.name, layout.width)));
+    for (const BandLayout& band : layout.bands) add_lanes(band, layout.width, x, y);
+    // Behind the nodes, so that no arrow crosses what stands inside one.
+    for (const DrawnWait& wait : region.waits) add_arrow(wait, layout, x, y);
+    for (size_t i = 0; i < region.nodes.size(); ++i) {
+      add_node(region.nodes[i], layout.nodes[i], x, y);
+    }
+    add_events(region, layout, x, y);
+  }
+
+  void add_lanes(const BandLayout& band, double width, double x, double y) {
+    for (const LaneLayout& lane : band.lanes) {
+      text_ += fmt::format(
+          "<path d=\"M{:.1f},{:.1f} H{:.1f}\" stroke=\"#ddd\"/>"
+          "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#999\">s{}</text>\n",
+          x + kLaneLabelWidth, y + lane.center, x + width - 2, x + 4, y + lane.center + 3.5,
+          lane.stream);
+    }
+  }
+
+  void add_node(const DrawnNode& node, const NodeLayout& layout, double x, double y) {
+    for (size_t s = 0; s < node.streams.size(); ++s) {
+      const double left = x + layout.x;
+      const double top = y + layout.centers[s] - layout.height / 2;
+      const bool is_control = !node.regions.empty();
+      text_ += fmt::format(
+          "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+          "fill=\"{}\" stroke=\"#567\" rx=\"3\"/>",
+          escaped(fmt::format("{} {}, stream {}, rank {}{}{}", node.kind, node.name,
+                              node.streams[s], node.rank, node.note.empty() ? "" : ", ",
+                              node.note)),
+          left, top, layout.width, layout.height, kFills[node.streams[s] % std::size(kFills)]);
+      const std::string label = is_control ? node.kind + " " + node.name : node.name;
+      text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text></g>\n", left + 5,
+                           is_control ? top + 11 : top + layout.height / 2 + 3.5,
+                           is_control ? " font-weight=\"bold\"" : "",
+                           escaped(shortened(label, layout.width)));
+      for (size_t r = 0; s == 0 && r < node.regions.size(); ++r) {
+        add_region(node.regions[r], layout.regions[r], left + layout.regions[r].x,
+                   top + layout.regions[r].y);
+      }
+    }
+  }
+
+  void add_arrow(const DrawnWait& wait, const RegionLayout& layout, double x, double y) {
+    const NodeLayout& from = layout.nodes[wait.from];
+    const NodeLayout& to = layout.nodes[wait.to];
+    if (from.band != to.band) return;
+    const double x0 = x + from.x + from.width;
+    const double y0 = y + from.centers[0];
+    const double x1 = x + to.x;
+    const double y1 = y + to.centers[0];
+    const double bend = std::max(12.0, (x1 - x0) / 2);
+    text_ += fmt::format(
+        "<path d=\"M{:.1f},{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"none\" "
+        "stroke=\"#c22\" marker-end=\"url(#a)\"><title>event {}</title></path>\n",
+        x0, y0, x0 + bend, y0, x1 - bend, y1, x1, y1, wait.event);
+  }
+
+  // The events that go from one band to another: above the right corner of the node that records,
+  // and above the left one of those that wait.
+  void add_events(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
+    std::map<uint32_t, uint32_t> recorded;
+    std::map<uint32_t, std::string> awaited;
+    for (const DrawnWait& wait : region.waits) {
+      if (layout.nodes[wait.from].band == layout.nodes[wait.to].band) continue;
+      recorded[wait.from] = wait.event;
+      awaited[wait.to] += fmt::format("▸e{}", wait.event);
+    }
+    for (const auto& [node, event] : recorded) {
+      const NodeLayout& at = layout.nodes[node];
+      add_event(x + at.x + at.width, y + at.centers[0] - at.height / 2 - 1, "end",
+                fmt::format("e{}▸", event));
+    }
+    for (const auto& [node, events] : awaited) {
+      const NodeLayout& at = layout.nodes[node];
+      add_event(x + at.x, y + at.centers[0] - at.height / 2 - 1, "start", events);
+    }
+  }
+
+  void add_event(double x, double y, const char* anchor, const std::string& text) {
+    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c22\" font-size=\"7\" "
+                         "text-anchor=\"{}\">{}</text>\n",
+                         x, y, anchor, text);
+  }
+
+  std::string text_;
+};
+
+}  // namespace
+
+std::string plan_svg(const DrawnRegion& root, const std::string& title) {
+  return SvgWriter().write(root, lay_out_plan(root, kPageWidth), title);
+}
+
+}  // namespace eddy

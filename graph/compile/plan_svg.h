@@ -1,0 +1,19 @@
+// A plan as a picture: one lane for each stream, nodes in issue order from left to right, arrows
+// for waits, nested boxes for the regions of loops and branches.
+//
+// A node stands to the right of everything it is ordered after. A region wider than the page is
+// broken into bands, one below the other, each with the lanes it uses; a wait between two bands
+// is drawn as its event's name at both ends. The whole name of each node is in its tooltip.
+//
+// The same plan gives the same bytes. Threads: pure. Cost: O(nodes + waits + size of the text).
+#pragma once
+
+#include <string>
+
+#include "graph/compile/plan_drawing.h"
+
+namespace eddy {
+
+std::string plan_svg(const DrawnRegion& root, const std::string& title);
+
+}  // namespace eddy

@@ -1,0 +1,70 @@
+#include "graph/compile/plan_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace eddy {
+namespace {
+
+std::string counted(uint64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void append_region(const DrawnRegion& region, int depth, std::string& text);
+
+// What a node waits for and records, in words.
+std::string sync_text(const DrawnRegion& region, const std::vector<uint32_t>& waits,
+                      uint32_t recorded) {
+  std::string text;
+  for (const uint32_t i : waits) {
+    const DrawnWait& wait = region.waits[i];
+    text += fmt::format("{} e{} of {}", text.empty() ? "  waits for" : ",", wait.event,
+                        region.nodes[wait.from].name);
+  }
+  if (recorded != UINT32_MAX) text += fmt::format("  records e{}", recorded);
+  return text;
+}
+
+void append_nodes(const DrawnRegion& region, int depth, std::string& text) {
+  std::vector<std::vector<uint32_t>> waits(region.nodes.size());
+  std::vector<uint32_t> recorded(region.nodes.size(), UINT32_MAX);
+  for (uint32_t i = 0; i < region.waits.size(); ++i) {
+    waits[region.waits[i].to].push_back(i);
+    recorded[region.waits[i].from] = region.waits[i].event;
+  }
+  size_t stream_width = 1;
+  size_t rank_width = 1;
+  for (const DrawnNode& node : region.nodes) {
+    stream_width = std::max(stream_width, fmt::format("{}", fmt::join(node.streams, "+")).size());
+    rank_width = std::max(rank_width, node.rank.size());
+  }
+  for (size_t i = 0; i < region.nodes.size(); ++i) {
+    const DrawnNode& node = region.nodes[i];
+    text += fmt::format("{:{}}stream {:<{}}  rank {:>{}}  {} {}{}{}\n", "", 2 * depth,
+                        fmt::format("{}", fmt::join(node.streams, "+")), stream_width, node.rank,
+                        rank_width, node.kind, node.name,
+                        sync_text(region, waits[i], recorded[i]),
+                        node.note.empty() ? "" : "  (" + node.note + ")");
+    for (const DrawnRegion& inner : node.regions) append_region(inner, depth + 1, text);
+  }
+}
+
+void append_region(const DrawnRegion& region, int depth, std::string& text) {
+  text += fmt::format("{:{}}{}: {} on {}, {}, {}\n", "", 2 * depth,
+                      region.name.empty() ? "region" : region.name,
+                      counted(region.nodes.size(), "node"), counted(region.num_streams, "stream"),
+                      counted(region.num_records, "record"), counted(region.waits.size(), "wait"));
+  append_nodes(region, depth + 1, text);
+}
+
+}  // namespace
+
+std::string plan_text(const DrawnRegion& root) {
+  std::string text;
+  append_region(root, 0, text);
+  return text;
+}
+
+}  // namespace eddy
