@@ -92,7 +92,8 @@ double uniform(std::mt19937& generator) {
 }
 
 void set_mask(const KernelArgs& args, int64_t i, bool keep) {
-  if (args.num_outputs > 1) store_number(args.outputs[1], i, Number::of_int(keep));
+  if (args.num_outputs > 1 && !args.outputs[1].is_omitted())
+    store_number(args.outputs[1], i, Number::of_int(keep));
 }
 
 // The same mask in every run: bits do not change from run to run.
@@ -132,7 +133,7 @@ struct Dropout {
     }
     if (training && ratio != 0) return drop(args, ratio, state.seed);
     CopyAll<T>::run(args);
-    if (args.num_outputs > 1) {
+    if (args.num_outputs > 1 && !args.outputs[1].is_omitted()) {
       for (int64_t i = 0; i < args.inputs[0].count(); ++i) set_mask(args, i, true);
     }
     return true;
