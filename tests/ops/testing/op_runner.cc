@@ -76,7 +76,11 @@ class TestValueContext : public ValueContext {
     outputs_[o] = TestTensor(element, dims);
     return outputs_[o].tensor().view();
   }
-  void share(size_t o, size_t i) override { outputs_[o] = inputs_[i]; }
+  // A full optional is its value, so what is shared is no optional any more.
+  void share(size_t o, size_t i) override {
+    outputs_[o] = inputs_[i];
+    outputs_[o].is_optional = false;
+  }
   void share_element(size_t o, size_t i, size_t position) override {
     outputs_[o] = inputs_[i].tensors.at(position);
   }
