@@ -9,6 +9,7 @@
 #include "graph/analysis/transitive_reduction.h"
 #include "graph/schedule/matching_assignment.h"
 #include "tests/graph/analysis/dags.h"
+#include "tests/graph/schedule/nasnet.h"
 #include "tests/graph/schedule/plans.h"
 
 namespace eddy {
@@ -169,6 +170,20 @@ TEST(matching, says_how_it_saved_streams) {
   EXPECT_EQ(greedy.fewest, FewestStreams::kGreedily);
   EXPECT_EQ(greedy.streams.num_streams, 2000u);
   EXPECT_EQ(greedy.matching_size, 2u);
+}
+
+TEST(matching, nasnet_a_large_has_334_waits_on_16_streams) {
+  const Dag dag = testing::nasnet_a_large();
+  ASSERT_EQ(dag.num_nodes(), 1007u);
+  ASSERT_EQ(dag.num_edges(), 1222u);
+  for (uint32_t seed = 0; seed < 3; ++seed) {
+    Random random(seed);
+    const Dag renamed = relabel(dag, testing::random_permutation(random, 1007));
+    const PlannedDag planned = plan(renamed, {.policy = AssignPolicy::kMatching});
+    EXPECT_EQ(planned.syncs.waits.size(), 334u);
+    EXPECT_EQ(planned.streams.num_streams, 16u);
+    EXPECT_TRUE(prove(renamed, planned.commands).is_safe());
+  }
 }
 
 TEST(matching, pairs_only_nodes_of_one_device) {
