@@ -1,7 +1,174 @@
+// BatchNormalization, LayerNormalization, InstanceNormalization for float, in vector loops over
+// rows or planes.
+#include <cmath>
+
 #include "ops/cpu/families.h"
+#include "ops/cpu/tile/tile.h"
+#include "ops/reference/normalization.h"
+#include "ops/reference/outputs.h"
 
 namespace eddy {
+namespace {
 
-void add_normalization_cpu(KernelRegistry&) {  }
+using cpu::tile_kernels;
+using cpu::TileKernels;
+
+struct NormalizationState : KernelState {
+  float epsilon = 1e-5f;
+  int64_t axis = -1;
+  BoundKernel plain;  // LayerNormalization: for scales that broadcast in unusual ways
+};
+
+const NormalizationState& state_of(const KernelArgs& args) {
+  return static_cast<const NormalizationState&>(*args.state);
+}
+
+struct Planes {
+  int64_t batch, channels, plane = 1;
+  explicit Planes(const TensorView& x) : batch(x.dims[0]), channels(x.dims[1]) {
+    for (int i = 2; i < x.rank; ++i) plane *= x.dims[i];
+  }
+};
+
+bool run_batch_normalization(const KernelArgs& args) {
+  const float epsilon = state_of(args).epsilon;
+  const auto input = [&](size_t i) { return args.inputs[i].as<float>(); };
+  const Planes p(args.inputs[0]);
+  const TileKernels& tiles = tile_kernels();
+  for (int64_t n = 0; n < p.batch; ++n) {
+    for (int64_t c = 0; c < p.channels; ++c) {
+      const int64_t at = (n * p.channels + c) * p.plane;
+      tiles.normalize({.count = p.plane,
+                       .x = input(0) + at,
+                       .mean = input(3)[c],
+                       .factor = input(1)[c] / std::sqrt(input(4)[c] + epsilon),
+                       .shift = input(2)[c],
+                       .y = args.outputs[0].mutable_as<float>() + at});
+    }
+  }
+  return true;
+}
+
+struct Moments {
+  float mean, factor;  // factor: 1 over the standard deviation
+
+  Moments(const TileKernels& tiles, const float* x, int64_t count, float epsilon) {
+    const float n = static_cast<float>(count);
+    mean = tiles.sum(x, count) / n;
+    factor = 1 / std::sqrt(tiles.sum_squares(x, mean, count) / n + epsilon);
+  }
+};
+
+bool run_instance_normalization(const KernelArgs& args) {
+  const Planes p(args.inputs[0]);
+  const TileKernels& tiles = tile_kernels();
+  for (int64_t i = 0; i < p.batch * p.channels; ++i) {
+    const int64_t c = i % p.channels;
+    const float* x = args.inputs[0].as<float>() + i * p.plane;
+    const Moments m(tiles, x, p.plane, state_of(args).epsilon);
+    tiles.normalize({.count = p.plane,
+                     .x = x,
+                     .mean = m.mean,
+                     .factor = m.factor * args.inputs[1].as<float>()[c],
+                     .shift = args.inputs[2].as<float>()[c],
+                     .y = args.outputs[0].mutable_as<float>() + i * p.plane});
+  }
+  return true;
+}
+
+// Whether a scale or shift is one row of X: leading ones aside, X's last dimensions.
+bool is_row(const TensorView& view, const TensorView& x, int64_t columns) {
+  int first = 0;
+  while (first < view.rank && view.dims[first] == 1) ++first;
+  int64_t size = 1;
+  for (int i = first; i < view.rank; ++i) {
+    if (view.dims[i] != x.dims[x.rank - view.rank + i]) return false;
+    size *= view.dims[i];
+  }
+  return size == columns;
+}
+
+bool run_layer_normalization(const KernelArgs& args) {
+  const NormalizationState& state = state_of(args);
+  const TensorView& x = args.inputs[0];
+  int64_t rows, columns;
+  split_at_axis(x, state.axis, rows, columns);
+  const bool has_shift = args.has_input(2);
+  if (!is_row(args.inputs[1], x, columns) || (has_shift && !is_row(args.inputs[2], x, columns))) {
+    KernelArgs plain = args;
+    plain.state = state.plain.state.get();
+    return state.plain.run(plain);
+  }
+  float* mean = output_or_null<float>(args, 1);
+  float* factor = output_or_null<float>(args, 2);
+  const TileKernels& tiles = tile_kernels();
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* from = x.as<float>() + row * columns;
+    const Moments m(tiles, from, columns, state.epsilon);
+    tiles.normalize({.count = columns,
+                     .x = from,
+                     .mean = m.mean,
+                     .factor = m.factor,
+                     .scale_or_null = args.inputs[1].as<float>(),
+                     .shift_or_null = has_shift ? args.inputs[2].as<float>() : nullptr,
+                     .y = args.outputs[0].mutable_as<float>() + row * columns});
+    if (mean) mean[row] = m.mean;
+    if (factor) factor[row] = m.factor;
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_with(const KernelInit& init, KernelFunction run) {
+  for (const ValueType& input : init.inputs) {
+    const ElementType element = input.tensor.element;
+    if (element != ElementType::kFloat && element != ElementType::kUndefined) {
+      return unsupported("the fast " + init.op.name + " handles float only");
+    }
+  }
+  auto state = std::make_unique<NormalizationState>();
+  state->epsilon = init.attributes.get_float("epsilon", 1e-5f);
+  state->axis = init.attributes.get_int("axis", -1);
+  BoundKernel kernel;
+  kernel.run = run;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+Result<BoundKernel> bind_batch_normalization(const KernelInit& init) {
+  if (init.attributes.get_int("training_mode", 0) != 0 ||
+      init.attributes.get_int("spatial", 1) == 0) {
+    return unsupported("the fast BatchNormalization is for inference");
+  }
+  return bind_with(init, run_batch_normalization);
+}
+Result<BoundKernel> bind_instance_normalization(const KernelInit& init) {
+  return bind_with(init, run_instance_normalization);
+}
+Result<BoundKernel> bind_layer_normalization(const KernelInit& init) {
+  if (init.attributes.get_int("stash_type", 1) != 1) {
+    return unsupported("the fast LayerNormalization keeps float statistics only");
+  }
+  EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, bind_with(init, run_layer_normalization));
+  auto& state = static_cast<NormalizationState&>(*kernel.state);
+  EDDY_ASSIGN_OR_RETURN(state.plain, bind_layer_normalization_reference(init));
+  return kernel;
+}
+
+}  // namespace
+
+void add_normalization_cpu(KernelRegistry& registry) {
+  registry.add({.op = "BatchNormalization",
+                .since_version = 6,
+                .bind = bind_batch_normalization,
+                .library = "tile"});
+  registry.add({.op = "InstanceNormalization",
+                .since_version = 6,
+                .bind = bind_instance_normalization,
+                .library = "tile"});
+  registry.add({.op = "LayerNormalization",
+                .since_version = 17,
+                .bind = bind_layer_normalization,
+                .library = "tile"});
+}
 
 }  // namespace eddy

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ops/contract/kernel.h"
+#include "ops/reference/outputs.h"
 #include "ops/schema/recurrent_rules.h"
 
 namespace eddy {
@@ -48,13 +49,6 @@ inline Status make_recurrent_shape(const RecurrentRules& rules, const KernelArgs
     }
   }
   return Status::ok();
-}
-
-// Output o where the caller wants it, else null.
-template <typename T>
-T* output_or_null(const KernelArgs& args, uint32_t o) {
-  if (o >= args.num_outputs || args.outputs[o].is_omitted()) return nullptr;
-  return args.outputs[o].mutable_as<T>();
 }
 
 }  // namespace eddy

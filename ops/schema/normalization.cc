@@ -1,7 +1,149 @@
+// BatchNormalization, LayerNormalization, InstanceNormalization.
+#include <string>
+
 #include "ops/schema/families.h"
+#include "ops/schema/rules.h"
 
 namespace eddy {
+namespace {
 
-Status add_normalization_schemas(OpTable&) { return Status::ok(); }
+using enum AttributeKind;
+
+// X: at least two dimensions, channels second. Null dims where it is unranked.
+Status read_channels(const InferContext& context, std::string_view op, const TensorType*& x,
+                     int64_t& channels) {
+  EDDY_ASSIGN_OR_RETURN(x, tensor_input(context, 0));
+  channels = kUnknownDim;
+  if (!x->is_ranked) return Status::ok();
+  if (x->dims.rank() < 2) {
+    return invalid_argument("X of " + std::string(op) + " must have at least 2 dimensions, not " +
+                            to_string(x->dims));
+  }
+  channels = x->dims[1];
+  return Status::ok();
+}
+
+// Inputs [first, last) hold one value for each channel; learns their number.
+Status check_per_channel(const InferContext& context, size_t first, size_t last,
+                         const char* const* names, int64_t& channels) {
+  for (size_t i = first; i < last; ++i) {
+    EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, i));
+    if (!type->is_ranked) continue;
+    const std::optional<int64_t> both =
+        type->dims.rank() == 1 ? merge_dim(type->dims[0], channels) : std::nullopt;
+    if (!both) {
+      return invalid_argument(std::string(names[i - first]) +
+                              " must hold one value for each channel (" + std::to_string(channels) +
+                              "), not " + to_string(type->dims));
+    }
+    channels = *both;
+  }
+  return Status::ok();
+}
+
+Status infer_batch_normalization(InferContext& context) {
+  static constexpr const char* kNames[] = {"scale", "B", "mean", "var"};
+  const TensorType* x;
+  int64_t channels;
+  EDDY_RETURN_IF_ERROR(read_channels(context, "BatchNormalization", x, channels));
+  EDDY_RETURN_IF_ERROR(check_per_channel(context, 1, 5, kNames, channels));
+  const bool trains = context.attributes().get_int("training_mode", 0) != 0;
+  if (context.num_outputs() > 1 && !trains) {
+    return invalid_argument(context.opset_version() < 14
+                                ? "BatchNormalization has one output; training is supported from "
+                                  "opset 14 on"
+                                : "BatchNormalization has one output unless training_mode is 1");
+  }
+  context.set_output(0, *x);
+  for (size_t o = 1; o < context.num_outputs(); ++o) {
+    context.set_output(o, TensorType(context.input(o + 2).tensor.element, Dims{channels}));
+  }
+  return Status::ok();
+}
+
+Status infer_instance_normalization(InferContext& context) {
+  static constexpr const char* kNames[] = {"scale", "B"};
+  const TensorType* x;
+  int64_t channels;
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 3));
+  EDDY_RETURN_IF_ERROR(read_channels(context, "InstanceNormalization", x, channels));
+  EDDY_RETURN_IF_ERROR(check_per_channel(context, 1, 3, kNames, channels));
+  context.set_output(0, *x);
+  return Status::ok();
+}
+
+// Scale and B broadcast to X without widening it.
+Status check_broadcasts_to(const InferContext& context, size_t input, std::string_view name,
+                           const Dims& x) {
+  if (!context.has_input(input)) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, input));
+  if (!type->is_ranked) return Status::ok();
+  const Dims& dims = type->dims;
+  bool fits = dims.rank() <= x.rank();
+  for (int i = 0; fits && i < dims.rank(); ++i) {
+    const int64_t size = x[x.rank() - dims.rank() + i];
+    fits = dims[i] == 1 || merge_dim(dims[i], size).has_value();
+  }
+  if (fits) return Status::ok();
+  return invalid_argument(std::string(name) + " does not broadcast to X: " + to_string(dims) +
+                          " to " + to_string(x));
+}
+
+Status infer_layer_normalization(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  const int64_t stash = context.attributes().get_int("stash_type", 1);
+  const ElementType statistics = stash == 1 ? ElementType::kFloat : static_cast<ElementType>(stash);
+  if (stash != 1 && stash != 16) {
+    return invalid_argument("stash_type must be 1 (float) or 16 (bfloat16), not " +
+                            std::to_string(stash));
+  }
+  context.set_output(0, *x);
+  if (!x->is_ranked) {
+    for (size_t o = 1; o < 3; ++o) context.set_output(o, TensorType(statistics));
+    return Status::ok();
+  }
+  EDDY_ASSIGN_OR_RETURN(const int axis,
+                        normalize_axis(context.attributes().get_int("axis", -1), x->dims.rank()));
+  EDDY_RETURN_IF_ERROR(check_broadcasts_to(context, 1, "Scale", x->dims));
+  EDDY_RETURN_IF_ERROR(check_broadcasts_to(context, 2, "B", x->dims));
+  Dims reduced = x->dims;
+  for (int i = axis; i < reduced.rank(); ++i) reduced[i] = 1;
+  for (size_t o = 1; o < 3; ++o) context.set_output(o, TensorType(statistics, reduced));
+  return Status::ok();
+}
+
+OpDef batch_normalization(int since_version, int max_outputs) {
+  return {.name = "BatchNormalization",
+          .since_version = since_version,
+          .inputs = {in("X", kFloatTypes), in("scale", kFloatTypes), in("B", kFloatTypes),
+                     in("input_mean", kFloatTypes), in("input_var", kFloatTypes)},
+          .max_outputs = max_outputs,
+          .attributes = {attribute("epsilon", kFloat), attribute("momentum", kFloat),
+                         attribute("spatial", kInt), attribute("is_test", kInt),
+                         attribute("training_mode", kInt)},
+          .infer = infer_batch_normalization};
+}
+
+}  // namespace
+
+Status add_normalization_schemas(OpTable& table) {
+  return add_schemas(
+      table, {batch_normalization(6, 5),
+              batch_normalization(14, 3),
+              {.name = "InstanceNormalization",
+               .since_version = 6,
+               .inputs = {in("input", kFloatTypes), in("scale", kFloatTypes), in("B", kFloatTypes)},
+               .attributes = {attribute("epsilon", kFloat)},
+               .infer = infer_instance_normalization},
+              {.name = "LayerNormalization",
+               .since_version = 17,
+               .inputs = {in("X", kFloatTypes), in("Scale", kFloatTypes),
+                          in("B", kFloatTypes, InputFlag::kOptional)},
+               .max_outputs = 3,
+               .attributes = {attribute("axis", kInt), attribute("epsilon", kFloat),
+                              attribute("stash_type", kInt)},
+               .infer = infer_layer_normalization}});
+}
 
 }  // namespace eddy

@@ -48,6 +48,16 @@ struct LstmCellArgs {
   float* hidden = nullptr;  // written
 };
 
+struct NormalizeArgs {
+  int64_t count = 0;
+  const float* x = nullptr;
+  float mean = 0, factor = 1;
+  const float* scale_or_null = nullptr;  // a row of `count`; null: 1
+  const float* shift_or_null = nullptr;  // a row of `count`; null: `shift`
+  float shift = 0;
+  float* y = nullptr;
+};
+
 enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 
 struct TileKernels {
@@ -70,6 +80,11 @@ struct TileKernels {
   Activate sigmoid;  // in place; within 4 units in the last place
   Activate tanh;
   void (*lstm_cell)(const LstmCellArgs& args);
+  // Sum of x; sum of (x - mean) squared.
+  float (*sum)(const float* x, int64_t count);
+  float (*sum_squares)(const float* x, float mean, int64_t count);
+  // y = (x - mean) * factor * scale + shift.
+  void (*normalize)(const NormalizeArgs& args);
 
   int panel_width() const { return width * max_vectors; }
 };

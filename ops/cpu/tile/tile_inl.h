@@ -210,6 +210,55 @@ void lstm_cell(const LstmCellArgs& args) {
   }
 }
 
+// The sum of Term(x) in four vectors of partial sums.
+template <typename S, typename Term>
+[[gnu::always_inline]] inline float sum_terms(const float* x, int64_t count, Term term) {
+  using V = typename S::V;
+  V sums[4] = {S::zero(), S::zero(), S::zero(), S::zero()};
+  int64_t i = 0;
+  for (; i + 4 * S::kWidth <= count; i += 4 * S::kWidth) {
+    EDDY_UNROLL for (int u = 0; u < 4; ++u) {
+      sums[u] = S::add(sums[u], term(S::load(x + i + u * S::kWidth)));
+    }
+  }
+  for (; i + S::kWidth <= count; i += S::kWidth) sums[0] = S::add(sums[0], term(S::load(x + i)));
+  float rest = 0;
+  if (i < count) {
+    float lanes[S::kWidth];
+    const int left = static_cast<int>(count - i);
+    S::store(lanes, term(S::load_first(x + i, left)));
+    for (int lane = 0; lane < left; ++lane) rest += lanes[lane];
+  }
+  return S::sum(S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3]))) + rest;
+}
+
+template <typename S>
+float sum(const float* x, int64_t count) {
+  return sum_terms<S>(x, count, [](typename S::V v) { return v; });
+}
+
+template <typename S>
+float sum_squares(const float* x, float mean, int64_t count) {
+  const typename S::V m = S::set1(mean);
+  return sum_terms<S>(x, count, [m](typename S::V v) {
+    const typename S::V d = S::sub(v, m);
+    return S::mul(d, d);
+  });
+}
+
+template <typename S>
+void normalize(const NormalizeArgs& t) {
+  using V = typename S::V;
+  const V mean = S::set1(t.mean), factor = S::set1(t.factor), shift = S::set1(t.shift);
+  for (int64_t i = 0; i < t.count; i += S::kWidth) {
+    const int n = t.count - i < S::kWidth ? static_cast<int>(t.count - i) : S::kWidth;
+    V v = S::mul(S::sub(S::load_first(t.x + i, n), mean), factor);
+    if (t.scale_or_null) v = S::mul(v, S::load_first(t.scale_or_null + i, n));
+    v = S::add(v, t.shift_or_null ? S::load_first(t.shift_or_null + i, n) : shift);
+    S::store_first(t.y + i, v, n);
+  }
+}
+
 // Tiles larger than S has registers for are left null; callers look at max_rows, max_vectors.
 template <typename S, int M, int N, bool Edge>
 constexpr TileKernels::Tile tile_or_null() {
@@ -246,6 +295,9 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   set.dot_rows = &dot_rows<S>;
   set.sigmoid = &map_in_place<S, &sigmoid_of<S>>;
   set.lstm_cell = &lstm_cell<S>;
+  set.sum = &sum<S>;
+  set.sum_squares = &sum_squares<S>;
+  set.normalize = &normalize<S>;
   set.tanh = &map_in_place<S, &tanh_of<S>>;
   return set;
 }

@@ -1,0 +1,119 @@
+// The normalizations compute what two plain passes in double compute, and refuse inputs that do
+// not belong to the channels.
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+constexpr double kRelative = 1e-4, kAbsolute = 1e-5;
+
+TestTensor floats(const Dims& dims, Random& random, double low = -1) {
+  return TestTensor::random(ElementType::kFloat, dims, random, low, 1);
+}
+
+const std::vector<Dims> kShapes = {{2, 3},    {2, 3, 17}, {1, 4, 5, 6}, {3, 1, 2, 2, 40},
+                                   {0, 3, 4}, {2, 3, 0},  {2, 5, 129},  {1, 70, 1}};
+
+OpCall batch_normalization(const Dims& x, Random& random) {
+  OpCall call;
+  call.op = "BatchNormalization";
+  call.inputs = {floats(x, random), floats({x[1]}, random), floats({x[1]}, random),
+                 floats({x[1]}, random), floats({x[1]}, random, 0.1)};
+  return call;
+}
+
+TEST(BatchNormalizationTest, agrees_with_the_plain_loop) {
+  for (const Dims& x : kShapes) {
+    SCOPED_TRACE(to_string(x));
+    Random random(1);
+    compare_with_reference(batch_normalization(x, random), kRelative, kAbsolute);
+  }
+}
+
+TEST(BatchNormalizationTest, training_updates_the_running_statistics) {
+  OpCall call;
+  call.op = "BatchNormalization";
+  call.attributes = {{"training_mode", int64_t{1}}, {"momentum", 0.75f}, {"epsilon", 0.0f}};
+  const auto one = [](float value) { return TestTensor::of<float>({1}, {value}); };
+  call.inputs = {TestTensor::of<float>({2, 1, 2}, {1, 3, 5, 7}), one(1), one(0), one(8), one(1)};
+  call.num_outputs = 3;
+  const auto result = run_op(call, KernelSet::kCpu);
+  ASSERT_TRUE(result.is_ok()) << result.status().to_string();
+  EXPECT_TRUE(is_close((*result)[1].tensor(), one(7), 0, 1e-6));  // 8 * 0.75 + 4 * 0.25
+  EXPECT_TRUE(is_close((*result)[2].tensor(), one(2), 0, 1e-6));  // 1 * 0.75 + 5 * 0.25
+  const float d = 1.3416408f;                                     // 3 / sqrt(5)
+  EXPECT_TRUE(is_close((*result)[0].tensor(),
+                       TestTensor::of<float>({2, 1, 2}, {-d, -d / 3, d / 3, d}), 1e-6, 0));
+}
+
+TEST(InstanceNormalizationTest, agrees_with_the_plain_loop) {
+  for (const Dims& x : kShapes) {
+    SCOPED_TRACE(to_string(x));
+    Random random(2);
+    OpCall call;
+    call.op = "InstanceNormalization";
+    call.inputs = {floats(x, random), floats({x[1]}, random), floats({x[1]}, random)};
+    // A plane of one value has variance 0: the factor is large, and so is its rounding.
+    compare_with_reference(call, kRelative, 1e-4);
+  }
+}
+
+void compare_layer(const Dims& x, int64_t axis, const Dims& scale, std::optional<Dims> shift) {
+  SCOPED_TRACE(to_string(x) + " axis " + std::to_string(axis) + " scale " + to_string(scale));
+  Random random(3);
+  OpCall call;
+  call.op = "LayerNormalization";
+  call.attributes = {{"axis", axis}};
+  call.inputs = {floats(x, random), floats(scale, random)};
+  if (shift) call.inputs.push_back(floats(*shift, random));
+  compare_with_reference(call, kRelative, kAbsolute);
+  call.num_outputs = 3;
+  const auto expected = run_op(call, KernelSet::kReference);
+  const auto actual = run_op(call, KernelSet::kCpu);
+  ASSERT_TRUE(actual.is_ok()) << actual.status().to_string();
+  for (size_t o = 0; o < 3; ++o) {
+    EXPECT_TRUE(is_close((*actual)[o].tensor(), (*expected)[o].tensor(), kRelative, kAbsolute));
+  }
+}
+
+TEST(LayerNormalizationTest, agrees_with_the_plain_loop_on_every_axis) {
+  const Dims x{2, 3, 4, 35};
+  for (int axis = 0; axis < 4; ++axis) {
+    Dims row;
+    for (int i = axis; i < 4; ++i) row.push_back(x[i]);
+    compare_layer(x, axis, row, row);
+    compare_layer(x, axis - 4, row, std::nullopt);
+  }
+}
+
+TEST(LayerNormalizationTest, scales_broadcast_to_x) {
+  compare_layer({4, 4}, -1, {4, 1}, Dims{4});
+  compare_layer({4, 4}, -1, {1, 4}, Dims{1});
+  compare_layer({3, 4, 4}, 1, {4}, Dims{});
+  compare_layer({3, 4}, -1, {3, 4}, Dims{3, 1});
+}
+
+TEST(NormalizationTest, says_which_input_does_not_fit) {
+  Random random(4);
+  OpCall call = batch_normalization({2, 3, 4}, random);
+  call.inputs[2] = floats({4}, random);
+  EXPECT_EQ(infer_op(call).status().message(),
+            "B must hold one value for each channel (3), not [4]");
+  call = batch_normalization({2, 3, 4}, random);
+  call.num_outputs = 3;
+  EXPECT_EQ(infer_op(call).status().message(),
+            "BatchNormalization has one output unless training_mode is 1");
+  call = OpCall();
+  call.op = "LayerNormalization";
+  call.inputs = {floats({2, 3}, random), floats({2}, random)};
+  EXPECT_EQ(infer_op(call).status().message(), "Scale does not broadcast to X: [2] to [2,3]");
+  call.attributes = {{"axis", int64_t{2}}};
+  EXPECT_EQ(infer_op(call).status().message(), "axis 2 is out of range for rank 2: -2..1");
+}
+
+}  // namespace
+}  // namespace eddy::testing
