@@ -19,9 +19,11 @@ struct Bytes16 {
   uint64_t low, high;
 };
 
+// Static, as gcc gives a template whose argument is a template of an unnamed namespace external
+// linkage: two files' kernels of one name would silently become one.
 template <template <typename> class Kernel>
-Result<BoundKernel> bind_storage(const KernelInit& init, ElementType element,
-                                 std::unique_ptr<KernelState> state = nullptr) {
+static Result<BoundKernel> bind_storage(const KernelInit& init, ElementType element,
+                                        std::unique_ptr<KernelState> state = nullptr) {
   BoundKernel kernel;
   kernel.state = std::move(state);
   if (element == ElementType::kString) {

@@ -36,8 +36,10 @@ T round_from(Accumulator<T> sum) {
     return static_cast<T>(sum);
 }
 
+// Static, as gcc gives a template whose argument is a template of an unnamed namespace external
+// linkage: two files' kernels of one name would silently become one.
 template <template <typename> class Kernel, typename... Ts>
-Result<BoundKernel> bind_typed(const KernelInit& init, size_t input,
+static Result<BoundKernel> bind_typed(const KernelInit& init, size_t input,
                                std::unique_ptr<KernelState> state = nullptr) {
   const ElementType element = init.inputs[input].tensor.element;
   BoundKernel kernel;
