@@ -37,7 +37,7 @@ class OperatorCheck {
       if (seen_.insert(function).second) called_.push_back(function);
     } else {
       const OpKey key = key_of(node, opsets);
-      if (!is_import_operator(key) &&
+      if (!is_import_operator(key) && !is_forward(node) &&
           ops_.find_or_null(key.domain, key.name, key.version) == nullptr) {
         report(node, key, path);
       }
@@ -95,6 +95,10 @@ bool is_import_operator(const OpKey& key) {
   }
   return key.domain.empty() &&
          std::find(std::begin(kOnnx), std::end(kOnnx), key.name) != std::end(kOnnx);
+}
+
+bool is_forward(const OnnxNode& node) {
+  return node.op_type == "Identity" && node.metadata_or_empty("eddy.forward") == "1";
 }
 
 Status check_operators(const OnnxModel& model, const FunctionTable& functions,

@@ -15,6 +15,8 @@ namespace eddy {
 
 // True for the operators that the importer itself turns into nodes: If, Loop, Scan ...
 bool is_import_operator(const OpKey& key);
+// True for an Identity that the exporter put in: another name for its input.
+bool is_forward(const OnnxNode& node);
 
 Status check_operators(const OnnxModel& model, const FunctionTable& functions,
                        const OpTable& ops);

@@ -118,6 +118,9 @@ bool Importer::import_loop(const NodeContext& at) {
   if (body == nullptr || !inputs_of(at, &inputs)) return false;
   if (inputs.size() < 2) inputs.resize(2);
   const bool has_condition = !inputs[1].is_none();
+  if (has_condition && builder_.type(inputs[1]).tensor.element != ElementType::kBool) {
+    return fail_at(at, "the condition must be one bool, not " + to_string(builder_.type(inputs[1])));
+  }
   const size_t num_carried = inputs.size() - 2;
   if (!check_counts(at, *body, "body", inputs.size(), 1 + num_carried)) return false;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/io/check_operators.h"
 #include "graph/io/onnx_types.h"
 #include "graph/io/text.h"
 
@@ -14,13 +15,6 @@ std::string_view without_mark(std::string_view name) {
   if (mark == std::string_view::npos || mark + 1 == name.size()) return name;
   const bool is_number = name.find_first_not_of("0123456789", mark + 1) == std::string_view::npos;
   return is_number ? name.substr(0, mark) : name;
-}
-
-std::string_view metadata(const OnnxNode& node, std::string_view key) {
-  for (const OnnxEntry& entry : node.metadata) {
-    if (entry.key == key) return entry.value;
-  }
-  return {};
 }
 
 }  // namespace
@@ -50,8 +44,8 @@ bool Importer::fail(Status status) {
 bool Importer::fail_at(const NodeContext& at, Status status) {
   const OnnxNode& node = at.node;
   const bool by_output = node.name.empty() && !node.outputs.empty();
-  status.prepend_message("node " + quoted(by_output ? node.outputs[0] : node.name) + " (" +
-                         std::string(node.op_type) + ")");
+  const std::string name = at.scope.env->prefix + std::string(by_output ? node.outputs[0] : node.name);
+  status.prepend_message("node " + quoted(name) + " (" + std::string(node.op_type) + ")");
   return fail(std::move(status));
 }
 
@@ -90,7 +84,7 @@ std::string Importer::node_name(const NodeContext& at) const {
 }
 
 std::string Importer::device_of(const OnnxNode& node) const {
-  const std::string_view device = metadata(node, "eddy.device");
+  const std::string_view device = node.metadata_or_empty("eddy.device");
   return is_clean_utf8(device) ? std::string(device) : std::string();
 }
 
@@ -175,15 +169,10 @@ bool Importer::dispatch(NodeContext& at) {
   if (op == "Loop") return import_loop(at);
   if (op == "Scan") return import_scan(at);
   if (op == "SequenceMap") return import_sequence_map(at);
-  bool is_forward = false;
-  if (!forward_identity(at, &is_forward)) return false;
-  return is_forward || import_exec(at);
+  return is_forward(at.node) ? import_forward(at) : import_exec(at);
 }
 
-// Identity nodes that the exporter put in only because ONNX wants a name or a producer.
-bool Importer::forward_identity(const NodeContext& at, bool* is_forward) {
-  *is_forward = at.key.name == "Identity" && metadata(at.node, "eddy.forward") == "1";
-  if (!*is_forward) return true;
+bool Importer::import_forward(const NodeContext& at) {
   std::vector<Value> inputs;
   return inputs_of(at, &inputs) && bind_outputs(at, inputs);
 }

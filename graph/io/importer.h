@@ -77,7 +77,7 @@ class Importer {
   bool resolve_attributes(NodeContext& at);
   bool dispatch(NodeContext& at);
   bool import_exec(const NodeContext& at);
-  bool forward_identity(const NodeContext& at, bool* is_forward);
+  bool import_forward(const NodeContext& at);
   bool inputs_of(const NodeContext& at, std::vector<Value>* values);
   bool bind_outputs(const NodeContext& at, std::span<const Value> values);
   // A graph among a node's attributes, with `inputs` bound to its inputs. Empty on failure.

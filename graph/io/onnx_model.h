@@ -110,6 +110,12 @@ struct OnnxNode {
     }
     return nullptr;
   }
+  std::string_view metadata_or_empty(std::string_view key) const {
+    for (const OnnxEntry& entry : metadata) {
+      if (entry.key == key) return entry.value;
+    }
+    return {};
+  }
 };
 
 struct OnnxGraph {

@@ -1,31 +1,37 @@
 #include "tests/graph/io/graph_text.h"
 
-#include <cstdio>
+#include <iomanip>
 #include <map>
 #include <sstream>
 
 namespace eddy::test {
 namespace {
 
-std::string content(const Constant& constant) {
+// Small contents as hexadecimal bytes, large ones as an FNV-1a hash of them.
+std::string bytes_text(const TensorView& view) {
+  constexpr size_t kShownBytes = 64;
+  const uint8_t* bytes = view.as<uint8_t>();
   std::ostringstream out;
-  const TensorView view = constant.view();
-  out << to_string(ValueType(constant.type())) << "{";
-  for (int64_t i = 0; i < view.count(); ++i) {
-    if (i > 0) out << ",";
-    if (view.element == ElementType::kString) {
-      out << '"' << view.as<std::string>()[i] << '"';
-      continue;
-    }
-    const size_t size = element_size_bytes(view.element);
-    for (size_t b = 0; b < size; ++b) {
-      char hex[3];
-      std::snprintf(hex, sizeof(hex), "%02x", view.as<uint8_t>()[static_cast<size_t>(i) * size + b]);
-      out << hex;
-    }
+  out << std::hex << std::setfill('0');
+  if (view.size_bytes() <= kShownBytes) {
+    for (size_t i = 0; i < view.size_bytes(); ++i) out << std::setw(2) << +bytes[i];
+    return out.str();
   }
-  out << "}";
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < view.size_bytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+  out << "hash " << hash;
   return out.str();
+}
+
+std::string content(const Constant& constant) {
+  const TensorView view = constant.view();
+  std::string text = to_string(ValueType(constant.type())) + "{";
+  if (view.element == ElementType::kString) {
+    for (int64_t i = 0; i < view.count(); ++i) text += '"' + view.as<std::string>()[i] + "\",";
+  } else {
+    text += bytes_text(view);
+  }
+  return text + "}";
 }
 
 class Describer {
