@@ -15,7 +15,9 @@ void add_sequence_cpu(KernelRegistry& registry);  // sequences and optionals
 void add_indexing_cpu(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
 void add_matmul_cpu(KernelRegistry& registry);  // MatMul, Gemm
 void add_matmul_integer_cpu(KernelRegistry& registry);  // MatMulInteger
-void add_conv_cpu(KernelRegistry& registry);  // Conv, ConvTranspose, pooling, Resize
+void add_conv_cpu(KernelRegistry& registry);  // Conv, ConvTranspose
+void add_pool_cpu(KernelRegistry& registry);  // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
+void add_resize_cpu(KernelRegistry& registry);  // Resize
 void add_recurrent_cpu(KernelRegistry& registry);  // LSTM, GRU, RNN
 void add_normalization_cpu(KernelRegistry& registry);  // BatchNormalization, LayerNormalization, InstanceNormalization
 

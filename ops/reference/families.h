@@ -14,7 +14,9 @@ void add_movement_reference(KernelRegistry& registry);  // Constant, Shape, Resh
 void add_sequence_reference(KernelRegistry& registry);  // sequences and optionals
 void add_indexing_reference(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
 void add_matmul_reference(KernelRegistry& registry);  // MatMul, Gemm, MatMulInteger
-void add_conv_reference(KernelRegistry& registry);  // Conv, ConvTranspose, pooling, Resize
+void add_conv_reference(KernelRegistry& registry);  // Conv, ConvTranspose
+void add_pool_reference(KernelRegistry& registry);  // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
+void add_resize_reference(KernelRegistry& registry);  // Resize
 void add_recurrent_reference(KernelRegistry& registry);  // LSTM, GRU, RNN
 void add_normalization_reference(KernelRegistry& registry);  // BatchNormalization, LayerNormalization, InstanceNormalization
 

@@ -17,7 +17,9 @@ Status add_movement_schemas(OpTable& table);  // Constant, Shape, Reshape, Trans
 Status add_sequence_schemas(OpTable& table);  // sequences and optionals
 Status add_indexing_schemas(OpTable& table);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
 Status add_matmul_schemas(OpTable& table);  // MatMul, Gemm, MatMulInteger
-Status add_conv_schemas(OpTable& table);  // Conv, ConvTranspose, pooling, Resize
+Status add_conv_schemas(OpTable& table);  // Conv, ConvTranspose
+Status add_pool_schemas(OpTable& table);  // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
+Status add_resize_schemas(OpTable& table);  // Resize
 Status add_recurrent_schemas(OpTable& table);  // LSTM, GRU, RNN
 Status add_normalization_schemas(OpTable& table);  // BatchNormalization, LayerNormalization, InstanceNormalization
 

@@ -15,6 +15,8 @@ Status add_standard_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_indexing_schemas(table));
   EDDY_RETURN_IF_ERROR(add_matmul_schemas(table));
   EDDY_RETURN_IF_ERROR(add_conv_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_pool_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_resize_schemas(table));
   EDDY_RETURN_IF_ERROR(add_recurrent_schemas(table));
   EDDY_RETURN_IF_ERROR(add_normalization_schemas(table));
   return add_eddy_schemas(table);

@@ -1,0 +1,104 @@
+// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool.
+#include <string>
+
+#include "ops/schema/families.h"
+#include "ops/schema/rules.h"
+#include "ops/schema/window.h"
+
+namespace eddy {
+namespace {
+
+using enum AttributeKind;
+
+constexpr TypeSet kMaxPoolTypes = kFloatTypes | TypeSet{ElementType::kInt8, ElementType::kUint8};
+
+Status read_x(const InferContext& context, const TensorType*& x) {
+  EDDY_ASSIGN_OR_RETURN(x, tensor_input(context, 0));
+  if (!x->is_ranked || x->dims.rank() >= 3) return Status::ok();
+  return invalid_argument("X of a pool must have at least 3 dimensions, not " + to_string(x->dims));
+}
+
+// A window that lies in the padding alone has no value.
+Status check_pads(const Windows& windows) {
+  for (int i = 0; i < windows.rank; ++i) {
+    const WindowAxis& axis = windows[i];
+    if (axis.pad_begin < axis.extent() && axis.pad_end < axis.extent()) continue;
+    return invalid_argument("pads of " + std::to_string(axis.pad_begin) + " and " +
+                            std::to_string(axis.pad_end) + " on spatial axis " + std::to_string(i) +
+                            " must be smaller than the window's " + std::to_string(axis.extent()));
+  }
+  return Status::ok();
+}
+
+Status infer_pool(InferContext& context) {
+  const TensorType* x;
+  EDDY_RETURN_IF_ERROR(read_x(context, x));
+  TensorType y(x->element);
+  if (x->is_ranked) {
+    Windows windows;
+    EDDY_RETURN_IF_ERROR(parse_windows(context.attributes(), x->dims.rank() - 2, nullptr, windows));
+    EDDY_RETURN_IF_ERROR(check_pads(windows));
+    Dims dims{x->dims[0], x->dims[1]};
+    for (int i = 0; i < windows.rank; ++i) {
+      WindowAxis axis;
+      int64_t output;
+      EDDY_RETURN_IF_ERROR(resolve_axis(windows, i, x->dims[i + 2], axis, output));
+      dims.push_back(output);
+    }
+    y = TensorType(x->element, dims);
+  }
+  context.set_output(0, y);
+  y.element = ElementType::kInt64;
+  context.set_output(1, y);
+  return Status::ok();
+}
+
+Status infer_global_pool(InferContext& context) {
+  const TensorType* x;
+  EDDY_RETURN_IF_ERROR(read_x(context, x));
+  TensorType y = *x;
+  for (int i = 2; y.is_ranked && i < y.dims.rank(); ++i) y.dims[i] = 1;
+  context.set_output(0, y);
+  return Status::ok();
+}
+
+double pool_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  double taps = 1;
+  for (int64_t size : context.attributes().get_ints("kernel_shape")) {
+    taps *= static_cast<double>(size);
+  }
+  return taps * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+}
+
+double global_pool_flops(const InferContext& context, std::span<const ValueType>) {
+  return static_cast<double>(context.input(0).tensor.dims.count().value_or(0));
+}
+
+OpDef pool(const char* name, TypeSet types, int max_outputs, FormalAttribute extra) {
+  return {.name = name,
+          .inputs = {in("X", types)},
+          .max_outputs = max_outputs,
+          .attributes = {attribute("auto_pad", kString), attribute("ceil_mode", kInt),
+                         attribute("dilations", kInts), attribute("kernel_shape", kInts, true),
+                         attribute("pads", kInts), attribute("strides", kInts), std::move(extra)},
+          .infer = infer_pool,
+          .flops = pool_flops};
+}
+
+OpDef global_pool(const char* name) {
+  return {.name = name,
+          .inputs = {in("X", kFloatTypes)},
+          .infer = infer_global_pool,
+          .flops = global_pool_flops};
+}
+
+}  // namespace
+
+Status add_pool_schemas(OpTable& table) {
+  return add_schemas(table,
+                     {pool("MaxPool", kMaxPoolTypes, 2, attribute("storage_order", kInt)),
+                      pool("AveragePool", kFloatTypes, 1, attribute("count_include_pad", kInt)),
+                      global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool")});
+}
+
+}  // namespace eddy

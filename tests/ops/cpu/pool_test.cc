@@ -1,0 +1,127 @@
+// Pools compute what one window at a time computes: on seeded random geometries, with padding,
+// dilation, ceil_mode and NaN, and MaxPool's indices in both storage orders.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+int64_t pick(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)));
+}
+
+OpCall random_pool(const std::string& op, Random& random) {
+  const int rank = static_cast<int>(pick(random, 1, 4));
+  Dims x{pick(random, 1, 2), pick(random, 1, 3)};
+  Ints kernel, strides, dilations, begins, ends;
+  for (int i = 0; i < rank; ++i) {
+    kernel.push_back(pick(random, 1, 3));
+    strides.push_back(pick(random, 1, 3));
+    dilations.push_back(pick(random, 1, 2));
+    const int64_t extent = dilations.back() * (kernel.back() - 1) + 1;
+    begins.push_back(pick(random, 0, extent - 1));
+    ends.push_back(pick(random, 0, extent - 1));
+    x.push_back(extent + pick(random, 0, 6));
+  }
+  OpCall call;
+  call.op = op;
+  call.opset = 19;
+  call.attributes = {{"kernel_shape", kernel}, {"strides", strides}, {"dilations", dilations}};
+  call.attributes.set("ceil_mode", pick(random, 0, 1));
+  if (op == "AveragePool") call.attributes.set("count_include_pad", pick(random, 0, 1));
+  if (pick(random, 0, 3) == 0) {
+    call.attributes.set("auto_pad", std::string(pick(random, 0, 1) ? "SAME_UPPER" : "SAME_LOWER"));
+  } else {
+    begins.insert(begins.end(), ends.begin(), ends.end());
+    call.attributes.set("pads", begins);
+  }
+  call.inputs = {TestTensor::random(ElementType::kFloat, x, random, -1, 1)};
+  return call;
+}
+
+TEST(PoolTest, agrees_on_seeded_random_geometries) {
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    for (uint64_t seed = 1; seed <= 80; ++seed) {
+      SCOPED_TRACE(std::string(op) + " seed " + std::to_string(seed));
+      Random random(seed);
+      compare_with_reference(random_pool(op, random), 1e-5, 1e-6);
+    }
+  }
+}
+
+TEST(PoolTest, global_pools_agree) {
+  for (const char* op : {"GlobalMaxPool", "GlobalAveragePool"}) {
+    for (const Dims& x : {Dims{2, 3, 5}, Dims{1, 2, 40, 3}, Dims{0, 2, 4}, Dims{2, 1, 3, 4, 5}}) {
+      Random random(1);
+      OpCall call;
+      call.op = op;
+      call.inputs = {TestTensor::random(ElementType::kFloat, x, random, -1, 1)};
+      compare_with_reference(call, 1e-5, 1e-6);
+    }
+  }
+}
+
+TEST(MaxPoolTest, indices_count_rows_or_columns_first) {
+  OpCall call;
+  call.op = "MaxPool";
+  call.attributes = {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
+  call.inputs = {TestTensor::of<float>({1, 1, 2, 4}, {1, 9, 3, 4, 5, 6, 7, 8})};
+  call.num_outputs = 2;
+  for (int64_t order : {0, 1}) {
+    call.attributes.set("storage_order", order);
+    const auto result = run_op(call, KernelSet::kCpu);
+    ASSERT_TRUE(result.is_ok()) << result.status().to_string();
+    EXPECT_TRUE(is_same_bits((*result)[0].tensor(), TestTensor::of<float>({1, 1, 1, 2}, {9, 8})));
+    const auto expected = order == 0 ? TestTensor::of<int64_t>({1, 1, 1, 2}, {1, 7})
+                                     : TestTensor::of<int64_t>({1, 1, 1, 2}, {2, 7});
+    EXPECT_TRUE(is_same_bits((*result)[1].tensor(), expected));
+  }
+}
+
+TEST(MaxPoolTest, nan_wins) {
+  OpCall call;
+  call.op = "MaxPool";
+  call.attributes = {{"kernel_shape", Ints{2}}};
+  call.inputs = {TestTensor::of<float>({1, 1, 4}, {NAN, 1, -INFINITY, -INFINITY})};
+  compare_with_reference(call);
+  EXPECT_TRUE(is_close(run_one(call, KernelSet::kCpu),
+                       TestTensor::of<float>({1, 1, 3}, {NAN, 1, -INFINITY}), 0, 0));
+}
+
+TEST(AveragePoolTest, a_window_past_the_padding_counts_only_what_is_there) {
+  OpCall call;
+  call.op = "AveragePool";
+  call.opset = 19;
+  call.attributes = {{"kernel_shape", Ints{3}},
+                     {"strides", Ints{2}},
+                     {"ceil_mode", int64_t{1}},
+                     {"count_include_pad", int64_t{1}}};
+  call.inputs = {TestTensor::of<float>({1, 1, 4}, {1, 2, 3, 6})};
+  compare_with_reference(call);
+  EXPECT_TRUE(
+      is_close(run_one(call, KernelSet::kCpu), TestTensor::of<float>({1, 1, 2}, {2, 4.5f}), 0, 0));
+}
+
+TEST(PoolTest, says_which_rule_a_geometry_breaks) {
+  OpCall call;
+  call.op = "MaxPool";
+  call.inputs = {TestTensor(ElementType::kFloat, {1, 1, 4})};
+  const auto message = [&] { return infer_op(call).status().message(); };
+  call.attributes = {{"kernel_shape", Ints{2, 2}}};
+  EXPECT_EQ(message(), "kernel_shape must have 1 values, not 2");
+  call.attributes = {{"kernel_shape", Ints{5}}};
+  EXPECT_EQ(message(),
+            "the kernel spans 5 elements on spatial axis 0 but the padded input has only 4");
+  call.attributes = {{"kernel_shape", Ints{2}}, {"pads", Ints{2, 0}}};
+  EXPECT_EQ(message(), "pads of 2 and 0 on spatial axis 0 must be smaller than the window's 2");
+  call.inputs = {TestTensor(ElementType::kFloat, {4, 4})};
+  EXPECT_EQ(message(), "X of a pool must have at least 3 dimensions, not [4,4]");
+}
+
+}  // namespace
+}  // namespace eddy::testing
