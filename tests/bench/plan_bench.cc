@@ -1,0 +1,173 @@
+// What planning costs on one thread, from an edge list to a proved plan: rank, matching, growth
+// with the number of nodes, and a real network.
+//
+// Random graphs have four edges a node, either within a window of 64 ids or from anywhere to
+// anywhere later; seeds are fixed. Counters say what came out. Results: results/plan_*.md.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "graph/analysis/rank.h"
+#include "graph/analysis/topological_order.h"
+#include "graph/analysis/transitive_reduction.h"
+#include "graph/base/random.h"
+#include "graph/schedule/command_list.h"
+#include "graph/schedule/dag_plan.h"
+#include "graph/schedule/happens_before.h"
+#include "graph/schedule/issue_order.h"
+#include "graph/schedule/matching_assignment.h"
+#include "graph/schedule/sync_plan.h"
+#include "tests/graph/schedule/nasnet.h"
+
+namespace eddy {
+namespace {
+
+// A window of 0: from anywhere.
+std::vector<Edge> random_edges(uint32_t num_nodes, uint32_t num_edges, uint32_t window) {
+  Random random(7);
+  std::vector<Edge> edges;
+  while (edges.size() < num_edges) {
+    uint32_t from = static_cast<uint32_t>(random.below(num_nodes));
+    uint64_t to = window == 0 ? random.below(num_nodes) : from + 1 + random.below(window);
+    if (to == from || to >= num_nodes) continue;
+    if (to < from) {
+      const uint32_t later = from;
+      from = static_cast<uint32_t>(to);
+      to = later;
+    }
+    edges.push_back({from, static_cast<uint32_t>(to)});
+  }
+  return edges;
+}
+
+std::vector<Edge> chain_edges(uint32_t num_nodes) {
+  std::vector<Edge> edges;
+  for (uint32_t node = 0; node + 1 < num_nodes; ++node) edges.push_back({node, node + 1});
+  return edges;
+}
+
+struct Outcome {
+  uint32_t num_streams = 0;
+  size_t num_waits = 0;
+  size_t num_records = 0;
+  bool is_safe = false;
+};
+
+Outcome finish(const Dag& dag, const StreamAssignment& streams, const std::vector<uint32_t>& order,
+               const std::vector<Edge>& edges) {
+  const SyncPlan syncs = plan_syncs(dag, streams, order);
+  const std::vector<Command> commands = command_list(order, streams, syncs);
+  std::vector<RequiredOrder> required;
+  required.reserve(edges.size());
+  for (const Edge& edge : edges) required.push_back({edge.from, edge.to});
+  const Proof proof = prove_order(dag.num_nodes(), commands, required);
+  return {streams.num_streams, syncs.waits.size(), syncs.records.size(), proof.is_safe()};
+}
+
+// Build, rank, order, assign, synchronise, prove.
+Outcome plan_by_rank(uint32_t num_nodes, const std::vector<Edge>& edges, uint32_t max_streams) {
+  const Dag dag = build_dag(num_nodes, edges).value();
+  const std::vector<uint32_t> order = issue_order(unit_ranks(dag, topological_order(dag)));
+  const StreamAssignment streams = assign_streams(dag, order, {.max_streams = max_streams});
+  return finish(dag, streams, order, edges);
+}
+
+Outcome plan_by_matching(uint32_t num_nodes, const std::vector<Edge>& edges, FewestStreams& how) {
+  const Dag dag = build_dag(num_nodes, edges).value();
+  const Dag reduced = transitive_reduction(dag);
+  const std::vector<uint32_t> order = issue_order(unit_ranks(dag, topological_order(dag)));
+  const MatchingAssignment matched = assign_by_matching(reduced, order, {});
+  how = matched.fewest;
+  return finish(reduced, matched.streams, order, edges);
+}
+
+void report(benchmark::State& state, const Outcome& outcome) {
+  state.counters["streams"] = outcome.num_streams;
+  state.counters["waits"] = static_cast<double>(outcome.num_waits);
+  state.counters["records"] = static_cast<double>(outcome.num_records);
+  if (!outcome.is_safe) state.SkipWithError("the plan is not proved");
+}
+
+void rank(benchmark::State& state, uint32_t num_nodes, uint32_t window, uint32_t max_streams) {
+  const std::vector<Edge> edges = random_edges(num_nodes, 4 * num_nodes, window);
+  Outcome outcome;
+  for (auto _ : state) outcome = plan_by_rank(num_nodes, edges, max_streams);
+  report(state, outcome);
+}
+
+void matching(benchmark::State& state, uint32_t num_nodes, const std::vector<Edge>& edges) {
+  Outcome outcome;
+  FewestStreams how = FewestStreams::kExact;
+  for (auto _ : state) outcome = plan_by_matching(num_nodes, edges, how);
+  report(state, outcome);
+  state.SetLabel(how == FewestStreams::kExact
+                     ? "exact"
+                     : (how == FewestStreams::kJoined ? "joined" : "greedily"));
+}
+
+// The file, the plan and its JSON, as `eddy plan --dag --json` does it.
+void file(benchmark::State& state, uint32_t num_nodes) {
+  std::string json = "{\"nodes\":" + std::to_string(num_nodes) + ",\"edges\":[";
+  for (const Edge& edge : random_edges(num_nodes, 4 * num_nodes, 64)) {
+    if (json.back() != '[') json += ",";
+    json += "[" + std::to_string(edge.from) + "," + std::to_string(edge.to) + "]";
+  }
+  json += "]}";
+  size_t size_bytes = 0;
+  for (auto _ : state) {
+    const DagFile parsed = parse_dag_file(json).value();
+    const DagPlan plan = plan_dag(parsed, {}).value();
+    size_bytes = to_json(plan).size();
+  }
+  state.counters["bytes_in"] = static_cast<double>(json.size());
+  state.counters["bytes_out"] = static_cast<double>(size_bytes);
+}
+
+std::string size_name(uint32_t num_nodes) { return std::to_string(num_nodes); }
+
+template <typename Run>
+void add(const std::string& name, Run run) {
+  benchmark::RegisterBenchmark(name.c_str(), [run](benchmark::State& state) {
+    run(state);
+  })->Unit(benchmark::kMillisecond);
+}
+
+void register_all() {
+  for (uint32_t num_nodes : {10'000u, 100'000u, 1'000'000u}) {
+    const std::string size = size_name(num_nodes);
+    add("rank/window/" + size, [=](auto& state) { rank(state, num_nodes, 64, 0); });
+    add("rank/anywhere/" + size, [=](auto& state) { rank(state, num_nodes, 0, 0); });
+    add("rank/window/8_streams/" + size, [=](auto& state) { rank(state, num_nodes, 64, 8); });
+    add("rank/anywhere/8_streams/" + size, [=](auto& state) { rank(state, num_nodes, 0, 8); });
+    add("file/window/" + size, [=](auto& state) { file(state, num_nodes); });
+  }
+  for (uint32_t num_nodes : {1'000u, 2'000u, 10'000u, 100'000u, 1'000'000u}) {
+    const std::string size = size_name(num_nodes);
+    const uint32_t num_edges = num_nodes / 10 * 14;
+    add("matching/chain/" + size,
+        [=](auto& state) { matching(state, num_nodes, chain_edges(num_nodes)); });
+    add("matching/window/" + size,
+        [=](auto& state) { matching(state, num_nodes, random_edges(num_nodes, num_edges, 64)); });
+    add("matching/anywhere/" + size,
+        [=](auto& state) { matching(state, num_nodes, random_edges(num_nodes, num_edges, 0)); });
+  }
+  add("rank/nasnet_a_large", [](benchmark::State& state) {
+    const std::vector<Edge> edges = testing::nasnet_a_large().edges();
+    Outcome outcome;
+    for (auto _ : state) outcome = plan_by_rank(1007, edges, 0);
+    report(state, outcome);
+  });
+  add("matching/nasnet_a_large",
+      [](auto& state) { matching(state, 1007, testing::nasnet_a_large().edges()); });
+}
+
+}  // namespace
+}  // namespace eddy
+
+int main(int argc, char** argv) {
+  eddy::register_all();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
