@@ -1,0 +1,24 @@
+// Compares what a run gave with what was expected.
+//
+// Numbers agree when |found - expected| <= atol + rtol * |expected|; NaN agrees with NaN, an
+// infinity with itself. Integers, bools and strings must be equal; element types and shapes too.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "graph/io/host_value.h"
+
+namespace eddy {
+
+struct Tolerance {
+  double rtol = 1e-3;
+  double atol = 1e-7;
+};
+
+// Nothing when they agree, else the first place where they do not:
+// "at [0,3] of [2,4]: expected 1, found 2 (5 of 8 elements differ, by at most 1.5)".
+std::optional<std::string> find_difference(const HostValue& found, const HostValue& expected,
+                                           const Tolerance& tolerance);
+
+}  // namespace eddy

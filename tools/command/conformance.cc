@@ -1,0 +1,227 @@
+// eddy conformance: ONNX's backend tests. One line each, then the counts.
+//
+// A folder passes when all its data sets do. What Eddy does not support is found out before
+// anything runs, and is no failure.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tools/command/compare.h"
+#include "tools/command/inputs.h"
+#include "tools/command/model.h"
+#include "tools/command/subcommand.h"
+#include "tools/command/values.h"
+
+namespace eddy {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ConformanceArguments {
+  std::vector<std::string> folders;
+  ModelArguments shared;
+  Tolerance tolerance;
+  double timeout_s = 60;
+};
+
+enum class Verdict { kPassed, kFailed, kUnsupported };
+
+const char* verdict_name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPassed:
+      return "passed";
+    case Verdict::kFailed:
+      return "failed";
+    case Verdict::kUnsupported:
+      return "unsupported";
+  }
+  return "?";
+}
+
+struct TestResult {
+  Verdict verdict = Verdict::kPassed;
+  std::string reason;
+};
+
+TestResult failed(std::string reason) { return {Verdict::kFailed, std::move(reason)}; }
+
+// Before running: what Eddy does not do is told from what is wrong.
+TestResult refused(const Status& status) {
+  const Verdict verdict =
+      status.code() == StatusCode::kUnsupported ? Verdict::kUnsupported : Verdict::kFailed;
+  const std::string place = status.path().empty() ? "" : "at " + status.path() + ": ";
+  return {verdict, place + status.message()};
+}
+
+std::vector<std::string> data_sets_of(const fs::path& folder) {
+  std::vector<std::string> data_sets;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().starts_with("test_data_set_") &&
+        entry.is_directory(error)) {
+      data_sets.push_back(entry.path().string());
+    }
+  }
+  std::sort(data_sets.begin(), data_sets.end());
+  return data_sets;
+}
+
+bool is_test(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / "model.onnx", error) && !data_sets_of(folder).empty();
+}
+
+// Sorted, each once. Symbolic links to folders are not followed (they may form circles).
+Result<std::vector<std::string>> find_tests(const std::vector<std::string>& roots) {
+  std::vector<std::string> tests;
+  for (const std::string& root : roots) {
+    std::error_code error;
+    if (!fs::is_directory(root, error)) {
+      return not_found(fmt::format("{} is no folder; name one that holds ONNX backend tests", root));
+    }
+    if (is_test(root)) tests.push_back(root);
+    const auto options = fs::directory_options::skip_permission_denied;
+    for (auto it = fs::recursive_directory_iterator(root, options, error);
+         !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+      std::error_code ignored;
+      if (it->is_directory(ignored) && is_test(it->path())) tests.push_back(it->path().string());
+    }
+    if (error) {
+      return invalid_argument(fmt::format("cannot read {}: {}", root, error.message()));
+    }
+  }
+  std::sort(tests.begin(), tests.end());
+  tests.erase(std::unique(tests.begin(), tests.end()), tests.end());
+  if (tests.empty()) {
+    return not_found(fmt::format("no test below {}: a test is a folder with model.onnx and "
+                                 "test_data_set_*",
+                                 roots[0]));
+  }
+  return tests;
+}
+
+class Conformance {
+ public:
+  Conformance(const ConformanceArguments& arguments, SessionOptions options,
+              Interrupts& interrupts)
+      : arguments_(arguments), options_(std::move(options)), interrupts_(interrupts) {}
+
+  TestResult run(const std::string& folder) {
+    try {
+      return run_folder(folder);
+    } catch (const std::exception& error) {
+      return failed(std::string("unexpected failure: ") + error.what());
+    }
+  }
+
+ private:
+  TestResult run_folder(const std::string& folder) {
+    auto model = load_model(library_, (fs::path(folder) / "model.onnx").string(), options_);
+    if (!model.is_ok()) return refused(model.status());
+    for (const std::string& data_set : data_sets_of(folder)) {
+      TestResult result = run_data_set(*model->session, data_set);
+      if (result.verdict == Verdict::kPassed) continue;
+      result.reason = fs::path(data_set).filename().string() + ": " + result.reason;
+      return result;
+    }
+    return {};
+  }
+
+  TestResult run_data_set(Session& session, const std::string& folder) {
+    auto data_set = read_data_set(folder, session);
+    if (!data_set.is_ok()) return refused(data_set.status());
+    auto values = make_inputs({}, session, &*data_set);
+    if (!values.is_ok()) return refused(values.status());
+
+    RunOptions options;
+    options.timeout = std::chrono::nanoseconds(static_cast<int64_t>(arguments_.timeout_s * 1e9));
+    const Interrupts::Attachment attachment(interrupts_, session);
+    auto outputs = session.run(name_inputs(session, *values), options);
+    if (!outputs.is_ok()) return failed(outputs.status().to_string());
+    bool is_compared = false;
+    for (size_t i = 0; i < data_set->outputs.size(); ++i) {
+      if (!data_set->outputs[i]) continue;
+      is_compared = true;
+      const auto& [name, tensor] = (*outputs)[i];
+      if (auto text =
+              find_difference(copy_value(tensor), *data_set->outputs[i], arguments_.tolerance)) {
+        return failed(fmt::format("output {} {}", name, *text));
+      }
+    }
+    if (!is_compared && !data_set->outputs.empty()) return failed("no output_*.pb to compare with");
+    return {};
+  }
+
+  const ConformanceArguments& arguments_;
+  const SessionOptions options_;
+  Interrupts& interrupts_;
+  const Library library_;
+};
+
+Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
+                        Interrupts& interrupts) {
+  auto options = make_session_options(arguments.shared);
+  if (!options.is_ok()) return options.take_status();
+  // A model that wants more than half of the machine is refused, not killed.
+  options->memory_limit_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+                                static_cast<size_t>(sysconf(_SC_PAGE_SIZE)) / 2;
+  auto tests = find_tests(arguments.folders);
+  if (!tests.is_ok()) return tests.take_status();
+
+  Conformance conformance(arguments, *options, interrupts);
+  size_t counts[3] = {};
+  Json list = Json::array();
+  for (size_t i = 0; i < tests->size(); ++i) {
+    const std::string& path = (*tests)[i];
+    console.progress(fmt::format("{} of {}: {}", i + 1, tests->size(), path));
+    TestResult result = conformance.run(path);
+    if (interrupts.is_interrupted()) {
+      return Outcome::of_run(cancelled(
+          fmt::format("interrupted at test {} of {}, {}", i + 1, tests->size(), path)));
+    }
+    ++counts[static_cast<int>(result.verdict)];
+    result.reason = one_line(result.reason);
+    Json entry = {{"path", path}, {"status", verdict_name(result.verdict)}};
+    if (!result.reason.empty()) entry["reason"] = result.reason;
+    list.push_back(std::move(entry));
+    if (!console.is_json()) {
+      console.say(fmt::format("{} {}{}{}", verdict_name(result.verdict), path,
+                              result.reason.empty() ? "" : ": ", result.reason));
+    }
+  }
+  if (console.is_json()) {
+    console.print({{"summary",
+                    {{"passed", counts[0]}, {"failed", counts[1]}, {"unsupported", counts[2]}}},
+                   {"tests", std::move(list)}});
+  } else {
+    console.say(fmt::format("{} passed, {} failed, {} unsupported", counts[0], counts[1],
+                            counts[2]));
+  }
+  if (counts[1] == 0) return Outcome::success();
+  return Outcome::differs(fmt::format("{} of {} tests failed", counts[1], tests->size()));
+}
+
+}  // namespace
+
+Action add_conformance(CLI::App& app) {
+  auto arguments = std::make_shared<ConformanceArguments>();
+  app.add_option("DIR", arguments->folders, "folders to search for tests")->required();
+  add_model_options(app, arguments->shared);
+  add_planning_options(app, arguments->shared);
+  app.add_option("--timeout", arguments->timeout_s, "seconds for one data set")
+      ->check(CLI::Range(1e-9, 1e9))
+      ->capture_default_str();
+  app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--atol", arguments->tolerance.atol, "absolute tolerance")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  return [arguments](Console& console, Interrupts& interrupts) {
+    return run_conformance(*arguments, console, interrupts);
+  };
+}
+
+}  // namespace eddy

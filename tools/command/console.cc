@@ -1,0 +1,101 @@
+#include "tools/command/console.h"
+
+#include <cmath>
+#include <cstdio>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace eddy {
+namespace {
+
+void write_line(std::FILE* file, std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), file);
+  std::fputc('\n', file);
+}
+
+}  // namespace
+
+void Console::say(std::string_view line) {
+  clear_progress();
+  write_line(is_json_ ? stderr : stdout, line);
+}
+
+void Console::remark(std::string_view line) {
+  clear_progress();
+  write_line(stderr, line);
+}
+
+void Console::progress(std::string_view line) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+  has_progress_ = true;
+}
+
+void Console::clear_progress() {
+  if (!has_progress_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  has_progress_ = false;
+}
+
+void Console::print(const Json& document) {
+  // Names from files may be no UTF-8.
+  print_text(document.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void Console::print_text(std::string_view document) {
+  clear_progress();
+  if (!has_printed_.exchange(true)) write_line(stdout, document);
+}
+
+void Console::fail(const Outcome& outcome) {
+  clear_progress();
+  const Status& status = outcome.status();
+  std::string line = "eddy";
+  if (!subcommand_.empty()) line += " " + subcommand_;
+  line += ": ";
+  if (!status.path().empty()) line += "at " + status.path() + ": ";
+  line += status.message();
+  write_line(stderr, one_line(line));
+  if (!is_json_) return;
+  print(Json{{"error",
+              {{"code", status_code_name(status.code())},
+               {"message", one_line(status.message())},
+               {"path", one_line(status.path())},
+               {"exit", static_cast<int>(outcome.exit_code())}}}});
+}
+
+int Console::finish(const Outcome& outcome) {
+  clear_progress();
+  if (!outcome.status().is_ok()) fail(outcome);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    write_line(stderr, "eddy: cannot write to standard output; is the disk full?");
+    return static_cast<int>(ExitCode::kRunFailed);
+  }
+  return static_cast<int>(outcome.exit_code());
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
+}
+
+std::string duration_text(double ns) {
+  static constexpr const char* kUnits[] = {"ns", "µs", "ms", "s"};
+  int unit = 0;
+  while (unit < 3 && std::abs(ns) >= 999.5) {
+    ns /= 1000;
+    ++unit;
+  }
+  const int decimals = std::abs(ns) >= 99.95 ? 0 : std::abs(ns) >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", ns, decimals, kUnits[unit]);
+}
+
+}  // namespace eddy

@@ -1,0 +1,62 @@
+// Console: where the command's words go.
+//
+// With --json exactly one JSON document goes to standard output, also on failure, and all words
+// go to standard error. Without, results go to standard output and the rest to standard error.
+//
+// Threads: say() and progress() from one thread; fail() also from the signal thread, once.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/command/outcome.h"
+
+namespace eddy {
+
+// Keeps the order in which keys are added.
+using Json = nlohmann::ordered_json;
+
+class Console {
+ public:
+  explicit Console(bool is_json) : is_json_(is_json) {}
+
+  bool is_json() const { return is_json_; }
+  // The subcommand, for the start of messages: "eddy run: ...".
+  void set_subcommand(std::string name) { subcommand_ = std::move(name); }
+
+  // One line of the result.
+  void say(std::string_view line);
+  // One line of remarks, to standard error.
+  void remark(std::string_view line);
+  // Replaces the line under the cursor of a terminal; nothing where standard error is none.
+  void progress(std::string_view line);
+  // The document. Once.
+  void print(const Json& document);
+  // The same, of a document that is text already.
+  void print_text(std::string_view document);
+
+  // The one line of a failure, and with --json a document that says the same unless one has been
+  // printed: {"error": {"code", "message", "path", "exit"}}.
+  void fail(const Outcome& outcome);
+  // The exit code once everything is out: a result that cannot be written is a failure too.
+  int finish(const Outcome& outcome);
+
+ private:
+  void clear_progress();
+
+  const bool is_json_;
+  std::string subcommand_;
+  bool has_progress_ = false;
+  std::atomic<bool> has_printed_{false};  // claimed by whoever prints the document
+};
+
+// Control characters become spaces, so that what is printed stays one line.
+std::string one_line(std::string_view text);
+
+// "1.23 ms": three significant digits.
+std::string duration_text(double ns);
+
+}  // namespace eddy

@@ -1,0 +1,131 @@
+#include "tools/command/inputs.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/io/tensor_file.h"
+#include "tools/command/model.h"
+#include "tools/command/values.h"
+
+namespace eddy {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> names_of(const std::vector<ValueDescription>& descriptions) {
+  std::vector<std::string> names;
+  for (const ValueDescription& description : descriptions) names.push_back(description.name);
+  return names;
+}
+
+// The index of the input that an option names.
+Result<size_t> find_input(const Session& session, const std::string& name, const char* option) {
+  const std::vector<std::string> names = names_of(session.inputs());
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return i;
+  }
+  return invalid_argument(fmt::format(
+      "{} {}: the model has no input of that name; {}", option, name,
+      names.empty() ? "it takes none" : fmt::format("its inputs are {}", fmt::join(names, ", "))));
+}
+
+// input_0.pb, input_1.pb, ... or the same for outputs.
+Status read_numbered(const fs::path& folder, const char* stem,
+                     const std::vector<ValueDescription>& descriptions,
+                     std::vector<std::optional<HostValue>>& values) {
+  std::error_code error;
+  values.resize(descriptions.size());
+  for (size_t i = 0; i < descriptions.size(); ++i) {
+    const fs::path file = folder / fmt::format("{}_{}.pb", stem, i);
+    if (!fs::exists(file, error)) continue;
+    EDDY_ASSIGN_OR_RETURN(values[i], read_value(file.string(), descriptions[i].type));
+  }
+  const fs::path extra = folder / fmt::format("{}_{}.pb", stem, descriptions.size());
+  if (fs::exists(extra, error)) {
+    return invalid_argument(fmt::format("{} is one too many: the model has {} {}s", extra.string(),
+                                        descriptions.size(), stem));
+  }
+  return Status::ok();
+}
+
+Status give_files(const InputArguments& arguments, const Session& session,
+                  std::vector<std::optional<HostValue>>& values) {
+  for (const std::string& text : arguments.files) {
+    EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--input", "NAME=FILE"));
+    EDDY_ASSIGN_OR_RETURN(const size_t i, find_input(session, given.first, "--input"));
+    EDDY_ASSIGN_OR_RETURN(values[i], read_value(given.second, session.inputs()[i].type));
+  }
+  return Status::ok();
+}
+
+Status give_values(const InputArguments& arguments, const Session& session,
+                   std::vector<std::optional<HostValue>>& values) {
+  for (const std::string& text : arguments.values) {
+    EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--set", "NAME=VALUE"));
+    EDDY_ASSIGN_OR_RETURN(const size_t i, find_input(session, given.first, "--set"));
+    if (values[i]) continue;
+    EDDY_ASSIGN_OR_RETURN(values[i], filled_value(session.inputs()[i], given.second));
+  }
+  return Status::ok();
+}
+
+std::string missing_text(const std::vector<ValueDescription>& inputs,
+                         const std::vector<std::optional<HostValue>>& values) {
+  std::vector<std::string> missing;
+  std::string example;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) continue;
+    if (missing.empty()) example = inputs[i].name;
+    missing.push_back(fmt::format("{} ({})", inputs[i].name, inputs[i].text));
+  }
+  return fmt::format(
+      "no value for input{} {}; give --input {}=FILE, --set {}=VALUE, --inputs DIR or "
+      "--random-inputs SEED",
+      missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), example, example);
+}
+
+}  // namespace
+
+Result<DataSet> read_data_set(const std::string& folder, const Session& session) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return not_found(fmt::format("{} is no folder; name one that holds input_0.pb, ...", folder));
+  }
+  DataSet data_set;
+  EDDY_RETURN_IF_ERROR(read_numbered(folder, "input", session.inputs(), data_set.inputs));
+  EDDY_RETURN_IF_ERROR(read_numbered(folder, "output", session.outputs(), data_set.outputs));
+  return data_set;
+}
+
+Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,
+                                           const DataSet* data_set_or_null) {
+  const std::vector<ValueDescription>& inputs = session.inputs();
+  std::vector<std::optional<HostValue>> values(inputs.size());
+  EDDY_RETURN_IF_ERROR(give_files(arguments, session, values));
+  EDDY_RETURN_IF_ERROR(give_values(arguments, session, values));
+  Random random(arguments.seed.value_or(0));
+  bool is_complete = true;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!values[i] && data_set_or_null != nullptr) values[i] = data_set_or_null->inputs[i];
+    if (!values[i] && arguments.seed) {
+      EDDY_ASSIGN_OR_RETURN(values[i], random_value(inputs[i], random));
+    }
+    is_complete = is_complete && values[i].has_value();
+  }
+  if (!is_complete) return invalid_argument(missing_text(inputs, values));
+  std::vector<HostValue> result;
+  for (std::optional<HostValue>& value : values) result.push_back(std::move(*value));
+  return result;
+}
+
+NamedTensors name_inputs(const Session& session, const std::vector<HostValue>& values) {
+  NamedTensors tensors;
+  for (size_t i = 0; i < values.size(); ++i) {
+    tensors.emplace_back(session.inputs()[i].name, borrow_value(values[i]));
+  }
+  return tensors;
+}
+
+}  // namespace eddy

@@ -1,0 +1,47 @@
+// The values a run starts from: from files, test data folders, the command line or a seed.
+//
+// What an input is given by, first that applies: --input, --set, --inputs, --random-inputs. An
+// input that nothing gives is an error that says how to give it. Dimensions that the model leaves
+// open count as 1 where values are made up (--dim fixes them before).
+//
+// Errors: kInvalidArgument and kNotFound, naming the option or file; kResourceExhausted for values
+// larger than the machine's memory.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/base/random.h"
+#include "graph/io/host_value.h"
+#include "runtime/api/session.h"
+
+namespace eddy {
+
+struct InputArguments {
+  std::vector<std::string> files;   // NAME=FILE
+  std::vector<std::string> values;  // NAME=VALUE
+  std::string folder;               // a test_data_set
+  std::optional<uint64_t> seed;
+};
+
+// A folder with input_N.pb and output_N.pb. Absent files leave a gap.
+struct DataSet {
+  std::vector<std::optional<HostValue>> inputs;   // by graph input
+  std::vector<std::optional<HostValue>> outputs;  // by graph output
+};
+Result<DataSet> read_data_set(const std::string& folder, const Session& session);
+
+// One value for each input of the session. `data_set_or_null` is that of arguments.folder.
+Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,
+                                           const DataSet* data_set_or_null);
+
+// Borrows.
+NamedTensors name_inputs(const Session& session, const std::vector<HostValue>& values);
+
+// Floats uniform in -1..1, integers 0..9, bools true.
+Result<HostValue> random_value(const ValueDescription& input, Random& random);
+// The scalar, or a full tensor of it.
+Result<HostValue> filled_value(const ValueDescription& input, const std::string& text);
+
+}  // namespace eddy

@@ -1,0 +1,89 @@
+#include "tools/command/interrupts.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <pthread.h>
+
+#include "tools/command/outcome.h"
+
+namespace eddy {
+namespace {
+
+// SIGUSR2 wakes the thread when it is to end.
+sigset_t watched_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGUSR2}) sigaddset(&signals, signal);
+  return signals;
+}
+
+}  // namespace
+
+Interrupts::Interrupts(std::function<void()> abandon) : abandon_(std::move(abandon)) {
+  const sigset_t signals = watched_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A reader that closes the pipe is an error of writing, not a reason to die.
+  std::signal(SIGPIPE, SIG_IGN);
+  thread_ = std::thread([this] { watch(); });
+}
+
+Interrupts::~Interrupts() {
+  is_ending_.store(true);
+  pthread_kill(thread_.native_handle(), SIGUSR2);
+  thread_.join();
+}
+
+Interrupts::Attachment::Attachment(Interrupts& interrupts, Session& session)
+    : interrupts_(interrupts) {
+  const std::scoped_lock lock(interrupts_.mutex_);
+  interrupts_.session_ = &session;
+}
+
+Interrupts::Attachment::~Attachment() {
+  const std::scoped_lock lock(interrupts_.mutex_);
+  interrupts_.session_ = nullptr;
+}
+
+void Interrupts::watch() {
+  const sigset_t signals = watched_signals();
+  while (!is_ending_.load()) {
+    // A run that starts just after a cancel would miss it, so cancelling is repeated.
+    const timespec timeout = {0, 50'000'000};
+    const int signal = is_interrupted() ? sigtimedwait(&signals, nullptr, &timeout)
+                                        : sigwaitinfo(&signals, nullptr);
+    if (signal < 0) {
+      if (errno == EAGAIN) cancel_attached();
+      continue;
+    }
+    if (signal == SIGQUIT) describe();
+    if (signal == SIGINT || signal == SIGTERM) interrupt();
+  }
+}
+
+void Interrupts::interrupt() {
+  if (is_interrupted_.exchange(true)) {
+    std::fputs("eddy: interrupted twice, not waiting for the run to drain\n", stderr);
+    std::_Exit(static_cast<int>(ExitCode::kCancelled));
+  }
+  if (!cancel_attached()) abandon_();
+}
+
+bool Interrupts::cancel_attached() {
+  const std::scoped_lock lock(mutex_);
+  if (session_ == nullptr) return false;
+  session_->cancel_all();
+  return true;
+}
+
+void Interrupts::describe() {
+  const std::scoped_lock lock(mutex_);
+  std::string text = session_ == nullptr ? "" : session_->describe_runs();
+  if (text.empty()) text = "eddy: no run is in flight";
+  if (text.back() != '\n') text += '\n';
+  std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace eddy

@@ -1,0 +1,58 @@
+// Interrupts: Ctrl-C and Ctrl-\ while the command works.
+//
+// A thread of its own waits for the signals, so nothing happens inside a signal handler:
+//   Ctrl-C (SIGINT), SIGTERM  cancels the session's runs, which drain and end with kCancelled;
+//                             a second one ends the process at once. While no session is attached
+//                             (loading, planning) there is nothing to drain: `abandon` is called.
+//   Ctrl-\ (SIGQUIT)          prints where each run stands to standard error, and goes on.
+//
+// Make it first in main, before any other thread: it blocks the signals for all of them.
+// Threads: attach from one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "runtime/api/session.h"
+
+namespace eddy {
+
+class Interrupts {
+ public:
+  // `abandon` runs on the signal thread and must not return.
+  explicit Interrupts(std::function<void()> abandon);
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  // Signals go to this session while the Attachment lives.
+  class Attachment {
+   public:
+    Attachment(Interrupts& interrupts, Session& session);
+    ~Attachment();
+    Attachment(const Attachment&) = delete;
+    Attachment& operator=(const Attachment&) = delete;
+
+   private:
+    Interrupts& interrupts_;
+  };
+
+  bool is_interrupted() const { return is_interrupted_.load(); }
+
+ private:
+  void watch();
+  void interrupt();
+  void describe();
+  bool cancel_attached();
+
+  const std::function<void()> abandon_;
+  std::atomic<bool> is_interrupted_{false};
+  std::atomic<bool> is_ending_{false};
+  std::mutex mutex_;  // of session_
+  Session* session_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,95 @@
+// eddy: the command. Parses the command line, runs one subcommand, and ends with its exit code.
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/command/console.h"
+#include "tools/command/interrupts.h"
+#include "tools/command/outcome.h"
+#include "tools/command/subcommand.h"
+
+namespace eddy {
+namespace {
+
+struct Subcommand {
+  const char* name;
+  const char* description;
+  Action (*add)(CLI::App&);
+};
+
+constexpr Subcommand kSubcommands[] = {
+    {"run", "run an ONNX model", add_run},
+    {"plan", "plan a model or a bare graph without running it", add_plan},
+    {"conformance", "run ONNX's backend tests", add_conformance},
+    {"info", "versions, devices, libraries and limits", add_info},
+};
+
+// Known before the command line is understood, for the words about what was not.
+bool wants_json(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--json") return true;
+  }
+  return false;
+}
+
+// The subcommand's own outcome; running out of memory anywhere is one, too.
+Outcome perform(const Action& action, Console& console, Interrupts& interrupts) {
+  try {
+    return action(console, interrupts);
+  } catch (const std::bad_alloc&) {
+    return Outcome::of_run(resource_exhausted("out of memory; use smaller inputs"));
+  } catch (const std::exception& error) {
+    return Outcome::of_run(internal_error(std::string("unexpected failure: ") + error.what()));
+  }
+}
+
+int parse_failure(const CLI::ParseError& error, const CLI::App& app, Console& console) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+  std::string help = "eddy --help";
+  for (const CLI::App* chosen : app.get_subcommands()) {
+    console.set_subcommand(chosen->get_name());
+    help = "eddy " + chosen->get_name() + " --help";
+  }
+  return console.finish(Outcome::usage(std::string(error.what()) + "; see " + help));
+}
+
+int run_command(int argc, char** argv) {
+  Console console(wants_json(argc, argv));
+  Interrupts interrupts([&console] {
+    console.fail(Outcome(cancelled("interrupted")));
+    std::fflush(stdout);
+    std::_Exit(static_cast<int>(ExitCode::kCancelled));
+  });
+
+  CLI::App app("Eddy runs dataflow graphs that loop and branch.", "eddy");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("eddy ") + kVersion);
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const Subcommand& subcommand : kSubcommands) {
+    CLI::App* sub = app.add_subcommand(subcommand.name, subcommand.description);
+    sub->add_flag("--json")->description(
+        "one JSON document on standard output, everything else on standard error");
+    actions.emplace_back(sub, subcommand.add(*sub));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return parse_failure(error, app, console);
+  }
+  for (const auto& [sub, action] : actions) {
+    if (!sub->parsed()) continue;
+    console.set_subcommand(sub->get_name());
+    return console.finish(perform(action, console, interrupts));
+  }
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+}  // namespace
+}  // namespace eddy
+
+int main(int argc, char** argv) { return eddy::run_command(argc, argv); }

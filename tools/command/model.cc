@@ -1,0 +1,135 @@
+#include "tools/command/model.h"
+
+#include <charconv>
+#include <chrono>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/io/import.h"
+
+namespace eddy {
+namespace {
+
+Result<std::pair<std::string, int64_t>> parse_dim(const std::string& text) {
+  EDDY_ASSIGN_OR_RETURN(auto assignment, split_assignment(text, "--dim", "NAME=N"));
+  const std::string& digits = assignment.second;
+  int64_t size = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+  if (error != std::errc() || end != digits.data() + digits.size() || size < 0) {
+    return invalid_argument(
+        fmt::format("--dim {}: '{}' is no size; give a number from 0", text, digits));
+  }
+  return std::make_pair(assignment.first, size);
+}
+
+void collect_symbols(const Graph& graph, const TensorType& type, std::set<std::string>& names) {
+  if (!type.is_ranked) return;
+  for (const int64_t dim : type.dims) {
+    if (dim < kUnknownDim) names.insert(graph.symbol(dim));
+  }
+}
+
+Status check_dims(const Graph& graph, const SessionOptions& options, const std::string& path) {
+  if (options.dims.empty()) return Status::ok();
+  std::set<std::string> names;
+  for (uint32_t i = 0; i < graph.num_values(); ++i) {
+    collect_symbols(graph, graph.value(ValueId(i)).type.tensor, names);
+  }
+  for (const auto& [name, size] : options.dims) {
+    if (names.contains(name)) continue;
+    return invalid_argument(fmt::format(
+        "--dim {}={}: {} has no symbolic dimension of that name; {}", name, size, path,
+        names.empty() ? "it has none at all" : fmt::format("it has {}", fmt::join(names, ", "))));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+void add_planning_options(CLI::App& app, ModelArguments& arguments) {
+  app.add_option("--assign", arguments.assign, "how nodes are put on streams")
+      ->check(CLI::IsMember({"auto", "rank", "matching", "serial"}))
+      ->capture_default_str();
+  app.add_option("--streams", arguments.streams, "at most this many streams on a device")
+      ->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--costs", arguments.costs, "measured costs of nodes, a JSON file");
+}
+
+void add_model_options(CLI::App& app, ModelArguments& arguments) {
+  app.add_option("--device", arguments.device, "where the model runs")
+      ->check(CLI::IsMember({"cpu", "cuda", "virtual"}))
+      ->capture_default_str();
+  app.add_option("--loops", arguments.loops, "who decides a loop's next iteration")
+      ->check(CLI::IsMember({"auto", "host", "device"}))
+      ->capture_default_str();
+  app.add_flag("--exact", arguments.exact,
+               "the same bits however loops are driven (always so on the CPU)");
+  app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  app.add_option("--dim", arguments.dims, "NAME=N: the size of a symbolic dimension")
+      ->take_all();
+}
+
+Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
+  if (arguments.device != "cpu") {
+    return device_lost(fmt::format("--device {}: not available in this build; use --device cpu",
+                                   arguments.device));
+  }
+  if (!arguments.costs.empty()) {
+    return unsupported(fmt::format(
+        "--costs {}: this build plans with unit costs only; leave --costs out", arguments.costs));
+  }
+  SessionOptions options;
+  options.num_threads = arguments.threads;
+  options.max_streams = arguments.streams;
+  options.loops = arguments.loops == "host"     ? Loops::kHost
+                  : arguments.loops == "device" ? Loops::kDevice
+                                                : Loops::kAuto;
+  options.assignment = arguments.assign == "rank"       ? Assignment::kRank
+                       : arguments.assign == "matching" ? Assignment::kMatching
+                       : arguments.assign == "serial"   ? Assignment::kSerial
+                                                        : Assignment::kAuto;
+  for (const std::string& text : arguments.dims) {
+    EDDY_ASSIGN_OR_RETURN(auto dim, parse_dim(text));
+    options.dims.push_back(std::move(dim));
+  }
+  return options;
+}
+
+Result<Model> load_model(const Library& library, const std::string& path,
+                         const SessionOptions& options) {
+  const int64_t start_ns = now_ns();
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops()));
+  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
+  Model model;
+  model.load_ns = now_ns() - start_ns;
+  auto session = Session::create(library, std::move(graph), options);
+  if (!session.is_ok()) {
+    Status status = session.take_status();
+    status.prepend_message(path);
+    return status;
+  }
+  model.session = std::move(session).value();
+  return model;
+}
+
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
+                                                             const char* option,
+                                                             const char* form) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return invalid_argument(fmt::format("{} {}: expected {}", option, text, form));
+  }
+  return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace eddy

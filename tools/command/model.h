@@ -1,0 +1,52 @@
+// The options that all subcommands with a model share, and the model made ready with them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "graph/base/status.h"
+#include "runtime/api/session.h"
+
+namespace eddy {
+
+struct ModelArguments {
+  std::string device = "cpu";
+  std::string assign = "auto";
+  std::string loops = "auto";
+  uint32_t streams = 0;
+  int threads = 0;
+  bool exact = false;              // what the CPU does anyway
+  std::vector<std::string> dims;   // NAME=N
+  std::string costs;
+};
+
+// --assign, --streams, --costs: of everything that plans.
+void add_planning_options(CLI::App& app, ModelArguments& arguments);
+// --device, --loops, --exact, --threads, --dim: of what plans models. Not the former.
+void add_model_options(CLI::App& app, ModelArguments& arguments);
+
+// kDeviceLost for a device that this build does not have.
+Result<SessionOptions> make_session_options(const ModelArguments& arguments);
+
+struct Model {
+  std::unique_ptr<Session> session;
+  int64_t load_ns = 0;  // reading and importing the file
+};
+// `library` must outlive the model. Refuses sizes for symbolic dimensions that the file does
+// not have.
+Result<Model> load_model(const Library& library, const std::string& path,
+                         const SessionOptions& options);
+
+// Splits "NAME=VALUE" at its first '='; `option` and `form` are for the message.
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
+                                                             const char* option, const char* form);
+
+// Steady time, for measuring.
+int64_t now_ns();
+
+}  // namespace eddy

@@ -1,0 +1,303 @@
+// eddy plan: plans a model or a bare graph, and shows the plan, without running it.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "graph/compile/plan_dot.h"
+#include "graph/compile/plan_svg.h"
+#include "graph/compile/plan_text.h"
+#include "graph/schedule/dag_file.h"
+#include "graph/schedule/dag_plan.h"
+#include "tools/command/model.h"
+#include "tools/command/subcommand.h"
+
+namespace eddy {
+namespace {
+
+struct PlanArguments {
+  std::string model;
+  std::string dag;
+  ModelArguments shared;
+  std::string rank_by = "nodes";
+  std::string dot;
+  std::string svg;
+};
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file) return Status::ok();
+  return invalid_argument(
+      fmt::format("cannot write {}; name a file in a folder that may be written to", path));
+}
+
+Status write_pictures(const PlanArguments& arguments, const DrawnRegion& drawing,
+                      const std::string& title) {
+  if (!arguments.dot.empty()) {
+    EDDY_RETURN_IF_ERROR(write_file(arguments.dot, plan_dot(drawing)));
+  }
+  if (!arguments.svg.empty()) {
+    EDDY_RETURN_IF_ERROR(write_file(arguments.svg, plan_svg(drawing, title)));
+  }
+  return Status::ok();
+}
+
+// The whole file, or standard input for "-".
+Result<std::string> read_text(const std::string& path) {
+  if (path == "-") {
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.good() && !file.eof()) {
+    return not_found(fmt::format("cannot read {}; name a JSON file, or - for standard input", path));
+  }
+  return text;
+}
+
+AssignPolicy policy_of(const std::string& name) {
+  if (name == "matching") return AssignPolicy::kMatching;
+  if (name == "serial") return AssignPolicy::kSerial;
+  return AssignPolicy::kRank;
+}
+
+std::string totals_text(const DrawnRegion& drawing) {
+  const DrawnTotals totals = count_drawn(drawing);
+  return fmt::format("{} nodes in {} regions, {} records, {} waits", totals.nodes, totals.regions,
+                     totals.records, totals.waits);
+}
+
+void say_text(const std::string& text, Console& console) {
+  console.say(std::string_view(text).substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)));
+}
+
+Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
+  auto text = read_text(arguments.dag);
+  if (!text.is_ok()) return text.take_status();
+  const auto in_file = [&arguments](Status status) {
+    status.prepend_message(arguments.dag == "-" ? "standard input" : arguments.dag);
+    return status;
+  };
+  auto file = parse_dag_file(*text);
+  if (!file.is_ok()) return in_file(file.take_status());
+  DagPlanOptions options;
+  options.policy = policy_of(arguments.shared.assign);
+  options.max_streams = arguments.shared.streams;
+  options.rank_by_costs = arguments.rank_by == "costs";
+  auto plan = plan_dag(*file, options);
+  if (!plan.is_ok()) return in_file(plan.take_status());
+
+  if (!arguments.dot.empty() || !arguments.svg.empty() || !console.is_json()) {
+    const DrawnRegion drawing = draw_dag_plan(*file, *plan);
+    Status status = write_pictures(arguments, drawing, totals_text(drawing));
+    if (!status.is_ok()) return status;
+    if (!console.is_json()) say_text(plan_text(drawing), console);
+  }
+  for (const DagPlan::Step& step : plan->steps) {
+    console.remark(fmt::format("{}: {}", step.name,
+                               duration_text(static_cast<double>(step.duration_ns))));
+  }
+  const bool is_safe = plan->proof.is_safe();
+  if (console.is_json()) {
+    console.print_text(to_json(*plan));
+  } else {
+    for (const std::string& notice : plan->notices) console.say("notice: " + notice);
+    console.say(fmt::format("{} edges after reduction, matching {}", plan->reduced_edges,
+                            plan->matching));
+    console.say(is_safe ? "proof: safe" : "proof: UNSAFE");
+  }
+  if (is_safe) return Outcome::success();
+  return Outcome::differs("the plan is unsafe: " + plan->proof.violations[0].to_string());
+}
+
+struct Memory {
+  uint64_t constant_bytes = 0;
+  uint64_t fixed_bytes = 0;     // of values whose shape is known, none sharing memory
+  uint64_t num_fixed = 0;
+  uint64_t num_dynamic = 0;     // values whose shape is known when they are made
+};
+
+Memory measure_memory(const Graph& graph) {
+  Memory memory;
+  for (uint32_t i = 0; i < graph.num_constants(); ++i) {
+    memory.constant_bytes += graph.constant(ConstantId(i)).view().size_bytes();
+  }
+  for (uint32_t i = 0; i < graph.num_values(); ++i) {
+    const ValueInfo& value = graph.value(ValueId(i));
+    if (value.origin == ValueOrigin::kConstant) continue;
+    const std::optional<int64_t> count = value.type.is_tensor() && value.type.tensor.is_ranked
+                                             ? value.type.tensor.dims.count()
+                                             : std::nullopt;
+    if (!count) {
+      ++memory.num_dynamic;
+      continue;
+    }
+    ++memory.num_fixed;
+    memory.fixed_bytes +=
+        static_cast<uint64_t>(*count) * element_size_bytes(value.type.tensor.element);
+  }
+  return memory;
+}
+
+Json node_json(const Graph& graph, NodeId id, uint32_t stream, uint32_t rank) {
+  const Node& node = graph.node(id);
+  const char* kind = node.kind == NodeKind::kWhile    ? "while"
+                     : node.kind == NodeKind::kCaseOf ? "case-of"
+                                                      : node.op->name.c_str();
+  Json json = {{"name", node.name}, {"kind", kind}, {"stream", stream}, {"rank", rank}};
+  for (const RegionId region : node.regions) json["regions"].push_back(region.index());
+  return json;
+}
+
+// Nodes in issue order; records and waits name nodes by their place in it.
+Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
+  const Region& region = graph.region(id);
+  const RegionPlan& region_plan = plan.regions[id.index()];
+  std::map<NodeId, uint32_t> rank_of;
+  for (size_t i = 0; i < region.nodes.size(); ++i) rank_of[region.nodes[i]] = region_plan.ranks[i];
+  std::map<NodeId, uint32_t> place;
+  Json nodes = Json::array();
+  for (const PlanCommand& command : region_plan.commands) {
+    if (command.kind != PlanCommand::Kind::kLaunch) continue;
+    place[command.node] = static_cast<uint32_t>(nodes.size());
+    nodes.push_back(node_json(graph, command.node, command.stream, rank_of[command.node]));
+  }
+  Json records = Json::array();
+  Json waits = Json::array();
+  for (const PlanCommand& command : region_plan.commands) {
+    if (command.kind == PlanCommand::Kind::kRecord) {
+      records.push_back({command.event, place.at(command.node)});
+    }
+    if (command.kind == PlanCommand::Kind::kWait) {
+      waits.push_back({place.at(command.node), command.event});
+    }
+  }
+  const std::string path = region.owner.is_none() ? "" : graph.path(region.owner);
+  return {{"path", path},
+          {"region", region.name},
+          {"num_streams", region_plan.num_streams},
+          {"nodes", std::move(nodes)},
+          {"records", std::move(records)},
+          {"waits", std::move(waits)}};
+}
+
+struct LoopNote {
+  std::string path;
+  std::string driven;
+  std::string reason;
+};
+
+// How each loop will be driven. On the CPU every node lives on a CPU stream, so only a forced
+// choice keeps a loop from its stream's worker.
+std::map<NodeId, LoopNote> loop_notes(const Graph& graph, const std::string& loops) {
+  std::map<NodeId, LoopNote> notes;
+  for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
+    const NodeId id(i);
+    if (graph.node(id).kind != NodeKind::kWhile) continue;
+    notes[id] = loops == "host"
+                    ? LoopNote{graph.path(id), "host", "forced by --loops host"}
+                    : LoopNote{graph.path(id), "device", "all of its nodes run on CPU streams"};
+  }
+  return notes;
+}
+
+Json model_plan_json(const Session& session, const std::map<NodeId, LoopNote>& notes,
+                     const DrawnRegion& drawing) {
+  const Graph& graph = session.graph();
+  Json regions = Json::array();
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+    regions.push_back(region_json(graph, session.plan(), RegionId(r)));
+  }
+  Json loops = Json::array();
+  for (const auto& [id, note] : notes) {
+    loops.push_back({{"path", note.path}, {"driven", note.driven}, {"reason", note.reason}});
+  }
+  const DrawnTotals totals = count_drawn(drawing);
+  const Memory memory = measure_memory(graph);
+  return {{"assignment", session.plan().assignment},
+          {"regions", std::move(regions)},
+          {"loops", std::move(loops)},
+          {"totals",
+           {{"nodes", totals.nodes}, {"records", totals.records}, {"waits", totals.waits}}},
+          {"memory",
+           {{"constant_bytes", memory.constant_bytes},
+            {"fixed_bytes", memory.fixed_bytes},
+            {"fixed_values", memory.num_fixed},
+            {"dynamic_values", memory.num_dynamic}}},
+          {"plan_ns", session.plan_ns()},
+          {"proof", session.plan().is_proved ? "safe" : "unproved"}};
+}
+
+void say_model_plan(const Session& session, const std::map<NodeId, LoopNote>& notes,
+                    const DrawnRegion& drawing, Console& console) {
+  say_text(plan_text(drawing), console);
+  for (const auto& [id, note] : notes) {
+    console.say(one_line(
+        fmt::format("loop {}: driven by the {}: {}", note.path, note.driven, note.reason)));
+  }
+  const Memory memory = measure_memory(session.graph());
+  console.say(fmt::format(
+      "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",
+      memory.constant_bytes, memory.num_fixed, memory.fixed_bytes, memory.num_dynamic));
+  console.say(fmt::format("{}; assignment {}; planned in {}", totals_text(drawing),
+                          session.plan().assignment,
+                          duration_text(static_cast<double>(session.plan_ns()))));
+  console.say(session.plan().is_proved ? "proof: safe" : "proof: none");
+}
+
+Outcome plan_model(const PlanArguments& arguments, Console& console) {
+  auto options = make_session_options(arguments.shared);
+  if (!options.is_ok()) return options.take_status();
+  const Library library;
+  auto model = load_model(library, arguments.model, *options);
+  if (!model.is_ok()) return model.take_status();
+  const Session& session = *model->session;
+  const std::map<NodeId, LoopNote> notes = loop_notes(session.graph(), arguments.shared.loops);
+  DrawnRegion drawing = draw_plan(session.graph(), session.plan(), [&notes](NodeId id) {
+    const auto note = notes.find(id);
+    return note == notes.end() ? "" : note->second.driven + "-driven";
+  });
+  if (drawing.name.empty()) drawing.name = "root";
+  Status status = write_pictures(
+      arguments, drawing,
+      fmt::format("{}: {}, assignment {}", arguments.model.substr(arguments.model.rfind('/') + 1),
+                  totals_text(drawing), session.plan().assignment));
+  if (!status.is_ok()) return status;
+  if (console.is_json()) {
+    console.print(model_plan_json(session, notes, drawing));
+  } else {
+    say_model_plan(session, notes, drawing, console);
+  }
+  return Outcome::success();
+}
+
+}  // namespace
+
+Action add_plan(CLI::App& app) {
+  auto arguments = std::make_shared<PlanArguments>();
+  CLI::Option* model = app.add_option("MODEL", arguments->model, "an ONNX file");
+  CLI::Option* dag =
+      app.add_option("--dag", arguments->dag, "a bare graph as JSON; - reads standard input");
+  dag->excludes(model);
+  add_model_options(app, arguments->shared);
+  add_planning_options(app, arguments->shared);
+  app.add_option("--rank-by", arguments->rank_by, "what a bare graph's ranks count")
+      ->check(CLI::IsMember({"nodes", "costs"}))
+      ->capture_default_str();
+  app.add_option("--dot", arguments->dot, "write the plan for Graphviz");
+  app.add_option("--svg", arguments->svg, "write the plan as a picture");
+  return [arguments](Console& console, Interrupts&) {
+    if (arguments->model.empty() && arguments->dag.empty()) {
+      return Outcome::usage("name a MODEL or --dag FILE; see eddy plan --help");
+    }
+    return arguments->dag.empty() ? plan_model(*arguments, console)
+                                  : plan_dag_file(*arguments, console);
+  };
+}
+
+}  // namespace eddy

@@ -1,0 +1,253 @@
+// eddy run: loads an ONNX model, runs it, and shows or compares what came out.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "graph/io/tensor_file.h"
+#include "runtime/trace/trace_recorder.h"
+#include "tools/command/compare.h"
+#include "tools/command/inputs.h"
+#include "tools/command/model.h"
+#include "tools/command/subcommand.h"
+#include "tools/command/values.h"
+
+namespace eddy {
+namespace {
+
+struct RunArguments {
+  std::string model;
+  ModelArguments shared;
+  InputArguments inputs;
+  uint32_t repeat = 1;
+  std::string output_dir;
+  std::string trace;
+  double timeout_s = 0;
+  Tolerance tolerance;
+};
+
+struct RunReport {
+  NamedTensors outputs;
+  std::vector<int64_t> runs_ns;
+  std::vector<std::string> differences;
+  bool is_compared = false;
+  std::vector<std::string> files;  // by output; empty where none was written
+};
+
+Result<NamedTensors> run_once(const RunArguments& arguments, Session& session,
+                              const NamedTensors& inputs, TraceRecorder* trace_or_null,
+                              RunReport& report) {
+  RunOptions options;
+  options.trace_or_null = trace_or_null;
+  if (arguments.timeout_s > 0) {
+    options.timeout = std::chrono::nanoseconds(static_cast<int64_t>(arguments.timeout_s * 1e9));
+  }
+  const int64_t start_ns = now_ns();
+  auto outputs = session.run(inputs, options);
+  report.runs_ns.push_back(now_ns() - start_ns);
+  return outputs;
+}
+
+Status run_all(const RunArguments& arguments, Session& session, const NamedTensors& inputs,
+               const Interrupts& interrupts, TraceRecorder* trace_or_null, RunReport& report) {
+  for (uint32_t i = 0; i < arguments.repeat; ++i) {
+    if (interrupts.is_interrupted()) return cancelled("interrupted between runs");
+    report.outputs.clear();  // their memory is the next run's
+    EDDY_ASSIGN_OR_RETURN(report.outputs,
+                          run_once(arguments, session, inputs, trace_or_null, report));
+  }
+  return Status::ok();
+}
+
+void compare_outputs(const DataSet& data_set, const Tolerance& tolerance, RunReport& report) {
+  for (size_t i = 0; i < data_set.outputs.size() && i < report.outputs.size(); ++i) {
+    if (!data_set.outputs[i]) continue;
+    report.is_compared = true;
+    const auto& [name, tensor] = report.outputs[i];
+    if (auto text = find_difference(copy_value(tensor), *data_set.outputs[i], tolerance)) {
+      report.differences.push_back(fmt::format("output {} {}", name, *text));
+    }
+  }
+}
+
+// A name as a file's: letters, digits, '.', '_' and '-', not starting with a dot.
+std::string file_stem(const std::string& name) {
+  std::string stem = name.substr(0, 200);
+  for (char& c : stem) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    if (!is_plain) c = '_';
+  }
+  if (stem.empty() || stem[0] == '.') stem.insert(stem.begin(), '_');
+  return stem;
+}
+
+// .npy where NumPy has such values, else .pb.
+Status write_outputs(const std::string& folder, RunReport& report) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return invalid_argument(
+        fmt::format("--output-dir {}: cannot make this folder: {}", folder, error.message()));
+  }
+  std::set<std::string> stems;
+  for (const auto& [name, tensor] : report.outputs) {
+    std::string& file = report.files.emplace_back();
+    if (tensor.kind() == ValueKind::kNone) continue;
+    std::string stem = file_stem(name);
+    while (!stems.insert(stem).second) stem += "_";
+    const HostValue value = copy_value(tensor);
+    const std::string path = (std::filesystem::path(folder) / stem).string();
+    file = path + (format_npy(value).is_ok() ? ".npy" : ".pb");
+    EDDY_RETURN_IF_ERROR(write_value(file, value));
+  }
+  return Status::ok();
+}
+
+Json output_json(const Tensor& tensor, const std::string& file) {
+  if (file.empty()) return value_json(tensor);
+  if (!tensor.is_tensor()) return {{"file", file}};
+  const std::span<const int64_t> shape = tensor.dims().span();
+  return {{"dtype", element_type_name(tensor.element_type())},
+          {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
+          {"file", file}};
+}
+
+Json report_json(const Model& model, const RunReport& report) {
+  Json outputs = Json::object();
+  for (size_t i = 0; i < report.outputs.size(); ++i) {
+    const auto& [name, tensor] = report.outputs[i];
+    outputs[name] = output_json(tensor, report.files.empty() ? "" : report.files[i]);
+  }
+  Json loops = Json::array();
+  for (const LoopReport& loop : model.session->loop_reports()) {
+    loops.push_back({{"path", loop.path},
+                     {"iterations", loop.iterations},
+                     {"driven", loop.driven},
+                     {"reason", loop.reason}});
+  }
+  Json document = {{"outputs", std::move(outputs)},
+                   {"times_ns",
+                    {{"load", model.load_ns},
+                     {"plan", model.session->plan_ns()},
+                     {"runs", report.runs_ns}}},
+                   {"loops", std::move(loops)}};
+  if (report.is_compared) document["matched"] = report.differences.empty();
+  if (!report.differences.empty()) document["differences"] = report.differences;
+  return document;
+}
+
+std::string times_text(const std::vector<int64_t>& runs_ns) {
+  std::vector<int64_t> sorted = runs_ns;
+  std::sort(sorted.begin(), sorted.end());
+  const auto text = [](int64_t ns) { return duration_text(static_cast<double>(ns)); };
+  if (sorted.size() == 1) return text(sorted[0]);
+  return fmt::format("{} (best of {}; median {}, worst {})", text(sorted[0]), sorted.size(),
+                     text(sorted[sorted.size() / 2]), text(sorted.back()));
+}
+
+void say_report(const Model& model, const RunReport& report, Console& console) {
+  constexpr int64_t kMaxElements = 100;
+  for (size_t i = 0; i < report.outputs.size(); ++i) {
+    const auto& [name, tensor] = report.outputs[i];
+    const bool is_in_file = !report.files.empty() && !report.files[i].empty();
+    console.say(one_line(fmt::format("{}: {}{}", name, shape_text(tensor),
+                                     is_in_file ? " in " + report.files[i] : "")));
+    std::string data = is_in_file ? "" : data_text(tensor, kMaxElements);
+    if (!data.empty()) data.pop_back();
+    if (!data.empty()) console.say(data);
+  }
+  for (const LoopReport& loop : model.session->loop_reports()) {
+    console.say(one_line(fmt::format("loop {}: {} iterations, driven by the {} ({})", loop.path,
+                                     loop.iterations, loop.driven, loop.reason)));
+  }
+  console.say(fmt::format("load {}, plan {}, run {}",
+                          duration_text(static_cast<double>(model.load_ns)),
+                          duration_text(static_cast<double>(model.session->plan_ns())),
+                          times_text(report.runs_ns)));
+  if (report.is_compared && report.differences.empty()) console.say("outputs match");
+}
+
+// Runs, and writes the trace whatever came of it.
+Outcome run_traced(const RunArguments& arguments, Session& session, const NamedTensors& inputs,
+                   Interrupts& interrupts, RunReport& report) {
+  std::optional<TraceRecorder> trace;
+  if (!arguments.trace.empty()) trace.emplace();
+  const Interrupts::Attachment attachment(interrupts, session);
+  Status status = run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, report);
+  Status written = trace ? trace->write_json(arguments.trace) : Status::ok();
+  if (!status.is_ok()) return Outcome::of_run(std::move(status));
+  return written;
+}
+
+Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& interrupts) {
+  auto options = make_session_options(arguments.shared);
+  if (!options.is_ok()) return options.take_status();
+  const Library library;
+  auto model = load_model(library, arguments.model, *options);
+  if (!model.is_ok()) return model.take_status();
+  Session& session = *model->session;
+
+  std::optional<DataSet> data_set;
+  if (!arguments.inputs.folder.empty()) {
+    auto read = read_data_set(arguments.inputs.folder, session);
+    if (!read.is_ok()) return read.take_status();
+    data_set = std::move(read).value();
+  }
+  auto values = make_inputs(arguments.inputs, session, data_set ? &*data_set : nullptr);
+  if (!values.is_ok()) return values.take_status();
+
+  RunReport report;
+  Outcome outcome =
+      run_traced(arguments, session, name_inputs(session, *values), interrupts, report);
+  if (!outcome.status().is_ok()) return outcome;
+  if (data_set) compare_outputs(*data_set, arguments.tolerance, report);
+  if (!arguments.output_dir.empty()) {
+    if (Status status = write_outputs(arguments.output_dir, report); !status.is_ok()) return status;
+  }
+  if (console.is_json()) {
+    console.print(report_json(*model, report));
+  } else {
+    say_report(*model, report, console);
+  }
+  if (report.differences.empty()) return Outcome::success();
+  const size_t others = report.differences.size() - 1;
+  return Outcome::differs(report.differences[0] +
+                          (others == 0 ? "" : fmt::format(" (and {} more outputs)", others)));
+}
+
+}  // namespace
+
+Action add_run(CLI::App& app) {
+  auto arguments = std::make_shared<RunArguments>();
+  app.add_option("MODEL", arguments->model, "an ONNX file")->required();
+  app.add_option("--input", arguments->inputs.files, "NAME=FILE: an input from .npy or .pb")
+      ->take_all();
+  app.add_option("--set", arguments->inputs.values,
+                 "NAME=VALUE: a scalar input, or a full tensor of the value")
+      ->take_all();
+  app.add_option("--inputs", arguments->inputs.folder,
+                 "a test_data_set folder; outputs are compared with its own");
+  app.add_option("--random-inputs", arguments->inputs.seed, "a seed for all other inputs");
+  add_model_options(app, arguments->shared);
+  add_planning_options(app, arguments->shared);
+  app.add_option("--repeat", arguments->repeat, "how many times")
+      ->check(CLI::Range(1u, 1u << 30))
+      ->capture_default_str();
+  app.add_option("--output-dir", arguments->output_dir, "write outputs to files in this folder");
+  app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace");
+  app.add_option("--timeout", arguments->timeout_s, "seconds after which a run is cancelled")
+      ->check(CLI::Range(1e-9, 1e9));
+  app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--atol", arguments->tolerance.atol, "absolute tolerance")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  return [arguments](Console& console, Interrupts& interrupts) {
+    return run_model(*arguments, console, interrupts);
+  };
+}
+
+}  // namespace eddy

@@ -1,0 +1,24 @@
+// What main needs of each subcommand: its options, and what to do with them.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/command/console.h"
+#include "tools/command/interrupts.h"
+#include "tools/command/outcome.h"
+
+namespace eddy {
+
+inline constexpr const char* kVersion = "0.1";
+
+using Action = std::function<Outcome(Console&, Interrupts&)>;
+
+// Each adds its options to `app`; the action runs after they are parsed.
+Action add_run(CLI::App& app);
+Action add_plan(CLI::App& app);
+Action add_conformance(CLI::App& app);
+Action add_info(CLI::App& app);
+
+}  // namespace eddy
