@@ -1,7 +1,126 @@
+// Resize for float: one axis after the other, rows of the axes behind it at once.
+#include <algorithm>
+
 #include "ops/cpu/families.h"
+#include "ops/reference/resize_call.h"
 
 namespace eddy {
+namespace {
 
-void add_resize_cpu(KernelRegistry&) {}
+// One axis: x is [outer][input][inner], y [outer][output][inner].
+struct Pass {
+  const ResizeCall& call;
+  const ResizeAxis& axis;
+  int64_t outer, inner, taps;
+  int64_t* indices;  // of one position
+  double* weights;
+
+  void run(const float* x, float* y) const {
+    for (int64_t o = 0; o < axis.output; ++o) {
+      axis.fill(call.rules, o, indices, weights);
+      for (int64_t i = 0; i < outer; ++i) {
+        add_rows(x + i * axis.input * inner, y + (i * axis.output + o) * inner);
+      }
+    }
+  }
+
+  void add_rows(const float* x, float* y) const {
+    if (taps == 1) {
+      std::copy(x + indices[0] * inner, x + (indices[0] + 1) * inner, y);
+      return;
+    }
+    for (int64_t j = 0; j < inner; ++j) {
+      double sum = 0;
+      for (int64_t t = 0; t < taps; ++t) {
+        if (weights[t] != 0) sum += weights[t] * static_cast<double>(x[indices[t] * inner + j]);
+      }
+      y[j] = static_cast<float>(sum);
+    }
+  }
+};
+
+// Scratch: two buffers for what passes hand on, and the taps of one position.
+struct Plan {
+  int num_passes = 0;
+  int64_t buffer_floats = 0, taps = 1;
+
+  explicit Plan(const ResizeCall& call) {
+    int64_t count = 1;
+    for (int i = 0; i < call.rank; ++i) count *= call.axes[static_cast<size_t>(i)].input;
+    for (int i = call.rank - 1; i >= 0; --i) {
+      const auto at = static_cast<size_t>(i);
+      if (!call.is_resized[at]) continue;
+      count = count / std::max<int64_t>(call.axes[at].input, 1) * call.axes[at].output;
+      buffer_floats = std::max(buffer_floats, count);
+      taps = std::max(taps, call.axes[at].num_taps(call.rules));
+      ++num_passes;
+    }
+  }
+};
+
+void run_passes(const ResizeCall& call, const Plan& plan, const KernelArgs& args, char* memory) {
+  auto* weights = reinterpret_cast<double*>(memory);
+  auto* indices = reinterpret_cast<int64_t*>(memory + plan.taps * 8);
+  float* buffers[2];
+  buffers[0] = reinterpret_cast<float*>(memory + plan.taps * 16);
+  buffers[1] = buffers[0] + plan.buffer_floats;
+  const float* from = args.inputs[0].as<float>();
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < call.rank; ++i) outer *= call.axes[static_cast<size_t>(i)].input;
+  int pass = 0;
+  for (int i = call.rank - 1; i >= 0; --i) {
+    const ResizeAxis& axis = call.axes[static_cast<size_t>(i)];
+    outer /= axis.input;
+    if (call.is_resized[static_cast<size_t>(i)]) {
+      const bool is_last = ++pass == plan.num_passes;
+      float* to = is_last ? args.outputs[0].mutable_as<float>() : buffers[pass % 2];
+      const int64_t taps = axis.num_taps(call.rules);
+      Pass{call, axis, outer, inner, taps, indices, weights}.run(from, to);
+      from = to;
+    }
+    inner *= axis.output;
+  }
+}
+
+bool run_resize(const KernelArgs& args) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  if (y.count() == 0) return true;
+  ResizeCall call;
+  Status status = make_resize_call(args, call);
+  if (!status.is_ok()) return args.fail(std::move(status));
+  const Plan plan(call);
+  if (plan.num_passes == 0) {
+    std::copy(x.as<float>(), x.as<float>() + x.count(), y.mutable_as<float>());
+    return true;
+  }
+  auto* memory = static_cast<char*>(
+      args.scratch->reserve(static_cast<size_t>(plan.taps * 16 + plan.buffer_floats * 8)));
+  if (memory == nullptr) return args.fail(resource_exhausted("no memory to resize in"));
+  run_passes(call, plan, args, memory);
+  return true;
+}
+
+Result<BoundKernel> bind_resize(const KernelInit& init) {
+  if (init.inputs[0].tensor.element != ElementType::kFloat) {
+    return unsupported("the fast Resize handles float only");
+  }
+  // An extrapolated value would take part in the sums of the next axis.
+  if (init.attributes.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
+    return unsupported("the fast Resize does not crop");
+  }
+  auto state = std::make_unique<ResizeState>();
+  state->attributes = init.attributes;
+  state->since_version = init.op.since_version;
+  BoundKernel kernel;
+  kernel.run = run_resize;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_resize_cpu(KernelRegistry& registry) {
+  registry.add({.op = "Resize", .since_version = 10, .bind = bind_resize, .library = "cpu"});
+}
 
 }  // namespace eddy
