@@ -44,8 +44,8 @@ class OperatorCheck {
     }
     for (const OnnxAttribute& attribute : node.attributes) {
       for (const OnnxGraph& graph : attribute.graphs) {
-        const std::string inner = (path.empty() ? "" : path + "/") + label(node) + "/" +
-                                  std::string(attribute.name);
+        const std::string inner =
+            (path.empty() ? "" : path + "/") + label(node) + "/" + std::string(attribute.name);
         check_nodes(graph.nodes, opsets, inner);
       }
     }
@@ -101,8 +101,7 @@ bool is_forward(const OnnxNode& node) {
   return node.op_type == "Identity" && node.metadata_or_empty("eddy.forward") == "1";
 }
 
-Status check_operators(const OnnxModel& model, const FunctionTable& functions,
-                       const OpTable& ops) {
+Status check_operators(const OnnxModel& model, const FunctionTable& functions, const OpTable& ops) {
   return OperatorCheck(functions, ops).run(model);
 }
 

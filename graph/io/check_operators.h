@@ -18,7 +18,6 @@ bool is_import_operator(const OpKey& key);
 // True for an Identity that the exporter put in: another name for its input.
 bool is_forward(const OnnxNode& node);
 
-Status check_operators(const OnnxModel& model, const FunctionTable& functions,
-                       const OpTable& ops);
+Status check_operators(const OnnxModel& model, const FunctionTable& functions, const OpTable& ops);
 
 }  // namespace eddy

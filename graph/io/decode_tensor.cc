@@ -59,9 +59,12 @@ Status from_int32(const OnnxTensor& tensor, const TensorLayout& layout,
   if (is_four_bit(layout.element)) return four_bits_from_int32(tensor, layout, to);
   const size_t count = static_cast<size_t>(layout.count);
   switch (element_size_bytes(layout.element)) {
-    case 1: return narrow_all<int32_t, uint8_t>("int32_data", tensor.int32_data, count, to);
-    case 2: return narrow_all<int32_t, uint16_t>("int32_data", tensor.int32_data, count, to);
-    default: return narrow_all<int32_t, int32_t>("int32_data", tensor.int32_data, count, to);
+    case 1:
+      return narrow_all<int32_t, uint8_t>("int32_data", tensor.int32_data, count, to);
+    case 2:
+      return narrow_all<int32_t, uint16_t>("int32_data", tensor.int32_data, count, to);
+    default:
+      return narrow_all<int32_t, int32_t>("int32_data", tensor.int32_data, count, to);
   }
 }
 
@@ -83,7 +86,8 @@ Status from_typed_field(const OnnxTensor& tensor, const TensorLayout& layout,
       return narrow_all<uint64_t, uint64_t>("uint64_data", tensor.uint64_data, count, to);
     case ElementType::kUint32:
       return narrow_all<uint64_t, uint32_t>("uint64_data", tensor.uint64_data, count, to);
-    default: return from_int32(tensor, layout, to);
+    default:
+      return from_int32(tensor, layout, to);
   }
 }
 

@@ -26,8 +26,8 @@ namespace eddy {
 struct DecodedTensor {
   ElementType element = ElementType::kUndefined;
   Dims dims;
-  const void* data = nullptr;   // into the file, `bytes` or `strings`
-  bool is_borrowable = false;   // in the file, and aligned to the element
+  const void* data = nullptr;  // into the file, `bytes` or `strings`
+  bool is_borrowable = false;  // in the file, and aligned to the element
   std::vector<std::byte> bytes;
   std::vector<std::string> strings;
 

@@ -74,8 +74,8 @@ void Exporter::write_case(const Node& node, WireWriter& proto) {
   proto.bytes(4, is_if ? "If" : "CaseOf");
   write_inputs(node.inputs, proto);
   for (size_t r = 0; r < node.regions.size(); ++r) {
-    const std::string name = is_if ? (r == 0 ? "else_branch" : "then_branch")
-                                   : "branch_" + std::to_string(r);
+    const std::string name =
+        is_if ? (r == 0 ? "else_branch" : "then_branch") : "branch_" + std::to_string(r);
     proto.message(5, graph_attribute(name, region_graph(graph_.region(node.regions[r]))));
   }
   if (is_if) return;

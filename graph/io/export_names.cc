@@ -15,8 +15,7 @@ std::string Exporter::made_up(std::string_view stem) {
 void Exporter::choose_name(ValueId value) {
   const std::string& wanted = graph_.value(value).name;
   const bool is_free = !wanted.empty() && is_clean_utf8(wanted) &&
-                       wanted.find('%') == std::string::npos &&
-                       used_names_.insert(wanted).second;
+                       wanted.find('%') == std::string::npos && used_names_.insert(wanted).second;
   names_[value.index()] = is_free ? wanted : made_up(is_clean_utf8(wanted) ? wanted : "");
 }
 
@@ -32,7 +31,8 @@ Status Exporter::choose_names() {
     const std::string& output = graph_.output_names()[i];
     if (!used_names_.insert(output).second) {
       if (name(value) == output) continue;
-      return unsupported("output " + quoted(output) + " has the name of another value; ONNX "
+      return unsupported("output " + quoted(output) +
+                         " has the name of another value; ONNX "
                          "can't say that, rename one");
     }
     const ValueInfo& info = graph_.value(value);

@@ -92,9 +92,15 @@ void Exporter::write_nodes(const Region& region, WireWriter& proto) {
 WireWriter Exporter::node_proto(const Node& node) {
   WireWriter proto;
   switch (node.kind) {
-    case NodeKind::kExec: write_exec(node, proto); break;
-    case NodeKind::kWhile: write_while(node, proto); break;
-    case NodeKind::kCaseOf: write_case(node, proto); break;
+    case NodeKind::kExec:
+      write_exec(node, proto);
+      break;
+    case NodeKind::kWhile:
+      write_while(node, proto);
+      break;
+    case NodeKind::kCaseOf:
+      write_case(node, proto);
+      break;
   }
   proto.bytes(3, node.name);
   for (ValueId output : node.outputs) proto.bytes(2, name(output));
@@ -160,9 +166,9 @@ void Exporter::write_results(const Region& region, std::span<const ValueId> resu
   std::unordered_set<std::string> listed;
   for (ValueId result : results) {
     const ValueInfo& info = graph_.value(result);
-    const bool is_produced_here =
-        info.origin == ValueOrigin::kNodeOutput &&
-        &graph_.region(info.region) == &region && listed.insert(name(result)).second;
+    const bool is_produced_here = info.origin == ValueOrigin::kNodeOutput &&
+                                  &graph_.region(info.region) == &region &&
+                                  listed.insert(name(result)).second;
     const std::string output =
         is_produced_here ? name(result) : forward(name(result), made_up(""), proto);
     proto.message(12, value_info(output, info.type));

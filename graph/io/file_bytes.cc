@@ -67,8 +67,8 @@ int open_step_by_step(int folder, std::string_view location) {
     }
     const bool is_last = slash == std::string_view::npos;
     const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    const int next = openat(at.get(), part.empty() ? "." : part.c_str(),
-                            is_last ? flags : flags | O_DIRECTORY);
+    const int next =
+        openat(at.get(), part.empty() ? "." : part.c_str(), is_last ? flags : flags | O_DIRECTORY);
     if (is_last || next < 0) return next;
     at.reset(next);
     location.remove_prefix(slash + 1);
@@ -111,7 +111,8 @@ Status check_file(const struct stat& info, const std::string& name, uint64_t max
                   bool refuse_links) {
   if (!S_ISREG(info.st_mode)) return invalid_argument(quoted(name) + " is not a regular file");
   if (refuse_links && info.st_nlink != 1) {
-    return invalid_argument(quoted(name) + " has more than one hard link; copy it beside the model");
+    return invalid_argument(quoted(name) +
+                            " has more than one hard link; copy it beside the model");
   }
   if (static_cast<uint64_t>(info.st_size) > max_bytes) {
     return resource_exhausted(quoted(name) + " has " + std::to_string(info.st_size) +
@@ -145,13 +146,12 @@ Result<std::unique_ptr<FileBytes>> FileBytes::from_descriptor(int descriptor,
   const size_t size = static_cast<size_t>(info.st_size);
   if (size < kMapFromBytes) {
     EDDY_RETURN_IF_ERROR(result->allocate(size));
-    EDDY_RETURN_IF_ERROR(
-        read_all(file.get(), const_cast<std::byte*>(result->data_), size, name));
+    EDDY_RETURN_IF_ERROR(read_all(file.get(), const_cast<std::byte*>(result->data_), size, name));
     return result;
   }
   void* mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (mapped == MAP_FAILED) return resource_exhausted("cannot map " + quoted(name) + ": " +
-                                                      std::strerror(errno));
+  if (mapped == MAP_FAILED)
+    return resource_exhausted("cannot map " + quoted(name) + ": " + std::strerror(errno));
   result->data_ = static_cast<const std::byte*>(mapped);
   result->size_ = size;
   result->is_mapped_ = true;
@@ -177,8 +177,9 @@ Result<std::unique_ptr<FileBytes>> open_beneath(const std::string& folder,
     file.reset(open_step_by_step(base.get(), location));
   }
   if (file.get() < 0 && (errno == EXDEV || errno == ELOOP)) {
-    return invalid_argument(quoted(location) + " leads out of the model's folder or through a "
-                                               "symbolic link; keep external data beside the model");
+    return invalid_argument(quoted(location) +
+                            " leads out of the model's folder or through a "
+                            "symbolic link; keep external data beside the model");
   }
   if (file.get() < 0) return system_error(location, errno);
   return FileBytes::from_descriptor(file.release(), location, max_bytes, true);

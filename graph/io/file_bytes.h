@@ -32,10 +32,8 @@ class FileBytes : public Blob {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
   // Takes the open descriptor over. `name` is for messages.
-  static Result<std::unique_ptr<FileBytes>> from_descriptor(int descriptor,
-                                                            const std::string& name,
-                                                            uint64_t max_bytes,
-                                                            bool refuse_links);
+  static Result<std::unique_ptr<FileBytes>> from_descriptor(int descriptor, const std::string& name,
+                                                            uint64_t max_bytes, bool refuse_links);
   // A copy of bytes already in memory.
   static std::unique_ptr<FileBytes> copy_of(std::span<const std::byte> bytes);
 

@@ -18,10 +18,10 @@ struct HostValue {
 
   Kind kind = Kind::kNone;
   ElementType element = ElementType::kUndefined;  // of the tensor or of the sequence's tensors
-  Dims dims;                          // kTensor: static
-  std::vector<std::byte> bytes;       // kTensor: row-major, one byte for each 4-bit element
-  std::vector<std::string> strings;   // kTensor of kString, instead of bytes
-  std::vector<HostValue> elements;    // kSequence
+  Dims dims;                                      // kTensor: static
+  std::vector<std::byte> bytes;      // kTensor: row-major, one byte for each 4-bit element
+  std::vector<std::string> strings;  // kTensor of kString, instead of bytes
+  std::vector<HostValue> elements;   // kSequence
 
   static HostValue none() { return {}; }
   // A tensor of zeros (of empty strings). `dims` must be static and small enough to allocate.

@@ -54,15 +54,15 @@ class Reading {
   FunctionTable functions_;
 };
 
-Result<Graph> import_whole(std::unique_ptr<FileBytes> bytes, std::string folder,
-                           const OpTable& ops, const ImportOptions& options) {
+Result<Graph> import_whole(std::unique_ptr<FileBytes> bytes, std::string folder, const OpTable& ops,
+                           const ImportOptions& options) {
   Reading reading(std::move(folder), options);
   EDDY_RETURN_IF_ERROR(reading.open(std::move(bytes), ops));
   const std::string_view name = reading.model().graph.name;
   GraphBuilder builder(ops, name.empty() ? "graph" : std::string(name));
   for (const OnnxOpset& opset : reading.model().opsets) {
-    const auto version = OpsetTable(reading.model().opsets).version_or_zero(
-        canonical_domain(opset.domain));
+    const auto version =
+        OpsetTable(reading.model().opsets).version_or_zero(canonical_domain(opset.domain));
     builder.set_opset(std::string(canonical_domain(opset.domain)),
                       static_cast<int>(std::min<int64_t>(version, INT32_MAX)));
   }

@@ -35,7 +35,7 @@ namespace eddy {
 
 struct ImportOptions {
   ImportLimits limits = {};
-  int min_opset = 6;   // of domain ""
+  int min_opset = 6;  // of domain ""
   int max_opset = 22;
   // Where external data of a model from memory lies; for files it is the file's own folder.
   std::string external_folder = {};

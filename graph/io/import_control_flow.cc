@@ -45,9 +45,9 @@ std::vector<Value> Importer::while_loop(const WhileOptions& options, const While
 // Declared types matter only where they say less than the initial values: files often declare
 // shapes that hold for the first iteration alone, and most declare none where they could. A clash
 // of element types is the builder's error.
-std::vector<std::optional<ValueType>> Importer::wider_types(
-    std::span<const OnnxValueInfo> declared, std::span<const Value> initial,
-    bool trust_unranked) {
+std::vector<std::optional<ValueType>> Importer::wider_types(std::span<const OnnxValueInfo> declared,
+                                                            std::span<const Value> initial,
+                                                            bool trust_unranked) {
   std::vector<std::optional<ValueType>> types(initial.size());
   for (size_t i = 0; i < initial.size() && i < declared.size(); ++i) {
     const std::optional<ValueType> type = declared_type(declared[i]);
@@ -119,7 +119,8 @@ bool Importer::import_loop(const NodeContext& at) {
   if (inputs.size() < 2) inputs.resize(2);
   const bool has_condition = !inputs[1].is_none();
   if (has_condition && builder_.type(inputs[1]).tensor.element != ElementType::kBool) {
-    return fail_at(at, "the condition must be one bool, not " + to_string(builder_.type(inputs[1])));
+    return fail_at(at,
+                   "the condition must be one bool, not " + to_string(builder_.type(inputs[1])));
   }
   const size_t num_carried = inputs.size() - 2;
   if (!check_counts(at, *body, "body", inputs.size(), 1 + num_carried)) return false;

@@ -10,8 +10,8 @@ namespace eddy {
 // refer to the function's stand for what this call gives, or for their defaults.
 bool Importer::import_call(const NodeContext& at, const OnnxFunction& function) {
   if (std::find(calls_.begin(), calls_.end(), &function) != calls_.end()) {
-    return fail_at(at, "function " + quoted(function.name) +
-                           " calls itself; functions can't be recursive");
+    return fail_at(
+        at, "function " + quoted(function.name) + " calls itself; functions can't be recursive");
   }
   const Level level(*this);
   if (!level.is_ok()) return false;

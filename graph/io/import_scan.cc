@@ -66,10 +66,10 @@ bool Importer::plan_scan(const NodeContext& at, ScanPlan* plan) {
 bool Importer::check_scan(const NodeContext& at, const ScanPlan& plan) {
   if (plan.input_axes.size() != plan.num_scanned ||
       plan.input_directions.size() != plan.num_scanned ||
-      plan.output_axes.size() != plan.num_rows ||
-      plan.output_directions.size() != plan.num_rows) {
-    return fail_at(at, "axes and directions must be given for each scanned input and each "
-                       "stacked output, or for none");
+      plan.output_axes.size() != plan.num_rows || plan.output_directions.size() != plan.num_rows) {
+    return fail_at(at,
+                   "axes and directions must be given for each scanned input and each "
+                   "stacked output, or for none");
   }
   for (const auto* directions : {&plan.input_directions, &plan.output_directions}) {
     for (int64_t direction : *directions) {
@@ -119,8 +119,8 @@ Value Importer::axis_length(const NodeContext& at, Value value, int64_t axis) {
   if (loop_depth_ == 0 && type.is_ranked) {
     const int64_t a = axis < 0 ? axis + type.dims.rank() : axis;
     if (a < 0 || a >= type.dims.rank()) {
-      fail_at(at, "axis " + std::to_string(axis) + " does not exist in " +
-                      to_string(ValueType(type)));
+      fail_at(at,
+              "axis " + std::to_string(axis) + " does not exist in " + to_string(ValueType(type)));
       return {};
     }
     const int64_t length = type.dims[static_cast<int>(a)];
@@ -145,8 +145,8 @@ Value Importer::scan_length(const NodeContext& at, std::span<const Value> scanne
     const int64_t a = *known_longest->view().as<int64_t>();
     const int64_t b = *known->view().as<int64_t>();
     if (a != b) {
-      fail_at(at, "scanned inputs have lengths " + std::to_string(a) + " and " +
-                      std::to_string(b) + "; they must be equal");
+      fail_at(at, "scanned inputs have lengths " + std::to_string(a) + " and " + std::to_string(b) +
+                      "; they must be equal");
     }
   }
   return longest;
@@ -161,8 +161,8 @@ std::vector<Value> Importer::scan_once(const NodeContext& at, const ScanPlan& pl
   options.num_scan_outputs = static_cast<uint32_t>(plan.num_rows);
   options.carried_types = wider_types(plan.body->inputs, states, false);
   options.trip_limit = scan_length(at, scanned, plan.input_axes);
-  const bool reads_backwards = std::count(plan.input_directions.begin(),
-                                          plan.input_directions.end(), 1) > 0;
+  const bool reads_backwards =
+      std::count(plan.input_directions.begin(), plan.input_directions.end(), 1) > 0;
   const Value last = reads_backwards && is_ok()
                          ? helper(at, "Sub", {options.trip_limit, builder_.scalar(int64_t{1})})
                          : Value{};
@@ -173,8 +173,7 @@ std::vector<Value> Importer::scan_once(const NodeContext& at, const ScanPlan& pl
       },
       [&](Value iteration, std::span<const Value> carried) {
         std::vector<Value> values(carried.begin(), carried.end());
-        const Value reversed =
-            reads_backwards ? helper(at, "Sub", {last, iteration}) : Value{};
+        const Value reversed = reads_backwards ? helper(at, "Sub", {last, iteration}) : Value{};
         for (size_t i = 0; i < scanned.size(); ++i) {
           const Value index = plan.input_directions[i] == 1 ? reversed : iteration;
           values.push_back(
@@ -190,11 +189,11 @@ std::vector<Value> Importer::scan_once(const NodeContext& at, const ScanPlan& pl
   return outputs;
 }
 
-Value Importer::turn_output(const NodeContext& at, Value stacked, bool is_reversed,
-                            int64_t axis) {
+Value Importer::turn_output(const NodeContext& at, Value stacked, bool is_reversed, int64_t axis) {
   if (is_reversed) {
-    stacked = helper(at, "Slice", {stacked, builder_.int64s({-1}), builder_.int64s({INT64_MIN}),
-                                   builder_.int64s({0}), builder_.int64s({-1})});
+    stacked = helper(at, "Slice",
+                     {stacked, builder_.int64s({-1}), builder_.int64s({INT64_MIN}),
+                      builder_.int64s({0}), builder_.int64s({-1})});
   }
   if (axis == 0 || !is_ok()) return stacked;
   const TensorType& type = builder_.type(stacked).tensor;
@@ -223,7 +222,10 @@ std::vector<Value> Importer::scan_batches(const NodeContext& at, const ScanPlan&
   const std::vector<int64_t> axes(inputs.size(), 0);
   options.trip_limit = scan_length(at, inputs, axes);
   return while_loop(
-      options, [&](Value, std::span<const Value>) { return WhileTest{always_true(), {}}; },
+      options,
+      [&](Value, std::span<const Value>) {
+        return WhileTest{always_true(), {}};
+      },
       [&](Value batch, std::span<const Value>) {
         std::vector<Value> values;
         for (Value input : inputs) values.push_back(helper(at, "Gather", {input, batch}));

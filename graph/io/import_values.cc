@@ -65,6 +65,12 @@ Value Importer::constant_of(const NodeContext& at, std::string_view name,
 }
 
 bool Importer::to_attributes(const NodeContext& at, Attributes* attributes) {
+  // No operator has nearly as many; checking them is not linear.
+  constexpr size_t kMaxAttributes = 256;
+  if (at.attributes.size() > kMaxAttributes) {
+    return fail_at(at, "has " + std::to_string(at.attributes.size()) + " attributes, at most " +
+                           std::to_string(kMaxAttributes) + " are allowed");
+  }
   for (const auto& [name, attribute] : at.attributes) {
     std::optional<AttributeValue> value = to_attribute(at, *attribute);
     if (!value) return false;
@@ -81,11 +87,16 @@ std::optional<AttributeValue> Importer::to_attribute(const NodeContext& at,
     return std::nullopt;
   };
   switch (from.type) {
-    case OnnxAttributeType::kInt: return from.i;
-    case OnnxAttributeType::kFloat: return from.f;
-    case OnnxAttributeType::kString: return std::string(from.s);
-    case OnnxAttributeType::kInts: return from.ints;
-    case OnnxAttributeType::kFloats: return from.floats;
+    case OnnxAttributeType::kInt:
+      return from.i;
+    case OnnxAttributeType::kFloat:
+      return from.f;
+    case OnnxAttributeType::kString:
+      return std::string(from.s);
+    case OnnxAttributeType::kInts:
+      return from.ints;
+    case OnnxAttributeType::kFloats:
+      return from.floats;
     case OnnxAttributeType::kStrings:
       return std::vector<std::string>(from.strings.begin(), from.strings.end());
     case OnnxAttributeType::kTensor: {
@@ -101,7 +112,8 @@ std::optional<AttributeValue> Importer::to_attribute(const NodeContext& at,
       if (!type.is_ok()) return refuse(type.take_status());
       return *type;
     }
-    default: return refuse(unsupported("is of a kind that Eddy does not read"));
+    default:
+      return refuse(unsupported("is of a kind that Eddy does not read"));
   }
 }
 

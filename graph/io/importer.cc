@@ -1,6 +1,7 @@
 #include "graph/io/importer.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "graph/io/check_operators.h"
 #include "graph/io/onnx_types.h"
@@ -8,6 +9,9 @@
 
 namespace eddy {
 namespace {
+
+// Few attributes are found by looking at all.
+constexpr size_t kIndexAttributesFrom = 16;
 
 // Without the mark and number by which the exporter makes names unique.
 std::string_view without_mark(std::string_view name) {
@@ -30,6 +34,10 @@ Importer::Importer(const OnnxModel& model, const FunctionTable& functions, Graph
       loop_depth_(builder.current_path().empty() ? 0 : 1) {}
 
 const OnnxAttribute* Importer::NodeContext::find_or_null(std::string_view name) const {
+  if (!index.empty()) {
+    const auto it = index.find(name);
+    return it == index.end() ? nullptr : it->second;
+  }
   for (const auto& [key, attribute] : attributes) {
     if (key == name) return attribute;
   }
@@ -44,8 +52,9 @@ bool Importer::fail(Status status) {
 bool Importer::fail_at(const NodeContext& at, Status status) {
   const OnnxNode& node = at.node;
   const bool by_output = node.name.empty() && !node.outputs.empty();
-  const std::string name = at.scope.env->prefix + std::string(by_output ? node.outputs[0] : node.name);
-  status.prepend_message("node " + quoted(name) + " (" + std::string(node.op_type) + ")");
+  const std::string name =
+      at.scope.env->prefix + std::string(by_output ? node.outputs[0] : node.name);
+  status.prepend_message("node " + quoted(name) + " (" + shortened(node.op_type) + ")");
   return fail(std::move(status));
 }
 
@@ -92,11 +101,13 @@ bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
   if (graph.num_sparse_initializers > 0) {
     return fail(unsupported("sparse initializers are not supported; store them dense"));
   }
+  // A value given from outside overrides the default.
+  std::unordered_set<std::string_view> given;
+  for (const OnnxValueInfo& input : graph.inputs) {
+    if (scope.values.contains(input.name)) given.insert(input.name);
+  }
   for (const OnnxTensor& tensor : graph.initializers) {
-    // A value given from outside overrides the default.
-    const auto given = std::find_if(graph.inputs.begin(), graph.inputs.end(),
-                                    [&](const auto& input) { return input.name == tensor.name; });
-    if (given != graph.inputs.end() && scope.values.contains(tensor.name)) continue;
+    if (given.contains(tensor.name)) continue;
     const Value value = make_constant(tensor, value_name(scope, tensor.name));
     if (!is_ok() || !define(scope, tensor.name, value)) return false;
     remember_if_true(value);
@@ -106,8 +117,8 @@ bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
 
 void Importer::remember_if_true(Value value) {
   const TensorView view = builder_.constant_or_null(value)->view();
-  const bool is_true = view.element == ElementType::kBool && view.rank == 0 &&
-                       *view.as<uint8_t>() == 1;
+  const bool is_true =
+      view.element == ElementType::kBool && view.rank == 0 && *view.as<uint8_t>() == 1;
   if (is_true && always_true_.is_none()) always_true_ = value;
 }
 
@@ -150,6 +161,7 @@ bool Importer::resolve_attributes(NodeContext& at) {
       }
     }
     at.attributes.emplace_back(attribute.name, meant);
+    if (at.node.attributes.size() > kIndexAttributesFrom) at.index[attribute.name] = meant;
   }
   return true;
 }
@@ -255,22 +267,21 @@ bool Importer::graph_results(const OnnxGraph& graph, Scope& scope, std::vector<V
 
 std::optional<ValueType> Importer::declared_type(const OnnxValueInfo& info) {
   if (!info.has_type) return std::nullopt;
-  Result<ValueType> type = to_value_type(
-      info.type, [&](std::string_view name) { return builder_.symbol(name); });
+  Result<ValueType> type =
+      to_value_type(info.type, [&](std::string_view name) { return builder_.symbol(name); });
   if (!type.is_ok()) return std::nullopt;
   return *type;
 }
 
 bool Importer::declare_inputs(Scope& scope) {
   const OnnxGraph& graph = model_.graph;
+  std::unordered_set<std::string_view> defaults;
+  for (const OnnxTensor& tensor : graph.initializers) defaults.insert(tensor.name);
   for (const OnnxValueInfo& input : graph.inputs) {
-    const bool has_default =
-        std::any_of(graph.initializers.begin(), graph.initializers.end(),
-                    [&](const OnnxTensor& tensor) { return tensor.name == input.name; });
-    if (has_default) continue;
+    if (defaults.contains(input.name)) continue;
     if (input.name.empty()) return fail(invalid_argument("a graph input has no name"));
-    Result<ValueType> type = to_value_type(
-        input.type, [&](std::string_view name) { return builder_.symbol(name); });
+    Result<ValueType> type =
+        to_value_type(input.type, [&](std::string_view name) { return builder_.symbol(name); });
     if (!type.is_ok()) {
       Status status = type.take_status();
       return fail(std::move(status.prepend_message("graph input " + quoted(input.name))));

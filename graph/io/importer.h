@@ -56,6 +56,7 @@ class Importer {
     Scope& scope;
     OpKey key;
     std::vector<std::pair<std::string_view, const OnnxAttribute*>> attributes = {};
+    AttributeMap index = {};  // of the same, where they are many
 
     const OnnxAttribute* find_or_null(std::string_view name) const;
   };

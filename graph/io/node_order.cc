@@ -56,7 +56,9 @@ Status cycle_error(std::span<const OnnxNode> nodes, const Edges& before,
   const auto waits = [&](uint32_t i) { return missing[i] > 0; };
   uint32_t at = 0;
   while (!waits(at)) ++at;
-  const auto follow = [&](uint32_t i) { return *std::find_if(before[i].begin(), before[i].end(), waits); };
+  const auto follow = [&](uint32_t i) {
+    return *std::find_if(before[i].begin(), before[i].end(), waits);
+  };
   for (size_t step = 0; step < nodes.size(); ++step) at = follow(at);
   constexpr int kMaxShown = 8;
   std::string text = describe(nodes[at]);

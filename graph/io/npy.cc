@@ -17,10 +17,10 @@ struct NpyType {
   ElementType element;
 };
 constexpr NpyType kTypes[] = {
-    {"b1", ElementType::kBool},     {"i1", ElementType::kInt8},      {"i2", ElementType::kInt16},
-    {"i4", ElementType::kInt32},    {"i8", ElementType::kInt64},     {"u1", ElementType::kUint8},
-    {"u2", ElementType::kUint16},   {"u4", ElementType::kUint32},    {"u8", ElementType::kUint64},
-    {"f2", ElementType::kFloat16},  {"f4", ElementType::kFloat},     {"f8", ElementType::kDouble},
+    {"b1", ElementType::kBool},      {"i1", ElementType::kInt8},       {"i2", ElementType::kInt16},
+    {"i4", ElementType::kInt32},     {"i8", ElementType::kInt64},      {"u1", ElementType::kUint8},
+    {"u2", ElementType::kUint16},    {"u4", ElementType::kUint32},     {"u8", ElementType::kUint64},
+    {"f2", ElementType::kFloat16},   {"f4", ElementType::kFloat},      {"f8", ElementType::kDouble},
     {"c8", ElementType::kComplex64}, {"c16", ElementType::kComplex128}};
 
 struct NpyHeader {
@@ -101,7 +101,8 @@ class HeaderParser {
 };
 
 Result<ElementType> element_of(std::string_view descr) {
-  const bool has_order = !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
+  const bool has_order =
+      !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
   const std::string_view code = descr.substr(has_order ? 1 : 0);
   for (const NpyType& type : kTypes) {
     if (type.code != code) continue;
@@ -215,8 +216,8 @@ Result<std::string> format_npy(const HostValue& value) {
   header.append((kHeaderAlignment - used % kHeaderAlignment) % kHeaderAlignment, ' ');
   header += '\n';
   std::string result(kMagic);
-  result += {'\1', '\0', static_cast<char>(header.size() & 0xff),
-             static_cast<char>(header.size() >> 8)};
+  result +=
+      {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   result += header;
   result.append(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
   return result;

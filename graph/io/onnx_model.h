@@ -45,8 +45,8 @@ struct OnnxDim {
 // TypeProto, flattened: sequence and optional layers around a tensor.
 struct OnnxType {
   enum class Layer : uint8_t { kSequence, kOptional };
-  std::vector<Layer> layers;  // outermost first
-  bool is_tensor = false;     // the innermost type is a tensor
+  std::vector<Layer> layers;    // outermost first
+  bool is_tensor = false;       // the innermost type is a tensor
   const char* other = nullptr;  // "map", "opaque" or "sparse tensor": not supported
   int32_t element = 0;
   bool has_shape = false;
@@ -104,12 +104,6 @@ struct OnnxNode {
   std::vector<OnnxAttribute> attributes;
   std::vector<OnnxEntry> metadata;
 
-  const OnnxAttribute* find_or_null(std::string_view attribute) const {
-    for (const OnnxAttribute& a : attributes) {
-      if (a.name == attribute) return &a;
-    }
-    return nullptr;
-  }
   std::string_view metadata_or_empty(std::string_view key) const {
     for (const OnnxEntry& entry : metadata) {
       if (entry.key == key) return entry.value;

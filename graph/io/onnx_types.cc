@@ -16,9 +16,15 @@ Result<Dims> to_dims(const OnnxType& type, const SymbolFunction& symbol) {
       return invalid_argument("a dimension has size " + std::to_string(dim.value));
     }
     switch (dim.kind) {
-      case OnnxDim::Kind::kUnknown: dims.push_back(kUnknownDim); break;
-      case OnnxDim::Kind::kValue: dims.push_back(dim.value); break;
-      case OnnxDim::Kind::kParam: dims.push_back(symbol(dim.param)); break;
+      case OnnxDim::Kind::kUnknown:
+        dims.push_back(kUnknownDim);
+        break;
+      case OnnxDim::Kind::kValue:
+        dims.push_back(dim.value);
+        break;
+      case OnnxDim::Kind::kParam:
+        dims.push_back(symbol(dim.param));
+        break;
     }
   }
   return dims;

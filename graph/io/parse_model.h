@@ -20,7 +20,8 @@ namespace eddy {
 Result<OnnxModel> parse_model(std::span<const std::byte> bytes, const ImportLimits& limits);
 Result<OnnxTensor> parse_tensor(std::span<const std::byte> bytes, const ImportLimits& limits);
 
-// SequenceProto or OptionalProto of test data (their fields have the same numbers). kind follows the proto's own enumeration.
+// SequenceProto or OptionalProto of test data (their fields have the same numbers). kind follows
+// the proto's own enumeration.
 struct OnnxValue {
   enum class Kind : int32_t { kNone = 0, kTensor = 1, kSequence = 3, kOptional = 5, kOther = 99 };
   Kind kind = Kind::kNone;  // of the elements or the content

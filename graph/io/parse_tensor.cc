@@ -18,9 +18,9 @@ void ProtoParser::add_fixed(const WireReader& reader, const char* field, std::ve
   if (!expect(reader, WireType::kBytes, field)) return;
   const std::span<const std::byte> bytes = reader.bytes();
   if (bytes.size() % sizeof(T) != 0) {
-    return fail(reader.offset(), field, "packed numbers of " + std::to_string(sizeof(T)) +
-                                            " bytes each take " + std::to_string(bytes.size()) +
-                                            " bytes");
+    return fail(reader.offset(), field,
+                "packed numbers of " + std::to_string(sizeof(T)) + " bytes each take " +
+                    std::to_string(bytes.size()) + " bytes");
   }
   const size_t old_size = to.size();
   to.resize(old_size + bytes.size() / sizeof(T));
@@ -34,23 +34,48 @@ void ProtoParser::parse(WireReader reader, OnnxTensor& tensor) {
   int32_t location = 0;
   while (next(reader)) {
     switch (reader.field()) {
-      case 1: add_integers(reader, "dims", tensor.dims); break;
-      case 2: get(reader, "data_type", &tensor.data_type); break;
-      case 3: tensor.is_segment = true; break;
-      case 4: add_fixed(reader, "float_data", tensor.float_data); break;
-      case 5: add_integers(reader, "int32_data", tensor.int32_data); break;
-      case 6: get_string(reader, "string_data", &tensor.string_data.emplace_back()); break;
-      case 7: add_integers(reader, "int64_data", tensor.int64_data); break;
-      case 8: get_name(reader, "name", &tensor.name); break;
+      case 1:
+        add_integers(reader, "dims", tensor.dims);
+        break;
+      case 2:
+        get(reader, "data_type", &tensor.data_type);
+        break;
+      case 3:
+        tensor.is_segment = true;
+        break;
+      case 4:
+        add_fixed(reader, "float_data", tensor.float_data);
+        break;
+      case 5:
+        add_integers(reader, "int32_data", tensor.int32_data);
+        break;
+      case 6:
+        get_string(reader, "string_data", &tensor.string_data.emplace_back());
+        break;
+      case 7:
+        add_integers(reader, "int64_data", tensor.int64_data);
+        break;
+      case 8:
+        get_name(reader, "name", &tensor.name);
+        break;
       case 9:
         tensor.has_raw_data = true;
         get_bytes(reader, "raw_data", &tensor.raw_data);
         break;
-      case 10: add_fixed(reader, "double_data", tensor.double_data); break;
-      case 11: add_integers(reader, "uint64_data", tensor.uint64_data); break;
-      case 13: add_message(reader, "external_data", tensor.external_data); break;
-      case 14: get(reader, "data_location", &location); break;
-      default: break;
+      case 10:
+        add_fixed(reader, "double_data", tensor.double_data);
+        break;
+      case 11:
+        add_integers(reader, "uint64_data", tensor.uint64_data);
+        break;
+      case 13:
+        add_message(reader, "external_data", tensor.external_data);
+        break;
+      case 14:
+        get(reader, "data_location", &location);
+        break;
+      default:
+        break;
     }
   }
   if (location < 0 || location > 1) {
@@ -62,12 +87,15 @@ void ProtoParser::parse(WireReader reader, OnnxTensor& tensor) {
 void ProtoParser::parse(WireReader reader, OnnxValueInfo& info) {
   while (next(reader)) {
     switch (reader.field()) {
-      case 1: get_name(reader, "name", &info.name); break;
+      case 1:
+        get_name(reader, "name", &info.name);
+        break;
       case 2:
         info.has_type = true;
         get_message(reader, "type", info.type);
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -80,13 +108,26 @@ void ProtoParser::parse(WireReader reader, OnnxType& type) {
     if (!expect(reader, WireType::kBytes, "value")) return;
     const WireReader inner(reader.bytes(), reader.payload_offset());
     switch (field) {
-      case 1: parse_tensor_type(inner, type); break;
-      case 4: parse_layer(inner, OnnxType::Layer::kSequence, type); break;
-      case 5: type.other = "map"; break;
-      case 7: type.other = "opaque"; break;
-      case 8: type.other = "sparse tensor"; break;
-      case 9: parse_layer(inner, OnnxType::Layer::kOptional, type); break;
-      default: break;
+      case 1:
+        parse_tensor_type(inner, type);
+        break;
+      case 4:
+        parse_layer(inner, OnnxType::Layer::kSequence, type);
+        break;
+      case 5:
+        type.other = "map";
+        break;
+      case 7:
+        type.other = "opaque";
+        break;
+      case 8:
+        type.other = "sparse tensor";
+        break;
+      case 9:
+        parse_layer(inner, OnnxType::Layer::kOptional, type);
+        break;
+      default:
+        break;
     }
   }
 }
@@ -102,13 +143,16 @@ void ProtoParser::parse_tensor_type(WireReader reader, OnnxType& type) {
   type.is_tensor = true;
   while (next(reader)) {
     switch (reader.field()) {
-      case 1: get(reader, "elem_type", &type.element); break;
+      case 1:
+        get(reader, "elem_type", &type.element);
+        break;
       case 2:
         if (!expect(reader, WireType::kBytes, "shape")) return;
         type.has_shape = true;
         parse_shape(WireReader(reader.bytes(), reader.payload_offset()), type);
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -132,7 +176,8 @@ void ProtoParser::parse_dim(WireReader reader, OnnxDim& dim) {
         get_name(reader, "dim_param", &dim.param);
         dim.kind = dim.param.empty() ? OnnxDim::Kind::kUnknown : OnnxDim::Kind::kParam;
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -151,10 +196,15 @@ void ProtoParser::parse_values_field(const WireReader& reader, OnnxValue& value)
       value.kind = is_known ? static_cast<OnnxValue::Kind>(kind) : OnnxValue::Kind::kOther;
       break;
     }
-    case 3: add_message(reader, "tensor_value", value.tensors); break;
+    case 3:
+      add_message(reader, "tensor_value", value.tensors);
+      break;
     case 5:
-    case 7: add_message(reader, "value", value.values); break;
-    default: break;
+    case 7:
+      add_message(reader, "value", value.values);
+      break;
+    default:
+      break;
   }
 }
 

@@ -9,10 +9,14 @@ namespace {
 
 const char* wire_type_name(WireType type) {
   switch (type) {
-    case WireType::kVarint: return "a number";
-    case WireType::kFixed64: return "a 64-bit number";
-    case WireType::kBytes: return "bytes";
-    case WireType::kFixed32: return "a 32-bit number";
+    case WireType::kVarint:
+      return "a number";
+    case WireType::kFixed64:
+      return "a 64-bit number";
+    case WireType::kBytes:
+      return "bytes";
+    case WireType::kFixed32:
+      return "a 32-bit number";
   }
   return "an unknown wire type";
 }
@@ -47,9 +51,9 @@ void ProtoParser::fail_limit(size_t offset, std::string_view what) {
 
 bool ProtoParser::expect(const WireReader& reader, WireType type, const char* field) {
   if (reader.type() == type) return true;
-  fail(reader.offset(), field,
-       std::string("expected ") + wire_type_name(type) + ", found " +
-           wire_type_name(reader.type()));
+  fail(
+      reader.offset(), field,
+      std::string("expected ") + wire_type_name(type) + ", found " + wire_type_name(reader.type()));
   return false;
 }
 
@@ -71,8 +75,7 @@ void ProtoParser::get_bytes(const WireReader& reader, const char* field,
   if (expect(reader, WireType::kBytes, field)) *value = reader.bytes();
 }
 
-void ProtoParser::get_string(const WireReader& reader, const char* field,
-                             std::string_view* value) {
+void ProtoParser::get_string(const WireReader& reader, const char* field, std::string_view* value) {
   if (!expect(reader, WireType::kBytes, field)) return;
   *value = {reinterpret_cast<const char*>(reader.bytes().data()), reader.bytes().size()};
 }
@@ -83,8 +86,7 @@ void ProtoParser::get_name(const WireReader& reader, const char* field, std::str
   if (value->size() > limits_.max_name_bytes) {
     return fail_limit(reader.offset(), std::string(field) + " is a name of " +
                                            std::to_string(value->size()) + " bytes, at most " +
-                                           std::to_string(limits_.max_name_bytes) +
-                                           " are allowed");
+                                           std::to_string(limits_.max_name_bytes) + " are allowed");
   }
   if (!is_clean_utf8(*value)) {
     fail(reader.offset(), field, "a name must be UTF-8 text without control characters");

@@ -98,8 +98,7 @@ class ProtoParser::Nest {
 };
 
 template <typename T>
-void ProtoParser::get_message(const WireReader& reader, const char* field, T& value,
-                              size_t index) {
+void ProtoParser::get_message(const WireReader& reader, const char* field, T& value, size_t index) {
   if (!expect(reader, WireType::kBytes, field)) return;
   if (++num_messages_ > limits_.max_messages) {
     return fail_limit(reader.offset(), "the file holds more than " +

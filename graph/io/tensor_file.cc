@@ -37,24 +37,26 @@ Result<HostValue> to_sequence(const OnnxValue& proto, const ValueType& expected,
 Result<HostValue> to_optional(const OnnxValue& proto, const ValueType& expected,
                               const ImportLimits& limits) {
   switch (proto.kind) {
-    case OnnxValue::Kind::kNone: return HostValue::none();
+    case OnnxValue::Kind::kNone:
+      return HostValue::none();
     case OnnxValue::Kind::kTensor:
       if (proto.tensors.empty()) return HostValue::none();
       return to_host(proto.tensors[0], limits);
     case OnnxValue::Kind::kSequence:
       if (proto.values.empty()) return HostValue::none();
       return to_sequence(proto.values[0], expected, limits);
-    default: return unsupported("an optional of this kind is not supported");
+    default:
+      return unsupported("an optional of this kind is not supported");
   }
 }
 
 WireWriter sequence_proto(const HostValue& value, const std::string& name) {
-  const bool is_nested = !value.elements.empty() &&
-                         value.elements[0].kind == HostValue::Kind::kSequence;
+  const bool is_nested =
+      !value.elements.empty() && value.elements[0].kind == HostValue::Kind::kSequence;
   WireWriter proto;
   if (!name.empty()) proto.bytes(1, name);
-  proto.integer(2, static_cast<int64_t>(is_nested ? OnnxValue::Kind::kSequence
-                                                  : OnnxValue::Kind::kTensor));
+  proto.integer(
+      2, static_cast<int64_t>(is_nested ? OnnxValue::Kind::kSequence : OnnxValue::Kind::kTensor));
   for (const HostValue& element : value.elements) {
     if (is_nested) {
       proto.message(5, sequence_proto(element, ""));
@@ -94,8 +96,8 @@ Result<HostValue> read_value(const std::string& path, const ValueType& expected,
     return invalid_argument(quoted(path) + " is neither a .npy nor a .pb file");
   }
   EDDY_ASSIGN_OR_RETURN(const auto file, read_file(path, limits.max_file_bytes));
-  Result<HostValue> value = is_npy ? parse_npy(file->bytes(), limits)
-                                   : parse_pb(file->bytes(), expected, limits);
+  Result<HostValue> value =
+      is_npy ? parse_npy(file->bytes(), limits) : parse_pb(file->bytes(), expected, limits);
   if (value.is_ok()) return value;
   Status status = value.take_status();
   return std::move(status.prepend_message(quoted(path)));

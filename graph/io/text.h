@@ -9,7 +9,8 @@ namespace eddy {
 // True for well-formed UTF-8 without control characters (below 0x20, and 0x7f).
 bool is_clean_utf8(std::string_view text);
 
-// 'text' in quotes for a message; long text is cut.
+// Text for a message: cut when long; the second in quotes.
+std::string shortened(std::string_view text);
 std::string quoted(std::string_view text);
 
 }  // namespace eddy

@@ -69,10 +69,14 @@ bool WireReader::next() {
   payload_start_ = position_;
   payload_ = {};
   switch (type_) {
-    case WireType::kVarint: return read_varint(&number_);
-    case WireType::kFixed64: return read_fixed(8);
-    case WireType::kBytes: return read_bytes();
-    case WireType::kFixed32: return read_fixed(4);
+    case WireType::kVarint:
+      return read_varint(&number_);
+    case WireType::kFixed64:
+      return read_fixed(8);
+    case WireType::kBytes:
+      return read_bytes();
+    case WireType::kFixed32:
+      return read_fixed(4);
   }
   return fail("not a field tag");
 }

@@ -39,8 +39,7 @@ TEST(DecodeTensor, SmallTypesComeOutOfInt32Data) {
 TEST(DecodeTensor, Uint32ComesOutOfUint64Data) {
   OnnxTensor tensor = empty_tensor(ElementType::kUint32, {2});
   tensor.uint64_data = {7, 0xffffffff};
-  EXPECT_EQ(elements<uint32_t>(*decode_tensor(tensor, {})),
-            (std::vector<uint32_t>{7, 0xffffffff}));
+  EXPECT_EQ(elements<uint32_t>(*decode_tensor(tensor, {})), (std::vector<uint32_t>{7, 0xffffffff}));
 }
 
 TEST(DecodeTensor, ComplexNumbersArePairsOfFloats) {
@@ -76,8 +75,7 @@ TEST(DecodeTensor, OddBoolsBecomeOne) {
 TEST(DecodeTensor, StringsAreOwned) {
   OnnxTensor tensor = empty_tensor(ElementType::kString, {2});
   tensor.string_data = {"a", ""};
-  EXPECT_EQ(elements<std::string>(*decode_tensor(tensor, {})),
-            (std::vector<std::string>{"a", ""}));
+  EXPECT_EQ(elements<std::string>(*decode_tensor(tensor, {})), (std::vector<std::string>{"a", ""}));
 }
 
 TEST(DecodeTensor, OnlyAlignedRawDataIsBorrowable) {
@@ -104,7 +102,8 @@ TEST(DecodeTensor, NegativeHugeAndTooManyDimensionsAreRefused) {
   expect_message(decode_tensor(empty_tensor(ElementType::kFloat, {-1}), {}).status(),
                  "a dimension has size -1");
   const int64_t huge = std::numeric_limits<int64_t>::max();
-  const Status overflow = decode_tensor(empty_tensor(ElementType::kFloat, {huge, huge}), {}).status();
+  const Status overflow =
+      decode_tensor(empty_tensor(ElementType::kFloat, {huge, huge}), {}).status();
   EXPECT_EQ(overflow.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(decode_tensor(empty_tensor(ElementType::kFloat, {huge}), {}).status().code(),
             StatusCode::kResourceExhausted);

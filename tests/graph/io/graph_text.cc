@@ -48,9 +48,7 @@ class Describer {
   }
 
  private:
-  std::string dim_text(int64_t dim) {
-    return dim <= -2 ? graph_.symbol(dim) : std::to_string(dim);
-  }
+  std::string dim_text(int64_t dim) { return dim <= -2 ? graph_.symbol(dim) : std::to_string(dim); }
 
   std::string type_text(const ValueType& type) {
     std::string text;

@@ -30,8 +30,8 @@ std::string loop_model(const LoopParts& parts) {
   Messages body_outputs, outputs;
   for (const std::string& name : parts.body_outputs) body_outputs.push_back(untyped(name));
   for (const std::string& name : parts.outputs) outputs.push_back(untyped(name));
-  const WireWriter body = graph(
-      {.nodes = parts.body_nodes, .inputs = parts.body_inputs, .outputs = body_outputs});
+  const WireWriter body =
+      graph({.nodes = parts.body_nodes, .inputs = parts.body_inputs, .outputs = body_outputs});
   return model(graph(
       {.nodes = {node("Loop", parts.inputs, parts.outputs, {graph_attribute("body", body)}, "L")},
        .inputs = {info("m", int64s({})), info("c", bools({})), info("x", floats({2})),
@@ -42,8 +42,7 @@ std::string loop_model(const LoopParts& parts) {
 const Messages kStep = {node("Add", {"v", "limit"}, {"v2"}), node("Less", {"i", "i"}, {"go"})};
 
 TEST(ImportLoop, TheConditionIsCarriedAndOnlyChecked) {
-  const Graph g =
-      must_import(loop_model({.body_nodes = kStep, .body_outputs = {"go", "v2"}}));
+  const Graph g = must_import(loop_model({.body_nodes = kStep, .body_outputs = {"go", "v2"}}));
   const Node& loop = node_of(g, NodeKind::kWhile);
   EXPECT_EQ(loop.name, "L");
   ASSERT_EQ(loop.inputs.size(), 3u);  // trip limit, condition, x
@@ -64,8 +63,8 @@ TEST(ImportLoop, TheConditionIsCarriedAndOnlyChecked) {
 }
 
 TEST(ImportLoop, WithoutAConditionThePredicateIsTrueAndTheBodysIsIgnored) {
-  const Graph g = must_import(loop_model(
-      {.body_nodes = kStep, .body_outputs = {"go", "v2"}, .inputs = {"m", "", "x"}}));
+  const Graph g = must_import(
+      loop_model({.body_nodes = kStep, .body_outputs = {"go", "v2"}, .inputs = {"m", "", "x"}}));
   const Node& loop = node_of(g, NodeKind::kWhile);
   EXPECT_EQ(loop.inputs.size(), 2u);
   const ValueInfo& predicate = g.value(g.region(loop.regions[0]).results[0]);
@@ -75,8 +74,8 @@ TEST(ImportLoop, WithoutAConditionThePredicateIsTrueAndTheBodysIsIgnored) {
 }
 
 TEST(ImportLoop, WithoutATripLimitTheFirstInputIsNone) {
-  const Graph g = must_import(loop_model(
-      {.body_nodes = kStep, .body_outputs = {"go", "v2"}, .inputs = {"", "c", "x"}}));
+  const Graph g = must_import(
+      loop_model({.body_nodes = kStep, .body_outputs = {"go", "v2"}, .inputs = {"", "c", "x"}}));
   EXPECT_TRUE(node_of(g, NodeKind::kWhile).inputs[0].is_none());
 }
 
@@ -90,8 +89,8 @@ TEST(ImportLoop, FurtherBodyOutputsAreStacked) {
 }
 
 TEST(ImportLoop, InsideTheBodyTheConditionIsTrue) {
-  const Graph g = must_import(loop_model({.body_nodes = {node("Not", {"ci"}, {"go"})},
-                                          .body_outputs = {"go", "v"}}));
+  const Graph g = must_import(
+      loop_model({.body_nodes = {node("Not", {"ci"}, {"go"})}, .body_outputs = {"go", "v"}}));
   const Region& after = g.region(node_of(g, NodeKind::kWhile).regions[1]);
   const ValueInfo& input = g.value(g.node(after.nodes[0]).inputs[0]);
   ASSERT_EQ(input.origin, ValueOrigin::kConstant);
@@ -128,7 +127,8 @@ TEST(ImportLoop, ABodyOfWrongArityIsRefused) {
 TEST(ImportLoop, APredicateThatIsNoBoolIsRefused) {
   expect_import_error(
       loop_model({.body_nodes = kStep, .body_outputs = {"go", "v2"}, .inputs = {"m", "x", "x"}}),
-      StatusCode::kInvalidArgument, "node 'L' (Loop): the condition must be one bool, not float[2]");
+      StatusCode::kInvalidArgument,
+      "node 'L' (Loop): the condition must be one bool, not float[2]");
   expect_import_error(loop_model({.body_nodes = kStep, .body_outputs = {"v2", "v2"}}),
                       StatusCode::kInvalidArgument, "carried value 0");
 }
@@ -147,8 +147,9 @@ TEST(ImportLoop, AMissingBodyIsNamed) {
 }
 
 TEST(ImportLoop, ErrorsInsideABodyCarryThePath) {
-  const Result<Graph> g = import_text(loop_model(
-      {.body_nodes = {node("Add", {"v", "nowhere"}, {"v2"}, {}, "inner")}, .body_outputs = {"ci", "v2"}}));
+  const Result<Graph> g =
+      import_text(loop_model({.body_nodes = {node("Add", {"v", "nowhere"}, {"v2"}, {}, "inner")},
+                              .body_outputs = {"ci", "v2"}}));
   ASSERT_FALSE(g.is_ok());
   EXPECT_EQ(g.status().path(), "L");
   EXPECT_NE(g.status().message().find("node 'inner' (Add): input 'nowhere'"), std::string::npos);
@@ -156,10 +157,10 @@ TEST(ImportLoop, ErrorsInsideABodyCarryThePath) {
 
 std::string if_model(const WireWriter& then_graph, const WireWriter& else_graph,
                      const ValueType& condition = bools({}), const Messages& more = {}) {
-  Messages nodes = {node("If", {"c"}, {"y"},
-                         {graph_attribute("then_branch", then_graph),
-                          graph_attribute("else_branch", else_graph)},
-                         "choice")};
+  Messages nodes = {
+      node("If", {"c"}, {"y"},
+           {graph_attribute("then_branch", then_graph), graph_attribute("else_branch", else_graph)},
+           "choice")};
   nodes.insert(nodes.end(), more.begin(), more.end());
   return model(graph({.nodes = nodes,
                       .inputs = {info("c", condition), info("x", floats({2}))},
@@ -167,9 +168,9 @@ std::string if_model(const WireWriter& then_graph, const WireWriter& else_graph,
 }
 
 TEST(ImportIf, TheThenBranchIsRegionOne) {
-  const Graph g = must_import(
-      if_model(graph({.nodes = {node("Neg", {"x"}, {"r"})}, .outputs = {untyped("r")}}),
-               graph({.outputs = {untyped("x")}})));
+  const Graph g =
+      must_import(if_model(graph({.nodes = {node("Neg", {"x"}, {"r"})}, .outputs = {untyped("r")}}),
+                           graph({.outputs = {untyped("x")}})));
   const Node& choice = node_of(g, NodeKind::kCaseOf);
   ASSERT_EQ(choice.regions.size(), 2u);
   EXPECT_EQ(g.region(choice.regions[0]).nodes.size(), 0u);
@@ -178,8 +179,8 @@ TEST(ImportIf, TheThenBranchIsRegionOne) {
 }
 
 TEST(ImportIf, InnerDefinitionsHideOuterOnes) {
-  const WireWriter hides = graph({.nodes = {node("Neg", {"x"}, {"t"}), node("Abs", {"t"}, {"y"})},
-                                  .outputs = {untyped("y")}});
+  const WireWriter hides = graph(
+      {.nodes = {node("Neg", {"x"}, {"t"}), node("Abs", {"t"}, {"y"})}, .outputs = {untyped("y")}});
   const std::string text = if_model(hides, hides, bools({}), {node("Neg", {"y"}, {"t"})});
   const Graph g = must_import(text);
   const Region& then_region = g.region(node_of(g, NodeKind::kCaseOf).regions[1]);
@@ -188,12 +189,12 @@ TEST(ImportIf, InnerDefinitionsHideOuterOnes) {
 }
 
 TEST(ImportIf, CapturesReachThroughSeveralLevels) {
-  const WireWriter inner = graph({.nodes = {node("Neg", {"x"}, {"deep"})},
-                                  .outputs = {untyped("deep")}});
-  const WireWriter outer =
-      graph({.nodes = {node("If", {"c"}, {"mid"}, {graph_attribute("then_branch", inner),
-                                                   graph_attribute("else_branch", inner)})},
-             .outputs = {untyped("mid")}});
+  const WireWriter inner =
+      graph({.nodes = {node("Neg", {"x"}, {"deep"})}, .outputs = {untyped("deep")}});
+  const WireWriter outer = graph({.nodes = {node("If", {"c"}, {"mid"},
+                                                 {graph_attribute("then_branch", inner),
+                                                  graph_attribute("else_branch", inner)})},
+                                  .outputs = {untyped("mid")}});
   const Graph g = must_import(if_model(outer, outer));
   EXPECT_EQ(count_ops(g, "Neg"), 4u);
   for (uint32_t r = 1; r < g.num_regions(); ++r) {
@@ -211,13 +212,13 @@ TEST(ImportIf, ConditionsOtherThanOneBoolAreRefused) {
 
 TEST(ImportIf, BranchesOfDifferentTypesOrCountsAreRefused) {
   const WireWriter x = graph({.outputs = {untyped("x")}});
-  expect_import_error(if_model(x, graph({.outputs = {untyped("c")}})),
-                      StatusCode::kInvalidArgument, "choice");
+  expect_import_error(if_model(x, graph({.outputs = {untyped("c")}})), StatusCode::kInvalidArgument,
+                      "choice");
   expect_import_error(if_model(x, graph({})), StatusCode::kInvalidArgument,
                       "its graph 'else_branch' gives 0 outputs");
-  expect_import_error(if_model(x, graph({.inputs = {info("p", floats({}))},
-                                         .outputs = {untyped("p")}})),
-                      StatusCode::kInvalidArgument, "takes 1 inputs, but 0 are passed");
+  expect_import_error(
+      if_model(x, graph({.inputs = {info("p", floats({}))}, .outputs = {untyped("p")}})),
+      StatusCode::kInvalidArgument, "takes 1 inputs, but 0 are passed");
 }
 
 TEST(ImportIf, NestingBeyondTheLimitIsRefused) {
@@ -226,8 +227,9 @@ TEST(ImportIf, NestingBeyondTheLimitIsRefused) {
   WireWriter branch = graph({.outputs = {untyped("x")}});
   const auto deeper = [&](int levels) {
     for (int i = 0; i < levels; ++i) {
-      branch = graph({.nodes = {node("If", {"c"}, {"r"}, {graph_attribute("then_branch", branch),
-                                                          graph_attribute("else_branch", branch)})},
+      branch = graph({.nodes = {node("If", {"c"}, {"r"},
+                                     {graph_attribute("then_branch", branch),
+                                      graph_attribute("else_branch", branch)})},
                       .outputs = {untyped("r")}});
     }
     return if_model(branch, branch);
@@ -254,14 +256,13 @@ TEST(ImportCaseOf, BranchesDefaultAndPassThroughAreRead) {
   const WireWriter pass = graph({.outputs = {untyped("x")}});
   const WireWriter neg = graph({.nodes = {node("Neg", {"x"}, {"r"})}, .outputs = {untyped("r")}});
   const auto text = [&](int64_t fallback) {
-    return model(graph({.nodes = {node("CaseOf", {"s", "x"}, {"y"},
-                                       {graph_attribute("branch_0", pass),
-                                        graph_attribute("branch_1", neg),
-                                        graph_attribute("branch_2", pass),
-                                        attribute("default", fallback)},
-                                       "pick", "eddy")},
-                        .inputs = {info("s", int64s({})), info("x", floats({2}))},
-                        .outputs = {untyped("y")}}));
+    return model(
+        graph({.nodes = {node("CaseOf", {"s", "x"}, {"y"},
+                              {graph_attribute("branch_0", pass), graph_attribute("branch_1", neg),
+                               graph_attribute("branch_2", pass), attribute("default", fallback)},
+                              "pick", "eddy")},
+               .inputs = {info("s", int64s({})), info("x", floats({2}))},
+               .outputs = {untyped("y")}}));
   };
   const Graph g = must_import(text(1));
   const Node& pick = node_of(g, NodeKind::kCaseOf);
@@ -281,12 +282,12 @@ TEST(ImportWhile, BothRegionsAreRead) {
                                   .inputs = {info("j", int64s({})), info("u", floats({2}))},
                                   .outputs = {untyped("n"), untyped("j")}});
   const auto text = [&](const WireWriter& second) {
-    return model(graph({.nodes = {node("While", {"", "x"}, {"y", "js"},
-                                       {graph_attribute("before", before),
-                                        graph_attribute("after", second)},
-                                       "W", "eddy")},
-                        .inputs = {info("m", int64s({})), info("x", floats({2}))},
-                        .outputs = {untyped("y"), untyped("js")}}));
+    return model(
+        graph({.nodes = {node("While", {"", "x"}, {"y", "js"},
+                              {graph_attribute("before", before), graph_attribute("after", second)},
+                              "W", "eddy")},
+               .inputs = {info("m", int64s({})), info("x", floats({2}))},
+               .outputs = {untyped("y"), untyped("js")}}));
   };
   const Graph g = must_import(text(after));
   const Node& loop = node_of(g, NodeKind::kWhile);

@@ -10,10 +10,9 @@ namespace {
 using namespace test;  // NOLINT: a test's own vocabulary
 
 std::string call_model(const Messages& calls, const Messages& functions) {
-  return model(graph({.nodes = calls,
-                      .inputs = {info("x", floats({2}))},
-                      .outputs = {untyped("y")}}),
-               17, functions);
+  return model(
+      graph({.nodes = calls, .inputs = {info("x", floats({2}))}, .outputs = {untyped("y")}}), 17,
+      functions);
 }
 
 WireWriter call(const std::string& name, const std::string& in, const std::string& out,
@@ -26,8 +25,8 @@ TEST(ImportFunction, ACallIsReplacedByTheBody) {
                                      .inputs = {"a"},
                                      .outputs = {"b"},
                                      .nodes = {node("Add", {"a", "a"}, {"b"}, {}, "sum")}});
-  const Graph g = must_import(
-      call_model({call("Twice", "x", "t", {}, "one"), call("Twice", "t", "y", {}, "two")}, {twice}));
+  const Graph g = must_import(call_model(
+      {call("Twice", "x", "t", {}, "one"), call("Twice", "t", "y", {}, "two")}, {twice}));
   ASSERT_EQ(g.root().nodes.size(), 2u);
   EXPECT_EQ(g.node(g.root().nodes[0]).name, "one/sum");
   EXPECT_EQ(g.node(g.root().nodes[1]).name, "two/sum");
@@ -35,13 +34,13 @@ TEST(ImportFunction, ACallIsReplacedByTheBody) {
 }
 
 TEST(ImportFunction, AttributesComeFromTheCallOrFromDefaults) {
-  const WireWriter leaky = function(
-      {.name = "Leaky",
-       .inputs = {"a"},
-       .outputs = {"b"},
-       .nodes = {node("Constant", {}, {"k"}, {ref_attribute("value_float", "slope", 1)}),
-                 node("Mul", {"a", "k"}, {"b"})},
-       .defaults = {float_attribute("slope", 0.5f)}});
+  const WireWriter leaky =
+      function({.name = "Leaky",
+                .inputs = {"a"},
+                .outputs = {"b"},
+                .nodes = {node("Constant", {}, {"k"}, {ref_attribute("value_float", "slope", 1)}),
+                          node("Mul", {"a", "k"}, {"b"})},
+                .defaults = {float_attribute("slope", 0.5f)}});
   const auto slope = [&](const Messages& attributes) {
     const Graph g = must_import(call_model({call("Leaky", "x", "y", attributes)}, {leaky}));
     const ValueInfo& k = g.value(g.node(g.root().nodes[0]).inputs[1]);
@@ -59,12 +58,12 @@ TEST(ImportFunction, AttributesPassThroughNestedCalls) {
                 .nodes = {node("Constant", {}, {"k"}, {ref_attribute("value_float", "q", 1)}),
                           node("Mul", {"a", "k"}, {"b"})},
                 .attributes = {"q"}});
-  const WireWriter outer = function(
-      {.name = "Outer",
-       .inputs = {"a"},
-       .outputs = {"b"},
-       .nodes = {node("Inner", {"a"}, {"b"}, {ref_attribute("q", "p", 1)}, "", "local")},
-       .attributes = {"p"}});
+  const WireWriter outer =
+      function({.name = "Outer",
+                .inputs = {"a"},
+                .outputs = {"b"},
+                .nodes = {node("Inner", {"a"}, {"b"}, {ref_attribute("q", "p", 1)}, "", "local")},
+                .attributes = {"p"}});
   const Graph g = must_import(
       call_model({call("Outer", "x", "y", {float_attribute("p", 3.0f)})}, {inner, outer}));
   const ValueInfo& k = g.value(g.node(g.root().nodes[0]).inputs[1]);
@@ -76,15 +75,13 @@ TEST(ImportFunction, TheBodySeesOnlyItsInputs) {
                                      .inputs = {"a"},
                                      .outputs = {"b"},
                                      .nodes = {node("Add", {"a", "x"}, {"b"}, {}, "peek")}});
-  expect_import_error(call_model({call("Peeks", "x", "y")}, {peeks}),
-                      StatusCode::kInvalidArgument, "node 'Peeks/peek' (Add): input 'x' is defined nowhere");
+  expect_import_error(call_model({call("Peeks", "x", "y")}, {peeks}), StatusCode::kInvalidArgument,
+                      "node 'Peeks/peek' (Add): input 'x' is defined nowhere");
 }
 
 TEST(ImportFunction, RecursionIsRefused) {
-  const WireWriter a = function({.name = "A",
-                                 .inputs = {"a"},
-                                 .outputs = {"b"},
-                                 .nodes = {call("B", "a", "b")}});
+  const WireWriter a =
+      function({.name = "A", .inputs = {"a"}, .outputs = {"b"}, .nodes = {call("B", "a", "b")}});
   const WireWriter b = function({.name = "B",
                                  .inputs = {"a"},
                                  .outputs = {"b"},
@@ -108,8 +105,8 @@ TEST(ImportFunction, BillionsOfCallsAreStoppedByTheNodeLimit) {
       function({.name = "F" + std::to_string(kLevels), .inputs = {"a"}, .outputs = {"a"}}));
   ImportOptions options;
   options.limits.max_nodes = 10000;
-  expect_import_error(call_model({call("F0", "x", "y")}, functions),
-                      StatusCode::kResourceExhausted, "more than 10000 nodes", options);
+  expect_import_error(call_model({call("F0", "x", "y")}, functions), StatusCode::kResourceExhausted,
+                      "more than 10000 nodes", options);
 }
 
 TEST(ImportFunction, DeepChainsOfCallsAreRefused) {
@@ -123,16 +120,16 @@ TEST(ImportFunction, DeepChainsOfCallsAreRefused) {
   }
   functions.push_back(
       function({.name = "F" + std::to_string(kLevels), .inputs = {"a"}, .outputs = {"a"}}));
-  expect_import_error(call_model({call("F0", "x", "y")}, functions),
-                      StatusCode::kResourceExhausted, "nested more than 64 deep");
+  expect_import_error(call_model({call("F0", "x", "y")}, functions), StatusCode::kResourceExhausted,
+                      "nested more than 64 deep");
 }
 
 TEST(ImportFunction, TooManyInputsAndDuplicateDefinitionsAreRefused) {
   const WireWriter one = function({.name = "One", .inputs = {"a"}, .outputs = {"a"}});
   expect_import_error(call_model({node("One", {"x", "x"}, {"y"}, {}, "c", "local")}, {one}),
                       StatusCode::kInvalidArgument, "passes 2 inputs to function 'One'");
-  expect_import_error(call_model({call("One", "x", "y")}, {one, one}),
-                      StatusCode::kInvalidArgument, "function 'One' is defined twice");
+  expect_import_error(call_model({call("One", "x", "y")}, {one, one}), StatusCode::kInvalidArgument,
+                      "function 'One' is defined twice");
 }
 
 TEST(ImportFunction, UnknownOperatorsInBodiesAreReported) {

@@ -46,8 +46,8 @@ TEST(ImportScan, OneIterationForEachSlice) {
 }
 
 TEST(ImportScan, UnknownLengthsAreComputedAndTheLongestCounts) {
-  const Graph g = must_import(
-      scan_model({.scanned = floats({-2, 3}), .also_scanned = floats({-1, 3})}));
+  const Graph g =
+      must_import(scan_model({.scanned = floats({-2, 3}), .also_scanned = floats({-1, 3})}));
   EXPECT_EQ(count_ops(g, "Shape"), 2u);
   EXPECT_EQ(count_ops(g, "Max"), 1u);
 }

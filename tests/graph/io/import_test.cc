@@ -30,10 +30,10 @@ TEST(Import, NodesInputsAndOutputsKeepTheirNames) {
 }
 
 TEST(Import, SymbolicDimensionsAreSharedAndUnnamedOnesUnknown) {
-  const Graph g = must_import(model(graph({.nodes = {node("Add", {"x", "y"}, {"z"})},
-                                           .inputs = {info("x", floats({-2, kUnknownDim})),
-                                                      info("y", floats({-2, 1}))},
-                                           .outputs = {untyped("z")}})));
+  const Graph g = must_import(
+      model(graph({.nodes = {node("Add", {"x", "y"}, {"z"})},
+                   .inputs = {info("x", floats({-2, kUnknownDim})), info("y", floats({-2, 1}))},
+                   .outputs = {untyped("z")}})));
   const Dims& x = g.value(g.inputs()[0]).type.tensor.dims;
   EXPECT_EQ(g.symbol(x[0]), "s2");
   EXPECT_EQ(x[1], kUnknownDim);
@@ -41,8 +41,8 @@ TEST(Import, SymbolicDimensionsAreSharedAndUnnamedOnesUnknown) {
 }
 
 TEST(Import, NodesOutOfOrderAreSorted) {
-  const Graph g = must_import(add_model({node("Mul", {"t", "y"}, {"z"}, {}, "second"),
-                                         node("Add", {"x", "y"}, {"t"}, {}, "first")}));
+  const Graph g = must_import(add_model(
+      {node("Mul", {"t", "y"}, {"z"}, {}, "second"), node("Add", {"x", "y"}, {"t"}, {}, "first")}));
   EXPECT_EQ(g.node(g.root().nodes[0]).name, "first");
 }
 
@@ -60,7 +60,8 @@ TEST(Import, ANodeThatReadsItselfIsACycle) {
 
 TEST(Import, AnUndefinedInputIsNamed) {
   expect_import_error(add_model({node("Add", {"x", "w"}, {"z"}, {}, "sum")}),
-                      StatusCode::kInvalidArgument, "node 'sum' (Add): input 'w' is defined nowhere");
+                      StatusCode::kInvalidArgument,
+                      "node 'sum' (Add): input 'w' is defined nowhere");
 }
 
 TEST(Import, AnUndefinedOutputIsNamed) {
@@ -86,11 +87,11 @@ TEST(Import, UnknownOperatorsAreListedTogether) {
 }
 
 TEST(Import, AnUnknownOperatorInABranchIsPlaced) {
-  const WireWriter branch = graph({.nodes = {node("Odd", {"x"}, {"r"}, {}, "deep", "far.away")},
-                                   .outputs = {untyped("r")}});
-  const WireWriter choice = node("If", {"c"}, {"z"}, {graph_attribute("then_branch", branch),
-                                                      graph_attribute("else_branch", branch)},
-                                 "choice");
+  const WireWriter branch = graph(
+      {.nodes = {node("Odd", {"x"}, {"r"}, {}, "deep", "far.away")}, .outputs = {untyped("r")}});
+  const WireWriter choice = node(
+      "If", {"c"}, {"z"},
+      {graph_attribute("then_branch", branch), graph_attribute("else_branch", branch)}, "choice");
   expect_import_error(
       model(graph({.nodes = {choice},
                    .inputs = {info("c", bools({})), info("x", floats({}))},
@@ -108,11 +109,11 @@ TEST(Import, OpsetsOutsideTheRangeAreRefused) {
 }
 
 TEST(Import, AnInitializerIsAConstantAlsoWhenItIsAnInput) {
-  const Graph g = must_import(
-      model(graph({.nodes = {node("Add", {"x", "w"}, {"z"})},
-                   .inputs = {info("x", floats({2})), info("w", floats({2}))},
-                   .outputs = {untyped("z")},
-                   .initializers = {tensor<float>("w", {2}, {1, 2})}})));
+  const Graph g =
+      must_import(model(graph({.nodes = {node("Add", {"x", "w"}, {"z"})},
+                               .inputs = {info("x", floats({2})), info("w", floats({2}))},
+                               .outputs = {untyped("z")},
+                               .initializers = {tensor<float>("w", {2}, {1, 2})}})));
   EXPECT_EQ(g.inputs().size(), 1u);
   const ValueInfo& w = g.value(g.node(g.root().nodes[0]).inputs[1]);
   ASSERT_EQ(w.origin, ValueOrigin::kConstant);
@@ -127,7 +128,8 @@ TEST(Import, ConstantNodesOfEveryFormBecomeConstants) {
     a.integer(20, 3);
     return a;
   }();
-  const Messages forms = {attribute("value_int", 7), attribute("value_ints", std::vector<int64_t>{1, 2}),
+  const Messages forms = {attribute("value_int", 7),
+                          attribute("value_ints", std::vector<int64_t>{1, 2}),
                           float_attribute("value_float", 2.5f), text,
                           tensor_attribute("value", tensor<float>("", {1}, {3}))};
   Messages nodes, outputs;
@@ -168,14 +170,16 @@ TEST(Import, ADeclaredOutputTypeMustFit) {
   expect_import_error(model(graph({.nodes = {node("Neg", {"x"}, {"z"})},
                                    .inputs = {info("x", floats({}))},
                                    .outputs = {info("z", int64s({}))}})),
-                      StatusCode::kInvalidArgument, "graph output 'z' is declared int64[] but is float[]");
+                      StatusCode::kInvalidArgument,
+                      "graph output 'z' is declared int64[] but is float[]");
 }
 
 TEST(Import, BadInputTypesAreNamed) {
   expect_import_error(model(graph({.inputs = {untyped("x")}, .outputs = {untyped("x")}})),
                       StatusCode::kInvalidArgument, "graph input 'x'");
-  expect_import_error(model(graph({.inputs = {info("x", floats({-1}))}, .outputs = {untyped("q")}})),
-                      StatusCode::kInvalidArgument, "'q'");
+  expect_import_error(
+      model(graph({.inputs = {info("x", floats({-1}))}, .outputs = {untyped("q")}})),
+      StatusCode::kInvalidArgument, "'q'");
   WireWriter dim, shape, tensor_type, type, input;
   dim.integer(1, -5);
   shape.message(1, dim);
@@ -212,19 +216,18 @@ TEST(Import, TooManyNodesAreRefused) {
   }
   ImportOptions options;
   options.limits.max_nodes = 10;
-  expect_import_error(model(graph({.nodes = nodes,
-                                   .inputs = {info("x", floats({}))},
-                                   .outputs = {untyped("o0")}})),
-                      StatusCode::kResourceExhausted, "more than 10 nodes", options);
+  expect_import_error(
+      model(graph({.nodes = nodes, .inputs = {info("x", floats({}))}, .outputs = {untyped("o0")}})),
+      StatusCode::kResourceExhausted, "more than 10 nodes", options);
 }
 
 TEST(ImportInto, AModelBecomesPartOfALoop) {
   const std::string path = ::testing::TempDir() + "/into.onnx";
-  const std::string content = model(
-      graph({.nodes = {node("Add", {"x", "w"}, {"z"}, {}, "sum")},
-             .inputs = {info("x", floats({2})), info("w", floats({2}))},
-             .outputs = {untyped("z")},
-             .initializers = {tensor<float>("w", {2}, {1, 1})}}));
+  const std::string content =
+      model(graph({.nodes = {node("Add", {"x", "w"}, {"z"}, {}, "sum")},
+                   .inputs = {info("x", floats({2})), info("w", floats({2}))},
+                   .outputs = {untyped("z")},
+                   .initializers = {tensor<float>("w", {2}, {1, 1})}}));
   std::FILE* file = std::fopen(path.c_str(), "wb");
   ASSERT_NE(file, nullptr);
   std::fwrite(content.data(), 1, content.size(), file);

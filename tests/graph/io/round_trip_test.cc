@@ -38,15 +38,24 @@ class RandomProgram {
 
   void step(int depth) {
     switch (random_.below(depth > 0 ? 9 : 4)) {
-      case 0: return add(b_.op("Neg", {pick()}));
-      case 1: return add(named_sum());
-      case 2: return add(b_.op("Mul", {pick(), b_.scalar(random_.uniform(-1, 1))}));
-      case 3: return add(transposed_twice());
-      case 4: return add(counted_loop(depth - 1));
-      case 5: return add(checked_loop(depth - 1));
-      case 6: return add(general_loop(depth - 1));
-      case 7: return add(branch(depth - 1));
-      default: return add(choice(depth - 1));
+      case 0:
+        return add(b_.op("Neg", {pick()}));
+      case 1:
+        return add(named_sum());
+      case 2:
+        return add(b_.op("Mul", {pick(), b_.scalar(random_.uniform(-1, 1))}));
+      case 3:
+        return add(transposed_twice());
+      case 4:
+        return add(counted_loop(depth - 1));
+      case 5:
+        return add(checked_loop(depth - 1));
+      case 6:
+        return add(general_loop(depth - 1));
+      case 7:
+        return add(branch(depth - 1));
+      default:
+        return add(choice(depth - 1));
     }
   }
 
@@ -195,7 +204,9 @@ TEST(RoundTrip, WhatOnnxCanSayIsWrittenAsLoopAndIf) {
   b.output("a", b.if_else(flag, same, same)[0]);
   b.output("b", b.while_loop(
                     {.initial = {flag, x}},
-                    [](Value, std::span<const Value> c) { return WhileTest{c[0], {c[1]}}; },
+                    [](Value, std::span<const Value> c) {
+                      return WhileTest{c[0], {c[1]}};
+                    },
                     [](Value, std::span<const Value> v) -> std::vector<Value> {
                       return {v[0], v[0]};
                     })[0]);
@@ -208,16 +219,19 @@ TEST(RoundTrip, WhatOnnxCanSayIsWrittenAsLoopAndIf) {
   good.output("a", good.if_else(f, pass, pass)[0]);
   good.output("b", good.while_loop(
                        {.initial = {f, v}},
-                       [](Value, std::span<const Value> c) { return WhileTest{c[0], {c[1]}}; },
+                       [](Value, std::span<const Value> c) {
+                         return WhileTest{c[0], {c[1]}};
+                       },
                        [&](Value, std::span<const Value> w) -> std::vector<Value> {
                          return {f, w[0]};
                        })[0]);
-  good.output("c", good.while_loop(
-                       {.initial = {f}},
-                       [](Value, std::span<const Value> c) { return WhileTest{c[0], {c[0]}}; },
-                       [](Value, std::span<const Value> w) -> std::vector<Value> {
-                         return {w[0]};
-                       })[0]);
+  good.output("c",
+              good.while_loop(
+                  {.initial = {f}},
+                  [](Value, std::span<const Value> c) {
+                    return WhileTest{c[0], {c[0]}};
+                  },
+                  [](Value, std::span<const Value> w) -> std::vector<Value> { return {w[0]}; })[0]);
   const Result<Graph> graph = good.finish();
   ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
   expect_round_trip(*graph);
@@ -232,10 +246,10 @@ TEST(RoundTrip, AttributesOfEveryKindComeBack) {
   def.name = "Everything";
   def.domain = "test";
   const std::pair<const char*, AttributeKind> kinds[] = {
-      {"i", AttributeKind::kInt},      {"f", AttributeKind::kFloat},
-      {"s", AttributeKind::kString},   {"is", AttributeKind::kInts},
-      {"fs", AttributeKind::kFloats},  {"ss", AttributeKind::kStrings},
-      {"t", AttributeKind::kTensor},   {"ty", AttributeKind::kType}};
+      {"i", AttributeKind::kInt},     {"f", AttributeKind::kFloat},
+      {"s", AttributeKind::kString},  {"is", AttributeKind::kInts},
+      {"fs", AttributeKind::kFloats}, {"ss", AttributeKind::kStrings},
+      {"t", AttributeKind::kTensor},  {"ty", AttributeKind::kType}};
   for (const auto& [name, kind] : kinds) def.attributes.push_back({name, kind});
   def.infer = [](InferContext& context) {
     context.set_output(0, tensor_type(ElementType::kFloat, {}));

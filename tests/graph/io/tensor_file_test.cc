@@ -41,9 +41,9 @@ void expect_message(const Status& status, std::string_view part) {
 }
 
 constexpr ElementType kNpyTypes[] = {
-    ElementType::kBool,   ElementType::kInt8,   ElementType::kInt16,     ElementType::kInt32,
-    ElementType::kInt64,  ElementType::kUint8,  ElementType::kUint16,    ElementType::kUint32,
-    ElementType::kUint64, ElementType::kFloat,  ElementType::kFloat16,   ElementType::kDouble,
+    ElementType::kBool,      ElementType::kInt8,      ElementType::kInt16,   ElementType::kInt32,
+    ElementType::kInt64,     ElementType::kUint8,     ElementType::kUint16,  ElementType::kUint32,
+    ElementType::kUint64,    ElementType::kFloat,     ElementType::kFloat16, ElementType::kDouble,
     ElementType::kComplex64, ElementType::kComplex128};
 
 TEST(Npy, TensorsOfEveryNumpyTypeComeBack) {
@@ -97,7 +97,8 @@ TEST(Npy, WhatIsWrongIsSaid) {
   expect_message(refuse(npy(4, "{'descr': '<f4" + tail, "")), ".npy version 4");
   expect_message(refuse(npy(1, "{'descr': '>f4" + tail, std::string(8, 'x'))), "little-endian");
   expect_message(refuse(npy(1, "{'descr': '|O" + tail, "")), "element type '|O' is not supported");
-  expect_message(refuse(npy(1, "{'descr': '<f4" + tail, "abc")), "has 3 bytes, but float[2] takes 8");
+  expect_message(refuse(npy(1, "{'descr': '<f4" + tail, "abc")),
+                 "has 3 bytes, but float[2] takes 8");
   expect_message(refuse(npy(1, "{'shape': (2,)}", "")), "header is not one of a plain array");
   expect_message(refuse(npy(1, "{'descr': [('a', '<f4')]}", "")), "not one of a plain array");
   expect_message(refuse(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "")),
@@ -177,7 +178,8 @@ TEST(Pb, AnOptionalHoldsATensorOrASequence) {
   with_sequence.integer(2, 3);
   with_sequence.message(5, sequence);
   const ValueType floats = TensorType(ElementType::kFloat);
-  const Result<HostValue> a = parse_pb(as_bytes(with_tensor.data()), ValueType::optional_of(floats));
+  const Result<HostValue> a =
+      parse_pb(as_bytes(with_tensor.data()), ValueType::optional_of(floats));
   ASSERT_TRUE(a.is_ok());
   EXPECT_EQ(a->kind, HostValue::Kind::kTensor);
   const Result<HostValue> b = parse_pb(as_bytes(with_sequence.data()),

@@ -55,7 +55,12 @@ TEST(WireReader, ACutVarintIsRefused) { expect_error("\x08\xff", "ends inside");
 
 TEST(WireReader, ACutFixedNumberIsRefused) { expect_error("\x0d\x01\x02", "ends inside"); }
 
-TEST(WireReader, ALengthBeyondTheEndIsRefused) { expect_error("\x0a\x05" "abc", "longer than"); }
+TEST(WireReader, ALengthBeyondTheEndIsRefused) {
+  expect_error(
+      "\x0a\x05"
+      "abc",
+      "longer than");
+}
 
 TEST(WireReader, AHugeLengthIsRefused) {
   expect_error(std::string("\x0a") + std::string(9, '\xff') + '\x01', "longer than");
