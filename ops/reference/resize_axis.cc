@@ -49,25 +49,25 @@ int64_t ResizeAxis::num_taps(const ResizeRules& rules) const {
 double ResizeAxis::coordinate(const ResizeRules& rules, int64_t out) const {
   const double x = static_cast<double>(out), last = static_cast<double>(input - 1);
   const double half_pixel = (x + 0.5) / scale - 0.5;
+  // The size before it was rounded down; ONNX's own tests align corners to it.
+  const double exact = scale * static_cast<double>(input);
   switch (rules.coordinates) {
     case ResizeCoordinates::kHalfPixel:
       return half_pixel;
     case ResizeCoordinates::kHalfPixelSymmetric: {
-      const double exact = scale * static_cast<double>(input);
       const double adjustment = static_cast<double>(output) / exact;
       return static_cast<double>(input) / 2 * (1 - adjustment) + half_pixel;
     }
     case ResizeCoordinates::kPytorchHalfPixel:
       return output > 1 ? half_pixel : 0;
     case ResizeCoordinates::kAlignCorners:
-      return output == 1 ? 0 : x * last / static_cast<double>(output - 1);
+      return output == 1 ? 0 : x * last / (exact - 1);
     case ResizeCoordinates::kAsymmetric:
       return x / scale;
     case ResizeCoordinates::kTfHalfPixelForNearest:
       return (x + 0.5) / scale;
     case ResizeCoordinates::kTfCropAndResize:
-      return output > 1 ? roi_begin * last +
-                              x * (roi_end - roi_begin) * last / static_cast<double>(output - 1)
+      return output > 1 ? roi_begin * last + x * (roi_end - roi_begin) * last / (exact - 1)
                         : 0.5 * (roi_begin + roi_end) * last;
   }
   return 0;

@@ -1,0 +1,185 @@
+// Every tile set of this processor, not only the best: products agree with plain loops around all
+// edges, gate functions stay within four units in the last place, and repeated products have the
+// same bits.
+#include "ops/cpu/tile/tile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "graph/base/random.h"
+#include "ops/cpu/gemm.h"
+
+namespace eddy::cpu {
+namespace {
+
+std::vector<const TileKernels*> all_sets() {
+  std::vector<const TileKernels*> sets;
+  for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+    if (const TileKernels* set = tile_kernels_or_null(isa)) sets.push_back(set);
+  }
+  return sets;
+}
+
+std::vector<float> random_floats(int64_t count, Random& random) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = random.uniform(-1.0f, 1.0f);
+  return values;
+}
+
+TEST(TileTest, packed_products_agree_on_every_set) {
+  for (const TileKernels* tiles : all_sets()) {
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      SCOPED_TRACE(std::string(tiles->name) + " seed " + std::to_string(seed));
+      Random random(seed);
+      const auto size = [&](uint64_t bound) { return static_cast<int64_t>(random.below(bound)); };
+      const int64_t m = size(15), n = size(140), k = size(40);
+      const std::vector<float> a = random_floats(m * k, random), b = random_floats(k * n, random);
+      const std::vector<float> bias = random_floats(n, random);
+      std::vector<float> c = random_floats(m * n, random), expected = c;
+      const bool accumulate = seed % 2;
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          double sum = bias[static_cast<size_t>(j)];
+          if (accumulate) sum += c[static_cast<size_t>(i * n + j)];
+          for (int64_t p = 0; p < k; ++p) {
+            sum += static_cast<double>(a[static_cast<size_t>(i * k + p)]) *
+                   b[static_cast<size_t>(p * n + j)];
+          }
+          expected[static_cast<size_t>(i * n + j)] = static_cast<float>(sum);
+        }
+      }
+      const PackedMatrix packed(b.data(), k, n, n, 1, *tiles);
+      packed.multiply({.m = m,
+                       .a = a.data(),
+                       .a_row = k,
+                       .c = c.data(),
+                       .c_row = n,
+                       .bias_or_null = bias.data(),
+                       .accumulate = accumulate});
+      for (size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], expected[i], 1e-5) << i;
+    }
+  }
+}
+
+TEST(TileTest, dot_products_sums_and_rows_agree_on_every_set) {
+  for (const TileKernels* tiles : all_sets()) {
+    Random random(7);
+    for (int64_t n : {0, 1, 3, 4, 15, 16, 17, 64, 100, 129}) {
+      SCOPED_TRACE(std::string(tiles->name) + " size " + std::to_string(n));
+      const int64_t rows = 7;
+      const std::vector<float> a = random_floats(rows * n, random), x = random_floats(n, random);
+      std::vector<float> y(static_cast<size_t>(rows), 0.5f);
+      tiles->dot_rows(rows, n, a.data(), n, x.data(), y.data(), y.data());
+      double sum = 0, squares = 0;
+      for (int64_t i = 0; i < rows; ++i) {
+        double expected = 0.5;
+        for (size_t k = 0; k < x.size(); ++k) {
+          expected += static_cast<double>(a[static_cast<size_t>(i * n) + k]) * x[k];
+        }
+        EXPECT_NEAR(y[static_cast<size_t>(i)], expected, 1e-5);
+      }
+      for (float v : x) sum += v;
+      for (float v : x) squares += (v - 0.25) * (v - 0.25);
+      EXPECT_NEAR(tiles->sum(x.data(), n), sum, 1e-5);
+      EXPECT_NEAR(tiles->sum_squares(x.data(), 0.25f, n), squares, 1e-4);
+    }
+  }
+}
+
+// Distance in units in the last place of the expected value.
+double ulps(float actual, double expected) {
+  const float rounded = static_cast<float>(expected);
+  const double unit = static_cast<double>(
+      std::nextafter(std::abs(rounded), std::numeric_limits<float>::infinity()) -
+      std::abs(rounded));
+  return std::abs(static_cast<double>(actual) - expected) / unit;
+}
+
+TEST(TileTest, gate_functions_stay_within_four_units_in_the_last_place) {
+  for (const TileKernels* tiles : all_sets()) {
+    SCOPED_TRACE(tiles->name);
+    std::vector<float> x;
+    for (float v = -80; v <= 80; v += 0.0173f) x.push_back(v);
+    for (float v = 1e-30f; v < 1; v *= 1.7f) {
+      x.push_back(v);
+      x.push_back(-v);
+    }
+    std::vector<float> sigmoid = x, tanh = x;
+    const int64_t count = static_cast<int64_t>(x.size());
+    tiles->sigmoid(sigmoid.data(), count);
+    tiles->tanh(tanh.data(), count);
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_LE(ulps(sigmoid[i], 1 / (1 + std::exp(-static_cast<double>(x[i])))), 4) << x[i];
+      ASSERT_LE(ulps(tanh[i], std::tanh(static_cast<double>(x[i]))), 4) << x[i];
+    }
+  }
+}
+
+TEST(TileTest, gate_functions_keep_nan_and_reach_their_limits) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const TileKernels* tiles : all_sets()) {
+    SCOPED_TRACE(tiles->name);
+    std::vector<float> sigmoid = {inf, -inf, NAN, 0}, tanh = sigmoid;
+    tiles->sigmoid(sigmoid.data(), 4);
+    tiles->tanh(tanh.data(), 4);
+    EXPECT_EQ(sigmoid[0], 1);
+    EXPECT_NEAR(sigmoid[1], 0, 1e-37);
+    EXPECT_TRUE(std::isnan(sigmoid[2]));
+    EXPECT_EQ(sigmoid[3], 0.5f);
+    EXPECT_EQ(tanh[0], 1);
+    EXPECT_EQ(tanh[1], -1);
+    EXPECT_TRUE(std::isnan(tanh[2]));
+    EXPECT_EQ(tanh[3], 0);
+  }
+}
+
+TEST(TileTest, the_lstm_cell_agrees_on_every_set) {
+  for (const TileKernels* tiles : all_sets()) {
+    for (int64_t n : {1, 5, 16, 33, 128}) {
+      SCOPED_TRACE(std::string(tiles->name) + " size " + std::to_string(n));
+      Random random(9);
+      const std::vector<float> gates = random_floats(4 * n, random);
+      const std::vector<float> before = random_floats(n, random);
+      std::vector<float> cell = before, hidden(before.size());
+      tiles->lstm_cell(
+          {.count = n, .gates = gates.data(), .cell = cell.data(), .hidden = hidden.data()});
+      const auto sigmoid = [&](int64_t at) {
+        return 1 / (1 + std::exp(-static_cast<double>(gates[static_cast<size_t>(at)])));
+      };
+      for (int64_t j = 0; j < n; ++j) {
+        const auto at = static_cast<size_t>(j);
+        const double c = sigmoid(2 * n + j) * before[at] +
+                         sigmoid(j) * std::tanh(gates[static_cast<size_t>(3 * n + j)]);
+        EXPECT_NEAR(cell[at], c, 1e-6);
+        EXPECT_NEAR(hidden[at], sigmoid(n + j) * std::tanh(c), 1e-6);
+      }
+    }
+  }
+}
+
+TEST(GemmTest, the_same_product_gives_the_same_bits) {
+  Random random(11);
+  for (int64_t n : {16, 64, 100}) {
+    const std::vector<float> a = random_floats(n * n, random), b = random_floats(n * n, random);
+    std::vector<float> first(a.size()), second(a.size());
+    for (std::vector<float>* c : {&first, &second}) {
+      gemm({.m = n,
+            .n = n,
+            .k = n,
+            .a = a.data(),
+            .a_row = n,
+            .b = b.data(),
+            .b_row = n,
+            .c = c->data(),
+            .c_row = n});
+    }
+    EXPECT_EQ(first, second);
+  }
+}
+
+}  // namespace
+}  // namespace eddy::cpu
