@@ -32,11 +32,21 @@ void put_constant(std::ostream& out, const Constant& constant) {
   }
 }
 
+// Names come from files: quotes, backslashes and control characters must not end a string.
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result + "\"";
+}
+
 struct AttributePrinter {
   std::ostream& out;
   void operator()(int64_t value) const { out << value; }
   void operator()(float value) const { out << value; }
-  void operator()(const std::string& value) const { out << '"' << value << '"'; }
+  void operator()(const std::string& value) const { out << quoted(value); }
   template <typename T>
   void operator()(const std::vector<T>& values) const {
     out << "[";
@@ -74,7 +84,7 @@ class TextPrinter {
       numbers_[values[i]] = next_++;
       const ValueInfo& info = graph_.value(values[i]);
       out_ << "%" << numbers_[values[i]];
-      if (!info.name.empty()) out_ << " \"" << info.name << "\"";
+      if (!info.name.empty()) out_ << " " << quoted(info.name);
       out_ << ": " << to_string(info.type);
     }
   }
@@ -118,7 +128,7 @@ class TextPrinter {
       case NodeKind::kWhile: out_ << "while"; break;
       case NodeKind::kCaseOf: out_ << "case-of"; break;
     }
-    out_ << " \"" << node.name << "\" (";
+    out_ << " " << quoted(node.name) << " (";
     put_uses(node.inputs);
     out_ << ")";
     for (const auto& entry : node.attributes.entries()) {
@@ -157,10 +167,10 @@ class DotPrinter {
   explicit DotPrinter(const Graph& graph) : graph_(graph) {}
 
   std::string run() {
-    out_ << "digraph \"" << graph_.name() << "\" {\n  node [shape=box];\n";
+    out_ << "digraph " << quoted(graph_.name()) << " {\n  node [shape=box];\n";
     for (ValueId value : graph_.inputs()) {
-      out_ << "  v" << value.index() << " [shape=oval, label=\"" << graph_.value(value).name
-           << "\"];\n";
+      out_ << "  v" << value.index() << " [shape=oval, label=" << quoted(graph_.value(value).name)
+           << "];\n";
     }
     put_region(Graph::kRoot, "  ");
     out_ << edges_.str() << "}\n";
@@ -171,11 +181,11 @@ class DotPrinter {
   void put_region(RegionId id, const std::string& indent) {
     for (NodeId node_id : graph_.region(id).nodes) {
       const Node& node = graph_.node(node_id);
-      out_ << indent << "n" << node_id.index() << " [label=\"" << label(node) << "\"];\n";
+      out_ << indent << "n" << node_id.index() << " [label=" << quoted(label(node)) << "];\n";
       for (ValueId input : node.inputs) put_edge(input, node_id);
       for (RegionId inner : node.regions) {
         out_ << indent << "subgraph cluster_" << inner.index() << " {\n"
-             << indent << "  label=\"" << node.name << " " << graph_.region(inner).name << "\";\n";
+             << indent << "  label=" << quoted(node.name + " " + graph_.region(inner).name) << ";\n";
         put_region(inner, indent + "  ");
         out_ << indent << "}\n";
         for (ValueId capture : graph_.region(inner).captures) put_edge(capture, node_id);
@@ -187,7 +197,7 @@ class DotPrinter {
     const std::string what = node.kind == NodeKind::kExec    ? node.op->name
                              : node.kind == NodeKind::kWhile ? "while"
                                                              : "case-of";
-    return what == node.name ? what : what + "\\n" + node.name;
+    return what == node.name ? what : what + " " + node.name;
   }
 
   void put_edge(ValueId value, NodeId to) {

@@ -1,0 +1,151 @@
+// Claim: any number of runs of one session may be in flight at once; each ends exactly once, with
+// its own values or its own error.
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "tests/runtime/testing/ways.h"
+
+namespace eddy {
+namespace {
+
+using testing::WaysTest;
+
+const ValueType kFloat = tensor_type(ElementType::kFloat, {});
+
+class RunsTest : public WaysTest {
+ protected:
+  // y = x + n by counting; endless when n is infinite.
+  std::unique_ptr<Session> make_counter() {
+    GraphBuilder b(library_.ops());
+    const Value x = b.input("x", kFloat);
+    const Value limit = b.input("limit", kFloat);
+    b.output("y", b.while_loop(
+                       {.name = "count", .initial = {x}},
+                       [&](Value, std::span<const Value> c) {
+                         return WhileTest{b.op("Less", {c[0], limit}), {c[0]}};
+                       },
+                       [&](Value, std::span<const Value> f) {
+                         return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
+                       })[0]);
+    return make_session(b);
+  }
+  static NamedTensors inputs(float x, float limit) {
+    return {{"x", Tensor::scalar(x)}, {"limit", Tensor::scalar(limit)}};
+  }
+};
+
+TEST_P(RunsTest, ConcurrentRunsOfOneProgramKeepTheirValuesApart) {
+  auto session = make_counter();
+  std::vector<std::thread> threads;
+  std::atomic<int> num_wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const float limit = static_cast<float>(100 * t + i);
+        auto o = session->run(inputs(0, limit));
+        if (!o.is_ok() || (*o)[0].second.values<float>()[0] != limit) ++num_wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_wrong, 0);
+}
+
+TEST_P(RunsTest, EachAsynchronousRunCallsBackExactlyOnce) {
+  auto session = make_counter();
+  constexpr int kRuns = 200;
+  std::atomic<int> num_called{0};
+  std::atomic<int> num_right{0};
+  std::vector<RunHandle> handles;
+  for (int i = 0; i < kRuns; ++i) {
+    handles.push_back(session->run_async(
+        inputs(0, static_cast<float>(i)), [&, i](Result<NamedTensors> o) {
+          ++num_called;
+          if (o.is_ok() && (*o)[0].second.values<float>()[0] == static_cast<float>(i)) ++num_right;
+        }));
+  }
+  for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
+  EXPECT_EQ(num_called, kRuns);
+  EXPECT_EQ(num_right, kRuns);
+}
+
+TEST_P(RunsTest, AnEndlessRunIsCancelledAndOthersGoOn) {
+  auto session = make_counter();
+  std::promise<StatusCode> ended;
+  // 1e30 + 1 == 1e30: the loop never ends by itself.
+  RunHandle endless = session->run_async(inputs(1e30f, 2e30f), [&](Result<NamedTensors> o) {
+    ended.set_value(o.status().code());
+  });
+  for (int i = 0; i < 20; ++i) {
+    auto o = session->run(inputs(0, 10));
+    ASSERT_TRUE(o.is_ok()) << o.status().to_string();
+  }
+  EXPECT_FALSE(endless.is_done());
+  EXPECT_NE(session->describe_runs().find("count["), std::string::npos) << session->describe_runs();
+  endless.cancel();
+  EXPECT_EQ(endless.wait().code(), StatusCode::kCancelled);
+  EXPECT_EQ(ended.get_future().get(), StatusCode::kCancelled);
+}
+
+TEST_P(RunsTest, MoreEndlessRunsThanWorkersStarveNobody) {
+  auto session = make_counter();
+  std::vector<RunHandle> endless;
+  for (int i = 0; i < 4; ++i) endless.push_back(session->run_async(inputs(1e30f, 2e30f), {}));
+  RunHandle short_run = session->run_async(inputs(0, 1000), {});
+  EXPECT_TRUE(short_run.wait().is_ok());
+  session->cancel_all();
+  for (RunHandle& handle : endless) EXPECT_EQ(handle.wait().code(), StatusCode::kCancelled);
+}
+
+TEST_P(RunsTest, CloseCancelsWhatRunsAndRefusesWhatComes) {
+  auto session = make_counter();
+  RunHandle endless = session->run_async(inputs(1e30f, 2e30f), {});
+  session->close();
+  EXPECT_EQ(endless.wait().code(), StatusCode::kCancelled);
+  EXPECT_EQ(session->run(inputs(0, 1)).status().code(), StatusCode::kCancelled);
+}
+
+TEST_P(RunsTest, ARunMayBeSubmittedButNotAwaitedInACallback) {
+  auto session = make_counter();
+  std::promise<StatusCode> waited;
+  std::promise<bool> second_ended;
+  session->run_async(inputs(0, 1), [&](Result<NamedTensors>) {
+    waited.set_value(session->run(inputs(0, 1)).status().code());
+    session->run_async(inputs(0, 5), [&](Result<NamedTensors> o) {
+      second_ended.set_value(o.is_ok());
+    });
+  });
+  EXPECT_EQ(waited.get_future().get(), StatusCode::kWouldDeadlock);
+  EXPECT_TRUE(second_ended.get_future().get());
+}
+
+TEST_P(RunsTest, BadInputsAreNamed) {
+  auto session = make_counter();
+  const auto message = [&](NamedTensors given) {
+    const auto o = session->run(given);
+    EXPECT_EQ(o.status().code(), StatusCode::kInvalidArgument);
+    return o.status().message();
+  };
+  EXPECT_EQ(message({{"x", Tensor::scalar(1.0f)}}), "input 'limit' (float[]) is missing");
+  EXPECT_EQ(message({{"z", Tensor::scalar(1.0f)}}),
+            "there is no input 'z'; the graph's inputs are: x, limit");
+  EXPECT_EQ(message({{"x", Tensor::scalar<int64_t>(1)}}),
+            "input 'x' must be float[], but int64[] was given");
+  EXPECT_EQ(message({{"x", Tensor::of<float>({2}, {1, 2})}}),
+            "input 'x' must be float[], but float[2] was given");
+}
+
+TEST_P(RunsTest, OutputsMayOutliveTheirSession) {
+  Tensor y;
+  {
+    auto session = make_counter();
+    y = (*session->run(inputs(0, 7)))[0].second;
+  }
+  EXPECT_EQ(y.values<float>()[0], 7.0f);
+}
+
+EDDY_IN_ALL_WAYS(RunsTest);
+
+}  // namespace
+}  // namespace eddy
