@@ -110,6 +110,7 @@ void Prover::number_source_streams() {
 void Prover::drop_pairs_found_by_search() {
   uint64_t steps_left =
       uint64_t{num_source_streams_ / OrderClocks::kWidth} * graph_.commands.size();
+  if (steps_left == 0) return;
   visited_.assign(graph_.commands.size(), kNone);
   size_t kept = 0;
   for (const Pair& pair : pairs_) {
