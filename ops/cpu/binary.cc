@@ -21,24 +21,15 @@ struct BinaryRow {
   BinaryOp op;
 };
 constexpr BinaryRow kRows[] = {
-    {"Add", BinaryOp::kAdd},
-    {"Sub", BinaryOp::kSub},
-    {"Mul", BinaryOp::kMul},
-    {"Div", BinaryOp::kDiv},
-    {"Mod", BinaryOp::kFloorMod},
-    {"Pow", BinaryOp::kPow},
-    {"And", BinaryOp::kAnd},
-    {"Or", BinaryOp::kOr},
-    {"Xor", BinaryOp::kXor},
-    {"Equal", BinaryOp::kEqual},
-    {"Greater", BinaryOp::kGreater},
-    {"GreaterOrEqual", BinaryOp::kGreaterOrEqual},
-    {"Less", BinaryOp::kLess},
-    {"LessOrEqual", BinaryOp::kLessOrEqual},
-    {"PRelu", BinaryOp::kPrelu},
-    {"Max", BinaryOp::kMax},
-    {"Min", BinaryOp::kMin},
-    {"Sum", BinaryOp::kAdd},
+    {"Add", BinaryOp::kAdd},         {"Sub", BinaryOp::kSub},
+    {"Mul", BinaryOp::kMul},         {"Div", BinaryOp::kDiv},
+    {"Mod", BinaryOp::kFloorMod},    {"Pow", BinaryOp::kPow},
+    {"And", BinaryOp::kAnd},         {"Or", BinaryOp::kOr},
+    {"Xor", BinaryOp::kXor},         {"Equal", BinaryOp::kEqual},
+    {"Greater", BinaryOp::kGreater}, {"GreaterOrEqual", BinaryOp::kGreaterOrEqual},
+    {"Less", BinaryOp::kLess},       {"LessOrEqual", BinaryOp::kLessOrEqual},
+    {"PRelu", BinaryOp::kPrelu},     {"Max", BinaryOp::kMax},
+    {"Min", BinaryOp::kMin},         {"Sum", BinaryOp::kAdd},
     {"Mean", BinaryOp::kAdd},
 };
 
@@ -75,9 +66,7 @@ bool run_left_scalar(const KernelArgs& args) {
 const void* at(const void* data, int64_t offset_bytes) {
   return static_cast<const std::byte*>(data) + offset_bytes;
 }
-void* at(void* data, int64_t offset_bytes) {
-  return static_cast<std::byte*>(data) + offset_bytes;
-}
+void* at(void* data, int64_t offset_bytes) { return static_cast<std::byte*>(data) + offset_bytes; }
 
 // One row whose two operands are repeated: computed once for each element.
 void repeat_row(const BinaryState& s, const void* a, const void* b, void* out, int64_t count) {
@@ -89,15 +78,17 @@ void run_plan(const BinaryState& s, const BroadcastPlan& plan, const void* a, co
   const int64_t count = plan.row_count();
   const bool repeats_a = plan.row_stride(0) == 0 && count != 1;
   const bool repeats_b = plan.row_stride(1) == 0 && count != 1;
-  const BinaryLoop loop = repeats_b ? s.loops.right_scalar
+  const BinaryLoop loop = repeats_b   ? s.loops.right_scalar
                           : repeats_a ? s.loops.left_scalar
                                       : s.loops.both;
   for_each_row(plan, [&](const auto& offsets, int64_t out_offset) {
     const void* row_a = at(a, offsets[0] * s.in_size_bytes);
     const void* row_b = at(b, offsets[1] * s.in_size_bytes);
     void* row_out = at(out, out_offset * s.out_size_bytes);
-    if (repeats_a && repeats_b) repeat_row(s, row_a, row_b, row_out, count);
-    else loop(row_a, row_b, row_out, count);
+    if (repeats_a && repeats_b)
+      repeat_row(s, row_a, row_b, row_out, count);
+    else
+      loop(row_a, row_b, row_out, count);
   });
 }
 
@@ -145,12 +136,12 @@ int64_t find_zero(const TensorView& view) {
 // Integer division: a zero divisor is found before anything is computed.
 bool run_divide(const KernelArgs& args) {
   const TensorView& divisor = args.inputs[1];
-  const int64_t zero = args.outputs[0].count() == 0 ? -1
+  const int64_t zero = args.outputs[0].count() == 0             ? -1
                        : divisor.element == ElementType::kInt64 ? find_zero<int64_t>(divisor)
                                                                 : find_zero<int32_t>(divisor);
   if (zero >= 0) {
-    return args.fail(run_failed("integer division by zero at element " + std::to_string(zero) +
-                                " of input 1"));
+    return args.fail(
+        run_failed("integer division by zero at element " + std::to_string(zero) + " of input 1"));
   }
   return run_any(args);
 }
@@ -170,8 +161,8 @@ bool run_variadic(const KernelArgs& args) {
   if (s.divide_by_count != nullptr) {
     const float as_float = static_cast<float>(args.num_inputs);
     const double as_double = args.num_inputs;
-    const void* divisor = out.element == ElementType::kFloat ? static_cast<const void*>(&as_float)
-                                                             : &as_double;
+    const void* divisor =
+        out.element == ElementType::kFloat ? static_cast<const void*>(&as_float) : &as_double;
     s.divide_by_count(out.data, divisor, out.data, out.count());
   }
   return true;
@@ -201,9 +192,9 @@ KernelFunction pick_function(const KernelInit& init, BinaryOp op, LoopType type,
   if (is_known && a == 1 && b == 1 && single_binary(op, type) != nullptr) {
     return single_binary(op, type);
   }
-  const bool divides = (op == BinaryOp::kDiv || op == BinaryOp::kFloorMod ||
-                        op == BinaryOp::kFmod) &&
-                       (type == LoopType::kInt32 || type == LoopType::kInt64);
+  const bool divides =
+      (op == BinaryOp::kDiv || op == BinaryOp::kFloorMod || op == BinaryOp::kFmod) &&
+      (type == LoopType::kInt32 || type == LoopType::kInt64);
   if (divides) return run_divide;
   if (!is_known || s.count == 0) return run_any;
   if (a == s.count && b == s.count) return run_flat;
@@ -222,17 +213,14 @@ Result<BoundKernel> bind_binary(const KernelInit& init) {
   state->loops = loop_set().binary[static_cast<int>(op)][static_cast<int>(type)];
   if (state->loops.both == nullptr) return no_fast_kernel(init);
   if (op == BinaryOp::kPrelu && init.op.since_version < 7) return no_fast_kernel(init);
-  state->in_size_bytes =
-      static_cast<int64_t>(element_size_bytes(init.inputs[0].tensor.element));
-  state->out_size_bytes =
-      static_cast<int64_t>(element_size_bytes(init.outputs[0].tensor.element));
+  state->in_size_bytes = static_cast<int64_t>(element_size_bytes(init.inputs[0].tensor.element));
+  state->out_size_bytes = static_cast<int64_t>(element_size_bytes(init.outputs[0].tensor.element));
   state->alignment = LegacyAlignment::of(init);
   BoundKernel kernel;
   const bool is_variadic = has_flag(init.op.inputs.back().flags, InputFlag::kVariadic);
   if (is_variadic && init.op.name == "Mean") {
-    state->divide_by_count = loop_set()
-                                 .binary[static_cast<int>(BinaryOp::kDiv)][static_cast<int>(type)]
-                                 .right_scalar;
+    state->divide_by_count =
+        loop_set().binary[static_cast<int>(BinaryOp::kDiv)][static_cast<int>(type)].right_scalar;
   }
   const bool is_plain_pair = !is_variadic || (init.inputs.size() == 2 && init.op.name != "Mean");
   kernel.run = is_plain_pair ? pick_function(init, op, type, *state) : run_variadic;

@@ -33,8 +33,7 @@ BroadcastPlan plan_broadcast(const Dims& output, std::span<const Dims> inputs) {
     // Merge with the dimension before when a step there is a whole pass here, for every input.
     bool merges = plan.rank > 0;
     for (size_t i = 0; merges && i < inputs.size(); ++i) {
-      merges = plan.strides[i][static_cast<size_t>(plan.rank - 1)] ==
-               strides[i][a] * output[axis];
+      merges = plan.strides[i][static_cast<size_t>(plan.rank - 1)] == strides[i][a] * output[axis];
     }
     if (!merges) {
       plan.dims[static_cast<size_t>(plan.rank++)] = 1;

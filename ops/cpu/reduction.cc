@@ -1,8 +1,8 @@
 // Fast reductions of floats, and ArgMax/ArgMin.
 //
 // Axes of size 1 are dropped and neighbours of one kind merged, which leaves alternating groups of
-// kept and reduced axes. The innermost group is a contiguous row: reduced rows are folded to a number,
-// kept rows are folded element by element into a row of the output. The order of a sum
+// kept and reduced axes. The innermost group is a contiguous row: reduced rows are folded to a
+// number, kept rows are folded element by element into a row of the output. The order of a sum
 // depends on the shape alone.
 #include <cmath>
 #include <cstring>
@@ -92,8 +92,10 @@ void fold_groups(const ReduceState& s, const Groups& g, const float* in, float* 
       (is_first ? s.loops.start_row : s.loops.fold_row)(in, out + place, row.count);
     } else {
       const float part = s.loops.fold(in, row.count);
-      if (is_first) out[place] = part;
-      else s.join.fold_row(&part, out + place, 1);
+      if (is_first)
+        out[place] = part;
+      else
+        s.join.fold_row(&part, out + place, 1);
     }
     for (int i = g.rank - 2; i >= 0 && ++index[i] == g.groups[i].count; --i) index[i] = 0;
   }
@@ -174,8 +176,7 @@ void search_columns(const ArgState& s, const AxisSplit& split, const float* in, 
     for (int64_t j = 1; j < split.count; ++j) {
       const float x = in[j * split.inner + i];
       const bool ties = x == best || (std::isnan(x) && std::isnan(best));
-      const bool beats = !std::isnan(best) &&
-                         (std::isnan(x) || (s.greatest ? x > best : x < best));
+      const bool beats = !std::isnan(best) && (std::isnan(x) || (s.greatest ? x > best : x < best));
       if (beats || (ties && s.takes_last)) {
         best = x;
         place = j;

@@ -88,8 +88,8 @@ bool run_softmax(const KernelArgs& args) {
   const size_t scratch_bytes = static_cast<size_t>(split.inner) * 3 * sizeof(float);
   auto* const scratch = static_cast<float*>(args.scratch->reserve(scratch_bytes));
   if (scratch == nullptr) {
-    return args.fail(resource_exhausted("no memory for " + std::to_string(scratch_bytes) +
-                                        " bytes of scratch"));
+    return args.fail(
+        resource_exhausted("no memory for " + std::to_string(scratch_bytes) + " bytes of scratch"));
   }
   for (int64_t o = 0; o < split.outer; ++o) {
     run_lanes(s, split, from + o * step, to + o * step, scratch);

@@ -125,11 +125,16 @@ bool run_clip(const KernelArgs& args) {
 
 KernelFunction clip_function(LoopType type) {
   switch (type) {
-    case LoopType::kFloat: return run_clip<float>;
-    case LoopType::kDouble: return run_clip<double>;
-    case LoopType::kInt32: return run_clip<int32_t>;
-    case LoopType::kInt64: return run_clip<int64_t>;
-    default: return nullptr;
+    case LoopType::kFloat:
+      return run_clip<float>;
+    case LoopType::kDouble:
+      return run_clip<double>;
+    case LoopType::kInt32:
+      return run_clip<int32_t>;
+    case LoopType::kInt64:
+      return run_clip<int64_t>;
+    default:
+      return nullptr;
   }
 }
 

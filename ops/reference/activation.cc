@@ -38,8 +38,8 @@ Result<bool> is_gelu_by_tanh(const Attributes& attributes) {
   const std::string_view way = attributes.get_string("approximate", "none");
   if (way == "none") return false;
   if (way == "tanh") return true;
-  return invalid_argument("attribute 'approximate' must be none or tanh, not '" +
-                          std::string(way) + "'");
+  return invalid_argument("attribute 'approximate' must be none or tanh, not '" + std::string(way) +
+                          "'");
 }
 
 }  // namespace eddy

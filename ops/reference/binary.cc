@@ -27,16 +27,16 @@ Number apply(const Number& a, const Number& b, FloatFunction of_floats, WordFunc
 }
 
 Number add(const Number& a, const Number& b) {
-  return apply(a, b, [](double x, double y) { return x + y; },
-               [](uint64_t x, uint64_t y) { return x + y; });
+  return apply(
+      a, b, [](double x, double y) { return x + y; }, [](uint64_t x, uint64_t y) { return x + y; });
 }
 Number subtract(const Number& a, const Number& b) {
-  return apply(a, b, [](double x, double y) { return x - y; },
-               [](uint64_t x, uint64_t y) { return x - y; });
+  return apply(
+      a, b, [](double x, double y) { return x - y; }, [](uint64_t x, uint64_t y) { return x - y; });
 }
 Number multiply(const Number& a, const Number& b) {
-  return apply(a, b, [](double x, double y) { return x * y; },
-               [](uint64_t x, uint64_t y) { return x * y; });
+  return apply(
+      a, b, [](double x, double y) { return x * y; }, [](uint64_t x, uint64_t y) { return x * y; });
 }
 
 // Towards zero for integers; the divisor is not 0. The lowest value by -1 wraps to itself.
@@ -147,9 +147,8 @@ Number shift_right(const Number& a, const Number& b) {
   return words(a, b, [](uint64_t x, uint64_t y) { return y > 63 ? 0 : x >> y; });
 }
 Number prelu(const Number& a, const Number& b) {
-  return is_less(a, is_float(a) ? Number::of_double(0) : words(a, a, [](uint64_t, uint64_t) {
-    return uint64_t{0};
-  }))
+  return is_less(a, is_float(a) ? Number::of_double(0)
+                                : words(a, a, [](uint64_t, uint64_t) { return uint64_t{0}; }))
              ? multiply(a, b)
              : a;
 }
@@ -201,7 +200,7 @@ struct BinaryState : KernelState {
   BinaryFunction function = nullptr;
   std::string_view name;  // a literal of the table
   LegacyAlignment alignment;
-  bool divides = false;   // integers: a zero divisor is an error
+  bool divides = false;  // integers: a zero divisor is an error
   bool is_mean = false;
   bool is_channel_slope = false;  // PRelu before opset 7
 };
@@ -226,8 +225,8 @@ Dims second_dims(const BinaryState& state, const TensorView& input, int32_t outp
 }
 
 bool fail_zero(const KernelArgs& args, std::string_view name, int64_t i) {
-  return args.fail(run_failed("integer division by zero in " + std::string(name) +
-                              " at element " + std::to_string(i) + " of input 1"));
+  return args.fail(run_failed("integer division by zero in " + std::string(name) + " at element " +
+                              std::to_string(i) + " of input 1"));
 }
 
 bool run_binary(const KernelArgs& args) {

@@ -27,9 +27,9 @@ std::string shortest_digits(T value) {
   // NumPy switches to an exponent below 1e-4 and from 1e16 on.
   const T magnitude = std::fabs(value);
   const bool is_plain = magnitude == 0 || (magnitude >= T(1e-4) && magnitude < T(1e16));
-  const auto end = std::to_chars(text, text + sizeof(text), value,
-                                 is_plain ? std::chars_format::fixed
-                                          : std::chars_format::scientific);
+  const auto end =
+      std::to_chars(text, text + sizeof(text), value,
+                    is_plain ? std::chars_format::fixed : std::chars_format::scientific);
   std::string digits(text, end.ptr);
   if (is_plain && digits.find('.') == std::string::npos) digits += ".0";
   return digits;
@@ -77,8 +77,8 @@ bool read_float(std::string_view text, double& value) {
   if (end.ec != std::errc::result_out_of_range) return false;
   // Too large or too small for a double: from_chars leaves the value alone, so the sign of the
   // exponent decides.
-  const bool is_tiny = text.find("e-") != std::string_view::npos ||
-                       text.find("E-") != std::string_view::npos;
+  const bool is_tiny =
+      text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos;
   value = is_tiny ? 0.0 : HUGE_VAL;
   if (text[0] == '-') value = -value;
   return true;

@@ -94,7 +94,13 @@ struct Bfloat16 {
   operator float() const { return bfloat16_to_float(bits); }
 };
 
-template <> constexpr ElementType element_type_of<Float16>() { return ElementType::kFloat16; }
-template <> constexpr ElementType element_type_of<Bfloat16>() { return ElementType::kBfloat16; }
+template <>
+constexpr ElementType element_type_of<Float16>() {
+  return ElementType::kFloat16;
+}
+template <>
+constexpr ElementType element_type_of<Bfloat16>() {
+  return ElementType::kBfloat16;
+}
 
 }  // namespace eddy

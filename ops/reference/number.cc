@@ -40,21 +40,32 @@ float Number::to_float() const {
 Number load_number(const TensorView& view, int64_t i) {
   switch (view.element) {
     case ElementType::kBool:
-    case ElementType::kUint8: return Number::of_uint(view.as<uint8_t>()[i]);
-    case ElementType::kUint16: return Number::of_uint(view.as<uint16_t>()[i]);
-    case ElementType::kUint32: return Number::of_uint(view.as<uint32_t>()[i]);
-    case ElementType::kUint64: return Number::of_uint(view.as<uint64_t>()[i]);
-    case ElementType::kInt8: return Number::of_int(view.as<int8_t>()[i]);
-    case ElementType::kInt16: return Number::of_int(view.as<int16_t>()[i]);
-    case ElementType::kInt32: return Number::of_int(view.as<int32_t>()[i]);
-    case ElementType::kInt64: return Number::of_int(view.as<int64_t>()[i]);
-    case ElementType::kFloat: return Number::of_double(view.as<float>()[i]);
-    case ElementType::kDouble: return Number::of_double(view.as<double>()[i]);
+    case ElementType::kUint8:
+      return Number::of_uint(view.as<uint8_t>()[i]);
+    case ElementType::kUint16:
+      return Number::of_uint(view.as<uint16_t>()[i]);
+    case ElementType::kUint32:
+      return Number::of_uint(view.as<uint32_t>()[i]);
+    case ElementType::kUint64:
+      return Number::of_uint(view.as<uint64_t>()[i]);
+    case ElementType::kInt8:
+      return Number::of_int(view.as<int8_t>()[i]);
+    case ElementType::kInt16:
+      return Number::of_int(view.as<int16_t>()[i]);
+    case ElementType::kInt32:
+      return Number::of_int(view.as<int32_t>()[i]);
+    case ElementType::kInt64:
+      return Number::of_int(view.as<int64_t>()[i]);
+    case ElementType::kFloat:
+      return Number::of_double(view.as<float>()[i]);
+    case ElementType::kDouble:
+      return Number::of_double(view.as<double>()[i]);
     case ElementType::kFloat16:
       return Number::of_double(float16_to_float(view.as<uint16_t>()[i]));
     case ElementType::kBfloat16:
       return Number::of_double(bfloat16_to_float(view.as<uint16_t>()[i]));
-    default: break;
+    default:
+      break;
   }
   EDDY_CHECK(false) << "no number: " << element_type_name(view.element);
   return {};
@@ -62,8 +73,12 @@ Number load_number(const TensorView& view, int64_t i) {
 
 void store_number(const TensorView& view, int64_t i, const Number& number) {
   switch (view.element) {
-    case ElementType::kBool: view.mutable_as<bool>()[i] = number.to_double() != 0; return;
-    case ElementType::kUint8: view.mutable_as<uint8_t>()[i] = number.to_integer<uint8_t>(); return;
+    case ElementType::kBool:
+      view.mutable_as<bool>()[i] = number.to_double() != 0;
+      return;
+    case ElementType::kUint8:
+      view.mutable_as<uint8_t>()[i] = number.to_integer<uint8_t>();
+      return;
     case ElementType::kUint16:
       view.mutable_as<uint16_t>()[i] = number.to_integer<uint16_t>();
       return;
@@ -73,19 +88,32 @@ void store_number(const TensorView& view, int64_t i, const Number& number) {
     case ElementType::kUint64:
       view.mutable_as<uint64_t>()[i] = number.to_integer<uint64_t>();
       return;
-    case ElementType::kInt8: view.mutable_as<int8_t>()[i] = number.to_integer<int8_t>(); return;
-    case ElementType::kInt16: view.mutable_as<int16_t>()[i] = number.to_integer<int16_t>(); return;
-    case ElementType::kInt32: view.mutable_as<int32_t>()[i] = number.to_integer<int32_t>(); return;
-    case ElementType::kInt64: view.mutable_as<int64_t>()[i] = number.to_integer<int64_t>(); return;
-    case ElementType::kFloat: view.mutable_as<float>()[i] = number.to_float(); return;
-    case ElementType::kDouble: view.mutable_as<double>()[i] = number.to_double(); return;
+    case ElementType::kInt8:
+      view.mutable_as<int8_t>()[i] = number.to_integer<int8_t>();
+      return;
+    case ElementType::kInt16:
+      view.mutable_as<int16_t>()[i] = number.to_integer<int16_t>();
+      return;
+    case ElementType::kInt32:
+      view.mutable_as<int32_t>()[i] = number.to_integer<int32_t>();
+      return;
+    case ElementType::kInt64:
+      view.mutable_as<int64_t>()[i] = number.to_integer<int64_t>();
+      return;
+    case ElementType::kFloat:
+      view.mutable_as<float>()[i] = number.to_float();
+      return;
+    case ElementType::kDouble:
+      view.mutable_as<double>()[i] = number.to_double();
+      return;
     case ElementType::kFloat16:
       view.mutable_as<uint16_t>()[i] = double_to_float16(number.to_double());
       return;
     case ElementType::kBfloat16:
       view.mutable_as<uint16_t>()[i] = double_to_bfloat16(number.to_double());
       return;
-    default: break;
+    default:
+      break;
   }
   EDDY_CHECK(false) << "no number: " << element_type_name(view.element);
 }

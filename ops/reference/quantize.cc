@@ -41,13 +41,20 @@ ScaleMap ScaleMap::of(const TensorView& x, const TensorView& scale, int64_t axis
 
 QuantizedRange quantized_range(ElementType element) {
   switch (element) {
-    case ElementType::kInt8: return {-128, 127};
-    case ElementType::kUint8: return {0, 255};
-    case ElementType::kInt16: return {-32768, 32767};
-    case ElementType::kUint16: return {0, 65535};
-    case ElementType::kInt4: return {-8, 7};
-    case ElementType::kUint4: return {0, 15};
-    default: return {};
+    case ElementType::kInt8:
+      return {-128, 127};
+    case ElementType::kUint8:
+      return {0, 255};
+    case ElementType::kInt16:
+      return {-32768, 32767};
+    case ElementType::kUint16:
+      return {0, 65535};
+    case ElementType::kInt4:
+      return {-8, 7};
+    case ElementType::kUint4:
+      return {0, 15};
+    default:
+      return {};
   }
 }
 
@@ -92,15 +99,13 @@ bool run_quantize(const KernelArgs& args) {
   const TensorView out = as_bytes(args.outputs[0]);
   const QuantizedRange range = quantized_range(args.outputs[0].element);
   const bool has_zero = args.has_input(2);
-  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size),
-                  [&](int64_t element, int64_t s) {
-                    const double zero =
-                        has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
-                    store_number(out, element,
-                                 Number::of_double(quantize_one(
-                                     load_number(x, element).to_float(),
-                                     load_number(scale, s).to_float(), zero, range)));
-                  });
+  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size), [&](int64_t element,
+                                                                            int64_t s) {
+    const double zero = has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
+    store_number(out, element,
+                 Number::of_double(quantize_one(load_number(x, element).to_float(),
+                                                load_number(scale, s).to_float(), zero, range)));
+  });
   return true;
 }
 
@@ -110,14 +115,12 @@ bool run_dequantize(const KernelArgs& args) {
   const TensorView& scale = args.inputs[1];
   const TensorView& out = args.outputs[0];
   const bool has_zero = args.has_input(2);
-  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size),
-                  [&](int64_t element, int64_t s) {
-                    const double zero =
-                        has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
-                    const double step = load_number(x, element).to_double() - zero;
-                    store_number(out, element,
-                                 Number::of_double(step * load_number(scale, s).to_double()));
-                  });
+  for_each_scaled(
+      ScaleMap::of(x, scale, state.axis, state.block_size), [&](int64_t element, int64_t s) {
+        const double zero = has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
+        const double step = load_number(x, element).to_double() - zero;
+        store_number(out, element, Number::of_double(step * load_number(scale, s).to_double()));
+      });
   return true;
 }
 
@@ -157,15 +160,12 @@ Result<BoundKernel> bind_quantize(const KernelInit& init) {
 }  // namespace
 
 void add_quantize_reference(KernelRegistry& registry) {
-  registry.add({.op = "QuantizeLinear",
-                .bind = bind_quantize<run_quantize>,
-                .library = "reference"});
-  registry.add({.op = "DequantizeLinear",
-                .bind = bind_quantize<run_dequantize>,
-                .library = "reference"});
-  registry.add({.op = "DynamicQuantizeLinear",
-                .bind = bind_quantize<run_dynamic>,
-                .library = "reference"});
+  registry.add(
+      {.op = "QuantizeLinear", .bind = bind_quantize<run_quantize>, .library = "reference"});
+  registry.add(
+      {.op = "DequantizeLinear", .bind = bind_quantize<run_dequantize>, .library = "reference"});
+  registry.add(
+      {.op = "DynamicQuantizeLinear", .bind = bind_quantize<run_dynamic>, .library = "reference"});
 }
 
 }  // namespace eddy

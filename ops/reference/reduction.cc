@@ -19,11 +19,11 @@ struct Row {
   Kind kind;
 };
 constexpr Row kRows[] = {
-    {"ReduceL1", Kind::kL1},           {"ReduceL2", Kind::kL2},
-    {"ReduceLogSum", Kind::kLogSum},   {"ReduceLogSumExp", Kind::kLogSumExp},
-    {"ReduceMax", Kind::kMax},         {"ReduceMean", Kind::kMean},
-    {"ReduceMin", Kind::kMin},         {"ReduceProd", Kind::kProd},
-    {"ReduceSum", Kind::kSum},         {"ReduceSumSquare", Kind::kSumSquare},
+    {"ReduceL1", Kind::kL1},         {"ReduceL2", Kind::kL2},
+    {"ReduceLogSum", Kind::kLogSum}, {"ReduceLogSumExp", Kind::kLogSumExp},
+    {"ReduceMax", Kind::kMax},       {"ReduceMean", Kind::kMean},
+    {"ReduceMin", Kind::kMin},       {"ReduceProd", Kind::kProd},
+    {"ReduceSum", Kind::kSum},       {"ReduceSumSquare", Kind::kSumSquare},
 };
 
 // The part of the input that one output element covers, visited in row-major order.
@@ -102,10 +102,18 @@ Number reduce_integers(const TensorView& in, const Cover& cover, int64_t o, Kind
     const bool is_negative = next.kind == Number::Kind::kSigned && next.signed_value < 0;
     const uint64_t x = next.unsigned_value;
     switch (kind) {
-      case Kind::kProd: total.unsigned_value *= x; break;
-      case Kind::kL1: total.unsigned_value += is_negative ? 0 - x : x; break;
-      case Kind::kSumSquare: total.unsigned_value += x * x; break;
-      default: total.unsigned_value += x; break;
+      case Kind::kProd:
+        total.unsigned_value *= x;
+        break;
+      case Kind::kL1:
+        total.unsigned_value += is_negative ? 0 - x : x;
+        break;
+      case Kind::kSumSquare:
+        total.unsigned_value += x * x;
+        break;
+      default:
+        total.unsigned_value += x;
+        break;
     }
   }
   return total;
@@ -126,33 +134,49 @@ double reduce_floats(const TensorView& in, const Cover& cover, int64_t o, Kind k
   for (int64_t j = 0; j < cover.count(); ++j) {
     const double x = load_number(in, cover.position(o, j)).to_double();
     switch (kind) {
-      case Kind::kL1: total += std::fabs(x); break;
+      case Kind::kL1:
+        total += std::fabs(x);
+        break;
       case Kind::kL2:
-      case Kind::kSumSquare: total += x * x; break;
-      case Kind::kProd: total *= x; break;
-      default: total += x; break;
+      case Kind::kSumSquare:
+        total += x * x;
+        break;
+      case Kind::kProd:
+        total *= x;
+        break;
+      default:
+        total += x;
+        break;
     }
   }
   switch (kind) {
-    case Kind::kL2: return std::sqrt(total);
-    case Kind::kLogSum: return std::log(total);
-    case Kind::kMean: return total / static_cast<double>(cover.count());
-    default: return total;
+    case Kind::kL2:
+      return std::sqrt(total);
+    case Kind::kLogSum:
+      return std::log(total);
+    case Kind::kMean:
+      return total / static_cast<double>(cover.count());
+    default:
+      return total;
   }
 }
 
 Number reduce_one(const TensorView& in, const Cover& cover, int64_t o, Kind kind) {
   switch (kind) {
-    case Kind::kMax: return reduce_extreme(in, cover, o, true);
-    case Kind::kMin: return reduce_extreme(in, cover, o, false);
-    case Kind::kLogSumExp: return Number::of_double(reduce_log_sum_exp(in, cover, o));
+    case Kind::kMax:
+      return reduce_extreme(in, cover, o, true);
+    case Kind::kMin:
+      return reduce_extreme(in, cover, o, false);
+    case Kind::kLogSumExp:
+      return Number::of_double(reduce_log_sum_exp(in, cover, o));
     case Kind::kL1:
     case Kind::kProd:
     case Kind::kSum:
     case Kind::kSumSquare:
       if (!kFloatTypes.contains(in.element)) return reduce_integers(in, cover, o, kind);
       break;
-    default: break;
+    default:
+      break;
   }
   return Number::of_double(reduce_floats(in, cover, o, kind));
 }

@@ -32,9 +32,7 @@ double gelu_erf(double x, const Parameters&) { return 0.5 * x * std::erfc(-x * k
 double gelu_tanh(double x, const Parameters&) {
   return 0.5 * x * (1 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
 }
-double shrink(double x, const Parameters& p) {
-  return x < -p.b ? x + p.a : x > p.b ? x - p.a : 0;
-}
+double shrink(double x, const Parameters& p) { return x < -p.b ? x + p.a : x > p.b ? x - p.a : 0; }
 
 struct UnaryRow {
   std::string_view name;
@@ -82,9 +80,7 @@ constexpr UnaryRow kUnary[] = {
     {"Sign", [](double x, P) { return sign_of(x); }},
     {"IsNaN", [](double x, P) { return std::isnan(x) ? 1.0 : 0.0; }},
     {"IsInf",
-     [](double x, P p) {
-       return std::isinf(x) && (x > 0 ? p.flag_a : p.flag_b) ? 1.0 : 0.0;
-     }},
+     [](double x, P p) { return std::isinf(x) && (x > 0 ? p.flag_a : p.flag_b) ? 1.0 : 0.0; }},
     {"Not", [](double x, P) { return x != 0 ? 0.0 : 1.0; }},
 };
 
@@ -94,9 +90,7 @@ Number negate_int(Number n) {
   n.unsigned_value = 0 - n.unsigned_value;
   return n;
 }
-bool is_negative(const Number& n) {
-  return n.kind == Number::Kind::kSigned && n.signed_value < 0;
-}
+bool is_negative(const Number& n) { return n.kind == Number::Kind::kSigned && n.signed_value < 0; }
 Number abs_int(Number n) { return is_negative(n) ? negate_int(n) : n; }
 Number relu_int(Number n) { return is_negative(n) ? Number::of_int(0) : n; }
 Number sign_int(Number n) {
@@ -111,7 +105,7 @@ struct IntegerRow {
   IntegerFunction function;
 };
 constexpr IntegerRow kInteger[] = {
-    {"Neg", negate_int}, {"Abs", abs_int},         {"Relu", relu_int},
+    {"Neg", negate_int}, {"Abs", abs_int},        {"Relu", relu_int},
     {"Sign", sign_int},  {"BitwiseNot", not_int},
 };
 
@@ -200,8 +194,7 @@ bool run_clip(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   const int64_t count = out.count();
   if (count == 0) return true;
-  const Number low =
-      !state.by_attributes && has_low ? load_number(args.inputs[1], 0) : state.low;
+  const Number low = !state.by_attributes && has_low ? load_number(args.inputs[1], 0) : state.low;
   const Number high =
       !state.by_attributes && has_high ? load_number(args.inputs[2], 0) : state.high;
   for (int64_t i = 0; i < count; ++i) {
@@ -216,8 +209,8 @@ bool run_clip(const KernelArgs& args) {
 Result<BoundKernel> bind_clip(const KernelInit& init) {
   auto state = std::make_unique<ClipState>();
   state->by_attributes = init.op.since_version < 11;
-  state->low = Number::of_double(
-      init.attributes.get_float("min", std::numeric_limits<float>::lowest()));
+  state->low =
+      Number::of_double(init.attributes.get_float("min", std::numeric_limits<float>::lowest()));
   state->high =
       Number::of_double(init.attributes.get_float("max", std::numeric_limits<float>::max()));
   BoundKernel kernel;

@@ -25,8 +25,8 @@ Result<TensorType> legacy_broadcast(const InferContext& context) {
   const bool stretch = context.attributes().get_int("broadcast", 0) != 0;
   int axis = a->dims.rank() - b->dims.rank();
   if (stretch && context.attributes().has("axis") && b->dims.rank() > 0) {
-    EDDY_ASSIGN_OR_RETURN(
-        axis, normalize_axis(context.attributes().get_int("axis", 0), a->dims.rank()));
+    EDDY_ASSIGN_OR_RETURN(axis,
+                          normalize_axis(context.attributes().get_int("axis", 0), a->dims.rank()));
   }
   bool fits = stretch ? axis >= 0 && axis + b->dims.rank() <= a->dims.rank() : axis == 0;
   for (int i = 0; fits && i < b->dims.rank(); ++i) {
@@ -59,8 +59,7 @@ Status infer_legacy_bool(InferContext& context) {
 
 Status infer_comparison(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
-  EDDY_ASSIGN_OR_RETURN(const TensorType type,
-                        broadcast_inputs(context, 0, 2, ElementType::kBool));
+  EDDY_ASSIGN_OR_RETURN(const TensorType type, broadcast_inputs(context, 0, 2, ElementType::kBool));
   context.set_output(0, type);
   return Status::ok();
 }
@@ -222,9 +221,9 @@ OpDef comparison(std::string name, int since, TypeSet types) {
 }
 
 OpDef legacy(std::string name, int since, TypeSet types, InferFunction infer) {
-  OpDef def = binary(std::move(name), since, types, std::move(infer),
-                     {attribute("axis", AttributeKind::kInt),
-                      attribute("broadcast", AttributeKind::kInt)});
+  OpDef def =
+      binary(std::move(name), since, types, std::move(infer),
+             {attribute("axis", AttributeKind::kInt), attribute("broadcast", AttributeKind::kInt)});
   def.in_place_inputs = 0;
   return def;
 }
@@ -326,7 +325,8 @@ Status add_casts(OpTable& table) {
 
 Status add_activations(OpTable& table) {
   std::vector<OpDef> defs;
-  for (const char* name : {"Ceil", "Exp", "Floor", "Log", "Reciprocal", "Sigmoid", "Sqrt", "Tanh"}) {
+  for (const char* name :
+       {"Ceil", "Exp", "Floor", "Log", "Reciprocal", "Sigmoid", "Sqrt", "Tanh"}) {
     defs.push_back(unary(name, 6, kFloatTypes));
   }
   for (const char* name : {"Acos", "Asin", "Atan", "Cos", "Sin", "Tan"}) {

@@ -6,8 +6,9 @@
 namespace eddy {
 namespace {
 
-constexpr TypeSet kQuantizedTypes = {ElementType::kInt8, ElementType::kUint8, ElementType::kInt16,
-                                     ElementType::kUint16, ElementType::kInt4, ElementType::kUint4};
+constexpr TypeSet kQuantizedTypes = {ElementType::kInt8,  ElementType::kUint8,
+                                     ElementType::kInt16, ElementType::kUint16,
+                                     ElementType::kInt4,  ElementType::kUint4};
 constexpr TypeSet kDequantizableTypes = kQuantizedTypes | TypeSet{ElementType::kInt32};
 constexpr TypeSet kScaleTypes = {ElementType::kFloat, ElementType::kFloat16,
                                  ElementType::kBfloat16};
@@ -110,10 +111,9 @@ OpDef quantize(std::string name, TypeSet x, TypeSet zero_point, InferFunction in
   def.since_version = 10;
   def.inputs = {in("x", x), in("scale", kScaleTypes),
                 in("zero_point", zero_point, InputFlag::kOptional)};
-  def.attributes = {attribute("axis", AttributeKind::kInt),
-                    attribute("saturate", AttributeKind::kInt),
-                    attribute("block_size", AttributeKind::kInt),
-                    attribute("output_dtype", AttributeKind::kInt)};
+  def.attributes = {
+      attribute("axis", AttributeKind::kInt), attribute("saturate", AttributeKind::kInt),
+      attribute("block_size", AttributeKind::kInt), attribute("output_dtype", AttributeKind::kInt)};
   def.infer = std::move(infer);
   return def;
 }
@@ -124,8 +124,8 @@ Status add_quantize_schemas(OpTable& table) {
   std::vector<OpDef> defs;
   defs.push_back(quantize("QuantizeLinear", kScaleTypes | TypeSet{ElementType::kInt32},
                           kQuantizedTypes, infer_quantize));
-  defs.push_back(quantize("DequantizeLinear", kDequantizableTypes, kDequantizableTypes,
-                          infer_dequantize));
+  defs.push_back(
+      quantize("DequantizeLinear", kDequantizableTypes, kDequantizableTypes, infer_dequantize));
   OpDef dynamic;
   dynamic.name = "DynamicQuantizeLinear";
   dynamic.since_version = 11;

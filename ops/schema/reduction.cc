@@ -9,8 +9,10 @@ namespace {
 Dims reduced_dims(const Dims& dims, uint32_t mask, bool keeps) {
   Dims result;
   for (int axis = 0; axis < dims.rank(); ++axis) {
-    if ((mask & (1u << axis)) == 0) result.push_back(dims[axis]);
-    else if (keeps) result.push_back(1);
+    if ((mask & (1u << axis)) == 0)
+      result.push_back(dims[axis]);
+    else if (keeps)
+      result.push_back(1);
   }
   return result;
 }
@@ -65,9 +67,8 @@ Status infer_arg(InferContext& context) {
   TensorType type(ElementType::kInt64);
   if (input->is_ranked) {
     const bool keeps = context.attributes().get_int("keepdims", 1) != 0;
-    EDDY_ASSIGN_OR_RETURN(
-        const int axis,
-        normalize_axis(context.attributes().get_int("axis", 0), input->dims.rank()));
+    EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis(context.attributes().get_int("axis", 0),
+                                                         input->dims.rank()));
     if (input->dims[axis] == 0) {
       return invalid_argument("axis " + std::to_string(axis) + " of shape " +
                               to_string(input->dims) + " is empty: there is nothing to find");
@@ -98,8 +99,8 @@ OpDef by_input(std::string name, int since, TypeSet types) {
   OpDef def;
   def.name = std::move(name);
   def.since_version = since;
-  def.inputs = {in("data", types), in("axes", {ElementType::kInt64},
-                                      InputFlag::kOptional | InputFlag::kHostValue)};
+  def.inputs = {in("data", types),
+                in("axes", {ElementType::kInt64}, InputFlag::kOptional | InputFlag::kHostValue)};
   def.attributes = {attribute("keepdims", AttributeKind::kInt),
                     attribute("noop_with_empty_axes", AttributeKind::kInt)};
   def.infer = infer_by_input;
@@ -124,12 +125,12 @@ OpDef arg_search(std::string name) {
 
 Status add_reduction_schemas(OpTable& table) {
   std::vector<OpDef> defs;
-  for (const char* name : {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
-                           "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
-                           "ReduceSumSquare"}) {
+  for (const char* name :
+       {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+        "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"}) {
     const std::string text = name;
-    const TypeSet types = text == "ReduceMax" || text == "ReduceMin" ? kNumericTypes | kBoolType
-                                                                     : kNumericTypes;
+    const TypeSet types =
+        text == "ReduceMax" || text == "ReduceMin" ? kNumericTypes | kBoolType : kNumericTypes;
     defs.push_back(by_attribute(name, types));
     defs.push_back(by_input(name, text == "ReduceSum" ? 13 : 18, types));
   }

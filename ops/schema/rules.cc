@@ -183,9 +183,8 @@ Status infer_same_as_input(InferContext& context) {
 
 Status infer_broadcast(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
-  EDDY_ASSIGN_OR_RETURN(const TensorType type,
-                        broadcast_inputs(context, 0, context.num_inputs(),
-                                         context.input(0).tensor.element));
+  EDDY_ASSIGN_OR_RETURN(const TensorType type, broadcast_inputs(context, 0, context.num_inputs(),
+                                                                context.input(0).tensor.element));
   context.set_output(0, type);
   return Status::ok();
 }

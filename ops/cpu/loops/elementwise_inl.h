@@ -42,13 +42,34 @@ void left_scalar_loop(const void* a, const void* b, void* out, int64_t count) {
 
 template <typename T>
 constexpr LoopType loop_type_of();
-template <> constexpr LoopType loop_type_of<float>() { return LoopType::kFloat; }
-template <> constexpr LoopType loop_type_of<double>() { return LoopType::kDouble; }
-template <> constexpr LoopType loop_type_of<int32_t>() { return LoopType::kInt32; }
-template <> constexpr LoopType loop_type_of<int64_t>() { return LoopType::kInt64; }
-template <> constexpr LoopType loop_type_of<bool>() { return LoopType::kBool; }
-template <> constexpr LoopType loop_type_of<int8_t>() { return LoopType::kInt8; }
-template <> constexpr LoopType loop_type_of<uint8_t>() { return LoopType::kUint8; }
+template <>
+constexpr LoopType loop_type_of<float>() {
+  return LoopType::kFloat;
+}
+template <>
+constexpr LoopType loop_type_of<double>() {
+  return LoopType::kDouble;
+}
+template <>
+constexpr LoopType loop_type_of<int32_t>() {
+  return LoopType::kInt32;
+}
+template <>
+constexpr LoopType loop_type_of<int64_t>() {
+  return LoopType::kInt64;
+}
+template <>
+constexpr LoopType loop_type_of<bool>() {
+  return LoopType::kBool;
+}
+template <>
+constexpr LoopType loop_type_of<int8_t>() {
+  return LoopType::kInt8;
+}
+template <>
+constexpr LoopType loop_type_of<uint8_t>() {
+  return LoopType::kUint8;
+}
 
 template <typename Op, typename... Ts>
 constexpr void put_arithmetic(LoopSet& set, BinaryOp op) {
@@ -91,14 +112,15 @@ void vector_unary_loop(const void* in, void* out, int64_t count, const void* p) 
     const int64_t rest = count - i;
     const V value = rest >= kWidth ? load(x + i) : load_first(x + i, rest, 1.0f);
     const V result = function(value, parameters);
-    if (rest >= kWidth) store(y + i, result);
-    else store_first(y + i, result, rest);
+    if (rest >= kWidth)
+      store(y + i, result);
+    else
+      store_first(y + i, result, rest);
   }
 }
 template <V (*function)(V, const float*)>
 constexpr void put_vector(LoopSet& set, UnaryOp op) {
-  set.unary[static_cast<int>(op)][static_cast<int>(LoopType::kFloat)] =
-      vector_unary_loop<function>;
+  set.unary[static_cast<int>(op)][static_cast<int>(LoopType::kFloat)] = vector_unary_loop<function>;
 }
 
 EDDY_INLINE V exp_of(V x, const float*) { return exp(x); }
@@ -111,12 +133,8 @@ EDDY_INLINE V gelu_tanh_of(V x, const float*) { return gelu_tanh(x); }
 EDDY_INLINE V softplus_of(V x, const float*) { return softplus(x); }
 EDDY_INLINE V mish_of(V x, const float*) { return x * tanh(softplus(x)); }
 EDDY_INLINE V elu_of(V x, const float* p) { return x < 0.0f ? p[0] * expm1(x) : x; }
-EDDY_INLINE V celu_of(V x, const float* p) {
-  return x < 0.0f ? p[0] * expm1(x / p[0]) : x;
-}
-EDDY_INLINE V selu_of(V x, const float* p) {
-  return p[1] * (x > 0.0f ? x : p[0] * expm1(x));
-}
+EDDY_INLINE V celu_of(V x, const float* p) { return x < 0.0f ? p[0] * expm1(x / p[0]) : x; }
+EDDY_INLINE V selu_of(V x, const float* p) { return p[1] * (x > 0.0f ? x : p[0] * expm1(x)); }
 
 template <typename From, typename To>
 void cast_loop(const void* in, void* out, int64_t count) {
@@ -160,8 +178,10 @@ void select_loop(const bool* c, const void* x, const void* y, void* out, int64_t
 template <typename T>
 void pow_scalar_loop(const void* a, const void* b, void* out, int64_t count) {
   const T exponent = *static_cast<const T*>(b);
-  if (exponent == T(2)) both_loop<scalar::Mul, T, T>(a, a, out, count);
-  else right_scalar_loop<scalar::Pow, T, T>(a, b, out, count);
+  if (exponent == T(2))
+    both_loop<scalar::Mul, T, T>(a, a, out, count);
+  else
+    right_scalar_loop<scalar::Pow, T, T>(a, b, out, count);
 }
 
 constexpr void put_binary_loops(LoopSet& set) {
@@ -183,8 +203,7 @@ constexpr void put_binary_loops(LoopSet& set) {
   put_arithmetic<scalar::Xor, bool>(set, B::kXor);
   put_comparison<scalar::Equal, float, double, int32_t, int64_t, bool>(set, B::kEqual);
   put_comparison<scalar::Greater, float, double, int32_t, int64_t>(set, B::kGreater);
-  put_comparison<scalar::GreaterOrEqual, float, double, int32_t, int64_t>(set,
-                                                                          B::kGreaterOrEqual);
+  put_comparison<scalar::GreaterOrEqual, float, double, int32_t, int64_t>(set, B::kGreaterOrEqual);
   put_comparison<scalar::Less, float, double, int32_t, int64_t>(set, B::kLess);
   put_comparison<scalar::LessOrEqual, float, double, int32_t, int64_t>(set, B::kLessOrEqual);
 }

@@ -18,9 +18,12 @@ bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_support
 
 const LoopSet* loop_set_or_null(Isa isa) {
   switch (isa) {
-    case Isa::kBaseline: return baseline_loop_set();
-    case Isa::kAvx2: return has_avx2() ? avx2_loop_set() : nullptr;
-    case Isa::kAvx512: return has_avx2() && has_avx512() ? avx512_loop_set() : nullptr;
+    case Isa::kBaseline:
+      return baseline_loop_set();
+    case Isa::kAvx2:
+      return has_avx2() ? avx2_loop_set() : nullptr;
+    case Isa::kAvx512:
+      return has_avx2() && has_avx512() ? avx512_loop_set() : nullptr;
   }
   return nullptr;
 }

@@ -22,8 +22,24 @@ enum class LoopType : uint8_t { kFloat, kDouble, kInt32, kInt64, kBool, kInt8, k
 inline constexpr int kNumLoopTypes = 7;
 
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv, kFloorMod, kFmod, kPow, kMax, kMin, kPrelu, kAnd, kOr, kXor,
-  kEqual, kGreater, kGreaterOrEqual, kLess, kLessOrEqual,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorMod,
+  kFmod,
+  kPow,
+  kMax,
+  kMin,
+  kPrelu,
+  kAnd,
+  kOr,
+  kXor,
+  kEqual,
+  kGreater,
+  kGreaterOrEqual,
+  kLess,
+  kLessOrEqual,
 };
 inline constexpr int kNumBinaryOps = 18;
 
@@ -36,9 +52,36 @@ struct BinaryLoops {
 };
 
 enum class UnaryOp : uint8_t {
-  kAbs, kNeg, kRelu, kSign, kNot, kCeil, kFloor, kRound, kSqrt, kReciprocal, kExp, kLog, kSigmoid,
-  kTanh, kErf, kGelu, kGeluTanh, kSoftplus, kSoftsign, kMish, kElu, kCelu, kSelu, kLeakyRelu,
-  kThresholdedRelu, kHardSigmoid, kHardSwish, kClip, kSin, kCos,
+  kAbs,
+  kNeg,
+  kRelu,
+  kSign,
+  kNot,
+  kCeil,
+  kFloor,
+  kRound,
+  kSqrt,
+  kReciprocal,
+  kExp,
+  kLog,
+  kSigmoid,
+  kTanh,
+  kErf,
+  kGelu,
+  kGeluTanh,
+  kSoftplus,
+  kSoftsign,
+  kMish,
+  kElu,
+  kCelu,
+  kSelu,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kHardSigmoid,
+  kHardSwish,
+  kClip,
+  kSin,
+  kCos,
 };
 inline constexpr int kNumUnaryOps = 30;
 
@@ -50,8 +93,8 @@ using CastLoop = void (*)(const void* in, void* out, int64_t count);
 
 // out[i] = c[i] ? x[i] : y[i], for elements of 1, 4 and 8 bytes; a single element stands for
 // all where its bit of `single` is set (1: condition, 2: x, 4: y).
-using SelectLoop = void (*)(const bool* c, const void* x, const void* y, void* out,
-                            int64_t count, unsigned single);
+using SelectLoop = void (*)(const bool* c, const void* x, const void* y, void* out, int64_t count,
+                            unsigned single);
 
 enum class ReduceOp : uint8_t { kSum, kMax, kMin, kProd, kSumAbs, kSumSquare };
 inline constexpr int kNumReduceOps = 6;

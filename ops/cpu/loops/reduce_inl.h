@@ -19,12 +19,12 @@ struct SumFold {
 struct MaxFold {
   static constexpr float kNeutral = -__builtin_inff();
   EDDY_INLINE V first(V x) { return x; }
-  EDDY_INLINE V join(V a, V b) { return (a > b) | (a != a) ? a : b; }
+  EDDY_INLINE V join(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
 };
 struct MinFold {
   static constexpr float kNeutral = __builtin_inff();
   EDDY_INLINE V first(V x) { return x; }
-  EDDY_INLINE V join(V a, V b) { return (a < b) | (a != a) ? a : b; }
+  EDDY_INLINE V join(V a, V b) { return ((a < b) | (a != a)) ? a : b; }
 };
 struct ProdFold {
   static constexpr float kNeutral = 1;
@@ -77,8 +77,10 @@ void fold_row_loop(const float* in, float* totals, int64_t count) {
     if constexpr (!Starts) {
       x = Fold::join(is_whole ? load(totals + i) : load_first(totals + i, rest, 0), x);
     }
-    if (is_whole) store(totals + i, x);
-    else store_first(totals + i, x, rest);
+    if (is_whole)
+      store(totals + i, x);
+    else
+      store_first(totals + i, x, rest);
   }
 }
 
@@ -99,8 +101,10 @@ EDDY_INLINE float exp_sum_body(const float* in, float* out, int64_t count, float
     const V e = exp(x - shift);
     total += e;
     if constexpr (Stores) {
-      if (is_whole) store(out + i, e);
-      else store_first(out + i, e, rest);
+      if (is_whole)
+        store(out + i, e);
+      else
+        store_first(out + i, e, rest);
     }
   }
   return join_lanes<SumFold>(total);

@@ -30,32 +30,40 @@ EDDY_APPLY uint64_t word(T value) {
 struct Add {
   template <typename T>
   EDDY_APPLY T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) return a + b;
-    else return static_cast<T>(word(a) + word(b));
+    if constexpr (kIsFloat<T>)
+      return a + b;
+    else
+      return static_cast<T>(word(a) + word(b));
   }
 };
 struct Sub {
   template <typename T>
   EDDY_APPLY T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) return a - b;
-    else return static_cast<T>(word(a) - word(b));
+    if constexpr (kIsFloat<T>)
+      return a - b;
+    else
+      return static_cast<T>(word(a) - word(b));
   }
 };
 struct Mul {
   template <typename T>
   EDDY_APPLY T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) return a * b;
-    else return static_cast<T>(word(a) * word(b));
+    if constexpr (kIsFloat<T>)
+      return a * b;
+    else
+      return static_cast<T>(word(a) * word(b));
   }
 };
 // The lowest integer by -1 wraps to itself.
 struct Div {
   template <typename T>
   EDDY_APPLY T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) return a / b;
+    if constexpr (kIsFloat<T>)
+      return a / b;
     else if constexpr (kIsSigned<T>)
       return b == T(-1) ? static_cast<T>(0 - word(a)) : static_cast<T>(a / b);
-    else return static_cast<T>(a / b);
+    else
+      return static_cast<T>(a / b);
   }
 };
 // C's remainder.
@@ -64,8 +72,10 @@ struct Fmod {
   EDDY_APPLY double apply(double a, double b) { return __builtin_fmod(a, b); }
   template <typename T>
   EDDY_APPLY T apply(T a, T b) {
-    if constexpr (kIsSigned<T>) return b == T(-1) ? T(0) : static_cast<T>(a % b);
-    else return static_cast<T>(a % b);
+    if constexpr (kIsSigned<T>)
+      return b == T(-1) ? T(0) : static_cast<T>(a % b);
+    else
+      return static_cast<T>(a % b);
   }
 };
 // Python's remainder: the sign of the divisor. Integers only.
@@ -156,8 +166,10 @@ struct Abs {
 struct Neg {
   template <typename T>
   EDDY_APPLY T apply(T x, const T*) {
-    if constexpr (kIsFloat<T>) return -x;
-    else return static_cast<T>(0 - word(x));
+    if constexpr (kIsFloat<T>)
+      return -x;
+    else
+      return static_cast<T>(0 - word(x));
   }
 };
 struct Relu {

@@ -57,13 +57,11 @@ EDDY_INLINE void store_first(float* p, V x, int64_t count) {
 // a * b + c, fused where the processor can.
 EDDY_INLINE V fma(V a, V b, V c) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<V>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a),
-                                             reinterpret_cast<__m512>(b),
-                                             reinterpret_cast<__m512>(c)));
+  return reinterpret_cast<V>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
 #elif defined(__AVX2__)
-  return reinterpret_cast<V>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a),
-                                             reinterpret_cast<__m256>(b),
-                                             reinterpret_cast<__m256>(c)));
+  return reinterpret_cast<V>(_mm256_fmadd_ps(
+      reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
 #else
   return a * b + c;
 #endif

@@ -13,17 +13,27 @@ namespace {
 
 constexpr ElementType kF32 = ElementType::kFloat;
 
-const ElementType kNumbers[] = {ElementType::kFloat,  ElementType::kDouble,  ElementType::kInt32,
-                                ElementType::kInt64,  ElementType::kUint8,   ElementType::kInt8,
-                                ElementType::kUint16, ElementType::kFloat16, ElementType::kUint64,
+const ElementType kNumbers[] = {ElementType::kFloat,   ElementType::kDouble,  ElementType::kInt32,
+                                ElementType::kInt64,   ElementType::kUint8,   ElementType::kInt8,
+                                ElementType::kUint16,  ElementType::kFloat16, ElementType::kUint64,
                                 ElementType::kBfloat16};
 
 // Pairs of shapes: equal, single elements, rows, columns, both sides repeated, empty.
 const std::pair<Dims, Dims> kShapes[] = {
-    {{}, {}},           {{1}, {}},          {{1, 1}, {1}},         {{37}, {37}},
-    {{37}, {}},         {{1}, {37}},        {{3, 5}, {5}},         {{3, 5}, {3, 1}},
-    {{3, 1}, {1, 5}},   {{2, 1, 4}, {3, 1}}, {{2, 3, 1, 5}, {4, 1}}, {{0, 3}, {3}},
-    {{4, 1, 1}, {2, 3}}, {{1, 6, 1}, {2, 1, 7}},
+    {{}, {}},
+    {{1}, {}},
+    {{1, 1}, {1}},
+    {{37}, {37}},
+    {{37}, {}},
+    {{1}, {37}},
+    {{3, 5}, {5}},
+    {{3, 5}, {3, 1}},
+    {{3, 1}, {1, 5}},
+    {{2, 1, 4}, {3, 1}},
+    {{2, 3, 1, 5}, {4, 1}},
+    {{0, 3}, {3}},
+    {{4, 1, 1}, {2, 3}},
+    {{1, 6, 1}, {2, 1, 7}},
 };
 
 bool is_integer(ElementType element) { return kIntTypes.contains(element); }
@@ -45,8 +55,9 @@ TEST(ElementwiseTest, BinaryKernelsEqualTheReferenceBitForBit) {
     for (ElementType element : kNumbers) {
       for (const auto& [a, b] : kShapes) {
         const double low = std::string(op) == "Div" ? 1 : 0;
-        compare_with_reference(make_call(op, 17, {TestTensor::random(element, a, random, 0, 9),
-                                                  TestTensor::random(element, b, random, low, 9)}));
+        compare_with_reference(make_call(op, 17,
+                                         {TestTensor::random(element, a, random, 0, 9),
+                                          TestTensor::random(element, b, random, low, 9)}));
       }
     }
   }
@@ -56,20 +67,23 @@ TEST(ElementwiseTest, LogicEqualsTheReference) {
   Random random(42);
   for (const char* op : {"And", "Or", "Xor", "Equal"}) {
     for (const auto& [a, b] : kShapes) {
-      compare_with_reference(
-          make_call(op, 17, {TestTensor::random(ElementType::kBool, a, random),
-                             TestTensor::random(ElementType::kBool, b, random)}));
+      compare_with_reference(make_call(op, 17,
+                                       {TestTensor::random(ElementType::kBool, a, random),
+                                        TestTensor::random(ElementType::kBool, b, random)}));
     }
   }
-  compare_with_reference(make_call("Not", 17, {TestTensor::random(ElementType::kBool, {5, 7}, random)}));
+  compare_with_reference(
+      make_call("Not", 17, {TestTensor::random(ElementType::kBool, {5, 7}, random)}));
 }
 
 TEST(ElementwiseTest, SignsOfRemaindersFollowTheDivisorOrTheDividend) {
   for (int64_t fmod : {0, 1}) {
-    OpCall call = make_call("Mod", 13, {TestTensor::of<int64_t>({4}, {-4, 7, 5, -8}),
-                                        TestTensor::of<int64_t>({4}, {2, -3, 8, 3})});
+    OpCall call = make_call("Mod", 13,
+                            {TestTensor::of<int64_t>({4}, {-4, 7, 5, -8}),
+                             TestTensor::of<int64_t>({4}, {2, -3, 8, 3})});
     call.attributes.set("fmod", fmod);
-    const auto expected = fmod ? std::vector<int64_t>{0, 1, 5, -2} : std::vector<int64_t>{0, -2, 5, 1};
+    const auto expected =
+        fmod ? std::vector<int64_t>{0, 1, 5, -2} : std::vector<int64_t>{0, -2, 5, 1};
     EXPECT_EQ(run_one(call, KernelSet::kReference).values<int64_t>(), expected);
     EXPECT_EQ(run_one(call, KernelSet::kCpu).values<int64_t>(), expected);
   }
@@ -100,8 +114,9 @@ TEST(ElementwiseTest, TheLowestIntegerByMinusOneWrapsInsteadOfTrapping) {
     for (size_t size : {size_t{1}, size_t{5}}) {
       const Dims dims = {static_cast<int64_t>(size)};
       const OpCall call =
-          make_call(op, 14, {TestTensor::of<int64_t>(dims, std::vector<int64_t>(size, lowest)),
-                             TestTensor::of<int64_t>(dims, std::vector<int64_t>(size, -1))});
+          make_call(op, 14,
+                    {TestTensor::of<int64_t>(dims, std::vector<int64_t>(size, lowest)),
+                     TestTensor::of<int64_t>(dims, std::vector<int64_t>(size, -1))});
       const int64_t expected = std::string(op) == "Div" ? lowest : 0;
       for (KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
         EXPECT_EQ(run_one(call, kernels).values<int64_t>(), std::vector<int64_t>(size, expected));
@@ -115,8 +130,9 @@ TEST(ElementwiseTest, IntegerDivisionByZeroIsAnErrorThatNamesIt) {
     for (ElementType element : {ElementType::kInt32, ElementType::kInt64, ElementType::kUint8}) {
       for (const Dims& dims : {Dims{}, Dims{3}}) {
         Random random(1);
-        const OpCall call = make_call(op, 14, {TestTensor::random(element, dims, random, 1, 5),
-                                               TestTensor::random(element, {}, random, 0, 0)});
+        const OpCall call = make_call(op, 14,
+                                      {TestTensor::random(element, dims, random, 1, 5),
+                                       TestTensor::random(element, {}, random, 0, 0)});
         for (KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
           const auto result = run_op(call, kernels);
           ASSERT_FALSE(result.is_ok());
@@ -133,30 +149,36 @@ TEST(ElementwiseTest, PowTakesExponentsOfAnotherTypeAndNegativeOnes) {
   const auto run = [](TestTensor base, TestTensor exponent) {
     return run_one(make_call("Pow", 15, {base, exponent}), KernelSet::kCpu);
   };
-  EXPECT_EQ(run(TestTensor::of<int64_t>({4}, {2, -3, -1, 5}), TestTensor::of<int32_t>({4}, {10, 3, -3, -1}))
+  EXPECT_EQ(run(TestTensor::of<int64_t>({4}, {2, -3, -1, 5}),
+                TestTensor::of<int32_t>({4}, {10, 3, -3, -1}))
                 .values<int64_t>(),
             (std::vector<int64_t>{1024, -27, -1, 0}));
-  EXPECT_EQ(run(TestTensor::of<int32_t>({2}, {4, 2}), TestTensor::of<float>({}, {0.5f})).values<int32_t>(),
+  EXPECT_EQ(run(TestTensor::of<int32_t>({2}, {4, 2}), TestTensor::of<float>({}, {0.5f}))
+                .values<int32_t>(),
             (std::vector<int32_t>{2, 1}));
   Random random(44);
   for (const auto& [a, b] : kShapes) {
-    compare_with_reference(make_call("Pow", 13, {TestTensor::random(kF32, a, random, 0.1, 3),
-                                                 TestTensor::random(kF32, b, random, -3, 3)}),
+    compare_with_reference(make_call("Pow", 13,
+                                     {TestTensor::random(kF32, a, random, 0.1, 3),
+                                      TestTensor::random(kF32, b, random, -3, 3)}),
                            1e-6);
   }
   compare_with_reference(
-      make_call("Pow", 13, {TestTensor::random(kF32, {33}, random), TestTensor::scalar(2.0f)}), 1e-6);
+      make_call("Pow", 13, {TestTensor::random(kF32, {33}, random), TestTensor::scalar(2.0f)}),
+      1e-6);
 }
 
 TEST(ElementwiseTest, ANanOnEitherSideIsTheMaximumAndTheMinimum) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const char* op : {"Max", "Min"}) {
     for (int64_t count : {1, 40}) {
-      const std::vector<float> one(static_cast<size_t>(count), 1), none(static_cast<size_t>(count), nan);
+      const std::vector<float> one(static_cast<size_t>(count), 1),
+          none(static_cast<size_t>(count), nan);
       for (const auto& [a, b] : {std::pair(one, none), std::pair(none, one)}) {
-        const TestTensor y = run_one(make_call(op, 13, {TestTensor::of<float>({count}, a),
-                                                        TestTensor::of<float>({count}, b)}),
-                                     KernelSet::kCpu);
+        const TestTensor y = run_one(
+            make_call(op, 13,
+                      {TestTensor::of<float>({count}, a), TestTensor::of<float>({count}, b)}),
+            KernelSet::kCpu);
         for (float value : y.values<float>()) EXPECT_TRUE(std::isnan(value));
       }
     }
@@ -186,13 +208,16 @@ TEST(ElementwiseTest, UnaryKernelsAreCloseToTheReference) {
     double low, high;
   };
   const Row kRows[] = {
-      {"Abs", -9, 9},      {"Neg", -9, 9},         {"Relu", -9, 9},       {"Sign", -2, 2},
-      {"Ceil", -9, 9},     {"Floor", -9, 9},       {"Round", -9, 9},      {"Sqrt", 0, 9},
-      {"Reciprocal", 1, 9}, {"Exp", -20, 20},       {"Log", 0.01, 20},     {"Sigmoid", -20, 20},
-      {"Tanh", -5, 5},     {"Erf", -4, 4},         {"Softplus", -20, 20}, {"Softsign", -9, 9},
-      {"Elu", -9, 9},      {"Celu", -9, 9},        {"Selu", -9, 9},       {"LeakyRelu", -9, 9},
-      {"ThresholdedRelu", -9, 9}, {"HardSigmoid", -5, 5}, {"HardSwish", -5, 5}, {"Sin", -9, 9},
-      {"Cos", -9, 9},      {"Tan", -1.4, 1.4},     {"Gelu", -3, 5},       {"Mish", -9, 9},
+      {"Abs", -9, 9},         {"Neg", -9, 9},       {"Relu", -9, 9},
+      {"Sign", -2, 2},        {"Ceil", -9, 9},      {"Floor", -9, 9},
+      {"Round", -9, 9},       {"Sqrt", 0, 9},       {"Reciprocal", 1, 9},
+      {"Exp", -20, 20},       {"Log", 0.01, 20},    {"Sigmoid", -20, 20},
+      {"Tanh", -5, 5},        {"Erf", -4, 4},       {"Softplus", -20, 20},
+      {"Softsign", -9, 9},    {"Elu", -9, 9},       {"Celu", -9, 9},
+      {"Selu", -9, 9},        {"LeakyRelu", -9, 9}, {"ThresholdedRelu", -9, 9},
+      {"HardSigmoid", -5, 5}, {"HardSwish", -5, 5}, {"Sin", -9, 9},
+      {"Cos", -9, 9},         {"Tan", -1.4, 1.4},   {"Gelu", -3, 5},
+      {"Mish", -9, 9},
   };
   const uint64_t seed = 46;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -210,8 +235,7 @@ TEST(ElementwiseTest, UnaryKernelsAreCloseToTheReference) {
   }
   for (const char* op : {"Abs", "Neg", "Relu", "Sign"}) {
     for (ElementType element : {ElementType::kInt32, ElementType::kInt64, ElementType::kInt8}) {
-      compare_with_reference(
-          make_call(op, 14, {TestTensor::random(element, {19}, random, -9, 9)}));
+      compare_with_reference(make_call(op, 14, {TestTensor::random(element, {19}, random, -9, 9)}));
     }
   }
 }
@@ -247,20 +271,22 @@ TEST(ElementwiseTest, ClipTakesEitherLimitOrNone) {
 
 TEST(ElementwiseTest, WherePicksBroadcastElementsOfEveryType) {
   Random random(48);
-  const Dims kTriples[][3] = {{{}, {}, {}},          {{5, 4}, {5, 4}, {5, 4}}, {{4}, {}, {5, 4}},
-                              {{5, 1}, {4}, {}},     {{}, {5, 4}, {4}},        {{2, 1, 1}, {3, 1}, {7}},
-                              {{1, 3}, {2, 1}, {1}}, {{0}, {1}, {}}};
-  for (ElementType element : {kF32, ElementType::kInt64, ElementType::kBool, ElementType::kFloat16}) {
+  const Dims kTriples[][3] = {
+      {{}, {}, {}},      {{5, 4}, {5, 4}, {5, 4}}, {{4}, {}, {5, 4}},     {{5, 1}, {4}, {}},
+      {{}, {5, 4}, {4}}, {{2, 1, 1}, {3, 1}, {7}}, {{1, 3}, {2, 1}, {1}}, {{0}, {1}, {}}};
+  for (ElementType element :
+       {kF32, ElementType::kInt64, ElementType::kBool, ElementType::kFloat16}) {
     for (const auto& dims : kTriples) {
-      compare_with_reference(
-          make_call("Where", 16, {TestTensor::random(ElementType::kBool, dims[0], random),
-                                  TestTensor::random(element, dims[1], random, 0, 9),
-                                  TestTensor::random(element, dims[2], random, 0, 9)}));
+      compare_with_reference(make_call("Where", 16,
+                                       {TestTensor::random(ElementType::kBool, dims[0], random),
+                                        TestTensor::random(element, dims[1], random, 0, 9),
+                                        TestTensor::random(element, dims[2], random, 0, 9)}));
     }
   }
-  const OpCall texts = make_call("Where", 16, {TestTensor::of<bool>({2}, {true, false}),
-                                               TestTensor::of_strings({2}, {"a", "b"}),
-                                               TestTensor::of_strings({}, {"c"})});
+  const OpCall texts =
+      make_call("Where", 16,
+                {TestTensor::of<bool>({2}, {true, false}), TestTensor::of_strings({2}, {"a", "b"}),
+                 TestTensor::of_strings({}, {"c"})});
   EXPECT_EQ(run_one(texts, KernelSet::kCpu).strings(), (std::vector<std::string>{"a", "c"}));
 }
 
@@ -285,8 +311,9 @@ TEST(ElementwiseTest, OpsetSixStretchesTheSecondInputFromAnAxis) {
   Random random(50);
   for (const char* op : {"Add", "Mul", "Pow", "Less"}) {
     const bool is_less = op[0] == 'L';
-    OpCall call = make_call(op, 6, {TestTensor::random(kF32, {2, 3, 4}, random, 1, 2),
-                                    TestTensor::random(kF32, {3}, random, 1, 2)});
+    OpCall call = make_call(op, 6,
+                            {TestTensor::random(kF32, {2, 3, 4}, random, 1, 2),
+                             TestTensor::random(kF32, {3}, random, 1, 2)});
     call.attributes = {{"broadcast", int64_t{1}}, {"axis", int64_t{1}}};
     compare_with_reference(call, is_less ? 0 : 1e-6);
     // The same as NumPy's rule with a dimension added by hand.

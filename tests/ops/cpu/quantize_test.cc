@@ -1,5 +1,5 @@
-// Claim: quantization to bytes and back equals the reference for one scale, a scale for each index of
-// an axis and a scale for each block, and rounds halves to even.
+// Claim: quantization to bytes and back equals the reference for one scale, a scale for each index
+// of an axis and a scale for each block, and rounds halves to even.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -26,10 +26,10 @@ struct Layout {
   int64_t axis, block_size;
 };
 const Layout kLayouts[] = {
-    {{5, 41}, {}, 1, 0},      {{5, 41}, {1}, 1, 0},     {{3, 4, 7}, {3}, 0, 0},
-    {{3, 4, 7}, {4}, 1, 0},   {{3, 4, 7}, {7}, -1, 0},  {{1, 7}, {7}, 1, 0},
-    {{6, 10}, {6, 3}, 1, 4},  {{6, 10}, {3, 10}, 0, 2}, {{2, 6, 3}, {2, 2, 3}, 1, 3},
-    {{}, {}, 0, 0},           {{0, 3}, {3}, 1, 0},      {{4, 5}, {4, 5}, 0, 1},
+    {{5, 41}, {}, 1, 0},     {{5, 41}, {1}, 1, 0},     {{3, 4, 7}, {3}, 0, 0},
+    {{3, 4, 7}, {4}, 1, 0},  {{3, 4, 7}, {7}, -1, 0},  {{1, 7}, {7}, 1, 0},
+    {{6, 10}, {6, 3}, 1, 4}, {{6, 10}, {3, 10}, 0, 2}, {{2, 6, 3}, {2, 2, 3}, 1, 3},
+    {{}, {}, 0, 0},          {{0, 3}, {3}, 1, 0},      {{4, 5}, {4, 5}, 0, 1},
 };
 
 TEST(QuantizeTest, EveryLayoutOfScalesEqualsTheReference) {
@@ -38,7 +38,8 @@ TEST(QuantizeTest, EveryLayoutOfScalesEqualsTheReference) {
   Random random(seed);
   for (const Layout& layout : kLayouts) {
     for (ElementType byte : {ElementType::kUint8, ElementType::kInt8, ElementType::kInt16}) {
-      const TestTensor scale = TestTensor::random(ElementType::kFloat, layout.scale, random, 0.01, 0.1);
+      const TestTensor scale =
+          TestTensor::random(ElementType::kFloat, layout.scale, random, 0.01, 0.1);
       const TestTensor zero = TestTensor::random(byte, layout.scale, random, 0, 9);
       const Attributes attributes = {{"axis", layout.axis}, {"block_size", layout.block_size}};
       const TestTensor x = TestTensor::random(ElementType::kFloat, layout.x, random, -9, 9);
@@ -54,8 +55,8 @@ TEST(QuantizeTest, HalvesGoToTheEvenNeighbourAndTheRangeIsKept) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const TestTensor x = TestTensor::of<float>({8}, {1, 3, 5, -1, 1e9f, infinity, -infinity, nan});
-  const OpCall call = make_call("QuantizeLinear", 13, {x, TestTensor::scalar(2.0f),
-                                                       TestTensor::scalar<uint8_t>(10)});
+  const OpCall call = make_call("QuantizeLinear", 13,
+                                {x, TestTensor::scalar(2.0f), TestTensor::scalar<uint8_t>(10)});
   for (KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
     EXPECT_EQ(run_one(call, kernels).values<uint8_t>(),
               (std::vector<uint8_t>{10, 12, 12, 10, 255, 255, 0, 10}));
@@ -82,10 +83,11 @@ TEST(QuantizeTest, TheDynamicScaleSpreadsTheRangeOverAByte) {
 
 TEST(QuantizeTest, AScaleThatDoesNotFitIsNamed) {
   const TestTensor x(ElementType::kFloat, {2, 3});
-  const auto result = infer_op(
-      make_call("QuantizeLinear", 13, {x, TestTensor::of<float>({2}, {1, 1})}));
+  const auto result =
+      infer_op(make_call("QuantizeLinear", 13, {x, TestTensor::of<float>({2}, {1, 1})}));
   ASSERT_FALSE(result.is_ok());
-  EXPECT_EQ(result.status().message(), "a scale of shape [2] does not fit x of shape [2,3] on axis 1");
+  EXPECT_EQ(result.status().message(),
+            "a scale of shape [2] does not fit x of shape [2,3] on axis 1");
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 namespace eddy::testing {
 namespace {
 
-const char* const kReductions[] = {"ReduceL1",   "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp",
-                                   "ReduceMax",  "ReduceMean", "ReduceMin",    "ReduceProd",
-                                   "ReduceSum",  "ReduceSumSquare"};
+const char* const kReductions[] = {"ReduceL1",  "ReduceL2",       "ReduceLogSum", "ReduceLogSumExp",
+                                   "ReduceMax", "ReduceMean",     "ReduceMin",    "ReduceProd",
+                                   "ReduceSum", "ReduceSumSquare"};
 
 OpCall reduce(const std::string& op, int opset, const TestTensor& input,
               const std::vector<int64_t>& axes, int64_t keepdims) {

@@ -1,5 +1,5 @@
-// Claim: Softmax and LogSoftmax equal the reference along every axis, before and since opset 13, for
-// values large enough to overflow an exponential, and in place.
+// Claim: Softmax and LogSoftmax equal the reference along every axis, before and since opset 13,
+// for values large enough to overflow an exponential, and in place.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -60,9 +60,12 @@ class TestValueContext : public ValueContext {
   }
   ValueKind kind(size_t i) const override {
     switch (inputs_[i].kind) {
-      case TestValue::Kind::kTensor: return ValueKind::kTensor;
-      case TestValue::Kind::kSequence: return ValueKind::kSequence;
-      default: return ValueKind::kNone;
+      case TestValue::Kind::kTensor:
+        return ValueKind::kTensor;
+      case TestValue::Kind::kSequence:
+        return ValueKind::kSequence;
+      default:
+        return ValueKind::kNone;
     }
   }
   TensorView tensor(size_t i) const override { return inputs_[i].tensor().view(); }

@@ -62,9 +62,7 @@ std::vector<std::string> TestTensor::strings() const {
   return *strings_;
 }
 
-double number_at(const TensorView& view, int64_t i) {
-  return load_number(view, i).to_double();
-}
+double number_at(const TensorView& view, int64_t i) { return load_number(view, i).to_double(); }
 
 TestValue TestValue::none(ElementType element) {
   TestValue value;
@@ -83,8 +81,8 @@ TestValue TestValue::sequence(ElementType element, std::vector<TestTensor> tenso
 }
 
 ValueType TestValue::type() const {
-  ValueType type = kind == Kind::kTensor ? ValueType(tensors[0].type())
-                                         : ValueType(TensorType(element));
+  ValueType type =
+      kind == Kind::kTensor ? ValueType(tensors[0].type()) : ValueType(TensorType(element));
   if (kind == Kind::kSequence) type = ValueType::sequence_of(type);
   if (is_optional) type = ValueType::optional_of(type);
   return type;

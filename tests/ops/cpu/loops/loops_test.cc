@@ -1,5 +1,5 @@
-// Claim: on every instruction set this machine has, the vector functions stay within a few units in the
-// last place of the exact result over the whole range of float, special values included, an
+// Claim: on every instruction set this machine has, the vector functions stay within a few units in
+// the last place of the exact result over the whole range of float, special values included, an
 // element's bits do not depend on its place, and folds depend on the count alone.
 #include "ops/cpu/loops/loops.h"
 
@@ -71,7 +71,8 @@ const Case kCases[] = {
     {"Softplus", UnaryOp::kSoftplus, softplus, -110, 100, 4},
     {"Elu", UnaryOp::kElu, [](double x) { return x < 0 ? std::expm1(x) : x; }, -40, 5, 2.5, 1},
     {"Elu", UnaryOp::kElu, [](double x) { return x < 0 ? std::expm1(x) : x; }, -1e-3f, 0, 2.5, 1},
-    {"Gelu", UnaryOp::kGelu, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }, -3, 6, 20},
+    {"Gelu", UnaryOp::kGelu, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }, -3, 6,
+     20},
     {"GeluTanh", UnaryOp::kGeluTanh, gelu_tanh, -3, 6, 20},
 };
 
@@ -102,17 +103,28 @@ TEST(LoopsTest, SpecialValuesGiveTheirLimits) {
     float x, y;
   };
   const Special kSpecials[] = {
-      {UnaryOp::kExp, kInfinity, kInfinity}, {UnaryOp::kExp, -kInfinity, 0},
-      {UnaryOp::kExp, 0, 1},                 {UnaryOp::kLog, 0, -kInfinity},
-      {UnaryOp::kLog, kInfinity, kInfinity}, {UnaryOp::kLog, -1, kNan},
-      {UnaryOp::kLog, -kInfinity, kNan},     {UnaryOp::kLog, 1, 0},
-      {UnaryOp::kSigmoid, kInfinity, 1},     {UnaryOp::kSigmoid, -kInfinity, 0},
-      {UnaryOp::kSigmoid, 0, 0.5f},          {UnaryOp::kTanh, kInfinity, 1},
-      {UnaryOp::kTanh, -kInfinity, -1},      {UnaryOp::kTanh, 0, 0},
-      {UnaryOp::kErf, kInfinity, 1},         {UnaryOp::kErf, -kInfinity, -1},
-      {UnaryOp::kErf, 0, 0},                 {UnaryOp::kSoftplus, kInfinity, kInfinity},
-      {UnaryOp::kSoftplus, -kInfinity, 0},   {UnaryOp::kGelu, kInfinity, kInfinity},
-      {UnaryOp::kRound, 2.5f, 2},            {UnaryOp::kRound, -1.5f, -2},
+      {UnaryOp::kExp, kInfinity, kInfinity},
+      {UnaryOp::kExp, -kInfinity, 0},
+      {UnaryOp::kExp, 0, 1},
+      {UnaryOp::kLog, 0, -kInfinity},
+      {UnaryOp::kLog, kInfinity, kInfinity},
+      {UnaryOp::kLog, -1, kNan},
+      {UnaryOp::kLog, -kInfinity, kNan},
+      {UnaryOp::kLog, 1, 0},
+      {UnaryOp::kSigmoid, kInfinity, 1},
+      {UnaryOp::kSigmoid, -kInfinity, 0},
+      {UnaryOp::kSigmoid, 0, 0.5f},
+      {UnaryOp::kTanh, kInfinity, 1},
+      {UnaryOp::kTanh, -kInfinity, -1},
+      {UnaryOp::kTanh, 0, 0},
+      {UnaryOp::kErf, kInfinity, 1},
+      {UnaryOp::kErf, -kInfinity, -1},
+      {UnaryOp::kErf, 0, 0},
+      {UnaryOp::kSoftplus, kInfinity, kInfinity},
+      {UnaryOp::kSoftplus, -kInfinity, 0},
+      {UnaryOp::kGelu, kInfinity, kInfinity},
+      {UnaryOp::kRound, 2.5f, 2},
+      {UnaryOp::kRound, -1.5f, -2},
   };
   for (const LoopSet* set : sets()) {
     for (const Special& s : kSpecials) {
@@ -141,7 +153,8 @@ TEST(LoopsTest, AnElementsBitsDoNotDependOnItsPlaceNorOnWritingInPlace) {
       for (size_t i = 0; i < x.size(); ++i) {
         float alone = 0;
         loop(&x[i], &alone, 1, p);
-        EXPECT_EQ(std::memcmp(&alone, &all[i], sizeof alone), 0) << "operator " << op << " at " << i;
+        EXPECT_EQ(std::memcmp(&alone, &all[i], sizeof alone), 0)
+            << "operator " << op << " at " << i;
       }
     }
   }

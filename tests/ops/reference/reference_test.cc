@@ -1,0 +1,110 @@
+// Claim: every operator of the standard table has a reference kernel, and the kernels of this
+// folder's simple families give values worked out by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "ops/contract/registry.h"
+#include "ops/reference/broadcast.h"
+#include "ops/reference/number.h"
+#include "ops/reference/reference_kernels.h"
+#include "ops/schema/standard.h"
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+TEST(ReferenceTest, EveryOperatorOfTheStandardTableHasAKernel) {
+  OpTable table;
+  ASSERT_TRUE(add_standard_schemas(table).is_ok());
+  KernelRegistry registry;
+  add_reference_kernels(registry);
+  for (const auto& def : table.all()) {
+    // Domain eddy names host functions, which a session supplies.
+    if (!def->domain.empty()) continue;
+    EXPECT_TRUE(registry.has(def->domain, def->name, def->since_version)) << def->name;
+  }
+}
+
+TEST(ReferenceTest, EveryKernelBelongsToAnOperatorOfTheTable) {
+  OpTable table;
+  ASSERT_TRUE(add_standard_schemas(table).is_ok());
+  KernelRegistry registry;
+  add_reference_kernels(registry);
+  for (const KernelEntry& entry : registry.entries()) {
+    EXPECT_TRUE(table.knows(entry.domain, entry.op)) << entry.op;
+  }
+}
+
+std::vector<float> run(const std::string& op, int opset, std::vector<TestValue> inputs,
+                       Attributes attributes = {}) {
+  OpCall call;
+  call.op = op;
+  call.opset = opset;
+  call.inputs = std::move(inputs);
+  call.attributes = std::move(attributes);
+  return run_one(call, KernelSet::kReference).values<float>();
+}
+
+TestTensor floats(Dims dims, const std::vector<float>& values) {
+  return TestTensor::of<float>(dims, values);
+}
+
+TEST(ReferenceTest, ElementwiseValuesByHand) {
+  const std::vector<TestValue> pair = {floats({2, 1}, {6, -8}), floats({2}, {2, 4})};
+  EXPECT_EQ(run("Add", 14, pair), (std::vector<float>{8, 10, -6, -4}));
+  EXPECT_EQ(run("Sub", 14, pair), (std::vector<float>{4, 2, -10, -12}));
+  EXPECT_EQ(run("Mul", 14, pair), (std::vector<float>{12, 24, -16, -32}));
+  EXPECT_EQ(run("Div", 14, pair), (std::vector<float>{3, 1.5f, -4, -2}));
+  EXPECT_EQ(run("Pow", 15, pair), (std::vector<float>{36, 1296, 64, 4096}));
+  EXPECT_EQ(run("Mean", 13, pair), (std::vector<float>{4, 5, -3, -2}));
+  EXPECT_EQ(run("PRelu", 16, {floats({2, 2}, {6, -8, -1, 4}), floats({2}, {2, 4})}),
+            (std::vector<float>{6, -32, -2, 4}));
+  EXPECT_EQ(run("Mod", 13, pair, {{"fmod", int64_t{1}}}), (std::vector<float>{0, 2, -0.0f, -0.0f}));
+  const std::vector<TestValue> one = {floats({4}, {-2.5f, -0.5f, 0.5f, 1.5f})};
+  EXPECT_EQ(run("Round", 11, one), (std::vector<float>{-2, 0, 0, 2}));
+  EXPECT_EQ(run("Sign", 13, one), (std::vector<float>{-1, -1, 1, 1}));
+  EXPECT_EQ(run("HardSigmoid", 6, one), (std::vector<float>{0, 0.4f, 0.6f, 0.8f}));
+  EXPECT_EQ(run("LeakyRelu", 6, one, {{"alpha", 0.5f}}),
+            (std::vector<float>{-1.25f, -0.25f, 0.5f, 1.5f}));
+  EXPECT_EQ(run("ThresholdedRelu", 10, one), (std::vector<float>{0, 0, 0, 1.5f}));
+  EXPECT_EQ(run("Shrink", 9, one, {{"lambd", 1.0f}, {"bias", 0.5f}}),
+            (std::vector<float>{-2, 0, 0, 1}));
+}
+
+TEST(ReferenceTest, ReductionsByHand) {
+  const std::vector<TestValue> x = {floats({2, 2}, {3, -4, 1, 2})};
+  const Attributes last = {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}};
+  EXPECT_EQ(run("ReduceSum", 11, x, last), (std::vector<float>{-1, 3}));
+  EXPECT_EQ(run("ReduceMean", 11, x, last), (std::vector<float>{-0.5f, 1.5f}));
+  EXPECT_EQ(run("ReduceL1", 11, x, last), (std::vector<float>{7, 3}));
+  EXPECT_EQ(run("ReduceL2", 11, x, last)[0], 5);
+  EXPECT_EQ(run("ReduceMax", 11, x, last), (std::vector<float>{3, 2}));
+  EXPECT_EQ(run("ReduceProd", 11, x, last), (std::vector<float>{-12, 2}));
+  EXPECT_EQ(run("ReduceSumSquare", 11, x), std::vector<float>{30});
+}
+
+TEST(BroadcastIndexTest, RepeatedDimensionsHaveNoStride) {
+  const int64_t output[] = {2, 3, 4};
+  const BroadcastIndex column({3, 1}, output);
+  for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(column(i), i / 4 % 3);
+  const BroadcastIndex row({4}, output);
+  for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(row(i), i % 4);
+}
+
+TEST(NumberTest, ConversionsClampCutAndRoundOnce) {
+  EXPECT_EQ(saturate<int64_t>(9.3e18), INT64_MAX);
+  EXPECT_EQ(saturate<uint64_t>(-1), 0u);
+  EXPECT_EQ(saturate<uint64_t>(2e19), UINT64_MAX);
+  EXPECT_EQ(saturate<int8_t>(-128.9), -128);
+  EXPECT_EQ(Number::of_int(300).to_integer<uint8_t>(), 44);
+  EXPECT_EQ(Number::of_int(-1).to_integer<uint64_t>(), UINT64_MAX);
+  // Through double this would round twice.
+  EXPECT_EQ(Number::of_int((int64_t{1} << 54) + (int64_t{1} << 30) + 1).to_float(),
+            std::nextafter(0x1p54f, 0x1p60f));
+}
+
+}  // namespace
+}  // namespace eddy::testing
