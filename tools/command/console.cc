@@ -59,6 +59,7 @@ void Console::fail(const Outcome& outcome) {
   line += ": ";
   if (!status.path().empty()) line += "at " + status.path() + ": ";
   line += status.message();
+  std::fflush(stdout);  // the reason comes after the results, also in one file
   write_line(stderr, one_line(line));
   if (!is_json_) return;
   print(Json{{"error",

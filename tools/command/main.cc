@@ -26,6 +26,7 @@ constexpr Subcommand kSubcommands[] = {
     {"run", "run an ONNX model", add_run},
     {"plan", "plan a model or a bare graph without running it", add_plan},
     {"conformance", "run ONNX's backend tests", add_conformance},
+    {"bench", "measure, beside peers where they are installed", add_bench},
     {"info", "versions, devices, libraries and limits", add_info},
 };
 

@@ -19,6 +19,7 @@ using Action = std::function<Outcome(Console&, Interrupts&)>;
 Action add_run(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_conformance(CLI::App& app);
+Action add_bench(CLI::App& app);
 Action add_info(CLI::App& app);
 
 }  // namespace eddy

@@ -1,0 +1,49 @@
+// Measuring contenders beside each other: rounds of A B A B, so that whatever disturbs the machine
+// disturbs all of them.
+//
+// A sample is the mean time of a batch of runs, long enough for the clock; a contender gets as
+// many samples as rounds, or fewer (at least kMinRounds) where a row would take longer than its
+// budget.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "tools/command/console.h"
+
+namespace eddy {
+
+struct Contender {
+  std::string name;
+  std::function<Status()> run;
+};
+
+struct Samples {
+  std::string name;
+  std::vector<double> ns;  // per unit of work, sorted
+
+  double best() const { return ns.front(); }
+  double median() const { return ns[ns.size() / 2]; }
+  // Where the middle four fifths of the samples lie.
+  double low() const { return ns[ns.size() / 10]; }
+  double high() const { return ns[ns.size() - 1 - ns.size() / 10]; }
+};
+
+struct MeasureOptions {
+  int rounds = 15;
+  double budget_s = 4;     // of one row
+  double min_sample_ns = 2e6;
+};
+inline constexpr int kMinRounds = 3;
+
+// `units` is the work of one run: iterations, nodes, runs. Stops between samples when
+// `should_stop` says so.
+Result<std::vector<Samples>> measure_runs(const std::vector<Contender>& contenders, double units,
+                                          const MeasureOptions& options,
+                                          const std::function<bool()>& should_stop);
+
+Json samples_json(const Samples& samples);
+
+}  // namespace eddy
