@@ -1,4 +1,9 @@
 // Byte tiles for AVX-512 VNNI: four products of unsigned by signed bytes into each 32-bit sum.
+#if !defined(__clang__)
+// gcc 12 takes its own header's "undefined" vectors for reads of uninitialized variables.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include "ops/cpu/byte_tile/byte_tile_inl.h"

@@ -11,7 +11,11 @@
 namespace eddy::cpu {
 namespace {
 
+#if defined(__clang__)
+#define EDDY_UNROLL _Pragma("unroll")
+#else
 #define EDDY_UNROLL _Pragma("GCC unroll 8")
+#endif
 
 template <typename S, int M, int N>
 void run_byte_tile(const ByteTileArgs& t) {

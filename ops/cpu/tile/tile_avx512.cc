@@ -1,4 +1,9 @@
 // Tile loops for AVX-512F.
+#if !defined(__clang__)
+// gcc 12 takes its own header's "undefined" vectors for reads of uninitialized variables.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include "ops/cpu/tile/tile_inl.h"

@@ -18,7 +18,11 @@
 namespace eddy::cpu {
 namespace {
 
+#if defined(__clang__)
+#define EDDY_UNROLL _Pragma("unroll")
+#else
 #define EDDY_UNROLL _Pragma("GCC unroll 8")
+#endif
 
 // Enough independent sums to hide the latency of the multiply-add.
 constexpr int depth_unroll(int rows, int vectors) {
