@@ -18,7 +18,7 @@ class Simplifier {
   void run() {
     for (ValueId id : source_.inputs()) {
       const ValueInfo& info = source_.value(id);
-      values_[id.index()] = builder_.input(info.name, substitute(info.type));
+      values_[id.index()] = builder_.input(info.name, input_type(info));
     }
     nodes(Graph::kRoot);
     for (size_t i = 0; i < source_.outputs().size(); ++i) {
@@ -40,6 +40,18 @@ class Simplifier {
     std::vector<Value> result;
     for (ValueId id : ids) result.push_back(value(id));
     return result;
+  }
+
+  ValueType input_type(const ValueInfo& info) {
+    const ValueType type = substitute(info.type);
+    const auto given = std::find_if(options_.input_dims.begin(), options_.input_dims.end(),
+                                    [&](const auto& pair) { return pair.first == info.name; });
+    if (given == options_.input_dims.end()) return type;
+    const ValueType fixed = TensorType(type.tensor.element, given->second);
+    if (is_compatible(fixed, type)) return fixed;
+    builder_.fail(invalid_argument("input '" + info.name + "' is " + to_string(type) +
+                                   " and can't have the shape " + to_string(given->second)));
+    return type;
   }
 
   ValueType substitute(ValueType type) {
@@ -268,7 +280,23 @@ class Simplifier {
 
 }  // namespace
 
+namespace {
+
+Status check_names(const Graph& graph, const SimplifyOptions& options) {
+  for (const auto& [name, dims] : options.input_dims) {
+    const auto is_named = [&](ValueId id) { return graph.value(id).name == name; };
+    if (std::none_of(graph.inputs().begin(), graph.inputs().end(), is_named)) {
+      return invalid_argument("there is no input '" + name + "' to give the shape " +
+                              to_string(dims));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 Result<Graph> simplify(Graph graph, const OpTable& ops, const SimplifyOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_names(graph, options));
   GraphBuilder builder(ops, graph.name());
   Simplifier(graph, builder, options).run();
   builder.adopt_blobs_of(std::move(graph));

@@ -11,8 +11,8 @@
 // types of carried values are first taken to stay as they start; if the body proves otherwise it
 // is rebuilt with wider ones.
 //
-// Takes the graph over: the new one owns its constants. Errors: those of shape rules under the
-// given sizes. Cost: O(nodes × depth of widening) plus what is evaluated.
+// Takes the graph over: the new one owns its constants. Errors: kInvalidArgument for a shape that
+// does not fit its input or names none; those of shape rules under the given sizes. Cost: O(nodes × depth of widening) plus what is evaluated.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,8 @@ using EvaluateFunction = std::function<Result<std::vector<OwnedTensor>>(
     const Node& node, std::span<const TensorView> inputs)>;
 
 struct SimplifyOptions {
-  std::vector<std::pair<std::string, int64_t>> dims = {};  // sizes of symbols
+  std::vector<std::pair<std::string, int64_t>> dims = {};       // sizes of symbols
+  std::vector<std::pair<std::string, Dims>> input_dims = {};    // whole shapes of tensor inputs
   EvaluateFunction evaluate = {};                          // empty: only sizes are set
   // Larger results stay computed, not stored.
   size_t max_folded_bytes = size_t{64} << 20;

@@ -124,12 +124,13 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
 Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
   SimplifyOptions simplify_options;
   simplify_options.dims = options.dims;
+  simplify_options.input_dims = options.input_dims;
   if (options.simplify) {
     simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
       return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
                            inputs, node.outputs.size());
     };
-  } else if (options.dims.empty()) {
+  } else if (options.dims.empty() && options.input_dims.empty()) {
     return graph;
   }
   return simplify(std::move(graph), library.ops(), simplify_options);

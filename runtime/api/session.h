@@ -57,6 +57,8 @@ struct SessionOptions {
   bool simplify = true;             // fold constants, drop branches never taken and dead nodes
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};
+  // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.
+  std::vector<std::pair<std::string, Dims>> input_dims = {};
   std::function<void(std::string_view line)> log = {};  // any thread, one line a call
 };
 
