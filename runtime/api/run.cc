@@ -23,7 +23,10 @@ ForeignMemory& foreign_memory() {
 
 }  // namespace
 
-Run::Run(SessionCore& core) : core_(core), state_(core.program->acquire()) {
+Run::Run(SessionCore& core, TraceRecorder* trace_or_null)
+    : core_(core),
+      is_traced_(trace_or_null != nullptr),
+      state_(is_traced_ ? core.program->make_traced(*trace_or_null) : core.program->acquire()) {
   is_bound_.resize(core.graph.inputs().size(), false);
   bound_outputs_.resize(core.graph.outputs().size());
   state_->control.on_complete = &Run::on_complete;
@@ -35,7 +38,7 @@ Run::~Run() {
   for (size_t i = 0; i < is_bound_.size(); ++i) state_->slot(core_.graph.inputs()[i]).set_none();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) unplace_output(i);
   state_->reset();
-  core_.program->release(std::move(state_));
+  if (!is_traced_) core_.program->release(std::move(state_));
 }
 
 namespace {

@@ -23,7 +23,7 @@ struct SessionCore;
 
 class Run {
  public:
-  explicit Run(SessionCore& core);
+  explicit Run(SessionCore& core, TraceRecorder* trace_or_null = nullptr);
   ~Run();
 
   // Type, shape and symbols are checked; memory is borrowed until the run is over.
@@ -65,6 +65,7 @@ class Run {
   void arm_deadline(const RunOptions& options);
 
   SessionCore& core_;
+  const bool is_traced_;
   std::unique_ptr<RunState> state_;
   std::vector<bool> is_bound_;
   std::vector<std::unique_ptr<BoundOutput>> bound_outputs_;

@@ -18,7 +18,7 @@ struct Session::Impl : SessionCore {
 };
 
 struct Call::State {
-  explicit State(SessionCore& c) : core(c), run(c) {}
+  State(SessionCore& c, TraceRecorder* trace_or_null) : core(c), run(c, trace_or_null) {}
   SessionCore& core;
   Run run;
   bool is_checked = false;
@@ -195,7 +195,7 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
 }  // namespace
 
 Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
-  Run run(*impl_);
+  Run run(*impl_, options.trace_or_null);
   EDDY_RETURN_IF_ERROR(run.bind_inputs(inputs));
   EDDY_RETURN_IF_ERROR(run_to_end(*impl_, run, options));
   std::vector<LoopReport> loops = run.loop_reports();
@@ -206,8 +206,8 @@ Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& 
   return run.collect_outputs();
 }
 
-Result<std::unique_ptr<Call>> Session::prepare() {
-  return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*impl_)));
+Result<std::unique_ptr<Call>> Session::prepare(TraceRecorder* trace_or_null) {
+  return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*impl_, trace_or_null)));
 }
 
 namespace {
@@ -217,7 +217,7 @@ struct AsyncRun {
   AsyncRun(SessionCore& c, NamedTensors i, RunCallback cb, RunOptions o,
            std::shared_ptr<RunHandle::State> h)
       : core(c), inputs(std::move(i)), callback(std::move(cb)), options(o), handle(std::move(h)),
-        run(std::in_place, c) {}
+        run(std::in_place, c, o.trace_or_null) {}
 
   // The callback thread ends the run: collects outputs, calls back, leaves, wakes waiters.
   void finish(Status status, bool has_entered) {

@@ -77,7 +77,9 @@ struct LoopReport {
 
 struct RunOptions {
   std::optional<std::chrono::nanoseconds> timeout = {};
-  TraceRecorder* trace_or_null = nullptr;  // see runtime/trace
+  // Spans of this run go there (runtime/trace); one traced run at a time. A Call is traced by
+  // giving the recorder to prepare().
+  TraceRecorder* trace_or_null = nullptr;
 };
 
 // A run in progress. Copies refer to the same run.
@@ -131,7 +133,7 @@ class Session {
 
   Result<NamedTensors> run(const NamedTensors& inputs, const RunOptions& options = {});
   RunHandle run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options = {});
-  Result<std::unique_ptr<Call>> prepare();
+  Result<std::unique_ptr<Call>> prepare(TraceRecorder* trace_or_null = nullptr);
 
   // Cancels every run in flight. Safe in signal-handling threads, not in signal handlers.
   void cancel_all();

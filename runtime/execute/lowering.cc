@@ -7,8 +7,8 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const Plan& plan, RunState& state)
-      : plan_(plan), state_(state), commands_(*state.commands) {}
+  Lowering(const Plan& plan, RunState& state, TraceRecorder* trace_or_null)
+      : plan_(plan), state_(state), commands_(*state.commands), trace_(trace_or_null) {}
 
   void region(RegionId id, uint32_t strand) {
     const RegionPlan& plan = plan_.regions[id.index()];
@@ -55,20 +55,26 @@ class Lowering {
     ExecNode& node = state_.exec_node(id);
     node.args.scratch = &state_.scratch(strand);
     node.current_node = &state_.current_node(strand);
+    TraceMark* mark = begin_span(strand, node.node->name);
     commands_.launch(node.work, &node, state_.program().is_cheap(id));
+    end_span(mark);
   }
 
   void loop(NodeId id, uint32_t strand) {
     const Node& node = state_.graph().node(id);
     LoopState& loop = state_.loop(id);
+    TraceMark* whole = begin_span(strand, node.name);
     commands_.launch(LoopState::enter, &loop);
     commands_.begin_while();
     region(node.regions[0], strand);
     commands_.test_while(LoopState::test, &loop);
+    TraceMark* iteration = begin_span(strand, node.name, &loop);
     region(node.regions[1], strand);
+    end_span(iteration);
     commands_.launch(LoopState::advance, &loop);
     commands_.end_while();
     commands_.launch(LoopState::leave, &loop);
+    end_span(whole);
   }
 
   void branch(NodeId id, uint32_t strand) {
@@ -77,22 +83,39 @@ class Lowering {
     commands_.begin_case(CaseState::select, &state, static_cast<uint32_t>(node.regions.size()));
     for (size_t r = 0; r < node.regions.size(); ++r) {
       commands_.begin_branch();
+      TraceMark* mark =
+          begin_span(strand, node.name + " " + state_.graph().region(node.regions[r]).name);
       region(node.regions[r], strand);
       commands_.launch(CaseState::finish_branch, &state.branch(r));
+      end_span(mark);
     }
     commands_.end_case();
+  }
+
+  // Null without a trace.
+  TraceMark* begin_span(uint32_t strand, std::string_view name,
+                        const LoopState* loop_or_null = nullptr) {
+    if (trace_ == nullptr) return nullptr;
+    const LaneId lane = trace_->lane("stream " + std::to_string(strand));
+    TraceMark& mark = state_.add_trace_mark({trace_, lane, trace_->name(name), loop_or_null});
+    commands_.launch(TraceMark::begin, &mark);
+    return &mark;
+  }
+  void end_span(TraceMark* mark) {
+    if (mark != nullptr) commands_.launch(TraceMark::end, mark);
   }
 
   const Plan& plan_;
   RunState& state_;
   CommandBuffer& commands_;
+  TraceRecorder* const trace_;
   uint32_t num_strands_ = 0;  // forked so far; strand 0 is the main one
 };
 
 }  // namespace
 
-void lower(const Plan& plan, RunState& state) {
-  Lowering(plan, state).region(Graph::kRoot, 0);
+void lower(const Plan& plan, RunState& state, TraceRecorder* trace_or_null) {
+  Lowering(plan, state, trace_or_null).region(Graph::kRoot, 0);
   state.commands->finish();
 }
 

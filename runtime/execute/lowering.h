@@ -14,6 +14,7 @@
 
 namespace eddy {
 
-void lower(const Plan& plan, RunState& state);
+// With a recorder, each node, loop, iteration and branch becomes a span in the lane of its strand.
+void lower(const Plan& plan, RunState& state, TraceRecorder* trace_or_null = nullptr);
 
 }  // namespace eddy

@@ -82,9 +82,17 @@ std::unique_ptr<RunState> Program::acquire() {
       return state;
     }
   }
+  return make_state(nullptr);
+}
+
+std::unique_ptr<RunState> Program::make_traced(TraceRecorder& recorder) {
+  return make_state(&recorder);
+}
+
+std::unique_ptr<RunState> Program::make_state(TraceRecorder* trace_or_null) {
   auto state = std::make_unique<RunState>(*this, device_.allocator());
   state->commands = options_.make_commands();
-  lower(plan_, *state);
+  lower(plan_, *state, trace_or_null);
   return state;
 }
 

@@ -47,12 +47,15 @@ class Program {
 
   // A run state nobody else uses, commands recorded.
   std::unique_ptr<RunState> acquire();
+  // A new one whose commands trace; drop it after its run instead of releasing it.
+  std::unique_ptr<RunState> make_traced(TraceRecorder& recorder);
   // Puts it back, after its run has ended.
   void release(std::unique_ptr<RunState> state);
 
  private:
   Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options);
   Status bind(const KernelRegistry& registry);
+  std::unique_ptr<RunState> make_state(TraceRecorder* trace_or_null);
   Status bind_node(const KernelRegistry& registry, NodeId node);
 
   const Graph& graph_;

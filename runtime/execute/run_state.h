@@ -22,6 +22,7 @@
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
 #include "runtime/execute/slot.h"
+#include "runtime/execute/trace_marks.h"
 
 namespace eddy {
 
@@ -59,6 +60,9 @@ class RunState {
   StrandScratch& scratch(uint32_t strand);
   std::atomic<uint32_t>& current_node(uint32_t strand);
 
+  // A mark whose address stays.
+  TraceMark& add_trace_mark(const TraceMark& mark) { return trace_marks_.emplace_back(mark); }
+
   // Clears what the last run left behind (error, references to outputs and caller's memory).
   void reset();
   // Returns false, so that commands can `return state.fail(node, status)`.
@@ -86,6 +90,7 @@ class RunState {
   std::vector<std::unique_ptr<CaseState>> cases_;
   std::deque<StrandScratch> scratch_;
   std::deque<std::atomic<uint32_t>> current_nodes_;
+  std::deque<TraceMark> trace_marks_;
   mutable std::mutex mutex_;
   Status error_;  // under the mutex
 };
