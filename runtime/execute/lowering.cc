@@ -66,13 +66,14 @@ class Lowering {
     TraceMark* whole = begin_span(strand, node.name);
     commands_.launch(LoopState::enter, &loop);
     commands_.begin_while();
+    TraceMark* iteration = begin_span(strand, node.name, &loop);
     region(node.regions[0], strand);
     commands_.test_while(LoopState::test, &loop);
-    TraceMark* iteration = begin_span(strand, node.name, &loop);
     region(node.regions[1], strand);
-    end_span(iteration);
     commands_.launch(LoopState::advance, &loop);
+    end_span(iteration);
     commands_.end_while();
+    end_span(iteration);  // of the round in which the test was false
     commands_.launch(LoopState::leave, &loop);
     end_span(whole);
   }
