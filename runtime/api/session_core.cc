@@ -11,7 +11,7 @@ Status SessionCore::enter(Run& run) {
   std::unique_lock lock(mutex);
   changed.wait(lock, [this] { return is_closed || runs.size() < options.max_runs_in_flight; });
   if (is_closed) return cancelled("the session is closed");
-  runs.insert(&run);
+  runs.push_back(&run);
   return Status::ok();
 }
 
@@ -25,7 +25,7 @@ bool SessionCore::try_enter_or_queue(Run& run, std::function<void()> start, Stat
     queued.emplace_back(&run, std::move(start));
     return false;
   }
-  runs.insert(&run);
+  runs.push_back(&run);
   return true;
 }
 
@@ -33,9 +33,9 @@ void SessionCore::leave(Run& run) {
   std::function<void()> start_next;
   {
     std::lock_guard lock(mutex);
-    runs.erase(&run);
+    std::erase(runs, &run);
     if (!queued.empty()) {
-      runs.insert(queued.front().first);
+      runs.push_back(queued.front().first);
       start_next = std::move(queued.front().second);
       queued.pop_front();
     }

@@ -7,7 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <vector>
 
 #include "runtime/api/callback_thread.h"
 #include "runtime/api/run.h"
@@ -47,7 +47,7 @@ struct SessionCore {
 
   std::mutex mutex;
   std::condition_variable changed;              // a run left, or close() was called
-  std::set<Run*> runs;                          // under the mutex
+  std::vector<Run*> runs;                       // under the mutex; keeps its capacity
   std::deque<std::pair<Run*, std::function<void()>>> queued;  // under the mutex
   bool is_closed = false;                       // under the mutex
   std::vector<LoopReport> last_loops;           // under the mutex
