@@ -1,0 +1,204 @@
+// Claim: the builder types graphs as they grow, widens what loops carry until it holds, and turns
+// every misuse into one error that says what and where.
+#include "graph/ir/builder.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/schema/standard.h"
+
+namespace eddy {
+namespace {
+
+class BuilderTest : public testing::Test {
+ protected:
+  BuilderTest() { EXPECT_TRUE(add_standard_schemas(ops_).is_ok()); }
+
+  static std::string error_of(GraphBuilder& b) {
+    const auto graph = b.finish();
+    EXPECT_FALSE(graph.is_ok());
+    return graph.is_ok() ? "" : graph.status().to_string();
+  }
+
+  OpTable ops_;
+  const ValueType scalar_ = tensor_type(ElementType::kFloat, {});
+  const ValueType vector_ = tensor_type(ElementType::kFloat, {3});
+};
+
+TEST_F(BuilderTest, TypesAreInferredWhileBuilding) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n"), 3}));
+  const Value y = b.op("Add", {x, b.vector({1.0f, 2.0f, 3.0f})});
+  EXPECT_EQ(b.type(y), b.type(x)) << "a symbol survives broadcasting";
+  EXPECT_EQ(to_string(b.type(b.op("Transpose", {y}))), "float[3,s0]");
+}
+
+TEST_F(BuilderTest, ACarriedShapeThatGrowsIsWidenedAndItsBodyInferredAnew) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 3}));
+  Value inner;
+  const auto out = b.while_loop(
+      {.initial = {x}, .trip_limit = b.scalar<int64_t>(3)},
+      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0]}}; },
+      [&](Value, std::span<const Value> f) {
+        inner = b.op("Neg", {f[0]});
+        return std::vector<Value>{b.op("Concat", {inner, x}, {{"axis", int64_t{0}}})};
+      });
+  EXPECT_EQ(to_string(b.type(out[0])), "float[?,3]");
+  EXPECT_EQ(to_string(b.type(inner)), "float[?,3]") << "nodes built before see the wider type";
+  b.output("y", out[0]);
+  EXPECT_TRUE(b.finish().is_ok());
+}
+
+TEST_F(BuilderTest, NestedLoopsWidenTogether) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1}));
+  const Value yes = b.scalar(true);
+  const auto out = b.while_loop(
+      {.initial = {x}, .trip_limit = b.scalar<int64_t>(3)},
+      [&](Value, std::span<const Value> c) { return WhileTest{yes, {c[0]}}; },
+      [&](Value, std::span<const Value> f) {
+        return b.while_loop(
+            {.initial = {f[0]}, .trip_limit = b.scalar<int64_t>(2)},
+            [&](Value, std::span<const Value> c) { return WhileTest{yes, {c[0]}}; },
+            [&](Value, std::span<const Value> g) {
+              return std::vector<Value>{b.op("Concat", {g[0], x}, {{"axis", int64_t{0}}})};
+            });
+      });
+  EXPECT_EQ(to_string(b.type(out[0])), "float[?]");
+  b.output("y", out[0]);
+  EXPECT_TRUE(b.finish().is_ok());
+}
+
+TEST_F(BuilderTest, RebuildingABodySeesTheWiderTypesFromItsStart) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1}));
+  std::vector<std::string> seen;
+  const auto out = b.while_loop(
+      {.initial = {x}, .trip_limit = b.scalar<int64_t>(3), .rebuild_on_widening = true},
+      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0]}}; },
+      [&](Value, std::span<const Value> f) {
+        seen.push_back(to_string(b.type(f[0])));
+        return std::vector<Value>{b.op("Concat", {f[0], x}, {{"axis", int64_t{0}}})};
+      });
+  EXPECT_EQ(seen, (std::vector<std::string>{"float[1]", "float[?]"}));
+  b.output("y", out[0]);
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  EXPECT_EQ(graph->num_nodes(), 2u) << "the first attempt is forgotten";
+}
+
+TEST_F(BuilderTest, CapturesAreListedAtEveryDepth) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", scalar_);
+  const Value c = b.input("c", tensor_type(ElementType::kBool, {}));
+  const auto out = b.if_else(
+      c,
+      [&] {
+        return b.if_else(
+            c, [&] { return std::vector<Value>{b.op("Neg", {x})}; },
+            [&] { return std::vector<Value>{x}; });
+      },
+      [&] { return std::vector<Value>{b.scalar(1.0f)}; });
+  b.output("y", out[0]);
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  const Node& outer = graph->node(graph->root().nodes[0]);
+  EXPECT_EQ(graph->region(outer.regions[0]).captures.size(), 0u);
+  EXPECT_EQ(graph->region(outer.regions[1]).captures.size(), 2u);
+}
+
+TEST_F(BuilderTest, TheFirstErrorSticksAndNamesItsNodeAndPath) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", vector_);
+  b.while_loop(
+      {.name = "decode", .initial = {x}},
+      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0]}}; },
+      [&](Value, std::span<const Value> f) {
+        const Value bad = b.op("Add", {f[0], b.vector({1.0f, 2.0f})}, {}, {.name = "sum"});
+        b.op("NoSuchOperator", {bad});
+        return std::vector<Value>{bad};
+      });
+  const std::string error = error_of(b);
+  EXPECT_NE(error.find("decode/sum"), std::string::npos) << error;
+  EXPECT_EQ(error.find("NoSuchOperator"), std::string::npos) << error;
+}
+
+TEST_F(BuilderTest, UnknownOperatorsAreNamedWithTheirOpset) {
+  GraphBuilder b(ops_);
+  b.op("Frobnicate", {b.input("x", scalar_)});
+  EXPECT_EQ(error_of(b), "unsupported: at Frobnicate_0: operator 'Frobnicate' is not known in opset 22");
+}
+
+TEST_F(BuilderTest, APredicateMustBeOneBool) {
+  for (const ValueType& type : {tensor_type(ElementType::kFloat, {}), tensor_type(ElementType::kBool, {2})}) {
+    GraphBuilder b(ops_);
+    const Value p = b.input("p", type);
+    b.while_loop(
+        {.name = "loop", .initial = {p}},
+        [&](Value, std::span<const Value> c) { return WhileTest{c[0], {c[0]}}; },
+        [&](Value, std::span<const Value> f) { return std::vector<Value>{f[0]}; });
+    EXPECT_NE(error_of(b).find("the predicate must be one bool, not " + to_string(type)),
+              std::string::npos);
+  }
+}
+
+TEST_F(BuilderTest, ABodyOfWrongArityIsRefused) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", scalar_);
+  const auto out = b.while_loop(
+      {.name = "loop", .initial = {x, x}},
+      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0], c[1]}}; },
+      [&](Value, std::span<const Value> f) { return std::vector<Value>{f[0]}; });
+  EXPECT_EQ(out.size(), 2u) << "callers may index results even after an error";
+  EXPECT_NE(error_of(b).find("gives 1 results, but the loop carries 2"), std::string::npos);
+}
+
+TEST_F(BuilderTest, BranchesMustAgreeInNumberAndElementType) {
+  GraphBuilder b(ops_);
+  const Value c = b.input("c", tensor_type(ElementType::kBool, {}));
+  b.if_else(
+      c, [&] { return std::vector<Value>{b.scalar(1.0f)}; },
+      [&] { return std::vector<Value>{b.scalar<int64_t>(1)}; }, "pick");
+  EXPECT_NE(error_of(b).find("output 0 is int64[] in one branch and float[] in another"),
+            std::string::npos);
+}
+
+TEST_F(BuilderTest, AValueOfAClosedRegionCannotBeUsed) {
+  GraphBuilder b(ops_);
+  const Value c = b.input("c", tensor_type(ElementType::kBool, {}));
+  Value leaked;
+  b.if_else(
+      c,
+      [&] {
+        leaked = b.op("Neg", {b.scalar(1.0f)});
+        return std::vector<Value>{leaked};
+      },
+      [&] { return std::vector<Value>{b.scalar(1.0f)}; });
+  b.output("y", leaked);
+  EXPECT_NE(error_of(b).find("of a region that is closed"), std::string::npos);
+}
+
+TEST_F(BuilderTest, NamesOfInputsAndOutputsAreUnique) {
+  GraphBuilder twice(ops_);
+  twice.input("x", scalar_);
+  twice.input("x", scalar_);
+  EXPECT_NE(error_of(twice).find("input 'x' is declared twice"), std::string::npos);
+  GraphBuilder outputs(ops_);
+  const Value x = outputs.input("x", scalar_);
+  outputs.output("y", x);
+  outputs.output("y", x);
+  EXPECT_NE(error_of(outputs).find("output 'y' is declared twice"), std::string::npos);
+}
+
+TEST_F(BuilderTest, NodeNamesAreMadeUniqueWithinTheirRegion) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", scalar_);
+  b.op("Neg", {x}, {}, {.name = "same"});
+  b.output("y", b.op("Neg", {x}, {}, {.name = "same"}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok());
+  EXPECT_NE(graph->node(NodeId(0)).name, graph->node(NodeId(1)).name);
+}
+
+}  // namespace
+}  // namespace eddy
