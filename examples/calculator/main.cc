@@ -1,0 +1,47 @@
+// calculator [PROGRAM.calc]: runs a program from a file or from standard input.
+//
+// Exit codes: 0; 2 usage; 3 the program is bad; 4 it failed while running.
+#include <fstream>
+#include <iostream>
+
+#include "examples/calculator/calculator.h"
+#include "examples/print_tensor.h"
+#include "examples/report.h"
+#include "runtime/api/session.h"
+
+namespace eddy {
+namespace {
+
+Status run(std::istream& file) {
+  std::string source;
+  for (char c; file.get(c);) source += c;
+  if (!file.eof()) return not_found("this file cannot be read");
+  Library library;
+  EDDY_ASSIGN_OR_RETURN(auto program, calculator::compile(source, library.ops()));
+  EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(program.graph), {}));
+  EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session->run({}));
+  std::cout.precision(10);
+  std::cout << std::boolalpha;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::cout << program.labels[i] << " = ";
+    print_tensor(std::cout, outputs[i].second);
+    std::cout << "\n";
+  }
+  return Status::ok();
+}
+
+}  // namespace
+}  // namespace eddy
+
+int main(int argc, char** argv) {
+  if (argc > 2) {
+    std::cerr << "usage: calculator [PROGRAM.calc]\n";
+    return 2;
+  }
+  std::ifstream file;
+  if (argc == 2) file.open(argv[1], std::ios::binary);
+  const eddy::Status status = eddy::run(argc == 2 ? file : std::cin);
+  if (status.is_ok()) return 0;
+  std::cerr << eddy::calculator::explain(status, argc == 2 ? argv[1] : "standard input") << "\n";
+  return eddy::exit_code(status);
+}

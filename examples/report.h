@@ -1,0 +1,29 @@
+// report: how an example ends. Says on standard error what failed; the result is for main.
+#pragma once
+
+#include <cstdio>
+
+#include "graph/base/status.h"
+
+namespace eddy {
+
+// As the eddy command's: 3 the input is bad, 4 the run failed.
+inline int exit_code(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return 0;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kUnsupported:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+inline int report(const Status& status) {
+  if (!status.is_ok()) std::fprintf(stderr, "%s\n", status.to_string().c_str());
+  return exit_code(status);
+}
+
+}  // namespace eddy

@@ -1,0 +1,83 @@
+#include "examples/voice_activity/detector.h"
+
+#include <algorithm>
+
+#include "graph/io/import.h"
+#include "graph/ir/builder.h"
+
+namespace eddy::voice {
+namespace {
+
+constexpr int64_t kContextSamples = 64;
+
+Value zeros(GraphBuilder& b, std::initializer_list<int64_t> dims) {
+  return b.op("ConstantOfShape", {b.int64s(dims)});  // of float zeros when nothing is said
+}
+
+Value find(std::span<const NamedValue> values, const std::string& name) {
+  const auto found = std::ranges::find(values, name, &NamedValue::name);
+  return found == values.end() ? Value() : found->value;
+}
+
+}  // namespace
+
+Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) {
+  GraphBuilder b(ops, "voice_activity");
+  const Value chunks =
+      b.input("chunks", tensor_type(ElementType::kFloat, {b.symbol("chunks"), kChunkSamples}));
+  const Value num_chunks = b.op("Gather", {b.op("Shape", {chunks}), b.scalar<int64_t>(0)});
+  const auto results = b.while_loop(
+      {.name = "chunks",
+       .initial = {zeros(b, {2, 1, 128}), zeros(b, {1, kContextSamples})},
+       .num_scan_outputs = 1},
+      [&](Value iteration, std::span<const Value> carried) {
+        return WhileTest{b.op("Less", {iteration, num_chunks}), {carried[0], carried[1]}};
+      },
+      [&](Value iteration, std::span<const Value> forwarded) -> std::vector<Value> {
+        const Value chunk = b.op("Unsqueeze", {b.op("Gather", {chunks, iteration}), b.int64s({0})});
+        const Value input = b.op("Concat", {forwarded[1], chunk}, {{"axis", 1}});
+        auto model = import_onnx_into(
+            b, model_path, ops,
+            std::vector<NamedValue>{
+                {"input", input}, {"state", forwarded[0]}, {"sr", b.scalar<int64_t>(kSampleRate)}});
+        if (!model.is_ok()) {
+          b.fail(model.take_status());
+          return {};
+        }
+        const Value context = b.op("Slice", {chunk, b.int64s({kChunkSamples - kContextSamples}),
+                                             b.int64s({kChunkSamples}), b.int64s({1})});
+        return {find(*model, "stateN"), context, find(*model, "output")};
+      });
+  b.output("probabilities", results[2]);
+  return b.finish();
+}
+
+Result<std::unique_ptr<Detector>> Detector::create(const std::string& model_path,
+                                                   const SessionOptions& options) {
+  auto detector = std::make_unique<Detector>();
+  EDDY_ASSIGN_OR_RETURN(Graph graph, build_detector(detector->library_.ops(), model_path));
+  EDDY_ASSIGN_OR_RETURN(detector->session_,
+                        Session::create(detector->library_, std::move(graph), options));
+  return detector;
+}
+
+Result<std::vector<float>> Detector::detect(std::span<const float> samples) {
+  const int64_t num_chunks =
+      (static_cast<int64_t>(samples.size()) + kChunkSamples - 1) / kChunkSamples;
+  std::vector<float> padded(samples.begin(), samples.end());
+  padded.resize(static_cast<size_t>(num_chunks * kChunkSamples));
+  const Dims dims{num_chunks, kChunkSamples};
+  const Tensor chunks = Tensor::borrow({padded.data(), dims.data(), 2, ElementType::kFloat});
+  EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session_->run({{"chunks", chunks}}));
+  const std::span<const float> probabilities = outputs[0].second.values<float>();
+  return std::vector<float>(probabilities.begin(), probabilities.end());
+}
+
+LoopReport Detector::loop_report() const {
+  for (const LoopReport& loop : session_->loop_reports()) {
+    if (loop.path == "chunks") return loop;
+  }
+  return {};
+}
+
+}  // namespace eddy::voice
