@@ -1,0 +1,79 @@
+// Claim: the pool hands freed memory out again, keeps its limit, and builds and destroys strings.
+#include "runtime/cpu/host_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "graph/base/random.h"
+
+namespace eddy {
+namespace {
+
+TEST(HostAllocatorTest, EverySizeFitsItsClassWithAtMostAQuarterWasted) {
+  HostAllocator allocator;
+  for (size_t size = 1; size < 100'000; size += 1 + size / 7) {
+    const auto buffer = allocator.allocate(size);
+    ASSERT_TRUE(buffer.is_ok());
+    EXPECT_GE(buffer->capacity_bytes(), size);
+    EXPECT_LE(buffer->capacity_bytes(), size + size / 4 + 64);
+  }
+}
+
+TEST(HostAllocatorTest, AWarmPoolAsksTheSystemForNothing) {
+  HostAllocator allocator;
+  for (int i = 0; i < 3; ++i) (void)allocator.allocate(1000);
+  const uint64_t before = allocator.statistics().num_system_allocations;
+  for (int i = 0; i < 100; ++i) (void)allocator.allocate(1000);
+  EXPECT_EQ(allocator.statistics().num_system_allocations, before);
+}
+
+TEST(HostAllocatorTest, TheLimitHoldsAndCachedMemoryDoesNotCount) {
+  HostAllocator allocator(10'000);
+  { EXPECT_TRUE(allocator.allocate(8000).is_ok()); }
+  auto first = allocator.allocate(6000);
+  ASSERT_TRUE(first.is_ok());
+  const auto second = allocator.allocate(6000);
+  ASSERT_FALSE(second.is_ok());
+  EXPECT_NE(second.status().message().find("of a limit of 10000"), std::string::npos)
+      << second.status().to_string();
+  first->reset();
+  EXPECT_TRUE(allocator.allocate(6000).is_ok());
+}
+
+TEST(HostAllocatorTest, StringsAreEmptyAtFirstAndFreedWithTheirBuffer) {
+  HostAllocator allocator;
+  for (int round = 0; round < 2; ++round) {
+    const auto buffer = allocator.allocate_strings(10);
+    ASSERT_TRUE(buffer.is_ok());
+    auto* strings = static_cast<std::string*>(buffer->data());
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(strings[i], "");
+      strings[i] = std::string(1000, 'x');  // a leak would show under ASan
+    }
+  }
+}
+
+TEST(HostAllocatorTest, ThreadsNeverShareABuffer) {
+  HostAllocator allocator;
+  std::vector<std::thread> threads;
+  std::atomic<int> num_wrong{0};
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(t);
+      for (int i = 0; i < 2000; ++i) {
+        const auto buffer = allocator.allocate(1 + random.below(300));
+        auto* bytes = static_cast<volatile char*>(buffer->data());
+        bytes[0] = static_cast<char>(t);
+        if (bytes[0] != static_cast<char>(t)) ++num_wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_wrong, 0);
+}
+
+}  // namespace
+}  // namespace eddy
