@@ -12,7 +12,9 @@ namespace eddy {
 namespace {
 
 constexpr uint32_t kBlock = 512;
-using Row = std::array<uint64_t, kBlock / 64>;
+// One cache line, so that a visit to a distant node is one miss.
+struct alignas(64) Row : std::array<uint64_t, kBlock / 64> {};
+static_assert(sizeof(Row) == 64);
 
 // Finds the redundant edges of a graph whose ids are a topological order, leaving out those in
 // `given`, which are not asked about.

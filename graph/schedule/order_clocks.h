@@ -48,7 +48,8 @@ class OrderClocks {
   }
 
  private:
-  using Clock = std::array<uint32_t, kWidth>;
+  // One cache line.
+  struct alignas(64) Clock : std::array<uint32_t, kWidth> {};
 
   uint32_t component(uint32_t command) const {
     return number_of_stream_[graph_.stream(command)] - first_;

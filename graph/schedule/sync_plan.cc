@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
 #include "graph/analysis/transitive_reduction.h"
 #include "graph/base/check.h"
@@ -84,6 +85,29 @@ std::vector<Edge> waits_by_reduction(const Context& context) {
   return edges_beyond(context.dag, steps);
 }
 
+// Streams that hold unrelated nodes, as under a cap, give H edges that no sweep can keep short.
+// A later node that is no deeper than the one before it on its stream cannot descend from it.
+bool streams_add_order(const Context& context) {
+  const std::vector<uint32_t> depth = unit_depths(context.dag, context.order);
+  std::vector<uint32_t> last(context.assignment.num_streams, kNone);
+  bool adds_order = false;
+  for (uint32_t node : context.order) {
+    context.assignment.for_each_stream_of(node, [&](uint32_t stream) {
+      adds_order |= last[stream] != kNone && depth[node] <= depth[last[stream]];
+      last[stream] = node;
+    });
+  }
+  return adds_order;
+}
+
+bool clocks_are_better(const Context& context) {
+  constexpr uint32_t kFewStreams = 64;
+  constexpr uint64_t kMaxEntries = uint64_t{1} << 28;  // of 4 bytes
+  const uint32_t num_streams = context.assignment.num_streams;
+  if (uint64_t{context.dag.num_nodes()} * num_streams > kMaxEntries) return false;
+  return num_streams <= kFewStreams || streams_add_order(context);
+}
+
 // Numbers the events, shares them between waits and brings both lists into issue order.
 SyncPlan number_events(const Context& context, std::span<const Edge> waits) {
   const uint32_t num_nodes = context.dag.num_nodes();
@@ -114,9 +138,8 @@ SyncPlan plan_syncs(const Dag& dag, const StreamAssignment& assignment,
              assignment.stream_of_node.size() == dag.num_nodes())
       << "order and assignment name each node";
   const Context context{dag, assignment, issue_order, position_of(issue_order)};
-  constexpr uint32_t kFewStreams = 64;
-  const bool use_clocks = method == SyncMethod::kAutomatic ? assignment.num_streams <= kFewStreams
-                                                           : method == SyncMethod::kClocks;
+  const bool use_clocks =
+      method == SyncMethod::kAutomatic ? clocks_are_better(context) : method == SyncMethod::kClocks;
   return number_events(context,
                        use_clocks ? ClockSyncs(context).run() : waits_by_reduction(context));
 }

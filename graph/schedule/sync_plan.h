@@ -6,14 +6,15 @@
 // reaches, and its transitive reduction is unique; so the waits are the edges of H's reduction
 // that no stream gives for free. One record serves all waits for the same node.
 //
-// Two ways, same result. Few streams: vector clocks in issue order; a node's parents are taken
-// latest first, each is either covered already or worth a wait. Many: the reduction of H.
+// Two ways, same result. Clocks: vector clocks in issue order; a node's parents are taken latest
+// first, each is either covered already or worth a wait. Reduction: the reduction of H. Clocks
+// suit few streams, and caps that make unrelated nodes share one; they may take 1 GiB.
 //
 // Contract: `dag` may be the graph or its transitive reduction (fewer edges, same plan).
 // `issue_order` is topological. Events are numbered in issue order of the nodes that record
 // them; records and waits are in issue order of their nodes, a node's waits by event.
-// Cost: up to 64 streams O(edges + waits * streams) and streams * nodes * 4 bytes; beyond that the
-// cost of transitive_reduction.
+// Cost: clocks O(edges + waits * streams) and streams * nodes * 4 bytes; else the cost of
+// transitive_reduction.
 // Source: Nimble, appendix A (theorem 3) for assignments with maximum logical concurrency.
 #pragma once
 
