@@ -1,3 +1,5 @@
+// long: a random comparison and hand-written values for each of the twenty operators of the family.
+//
 // The movement operators move each element where the reference's counting says, for every
 // storage size and for strings, on seeded random shapes; and what the standard leaves to care
 // (negative steps, crops, bad indices, growth in place) gives the values and messages written here.
