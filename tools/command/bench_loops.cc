@@ -121,7 +121,9 @@ class LoopBench {
       ort_missing_ = ort.status().message();
       console_.remark(ort_missing_);
     }
-    Status status = run_rows();
+    auto models = find_models(arguments_.models);
+    if (!models.is_ok()) return models.take_status();
+    Status status = run_rows(*models);
     if (!status.is_ok()) return Outcome::of_run(std::move(status));
     if (rows_.empty()) {
       return Status(invalid_argument(
@@ -137,8 +139,7 @@ class LoopBench {
     return name.find(arguments_.filter) != std::string::npos;
   }
 
-  Status run_rows() {
-    EDDY_ASSIGN_OR_RETURN(const std::string models, find_models(arguments_.models));
+  Status run_rows(const std::string& models) {
     for (const LoopCase& loop_case : loop_cases()) {
       if (!is_wanted(loop_case.name)) continue;
       const std::string path = (fs::path(models) / loop_case.model).string() + ".onnx";
@@ -256,7 +257,7 @@ class LoopBench {
     const LoopCase loop_case = {"", "e_8loops_256", 50, 0, 1, "run", 0};
     SessionOptions two;
     two.num_threads = 2;
-    SessionOptions serial = one_thread();
+    SessionOptions serial = two;  // the same workers: only the plan differs
     serial.assignment = Assignment::kSerial;
     EDDY_ASSIGN_OR_RETURN(auto run, load(path, loop_case, two));
     EDDY_ASSIGN_OR_RETURN(auto reference, load(path, loop_case, serial));

@@ -1,5 +1,6 @@
 #include "tools/command/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -25,6 +26,9 @@ const char* kind_name(HostValue::Kind kind) {
   return "?";
 }
 
+// Two steps of bfloat16, the one type that is coarser than common tolerances.
+constexpr double kBfloat16Step = 0x1p-7;
+
 bool is_close(double found, double expected, const Tolerance& tolerance) {
   if (std::isnan(expected) || std::isnan(found)) return std::isnan(expected) && std::isnan(found);
   if (std::isinf(expected) || std::isinf(found)) return expected == found;
@@ -39,9 +43,13 @@ double distance(const TensorView& found, const TensorView& expected, int64_t i,
     return found.as<std::string>()[i] == expected.as<std::string>()[i] ? 0 : std::nan("");
   }
   if (kFloatTypes.contains(type)) {
+    Tolerance allowed = tolerance;
+    if (type == ElementType::kBfloat16 && allowed.rtol > 0) {
+      allowed.rtol = std::max(allowed.rtol, kBfloat16Step);
+    }
     const double a = load_number(found, i).to_double();
     const double b = load_number(expected, i).to_double();
-    return is_close(a, b, tolerance) ? 0 : a - b;
+    return is_close(a, b, allowed) ? 0 : a - b;
   }
   const size_t size = element_size_bytes(type);
   const auto at = [&](const TensorView& view) {

@@ -42,13 +42,17 @@ Result<HostValue> float_feed(const ValueDescription& input, const LoopCase& loop
     return filled(TensorType(ElementType::kFloat, {2, 1, 128}), 0.0f);
   }
   if (input.name == "input") return random_floats({1, 576}, random);
-  if (!type.is_static()) {
-    return invalid_argument(fmt::format("{}: no feed for input {} of open shape {}",
-                                        loop_case.model, input.name, input.text));
+  if (!type.is_ranked) {
+    return invalid_argument(fmt::format("{}: no feed for input {} of type {}", loop_case.model,
+                                        input.name, input.text));
   }
-  // Scalars start at 0 in loops, at 1 where there is none.
+  // Scalars start at 0 in loops, at 1 where there is none. A scan is as long as it has steps.
   if (type.dims.count() == 1) return filled(type, loop_case.trip == 0 ? 1.0f : 0.0f);
-  return random_floats(type.dims, random);
+  Dims dims;
+  for (const int64_t dim : type.dims) {
+    dims.push_back(dim < 0 ? static_cast<int64_t>(loop_case.units) : dim);
+  }
+  return random_floats(dims, random);
 }
 
 bool run_step(const KernelArgs& args) {

@@ -1,0 +1,249 @@
+// Each bad input ends with exit code 3 and one line that says what, where and what to do; bad usage
+// with 2; what this build cannot do with 4. With --json a document says the same.
+#include <gtest/gtest.h>
+
+#include "graph/io/tensor_file.h"
+#include "tests/graph/io/model_writer.h"
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+// Expects exit code 3 and one line on standard error with all of `words`.
+void expect_refused(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& words, int exit_code = 3) {
+  const Finished run = run_eddy(arguments);
+  EXPECT_EQ(run.exit_code, exit_code) << run.err;
+  EXPECT_TRUE(is_one_line(run.err)) << run.err;
+  EXPECT_TRUE(run.out.empty()) << run.out;
+  for (const std::string& word : words) {
+    EXPECT_NE(run.err.find(word), std::string::npos) << word << " in: " << run.err;
+  }
+}
+
+void expect_model_refused(const std::string& bytes, const std::vector<std::string>& words) {
+  const std::string path = write_test_file("bad.onnx", bytes);
+  std::vector<std::string> all = words;
+  all.push_back("bad.onnx");
+  expect_refused({"run", path, "--random-inputs", "1"}, all);
+  EXPECT_EQ(run_eddy({"plan", path}).exit_code, 3);
+}
+
+WireWriter loop_body(const Messages& outputs, const Messages& nodes) {
+  return graph({
+      .nodes = nodes,
+      .inputs = {info("i", int64s({})), info("c", bools({})), info("x_in", floats({2}))},
+      .outputs = outputs,
+      .name = "body",
+  });
+}
+
+std::string loop_model(const WireWriter& body) {
+  return model(graph({
+      .nodes = {node("Loop", {"", "go", "x"}, {"y"}, {graph_attribute("body", body)}, "my_loop")},
+      .inputs = {info("x", floats({2})), info("go", bools({}))},
+      .outputs = {info("y", floats({2}))},
+  }));
+}
+
+TEST(BadInput, a_missing_file) {
+  expect_refused({"run", "/nonexistent/model.onnx"}, {"eddy run: ", "/nonexistent/model.onnx"});
+}
+
+TEST(BadInput, a_folder_instead_of_a_file) {
+  expect_refused({"run", fresh_folder("folder")}, {"folder"});
+}
+
+TEST(BadInput, a_file_that_is_no_onnx) { expect_model_refused("GIF89a, but no model at all\n", {}); }
+
+TEST(BadInput, an_empty_file) { expect_model_refused("", {}); }
+
+TEST(BadInput, a_truncated_file) {
+  const std::string whole = counting_model();
+  for (const size_t length : {whole.size() / 3, whole.size() / 2, whole.size() - 3}) {
+    expect_model_refused(whole.substr(0, length), {});
+  }
+}
+
+TEST(BadInput, an_unknown_operator_is_named) {
+  expect_model_refused(model(graph({
+                           .nodes = {node("Frobnicate", {"x"}, {"y"}, {}, "my_node")},
+                           .inputs = {info("x", floats({2}))},
+                           .outputs = {info("y", floats({2}))},
+                       })),
+                       {"Frobnicate", "my_node"});
+}
+
+TEST(BadInput, an_unknown_opset) {
+  const WireWriter identity = graph({
+      .nodes = {node("Identity", {"x"}, {"y"})},
+      .inputs = {info("x", floats({2}))},
+      .outputs = {info("y", floats({2}))},
+  });
+  expect_model_refused(model(identity, 99), {"opset 99"});
+}
+
+TEST(BadInput, a_cyclic_graph) {
+  expect_model_refused(model(graph({
+                           .nodes = {node("Add", {"x", "b"}, {"a"}, {}, "first"),
+                                     node("Add", {"x", "a"}, {"b"}, {}, "second")},
+                           .inputs = {info("x", floats({2}))},
+                           .outputs = {info("b", floats({2}))},
+                       })),
+                       {"first"});
+}
+
+TEST(BadInput, a_body_of_wrong_arity) {
+  expect_model_refused(loop_model(loop_body({info("c", bools({}))}, {})), {"my_loop"});
+}
+
+TEST(BadInput, a_predicate_that_is_not_one_bool) {
+  const WireWriter body = loop_body({info("p", floats({})), info("x_out", floats({2}))},
+                                    {node("ReduceSum", {"x_in"}, {"p"}, {attribute("keepdims", 0)}),
+                                     node("Add", {"x_in", "x_in"}, {"x_out"})});
+  expect_model_refused(loop_model(body), {"my_loop", "bool", "float"});
+  const WireWriter branch = graph({
+      .nodes = {node("Identity", {"x"}, {"z"})}, .outputs = {info("z", floats({2}))}});
+  expect_model_refused(
+      model(graph({
+          .nodes = {node("If", {"c"}, {"y"},
+                         {graph_attribute("then_branch", branch),
+                          graph_attribute("else_branch", branch)},
+                         "my_if")},
+          .inputs = {info("x", floats({2})), info("c", bools({2}))},
+          .outputs = {info("y", floats({2}))},
+      })),
+      {"my_if", "one bool", "bool[2]"});
+}
+
+// What only a run can know is the run's failure.
+TEST(BadInput, a_predicate_whose_shape_turns_out_wrong_names_the_loop) {
+  const WireWriter body = loop_body(
+      {info("p", bools({-3})), info("x_out", floats({2}))},
+      {node("Less", {"x_in", "x_in"}, {"p"}), node("Add", {"x_in", "x_in"}, {"x_out"})});
+  const std::string path = write_test_file("late.onnx", loop_model(body));
+  const Finished run = run_eddy({"run", path, "--random-inputs", "1"});
+  EXPECT_TRUE(run.exit_code == 3 || run.exit_code == 4) << run.exit_code;
+  EXPECT_TRUE(is_one_line(run.err)) << run.err;
+  EXPECT_NE(run.err.find("my_loop"), std::string::npos) << run.err;
+}
+
+TEST(BadInput, a_missing_external_file) {
+  WireWriter entry;
+  entry.bytes(1, "location");
+  entry.bytes(2, "weights.bin");
+  WireWriter external;
+  external.packed_integers(1, std::vector<int64_t>{2});
+  external.integer(2, 1);
+  external.bytes(8, "w");
+  external.message(13, entry);
+  external.integer(14, 1);
+  expect_model_refused(model(graph({
+                           .nodes = {node("Add", {"x", "w"}, {"y"})},
+                           .inputs = {info("x", floats({2}))},
+                           .outputs = {info("y", floats({2}))},
+                           .initializers = {external},
+                       })),
+                       {"weights.bin"});
+}
+
+TEST(BadInput, a_wrong_input_name_lists_the_right_ones) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  expect_refused({"run", path, "--set", "c=1"}, {"--set c", "a, b"});
+  expect_refused({"run", path, "--input", "c=x.npy"}, {"--input c", "a, b"});
+  expect_refused({"run", path, "--set", "novalue"}, {"NAME=VALUE"});
+}
+
+TEST(BadInput, a_missing_input_says_how_to_give_it) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  expect_refused({"run", path, "--set", "a=1"}, {"input b", "--set b=VALUE"});
+}
+
+TEST(BadInput, a_wrong_shape_or_type_says_what_was_expected_and_found) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  const std::string file = fresh_folder("values") + "/a.npy";
+  ASSERT_TRUE(write_value(file, HostValue::tensor(ElementType::kFloat, {1, 3})).is_ok());
+  expect_refused({"run", path, "--input", "a=" + file, "--set", "b=1"}, {"'a'", "2]", "[1,3]"});
+  ASSERT_TRUE(write_value(file, HostValue::tensor(ElementType::kInt64, {1, 2})).is_ok());
+  expect_refused({"run", path, "--input", "a=" + file, "--set", "b=1"},
+                 {"'a'", "float", "int64"});
+}
+
+TEST(BadInput, values_that_are_none) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  expect_refused({"run", path, "--set", "trip=1.5"}, {"'1.5'", "int64"});
+  expect_refused({"run", path, "--set", "x=abc"}, {"'abc'", "float"});
+  expect_refused({"run", path, "--set", "trip=99999999999999999999"}, {"int64"});
+  expect_refused({"run", path, "--input", "x=/nonexistent.npy"}, {"/nonexistent.npy"});
+}
+
+TEST(BadInput, dimensions_that_are_none) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  expect_refused({"run", path, "--random-inputs", "1", "--dim", "t=3"}, {"--dim t", "s7"});
+  expect_refused({"run", path, "--random-inputs", "1", "--dim", "s7=-3"}, {"-3"});
+  expect_refused({"run", path, "--random-inputs", "1", "--dim", "s7=9000000000000000000"}, {"fit"});
+}
+
+TEST(BadInput, a_folder_that_is_no_data_set) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  expect_refused({"run", path, "--inputs", "/nonexistent"}, {"/nonexistent"});
+  expect_refused({"run", path, "--inputs", fresh_folder("empty")}, {"no value for inputs a"});
+}
+
+TEST(BadInput, unwritable_places) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  expect_refused({"run", path, "--random-inputs", "1", "--output-dir", "/proc/nothing"},
+                 {"--output-dir /proc/nothing"});
+  expect_refused({"run", path, "--random-inputs", "1", "--trace", "/nonexistent/t.json"},
+                 {"/nonexistent/t.json"});
+}
+
+TEST(BadInput, devices_that_this_build_lacks_exit_4) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  for (const std::string device : {"cuda", "virtual"}) {
+    expect_refused({"run", path, "--random-inputs", "1", "--device", device},
+                   {"--device " + device, "not available in this build"}, 4);
+  }
+}
+
+TEST(BadInput, usage_errors_exit_2) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {}, {"frobnicate"}, {"run"}, {"run", "m", "--assign", "best"}, {"run", "m", "--nope"},
+           {"run", "m", "--streams", "0"}, {"run", "m", "--random-inputs", "x"},
+           {"plan"}, {"plan", "m", "--dag", "f"}, {"conformance"}, {"bench", "nothing"}}) {
+    expect_refused(arguments, {"eddy"}, 2);
+  }
+}
+
+TEST(BadInput, help_and_version_exit_0) {
+  for (const std::string flag : {"--help", "--version"}) {
+    EXPECT_EQ(run_eddy({flag}).exit_code, 0) << flag;
+  }
+  EXPECT_EQ(run_eddy({"run", "--help"}).exit_code, 0);
+}
+
+TEST(BadInput, with_json_one_document_says_the_same) {
+  const Finished missing = run_eddy({"run", "/nonexistent/model.onnx", "--json"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_EQ(missing.json()["error"]["exit"], 3);
+  EXPECT_NE(missing.json()["error"]["message"].get<std::string>().find("/nonexistent"),
+            std::string::npos);
+  EXPECT_TRUE(is_one_line(missing.err));
+  const Finished usage = run_eddy({"run", "--json"});
+  EXPECT_EQ(usage.exit_code, 2);
+  EXPECT_EQ(usage.json()["error"]["exit"], 2);
+}
+
+// Index 5 of a tensor of 3: known only while running.
+TEST(BadInput, a_kernel_that_fails_is_no_bad_input_and_names_its_node) {
+  const std::string path = write_test_file(
+      "gather.onnx", model(graph({
+                         .nodes = {node("Gather", {"x", "i"}, {"y"}, {}, "pick")},
+                         .inputs = {info("x", floats({3})), info("i", int64s({}))},
+                         .outputs = {info("y", floats({}))},
+                     })));
+  expect_refused({"run", path, "--set", "x=1", "--set", "i=5"}, {"pick", "5"}, 4);
+}
+
+}  // namespace
+}  // namespace eddy::test

@@ -1,0 +1,99 @@
+// eddy conformance finds tests in folders, tells passed, failed and unsupported apart, and exits
+// with 1 only when one failed.
+#include <gtest/gtest.h>
+
+#include "graph/io/tensor_file.h"
+#include "tests/graph/io/model_writer.h"
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+using nlohmann::json;
+
+HostValue floats_of(const std::vector<float>& values) {
+  const int64_t dims[] = {1, static_cast<int64_t>(values.size())};
+  return HostValue::copy_of({const_cast<float*>(values.data()), dims, 2, ElementType::kFloat});
+}
+
+// a + b = sum, as ONNX lays its tests out.
+void add_test(const std::string& name, const std::string& model_bytes,
+              const std::vector<std::vector<float>>& sums) {
+  write_test_file(name + "/model.onnx", model_bytes);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const std::string set = name + "/test_data_set_" + std::to_string(i) + "/";
+    write_test_file(set + "input_0.pb", format_pb(floats_of({1, 2}), "a"));
+    write_test_file(set + "input_1.pb", format_pb(floats_of({3, 4}), "b"));
+    write_test_file(set + "output_0.pb", format_pb(floats_of(sums[i]), "y"));
+  }
+}
+
+std::string unsupported_model() {
+  return model(graph({
+      .nodes = {node("Frobnicate", {"a", "b"}, {"y"})},
+      .inputs = {info("a", floats({1, 2})), info("b", floats({1, 2}))},
+      .outputs = {info("y", floats({1, 2}))},
+  }));
+}
+
+TEST(Conformance, passed_and_unsupported_exit_0) {
+  const std::string root = fresh_folder("tests");
+  add_test("tests/deep/er/test_add", adding_model(), {{4, 6}, {4, 6}});
+  add_test("tests/test_unknown", unsupported_model(), {{4, 6}});
+  const Finished run = run_eddy({"conformance", root, "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const json document = run.json();
+  EXPECT_EQ(document["summary"], json({{"passed", 1}, {"failed", 0}, {"unsupported", 1}}));
+  ASSERT_EQ(document["tests"].size(), 2u);
+  EXPECT_EQ(document["tests"][0]["path"], root + "/deep/er/test_add");
+  EXPECT_EQ(document["tests"][0]["status"], "passed");
+  EXPECT_FALSE(document["tests"][0].contains("reason"));
+  EXPECT_EQ(document["tests"][1]["status"], "unsupported");
+  EXPECT_NE(document["tests"][1]["reason"].get<std::string>().find("Frobnicate"),
+            std::string::npos);
+}
+
+TEST(Conformance, one_data_set_that_differs_fails_its_folder_and_exits_1) {
+  const std::string root = fresh_folder("tests");
+  add_test("tests/test_add", adding_model(), {{4, 6}, {4, 9}});
+  const Finished run = run_eddy({"conformance", root});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(run.out.find("failed " + root + "/test_add: test_data_set_1: output y at [0,1]"),
+            std::string::npos)
+      << run.out;
+  EXPECT_NE(run.out.find("0 passed, 1 failed, 0 unsupported"), std::string::npos) << run.out;
+  EXPECT_TRUE(is_one_line(run.err)) << run.err;
+}
+
+TEST(Conformance, a_broken_model_or_data_set_fails_and_the_others_go_on) {
+  const std::string root = fresh_folder("tests");
+  add_test("tests/test_a", "no model", {{4, 6}});
+  add_test("tests/test_b", adding_model(), {{4, 6}});
+  write_test_file("tests/test_b/test_data_set_0/input_1.pb", "no tensor");
+  add_test("tests/test_c", adding_model(), {{4, 6}});
+  const Finished run = run_eddy({"conformance", root, "--json"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.json()["summary"], json({{"passed", 1}, {"failed", 2}, {"unsupported", 0}}));
+}
+
+TEST(Conformance, an_endless_loop_fails_at_its_deadline) {
+  const std::string root = fresh_folder("tests");
+  write_test_file("tests/test_endless/model.onnx", counting_model());
+  const std::string set = "tests/test_endless/test_data_set_0/";
+  write_test_file(set + "input_0.pb",
+                  tensor<int64_t>("trip", {}, {INT64_MAX}).data());
+  write_test_file(set + "input_1.pb", tensor<float>("x", {}, {0}).data());
+  write_test_file(set + "input_2.pb", tensor<float>("limit", {}, {1e30f}).data());
+  write_test_file(set + "output_0.pb", tensor<float>("y", {}, {0}).data());
+  const Finished run = run_eddy({"conformance", root, "--timeout", "0.2"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(run.out.find("deadline"), std::string::npos) << run.out;
+}
+
+TEST(Conformance, a_folder_without_tests_is_bad_input) {
+  EXPECT_EQ(run_eddy({"conformance", fresh_folder("empty")}).exit_code, 3);
+  EXPECT_EQ(run_eddy({"conformance", "/nonexistent"}).exit_code, 3);
+}
+
+}  // namespace
+}  // namespace eddy::test

@@ -1,0 +1,51 @@
+// A run that would never end is ended by its deadline or by Ctrl-C, with exit code 5; Ctrl-\ says
+// where it stands and lets it go on.
+#include <chrono>
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+std::vector<std::string> endless(const std::vector<std::string>& more) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  std::vector<std::string> arguments = {"run",   path,  "--set", "trip=9223372036854775807",
+                                        "--set", "x=0", "--set", "limit=inf"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+class Endless : public testing::TestWithParam<const char*> {};
+
+TEST_P(Endless, past_its_deadline_exits_5) {
+  const Finished run = run_eddy(endless({"--timeout", "0.2", "--loops", GetParam()}));
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_TRUE(is_one_line(run.err)) << run.err;
+  EXPECT_NE(run.err.find("deadline"), std::string::npos) << run.err;
+}
+
+TEST_P(Endless, interrupted_drains_and_exits_5) {
+  const Finished run = run_eddy(endless({"--json", "--loops", GetParam()}), {{SIGINT, 1000}});
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_TRUE(is_one_line(run.err)) << run.err;
+  EXPECT_EQ(run.json()["error"]["exit"], 5);
+}
+
+TEST_P(Endless, asked_where_it_stands_says_so_and_goes_on) {
+  const Finished run =
+      run_eddy(endless({"--loops", GetParam()}), {{SIGQUIT, 1000}, {SIGINT, 300}});
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_NE(run.err.find("count["), std::string::npos) << run.err;
+}
+
+TEST_P(Endless, terminated_is_the_same_as_interrupted) {
+  EXPECT_EQ(run_eddy(endless({"--loops", GetParam()}), {{SIGTERM, 1000}}).exit_code, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Loops, Endless, testing::Values("device", "host"));
+
+}  // namespace
+}  // namespace eddy::test

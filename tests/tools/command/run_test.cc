@@ -1,0 +1,155 @@
+// eddy run: values come from where it is told, results go where they belong, and the exit code says
+// whether they are what was expected.
+#include <csignal>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "graph/io/tensor_file.h"
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<std::string> kCountTo = {"--set", "trip=1000000", "--set", "x=0", "--set"};
+
+std::vector<std::string> count_to(const std::string& model, const std::string& limit,
+                                  const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"run", model};
+  arguments.insert(arguments.end(), kCountTo.begin(), kCountTo.end());
+  arguments.push_back("limit=" + limit);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+HostValue floats_of(const Dims& dims, const std::vector<float>& values) {
+  return HostValue::copy_of({const_cast<float*>(values.data()), dims.data(), dims.rank(),
+                             ElementType::kFloat});
+}
+
+TEST(Run, with_json_prints_one_document_with_outputs_times_and_loops) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  const Finished run = run_eddy(count_to(model, "17", {"--json", "--repeat", "3"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json document = run.json();
+  EXPECT_EQ(document["outputs"]["y"]["dtype"], "float");
+  EXPECT_EQ(document["outputs"]["y"]["shape"], json::array());
+  EXPECT_EQ(document["outputs"]["y"]["data"], json::array({17.0}));
+  EXPECT_EQ(document["times_ns"]["runs"].size(), 3u);
+  EXPECT_GT(document["times_ns"]["load"].get<int64_t>(), 0);
+  EXPECT_GT(document["times_ns"]["plan"].get<int64_t>(), 0);
+  ASSERT_EQ(document["loops"].size(), 1u);
+  EXPECT_EQ(document["loops"][0]["iterations"], 17);
+  EXPECT_EQ(document["loops"][0]["driven"], "device");
+  EXPECT_FALSE(document.contains("matched"));
+  EXPECT_TRUE(run.err.empty()) << run.err;
+}
+
+TEST(Run, host_driven_loops_give_the_same_and_say_so) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  const Finished run = run_eddy(count_to(model, "5", {"--json", "--loops", "host"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.json()["outputs"]["y"]["data"], json::array({5.0}));
+  EXPECT_EQ(run.json()["loops"][0]["driven"], "host");
+}
+
+TEST(Run, as_text_shows_the_same) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  const Finished run = run_eddy(count_to(model, "17", {}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("y: float[]\n  17\n"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("17 iterations"), std::string::npos) << run.out;
+}
+
+TEST(Run, infinities_and_nan_are_strings) {
+  const std::string model = write_test_file("add.onnx", adding_model());
+  const Finished inf = run_eddy({"run", model, "--set", "a=-inf", "--set", "b=1", "--json"});
+  ASSERT_EQ(inf.exit_code, 0) << inf.err;
+  EXPECT_EQ(inf.json()["outputs"]["y"]["data"], json::array({"-inf", "-inf"}));
+  const Finished nan = run_eddy({"run", model, "--set", "a=nan", "--set", "b=1", "--json"});
+  EXPECT_EQ(nan.json()["outputs"]["y"]["data"], json::array({"nan", "nan"}));
+}
+
+TEST(Run, random_inputs_depend_on_the_seed_alone_and_dims_on_the_option) {
+  const std::string model = write_test_file("add.onnx", adding_model());
+  const std::vector<std::string> arguments = {"run", model, "--random-inputs", "7",
+                                              "--dim", "s7=3", "--json"};
+  const Finished a = run_eddy(arguments);
+  const Finished b = run_eddy(arguments);
+  ASSERT_EQ(a.exit_code, 0) << a.err;
+  EXPECT_EQ(a.json()["outputs"], b.json()["outputs"]);
+  EXPECT_EQ(a.json()["outputs"]["y"]["shape"], json::array({3, 2}));
+  for (const json& x : a.json()["outputs"]["y"]["data"]) EXPECT_LT(std::abs(x.get<double>()), 2.0);
+  const Finished one = run_eddy({"run", model, "--random-inputs", "7", "--json"});
+  EXPECT_EQ(one.json()["outputs"]["y"]["shape"], json::array({1, 2}));
+}
+
+TEST(Run, files_in_and_out) {
+  const std::string model = write_test_file("add.onnx", adding_model());
+  const std::string folder = fresh_folder("files");
+  ASSERT_TRUE(write_value(folder + "/a.npy", floats_of({2, 2}, {1, 2, 3, 4})).is_ok());
+  ASSERT_TRUE(write_value(folder + "/b.pb", floats_of({2, 2}, {10, 20, 30, 40})).is_ok());
+  const Finished run =
+      run_eddy({"run", model, "--input", "a=" + folder + "/a.npy", "--input",
+                "b=" + folder + "/b.pb", "--output-dir", folder + "/out", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json y = run.json()["outputs"]["y"];
+  EXPECT_FALSE(y.contains("data"));
+  auto written = read_value(y["file"], tensor_type(ElementType::kFloat, {2, 2}));
+  ASSERT_TRUE(written.is_ok()) << written.status().to_string();
+  EXPECT_EQ(written->view().as<float>()[3], 44.0f);
+}
+
+// Writes a data set for the adding model, with `sum` as its output.
+std::string write_data_set(const std::vector<float>& sum) {
+  const std::string folder = fresh_folder("data");
+  EXPECT_TRUE(write_value(folder + "/input_0.pb", floats_of({1, 2}, {1, 2})).is_ok());
+  EXPECT_TRUE(write_value(folder + "/input_1.pb", floats_of({1, 2}, {3, 4})).is_ok());
+  EXPECT_TRUE(write_value(folder + "/output_0.pb", floats_of({1, 2}, sum)).is_ok());
+  return folder;
+}
+
+TEST(Run, a_data_set_that_matches_exits_0_and_says_matched) {
+  const std::string model = write_test_file("add.onnx", adding_model());
+  const Finished run = run_eddy({"run", model, "--inputs", write_data_set({4, 6}), "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.json()["matched"], true);
+}
+
+TEST(Run, a_data_set_that_differs_exits_1_and_names_the_place) {
+  const std::string model = write_test_file("add.onnx", adding_model());
+  const std::string folder = write_data_set({4, 7});
+  const Finished run = run_eddy({"run", model, "--inputs", folder, "--json"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.json()["matched"], false);
+  EXPECT_TRUE(is_one_line(run.err)) << run.err;
+  EXPECT_NE(run.err.find("output y at [0,1] of [1,2]: expected 7.0, found 6.0"), std::string::npos)
+      << run.err;
+  EXPECT_EQ(run_eddy({"run", model, "--inputs", folder, "--atol", "1.5"}).exit_code, 0);
+  EXPECT_EQ(run_eddy({"run", model, "--inputs", folder, "--rtol", "0.2"}).exit_code, 0);
+}
+
+TEST(Run, a_trace_is_written_where_it_was_asked_for) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  const std::string trace = fresh_folder("trace") + "/trace.json";
+  const Finished run = run_eddy(count_to(model, "5", {"--trace", trace}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_GT(std::filesystem::file_size(trace), 0u);
+}
+
+TEST(Info, lists_devices_libraries_limits_and_operators) {
+  const Finished info = run_eddy({"info", "--json"});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  const json document = info.json();
+  EXPECT_EQ(document["devices"][0]["name"], "cpu");
+  EXPECT_TRUE(document["libraries"].contains("libdnnl"));
+  EXPECT_GT(document["limits"]["max_map_count"].get<int64_t>(), 0);
+  EXPECT_EQ(document["operators"][0]["domain"], "ai.onnx");
+  EXPECT_GT(document["operators"][0]["operators"].get<int>(), 50);
+  EXPECT_EQ(run_eddy({"info"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace eddy::test
