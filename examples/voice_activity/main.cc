@@ -5,49 +5,18 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "examples/report.h"
 #include "examples/voice_activity/detector.h"
-#include "examples/voice_activity/resample.h"
+#include "examples/voice_activity/join.h"
 #include "examples/voice_activity/segments.h"
-#include "examples/voice_activity/wav.h"
 
 namespace eddy::voice {
 namespace {
 
-constexpr double kGapSeconds = 0.7;
 constexpr int kRuns = 3;  // the fastest is reported
 
-struct Part {
-  std::string name;
-  double start_s = 0;
-  double end_s = 0;
-};
-
-struct Joined {
-  std::vector<float> samples;
-  std::vector<Part> parts;
-  double seconds() const { return static_cast<double>(samples.size()) / kSampleRate; }
-};
-
-Result<Joined> join(const std::vector<std::string>& paths) {
-  constexpr size_t kGap = static_cast<size_t>(kGapSeconds * kSampleRate);
-  Joined joined;
-  joined.samples.resize(kGap);
-  for (const std::string& path : paths) {
-    EDDY_ASSIGN_OR_RETURN(const Recording recording, read_wav(path));
-    const auto samples = resample(recording.samples, recording.sample_rate, kSampleRate);
-    Part part{std::filesystem::path(path).filename().string(), joined.seconds()};
-    joined.samples.insert(joined.samples.end(), samples.begin(), samples.end());
-    part.end_s = joined.seconds();
-    joined.parts.push_back(std::move(part));
-    joined.samples.resize(joined.samples.size() + kGap);
-  }
-  return joined;
-}
-
-// The recording that the segment starts in, or whose end it is nearest to.
+// The recording that the segment starts in or before.
 const Part& part_of(const Joined& joined, const Segment& segment) {
   for (const Part& part : joined.parts) {
     if (segment.start_s < part.end_s) return part;
