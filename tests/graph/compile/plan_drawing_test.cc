@@ -1,0 +1,146 @@
+// A drawn plan holds every node and wait of the plan; its layout keeps boxes apart, inside their
+// regions, and to the right of what they wait for; its texts are stable.
+#include "graph/compile/plan_drawing.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "graph/base/random.h"
+#include "graph/compile/plan_dot.h"
+#include "graph/compile/plan_layout.h"
+#include "graph/compile/plan_svg.h"
+#include "graph/compile/plan_text.h"
+
+namespace eddy {
+namespace {
+
+// A random DAG of `num_nodes`, planned by rank: each node has up to two edges from
+// nodes at most `reach` ids before it, and at least `min_edges`.
+DrawnRegion random_drawing(uint32_t num_nodes, uint64_t seed, uint32_t reach = 1000,
+                           uint64_t min_edges = 0) {
+  Random random(seed);
+  std::string edges;
+  for (uint32_t to = 1; to < num_nodes; ++to) {
+    for (uint64_t k = std::max(min_edges, random.below(3)); k > 0; --k) {
+      const uint64_t from = to - 1 - random.below(std::min(to, reach));
+      edges += fmt::format("{}[{},{}]", edges.empty() ? "" : ",", from, to);
+    }
+  }
+  auto file = parse_dag_file(fmt::format("{{\"nodes\":{},\"edges\":[{}]}}", num_nodes, edges));
+  EXPECT_TRUE(file.is_ok()) << file.status().to_string();
+  auto plan = plan_dag(*file, {});
+  EXPECT_TRUE(plan.is_ok()) << plan.status().to_string();
+  return draw_dag_plan(*file, *plan);
+}
+
+// Puts drawings of `depth` further levels into one node of each region.
+DrawnRegion nested_drawing(uint32_t num_nodes, uint64_t seed, int depth) {
+  DrawnRegion region = random_drawing(num_nodes, seed);
+  if (depth == 0 || region.nodes.empty()) return region;
+  DrawnNode& node = region.nodes[region.nodes.size() / 2];
+  node.kind = "while";
+  node.regions = {nested_drawing(num_nodes / 2, seed + 1, 0),
+                  nested_drawing(num_nodes / 2, seed + 2, depth - 1)};
+  return region;
+}
+
+struct Box {
+  double left, top, right, bottom;
+  bool overlaps(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+void check_layout(const DrawnRegion& region, const RegionLayout& layout) {
+  ASSERT_EQ(layout.nodes.size(), region.nodes.size());
+  std::vector<Box> boxes;
+  for (size_t i = 0; i < region.nodes.size(); ++i) {
+    const NodeLayout& node = layout.nodes[i];
+    ASSERT_EQ(node.centers.size(), region.nodes[i].streams.size());
+    for (const double center : node.centers) {
+      const Box box = {node.x, center - node.height / 2, node.x + node.width,
+                       center + node.height / 2};
+      EXPECT_GE(box.left, 0);
+      EXPECT_GE(box.top, 0);
+      EXPECT_LE(box.right, layout.width);
+      EXPECT_LE(box.bottom, layout.height);
+      for (const Box& other : boxes) EXPECT_FALSE(box.overlaps(other)) << "node " << i;
+      boxes.push_back(box);
+    }
+    for (size_t r = 0; r < region.nodes[i].regions.size(); ++r) {
+      const RegionLayout& inner = node.regions[r];
+      EXPECT_LE(inner.x + inner.width, node.width);
+      EXPECT_LE(inner.y + inner.height, node.height);
+      check_layout(region.nodes[i].regions[r], inner);
+    }
+  }
+  for (const DrawnWait& wait : region.waits) {
+    const NodeLayout& from = layout.nodes[wait.from];
+    const NodeLayout& to = layout.nodes[wait.to];
+    EXPECT_LE(from.band, to.band);
+    if (from.band == to.band) {
+      EXPECT_GT(to.x, from.x + from.width);
+    }
+  }
+}
+
+TEST(PlanLayout, boxes_stay_apart_inside_and_behind_what_they_wait_for) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const DrawnRegion region = nested_drawing(static_cast<uint32_t>(5 + seed * 4), seed, 3);
+    check_layout(region, lay_out_plan(region, 900));
+  }
+}
+
+TEST(PlanLayout, a_long_plan_is_broken_into_bands_of_the_pages_width) {
+  const DrawnRegion region = random_drawing(2000, 1, 3, 1);
+  const RegionLayout layout = lay_out_plan(region, 1500);
+  EXPECT_LE(layout.width, 1510);
+  EXPECT_GT(layout.bands.size(), 10u);
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(PlanPictures, show_every_node_of_every_region) {
+  const DrawnRegion region = nested_drawing(30, 7, 2);
+  const DrawnTotals totals = count_drawn(region);
+  EXPECT_EQ(totals.regions, 5u);
+  EXPECT_EQ(count_of(plan_svg(region, "title"), "<g><title>"), totals.nodes);
+  EXPECT_EQ(count_of(plan_text(region), "  rank "), totals.nodes);
+  EXPECT_EQ(count_of(plan_dot(region), "fillcolor="), totals.nodes);
+  EXPECT_EQ(count_of(plan_dot(region), "[color=red,"), totals.waits);
+}
+
+TEST(PlanPictures, the_same_plan_gives_the_same_bytes) {
+  EXPECT_EQ(plan_svg(nested_drawing(40, 3, 2), "t"), plan_svg(nested_drawing(40, 3, 2), "t"));
+  EXPECT_EQ(plan_text(random_drawing(40, 3)), plan_text(random_drawing(40, 3)));
+}
+
+TEST(PlanPictures, names_cannot_break_out_of_their_place) {
+  DrawnRegion region = random_drawing(1, 1);
+  region.nodes[0].name = "</svg><script>\"&\n";
+  const std::string svg = plan_svg(region, "<&>");
+  EXPECT_EQ(count_of(svg, "<script"), 0u);
+  EXPECT_EQ(count_of(svg, "</svg>"), 1u);
+  EXPECT_EQ(count_of(plan_dot(region), "\\\"&"), 1u) << plan_dot(region);
+}
+
+TEST(PlanPictures, a_diamond_reads_as_expected) {
+  auto file = parse_dag_file(R"({"nodes":4,"edges":[[0,1],[0,2],[1,3],[2,3]]})");
+  auto plan = plan_dag(*file, {});
+  EXPECT_EQ(plan_text(draw_dag_plan(*file, *plan)),
+            "graph: 4 nodes on 2 streams, 2 records, 2 waits\n"
+            "  stream 0  rank 2  node 0  records e0\n"
+            "  stream 0  rank 1  node 1\n"
+            "  stream 1  rank 1  node 2  waits for e0 of 0  records e1\n"
+            "  stream 0  rank 0  node 3  waits for e1 of 2\n");
+}
+
+}  // namespace
+}  // namespace eddy
