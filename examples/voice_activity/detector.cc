@@ -14,9 +14,11 @@ Value zeros(GraphBuilder& b, std::initializer_list<int64_t> dims) {
   return b.op("ConstantOfShape", {b.int64s(dims)});  // of float zeros when nothing is said
 }
 
-Value find(std::span<const NamedValue> values, const std::string& name) {
-  const auto found = std::ranges::find(values, name, &NamedValue::name);
-  return found == values.end() ? Value() : found->value;
+Value find(GraphBuilder& b, std::span<const NamedValue> outputs, const std::string& name) {
+  const auto found = std::ranges::find(outputs, name, &NamedValue::name);
+  if (found != outputs.end()) return found->value;
+  b.fail(invalid_argument("the model has no output '" + name + "': it is no Silero VAD"));
+  return {};
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
         }
         const Value context = b.op("Slice", {chunk, b.int64s({kChunkSamples - kContextSamples}),
                                              b.int64s({kChunkSamples}), b.int64s({1})});
-        return {find(*model, "stateN"), context, find(*model, "output")};
+        return {find(b, *model, "stateN"), context, find(b, *model, "output")};
       });
   b.output("probabilities", results[2]);
   return b.finish();

@@ -22,7 +22,8 @@ std::string model_path() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const passwd* user = getpwuid(getuid());
   const std::string home = user != nullptr ? user->pw_dir : "";
-  return (cache != nullptr ? cache : home + "/.cache") + "/eddy/models/silero_vad-1.9.0.onnx";
+  const bool has_cache = cache != nullptr && *cache != '\0';
+  return (has_cache ? cache : home + "/.cache") + "/eddy/models/silero_vad-1.9.0.onnx";
 }
 
 // Spoken words only: Noise.wav is not speech.
