@@ -37,6 +37,10 @@ void LoopState::connect() {
   for (size_t k = 1; k < before.parameters.size(); ++k) {
     initial_.add(state_.slot(before.parameters[k]), state_.slot(node.inputs[k]), false, false);
     const ValueId next = after.results[k - 1];
+    if (is_constant(graph, next) && is_fixed_pair(graph, before.parameters[k], next)) {
+      carried_.add_unchanging(state_.slot(before.parameters[k]), state_.slot(next));
+      continue;
+    }
     carried_.add(state_.slot(before.parameters[k]), state_.slot(next),
                  is_temporary(graph, next, node.regions[1]),
                  is_fixed_pair(graph, before.parameters[k], next));

@@ -29,6 +29,10 @@ inline bool is_temporary(const Graph& graph, ValueId value, RegionId region) {
          graph.node(owner).kind == NodeKind::kWhile;
 }
 
+inline bool is_constant(const Graph& graph, ValueId value) {
+  return graph.value(resolve_forwarded(graph, value)).origin == ValueOrigin::kConstant;
+}
+
 // True for a carried parameter of the loop `node` itself: dead once the loop has ended.
 inline bool is_own_parameter(const Graph& graph, ValueId value, const Node& node) {
   const ValueInfo& info = graph.value(resolve_forwarded(graph, value));

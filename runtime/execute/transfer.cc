@@ -10,6 +10,10 @@ void Transfers::add(Slot& to, Slot& from, bool is_temporary, bool is_fixed) {
   list.push_back({&to, &from});
 }
 
+void Transfers::add_unchanging(Slot& to, Slot& from) {
+  if (&to != &from) unchanging_.push_back({&to, &from});
+}
+
 void Transfers::finish() {
   const auto times_read = [&](const Slot* slot) {
     size_t count = 0;

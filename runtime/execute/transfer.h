@@ -4,6 +4,7 @@
 //   nothing  both are the same slot
 //   swap     the source is a temporary of the region, used once: exchange memory
 //   share    anything else: add a reference, through a temporary slot
+//   same     a fixed value from outside the loop, again and again: nothing once it is in place
 //
 // The source's old contents after a swap are whatever the destination held; a temporary is
 // always written again before it is read.
@@ -22,6 +23,9 @@ class Transfers {
   // `is_temporary`: the source belongs to the region and nothing reads it after the transfer.
   // `is_fixed`: both hold tensors of one known type and shape.
   void add(Slot& to, Slot& from, bool is_temporary, bool is_fixed);
+  // The source never changes while these transfers are in use; both hold tensors of one known
+  // type and shape.
+  void add_unchanging(Slot& to, Slot& from);
   // Turns repeated sources into shares. Call once, after the last add().
   void finish();
   Status run(Allocator& allocator) {
@@ -31,6 +35,10 @@ class Transfers {
     for (const Move& move : fixed_) move.to->swap_memory(*move.from);
     for (const Move& move : swaps_) move.to->swap(*move.from);
     if (!shares_.empty()) [[unlikely]] write_shares();
+    for (const Move& move : unchanging_) {
+      if (move.to->view.data == move.from->view.data) continue;
+      EDDY_RETURN_IF_ERROR(move.to->share(*move.from, allocator));
+    }
     return Status::ok();
   }
 
@@ -45,6 +53,7 @@ class Transfers {
   std::vector<Move> fixed_;
   std::vector<Move> swaps_;
   std::vector<Move> shares_;
+  std::vector<Move> unchanging_;
   std::deque<Slot> temporaries_;  // one for each share
 };
 
