@@ -1,31 +1,15 @@
 // Claim: a warm loop with fixed shapes allocates nothing and keeps resident memory flat, however
 // long it runs, and a session gives back what its runs used.
-#include <malloc.h>
-
-#include <atomic>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 #include <unistd.h>
 
+#include "tests/runtime/testing/allocation_counter.h"
 #include "tests/runtime/testing/ways.h"
-
-namespace {
-std::atomic<uint64_t> num_allocations{0};
-}  // namespace
-
-// Counts every allocation of this process that goes through operator new.
-void* operator new(size_t size) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* data = std::malloc(size > 0 ? size : 1)) return data;
-  throw std::bad_alloc();
-}
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
 
 namespace eddy {
 namespace {
 
+using testing::num_allocations;
 using testing::WaysTest;
 
 size_t resident_bytes() {
@@ -64,11 +48,11 @@ TEST_P(MemoryTest, TenMillionIterationsAllocateNothing) {
   ASSERT_TRUE(call->run().is_ok());
   ASSERT_TRUE(call->run().is_ok());
   const size_t resident_before = resident_bytes();
-  const uint64_t allocations_before = num_allocations;
+  const uint64_t allocations_before = num_allocations();
   count = trips;
   ASSERT_TRUE(call->run().is_ok());
   // A run itself may allocate a little (a task, a queue entry); an iteration may not.
-  EXPECT_LT(num_allocations - allocations_before, 100u);
+  EXPECT_LT(num_allocations() - allocations_before, 100u);
   EXPECT_LT(resident_bytes(), resident_before + (size_t{1} << 20));
 }
 
@@ -81,9 +65,9 @@ TEST_P(MemoryTest, AWarmCallOnTheCallersThreadAllocatesNothingAtAll) {
   int64_t count = 10;
   ASSERT_TRUE(call->bind_input(0, {&count, nullptr, 0, ElementType::kInt64}).is_ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(call->run().is_ok());
-  const uint64_t before = num_allocations;
+  const uint64_t before = num_allocations();
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(call->run().is_ok());
-  EXPECT_EQ(num_allocations - before, 0u);
+  EXPECT_EQ(num_allocations() - before, 0u);
 }
 
 EDDY_IN_ALL_WAYS(MemoryTest);

@@ -6,9 +6,9 @@
 #include <map>
 #include <thread>
 
-#include "graph/base/random.h"
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include "graph/base/random.h"
 
 namespace eddy {
 namespace {
