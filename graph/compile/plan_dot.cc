@@ -22,8 +22,9 @@ std::string dot_string(std::string_view text) {
 class DotWriter {
  public:
   std::string write(const DrawnRegion& root) {
-    text_ = "digraph plan {\n  compound=true; rankdir=LR;\n"
-            "  node [shape=box, style=filled, fontname=\"monospace\", fontsize=10];\n";
+    text_ =
+        "digraph plan {\n  compound=true; rankdir=LR;\n"
+        "  node [shape=box, style=filled, fontname=\"monospace\", fontsize=10];\n";
     add_region(root, "n");
     return text_ + "}\n";
   }
@@ -50,10 +51,10 @@ class DotWriter {
   }
 
   void add_node(const DrawnNode& node, const std::string& id) {
-    text_ += fmt::format("  {} [label={}, fillcolor=\"{}\"];\n", id,
-                         dot_string(node.kind + " " + node.name +
-                                    (node.note.empty() ? "" : " (" + node.note + ")")),
-                         kColours[node.streams[0] % std::size(kColours)]);
+    text_ += fmt::format(
+        "  {} [label={}, fillcolor=\"{}\"];\n", id,
+        dot_string(node.kind + " " + node.name + (node.note.empty() ? "" : " (" + node.note + ")")),
+        kColours[node.streams[0] % std::size(kColours)]);
     for (size_t r = 0; r < node.regions.size(); ++r) {
       const std::string inner = fmt::format("{}_r{}", id, r);
       text_ += fmt::format("  subgraph cluster_{} {{\n  label={};\n", inner,

@@ -22,8 +22,7 @@ void size_control_node(const DrawnNode& node, double max_width, NodeLayout& layo
   double width = std::min(title_width + 2 * kPadding, max_width);
   double y = kTitleHeight;
   for (const DrawnRegion& inner : node.regions) {
-    RegionLayout region =
-        lay_out_plan(inner, std::max(kMinWidth, max_width - 2 * kPadding));
+    RegionLayout region = lay_out_plan(inner, std::max(kMinWidth, max_width - 2 * kPadding));
     region.x = kPadding;
     region.y = y;
     y += region.height + kPadding;

@@ -17,8 +17,8 @@ struct NodeLayout {
   double width = 0;
   double height = 0;
   uint32_t band = 0;
-  std::vector<double> centers;         // y of the middle, on each of the node's streams
-  std::vector<RegionLayout> regions;   // relative to the node's own corner
+  std::vector<double> centers;        // y of the middle, on each of the node's streams
+  std::vector<RegionLayout> regions;  // relative to the node's own corner
 };
 
 struct LaneLayout {
@@ -41,7 +41,7 @@ struct RegionLayout {
   std::vector<BandLayout> bands;
 };
 
-inline constexpr double kTitleHeight = 16;   // of a control node, and of each of its regions
+inline constexpr double kTitleHeight = 16;  // of a control node, and of each of its regions
 inline constexpr double kLaneLabelWidth = 26;
 inline constexpr double kPadding = 6;
 

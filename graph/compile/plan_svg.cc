@@ -152,9 +152,10 @@ class SvgWriter {
   }
 
   void add_event(double x, double y, const char* anchor, const std::string& text) {
-    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c22\" font-size=\"7\" "
-                         "text-anchor=\"{}\">{}</text>\n",
-                         x, y, anchor, text);
+    text_ += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c22\" font-size=\"7\" "
+        "text-anchor=\"{}\">{}</text>\n",
+        x, y, anchor, text);
   }
 
   std::string text_;

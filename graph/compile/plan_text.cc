@@ -44,8 +44,7 @@ void append_nodes(const DrawnRegion& region, int depth, std::string& text) {
     const DrawnNode& node = region.nodes[i];
     text += fmt::format("{:{}}stream {:<{}}  rank {:>{}}  {} {}{}{}\n", "", 2 * depth,
                         fmt::format("{}", fmt::join(node.streams, "+")), stream_width, node.rank,
-                        rank_width, node.kind, node.name,
-                        sync_text(region, waits[i], recorded[i]),
+                        rank_width, node.kind, node.name, sync_text(region, waits[i], recorded[i]),
                         node.note.empty() ? "" : "  (" + node.note + ")");
     for (const DrawnRegion& inner : node.regions) append_region(inner, depth + 1, text);
   }

@@ -133,10 +133,9 @@ std::string TraceRecorder::event_text(uint32_t tid, const Span& span) const {
     arguments = fmt::format(",\"args\":{{\"iteration\":{}}}", span.iteration);
   }
   const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000.0; };
-  const std::string kind =
-      span.end_ns < 0
-          ? std::string("\"ph\":\"i\",\"s\":\"t\"")
-          : fmt::format("\"ph\":\"X\",\"dur\":{:.3f}", micros(span.end_ns - span.start_ns));
+  const std::string kind = span.end_ns < 0 ? std::string("\"ph\":\"i\",\"s\":\"t\"")
+                                           : fmt::format("\"ph\":\"X\",\"dur\":{:.3f}",
+                                                         micros(span.end_ns - span.start_ns));
   return fmt::format(",\n{{{},\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"name\":{}{}}}", kind, tid,
                      micros(span.start_ns - start_ns_), json_string(label), arguments);
 }
@@ -148,21 +147,24 @@ Status TraceRecorder::write_json(const std::string& path) const {
                                                               &std::fclose);
   std::FILE* const file = owner.get();
   if (file == nullptr) {
-    return invalid_argument(fmt::format("cannot write the trace {}: {}; name a file in a folder "
-                                        "that may be written to",
-                                        path, std::strerror(errno)));
+    return invalid_argument(
+        fmt::format("cannot write the trace {}: {}; name a file in a folder "
+                    "that may be written to",
+                    path, std::strerror(errno)));
   }
   const auto write = [file](const std::string& text) { std::fputs(text.c_str(), file); };
-  write(fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"dropped_events\":{}}},\n"
-                    "\"traceEvents\":[\n{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\","
-                    "\"args\":{{\"name\":\"eddy\"}}}}",
-                    dropped));
+  write(
+      fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"dropped_events\":{}}},\n"
+                  "\"traceEvents\":[\n{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\","
+                  "\"args\":{{\"name\":\"eddy\"}}}}",
+                  dropped));
   for (uint32_t tid = 0; tid < num_lanes_; ++tid) {
-    write(fmt::format(",\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"name\":\"thread_name\","
-                      "\"args\":{{\"name\":{1}}}}}"
-                      ",\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"name\":\"thread_sort_index\","
-                      "\"args\":{{\"sort_index\":{0}}}}}",
-                      tid, json_string(lanes_[tid]->name)));
+    write(
+        fmt::format(",\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"name\":\"thread_name\","
+                    "\"args\":{{\"name\":{1}}}}}"
+                    ",\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"name\":\"thread_sort_index\","
+                    "\"args\":{{\"sort_index\":{0}}}}}",
+                    tid, json_string(lanes_[tid]->name)));
     for (const Span& span : spans_of(*lanes_[tid])) write(event_text(tid, span));
   }
   write("\n]}\n");

@@ -1,7 +1,7 @@
 // eddy bench loops: what an iteration costs, beside ONNX Runtime.
+#include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -57,11 +57,11 @@ std::string silero_path(const std::string& given) {
 struct Row {
   std::string name;
   std::string unit;
-  double target = 0;                       // ns, or times the reference; 0: none
-  std::string rival_missing = {};          // why there is none
+  double target = 0;               // ns, or times the reference; 0: none
+  std::string rival_missing = {};  // why there is none
   Samples eddy = {};
   std::optional<Samples> rival = {};
-  std::optional<Samples> reference = {};   // what the target is a multiple of
+  std::optional<Samples> reference = {};  // what the target is a multiple of
 
   double limit_ns() const { return reference ? target * reference->best() : target; }
   bool is_met() const { return target == 0 || eddy.best() <= limit_ns(); }
@@ -69,8 +69,7 @@ struct Row {
 
 Json row_json(const Row& row) {
   Json json = {{"case", row.name}, {"unit", row.unit}, {"eddy", samples_json(row.eddy)}};
-  json["onnxruntime"] =
-      row.rival ? samples_json(*row.rival) : Json{{"missing", row.rival_missing}};
+  json["onnxruntime"] = row.rival ? samples_json(*row.rival) : Json{{"missing", row.rival_missing}};
   if (row.reference) {
     json["reference"] = samples_json(*row.reference);
     json["reference"]["name"] = row.reference->name;
@@ -90,9 +89,9 @@ std::string samples_text(const Samples& samples) {
 }
 
 std::string row_text(const Row& row) {
-  std::string text = fmt::format("{}, per {}\n  Eddy          {}\n  ONNX Runtime  {}", row.name,
-                                 row.unit, samples_text(row.eddy),
-                                 row.rival ? samples_text(*row.rival) : row.rival_missing);
+  std::string text =
+      fmt::format("{}, per {}\n  Eddy          {}\n  ONNX Runtime  {}", row.name, row.unit,
+                  samples_text(row.eddy), row.rival ? samples_text(*row.rival) : row.rival_missing);
   if (row.reference) {
     text += fmt::format("\n  {}  {}", row.reference->name, samples_text(*row.reference));
   }
@@ -203,9 +202,9 @@ class LoopBench {
     MeasureOptions options;
     options.rounds = arguments_.rounds;
     options.budget_s = arguments_.budget_s;
-    EDDY_ASSIGN_OR_RETURN(auto samples,
-                          measure_runs(contenders, units, options,
-                                       [this] { return interrupts_.is_interrupted(); }));
+    EDDY_ASSIGN_OR_RETURN(auto samples, measure_runs(contenders, units, options, [this] {
+                            return interrupts_.is_interrupted();
+                          }));
     row.eddy = samples[0];
     if (rival_or_null != nullptr) row.rival = samples[1];
     if (row.rival_missing.empty()) row.rival_missing = ort_missing_;

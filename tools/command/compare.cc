@@ -100,8 +100,8 @@ std::optional<std::string> tensor_difference(const TensorView& found, const Tens
   }
   if (first < 0) return std::nullopt;
   std::string text = fmt::format("at {} of [{}]: expected {}, found {}", place(expected, first),
-                                 fmt::join(expected.shape(), ","),
-                                 text_of(expected, first), text_of(found, first));
+                                 fmt::join(expected.shape(), ","), text_of(expected, first),
+                                 text_of(found, first));
   if (num_different > 1) text += fmt::format(" ({} of {} elements differ", num_different, count);
   if (num_different > 1 && largest > 0) text += fmt::format(", by at most {:.3g}", largest);
   if (num_different > 1) text += ")";

@@ -1,7 +1,8 @@
 // Compares what a run gave with what was expected.
 //
 // Numbers agree when |found - expected| <= atol + rtol * |expected|; NaN agrees with NaN, an
-// infinity with itself. Neighbouring bfloat16 numbers agree unless rtol is 0. Integers, bools and strings must be equal; element types and shapes too.
+// infinity with itself. Neighbouring bfloat16 numbers agree unless rtol is 0. Integers, bools and
+// strings must be equal; element types and shapes too.
 #pragma once
 
 #include <optional>

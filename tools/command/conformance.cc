@@ -79,7 +79,8 @@ Result<std::vector<std::string>> find_tests(const std::vector<std::string>& root
   for (const std::string& root : roots) {
     std::error_code error;
     if (!fs::is_directory(root, error)) {
-      return not_found(fmt::format("{} is no folder; name one that holds ONNX backend tests", root));
+      return not_found(
+          fmt::format("{} is no folder; name one that holds ONNX backend tests", root));
     }
     if (is_test(root)) tests.push_back(root);
     const auto options = fs::directory_options::skip_permission_denied;
@@ -95,9 +96,10 @@ Result<std::vector<std::string>> find_tests(const std::vector<std::string>& root
   std::sort(tests.begin(), tests.end());
   tests.erase(std::unique(tests.begin(), tests.end()), tests.end());
   if (tests.empty()) {
-    return not_found(fmt::format("no test below {}: a test is a folder with model.onnx and "
-                                 "test_data_set_*",
-                                 roots[0]));
+    return not_found(
+        fmt::format("no test below {}: a test is a folder with model.onnx and "
+                    "test_data_set_*",
+                    roots[0]));
   }
   return tests;
 }
@@ -118,8 +120,7 @@ std::optional<std::string> contradiction(const Session& session,
 
 class Conformance {
  public:
-  Conformance(const ConformanceArguments& arguments, SessionOptions options,
-              Interrupts& interrupts)
+  Conformance(const ConformanceArguments& arguments, SessionOptions options, Interrupts& interrupts)
       : arguments_(arguments), options_(std::move(options)), interrupts_(interrupts) {}
 
   TestResult run(const std::string& folder) {
@@ -193,8 +194,8 @@ Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
     console.progress(fmt::format("{} of {}: {}", i + 1, tests->size(), path));
     TestResult result = conformance.run(path);
     if (interrupts.is_interrupted()) {
-      return Outcome::of_run(cancelled(
-          fmt::format("interrupted at test {} of {}, {}", i + 1, tests->size(), path)));
+      return Outcome::of_run(
+          cancelled(fmt::format("interrupted at test {} of {}, {}", i + 1, tests->size(), path)));
     }
     ++counts[static_cast<int>(result.verdict)];
     result.reason = one_line(result.reason);
@@ -207,12 +208,12 @@ Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
     }
   }
   if (console.is_json()) {
-    console.print({{"summary",
-                    {{"passed", counts[0]}, {"failed", counts[1]}, {"unsupported", counts[2]}}},
-                   {"tests", std::move(list)}});
+    console.print(
+        {{"summary", {{"passed", counts[0]}, {"failed", counts[1]}, {"unsupported", counts[2]}}},
+         {"tests", std::move(list)}});
   } else {
-    console.say(fmt::format("{} passed, {} failed, {} unsupported", counts[0], counts[1],
-                            counts[2]));
+    console.say(
+        fmt::format("{} passed, {} failed, {} unsupported", counts[0], counts[1], counts[2]));
   }
   if (counts[1] == 0) return Outcome::success();
   return Outcome::differs(fmt::format("{} of {} tests failed", counts[1], tests->size()));

@@ -1,8 +1,8 @@
 #include "tools/command/console.h"
 
+#include <unistd.h>
 #include <cmath>
 #include <cstdio>
-#include <unistd.h>
 
 #include <fmt/format.h>
 

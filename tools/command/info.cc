@@ -1,15 +1,15 @@
 // eddy info: what this build is and what this machine gives it.
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <link.h>
-#include <map>
-#include <memory>
 #include <sched.h>
-#include <set>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -70,15 +70,14 @@ Json devices_json() {
   cpu_set_t allowed;
   const int processors =
       sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  return Json::array({{{"name", "cpu"},
-                       {"is_available", true},
-                       {"model", field_of("/proc/cpuinfo", "model name")},
-                       {"processors", processors},
-                       {"instruction_sets", vector_sets()}},
-                      {{"name", "cuda"}, {"is_available", false}, {"reason", "not in this build"}},
-                      {{"name", "virtual"},
-                       {"is_available", false},
-                       {"reason", "not in this build"}}});
+  return Json::array(
+      {{{"name", "cpu"},
+        {"is_available", true},
+        {"model", field_of("/proc/cpuinfo", "model name")},
+        {"processors", processors},
+        {"instruction_sets", vector_sets()}},
+       {{"name", "cuda"}, {"is_available", false}, {"reason", "not in this build"}},
+       {{"name", "virtual"}, {"is_available", false}, {"reason", "not in this build"}}});
 }
 
 Json number_or_text(const std::string& text) {
@@ -165,10 +164,9 @@ void say_info(const Json& info, Console& console) {
     console.say(fmt::format("library {}: {}", name, plain_text(file)));
   }
   const Json& limits = info["limits"];
-  console.say(fmt::format("memory: {}, available {}, limit of the control group {}",
-                          bytes_text(limits["memory_bytes"]),
-                          bytes_text(limits["available_memory_bytes"]),
-                          bytes_text(limits["cgroup_memory_bytes"])));
+  console.say(fmt::format(
+      "memory: {}, available {}, limit of the control group {}", bytes_text(limits["memory_bytes"]),
+      bytes_text(limits["available_memory_bytes"]), bytes_text(limits["cgroup_memory_bytes"])));
   console.say(fmt::format("limits: max_map_count {}, open files {}",
                           plain_text(limits["max_map_count"]), plain_text(limits["open_files"])));
   for (const Json& domain : info["operators"]) {

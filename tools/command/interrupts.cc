@@ -1,11 +1,11 @@
 #include "tools/command/interrupts.h"
 
+#include <pthread.h>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <pthread.h>
 
 #include "tools/command/outcome.h"
 

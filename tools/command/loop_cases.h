@@ -13,12 +13,12 @@ namespace eddy {
 
 struct LoopCase {
   const char* name;
-  const char* model;   // file name without ".onnx"
+  const char* model;  // file name without ".onnx"
   int64_t trip;
   int64_t inner_trip;
-  double units;        // iterations, nodes or runs in one run
+  double units;  // iterations, nodes or runs in one run
   const char* unit;
-  double target_ns;    // for one unit; 0: none
+  double target_ns;  // for one unit; 0: none
 };
 
 // Models that run on one thread beside ONNX Runtime.

@@ -33,7 +33,7 @@ struct Samples {
 
 struct MeasureOptions {
   int rounds = 15;
-  double budget_s = 4;     // of one row
+  double budget_s = 4;  // of one row
   double min_sample_ns = 2e6;
 };
 inline constexpr int kMinRounds = 3;

@@ -69,8 +69,7 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
-  app.add_option("--dim", arguments.dims, "NAME=N: the size of a symbolic dimension")
-      ->take_all();
+  app.add_option("--dim", arguments.dims, "NAME=N: the size of a symbolic dimension")->take_all();
 }
 
 Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
@@ -117,8 +116,7 @@ Result<Model> load_model(const Library& library, const std::string& path,
 }
 
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
-                                                             const char* option,
-                                                             const char* form) {
+                                                             const char* option, const char* form) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
     return invalid_argument(fmt::format("{} {}: expected {}", option, text, form));

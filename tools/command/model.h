@@ -20,8 +20,8 @@ struct ModelArguments {
   std::string loops = "auto";
   uint32_t streams = 0;
   int threads = 0;
-  bool exact = false;              // what the CPU does anyway
-  std::vector<std::string> dims;   // NAME=N
+  bool exact = false;             // what the CPU does anyway
+  std::vector<std::string> dims;  // NAME=N
   std::string costs;
 };
 

@@ -1,8 +1,8 @@
 #include "tools/command/ort_rival.h"
 
+#include <dlfcn.h>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 
 #include <fmt/format.h>
 
@@ -57,9 +57,9 @@ std::string cached_library() {
 Result<std::unique_ptr<OrtLibrary>> OrtLibrary::open(const std::string& path) {
   std::unique_ptr<OrtLibrary> library(new OrtLibrary);
   const std::string cached = cached_library();
-  for (const std::string& candidate :
-       path.empty() ? std::vector<std::string>{cached, "libonnxruntime.so.1"}
-                    : std::vector<std::string>{path}) {
+  for (const std::string& candidate : path.empty()
+                                          ? std::vector<std::string>{cached, "libonnxruntime.so.1"}
+                                          : std::vector<std::string>{path}) {
     library->handle_ = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library->handle_ != nullptr) break;
   }
@@ -71,8 +71,7 @@ Result<std::unique_ptr<OrtLibrary>> OrtLibrary::open(const std::string& path) {
                          : fmt::format("--ort {}: {}", path, dlerror()));
   }
   using GetApiBase = const ApiBase* (*)();
-  const auto get_api_base =
-      reinterpret_cast<GetApiBase>(dlsym(library->handle_, "OrtGetApiBase"));
+  const auto get_api_base = reinterpret_cast<GetApiBase>(dlsym(library->handle_, "OrtGetApiBase"));
   if (get_api_base == nullptr) {
     return invalid_argument(fmt::format("{} is no ONNX Runtime: it has no OrtGetApiBase", path));
   }
@@ -97,8 +96,8 @@ OrtLibrary::~OrtLibrary() {
 Status OrtLibrary::check(void* status) const {
   if (status == nullptr) return Status::ok();
   using GetMessage = const char* (*)(const void*);
-  Status failure = run_failed(std::string("ONNX Runtime: ") +
-                              at<GetMessage>(kGetErrorMessage)(status));
+  Status failure =
+      run_failed(std::string("ONNX Runtime: ") + at<GetMessage>(kGetErrorMessage)(status));
   at<Release>(kReleaseStatus)(status);
   return failure;
 }
@@ -133,16 +132,15 @@ Status OrtModel::create_session(const std::string& path, int num_threads) {
   using CreateOptions = void* (*)(void**);
   using SetThreads = void* (*)(void*, int);
   using CreateSession = void* (*)(void*, const char*, void*, void**);
-  EDDY_RETURN_IF_ERROR(
-      library_.check(library_.at<CreateOptions>(kCreateSessionOptions)(&options)));
+  EDDY_RETURN_IF_ERROR(library_.check(library_.at<CreateOptions>(kCreateSessionOptions)(&options)));
   Status status =
       library_.check(library_.at<SetThreads>(kSetIntraOpNumThreads)(options, num_threads));
   if (status.is_ok()) {
     status = library_.check(library_.at<SetThreads>(kSetInterOpNumThreads)(options, num_threads));
   }
   if (status.is_ok()) {
-    status = library_.check(library_.at<CreateSession>(kCreateSession)(
-        library_.env_, path.c_str(), options, &session_));
+    status = library_.check(library_.at<CreateSession>(kCreateSession)(library_.env_, path.c_str(),
+                                                                       options, &session_));
   }
   library_.at<Release>(kReleaseSessionOptions)(options);
   return status;
@@ -150,8 +148,7 @@ Status OrtModel::create_session(const std::string& path, int num_threads) {
 
 // Element types have ONNX's numbers on both sides.
 Status OrtModel::add_input(const std::string& name, const HostValue& value) {
-  using CreateTensor =
-      void* (*)(const void*, void*, size_t, const int64_t*, size_t, int, void**);
+  using CreateTensor = void* (*)(const void*, void*, size_t, const int64_t*, size_t, int, void**);
   const TensorView view = value.view();
   void* tensor = nullptr;
   EDDY_RETURN_IF_ERROR(library_.check(library_.at<CreateTensor>(kCreateTensorWithData)(
@@ -193,12 +190,12 @@ Result<std::vector<HostValue>> OrtModel::outputs() const {
   std::vector<HostValue> values;
   for (void* output : output_values_) {
     void* info = nullptr;
-    EDDY_RETURN_IF_ERROR(library_.check(library_.at<GetInfo>(kGetTensorTypeAndShape)(output, &info)));
+    EDDY_RETURN_IF_ERROR(
+        library_.check(library_.at<GetInfo>(kGetTensorTypeAndShape)(output, &info)));
     int element = 0;
     size_t rank = 0;
     int64_t dims[kMaxRank] = {};
-    Status status =
-        library_.check(library_.at<GetElement>(kGetTensorElementType)(info, &element));
+    Status status = library_.check(library_.at<GetElement>(kGetTensorElementType)(info, &element));
     if (status.is_ok()) {
       status = library_.check(library_.at<GetRank>(kGetDimensionsCount)(info, &rank));
     }

@@ -42,8 +42,7 @@ class Outcome {
   const Status& status() const { return status_; }
 
  private:
-  Outcome(ExitCode exit_code, Status status)
-      : exit_code_(exit_code), status_(std::move(status)) {}
+  Outcome(ExitCode exit_code, Status status) : exit_code_(exit_code), status_(std::move(status)) {}
 
   ExitCode exit_code_;
   Status status_;

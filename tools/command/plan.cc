@@ -55,7 +55,8 @@ Result<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (!file.good() && !file.eof()) {
-    return not_found(fmt::format("cannot read {}; name a JSON file, or - for standard input", path));
+    return not_found(
+        fmt::format("cannot read {}; name a JSON file, or - for standard input", path));
   }
   return text;
 }
@@ -99,16 +100,16 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
     if (!console.is_json()) say_text(plan_text(drawing), console);
   }
   for (const DagPlan::Step& step : plan->steps) {
-    console.remark(fmt::format("{}: {}", step.name,
-                               duration_text(static_cast<double>(step.duration_ns))));
+    console.remark(
+        fmt::format("{}: {}", step.name, duration_text(static_cast<double>(step.duration_ns))));
   }
   const bool is_safe = plan->proof.is_safe();
   if (console.is_json()) {
     console.print_text(to_json(*plan));
   } else {
     for (const std::string& notice : plan->notices) console.say("notice: " + notice);
-    console.say(fmt::format("{} edges after reduction, matching {}", plan->reduced_edges,
-                            plan->matching));
+    console.say(
+        fmt::format("{} edges after reduction, matching {}", plan->reduced_edges, plan->matching));
     console.say(is_safe ? "proof: safe" : "proof: UNSAFE");
   }
   if (is_safe) return Outcome::success();
@@ -117,9 +118,9 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
 
 struct Memory {
   uint64_t constant_bytes = 0;
-  uint64_t fixed_bytes = 0;     // of values whose shape is known, none sharing memory
+  uint64_t fixed_bytes = 0;  // of values whose shape is known, none sharing memory
   uint64_t num_fixed = 0;
-  uint64_t num_dynamic = 0;     // values whose shape is known when they are made
+  uint64_t num_dynamic = 0;  // values whose shape is known when they are made
 };
 
 Memory measure_memory(const Graph& graph) {
@@ -219,18 +220,18 @@ Json model_plan_json(const Session& session, const std::map<NodeId, LoopNote>& n
   }
   const DrawnTotals totals = count_drawn(drawing);
   const Memory memory = measure_memory(graph);
-  return {{"assignment", session.plan().assignment},
-          {"regions", std::move(regions)},
-          {"loops", std::move(loops)},
-          {"totals",
-           {{"nodes", totals.nodes}, {"records", totals.records}, {"waits", totals.waits}}},
-          {"memory",
-           {{"constant_bytes", memory.constant_bytes},
-            {"fixed_bytes", memory.fixed_bytes},
-            {"fixed_values", memory.num_fixed},
-            {"dynamic_values", memory.num_dynamic}}},
-          {"plan_ns", session.plan_ns()},
-          {"proof", session.plan().is_proved ? "safe" : "unproved"}};
+  return {
+      {"assignment", session.plan().assignment},
+      {"regions", std::move(regions)},
+      {"loops", std::move(loops)},
+      {"totals", {{"nodes", totals.nodes}, {"records", totals.records}, {"waits", totals.waits}}},
+      {"memory",
+       {{"constant_bytes", memory.constant_bytes},
+        {"fixed_bytes", memory.fixed_bytes},
+        {"fixed_values", memory.num_fixed},
+        {"dynamic_values", memory.num_dynamic}}},
+      {"plan_ns", session.plan_ns()},
+      {"proof", session.plan().is_proved ? "safe" : "unproved"}};
 }
 
 void say_model_plan(const Session& session, const std::map<NodeId, LoopNote>& notes,

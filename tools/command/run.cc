@@ -127,12 +127,11 @@ Json report_json(const Model& model, const RunReport& report) {
                      {"driven", loop.driven},
                      {"reason", loop.reason}});
   }
-  Json document = {{"outputs", std::move(outputs)},
-                   {"times_ns",
-                    {{"load", model.load_ns},
-                     {"plan", model.session->plan_ns()},
-                     {"runs", report.runs_ns}}},
-                   {"loops", std::move(loops)}};
+  Json document = {
+      {"outputs", std::move(outputs)},
+      {"times_ns",
+       {{"load", model.load_ns}, {"plan", model.session->plan_ns()}, {"runs", report.runs_ns}}},
+      {"loops", std::move(loops)}};
   if (report.is_compared) document["matched"] = report.differences.empty();
   if (!report.differences.empty()) document["differences"] = report.differences;
   return document;
@@ -162,10 +161,9 @@ void say_report(const Model& model, const RunReport& report, Console& console) {
     console.say(one_line(fmt::format("loop {}: {} iterations, driven by the {} ({})", loop.path,
                                      loop.iterations, loop.driven, loop.reason)));
   }
-  console.say(fmt::format("load {}, plan {}, run {}",
-                          duration_text(static_cast<double>(model.load_ns)),
-                          duration_text(static_cast<double>(model.session->plan_ns())),
-                          times_text(report.runs_ns)));
+  console.say(fmt::format(
+      "load {}, plan {}, run {}", duration_text(static_cast<double>(model.load_ns)),
+      duration_text(static_cast<double>(model.session->plan_ns())), times_text(report.runs_ns)));
   if (report.is_compared && report.differences.empty()) console.say("outputs match");
 }
 
@@ -175,7 +173,8 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const NamedT
   std::optional<TraceRecorder> trace;
   if (!arguments.trace.empty()) trace.emplace();
   const Interrupts::Attachment attachment(interrupts, session);
-  Status status = run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, report);
+  Status status =
+      run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, report);
   Status written = trace ? trace->write_json(arguments.trace) : Status::ok();
   if (!status.is_ok()) return Outcome::of_run(std::move(status));
   return written;

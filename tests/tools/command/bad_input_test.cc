@@ -54,7 +54,9 @@ TEST(BadInput, a_folder_instead_of_a_file) {
   expect_refused({"run", fresh_folder("folder")}, {"folder"});
 }
 
-TEST(BadInput, a_file_that_is_no_onnx) { expect_model_refused("GIF89a, but no model at all\n", {}); }
+TEST(BadInput, a_file_that_is_no_onnx) {
+  expect_model_refused("GIF89a, but no model at all\n", {});
+}
 
 TEST(BadInput, an_empty_file) { expect_model_refused("", {}); }
 
@@ -102,25 +104,24 @@ TEST(BadInput, a_predicate_that_is_not_one_bool) {
                                     {node("ReduceSum", {"x_in"}, {"p"}, {attribute("keepdims", 0)}),
                                      node("Add", {"x_in", "x_in"}, {"x_out"})});
   expect_model_refused(loop_model(body), {"my_loop", "bool", "float"});
-  const WireWriter branch = graph({
-      .nodes = {node("Identity", {"x"}, {"z"})}, .outputs = {info("z", floats({2}))}});
-  expect_model_refused(
-      model(graph({
-          .nodes = {node("If", {"c"}, {"y"},
-                         {graph_attribute("then_branch", branch),
-                          graph_attribute("else_branch", branch)},
-                         "my_if")},
-          .inputs = {info("x", floats({2})), info("c", bools({2}))},
-          .outputs = {info("y", floats({2}))},
-      })),
-      {"my_if", "one bool", "bool[2]"});
+  const WireWriter branch =
+      graph({.nodes = {node("Identity", {"x"}, {"z"})}, .outputs = {info("z", floats({2}))}});
+  expect_model_refused(model(graph({
+                           .nodes = {node("If", {"c"}, {"y"},
+                                          {graph_attribute("then_branch", branch),
+                                           graph_attribute("else_branch", branch)},
+                                          "my_if")},
+                           .inputs = {info("x", floats({2})), info("c", bools({2}))},
+                           .outputs = {info("y", floats({2}))},
+                       })),
+                       {"my_if", "one bool", "bool[2]"});
 }
 
 // What only a run can know is the run's failure.
 TEST(BadInput, a_predicate_whose_shape_turns_out_wrong_names_the_loop) {
-  const WireWriter body = loop_body(
-      {info("p", bools({-3})), info("x_out", floats({2}))},
-      {node("Less", {"x_in", "x_in"}, {"p"}), node("Add", {"x_in", "x_in"}, {"x_out"})});
+  const WireWriter body =
+      loop_body({info("p", bools({-3})), info("x_out", floats({2}))},
+                {node("Less", {"x_in", "x_in"}, {"p"}), node("Add", {"x_in", "x_in"}, {"x_out"})});
   const std::string path = write_test_file("late.onnx", loop_model(body));
   const Finished run = run_eddy({"run", path, "--random-inputs", "1"});
   EXPECT_TRUE(run.exit_code == 3 || run.exit_code == 4) << run.exit_code;
@@ -165,8 +166,7 @@ TEST(BadInput, a_wrong_shape_or_type_says_what_was_expected_and_found) {
   ASSERT_TRUE(write_value(file, HostValue::tensor(ElementType::kFloat, {1, 3})).is_ok());
   expect_refused({"run", path, "--input", "a=" + file, "--set", "b=1"}, {"'a'", "2]", "[1,3]"});
   ASSERT_TRUE(write_value(file, HostValue::tensor(ElementType::kInt64, {1, 2})).is_ok());
-  expect_refused({"run", path, "--input", "a=" + file, "--set", "b=1"},
-                 {"'a'", "float", "int64"});
+  expect_refused({"run", path, "--input", "a=" + file, "--set", "b=1"}, {"'a'", "float", "int64"});
 }
 
 TEST(BadInput, values_that_are_none) {
@@ -207,10 +207,18 @@ TEST(BadInput, devices_that_this_build_lacks_exit_4) {
 }
 
 TEST(BadInput, usage_errors_exit_2) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"frobnicate"}, {"run"}, {"run", "m", "--assign", "best"}, {"run", "m", "--nope"},
-           {"run", "m", "--streams", "0"}, {"run", "m", "--random-inputs", "x"},
-           {"plan"}, {"plan", "m", "--dag", "f"}, {"conformance"}, {"bench", "nothing"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"frobnicate"},
+                                             {"run"},
+                                             {"run", "m", "--assign", "best"},
+                                             {"run", "m", "--nope"},
+                                             {"run", "m", "--streams", "0"},
+                                             {"run", "m", "--random-inputs", "x"},
+                                             {"plan"},
+                                             {"plan", "m", "--dag", "f"},
+                                             {"conformance"},
+                                             {"bench", "nothing"}}) {
     expect_refused(arguments, {"eddy"}, 2);
   }
 }
@@ -236,12 +244,12 @@ TEST(BadInput, with_json_one_document_says_the_same) {
 
 // Index 5 of a tensor of 3: known only while running.
 TEST(BadInput, a_kernel_that_fails_is_no_bad_input_and_names_its_node) {
-  const std::string path = write_test_file(
-      "gather.onnx", model(graph({
-                         .nodes = {node("Gather", {"x", "i"}, {"y"}, {}, "pick")},
-                         .inputs = {info("x", floats({3})), info("i", int64s({}))},
-                         .outputs = {info("y", floats({}))},
-                     })));
+  const std::string path =
+      write_test_file("gather.onnx", model(graph({
+                                         .nodes = {node("Gather", {"x", "i"}, {"y"}, {}, "pick")},
+                                         .inputs = {info("x", floats({3})), info("i", int64s({}))},
+                                         .outputs = {info("y", floats({}))},
+                                     })));
   expect_refused({"run", path, "--set", "x=1", "--set", "i=5"}, {"pick", "5"}, 4);
 }
 

@@ -10,8 +10,8 @@ namespace {
 using nlohmann::json;
 
 TEST(Bench, a_row_has_best_median_and_spread_and_says_why_there_is_no_rival) {
-  const Finished bench = run_eddy({"bench", "loops", "--filter", "m_identity", "--rounds", "3",
-                                   "--budget", "0.1", "--json"});
+  const Finished bench = run_eddy(
+      {"bench", "loops", "--filter", "m_identity", "--rounds", "3", "--budget", "0.1", "--json"});
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
   const json rows = bench.json()["rows"];
   ASSERT_EQ(rows.size(), 1u);
@@ -24,8 +24,8 @@ TEST(Bench, a_row_has_best_median_and_spread_and_says_why_there_is_no_rival) {
 }
 
 TEST(Bench, loops_over_an_own_operator_count_right_however_driven) {
-  const Finished bench = run_eddy({"bench", "loops", "--filter", "own operator", "--rounds", "3",
-                                   "--budget", "0.1"});
+  const Finished bench =
+      run_eddy({"bench", "loops", "--filter", "own operator", "--rounds", "3", "--budget", "0.1"});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
   EXPECT_NE(bench.out.find("host-driven"), std::string::npos) << bench.out;
 }

@@ -1,16 +1,16 @@
 #include "tests/tools/command/command_runner.h"
 
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <iterator>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 #include "tests/graph/io/model_writer.h"
 

@@ -12,8 +12,7 @@ namespace {
 template <typename T>
 HostValue values(const std::vector<T>& numbers) {
   const auto count = static_cast<int64_t>(numbers.size());
-  return HostValue::copy_of(
-      {const_cast<T*>(numbers.data()), &count, 1, element_type_of<T>()});
+  return HostValue::copy_of({const_cast<T*>(numbers.data()), &count, 1, element_type_of<T>()});
 }
 
 constexpr Tolerance kTolerance = {.rtol = 0.01, .atol = 0.1};

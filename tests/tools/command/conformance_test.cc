@@ -80,8 +80,7 @@ TEST(Conformance, an_endless_loop_fails_at_its_deadline) {
   const std::string root = fresh_folder("tests");
   write_test_file("tests/test_endless/model.onnx", counting_model());
   const std::string set = "tests/test_endless/test_data_set_0/";
-  write_test_file(set + "input_0.pb",
-                  tensor<int64_t>("trip", {}, {INT64_MAX}).data());
+  write_test_file(set + "input_0.pb", tensor<int64_t>("trip", {}, {INT64_MAX}).data());
   write_test_file(set + "input_1.pb", tensor<float>("x", {}, {0}).data());
   write_test_file(set + "input_2.pb", tensor<float>("limit", {}, {1e30f}).data());
   write_test_file(set + "output_0.pb", tensor<float>("y", {}, {0}).data());

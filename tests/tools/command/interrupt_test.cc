@@ -35,8 +35,7 @@ TEST_P(Endless, interrupted_drains_and_exits_5) {
 }
 
 TEST_P(Endless, asked_where_it_stands_says_so_and_goes_on) {
-  const Finished run =
-      run_eddy(endless({"--loops", GetParam()}), {{SIGQUIT, 1000}, {SIGINT, 300}});
+  const Finished run = run_eddy(endless({"--loops", GetParam()}), {{SIGQUIT, 1000}, {SIGINT, 300}});
   EXPECT_EQ(run.exit_code, 5);
   EXPECT_NE(run.err.find("count["), std::string::npos) << run.err;
 }

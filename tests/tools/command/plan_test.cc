@@ -45,8 +45,7 @@ TEST(Plan, a_bare_graph_prints_the_documented_document) {
   EXPECT_EQ(document["proof"], "safe");
   EXPECT_EQ(document["streams"].size(), 4u);
   EXPECT_EQ(document["waits"].size(), 2u);
-  const Finished serial =
-      run_eddy({"plan", "--dag", path, "--json", "--assign", "serial"});
+  const Finished serial = run_eddy({"plan", "--dag", path, "--json", "--assign", "serial"});
   EXPECT_EQ(serial.json()["waits"].size(), 0u);
 }
 

@@ -25,8 +25,8 @@ std::vector<std::string> count_to(const std::string& model, const std::string& l
 }
 
 HostValue floats_of(const Dims& dims, const std::vector<float>& values) {
-  return HostValue::copy_of({const_cast<float*>(values.data()), dims.data(), dims.rank(),
-                             ElementType::kFloat});
+  return HostValue::copy_of(
+      {const_cast<float*>(values.data()), dims.data(), dims.rank(), ElementType::kFloat});
 }
 
 TEST(Run, with_json_prints_one_document_with_outputs_times_and_loops) {
@@ -74,7 +74,7 @@ TEST(Run, infinities_and_nan_are_strings) {
 
 TEST(Run, random_inputs_depend_on_the_seed_alone_and_dims_on_the_option) {
   const std::string model = write_test_file("add.onnx", adding_model());
-  const std::vector<std::string> arguments = {"run", model, "--random-inputs", "7",
+  const std::vector<std::string> arguments = {"run",   model,  "--random-inputs", "7",
                                               "--dim", "s7=3", "--json"};
   const Finished a = run_eddy(arguments);
   const Finished b = run_eddy(arguments);
