@@ -283,11 +283,11 @@ class Simplifier {
 namespace {
 
 Status check_names(const Graph& graph, const SimplifyOptions& options) {
-  for (const auto& [name, dims] : options.input_dims) {
-    const auto is_named = [&](ValueId id) { return graph.value(id).name == name; };
+  for (const auto& given : options.input_dims) {
+    const auto is_named = [&](ValueId id) { return graph.value(id).name == given.first; };
     if (std::none_of(graph.inputs().begin(), graph.inputs().end(), is_named)) {
-      return invalid_argument("there is no input '" + name + "' to give the shape " +
-                              to_string(dims));
+      return invalid_argument("there is no input '" + given.first + "' to give the shape " +
+                              to_string(given.second));
     }
   }
   return Status::ok();

@@ -103,7 +103,8 @@ Status Run::bind_input(size_t index, const Tensor& value) {
 }
 
 Status Run::bind_inputs(const NamedTensors& inputs) {
-  for (const auto& [name, value] : inputs) {
+  for (const auto& named : inputs) {
+    const std::string& name = named.first;
     const auto it = std::find_if(core_.inputs.begin(), core_.inputs.end(),
                                  [&](const ValueDescription& input) { return input.name == name; });
     if (it == core_.inputs.end()) {
@@ -114,7 +115,7 @@ Status Run::bind_inputs(const NamedTensors& inputs) {
       return invalid_argument("there is no input '" + name + "'; the graph's inputs are: " +
                               (known.empty() ? "none" : known));
     }
-    EDDY_RETURN_IF_ERROR(bind_input(static_cast<size_t>(it - core_.inputs.begin()), value));
+    EDDY_RETURN_IF_ERROR(bind_input(static_cast<size_t>(it - core_.inputs.begin()), named.second));
   }
   return check_symbols();
 }

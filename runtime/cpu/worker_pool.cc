@@ -1,22 +1,32 @@
 #include "runtime/cpu/worker_pool.h"
 
+#include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
-#include <thread>
+#include <algorithm>
 
 namespace eddy {
+namespace {
+
+int processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::clamp(CPU_COUNT(&set), 1, WorkerPool::kMaxThreads);
+}
+
+}  // namespace
 
 struct WorkerPool::Arena {
   explicit Arena(int num_threads)
-      : limit(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(num_threads) + 1),
+      : limit(tbb::global_control::max_allowed_parallelism, kMaxThreads + 1),
         arena(num_threads, /*reserved_for_masters=*/0) {}
   tbb::global_control limit;
   tbb::task_arena arena;
 };
 
 WorkerPool::WorkerPool(int num_threads)
-    : num_threads_(num_threads > 0 ? num_threads : tbb::this_task_arena::max_concurrency()),
+    : num_threads_(num_threads > 0 ? std::min(num_threads, kMaxThreads) : processors()),
       arena_(std::make_unique<Arena>(num_threads_)) {}
 
 WorkerPool::~WorkerPool() {

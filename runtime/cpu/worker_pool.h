@@ -1,8 +1,9 @@
 // WorkerPool: Eddy's one door to oneTBB's scheduler: a fixed number of worker threads that run
 // small tasks.
 //
-// An arena of `num_threads` slots without one for callers; a global_control raises oneTBB's
-// thread limit where its default (one less than the processors) would leave a slot empty.
+// An arena of `num_threads` slots without one for callers. oneTBB's default limit (one thread
+// less than processors) would leave a slot empty, so a global_control raises it. The smallest of
+// all controls in a process holds, so every pool asks for the same, whatever its own size.
 // Tasks are functions on a context, started in the order given, and must not block on each other.
 //
 // Threads: enqueue from any thread, tasks included. The destructor waits for running and queued
@@ -18,7 +19,9 @@ class WorkerPool {
  public:
   using Function = void (*)(void* context);
 
-  // num_threads >= 1; 0 means one for each processor this process may use.
+  static constexpr int kMaxThreads = 256;
+
+  // 1 to kMaxThreads (more count as that); 0 means one for each processor this process may use.
   explicit WorkerPool(int num_threads);
   ~WorkerPool();
 
