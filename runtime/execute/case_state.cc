@@ -19,12 +19,13 @@ void CaseState::connect() {
       const ValueId from = graph.region(region).results[k];
       branch.results.add(state_.slot(node.outputs[k]), state_.slot(from),
                          is_temporary(graph, from, region),
-                         is_fixed_pair(graph, node.outputs[k], from));
+                         is_fixed_pair(graph, node.outputs[k], from), graph.value(from).type);
     }
     branch.results.finish();
   }
   for (size_t k = 0; has_pass_through_ && k < node.outputs.size(); ++k) {
-    pass_through_.add(state_.slot(node.outputs[k]), state_.slot(node.inputs[k + 1]), false, false);
+    pass_through_.add(state_.slot(node.outputs[k]), state_.slot(node.inputs[k + 1]), false, false,
+                      graph.value(node.inputs[k + 1]).type);
   }
   pass_through_.finish();
 }

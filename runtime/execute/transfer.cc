@@ -4,10 +4,14 @@
 
 namespace eddy {
 
-void Transfers::add(Slot& to, Slot& from, bool is_temporary, bool is_fixed) {
+void Transfers::add(Slot& to, Slot& from, bool is_temporary, bool is_fixed,
+                    const ValueType& from_type) {
   if (&to == &from) return;
   auto& list = !is_temporary ? shares_ : (is_fixed ? fixed_ : swaps_);
   list.push_back({&to, &from});
+  if (&list == &swaps_ && from_type.is_tensor() && from_type.tensor.is_static()) {
+    known_.push_back({&from, from_type.tensor});
+  }
 }
 
 void Transfers::add_unchanging(Slot& to, Slot& from) {
@@ -35,6 +39,10 @@ void Transfers::finish() {
   };
   std::erase_if(fixed_, is_repeated);
   std::erase_if(swaps_, is_repeated);
+  std::erase_if(known_, [&](const Known& known) {
+    return std::none_of(swaps_.begin(), swaps_.end(),
+                        [&](const Move& move) { return move.from == known.slot; });
+  });
   shares_.insert(shares_.end(), repeated.begin(), repeated.end());
   for (size_t i = 0; i < shares_.size(); ++i) temporaries_.emplace_back();
 }

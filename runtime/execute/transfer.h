@@ -7,7 +7,8 @@
 //   same     a fixed value from outside the loop, again and again: nothing once it is in place
 //
 // The source's old contents after a swap are whatever the destination held; a temporary is
-// always written again before it is read.
+// always written again before it is read. Its type and shape are given back where they are known,
+// because the node that writes it then never sets them.
 #pragma once
 
 #include <deque>
@@ -21,8 +22,8 @@ namespace eddy {
 class Transfers {
  public:
   // `is_temporary`: the source belongs to the region and nothing reads it after the transfer.
-  // `is_fixed`: both hold tensors of one known type and shape.
-  void add(Slot& to, Slot& from, bool is_temporary, bool is_fixed);
+  // `is_fixed`: both hold tensors of one known type and shape. `from_type`: the source's.
+  void add(Slot& to, Slot& from, bool is_temporary, bool is_fixed, const ValueType& from_type);
   // The source never changes while these transfers are in use; both hold tensors of one known
   // type and shape.
   void add_unchanging(Slot& to, Slot& from);
@@ -34,7 +35,11 @@ class Transfers {
     }
     for (const Move& move : fixed_) move.to->swap_memory(*move.from);
     for (const Move& move : swaps_) move.to->swap(*move.from);
-    if (!shares_.empty()) [[unlikely]] write_shares();
+    for (const Known& known : known_) {
+      known.slot->set_tensor(known.type.element, known.type.dims.span());
+    }
+    if (!shares_.empty()) [[unlikely]]
+      write_shares();
     for (const Move& move : unchanging_) {
       if (move.to->view.data == move.from->view.data) continue;
       EDDY_RETURN_IF_ERROR(move.to->share(*move.from, allocator));
@@ -47,11 +52,16 @@ class Transfers {
     Slot* to;
     Slot* from;
   };
+  struct Known {
+    Slot* slot;
+    TensorType type;
+  };
   Status read_shares(Allocator& allocator);
   void write_shares();
 
   std::vector<Move> fixed_;
   std::vector<Move> swaps_;
+  std::vector<Known> known_;  // sources of swaps_ whose shape never changes
   std::vector<Move> shares_;
   std::vector<Move> unchanging_;
   std::deque<Slot> temporaries_;  // one for each share

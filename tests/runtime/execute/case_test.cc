@@ -87,6 +87,45 @@ TEST_P(CaseTest, BranchesMayRepeatSwapAndCaptureInsideALoop) {
   EXPECT_EQ((*o)[1].second.values<float>()[0], q);
 }
 
+// The first branch's result has a known shape, what it becomes has not: their memory is exchanged,
+// and the next run must find the branch's own shape again.
+TEST_P(CaseTest, ABranchOfKnownShapeMayStartAGrowingValue) {
+  constexpr int64_t kRow = 100;
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, kRow}));
+  const auto out = b.while_loop(
+      {.initial = {b.op("ConstantOfShape", {b.int64s({0, kRow})})},
+       .trip_limit = b.scalar<int64_t>(3)},
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
+      [&](Value iteration, std::span<const Value> f) {
+        const Value grown = f[0];
+        return b.if_else(
+            b.op("Equal", {iteration, b.scalar<int64_t>(0)}),
+            [&] { return std::vector<Value>{b.op("Neg", {x})}; },
+            [&] {
+              return std::vector<Value>{b.op("Concat", {grown, x}, {{"axis", 0}})};
+            });
+      });
+  b.output("rows", out[0]);
+  session_ = make_session(b);
+  std::vector<float> row(kRow);
+  for (int64_t i = 0; i < kRow; ++i) row[static_cast<size_t>(i)] = static_cast<float>(i + 1);
+  const Dims dims{1, kRow};
+  const Tensor given = Tensor::borrow({row.data(), dims.data(), 2, ElementType::kFloat});
+  for (int run = 0; run < 3; ++run) {
+    const auto o = session_->run({{"x", given}});
+    ASSERT_TRUE(o.is_ok()) << o.status().to_string();
+    const Tensor& rows = (*o)[0].second;
+    ASSERT_EQ(rows.dims(), (Dims{3, kRow})) << "run " << run;
+    for (int64_t i = 0; i < 3 * kRow; ++i) {
+      const float expected = row[static_cast<size_t>(i % kRow)] * (i < kRow ? -1.0f : 1.0f);
+      ASSERT_EQ(rows.values<float>()[static_cast<size_t>(i)], expected) << i << " of run " << run;
+    }
+  }
+}
+
 TEST_P(CaseTest, ALoopInABranchInALoopRuns) {
   GraphBuilder b(library_.ops());
   const Value n = b.input("n", tensor_type(ElementType::kInt64, {}));
