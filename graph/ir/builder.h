@@ -182,6 +182,7 @@ class GraphBuilder {
   Status infer_while(NodeId node);
   Status infer_case(NodeId node);
   Status infer_region(RegionId region);
+  Status check_carried_predicate(const Region& before, const Region& after) const;
   bool widen_carried(const Node& node, bool& changed, Status& error);
   void forward_types(const Node& node);
   void set_type(ValueId value, const ValueType& type);

@@ -89,6 +89,17 @@ void GraphBuilder::forward_types(const Node& node) {
   }
 }
 
+// A predicate that is carried (as in ONNX's Loop) must stay one bool from round to round.
+Status GraphBuilder::check_carried_predicate(const Region& before, const Region& after) const {
+  for (size_t k = 0; k + 1 < before.parameters.size(); ++k) {
+    if (before.results[0] != before.parameters[k + 1]) continue;
+    const ValueType& next = graph_.value(after.results[k]).type;
+    if (next.tensor.element == ElementType::kBool && may_be_one_element(next.tensor)) continue;
+    return invalid_argument("the body's predicate must be one bool, not " + to_string(next));
+  }
+  return Status::ok();
+}
+
 Status GraphBuilder::infer_while(NodeId id) {
   const Node node = graph_.node(id);  // a copy: nested inference may touch the vectors
   Status error;
@@ -102,6 +113,7 @@ Status GraphBuilder::infer_while(NodeId id) {
   }
   const Region& before = graph_.region(node.regions[0]);
   const Region& after = graph_.region(node.regions[1]);
+  EDDY_RETURN_IF_ERROR(check_carried_predicate(before, after));
   const size_t num_forwarded = before.results.size() - 1;
   for (size_t k = 0; k < num_forwarded; ++k) {
     set_type(node.outputs[k], graph_.value(before.results[k + 1]).type);

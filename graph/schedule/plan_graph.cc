@@ -133,10 +133,13 @@ Status prove_region(const Graph& graph, RegionId id, const RegionPlan& plan) {
 Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   const std::vector<double> costs = estimate_costs_ns(graph);
   Plan plan;
-  plan.assignment = policy_name(options.policy);
+  bool has_streams = false;
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
     plan.regions.push_back(plan_region(graph, RegionId(r), costs, options));
+    has_streams |= plan.regions.back().num_streams > 1;
   }
+  plan.assignment = policy_name(options.policy);
+  if (options.is_auto && !has_streams) plan.assignment = "serial";
   return plan;
 }
 

@@ -311,14 +311,9 @@ NamedTensors Run::collect_outputs() {
 }
 
 std::vector<LoopReport> Run::loop_reports() const {
-  std::vector<LoopReport> reports;
-  const bool is_host = core_.options.loops == Loops::kHost;
-  for (uint32_t n = 0; n < core_.graph.num_nodes(); ++n) {
-    if (core_.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
-    reports.push_back({core_.graph.path(NodeId(n)), state_->loop(NodeId(n)).iteration(),
-                       is_host ? "host" : "device",
-                       is_host ? "forced by the session's options"
-                               : "all of its nodes run on CPU streams"});
+  std::vector<LoopReport> reports = core_.loops;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    reports[i].iterations = state_->loop(core_.loop_nodes[i]).iteration();
   }
   return reports;
 }

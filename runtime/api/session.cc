@@ -68,6 +68,18 @@ void describe_values(SessionCore& core) {
   }
 }
 
+void describe_loops(SessionCore& core) {
+  const bool is_host = core.options.loops == Loops::kHost;
+  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
+    if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+    core.loop_nodes.push_back(NodeId(n));
+    core.loops.push_back({core.graph.path(NodeId(n)), 0, is_host ? "host" : "device",
+                          is_host ? "forced by the session's options"
+                                  : "all of its nodes run on CPU streams"});
+  }
+  core.last_loops = core.loops;
+}
+
 // Outputs that only their producer touches: exec nodes of the root, read once (as the output).
 void find_placeable(SessionCore& core) {
   const Graph& graph = core.graph;
@@ -154,6 +166,7 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
     impl->has_one_strand &= region.num_streams == 1;
   }
   describe_values(*impl);
+  describe_loops(*impl);
   find_placeable(*impl);
   EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
   return std::unique_ptr<Session>(new Session(std::move(impl)));

@@ -142,7 +142,7 @@ class Session {
 
   // Where each run in flight stands: node, iteration path, what it waits for; one line each.
   std::string describe_runs() const;
-  // Loops of the run that ended last.
+  // Every loop and how it is driven, with the iterations of the run that ended last (0 before).
   std::vector<LoopReport> loop_reports() const;
   // The graph as it runs (simplified) and its plan.
   const Graph& graph() const;

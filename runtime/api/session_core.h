@@ -33,6 +33,10 @@ struct SessionCore {
   // caller's memory.
   std::vector<bool> is_placeable;
 
+  // Every loop, how it is driven and why; iterations 0. By loop_nodes.
+  std::vector<LoopReport> loops;
+  std::vector<NodeId> loop_nodes;
+
   // Tensors handed to callers keep the device alive.
   std::shared_ptr<CpuDevice> device;
   std::unique_ptr<Program> program;

@@ -1,9 +1,9 @@
 // eddy plan: plans a model or a bare graph, and shows the plan, without running it.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -187,27 +187,7 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
           {"waits", std::move(waits)}};
 }
 
-struct LoopNote {
-  std::string path;
-  std::string driven;
-  std::string reason;
-};
-
-// How each loop will be driven. On the CPU every node lives on a CPU stream, so only a forced
-// choice keeps a loop from its stream's worker.
-std::map<NodeId, LoopNote> loop_notes(const Graph& graph, const std::string& loops) {
-  std::map<NodeId, LoopNote> notes;
-  for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
-    const NodeId id(i);
-    if (graph.node(id).kind != NodeKind::kWhile) continue;
-    notes[id] = loops == "host"
-                    ? LoopNote{graph.path(id), "host", "forced by --loops host"}
-                    : LoopNote{graph.path(id), "device", "all of its nodes run on CPU streams"};
-  }
-  return notes;
-}
-
-Json model_plan_json(const Session& session, const std::map<NodeId, LoopNote>& notes,
+Json model_plan_json(const Session& session, const std::vector<LoopReport>& notes,
                      const DrawnRegion& drawing) {
   const Graph& graph = session.graph();
   Json regions = Json::array();
@@ -215,7 +195,7 @@ Json model_plan_json(const Session& session, const std::map<NodeId, LoopNote>& n
     regions.push_back(region_json(graph, session.plan(), RegionId(r)));
   }
   Json loops = Json::array();
-  for (const auto& [id, note] : notes) {
+  for (const LoopReport& note : notes) {
     loops.push_back({{"path", note.path}, {"driven", note.driven}, {"reason", note.reason}});
   }
   const DrawnTotals totals = count_drawn(drawing);
@@ -234,10 +214,10 @@ Json model_plan_json(const Session& session, const std::map<NodeId, LoopNote>& n
       {"proof", session.plan().is_proved ? "safe" : "unproved"}};
 }
 
-void say_model_plan(const Session& session, const std::map<NodeId, LoopNote>& notes,
+void say_model_plan(const Session& session, const std::vector<LoopReport>& notes,
                     const DrawnRegion& drawing, Console& console) {
   say_text(plan_text(drawing), console);
-  for (const auto& [id, note] : notes) {
+  for (const LoopReport& note : notes) {
     console.say(one_line(
         fmt::format("loop {}: driven by the {}: {}", note.path, note.driven, note.reason)));
   }
@@ -258,10 +238,12 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
   auto model = load_model(library, arguments.model, *options);
   if (!model.is_ok()) return model.take_status();
   const Session& session = *model->session;
-  const std::map<NodeId, LoopNote> notes = loop_notes(session.graph(), arguments.shared.loops);
-  DrawnRegion drawing = draw_plan(session.graph(), session.plan(), [&notes](NodeId id) {
-    const auto note = notes.find(id);
-    return note == notes.end() ? "" : note->second.driven + "-driven";
+  const std::vector<LoopReport> notes = session.loop_reports();
+  DrawnRegion drawing = draw_plan(session.graph(), session.plan(), [&](NodeId id) {
+    const std::string path = session.graph().path(id);
+    const auto note = std::find_if(notes.begin(), notes.end(),
+                                   [&](const LoopReport& report) { return report.path == path; });
+    return note == notes.end() ? "" : note->driven + "-driven";
   });
   if (drawing.name.empty()) drawing.name = "root";
   Status status = write_pictures(

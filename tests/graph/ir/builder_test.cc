@@ -142,6 +142,19 @@ TEST_F(BuilderTest, APredicateMustBeOneBool) {
   }
 }
 
+TEST_F(BuilderTest, ACarriedPredicateMustStayOneBool) {
+  GraphBuilder b(ops_);
+  const bool two[] = {true, true};
+  b.while_loop(
+      {.name = "loop", .initial = {b.scalar(true)}},
+      [&](Value, std::span<const Value> c) { return WhileTest{c[0], {}}; },
+      [&](Value, std::span<const Value>) {
+        return std::vector<Value>{b.vector(std::span<const bool>(two))};
+      });
+  EXPECT_NE(error_of(b).find("the body's predicate must be one bool, not bool[2]"),
+            std::string::npos);
+}
+
 TEST_F(BuilderTest, ABodyOfWrongArityIsRefused) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", scalar_);

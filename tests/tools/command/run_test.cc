@@ -1,7 +1,9 @@
 // eddy run: values come from where it is told, results go where they belong, and the exit code says
 // whether they are what was expected.
 #include <csignal>
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -131,12 +133,20 @@ TEST(Run, a_data_set_that_differs_exits_1_and_names_the_place) {
   EXPECT_EQ(run_eddy({"run", model, "--inputs", folder, "--rtol", "0.2"}).exit_code, 0);
 }
 
-TEST(Run, a_trace_is_written_where_it_was_asked_for) {
+TEST(Run, a_trace_shows_each_stream_as_a_lane_and_each_iteration_as_a_span) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const std::string trace = fresh_folder("trace") + "/trace.json";
   const Finished run = run_eddy(count_to(model, "5", {"--trace", trace}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_GT(std::filesystem::file_size(trace), 0u);
+  std::ifstream file(trace);
+  const json events = json::parse(file)["traceEvents"];
+  const auto count = [&](const std::string& text) {
+    return std::count_if(events.begin(), events.end(), [&](const json& event) {
+      return event.dump().find(text) != std::string::npos;
+    });
+  };
+  EXPECT_EQ(count("stream 0"), 1) << events.dump();
+  for (int i = 0; i < 5; ++i) EXPECT_GE(count("[" + std::to_string(i) + "]"), 1) << i;
 }
 
 TEST(Info, lists_devices_libraries_limits_and_operators) {
