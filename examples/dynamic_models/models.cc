@@ -1,0 +1,63 @@
+#include "examples/dynamic_models/attention.h"
+#include "examples/dynamic_models/blockdrop.h"
+#include "examples/dynamic_models/early_exit.h"
+#include "examples/dynamic_models/fixed_point.h"
+#include "examples/dynamic_models/lstm.h"
+#include "examples/dynamic_models/model.h"
+#include "examples/dynamic_models/nas_rnn.h"
+#include "examples/dynamic_models/seq2seq.h"
+#include "examples/dynamic_models/tree.h"
+
+namespace eddy::dynamic {
+namespace {
+
+void add_small(std::vector<Model>& models, int64_t batch) {
+  models.push_back(make_lstm({.layers = 2, .steps = 5, .hidden = 8, .batch = batch}));
+  models.push_back(make_nas_rnn({.steps = 20, .hidden = 8, .batch = batch}));
+  models.push_back(make_attention({.heads = 2, .width = 4, .steps = 6, .batch = batch}));
+  Seq2seqSize words{.hidden = 8, .vocabulary = 30, .length = 3, .limit = 12, .batch = batch};
+  for (const int64_t stop_at : {3, 12, 40}) {  // before, at and beyond the limit
+    words.stop_at = stop_at;
+    models.push_back(make_seq2seq(words));
+  }
+  BlockDropSize blocks{.blocks_per_stage = 2, .channels = 4, .image = 8, .batch = batch};
+  for (const int64_t open : {0, 3, 6}) {
+    blocks.open = open;
+    models.push_back(make_blockdrop(blocks));
+  }
+  models.push_back(make_fixed_point({.hidden = 8, .batch = batch}));
+  models.push_back(make_fixed_point({.hidden = 8, .limit = 3, .batch = batch}));
+  EarlyExitSize exits{.stages = 4, .channels = 4, .image = 8, .batch = batch};
+  for (const float threshold : {0.0f, 0.4f, 2.0f}) {  // at once, somewhere, never
+    exits.threshold = threshold;
+    models.push_back(make_early_exit(exits));
+  }
+}
+
+void add_full(std::vector<Model>& models, int64_t batch) {
+  models.push_back(make_lstm({.batch = batch}));
+  models.push_back(make_nas_rnn({.batch = batch}));
+  models.push_back(make_attention({.batch = batch}));
+  models.push_back(make_seq2seq({.stop_at = 10, .batch = batch}));
+  models.push_back(make_seq2seq({.stop_at = 40, .batch = batch}));
+  models.push_back(make_blockdrop({.batch = batch}));
+  models.push_back(make_fixed_point({.batch = batch}));
+  models.push_back(make_early_exit({.batch = batch}));
+}
+
+}  // namespace
+
+std::vector<Model> all_models(Scale scale) {
+  std::vector<Model> models;
+  if (scale == Scale::kSmall) {
+    for (const int64_t batch : {1, 3}) add_small(models, batch);
+    models.push_back(make_tree({.leaves = 1, .hidden = 8}));
+    models.push_back(make_tree({.leaves = 9, .hidden = 8}));
+  } else {
+    for (const int64_t batch : {1, 64}) add_full(models, batch);
+    models.push_back(make_tree({}));
+  }
+  return models;
+}
+
+}  // namespace eddy::dynamic

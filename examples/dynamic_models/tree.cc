@@ -1,0 +1,147 @@
+#include "examples/dynamic_models/tree.h"
+
+#include <cmath>
+#include <memory>
+
+#include "examples/dynamic_models/parts.h"
+
+namespace eddy::dynamic {
+namespace {
+
+constexpr int64_t kFold = -1;
+
+struct Tree {
+  TreeSize size;
+  Array encode, encode_bias;  // [2 * hidden, hidden]
+  Array decode, decode_bias;  // [hidden, 2 * hidden]
+  Array leaves;
+  std::vector<int64_t> program;
+};
+
+// A tree over leaves [first, first + count), split anywhere.
+void draw_program(Random& random, int64_t first, int64_t count, std::vector<int64_t>& program) {
+  if (count == 1) {
+    program.push_back(first);
+    return;
+  }
+  const int64_t left = 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(count - 1)));
+  draw_program(random, first, left, program);
+  draw_program(random, first + left, count - left, program);
+  program.push_back(kFold);
+}
+
+Tree draw(const TreeSize& size) {
+  Random random(size.seed);
+  const float range = 1 / std::sqrt(static_cast<float>(size.hidden));
+  Tree tree{size,
+            random_array(random, {2 * size.hidden, size.hidden}, range),
+            random_array(random, {size.hidden}, range),
+            random_array(random, {size.hidden, 2 * size.hidden}, range),
+            random_array(random, {2 * size.hidden}, range),
+            random_array(random, {size.leaves, size.hidden}, 1),
+            {}};
+  draw_program(random, 0, size.leaves, tree.program);
+  return tree;
+}
+
+// The captured values that an iteration needs.
+struct Known {
+  Value leaves, encode, encode_bias, decode, decode_bias;
+};
+
+Values fold(GraphBuilder& b, const Known& known, int64_t hidden, Value stack, Value top,
+            Value loss) {
+  const Value two = b.op("Unsqueeze", {b.op("Sub", {top, b.scalar<int64_t>(2)}), b.int64s({0})});
+  const Value children = b.op("Slice", {stack, two, b.op("Unsqueeze", {top, b.int64s({0})})});
+  const Value both = reshape(b, children, {1, 2 * hidden});
+  const Value parent = b.op("Tanh", {linear(b, both, known.encode, known.encode_bias)});
+  const Value again = b.op("Tanh", {linear(b, parent, known.decode, known.decode_bias)});
+  const Value wrong = b.op("Sub", {again, both});
+  const Value square = b.op("ReduceSum", {b.op("Mul", {wrong, wrong})}, {{"keepdims", 0}});
+  return {parent, b.op("Sub", {top, b.scalar<int64_t>(2)}), b.op("Add", {loss, square}),
+          b.scalar<int64_t>(1)};
+}
+
+Result<Graph> build(const Tree& tree, const OpTable& ops) {
+  GraphBuilder b(ops, "tree");
+  const int64_t hidden = tree.size.hidden;
+  const int64_t num_nodes = static_cast<int64_t>(tree.program.size());
+  Known known;
+  known.leaves = float_input(b, "leaves", tree.leaves);
+  const Value program = b.input("program", tensor_type(ElementType::kInt64, {num_nodes}));
+  const Value nodes = b.input("nodes", tensor_type(ElementType::kInt64, {}));
+  known.encode = weight(b, tree.encode, "encode");
+  known.encode_bias = weight(b, tree.encode_bias, "encode_bias");
+  known.decode = weight(b, tree.decode, "decode");
+  known.decode_bias = weight(b, tree.decode_bias, "decode_bias");
+  const Value stack = weight(b, zeros({tree.size.leaves, hidden}), "stack");
+  const Value zero = b.scalar<int64_t>(0);
+  const Values results = for_loop(
+      b, "nodes", nodes, {stack, zero, b.scalar(0.0f), zero}, 1,
+      [&](Value iteration, std::span<const Value> carried) {
+        const Value code = row(b, program, iteration);
+        const Values made = b.if_else(
+            b.op("Less", {code, zero}),
+            [&] { return fold(b, known, hidden, carried[0], carried[1], carried[2]); },
+            [&]() -> Values {
+              const Value leaf = b.op("Unsqueeze", {code, b.int64s({0})});
+              return {row(b, known.leaves, leaf), carried[1], carried[2], zero};
+            });
+        if (made.size() != 4) return Values{};
+        const Value place = reshape(b, made[1], {1, 1});
+        const Value pushed = b.op("ScatterND", {carried[0], place, made[0]});
+        return Values{pushed, b.op("Add", {made[1], b.scalar<int64_t>(1)}), made[2],
+                      b.op("Add", {carried[3], made[3]}), made[0]};
+      });
+  if (results.empty()) return b.finish();
+  b.output("rows", results[4]);
+  b.output("loss", results[2]);
+  b.output("folds", results[3]);
+  return b.finish();
+}
+
+PlainResult run_plainly(const Tree& tree) {
+  std::vector<Array> stack;
+  Array rows;
+  float loss = 0;
+  int64_t folds = 0;
+  for (const int64_t code : tree.program) {
+    Array made = zeros({1, tree.size.hidden});
+    if (code == kFold) {
+      const Array both = join_columns(stack[stack.size() - 2], stack.back());
+      stack.resize(stack.size() - 2);
+      made = map(linear(both, tree.encode, tree.encode_bias), hyperbolic);
+      const Array again = map(linear(made, tree.decode, tree.decode_bias), hyperbolic);
+      float square = 0;
+      for (size_t i = 0; i < both.values.size(); ++i) {
+        square += (again.values[i] - both.values[i]) * (again.values[i] - both.values[i]);
+      }
+      loss += square;
+      ++folds;
+    } else {
+      made.values = row(tree.leaves, code).values;
+    }
+    stack.push_back(made);
+    push_row(rows, made);
+  }
+  return {{to_value(rows), to_value(Array{{}, {loss}}), to_value({}, {folds})},
+          static_cast<int64_t>(tree.program.size())};
+}
+
+}  // namespace
+
+Model make_tree(const TreeSize& size) {
+  const auto tree = std::make_shared<const Tree>(draw(size));
+  const int64_t num_nodes = static_cast<int64_t>(tree->program.size());
+  return {"tree",
+          std::to_string(num_nodes) + " nodes, hidden " + std::to_string(size.hidden),
+          1,
+          "nodes",
+          {{"leaves", to_value(tree->leaves)},
+           {"program", to_value({num_nodes}, tree->program)},
+           {"nodes", to_value({}, {num_nodes})}},
+          [tree](const OpTable& ops) { return build(*tree, ops); },
+          [tree] { return run_plainly(*tree); }};
+}
+
+}  // namespace eddy::dynamic
