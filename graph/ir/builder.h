@@ -4,11 +4,11 @@
 //   Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
 //   Value two = b.scalar(2.0f);
 //   auto root = b.while_loop({.name = "newton", .initial = {x}},
-//       [&](Value, auto carried) {                       // before: -> predicate, forwarded
+//       [&](Value, Values carried) {                     // before: -> predicate, forwarded
 //         Value error = b.op("Abs", {b.op("Sub", {b.op("Mul", {carried[0], carried[0]}), two})});
 //         return WhileTest{b.op("Greater", {error, b.scalar(1e-6f)}), {carried[0]}};
 //       },
-//       [&](Value, auto forwarded) -> std::vector<Value> { ... });
+//       [&](Value, Values forwarded) -> std::vector<Value> { ... });
 //   b.output("root", root[0]);
 //   Result<Graph> graph = b.finish();
 //
@@ -46,14 +46,16 @@ struct Value {
   bool is_none() const { return id.is_none(); }
 };
 
+// What region functions are given: the parameters of their region.
+using Values = std::span<const Value>;
+
 struct WhileTest {
   Value predicate;  // one-element bool
   std::vector<Value> forwarded;
 };
-using WhileBefore = std::function<WhileTest(Value iteration, std::span<const Value> carried)>;
+using WhileBefore = std::function<WhileTest(Value iteration, Values carried)>;
 // Next carried values, then the scan rows.
-using WhileAfter =
-    std::function<std::vector<Value>(Value iteration, std::span<const Value> forwarded)>;
+using WhileAfter = std::function<std::vector<Value>(Value iteration, Values forwarded)>;
 using CaseBody = std::function<std::vector<Value>()>;
 
 struct WhileOptions {
@@ -117,6 +119,13 @@ class GraphBuilder {
     return vector(std::span<const T>(values.begin(), values.size()));
   }
   Value int64s(std::initializer_list<int64_t> values) { return vector(values); }
+  // b.tensor<float>({2, 2}, {1, 2, 3, 4}); as many values as the shape has elements (CHECK).
+  template <typename T>
+  Value tensor(const Dims& dims, std::span<const T> values);
+  template <typename T>
+  Value tensor(const Dims& dims, std::initializer_list<T> values) {
+    return tensor(dims, std::span<const T>(values.begin(), values.size()));
+  }
 
   // Adds an exec node and returns its first output, or all of them.
   Value op(std::string_view op_name, std::span<const Value> inputs, Attributes attributes = {},
@@ -125,6 +134,10 @@ class GraphBuilder {
            Attributes attributes = {}, OpOptions options = {}) {
     return op(op_name, std::span(inputs.begin(), inputs.size()), std::move(attributes),
               std::move(options));
+  }
+  // Cast to an element type.
+  Value cast(Value value, ElementType element) {
+    return op("Cast", {value}, {{"to", static_cast<int64_t>(element)}});
   }
   std::vector<Value> ops(std::string_view op_name, std::span<const Value> inputs,
                          Attributes attributes, OpOptions options);
@@ -199,6 +212,13 @@ class GraphBuilder {
 template <typename T>
 Value GraphBuilder::scalar(T value) {
   return constant({&value, nullptr, 0, element_type_of<T>()});
+}
+
+template <typename T>
+Value GraphBuilder::tensor(const Dims& dims, std::span<const T> values) {
+  EDDY_CHECK(dims.count() == static_cast<int64_t>(values.size()))
+      << values.size() << " values for a tensor of shape " << to_string(dims);
+  return constant({const_cast<T*>(values.data()), dims.data(), dims.rank(), element_type_of<T>()});
 }
 
 template <typename T>

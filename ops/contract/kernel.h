@@ -26,6 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -131,6 +132,7 @@ struct KernelInit {
 
 // kUnsupported ("float16 is not supported by the CPU kernel of LSTM"): the next kernel for the
 // operator is asked. Any other failure ends binding.
-using BindFunction = Result<BoundKernel> (*)(const KernelInit& init);
+// A function object, so that a custom operator can hold what its kernels need.
+using BindFunction = std::function<Result<BoundKernel>(const KernelInit& init)>;
 
 }  // namespace eddy

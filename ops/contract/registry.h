@@ -20,7 +20,7 @@ namespace eddy {
 struct KernelEntry {
   std::string_view op;  // string literals
   int since_version = 1;
-  BindFunction bind = nullptr;
+  BindFunction bind = {};
   std::string_view library = "cpu";  // who made it: "reference", "onednn"; for reports
   std::string_view domain = "";
 };

@@ -24,10 +24,10 @@ Status Library::add_operator(OpDef def, BindFunction bind) {
   const std::string domain = def.domain;
   const int since_version = def.since_version;
   EDDY_RETURN_IF_ERROR(ops_.add(std::move(def)));
-  if (bind == nullptr) return Status::ok();
+  if (!bind) return Status::ok();
   // The registry keeps views of names: the table's own strings live as long as the library.
   const OpDef* kept = ops_.find_or_null(domain, name, since_version);
-  cpu_kernels_.add({kept->name, since_version, bind, "custom", kept->domain});
+  cpu_kernels_.add({kept->name, since_version, std::move(bind), "custom", kept->domain});
   return Status::ok();
 }
 

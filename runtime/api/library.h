@@ -35,7 +35,7 @@ class Library {
   const KernelRegistry& cpu_kernels() const { return cpu_kernels_; }
   const HostFunction* host_function_or_null(const std::string& name) const;
 
-  // `bind` may be null for an operator that only shape rules and other devices know.
+  // `bind` may be empty for an operator that only shape rules and other devices know.
   Status add_operator(OpDef def, BindFunction bind);
   // For nodes of operator eddy.HostPredicate with attribute name = `name`.
   Status add_host_function(std::string name, HostFunction function);

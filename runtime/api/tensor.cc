@@ -40,6 +40,17 @@ Tensor Tensor::copy_of(const TensorView& view) {
   return tensor;
 }
 
+Tensor Tensor::zeros(ElementType element, const Dims& dims) {
+  EDDY_CHECK(dims.is_static()) << "zeros() of the open shape " << to_string(dims);
+  if (element == ElementType::kString) {
+    const std::vector<std::string> empty(static_cast<size_t>(*dims.count()));
+    return copy_of({const_cast<std::string*>(empty.data()), dims.data(), dims.rank(), element});
+  }
+  const size_t bytes = static_cast<size_t>(*dims.count()) * element_size_bytes(element);
+  const std::vector<char> zero(bytes, 0);
+  return copy_of({const_cast<char*>(zero.data()), dims.data(), dims.rank(), element});
+}
+
 Tensor Tensor::sequence(ElementType element, std::vector<Tensor> elements) {
   Tensor tensor;
   tensor.kind_ = ValueKind::kSequence;

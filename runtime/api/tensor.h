@@ -35,15 +35,16 @@ class Tensor {
   static Tensor in_buffer(const TensorView& view, BufferRef buffer,
                           std::shared_ptr<const void> device);
   template <typename T>
-  static Tensor of(std::initializer_list<int64_t> dims, std::initializer_list<T> values) {
-    return copy_of({const_cast<T*>(values.begin()), dims.begin(),
-                    static_cast<int32_t>(dims.size()), element_type_of<T>()});
+  static Tensor of(const Dims& dims, std::initializer_list<T> values) {
+    return of(dims, std::span<const T>(values.begin(), values.size()));
   }
   template <typename T>
-  static Tensor of(std::initializer_list<int64_t> dims, std::span<const T> values) {
-    return copy_of({const_cast<T*>(values.data()), dims.begin(),
-                    static_cast<int32_t>(dims.size()), element_type_of<T>()});
+  static Tensor of(const Dims& dims, std::span<const T> values) {
+    EDDY_CHECK(dims.count() == static_cast<int64_t>(values.size()))
+        << values.size() << " values for a tensor of shape " << to_string(dims);
+    return copy_of({const_cast<T*>(values.data()), dims.data(), dims.rank(), element_type_of<T>()});
   }
+  static Tensor zeros(ElementType element, const Dims& dims);
   template <typename T>
   static Tensor scalar(T value) {
     return copy_of({&value, nullptr, 0, element_type_of<T>()});
