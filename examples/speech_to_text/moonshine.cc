@@ -1,0 +1,134 @@
+#include "examples/speech_to_text/moonshine.h"
+
+#include <algorithm>
+
+#include "graph/io/import.h"
+#include "graph/ir/builder.h"
+
+namespace eddy::speech {
+namespace {
+
+// The tiny model.
+constexpr int64_t kLayers = 6;
+constexpr int64_t kHeads = 8;
+constexpr int64_t kHeadSize = 36;
+
+using Values = std::vector<Value>;
+using Named = std::vector<NamedValue>;
+
+// "0.decoder.key", "0.decoder.value", "1.decoder.key" ... for `side` decoder.
+std::vector<std::string> cache_names(const std::string& side) {
+  std::vector<std::string> names;
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    for (const char* part : {"key", "value"}) {
+      names.push_back(std::to_string(layer) + "." + side + "." + part);
+    }
+  }
+  return names;
+}
+
+Value find(GraphBuilder& b, const Named& outputs, const std::string& name) {
+  const auto found = std::ranges::find(outputs, name, &NamedValue::name);
+  if (found != outputs.end()) return found->value;
+  b.fail(invalid_argument("the model has no output '" + name + "': it is no Moonshine tiny"));
+  return {};
+}
+
+Values find_caches(GraphBuilder& b, const Named& outputs, const std::string& side) {
+  Values caches;
+  for (const std::string& name : cache_names(side)) {
+    caches.push_back(find(b, outputs, "present." + name));
+  }
+  return caches;
+}
+
+Named import_into(GraphBuilder& b, const OpTable& ops, const std::string& path,
+                  const Named& inputs) {
+  Result<Named> outputs = import_onnx_into(b, path, ops, inputs);
+  if (outputs.is_ok()) return std::move(*outputs);
+  b.fail(outputs.take_status());
+  return {};
+}
+
+// What the loop carries.
+struct Carried {
+  Value token;     // int64[1, 1]
+  Values decoder;  // keys and values of the tokens so far
+  Values encoder;  // keys and values of the sound
+
+  static Carried of(std::span<const Value> values) {
+    const auto caches = values.subspan(1);
+    const size_t half = caches.size() / 2;
+    return {
+        values[0], {caches.begin(), caches.begin() + half}, {caches.begin() + half, caches.end()}};
+  }
+  Values flat() const {
+    Values all = {token};
+    all.insert(all.end(), decoder.begin(), decoder.end());
+    all.insert(all.end(), encoder.begin(), encoder.end());
+    return all;
+  }
+};
+
+Carried before_first_step(GraphBuilder& b) {
+  const Value none = b.op("ConstantOfShape", {b.int64s({1, kHeads, 0, kHeadSize})});
+  const Values caches(2 * kLayers, none);
+  const Value start = b.op("Reshape", {b.scalar(kStartOfText), b.int64s({1, 1})});
+  return {start, caches, caches};
+}
+
+// One token further.
+Carried decode(GraphBuilder& b, const OpTable& ops, const std::string& path, Value sound,
+               Value has_caches, const Carried& last) {
+  Named inputs = {{"input_ids", last.token},
+                  {"encoder_hidden_states", sound},
+                  {"use_cache_branch", has_caches}};
+  const auto give = [&](const std::string& side, const Values& caches) {
+    const auto names = cache_names(side);
+    for (size_t i = 0; i < names.size(); ++i) {
+      inputs.push_back({"past_key_values." + names[i], caches[i]});
+    }
+  };
+  give("decoder", last.decoder);
+  give("encoder", last.encoder);
+  const Named outputs = import_into(b, ops, path, inputs);
+  Carried next;
+  next.token = b.op("ArgMax", {find(b, outputs, "logits")}, {{"axis", -1}, {"keepdims", 0}});
+  next.decoder = find_caches(b, outputs, "decoder");
+  next.encoder = b.if_else(
+      has_caches, [&] { return last.encoder; }, [&] { return find_caches(b, outputs, "encoder"); },
+      "keep_encoder_caches");
+  return next;
+}
+
+}  // namespace
+
+Result<Graph> build_moonshine(const OpTable& ops, const MoonshineFiles& files) {
+  GraphBuilder b(ops, "speech_to_text");
+  const Value samples =
+      b.input("samples", tensor_type(ElementType::kFloat, {1, b.symbol("samples")}));
+  const Value token_limit = b.input("token_limit", tensor_type(ElementType::kInt64, {}));
+  const Named encoded = import_into(b, ops, files.encoder, {{"input_values", samples}});
+  const Value sound = find(b, encoded, "last_hidden_state");
+
+  const Carried start = before_first_step(b);
+  const auto results = b.while_loop(
+      {.name = "decode", .initial = start.flat(), .trip_limit = token_limit, .num_scan_outputs = 1},
+      [&](Value, std::span<const Value> carried) {
+        const Value is_end = b.op("Equal", {carried[0], b.scalar(kEndOfText)});
+        return WhileTest{b.op("Not", {is_end}), {carried.begin(), carried.end()}};
+      },
+      [&](Value iteration, std::span<const Value> forwarded) {
+        const Value has_caches =
+            b.op("Reshape", {b.op("Greater", {iteration, b.scalar<int64_t>(0)}), b.int64s({1})});
+        const Carried next =
+            decode(b, ops, files.decoder, sound, has_caches, Carried::of(forwarded));
+        Values values = next.flat();
+        values.push_back(next.token);  // a row of the stack
+        return values;
+      });
+  if (b.status().is_ok()) b.output("tokens", b.op("Reshape", {results.back(), b.int64s({-1})}));
+  return b.finish();
+}
+
+}  // namespace eddy::speech

@@ -1,0 +1,49 @@
+// Transcriber: the words in a recording, by Moonshine and its vocabulary.
+//
+// Recordings are brought to one loudness first (kLoudness), so that the words do not depend on how
+// far away the microphone stood. Silence stays as it is.
+//
+// Errors: those of build_moonshine and Vocabulary; kInvalidArgument for sound longer than
+// kMaxSeconds; those of the run. Threads: as Session.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "examples/speech_to_text/moonshine.h"
+#include "examples/speech_to_text/vocabulary.h"
+#include "runtime/api/session.h"
+
+namespace eddy::speech {
+
+// Attention looks at all pairs of moments, so memory grows with the square of the time.
+inline constexpr int kMaxSeconds = 60;
+
+// Root mean square of the samples: 20 dB below full scale, the usual level of speech.
+inline constexpr double kLoudness = 0.1;
+
+struct Transcript {
+  std::string text;
+  std::vector<int64_t> tokens;  // end-of-text included, if it was reached
+};
+
+class Transcriber {
+ public:
+  static Result<std::unique_ptr<Transcriber>> create(const MoonshineFiles& files,
+                                                     const std::string& vocabulary_path,
+                                                     const SessionOptions& options);
+  // Tokens that speech of this length may have: six a second, as the model's authors have it.
+  static int64_t token_limit(size_t num_samples);
+  // `samples` at kSampleRate.
+  Result<Transcript> transcribe(std::span<const float> samples, int64_t token_limit);
+  LoopReport loop_report() const;  // of the loop over the tokens
+
+ private:
+  Library library_;
+  Vocabulary vocabulary_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace eddy::speech

@@ -1,0 +1,144 @@
+// Claim: the graph that is wired from the two Moonshine files gives the words that were said in the
+// recordings of alsa-utils, stops by itself or at the limit, and gives the same tokens whoever
+// drives the loop, run after run.
+#include "examples/speech_to_text/transcriber.h"
+
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "examples/voice_activity/resample.h"
+#include "examples/voice_activity/wav.h"
+
+namespace eddy::speech {
+namespace {
+
+// Where tools/demo puts the models.
+std::string model_path(const std::string& name) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const passwd* user = getpwuid(getuid());
+  const std::string home = user != nullptr ? user->pw_dir : "";
+  const bool has_cache = cache != nullptr && *cache != '\0';
+  return (has_cache ? cache : home + "/.cache") + "/eddy/models/" + name;
+}
+
+const MoonshineFiles kFiles = {model_path("moonshine_tiny_encoder-0.1.29.onnx"),
+                               model_path("moonshine_tiny_decoder-0.1.29.onnx")};
+const std::string kVocabulary = model_path("llama_tokens-1.2.2.txt");
+
+std::string wav_path(const std::string& name) { return "/usr/share/sounds/alsa/" + name + ".wav"; }
+
+class TranscriberTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const std::string& file : {kFiles.encoder, kFiles.decoder, kVocabulary}) {
+      if (!std::filesystem::exists(file))
+        GTEST_SKIP() << "no " << file << "; tools/demo fetches it";
+    }
+    for (const char* name : {"Front_Center", "Side_Right"}) {
+      if (!std::filesystem::exists(wav_path(name))) {
+        GTEST_SKIP() << "no " << wav_path(name) << "; install alsa-utils";
+      }
+    }
+  }
+
+  std::unique_ptr<Transcriber> transcriber(Loops loops = Loops::kAuto) {
+    auto made = Transcriber::create(kFiles, kVocabulary, {.num_threads = 1, .loops = loops});
+    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+    return made.is_ok() ? std::move(*made) : nullptr;
+  }
+
+  static std::vector<float> samples(const std::string& name) {
+    const auto recording = voice::read_wav(wav_path(name));
+    EXPECT_TRUE(recording.is_ok()) << recording.status().to_string();
+    if (!recording.is_ok()) return {};
+    return voice::resample(recording->samples, recording->sample_rate, kSampleRate);
+  }
+
+  static Transcript transcribe(Transcriber& by, const std::vector<float>& samples, int64_t limit) {
+    auto transcript = by.transcribe(samples, limit);
+    EXPECT_TRUE(transcript.is_ok()) << transcript.status().to_string();
+    if (!transcript.is_ok()) return {};
+    EXPECT_EQ(by.loop_report().iterations, static_cast<int64_t>(transcript->tokens.size()));
+    return std::move(*transcript);
+  }
+};
+
+// One transcriber takes both, in turns: caches of one run must not reach into the next.
+TEST_F(TranscriberTest, RecordingsBecomeTheWordsThatWereSaid) {
+  const auto by = transcriber();
+  ASSERT_NE(by, nullptr);
+  for (int turn = 0; turn < 2; ++turn) {
+    for (const auto& [name, text] :
+         {std::pair<std::string, std::string>("Front_Center", "Front, center."),
+          {"Side_Right", "Side, right."}}) {
+      const auto sound = samples(name);
+      const Transcript said = transcribe(*by, sound, Transcriber::token_limit(sound.size()));
+      EXPECT_EQ(said.text, text);
+      ASSERT_EQ(said.tokens.size(), 5u);
+      EXPECT_EQ(said.tokens.back(), kEndOfText);
+    }
+  }
+}
+
+TEST_F(TranscriberTest, TheLimitEndsTheTextEarly) {
+  const auto by = transcriber();
+  ASSERT_NE(by, nullptr);
+  const auto sound = samples("Side_Right");
+  const Transcript whole = transcribe(*by, sound, 100);
+  for (const int64_t limit : {0, 1, 3, 5}) {
+    const Transcript cut = transcribe(*by, sound, limit);
+    EXPECT_EQ(cut.tokens, std::vector<int64_t>(whole.tokens.begin(), whole.tokens.begin() + limit));
+  }
+}
+
+TEST_F(TranscriberTest, WhoeverDrivesTheLoopTheTokensAreTheSame) {
+  const auto sound = samples("Front_Center");
+  const auto by_device = transcriber(Loops::kDevice);
+  const auto by_host = transcriber(Loops::kHost);
+  ASSERT_TRUE(by_device != nullptr && by_host != nullptr);
+  const Transcript expected = transcribe(*by_device, sound, 8);
+  EXPECT_EQ(transcribe(*by_host, sound, 8).tokens, expected.tokens);
+}
+
+TEST_F(TranscriberTest, ShortSoundAndSilenceEndAndLongSoundIsRefused) {
+  const auto by = transcriber();
+  ASSERT_NE(by, nullptr);
+  EXPECT_TRUE(by->transcribe({}, 5).is_ok());
+  EXPECT_TRUE(by->transcribe(std::vector<float>(100), 5).is_ok());
+  EXPECT_TRUE(by->transcribe(std::vector<float>(2 * kSampleRate), 12).is_ok());
+  const auto refused = by->transcribe(std::vector<float>(kMaxSeconds * kSampleRate + 1), 5);
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_NE(refused.status().message().find("longer than 60 s"), std::string::npos);
+}
+
+TEST_F(TranscriberTest, OtherModelsAreRefusedByWhatTheyLack) {
+  const auto swapped = Transcriber::create({kFiles.decoder, kFiles.encoder}, kVocabulary, {});
+  ASSERT_FALSE(swapped.is_ok());
+  EXPECT_NE(swapped.status().message().find("has no input 'input_values'"), std::string::npos)
+      << swapped.status().to_string();
+  const auto twice = Transcriber::create({kFiles.encoder, kFiles.encoder}, kVocabulary, {});
+  ASSERT_FALSE(twice.is_ok());
+  EXPECT_NE(twice.status().message().find("has no input 'input_ids'"), std::string::npos)
+      << twice.status().to_string();
+}
+
+TEST_F(TranscriberTest, AMissingModelIsNamed) {
+  const auto missing =
+      Transcriber::create({"no/such/encoder.onnx", kFiles.decoder}, kVocabulary, {});
+  ASSERT_FALSE(missing.is_ok());
+  EXPECT_NE(missing.status().to_string().find("no/such/encoder.onnx"), std::string::npos)
+      << missing.status().to_string();
+}
+
+TEST(Transcriber, TheLimitFollowsTheLength) {
+  EXPECT_EQ(Transcriber::token_limit(0), 0);
+  EXPECT_EQ(Transcriber::token_limit(kSampleRate), 6);
+  EXPECT_EQ(Transcriber::token_limit(kSampleRate * 5 / 2), 15);
+}
+
+}  // namespace
+}  // namespace eddy::speech
