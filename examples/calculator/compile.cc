@@ -135,7 +135,7 @@ class Compiler {
     for (const std::string& name : names) values.push_back(variables_[name]);
     return values;
   }
-  void bind(const Names& names, std::span<const Value> values) {
+  void bind(const Names& names, Values values) {
     size_t i = 0;
     for (const std::string& name : names) variables_[name] = values[i++];
   }
@@ -147,13 +147,13 @@ class Compiler {
     const auto outer = variables_;
     const Values results = b_.while_loop(
         {.name = name_at("while", at), .initial = values_of(names)},
-        [&](Value, std::span<const Value> carried) {
+        [&](Value, Values carried) {
           bind(names, carried);
           const Value condition = expression();
           expect("do");
           return WhileTest{condition, {carried.begin(), carried.end()}};
         },
-        [&](Value, std::span<const Value> forwarded) {
+        [&](Value, Values forwarded) {
           bind(names, forwarded);
           block();
           return values_of(names);
