@@ -17,10 +17,10 @@ Result<Graph> build(const Library& library) {
   GraphBuilder b(library.ops());
   const auto end = b.while_loop(
       {.name = "countdown", .initial = {b.input("n", tensor_type(ElementType::kDouble, {}))}},
-      [&](Value, Values n) {
+      [&](Value, ValueSpan n) {
         return WhileTest{b.op("Not", {b.op("Equal", {n[0], b.scalar(0.0)})}), {n[0]}};
       },
-      [&](Value, Values n) {
+      [&](Value, ValueSpan n) {
         return std::vector<Value>{b.op("Sub", {n[0], b.scalar(1.0)})};
       });
   b.output("end", end[0]);

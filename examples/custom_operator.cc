@@ -57,10 +57,10 @@ Status run() {
   const auto x = b.while_loop(
       {.initial = {b.input("x", tensor_type(ElementType::kFloat, {2}))},
        .trip_limit = b.scalar<int64_t>(100)},
-      [&](Value, Values carried) {
+      [&](Value, ValueSpan carried) {
         return WhileTest{b.scalar(true), {carried[0]}};
       },
-      [&](Value, Values forwarded) {
+      [&](Value, ValueSpan forwarded) {
         return std::vector<Value>{b.op("Polynomial", {forwarded[0]},
                                        {{"coefficients", std::vector<float>{-3.2f, 3.2f, 0}}},
                                        {.domain = "example"})};

@@ -17,12 +17,12 @@ Result<Graph> build(const Library& library) {
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {2}));
   const auto halved = b.while_loop(
       {.name = "halve", .initial = {x}},
-      [&](Value iteration, Values carried) {
+      [&](Value iteration, ValueSpan carried) {
         const Value again = b.op("HostPredicate", {iteration, carried[0]}, {{"name", "again?"}},
                                  {.domain = "eddy"});
         return WhileTest{again, {carried[0]}};
       },
-      [&](Value, Values forwarded) {
+      [&](Value, ValueSpan forwarded) {
         return std::vector<Value>{b.op("Mul", {forwarded[0], b.scalar(0.5f)})};
       });
   b.output("halved", halved[0]);

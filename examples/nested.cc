@@ -19,12 +19,12 @@ Value is_odd_prime(GraphBuilder& b, Value n) {
   const auto remainder = [&](Value d) { return b.op("Mod", {n, d}); };
   const auto divisor = b.while_loop(
       {.name = "divide", .initial = {b.scalar<int64_t>(3)}},
-      [&](Value, Values d) {
+      [&](Value, ValueSpan d) {
         const Value is_small = b.op("LessOrEqual", {b.op("Mul", {d[0], d[0]}), n});
         const Value divides = b.op("Equal", {remainder(d[0]), b.scalar<int64_t>(0)});
         return WhileTest{b.op("And", {is_small, b.op("Not", {divides})}), {d[0]}};
       },
-      [&](Value, Values d) {
+      [&](Value, ValueSpan d) {
         return Values{b.op("Add", {d[0], b.scalar<int64_t>(2)})};
       });
   return b.op("Greater", {b.op("Mul", {divisor[0], divisor[0]}), n});
@@ -36,10 +36,10 @@ Result<Graph> build(const Library& library) {
   const Value two = b.scalar<int64_t>(2);
   const auto results = b.while_loop(
       {.name = "candidates", .initial = {two, b.scalar<int64_t>(0)}, .num_scan_outputs = 1},
-      [&](Value, Values carried) {  // the candidate, and how many were prime
+      [&](Value, ValueSpan carried) {  // the candidate, and how many were prime
         return WhileTest{b.op("Less", {carried[0], limit}), {carried[0], carried[1]}};
       },
-      [&](Value, Values forwarded) {
+      [&](Value, ValueSpan forwarded) {
         const Value n = forwarded[0];
         const Value is_odd = b.op("Equal", {b.op("Mod", {n, two}), b.scalar<int64_t>(1)});
         const auto is_prime = b.if_else(

@@ -17,11 +17,11 @@ Result<Graph> build(const Library& library) {
   const Value tolerance = b.input("tolerance", tensor_type(ElementType::kDouble, {}));
   const auto root = b.while_loop(
       {.name = "newton", .initial = {a}},
-      [&](Value, Values x) {
+      [&](Value, ValueSpan x) {
         const Value error = b.op("Abs", {b.op("Sub", {b.op("Mul", {x[0], x[0]}), a})});
         return WhileTest{b.op("Greater", {error, tolerance}), {x[0]}};
       },
-      [&](Value, Values x) {
+      [&](Value, ValueSpan x) {
         const Value sum = b.op("Add", {x[0], b.op("Div", {a, x[0]})});
         return std::vector<Value>{b.op("Mul", {sum, b.scalar(0.5)})};
       });

@@ -21,12 +21,12 @@ Result<Graph> build(const Library& library) {
   const Value right = b.op("Exp", {x}, {}, {.name = "right"});
   const auto small = b.while_loop(
       {.name = "shrink", .initial = {left}},
-      [&](Value, Values carried) {
+      [&](Value, ValueSpan carried) {
         const Value sum = b.op("ReduceSum", {carried[0]}, {{"keepdims", 0}}, {.name = "sum"});
         return WhileTest{b.op("Greater", {sum, b.scalar(1.0f)}, {}, {.name = "large"}),
                          {carried[0]}};
       },
-      [&](Value, Values forwarded) {
+      [&](Value, ValueSpan forwarded) {
         return std::vector<Value>{
             b.op("Mul", {forwarded[0], b.scalar(0.5f)}, {}, {.name = "halve"})};
       });

@@ -135,7 +135,7 @@ class Compiler {
     for (const std::string& name : names) values.push_back(variables_[name]);
     return values;
   }
-  void bind(const Names& names, Values values) {
+  void bind(const Names& names, ValueSpan values) {
     size_t i = 0;
     for (const std::string& name : names) variables_[name] = values[i++];
   }
@@ -147,13 +147,13 @@ class Compiler {
     const auto outer = variables_;
     const Values results = b_.while_loop(
         {.name = name_at("while", at), .initial = values_of(names)},
-        [&](Value, Values carried) {
+        [&](Value, ValueSpan carried) {
           bind(names, carried);
           const Value condition = expression();
           expect("do");
           return WhileTest{condition, {carried.begin(), carried.end()}};
         },
-        [&](Value, Values forwarded) {
+        [&](Value, ValueSpan forwarded) {
           bind(names, forwarded);
           block();
           return values_of(names);

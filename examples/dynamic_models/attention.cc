@@ -33,7 +33,7 @@ Result<Graph> build(const Attention& attention, const OpTable& ops) {
   const Value empty = weight(b, zeros({batch, heads, 0, width}), "empty");
   const Value scale = b.scalar(1 / std::sqrt(static_cast<float>(width)));
   const Values results = for_loop(
-      b, "steps", steps, {x, empty, empty}, 1, [&](Value, Values carried) {
+      b, "steps", steps, {x, empty, empty}, 1, [&](Value, ValueSpan carried) {
         const Value projected = b.op("MatMul", {carried[0], project});
         const Values parts = split(b, projected, 3, heads * width);
         if (parts.size() != 3) return Values{};

@@ -36,7 +36,7 @@ Result<Graph> build(const FixedPoint& model, const OpTable& ops) {
       linear(b, x, weight(b, model.input, "input"), weight(b, model.bias, "bias"));
   const Value zero = weight(b, zeros(model.x.dims), "zero");
   const Values results = while_true(
-      b, "solve", limit, {b.scalar(true), zero}, 1, [&](Value, Values carried) {
+      b, "solve", limit, {b.scalar(true), zero}, 1, [&](Value, ValueSpan carried) {
         const Value z = b.op("Tanh", {b.op("Add", {b.op("MatMul", {carried[1], state}), drive})});
         const Value moved = b.op("Abs", {b.op("Sub", {z, carried[1]})});
         const Value change = b.op("ReduceMax", {moved}, {{"keepdims", 0}});

@@ -39,7 +39,7 @@ Result<Graph> build(const Lstm& lstm, const OpTable& ops) {
   const Value zero = weight(b, zeros({lstm.size.batch, lstm.size.hidden}), "zero");
   const Values results = for_loop(
       b, "steps", steps, Values(2 * layers, zero), 1,
-      [&](Value iteration, Values carried) {
+      [&](Value iteration, ValueSpan carried) {
         Values next;
         Value h = row(b, x, iteration);
         for (size_t layer = 0; layer < layers; ++layer) {

@@ -19,7 +19,7 @@ Values for_loop(GraphBuilder& b, const char* name, Value trips, Values carried,
                        .initial = std::move(carried),
                        .trip_limit = trips,
                        .num_scan_outputs = num_scan_outputs},
-                      [&](Value, Values values) {
+                      [&](Value, ValueSpan values) {
                         return WhileTest{always, {values.begin(), values.end()}};
                       },
                       body);
@@ -31,7 +31,7 @@ Values while_true(GraphBuilder& b, const char* name, Value limit, Values carried
                        .initial = std::move(carried),
                        .trip_limit = limit,
                        .num_scan_outputs = num_scan_outputs},
-                      [](Value, Values values) {
+                      [](Value, ValueSpan values) {
                         return WhileTest{values[0], {values.begin(), values.end()}};
                       },
                       body);

@@ -54,7 +54,7 @@ LstmState build_reader(GraphBuilder& b, const Seq2seq& model, Value source, Valu
   const Value zero = weight(b, zeros({model.size.batch, model.size.hidden}), "zero");
   const Values state = for_loop(
       b, "read", b.scalar(model.size.length), {zero, zero}, 0,
-      [&](Value iteration, Values carried) {
+      [&](Value iteration, ValueSpan carried) {
         const Value x = row(b, embedding, row(b, source, iteration));
         const LstmState next =
             lstm_step(b, x, {carried[0], carried[1]}, read, bias, model.size.hidden);
@@ -80,7 +80,7 @@ Result<Graph> build(const Seq2seq& model, const OpTable& ops) {
   const Value stop = b.scalar(kStop);
   const Values results = while_true(
       b, "write", limit, {b.scalar(true), b.vector(std::span(starts)), read.h, read.c}, 1,
-      [&](Value iteration, Values carried) {
+      [&](Value iteration, ValueSpan carried) {
         const LstmState next = lstm_step(b, row(b, embedding, carried[1]),
                                          {carried[2], carried[3]}, write, bias, size.hidden);
         const Value is_late = b.op("GreaterOrEqual", {iteration, last});

@@ -78,7 +78,7 @@ Result<Graph> build(const Tree& tree, const OpTable& ops) {
   const Value zero = b.scalar<int64_t>(0);
   const Values results = for_loop(
       b, "nodes", nodes, {stack, zero, b.scalar(0.0f), zero}, 1,
-      [&](Value iteration, Values carried) {
+      [&](Value iteration, ValueSpan carried) {
         const Value code = row(b, program, iteration);
         const Values made = b.if_else(
             b.op("Less", {code, zero}),

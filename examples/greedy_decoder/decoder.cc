@@ -57,7 +57,7 @@ Result<Graph> build_decoder(const OpTable& ops, const Weights& weights) {
   const Value start = b.op("ConstantOfShape", {b.int64s({1, hidden})});
   const auto results = b.while_loop(
       {.name = "decode", .initial = {first, start}, .trip_limit = limit, .num_scan_outputs = 1},
-      [&](Value, Values carried) {
+      [&](Value, ValueSpan carried) {
         const Value h = carried[1];
         const Value embedded = b.op("Gather", {embedding, carried[0]});
         const Value both = b.op("Concat", {embedded, h}, {{"axis", 1}});
@@ -69,7 +69,7 @@ Result<Graph> build_decoder(const OpTable& ops, const Weights& weights) {
         const Value is_stop = b.op("Equal", {token, b.scalar(kStop)});
         return WhileTest{b.op("Not", {is_stop}), {token, next}};
       },
-      [&](Value, Values forwarded) {
+      [&](Value, ValueSpan forwarded) {
         return Values{forwarded[0], forwarded[1], forwarded[0]};
       });
   b.output("tokens", results[2]);

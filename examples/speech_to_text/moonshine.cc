@@ -56,7 +56,7 @@ struct Carried {
   Values decoder;  // keys and values of the tokens so far
   Values encoder;  // keys and values of the sound
 
-  static Carried of(Values values) {
+  static Carried of(ValueSpan values) {
     const auto caches = values.subspan(1);
     const size_t half = caches.size() / 2;
     return {
@@ -114,11 +114,11 @@ Result<Graph> build_moonshine(const OpTable& ops, const MoonshineFiles& files) {
   const Carried start = before_first_step(b);
   const auto results = b.while_loop(
       {.name = "decode", .initial = start.flat(), .trip_limit = token_limit, .num_scan_outputs = 1},
-      [&](Value, Values carried) {
+      [&](Value, ValueSpan carried) {
         const Value is_end = b.op("Equal", {carried[0], b.scalar(kEndOfText)});
         return WhileTest{b.op("Not", {is_end}), {carried.begin(), carried.end()}};
       },
-      [&](Value iteration, Values forwarded) {
+      [&](Value iteration, ValueSpan forwarded) {
         const Value has_caches =
             b.op("Reshape", {b.op("Greater", {iteration, b.scalar<int64_t>(0)}), b.int64s({1})});
         const Carried next =

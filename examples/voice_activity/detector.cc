@@ -32,10 +32,10 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
       {.name = "chunks",
        .initial = {zeros(b, {2, 1, 128}), zeros(b, {1, kContextSamples})},
        .num_scan_outputs = 1},
-      [&](Value iteration, Values carried) {
+      [&](Value iteration, ValueSpan carried) {
         return WhileTest{b.op("Less", {iteration, num_chunks}), {carried[0], carried[1]}};
       },
-      [&](Value iteration, Values forwarded) -> std::vector<Value> {
+      [&](Value iteration, ValueSpan forwarded) -> std::vector<Value> {
         const Value chunk = b.op("Unsqueeze", {b.op("Gather", {chunks, iteration}), b.int64s({0})});
         const Value input = b.op("Concat", {forwarded[1], chunk}, {{"axis", 1}});
         auto model = import_onnx_into(

@@ -51,7 +51,7 @@ std::string shortened(const std::string& text, double width) {
 class SvgWriter {
  public:
   std::string write(const DrawnRegion& root, const RegionLayout& layout, const std::string& title) {
-    const double width = std::max(layout.width, 420.0) + 2 * kMargin;
+    const double width = std::max({layout.width, 420.0, static_cast<double>(title.size()) * 7.3}) + 2 * kMargin;
     const double height = layout.height + 2 * kMargin + kTitleHeight;
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "

@@ -4,11 +4,11 @@
 //   Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
 //   Value two = b.scalar(2.0f);
 //   auto root = b.while_loop({.name = "newton", .initial = {x}},
-//       [&](Value, Values carried) {                     // before: -> predicate, forwarded
+//       [&](Value, ValueSpan carried) {                     // before: -> predicate, forwarded
 //         Value error = b.op("Abs", {b.op("Sub", {b.op("Mul", {carried[0], carried[0]}), two})});
 //         return WhileTest{b.op("Greater", {error, b.scalar(1e-6f)}), {carried[0]}};
 //       },
-//       [&](Value, Values forwarded) -> std::vector<Value> { ... });
+//       [&](Value, ValueSpan forwarded) -> std::vector<Value> { ... });
 //   b.output("root", root[0]);
 //   Result<Graph> graph = b.finish();
 //
@@ -47,15 +47,15 @@ struct Value {
 };
 
 // What region functions are given: the parameters of their region.
-using Values = std::span<const Value>;
+using ValueSpan = std::span<const Value>;
 
 struct WhileTest {
   Value predicate;  // one-element bool
   std::vector<Value> forwarded;
 };
-using WhileBefore = std::function<WhileTest(Value iteration, Values carried)>;
+using WhileBefore = std::function<WhileTest(Value iteration, ValueSpan carried)>;
 // Next carried values, then the scan rows.
-using WhileAfter = std::function<std::vector<Value>(Value iteration, Values forwarded)>;
+using WhileAfter = std::function<std::vector<Value>(Value iteration, ValueSpan forwarded)>;
 using CaseBody = std::function<std::vector<Value>()>;
 
 struct WhileOptions {
