@@ -1,6 +1,7 @@
 #include "runtime/api/session.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "graph/compile/simplify.h"
 #include "graph/io/import.h"
@@ -150,18 +151,53 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
 
 }  // namespace
 
+namespace {
+
+// Times the steps of making a session and tells the log hook about each.
+class StepLog {
+ public:
+  explicit StepLog(const SessionOptions& options) : options_(options) {}
+
+  void done(const std::string& what) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto step = std::chrono::duration_cast<std::chrono::microseconds>(now - last_);
+    last_ = now;
+    if (options_.log) options_.log(what + " in " + std::to_string(step.count()) + " µs");
+  }
+  int64_t total_ns() const {
+    return std::chrono::nanoseconds(last_ - start_).count();
+  }
+
+ private:
+  const SessionOptions& options_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_ = start_;
+};
+
+std::string count_text(size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const SessionOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  StepLog log(options);
+  const size_t num_given = graph.num_nodes();
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
   auto impl = std::make_unique<Impl>(library, options, std::move(ready));
+  log.done("simplified " + count_text(num_given, "node") + " to " +
+           std::to_string(impl->graph.num_nodes()));
   impl->device = std::make_shared<CpuDevice>(
       CpuDeviceOptions{options.num_threads, options.memory_limit_bytes});
   impl->plan = plan_graph(impl->graph, plan_options(options, impl->device->pool().num_threads()));
+  log.done("planned " + count_text(impl->graph.num_regions(), "region") + ", assignment " +
+           impl->plan.assignment);
   EDDY_RETURN_IF_ERROR(prove_plan(impl->graph, impl->plan));
-  impl->plan_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  log.done("proved the plan");
+  impl->plan_ns = log.total_ns();
   for (const RegionPlan& region : impl->plan.regions) {
     impl->has_one_strand &= region.num_streams == 1;
   }
@@ -169,6 +205,7 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   describe_loops(*impl);
   find_placeable(*impl);
   EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
+  log.done("bound kernels");
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
@@ -246,10 +283,7 @@ struct AsyncRun {
       std::lock_guard lock(handle->mutex);
       handle->run_or_null = nullptr;
     }
-    if (callback) {
-      SessionScope scope(&core);
-      callback(std::move(result));
-    }
+    if (callback) call_back(std::move(result));
     Run& key = *run;  // only its address is used below
     run.reset();
     inputs.clear();
@@ -259,6 +293,18 @@ struct AsyncRun {
     handle->is_done = true;
     handle->status = std::move(status);
     handle->changed.notify_all();
+  }
+
+  // What a user's callback throws must not end the callback thread.
+  void call_back(Result<NamedTensors> result) {
+    SessionScope scope(&core);
+    try {
+      callback(std::move(result));
+    } catch (const std::exception& error) {
+      if (core.options.log) core.options.log(std::string("a run's callback threw: ") + error.what());
+    } catch (...) {
+      if (core.options.log) core.options.log("a run's callback threw something");
+    }
   }
 
   SessionCore& core;

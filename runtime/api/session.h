@@ -59,7 +59,9 @@ struct SessionOptions {
   std::vector<std::pair<std::string, int64_t>> dims = {};
   // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.
   std::vector<std::pair<std::string, Dims>> input_dims = {};
-  std::function<void(std::string_view line)> log = {};  // any thread, one line a call
+  // Steps of making the session with their times, exceptions of callbacks. Any thread, one line
+  // a call; must not throw.
+  std::function<void(std::string_view line)> log = {};
 };
 
 struct ValueDescription {

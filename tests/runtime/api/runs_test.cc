@@ -2,6 +2,8 @@
 // its own values or its own error.
 #include <atomic>
 #include <future>
+#include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/runtime/testing/ways.h"
@@ -144,6 +146,28 @@ TEST_P(RunsTest, OutputsMayOutliveTheirSession) {
     y = (*session->run(inputs(0, 7)))[0].second;
   }
   EXPECT_EQ(y.values<float>()[0], 7.0f);
+}
+
+TEST_P(RunsTest, TheLogHookTellsTheStepsAndWhatCallbacksThrow) {
+  std::mutex mutex;
+  std::string lines;
+  GraphBuilder b(library_.ops());
+  b.output("y", b.op("Neg", {b.input("x", kFloat)}));
+  SessionOptions logged = options();
+  logged.log = [&](std::string_view line) {
+    std::lock_guard lock(mutex);
+    lines += std::string(line) + "\n";
+  };
+  auto session = Session::create(library_, std::move(*b.finish()), logged);
+  ASSERT_TRUE(session.is_ok());
+  RunHandle run = (*session)->run_async({{"x", Tensor::scalar(1.0f)}}, [](Result<NamedTensors>) {
+    throw std::runtime_error("oops");
+  });
+  EXPECT_TRUE(run.wait().is_ok());
+  std::lock_guard lock(mutex);
+  for (const char* part : {"simplified 1 node", "planned 1 region", "proved", "bound", "oops"}) {
+    EXPECT_NE(lines.find(part), std::string::npos) << part << " in\n" << lines;
+  }
 }
 
 EDDY_IN_ALL_WAYS(RunsTest);
