@@ -16,7 +16,7 @@ CpuCommandBuffer::CpuCommandBuffer(WorkerPool& pool) : pool_(pool) {}
 
 void CpuCommandBuffer::finish() {
   CommandCode::finish();
-  for (uint32_t entry : strand_entries()) strands_.push_back({this, entry, entry, nullptr});
+  for (uint32_t entry : strand_entries()) strands_.emplace_back(this, entry);
   events_.resize(num_events());
 }
 
@@ -40,6 +40,7 @@ void CpuCommandBuffer::run_here(RunControl& control) {
 }
 
 void CpuCommandBuffer::enqueue(Strand& strand) {
+  strand.state.store(StrandState::kQueued, std::memory_order_relaxed);
   pool_.enqueue(
       [](void* context) {
         Strand& self = *static_cast<Strand*>(context);
@@ -60,7 +61,8 @@ void CpuCommandBuffer::release_waits() {
   for (CpuEvent& event : events_) enqueue_all(event.record());
 }
 
-void CpuCommandBuffer::end_strand() {
+void CpuCommandBuffer::end_strand(Strand& strand) {
+  strand.state.store(StrandState::kIdle, std::memory_order_relaxed);
   RunControl* control = control_;
   if (control->is_stopped()) release_waits();
   if (num_live_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -72,6 +74,7 @@ void CpuCommandBuffer::end_strand() {
 void CpuCommandBuffer::execute(Strand& strand, bool is_pool_thread) {
   const Command* const code = this->code().data();
   const std::atomic<StopReason>& stop = control_->stop;
+  strand.state.store(StrandState::kRunning, std::memory_order_relaxed);
   uint32_t at = strand.counter;
   int rounds = kSliceRounds;
   uint64_t slice_start = 0;
@@ -137,14 +140,17 @@ void CpuCommandBuffer::execute(Strand& strand, bool is_pool_thread) {
         break;
       case Op::kWait:
         strand.counter = at + 1;
+        // Said before: once on the event's list, the strand is the recorder's.
+        strand.state.store(StrandState::kWaitingForStrand, std::memory_order_relaxed);
         if (!events_[command.target].wait_or_done(strand)) return;
+        strand.state.store(StrandState::kRunning, std::memory_order_relaxed);
         ++at;
         break;
       case Op::kEnd:
-        return end_strand();
+        return end_strand(strand);
     }
   }
-  end_strand();
+  end_strand(strand);
 }
 
 }  // namespace eddy

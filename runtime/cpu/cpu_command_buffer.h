@@ -25,13 +25,16 @@ class CpuCommandBuffer : public CommandCode {
 
   void start(RunControl& control) override;
   void run_here(RunControl& control) override;
+  StrandState strand_state(uint32_t strand) const override {
+    return strands_[strand].state.load(std::memory_order_relaxed);
+  }
 
  private:
   void prepare(RunControl& control);
   void execute(Strand& strand, bool is_pool_thread);
   void enqueue(Strand& strand);
   void enqueue_all(Strand* list);
-  void end_strand();
+  void end_strand(Strand& strand);
   void release_waits();
 
   WorkerPool& pool_;

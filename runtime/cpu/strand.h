@@ -15,6 +15,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/device/command_buffer.h"
+
 namespace eddy {
 
 class CpuCommandBuffer;
@@ -24,6 +26,9 @@ struct Strand {
   uint32_t entry = 0;  // first command
   uint32_t counter = 0;  // next command; owned by whoever runs the strand
   Strand* next = nullptr;  // in an event's list
+  std::atomic<StrandState> state{StrandState::kIdle};  // for describing only (relaxed)
+
+  Strand(CpuCommandBuffer* owner, uint32_t first) : buffer(owner), entry(first), counter(first) {}
 };
 
 class CpuEvent {

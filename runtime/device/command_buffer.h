@@ -56,6 +56,9 @@ struct RunControl {
   }
 };
 
+// Where a strand stands, for people who ask why a run does not end.
+enum class StrandState : uint8_t { kIdle, kQueued, kRunning, kWaitingForStrand, kWaitingForDevice };
+
 class CommandBuffer {
  public:
   virtual ~CommandBuffer() = default;
@@ -82,6 +85,8 @@ class CommandBuffer {
   // Launches with the main strand on the calling thread. It returns when that strand has ended,
   // waits for a fork or gave way; on_complete tells when all is done (often before it returns).
   virtual void run_here(RunControl& control) = 0;
+  // A glimpse, from any thread. Strand 0 is the main one; forks are numbered as recorded.
+  virtual StrandState strand_state(uint32_t strand) const = 0;
 };
 
 }  // namespace eddy

@@ -19,6 +19,7 @@ void HostCommandBuffer::finish() {
   CommandCode::finish();
   for (const Command& command : code()) issued_.push_back({this, &command});
   for (size_t i = 0; i < strand_entries().size(); ++i) {
+    states_.emplace_back(StrandState::kIdle);
     auto stream = device_.create_stream();
     if (!stream.is_ok()) {
       setup_error_ = stream.take_status();
@@ -72,21 +73,31 @@ bool HostCommandBuffer::run_issued(void* issued) {
   return false;
 }
 
-int32_t HostCommandBuffer::decide(const Command& command, Stream& stream) {
-  await_idle(stream);
+void HostCommandBuffer::await_stream(uint32_t strand) {
+  if (streams_[strand]->is_idle()) return;
+  set_state(strand, StrandState::kWaitingForDevice);
+  await_idle(*streams_[strand]);
+  set_state(strand, StrandState::kRunning);
+}
+
+int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
+  await_stream(strand);
   if (control_->is_stopped()) return -1;
   const int32_t decision = command.decide(command.context);
   if (decision < 0) control_->request_stop(StopReason::kFailed);
   return decision;
 }
 
-void HostCommandBuffer::wait(HostEvent& event, Stream& stream) {
+void HostCommandBuffer::wait(HostEvent& event, uint32_t strand) {
+  set_state(strand, StrandState::kWaitingForStrand);
   event.recorded.wait("another strand to reach its record");
-  stream.wait(*event.event);
+  set_state(strand, StrandState::kRunning);
+  streams_[strand]->wait(*event.event);
 }
 
-void HostCommandBuffer::end_strand(Stream& stream) {
-  await_idle(stream);
+void HostCommandBuffer::end_strand(uint32_t strand) {
+  await_stream(strand);
+  set_state(strand, StrandState::kIdle);
   if (control_->is_stopped()) {
     for (HostEvent& event : events_) event.recorded.notify();
   }
@@ -99,6 +110,7 @@ void HostCommandBuffer::end_strand(Stream& stream) {
 void HostCommandBuffer::execute(uint32_t strand) {
   Stream& stream = *streams_[strand];
   const Command* const code = this->code().data();
+  set_state(strand, StrandState::kRunning);
   uint32_t at = strand_entries()[strand];
   int decisions = kInlineDecisions;
   while (!control_->is_stopped()) {
@@ -109,12 +121,12 @@ void HostCommandBuffer::execute(uint32_t strand) {
         ++at;
         break;
       case Op::kTest: {
-        const int32_t decision = decide(command, stream);
+        const int32_t decision = decide(command, strand);
         if (decision >= 0) at = decision != 0 ? at + 1 : command.target;
         break;
       }
       case Op::kSwitch: {
-        const int32_t decision = decide(command, stream);
+        const int32_t decision = decide(command, strand);
         if (decision >= 0) at = targets()[command.target + static_cast<uint32_t>(decision)];
         break;
       }
@@ -142,14 +154,14 @@ void HostCommandBuffer::execute(uint32_t strand) {
         ++at;
         break;
       case Op::kWait:
-        wait(events_[command.target], stream);
+        wait(events_[command.target], strand);
         ++at;
         break;
       case Op::kEnd:
-        return end_strand(stream);
+        return end_strand(strand);
     }
   }
-  end_strand(stream);
+  end_strand(strand);
 }
 
 }  // namespace eddy

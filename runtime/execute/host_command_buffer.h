@@ -37,6 +37,9 @@ class HostCommandBuffer : public CommandCode {
   void finish() override;
   void start(RunControl& control) override;
   void run_here(RunControl& control) override { start(control); }
+  StrandState strand_state(uint32_t strand) const override {
+    return states_[strand].load(std::memory_order_relaxed);
+  }
 
  private:
   // What a stream runs: the command, unless the run has stopped meanwhile.
@@ -52,9 +55,13 @@ class HostCommandBuffer : public CommandCode {
   static bool run_issued(void* issued);
   void spawn(uint32_t strand);
   void execute(uint32_t strand);
-  int32_t decide(const Command& command, Stream& stream);
-  void wait(HostEvent& event, Stream& stream);
-  void end_strand(Stream& stream);
+  int32_t decide(const Command& command, uint32_t strand);
+  void wait(HostEvent& event, uint32_t strand);
+  void end_strand(uint32_t strand);
+  void await_stream(uint32_t strand);
+  void set_state(uint32_t strand, StrandState state) {
+    states_[strand].store(state, std::memory_order_relaxed);
+  }
   void fail(Status status);
 
   using CommandCode::wait;
@@ -64,6 +71,7 @@ class HostCommandBuffer : public CommandCode {
   std::vector<Issued> issued_;  // by command
   std::vector<std::unique_ptr<Stream>> streams_;  // by strand
   std::deque<HostEvent> events_;
+  std::deque<std::atomic<StrandState>> states_;  // by strand; for describing only
   Status setup_error_;
   FailFunction fail_ = nullptr;
   void* fail_context_ = nullptr;

@@ -219,12 +219,35 @@ std::string RunState::iteration_path(NodeId id) const {
   return path;
 }
 
+namespace {
+
+std::string_view state_text(StrandState state) {
+  switch (state) {
+    case StrandState::kIdle: return "not running";
+    case StrandState::kQueued: return "waits for a worker";
+    case StrandState::kRunning: return "running";
+    case StrandState::kWaitingForStrand: return "waits for another strand";
+    case StrandState::kWaitingForDevice: return "waits for the device";
+  }
+  return "?";
+}
+
+}  // namespace
+
 std::string RunState::describe() const {
   std::string text;
-  for (size_t strand = 0; strand < current_nodes_.size(); ++strand) {
+  for (uint32_t strand = 0; strand < current_nodes_.size(); ++strand) {
     const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
-    text += "  strand " + std::to_string(strand) + ": ";
-    text += node == UINT32_MAX ? "not started" : "at " + iteration_path(NodeId(node));
+    const StrandState state = commands->strand_state(strand);
+    text += "  strand " + std::to_string(strand) + ": " + std::string(state_text(state));
+    if (node != UINT32_MAX) {
+      const Node& at = graph().node(NodeId(node));
+      text += state == StrandState::kRunning ? ", at " : ", last at ";
+      text += iteration_path(NodeId(node)) + " (" + at.op->name;
+      const std::string_view function = at.attributes.get_string("name", "");
+      if (at.op->name == "HostPredicate") text += " '" + std::string(function) + "'";
+      text += ")";
+    }
     text += "\n";
   }
   return text;

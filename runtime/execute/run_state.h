@@ -71,7 +71,7 @@ class RunState {
 
   // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
   std::string iteration_path(NodeId node) const;
-  // Where each strand is now, one line each.
+  // Where each strand is now and what it waits for, one line each.
   std::string describe() const;
 
   RunControl control;
