@@ -32,16 +32,14 @@ Result<Graph> build(const Attention& attention, const OpTable& ops) {
   const Value output = weight(b, attention.output, "output");
   const Value empty = weight(b, zeros({batch, heads, 0, width}), "empty");
   const Value scale = b.scalar(1 / std::sqrt(static_cast<float>(width)));
-  const Values results = for_loop(
-      b, "steps", steps, {x, empty, empty}, 1, [&](Value, ValueSpan carried) {
+  const Values results =
+      for_loop(b, "steps", steps, {x, empty, empty}, 1, [&](Value, ValueSpan carried) {
         const Value projected = b.op("MatMul", {carried[0], project});
         const Values parts = split(b, projected, 3, heads * width);
         if (parts.size() != 3) return Values{};
         const Value query = reshape(b, parts[0], {batch, heads, width, 1});
-        const Value keys =
-            join(b, carried[1], reshape(b, parts[1], {batch, heads, 1, width}), 2);
-        const Value values =
-            join(b, carried[2], reshape(b, parts[2], {batch, heads, 1, width}), 2);
+        const Value keys = join(b, carried[1], reshape(b, parts[1], {batch, heads, 1, width}), 2);
+        const Value values = join(b, carried[2], reshape(b, parts[2], {batch, heads, 1, width}), 2);
         const Value scores = b.op("Mul", {b.op("MatMul", {keys, query}), scale});
         const Value shares = b.op("Transpose", {b.op("Softmax", {scores}, {{"axis", 2}})},
                                   {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});

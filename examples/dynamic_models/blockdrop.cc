@@ -37,8 +37,10 @@ BlockDrop draw(const BlockDropSize& size) {
   for (int64_t i = 0; i < kStages * size.blocks_per_stage; ++i) {
     const bool is_next_stage = i > 0 && i % size.blocks_per_stage == 0;
     const int64_t to = is_next_stage ? 2 * from : from;
-    Block block{is_next_stage ? 2 : 1, draw_filter(random, to, from, 3),
-                draw_filter(random, to, to, 3), {}};
+    Block block{is_next_stage ? 2 : 1,
+                draw_filter(random, to, from, 3),
+                draw_filter(random, to, to, 3),
+                {}};
     if (is_next_stage) block.shortcut = draw_filter(random, to, from, 1);
     model.blocks.push_back(std::move(block));
     from = to;
@@ -65,7 +67,9 @@ Values build_block(GraphBuilder& b, const Block& block, Value gate, Value x, Val
         const Value sum = b.op("Add", {shortcut, convolve(b, inner, block.second, 1)});
         return {b.op("Relu", {sum}), b.op("Add", {taken, b.scalar<int64_t>(1)})};
       },
-      [&]() -> Values { return {shortcut, taken}; });
+      [&]() -> Values {
+        return {shortcut, taken};
+      });
 }
 
 Result<Graph> build(const BlockDrop& model, const OpTable& ops) {
@@ -77,8 +81,8 @@ Result<Graph> build(const BlockDrop& model, const OpTable& ops) {
   Value taken = b.scalar<int64_t>(0);
   Values means;
   for (int64_t i = 0; i < num_blocks; ++i) {
-    const Values next = build_block(b, model.blocks[static_cast<size_t>(i)],
-                                    row(b, gates, b.scalar(i)), x, taken);
+    const Values next =
+        build_block(b, model.blocks[static_cast<size_t>(i)], row(b, gates, b.scalar(i)), x, taken);
     if (next.size() != 2) return b.finish();
     x = next[0];
     taken = next[1];

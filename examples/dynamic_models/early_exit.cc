@@ -30,11 +30,11 @@ EarlyExit draw(const EarlyExitSize& size) {
   for (int64_t i = 0; i < size.stages; ++i) {
     const int64_t to = size.channels;
     const auto range = [](int64_t inputs) { return 3 / std::sqrt(static_cast<float>(inputs)); };
-    model.stages.push_back({i % 2 == 1 ? 2 : 1,
-                            random_array(random, {to, from, 3, 3}, range(9 * from)),
-                            random_array(random, {to, to, 3, 3}, range(9 * to)),
-                            // Later classifiers are surer.
-                            random_array(random, {to, kClasses}, 0.4f * static_cast<float>(i + 1))});
+    model.stages.push_back(
+        {i % 2 == 1 ? 2 : 1, random_array(random, {to, from, 3, 3}, range(9 * from)),
+         random_array(random, {to, to, 3, 3}, range(9 * to)),
+         // Later classifiers are surer.
+         random_array(random, {to, kClasses}, 0.4f * static_cast<float>(i + 1))});
     from = to;
   }
   model.x = random_array(random, {size.batch, 3, size.image, size.image}, 1);
@@ -54,7 +54,10 @@ Values build_stage(GraphBuilder& b, const EarlyExit& model, size_t index, Value 
   const Value largest = b.op("ReduceMax", {shares, b.int64s({1})}, {{"keepdims", 0}});
   const Value least_sure = b.op("ReduceMin", {largest}, {{"keepdims", 0}});
   return b.if_else(
-      b.op("GreaterOrEqual", {least_sure, threshold}), [&]() -> Values { return {shares, stages}; },
+      b.op("GreaterOrEqual", {least_sure, threshold}),
+      [&]() -> Values {
+        return {shares, stages};
+      },
       [&] { return build_stage(b, model, index + 1, x, threshold); });
 }
 

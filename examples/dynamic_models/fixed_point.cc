@@ -32,19 +32,17 @@ Result<Graph> build(const FixedPoint& model, const OpTable& ops) {
   const Value tolerance = b.input("tolerance", tensor_type(ElementType::kFloat, {}));
   const Value limit = b.input("limit", tensor_type(ElementType::kInt64, {}));
   const Value state = weight(b, model.state, "state");
-  const Value drive =
-      linear(b, x, weight(b, model.input, "input"), weight(b, model.bias, "bias"));
+  const Value drive = linear(b, x, weight(b, model.input, "input"), weight(b, model.bias, "bias"));
   const Value zero = weight(b, zeros(model.x.dims), "zero");
-  const Values results = while_true(
-      b, "solve", limit, {b.scalar(true), zero}, 1, [&](Value, ValueSpan carried) {
-        const Value z = b.op("Tanh", {b.op("Add", {b.op("MatMul", {carried[1], state}), drive})});
-        const Value moved = b.op("Abs", {b.op("Sub", {z, carried[1]})});
-        const Value change = b.op("ReduceMax", {moved}, {{"keepdims", 0}});
-        return Values{b.op("GreaterOrEqual", {change, tolerance}), z, change};
-      });
+  const Values results = while_true(b, "solve", limit, {zero}, 1, [&](Value, ValueSpan carried) {
+    const Value z = b.op("Tanh", {b.op("Add", {b.op("MatMul", {carried[0], state}), drive})});
+    const Value moved = b.op("Abs", {b.op("Sub", {z, carried[0]})});
+    const Value change = b.op("ReduceMax", {moved}, {{"keepdims", 0}});
+    return Values{b.op("GreaterOrEqual", {change, tolerance}), z, change};
+  });
   if (results.empty()) return b.finish();
-  b.output("changes", results[2]);
-  b.output("z", results[1]);
+  b.output("changes", results[1]);
+  b.output("z", results[0]);
   return b.finish();
 }
 

@@ -38,14 +38,12 @@ Result<Graph> build(const Lstm& lstm, const OpTable& ops) {
   }
   const Value zero = weight(b, zeros({lstm.size.batch, lstm.size.hidden}), "zero");
   const Values results = for_loop(
-      b, "steps", steps, Values(2 * layers, zero), 1,
-      [&](Value iteration, ValueSpan carried) {
+      b, "steps", steps, Values(2 * layers, zero), 1, [&](Value iteration, ValueSpan carried) {
         Values next;
         Value h = row(b, x, iteration);
         for (size_t layer = 0; layer < layers; ++layer) {
-          const LstmState state =
-              lstm_step(b, h, {carried[2 * layer], carried[2 * layer + 1]}, weights[layer],
-                        biases[layer], lstm.size.hidden);
+          const LstmState state = lstm_step(b, h, {carried[2 * layer], carried[2 * layer + 1]},
+                                            weights[layer], biases[layer], lstm.size.hidden);
           next.insert(next.end(), {state.h, state.c});
           h = state.h;
         }

@@ -1,4 +1,6 @@
+#include "examples/dynamic_models/adaptive_time.h"
 #include "examples/dynamic_models/attention.h"
+#include "examples/dynamic_models/beam_search.h"
 #include "examples/dynamic_models/blockdrop.h"
 #include "examples/dynamic_models/early_exit.h"
 #include "examples/dynamic_models/fixed_point.h"
@@ -6,6 +8,7 @@
 #include "examples/dynamic_models/model.h"
 #include "examples/dynamic_models/nas_rnn.h"
 #include "examples/dynamic_models/seq2seq.h"
+#include "examples/dynamic_models/skipnet.h"
 #include "examples/dynamic_models/tree.h"
 
 namespace eddy::dynamic {
@@ -25,6 +28,8 @@ void add_small(std::vector<Model>& models, int64_t batch) {
     blocks.open = open;
     models.push_back(make_blockdrop(blocks));
   }
+  models.push_back(make_adaptive_time({.steps = 5, .hidden = 8, .batch = batch}));
+  models.push_back(make_adaptive_time({.steps = 3, .hidden = 8, .patience = 2, .batch = batch}));
   models.push_back(make_fixed_point({.hidden = 8, .batch = batch}));
   models.push_back(make_fixed_point({.hidden = 8, .limit = 3, .batch = batch}));
   EarlyExitSize exits{.stages = 4, .channels = 4, .image = 8, .batch = batch};
@@ -41,6 +46,7 @@ void add_full(std::vector<Model>& models, int64_t batch) {
   models.push_back(make_seq2seq({.stop_at = 10, .batch = batch}));
   models.push_back(make_seq2seq({.stop_at = 40, .batch = batch}));
   models.push_back(make_blockdrop({.batch = batch}));
+  models.push_back(make_adaptive_time({.batch = batch}));
   models.push_back(make_fixed_point({.batch = batch}));
   models.push_back(make_early_exit({.batch = batch}));
 }
@@ -53,9 +59,21 @@ std::vector<Model> all_models(Scale scale) {
     for (const int64_t batch : {1, 3}) add_small(models, batch);
     models.push_back(make_tree({.leaves = 1, .hidden = 8}));
     models.push_back(make_tree({.leaves = 9, .hidden = 8}));
+    SkipNetSize skips{.blocks = {2, 3}, .width = 2, .image = 8};
+    for (const uint64_t seed : {1, 3, 4, 10}) {  // 2, 0, 3 and 5 blocks of 5
+      skips.seed = seed;
+      models.push_back(make_skipnet(skips));
+    }
+    BeamSearchSize beams{.hidden = 8, .vocabulary = 20, .beams = 3, .limit = 20};
+    for (const float eagerness : {0.0f, 0.5f, 9.0f}) {
+      beams.eagerness = eagerness;
+      models.push_back(make_beam_search(beams));
+    }
   } else {
     for (const int64_t batch : {1, 64}) add_full(models, batch);
     models.push_back(make_tree({}));
+    models.push_back(make_skipnet({}));
+    models.push_back(make_beam_search({}));
   }
   return models;
 }

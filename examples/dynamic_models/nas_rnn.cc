@@ -47,8 +47,8 @@ Result<Graph> build(const NasRnn& nas, const OpTable& ops) {
   const Value from_x = weight(b, nas.from_x, "from_x");
   const Value from_h = weight(b, nas.from_h, "from_h");
   const Value zero = weight(b, zeros({nas.size.batch, nas.size.hidden}), "zero");
-  const Values results = for_loop(
-      b, "steps", steps, {zero, zero}, 1, [&](Value iteration, ValueSpan carried) {
+  const Values results =
+      for_loop(b, "steps", steps, {zero, zero}, 1, [&](Value iteration, ValueSpan carried) {
         const int64_t hidden = nas.size.hidden;
         const Value now = row(b, x, iteration);
         const Values x_parts = split(b, b.op("MatMul", {now, from_x}), 8, hidden);

@@ -15,26 +15,29 @@ Value float_input(GraphBuilder& b, const char* name, const Array& like) {
 Values for_loop(GraphBuilder& b, const char* name, Value trips, Values carried,
                 uint32_t num_scan_outputs, const Body& body) {
   const Value always = b.scalar(true);
-  return b.while_loop({.name = name,
-                       .initial = std::move(carried),
-                       .trip_limit = trips,
-                       .num_scan_outputs = num_scan_outputs},
-                      [&](Value, ValueSpan values) {
-                        return WhileTest{always, {values.begin(), values.end()}};
-                      },
-                      body);
+  return b.while_loop(
+      {.name = name,
+       .initial = std::move(carried),
+       .trip_limit = trips,
+       .num_scan_outputs = num_scan_outputs},
+      [&](Value, ValueSpan values) {
+        return WhileTest{always, {values.begin(), values.end()}};
+      },
+      body);
 }
 
 Values while_true(GraphBuilder& b, const char* name, Value limit, Values carried,
                   uint32_t num_scan_outputs, const Body& body) {
-  return b.while_loop({.name = name,
-                       .initial = std::move(carried),
-                       .trip_limit = limit,
-                       .num_scan_outputs = num_scan_outputs},
-                      [](Value, ValueSpan values) {
-                        return WhileTest{values[0], {values.begin(), values.end()}};
-                      },
-                      body);
+  carried.insert(carried.begin(), b.scalar(true));
+  return b.while_loop(
+      {.name = name,
+       .initial = std::move(carried),
+       .trip_limit = limit,
+       .num_scan_outputs = num_scan_outputs},
+      [](Value, ValueSpan values) {
+        return WhileTest{values[0], {values.begin() + 1, values.end()}};
+      },
+      body);
 }
 
 Value linear(GraphBuilder& b, Value x, Value weight, Value bias) {

@@ -15,7 +15,7 @@ namespace eddy::dynamic {
 
 using Values = std::vector<Value>;
 // Next carried values, then scan rows.
-using Body = std::function<Values(Value iteration, std::span<const Value> carried)>;
+using Body = std::function<Values(Value iteration, ValueSpan carried)>;
 
 Value weight(GraphBuilder& b, const Array& array, const char* name);
 Value float_input(GraphBuilder& b, const char* name, const Array& like);
@@ -23,7 +23,8 @@ Value float_input(GraphBuilder& b, const char* name, const Array& like);
 // Goes round `trips` (int64 scalar) times.
 Values for_loop(GraphBuilder& b, const char* name, Value trips, Values carried,
                 uint32_t num_scan_outputs, const Body& body);
-// Goes round while the first carried value (bool) is true, at most `limit` times.
+// Goes round at most `limit` times, until the body says no: it gives a bool (go on?), then the next
+// carried values, then scan rows.
 Values while_true(GraphBuilder& b, const char* name, Value limit, Values carried,
                   uint32_t num_scan_outputs, const Body& body);
 

@@ -14,9 +14,9 @@ constexpr float kWins = 1e4f;  // beats every score
 
 struct Seq2seq {
   Seq2seqSize size;
-  Array embedding;  // [vocabulary, hidden]
+  Array embedding;                           // [vocabulary, hidden]
   Array read, read_bias, write, write_bias;  // LSTM cells
-  Array output;     // [hidden, vocabulary]
+  Array output;                              // [hidden, vocabulary]
   std::vector<int64_t> source;
 };
 
@@ -52,21 +52,21 @@ LstmState build_reader(GraphBuilder& b, const Seq2seq& model, Value source, Valu
   const Value read = weight(b, model.read, "read");
   const Value bias = weight(b, model.read_bias, "read_bias");
   const Value zero = weight(b, zeros({model.size.batch, model.size.hidden}), "zero");
-  const Values state = for_loop(
-      b, "read", b.scalar(model.size.length), {zero, zero}, 0,
-      [&](Value iteration, ValueSpan carried) {
-        const Value x = row(b, embedding, row(b, source, iteration));
-        const LstmState next =
-            lstm_step(b, x, {carried[0], carried[1]}, read, bias, model.size.hidden);
-        return Values{next.h, next.c};
-      });
+  const Values state = for_loop(b, "read", b.scalar(model.size.length), {zero, zero}, 0,
+                                [&](Value iteration, ValueSpan carried) {
+                                  const Value x = row(b, embedding, row(b, source, iteration));
+                                  const LstmState next = lstm_step(b, x, {carried[0], carried[1]},
+                                                                   read, bias, model.size.hidden);
+                                  return Values{next.h, next.c};
+                                });
   return state.size() == 2 ? LstmState{state[0], state[1]} : LstmState{};
 }
 
 Result<Graph> build(const Seq2seq& model, const OpTable& ops) {
   const Seq2seqSize& size = model.size;
   GraphBuilder b(ops, "seq2seq");
-  const Value source = b.input("source", tensor_type(ElementType::kInt64, {size.length, size.batch}));
+  const Value source =
+      b.input("source", tensor_type(ElementType::kInt64, {size.length, size.batch}));
   const Value limit = b.input("limit", tensor_type(ElementType::kInt64, {}));
   const Value stop_at = b.input("stop_at", tensor_type(ElementType::kInt64, {}));
   const Value embedding = weight(b, model.embedding, "embedding");
@@ -79,22 +79,22 @@ Result<Graph> build(const Seq2seq& model, const OpTable& ops) {
   const std::vector<int64_t> starts(static_cast<size_t>(size.batch), 1);
   const Value stop = b.scalar(kStop);
   const Values results = while_true(
-      b, "write", limit, {b.scalar(true), b.vector(std::span(starts)), read.h, read.c}, 1,
+      b, "write", limit, {b.vector(std::span(starts)), read.h, read.c}, 1,
       [&](Value iteration, ValueSpan carried) {
-        const LstmState next = lstm_step(b, row(b, embedding, carried[1]),
-                                         {carried[2], carried[3]}, write, bias, size.hidden);
+        const LstmState next = lstm_step(b, row(b, embedding, carried[0]), {carried[1], carried[2]},
+                                         write, bias, size.hidden);
         const Value is_late = b.op("GreaterOrEqual", {iteration, last});
         const Value help = b.op("Mul", {bonus, b.op("Cast", {is_late}, {{"to", 1}})});
         const Value scores = b.op("Add", {b.op("MatMul", {next.h, output}), help});
         const Value best = b.op("ArgMax", {scores}, {{"axis", 1}, {"keepdims", 0}});
-        const Value had_stopped = b.op("Equal", {carried[1], stop});
+        const Value had_stopped = b.op("Equal", {carried[0], stop});
         const Value token = b.op("Where", {had_stopped, stop, best});
         const Value all_stopped = all_of(b, b.op("Equal", {token, stop}));
         return Values{b.op("Not", {all_stopped}), token, next.h, next.c, token};
       });
   if (results.empty()) return b.finish();
-  b.output("tokens", results[4]);
-  b.output("h", results[2]);
+  b.output("tokens", results[3]);
+  b.output("h", results[1]);
   return b.finish();
 }
 

@@ -76,23 +76,23 @@ Result<Graph> build(const Tree& tree, const OpTable& ops) {
   known.decode_bias = weight(b, tree.decode_bias, "decode_bias");
   const Value stack = weight(b, zeros({tree.size.leaves, hidden}), "stack");
   const Value zero = b.scalar<int64_t>(0);
-  const Values results = for_loop(
-      b, "nodes", nodes, {stack, zero, b.scalar(0.0f), zero}, 1,
-      [&](Value iteration, ValueSpan carried) {
-        const Value code = row(b, program, iteration);
-        const Values made = b.if_else(
-            b.op("Less", {code, zero}),
-            [&] { return fold(b, known, hidden, carried[0], carried[1], carried[2]); },
-            [&]() -> Values {
-              const Value leaf = b.op("Unsqueeze", {code, b.int64s({0})});
-              return {row(b, known.leaves, leaf), carried[1], carried[2], zero};
-            });
-        if (made.size() != 4) return Values{};
-        const Value place = reshape(b, made[1], {1, 1});
-        const Value pushed = b.op("ScatterND", {carried[0], place, made[0]});
-        return Values{pushed, b.op("Add", {made[1], b.scalar<int64_t>(1)}), made[2],
-                      b.op("Add", {carried[3], made[3]}), made[0]};
-      });
+  const Values results =
+      for_loop(b, "nodes", nodes, {stack, zero, b.scalar(0.0f), zero}, 1,
+               [&](Value iteration, ValueSpan carried) {
+                 const Value code = row(b, program, iteration);
+                 const Values made = b.if_else(
+                     b.op("Less", {code, zero}),
+                     [&] { return fold(b, known, hidden, carried[0], carried[1], carried[2]); },
+                     [&]() -> Values {
+                       const Value leaf = b.op("Unsqueeze", {code, b.int64s({0})});
+                       return {row(b, known.leaves, leaf), carried[1], carried[2], zero};
+                     });
+                 if (made.size() != 4) return Values{};
+                 const Value place = reshape(b, made[1], {1, 1});
+                 const Value pushed = b.op("ScatterND", {carried[0], place, made[0]});
+                 return Values{pushed, b.op("Add", {made[1], b.scalar<int64_t>(1)}), made[2],
+                               b.op("Add", {carried[3], made[3]}), made[0]};
+               });
   if (results.empty()) return b.finish();
   b.output("rows", results[4]);
   b.output("loss", results[2]);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "examples/dynamic_models/model.h"
 #include "graph/io/export.h"
@@ -13,7 +15,7 @@
 namespace eddy::dynamic {
 namespace {
 
-// Path of the first difference, or "".
+// The first difference, or "".
 std::string difference(const TensorView& found, const HostValue& expected) {
   const TensorView wanted = expected.view();
   const Dims dims(std::span(found.dims, static_cast<size_t>(found.rank)));
@@ -74,6 +76,18 @@ TEST_P(DynamicModels, GiveWhatPlainLoopsGiveAndGoRoundAsOften) {
     auto second = (*session)->run(inputs);
     ASSERT_TRUE(second.is_ok()) << second.status().to_string();
     for (size_t i = 0; i < first->size(); ++i) expect_same((*first)[i].second, (*second)[i].second);
+  }
+}
+
+// Otherwise a wrong decision would look like a right one.
+TEST(DynamicModelSizes, DecideDifferently) {
+  std::map<std::string, std::set<int64_t>> trips;
+  for (const Model& model : all_models(Scale::kSmall)) {
+    trips[model.name].insert(model.run_plainly().trips);
+  }
+  for (const char* name : {"seq2seq", "blockdrop", "skipnet", "adaptive_time", "fixed_point",
+                           "early_exit", "beam_search"}) {
+    EXPECT_GE(trips[name].size(), 2u) << name << ": " << ::testing::PrintToString(trips[name]);
   }
 }
 
