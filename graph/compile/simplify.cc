@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/compile/folded_results.h"
 #include "graph/compile/liveness.h"
 #include "graph/ir/builder.h"
 
@@ -24,6 +25,7 @@ class Simplifier {
     for (size_t i = 0; i < source_.outputs().size(); ++i) {
       builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
     }
+    folded_.give_to(builder_);
   }
 
  private:
@@ -61,8 +63,7 @@ class Simplifier {
       const std::string& name = source_.symbol(dim);
       const auto known = std::find_if(options_.dims.begin(), options_.dims.end(),
                                       [&](const auto& pair) { return pair.first == name; });
-      type.tensor.dims[axis] =
-          known == options_.dims.end() ? builder_.symbol(name) : known->second;
+      type.tensor.dims[axis] = known == options_.dims.end() ? builder_.symbol(name) : known->second;
     }
     return type;
   }
@@ -73,9 +74,15 @@ class Simplifier {
       if (!is_live_[id.index()]) continue;
       const Node& node = source_.node(id);
       switch (node.kind) {
-        case NodeKind::kExec: exec(node); break;
-        case NodeKind::kWhile: loop(node); break;
-        case NodeKind::kCaseOf: branch(node); break;
+        case NodeKind::kExec:
+          exec(node);
+          break;
+        case NodeKind::kWhile:
+          loop(node);
+          break;
+        case NodeKind::kCaseOf:
+          branch(node);
+          break;
       }
     }
   }
@@ -95,7 +102,8 @@ class Simplifier {
                          .num_outputs = static_cast<int>(node.outputs.size()),
                          .device = node.device,
                          .output_names = {}};
-    for (ValueId output : node.outputs) op_options.output_names.push_back(source_.value(output).name);
+    for (ValueId output : node.outputs)
+      op_options.output_names.push_back(source_.value(output).name);
     if (options_.evaluate && disappears(node, inputs)) return;
     set_outputs(node, builder_.ops(node.op->name, inputs, node.attributes, std::move(op_options)));
   }
@@ -153,14 +161,31 @@ class Simplifier {
         return false;
       }
     }
+    if (const auto* known = folded_.find_or_null(node, views)) {
+      borrow_outputs(node, *known);
+      return true;
+    }
     if (!is_small(node, views)) return false;
-    const auto results = options_.evaluate(node, views);
+    auto results = options_.evaluate(node, views);
     if (!results.is_ok()) return false;
+    size_t bytes = 0;
+    for (const OwnedTensor& result : *results) bytes += result.view().size_bytes();
+    if (bytes >= FoldedResults::kMinBytes) {
+      borrow_outputs(node, folded_.add(node, views, std::move(*results)));
+      return true;
+    }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       values_[node.outputs[i].index()] =
           builder_.constant((*results)[i].view(), source_.value(node.outputs[i]).name);
     }
     return true;
+  }
+
+  void borrow_outputs(const Node& node, std::span<const OwnedTensor> results) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      values_[node.outputs[i].index()] =
+          builder_.constant_in_blob(results[i].view(), source_.value(node.outputs[i]).name);
+    }
   }
 
   static bool is_random(const Node& node) {
@@ -254,10 +279,17 @@ class Simplifier {
     if (constant == nullptr || constant->dims.count() != 1) return false;
     int64_t chosen = 0;
     switch (constant->element) {
-      case ElementType::kBool: chosen = *constant->view().as<uint8_t>() != 0; break;
-      case ElementType::kInt32: chosen = *constant->view().as<int32_t>(); break;
-      case ElementType::kInt64: chosen = *constant->view().as<int64_t>(); break;
-      default: return false;
+      case ElementType::kBool:
+        chosen = *constant->view().as<uint8_t>() != 0;
+        break;
+      case ElementType::kInt32:
+        chosen = *constant->view().as<int32_t>();
+        break;
+      case ElementType::kInt64:
+        chosen = *constant->view().as<int64_t>();
+        break;
+      default:
+        return false;
     }
     if (chosen < 0 || chosen >= static_cast<int64_t>(node.regions.size())) {
       if (node.default_region < 0) return false;  // the run decides: pass through, or an error
@@ -276,6 +308,7 @@ class Simplifier {
   const SimplifyOptions& options_;
   const std::vector<bool> is_live_;
   std::vector<Value> values_;  // by the source's ValueId
+  FoldedResults folded_;
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "graph/ir/builder.h"
 #include "ops/contract/evaluate.h"
 #include "ops/reference/reference_kernels.h"
@@ -18,10 +20,13 @@ class SimplifyTest : public testing::Test {
     add_reference_kernels(kernels_);
   }
 
-  Graph run(GraphBuilder& b, SimplifyOptions options = {}) {
+  // Counts evaluations by operator in `times_or_null`.
+  Graph run(GraphBuilder& b, SimplifyOptions options = {},
+            std::map<std::string, int>* times_or_null = nullptr) {
     auto graph = b.finish();
     EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
-    options.evaluate = [this](const Node& node, std::span<const TensorView> inputs) {
+    options.evaluate = [&, this](const Node& node, std::span<const TensorView> inputs) {
+      if (times_or_null != nullptr) ++(*times_or_null)[node.op->name];
       return evaluate_node(kernels_, *node.op, node.attributes, node.opset_version, inputs,
                            node.outputs.size());
     };
@@ -89,7 +94,9 @@ TEST_F(SimplifyTest, AShapeThatChangesInALoopIsNotFolded) {
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {1}));
   const auto out = b.while_loop(
       {.initial = {x, b.int64s({0})}, .trip_limit = b.scalar<int64_t>(3)},
-      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0], c[1]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0], c[1]}};
+      },
       [&](Value, std::span<const Value> f) {
         return std::vector<Value>{b.op("Concat", {f[0], x}, {{"axis", int64_t{0}}}),
                                   b.op("Shape", {f[0]})};
@@ -102,6 +109,52 @@ TEST_F(SimplifyTest, AShapeThatChangesInALoopIsNotFolded) {
     has_shape |= node.kind == NodeKind::kExec && node.op->name == "Shape";
   }
   EXPECT_TRUE(has_shape);
+}
+
+// A large constant that two branches and every attempt at a widening loop compute is computed once
+// and stored once; what only looks alike is computed by itself.
+TEST_F(SimplifyTest, LargeResultsAreComputedOnceAndShared) {
+  constexpr int32_t kSize = 1 << 16;
+  GraphBuilder b(ops_);
+  const Value start = b.input("x", tensor_type(ElementType::kFloat, {1}));
+  const Value range = b.op("Range", {b.scalar<int32_t>(0), b.scalar(kSize), b.scalar<int32_t>(1)});
+  const auto sum_of = [&](Value x) { return b.op("ReduceSum", {x}); };
+  const auto sum_as = [&](ElementType type) {
+    return sum_of(b.op("Cast", {range}, {{"to", static_cast<int64_t>(type)}}));
+  };
+  const auto sum_of_zeros = [&](int64_t count) {
+    return sum_of(b.op("ConstantOfShape", {b.op("Add", {b.int64s({count}), b.int64s({1})})}));
+  };
+  const auto out = b.while_loop(
+      {.initial = {start}, .trip_limit = b.scalar<int64_t>(3)},
+      [&](Value, const auto& c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
+      [&](Value iteration, const auto& f) {
+        const Value grown = b.op("Concat", {f[0], start}, {{"axis", 0}});
+        const auto plus = [&](std::initializer_list<Value> values) {
+          Value sum = grown;
+          for (const Value value : values) sum = b.op("Add", {sum, value});
+          return std::vector<Value>{sum};
+        };
+        return b.if_else(
+            b.op("Equal", {iteration, b.scalar<int64_t>(0)}),
+            [&] {
+              return plus({sum_as(ElementType::kFloat), sum_of_zeros(kSize)});
+            },
+            [&] {
+              const Value whole = b.op("Cast", {sum_as(ElementType::kInt64)}, {{"to", 1}});
+              return plus({sum_as(ElementType::kFloat), whole, sum_of_zeros(2 * kSize)});
+            });
+      });
+  b.output("y", out[0]);
+  std::map<std::string, int> times;
+  run(b, {}, &times);
+  EXPECT_EQ(times["Range"], 1);
+  EXPECT_EQ(times["ConstantOfShape"], 2) << "of two sizes";
+  // The small sum is cast in each of the attempts, of which there are at least two.
+  EXPECT_GE(times["Add"], 4);
+  EXPECT_EQ(times["Cast"], 2 + times["Add"] / 2) << "to float and to int64, and the small ones";
 }
 
 TEST_F(SimplifyTest, AShapeThatDoesNotFitAnInputIsNamed) {

@@ -1,0 +1,97 @@
+#include "graph/compile/folded_results.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace eddy {
+namespace {
+
+bool same_values(const AttributeValue& a, const AttributeValue& b) {
+  if (a.index() != b.index()) return false;
+  return std::visit(
+      [&](const auto& value) {
+        using T = std::decay_t<decltype(value)>;
+        const T& other = std::get<T>(b);
+        if constexpr (std::is_same_v<T, Constant>) {
+          return value.data == other.data && value.type() == other.type();
+        } else {
+          return value == other;
+        }
+      },
+      a);
+}
+
+bool same_attributes(const Attributes& a, const Attributes& b) {
+  return std::ranges::equal(a.entries(), b.entries(), [](const auto& x, const auto& y) {
+    return x.name == y.name && same_values(x.value, y.value);
+  });
+}
+
+// Bytes of strings say nothing about their text.
+bool is_text(const TensorView& view) { return view.element == ElementType::kString; }
+
+bool is_large(const TensorView& view) {
+  return view.data != nullptr && view.size_bytes() >= FoldedResults::kMinBytes;
+}
+
+struct FoldedBytes : Blob {
+  explicit FoldedBytes(std::unique_ptr<std::byte[]> given) : bytes(std::move(given)) {}
+  std::unique_ptr<std::byte[]> bytes;
+};
+
+}  // namespace
+
+bool FoldedResults::Input::operator==(const Input& other) const {
+  return constant.data == other.constant.data && constant.type() == other.constant.type() &&
+         small == other.small;
+}
+
+FoldedResults::Input FoldedResults::input(const TensorView& view) {
+  Input input{{view.element, Dims(view.shape()), is_large(view) ? view.data : nullptr}, {}};
+  if (is_large(view) || view.data == nullptr) return input;
+  const auto* bytes = view.as<std::byte>();
+  input.small.assign(bytes, bytes + view.size_bytes());
+  return input;
+}
+
+FoldedResults::Key FoldedResults::key(const Node& node, std::span<const TensorView> inputs) {
+  const auto large = std::ranges::find_if(inputs, is_large);
+  return {node.op, large == inputs.end() ? nullptr : large->data};
+}
+
+const std::vector<OwnedTensor>* FoldedResults::find_or_null(
+    const Node& node, std::span<const TensorView> inputs) const {
+  if (std::ranges::any_of(inputs, is_text)) return nullptr;
+  const auto [first, last] = entries_.equal_range(key(node, inputs));
+  for (auto entry = first; entry != last; ++entry) {
+    const Entry& known = entry->second;
+    if (known.node->opset_version == node.opset_version &&
+        known.node->outputs.size() == node.outputs.size() &&
+        same_attributes(known.node->attributes, node.attributes) &&
+        std::ranges::equal(inputs, known.inputs, [](const TensorView& view, const Input& other) {
+          return input(view) == other;
+        })) {
+      return &known.results;
+    }
+  }
+  return nullptr;
+}
+
+const std::vector<OwnedTensor>& FoldedResults::add(const Node& node,
+                                                   std::span<const TensorView> inputs,
+                                                   std::vector<OwnedTensor> results) {
+  Entry entry{&node, {}, std::move(results)};
+  for (const TensorView& view : inputs) entry.inputs.push_back(input(view));
+  return entries_.emplace(key(node, inputs), std::move(entry))->second.results;
+}
+
+void FoldedResults::give_to(GraphBuilder& builder) {
+  for (auto& [key, entry] : entries_) {
+    for (OwnedTensor& tensor : entry.results) {
+      builder.adopt(std::make_unique<FoldedBytes>(std::move(tensor.bytes)));
+    }
+  }
+  entries_.clear();
+}
+
+}  // namespace eddy
