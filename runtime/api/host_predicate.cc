@@ -1,5 +1,6 @@
 #include "runtime/api/host_predicate.h"
 
+#include <chrono>
 #include <exception>
 
 #include "runtime/api/session_scope.h"
@@ -8,7 +9,8 @@ namespace eddy {
 namespace {
 
 struct HostState : KernelState {
-  const HostFunction* function = nullptr;
+  const Library::NamedHostFunction* named = nullptr;
+  const LogFunction* log = nullptr;
   const void* session = nullptr;
   std::string name;
 };
@@ -16,7 +18,7 @@ struct HostState : KernelState {
 Result<int64_t> call(const HostState& state, const KernelArgs& args) {
   SessionScope scope(state.session);
   try {
-    return (*state.function)({args.inputs, args.num_inputs});
+    return state.named->function({args.inputs, args.num_inputs});
   } catch (const std::exception& error) {
     return run_failed("host function '" + state.name + "' threw: " + error.what());
   } catch (...) {
@@ -24,9 +26,25 @@ Result<int64_t> call(const HostState& state, const KernelArgs& args) {
   }
 }
 
+constexpr auto kSlow = std::chrono::microseconds(100);
+
+// A function that may run on the scheduler thread holds up everything there.
+Result<int64_t> call_watched(const HostState& state, const KernelArgs& args) {
+  const auto start = std::chrono::steady_clock::now();
+  Result<int64_t> decision = call(state, args);
+  const auto took = std::chrono::steady_clock::now() - start;
+  if (took > kSlow && *state.log) {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+    (*state.log)("host function '" + state.name + "' is declared non-blocking but took " +
+                 std::to_string(us) + " µs");
+  }
+  return decision;
+}
+
 bool run(const KernelArgs& args) {
   const auto& state = *static_cast<const HostState*>(args.state);
-  Result<int64_t> decision = call(state, args);
+  Result<int64_t> decision =
+      state.named->options.is_non_blocking ? call_watched(state, args) : call(state, args);
   if (!decision.is_ok()) return args.fail(decision.take_status());
   TensorView& output = args.outputs[0];
   switch (output.element) {
@@ -40,12 +58,13 @@ bool run(const KernelArgs& args) {
 }  // namespace
 
 Result<BoundKernel> bind_host_predicate(const Library& library, const void* session,
-                                        const KernelInit& init) {
+                                        const LogFunction& log, const KernelInit& init) {
   auto state = std::make_unique<HostState>();
   state->session = session;
   state->name = std::string(init.attributes.get_string("name", ""));
-  state->function = library.host_function_or_null(state->name);
-  if (state->function == nullptr) {
+  state->log = &log;
+  state->named = library.host_function_or_null(state->name);
+  if (state->named == nullptr) {
     return not_found("there is no host function '" + state->name +
                      "'; add it to the library before the session is made");
   }

@@ -14,9 +14,9 @@ Library::Library() {
 
 Library::~Library() = default;
 
-const HostFunction* Library::host_function_or_null(const std::string& name) const {
+const Library::NamedHostFunction* Library::host_function_or_null(const std::string& name) const {
   const auto it = host_functions_.find(name);
-  return it == host_functions_.end() ? nullptr : it->second.get();
+  return it == host_functions_.end() ? nullptr : &it->second;
 }
 
 Status Library::add_operator(OpDef def, BindFunction bind) {
@@ -31,10 +31,11 @@ Status Library::add_operator(OpDef def, BindFunction bind) {
   return Status::ok();
 }
 
-Status Library::add_host_function(std::string name, HostFunction function) {
+Status Library::add_host_function(std::string name, HostFunction function,
+                                  HostFunctionOptions options) {
   if (!function) return invalid_argument("host function '" + name + "' is empty");
-  auto kept = std::make_unique<HostFunction>(std::move(function));
-  if (!host_functions_.emplace(name, std::move(kept)).second) {
+  NamedHostFunction named{std::move(function), options};
+  if (!host_functions_.emplace(name, std::move(named)).second) {
     return invalid_argument("host function '" + name + "' is added twice");
   }
   return Status::ok();

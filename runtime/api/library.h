@@ -23,8 +23,15 @@ namespace eddy {
 
 // Read-only views, valid during the call, in; the decision out: a predicate's 0 or 1, a
 // selector's region. Runs exactly once for each decision, iterations of one loop in order, on a
-// worker. It must not wait for a run of its own session (would deadlock).
+// worker unless it is declared non-blocking. It must not wait for a run of its own session (would deadlock).
 using HostFunction = std::function<Result<int64_t>(std::span<const TensorView> inputs)>;
+
+struct HostFunctionOptions {
+  // Promises to return within microseconds and to wait for nothing: when the host drives a loop,
+  // the function then runs on the scheduler thread itself, without a hand-off. A call that takes
+  // longer than 100 µs is reported to the session's log hook.
+  bool is_non_blocking = false;
+};
 
 class Library {
  public:
@@ -33,17 +40,22 @@ class Library {
 
   const OpTable& ops() const { return ops_; }
   const KernelRegistry& cpu_kernels() const { return cpu_kernels_; }
-  const HostFunction* host_function_or_null(const std::string& name) const;
+  struct NamedHostFunction {
+    HostFunction function;
+    HostFunctionOptions options;
+  };
+  const NamedHostFunction* host_function_or_null(const std::string& name) const;
 
   // `bind` may be empty for an operator that only shape rules and other devices know.
   Status add_operator(OpDef def, BindFunction bind);
   // For nodes of operator eddy.HostPredicate with attribute name = `name`.
-  Status add_host_function(std::string name, HostFunction function);
+  Status add_host_function(std::string name, HostFunction function,
+                           HostFunctionOptions options = {});
 
  private:
   OpTable ops_;
   KernelRegistry cpu_kernels_;
-  std::map<std::string, std::unique_ptr<HostFunction>> host_functions_;
+  std::map<std::string, NamedHostFunction> host_functions_;  // addresses are stable
 };
 
 }  // namespace eddy

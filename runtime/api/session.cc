@@ -1,12 +1,12 @@
 #include "runtime/api/session.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "graph/compile/simplify.h"
 #include "graph/io/import.h"
 #include "graph/schedule/plan_graph.h"
 #include "ops/contract/evaluate.h"
+#include "runtime/api/async_run.h"
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
@@ -23,16 +23,6 @@ struct Call::State {
   SessionCore& core;
   Run run;
   bool is_checked = false;
-};
-
-struct RunHandle::State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool is_done = false;  // under the mutex
-  Status status;         // under the mutex, once done
-  Run* run_or_null = nullptr;  // under the mutex; null before launch and once done
-  bool is_cancelled = false;   // under the mutex
-  const void* session = nullptr;
 };
 
 namespace {
@@ -119,7 +109,12 @@ PlanOptions plan_options(const SessionOptions& options, int num_threads) {
 Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   ProgramOptions options;
   options.bind_host = [&core](const KernelInit& init) {
-    return bind_host_predicate(core.library, &core, init);
+    return bind_host_predicate(core.library, &core, core.options.log, init);
+  };
+  options.is_non_blocking = [&core](const Node& node) {
+    const auto* named = core.library.host_function_or_null(
+        std::string(node.attributes.get_string("name", "")));
+    return named != nullptr && named->options.is_non_blocking;
   };
   Device& device = *core.device;
   if (core.options.loops == Loops::kHost) {
@@ -217,7 +212,7 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
 
 Session::~Session() {
   std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [this] { return impl_->runs.empty() && impl_->queued.empty(); });
+  impl_->changed.wait(lock, [this] { return impl_->is_idle(); });
 }
 
 const std::vector<ValueDescription>& Session::inputs() const { return impl_->inputs; }
@@ -260,102 +255,15 @@ Result<std::unique_ptr<Call>> Session::prepare(TraceRecorder* trace_or_null) {
   return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*impl_, trace_or_null)));
 }
 
-namespace {
-
-// One asynchronous run; owned by itself until its callback has been called.
-struct AsyncRun {
-  AsyncRun(SessionCore& c, NamedTensors i, RunCallback cb, RunOptions o,
-           std::shared_ptr<RunHandle::State> h)
-      : core(c), inputs(std::move(i)), callback(std::move(cb)), options(o), handle(std::move(h)),
-        run(std::in_place, c, o.trace_or_null) {}
-
-  // The callback thread ends the run: collects outputs, calls back, leaves, wakes waiters.
-  void finish(Status status, bool has_entered) {
-    Result<NamedTensors> result = status.is_ok() ? Result<NamedTensors>(NamedTensors())
-                                                 : Result<NamedTensors>(status);
-    if (status.is_ok()) {
-      std::vector<LoopReport> loops = run->loop_reports();
-      result = run->collect_outputs();
-      std::lock_guard lock(core.mutex);
-      core.last_loops = std::move(loops);
-    }
-    {
-      std::lock_guard lock(handle->mutex);
-      handle->run_or_null = nullptr;
-    }
-    if (callback) call_back(std::move(result));
-    Run& key = *run;  // only its address is used below
-    run.reset();
-    inputs.clear();
-    if (has_entered) core.leave(key);
-    // From here on the session may be gone.
-    std::lock_guard lock(handle->mutex);
-    handle->is_done = true;
-    handle->status = std::move(status);
-    handle->changed.notify_all();
-  }
-
-  // What a user's callback throws must not end the callback thread.
-  void call_back(Result<NamedTensors> result) {
-    SessionScope scope(&core);
-    try {
-      callback(std::move(result));
-    } catch (const std::exception& error) {
-      if (core.options.log) core.options.log(std::string("a run's callback threw: ") + error.what());
-    } catch (...) {
-      if (core.options.log) core.options.log("a run's callback threw something");
-    }
-  }
-
-  SessionCore& core;
-  NamedTensors inputs;  // kept alive while the run reads them
-  RunCallback callback;
-  RunOptions options;
-  std::shared_ptr<RunHandle::State> handle;
-  std::optional<Run> run;  // goes before the session is left: it uses the session's program
-};
-
-void start_async(std::shared_ptr<AsyncRun> async) {
-  {
-    std::lock_guard lock(async->handle->mutex);
-    async->handle->run_or_null = &*async->run;
-  }
-  {
-    // A cancel or close that came before found no run to stop.
-    std::scoped_lock lock(async->handle->mutex, async->core.mutex);
-    if (async->handle->is_cancelled || async->core.is_closed) {
-      async->run->stop(StopReason::kCancelled);
-    }
-  }
-  Run& run = *async->run;
-  const RunOptions options = async->options;
-  run.launch(false, options, [async = std::move(async)]() mutable {
-    SessionCore& core = async->core;
-    core.callbacks.post([async = std::move(async)] {
-      Status status = async->run->finish();
-      async->finish(std::move(status), true);
-    });
-  });
+RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options) {
+  return AsyncRun::submit(*impl_, nullptr, std::move(inputs), std::move(callback), options);
 }
 
-}  // namespace
+Result<std::unique_ptr<Stream>> Session::create_stream() { return impl_->device->create_stream(); }
 
-RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options) {
-  auto handle = std::make_shared<RunHandle::State>();
-  handle->session = impl_.get();
-  auto async = std::make_shared<AsyncRun>(*impl_, std::move(inputs), std::move(callback), options,
-                                          handle);
-  Status status = async->run->bind_inputs(async->inputs);
-  if (status.is_ok()) {
-    if (impl_->try_enter_or_queue(*async->run, [async] { start_async(async); }, status)) {
-      start_async(std::move(async));
-      return RunHandle(std::move(handle));
-    }
-  }
-  if (!status.is_ok()) {
-    impl_->callbacks.post([async, status] { async->finish(status, false); });
-  }
-  return RunHandle(std::move(handle));
+RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
+                          const RunOptions& options) {
+  return AsyncRun::submit(*impl_, &stream, std::move(inputs), std::move(callback), options);
 }
 
 void Session::cancel_all() {
@@ -371,7 +279,7 @@ void Session::close() {
     impl_->changed.notify_all();
   }
   std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [this] { return impl_->runs.empty() && impl_->queued.empty(); });
+  impl_->changed.wait(lock, [this] { return impl_->is_idle(); });
 }
 
 std::string Session::describe_runs() const {
@@ -388,28 +296,6 @@ std::string Session::describe_runs() const {
 std::vector<LoopReport> Session::loop_reports() const {
   std::lock_guard lock(impl_->mutex);
   return impl_->last_loops;
-}
-
-RunHandle::RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
-Status RunHandle::wait() {
-  if (SessionScope::is_inside(state_->session) && !is_done()) {
-    return would_deadlock("a host function or callback may not wait for a run of its own session");
-  }
-  std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [this] { return state_->is_done; });
-  return state_->status;
-}
-
-bool RunHandle::is_done() const {
-  std::lock_guard lock(state_->mutex);
-  return state_->is_done;
-}
-
-void RunHandle::cancel() {
-  std::lock_guard lock(state_->mutex);
-  state_->is_cancelled = true;
-  if (state_->run_or_null != nullptr) state_->run_or_null->stop(StopReason::kCancelled);
 }
 
 Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}

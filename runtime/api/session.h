@@ -39,6 +39,7 @@
 #include "graph/schedule/plan.h"
 #include "runtime/api/library.h"
 #include "runtime/api/tensor.h"
+#include "runtime/device/device.h"
 
 namespace eddy {
 
@@ -135,6 +136,13 @@ class Session {
 
   Result<NamedTensors> run(const NamedTensors& inputs, const RunOptions& options = {});
   RunHandle run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options = {});
+  // As run_async, in the order of a stream of this session's device: the run starts once all that
+  // was issued to the stream before has run, and what is issued afterwards runs after the run has
+  // ended, however it ends. Borrowed inputs may be written by work in front. The stream belongs
+  // to the caller, goes before the session, and is issued to by one thread at a time.
+  Result<std::unique_ptr<Stream>> create_stream();
+  RunHandle run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
+                   const RunOptions& options = {});
   Result<std::unique_ptr<Call>> prepare(TraceRecorder* trace_or_null = nullptr);
 
   // Cancels every run in flight. Safe in signal-handling threads, not in signal handlers.

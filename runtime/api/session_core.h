@@ -53,7 +53,10 @@ struct SessionCore {
   std::condition_variable changed;              // a run left, or close() was called
   std::vector<Run*> runs;                       // under the mutex; keeps its capacity
   std::deque<std::pair<Run*, std::function<void()>>> queued;  // under the mutex
+  size_t num_behind_streams = 0;                // under the mutex; run_on, not yet in flight
   bool is_closed = false;                       // under the mutex
+  // Under the mutex: nothing uses the session any more.
+  bool is_idle() const { return runs.empty() && queued.empty() && num_behind_streams == 0; }
   std::vector<LoopReport> last_loops;           // under the mutex
 
   std::once_flag scheduler_made;

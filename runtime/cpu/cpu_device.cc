@@ -16,6 +16,10 @@ Result<std::unique_ptr<Event>> CpuDevice::create_event() {
   return std::unique_ptr<Event>(std::make_unique<CpuStreamEvent>());
 }
 
+Result<std::shared_ptr<Gate>> CpuDevice::create_gate() {
+  return std::shared_ptr<Gate>(std::make_shared<CpuGate>());
+}
+
 std::unique_ptr<CommandBuffer> CpuDevice::create_command_buffer_or_null() {
   return std::make_unique<CpuCommandBuffer>(pool_);
 }

@@ -22,6 +22,7 @@ class CpuDevice : public Device {
   Allocator& allocator() override { return allocator_; }
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;
+  Result<std::shared_ptr<Gate>> create_gate() override;
   std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
   WorkerPool& pool() { return pool_; }
 

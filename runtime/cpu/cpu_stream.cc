@@ -59,13 +59,18 @@ void CpuStream::record(Event& event) {
   auto& mine = static_cast<CpuStreamEvent&>(event);
   const uint64_t generation = mine.issue_record();
   if (is_idle()) return mine.complete_record(generation);
-  push({Item::Kind::kRecord, {}, &mine, generation});
+  push({Item::Kind::kRecord, {}, &mine, generation, nullptr});
 }
 
 void CpuStream::wait(Event& event) {
   auto& mine = static_cast<CpuStreamEvent&>(event);
   if (mine.is_complete()) return;
-  push({Item::Kind::kWait, {}, &mine, mine.issued()});
+  push({Item::Kind::kWait, {}, &mine, mine.issued(), nullptr});
+}
+
+void CpuStream::hold(std::shared_ptr<Gate> gate) {
+  auto& mine = static_cast<CpuGate&>(*gate);
+  push({Item::Kind::kWait, {}, &mine.event_, mine.generation_, std::move(gate)});
 }
 
 bool CpuStream::listen_or_idle(EventListener& listener) {

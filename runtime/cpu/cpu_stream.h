@@ -45,6 +45,17 @@ class CpuStreamEvent : public Event {
   std::vector<Waiting> waiting_;  // under the mutex
 };
 
+class CpuGate : public Gate {
+ public:
+  CpuGate() : generation_(event_.issue_record()) {}
+  void open() override { event_.complete_record(generation_); }
+
+ private:
+  friend class CpuStream;  // waits for the event
+  CpuStreamEvent event_;
+  const uint64_t generation_;
+};
+
 class CpuStream : public Stream, private EventListener {
  public:
   explicit CpuStream(WorkerPool& pool) : pool_(pool) {}
@@ -53,6 +64,7 @@ class CpuStream : public Stream, private EventListener {
   void launch(const Work& work) override;
   void record(Event& event) override;
   void wait(Event& event) override;
+  void hold(std::shared_ptr<Gate> gate) override;
   bool is_idle() const override { return pending_.load(std::memory_order_acquire) == 0; }
   bool listen_or_idle(EventListener& listener) override;
 
@@ -62,6 +74,7 @@ class CpuStream : public Stream, private EventListener {
     Work work;
     CpuStreamEvent* event = nullptr;
     uint64_t generation = 0;
+    std::shared_ptr<Gate> keep_alive = nullptr;  // owner of `event`, for gates
   };
   void push(const Item& item);
   void drain();

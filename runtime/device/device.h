@@ -53,12 +53,21 @@ class Event {
   virtual bool listen_or_complete(EventListener& listener) = 0;
 };
 
+// A place where streams stop until the host opens it; it stays open.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  virtual void open() = 0;
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void launch(const Work& work) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;
+  // What is issued after this runs once the gate is open. The stream keeps the gate until then.
+  virtual void hold(std::shared_ptr<Gate> gate) = 0;
   // True when everything issued has run: what it wrote may be read on this thread.
   virtual bool is_idle() const = 0;
   // As Event::listen_or_complete, for the moment in which the stream becomes idle.
@@ -88,6 +97,7 @@ class Device {
   virtual Allocator& allocator() = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
+  virtual Result<std::shared_ptr<Gate>> create_gate() = 0;
   // A way to record regions and launch them as one; null where the device has none.
   virtual std::unique_ptr<CommandBuffer> create_command_buffer_or_null() = 0;
 };

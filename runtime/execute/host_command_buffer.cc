@@ -7,6 +7,7 @@ namespace eddy {
 namespace {
 
 constexpr int kInlineDecisions = 64;
+constexpr uint32_t kCredit = 256;
 
 }  // namespace
 
@@ -80,6 +81,18 @@ void HostCommandBuffer::await_stream(uint32_t strand) {
   set_state(strand, StrandState::kRunning);
 }
 
+void HostCommandBuffer::issue(const Command& command, uint32_t strand, uint32_t& in_flight) {
+  Stream& stream = *streams_[strand];
+  if (stream.is_idle()) {
+    in_flight = 0;
+  } else if (++in_flight > kCredit) {
+    await_stream(strand);
+    in_flight = 0;
+  }
+  const size_t index = static_cast<size_t>(&command - code().data());
+  stream.launch({run_issued, &issued_[index], command.is_cheap});
+}
+
 int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
   await_stream(strand);
   if (control_->is_stopped()) return -1;
@@ -113,11 +126,12 @@ void HostCommandBuffer::execute(uint32_t strand) {
   set_state(strand, StrandState::kRunning);
   uint32_t at = strand_entries()[strand];
   int decisions = kInlineDecisions;
+  uint32_t in_flight = 0;  // at most; since the stream was last seen idle
   while (!control_->is_stopped()) {
     const Command& command = code[at];
     switch (command.op) {
       case Op::kLaunch:
-        stream.launch({run_issued, &issued_[at], command.is_cheap});
+        issue(command, strand, in_flight);
         ++at;
         break;
       case Op::kTest: {

@@ -3,7 +3,11 @@
 //
 // This way runs on any device that has streams and events. While one strand waits for its
 // predicate, the scheduler issues others. After kInlineDecisions decisions that needed no wait a
-// task yields. A wait for an event first waits, on the host, until the event has been recorded in
+// task yields. A strand that has kCredit commands in flight awaits its stream before it issues
+// more, so no queue grows without bound; it holds no unrecorded event that an issued wait names,
+// because a wait is issued only once its event has been recorded.
+//
+// A wait for an event first waits, on the host, until the event has been recorded in
 // this round (strands are issued in no global order), then orders the streams.
 //
 // Errors: as CommandBuffer. Stopping: seen before each command; issued work that has not started
@@ -55,6 +59,7 @@ class HostCommandBuffer : public CommandCode {
   static bool run_issued(void* issued);
   void spawn(uint32_t strand);
   void execute(uint32_t strand);
+  void issue(const Command& command, uint32_t strand, uint32_t& in_flight);
   int32_t decide(const Command& command, uint32_t strand);
   void wait(HostEvent& event, uint32_t strand);
   void end_strand(uint32_t strand);

@@ -40,7 +40,9 @@ Status Program::bind(const KernelRegistry& registry) {
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     const Node& node = graph_.node(NodeId(n));
     const bool is_host = node.kind == NodeKind::kExec && is_host_predicate(node);
-    is_cheap_.push_back(!is_host && costs_ns[n] < kInlineBudgetNs);
+    const bool may_block =
+        is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
+    is_cheap_.push_back(!may_block && costs_ns[n] < kInlineBudgetNs);
   }
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;

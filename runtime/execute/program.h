@@ -25,6 +25,8 @@ namespace eddy {
 struct ProgramOptions {
   // Binds operators that the registry cannot know (eddy.HostPredicate); may be empty.
   std::function<Result<BoundKernel>(const KernelInit&)> bind_host = {};
+  // Host functions that may run on the scheduler thread; may be empty.
+  std::function<bool(const Node&)> is_non_blocking = {};
   // Makes the buffer that a run state's commands are recorded into.
   std::function<std::unique_ptr<CommandBuffer>()> make_commands;
 };
@@ -40,7 +42,7 @@ class Program {
   const Plan& plan() const { return plan_; }
   Device& device() const { return device_; }
   const BoundKernel& kernel(NodeId node) const { return kernels_[node.index()]; }
-  // Below the inline budget by estimate, and not a host function.
+  // Below the inline budget by estimate; host functions only where declared non-blocking.
   bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
   // A slot that borrows the constant's bytes; shared by all runs, never written.
   Slot& constant_slot(ValueId value) const { return *constants_[value.index()]; }

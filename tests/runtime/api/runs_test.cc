@@ -148,6 +148,58 @@ TEST_P(RunsTest, OutputsMayOutliveTheirSession) {
   EXPECT_EQ(y.values<float>()[0], 7.0f);
 }
 
+TEST_P(RunsTest, ARunOnAStreamStartsBehindWhatIsInFrontAndHoldsWhatComesAfter) {
+  auto session = make_counter();
+  auto stream = std::move(*session->create_stream());
+  float x = 0;
+  float limit = 0;
+  struct Steps {
+    float* limit;
+    std::atomic<bool> go{false};
+    std::atomic<bool> is_behind{false};
+  } steps;
+  steps.limit = &limit;
+  stream->launch({[](void* context) {
+                    auto& self = *static_cast<Steps*>(context);
+                    while (!self.go) std::this_thread::yield();
+                    *self.limit = 500;  // the run must read this, not what was there before
+                    return true;
+                  },
+                  &steps, false});
+  const auto borrow = [](float& value) {
+    return Tensor::borrow({&value, nullptr, 0, ElementType::kFloat});
+  };
+  float result = -1;
+  RunHandle run = session->run_on(*stream, {{"x", borrow(x)}, {"limit", borrow(limit)}},
+                                  [&](Result<NamedTensors> o) {
+                                    if (o.is_ok()) result = (*o)[0].second.values<float>()[0];
+                                  });
+  stream->launch({[](void* context) { return static_cast<Steps*>(context)->is_behind = true; },
+                  &steps, true});
+  EXPECT_FALSE(run.is_done());
+  EXPECT_FALSE(steps.is_behind);
+  steps.go = true;
+  EXPECT_TRUE(run.wait().is_ok());
+  while (!stream->is_idle()) std::this_thread::yield();
+  EXPECT_TRUE(steps.is_behind);
+  EXPECT_EQ(result, 500.0f);
+}
+
+TEST_P(RunsTest, AStreamIsReleasedHoweverItsRunEnds) {
+  auto session = make_counter();
+  auto stream = std::move(*session->create_stream());
+  RunHandle bad = session->run_on(*stream, {}, {});
+  RunHandle endless = session->run_on(*stream, inputs(1e30f, 2e30f), {});
+  RunHandle behind = session->run_on(*stream, inputs(0, 3), {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_FALSE(behind.is_done());
+  endless.cancel();
+  EXPECT_EQ(bad.wait().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(endless.wait().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(behind.wait().is_ok());
+  while (!stream->is_idle()) std::this_thread::yield();
+}
+
 TEST_P(RunsTest, TheLogHookTellsTheStepsAndWhatCallbacksThrow) {
   std::mutex mutex;
   std::string lines;

@@ -99,6 +99,25 @@ TEST_P(DeviceConformance, AWaitBindsToTheLatestRecordAtTheTimeOfTheCall) {
   EXPECT_TRUE(event->is_complete());
 }
 
+TEST_P(DeviceConformance, AGateHoldsItsStreamUntilItIsOpenedAndStaysOpen) {
+  auto stream = std::move(*device_->create_stream());
+  auto gate = std::move(*device_->create_gate());
+  std::atomic<bool> before{false};
+  std::atomic<bool> behind{false};
+  stream->launch(work([&] { return before = true; }, true));
+  stream->hold(gate);
+  stream->launch(work([&] { return behind = true; }, true));
+  pause();
+  EXPECT_TRUE(before);
+  EXPECT_FALSE(behind);
+  EXPECT_FALSE(stream->is_idle());
+  gate->open();
+  drain(*stream);
+  EXPECT_TRUE(behind);
+  stream->hold(std::move(gate));
+  drain(*stream);
+}
+
 class CountingListener : public EventListener {
  public:
   void on_complete() override { ++count; }
