@@ -10,10 +10,27 @@ int64_t whole_panels(int64_t n, const ByteTileKernels& tiles) {
   return (n + tiles.panel_width() - 1) / tiles.panel_width();
 }
 
-// B as signed: unsigned values are shifted down by 128.
-int32_t signed_value(const void* b, bool is_signed, int64_t i) {
-  return is_signed ? static_cast<const int8_t*>(b)[i]
-                   : static_cast<int32_t>(static_cast<const uint8_t*>(b)[i]) - 128;
+// One group of B's rows, in words of four bytes as the tiles read them. `flip` shifts unsigned
+// values down by 128; rows that are missing in the last group are zeros.
+template <typename Element>
+void pack_group(const uint8_t* b, int64_t b_row, int64_t num_rows, int64_t columns, uint8_t flip,
+                char* to, int32_t* column_sums) {
+  constexpr int64_t kGroup = 4 / sizeof(Element);
+  const auto pack = [&](int64_t rows) {
+    for (int64_t j = 0; j < columns; ++j) {
+      Element word[kGroup] = {};
+      int32_t sum = 0;
+      for (int64_t t = 0; t < rows; ++t) {
+        const auto value = static_cast<int8_t>(b[t * b_row + j] ^ flip);
+        word[t] = value;
+        sum += value;
+      }
+      std::memcpy(to + j * 4, word, sizeof word);
+      column_sums[j] += sum;
+    }
+  };
+  // With a number that the compiler knows the inner loop is unrolled.
+  num_rows >= kGroup ? pack(kGroup) : pack(num_rows);
 }
 
 }  // namespace
@@ -41,20 +58,16 @@ ByteMatrix ByteMatrix::pack(const void* b, bool is_signed, int64_t k, int64_t n,
 
 void ByteMatrix::fill(const void* b) {
   const int64_t width = tiles_->panel_width(), group = tiles_->group;
+  const uint8_t flip = is_signed_ ? 0 : 0x80;
+  const auto pack = tiles_->element_bytes == 1 ? pack_group<int8_t> : pack_group<int16_t>;
   std::memset(column_sums_, 0, static_cast<size_t>(num_panels() * width) * sizeof(int32_t));
-  std::memset(panels_, 0, static_cast<size_t>(num_panels() * panel_bytes()));
-  for (int64_t k = 0; k < k_; ++k) {
-    for (int64_t j = 0; j < n_; ++j) {
-      const int32_t value = signed_value(b, is_signed_, k * n_ + j);
-      column_sums_[j] += value;
-      const int64_t place = (k / group * width + j % width) * group + k % group;
-      char* panel = panels_ + j / width * panel_bytes();
-      if (tiles_->element_bytes == 1) {
-        panel[place] = static_cast<char>(value);
-      } else {
-        const int16_t word = static_cast<int16_t>(value);
-        std::memcpy(panel + place * 2, &word, sizeof(word));
-      }
+  for (int64_t panel = 0; panel < num_panels(); ++panel) {
+    const int64_t first = panel * width, columns = std::min(width, n_ - first);
+    char* to = panels_ + panel * panel_bytes();
+    for (int64_t k = 0; k < k_; k += group, to += width * 4) {
+      const auto* rows = static_cast<const uint8_t*>(b) + k * n_ + first;
+      pack(rows, n_, k_ - k, columns, flip, to, column_sums_ + first);
+      std::memset(to + columns * 4, 0, static_cast<size_t>((width - columns) * 4));
     }
   }
 }
