@@ -73,9 +73,10 @@ bool run_dequantize(const KernelArgs& args) {
 
 // Least and greatest of the values and 0; NaN is passed over, which the folds do not.
 void find_range(const QuantizeState& s, const float* x, int64_t count, float& low, float& high) {
-  low = std::min(0.0f, s.min.fold(x, count));
+  const float least = s.min.fold(x, count);
+  low = std::min(0.0f, least);
   high = std::max(0.0f, s.max.fold(x, count));
-  if (!std::isnan(s.min.fold(x, count))) return;
+  if (!std::isnan(least)) return;
   low = high = 0;
   for (int64_t i = 0; i < count; ++i) {
     low = std::min(low, x[i]);
