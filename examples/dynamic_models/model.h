@@ -37,7 +37,13 @@ struct Model {
 
 enum class Scale { kSmall, kFull };  // for tests; for `eddy bench dynamic`
 
-// All of them, with batch 1, and with a larger batch where rows may be computed together.
-std::vector<Model> all_models(Scale scale);
+struct Recipe {
+  std::string name;  // the model's
+  std::function<Model()> make;
+};
+
+// All of them, with batch 1, and with a larger batch where rows may be computed together. Weights
+// are drawn when a model is made.
+std::vector<Recipe> all_models(Scale scale);
 
 }  // namespace eddy::dynamic

@@ -14,68 +14,79 @@
 namespace eddy::dynamic {
 namespace {
 
-void add_small(std::vector<Model>& models, int64_t batch) {
-  models.push_back(make_lstm({.layers = 2, .steps = 5, .hidden = 8, .batch = batch}));
-  models.push_back(make_nas_rnn({.steps = 20, .hidden = 8, .batch = batch}));
-  models.push_back(make_attention({.heads = 2, .width = 4, .steps = 6, .batch = batch}));
+void add_small(std::vector<Recipe>& recipes, int64_t batch) {
+  recipes.push_back(
+      {"lstm", [=] { return make_lstm({.layers = 2, .steps = 5, .hidden = 8, .batch = batch}); }});
+  recipes.push_back(
+      {"nas_rnn", [=] { return make_nas_rnn({.steps = 20, .hidden = 8, .batch = batch}); }});
+  recipes.push_back({"attention", [=] {
+                       return make_attention({.heads = 2, .width = 4, .steps = 6, .batch = batch});
+                     }});
   Seq2seqSize words{.hidden = 8, .vocabulary = 30, .length = 3, .limit = 12, .batch = batch};
   for (const int64_t stop_at : {3, 12, 40}) {  // before, at and beyond the limit
     words.stop_at = stop_at;
-    models.push_back(make_seq2seq(words));
+    recipes.push_back({"seq2seq", [=] { return make_seq2seq(words); }});
   }
   BlockDropSize blocks{.blocks_per_stage = 2, .channels = 4, .image = 8, .batch = batch};
   for (const int64_t open : {0, 3, 6}) {
     blocks.open = open;
-    models.push_back(make_blockdrop(blocks));
+    recipes.push_back({"blockdrop", [=] { return make_blockdrop(blocks); }});
   }
-  models.push_back(make_adaptive_time({.steps = 5, .hidden = 8, .batch = batch}));
-  models.push_back(make_adaptive_time({.steps = 3, .hidden = 8, .patience = 2, .batch = batch}));
-  models.push_back(make_fixed_point({.hidden = 8, .batch = batch}));
-  models.push_back(make_fixed_point({.hidden = 8, .limit = 3, .batch = batch}));
+  recipes.push_back({"adaptive_time", [=] {
+                       return make_adaptive_time({.steps = 5, .hidden = 8, .batch = batch});
+                     }});
+  recipes.push_back({"adaptive_time", [=] {
+                       return make_adaptive_time(
+                           {.steps = 3, .hidden = 8, .patience = 2, .batch = batch});
+                     }});
+  recipes.push_back(
+      {"fixed_point", [=] { return make_fixed_point({.hidden = 8, .batch = batch}); }});
+  recipes.push_back(
+      {"fixed_point", [=] { return make_fixed_point({.hidden = 8, .limit = 3, .batch = batch}); }});
   EarlyExitSize exits{.stages = 4, .channels = 4, .image = 8, .batch = batch};
   for (const float threshold : {0.0f, 0.4f, 2.0f}) {  // at once, somewhere, never
     exits.threshold = threshold;
-    models.push_back(make_early_exit(exits));
+    recipes.push_back({"early_exit", [=] { return make_early_exit(exits); }});
   }
 }
 
-void add_full(std::vector<Model>& models, int64_t batch) {
-  models.push_back(make_lstm({.batch = batch}));
-  models.push_back(make_nas_rnn({.batch = batch}));
-  models.push_back(make_attention({.batch = batch}));
-  models.push_back(make_seq2seq({.stop_at = 10, .batch = batch}));
-  models.push_back(make_seq2seq({.stop_at = 40, .batch = batch}));
-  models.push_back(make_blockdrop({.batch = batch}));
-  models.push_back(make_adaptive_time({.batch = batch}));
-  models.push_back(make_fixed_point({.batch = batch}));
-  models.push_back(make_early_exit({.batch = batch}));
+void add_full(std::vector<Recipe>& recipes, int64_t batch) {
+  recipes.push_back({"lstm", [=] { return make_lstm({.batch = batch}); }});
+  recipes.push_back({"nas_rnn", [=] { return make_nas_rnn({.batch = batch}); }});
+  recipes.push_back({"attention", [=] { return make_attention({.batch = batch}); }});
+  recipes.push_back({"seq2seq", [=] { return make_seq2seq({.stop_at = 10, .batch = batch}); }});
+  recipes.push_back({"seq2seq", [=] { return make_seq2seq({.stop_at = 40, .batch = batch}); }});
+  recipes.push_back({"blockdrop", [=] { return make_blockdrop({.batch = batch}); }});
+  recipes.push_back({"adaptive_time", [=] { return make_adaptive_time({.batch = batch}); }});
+  recipes.push_back({"fixed_point", [=] { return make_fixed_point({.batch = batch}); }});
+  recipes.push_back({"early_exit", [=] { return make_early_exit({.batch = batch}); }});
 }
 
 }  // namespace
 
-std::vector<Model> all_models(Scale scale) {
-  std::vector<Model> models;
+std::vector<Recipe> all_models(Scale scale) {
+  std::vector<Recipe> recipes;
   if (scale == Scale::kSmall) {
-    for (const int64_t batch : {1, 3}) add_small(models, batch);
-    models.push_back(make_tree({.leaves = 1, .hidden = 8}));
-    models.push_back(make_tree({.leaves = 9, .hidden = 8}));
+    for (const int64_t batch : {1, 3}) add_small(recipes, batch);
+    recipes.push_back({"tree", [=] { return make_tree({.leaves = 1, .hidden = 8}); }});
+    recipes.push_back({"tree", [=] { return make_tree({.leaves = 9, .hidden = 8}); }});
     SkipNetSize skips{.blocks = {2, 3}, .width = 2, .image = 8};
     for (const uint64_t seed : {1, 3, 4, 10}) {  // 2, 0, 3 and 5 blocks of 5
       skips.seed = seed;
-      models.push_back(make_skipnet(skips));
+      recipes.push_back({"skipnet", [=] { return make_skipnet(skips); }});
     }
     BeamSearchSize beams{.hidden = 8, .vocabulary = 20, .beams = 3, .limit = 20};
     for (const float eagerness : {0.0f, 0.5f, 9.0f}) {
       beams.eagerness = eagerness;
-      models.push_back(make_beam_search(beams));
+      recipes.push_back({"beam_search", [=] { return make_beam_search(beams); }});
     }
   } else {
-    for (const int64_t batch : {1, 64}) add_full(models, batch);
-    models.push_back(make_tree({}));
-    models.push_back(make_skipnet({}));
-    models.push_back(make_beam_search({}));
+    for (const int64_t batch : {1, 64}) add_full(recipes, batch);
+    recipes.push_back({"tree", [=] { return make_tree({}); }});
+    recipes.push_back({"skipnet", [=] { return make_skipnet({}); }});
+    recipes.push_back({"beam_search", [=] { return make_beam_search({}); }});
   }
-  return models;
+  return recipes;
 }
 
 }  // namespace eddy::dynamic

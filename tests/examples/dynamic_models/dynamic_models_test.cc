@@ -61,7 +61,8 @@ void expect_plain(const Model& model, const NamedTensors& outputs, const PlainRe
 class DynamicModels : public eddy::testing::WaysTest {};
 
 TEST_P(DynamicModels, GiveWhatPlainLoopsGiveAndGoRoundAsOften) {
-  for (const Model& model : all_models(Scale::kSmall)) {
+  for (const Recipe& recipe : all_models(Scale::kSmall)) {
+    const Model model = recipe.make();
     SCOPED_TRACE(model.name + ", " + model.size + ", batch " + std::to_string(model.batch));
     const PlainResult plain = model.run_plainly();
     auto graph = model.build(library_.ops());
@@ -82,7 +83,8 @@ TEST_P(DynamicModels, GiveWhatPlainLoopsGiveAndGoRoundAsOften) {
 // Otherwise a wrong decision would look like a right one.
 TEST(DynamicModelSizes, DecideDifferently) {
   std::map<std::string, std::set<int64_t>> trips;
-  for (const Model& model : all_models(Scale::kSmall)) {
+  for (const Recipe& recipe : all_models(Scale::kSmall)) {
+    const Model model = recipe.make();
     trips[model.name].insert(model.run_plainly().trips);
   }
   for (const char* name : {"seq2seq", "blockdrop", "skipnet", "adaptive_time", "fixed_point",
@@ -93,8 +95,10 @@ TEST(DynamicModelSizes, DecideDifferently) {
 
 TEST(DynamicModelFiles, GiveTheSameReadBackFromAFile) {
   const Library library;
-  for (const Model& model : all_models(Scale::kSmall)) {
+  for (const Recipe& recipe : all_models(Scale::kSmall)) {
+    const Model model = recipe.make();
     SCOPED_TRACE(model.name);
+    EXPECT_EQ(model.name, recipe.name);
     auto graph = model.build(library.ops());
     ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
     const std::string path = ::testing::TempDir() + "/" + model.name + ".onnx";
