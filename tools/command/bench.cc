@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/command/bench_dynamic.h"
 #include "tools/command/bench_loops.h"
 #include "tools/command/subcommand.h"
 
@@ -25,7 +26,7 @@ Action add_bench(CLI::App& app) {
   auto suite = std::make_shared<std::string>("loops");
   auto arguments = std::make_shared<BenchLoopsArguments>();
   app.add_option("SUITE", *suite, "what to measure")
-      ->check(CLI::IsMember({"loops"}))
+      ->check(CLI::IsMember({"loops", "dynamic"}))
       ->capture_default_str();
   app.add_option("--models", arguments->models, "the folder of the loop models");
   app.add_option("--ort", arguments->ort, "libonnxruntime.so.1, the rival");
@@ -38,6 +39,13 @@ Action add_bench(CLI::App& app) {
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   return [suite, arguments](Console& console, Interrupts& interrupts) {
+    if (*suite == "dynamic") {
+      return bench_dynamic({.ort = arguments->ort,
+                            .filter = arguments->filter,
+                            .rounds = arguments->rounds,
+                            .budget_s = arguments->budget_s},
+                           console, interrupts);
+    }
     return bench_loops(*arguments, console, interrupts);
   };
 }
