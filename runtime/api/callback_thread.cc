@@ -12,11 +12,10 @@ CallbackThread::~CallbackThread() {
 }
 
 void CallbackThread::post(std::function<void()> callback) {
-  {
-    std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(callback));
-    if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
-  }
+  // Notifies under the lock: once the callback runs, this object may be destroyed.
+  std::lock_guard lock(mutex_);
+  queue_.push_back(std::move(callback));
+  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
   changed_.notify_one();
 }
 
