@@ -188,11 +188,11 @@ Result<std::unique_ptr<FileBytes>> open_beneath(const std::string& folder,
 Status write_file(const std::string& path, std::string_view content) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
-    return invalid_argument("cannot write " + quoted(path) + ": " + std::strerror(errno));
+    return invalid_argument("cannot write " + quoted_path(path) + ": " + std::strerror(errno));
   }
   const bool is_written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
   if (std::fclose(file) != 0 || !is_written) {
-    return resource_exhausted("cannot write all of " + quoted(path) + ": " + std::strerror(errno));
+    return resource_exhausted("cannot write all of " + quoted_path(path) + ": " + std::strerror(errno));
   }
   return Status::ok();
 }

@@ -77,7 +77,7 @@ std::string folder_of(const std::string& path) {
 }
 
 Status name_file(Status status, const std::string& path) {
-  status.prepend_message(quoted(path));
+  status.prepend_message(quoted_path(path));
   return status;
 }
 

@@ -93,25 +93,25 @@ Result<HostValue> read_value(const std::string& path, const ValueType& expected,
                              const ImportLimits& limits) {
   const bool is_npy = path.ends_with(".npy");
   if (!is_npy && !path.ends_with(".pb")) {
-    return invalid_argument(quoted(path) + " is neither a .npy nor a .pb file");
+    return invalid_argument(quoted_path(path) + " is neither a .npy nor a .pb file");
   }
   EDDY_ASSIGN_OR_RETURN(const auto file, read_file(path, limits.max_file_bytes));
   Result<HostValue> value =
       is_npy ? parse_npy(file->bytes(), limits) : parse_pb(file->bytes(), expected, limits);
   if (value.is_ok()) return value;
   Status status = value.take_status();
-  return std::move(status.prepend_message(quoted(path)));
+  return std::move(status.prepend_message(quoted_path(path)));
 }
 
 Status write_value(const std::string& path, const HostValue& value) {
   if (path.ends_with(".pb")) return write_file(path, format_pb(value, ""));
   if (!path.ends_with(".npy")) {
-    return invalid_argument(quoted(path) + " is neither a .npy nor a .pb file");
+    return invalid_argument(quoted_path(path) + " is neither a .npy nor a .pb file");
   }
   Result<std::string> content = format_npy(value);
   if (content.is_ok()) return write_file(path, *content);
   Status status = content.take_status();
-  return std::move(status.prepend_message(quoted(path)));
+  return std::move(status.prepend_message(quoted_path(path)));
 }
 
 }  // namespace eddy

@@ -43,4 +43,10 @@ std::string shortened(std::string_view text) {
 
 std::string quoted(std::string_view text) { return "'" + shortened(text) + "'"; }
 
+std::string quoted_path(std::string_view path) {
+  std::string text = "'";
+  for (const char c : path) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return text + "'";
+}
+
 }  // namespace eddy
