@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -17,18 +18,28 @@ constexpr size_t kComparisons = 2;
 constexpr std::string_view kLevels[][6] = {
     {"or"}, {"and"}, {"<", "<=", ">", ">=", "==", "!="}, {"+", "-"}, {"*", "/", "%", "@"}};
 
-// What is called how here and in ONNX.
+// What is called how here and in ONNX; of functions, how many arguments at most.
 // clang-format off
-constexpr struct { std::string_view name, op; } kOperations[] = {
+constexpr size_t kAny = SIZE_MAX;
+constexpr struct { std::string_view name, op; size_t most = 0; } kOperations[] = {
     {"+", "Add"}, {"-", "Sub"}, {"*", "Mul"}, {"/", "Div"}, {"%", "Mod"}, {"^", "Pow"},
     {"@", "MatMul"}, {"<", "Less"}, {"<=", "LessOrEqual"}, {">", "Greater"},
     {">=", "GreaterOrEqual"}, {"==", "Equal"}, {"!=", "Equal"}, {"and", "And"}, {"or", "Or"},
     {"not", "Not"}, {"negate", "Neg"}, {"index", "Gather"}, {"vector", "Concat"},
-    {"abs", "Abs"}, {"sqrt", "Sqrt"}, {"exp", "Exp"}, {"log", "Log"}, {"sin", "Sin"},
-    {"cos", "Cos"}, {"tanh", "Tanh"}, {"floor", "Floor"}, {"min", "Min"}, {"max", "Max"},
-    {"sum", "ReduceSum"}, {"mean", "ReduceMean"}, {"size", "Size"}, {"range", "Range"},
-    {"concat", "Concat"}, {"transpose", "Transpose"}};
+    {"abs", "Abs", 1}, {"sqrt", "Sqrt", 1}, {"exp", "Exp", 1}, {"log", "Log", 1},
+    {"sin", "Sin", 1}, {"cos", "Cos", 1}, {"tanh", "Tanh", 1}, {"floor", "Floor", 1},
+    {"min", "Min", kAny}, {"max", "Max", kAny}, {"sum", "ReduceSum", 1},
+    {"mean", "ReduceMean", 1}, {"size", "Size", 1}, {"range", "Range", 1},
+    {"concat", "Concat", kAny}, {"transpose", "Transpose", 1}};
 // clang-format on
+
+const auto* find_operation(std::string_view name) {
+  return std::ranges::find(kOperations, name, [](auto& operation) { return operation.name; });
+}
+
+std::string describe(const Token& token) {
+  return token.text.empty() ? "the end" : "'" + std::string(token.text) + "'";
+}
 
 // Recursive descent straight into a builder, whose first error is the program's: an error moves
 // to the last token, where all rules end.
@@ -46,7 +57,7 @@ class Compiler {
  private:
   const Token& now() const { return tokens_[index_]; }
   bool is(std::string_view text) const { return now().text == text; }
-  std::string found() const { return is("") ? "the end" : "'" + std::string(now().text) + "'"; }
+  std::string found() const { return describe(now()); }
   Token take() { return index_ + 1 < tokens_.size() ? tokens_[index_++] : now(); }
   bool accept(std::string_view text) { return is(text) && (take(), true); }
   void fail(std::string message) { fail(now().at, std::move(message)); }
@@ -192,16 +203,18 @@ class Compiler {
     bind(all.assigned, results);
   }
   void label(size_t k, bool is_else) {
-    const bool is_bool = k < 2 && accept(k == 0 ? "false" : "true");
-    if (!is_bool) expect(is_else ? "else" : std::to_string(k));
+    const std::string number = is_else ? "else" : std::to_string(k);
+    const std::string truth = k == 0 ? "false" : k == 1 ? "true" : number;
+    if (!accept(truth) && !accept(number)) {
+      fail("branches come in order (false, true; or 0, 1, ... and else last): expected " +
+           (truth == number ? "" : truth + ": or ") + number + ":, found " + found());
+    }
     expect(":");
   }
 
   // expressions
 
   Value apply(std::string_view name, Position at, Values in) {
-    const auto* found = std::ranges::find(kOperations, name, [](auto& o) { return o.name; });
-    if (found == std::end(kOperations)) fail(at, "there is no '" + std::string(name) + "'");
     if (!b_.status().is_ok()) return {};
     Attributes attributes;
     if (name == "%") attributes.set("fmod", 1);
@@ -215,9 +228,21 @@ class Compiler {
     if (name == "vector") {
       for (Value& value : in) value = emit("Unsqueeze", {value, b_.int64s({0})}, {});
     }
-    const Value result = emit(found->op, in, attributes);
+    const Value result = emit(find_operation(name)->op, in, attributes);
     if (name == "!=") return emit("Not", {result}, {});
     return name == "size" ? cast(result, ElementType::kDouble, at) : result;
+  }
+  Value call(const std::string& name, Position at) {
+    const auto* function = find_operation(name);
+    if (function == std::end(kOperations) || function->most == 0) {
+      fail(at, "there is no '" + name + "'");
+      return {};
+    }
+    const Values arguments = list(")");
+    if (arguments.size() > function->most) {
+      fail(at, name + " takes 1 argument, not " + std::to_string(arguments.size()));
+    }
+    return apply(name, at, arguments);
   }
   Value cast(Value value, ElementType to, Position at) {
     return b_.op("Cast", {value}, {{"to", static_cast<int64_t>(to)}},
@@ -270,9 +295,9 @@ class Compiler {
       return inner;
     }
     if (token.kind != Token::Kind::kName) {
-      fail(token.at, "expected a value, found " + (name.empty() ? "the end" : "'" + name + "'"));
+      fail(token.at, "expected a value, found " + describe(token));
     } else if (accept("(")) {
-      return apply(name, token.at, list(")"));
+      return call(name, token.at);
     } else if (variables_.count(name) == 0) {
       fail(token.at, "there is no '" + name + "' here; declare it with let");
     }

@@ -14,6 +14,17 @@ constexpr std::string_view kKeywords[] = {"let", "while", "do",  "case",  "of", 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)); }
 
+// Bytes of the UTF-8 character at the start of `rest`; 1 where there is no whole one.
+size_t character_size(std::string_view rest) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(rest[i]); };
+  const size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : byte(0) >= 0xc0 ? 2 : 1;
+  if (size > rest.size()) return 1;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 1;
+  }
+  return size;
+}
+
 // The token at the start of `rest`, which does not start with a space.
 Result<Token> first_token(std::string_view rest, Position at) {
   Token token{Token::Kind::kSymbol, rest.substr(0, 1), at};
@@ -34,6 +45,8 @@ Result<Token> first_token(std::string_view rest, Position at) {
     token.kind = is_keyword ? Token::Kind::kKeyword : Token::Kind::kName;
   } else if (rest.substr(1).starts_with('=') && std::string_view("<>=!").find(rest[0]) < 4) {
     token.text = rest.substr(0, 2);
+  } else {
+    token.text = rest.substr(0, character_size(rest));
   }
   return token;
 }

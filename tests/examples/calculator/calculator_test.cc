@@ -95,7 +95,9 @@ TEST(Calculator, ACaseTakesTheBranchOfItsNumber) {
 }
 
 TEST(Calculator, ErrorsOfASourceNameTheirPlace) {
-  const std::pair<const char*, const char*> cases[] = {
+  const std::string order =
+      "branches come in order (false, true; or 0, 1, ... and else last): expected ";
+  const std::pair<const char*, std::string> cases[] = {
       {"let a = 1 +", "test:1:12: expected a value, found the end"},
       {"let a = 1\n  print b", "test:2:9: there is no 'b' here; declare it with let"},
       {"let a = 1\nlet a = 2", "test:2:5: there is a 'a' already; leave out the let"},
@@ -103,6 +105,10 @@ TEST(Calculator, ErrorsOfASourceNameTheirPlace) {
       {"print (1", "test:1:9: expected ')', found the end"},
       {"print foo(1)", "test:1:7: there is no 'foo'"},
       {"print $", "test:1:7: expected a value, found '$'"},
+      {"print \u00e9", "test:1:7: expected a value, found '\u00e9'"},
+      {"print 1 \U0001f600", "test:1:9: expected a statement, found '\U0001f600'"},
+      {"print \xc3(", "test:1:7: expected a value, found '\xc3'"},
+      {"print \xf0\x9f", "test:1:7: expected a value, found '\xf0'"},
       {"print 1e999", "test:1:7: a double cannot hold this number"},
       {"1", "test:1:1: expected a statement, found '1'"},
       {"let while = 1", "test:1:5: expected a name, found 'while'"},
@@ -111,13 +117,37 @@ TEST(Calculator, ErrorsOfASourceNameTheirPlace) {
       {"let x = 1 while x < 2 do print x x = 2 end",
        "test:1:26: print stands outside of loops and branches"},
       {"let x = 1 case x of end", "test:1:11: no branch of this case changes a variable"},
-      {"let x = 1 case x of 1: x = 2 end", "test:1:21: expected '0', found '1'"},
+      {"let x = 1 case x of 1: x = 2 end", "test:1:21: " + order + "false: or 0:, found '1'"},
+      {"let x = 1 case x > 0 of true: x = 2 end",
+       "test:1:25: " + order + "false: or 0:, found 'true'"},
+      {"let x = 1 case x of 0: x = 2 0: x = 3 end",
+       "test:1:30: " + order + "true: or 1:, found '0'"},
+      {"let x = 1 case x of 0: x = 2 1: x = 3 4: x = 5 end",
+       "test:1:39: " + order + "2:, found '4'"},
+      {"let x = 1 case x of 0: x = 2 else: x = 3 1: x = 4 end",
+       "test:1:30: " + order + "true: or 1:, found 'else'"},
       {"let x = 1 while x < 2 do x = 2", "test:1:31: expected 'end', found the end"},
       {"print true + 1", "test:1:12: input 0 ('A') of Add can't be bool"},
       {"# comment\nprint [1, 2]\n      + [1, 2, 3]",
        "test:3:7: inputs 0 and 1 do not broadcast: [2] and [3]"},
   };
   for (const auto& [source, error] : cases) EXPECT_EQ(run(source), error) << source;
+}
+
+TEST(Calculator, AFunctionRefusesAnArgumentTooMany) {
+  for (const std::string name : {"abs", "sqrt", "exp", "log", "sin", "cos", "tanh", "floor", "sum",
+                                 "mean", "size", "range", "transpose"}) {
+    EXPECT_EQ(run("print 0 + " + name + "(2, 5)"),
+              "test:1:11: " + name + " takes 1 argument, not 2");
+    EXPECT_EQ(run("print " + name + "()"),
+              "test:1:" + std::to_string(8 + name.size()) + ": expected a value, found ')'");
+  }
+  EXPECT_EQ(value_of("range(1, 2, 3)"), "test:1:7: range takes 1 argument, not 3");
+  EXPECT_EQ(value_of("min(4, 2, 3) + max(1)"), "3");
+  EXPECT_EQ(value_of("concat([1], [2], [3])"), "[1, 2, 3]");
+  for (const std::string name : {"index", "vector", "negate"}) {
+    EXPECT_EQ(value_of(name + "(1)"), "test:1:7: there is no '" + name + "'");
+  }
 }
 
 TEST(Calculator, ErrorsOfARunNameTheirPlaceAndIteration) {
