@@ -7,7 +7,8 @@
 
 namespace eddy {
 
-// As the eddy command's: 3 the input is bad, 4 the run failed.
+// As the eddy command's: 3 the input is bad, 4 the run failed. A run may fail with the code of a
+// bad input; a program that has no inputs can tell, and returns 4 itself.
 inline int exit_code(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:

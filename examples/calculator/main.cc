@@ -12,13 +12,14 @@
 namespace eddy {
 namespace {
 
-Status run(std::istream& file) {
+Status run(std::istream& file, bool& is_running) {
   std::string source;
   for (char c; file.get(c);) source += c;
   if (!file.eof()) return not_found("this file cannot be read");
   Library library;
   EDDY_ASSIGN_OR_RETURN(auto program, calculator::compile(source, library.ops()));
   EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(program.graph), {}));
+  is_running = true;
   EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session->run({}));
   std::cout.precision(10);
   std::cout << std::boolalpha;
@@ -40,8 +41,9 @@ int main(int argc, char** argv) {
   }
   std::ifstream file;
   if (argc == 2) file.open(argv[1], std::ios::binary);
-  const eddy::Status status = eddy::run(argc == 2 ? file : std::cin);
+  bool is_running = false;  // a program has no inputs: what fails from then on is the run's fault
+  const eddy::Status status = eddy::run(argc == 2 ? file : std::cin, is_running);
   if (status.is_ok()) return 0;
   std::cerr << eddy::calculator::explain(status, argc == 2 ? argv[1] : "standard input") << "\n";
-  return eddy::exit_code(status);
+  return is_running ? 4 : eddy::exit_code(status);
 }
