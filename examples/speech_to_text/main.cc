@@ -3,13 +3,12 @@
 // Prints the words of each recording, how many steps the decoder took, and how long.
 //
 // Exit codes: 0; 2 usage; 3 a file is bad; 4 the run failed.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 
 #include "examples/report.h"
+#include "examples/speech_to_text/timing.h"
 #include "examples/speech_to_text/transcriber.h"
 #include "examples/voice_activity/resample.h"
 #include "examples/voice_activity/wav.h"
@@ -17,7 +16,7 @@
 namespace eddy::speech {
 namespace {
 
-constexpr int kRuns = 3;  // the fastest is reported
+constexpr int kRuns = 3;  // the fastest counts
 
 struct Options {
   MoonshineFiles files;
@@ -43,12 +42,6 @@ bool parse(int argc, char** argv, Options& options) {
          !options.vocabulary.empty() && !options.wavs.empty();
 }
 
-// Milliseconds, the fastest run.
-struct Times {
-  double whole = 0;
-  double first_token = 0;
-};
-
 Result<double> time_ms(Transcriber& transcriber, std::span<const float> samples, int64_t limit) {
   const auto start = std::chrono::steady_clock::now();
   EDDY_RETURN_IF_ERROR(transcriber.transcribe(samples, limit).status());
@@ -58,15 +51,13 @@ Result<double> time_ms(Transcriber& transcriber, std::span<const float> samples,
 
 // Whole runs and runs that stop after the first token take turns, so that both see the same
 // machine.
-Result<Times> measure(Transcriber& transcriber, std::span<const float> samples, int64_t limit) {
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  Times times{kNone, kNone};
+Result<Timing> measure(Transcriber& transcriber, std::span<const float> samples, int64_t limit) {
+  Timing timing;
   for (int i = 0; i < kRuns; ++i) {
-    EDDY_ASSIGN_OR_RETURN(const double whole, time_ms(transcriber, samples, limit));
-    EDDY_ASSIGN_OR_RETURN(const double first, time_ms(transcriber, samples, 1));
-    times = {std::min(times.whole, whole), std::min(times.first_token, first)};
+    EDDY_ASSIGN_OR_RETURN(timing.whole_ms.emplace_back(), time_ms(transcriber, samples, limit));
+    EDDY_ASSIGN_OR_RETURN(timing.first_token_ms.emplace_back(), time_ms(transcriber, samples, 1));
   }
-  return times;
+  return timing;
 }
 
 Status print_words(Transcriber& transcriber, const std::string& path) {
@@ -76,16 +67,12 @@ Status print_words(Transcriber& transcriber, const std::string& path) {
   const int64_t limit = Transcriber::token_limit(samples.size());
   Result<Transcript> transcript = transcriber.transcribe(samples, limit);
   if (!transcript.is_ok()) return std::move(transcript.take_status().prepend_message(path));
-  EDDY_ASSIGN_OR_RETURN(const Times times, measure(transcriber, samples, limit));
-  const size_t steps = transcript->tokens.size();
-  std::printf("%s: %s\n", path.substr(path.rfind('/') + 1).c_str(), transcript->text.c_str());
-  std::printf("  %zu decoding step%s, %.1f ms for %.1f s of sound", steps, steps == 1 ? "" : "s",
-              times.whole, static_cast<double>(samples.size()) / kSampleRate);
-  if (steps > 1) {
-    std::printf(": %.1f ms to the first token, %.2f ms for each further token", times.first_token,
-                (times.whole - times.first_token) / static_cast<double>(steps - 1));
-  }
-  std::printf("\n");
+  EDDY_ASSIGN_OR_RETURN(const Timing timing, measure(transcriber, samples, limit));
+  const std::string& text = transcript->text;
+  const double sound_s = static_cast<double>(samples.size()) / kSampleRate;
+  std::printf("%s: %s\n", path.substr(path.rfind('/') + 1).c_str(),
+              text.empty() ? "no speech" : text.c_str());
+  std::printf("  %s\n", describe(timing, transcript->tokens.size(), sound_s).c_str());
   return Status::ok();
 }
 
