@@ -1,6 +1,8 @@
-// report: how an example ends. Says on standard error what failed; the result is for main.
+// report: how an example ends. Says on standard error which program failed and why; the result is
+// for main.
 #pragma once
 
+#include <cerrno>  // program_invocation_short_name, of glibc
 #include <cstdio>
 
 #include "graph/base/status.h"
@@ -23,7 +25,9 @@ inline int exit_code(const Status& status) {
 }
 
 inline int report(const Status& status) {
-  if (!status.is_ok()) std::fprintf(stderr, "%s\n", status.to_string().c_str());
+  if (!status.is_ok()) {
+    std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, status.to_string().c_str());
+  }
   return exit_code(status);
 }
 

@@ -42,7 +42,7 @@ Status run(const std::string& model, const std::vector<std::string>& paths) {
                 part_of(joined, segment).name.c_str());
   }
   const LoopReport loop = detector->loop_report();
-  std::printf("%zu segments of speech in %.1f s\n", segments.size(), joined.seconds());
+  std::printf("%s\n", summary(segments, joined.seconds()).c_str());
   std::printf(
       "one loop of %lld iterations, driven by the %s: %.1f us per chunk of %.0f ms, "
       "%.0f times real time\n",

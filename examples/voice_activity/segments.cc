@@ -1,6 +1,7 @@
 #include "examples/voice_activity/segments.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 
 namespace eddy::voice {
@@ -46,6 +47,14 @@ std::vector<Segment> find_segments(std::span<const float> probabilities, double 
   if (speech_since) end_speech(quiet_since.value_or(end_s));
   widen(segments, end_s, options.pad_s);
   return segments;
+}
+
+std::string summary(std::span<const Segment> segments, double recording_s) {
+  const size_t count = segments.size();
+  char text[64];
+  std::snprintf(text, sizeof text, "speech in %.1f s", recording_s);
+  if (count == 0) return std::string("no ") + text;
+  return std::to_string(count) + (count == 1 ? " segment of " : " segments of ") + text;
 }
 
 }  // namespace eddy::voice

@@ -4,10 +4,12 @@
 // `exit_threshold` and does not come back to `threshold` within `min_silence`. What is shorter
 // than `min_speech` is dropped; the rest is widened by `pad` on both sides, at most to the middle
 // of the gap. These are the rules and the usual settings of the authors of Silero VAD.
+// summary: "3 segments of speech in 9.5 s", or "no speech in 9.5 s".
 // Threads: pure. Cost: O(chunks).
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 namespace eddy::voice {
@@ -27,5 +29,7 @@ struct SegmentOptions {
 
 std::vector<Segment> find_segments(std::span<const float> probabilities, double chunk_s,
                                    const SegmentOptions& options = {});
+
+std::string summary(std::span<const Segment> segments, double recording_s);
 
 }  // namespace eddy::voice

@@ -55,5 +55,11 @@ TEST(Segments, PaddingStopsAtTheEndsAndInTheMiddleOfAGap) {
   EXPECT_EQ(segments({0, 0, 0, 1, 1, 0, 0, 0, 0}, options), "1.50-6.50 ");
 }
 
+TEST(Segments, TheSummaryCountsThem) {
+  EXPECT_EQ(summary({}, 1.42), "no speech in 1.4 s");
+  EXPECT_EQ(summary(std::vector<Segment>(1), 9), "1 segment of speech in 9.0 s");
+  EXPECT_EQ(summary(std::vector<Segment>(8), 19.25), "8 segments of speech in 19.2 s");
+}
+
 }  // namespace
 }  // namespace eddy::voice
