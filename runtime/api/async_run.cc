@@ -11,7 +11,8 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
     : core_(core),
       inputs_(std::move(inputs)),
       callback_(std::move(callback)),
-      options_(options),
+      deadline_(options.timeout ? std::optional(std::chrono::steady_clock::now() + *options.timeout)
+                                : std::nullopt),
       run_(std::in_place, core, options.trace_or_null) {
   handle_->session = &core;
 }
@@ -78,7 +79,7 @@ void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
     // A cancel or close that came before found no run to stop.
     if (run.handle_->is_cancelled || run.core_.is_closed) run.run_->stop(StopReason::kCancelled);
   }
-  run.run_->launch(false, run.options_, [self = std::move(self)]() mutable {
+  run.run_->launch(false, run.deadline_, [self = std::move(self)]() mutable {
     if (self->gate_) self->gate_->open();
     AsyncRun& ended = *self;
     ended.core_.callbacks.post([self = std::move(self)] {
@@ -111,11 +112,11 @@ void AsyncRun::end(Status status, bool has_entered) {
   }
   if (callback_) call_back(std::move(result));
   callback_ = nullptr;
-  Run& key = *run_;  // only its address is used below
+  if (has_entered) core_.begin_leaving(*run_);
   run_.reset();
   inputs_.clear();
   front_.reset();
-  if (has_entered) core_.leave(key);
+  if (has_entered) core_.end_leaving();
   // From here on the session may be gone.
   std::lock_guard lock(handle_->mutex);
   handle_->is_done = true;

@@ -47,7 +47,7 @@ class AsyncRun : private EventListener {
   SessionCore& core_;
   NamedTensors inputs_;  // kept alive while the run reads them
   RunCallback callback_;
-  const RunOptions options_;
+  const std::optional<std::chrono::steady_clock::time_point> deadline_;
   const std::shared_ptr<RunHandle::State> handle_ = std::make_shared<RunHandle::State>();
   std::unique_ptr<Event> front_;   // with a stream: recorded behind what is in front
   std::shared_ptr<Gate> gate_;     // with a stream: opened when the run has ended

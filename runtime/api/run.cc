@@ -38,6 +38,8 @@ Run::~Run() {
   for (size_t i = 0; i < is_bound_.size(); ++i) state_->slot(core_.graph.inputs()[i]).set_none();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) unplace_output(i);
   state_->reset();
+  // A cancel may have come after the run had ended; nobody reaches the state now.
+  state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
   if (!is_traced_) core_.program->release(std::move(state_));
 }
 
@@ -94,8 +96,9 @@ Status Run::bind_input(size_t index, const Tensor& value) {
     slot.sequence_element = input.type.tensor.element;
     for (const Tensor& element : value.elements()) {
       EDDY_RETURN_IF_ERROR(check_input(index, element.element_type(), element.dims().span()));
+      // Borrowed, whoever owns it: a buffer of another session's device must not stay here.
       slot.elements.push_back(
-          {element.buffer(), element.view().data, element.element_type(), element.dims()});
+          {BufferRef(), element.view().data, element.element_type(), element.dims()});
     }
   }
   is_bound_[index] = true;
@@ -193,9 +196,7 @@ void Run::on_complete(void* run) {
   self.done_.store(kDone, std::memory_order_release);  // from here on a waiter may destroy the run
 }
 
-void Run::arm_deadline(const RunOptions& options) {
-  disarm_deadline_ = nullptr;
-  if (!options.timeout) return;
+void Run::arm_deadline(std::chrono::steady_clock::time_point when) {
   Scheduler& scheduler = core_.scheduler();
   RunControl* control = &state_->control;
   auto has_fired = std::make_shared<std::atomic<bool>>(false);
@@ -203,7 +204,6 @@ void Run::arm_deadline(const RunOptions& options) {
     control->request_stop(StopReason::kDeadline);
     has_fired->store(true, std::memory_order_release);
   };
-  const auto when = std::chrono::steady_clock::now() + *options.timeout;
   const TimerId timer = scheduler.run_at(when, fire);
   disarm_deadline_ = [&scheduler, timer, has_fired] {
     if (scheduler.cancel_timer(timer)) return;
@@ -212,11 +212,12 @@ void Run::arm_deadline(const RunOptions& options) {
   };
 }
 
-void Run::launch(bool on_this_thread, const RunOptions& options, std::function<void()> on_done) {
+void Run::launch(bool on_this_thread, std::optional<std::chrono::steady_clock::time_point> deadline,
+                 std::function<void()> on_done) {
   on_done_ = std::move(on_done);
   done_.store(kRunning, std::memory_order_relaxed);
   place_outputs();
-  if (options.timeout) arm_deadline(options);
+  if (deadline) arm_deadline(*deadline);
   if (on_this_thread) {
     state_->commands->run_here(state_->control);
   } else {
@@ -261,13 +262,13 @@ Status Run::finish() {
 Status Run::copy_output(size_t index) {
   const TensorView made = output(index);
   const TensorView& wanted = bound_outputs_[index]->view;
-  if (made.data == wanted.data) return Status::ok();
   if (!std::equal(made.shape().begin(), made.shape().end(), wanted.shape().begin(),
                   wanted.shape().end())) {
     return invalid_argument("output '" + core_.outputs[index].name + "' has shape " +
                             to_string(Dims(made.shape())) + ", but memory for " +
                             to_string(Dims(wanted.shape())) + " was given");
   }
+  if (made.data == wanted.data) return Status::ok();
   if (made.element == ElementType::kString) {
     std::copy_n(made.as<std::string>(), made.count(), wanted.mutable_as<std::string>());
   } else if (made.size_bytes() > 0) {

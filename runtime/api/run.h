@@ -37,7 +37,8 @@ class Run {
   Status bind_output(size_t index, const TensorView& view);
 
   // Starts; `on_done` (may be empty) is called by the thread that ends the last strand.
-  void launch(bool on_this_thread, const RunOptions& options, std::function<void()> on_done);
+  void launch(bool on_this_thread, std::optional<std::chrono::steady_clock::time_point> deadline,
+              std::function<void()> on_done);
   void wait();
   bool is_done() const { return done_.load(std::memory_order_acquire) == kDone; }
   void stop(StopReason reason) { state_->control.request_stop(reason); }
@@ -62,7 +63,7 @@ class Run {
   Status copy_output(size_t index);
   Status end_status();
   static void on_complete(void* run);
-  void arm_deadline(const RunOptions& options);
+  void arm_deadline(std::chrono::steady_clock::time_point when);
 
   SessionCore& core_;
   const bool is_traced_;

@@ -89,7 +89,9 @@ void find_placeable(SessionCore& core) {
     bool is_placeable = is_made && reads[value.index()] == 1;
     if (is_placeable) {
       const Node& node = graph.node(info.producer);
-      is_placeable = node.kind == NodeKind::kExec && !node.op->is_view && !node.op->is_value_op;
+      // Appending takes over its input's buffer, so the output's may end up elsewhere.
+      is_placeable = node.kind == NodeKind::kExec && !node.op->is_view && !node.op->is_value_op &&
+                     !node.op->may_append;
     }
     core.is_placeable.push_back(is_placeable);
   }
@@ -229,9 +231,11 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
     return would_deadlock(
         "a host function or callback may not wait for a run of its own session; use run_async");
   }
-  EDDY_RETURN_IF_ERROR(core.enter(run));
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  if (options.timeout) deadline = std::chrono::steady_clock::now() + *options.timeout;
+  EDDY_RETURN_IF_ERROR(core.enter(run, deadline));
   const bool on_this_thread = core.has_one_strand && core.options.loops != Loops::kHost;
-  run.launch(on_this_thread, options, {});
+  run.launch(on_this_thread, deadline, {});
   run.wait();
   core.leave(run);
   return run.finish();
@@ -278,6 +282,7 @@ void Session::close() {
     for (Run* run : impl_->runs) run->stop(StopReason::kCancelled);
     impl_->changed.notify_all();
   }
+  if (SessionScope::is_inside(impl_.get())) return;  // the run that calls this could never end
   std::unique_lock lock(impl_->mutex);
   impl_->changed.wait(lock, [this] { return impl_->is_idle(); });
 }

@@ -51,7 +51,7 @@ enum class Assignment { kAuto, kRank, kMatching, kSerial };
 struct SessionOptions {
   int num_threads = 0;              // CPU workers; 0: one for each processor
   size_t memory_limit_bytes = 0;    // of tensors; 0: no limit
-  uint32_t max_runs_in_flight = 64; // further runs wait their turn
+  uint32_t max_runs_in_flight = 64; // further runs wait their turn; 0: no limit
   Loops loops = Loops::kAuto;       // who decides a loop's next iteration
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;         // hard cap per device; 0: no cap
@@ -102,7 +102,7 @@ using RunCallback = std::function<void(Result<NamedTensors>)>;
 
 class Session;
 
-// One prepared run; used by one thread at a time.
+// One prepared run; used by one thread at a time; must go before its session.
 class Call {
  public:
   ~Call();
@@ -147,7 +147,8 @@ class Session {
 
   // Cancels every run in flight. Safe in signal-handling threads, not in signal handlers.
   void cancel_all();
-  // Cancels, waits for the runs in flight and refuses new ones with kCancelled.
+  // Cancels, waits for the runs in flight and refuses new ones with kCancelled. Inside a callback
+  // or host function of this session it does not wait.
   void close();
 
   // Where each run in flight stands: node, iteration path, what it waits for; one line each.

@@ -7,9 +7,15 @@ Scheduler& SessionCore::scheduler() {
   return *scheduler_or_null;
 }
 
-Status SessionCore::enter(Run& run) {
+Status SessionCore::enter(Run& run,
+                          std::optional<std::chrono::steady_clock::time_point> deadline) {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [this] { return is_closed || runs.size() < options.max_runs_in_flight; });
+  const auto may_go_on = [this] { return is_closed || has_turn(); };
+  if (!deadline) {
+    changed.wait(lock, may_go_on);
+  } else if (!changed.wait_until(lock, *deadline, may_go_on)) {
+    return deadline_exceeded("the run passed its deadline while it waited for its turn");
+  }
   if (is_closed) return cancelled("the session is closed");
   runs.push_back(&run);
   return Status::ok();
@@ -21,7 +27,7 @@ bool SessionCore::try_enter_or_queue(Run& run, std::function<void()> start, Stat
     status = cancelled("the session is closed");
     return false;
   }
-  if (runs.size() >= options.max_runs_in_flight) {
+  if (!has_turn()) {
     queued.emplace_back(&run, std::move(start));
     return false;
   }
@@ -30,6 +36,18 @@ bool SessionCore::try_enter_or_queue(Run& run, std::function<void()> start, Stat
 }
 
 void SessionCore::leave(Run& run) {
+  begin_leaving(run);
+  end_leaving();
+}
+
+void SessionCore::end_leaving() {
+  std::lock_guard lock(mutex);
+  --num_leaving;
+  // Under the mutex: a waiting close() may end the session as soon as it is idle.
+  changed.notify_all();
+}
+
+void SessionCore::begin_leaving(Run& run) {
   std::function<void()> start_next;
   {
     std::lock_guard lock(mutex);
@@ -39,8 +57,8 @@ void SessionCore::leave(Run& run) {
       start_next = std::move(queued.front().second);
       queued.pop_front();
     }
-    // Under the mutex: a waiting close() may end the session as soon as it sees no runs.
-    changed.notify_all();
+    ++num_leaving;
+    changed.notify_all();  // others may have their turn
   }
   if (start_next) start_next();
 }

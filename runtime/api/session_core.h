@@ -5,8 +5,10 @@
 
 #include <condition_variable>
 #include <deque>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "runtime/api/callback_thread.h"
@@ -45,18 +47,29 @@ struct SessionCore {
   Scheduler& scheduler();
 
   // Runs in flight. A run enters before it launches and leaves when it is done.
-  Status enter(Run& run);               // waits for its turn; kCancelled once closed
+  // Waits for its turn; kCancelled once closed, kDeadlineExceeded when it takes too long.
+  Status enter(Run& run, std::optional<std::chrono::steady_clock::time_point> deadline);
   bool try_enter_or_queue(Run& run, std::function<void()> start, Status& status);
   void leave(Run& run);
+  // leave() in two steps, for a run that must be gone before the session may go: between them
+  // nobody reaches the run any more, but the session still waits.
+  void begin_leaving(Run& run);
+  void end_leaving();
 
   std::mutex mutex;
   std::condition_variable changed;              // a run left, or close() was called
   std::vector<Run*> runs;                       // under the mutex; keeps its capacity
   std::deque<std::pair<Run*, std::function<void()>>> queued;  // under the mutex
+  size_t num_leaving = 0;                       // under the mutex
   size_t num_behind_streams = 0;                // under the mutex; run_on, not yet in flight
   bool is_closed = false;                       // under the mutex
   // Under the mutex: nothing uses the session any more.
-  bool is_idle() const { return runs.empty() && queued.empty() && num_behind_streams == 0; }
+  bool is_idle() const {
+    return runs.empty() && queued.empty() && num_behind_streams == 0 && num_leaving == 0;
+  }
+  bool has_turn() const {
+    return options.max_runs_in_flight == 0 || runs.size() < options.max_runs_in_flight;
+  }
   std::vector<LoopReport> last_loops;           // under the mutex
 
   std::once_flag scheduler_made;

@@ -76,8 +76,7 @@ void CpuStream::hold(std::shared_ptr<Gate> gate) {
 bool CpuStream::listen_or_idle(EventListener& listener) {
   std::lock_guard lock(mutex_);
   if (is_idle()) return true;
-  EDDY_CHECK(idle_listener_ == nullptr) << "one listener a stream";
-  idle_listener_ = &listener;
+  idle_listeners_.push_back(&listener);
   return false;
 }
 
@@ -107,15 +106,15 @@ void CpuStream::drain() {
     if (item.kind == Item::Kind::kWait && !item.event->listen_for(item.generation, *this)) return;
     if (item.kind == Item::Kind::kWork) item.work.run(item.work.context);
     if (item.kind == Item::Kind::kRecord) item.event->complete_record(item.generation);
-    EventListener* listener = nullptr;
+    std::vector<EventListener*> listeners;
     {
       std::lock_guard lock(mutex_);
       queue_.pop_front();
       if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-      listener = std::exchange(idle_listener_, nullptr);
+      listeners.swap(idle_listeners_);
     }
     // Idle now: the issuer may destroy the stream at once, so nothing of it is touched below.
-    if (listener != nullptr) listener->on_complete();
+    for (EventListener* listener : listeners) listener->on_complete();
     return;
   }
 }

@@ -85,7 +85,7 @@ class CpuStream : public Stream, private EventListener {
   std::atomic<uint64_t> pending_{0};
   std::mutex mutex_;
   std::deque<Item> queue_;                // under the mutex
-  EventListener* idle_listener_ = nullptr;  // under the mutex
+  std::vector<EventListener*> idle_listeners_;  // under the mutex
 };
 
 }  // namespace eddy

@@ -27,6 +27,12 @@ void HostCommandBuffer::finish() {
       return;
     }
     streams_.push_back(std::move(*stream));
+    auto event = device_.create_event();
+    if (!event.is_ok()) {
+      setup_error_ = event.take_status();
+      return;
+    }
+    forks_.push_back(std::move(*event));
   }
   for (uint32_t i = 0; i < num_events(); ++i) {
     auto event = device_.create_event();
@@ -57,7 +63,9 @@ void HostCommandBuffer::start(RunControl& control) {
   if (control.on_complete != nullptr) control.on_complete(control.context);
 }
 
-void HostCommandBuffer::spawn(uint32_t strand) {
+void HostCommandBuffer::fork(uint32_t parent, uint32_t strand) {
+  streams_[parent]->record(*forks_[strand]);
+  streams_[strand]->wait(*forks_[strand]);
   num_live_.fetch_add(1, std::memory_order_relaxed);
   Status status = scheduler_.spawn([this, strand] { execute(strand); }, "strand");
   if (status.is_ok()) return;
@@ -121,7 +129,6 @@ void HostCommandBuffer::end_strand(uint32_t strand) {
 
 // long: a switch over all commands, as in the CPU's interpreter; its cases share their state.
 void HostCommandBuffer::execute(uint32_t strand) {
-  Stream& stream = *streams_[strand];
   const Command* const code = this->code().data();
   set_state(strand, StrandState::kRunning);
   uint32_t at = strand_entries()[strand];
@@ -155,7 +162,7 @@ void HostCommandBuffer::execute(uint32_t strand) {
         at = command.target;
         break;
       case Op::kFork:
-        spawn(command.target);
+        fork(strand, command.target);
         ++at;
         break;
       case Op::kReset:
@@ -163,7 +170,7 @@ void HostCommandBuffer::execute(uint32_t strand) {
         ++at;
         break;
       case Op::kRecord:
-        stream.record(*events_[command.target].event);
+        streams_[strand]->record(*events_[command.target].event);
         events_[command.target].recorded.notify();
         ++at;
         break;

@@ -7,7 +7,7 @@
 // more, so no queue grows without bound; it holds no unrecorded event that an issued wait names,
 // because a wait is issued only once its event has been recorded.
 //
-// A wait for an event first waits, on the host, until the event has been recorded in
+// A fork's stream starts behind what its parent has issued. A wait for an event first waits, on the host, until the event has been recorded in
 // this round (strands are issued in no global order), then orders the streams.
 //
 // Errors: as CommandBuffer. Stopping: seen before each command; issued work that has not started
@@ -57,7 +57,7 @@ class HostCommandBuffer : public CommandCode {
   };
 
   static bool run_issued(void* issued);
-  void spawn(uint32_t strand);
+  void fork(uint32_t parent, uint32_t strand);
   void execute(uint32_t strand);
   void issue(const Command& command, uint32_t strand, uint32_t& in_flight);
   int32_t decide(const Command& command, uint32_t strand);
@@ -75,6 +75,7 @@ class HostCommandBuffer : public CommandCode {
   Scheduler& scheduler_;
   std::vector<Issued> issued_;  // by command
   std::vector<std::unique_ptr<Stream>> streams_;  // by strand
+  std::vector<std::unique_ptr<Event>> forks_;     // by strand: where its parent's stream was
   std::deque<HostEvent> events_;
   std::deque<std::atomic<StrandState>> states_;  // by strand; for describing only
   Status setup_error_;

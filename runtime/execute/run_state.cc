@@ -46,6 +46,11 @@ std::vector<uint32_t> count_reads(const Graph& graph) {
 bool may_take_input(const Graph& graph, const Node& node, const std::vector<uint32_t>& reads) {
   if (node.inputs.empty() || node.inputs[0].is_none()) return false;
   const ValueId value = resolve_forwarded(graph, node.inputs[0]);
+  // What the node's own region forwards must outlive the node: `before` gives it to the loop's
+  // outputs. (Seen from `after`, forwarding has been done.)
+  for (ValueId result : graph.region(node.region).results) {
+    if (resolve_forwarded(graph, result) == value) return false;
+  }
   const ValueInfo& info = graph.value(value);
   if (reads[value.index()] != 1) return false;
   if (info.region == node.region) return info.origin == ValueOrigin::kNodeOutput || info.index > 0;
