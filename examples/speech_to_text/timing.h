@@ -4,8 +4,8 @@
 //   further token"
 //
 // Fastest runs count. What a further token takes is the time of whole runs less that of runs that
-// stop after the first token; where that difference drowns in the machine's noise (one of the
-// latter took as long as the fastest whole one) the line ends before the colon.
+// stop after the first token; where that difference drowns in the machine's noise (the middle one
+// of the latter took as long as the fastest whole one) the line ends before the colon.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Claim: the line about times says what a further token takes only where runs that stop after the
-// first token were all faster than whole ones, so that no time is ever negative.
+// Claim: the line about times says what a further token takes only where most runs that stop after
+// the first token were faster than all whole ones, so that no time is ever negative.
 #include "examples/speech_to_text/timing.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace eddy::speech {
 namespace {
 
 TEST(Timing, AFurtherTokenTakesItsPartOfTheRest) {
-  EXPECT_EQ(describe({{52, 50, 51}, {31, 30, 34}}, 5, 1.42),
+  EXPECT_EQ(describe({{52, 50, 51}, {31, 30, 90}}, 5, 1.42),
             "5 decoding steps, 50.0 ms for 1.4 s of sound: 30.0 ms to the first token, 5.00 ms for "
             "each further token");
 }
@@ -21,6 +21,7 @@ TEST(Timing, WhatDrownsInNoiseIsLeftOut) {
   const std::string whole = "2 decoding steps, 50.0 ms for 1.0 s of sound";
   EXPECT_EQ(describe({{50}, {60}}, 2, 1), whole);
   EXPECT_EQ(describe({{50, 52}, {40, 50}}, 2, 1), whole);
+  EXPECT_EQ(describe({{50, 52, 51}, {50, 40, 60}}, 2, 1), whole);
 }
 
 TEST(Timing, WithoutAFurtherTokenThereIsNoTimeOfIt) {
@@ -38,8 +39,9 @@ TEST(Timing, NoTimeIsNegativeHoweverNoisyTheRuns) {
     }
     const std::string line = describe(timing, 2, 1);
     EXPECT_EQ(line.find('-'), std::string::npos) << "seed " << seed << ": " << line;
+    const double fastest = std::ranges::min(timing.whole_ms);
     const bool is_clear =
-        std::ranges::max(timing.first_token_ms) < std::ranges::min(timing.whole_ms);
+        std::ranges::count_if(timing.first_token_ms, [&](double ms) { return ms < fastest; }) >= 2;
     EXPECT_EQ(line.find("further") != std::string::npos, is_clear) << "seed " << seed;
   }
 }
