@@ -13,12 +13,9 @@ namespace {
 // y = relu(x * weights + bias), with two features in and two out.
 Result<Graph> build(const Library& library) {
   GraphBuilder b(library.ops());
-  const float weights[] = {1, -1, 2, 3};
-  const int64_t weights_dims[] = {2, 2};
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("batch"), 2}));
-  const Value w =
-      b.constant({const_cast<float*>(weights), weights_dims, 2, ElementType::kFloat}, "weights");
-  const Value sum = b.op("Add", {b.op("MatMul", {x, w}), b.vector<float>({0.5f, -0.5f})});
+  const Value weights = b.tensor<float>({2, 2}, {1, -1, 2, 3});
+  const Value sum = b.op("Add", {b.op("MatMul", {x, weights}), b.vector<float>({0.5f, -0.5f})});
   b.output("y", b.op("Relu", {sum}));
   return b.finish();
 }

@@ -48,8 +48,7 @@ Result<Graph> build(const Library& library) {
               return Values{b.op("Equal", {n, two})};
             },
             "parity");
-        const Value one_or_zero =
-            b.op("Cast", {is_prime[0]}, {{"to", static_cast<int64_t>(ElementType::kInt64)}});
+        const Value one_or_zero = b.cast(is_prime[0], ElementType::kInt64);
         return Values{b.op("Add", {n, b.scalar<int64_t>(1)}),
                       b.op("Add", {forwarded[1], one_or_zero}), is_prime[0]};
       });

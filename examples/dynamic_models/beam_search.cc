@@ -70,7 +70,7 @@ Result<Graph> build(const BeamSearch& model, const OpTable& ops) {
       [&](Value iteration, ValueSpan carried) {
         const LstmState next = lstm_step(b, row(b, embedding, carried[0]), {carried[2], carried[3]},
                                          cell, bias, size.hidden);
-        const Value step = b.op("Cast", {iteration}, {{"to", 1}});
+        const Value step = b.cast(iteration, ElementType::kFloat);
         const Value logits =
             b.op("Add", {b.op("MatMul", {next.h, output}), b.op("Mul", {eager, step})});
         const Value is_finished =

@@ -61,7 +61,7 @@ Values build_block(GraphBuilder& b, const Block& block, Value gate, Value x, Val
   const Value shortcut =
       block.shortcut.dims.empty() ? x : convolve(b, x, block.shortcut, block.stride);
   return b.if_else(
-      b.op("Cast", {gate}, {{"to", int64_t{9}}}),
+      b.cast(gate, ElementType::kBool),
       [&]() -> Values {
         const Value inner = b.op("Relu", {convolve(b, x, block.first, block.stride)});
         const Value sum = b.op("Add", {shortcut, convolve(b, inner, block.second, 1)});

@@ -3,9 +3,9 @@
 namespace eddy::dynamic {
 
 Value weight(GraphBuilder& b, const Array& array, const char* name) {
-  return b.constant({const_cast<float*>(array.values.data()), array.dims.data(),
-                     static_cast<int32_t>(array.dims.size()), ElementType::kFloat},
-                    name);
+  const Value result = b.tensor<float>(Dims(std::span(array.dims)), array.values);
+  b.set_name(result, name);
+  return result;
 }
 
 Value float_input(GraphBuilder& b, const char* name, const Array& like) {
@@ -63,9 +63,9 @@ Value reshape(GraphBuilder& b, Value x, std::initializer_list<int64_t> dims) {
 }
 
 Value all_of(GraphBuilder& b, Value x) {
-  const Value numbers = b.op("Cast", {x}, {{"to", int64_t{6}}});  // int32
+  const Value numbers = b.cast(x, ElementType::kInt32);
   const Value least = b.op("ReduceMin", {numbers}, {{"keepdims", 0}});
-  return b.op("Cast", {least}, {{"to", int64_t{9}}});  // bool
+  return b.cast(least, ElementType::kBool);
 }
 
 Value convolve(GraphBuilder& b, Value x, const Array& weights, int64_t stride) {

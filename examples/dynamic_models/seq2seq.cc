@@ -84,7 +84,7 @@ Result<Graph> build(const Seq2seq& model, const OpTable& ops) {
         const LstmState next = lstm_step(b, row(b, embedding, carried[0]), {carried[1], carried[2]},
                                          write, bias, size.hidden);
         const Value is_late = b.op("GreaterOrEqual", {iteration, last});
-        const Value help = b.op("Mul", {bonus, b.op("Cast", {is_late}, {{"to", 1}})});
+        const Value help = b.op("Mul", {bonus, b.cast(is_late, ElementType::kFloat)});
         const Value scores = b.op("Add", {b.op("MatMul", {next.h, output}), help});
         const Value best = b.op("ArgMax", {scores}, {{"axis", 1}, {"keepdims", 0}});
         const Value had_stopped = b.op("Equal", {carried[0], stop});

@@ -18,8 +18,9 @@ std::vector<float> random_matrix(Random& random, int64_t rows, int64_t columns, 
 }
 
 Value matrix(GraphBuilder& b, const std::vector<float>& values, int64_t rows, const char* name) {
-  const int64_t dims[] = {rows, static_cast<int64_t>(values.size()) / rows};
-  return b.constant({const_cast<float*>(values.data()), dims, 2, ElementType::kFloat}, name);
+  const Value result = b.tensor<float>({rows, static_cast<int64_t>(values.size()) / rows}, values);
+  b.set_name(result, name);
+  return result;
 }
 
 // vector * matrix, added up from the first row on.

@@ -46,11 +46,10 @@ Result<Transcript> Transcriber::transcribe(std::span<const float> samples, int64
     return invalid_argument("the recording is longer than " + std::to_string(kMaxSeconds) +
                             " s; cut it into pieces");
   }
-  std::vector<float> sound = prepared(samples);
-  const Dims dims{1, static_cast<int64_t>(sound.size())};
+  const std::vector<float> sound = prepared(samples);
   const NamedTensors inputs = {
-      {"samples", Tensor::borrow({sound.data(), dims.data(), 2, ElementType::kFloat})},
-      {"token_limit", Tensor::borrow({&token_limit, nullptr, 0, ElementType::kInt64})}};
+      {"samples", Tensor::of<float>({1, static_cast<int64_t>(sound.size())}, sound)},
+      {"token_limit", Tensor::scalar(token_limit)}};
   EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session_->run(inputs));
   const std::span<const int64_t> tokens = outputs[0].second.values<int64_t>();
   EDDY_ASSIGN_OR_RETURN(std::string text, vocabulary_.text(tokens));

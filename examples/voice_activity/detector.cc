@@ -68,8 +68,7 @@ Result<std::vector<float>> Detector::detect(std::span<const float> samples) {
       (static_cast<int64_t>(samples.size()) + kChunkSamples - 1) / kChunkSamples;
   std::vector<float> padded(samples.begin(), samples.end());
   padded.resize(static_cast<size_t>(num_chunks * kChunkSamples));
-  const Dims dims{num_chunks, kChunkSamples};
-  const Tensor chunks = Tensor::borrow({padded.data(), dims.data(), 2, ElementType::kFloat});
+  const Tensor chunks = Tensor::of<float>({num_chunks, kChunkSamples}, padded);
   EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session_->run({{"chunks", chunks}}));
   const std::span<const float> probabilities = outputs[0].second.values<float>();
   return std::vector<float>(probabilities.begin(), probabilities.end());
