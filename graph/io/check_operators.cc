@@ -39,7 +39,7 @@ class OperatorCheck {
       const OpKey key = key_of(node, opsets);
       if (!is_import_operator(key) && !is_forward(node) &&
           ops_.find_or_null(key.domain, key.name, key.version) == nullptr) {
-        report(node, key, path);
+        report(node, key, !key.domain.empty() || opsets.version_or_zero("") != 0, path);
       }
     }
     for (const OnnxAttribute& attribute : node.attributes) {
@@ -56,12 +56,13 @@ class OperatorCheck {
     return node.outputs.empty() ? std::string(node.op_type) : std::string(node.outputs[0]);
   }
 
-  void report(const OnnxNode& node, const OpKey& key, const std::string& path) {
+  void report(const OnnxNode& node, const OpKey& key, bool is_declared, const std::string& path) {
     const std::string id = std::string(key.domain) + ":" + std::string(key.name);
     if (!missing_.insert(id).second) return;
     if (shown_.size() == kMaxShown) return;
     std::string text = "operator " + quoted(key.name) + " (domain '" +
-                       std::string(key.domain.empty() ? "ai.onnx" : key.domain) + "', opset " +
+                       std::string(key.domain.empty() ? "ai.onnx" : key.domain) + "', " +
+                       (is_declared ? "" : "of which the file declares no opset, so ") + "opset " +
                        std::to_string(key.version) + ") at node " + quoted(label(node));
     if (!path.empty()) text += " in " + quoted(path);
     if (ops_.knows(key.domain, key.name)) text += ", known in newer opsets only";
@@ -74,7 +75,8 @@ class OperatorCheck {
     for (size_t i = 0; i < shown_.size(); ++i) text += (i == 0 ? "" : "; ") + shown_[i];
     const size_t rest = missing_.size() - shown_.size();
     if (rest > 0) text += "; and " + std::to_string(rest) + " more";
-    return unsupported(text);
+    return unsupported(text +
+                       "; eddy info --json lists what is known, a custom operator can be added");
   }
 
   const FunctionTable& functions_;

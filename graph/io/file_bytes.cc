@@ -42,8 +42,8 @@ class Descriptor {
   int fd_;
 };
 
-Status system_error(const std::string& name, int error) {
-  const std::string what = "cannot open " + quoted(name) + ": " + std::strerror(error);
+Status system_error(const std::string& name, int error, const std::string& hint = "") {
+  const std::string what = "cannot open " + quoted(name) + ": " + std::strerror(error) + hint;
   return error == ENOENT || error == ENOTDIR ? not_found(what) : invalid_argument(what);
 }
 
@@ -160,7 +160,7 @@ Result<std::unique_ptr<FileBytes>> FileBytes::from_descriptor(int descriptor,
 
 Result<std::unique_ptr<FileBytes>> read_file(const std::string& path, uint64_t max_bytes) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return system_error(path, errno);
+  if (fd < 0) return system_error(path, errno, "; name a file that is there and may be read");
   return FileBytes::from_descriptor(fd, path, max_bytes, false);
 }
 
@@ -181,14 +181,19 @@ Result<std::unique_ptr<FileBytes>> open_beneath(const std::string& folder,
                             " leads out of the model's folder or through a "
                             "symbolic link; keep external data beside the model");
   }
-  if (file.get() < 0) return system_error(location, errno);
+  if (file.get() < 0) {
+    return system_error(location, errno,
+                        "; it was looked for in folder " + quoted_path(folder) +
+                            ": external data lies beside the model");
+  }
   return FileBytes::from_descriptor(file.release(), location, max_bytes, true);
 }
 
 Status write_file(const std::string& path, std::string_view content) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
-    return invalid_argument("cannot write " + quoted_path(path) + ": " + std::strerror(errno));
+    return invalid_argument("cannot write " + quoted_path(path) + ": " + std::strerror(errno) +
+                            "; name a file in a folder that may be written to");
   }
   const bool is_written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
   if (std::fclose(file) != 0 || !is_written) {

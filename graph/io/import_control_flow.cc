@@ -19,12 +19,12 @@ bool Importer::check_counts(const NodeContext& at, const OnnxGraph& body, std::s
   if (body.inputs.size() != num_inputs) {
     return fail_at(at, "its graph " + quoted(name) + " takes " +
                            std::to_string(body.inputs.size()) + " inputs, but " +
-                           std::to_string(num_inputs) + " are passed");
+                           std::to_string(num_inputs) + " are passed; give it one for each");
   }
   if (body.outputs.size() < num_outputs) {
     return fail_at(at, "its graph " + quoted(name) + " gives " +
                            std::to_string(body.outputs.size()) + " outputs, but at least " +
-                           std::to_string(num_outputs) + " are needed");
+                           std::to_string(num_outputs) + " are needed; add what is missing");
   }
   return true;
 }
@@ -109,6 +109,16 @@ void Importer::name_outputs(const NodeContext& at, std::span<const Value> values
   }
 }
 
+// The condition that a Loop's body gives for the next iteration.
+bool Importer::check_next_condition(const NodeContext& at, const OnnxGraph& body, Value condition) {
+  const ValueType& type = builder_.type(condition);
+  const bool is_one =
+      !type.tensor.is_ranked || type.tensor.dims.count().value_or(1) == 1;
+  if (type.is_tensor() && type.tensor.element == ElementType::kBool && is_one) return true;
+  return fail_at(at, "its body's condition, output " + quoted(body.outputs[0].name) +
+                         ", must be one bool, not " + to_string(type));
+}
+
 // Carried values of the while node: the condition, unless the file leaves it out, then the
 // loop's own. The condition is checked before each iteration and not forwarded: inside the body
 // it is known to be true.
@@ -150,7 +160,9 @@ bool Importer::import_loop(const NodeContext& at) {
           builder_.set_name(forwarded[i], value_name(at.scope, body->inputs[2 + i].name));
         }
         std::vector<Value> results = import_body(*body, at.scope, values);
-        if (!is_ok()) return results;
+        if (!is_ok() || (has_condition && !check_next_condition(at, *body, results[0]))) {
+          return results;
+        }
         for (size_t i = 0; i < num_carried; ++i) {
           is_wrapped[i] = wrap_optional(at, forwarded[i], results[1 + i]);
         }

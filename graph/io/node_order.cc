@@ -67,7 +67,8 @@ Status cycle_error(std::span<const OnnxNode> nodes, const Edges& before,
     text += " needs " + describe(nodes[next]);
   }
   text += next == at ? " needs " + describe(nodes[at]) : " needs ...";
-  return invalid_argument("the graph has a cycle: " + text);
+  return invalid_argument("the graph has a cycle: " + text +
+                          "; cut it, or write it as a Loop that carries the value");
 }
 
 Result<std::vector<uint32_t>> sort_nodes(std::span<const OnnxNode> nodes, const Edges& before) {

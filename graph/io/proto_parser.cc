@@ -7,6 +7,8 @@
 namespace eddy {
 namespace {
 
+constexpr const char* kDamaged = "; this is no ONNX file, or it was cut: fetch it again";
+
 const char* wire_type_name(WireType type) {
   switch (type) {
     case WireType::kVarint:
@@ -26,7 +28,7 @@ const char* wire_type_name(WireType type) {
 bool ProtoParser::next(WireReader& reader) {
   if (!status_.is_ok()) return false;
   if (reader.next()) return true;
-  if (!reader.is_ok()) fail(reader.offset(), "", reader.error());
+  if (!reader.is_ok()) fail(reader.offset(), "", reader.error() + std::string(kDamaged));
   return false;
 }
 
@@ -51,9 +53,9 @@ void ProtoParser::fail_limit(size_t offset, std::string_view what) {
 
 bool ProtoParser::expect(const WireReader& reader, WireType type, const char* field) {
   if (reader.type() == type) return true;
-  fail(
-      reader.offset(), field,
-      std::string("expected ") + wire_type_name(type) + ", found " + wire_type_name(reader.type()));
+  fail(reader.offset(), field,
+       std::string("expected ") + wire_type_name(type) + ", found " +
+           wire_type_name(reader.type()) + kDamaged);
   return false;
 }
 

@@ -130,7 +130,8 @@ TEST(ImportLoop, APredicateThatIsNoBoolIsRefused) {
       StatusCode::kInvalidArgument,
       "node 'L' (Loop): the condition must be one bool, not float[2]");
   expect_import_error(loop_model({.body_nodes = kStep, .body_outputs = {"v2", "v2"}}),
-                      StatusCode::kInvalidArgument, "carried value 0");
+                      StatusCode::kInvalidArgument,
+                      "its body's condition, output 'v2', must be one bool, not float[2]");
 }
 
 TEST(ImportLoop, ATripLimitThatIsNoInt64IsRefused) {
