@@ -118,6 +118,10 @@ Status Run::bind_inputs(const NamedTensors& inputs) {
       return invalid_argument("there is no input '" + name + "'; the graph's inputs are: " +
                               (known.empty() ? "none" : known));
     }
+    const auto same = [&](const auto& other) { return other.first == name; };
+    if (&*std::find_if(inputs.begin(), inputs.end(), same) != &named) {
+      return invalid_argument("input '" + name + "' is given twice; leave one out");
+    }
     EDDY_RETURN_IF_ERROR(bind_input(static_cast<size_t>(it - core_.inputs.begin()), named.second));
   }
   return check_symbols();

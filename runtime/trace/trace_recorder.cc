@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -22,6 +23,15 @@ int64_t now_ns() {
 // A JSON string; bytes that are no UTF-8 become U+FFFD.
 std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// "stream 12" stands twelfth, whenever it was made; a lane without a number where it was made.
+uint32_t sort_index(const std::string& name, uint32_t tid) {
+  const size_t last = name.find_last_not_of("0123456789");
+  const size_t begin = last == std::string::npos ? 0 : last + 1;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(name.data() + begin, name.data() + name.size(), number);
+  return error == std::errc() ? number : tid;
 }
 
 }  // namespace
@@ -163,8 +173,8 @@ Status TraceRecorder::write_json(const std::string& path) const {
         fmt::format(",\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"name\":\"thread_name\","
                     "\"args\":{{\"name\":{1}}}}}"
                     ",\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"name\":\"thread_sort_index\","
-                    "\"args\":{{\"sort_index\":{0}}}}}",
-                    tid, json_string(lanes_[tid]->name)));
+                    "\"args\":{{\"sort_index\":{2}}}}}",
+                    tid, json_string(lanes_[tid]->name), sort_index(lanes_[tid]->name, tid)));
     for (const Span& span : spans_of(*lanes_[tid])) write(event_text(tid, span));
   }
   write("\n]}\n");

@@ -131,6 +131,8 @@ TEST_P(RunsTest, BadInputsAreNamed) {
     return o.status().message();
   };
   EXPECT_EQ(message({{"x", Tensor::scalar(1.0f)}}), "input 'limit' (float[]) is missing");
+  EXPECT_EQ(message({{"x", Tensor::scalar(1.0f)}, {"x", Tensor::scalar(2.0f)}}),
+            "input 'x' is given twice; leave one out");
   EXPECT_EQ(message({{"z", Tensor::scalar(1.0f)}}),
             "there is no input 'z'; the graph's inputs are: x, limit");
   EXPECT_EQ(message({{"x", Tensor::scalar<int64_t>(1)}}),

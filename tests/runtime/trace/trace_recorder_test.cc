@@ -169,6 +169,18 @@ TEST(TraceRecorder, lanes_beyond_the_limit_are_counted_and_not_shown) {
   EXPECT_EQ(trace.num_dropped(), 1u);
 }
 
+TEST(TraceRecorder, lanes_stand_by_their_number_not_by_when_they_were_made) {
+  TraceRecorder trace;
+  trace.lane("stream 10");
+  trace.lane("stream 2");
+  std::vector<int> order;
+  const json document = written(trace);
+  for (const json& event : document["traceEvents"]) {
+    if (event["name"] == "thread_sort_index") order.push_back(event["args"]["sort_index"]);
+  }
+  EXPECT_EQ(order, (std::vector<int>{10, 2}));
+}
+
 TEST(TraceRecorder, an_unwritable_file_is_a_bad_argument_that_names_it) {
   const Status status = TraceRecorder().write_json("/nonexistent/folder/trace.json");
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
