@@ -123,11 +123,13 @@ class LoopBench {
     auto models = find_models(arguments_.models);
     if (!models.is_ok()) return models.take_status();
     Status status = run_rows(*models);
-    if (!status.is_ok()) return Outcome::of_run(std::move(status));
+    if (!status.is_ok()) return is_loaded_ ? Outcome::of_run(std::move(status)) : status;
+    if (rows_.empty() && !left_out_.empty()) return Status(not_found(left_out_));
     if (rows_.empty()) {
       return Status(invalid_argument(
           fmt::format("no case has '{}' in its name; leave --filter out", arguments_.filter)));
     }
+    if (!left_out_.empty()) console_.remark(left_out_);
     if (console_.is_json()) console_.print(report());
     if (!differences_.empty()) return Outcome::differs(differences_[0]);
     return Outcome::success();
@@ -160,7 +162,9 @@ class LoopBench {
 
   Result<std::unique_ptr<EddyRun>> load(const std::string& path, const LoopCase& loop_case,
                                         const SessionOptions& options) {
+    is_loaded_ = false;
     EDDY_ASSIGN_OR_RETURN(Model model, load_model(library_, path, options));
+    is_loaded_ = true;
     EDDY_ASSIGN_OR_RETURN(auto feed, loop_feed(model.session->inputs(), loop_case));
     return EddyRun::make(std::move(model.session), std::move(feed));
   }
@@ -271,8 +275,8 @@ class LoopBench {
     if (!is_wanted(loop_case.name)) return Status::ok();
     const std::string path = silero_path(arguments_.silero);
     if (arguments_.silero.empty() && access(path.c_str(), R_OK) != 0) {
-      console_.remark("Silero VAD is left out: " + path +
-                      " is missing; run tools/demo once, or name the model with --silero");
+      left_out_ = "Silero VAD is left out: " + path +
+                  " is missing; run tools/demo once, or name the model with --silero";
       return Status::ok();
     }
     return model_row(loop_case, path);
@@ -320,6 +324,8 @@ class LoopBench {
   const Library library_;
   std::unique_ptr<OrtLibrary> ort_;
   std::string ort_missing_;
+  std::string left_out_;   // why there is no row of Silero VAD, when it was asked for
+  bool is_loaded_ = true;  // false: the last model could not be read
   std::vector<float> matrices_[3];
   std::vector<Row> rows_;
   std::vector<std::string> differences_;

@@ -227,7 +227,7 @@ Action add_conformance(CLI::App& app) {
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
   app.add_option("--timeout", arguments->timeout_s, "seconds for one data set")
-      ->check(CLI::Range(1e-9, 1e9))
+      ->check(check_seconds)
       ->capture_default_str();
   app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
       ->check(CLI::NonNegativeNumber)

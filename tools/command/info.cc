@@ -19,6 +19,12 @@
 namespace eddy {
 namespace {
 
+#ifdef __clang__
+constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "gcc " __VERSION__;
+#endif
+
 // The first line of a file; empty when it cannot be read.
 std::string first_line(const char* path) {
   std::ifstream file(path);
@@ -132,7 +138,7 @@ Json info_json(const Library& library) {
   Json libraries = Json::object();
   for (const auto& [name, file] : loaded_libraries()) libraries[name] = file;
   return {{"version", kVersion},
-          {"compiler", __VERSION__},
+          {"compiler", kCompiler},
           {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
           {"devices", devices_json()},
           {"libraries", std::move(libraries)},
@@ -150,8 +156,8 @@ std::string plain_text(const Json& value) {
 }
 
 void say_info(const Json& info, Console& console) {
-  console.say(fmt::format("eddy {}, compiled by gcc or clang {}, on {}", kVersion,
-                          plain_text(info["compiler"]), plain_text(info["system"])));
+  console.say(fmt::format("eddy {}, compiled by {}, on {}", kVersion, plain_text(info["compiler"]),
+                          plain_text(info["system"])));
   for (const Json& device : info["devices"]) {
     const std::string name = device["name"];
     console.say(device["is_available"].get<bool>()

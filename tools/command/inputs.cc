@@ -1,5 +1,6 @@
 #include "tools/command/inputs.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -59,11 +60,23 @@ Status read_numbered(const fs::path& folder, const char* stem,
   return Status::ok();
 }
 
+// Refuses a second value for the input that was given one already by the same option.
+Status mark_given(std::vector<bool>& given, size_t i, const std::string& name, const char* option) {
+  if (given[i]) {
+    return invalid_argument(
+        fmt::format("{} {}: this input is given twice; leave one out", option, name));
+  }
+  given[i] = true;
+  return Status::ok();
+}
+
 Status give_files(const InputArguments& arguments, const Session& session,
                   std::vector<std::optional<HostValue>>& values) {
+  std::vector<bool> is_given(values.size());
   for (const std::string& text : arguments.files) {
     EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--input", "NAME=FILE"));
     EDDY_ASSIGN_OR_RETURN(const size_t i, find_input(session, given.first, "--input"));
+    EDDY_RETURN_IF_ERROR(mark_given(is_given, i, given.first, "--input"));
     EDDY_ASSIGN_OR_RETURN(values[i], read_value(given.second, session.inputs()[i].type));
   }
   return Status::ok();
@@ -71,9 +84,11 @@ Status give_files(const InputArguments& arguments, const Session& session,
 
 Status give_values(const InputArguments& arguments, const Session& session,
                    std::vector<std::optional<HostValue>>& values) {
+  std::vector<bool> is_given(values.size());
   for (const std::string& text : arguments.values) {
     EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--set", "NAME=VALUE"));
     EDDY_ASSIGN_OR_RETURN(const size_t i, find_input(session, given.first, "--set"));
+    EDDY_RETURN_IF_ERROR(mark_given(is_given, i, given.first, "--set"));
     if (values[i]) continue;
     EDDY_ASSIGN_OR_RETURN(values[i], filled_value(session.inputs()[i], given.second));
   }
@@ -81,7 +96,8 @@ Status give_values(const InputArguments& arguments, const Session& session,
 }
 
 std::string missing_text(const std::vector<ValueDescription>& inputs,
-                         const std::vector<std::optional<HostValue>>& values) {
+                         const std::vector<std::optional<HostValue>>& values,
+                         const InputArguments& arguments, const DataSet* data_set_or_null) {
   std::vector<std::string> missing;
   std::string example;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -89,10 +105,16 @@ std::string missing_text(const std::vector<ValueDescription>& inputs,
     if (missing.empty()) example = inputs[i].name;
     missing.push_back(fmt::format("{} ({})", inputs[i].name, inputs[i].text));
   }
+  const bool is_folder_empty =
+      data_set_or_null != nullptr &&
+      std::none_of(data_set_or_null->inputs.begin(), data_set_or_null->inputs.end(),
+                   [](const std::optional<HostValue>& value) { return value.has_value(); });
   return fmt::format(
-      "no value for input{} {}; give --input {}=FILE, --set {}=VALUE, --inputs DIR or "
+      "no value for input{} {}{}; give --input {}=FILE, --set {}=VALUE, --inputs DIR or "
       "--random-inputs SEED",
-      missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), example, example);
+      missing.size() == 1 ? "" : "s", fmt::join(missing, ", "),
+      is_folder_empty ? fmt::format(": folder {} has no input_0.pb, ...", arguments.folder) : "",
+      example, example);
 }
 
 }  // namespace
@@ -123,7 +145,9 @@ Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, cons
     }
     is_complete = is_complete && values[i].has_value();
   }
-  if (!is_complete) return invalid_argument(missing_text(inputs, values));
+  if (!is_complete) {
+    return invalid_argument(missing_text(inputs, values, arguments, data_set_or_null));
+  }
   std::vector<HostValue> result;
   for (std::optional<HostValue>& value : values) result.push_back(std::move(*value));
   return result;

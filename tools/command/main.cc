@@ -49,14 +49,40 @@ Outcome perform(const Action& action, Console& console, Interrupts& interrupts) 
   }
 }
 
-int parse_failure(const CLI::ParseError& error, const CLI::App& app, Console& console) {
+// What stands where a subcommand should; empty when nothing does or when it is one.
+std::string unknown_subcommand(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with('-')) continue;
+    for (const Subcommand& known : kSubcommands) {
+      if (word == known.name) return "";
+    }
+    return std::string(word);
+  }
+  return "";
+}
+
+std::string subcommand_names() {
+  std::string names;
+  for (const Subcommand& known : kSubcommands) {
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  }
+  return names;
+}
+
+int parse_failure(const CLI::ParseError& error, const CLI::App& app,
+                  const std::string& unknown_or_empty, Console& console) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
   std::string help = "eddy --help";
   for (const CLI::App* chosen : app.get_subcommands()) {
     console.set_subcommand(chosen->get_name());
     help = "eddy " + chosen->get_name() + " --help";
   }
-  return console.finish(Outcome::usage(std::string(error.what()) + "; see " + help));
+  const std::string what =
+      unknown_or_empty.empty()
+          ? std::string(error.what())
+          : "'" + unknown_or_empty + "' is no subcommand; there are " + subcommand_names();
+  return console.finish(Outcome::usage(what + "; see " + help));
 }
 
 int run_command(int argc, char** argv) {
@@ -80,7 +106,7 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return parse_failure(error, app, console);
+    return parse_failure(error, app, unknown_subcommand(argc, argv), console);
   }
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;

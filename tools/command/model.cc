@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <set>
 
 #include <fmt/format.h>
@@ -69,7 +70,16 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
-  app.add_option("--dim", arguments.dims, "NAME=N: the size of a symbolic dimension")->take_all();
+  app.add_option("--dim", arguments.dims, "NAME=N: the size of a symbolic dimension")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+std::string check_seconds(const std::string& text) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && seconds >= 1e-9 && seconds <= 1e9) return "";
+  return fmt::format("give seconds above 0, at most 1e9, not '{}'", text);
 }
 
 Result<SessionOptions> make_session_options(const ModelArguments& arguments) {

@@ -1,15 +1,16 @@
 // eddy plan: plans a model or a bare graph, and shows the plan, without running it.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "graph/compile/plan_dot.h"
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
+#include "graph/io/file_bytes.h"
 #include "graph/schedule/dag_file.h"
 #include "graph/schedule/dag_plan.h"
 #include "tools/command/model.h"
@@ -27,15 +28,6 @@ struct PlanArguments {
   std::string svg;
 };
 
-Status write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return Status::ok();
-  return invalid_argument(
-      fmt::format("cannot write {}; name a file in a folder that may be written to", path));
-}
-
 Status write_pictures(const PlanArguments& arguments, const DrawnRegion& drawing,
                       const std::string& title) {
   if (!arguments.dot.empty()) {
@@ -47,18 +39,20 @@ Status write_pictures(const PlanArguments& arguments, const DrawnRegion& drawing
   return Status::ok();
 }
 
+constexpr uint64_t kMaxDagBytes = uint64_t{1} << 32;
+
 // The whole file, or standard input for "-".
 Result<std::string> read_text(const std::string& path) {
   if (path == "-") {
     return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   }
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.good() && !file.eof()) {
-    return not_found(
-        fmt::format("cannot read {}; name a JSON file, or - for standard input", path));
+  auto file = read_file(path, kMaxDagBytes);
+  if (!file.is_ok()) {
+    return Status(file.status().code(),
+                  file.status().message() + "; --dag takes a JSON file, or - for standard input");
   }
-  return text;
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 AssignPolicy policy_of(const std::string& name) {

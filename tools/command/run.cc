@@ -158,8 +158,9 @@ void say_report(const Model& model, const RunReport& report, Console& console) {
     if (!data.empty()) console.say(data);
   }
   for (const LoopReport& loop : model.session->loop_reports()) {
-    console.say(one_line(fmt::format("loop {}: {} iterations, driven by the {} ({})", loop.path,
-                                     loop.iterations, loop.driven, loop.reason)));
+    console.say(one_line(fmt::format("loop {}: {} iteration{}, driven by the {} ({})", loop.path,
+                                     loop.iterations, loop.iterations == 1 ? "" : "s", loop.driven,
+                                     loop.reason)));
   }
   console.say(fmt::format(
       "load {}, plan {}, run {}", duration_text(static_cast<double>(model.load_ns)),
@@ -176,6 +177,9 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const NamedT
   Status status =
       run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, report);
   Status written = trace ? trace->write_json(arguments.trace) : Status::ok();
+  if (status.code() == StatusCode::kDeadlineExceeded) {
+    status = deadline_exceeded(status.message() + "; give a larger --timeout");
+  }
   if (!status.is_ok()) return Outcome::of_run(std::move(status));
   return written;
 }
@@ -222,10 +226,12 @@ Action add_run(CLI::App& app) {
   auto arguments = std::make_shared<RunArguments>();
   app.add_option("MODEL", arguments->model, "an ONNX file")->required();
   app.add_option("--input", arguments->inputs.files, "NAME=FILE: an input from .npy or .pb")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--set", arguments->inputs.values,
                  "NAME=VALUE: a scalar input, or a full tensor of the value")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--inputs", arguments->inputs.folder,
                  "a test_data_set folder; outputs are compared with its own");
   app.add_option("--random-inputs", arguments->inputs.seed, "a seed for all other inputs");
@@ -237,7 +243,7 @@ Action add_run(CLI::App& app) {
   app.add_option("--output-dir", arguments->output_dir, "write outputs to files in this folder");
   app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace");
   app.add_option("--timeout", arguments->timeout_s, "seconds after which a run is cancelled")
-      ->check(CLI::Range(1e-9, 1e9));
+      ->check(check_seconds);
   app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

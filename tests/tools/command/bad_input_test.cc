@@ -47,7 +47,7 @@ std::string loop_model(const WireWriter& body) {
 }
 
 TEST(BadInput, a_missing_file) {
-  expect_refused({"run", "/nonexistent/model.onnx"}, {"eddy run: ", "/nonexistent/model.onnx"});
+  expect_refused({"run", "/nonexistent/model.onnx"}, {"eddy run: ", "/nonexistent/model.onnx", "name a file that is there"});
 }
 
 TEST(BadInput, a_folder_instead_of_a_file) {
@@ -55,7 +55,7 @@ TEST(BadInput, a_folder_instead_of_a_file) {
 }
 
 TEST(BadInput, a_file_that_is_no_onnx) {
-  expect_model_refused("GIF89a, but no model at all\n", {});
+  expect_model_refused("GIF89a, but no model at all\n", {"this is no ONNX file"});
 }
 
 TEST(BadInput, an_empty_file) { expect_model_refused("", {}); }
@@ -73,7 +73,7 @@ TEST(BadInput, an_unknown_operator_is_named) {
                            .inputs = {info("x", floats({2}))},
                            .outputs = {info("y", floats({2}))},
                        })),
-                       {"Frobnicate", "my_node"});
+                       {"Frobnicate", "my_node", "eddy info"});
 }
 
 TEST(BadInput, an_unknown_opset) {
@@ -92,18 +92,18 @@ TEST(BadInput, a_cyclic_graph) {
                            .inputs = {info("x", floats({2}))},
                            .outputs = {info("b", floats({2}))},
                        })),
-                       {"first"});
+                       {"first", "write it as a Loop"});
 }
 
 TEST(BadInput, a_body_of_wrong_arity) {
-  expect_model_refused(loop_model(loop_body({info("c", bools({}))}, {})), {"my_loop"});
+  expect_model_refused(loop_model(loop_body({info("c", bools({}))}, {})), {"my_loop", "add what is missing"});
 }
 
 TEST(BadInput, a_predicate_that_is_not_one_bool) {
   const WireWriter body = loop_body({info("p", floats({})), info("x_out", floats({2}))},
                                     {node("ReduceSum", {"x_in"}, {"p"}, {attribute("keepdims", 0)}),
                                      node("Add", {"x_in", "x_in"}, {"x_out"})});
-  expect_model_refused(loop_model(body), {"my_loop", "bool", "float"});
+  expect_model_refused(loop_model(body), {"my_loop", "its body's condition, output 'p', must be one bool, not float"});
   const WireWriter branch =
       graph({.nodes = {node("Identity", {"x"}, {"z"})}, .outputs = {info("z", floats({2}))}});
   expect_model_refused(model(graph({
@@ -146,7 +146,7 @@ TEST(BadInput, a_missing_external_file) {
                            .outputs = {info("y", floats({2}))},
                            .initializers = {external},
                        })),
-                       {"weights.bin"});
+                       {"weights.bin", "looked for in folder"});
 }
 
 TEST(BadInput, a_wrong_input_name_lists_the_right_ones) {
@@ -154,6 +154,23 @@ TEST(BadInput, a_wrong_input_name_lists_the_right_ones) {
   expect_refused({"run", path, "--set", "c=1"}, {"--set c", "a, b"});
   expect_refused({"run", path, "--input", "c=x.npy"}, {"--input c", "a, b"});
   expect_refused({"run", path, "--set", "novalue"}, {"NAME=VALUE"});
+}
+
+TEST(BadInput, an_input_given_twice) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  expect_refused({"run", path, "--set", "a=1", "--set", "a=2", "--set", "b=1"},
+                 {"--set a: this input is given twice"});
+}
+
+TEST(BadInput, a_file_without_an_opset) {
+  WireWriter file;
+  file.integer(1, 8);
+  file.message(7, graph({
+                      .nodes = {node("Softmax", {"x"}, {"y"}), node("Nope", {"y"}, {"z"})},
+                      .inputs = {info("x", floats({2}))},
+                      .outputs = {info("z", floats({2}))},
+                  }));
+  expect_model_refused(file.data(), {"Nope", "the file declares no opset"});
 }
 
 TEST(BadInput, a_missing_input_says_how_to_give_it) {
@@ -188,7 +205,7 @@ TEST(BadInput, dimensions_that_are_none) {
 TEST(BadInput, a_folder_that_is_no_data_set) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--inputs", "/nonexistent"}, {"/nonexistent"});
-  expect_refused({"run", path, "--inputs", fresh_folder("empty")}, {"no value for inputs a"});
+  expect_refused({"run", path, "--inputs", fresh_folder("empty")}, {"no value for inputs a", "empty has no input_0.pb"});
 }
 
 TEST(BadInput, unwritable_places) {
@@ -214,6 +231,7 @@ TEST(BadInput, usage_errors_exit_2) {
                                              {"run"},
                                              {"run", "m", "--assign", "best"},
                                              {"run", "m", "--nope"},
+                                             {"run", "m", "--set", "x=1", "y=2"},
                                              {"run", "m", "--streams", "0"},
                                              {"run", "m", "--random-inputs", "x"},
                                              {"plan"},
@@ -222,6 +240,23 @@ TEST(BadInput, usage_errors_exit_2) {
                                              {"bench", "nothing"}}) {
     expect_refused(arguments, {"eddy"}, 2);
   }
+}
+
+TEST(BadInput, usage_errors_say_what_would_be_right) {
+  expect_refused({"foo"}, {"'foo' is no subcommand; there are run, plan, "}, 2);
+  for (const std::string timeout : {"0", "abc", "-1", "nan"}) {
+    expect_refused({"run", "m", "--timeout=" + timeout}, {"give seconds above 0"}, 2);
+  }
+}
+
+TEST(BadInput, a_benchmark_model_that_is_not_there) {
+  const std::vector<std::string> bench = {"bench",    "loops",
+                                          "--filter", "Silero",
+                                          "--models", fresh_folder("models"),
+                                          "--silero", "/nonexistent.onnx"};
+  const Finished run = run_eddy(bench);  // may say, too, that the rival is not installed
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_NE(run.err.find("cannot open '/nonexistent.onnx'"), std::string::npos) << run.err;
 }
 
 TEST(BadInput, help_and_version_exit_0) {

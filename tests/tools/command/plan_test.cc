@@ -49,6 +49,19 @@ TEST(Plan, a_bare_graph_prints_the_documented_document) {
   EXPECT_EQ(serial.json()["waits"].size(), 0u);
 }
 
+TEST(Plan, a_folder_as_a_bare_graph_is_a_bad_input) {
+  const Finished plan = run_eddy({"plan", "--dag", fresh_folder("graph")});
+  EXPECT_EQ(plan.exit_code, 3);
+  EXPECT_NE(plan.err.find("is not a regular file; --dag takes a JSON file"), std::string::npos)
+      << plan.err;
+}
+
+TEST(Plan, a_size_does_not_take_the_model_behind_it) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  const Finished plan = run_eddy({"plan", "--dim", "s7=2", path});
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+}
+
 TEST(Plan, pictures_show_every_node_and_wait) {
   const std::string path = write_test_file("diamond.json", kDiamond);
   const std::string folder = fresh_folder("pictures");
