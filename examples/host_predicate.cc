@@ -37,8 +37,8 @@ Status run() {
         const int64_t iteration = inputs[0].as<int64_t>()[0];
         const float* x = inputs[1].as<float>();
         const bool again = x[0] + x[1] > 1;
-        std::printf("after %lld iterations: %g + %g, %s\n", static_cast<long long>(iteration), x[0],
-                    x[1], again ? "again" : "enough");
+        std::printf("after %lld iteration%s: %g + %g, %s\n", static_cast<long long>(iteration),
+                    iteration == 1 ? "" : "s", x[0], x[1], again ? "again" : "enough");
         ++calls;
         return again;
       }));
