@@ -120,6 +120,15 @@ void Scheduler::suspend_running(const char* what) {
   task->waits_for.store("", std::memory_order_relaxed);
 }
 
+void Scheduler::call_on_thread_stack(void (*function)(void*), void* context) {
+  Scheduler* scheduler = this_threads_scheduler;
+  EDDY_CHECK(scheduler != nullptr) << "only a task may leave its stack";
+  Task* task = scheduler->running_task();
+  task->thread_call = function;
+  task->thread_context = context;
+  task->fiber.suspend();
+}
+
 void Scheduler::wake(Task* task) {
   Scheduler* scheduler = task->scheduler;
   if (scheduler->is_own_thread()) {
@@ -210,6 +219,10 @@ bool Scheduler::run_due_timers() {
   task->state.store(TaskState::kRunning, std::memory_order_relaxed);
   running_ = task;
   task->fiber.resume();
+  while (task->thread_call != nullptr) {
+    std::exchange(task->thread_call, nullptr)(task->thread_context);
+    task->fiber.resume();
+  }
   running_ = nullptr;
   if (task->fiber.is_finished()) end_task(task);
 }

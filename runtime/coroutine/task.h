@@ -38,6 +38,10 @@ struct Task : InboxNode {
   const std::string name;
   std::uint64_t id = 0;
 
+  // What the task wants called on the thread's own stack; null when nothing.
+  void (*thread_call)(void*) = nullptr;
+  void* thread_context = nullptr;
+
   // Hints for Scheduler::inspect, read by any thread, so relaxed and possibly a moment old.
   std::atomic<TaskState> state{TaskState::kReady};
   std::atomic<const char*> waits_for{""};

@@ -89,16 +89,37 @@ void HostCommandBuffer::await_stream(uint32_t strand) {
   set_state(strand, StrandState::kRunning);
 }
 
-void HostCommandBuffer::issue(const Command& command, uint32_t strand, uint32_t& in_flight) {
+void HostCommandBuffer::run_batch(void* batch) {
+  Batch& self = *static_cast<Batch*>(batch);
+  HostCommandBuffer& owner = *self.owner;
+  Stream& stream = *owner.streams_[self.strand];
+  const Command* const code = owner.code().data();
+  while (code[self.at].op == Op::kLaunch && code[self.at].is_cheap && stream.is_idle() &&
+         !owner.control_->is_stopped()) {
+    stream.launch({run_issued, &owner.issued_[self.at], true});
+    ++self.at;
+  }
+}
+
+// Issues the command at `at` and moves on.
+void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight) {
   Stream& stream = *streams_[strand];
-  if (stream.is_idle()) {
+  const bool is_idle = stream.is_idle();
+  if (is_idle && code()[at].is_cheap) {
+    in_flight = 0;
+    Batch batch{this, strand, at};
+    Scheduler::call_on_thread_stack(run_batch, &batch);
+    at = batch.at;
+    return;
+  }
+  if (is_idle) {
     in_flight = 0;
   } else if (++in_flight > kCredit) {
     await_stream(strand);
     in_flight = 0;
   }
-  const size_t index = static_cast<size_t>(&command - code().data());
-  stream.launch({run_issued, &issued_[index], command.is_cheap});
+  stream.launch({run_issued, &issued_[at], code()[at].is_cheap});
+  ++at;
 }
 
 int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
@@ -138,8 +159,7 @@ void HostCommandBuffer::execute(uint32_t strand) {
     const Command& command = code[at];
     switch (command.op) {
       case Op::kLaunch:
-        issue(command, strand, in_flight);
-        ++at;
+        issue(at, strand, in_flight);
         break;
       case Op::kTest: {
         const int32_t decision = decide(command, strand);

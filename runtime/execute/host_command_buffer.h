@@ -7,6 +7,7 @@
 // more, so no queue grows without bound; it holds no unrecorded event that an issued wait names,
 // because a wait is issued only once its event has been recorded.
 //
+// Cheap work on an idle stream runs on the scheduler's thread, on that thread's own stack.
 // A fork's stream starts behind what its parent has issued. A wait for an event first waits, on the host, until the event has been recorded in
 // this round (strands are issued in no global order), then orders the streams.
 //
@@ -59,7 +60,14 @@ class HostCommandBuffer : public CommandCode {
   static bool run_issued(void* issued);
   void fork(uint32_t parent, uint32_t strand);
   void execute(uint32_t strand);
-  void issue(const Command& command, uint32_t strand, uint32_t& in_flight);
+  // Cheap commands that run at once, up to the next that does not.
+  struct Batch {
+    HostCommandBuffer* owner;
+    uint32_t strand;
+    uint32_t at;
+  };
+  static void run_batch(void* batch);
+  void issue(uint32_t& at, uint32_t strand, uint32_t& in_flight);
   int32_t decide(const Command& command, uint32_t strand);
   void wait(HostEvent& event, uint32_t strand);
   void end_strand(uint32_t strand);

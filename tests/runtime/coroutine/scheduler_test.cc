@@ -264,5 +264,32 @@ TEST(SchedulerDeathTest, YieldingOutsideATaskIsACheck) {
   EXPECT_DEATH(Scheduler::yield(), "only a task may yield");
 }
 
+TEST(Scheduler, ATaskMayCallFunctionsThatNeedMoreStackThanItHas) {
+  constexpr size_t kLarge = 2 << 20;  // eight times a task's stack
+  size_t sum = 0;
+  int calls = 0;
+  {
+    Scheduler scheduler;
+    ASSERT_TRUE(scheduler
+                    .spawn([&] {
+                      for (calls = 0; calls < 3; ++calls) {
+                        Scheduler::call_on_thread_stack(
+                            [](void* result) {
+                              volatile char large[kLarge];
+                              for (size_t i = 0; i < kLarge; i += 4096) large[i] = 1;
+                              for (size_t i = 0; i < kLarge; i += 4096) {
+                                *static_cast<size_t*>(result) += static_cast<size_t>(large[i]);
+                              }
+                            },
+                            &sum);
+                        Scheduler::yield();
+                      }
+                    })
+                    .is_ok());
+  }
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(sum, 3 * kLarge / 4096);
+}
+
 }  // namespace
 }  // namespace eddy
