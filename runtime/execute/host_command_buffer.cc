@@ -89,27 +89,52 @@ void HostCommandBuffer::await_stream(uint32_t strand) {
   set_state(strand, StrandState::kRunning);
 }
 
+// Runs what needs neither a wait nor a hand-off: cheap work and decisions on an idle stream.
 void HostCommandBuffer::run_batch(void* batch) {
   Batch& self = *static_cast<Batch*>(batch);
   HostCommandBuffer& owner = *self.owner;
   Stream& stream = *owner.streams_[self.strand];
   const Command* const code = owner.code().data();
-  while (code[self.at].op == Op::kLaunch && code[self.at].is_cheap && stream.is_idle() &&
-         !owner.control_->is_stopped()) {
-    stream.launch({run_issued, &owner.issued_[self.at], true});
-    ++self.at;
+  while (stream.is_idle() && !owner.control_->is_stopped()) {
+    const Command& command = code[self.at];
+    if (command.op == Op::kLaunch && command.is_cheap) {
+      stream.launch({run_issued, &owner.issued_[self.at], true});
+      ++self.at;
+    } else if (command.op == Op::kTest || command.op == Op::kSwitch) {
+      const int32_t decision = command.decide(command.context);
+      if (decision < 0) {
+        owner.control_->request_stop(StopReason::kFailed);
+        return;
+      }
+      self.at = owner.after(self.at, decision);
+    } else if (command.op == Op::kRepeat && self.decisions > 1) {
+      --self.decisions;
+      self.at = command.target;
+    } else if (command.op == Op::kJump) {
+      self.at = command.target;
+    } else {
+      return;
+    }
   }
 }
 
-// Issues the command at `at` and moves on.
-void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight) {
+uint32_t HostCommandBuffer::after(uint32_t at, int32_t decision) const {
+  const Command& command = code()[at];
+  if (command.op == Op::kSwitch) return targets()[command.target + static_cast<uint32_t>(decision)];
+  return decision != 0 ? at + 1 : command.target;
+}
+
+// Issues the command at `at`, or runs it and what follows, and moves on.
+void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight,
+                              int& decisions) {
   Stream& stream = *streams_[strand];
   const bool is_idle = stream.is_idle();
   if (is_idle && code()[at].is_cheap) {
     in_flight = 0;
-    Batch batch{this, strand, at};
+    Batch batch{this, strand, at, decisions};
     Scheduler::call_on_thread_stack(run_batch, &batch);
     at = batch.at;
+    decisions = batch.decisions;
     return;
   }
   if (is_idle) {
@@ -159,16 +184,12 @@ void HostCommandBuffer::execute(uint32_t strand) {
     const Command& command = code[at];
     switch (command.op) {
       case Op::kLaunch:
-        issue(at, strand, in_flight);
+        issue(at, strand, in_flight, decisions);
         break;
-      case Op::kTest: {
-        const int32_t decision = decide(command, strand);
-        if (decision >= 0) at = decision != 0 ? at + 1 : command.target;
-        break;
-      }
+      case Op::kTest:
       case Op::kSwitch: {
         const int32_t decision = decide(command, strand);
-        if (decision >= 0) at = targets()[command.target + static_cast<uint32_t>(decision)];
+        if (decision >= 0) at = after(at, decision);
         break;
       }
       case Op::kRepeat:

@@ -60,14 +60,17 @@ class HostCommandBuffer : public CommandCode {
   static bool run_issued(void* issued);
   void fork(uint32_t parent, uint32_t strand);
   void execute(uint32_t strand);
-  // Cheap commands that run at once, up to the next that does not.
+  // Commands that run at once, up to the next that does not.
   struct Batch {
     HostCommandBuffer* owner;
     uint32_t strand;
-    uint32_t at;
+    uint32_t at;    // the next command
+    int decisions;  // rounds until the task yields
   };
   static void run_batch(void* batch);
-  void issue(uint32_t& at, uint32_t strand, uint32_t& in_flight);
+  void issue(uint32_t& at, uint32_t strand, uint32_t& in_flight, int& decisions);
+  // The command after a test or switch that decided so.
+  uint32_t after(uint32_t at, int32_t decision) const;
   int32_t decide(const Command& command, uint32_t strand);
   void wait(HostEvent& event, uint32_t strand);
   void end_strand(uint32_t strand);
