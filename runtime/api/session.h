@@ -16,6 +16,8 @@
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
 // the run ends. An output bound to caller's memory must have exactly the shape the run produces.
+// It is made there when a node of the root makes it; the result of a loop or branch is copied once
+// at the end, because its buffers rotate. run() and Call::output() hand results out uncopied.
 //
 // Errors: kInvalidArgument (input missing, unknown, of wrong type or shape: which, expected,
 // found), kUnsupported (operator or type without kernel, by name, when creating), kCancelled,
