@@ -23,7 +23,8 @@ namespace eddy {
 
 // Read-only views, valid during the call, in; the decision out: a predicate's 0 or 1, a
 // selector's region. Runs exactly once for each decision, iterations of one loop in order, on a
-// worker, or on the thread that called run() where the whole run is done there. It must not wait for a run of its own session (would deadlock).
+// worker, or on the thread that called run() where the whole run is done there. It must not wait
+// for a run of its own session (would deadlock).
 using HostFunction = std::function<Result<int64_t>(std::span<const TensorView> inputs)>;
 
 struct HostFunctionOptions {
