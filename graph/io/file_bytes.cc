@@ -43,7 +43,7 @@ class Descriptor {
 };
 
 Status system_error(const std::string& name, int error, const std::string& hint = "") {
-  const std::string what = "cannot open " + quoted(name) + ": " + std::strerror(error) + hint;
+  const std::string what = "cannot open " + quoted_path(name) + ": " + std::strerror(error) + hint;
   return error == ENOENT || error == ENOTDIR ? not_found(what) : invalid_argument(what);
 }
 
@@ -109,13 +109,13 @@ namespace {
 
 Status check_file(const struct stat& info, const std::string& name, uint64_t max_bytes,
                   bool refuse_links) {
-  if (!S_ISREG(info.st_mode)) return invalid_argument(quoted(name) + " is not a regular file");
+  if (!S_ISREG(info.st_mode)) return invalid_argument(quoted_path(name) + " is not a regular file");
   if (refuse_links && info.st_nlink != 1) {
-    return invalid_argument(quoted(name) +
+    return invalid_argument(quoted_path(name) +
                             " has more than one hard link; copy it beside the model");
   }
   if (static_cast<uint64_t>(info.st_size) > max_bytes) {
-    return resource_exhausted(quoted(name) + " has " + std::to_string(info.st_size) +
+    return resource_exhausted(quoted_path(name) + " has " + std::to_string(info.st_size) +
                               " bytes, at most " + std::to_string(max_bytes) + " are allowed");
   }
   return Status::ok();
@@ -126,7 +126,7 @@ Status read_all(int fd, std::byte* to, size_t size, const std::string& name) {
     const ssize_t got = pread(fd, to + done, size - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(name, errno);
-    if (got == 0) return invalid_argument(quoted(name) + " became shorter while it was read");
+    if (got == 0) return invalid_argument(quoted_path(name) + " became shorter while it was read");
     done += static_cast<size_t>(got);
   }
   return Status::ok();
@@ -151,7 +151,7 @@ Result<std::unique_ptr<FileBytes>> FileBytes::from_descriptor(int descriptor,
   }
   void* mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapped == MAP_FAILED)
-    return resource_exhausted("cannot map " + quoted(name) + ": " + std::strerror(errno));
+    return resource_exhausted("cannot map " + quoted_path(name) + ": " + std::strerror(errno));
   result->data_ = static_cast<const std::byte*>(mapped);
   result->size_ = size;
   result->is_mapped_ = true;
