@@ -7,8 +7,9 @@
 namespace eddy::testing {
 namespace {
 
-std::unique_ptr<Device> make_two_workers() {
-  return std::make_unique<CpuDevice>(CpuDeviceOptions{.num_threads = 2, .memory_limit_bytes = 0});
+std::unique_ptr<TestedDevice> make_two_workers() {
+  return std::make_unique<TestedDevice>(
+      std::make_unique<CpuDevice>(CpuDeviceOptions{.num_threads = 2, .memory_limit_bytes = 0}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance, ::testing::Values(make_two_workers));

@@ -1,6 +1,10 @@
 // What every device promises (runtime/device/device.h), tested once for all of them:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance, testing::Values(make_cpu_device));
+//
+// What differs from device to device is in a TestedDevice: how a function becomes work of a stream
+// (a driver wants it as a kernel), and who moves the device on while a test waits. No work waits
+// for the test: gates hold streams.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,35 +21,55 @@
 
 namespace eddy::testing {
 
-using DeviceFactory = std::unique_ptr<Device> (*)();
+// A device under test and what a test needs besides. This one fits devices that run a Work's
+// function as the work itself, on threads of their own.
+class TestedDevice {
+ public:
+  explicit TestedDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  virtual ~TestedDevice() = default;
+  Device& device() { return *device_; }
+  // Issues `function` to `stream`; it outlives the stream.
+  virtual void launch(Stream& stream, std::function<bool()>& function, bool is_cheap) {
+    stream.launch({&call, &function, is_cheap});
+  }
+  // Called again and again by a test that waits.
+  virtual void progress() { std::this_thread::yield(); }
+
+ protected:
+  static bool call(void* function) { return (*static_cast<std::function<bool()>*>(function))(); }
+  std::unique_ptr<Device> device_;
+};
+
+using DeviceFactory = std::unique_ptr<TestedDevice> (*)();
 
 class DeviceConformance : public ::testing::TestWithParam<DeviceFactory> {
  protected:
-  // Work from a lambda; lives as long as the test.
-  Work work(std::function<bool()> function, bool is_cheap) {
+  void launch(Stream& stream, std::function<bool()> function, bool is_cheap) {
     functions_.push_back(std::make_unique<std::function<bool()>>(std::move(function)));
-    return {&call, functions_.back().get(), is_cheap};
+    tested_->launch(stream, *functions_.back(), is_cheap);
   }
-  void* keep(std::function<bool()> function) {
-    functions_.push_back(std::make_unique<std::function<bool()>>(std::move(function)));
-    return functions_.back().get();
+  void drain(Stream& stream) {
+    while (!stream.is_idle()) tested_->progress();
   }
-  static bool call(void* function) { return (*static_cast<std::function<bool()>*>(function))(); }
-
-  static void drain(Stream& stream) {
-    while (!stream.is_idle()) std::this_thread::yield();
+  // Long enough for what may run to have run.
+  void settle() {
+    for (int i = 0; i < 20; ++i) {
+      tested_->progress();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
   }
   static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
   std::vector<std::unique_ptr<std::function<bool()>>> functions_;  // outlive the device's streams
-  std::unique_ptr<Device> device_ = GetParam()();
+  std::unique_ptr<TestedDevice> tested_ = GetParam()();
+  Device* const device_ = &tested_->device();
 };
 
 TEST_P(DeviceConformance, AStreamRunsItsWorkInOrder) {
   auto stream = std::move(*device_->create_stream());
   std::vector<int> order;
   for (int i = 0; i < 1000; ++i) {
-    stream->launch(work([&order, i] { order.push_back(i); return true; }, i % 3 != 0));
+    launch(*stream, [&order, i] { order.push_back(i); return true; }, i % 3 != 0);
   }
   drain(*stream);
   ASSERT_EQ(order.size(), 1000u);
@@ -59,10 +83,10 @@ TEST_P(DeviceConformance, AWaitHoldsAStreamUntilTheRecordIsReached) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> value{0};
     int seen = -1;
-    producer->launch(work([&] { pause(); value = 7; return true; }, false));
+    launch(*producer, [&] { pause(); value = 7; return true; }, false);
     producer->record(*event);
     consumer->wait(*event);
-    consumer->launch(work([&] { seen = value; return true; }, true));
+    launch(*consumer, [&] { seen = value; return true; }, true);
     drain(*consumer);
     drain(*producer);
     EXPECT_EQ(seen, 7);
@@ -75,7 +99,7 @@ TEST_P(DeviceConformance, AnEventNeverRecordedIsComplete) {
   EXPECT_TRUE(event->is_complete());
   bool has_run = false;
   stream->wait(*event);
-  stream->launch(work([&] { return has_run = true; }, true));
+  launch(*stream, [&] { return has_run = true; }, true);
   drain(*stream);
   EXPECT_TRUE(has_run);
 }
@@ -84,17 +108,17 @@ TEST_P(DeviceConformance, AWaitBindsToTheLatestRecordAtTheTimeOfTheCall) {
   auto producer = std::move(*device_->create_stream());
   auto consumer = std::move(*device_->create_stream());
   auto event = std::move(*device_->create_event());
-  std::atomic<bool> go{false};
+  auto gate = std::move(*device_->create_gate());
   std::atomic<bool> has_consumed{false};
   producer->record(*event);
   consumer->wait(*event);  // bound to the first record, which is complete
-  producer->launch(work([&] { while (!go) std::this_thread::yield(); return true; }, false));
+  producer->hold(gate);
   producer->record(*event);
   EXPECT_FALSE(event->is_complete());
-  consumer->launch(work([&] { has_consumed = true; return true; }, false));
+  launch(*consumer, [&] { has_consumed = true; return true; }, false);
   drain(*consumer);
   EXPECT_TRUE(has_consumed) << "the second record must not hold the earlier wait";
-  go = true;
+  gate->open();
   drain(*producer);
   EXPECT_TRUE(event->is_complete());
 }
@@ -104,10 +128,10 @@ TEST_P(DeviceConformance, AGateHoldsItsStreamUntilItIsOpenedAndStaysOpen) {
   auto gate = std::move(*device_->create_gate());
   std::atomic<bool> before{false};
   std::atomic<bool> behind{false};
-  stream->launch(work([&] { return before = true; }, true));
+  launch(*stream, [&] { return before = true; }, true);
   stream->hold(gate);
-  stream->launch(work([&] { return behind = true; }, true));
-  pause();
+  launch(*stream, [&] { return behind = true; }, true);
+  settle();
   EXPECT_TRUE(before);
   EXPECT_FALSE(behind);
   EXPECT_FALSE(stream->is_idle());
@@ -129,15 +153,15 @@ TEST_P(DeviceConformance, AListenerIsCalledOnceOrNotKept) {
   auto event = std::move(*device_->create_event());
   CountingListener listener;
   EXPECT_TRUE(event->listen_or_complete(listener)) << "complete: not kept";
-  std::atomic<bool> go{false};
-  stream->launch(work([&] { while (!go) std::this_thread::yield(); return true; }, false));
+  auto gate = std::move(*device_->create_gate());
+  stream->hold(gate);
   stream->record(*event);
   EXPECT_FALSE(event->listen_or_complete(listener));
   CountingListener idle;
   EXPECT_FALSE(stream->listen_or_idle(idle));
-  go = true;
+  gate->open();
   drain(*stream);
-  while (idle.count == 0) std::this_thread::yield();
+  while (idle.count == 0 || listener.count == 0) tested_->progress();
   EXPECT_EQ(listener.count, 1);
   EXPECT_EQ(idle.count, 1);
 }
@@ -145,8 +169,8 @@ TEST_P(DeviceConformance, AListenerIsCalledOnceOrNotKept) {
 TEST_P(DeviceConformance, FailedWorkDoesNotStopItsStream) {
   auto stream = std::move(*device_->create_stream());
   bool has_run = false;
-  stream->launch(work([] { return false; }, false));
-  stream->launch(work([&] { return has_run = true; }, false));
+  launch(*stream, [] { return false; }, false);
+  launch(*stream, [&] { return has_run = true; }, false);
   drain(*stream);
   EXPECT_TRUE(has_run);
 }
