@@ -1,26 +1,9 @@
 // eddy bench: measures, beside peers where they are installed.
-#include <fstream>
-#include <thread>
-
-#include <fmt/format.h>
-
 #include "tools/command/bench_dynamic.h"
 #include "tools/command/bench_loops.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
-
-std::string machine_name() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  std::string model = "unknown processor";
-  while (std::getline(file, line)) {
-    if (!line.starts_with("model name")) continue;
-    model = line.substr(line.find(':') + 2);
-    break;
-  }
-  return fmt::format("{}, {} processors", model, std::thread::hardware_concurrency());
-}
 
 Action add_bench(CLI::App& app) {
   auto suite = std::make_shared<std::string>("loops");
@@ -29,22 +12,18 @@ Action add_bench(CLI::App& app) {
       ->check(CLI::IsMember({"loops", "dynamic"}))
       ->capture_default_str();
   app.add_option("--models", arguments->models, "the folder of the loop models");
-  app.add_option("--ort", arguments->ort, "libonnxruntime.so.1, the rival");
+  app.add_option("--ort", arguments->common.ort, "libonnxruntime.so.1, the rival");
   app.add_option("--silero", arguments->silero, "the voice activity model");
-  app.add_option("--filter", arguments->filter, "only cases with this in their names");
-  app.add_option("--rounds", arguments->rounds, "samples of each contender")
+  app.add_option("--filter", arguments->common.filter, "only cases with this in their names");
+  app.add_option("--rounds", arguments->common.rounds, "samples of each contender")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--budget", arguments->budget_s, "seconds for one case, about")
+  app.add_option("--budget", arguments->common.budget_s, "seconds for one case, about")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   return [suite, arguments](Console& console, Interrupts& interrupts) {
     if (*suite == "dynamic") {
-      return bench_dynamic({.ort = arguments->ort,
-                            .filter = arguments->filter,
-                            .rounds = arguments->rounds,
-                            .budget_s = arguments->budget_s},
-                           console, interrupts);
+      return bench_dynamic(arguments->common, console, interrupts);
     }
     return bench_loops(*arguments, console, interrupts);
   };

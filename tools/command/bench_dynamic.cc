@@ -7,18 +7,11 @@
 
 #include "examples/dynamic_models/model.h"
 #include "graph/io/export.h"
-#include "tools/command/bench_loops.h"
-#include "tools/command/compare.h"
-#include "tools/command/loop_cases.h"
-#include "tools/command/ort_rival.h"
 
 namespace eddy {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Where plain loops and libraries add up in another order, thousands of steps on.
-constexpr Tolerance kTolerance = {.rtol = 1e-3, .atol = 1e-4};
 
 // A file that goes when the object does.
 class ScratchFile {
@@ -74,12 +67,6 @@ std::string header_text() {
                      "ONNX Runtime", "ratio", "size");
 }
 
-std::string samples_text(const Samples& samples) {
-  return fmt::format("{} ({}, {} to {})", duration_text(samples.best()),
-                     duration_text(samples.median()), duration_text(samples.low()),
-                     duration_text(samples.high()));
-}
-
 std::string row_text(const Row& row) {
   const std::string eddy = samples_text(row.eddy);
   if (!row.rival) {
@@ -92,72 +79,49 @@ std::string row_text(const Row& row) {
 
 class DynamicBench {
  public:
-  DynamicBench(const BenchDynamicArguments& arguments, Console& console, Interrupts& interrupts)
-      : arguments_(arguments), console_(console), interrupts_(interrupts) {}
+  DynamicBench(const BenchOptions& options, Console& console, Interrupts& interrupts)
+      : suite_("dynamic", options, console, interrupts) {}
 
   Outcome run() {
-    auto ort = OrtLibrary::open(arguments_.ort);
-    if (ort.is_ok()) {
-      ort_ = std::move(ort).value();
-    } else if (!arguments_.ort.empty()) {
-      return ort.take_status();
-    } else {
-      ort_missing_ = ort.status().message();
-      console_.remark(ort_missing_);
-    }
+    EDDY_RETURN_IF_ERROR(suite_.open_rival());
     for (const dynamic::Recipe& recipe : dynamic::all_models(dynamic::Scale::kFull)) {
-      if (recipe.name.find(arguments_.filter) == std::string::npos) continue;
+      if (!suite_.is_wanted(recipe.name)) continue;
       const Status status = add_row(recipe.make());
       if (!status.is_ok()) return Outcome::of_run(status);
     }
-    if (rows_.empty()) {
-      return Status(invalid_argument(
-          fmt::format("no model has '{}' in its name; leave --filter out", arguments_.filter)));
-    }
-    if (console_.is_json()) console_.print(report());
-    if (!differences_.empty()) return Outcome::differs(differences_[0]);
-    return Outcome::success();
+    return suite_.finish();
   }
 
  private:
   Status add_row(const dynamic::Model& model) {
-    console_.progress(fmt::format("measuring {}, batch {}", model.name, model.batch));
+    suite_.console().progress(fmt::format("measuring {}, batch {}", model.name, model.batch));
     EDDY_ASSIGN_OR_RETURN(Graph graph, model.build(library_.ops()));
     const ScratchFile file(model.name + ".onnx");
-    if (ort_ != nullptr) EDDY_RETURN_IF_ERROR(export_onnx(graph, file.path()));
+    if (suite_.has_rival()) EDDY_RETURN_IF_ERROR(export_onnx(graph, file.path()));
     SessionOptions options;
     options.num_threads = 1;
     EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library_, std::move(graph), options));
     std::vector<HostValue> feed;
     for (const auto& [name, value] : model.inputs) feed.push_back(value);
     EDDY_ASSIGN_OR_RETURN(auto run, EddyRun::make(std::move(session), std::move(feed)));
-    const Interrupts::Attachment attachment(interrupts_, run->session());
+    const Interrupts::Attachment attachment(suite_.interrupts(), run->session());
 
     Row row{model.name, model.size, model.batch};
     std::unique_ptr<OrtModel> rival = load_rival(file.path(), *run, row.rival_missing);
     EDDY_RETURN_IF_ERROR(measure(row, *run, rival.get()));
     EDDY_ASSIGN_OR_RETURN(row.trips, count_trips(model, *run));
     EDDY_RETURN_IF_ERROR(check(model, row, *run, rival.get()));
-    if (!console_.is_json()) {
-      if (rows_.empty()) console_.say(header_text());
-      console_.say(row_text(row));
-    }
-    rows_.push_back(std::move(row));
+    const std::string text = row_text(row);
+    suite_.add_row(suite_.is_empty() ? header_text() + "\n" + text : text, row_json(row));
     return Status::ok();
   }
 
   // Null, and why, where there is no rival or it refuses the model.
   std::unique_ptr<OrtModel> load_rival(const std::string& path, EddyRun& run,
                                        std::string& missing) {
-    missing = ort_missing_;
-    if (ort_ == nullptr) return nullptr;
-    std::vector<std::pair<std::string, const HostValue*>> inputs;
-    std::vector<std::string> outputs;
-    for (size_t i = 0; i < run.feed().size(); ++i) {
-      inputs.emplace_back(run.session().inputs()[i].name, &run.feed()[i]);
-    }
-    for (const ValueDescription& output : run.session().outputs()) outputs.push_back(output.name);
-    auto rival = OrtModel::load(*ort_, path, 1, inputs, outputs);
+    missing = suite_.rival_missing();
+    if (!suite_.has_rival()) return nullptr;
+    auto rival = suite_.load_rival(path, run);
     Status status = rival.is_ok() ? (*rival)->run() : rival.take_status();
     if (status.is_ok()) return std::move(*rival);
     missing = one_line(status.message());
@@ -169,12 +133,7 @@ class DynamicBench {
     if (rival_or_null != nullptr) {
       contenders.push_back({"ONNX Runtime", [rival_or_null] { return rival_or_null->run(); }});
     }
-    MeasureOptions options;
-    options.rounds = arguments_.rounds;
-    options.budget_s = arguments_.budget_s;
-    EDDY_ASSIGN_OR_RETURN(auto samples, measure_runs(contenders, 1, options, [this] {
-                            return interrupts_.is_interrupted();
-                          }));
+    EDDY_ASSIGN_OR_RETURN(auto samples, suite_.measure(contenders, 1));
     row.eddy = samples[0];
     if (rival_or_null != nullptr) row.rival = samples[1];
     return Status::ok();
@@ -200,57 +159,25 @@ class DynamicBench {
     const std::vector<HostValue> found = run.outputs();
     if (rival_or_null != nullptr) {
       EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, rival_or_null->outputs());
-      compare(name, "ONNX Runtime", found, expected);
+      suite_.compare(name, "ONNX Runtime", found, expected);
     }
     if (model.batch > 1) return Status::ok();
     const dynamic::PlainResult plain = model.run_plainly();
-    compare(name, "plain loops", found, plain.outputs);
+    suite_.compare(name, "plain loops", found, plain.outputs);
     if (row.trips != plain.trips) {
-      differs(fmt::format("{}: {} trips, {} in plain loops", name, row.trips, plain.trips));
+      suite_.differs(fmt::format("{}: {} trips, {} in plain loops", name, row.trips, plain.trips));
     }
     return Status::ok();
   }
 
-  void compare(const std::string& name, const char* other, const std::vector<HostValue>& found,
-               const std::vector<HostValue>& expected) {
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const auto text = find_difference(found[i], expected[i], kTolerance);
-      if (!text) continue;
-      differs(fmt::format("{}: Eddy and {} differ: output {} {}", name, other, i, *text));
-    }
-  }
-
-  void differs(std::string text) {
-    console_.remark(text);
-    differences_.push_back(std::move(text));
-  }
-
-  Json report() const {
-    Json rows = Json::array();
-    for (const Row& row : rows_) rows.push_back(row_json(row));
-    return {{"benchmark", "dynamic"},
-            {"machine", machine_name()},
-            {"onnxruntime", ort_ == nullptr ? Json(nullptr) : Json(ort_->version())},
-            {"rounds", arguments_.rounds},
-            {"differences", differences_},
-            {"rows", std::move(rows)}};
-  }
-
-  const BenchDynamicArguments& arguments_;
-  Console& console_;
-  Interrupts& interrupts_;
+  BenchSuite suite_;
   const Library library_;
-  std::unique_ptr<OrtLibrary> ort_;
-  std::string ort_missing_;
-  std::vector<Row> rows_;
-  std::vector<std::string> differences_;
 };
 
 }  // namespace
 
-Outcome bench_dynamic(const BenchDynamicArguments& arguments, Console& console,
-                      Interrupts& interrupts) {
-  return DynamicBench(arguments, console, interrupts).run();
+Outcome bench_dynamic(const BenchOptions& options, Console& console, Interrupts& interrupts) {
+  return DynamicBench(options, console, interrupts).run();
 }
 
 }  // namespace eddy

@@ -5,24 +5,12 @@
 // plain loops, which a larger batch would keep waiting. Trip counts must be equal.
 #pragma once
 
-#include <string>
-
-#include "tools/command/console.h"
-#include "tools/command/interrupts.h"
-#include "tools/command/outcome.h"
+#include "tools/command/bench_suite.h"
 
 namespace eddy {
 
-struct BenchDynamicArguments {
-  std::string ort;     // libonnxruntime.so.1; empty: where it usually is
-  std::string filter;  // only models with this in their names
-  int rounds = 15;
-  double budget_s = 4;
-};
-
 // kDiffers when a result is not the rival's or the plain loops'. Slower than the rival is no
 // failure: machines differ.
-Outcome bench_dynamic(const BenchDynamicArguments& arguments, Console& console,
-                      Interrupts& interrupts);
+Outcome bench_dynamic(const BenchOptions& options, Console& console, Interrupts& interrupts);
 
 }  // namespace eddy

@@ -8,10 +8,7 @@
 #include "graph/base/random.h"
 #include "ops/cpu/onednn/sgemm.h"
 #include "tools/command/bench_loops.h"
-#include "tools/command/compare.h"
-#include "tools/command/loop_cases.h"
 #include "tools/command/model.h"
-#include "tools/command/ort_rival.h"
 
 namespace eddy {
 namespace {
@@ -82,12 +79,6 @@ Json row_json(const Row& row) {
   return json;
 }
 
-std::string samples_text(const Samples& samples) {
-  return fmt::format("{} ({}, {} to {})", duration_text(samples.best()),
-                     duration_text(samples.median()), duration_text(samples.low()),
-                     duration_text(samples.high()));
-}
-
 std::string row_text(const Row& row) {
   std::string text =
       fmt::format("{}, per {}\n  Eddy          {}\n  ONNX Runtime  {}", row.name, row.unit,
@@ -108,45 +99,27 @@ std::string row_text(const Row& row) {
 class LoopBench {
  public:
   LoopBench(const BenchLoopsArguments& arguments, Console& console, Interrupts& interrupts)
-      : arguments_(arguments), console_(console), interrupts_(interrupts) {}
+      : arguments_(arguments), suite_("loops", arguments.common, console, interrupts) {}
 
   Outcome run() {
-    auto ort = OrtLibrary::open(arguments_.ort);
-    if (ort.is_ok()) {
-      ort_ = std::move(ort).value();
-    } else if (!arguments_.ort.empty()) {
-      return ort.take_status();
-    } else {
-      ort_missing_ = ort.status().message();
-      console_.remark(ort_missing_);
-    }
+    EDDY_RETURN_IF_ERROR(suite_.open_rival());
     auto models = find_models(arguments_.models);
     if (!models.is_ok()) return models.take_status();
     Status status = run_rows(*models);
     if (!status.is_ok()) return is_loaded_ ? Outcome::of_run(std::move(status)) : status;
-    if (rows_.empty() && !left_out_.empty()) return Status(not_found(left_out_));
-    if (rows_.empty()) {
-      return Status(invalid_argument(
-          fmt::format("no case has '{}' in its name; leave --filter out", arguments_.filter)));
-    }
-    if (!left_out_.empty()) console_.remark(left_out_);
-    if (console_.is_json()) console_.print(report());
-    if (!differences_.empty()) return Outcome::differs(differences_[0]);
-    return Outcome::success();
+    if (suite_.is_empty() && !left_out_.empty()) return Status(not_found(left_out_));
+    if (!left_out_.empty()) suite_.console().remark(left_out_);
+    return suite_.finish();
   }
 
  private:
-  bool is_wanted(const std::string& name) const {
-    return name.find(arguments_.filter) != std::string::npos;
-  }
-
   Status run_rows(const std::string& models) {
     for (const LoopCase& loop_case : loop_cases()) {
-      if (!is_wanted(loop_case.name)) continue;
+      if (!suite_.is_wanted(loop_case.name)) continue;
       const std::string path = (fs::path(models) / loop_case.model).string() + ".onnx";
       EDDY_RETURN_IF_ERROR(model_row(loop_case, path));
     }
-    if (is_wanted("e_8loops_256, two threads")) {
+    if (suite_.is_wanted("e_8loops_256, two threads")) {
       EDDY_RETURN_IF_ERROR(overlap_row((fs::path(models) / "e_8loops_256.onnx").string()));
     }
     EDDY_RETURN_IF_ERROR(silero_row());
@@ -169,30 +142,6 @@ class LoopBench {
     return EddyRun::make(std::move(model.session), std::move(feed));
   }
 
-  Result<std::unique_ptr<OrtModel>> load_rival(const std::string& path, EddyRun& run) {
-    std::vector<std::pair<std::string, const HostValue*>> inputs;
-    std::vector<std::string> outputs;
-    for (size_t i = 0; i < run.feed().size(); ++i) {
-      inputs.emplace_back(run.session().inputs()[i].name, &run.feed()[i]);
-    }
-    for (const ValueDescription& output : run.session().outputs()) outputs.push_back(output.name);
-    return OrtModel::load(*ort_, path, 1, inputs, outputs);
-  }
-
-  // Both must have computed the same.
-  Status compare(const std::string& name, const EddyRun& run, const OrtModel& rival) {
-    EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, rival.outputs());
-    const std::vector<HostValue> found = run.outputs();
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const auto text = find_difference(found[i], expected[i], {.rtol = 1e-3, .atol = 1e-4});
-      if (!text) continue;
-      differences_.push_back(
-          fmt::format("{}: Eddy and ONNX Runtime differ: output {} {}", name, i, *text));
-      console_.remark(differences_.back());
-    }
-    return Status::ok();
-  }
-
   // Measures contender 0 as Eddy, then the rival if there is one, then the reference if there is
   // one; adds the row.
   Status add_row(Row row, Contender eddy, OrtModel* rival_or_null,
@@ -202,28 +151,22 @@ class LoopBench {
       contenders.push_back({"ONNX Runtime", [rival_or_null] { return rival_or_null->run(); }});
     }
     if (reference) contenders.push_back(std::move(*reference));
-    console_.progress("measuring " + row.name);
-    MeasureOptions options;
-    options.rounds = arguments_.rounds;
-    options.budget_s = arguments_.budget_s;
-    EDDY_ASSIGN_OR_RETURN(auto samples, measure_runs(contenders, units, options, [this] {
-                            return interrupts_.is_interrupted();
-                          }));
+    suite_.console().progress("measuring " + row.name);
+    EDDY_ASSIGN_OR_RETURN(auto samples, suite_.measure(contenders, units));
     row.eddy = samples[0];
     if (rival_or_null != nullptr) row.rival = samples[1];
-    if (row.rival_missing.empty()) row.rival_missing = ort_missing_;
+    if (row.rival_missing.empty()) row.rival_missing = suite_.rival_missing();
     if (reference) row.reference = samples.back();
-    if (!console_.is_json()) console_.say(row_text(row));
-    rows_.push_back(std::move(row));
+    suite_.add_row(row_text(row), row_json(row));
     return Status::ok();
   }
 
   Status model_row(const LoopCase& loop_case, const std::string& path) {
     EDDY_ASSIGN_OR_RETURN(auto run, load(path, loop_case, one_thread()));
-    const Interrupts::Attachment attachment(interrupts_, run->session());
+    const Interrupts::Attachment attachment(suite_.interrupts(), run->session());
     std::unique_ptr<OrtModel> rival;
-    if (ort_ != nullptr) {
-      EDDY_ASSIGN_OR_RETURN(rival, load_rival(path, *run));
+    if (suite_.has_rival()) {
+      EDDY_ASSIGN_OR_RETURN(rival, suite_.load_rival(path, *run));
     }
     Row row{loop_case.name, loop_case.unit, loop_case.target_ns};
     std::optional<Contender> reference;
@@ -233,7 +176,10 @@ class LoopBench {
     }
     EDDY_RETURN_IF_ERROR(add_row(std::move(row), run->contender("Eddy"), rival.get(),
                                  std::move(reference), loop_case.units));
-    return rival == nullptr ? Status::ok() : compare(loop_case.name, *run, *rival);
+    if (rival == nullptr) return Status::ok();
+    EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, rival->outputs());
+    suite_.compare(loop_case.name, "ONNX Runtime", run->outputs(), expected);
+    return Status::ok();
   }
 
   // The loop's fifty products alone, by the same library.
@@ -264,7 +210,7 @@ class LoopBench {
     serial.assignment = Assignment::kSerial;
     EDDY_ASSIGN_OR_RETURN(auto run, load(path, loop_case, two));
     EDDY_ASSIGN_OR_RETURN(auto reference, load(path, loop_case, serial));
-    const Interrupts::Attachment attachment(interrupts_, run->session());
+    const Interrupts::Attachment attachment(suite_.interrupts(), run->session());
     Row row{"e_8loops_256, two threads", "run", 0.55, "does not overlap loops; see e_8loops_256"};
     return add_row(std::move(row), run->contender("Eddy"), nullptr,
                    reference->contender("one after another"), 1);
@@ -272,7 +218,7 @@ class LoopBench {
 
   Status silero_row() {
     const LoopCase loop_case = {"Silero VAD", "silero_vad", 0, 0, 1, "chunk", 57'000};
-    if (!is_wanted(loop_case.name)) return Status::ok();
+    if (!suite_.is_wanted(loop_case.name)) return Status::ok();
     const std::string path = silero_path(arguments_.silero);
     if (arguments_.silero.empty() && access(path.c_str(), R_OK) != 0) {
       left_out_ = "Silero VAD is left out: " + path +
@@ -283,7 +229,7 @@ class LoopBench {
   }
 
   Status step_row(const std::string& name, Loops loops, double target_ns) {
-    if (!is_wanted(name)) return Status::ok();
+    if (!suite_.is_wanted(name)) return Status::ok();
     constexpr int64_t kTrips = 100'000;
     const std::unique_ptr<Library> library = library_with_step();
     EDDY_ASSIGN_OR_RETURN(Graph graph, step_loop(*library));
@@ -296,39 +242,23 @@ class LoopBench {
     feed.push_back(HostValue::copy_of(Tensor::scalar(trips).view()));
     feed.push_back(HostValue::copy_of(Tensor::scalar(zero).view()));
     EDDY_ASSIGN_OR_RETURN(auto run, EddyRun::make(std::move(session), std::move(feed)));
-    const Interrupts::Attachment attachment(interrupts_, run->session());
+    const Interrupts::Attachment attachment(suite_.interrupts(), run->session());
     Row row{name, "iteration", target_ns, "cannot run it"};
     EDDY_RETURN_IF_ERROR(
         add_row(std::move(row), run->contender("Eddy"), nullptr, std::nullopt, kTrips));
     const float counted = run->outputs()[0].view().as<float>()[0];
     if (counted != static_cast<float>(kTrips)) {
-      differences_.push_back(fmt::format("{}: counted {} instead of {}", name, counted, kTrips));
+      suite_.differs(fmt::format("{}: counted {} instead of {}", name, counted, kTrips));
     }
     return Status::ok();
   }
 
-  Json report() const {
-    Json rows = Json::array();
-    for (const Row& row : rows_) rows.push_back(row_json(row));
-    return {{"benchmark", "loops"},
-            {"machine", machine_name()},
-            {"onnxruntime", ort_ == nullptr ? Json(nullptr) : Json(ort_->version())},
-            {"rounds", arguments_.rounds},
-            {"differences", differences_},
-            {"rows", std::move(rows)}};
-  }
-
   const BenchLoopsArguments& arguments_;
-  Console& console_;
-  Interrupts& interrupts_;
+  BenchSuite suite_;
   const Library library_;
-  std::unique_ptr<OrtLibrary> ort_;
-  std::string ort_missing_;
   std::string left_out_;   // why there is no row of Silero VAD, when it was asked for
   bool is_loaded_ = true;  // false: the last model could not be read
   std::vector<float> matrices_[3];
-  std::vector<Row> rows_;
-  std::vector<std::string> differences_;
 };
 
 }  // namespace
