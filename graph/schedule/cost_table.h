@@ -1,0 +1,68 @@
+// CostTable: what operators were measured to cost, by (operator, shapes, device).
+//
+// `eddy measure` writes the table; planning (cost_model) and the simulator read it. The shapes
+// key is the text of a node's input and output types, "float[2,3],float[3,4]->float[2,4]", with
+// "-" for an omitted input (cost_key()); two nodes with equal keys count as equally dear, so one
+// measurement serves them all. A cost is the median of `samples` batches after a warm-up; low
+// and high say where the middle four fifths of the batches lie.
+//
+// As JSON, times in nanoseconds; unknown keys are ignored:
+//
+//   {"costs": [{"op": "MatMul", "shapes": "float[2,3],float[3,4]->float[2,4]", "device": "cpu",
+//               "ns": 512.5, "low_ns": 498, "high_ns": 561, "samples": 15}, ...],
+//    "dispatch_ns": 40?}
+//
+// Only "op", "shapes", "device" and "ns" are needed. `dispatch_ns` is what a node costs beside
+// its kernel (an empty operator's time); it is part of every "ns" already.
+//
+// Errors (invalid argument, one line): JSON that does not parse, with line and column; an entry
+// that lacks a key or has a negative, infinite or NaN time, with its index; a second entry for
+// the same key. Threads: const access from any. Cost: a look-up is one hash of the key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/ir/graph.h"
+
+namespace eddy {
+
+struct MeasuredCost {
+  std::string op;      // "MatMul"; with its domain in front where that is not ONNX's: "eddy.Print"
+  std::string shapes;  // cost_key()
+  std::string device;  // "cpu", "cuda"
+  double ns = 0;       // median of a run of the operator
+  double low_ns = 0;
+  double high_ns = 0;
+  uint32_t samples = 0;
+};
+
+class CostTable {
+ public:
+  // Refuses a second entry with the same operator, shapes and device, and times that are none.
+  Status add(MeasuredCost cost);
+  const MeasuredCost* find_or_null(std::string_view op, std::string_view shapes,
+                                   std::string_view device) const;
+  const std::vector<MeasuredCost>& costs() const { return costs_; }  // in the order added
+
+  double dispatch_ns = 0;
+
+ private:
+  std::vector<MeasuredCost> costs_;
+  std::unordered_map<std::string, uint32_t> places_;
+};
+
+// The operator's name as tables have it.
+std::string cost_op_name(const OpDef& op);
+// The types of the node's inputs and outputs; empty when one of them is not fully known (such a
+// node has no entry).
+std::string cost_key(const Graph& graph, const Node& node);
+
+Result<CostTable> parse_cost_table(std::string_view json);
+std::string to_json(const CostTable& table);
+
+}  // namespace eddy
