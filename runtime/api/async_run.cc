@@ -1,6 +1,7 @@
 #include "runtime/api/async_run.h"
 
 #include <exception>
+#include <thread>
 
 #include "runtime/api/session_scope.h"
 
@@ -15,6 +16,7 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
                                 : std::nullopt),
       run_(std::in_place, core, options.trace_or_null) {
   handle_->session = &core;
+  if (core.do_waiters_poll()) handle_->polled_or_null = core.device;
 }
 
 RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
@@ -48,9 +50,15 @@ Result<bool> AsyncRun::queue_on(Stream& stream) {
     std::lock_guard lock(core_.mutex);
     ++core_.num_behind_streams;
   }
-  stream.record(*front_);
-  stream.hold(gate_);
-  return front_->listen_or_complete(*this);
+  if (stream.record(*front_) && stream.hold(gate_)) return front_->listen_or_complete(*this);
+  {
+    std::lock_guard lock(core_.mutex);
+    --core_.num_behind_streams;
+    core_.changed.notify_all();
+  }
+  Status health = core_.device->health();
+  return health.is_ok() ? internal_error("the stream refused a command and does not say why")
+                        : health;
 }
 
 void AsyncRun::on_complete() {
@@ -141,6 +149,9 @@ RunHandle::RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Status RunHandle::wait() {
   if (SessionScope::is_inside(state_->session) && !is_done()) {
     return would_deadlock("a host function or callback may not wait for a run of its own session");
+  }
+  while (state_->polled_or_null != nullptr && !is_done()) {
+    if (!state_->polled_or_null->poll()) std::this_thread::yield();
   }
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [this] { return state_->is_done; });

@@ -25,6 +25,7 @@ struct RunHandle::State {
   Run* run_or_null = nullptr;  // under the mutex; null before launch and once done
   bool is_cancelled = false;   // under the mutex
   const void* session = nullptr;
+  std::shared_ptr<Device> polled_or_null;  // whoever waits moves it on
 };
 
 class AsyncRun : private EventListener {

@@ -230,6 +230,9 @@ void Run::launch(bool on_this_thread, std::optional<std::chrono::steady_clock::t
 }
 
 void Run::wait() {
+  while (core_.do_waiters_poll() && !is_done()) {
+    if (!core_.device->poll()) std::this_thread::yield();
+  }
   constexpr int kSpins = 2000;  // some 20 µs
   for (int spin = 0; spin < kSpins; ++spin) {
     if (is_done()) return;
@@ -288,7 +291,7 @@ TensorView Run::output(size_t index) {
 namespace {
 
 Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
-                 const std::shared_ptr<CpuDevice>& device) {
+                 const std::shared_ptr<Device>& device) {
   // Borrowed memory (the caller's input, a constant) may go before the tensor does.
   const bool is_own = buffer && buffer.get()->owner != &foreign_memory();
   return is_own ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);

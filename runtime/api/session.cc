@@ -10,6 +10,7 @@
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
+#include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/host_command_buffer.h"
 
 namespace eddy {
@@ -108,8 +109,15 @@ PlanOptions plan_options(const SessionOptions& options, int num_threads) {
   return plan;
 }
 
+Result<std::shared_ptr<Device>> make_device(const SessionOptions& options) {
+  if (options.make_device) return options.make_device();
+  return std::shared_ptr<Device>(std::make_shared<CpuDevice>(
+      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes}));
+}
+
 Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   ProgramOptions options;
+  options.observer_or_null = core.options.observer_or_null;
   options.bind_host = [&core](const KernelInit& init) {
     return bind_host_predicate(core.library, &core, core.options.log, init);
   };
@@ -121,6 +129,9 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   Device& device = *core.device;
   if (core.options.loops == Loops::kHost) {
     Scheduler& scheduler = core.scheduler();
+    if (device.needs_polling()) {
+      core.poller = scheduler.add_poller([&device] { return device.poll(); });
+    }
     options.make_commands = [&device, &scheduler]() -> std::unique_ptr<CommandBuffer> {
       return std::make_unique<HostCommandBuffer>(device, scheduler);
     };
@@ -187,9 +198,8 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   auto impl = std::make_unique<Impl>(library, options, std::move(ready));
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(impl->graph.num_nodes()));
-  impl->device = std::make_shared<CpuDevice>(
-      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes});
-  impl->plan = plan_graph(impl->graph, plan_options(options, impl->device->pool().num_threads()));
+  EDDY_ASSIGN_OR_RETURN(impl->device, make_device(options));
+  impl->plan = plan_graph(impl->graph, plan_options(options, impl->device->num_workers()));
   log.done("planned " + count_text(impl->graph.num_regions(), "region") + ", assignment " +
            impl->plan.assignment);
   EDDY_RETURN_IF_ERROR(prove_plan(impl->graph, impl->plan));
@@ -214,7 +224,7 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
 
 Session::~Session() {
   std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [this] { return impl_->is_idle(); });
+  impl_->wait_until_true(lock, [this] { return impl_->is_idle(); });
 }
 
 const std::vector<ValueDescription>& Session::inputs() const { return impl_->inputs; }
@@ -284,7 +294,7 @@ void Session::close() {
   }
   if (SessionScope::is_inside(impl_.get())) return;  // the run that calls this could never end
   std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [this] { return impl_->is_idle(); });
+  impl_->wait_until_true(lock, [this] { return impl_->is_idle(); });
 }
 
 std::string Session::describe_runs() const {

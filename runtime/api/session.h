@@ -50,6 +50,8 @@ class TraceRecorder;
 enum class Loops { kAuto, kHost, kDevice };
 enum class Assignment { kAuto, kRank, kMatching, kSerial };
 
+class StepObserver;
+
 struct SessionOptions {
   int num_threads = 0;              // CPU workers; 0: one for each processor
   size_t memory_limit_bytes = 0;    // of tensors; 0: no limit
@@ -65,6 +67,12 @@ struct SessionOptions {
   // Steps of making the session with their times, exceptions of callbacks. Any thread, one line
   // a call; must not throw.
   std::function<void(std::string_view line)> log = {};
+  // Makes the device that the session runs on, or hands over one that it shares with others.
+  // Empty: an embedded CPU device with num_threads and memory_limit_bytes. On a device that needs
+  // polling, runs move while somebody waits for one, or while the host drives their loops.
+  std::function<Result<std::shared_ptr<Device>>()> make_device = {};
+  // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
+  StepObserver* observer_or_null = nullptr;
 };
 
 struct ValueDescription {

@@ -2,6 +2,10 @@
 
 namespace eddy {
 
+SessionCore::~SessionCore() {
+  if (poller) scheduler().remove_poller(*poller);
+}
+
 Scheduler& SessionCore::scheduler() {
   std::call_once(scheduler_made, [this] { scheduler_or_null = std::make_unique<Scheduler>(); });
   return *scheduler_or_null;
@@ -12,7 +16,7 @@ Status SessionCore::enter(Run& run,
   std::unique_lock lock(mutex);
   const auto may_go_on = [this] { return is_closed || has_turn(); };
   if (!deadline) {
-    changed.wait(lock, may_go_on);
+    wait_until_true(lock, may_go_on);
   } else if (!changed.wait_until(lock, *deadline, may_go_on)) {
     return deadline_exceeded("the run passed its deadline while it waited for its turn");
   }

@@ -15,13 +15,14 @@
 #include "runtime/api/run.h"
 #include "runtime/api/session.h"
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/cpu/cpu_device.h"
+#include "runtime/device/device.h"
 
 namespace eddy {
 
 struct SessionCore {
   SessionCore(const Library& l, SessionOptions o, Graph g)
       : library(l), options(std::move(o)), graph(std::move(g)) {}
+  ~SessionCore();
 
   const Library& library;
   const SessionOptions options;
@@ -40,7 +41,7 @@ struct SessionCore {
   std::vector<NodeId> loop_nodes;
 
   // Tensors handed to callers keep the device alive.
-  std::shared_ptr<CpuDevice> device;
+  std::shared_ptr<Device> device;
   std::unique_ptr<Program> program;
 
   // Made when first needed: host-driven loops and deadlines. Any thread.
@@ -55,6 +56,22 @@ struct SessionCore {
   // nobody reaches the run any more, but the session still waits.
   void begin_leaving(Run& run);
   void end_leaving();
+
+  // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
+  bool do_waiters_poll() const {
+    return device->needs_polling() && options.loops != Loops::kHost;
+  }
+  // Waits for `changed` until the predicate (asked under the lock) holds.
+  template <typename Predicate>
+  void wait_until_true(std::unique_lock<std::mutex>& lock, Predicate is_true) {
+    while (do_waiters_poll() && !is_true()) {
+      lock.unlock();
+      const bool has_moved = device->poll();
+      lock.lock();
+      if (!has_moved && !is_true()) changed.wait_for(lock, std::chrono::microseconds(50));
+    }
+    changed.wait(lock, is_true);
+  }
 
   std::mutex mutex;
   std::condition_variable changed;              // a run left, or close() was called
@@ -74,6 +91,7 @@ struct SessionCore {
 
   std::once_flag scheduler_made;
   std::unique_ptr<Scheduler> scheduler_or_null;
+  std::optional<PollerId> poller;  // of a polled device whose loops the host drives
   CallbackThread callbacks;  // last: ends first, while everything else is still there
 };
 

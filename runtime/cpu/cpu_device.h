@@ -24,6 +24,7 @@ class CpuDevice : public Device {
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
   std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
+  int num_workers() const override { return pool_.num_threads(); }
   WorkerPool& pool() { return pool_; }
 
  private:

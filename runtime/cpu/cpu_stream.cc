@@ -45,32 +45,38 @@ CpuStream::~CpuStream() {
   EDDY_CHECK(is_idle()) << "a stream is destroyed while it has work";
 }
 
-void CpuStream::launch(const Work& work) {
+bool CpuStream::launch(const Work& work) {
   if (work.is_cheap && is_idle()) {
     work.run(work.context);
-    return;
+    return true;
   }
   Item item;
   item.work = work;
   push(item);
+  return true;
 }
 
-void CpuStream::record(Event& event) {
+bool CpuStream::record(Event& event) {
   auto& mine = static_cast<CpuStreamEvent&>(event);
   const uint64_t generation = mine.issue_record();
-  if (is_idle()) return mine.complete_record(generation);
-  push({Item::Kind::kRecord, {}, &mine, generation, nullptr});
+  if (is_idle()) {
+    mine.complete_record(generation);
+  } else {
+    push({Item::Kind::kRecord, {}, &mine, generation, nullptr});
+  }
+  return true;
 }
 
-void CpuStream::wait(Event& event) {
+bool CpuStream::wait(Event& event) {
   auto& mine = static_cast<CpuStreamEvent&>(event);
-  if (mine.is_complete()) return;
-  push({Item::Kind::kWait, {}, &mine, mine.issued(), nullptr});
+  if (!mine.is_complete()) push({Item::Kind::kWait, {}, &mine, mine.issued(), nullptr});
+  return true;
 }
 
-void CpuStream::hold(std::shared_ptr<Gate> gate) {
+bool CpuStream::hold(std::shared_ptr<Gate> gate) {
   auto& mine = static_cast<CpuGate&>(*gate);
   push({Item::Kind::kWait, {}, &mine.event_, mine.generation_, std::move(gate)});
+  return true;
 }
 
 bool CpuStream::listen_or_idle(EventListener& listener) {

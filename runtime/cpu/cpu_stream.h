@@ -61,10 +61,10 @@ class CpuStream : public Stream, private EventListener {
   explicit CpuStream(WorkerPool& pool) : pool_(pool) {}
   ~CpuStream() override;  // the stream must be idle
 
-  void launch(const Work& work) override;
-  void record(Event& event) override;
-  void wait(Event& event) override;
-  void hold(std::shared_ptr<Gate> gate) override;
+  bool launch(const Work& work) override;
+  bool record(Event& event) override;
+  bool wait(Event& event) override;
+  bool hold(std::shared_ptr<Gate> gate) override;
   bool is_idle() const override { return pending_.load(std::memory_order_acquire) == 0; }
   bool listen_or_idle(EventListener& listener) override;
 

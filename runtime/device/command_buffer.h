@@ -45,11 +45,23 @@ struct RunControl {
   // Called once, by the thread that ends the last strand; it may launch the buffer again.
   void (*on_complete)(void* context) = nullptr;
   void* context = nullptr;
+  // Why a device ended the run by itself (lost, refused, strands that wait for each other), where
+  // no command has said so, and on which strand. Written by fail(), read once the run has ended.
+  static constexpr uint32_t kNoStrand = UINT32_MAX;
+  Status error;
+  uint32_t failed_strand = kNoStrand;
 
   // The first reason wins. True if it was this one.
   bool request_stop(StopReason reason) {
     StopReason expected = StopReason::kRunning;
     return stop.compare_exchange_strong(expected, reason, std::memory_order_acq_rel);
+  }
+  // request_stop(kFailed) by a device, with its reason. Only the winner writes `error`.
+  bool fail(Status status, uint32_t strand = kNoStrand) {
+    if (!request_stop(StopReason::kFailed)) return false;
+    error = std::move(status);
+    failed_strand = strand;
+    return true;
   }
   bool is_stopped() const {
     return stop.load(std::memory_order_acquire) != StopReason::kRunning;

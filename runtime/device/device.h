@@ -15,8 +15,13 @@
 // room turns that into a wake-up.
 //
 // Ownership: streams, events and command buffers must go before their device. Errors: creation
-// returns a Status; enqueuing does not fail on the CPU.
-// Threads: one thread at a time issues to one stream; events may be queried from anywhere.
+// returns a Status; launch, record, wait and hold return false when the device refused (nothing
+// was queued), and Device::health() says why. A device that is lost stays lost: its streams drop
+// what is queued and become idle, so whoever has awaited a stream asks health() before it trusts
+// what it reads. The CPU refuses nothing.
+// Progress: a device that needs polling moves only while somebody calls poll().
+// Threads: one thread at a time issues to one stream; events may be queried from anywhere, and
+// poll() and health() called.
 #pragma once
 
 #include <cstdint>
@@ -63,11 +68,11 @@ class Gate {
 class Stream {
  public:
   virtual ~Stream() = default;
-  virtual void launch(const Work& work) = 0;
-  virtual void record(Event& event) = 0;
-  virtual void wait(Event& event) = 0;
+  virtual bool launch(const Work& work) = 0;
+  virtual bool record(Event& event) = 0;
+  virtual bool wait(Event& event) = 0;
   // What is issued after this runs once the gate is open. The stream keeps the gate until then.
-  virtual void hold(std::shared_ptr<Gate> gate) = 0;
+  virtual bool hold(std::shared_ptr<Gate> gate) = 0;
   // True when everything issued has run: what it wrote may be read on this thread.
   virtual bool is_idle() const = 0;
   // As Event::listen_or_complete, for the moment in which the stream becomes idle.
@@ -100,6 +105,14 @@ class Device {
   virtual Result<std::shared_ptr<Gate>> create_gate() = 0;
   // A way to record regions and launch them as one; null where the device has none.
   virtual std::unique_ptr<CommandBuffer> create_command_buffer_or_null() = 0;
+
+  // How many pieces of work it runs at once; 1: a plan gains nothing from several streams.
+  virtual int num_workers() const { return 1; }
+  // Ok, or why the device has refused something or is lost.
+  virtual Status health() const { return Status::ok(); }
+  virtual bool needs_polling() const { return false; }
+  // Moves the device on by a little; false when there was nothing to do.
+  virtual bool poll() { return false; }
 };
 
 }  // namespace eddy

@@ -44,9 +44,17 @@ void HostCommandBuffer::finish() {
   }
 }
 
-void HostCommandBuffer::fail(Status status) {
-  if (fail_ != nullptr) fail_(fail_context_, std::move(status));
-  control_->request_stop(StopReason::kFailed);
+// Ends the run when the device is lost: what its streams have done cannot be told.
+bool HostCommandBuffer::is_device_fine(uint32_t strand) {
+  Status health = device_.health();
+  if (health.is_ok()) [[likely]] return true;
+  control_->fail(std::move(health), strand);
+  return false;
+}
+
+void HostCommandBuffer::refused(uint32_t strand) {
+  if (!is_device_fine(strand)) return;
+  control_->fail(internal_error("the device refused a command and does not say why"), strand);
 }
 
 void HostCommandBuffer::start(RunControl& control) {
@@ -59,18 +67,19 @@ void HostCommandBuffer::start(RunControl& control) {
     status = scheduler_.spawn([this] { execute(0); }, "run");
   }
   if (status.is_ok()) return;
-  fail(std::move(status));
+  control.fail(std::move(status));
   if (control.on_complete != nullptr) control.on_complete(control.context);
 }
 
 void HostCommandBuffer::fork(uint32_t parent, uint32_t strand) {
-  streams_[parent]->record(*forks_[strand]);
-  streams_[strand]->wait(*forks_[strand]);
+  if (!streams_[parent]->record(*forks_[strand]) || !streams_[strand]->wait(*forks_[strand])) {
+    return refused(strand);
+  }
   num_live_.fetch_add(1, std::memory_order_relaxed);
   Status status = scheduler_.spawn([this, strand] { execute(strand); }, "strand");
   if (status.is_ok()) return;
   num_live_.fetch_sub(1, std::memory_order_relaxed);
-  fail(std::move(status));
+  control_->fail(std::move(status), strand);
 }
 
 bool HostCommandBuffer::run_issued(void* issued) {
@@ -98,7 +107,9 @@ void HostCommandBuffer::run_batch(void* batch) {
   while (stream.is_idle() && !owner.control_->is_stopped()) {
     const Command& command = code[self.at];
     if (command.op == Op::kLaunch && command.is_cheap) {
-      stream.launch({run_issued, &owner.issued_[self.at], true});
+      if (!stream.launch({run_issued, &owner.issued_[self.at], true})) {
+        return owner.refused(self.strand);
+      }
       ++self.at;
     } else if (command.op == Op::kTest || command.op == Op::kSwitch) {
       const int32_t decision = command.decide(command.context);
@@ -130,6 +141,7 @@ void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight
   Stream& stream = *streams_[strand];
   const bool is_idle = stream.is_idle();
   if (is_idle && code()[at].is_cheap) {
+    if (!is_device_fine(strand)) return;
     in_flight = 0;
     Batch batch{this, strand, at, decisions};
     Scheduler::call_on_thread_stack(run_batch, &batch);
@@ -143,13 +155,13 @@ void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight
     await_stream(strand);
     in_flight = 0;
   }
-  stream.launch({run_issued, &issued_[at], code()[at].is_cheap});
+  if (!stream.launch({run_issued, &issued_[at], code()[at].is_cheap})) return refused(strand);
   ++at;
 }
 
 int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
   await_stream(strand);
-  if (control_->is_stopped()) return -1;
+  if (control_->is_stopped() || !is_device_fine(strand)) return -1;
   const int32_t decision = command.decide(command.context);
   if (decision < 0) control_->request_stop(StopReason::kFailed);
   return decision;
@@ -159,11 +171,12 @@ void HostCommandBuffer::wait(HostEvent& event, uint32_t strand) {
   set_state(strand, StrandState::kWaitingForStrand);
   event.recorded.wait("another strand to reach its record");
   set_state(strand, StrandState::kRunning);
-  streams_[strand]->wait(*event.event);
+  if (!streams_[strand]->wait(*event.event)) refused(strand);
 }
 
 void HostCommandBuffer::end_strand(uint32_t strand) {
   await_stream(strand);
+  is_device_fine(strand);
   set_state(strand, StrandState::kIdle);
   if (control_->is_stopped()) {
     for (HostEvent& event : events_) event.recorded.notify();
@@ -211,7 +224,7 @@ void HostCommandBuffer::execute(uint32_t strand) {
         ++at;
         break;
       case Op::kRecord:
-        streams_[strand]->record(*events_[command.target].event);
+        if (!streams_[strand]->record(*events_[command.target].event)) refused(strand);
         events_[command.target].recorded.notify();
         ++at;
         break;

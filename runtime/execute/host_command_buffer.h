@@ -12,7 +12,8 @@
 // this round (strands are issued in no global order), then orders the streams.
 //
 // Errors: as CommandBuffer. Stopping: seen before each command; issued work that has not started
-// is skipped. Stack memory running out fails the run.
+// is skipped. Stack memory running out, a command that the device refuses, and a device that is
+// lost fail the run (RunControl::fail).
 // Threads: as CommandBuffer. Cost: an inline command some 5 ns plus its function.
 #pragma once
 
@@ -28,16 +29,8 @@ namespace eddy {
 
 class HostCommandBuffer : public CommandCode {
  public:
-  // Called for messages that start() has no other way to give (no stack, no stream).
-  using FailFunction = void (*)(void* context, Status status);
-
   HostCommandBuffer(Device& device, Scheduler& scheduler);
   ~HostCommandBuffer() override;
-
-  void on_issue_error(FailFunction fail, void* context) {
-    fail_ = fail;
-    fail_context_ = context;
-  }
 
   void finish() override;
   void start(RunControl& control) override;
@@ -78,7 +71,8 @@ class HostCommandBuffer : public CommandCode {
   void set_state(uint32_t strand, StrandState state) {
     states_[strand].store(state, std::memory_order_relaxed);
   }
-  void fail(Status status);
+  bool is_device_fine(uint32_t strand);
+  void refused(uint32_t strand);
 
   using CommandCode::wait;
 
@@ -90,8 +84,6 @@ class HostCommandBuffer : public CommandCode {
   std::deque<HostEvent> events_;
   std::deque<std::atomic<StrandState>> states_;  // by strand; for describing only
   Status setup_error_;
-  FailFunction fail_ = nullptr;
-  void* fail_context_ = nullptr;
 
   RunControl* control_ = nullptr;
   std::atomic<uint32_t> num_live_{0};  // only the scheduler thread after start(); see end_strand

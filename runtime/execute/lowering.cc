@@ -8,7 +8,11 @@ namespace {
 class Lowering {
  public:
   Lowering(const Plan& plan, RunState& state, TraceRecorder* trace_or_null)
-      : plan_(plan), state_(state), commands_(*state.commands), trace_(trace_or_null) {}
+      : plan_(plan),
+        state_(state),
+        commands_(*state.commands),
+        trace_(trace_or_null),
+        observer_(state.program().observer_or_null()) {}
 
   void region(RegionId id, uint32_t strand) {
     const RegionPlan& plan = plan_.regions[id.index()];
@@ -56,7 +60,7 @@ class Lowering {
     node.args.scratch = &state_.scratch(strand);
     node.current_node = &state_.current_node(strand);
     TraceMark* mark = begin_span(strand, node.node->name);
-    commands_.launch(node.work, &node, state_.program().is_cheap(id));
+    launch({StepKind::kExec, id, strand}, node.work, &node, state_.program().is_cheap(id));
     end_span(mark);
   }
 
@@ -64,33 +68,51 @@ class Lowering {
     const Node& node = state_.graph().node(id);
     LoopState& loop = state_.loop(id);
     TraceMark* whole = begin_span(strand, node.name);
-    commands_.launch(LoopState::enter, &loop);
+    launch({StepKind::kEnter, id, strand}, LoopState::enter, &loop);
     commands_.begin_while();
     TraceMark* iteration = begin_span(strand, node.name, &loop);
     region(node.regions[0], strand);
-    commands_.test_while(LoopState::test, &loop);
+    const auto [decide, context] = decision({StepKind::kTest, id, strand}, LoopState::test, &loop);
+    commands_.test_while(decide, context);
     region(node.regions[1], strand);
-    commands_.launch(LoopState::advance, &loop);
+    launch({StepKind::kAdvance, id, strand}, LoopState::advance, &loop);
     end_span(iteration);
     commands_.end_while();
     end_span(iteration);  // of the round in which the test was false
-    commands_.launch(LoopState::leave, &loop);
+    launch({StepKind::kLeave, id, strand}, LoopState::leave, &loop);
     end_span(whole);
   }
 
   void branch(NodeId id, uint32_t strand) {
     const Node& node = state_.graph().node(id);
     CaseState& state = state_.branch(id);
-    commands_.begin_case(CaseState::select, &state, static_cast<uint32_t>(node.regions.size()));
+    const auto [decide, context] =
+        decision({StepKind::kSelect, id, strand}, CaseState::select, &state);
+    commands_.begin_case(decide, context, static_cast<uint32_t>(node.regions.size()));
     for (size_t r = 0; r < node.regions.size(); ++r) {
       commands_.begin_branch();
       TraceMark* mark =
           begin_span(strand, node.name + " " + state_.graph().region(node.regions[r]).name);
       region(node.regions[r], strand);
-      commands_.launch(CaseState::finish_branch, &state.branch(r));
+      launch({StepKind::kFinishBranch, id, strand, static_cast<uint32_t>(r)},
+             CaseState::finish_branch, &state.branch(r));
       end_span(mark);
     }
     commands_.end_case();
+  }
+
+  void launch(const Step& step, WorkFunction run, void* context, bool is_cheap = true) {
+    if (observer_ == nullptr) return commands_.launch(run, context, is_cheap);
+    ObservedStep observed{observer_, &state_, step, context};
+    observed.run = run;
+    commands_.launch(ObservedStep::run_step, &state_.add_observed_step(observed), is_cheap);
+  }
+  std::pair<DecideFunction, void*> decision(const Step& step, DecideFunction decide,
+                                            void* context) {
+    if (observer_ == nullptr) return {decide, context};
+    ObservedStep observed{observer_, &state_, step, context};
+    observed.decide = decide;
+    return {ObservedStep::decide_step, &state_.add_observed_step(observed)};
   }
 
   // Null without a trace.
@@ -110,6 +132,7 @@ class Lowering {
   RunState& state_;
   CommandBuffer& commands_;
   TraceRecorder* const trace_;
+  StepObserver* const observer_;
   uint32_t num_strands_ = 0;  // forked so far; strand 0 is the main one
 };
 

@@ -29,6 +29,8 @@ struct ProgramOptions {
   std::function<bool(const Node&)> is_non_blocking = {};
   // Makes the buffer that a run state's commands are recorded into.
   std::function<std::unique_ptr<CommandBuffer>()> make_commands;
+  // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
+  StepObserver* observer_or_null = nullptr;
 };
 
 class Program {
@@ -42,6 +44,7 @@ class Program {
   const Plan& plan() const { return plan_; }
   Device& device() const { return device_; }
   const BoundKernel& kernel(NodeId node) const { return kernels_[node.index()]; }
+  StepObserver* observer_or_null() const { return options_.observer_or_null; }
   // Below the inline budget by estimate; host functions only where declared non-blocking.
   bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
   // A slot that borrows the constant's bytes; shared by all runs, never written.

@@ -185,6 +185,7 @@ void RunState::reset() {
   {
     std::lock_guard lock(mutex_);
     error_ = Status();
+    control.error = Status();
   }
   for (auto& loop : loops_) {
     if (loop) loop->reset();
@@ -202,7 +203,15 @@ bool RunState::fail(NodeId node, Status status) {
 
 Status RunState::take_error() {
   std::lock_guard lock(mutex_);
-  return std::exchange(error_, Status());
+  Status own = std::exchange(error_, Status());
+  Status devices = std::exchange(control.error, Status());
+  const uint32_t strand = std::exchange(control.failed_strand, RunControl::kNoStrand);
+  if (!own.is_ok() || devices.is_ok()) return own;
+  if (strand < current_nodes_.size()) {
+    const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
+    if (node != UINT32_MAX) devices.prepend_path(iteration_path(NodeId(node)));
+  }
+  return devices;
 }
 
 std::string RunState::iteration_path(NodeId id) const {

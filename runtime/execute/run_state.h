@@ -22,6 +22,7 @@
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
 #include "runtime/execute/slot.h"
+#include "runtime/execute/step_observer.h"
 #include "runtime/execute/trace_marks.h"
 
 namespace eddy {
@@ -63,10 +64,16 @@ class RunState {
   // A mark whose address stays.
   TraceMark& add_trace_mark(const TraceMark& mark) { return trace_marks_.emplace_back(mark); }
 
+  // Likewise; `step` names its observer.
+  ObservedStep& add_observed_step(const ObservedStep& step) {
+    return observed_steps_.emplace_back(step);
+  }
+
   // Clears what the last run left behind (error, references to outputs and caller's memory).
   void reset();
   // Returns false, so that commands can `return state.fail(node, status)`.
   bool fail(NodeId node, Status status);
+  // The first failure: a node's, else the device's, with the node at which the strand stood.
   Status take_error();
 
   // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
@@ -91,6 +98,7 @@ class RunState {
   std::deque<StrandScratch> scratch_;
   std::deque<std::atomic<uint32_t>> current_nodes_;
   std::deque<TraceMark> trace_marks_;
+  std::deque<ObservedStep> observed_steps_;
   mutable std::mutex mutex_;
   Status error_;  // under the mutex
 };

@@ -1,0 +1,29 @@
+#include "runtime/execute/step_observer.h"
+
+#include "runtime/execute/run_state.h"
+
+namespace eddy {
+namespace {
+
+bool may_start(const ObservedStep& self) {
+  Status status = self.observer->before(*self.state, self.step);
+  return status.is_ok() || self.state->fail(self.step.node, std::move(status));
+}
+
+}  // namespace
+
+bool ObservedStep::run_step(void* observed_step) {
+  const ObservedStep& self = *static_cast<ObservedStep*>(observed_step);
+  const bool ok = may_start(self) && self.run(self.context);
+  self.observer->after(*self.state, self.step, ok ? 1 : 0);
+  return ok;
+}
+
+int32_t ObservedStep::decide_step(void* observed_step) {
+  const ObservedStep& self = *static_cast<ObservedStep*>(observed_step);
+  const int32_t decision = may_start(self) ? self.decide(self.context) : -1;
+  self.observer->after(*self.state, self.step, decision);
+  return decision;
+}
+
+}  // namespace eddy

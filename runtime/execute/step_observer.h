@@ -1,0 +1,55 @@
+// StepObserver: sees every step of a run: each node's execution, and each decision and transfer of
+// loops and branches. For campaigns that digest results, check what happens before what, or make
+// steps fail; a session without one pays nothing, because only observed programs record these
+// commands.
+//
+//   exec           reads the node's inputs, writes its outputs
+//   enter, leave   a loop's initial values become its parameters; its results its outputs
+//   test, select   a decision reads the predicate or selector
+//   advance        the body's results become the next iteration's parameters
+//   finish_branch  a branch's results become the outputs of its case-of
+//
+// Errors: a failure that before() returns becomes the step's own, with node and iteration path,
+// and the step does not run.
+// Threads: called by whoever runs the step, so at once from several threads where strands of one
+// run do, or several runs. Never calls into the session that it observes, cancelling excepted.
+#pragma once
+
+#include "graph/ir/graph.h"
+#include "runtime/device/command_buffer.h"
+
+namespace eddy {
+
+class RunState;
+
+enum class StepKind : uint8_t { kExec, kEnter, kTest, kAdvance, kLeave, kSelect, kFinishBranch };
+
+struct Step {
+  StepKind kind = StepKind::kExec;
+  NodeId node;
+  uint32_t strand = 0;  // of its run; 0 is the main one
+  uint32_t branch = 0;  // kFinishBranch
+};
+
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual Status before(RunState& state, const Step& step) = 0;
+  // `decision`: of kTest and kSelect, < 0 where it failed; 1 or 0 of others: whether they worked.
+  virtual void after(RunState& state, const Step& step, int32_t decision) = 0;
+};
+
+// What an observed command points to.
+struct ObservedStep {
+  StepObserver* observer = nullptr;
+  RunState* state = nullptr;
+  Step step;
+  void* context = nullptr;
+  WorkFunction run = nullptr;       // of a launch
+  DecideFunction decide = nullptr;  // of a decision
+
+  static bool run_step(void* observed_step);
+  static int32_t decide_step(void* observed_step);
+};
+
+}  // namespace eddy
