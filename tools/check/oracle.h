@@ -1,0 +1,67 @@
+// interpret: what a graph means, one node after the other on one thread.
+//
+// A sequential interpreter of graph/ir. It shares no code with planning or execution: values are
+// plain tensors, regions are walked in the order of their node lists, and nothing is reused or
+// overwritten. The mixing operators are written out here a second time; other operators use the
+// library's kernels through ops/contract, so floats agree bit for bit.
+//
+// Beside the outputs it gives the trip count of every time a loop ran, and a digest of each
+// execution of each exec node: node, iteration numbers of the loops around it (outermost first),
+// and the digest of its outputs. Node ids are those of the graph given, so a session to compare
+// with must be made with SessionOptions::simplify off.
+//
+// Errors: as a run's: the failing operator's status with its iteration path ("while[3]/case/Mix");
+// kResourceExhausted beyond max_executions. Threads: pure. Cost: O(executions); about 200 ns each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/ir/graph.h"
+#include "runtime/api/library.h"
+#include "runtime/api/tensor.h"
+
+namespace eddy::check {
+
+struct OracleOptions {
+  bool record_executions = true;
+  uint64_t max_executions = 10'000'000;
+};
+
+struct NodeExecution {
+  NodeId node;
+  std::vector<int64_t> iterations;  // of the enclosing loops, outermost first
+  uint64_t digest = 0;              // digest_outputs of its outputs
+};
+
+struct TripCount {
+  NodeId node;
+  std::vector<int64_t> iterations;
+  int64_t trips = 0;
+};
+
+struct OracleResult {
+  NamedTensors outputs;
+  std::vector<TripCount> trips;           // in the order in which the loops ended
+  std::vector<NodeExecution> executions;  // in the order of a sequential run
+};
+
+Result<OracleResult> interpret(const Graph& graph, const Library& library,
+                               const NamedTensors& inputs, const OracleOptions& options = {});
+
+// Type, shape and bytes of a value; sequences element by element. Equal for equal values.
+uint64_t digest(const Tensor& value);
+uint64_t digest(const TensorView& view);
+// Combines the digests of a node's outputs, in order.
+uint64_t combine_digests(std::span<const uint64_t> digests);
+
+// "while[3]/case/Mix": as the runtime writes iteration paths.
+std::string execution_path(const Graph& graph, NodeId node, std::span<const int64_t> iterations);
+
+// Empty when both are equal bit for bit; else what differs first, in one line.
+std::string difference(const NamedTensors& expected, const NamedTensors& found);
+
+}  // namespace eddy::check
