@@ -1,0 +1,61 @@
+// Times of the simulator: int64_t (exact) or double, and what both can do.
+//
+// A simulation is a template on its time. Integers add exactly or report overflow; doubles add as
+// doubles do, and overflow is infinity. Every time is >= 0, so that both order as their bits do:
+// key() turns a time into an unsigned number with the same order, which is what heaps compare.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+
+namespace eddy {
+
+template <typename T>
+concept TimeValue = std::same_as<T, int64_t> || std::same_as<T, double>;
+
+// A valid execution time: finite and not negative.
+template <TimeValue Time>
+bool is_valid_time(Time time) {
+  if constexpr (std::same_as<Time, double>) {
+    return std::isfinite(time) && time >= 0;
+  } else {
+    return time >= 0;
+  }
+}
+
+// -0.0 becomes 0.0: their bits differ and they are the same time.
+template <TimeValue Time>
+Time normalized_time(Time time) {
+  return time + Time{0};
+}
+
+template <TimeValue Time>
+uint64_t time_key(Time time) {
+  return std::bit_cast<uint64_t>(time);
+}
+
+// The sum, or the largest time of all where it does not fit; is_overflow() tells.
+template <TimeValue Time>
+Time add_times(Time a, Time b) {
+  if constexpr (std::same_as<Time, double>) {
+    return a + b;
+  } else {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+  }
+}
+
+// The largest integer itself counts as overflow: a sum that stops there cannot be told from it.
+template <TimeValue Time>
+bool is_overflow(Time time) {
+  if constexpr (std::same_as<Time, double>) {
+    return !(time <= std::numeric_limits<double>::max());
+  } else {
+    return time == std::numeric_limits<int64_t>::max();
+  }
+}
+
+}  // namespace eddy
