@@ -1,7 +1,6 @@
 #include "runtime/cpu/host_allocator.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -12,25 +11,9 @@
 namespace eddy {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kAlignment = kSizeClassAlignment;
 constexpr size_t kHeaderBytes = kAlignment;
 static_assert(sizeof(Buffer) <= kHeaderBytes, "the header must fit before the aligned bytes");
-
-// Classes: four for each power of two from 64 bytes on.
-size_t class_of(size_t size_bytes) {
-  size_bytes = std::max<size_t>(size_bytes, kAlignment);
-  const int log2 = std::bit_width(size_bytes - 1) - 1;  // 2^log2 <= size_bytes - 1
-  const size_t base = size_t{1} << log2;
-  const size_t step = std::max<size_t>(base / 4, 1);
-  const size_t quarter = (size_bytes - base + step - 1) / step;  // 1..4, or 0 at a power of two
-  return static_cast<size_t>(log2) * 4 + quarter;
-}
-
-size_t class_bytes(size_t size_class) {
-  const size_t base = size_t{1} << (size_class / 4);
-  const size_t bytes = base + (size_class % 4) * std::max<size_t>(base / 4, 1);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 }  // namespace
 
@@ -65,11 +48,10 @@ Buffer* HostAllocator::take_cached(size_t size_class) {
 }
 
 Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
-  constexpr size_t kMaxBytes = size_t{1} << 48;
-  const size_t size_class = size_bytes < kMaxBytes ? class_of(size_bytes) : 0;
-  const size_t capacity_bytes = class_bytes(size_class);
+  const size_t size_class = size_bytes < kMaxPooledBytes ? size_class_of(size_bytes) : 0;
+  const size_t capacity_bytes = size_class_bytes(size_class);
   lock();
-  const bool fits = size_bytes < kMaxBytes && charge(capacity_bytes);
+  const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
   Buffer* buffer = fits ? take_cached(size_class) : nullptr;
   const size_t used_bytes = statistics_.used_bytes;
   if (fits && buffer == nullptr) ++statistics_.num_system_allocations;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/device/size_class.h"
 
 namespace eddy {
 
@@ -30,8 +31,6 @@ class HostAllocator : public Allocator {
   void trim();  // gives cached memory back to the system
 
  private:
-  static constexpr size_t kNumClasses = 240;
-
   Buffer* take_cached(size_t size_class);
   bool charge(size_t bytes);
   void lock() const;
@@ -39,7 +38,7 @@ class HostAllocator : public Allocator {
 
   const size_t limit_bytes_;
   mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
-  std::array<std::vector<Buffer*>, kNumClasses> free_;  // under the lock
+  std::array<std::vector<Buffer*>, kNumSizeClasses> free_;  // under the lock
   MemoryStatistics statistics_;                         // under the lock
 };
 
