@@ -10,7 +10,6 @@
 #include "runtime/api/session.h"
 
 namespace eddy {
-namespace {
 
 Status run(std::istream& file, bool& is_running) {
   std::string source;
@@ -22,23 +21,18 @@ Status run(std::istream& file, bool& is_running) {
   is_running = true;
   EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session->run({}));
   std::cout.precision(10);
-  std::cout << std::boolalpha;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::cout << program.labels[i] << " = ";
+    std::cout << std::boolalpha << program.labels[i] << " = ";
     print_tensor(std::cout, outputs[i].second);
     std::cout << "\n";
   }
   return Status::ok();
 }
 
-}  // namespace
 }  // namespace eddy
 
 int main(int argc, char** argv) {
-  if (argc > 2) {
-    std::cerr << "usage: calculator [PROGRAM.calc]\n";
-    return 2;
-  }
+  if (argc > 2) return std::cerr << "usage: calculator [PROGRAM.calc]\n", 2;
   std::ifstream file;
   if (argc == 2) file.open(argv[1], std::ios::binary);
   bool is_running = false;  // a program has no inputs: what fails from then on is the run's fault

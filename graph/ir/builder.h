@@ -136,8 +136,8 @@ class GraphBuilder {
               std::move(options));
   }
   // Cast to an element type.
-  Value cast(Value value, ElementType element) {
-    return op("Cast", {value}, {{"to", static_cast<int64_t>(element)}});
+  Value cast(Value value, ElementType element, std::string name = {}) {
+    return op("Cast", {value}, {{"to", static_cast<int64_t>(element)}}, {.name = std::move(name)});
   }
   std::vector<Value> ops(std::string_view op_name, std::span<const Value> inputs,
                          Attributes attributes, OpOptions options);
