@@ -126,6 +126,7 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
         std::string(node.attributes.get_string("name", "")));
     return named != nullptr && named->options.is_non_blocking;
   };
+  options.min_released_bytes = core.options.min_released_bytes;
   Device& device = *core.device;
   if (core.options.loops == Loops::kHost) {
     Scheduler& scheduler = core.scheduler();
@@ -231,6 +232,7 @@ const std::vector<ValueDescription>& Session::inputs() const { return impl_->inp
 const std::vector<ValueDescription>& Session::outputs() const { return impl_->outputs; }
 const Graph& Session::graph() const { return impl_->graph; }
 const Plan& Session::plan() const { return impl_->plan; }
+MemoryStatistics Session::memory() const { return impl_->device->allocator().statistics(); }
 int64_t Session::plan_ns() const { return impl_->plan_ns; }
 
 namespace {

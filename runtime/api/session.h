@@ -59,6 +59,9 @@ struct SessionOptions {
   Loops loops = Loops::kAuto;       // who decides a loop's next iteration
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;         // hard cap per device; 0: no cap
+  // Memory of this size and more that holds a value of changing shape goes back to the pool after
+  // the value's last use; less stays for the next iteration or run.
+  size_t min_released_bytes = 4096;
   bool simplify = true;             // fold constants, drop branches never taken and dead nodes
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};
@@ -168,6 +171,8 @@ class Session {
   // The graph as it runs (simplified) and its plan.
   const Graph& graph() const;
   const Plan& plan() const;
+  // Tensors of all runs, held by the session and by results that callers keep.
+  MemoryStatistics memory() const;
   // Nanoseconds that planning (with simplification and proof) took.
   int64_t plan_ns() const;
 

@@ -8,10 +8,26 @@
 
 #include "graph/base/check.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace eddy {
 namespace {
 
 constexpr size_t kAlignment = kSizeClassAlignment;
+// Under AddressSanitizer, reading what has gone back to the pool is an error.
+void close([[maybe_unused]] const Buffer* buffer) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(buffer->data, buffer->capacity_bytes);
+#endif
+}
+void open([[maybe_unused]] const Buffer* buffer) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(buffer->data, buffer->capacity_bytes);
+#endif
+}
+
 constexpr size_t kHeaderBytes = kAlignment;
 static_assert(sizeof(Buffer) <= kHeaderBytes, "the header must fit before the aligned bytes");
 
@@ -57,6 +73,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   if (fits && buffer == nullptr) ++statistics_.num_system_allocations;
   unlock();
   if (buffer != nullptr) {
+    open(buffer);
     buffer->references.store(1, std::memory_order_relaxed);
     return BufferRef(buffer);
   }
@@ -96,6 +113,7 @@ Result<BufferRef> HostAllocator::allocate_strings(size_t count) {
 void HostAllocator::release(Buffer* buffer) noexcept {
   std::destroy_n(static_cast<std::string*>(buffer->data), buffer->num_strings);
   buffer->num_strings = 0;
+  close(buffer);
   lock();
   statistics_.used_bytes -= buffer->capacity_bytes;
   statistics_.cached_bytes += buffer->capacity_bytes;
@@ -113,7 +131,10 @@ MemoryStatistics HostAllocator::statistics() const {
 void HostAllocator::trim() {
   lock();
   for (auto& list : free_) {
-    for (Buffer* buffer : list) std::free(buffer);
+    for (Buffer* buffer : list) {
+      open(buffer);
+      std::free(buffer);
+    }
     list.clear();
   }
   statistics_.cached_bytes = 0;

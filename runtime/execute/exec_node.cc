@@ -92,6 +92,10 @@ bool read_inputs(ExecNode& node) {
   return true;
 }
 
+void release_inputs(ExecNode& node) {
+  for (Slot* slot : node.release) slot->release(node.min_released_bytes);
+}
+
 bool refresh_shapes(ExecNode& node) {
   if (same_shapes(node)) [[likely]] return true;
   Status status = infer_outputs(node);
@@ -128,8 +132,9 @@ bool run_dynamic(void* exec_node) {
     if (!appended && !make_writable(node, node.out[i])) return false;
     node.outputs[i] = slot.view;
   }
-  if (node.run(node.args)) [[likely]] return true;
-  return fail(node, std::move(node.error));
+  if (!node.run(node.args)) [[unlikely]] return fail(node, std::move(node.error));
+  release_inputs(node);
+  return true;
 }
 
 bool run_view(void* exec_node) {
@@ -147,6 +152,7 @@ bool run_view(void* exec_node) {
     const TensorType& type = node.output_types[0].tensor;
     output.set_tensor(type.element, type.dims.span());
   }
+  release_inputs(node);
   return true;
 }
 
@@ -160,6 +166,7 @@ bool run_value(void* exec_node) {
   if (Status status = context.check_outputs(); !status.is_ok()) {
     return fail(node, std::move(status));
   }
+  release_inputs(node);
   return true;
 }
 

@@ -51,6 +51,10 @@ struct ExecNode {
   Status error;
   ValueKernelFunction run_value = nullptr;
 
+  // Slots whose last use this is (release_plan.h); never for `fixed`.
+  std::vector<Slot*> release;
+  size_t min_released_bytes = 0;
+
   // dynamic
   bool may_append = false;       // and input 0 is not used after this node
   bool has_host_values = false;  // shapes depend on contents that are not constant

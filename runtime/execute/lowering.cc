@@ -49,10 +49,12 @@ class Lowering {
 
   void node(NodeId id, uint32_t strand) {
     switch (state_.graph().node(id).kind) {
-      case NodeKind::kExec: return exec(id, strand);
-      case NodeKind::kWhile: return loop(id, strand);
-      case NodeKind::kCaseOf: return branch(id, strand);
+      case NodeKind::kExec: exec(id, strand); break;
+      case NodeKind::kWhile: loop(id, strand); break;
+      case NodeKind::kCaseOf: branch(id, strand); break;
     }
+    ReleaseList* list = state_.release_list_or_null(id);
+    if (list != nullptr) commands_.launch(ReleaseList::run, list);
   }
 
   void exec(NodeId id, uint32_t strand) {

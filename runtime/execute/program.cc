@@ -15,7 +15,8 @@ bool is_host_predicate(const Node& node) {
 }  // namespace
 
 Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options)
-    : graph_(graph), plan_(plan), device_(device), options_(std::move(options)) {}
+    : graph_(graph), plan_(plan), device_(device), options_(std::move(options)),
+      releases_(plan_releases(graph, plan)) {}
 
 Program::~Program() = default;
 

@@ -18,6 +18,7 @@
 #include "graph/schedule/plan.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
+#include "runtime/execute/release_plan.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
@@ -27,6 +28,9 @@ struct ProgramOptions {
   std::function<Result<BoundKernel>(const KernelInit&)> bind_host = {};
   // Host functions that may run on the scheduler thread; may be empty.
   std::function<bool(const Node&)> is_non_blocking = {};
+  // Smaller buffers of values whose shape may change stay where they are after their last use: a
+  // pool costs more than it gives.
+  size_t min_released_bytes = 4096;
   // Makes the buffer that a run state's commands are recorded into.
   std::function<std::unique_ptr<CommandBuffer>()> make_commands;
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
@@ -50,6 +54,10 @@ class Program {
   // A slot that borrows the constant's bytes; shared by all runs, never written.
   Slot& constant_slot(ValueId value) const { return *constants_[value.index()]; }
 
+  // Values to release once the node has run.
+  const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
+  size_t min_released_bytes() const { return options_.min_released_bytes; }
+
   // A run state nobody else uses, commands recorded.
   std::unique_ptr<RunState> acquire();
   // A new one whose commands trace; drop it after its run instead of releasing it.
@@ -69,6 +77,7 @@ class Program {
   ProgramOptions options_;
   std::vector<BoundKernel> kernels_;  // by NodeId
   std::vector<bool> is_cheap_;        // by NodeId
+  const ReleasePlan releases_;
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex

@@ -168,7 +168,26 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   } else {
     exec->work = is_fixed ? run_fixed : run_dynamic;
   }
+  if (releases_by_itself(exec.get())) {
+    for (ValueId value : program_.releases(id)) exec->release.push_back(&slot(value));
+    exec->min_released_bytes = program_.min_released_bytes();
+  }
   exec_nodes_[id.index()] = std::move(exec);
+}
+
+// Observers read a node's values once it has run, so then a command of its own releases them.
+bool RunState::releases_by_itself(const ExecNode* node_or_null) const {
+  return node_or_null != nullptr && node_or_null->work != run_fixed &&
+         program_.observer_or_null() == nullptr;
+}
+
+ReleaseList* RunState::release_list_or_null(NodeId id) {
+  if (program_.releases(id).empty()) return nullptr;
+  if (releases_by_itself(exec_nodes_[id.index()].get())) return nullptr;
+  ReleaseList& list = release_lists_.emplace_back();
+  for (ValueId value : program_.releases(id)) list.slots.push_back(&slot(value));
+  list.min_bytes = program_.min_released_bytes();
+  return &list;
 }
 
 StrandScratch& RunState::scratch(uint32_t strand) {

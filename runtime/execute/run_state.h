@@ -40,6 +40,18 @@ class StrandScratch : public Scratch {
   BufferRef buffer_;
 };
 
+// Slots that a command of its own releases.
+struct ReleaseList {
+  std::vector<Slot*> slots;
+  size_t min_bytes = 0;
+
+  static bool run(void* list) {
+    const auto& self = *static_cast<const ReleaseList*>(list);
+    for (Slot* slot : self.slots) slot->release(self.min_bytes);
+    return true;
+  }
+};
+
 class RunState {
  public:
   RunState(const Program& program, Allocator& allocator);
@@ -69,6 +81,9 @@ class RunState {
     return observed_steps_.emplace_back(step);
   }
 
+  // The command that releases what no exec node releases by itself after `node`; null: nothing.
+  ReleaseList* release_list_or_null(NodeId node);
+
   // Clears what the last run left behind (error, references to outputs and caller's memory).
   void reset();
   // Returns false, so that commands can `return state.fail(node, status)`.
@@ -86,6 +101,7 @@ class RunState {
 
  private:
   Slot* make_slot(ValueId value);
+  bool releases_by_itself(const ExecNode* node_or_null) const;
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
 
   const Program& program_;
@@ -99,6 +115,8 @@ class RunState {
   std::deque<std::atomic<uint32_t>> current_nodes_;
   std::deque<TraceMark> trace_marks_;
   std::deque<ObservedStep> observed_steps_;
+
+  std::deque<ReleaseList> release_lists_;
   mutable std::mutex mutex_;
   Status error_;  // under the mutex
 };

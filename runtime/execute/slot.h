@@ -52,6 +52,11 @@ class Slot {
   // Becomes the same value as `source`. Fails only when a volatile source must be copied.
   Status share(const Slot& source, Allocator& allocator);
   void set_none();
+  // Gives up memory of at least `min_bytes`, and elements; kind, type and shape stay.
+  void release(size_t min_bytes) {
+    if (buffer && buffer.capacity_bytes() >= min_bytes) buffer.reset();
+    elements.clear();
+  }
   // Exchanges everything.
   void swap(Slot& other);
   // Exchanges memory only; both must hold tensors of the same type and shape.

@@ -35,6 +35,7 @@ class WaysTest : public ::testing::TestWithParam<Way> {
     options.assignment = GetParam().assignment;
     options.simplify = GetParam().simplify;
     options.num_threads = 2;
+    options.min_released_bytes = 0;  // small tensors too
     return options;
   }
 
