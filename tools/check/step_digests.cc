@@ -1,0 +1,95 @@
+#include "tools/check/step_digests.h"
+
+#include <algorithm>
+
+#include "runtime/execute/run_state.h"
+
+namespace eddy::check {
+namespace {
+
+uint64_t digest_slot(const Slot& slot) {
+  if (slot.kind == ValueKind::kNone) return digest(Tensor());
+  if (slot.kind == ValueKind::kTensor) return digest(slot.view);
+  std::vector<Tensor> elements;
+  for (const SequenceElement& element : slot.elements) {
+    elements.push_back(Tensor::borrow(element.view()));
+  }
+  return digest(Tensor::sequence(slot.sequence_element, std::move(elements)));
+}
+
+std::vector<int64_t> iterations_around(RunState& state, NodeId node) {
+  const Graph& graph = state.graph();
+  std::vector<int64_t> iterations;
+  for (RegionId at = graph.node(node).region; !graph.region(at).owner.is_none();) {
+    const NodeId owner = graph.region(at).owner;
+    if (graph.node(owner).kind == NodeKind::kWhile) {
+      iterations.push_back(state.loop(owner).iteration());
+    }
+    at = graph.node(owner).region;
+  }
+  std::reverse(iterations.begin(), iterations.end());
+  return iterations;
+}
+
+bool is_earlier_step(const NodeExecution* a, const NodeExecution* b) {
+  return a->node != b->node ? a->node < b->node : a->iterations < b->iterations;
+}
+
+std::vector<const NodeExecution*> sorted(const std::vector<NodeExecution>& executions) {
+  std::vector<const NodeExecution*> order;
+  for (const NodeExecution& execution : executions) order.push_back(&execution);
+  std::sort(order.begin(), order.end(), is_earlier_step);
+  return order;
+}
+
+}  // namespace
+
+Status StepDigests::before(RunState&, const ::eddy::Step&) { return Status::ok(); }
+
+void StepDigests::after(RunState& state, const ::eddy::Step& step, int32_t decision) {
+  if (step.kind != StepKind::kExec || decision != 1) return;
+  std::vector<uint64_t> digests;
+  for (ValueId output : state.graph().node(step.node).outputs) {
+    digests.push_back(digest_slot(state.slot(output)));
+  }
+  NodeExecution execution{step.node, iterations_around(state, step.node), combine_digests(digests)};
+  std::lock_guard lock(mutex_);
+  executions_.push_back(std::move(execution));
+}
+
+void StepDigests::clear() {
+  std::lock_guard lock(mutex_);
+  executions_.clear();
+}
+
+std::string StepDigests::difference(const Graph& graph, const OracleResult& expected) const {
+  const auto found = sorted(executions_);
+  const auto should = sorted(expected.executions);
+  const auto name = [&](const NodeExecution& step) {
+    return execution_path(graph, step.node, step.iterations);
+  };
+  const NodeExecution* wrong = nullptr;  // the first in the oracle's order
+  const char* how = "";
+  const auto note = [&](const NodeExecution* step, const char* text) {
+    if (wrong != nullptr && wrong < step) return;
+    wrong = step;
+    how = text;
+  };
+  std::string extra;
+  auto f = found.begin();
+  for (const NodeExecution* step : should) {
+    for (; f != found.end() && is_earlier_step(*f, step); ++f) {
+      if (extra.empty()) extra = name(**f);
+    }
+    if (f == found.end() || is_earlier_step(step, *f)) {
+      note(step, " did not run");
+    } else if ((*f++)->digest != step->digest) {
+      note(step, " made another value than it should");
+    }
+  }
+  if (wrong != nullptr) return name(*wrong) + how;
+  if (extra.empty() && f != found.end()) extra = name(**f);
+  return extra.empty() ? std::string() : extra + " ran though it should not have";
+}
+
+}  // namespace eddy::check
