@@ -1,0 +1,29 @@
+#include "runtime/virtual/fault_plan.h"
+
+namespace eddy {
+
+std::string_view fault_kind_name(FaultKind kind) {
+  constexpr std::array<std::string_view, kNumFaultKinds> kNames = {
+      "allocation", "create-stream", "create-event", "create-gate", "enqueue",
+      "record",     "wait",          "kill-lane",    "lose-device", "kernel",
+      "predicate",  "host-function", "callback",     "cancel",      "deadline"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+void FaultPlan::arm(std::vector<Fault> faults) {
+  faults_ = std::move(faults);
+  for (auto& count : counts_) count = 0;
+  num_fired_ = 0;
+}
+
+bool FaultPlan::should_fail(FaultKind kind) {
+  const uint64_t number = counts_[static_cast<size_t>(kind)].fetch_add(1) + 1;
+  for (const Fault& fault : faults_) {
+    if (fault.kind != kind || fault.kth != number) continue;
+    ++num_fired_;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace eddy

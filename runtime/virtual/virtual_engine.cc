@@ -1,0 +1,113 @@
+#include "runtime/virtual/virtual_engine.h"
+
+#include <algorithm>
+
+#include "graph/base/check.h"
+
+namespace eddy {
+namespace {
+
+// What this thread is stepping, innermost first: work may step another device.
+struct Stepping {
+  const VirtualEngine* engine;
+  LaneId lane;
+  const Stepping* outer;
+};
+thread_local const Stepping* stepping = nullptr;
+
+}  // namespace
+
+VirtualEngine::VirtualEngine(VirtualEngineOptions options)
+    : options_(std::move(options)),
+      own_chooser_(options_.chooser_or_null == nullptr ? make_chooser(options_.order) : nullptr),
+      chooser_(own_chooser_ ? *own_chooser_ : *options_.chooser_or_null) {}
+
+VirtualEngine::~VirtualEngine() {
+  EDDY_CHECK(lanes_.empty()) << lanes_.size() << " streams or strands outlive their device";
+}
+
+VirtualLane* VirtualEngine::choose() {
+  auto guard = lock();
+  if (ready_.empty()) return nullptr;
+  size_t chosen = 0;
+  if (ready_.size() > 1) chosen = chooser_.choose(ready_ids_);
+  VirtualLane* lane = ready_[chosen];
+  ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(chosen));
+  ready_ids_.erase(ready_ids_.begin() + static_cast<ptrdiff_t>(chosen));
+  lane->is_ready_ = false;
+  return lane;
+}
+
+bool VirtualEngine::step() {
+  if (is_stepping_.exchange(true, std::memory_order_acquire)) return false;
+  VirtualLane* lane = choose();
+  if (lane != nullptr) {
+    const Stepping here{this, lane->id_, stepping};
+    if (options_.on_tick) options_.on_tick(now());
+    if (should_fail(FaultKind::kLoseDevice)) {
+      auto guard = lock();
+      lose("the virtual device was told to be lost at tick " + std::to_string(now()));
+    }
+    now_.fetch_add(1, std::memory_order_relaxed);
+    stepping = &here;
+    lane->step();
+    stepping = here.outer;
+  }
+  is_stepping_.store(false, std::memory_order_release);
+  return lane != nullptr;
+}
+
+LaneId VirtualEngine::current_lane() const {
+  for (const Stepping* at = stepping; at != nullptr; at = at->outer) {
+    if (at->engine == this) return at->lane;
+  }
+  return 0;
+}
+
+LaneId VirtualEngine::add_lane(VirtualLane& lane) {
+  lane.id_ = ++last_lane_;
+  lanes_.push_back(&lane);
+  return lane.id_;
+}
+
+void VirtualEngine::remove_lane(VirtualLane& lane) {
+  EDDY_CHECK(!lane.is_ready_) << "lane " << lane.id_ << " goes while it has something to do";
+  std::erase(lanes_, &lane);
+}
+
+void VirtualEngine::make_ready(VirtualLane& lane) {
+  if (lane.is_ready_) return;
+  lane.is_ready_ = true;
+  ready_.push_back(&lane);
+  ready_ids_.push_back(lane.id_);
+}
+
+Status VirtualEngine::health() const {
+  if (!is_lost()) return Status::ok();
+  auto guard = lock();
+  return lost_;
+}
+
+void VirtualEngine::lose(std::string why) {
+  if (is_lost()) return;
+  lost_ = device_lost(std::move(why));
+  is_lost_.store(true, std::memory_order_release);
+  for (VirtualLane* lane : lanes_) lane->stop_waiting();
+}
+
+std::string VirtualEngine::wait_graph() const {
+  auto guard = lock();
+  std::string text;
+  for (const VirtualLane* lane : lanes_) {
+    const std::string waits = lane->waits_for();
+    if (!waits.empty()) text += "  " + waits + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> VirtualEngine::violations() const {
+  auto guard = lock();
+  return violations_;
+}
+
+}  // namespace eddy

@@ -1,0 +1,97 @@
+// VirtualStream, VirtualEvent, VirtualGate: queues that move only when their engine steps them.
+//
+// Semantics are CUDA's (runtime/device/device.h), to the letter: work never runs where it is
+// issued, a wait remembers which record it waits for, an event never recorded is complete.
+// A lane's step runs the first item of its queue; a wait for a point not reached yet parks the
+// stream until it is.
+//
+// Once the device is lost, items are dropped, records count as reached, and the stream is idle.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/virtual/virtual_engine.h"
+
+namespace eddy {
+
+class VirtualStream;
+
+class VirtualEvent : public Event {
+ public:
+  explicit VirtualEvent(VirtualEngine& engine);
+  bool is_complete() const override;
+  bool listen_or_complete(EventListener& listener) override;
+
+ private:
+  friend class VirtualStream;
+  friend class VirtualGate;
+  struct Waiting {
+    uint64_t record;
+    EventListener* listener;
+  };
+
+  // Under the engine's lock. Appends the listeners to call once the lock is let go.
+  void complete(uint64_t record, std::vector<EventListener*>& listeners);
+
+  VirtualEngine& engine_;
+  uint64_t number_;
+  // Under the engine's lock.
+  uint64_t issued_ = 0;
+  uint64_t completed_ = 0;
+  std::vector<Waiting> listeners_;
+  std::vector<VirtualStream*> parked_;
+};
+
+class VirtualGate : public Gate {
+ public:
+  explicit VirtualGate(VirtualEngine& engine);
+  void open() override;
+
+ private:
+  friend class VirtualStream;
+  VirtualEngine& engine_;
+  VirtualEvent event_;  // recorded once, reached when the gate opens
+};
+
+class VirtualStream : public Stream, public VirtualLane {
+ public:
+  explicit VirtualStream(VirtualEngine& engine);
+  ~VirtualStream() override;  // the stream must be idle
+
+  bool launch(const Work& work) override;
+  bool record(Event& event) override;
+  bool wait(Event& event) override;
+  bool hold(std::shared_ptr<Gate> gate) override;
+  bool is_idle() const override;
+  bool listen_or_idle(EventListener& listener) override;
+
+  void step() override;
+  std::string waits_for() const override;
+  void stop_waiting() override;
+
+ private:
+  struct Item {
+    enum class Kind : uint8_t { kWork, kRecord, kWait } kind = Kind::kWork;
+    Work work = {};
+    VirtualEvent* event = nullptr;
+    uint64_t record = 0;
+    uint64_t number = 0;                         // for the watcher
+    std::shared_ptr<Gate> keep_alive = nullptr;  // owner of `event`, for gates
+  };
+
+  bool may_enqueue(FaultKind kind, const char* what);  // under the lock
+  void push(Item item);                                // likewise
+  bool park_or_go_on(const Item& item);                // likewise
+  void finish_item(std::vector<EventListener*>& listeners);
+
+  VirtualEngine& engine_;
+  // Under the engine's lock.
+  std::deque<Item> queue_;
+  std::vector<EventListener*> idle_listeners_;
+  bool is_killed_ = false;
+};
+
+}  // namespace eddy
