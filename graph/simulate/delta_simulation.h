@@ -122,7 +122,6 @@ class DeltaSimulation {
 
   TaskTimes<Time>& at(uint32_t slot) { return timeline_.tasks[slot]; }
   ReadyKey key(uint32_t slot) const;
-  bool has_device(uint32_t device) const { return device < devices_.size(); }
   uint32_t device_position(const Device& device, uint32_t position) const;
 
   void seed(uint32_t slot);
@@ -176,6 +175,7 @@ class DeltaSimulation {
   uint32_t next_ = 0;  // the old order before it has been passed
   bool is_resimulating_ = false;
   uint64_t num_waiting_ = 0;      // changed and not done
+  uint64_t num_leaving_ = 0;      // changed or removed, old place not yet reached
   uint32_t num_out_of_step_ = 0;  // devices
 };
 

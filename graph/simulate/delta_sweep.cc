@@ -1,0 +1,318 @@
+// DeltaSimulation::simulate(): the old order, replayed and merged with what changed.
+#include <algorithm>
+
+#include "graph/simulate/blame.h"
+#include "graph/simulate/delta_simulation.h"
+
+namespace eddy {
+
+template <TimeValue Time>
+SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& options) {
+  EDDY_CHECK(!is_simulated_) << "simulate() twice without commit() or rollback()";
+  is_simulated_ = true;
+  options_ = options;
+  statistics_ = {};
+  result_ = {};
+  old_makespan_ = timeline_.makespan;
+  if (devices_.size() < graph_.num_devices()) devices_.resize(graph_.num_devices());
+  queue_.clear();
+  num_waiting_ = 0;
+  num_leaving_ = 0;
+  num_out_of_step_ = 0;
+  is_resimulating_ = false;
+  first_ = next_ = first_position();
+  sweep();
+  if (!result_.is_done()) return result_;
+  if (num_waiting_ > 0) {
+    result_ = {SimulationEnd::kCycle, find_cycle()};
+    return result_;
+  }
+  timeline_.makespan = new_makespan();
+  if (timeline_.makespan > options_.threshold) result_ = {SimulationEnd::kExceeds, {}};
+  return result_;
+}
+
+// Where the old order first may differ from the new one.
+template <TimeValue Time>
+uint32_t DeltaSimulation<Time>::first_position() {
+  auto first = static_cast<uint32_t>(timeline_.order.size());
+  for (const uint32_t slot : seeds_) {
+    first = std::min(first, at(slot).position);  // kNoSlot where it is new
+    if (graph_.is_live(slot)) first = std::min(first, first_position_of(slot));
+  }
+  return first;
+}
+
+// The first place at which a task named by an edit may now leave the queue. One that follows
+// another such task comes after that one's place.
+template <TimeValue Time>
+uint32_t DeltaSimulation<Time>::first_position_of(uint32_t slot) const {
+  Time ready = 0;
+  for (const uint32_t from : graph_.predecessors(slot)) {
+    if (state_[from] & kSeed) return kNoSlot;
+    ready = std::max(ready, timeline_.tasks[from].end);
+  }
+  const auto is_before = [this](uint32_t other, Time time) {
+    return timeline_.tasks[other].ready < time;
+  };
+  const auto place =
+      std::lower_bound(timeline_.order.begin(), timeline_.order.end(), ready, is_before);
+  return static_cast<uint32_t>(place - timeline_.order.begin());
+}
+
+template <TimeValue Time>
+ReadyKey DeltaSimulation<Time>::key(uint32_t slot) const {
+  return ready_key(time_key(timeline_.tasks[slot].ready), graph_.task(slot).rank, slot);
+}
+
+// The number of the device's tasks that stand before `position` in the old order.
+template <TimeValue Time>
+uint32_t DeltaSimulation<Time>::device_position(const Device& device, uint32_t position) const {
+  const auto is_before = [this](uint32_t slot, uint32_t limit) {
+    return timeline_.tasks[slot].position < limit;
+  };
+  return static_cast<uint32_t>(
+      std::lower_bound(device.order.begin(), device.order.end(), position, is_before) -
+      device.order.begin());
+}
+
+template <TimeValue Time>
+void DeltaSimulation<Time>::set_state(uint32_t slot, uint32_t state) {
+  if (state_[slot] == 0) touched_slots_.push_back(slot);
+  state_[slot] = state;
+}
+
+template <TimeValue Time>
+bool DeltaSimulation<Time>::is_undone(uint32_t slot) const {
+  if (state_[slot] & kChanged) return !(state_[slot] & kDone);
+  return timeline_.tasks[slot].position >= next_;
+}
+
+// The task waits for all its predecessors that are not done, and its successors for it. In bulk
+// every task not done is changed, or about to be, so that nobody needs to be told.
+template <TimeValue Time>
+void DeltaSimulation<Time>::make_changed(uint32_t slot, bool is_bulk) {
+  TaskTimes<Time>& own = at(slot);
+  saved_.push_back({slot, own});
+  const bool is_releaser = own.position == kNoSlot || own.ready == own.end;
+  own.ready = 0;
+  uint32_t state = kChanged | (state_[slot] & kSeed) | (is_releaser ? kReleaser : 0u);
+  for (const uint32_t from : graph_.predecessors(slot)) {
+    if (!is_undone(from)) {
+      own.ready = std::max(own.ready, at(from).end);
+      continue;
+    }
+    state += kCount;
+    if (!is_bulk && !(state_[from] & kChanged)) set_state(from, state_[from] | kNotify);
+  }
+  set_state(slot, state);
+  ++num_waiting_;
+  if (own.position != kNoSlot) ++num_leaving_;
+  if (state < kCount) queue_.put(key(slot));
+  if (is_bulk) return;
+  for (const uint32_t to : graph_.successors(slot)) {
+    if (!(state_[to] & kChanged)) set_state(to, state_[to] + kCount);
+  }
+}
+
+// From here on the device's last end is kept apart. While it is in step, whoever stands before
+// this place in its old order ended as before.
+template <TimeValue Time>
+void DeltaSimulation<Time>::put_out_of_step(uint32_t d) {
+  Device& device = devices_[d];
+  if (device.is_out_of_step) return;
+  device.is_out_of_step = true;
+  ++num_out_of_step_;
+  if (!device.is_touched) {
+    device.is_touched = true;
+    touched_devices_.push_back(d);
+  }
+  const uint32_t index = device_position(device, next_);
+  device.end = index == 0 ? 0 : at(device.order[index - 1]).end;
+}
+
+template <TimeValue Time>
+void DeltaSimulation<Time>::sweep() {
+  for (const uint32_t slot : seeds_) {
+    if (graph_.is_live(slot)) continue;
+    set_state(slot, state_[slot] | kRemoved);
+    if (at(slot).position != kNoSlot) ++num_leaving_;
+  }
+  for (const uint32_t slot : seeds_) {
+    if (graph_.is_live(slot)) make_changed(slot);
+  }
+  if (options_.mode == DeltaMode::kResimulate) resimulate();
+  while (step()) {
+  }
+  if (is_resimulating_) next_ = static_cast<uint32_t>(timeline_.order.size());
+  statistics_.has_resimulated = is_resimulating_;
+}
+
+// One task of the old order or of the queue, whoever comes first; false at the end.
+template <TimeValue Time>
+bool DeltaSimulation<Time>::step() {
+  if (!result_.is_done()) return false;
+  if (is_resimulating_ || next_ == timeline_.order.size()) {
+    if (queue_.is_empty()) return false;
+    process(slot_of(queue_.take()));
+    return true;
+  }
+  const uint32_t slot = timeline_.order[next_];
+  const uint32_t state = state_[slot];
+  if (state & (kChanged | kRemoved)) {  // leaves its old place
+    put_out_of_step(home_[slot]);
+    ++next_;
+    --num_leaving_;
+    return true;
+  }
+  if (!queue_.is_empty() && queue_.top() < key(slot)) {
+    process(slot_of(queue_.take()));
+    return !is_at_rest();
+  }
+  if (state >= kCount) {  // waits for a changed task that comes later than it itself did
+    make_changed(slot);
+    if (should_resimulate()) resimulate();
+    return true;
+  }
+  pass(slot);
+  return !is_at_rest();
+}
+
+// Nothing that follows in the old order can be different.
+template <TimeValue Time>
+bool DeltaSimulation<Time>::is_at_rest() const {
+  return num_waiting_ == 0 && num_leaving_ == 0 && num_out_of_step_ == 0;
+}
+
+// An unchanged task leaves the queue as before.
+template <TimeValue Time>
+void DeltaSimulation<Time>::pass(uint32_t slot) {
+  ++next_;
+  ++statistics_.num_passed;
+  new_order_.push_back(slot);
+  TaskTimes<Time>& own = at(slot);
+  Device& device = devices_[home_[slot]];
+  bool has_changed = false;
+  if (device.is_out_of_step) {
+    const Time start = std::max(own.ready, device.end);
+    if (start == own.start) {
+      device.is_out_of_step = false;
+      --num_out_of_step_;
+    } else {
+      saved_.push_back({slot, own});
+      own.start = start;
+      const Time end = add_times(start, graph_.task(slot).exe_time);
+      has_changed = end != own.end;
+      own.end = device.end = end;
+      check_end(slot, end);
+    }
+  }
+  if (state_[slot] & kNotify) {
+    for (const uint32_t to : graph_.successors(slot)) {
+      if (state_[to] & kChanged) arrive(to, own.end);
+    }
+  }
+  if (!has_changed) return;
+  for (const uint32_t to : graph_.successors(slot)) {
+    if (!(state_[to] & kChanged)) make_changed(to);
+  }
+  if (should_resimulate()) resimulate();
+}
+
+// A predecessor of a changed task has ended.
+template <TimeValue Time>
+void DeltaSimulation<Time>::arrive(uint32_t slot, Time time) {
+  TaskTimes<Time>& own = at(slot);
+  own.ready = std::max(own.ready, time);
+  state_[slot] -= kCount;
+  if (state_[slot] < kCount) queue_.put(key(slot));
+}
+
+// A changed task leaves the queue.
+template <TimeValue Time>
+void DeltaSimulation<Time>::process(uint32_t slot) {
+  ++statistics_.num_processed;
+  new_order_.push_back(slot);
+  TaskTimes<Time>& own = at(slot);
+  const auto& task = graph_.task(slot);
+  put_out_of_step(task.device);
+  Device& device = devices_[task.device];
+  own.start = std::max(own.ready, device.end);
+  const Time old_end = own.end;
+  own.end = device.end = add_times(own.start, task.exe_time);
+  check_end(slot, own.end);
+  const uint32_t state = state_[slot];
+  state_[slot] |= kDone;
+  --num_waiting_;
+  // Whoever takes no time, now or before, may stand at the same instant as those it releases.
+  const bool has_changed = own.end != old_end || own.end == own.ready || (state & kReleaser);
+  for (const uint32_t to : graph_.successors(slot)) {
+    if (state_[to] & kChanged) {
+      arrive(to, own.end);
+    } else {
+      state_[to] -= kCount;
+    }
+  }
+  if (!has_changed || is_resimulating_) return;
+  for (const uint32_t to : graph_.successors(slot)) {
+    if (!(state_[to] & kChanged)) make_changed(to);
+  }
+  if (should_resimulate()) resimulate();
+}
+
+template <TimeValue Time>
+void DeltaSimulation<Time>::check_end(uint32_t slot, Time end) {
+  if (is_overflow(end)) {
+    result_ = {SimulationEnd::kOverflow, {slot}};
+  } else if (end > options_.threshold) {
+    result_ = {SimulationEnd::kExceeds, {}};
+  }
+}
+
+// A changed task costs a few times what it costs to simulate one anew.
+template <TimeValue Time>
+bool DeltaSimulation<Time>::should_resimulate() const {
+  constexpr uint64_t kPatience = 64;
+  if (options_.mode != DeltaMode::kAuto || is_resimulating_) return false;
+  const uint64_t num_changed = statistics_.num_processed + num_waiting_;
+  return num_changed > kPatience + statistics_.num_passed;
+}
+
+// From this instant on everything counts as changed: plain simulation, without the marks.
+template <TimeValue Time>
+void DeltaSimulation<Time>::resimulate() {
+  is_resimulating_ = true;
+  for (size_t i = next_; i < timeline_.order.size(); ++i) {
+    const uint32_t slot = timeline_.order[i];
+    put_out_of_step(home_[slot]);
+    if (!(state_[slot] & (kChanged | kRemoved))) make_changed(slot, true);
+  }
+}
+
+// Ends on one device ascend, so the last one is its latest.
+template <TimeValue Time>
+Time DeltaSimulation<Time>::new_makespan() const {
+  Time makespan = 0;
+  for (const Device& device : devices_) {
+    makespan = std::max(makespan, device.is_out_of_step ? device.end : device.final_end);
+  }
+  return makespan;
+}
+
+template <TimeValue Time>
+std::vector<uint32_t> DeltaSimulation<Time>::find_cycle() const {
+  const auto is_waiting = [this](uint32_t slot) {
+    return (state_[slot] & (kChanged | kDone)) == kChanged;
+  };
+  const auto waits_for = [&](uint32_t slot) {
+    return *std::ranges::find_if(graph_.predecessors(slot), is_waiting);
+  };
+  auto start = std::ranges::find_if(seeds_, is_waiting);
+  if (start == seeds_.end()) start = std::ranges::find_if(touched_slots_, is_waiting);
+  return find_waiting_cycle(*start, graph_.num_slots(), waits_for);
+}
+
+template class DeltaSimulation<int64_t>;
+template class DeltaSimulation<double>;
+
+}  // namespace eddy
