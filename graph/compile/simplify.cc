@@ -1,6 +1,7 @@
 #include "graph/compile/simplify.h"
 
 #include <algorithm>
+#include <map>
 
 #include "graph/compile/folded_results.h"
 #include "graph/compile/liveness.h"
@@ -11,8 +12,13 @@ namespace {
 
 class Simplifier {
  public:
-  Simplifier(const Graph& source, GraphBuilder& builder, const SimplifyOptions& options)
-      : source_(source), builder_(builder), options_(options), is_live_(live_nodes(source)) {
+  Simplifier(const Graph& source, GraphBuilder& builder, const OpTable& ops,
+             const SimplifyOptions& options)
+      : source_(source),
+        builder_(builder),
+        options_(options),
+        is_live_(live_nodes(source)),
+        fuses_(ops.find_or_null("eddy", "DequantizeMatMul", 1) != nullptr) {
     values_.resize(source.num_values());
   }
 
@@ -33,7 +39,14 @@ class Simplifier {
   Value value(ValueId id) {
     if (id.is_none()) return {};
     const ValueInfo& info = source_.value(id);
-    if (info.origin != ValueOrigin::kConstant) return values_[id.index()];
+    if (info.origin != ValueOrigin::kConstant) {
+      const auto weights = weights_.find(id.index());
+      if (weights == weights_.end()) return values_[id.index()];
+      // Somebody wants the floats; not remembered, as below.
+      const std::vector<Value> inputs = values(weights->second->inputs);
+      if (!fold(*weights->second, inputs)) emit(*weights->second, inputs);
+      return values_[id.index()];
+    }
     // Not remembered: a constant added inside a loop's body goes when the body is rebuilt.
     return builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
   }
@@ -94,8 +107,14 @@ class Simplifier {
   }
 
   void exec(const Node& node) {
+    if (options_.evaluate && fuses_ && (keep_bytes(node) || multiply_bytes(node))) return;
     const std::vector<Value> inputs = values(node.inputs);
     if (options_.evaluate && fold(node, inputs)) return;
+    if (options_.evaluate && disappears(node, inputs)) return;
+    emit(node, inputs);
+  }
+
+  void emit(const Node& node, std::span<const Value> inputs) {
     OpOptions op_options{.name = node.name,
                          .domain = node.op->domain,
                          .opset_version = node.opset_version,
@@ -104,8 +123,50 @@ class Simplifier {
                          .output_names = {}};
     for (ValueId output : node.outputs)
       op_options.output_names.push_back(source_.value(output).name);
-    if (options_.evaluate && disappears(node, inputs)) return;
     set_outputs(node, builder_.ops(node.op->name, inputs, node.attributes, std::move(op_options)));
+  }
+
+  // Large weights that a model keeps in bytes and dequantizes stay in bytes for now: as floats
+  // they take four times the memory, and products can read them as they are.
+  bool keep_bytes(const Node& node) {
+    if (!node.op->domain.empty() || node.op->name != "DequantizeLinear") return false;
+    const std::vector<Value> inputs = values(node.inputs);
+    const Constant* bytes = builder_.constant_or_null(inputs[0]);
+    const Constant* scale = builder_.constant_or_null(inputs[1]);
+    const bool has_zero = inputs.size() > 2 && !inputs[2].is_none();
+    const Constant* zero = has_zero ? builder_.constant_or_null(inputs[2]) : nullptr;
+    if (bytes == nullptr || scale == nullptr || (has_zero && zero == nullptr)) return false;
+    const bool is_byte =
+        bytes->element == ElementType::kInt8 || bytes->element == ElementType::kUint8;
+    const int64_t axis = node.attributes.get_int("axis", 1);
+    const bool is_by_column = scale->dims.rank() == 1 && (axis == 1 || axis == -1);
+    if (!is_byte || bytes->dims.rank() != 2 || scale->element != ElementType::kFloat ||
+        node.attributes.get_int("block_size", 0) != 0 ||
+        (scale->dims.count() != 1 && !is_by_column) ||
+        (has_zero && zero->dims.count() != scale->dims.count()) ||
+        bytes->view().size_bytes() * sizeof(float) < FoldedResults::kMinBytes) {
+      return false;
+    }
+    weights_[node.outputs[0].index()] = &node;
+    return true;
+  }
+
+  // MatMul by such weights.
+  bool multiply_bytes(const Node& node) {
+    if (!node.op->domain.empty() || node.op->name != "MatMul") return false;
+    const auto weights = weights_.find(node.inputs[1].index());
+    if (weights == weights_.end() || weights_.contains(node.inputs[0].index())) return false;
+    std::vector<Value> inputs = {value(node.inputs[0])};
+    if (builder_.constant_or_null(inputs[0]) != nullptr) return false;
+    for (ValueId id : weights->second->inputs) inputs.push_back(value(id));
+    set_outputs(node,
+                builder_.ops("DequantizeMatMul", inputs, {},
+                             {.name = node.name,
+                              .domain = "eddy",
+                              .opset_version = 1,
+                              .device = node.device,
+                              .output_names = {source_.value(node.outputs[0]).name}}));
+    return true;
   }
 
   // Identity and friends: the output is the input.
@@ -307,7 +368,9 @@ class Simplifier {
   GraphBuilder& builder_;
   const SimplifyOptions& options_;
   const std::vector<bool> is_live_;
+  const bool fuses_;
   std::vector<Value> values_;  // by the source's ValueId
+  std::map<uint32_t, const Node*> weights_;  // by the source's ValueId: what dequantizes them
   FoldedResults folded_;
 };
 
@@ -331,7 +394,7 @@ Status check_names(const Graph& graph, const SimplifyOptions& options) {
 Result<Graph> simplify(Graph graph, const OpTable& ops, const SimplifyOptions& options) {
   EDDY_RETURN_IF_ERROR(check_names(graph, options));
   GraphBuilder builder(ops, graph.name());
-  Simplifier(graph, builder, options).run();
+  Simplifier(graph, builder, ops, options).run();
   builder.adopt_blobs_of(std::move(graph));
   return builder.finish();
 }

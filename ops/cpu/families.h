@@ -15,6 +15,7 @@ void add_sequence_cpu(KernelRegistry& registry);  // sequences and optionals
 void add_indexing_cpu(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
 void add_matmul_cpu(KernelRegistry& registry);  // MatMul, Gemm
 void add_matmul_integer_cpu(KernelRegistry& registry);  // MatMulInteger
+void add_dequantize_matmul_cpu(KernelRegistry& registry);  // eddy.DequantizeMatMul
 void add_conv_cpu(KernelRegistry& registry);  // Conv, ConvTranspose
 void add_pool_cpu(KernelRegistry& registry);  // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
 void add_resize_cpu(KernelRegistry& registry);  // Resize

@@ -1,4 +1,6 @@
-// MatMul, Gemm, MatMulInteger: three nested loops each.
+// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: three nested loops each.
+#include <algorithm>
+
 #include "ops/reference/families.h"
 #include "ops/reference/product.h"
 #include "ops/reference/typed_kernel.h"
@@ -128,6 +130,37 @@ bool run_matmul_integer(const KernelArgs& args) {
   return true;
 }
 
+// B's elements become floats one by one, as DequantizeLinear makes them.
+bool run_dequantize_matmul(const KernelArgs& args) {
+  const TensorView &a = args.inputs[0], &b = args.inputs[1], &scale = args.inputs[2];
+  const int64_t depth = b.dims[0], columns = b.dims[1];
+  const int64_t rows = depth == 0 || columns == 0 ? args.outputs[0].count() : a.count() / depth;
+  float* c = args.outputs[0].mutable_as<float>();
+  if (depth == 0 || columns == 0) {
+    std::fill_n(c, rows, 0.0f);
+    return true;
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const float factor = scale.as<float>()[scale.count() == 1 ? 0 : j];
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        const int32_t step = byte_at(b, k * columns + j) - zero_point(args, 3, j);
+        sum += static_cast<double>(a.as<float>()[i * depth + k]) *
+               static_cast<double>(static_cast<float>(step) * factor);
+      }
+      c[i * columns + j] = static_cast<float>(sum);
+    }
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_dequantize_matmul(const KernelInit&) {
+  BoundKernel kernel;
+  kernel.run = run_dequantize_matmul;
+  return kernel;
+}
+
 Result<BoundKernel> bind_matmul_integer(const KernelInit&) {
   BoundKernel kernel;
   kernel.run = run_matmul_integer;
@@ -140,6 +173,10 @@ void add_matmul_reference(KernelRegistry& registry) {
   registry.add({.op = "MatMul", .bind = bind_matmul, .library = "reference"});
   registry.add({.op = "Gemm", .bind = bind_gemm, .library = "reference"});
   registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .library = "reference"});
+  registry.add({.op = "DequantizeMatMul",
+                .bind = bind_dequantize_matmul,
+                .library = "reference",
+                .domain = "eddy"});
 }
 
 }  // namespace eddy

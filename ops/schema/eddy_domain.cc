@@ -17,6 +17,64 @@ Status infer_host_predicate(InferContext& context) {
   return Status::ok();
 }
 
+// One value, or one for each of B's columns.
+Status check_column_values(const InferContext& context, size_t input, const char* name,
+                           const Dims& b) {
+  const TensorType& type = context.input(input).tensor;
+  if (!type.is_ranked || type.dims.count() == int64_t{1}) return Status::ok();
+  if (type.dims.rank() == 0) return Status::ok();
+  if (type.dims.rank() == 1 && (type.dims[0] < 0 || b[1] < 0 || type.dims[0] == b[1])) {
+    return Status::ok();
+  }
+  return invalid_argument("the " + std::string(name) + " of DequantizeMatMul must be one value or " +
+                          "one for each column of B, not of shape " + to_string(type.dims) +
+                          " for " + to_string(b));
+}
+
+Status infer_dequantize_matmul(InferContext& context) {
+  const TensorType &a = context.input(0).tensor, &b = context.input(1).tensor;
+  if (context.has_input(3) && context.input(3).tensor.element != b.element) {
+    return invalid_argument("the zero point of DequantizeMatMul must be " +
+                            std::string(element_type_name(b.element)) + " like B, not " +
+                            std::string(element_type_name(context.input(3).tensor.element)));
+  }
+  if (!b.is_ranked || !a.is_ranked) {
+    context.set_output(0, TensorType(ElementType::kFloat));
+    return Status::ok();
+  }
+  if (b.dims.rank() != 2 || a.dims.rank() == 0) {
+    return invalid_argument("DequantizeMatMul multiplies A[..., k] and B[k, n], not " +
+                            to_string(a.dims) + " and " + to_string(b.dims));
+  }
+  const int64_t depth = a.dims[a.dims.rank() - 1];
+  if (depth >= 0 && b.dims[0] >= 0 && depth != b.dims[0]) {
+    return invalid_argument("A has " + std::to_string(depth) + " columns but B has " +
+                            std::to_string(b.dims[0]) + " rows: " + to_string(a.dims) + " times " +
+                            to_string(b.dims));
+  }
+  EDDY_RETURN_IF_ERROR(check_column_values(context, 2, "scale", b.dims));
+  if (context.has_input(3)) {
+    EDDY_RETURN_IF_ERROR(check_column_values(context, 3, "zero point", b.dims));
+    const auto scales = context.input(2).tensor.dims.count();
+    const auto zeros = context.input(3).tensor.dims.count();
+    if (scales && zeros && *scales != *zeros) {
+      return invalid_argument("scale and zero point of DequantizeMatMul must be equally many, not " +
+                              std::to_string(*scales) + " and " + std::to_string(*zeros));
+    }
+  }
+  Dims dims;
+  for (int i = 0; i + 1 < a.dims.rank(); ++i) dims.push_back(a.dims[i]);
+  dims.push_back(b.dims[1]);
+  context.set_output(0, TensorType(ElementType::kFloat, dims));
+  return Status::ok();
+}
+
+double dequantize_matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const Dims& b = context.input(1).tensor.dims;
+  const auto count = static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+  return b.rank() == 2 ? 2.0 * static_cast<double>(b[0]) * count : count;
+}
+
 }  // namespace
 
 Status add_eddy_schemas(OpTable& table) {
@@ -26,7 +84,16 @@ Status add_eddy_schemas(OpTable& table) {
                .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic | InputFlag::kOptional)},
                .attributes = {attribute("name", AttributeKind::kString, true),
                               attribute("type", AttributeKind::kType)},
-               .infer = infer_host_predicate}});
+               .infer = infer_host_predicate},
+              {.name = "DequantizeMatMul",
+               .domain = "eddy",
+               .inputs = {in("A", {ElementType::kFloat}),
+                          in("B", {ElementType::kInt8, ElementType::kUint8}),
+                          in("scale", {ElementType::kFloat}),
+                          in("zero_point", {ElementType::kInt8, ElementType::kUint8},
+                             InputFlag::kOptional)},
+               .infer = infer_dequantize_matmul,
+               .flops = dequantize_matmul_flops}});
 }
 
 }  // namespace eddy

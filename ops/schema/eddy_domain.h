@@ -3,8 +3,12 @@
 //   HostPredicate   asks a host function that the session knows by name. Inputs: any values.
 //                   Attributes: `name` (required, the function's name) and `type` (the type of
 //                   the one output; a bool scalar when absent, so that it can drive a loop).
+//   DequantizeMatMul   A times (B - zero_point) * scale, in float, as ONNX's DequantizeLinear and
+//                   MatMul do it, with B kept in bytes: float A[..., k], int8 or uint8 B[k, n],
+//                   float scale and, optional, zero_point of B's type: one value, or n. Made by
+//                   graph/compile/simplify from constant weights.
 //
-// The kernel comes from the session, which owns the functions. While and CaseOf of the same
+// The kernel of HostPredicate comes from the session, which owns the functions. While and CaseOf of the same
 // domain are control nodes of the graph, not operators.
 #pragma once
 

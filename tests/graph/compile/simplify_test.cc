@@ -168,5 +168,37 @@ TEST_F(SimplifyTest, AShapeThatDoesNotFitAnInputIsNamed) {
   EXPECT_EQ(simple.status().message(), "input 'x' is float[s0,4] and can't have the shape [2,5]");
 }
 
+// Weights kept in bytes: products read them so; whoever else reads them gets floats.
+TEST_F(SimplifyTest, LargeQuantizedWeightsOfAProductStayInBytes) {
+  constexpr int64_t kDepth = 128, kColumns = 256;
+  const std::vector<uint8_t> bytes(kDepth * kColumns, 7);
+  for (const bool is_read_otherwise : {false, true}) {
+    GraphBuilder b(ops_);
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n"), kDepth}));
+    const Value w = b.op("DequantizeLinear", {b.tensor<uint8_t>({kDepth, kColumns}, bytes),
+                                              b.scalar(0.5f), b.scalar<uint8_t>(3)});
+    const auto product = b.if_else(
+        b.input("which", tensor_type(ElementType::kBool, {})),
+        [&] { return std::vector<Value>{b.op("MatMul", {x, w}, {}, {.name = "product"})}; },
+        [&] { return std::vector<Value>{b.op("MatMul", {b.op("Neg", {x}), w})}; });
+    b.output("y", product[0]);
+    if (is_read_otherwise) b.output("w", w);
+    const Graph graph = run(b);
+    int num_products = 0;
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      if (node.kind != NodeKind::kExec || node.op->name == "Neg") continue;
+      ++num_products;
+      EXPECT_EQ(node.op->name, "DequantizeMatMul");
+      EXPECT_EQ(graph.value(node.inputs[1]).type.tensor.element, ElementType::kUint8);
+    }
+    EXPECT_EQ(num_products, 2);
+    if (!is_read_otherwise) continue;
+    const ValueInfo& folded = graph.value(graph.outputs()[1]);
+    ASSERT_EQ(folded.origin, ValueOrigin::kConstant);
+    EXPECT_EQ(graph.constant(folded.constant).view().as<float>()[5], 2.0f);
+  }
+}
+
 }  // namespace
 }  // namespace eddy

@@ -1,0 +1,57 @@
+// eddy.DequantizeMatMul with a constant B, which stays in bytes; anything else takes the plain
+// loops.
+#include "ops/cpu/families.h"
+#include "ops/cpu/quantized_matrix.h"
+
+namespace eddy {
+namespace {
+
+using cpu::QuantizedMatrix;
+
+struct QuantizedState : KernelState {
+  explicit QuantizedState(const QuantizedMatrix::Source& source) : matrix(source) {}
+  const QuantizedMatrix matrix;
+};
+
+bool run(const KernelArgs& args) {
+  const QuantizedMatrix& b = static_cast<const QuantizedState&>(*args.state).matrix;
+  const TensorView& a = args.inputs[0];
+  int64_t rows = 1;
+  for (int i = 0; i + 1 < a.rank; ++i) rows *= a.dims[i];
+  if (rows == 0) return true;
+  void* scratch = args.scratch->reserve(b.scratch_bytes(rows));
+  if (scratch == nullptr) {
+    return args.fail(resource_exhausted("no memory for a block of DequantizeMatMul's weights"));
+  }
+  b.multiply(rows, a.as<float>(), args.outputs[0].mutable_as<float>(), scratch);
+  return true;
+}
+
+Result<BoundKernel> bind(const KernelInit& init) {
+  const TensorView &b = init.constants[1], &scale = init.constants[2];
+  const bool has_zero =
+      init.inputs.size() > 3 && init.inputs[3].tensor.element != ElementType::kUndefined;
+  const TensorView zero = has_zero ? init.constants[3] : TensorView();
+  if (b.is_omitted() || scale.is_omitted() || (has_zero && zero.is_omitted())) {
+    return unsupported("the fast DequantizeMatMul wants constant weights");
+  }
+  BoundKernel kernel;
+  kernel.run = run;
+  kernel.state = std::make_unique<QuantizedState>(
+      QuantizedMatrix::Source{.b = b.data,
+                              .is_signed = b.element == ElementType::kInt8,
+                              .k = b.dims[0],
+                              .n = b.dims[1],
+                              .scale = scale.as<float>(),
+                              .zero_or_null = has_zero ? zero.data : nullptr,
+                              .has_columns = scale.count() > 1});
+  return kernel;
+}
+
+}  // namespace
+
+void add_dequantize_matmul_cpu(KernelRegistry& registry) {
+  registry.add({.op = "DequantizeMatMul", .bind = bind, .library = "tile", .domain = "eddy"});
+}
+
+}  // namespace eddy

@@ -1,0 +1,130 @@
+// Claim: DequantizeMatMul with weights in bytes gives what dequantizing and multiplying gives, for
+// every mix of signs, scales, zero points and sizes, on every instruction set.
+#include <array>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "ops/cpu/quantized_matrix.h"
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+constexpr ElementType kBytes[] = {ElementType::kUint8, ElementType::kInt8};
+
+TestTensor bytes(ElementType element, const Dims& dims, Random& random) {
+  const bool is_signed = element == ElementType::kInt8;
+  return TestTensor::random(element, dims, random, is_signed ? -128 : 0, is_signed ? 127 : 255);
+}
+TestTensor floats(const Dims& dims, Random& random) {
+  return TestTensor::random(ElementType::kFloat, dims, random, -1, 1);
+}
+
+OpCall call_of(const Dims& a, const Dims& b, ElementType element, bool by_column, bool has_zero,
+               Random& random) {
+  OpCall call;
+  call.op = "DequantizeMatMul";
+  call.domain = "eddy";
+  call.opset = 1;
+  const Dims each = by_column ? Dims{b[1]} : Dims{};
+  call.inputs = {floats(a, random), bytes(element, b, random), floats(each, random)};
+  if (has_zero) call.inputs.push_back(bytes(element, each, random));
+  return call;
+}
+
+TEST(DequantizeMatMulTest, agrees_with_plain_loops_for_every_form_of_weights) {
+  uint64_t seed = 0;
+  for (ElementType element : kBytes) {
+    for (int form = 0; form < 4; ++form) {
+      for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 65, 9},
+                                    {1, 130, 101},
+                                    {6, 64, 48},
+                                    {7, 16, 49},
+                                    {13, 1, 1030},
+                                    {2, 33, 1}}) {
+        SCOPED_TRACE("seed " + std::to_string(++seed));
+        Random random(seed);
+        OpCall call = call_of({m, k}, {k, n}, element, form % 2 == 1, form >= 2, random);
+        for (uint64_t constants : {0, 2 + 4 + 8}) {
+          call.constant_inputs = constants;
+          compare_with_reference(call, 1e-4, 1e-2);
+        }
+      }
+    }
+  }
+}
+
+TEST(DequantizeMatMulTest, leading_dimensions_of_a_are_rows_and_any_may_be_empty) {
+  for (const auto& [a, b] : std::vector<std::pair<Dims, Dims>>{{{5}, {5, 4}},
+                                                               {{2, 3, 5}, {5, 4}},
+                                                               {{0, 5}, {5, 4}},
+                                                               {{2, 0}, {0, 4}},
+                                                               {{2, 5}, {5, 0}}}) {
+    SCOPED_TRACE(to_string(a) + " times " + to_string(b));
+    Random random(7);
+    OpCall call = call_of(a, b, ElementType::kUint8, true, true, random);
+    for (uint64_t constants : {0, 2 + 4 + 8}) {
+      call.constant_inputs = constants;
+      compare_with_reference(call, 1e-4, 1e-2);
+    }
+  }
+}
+
+TEST(DequantizeMatMulTest, every_instruction_set_agrees_with_plain_loops) {
+  constexpr int64_t kDepth = 70, kColumns = 67, kRows = 9;
+  Random random(11);
+  std::vector<uint8_t> b(kDepth * kColumns), zeros(kColumns);
+  std::vector<float> a(kRows * kDepth), scales(kColumns);
+  for (uint8_t& x : b) x = static_cast<uint8_t>(random.below(256));
+  for (uint8_t& x : zeros) x = static_cast<uint8_t>(random.below(256));
+  for (float& x : a) x = static_cast<float>(random.below(200)) / 100.0f - 1.0f;
+  for (float& x : scales) x = static_cast<float>(random.below(100)) / 1000.0f;
+  for (cpu::Isa isa : {cpu::Isa::kBaseline, cpu::Isa::kAvx2, cpu::Isa::kAvx512}) {
+    const cpu::TileKernels* tiles = cpu::tile_kernels_or_null(isa);
+    const cpu::LoopSet* loops = cpu::loop_set_or_null(isa);
+    if (tiles == nullptr || loops == nullptr) continue;
+    const cpu::QuantizedMatrix matrix({.b = b.data(),
+                                       .k = kDepth,
+                                       .n = kColumns,
+                                       .scale = scales.data(),
+                                       .zero_or_null = zeros.data(),
+                                       .has_columns = true},
+                                      *tiles, *loops);
+    std::vector<float> c(kRows * kColumns, NAN), scratch(matrix.scratch_bytes(kRows) / 4);
+    matrix.multiply(kRows, a.data(), c.data(), scratch.data());
+    for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t j = 0; j < kColumns; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < kDepth; ++k) {
+          sum += a[i * kDepth + k] * (b[k * kColumns + j] - zeros[j]) * double{scales[j]};
+        }
+        EXPECT_NEAR(c[i * kColumns + j], sum, 1e-2)
+            << static_cast<int>(isa) << ": " << i << "," << j;
+      }
+    }
+  }
+}
+
+void expect_refused(const OpCall& call, const std::string& words) {
+  const auto types = infer_op(call);
+  ASSERT_FALSE(types.is_ok());
+  EXPECT_NE(types.status().to_string().find(words), std::string::npos)
+      << types.status().to_string();
+}
+
+TEST(DequantizeMatMulTest, what_does_not_fit_is_refused_with_its_shapes) {
+  Random random(3);
+  OpCall call = call_of({2, 5}, {4, 3}, ElementType::kUint8, false, true, random);
+  expect_refused(call, "A has 5 columns but B has 4 rows");
+  call = call_of({2, 5}, {5, 3}, ElementType::kUint8, true, true, random);
+  call.inputs[2] = floats({4}, random);
+  expect_refused(call, "the scale of DequantizeMatMul must be one value or one for each column");
+  call.inputs[2] = floats({}, random);
+  expect_refused(call, "equally many");
+  call.inputs[3] = bytes(ElementType::kInt8, {}, random);
+  expect_refused(call, "must be uint8 like B, not int8");
+}
+
+}  // namespace
+}  // namespace eddy::testing
