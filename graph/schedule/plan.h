@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "graph/schedule/memory_plan.h"
 
 namespace eddy {
 
@@ -34,6 +35,7 @@ struct RegionPlan {
 
 struct Plan {
   std::vector<RegionPlan> regions;  // by RegionId
+  MemoryPlan memory;
   std::string assignment;           // "rank", "matching", "serial": for reports
   bool is_proved = false;             // set by prove_plan; the runtime runs nothing else
 };

@@ -9,6 +9,7 @@
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/happens_before.h"
 #include "graph/schedule/issue_order.h"
+#include "graph/schedule/plan_memory.h"
 #include "graph/schedule/region_dag.h"
 #include "graph/schedule/sync_plan.h"
 
@@ -140,6 +141,7 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   }
   plan.assignment = policy_name(options.policy);
   if (options.is_auto && !has_streams) plan.assignment = "serial";
+  plan.memory = plan_memory(graph, plan);
   return plan;
 }
 

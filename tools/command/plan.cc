@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -108,6 +110,46 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
   }
   if (is_safe) return Outcome::success();
   return Outcome::differs("the plan is unsafe: " + plan->proof.violations[0].to_string());
+}
+
+// Blocks, peak and bound of all arenas; with more than one device the worst ratio counts.
+struct Arenas {
+  uint64_t arena_bytes = 0;
+  uint64_t lower_bound_bytes = 0;
+  uint32_t num_blocks = 0;
+  double ratio = 1;
+};
+
+Arenas measure_arenas(const MemoryPlan& memory) {
+  Arenas sum;
+  for (const MemoryArena& arena : memory.arenas) {
+    sum.arena_bytes += arena.size_bytes;
+    sum.lower_bound_bytes += arena.lower_bound_bytes;
+    sum.num_blocks += arena.num_blocks;
+    if (arena.lower_bound_bytes == 0) continue;
+    sum.ratio = std::max(sum.ratio, static_cast<double>(arena.size_bytes) /
+                                        static_cast<double>(arena.lower_bound_bytes));
+  }
+  return sum;
+}
+
+// How many values have no block, by reason.
+std::map<std::string_view, uint64_t> count_unplanned(const MemoryPlan& memory) {
+  std::map<std::string_view, uint64_t> counts;
+  for (const ValueMemory& value : memory.values) {
+    if (value.place == MemoryPlace::kNone) ++counts[reason_text(value.reason)];
+  }
+  return counts;
+}
+
+void say_arenas(const MemoryPlan& memory, Console& console) {
+  const Arenas sum = measure_arenas(memory);
+  console.say(fmt::format(
+      "arena: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}", sum.arena_bytes,
+      sum.num_blocks, sum.lower_bound_bytes, sum.ratio));
+  for (const auto& [reason, count] : count_unplanned(memory)) {
+    console.say(fmt::format("no block: {} {}", count, reason));
+  }
 }
 
 struct Memory {
@@ -219,6 +261,7 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
   console.say(fmt::format(
       "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",
       memory.constant_bytes, memory.num_fixed, memory.fixed_bytes, memory.num_dynamic));
+  say_arenas(session.plan().memory, console);
   console.say(fmt::format("{}; assignment {}; planned in {}", totals_text(drawing),
                           session.plan().assignment,
                           duration_text(static_cast<double>(session.plan_ns()))));

@@ -1,0 +1,48 @@
+#include "graph/schedule/lifetimes.h"
+
+#include <algorithm>
+
+namespace eddy {
+
+Lifetime Lifetimes::lifetime(RegionId home, std::span<const Access> accesses) const {
+  Lifetime result;
+  result.home = home;
+  for (const Access& access : accesses) {
+    const bool is_inside = access.region != home;
+    const NodeId node = is_inside ? tree_.container(access.region, home) : access.node;
+    if (node.is_none()) {
+      result.lasts_to_end = true;
+      continue;
+    }
+    result.touches.push_back(node);
+    if (access.is_write) result.writes.push_back(node);
+  }
+  const auto keep_one_a_stream = [this](std::vector<NodeId>& nodes, bool keep_first) {
+    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+      if (order_.stream(a) != order_.stream(b)) return order_.stream(a) < order_.stream(b);
+      return (order_.position(a) < order_.position(b)) == keep_first &&
+             order_.position(a) != order_.position(b);
+    });
+    const auto same_stream = [this](NodeId a, NodeId b) {
+      return order_.stream(a) == order_.stream(b);
+    };
+    nodes.erase(std::unique(nodes.begin(), nodes.end(), same_stream), nodes.end());
+  };
+  keep_one_a_stream(result.touches, false);
+  keep_one_a_stream(result.writes, true);
+  return result;
+}
+
+bool Lifetimes::overlap(const Lifetime& a, const Lifetime& b) const {
+  if (a.home == b.home) return !ends_before(a, b) && !ends_before(b, a);
+  const RegionId meeting = tree_.common(a.home, b.home);
+  const NodeId in_a = tree_.container(a.home, meeting);
+  const NodeId in_b = tree_.container(b.home, meeting);
+  // Regions of one node exclude each other, or take turns.
+  if (!in_a.is_none() && in_a == in_b) return false;
+  const Lifetime whole_a = in_a.is_none() ? a : of_node(meeting, in_a);
+  const Lifetime whole_b = in_b.is_none() ? b : of_node(meeting, in_b);
+  return !ends_before(whole_a, whole_b) && !ends_before(whole_b, whole_a);
+}
+
+}  // namespace eddy

@@ -1,0 +1,53 @@
+// NodeOrder: which nodes of one region have surely ended when another starts, by the region's
+// streams, records and waits.
+//
+// One clock for each node: how far each stream of its region has surely come. A region on one
+// stream needs none: there the place in the stream decides. Where clocks would take more than
+// kMaxClockEntries numbers, the nodes of that region are ordered within their streams only, which
+// is safe and plans more memory.
+//
+// Cost: O(commands * streams) to build, O(1) to ask.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/plan.h"
+
+namespace eddy {
+
+class NodeOrder {
+ public:
+  static constexpr uint64_t kMaxClockEntries = uint64_t{1} << 26;
+
+  NodeOrder(const Graph& graph, const Plan& plan);
+
+  // `a` and `b` stand in one region. False for a == b.
+  bool precedes(NodeId a, NodeId b) const {
+    const Place& from = places_[a.index()];
+    const Place& to = places_[b.index()];
+    if (from.stream == to.stream) return from.position < to.position;
+    return to.clock != kNoClock && clocks_[to.clock + from.stream] > from.position;
+  }
+  uint32_t stream(NodeId node) const { return places_[node.index()].stream; }
+  // Within its stream.
+  uint32_t position(NodeId node) const { return places_[node.index()].position; }
+  // In the order of issue of its region.
+  uint32_t issue_position(NodeId node) const { return places_[node.index()].issued; }
+
+ private:
+  static constexpr uint64_t kNoClock = UINT64_MAX;
+  struct Place {
+    uint32_t stream = 0;
+    uint32_t position = 0;
+    uint32_t issued = 0;
+    uint64_t clock = kNoClock;  // first of the node's entries: positions + 1, by stream
+  };
+  void read(const RegionPlan& plan);
+
+  std::vector<Place> places_;  // by NodeId
+  std::vector<uint32_t> clocks_;
+};
+
+}  // namespace eddy
