@@ -16,7 +16,7 @@ uint64_t mix(uint64_t seed, uint64_t value) { return Random(seed ^ (value << 32)
 class Uniform : public Chooser {
  public:
   explicit Uniform(uint64_t seed) : random_(seed) {}
-  size_t choose(std::span<const LaneId> ready) override { return random_.below(ready.size()); }
+  size_t choose(std::span<const LaneNumber> ready) override { return random_.below(ready.size()); }
 
  private:
   Random random_;
@@ -24,7 +24,7 @@ class Uniform : public Chooser {
 
 // The lane with the greatest value of a function moves.
 template <typename Value>
-size_t greatest(std::span<const LaneId> ready, Value value_of) {
+size_t greatest(std::span<const LaneNumber> ready, Value value_of) {
   size_t best = 0;
   for (size_t i = 1; i < ready.size(); ++i) {
     if (value_of(ready[i]) > value_of(ready[best])) best = i;
@@ -39,8 +39,8 @@ class Pct : public Chooser {
     plan_changes(0);
   }
 
-  size_t choose(std::span<const LaneId> ready) override {
-    const auto leads = [this](LaneId lane) { return priority(lane); };
+  size_t choose(std::span<const LaneNumber> ready) override {
+    const auto leads = [this](LaneNumber lane) { return priority(lane); };
     size_t best = greatest(ready, leads);
     if (std::find(changes_.begin(), changes_.end(), num_choices_) != changes_.end()) {
       priorities_[ready[best]] = next_low_--;
@@ -60,7 +60,7 @@ class Pct : public Chooser {
       changes_.push_back(from + random_.below(horizon_ - from));
     }
   }
-  int64_t priority(LaneId lane) {
+  int64_t priority(LaneNumber lane) {
     const auto [it, is_new] = priorities_.try_emplace(lane, 0);
     if (is_new) it->second = static_cast<int64_t>(mix(options_.seed, lane) >> 2);
     return it->second;
@@ -71,7 +71,7 @@ class Pct : public Chooser {
   uint64_t horizon_;
   uint64_t num_choices_ = 0;
   std::vector<uint64_t> changes_;
-  std::map<LaneId, int64_t> priorities_;
+  std::map<LaneNumber, int64_t> priorities_;
   int64_t next_low_ = -1;
 };
 
@@ -79,8 +79,8 @@ class Starve : public Chooser {
  public:
   explicit Starve(uint64_t seed) : random_(seed), seed_(seed) {}
 
-  size_t choose(std::span<const LaneId> ready) override {
-    for (LaneId lane : ready) {
+  size_t choose(std::span<const LaneNumber> ready) override {
+    for (LaneNumber lane : ready) {
       if (victim_ == 0 || mix(seed_, lane) < mix(seed_, victim_)) victim_ = lane;
     }
     const size_t i = random_.below(ready.size());
@@ -90,20 +90,20 @@ class Starve : public Chooser {
  private:
   Random random_;
   const uint64_t seed_;
-  LaneId victim_ = 0;  // of all lanes seen so far
+  LaneNumber victim_ = 0;  // of all lanes seen so far
 };
 
 class Late : public Chooser {
  public:
-  size_t choose(std::span<const LaneId> ready) override {
-    return greatest(ready, [](LaneId lane) { return -static_cast<int64_t>(lane); });
+  size_t choose(std::span<const LaneNumber> ready) override {
+    return greatest(ready, [](LaneNumber lane) { return -static_cast<int64_t>(lane); });
   }
 };
 
 class Early : public Chooser {
  public:
-  size_t choose(std::span<const LaneId> ready) override {
-    return greatest(ready, [](LaneId lane) { return lane; });
+  size_t choose(std::span<const LaneNumber> ready) override {
+    return greatest(ready, [](LaneNumber lane) { return lane; });
   }
 };
 
@@ -135,7 +135,7 @@ std::unique_ptr<Chooser> make_chooser(const ChooserOptions& options) {
   return nullptr;
 }
 
-size_t ReplayChooser::choose(std::span<const LaneId> ready) {
+size_t ReplayChooser::choose(std::span<const LaneNumber> ready) {
   const uint32_t num_ready = static_cast<uint32_t>(ready.size());
   const uint32_t wanted = made_.size() < given_.size() ? given_[made_.size()] : 0;
   const uint32_t chosen = std::min(wanted, num_ready - 1);

@@ -22,13 +22,13 @@
 namespace eddy {
 
 // A stream, or a strand of a command buffer; counted by its device from 1. 0 is the host.
-using LaneId = uint32_t;
+using LaneNumber = uint32_t;
 
 class Chooser {
  public:
   virtual ~Chooser() = default;
   // The position of the lane that moves. Called only where there are two or more.
-  virtual size_t choose(std::span<const LaneId> ready) = 0;
+  virtual size_t choose(std::span<const LaneNumber> ready) = 0;
 };
 
 enum class SchedulePolicy : uint8_t { kUniform, kPct, kStarve, kLate, kEarly };
@@ -53,7 +53,7 @@ class ReplayChooser : public Chooser {
     uint32_t num_ready;
   };
   explicit ReplayChooser(std::vector<uint32_t> given = {}) : given_(std::move(given)) {}
-  size_t choose(std::span<const LaneId> ready) override;
+  size_t choose(std::span<const LaneNumber> ready) override;
   const std::vector<Choice>& made() const { return made_; }
 
  private:

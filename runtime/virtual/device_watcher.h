@@ -22,20 +22,20 @@ class DeviceWatcher {
  public:
   virtual ~DeviceWatcher() = default;
   // `child` starts behind what `parent` has done.
-  virtual void on_fork(LaneId parent, LaneId child) = 0;
-  virtual void on_record(LaneId lane, const EventPoint& point) = 0;
+  virtual void on_fork(LaneNumber parent, LaneNumber child) = 0;
+  virtual void on_record(LaneNumber lane, const EventPoint& point) = 0;
   // `lane` goes on because `point` has been reached.
-  virtual void on_wait(LaneId lane, const EventPoint& point) = 0;
+  virtual void on_wait(LaneNumber lane, const EventPoint& point) = 0;
   // The host gives `lane` an item, which begins later, behind all that the host had seen then.
-  virtual void on_issue(LaneId lane, uint64_t item) = 0;
-  virtual void on_begin(LaneId lane, uint64_t item) = 0;
+  virtual void on_issue(LaneNumber lane, uint64_t item) = 0;
+  virtual void on_begin(LaneNumber lane, uint64_t item) = 0;
   // The host has seen that the lane is idle.
-  virtual void on_idle_seen(LaneId lane) = 0;
+  virtual void on_idle_seen(LaneNumber lane) = 0;
   // The host has seen the point reached.
   virtual void on_point_seen(const EventPoint& point) = 0;
   // A launch of a command buffer begins at the host's word, or has ended with its last strand.
-  virtual void on_start(LaneId main_strand) = 0;
-  virtual void on_end(LaneId strand) = 0;
+  virtual void on_start(LaneNumber main_strand) = 0;
+  virtual void on_end(LaneNumber strand) = 0;
   // Memory is handed out: what was done to it before is over.
   virtual void on_allocate(const void* data, size_t size_bytes) = 0;
 };

@@ -46,7 +46,7 @@ class VirtualDevice : public Device {
   // Steps done: the virtual time.
   uint64_t now() const { return engine_.now(); }
   // The lane whose step the calling thread is in; 0: none, the host.
-  LaneId current_lane() const { return engine_.current_lane(); }
+  LaneNumber current_lane() const { return engine_.current_lane(); }
   // Who waits for what, one line each; empty when nobody waits.
   std::string wait_graph() const { return engine_.wait_graph(); }
   // Rules of the seam that were broken so far.

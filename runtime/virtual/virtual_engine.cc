@@ -10,7 +10,7 @@ namespace {
 // What this thread is stepping, innermost first: work may step another device.
 struct Stepping {
   const VirtualEngine* engine;
-  LaneId lane;
+  LaneNumber lane;
   const Stepping* outer;
 };
 thread_local const Stepping* stepping = nullptr;
@@ -57,14 +57,14 @@ bool VirtualEngine::step() {
   return lane != nullptr;
 }
 
-LaneId VirtualEngine::current_lane() const {
+LaneNumber VirtualEngine::current_lane() const {
   for (const Stepping* at = stepping; at != nullptr; at = at->outer) {
     if (at->engine == this) return at->lane;
   }
   return 0;
 }
 
-LaneId VirtualEngine::add_lane(VirtualLane& lane) {
+LaneNumber VirtualEngine::add_lane(VirtualLane& lane) {
   lane.id_ = ++last_lane_;
   lanes_.push_back(&lane);
   return lane.id_;

@@ -41,7 +41,7 @@ class VirtualLane {
 
  private:
   friend class VirtualEngine;
-  LaneId id_ = 0;
+  LaneNumber id_ = 0;
   bool is_ready_ = false;
 };
 
@@ -64,18 +64,18 @@ class VirtualEngine {
   bool step();
   uint64_t now() const { return now_.load(std::memory_order_relaxed); }
   // The lane that the calling thread is stepping; 0 on any other thread.
-  LaneId current_lane() const;
+  LaneNumber current_lane() const;
 
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
   // Under the lock.
-  LaneId add_lane(VirtualLane& lane);
+  LaneNumber add_lane(VirtualLane& lane);
   void remove_lane(VirtualLane& lane);
   void make_ready(VirtualLane& lane);
   void add_violation(std::string text) { violations_.push_back(std::move(text)); }
   uint64_t next_number() { return ++last_number_; }
   DeviceWatcher* watcher_or_null() const { return options_.watcher_or_null; }
-  LaneId id(const VirtualLane& lane) const { return lane.id_; }
+  LaneNumber id(const VirtualLane& lane) const { return lane.id_; }
 
   bool should_fail(FaultKind kind) {
     return options_.faults_or_null != nullptr && options_.faults_or_null->should_fail(kind);
@@ -101,11 +101,11 @@ class VirtualEngine {
 
   mutable std::mutex mutex_;
   // Under the mutex.
-  LaneId last_lane_ = 0;
+  LaneNumber last_lane_ = 0;
   uint64_t last_number_ = 0;
   std::vector<VirtualLane*> lanes_;
   std::vector<VirtualLane*> ready_;
-  std::vector<LaneId> ready_ids_;  // as ready_
+  std::vector<LaneNumber> ready_ids_;  // as ready_
   std::vector<std::string> violations_;
   Status lost_;
 };

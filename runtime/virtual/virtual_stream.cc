@@ -30,6 +30,8 @@ bool VirtualEvent::listen_or_complete(EventListener& listener) {
 
 void VirtualEvent::complete(uint64_t record, std::vector<EventListener*>& listeners) {
   completed_ = std::max(completed_, record);
+  auto* watcher = engine_.watcher_or_null();
+  if (watcher != nullptr && !listeners_.empty()) watcher->on_point_seen({this, completed_});
   std::erase_if(listeners_, [&](const Waiting& waiting) {
     if (waiting.record > completed_) return false;
     listeners.push_back(waiting.listener);
@@ -145,6 +147,8 @@ bool VirtualStream::park_or_go_on(const Item& item) {
 void VirtualStream::finish_item(std::vector<EventListener*>& listeners) {
   queue_.pop_front();
   if (!queue_.empty()) return engine_.make_ready(*this);
+  auto* watcher = engine_.watcher_or_null();
+  if (watcher != nullptr && !idle_listeners_.empty()) watcher->on_idle_seen(engine_.id(*this));
   listeners.insert(listeners.end(), idle_listeners_.begin(), idle_listeners_.end());
   idle_listeners_.clear();
 }

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<size_t> choices_of(const ChooserOptions& options, size_t num_lanes) {
   auto chooser = make_chooser(options);
-  std::vector<LaneId> lanes(num_lanes);
+  std::vector<LaneNumber> lanes(num_lanes);
   std::iota(lanes.begin(), lanes.end(), 1u);
   std::vector<size_t> choices;
   for (int i = 0; i < 200; ++i) {
@@ -72,11 +72,11 @@ TEST(Explorer, TakesEveryInterleavingOfTwoThreadsOnce) {
     int left[2] = {4, 5};
     std::string order;
     while (left[0] + left[1] > 0) {
-      std::vector<LaneId> ready;
-      for (LaneId lane : {0u, 1u}) {
+      std::vector<LaneNumber> ready;
+      for (LaneNumber lane : {0u, 1u}) {
         if (left[lane] > 0) ready.push_back(lane);
       }
-      const LaneId lane = ready.size() == 1 ? ready[0] : ready[chooser.choose(ready)];
+      const LaneNumber lane = ready.size() == 1 ? ready[0] : ready[chooser.choose(ready)];
       --left[lane];
       order += lane == 0 ? 'a' : 'b';
     }

@@ -1,0 +1,69 @@
+// Claim: on the virtual device, in whatever order streams and strands go on, sessions give what
+// the oracle says, step by step, without a race and without leaving anything behind.
+//
+// EDDY_CHECK_SEEDS=N runs N seeds, EDDY_CHECK_FIRST=N starts there.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tools/check/mixing_ops.h"
+#include "tools/check/order_campaign.h"
+
+namespace eddy::check {
+namespace {
+
+uint64_t number(const char* variable, uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+class OrderTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+
+  void expect_no_mismatch(const std::string& policy, const GenerateOptions& generate,
+                          uint64_t num_seeds) {
+    auto contestants = order_contestants(library_, policy, counts_);
+    ASSERT_TRUE(contestants.is_ok()) << contestants.status().to_string();
+    DifferentialOptions options;
+    options.first_seed = number("EDDY_CHECK_FIRST", 0);
+    options.num_seeds = number("EDDY_CHECK_SEEDS", num_seeds);
+    options.generate = generate;
+    if (options.num_seeds == 1) options.contestants_per_seed = contestants->size();
+    const DifferentialReport report = run_differential(library_, *contestants, options);
+    for (const Mismatch& mismatch : report.mismatches) {
+      ADD_FAILURE() << "EDDY_CHECK_FIRST=" << mismatch.seed << " EDDY_CHECK_SEEDS=1, "
+                    << mismatch.contestant << ": " << mismatch.what << "\n"
+                    << mismatch.graph_text;
+    }
+    EXPECT_EQ(report.num_graphs, options.num_seeds);
+  }
+
+  Library library_;
+  OrderCounts counts_;
+};
+
+TEST_F(OrderTest, EveryPolicyAgreesWithTheOracleOnEveryStep) {
+  expect_no_mismatch("", {}, 1000);
+  EXPECT_GT(counts_.num_accesses, counts_.num_steps);
+}
+
+TEST_F(OrderTest, LargeGraphsDoToo) {
+  expect_no_mismatch("", {.min_steps = 40, .max_steps = 100, .has_floats = true}, 60);
+}
+
+TEST_F(OrderTest, EveryOrderOfASmallGraphDoes) {
+  expect_no_mismatch("exhaustive", exhaustive_graphs(), 150);
+  EXPECT_GT(counts_.num_explored, 75u);
+}
+
+TEST_F(OrderTest, AnUnknownPolicyIsAnErrorThatNamesThoseThereAre) {
+  const auto contestants = order_contestants(library_, "sometimes", counts_);
+  ASSERT_FALSE(contestants.is_ok());
+  EXPECT_EQ(contestants.status().message(),
+            "there is no policy 'sometimes'; there are uniform, pct, starve, late, early and "
+            "exhaustive");
+}
+
+}  // namespace
+}  // namespace eddy::check

@@ -1,0 +1,114 @@
+#include "tools/check/order_campaign.h"
+
+#include "tools/check/trial.h"
+
+namespace eddy::check {
+namespace {
+
+constexpr uint64_t kMaxOrders = 2000;  // of one graph, explored
+
+// What the explorer's next run chooses with.
+class SwitchedChooser : public Chooser {
+ public:
+  size_t choose(std::span<const LaneNumber> ready) override { return now->choose(ready); }
+  ReplayChooser* now = nullptr;
+};
+
+struct Way {
+  const char* name;
+  SchedulePolicy policy;
+  Assignment assignment;
+  Loops loops;
+};
+
+std::string try_orders(const Library& library, const Recipe& recipe, const Way& way,
+                       OrderCounts& counts) {
+  TrialOptions options;
+  options.order = {.policy = way.policy, .seed = recipe.seed * 31 + 7};
+  options.assignment = way.assignment;
+  options.loops = way.loops;
+  auto trial = Trial::make(library, recipe, options);
+  if (!trial.is_ok()) return "no session: " + trial.status().to_string();
+  std::string text;
+  for (uint64_t variant : {0, 1, 0}) {
+    if (text.empty()) text = (*trial)->run(variant);
+    ++counts.num_orders;
+  }
+  counts.num_steps += (*trial)->device().now();
+  counts.num_accesses += (*trial)->num_accesses();
+  return text.empty() ? (*trial)->close() : text;
+}
+
+std::string try_all_orders(const Library& library, const Recipe& recipe, OrderCounts& counts) {
+  SwitchedChooser chooser;
+  TrialOptions options;
+  options.chooser_or_null = &chooser;
+  auto trial = Trial::make(library, recipe, options);
+  if (!trial.is_ok()) return "no session: " + trial.status().to_string();
+  Explorer explorer;
+  uint64_t num_orders = 0;
+  std::string text;
+  const std::vector<uint32_t>* given = nullptr;
+  while (text.empty() && num_orders < kMaxOrders && (given = explorer.next_or_null()) != nullptr) {
+    ReplayChooser replay(*given);
+    chooser.now = &replay;
+    text = (*trial)->run(0);
+    explorer.made(replay.made());
+    ++num_orders;
+  }
+  counts.num_orders += num_orders;
+  counts.num_explored += text.empty() && explorer.next_or_null() == nullptr ? 1 : 0;
+  counts.num_steps += (*trial)->device().now();
+  counts.num_accesses += (*trial)->num_accesses();
+  return text.empty() ? (*trial)->close() : text;
+}
+
+}  // namespace
+
+GenerateOptions exhaustive_graphs() {
+  GenerateOptions options;
+  options.min_steps = 2;
+  options.max_steps = 6;
+  options.max_depth = 2;
+  options.max_repeats = 2;
+  return options;
+}
+
+Result<std::vector<Contestant>> order_contestants(const Library& library,
+                                                  const std::string& policy_or_empty,
+                                                  OrderCounts& counts) {
+  static constexpr Way kWays[] = {
+      {"rank/device", SchedulePolicy::kUniform, Assignment::kRank, Loops::kDevice},
+      {"matching/device", SchedulePolicy::kUniform, Assignment::kMatching, Loops::kDevice},
+      {"rank/host", SchedulePolicy::kUniform, Assignment::kRank, Loops::kHost}};
+  std::vector<Contestant> contestants;
+  if (policy_or_empty == "exhaustive") {
+    contestants.push_back({"virtual/exhaustive", [&library, &counts](const Recipe& recipe) {
+                             return try_all_orders(library, recipe, counts);
+                           }});
+    return contestants;
+  }
+  const auto only = find_schedule_policy(policy_or_empty);
+  if (!only && !policy_or_empty.empty()) {
+    return invalid_argument("there is no policy '" + policy_or_empty +
+                            "'; there are uniform, pct, starve, late, early and exhaustive");
+  }
+  for (Way way : kWays) {
+    for (SchedulePolicy policy :
+         {SchedulePolicy::kUniform, SchedulePolicy::kPct, SchedulePolicy::kStarve,
+          SchedulePolicy::kLate, SchedulePolicy::kEarly}) {
+      if (only && policy != *only) continue;
+      // The host's own order is the scheduler's: one policy there is enough where all are asked.
+      if (!only && way.loops == Loops::kHost && policy != SchedulePolicy::kUniform) continue;
+      way.policy = policy;
+      contestants.push_back(
+          {"virtual/" + std::string(schedule_policy_name(policy)) + "/" + way.name,
+           [&library, &counts, way](const Recipe& recipe) {
+             return try_orders(library, recipe, way, counts);
+           }});
+    }
+  }
+  return contestants;
+}
+
+}  // namespace eddy::check

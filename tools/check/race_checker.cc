@@ -1,0 +1,277 @@
+#include "tools/check/race_checker.h"
+
+#include <algorithm>
+
+#include "runtime/execute/run_state.h"
+
+namespace eddy::check {
+namespace {
+
+constexpr size_t kGranuleBytes = 64;
+constexpr size_t kMaxGranules = 16;  // of one tensor; the start of a large one stands for it
+constexpr size_t kMaxPoints = 4;     // records of one event that a wait may still name
+
+uintptr_t slot_key(const Slot& slot) { return reinterpret_cast<uintptr_t>(&slot); }
+// Slots and granules share a table: no slot lies at an odd address.
+uintptr_t granule_key(uintptr_t address) { return address / kGranuleBytes * kGranuleBytes + 1; }
+
+template <typename Function>
+void for_each_granule(const void* data, size_t size_bytes, Function function) {
+  const auto first = reinterpret_cast<uintptr_t>(data);
+  for (size_t i = 0; i < kMaxGranules && i * kGranuleBytes < size_bytes; ++i) {
+    function(granule_key(first + i * kGranuleBytes));
+  }
+}
+
+bool is_constant(const RunState& state, ValueId value) {
+  return state.graph().value(value).origin == ValueOrigin::kConstant;
+}
+
+}  // namespace
+
+void RaceChecker::reset(const VirtualDevice* device_or_null) {
+  std::lock_guard lock(mutex_);
+  device_ = device_or_null;
+  clocks_.clear();
+  points_.clear();
+  issued_.clear();
+  shadows_.clear();
+  reported_.clear();
+  races_.clear();
+  num_accesses_ = 0;
+}
+
+std::vector<std::string> RaceChecker::races() const {
+  std::lock_guard lock(mutex_);
+  return races_;
+}
+
+uint64_t RaceChecker::num_accesses() const {
+  std::lock_guard lock(mutex_);
+  return num_accesses_;
+}
+
+RaceChecker::Clock& RaceChecker::clock(LaneNumber lane) {
+  if (clocks_.size() <= lane) clocks_.resize(lane + 1);
+  Clock& own = clocks_[lane];
+  if (own.size() <= lane) own.resize(lane + 1);
+  if (own[lane] == 0) own[lane] = 1;
+  return own;
+}
+
+void RaceChecker::join(Clock& into, const Clock& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+void RaceChecker::tick(LaneNumber lane) { ++clock(lane)[lane]; }
+
+bool RaceChecker::is_before(const Access& access, LaneNumber lane) {
+  const Clock& now = clock(lane);
+  return access.lane < now.size() && access.time <= now[access.lane];
+}
+
+void RaceChecker::on_fork(LaneNumber parent, LaneNumber child) {
+  std::lock_guard lock(mutex_);
+  clock(child);  // first: it may move the parent's
+  join(clock(child), Clock(clock(parent)));
+  tick(parent);
+}
+
+void RaceChecker::on_record(LaneNumber lane, const EventPoint& point) {
+  std::lock_guard lock(mutex_);
+  auto& points = points_[point.event];
+  if (points.size() >= kMaxPoints) points.erase(points.begin());
+  points.emplace_back(point.record, clock(lane));
+  tick(lane);
+}
+
+void RaceChecker::on_wait(LaneNumber lane, const EventPoint& point) {
+  std::lock_guard lock(mutex_);
+  const auto known = points_.find(point.event);
+  if (known == points_.end()) return;
+  for (const auto& [record, clock_then] : known->second) {
+    if (record <= point.record) join(clock(lane), clock_then);
+  }
+}
+
+void RaceChecker::on_issue(LaneNumber, uint64_t item) {
+  std::lock_guard lock(mutex_);
+  issued_[item] = clock(0);
+  tick(0);
+}
+
+void RaceChecker::on_begin(LaneNumber lane, uint64_t item) {
+  std::lock_guard lock(mutex_);
+  const auto issued = issued_.find(item);
+  if (issued == issued_.end()) return;
+  join(clock(lane), issued->second);
+  issued_.erase(issued);
+}
+
+void RaceChecker::on_idle_seen(LaneNumber lane) {
+  std::lock_guard lock(mutex_);
+  clock(lane);
+  join(clock(0), Clock(clock(lane)));
+  tick(lane);
+}
+
+void RaceChecker::on_point_seen(const EventPoint& point) { on_wait(0, point); }
+
+void RaceChecker::on_start(LaneNumber main_strand) { on_fork(0, main_strand); }
+
+void RaceChecker::on_end(LaneNumber strand) { on_idle_seen(strand); }
+
+void RaceChecker::on_allocate(const void* data, size_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  for_each_granule(data, size_bytes, [&](uintptr_t key) { shadows_.erase(key); });
+}
+
+void RaceChecker::touch(What what, uintptr_t key, const Access& now, ValueId value) {
+  ++num_accesses_;
+  Shadow& shadow = shadows_[key];
+  if (shadow.write.time != 0 && !is_before(shadow.write, now.lane)) {
+    report(shadow.write, now, true, what, value);
+  }
+  if (what == What::kRead) {
+    for (Access& read : shadow.reads) {
+      if (read.lane != now.lane) continue;
+      read = now;
+      return;
+    }
+    shadow.reads.push_back(now);
+    return;
+  }
+  for (const Access& read : shadow.reads) {
+    if (!is_before(read, now.lane)) report(read, now, false, what, value);
+  }
+  shadow.reads.clear();
+  shadow.write = now;
+}
+
+void RaceChecker::report(const Access& first, const Access& now, bool first_writes, What what,
+                         ValueId value) {
+  const std::pair<uint32_t, uint32_t> pair = {first.step.node.index(), now.step.node.index()};
+  const bool is_known = std::find(reported_.begin(), reported_.end(), pair) != reported_.end();
+  if (is_known || races_.size() >= kMaxRaces) return;
+  reported_.push_back(pair);
+  const auto name = [](const Access& access) {
+    return access.state->iteration_path(access.step.node) + " of strand " +
+           std::to_string(access.step.strand);
+  };
+  const ValueInfo& info = now.state->graph().value(value);
+  const std::string tensor =
+      info.name.empty() ? "value " + std::to_string(value.index()) : "'" + info.name + "'";
+  races_.push_back(name(now) + (what == What::kWrite ? " writes " : " reads ") + tensor +
+                   ", which " + name(first) + (first_writes ? " writes" : " reads") +
+                   ": nothing orders them");
+}
+
+RaceChecker::Toucher RaceChecker::toucher(RunState& state, const ::eddy::Step& step) {
+  const LaneNumber lane = device_ == nullptr ? 0 : device_->current_lane();
+  return {*this, state, {lane, clock(lane)[lane], &state, step}};
+}
+
+void RaceChecker::Toucher::slot(What what, ValueId value) const {
+  if (value.is_none() || is_constant(state, value)) return;
+  checker.touch(what, slot_key(state.slot(value)), now, value);
+}
+
+void RaceChecker::Toucher::memory(What what, ValueId value) const {
+  if (value.is_none() || is_constant(state, value)) return;
+  const Slot& slot = state.slot(value);
+  if (slot.kind != ValueKind::kTensor || slot.is_volatile || slot.view.data == nullptr) return;
+  for_each_granule(slot.view.data, slot.view.size_bytes(),
+                   [&](uintptr_t key) { checker.touch(what, key, now, value); });
+}
+
+// What a region gives away: its own values move out, others are shared.
+void RaceChecker::Toucher::result(ValueId value, RegionId region, bool is_own_parameter) const {
+  const Graph& graph = state.graph();
+  const ValueInfo& info = graph.value(value);
+  const bool is_made_here = info.origin == ValueOrigin::kNodeOutput && info.region == region;
+  slot(is_made_here || is_own_parameter ? What::kWrite : What::kRead, value);
+}
+
+void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
+  const Graph& graph = touch.state.graph();
+  const Node& node = graph.node(step.node);
+  switch (step.kind) {
+    case StepKind::kExec:
+      for (ValueId value : node.inputs) {
+        touch.slot(What::kRead, value);
+        touch.memory(What::kRead, value);
+      }
+      break;
+    case StepKind::kEnter:
+      for (ValueId value : node.inputs) touch.slot(What::kRead, value);
+      for (ValueId value : graph.region(node.regions[0]).parameters) {
+        touch.slot(What::kWrite, value);
+      }
+      break;
+    case StepKind::kTest:
+      touch.slot(What::kRead, graph.region(node.regions[0]).results[0]);
+      touch.memory(What::kRead, graph.region(node.regions[0]).results[0]);
+      break;
+    case StepKind::kAdvance:
+      for (ValueId value : graph.region(node.regions[1]).results) {
+        touch.result(value, node.regions[1], false);
+      }
+      for (ValueId value : graph.region(node.regions[0]).parameters) {
+        touch.slot(What::kWrite, value);
+      }
+      break;
+    case StepKind::kLeave: {
+      const Region& before = graph.region(node.regions[0]);
+      for (size_t k = 1; k < before.results.size(); ++k) {
+        const ValueInfo& info = graph.value(before.results[k]);
+        const bool is_own = info.origin == ValueOrigin::kParameter &&
+                            info.region == node.regions[0] && info.index > 0;
+        touch.result(before.results[k], node.regions[0], is_own);
+      }
+      for (ValueId value : node.outputs) touch.slot(What::kWrite, value);
+      break;
+    }
+    case StepKind::kSelect:
+      for (ValueId value : node.inputs) touch.slot(What::kRead, value);
+      touch.memory(What::kRead, node.inputs[0]);
+      break;
+    case StepKind::kFinishBranch:
+      for (ValueId value : graph.region(node.regions[step.branch]).results) {
+        touch.result(value, node.regions[step.branch], false);
+      }
+      for (ValueId value : node.outputs) touch.slot(What::kWrite, value);
+      break;
+  }
+}
+
+void RaceChecker::touch_after(const Toucher& touch, const ::eddy::Step& step, int32_t decision) {
+  const Node& node = touch.state.graph().node(step.node);
+  if (step.kind == StepKind::kSelect) {
+    const bool passes_through = decision == static_cast<int32_t>(node.regions.size());
+    for (ValueId value : node.outputs) {
+      if (passes_through) touch.slot(What::kWrite, value);
+    }
+  }
+  if (step.kind != StepKind::kExec) return;
+  for (ValueId value : node.outputs) {
+    touch.slot(What::kWrite, value);
+    // Views share their input's memory; value operators may, and else make fresh memory.
+    if (!node.op->is_view && !node.op->is_value_op) touch.memory(What::kWrite, value);
+  }
+}
+
+Status RaceChecker::before(RunState& state, const ::eddy::Step& step) {
+  std::lock_guard lock(mutex_);
+  touch_before(toucher(state, step), step);
+  return Status::ok();
+}
+
+void RaceChecker::after(RunState& state, const ::eddy::Step& step, int32_t decision) {
+  std::lock_guard lock(mutex_);
+  if (decision >= (step.kind == StepKind::kTest || step.kind == StepKind::kSelect ? 0 : 1)) {
+    touch_after(toucher(state, step), step, decision);
+  }
+}
+
+}  // namespace eddy::check

@@ -1,0 +1,94 @@
+// RaceChecker: what happens before what in a trace of the virtual device, by vector clocks.
+//
+// It knows nothing of plans. It reads which values each step of a run touches off the graph, and
+// what is ordered off what the device did: the order of each lane, forks, records and the waits
+// that they released, and what the host saw. Two steps that touch one value or one piece of
+// memory, at least one of them writing, with nothing that orders them are a race, also when this
+// time they happened to run in the right order.
+//
+// A value's slot and its elements' memory (in granules of 64 bytes) are watched apart: a wrong
+// order may move a reference that somebody reads, or overwrite bytes that somebody still needs.
+//
+// Idea: Flanagan and Freund, "FastTrack", PLDI 2009: the last write and the reads since, as
+// epochs. Threads: any; one lock. Cost: some 100 ns a value a step.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/execute/step_observer.h"
+#include "runtime/virtual/virtual_device.h"
+
+namespace eddy::check {
+
+class RaceChecker : public StepObserver, public DeviceWatcher {
+ public:
+  // Whose lanes the steps run on; null before there is one. Forgets everything seen so far.
+  void reset(const VirtualDevice* device_or_null);
+  // "Mix_3[2] of strand 1 writes 'x', which Row_1[2] of strand 0 reads: nothing orders them".
+  // At most kMaxRaces, each pair of nodes once.
+  static constexpr size_t kMaxRaces = 10;
+  std::vector<std::string> races() const;
+  uint64_t num_accesses() const;
+
+  Status before(RunState& state, const ::eddy::Step& step) override;
+  void after(RunState& state, const ::eddy::Step& step, int32_t decision) override;
+
+  void on_fork(LaneNumber parent, LaneNumber child) override;
+  void on_record(LaneNumber lane, const EventPoint& point) override;
+  void on_wait(LaneNumber lane, const EventPoint& point) override;
+  void on_issue(LaneNumber lane, uint64_t item) override;
+  void on_begin(LaneNumber lane, uint64_t item) override;
+  void on_idle_seen(LaneNumber lane) override;
+  void on_point_seen(const EventPoint& point) override;
+  void on_start(LaneNumber main_strand) override;
+  void on_end(LaneNumber strand) override;
+  void on_allocate(const void* data, size_t size_bytes) override;
+
+ private:
+  using Clock = std::vector<uint32_t>;  // by lane; absent entries are 0
+  struct Access {
+    LaneNumber lane = 0;
+    uint32_t time = 0;  // of its lane; 0: no access
+    const RunState* state = nullptr;
+    ::eddy::Step step = {};
+  };
+  struct Shadow {
+    Access write;
+    std::vector<Access> reads;  // since the write, the last of each lane
+  };
+  enum class What : uint8_t { kRead, kWrite };
+  struct Toucher {
+    RaceChecker& checker;
+    RunState& state;
+    const Access now;
+    void slot(What what, ValueId value) const;
+    void memory(What what, ValueId value) const;
+    void result(ValueId value, RegionId region, bool is_own_parameter) const;
+  };
+
+  Clock& clock(LaneNumber lane);
+  static void join(Clock& into, const Clock& from);
+  void tick(LaneNumber lane);
+  bool is_before(const Access& access, LaneNumber lane);
+  void touch(What what, uintptr_t key, const Access& now, ValueId value);
+  void report(const Access& first, const Access& now, bool first_writes, What what, ValueId value);
+  Toucher toucher(RunState& state, const ::eddy::Step& step);
+  void touch_before(const Toucher& touch, const ::eddy::Step& step);
+  void touch_after(const Toucher& touch, const ::eddy::Step& step, int32_t decision);
+
+  mutable std::mutex mutex_;
+  // Under the mutex.
+  const VirtualDevice* device_ = nullptr;
+  std::vector<Clock> clocks_;                                                        // by lane
+  std::unordered_map<const void*, std::vector<std::pair<uint64_t, Clock>>> points_;  // young last
+  std::unordered_map<uint64_t, Clock> issued_;
+  std::unordered_map<uintptr_t, Shadow> shadows_;
+  std::vector<std::pair<uint32_t, uint32_t>> reported_;  // nodes
+  std::vector<std::string> races_;
+  uint64_t num_accesses_ = 0;
+};
+
+}  // namespace eddy::check

@@ -1,0 +1,92 @@
+#include "tools/check/trial.h"
+
+namespace eddy::check {
+
+Status Trial::Chain::before(RunState& state, const ::eddy::Step& step) {
+  StepObserver* first = trial_.options_.observer_or_null;
+  if (first != nullptr) EDDY_RETURN_IF_ERROR(first->before(state, step));
+  return trial_.options_.checks_races ? trial_.races_.before(state, step) : Status::ok();
+}
+
+void Trial::Chain::after(RunState& state, const ::eddy::Step& step, int32_t decision) {
+  if (trial_.options_.checks_races) trial_.races_.after(state, step, decision);
+  trial_.digests_.after(state, step, decision);
+  StepObserver* last = trial_.options_.observer_or_null;
+  if (last != nullptr) last->after(state, step, decision);
+}
+
+Result<std::unique_ptr<Trial>> Trial::make(const Library& library, const Recipe& recipe,
+                                           const TrialOptions& options) {
+  std::unique_ptr<Trial> trial(new Trial(library, recipe, options));
+  EDDY_RETURN_IF_ERROR(trial->start());
+  return trial;
+}
+
+Trial::~Trial() { session_.reset(); }
+
+SessionOptions Trial::session_options() {
+  SessionOptions options;
+  options.assignment = options_.assignment;
+  options.loops = options_.loops;
+  options.simplify = false;
+  options.observer_or_null = &chain_;
+  options.make_device = [this]() -> Result<std::shared_ptr<Device>> {
+    if (!options_.wrap) return std::shared_ptr<Device>(device_);
+    return options_.wrap(device_);
+  };
+  return options;
+}
+
+Status Trial::start() {
+  VirtualDeviceOptions device;
+  device.engine.order = options_.order;
+  device.engine.chooser_or_null = options_.chooser_or_null;
+  device.engine.faults_or_null = options_.faults_or_null;
+  device.engine.on_tick = options_.on_tick;
+  if (options_.checks_races) device.engine.watcher_or_null = &races_;
+  device_ = std::make_shared<VirtualDevice>(device);
+  races_.reset(device_.get());
+  EDDY_ASSIGN_OR_RETURN(Graph graph, build(recipe_, library_));
+  EDDY_ASSIGN_OR_RETURN(session_, Session::create(library_, std::move(graph), session_options()));
+  return Status::ok();
+}
+
+const Trial::Expected& Trial::expected(uint64_t variant) {
+  const auto [it, is_new] = expected_.try_emplace(variant);
+  if (is_new) {
+    it->second.inputs = make_inputs(recipe_, variant);
+    auto result = interpret(session_->graph(), library_, it->second.inputs);
+    if (result.is_ok()) it->second.result = std::move(*result);
+  }
+  return it->second;
+}
+
+std::string Trial::findings() {
+  const std::vector<std::string> violations = device_->violations();
+  if (violations.size() > num_violations_seen_) return violations[num_violations_seen_++];
+  const std::vector<std::string> races = races_.races();
+  if (races.size() > num_races_seen_) return "race: " + races[num_races_seen_++];
+  return {};
+}
+
+std::string Trial::run(uint64_t variant) {
+  const OracleResult& should = oracle(variant);
+  digests_.clear();
+  const auto outputs = session_->run(inputs(variant));
+  std::string text = findings();
+  if (text.empty() && !outputs.is_ok()) text = outputs.status().to_string();
+  if (text.empty()) text = difference(should.outputs, *outputs);
+  if (text.empty()) text = digests_.difference(session_->graph(), should);
+  return text.empty() ? text : "inputs " + std::to_string(variant) + ": " + text;
+}
+
+std::string Trial::close() {
+  session_->close();
+  session_.reset();
+  const size_t used_bytes = device_->allocator().statistics().used_bytes;
+  if (used_bytes > 0) return std::to_string(used_bytes) + " bytes are still in use";
+  const std::string waits = device_->wait_graph();
+  return waits.empty() ? findings() : "somebody still waits:\n" + waits;
+}
+
+}  // namespace eddy::check

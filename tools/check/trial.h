@@ -1,0 +1,96 @@
+// Trial: one graph on a virtual device of its own, with every watcher that this room has: digests
+// of each step against the oracle, the race checker, the device's own books.
+//
+//   EDDY_ASSIGN_OR_RETURN(auto trial, Trial::make(library, recipe, options));
+//   std::string what = trial->run(0);  // empty: the run was as the oracle says
+//
+// The device lives on when the session has gone, so that what is left behind can be counted.
+//
+// Errors: of building, the oracle and the session. Threads: one; the scheduler's beside it when
+// the host drives loops.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/api/session.h"
+#include "runtime/virtual/virtual_device.h"
+#include "tools/check/oracle.h"
+#include "tools/check/race_checker.h"
+#include "tools/check/recipe.h"
+#include "tools/check/step_digests.h"
+
+namespace eddy::check {
+
+struct TrialOptions {
+  ChooserOptions order = {};
+  Chooser* chooser_or_null = nullptr;  // instead of `order`
+  Assignment assignment = Assignment::kRank;
+  Loops loops = Loops::kDevice;
+  FaultPlan* faults_or_null = nullptr;
+  StepObserver* observer_or_null = nullptr;  // asked before the watchers, told after them
+  std::function<void(uint64_t tick)> on_tick = {};
+  // Stands between session and device; for planting bugs. Empty: nothing does.
+  std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
+  bool checks_races = true;
+};
+
+class Trial {
+ public:
+  static Result<std::unique_ptr<Trial>> make(const Library& library, const Recipe& recipe,
+                                             const TrialOptions& options);
+  ~Trial();
+
+  Session& session() { return *session_; }
+  VirtualDevice& device() { return *device_; }
+  const NamedTensors& inputs(uint64_t variant) { return expected(variant).inputs; }
+  // What the oracle says of a variant of the recipe's inputs; asked once.
+  const OracleResult& oracle(uint64_t variant) { return expected(variant).result; }
+
+  // One run; empty, or how it differs from what it should be, in one line.
+  std::string run(uint64_t variant);
+  // What the watchers have found since they were asked last; empty: nothing.
+  std::string findings();
+  // Ends the session; empty, or what it has left behind on its device.
+  std::string close();
+
+  uint64_t num_accesses() const { return races_.num_accesses(); }
+
+ private:
+  struct Expected {
+    NamedTensors inputs;
+    OracleResult result;
+  };
+  // Calls all watchers.
+  class Chain : public StepObserver {
+   public:
+    explicit Chain(Trial& trial) : trial_(trial) {}
+    Status before(RunState& state, const ::eddy::Step& step) override;
+    void after(RunState& state, const ::eddy::Step& step, int32_t decision) override;
+
+   private:
+    Trial& trial_;
+  };
+
+  Trial(const Library& library, Recipe recipe, const TrialOptions& options)
+      : library_(library), recipe_(std::move(recipe)), options_(options) {}
+  Status start();
+  SessionOptions session_options();
+  const Expected& expected(uint64_t variant);
+
+  const Library& library_;
+  const Recipe recipe_;
+  const TrialOptions options_;
+  Chain chain_{*this};
+  RaceChecker races_;
+  StepDigests digests_;
+  std::map<uint64_t, Expected> expected_;
+  std::shared_ptr<VirtualDevice> device_;
+  std::unique_ptr<Session> session_;
+  size_t num_violations_seen_ = 0;
+  size_t num_races_seen_ = 0;
+};
+
+}  // namespace eddy::check
