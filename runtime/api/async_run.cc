@@ -12,10 +12,11 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
     : core_(core),
       inputs_(std::move(inputs)),
       callback_(std::move(callback)),
-      deadline_(options.timeout ? std::optional(std::chrono::steady_clock::now() + *options.timeout)
-                                : std::nullopt),
+      deadline_(deadline_of(options)),
       run_(std::in_place, core, options.trace_or_null) {
+  handle_->async_or_null = this;
   handle_->session = &core;
+  handle_->threads = core.threads.get();
   if (core.do_waiters_poll()) handle_->polled_or_null = core.device;
 }
 
@@ -25,22 +26,37 @@ RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTenso
       new AsyncRun(core, std::move(inputs), std::move(callback), options));
   RunHandle handle(run->handle_);
   if (Status status = run->run_->bind_inputs(run->inputs_); !status.is_ok()) {
-    post_end(std::move(run), std::move(status), false);
+    post_end(std::move(run), std::move(status));
     return handle;
+  }
+  if (run->deadline_) {
+    run->timer_.arm(core.scheduler(), *run->deadline_,
+                    [state = run->handle_] { stop(*state, StopReason::kDeadline); });
   }
   if (stream_or_null == nullptr) {
     take_turn(std::move(run));
-    return handle;
-  }
-  run->self_ = run;
-  const Result<bool> is_first = run->queue_on(*stream_or_null);
-  if (!is_first.is_ok()) {
-    run->self_ = nullptr;
-    post_end(std::move(run), is_first.status(), false);
-  } else if (*is_first) {
-    run->on_complete();
+  } else {
+    AsyncRun& self = *run;
+    self.submit_to(*stream_or_null, std::move(run));
   }
   return handle;
+}
+
+void AsyncRun::submit_to(Stream& stream, std::shared_ptr<AsyncRun> self) {
+  self_ = self;
+  const Result<bool> is_first = queue_on(stream);
+  if (!is_first.is_ok()) {
+    self_ = nullptr;
+    return post_end(std::move(self), is_first.status());
+  }
+  if (*is_first) return on_complete();
+  std::function<void()> end_early;
+  {
+    std::lock_guard lock(handle_->mutex);
+    if (phase_ == Phase::kStarting) phase_ = Phase::kBehindStream;
+    if (wish_ != StopReason::kRunning) end_early = leave_wait();
+  }
+  if (end_early) end_early();
 }
 
 Result<bool> AsyncRun::queue_on(Stream& stream) {
@@ -51,11 +67,7 @@ Result<bool> AsyncRun::queue_on(Stream& stream) {
     ++core_.num_behind_streams;
   }
   if (stream.record(*front_) && stream.hold(gate_)) return front_->listen_or_complete(*this);
-  {
-    std::lock_guard lock(core_.mutex);
-    --core_.num_behind_streams;
-    core_.changed.notify_all();
-  }
+  core_.leave_stream();
   Status health = core_.device->health();
   return health.is_ok() ? internal_error("the stream refused a command and does not say why")
                         : health;
@@ -63,29 +75,91 @@ Result<bool> AsyncRun::queue_on(Stream& stream) {
 
 void AsyncRun::on_complete() {
   SessionCore& core = core_;
-  take_turn(std::move(self_));
-  std::lock_guard lock(core.mutex);
-  --core.num_behind_streams;
-  core.changed.notify_all();
+  std::shared_ptr<AsyncRun> self;
+  bool has_left = false;
+  {
+    std::lock_guard lock(handle_->mutex);
+    self = std::move(self_);
+    has_left = has_left_stream_;
+    if (!has_left) phase_ = Phase::kTurn;
+  }
+  if (has_left) {  // what is left of it goes elsewhere: the event is still calling us
+    return core.callbacks.post([self = std::move(self), &core]() mutable {
+      self->front_.reset();
+      self = nullptr;
+      core.leave_stream();
+    });
+  }
+  take_turn(std::move(self));
+  core.leave_stream();
+}
+
+Status AsyncRun::wish_status(StopReason wish, const char* waited_for) {
+  const std::string where = std::string(" while it waited for its ") + waited_for;
+  return wish == StopReason::kDeadline ? deadline_exceeded("the run passed its deadline" + where)
+                                       : cancelled("the run was cancelled" + where);
+}
+
+std::function<void()> AsyncRun::leave_wait() {
+  SessionCore& core = core_;
+  if (phase_ == Phase::kTurn) {
+    auto give_up = core.leave_queue(*run_);
+    if (!give_up) return {};
+    return [&core, give_up = std::move(give_up), status = wish_status(wish_, "turn")] {
+      give_up(status);
+      core.end_leaving();
+    };
+  }
+  if (phase_ != Phase::kBehindStream || has_left_stream_) return {};
+  has_left_stream_ = true;  // on_complete will find it so, and the session waits for that
+  core.hold();
+  return [&core, self = self_, status = wish_status(wish_, "stream")] {
+    post_end(self, status);
+    core.end_leaving();
+  };
+}
+
+void AsyncRun::stop(RunHandle::State& handle, StopReason reason) {
+  std::function<void()> end_early;
+  {
+    std::lock_guard lock(handle.mutex);
+    AsyncRun* const run = handle.async_or_null;
+    if (run == nullptr || run->wish_ != StopReason::kRunning) return;
+    run->wish_ = reason;
+    if (run->phase_ == Phase::kLaunched) return run->run_->stop(reason);
+    end_early = run->leave_wait();
+  }
+  if (end_early) end_early();
 }
 
 void AsyncRun::take_turn(std::shared_ptr<AsyncRun> self) {
   AsyncRun& run = *self;
   Status status;
-  if (run.core_.try_enter_or_queue(*run.run_, [self] { launch(self); }, status)) {
-    launch(std::move(self));
-  } else if (!status.is_ok()) {
-    post_end(std::move(self), std::move(status), false);
+  bool has_turn = false;
+  {
+    std::lock_guard lock(run.handle_->mutex);
+    run.phase_ = Phase::kTurn;
+    if (run.wish_ != StopReason::kRunning) {
+      status = wish_status(run.wish_, "turn");
+    } else {
+      has_turn =
+          run.core_.try_enter_or_queue({&*run.run_, [self] { launch(self); },
+                                        [self](Status why) { post_end(self, std::move(why)); }},
+                                       status);
+    }
   }
+  if (has_turn) return launch(std::move(self));
+  if (!status.is_ok()) post_end(std::move(self), std::move(status));
 }
 
 void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
   AsyncRun& run = *self;
   {
     std::scoped_lock lock(run.handle_->mutex, run.core_.mutex);
-    run.handle_->run_or_null = &*run.run_;
-    // A cancel or close that came before found no run to stop.
-    if (run.handle_->is_cancelled || run.core_.is_closed) run.run_->stop(StopReason::kCancelled);
+    run.phase_ = Phase::kLaunched;
+    // A wish or close that came before found no run to stop.
+    if (run.wish_ != StopReason::kRunning) run.run_->stop(run.wish_);
+    if (run.core_.is_closed) run.run_->stop(StopReason::kCancelled);
   }
   run.run_->launch(false, run.deadline_, [self = std::move(self)]() mutable {
     if (self->gate_) self->gate_->open();
@@ -97,33 +171,35 @@ void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
   });
 }
 
-void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status, bool has_entered) {
+void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status) {
   if (self->gate_) self->gate_->open();
   SessionCore& core = self->core_;
-  core.callbacks.post([self = std::move(self), status = std::move(status), has_entered] {
-    self->end(status, has_entered);
-  });
+  core.callbacks.post(
+      [self = std::move(self), status = std::move(status)] { self->end(status, false); });
 }
 
 void AsyncRun::end(Status status, bool has_entered) {
+  bool has_left_stream = false;
+  {
+    std::lock_guard lock(handle_->mutex);
+    handle_->async_or_null = nullptr;
+    phase_ = Phase::kOver;
+    has_left_stream = has_left_stream_;
+  }
+  timer_.disarm();
   Result<NamedTensors> result =
       status.is_ok() ? Result<NamedTensors>(NamedTensors()) : Result<NamedTensors>(status);
   if (status.is_ok()) {
-    std::vector<LoopReport> loops = run_->loop_reports();
     result = run_->collect_outputs();
     std::lock_guard lock(core_.mutex);
-    core_.last_loops = std::move(loops);
-  }
-  {
-    std::lock_guard lock(handle_->mutex);
-    handle_->run_or_null = nullptr;
+    core_.report_loops(*run_);
   }
   if (callback_) call_back(std::move(result));
   callback_ = nullptr;
   if (has_entered) core_.begin_leaving(*run_);
   run_.reset();
   inputs_.clear();
-  front_.reset();
+  if (!has_left_stream) front_.reset();
   if (has_entered) core_.end_leaving();
   // From here on the session may be gone.
   std::lock_guard lock(handle_->mutex);
@@ -134,11 +210,12 @@ void AsyncRun::end(Status status, bool has_entered) {
 
 // What a user's callback throws must not end the callback thread.
 void AsyncRun::call_back(Result<NamedTensors> result) {
-  SessionScope scope(&core_);
+  SessionScope scope(&core_, nullptr);
   try {
     callback_(std::move(result));
   } catch (const std::exception& error) {
-    if (core_.options.log) core_.options.log(std::string("a run's callback threw: ") + error.what());
+    if (core_.options.log)
+      core_.options.log(std::string("a run's callback threw: ") + error.what());
   } catch (...) {
     if (core_.options.log) core_.options.log("a run's callback threw something");
   }
@@ -147,8 +224,10 @@ void AsyncRun::call_back(Result<NamedTensors> result) {
 RunHandle::RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Status RunHandle::wait() {
-  if (SessionScope::is_inside(state_->session) && !is_done()) {
-    return would_deadlock("a host function or callback may not wait for a run of its own session");
+  if (SessionScope::may_not_wait_for(state_->session, state_->threads) && !is_done()) {
+    return would_deadlock(
+        "a host function or callback may not wait for a run of its own session, nor a host "
+        "function for one of a session that shares its threads");
   }
   while (state_->polled_or_null != nullptr && !is_done()) {
     if (!state_->polled_or_null->poll()) std::this_thread::yield();
@@ -163,10 +242,6 @@ bool RunHandle::is_done() const {
   return state_->is_done;
 }
 
-void RunHandle::cancel() {
-  std::lock_guard lock(state_->mutex);
-  state_->is_cancelled = true;
-  if (state_->run_or_null != nullptr) state_->run_or_null->stop(StopReason::kCancelled);
-}
+void RunHandle::cancel() { AsyncRun::stop(*state_, StopReason::kCancelled); }
 
 }  // namespace eddy

@@ -1,11 +1,17 @@
 // AsyncRun: a run that nobody waits for on its own thread; it owns itself until its callback has
 // been called.
 //
-//   submit → (in front of it on the stream) → its turn among the runs in flight → launch
-//          → last strand ends: the stream's gate opens → callback thread: outputs, callback, done
+//   starting ──▶ behind its stream ──▶ waiting for its turn ──▶ launched ──▶ over
+//                       └───────cancel, deadline────┴──────────────────────────▲
+//
+// A run that waits ends as soon as it is cancelled or passes its deadline; one that is launched
+// stops at its next command. Its stream's gate opens once its last strand has ended; the callback
+// thread then collects outputs and calls back.
 //
 // Internal to runtime/api. Every way of ending opens the gate and calls back exactly once.
-// Threads: submit from any; begin and end run on whichever thread brings the news.
+// Threads: submit from any; the rest on whichever thread brings the news. phase_ and wish_ are
+// under the handle's mutex, which is taken before the session's; nothing that may start runs is
+// called under either.
 #pragma once
 
 #include <condition_variable>
@@ -13,18 +19,21 @@
 #include <mutex>
 #include <optional>
 
+#include "runtime/api/deadline_timer.h"
 #include "runtime/api/session_core.h"
 
 namespace eddy {
 
+class AsyncRun;
+
 struct RunHandle::State {
   std::mutex mutex;
   std::condition_variable changed;
-  bool is_done = false;        // under the mutex
-  Status status;               // under the mutex, once done
-  Run* run_or_null = nullptr;  // under the mutex; null before launch and once done
-  bool is_cancelled = false;   // under the mutex
+  bool is_done = false;               // under the mutex
+  Status status;                      // under the mutex, once done
+  AsyncRun* async_or_null = nullptr;  // under the mutex; null once it is over
   const void* session = nullptr;
+  const void* threads = nullptr;
   std::shared_ptr<Device> polled_or_null;  // whoever waits moves it on
 };
 
@@ -32,27 +41,41 @@ class AsyncRun : private EventListener {
  public:
   static RunHandle submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
                           RunCallback callback, const RunOptions& options);
+  // The first reason counts; none once the run is over.
+  static void stop(RunHandle::State& handle, StopReason reason);
 
  private:
+  enum class Phase { kStarting, kBehindStream, kTurn, kLaunched, kOver };
+
   AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback, const RunOptions& options);
 
+  void submit_to(Stream& stream, std::shared_ptr<AsyncRun> self);
   // Puts the run into the stream's order. True: everything in front has run already.
   Result<bool> queue_on(Stream& stream);
   void on_complete() override;  // everything in front on the stream has run
+  // Under the handle's mutex: takes a run that waits out of where it waits. What is returned ends
+  // it, and is to be called without locks; empty when the run does not wait.
+  std::function<void()> leave_wait();
+  // Why a run that was stopped while it waited has ended.
+  static Status wish_status(StopReason wish, const char* waited_for);
   static void take_turn(std::shared_ptr<AsyncRun> self);
   static void launch(std::shared_ptr<AsyncRun> self);
-  static void post_end(std::shared_ptr<AsyncRun> self, Status status, bool has_entered);
+  static void post_end(std::shared_ptr<AsyncRun> self, Status status);
   void end(Status status, bool has_entered);
   void call_back(Result<NamedTensors> result);
 
   SessionCore& core_;
   NamedTensors inputs_;  // kept alive while the run reads them
   RunCallback callback_;
-  const std::optional<std::chrono::steady_clock::time_point> deadline_;
+  const SessionCore::Deadline deadline_;
   const std::shared_ptr<RunHandle::State> handle_ = std::make_shared<RunHandle::State>();
-  std::unique_ptr<Event> front_;   // with a stream: recorded behind what is in front
-  std::shared_ptr<Gate> gate_;     // with a stream: opened when the run has ended
-  std::shared_ptr<AsyncRun> self_; // while it waits for the stream
+  DeadlineTimer timer_;                     // from submit to the end
+  Phase phase_ = Phase::kStarting;          // under the handle's mutex
+  StopReason wish_ = StopReason::kRunning;  // under the handle's mutex
+  bool has_left_stream_ = false;            // under the handle's mutex
+  std::unique_ptr<Event> front_;            // with a stream: recorded behind what is in front
+  std::shared_ptr<Gate> gate_;              // with a stream: opened when the run has ended
+  std::shared_ptr<AsyncRun> self_;          // while it waits for the stream
   std::optional<Run> run_;  // goes before the session is left: it uses the session's program
 };
 

@@ -12,11 +12,12 @@ struct HostState : KernelState {
   const Library::NamedHostFunction* named = nullptr;
   const LogFunction* log = nullptr;
   const void* session = nullptr;
+  const void* threads = nullptr;
   std::string name;
 };
 
 Result<int64_t> call(const HostState& state, const KernelArgs& args) {
-  SessionScope scope(state.session);
+  SessionScope scope(state.session, state.threads);
   try {
     return state.named->function({args.inputs, args.num_inputs});
   } catch (const std::exception& error) {
@@ -58,9 +59,11 @@ bool run(const KernelArgs& args) {
 }  // namespace
 
 Result<BoundKernel> bind_host_predicate(const Library& library, const void* session,
-                                        const LogFunction& log, const KernelInit& init) {
+                                        const void* threads, const LogFunction& log,
+                                        const KernelInit& init) {
   auto state = std::make_unique<HostState>();
   state->session = session;
+  state->threads = threads;
   state->name = std::string(init.attributes.get_string("name", ""));
   state->log = &log;
   state->named = library.host_function_or_null(state->name);

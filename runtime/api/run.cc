@@ -190,6 +190,10 @@ void Run::unplace_output(size_t index) {
 
 void Run::on_complete(void* run) {
   Run& self = *static_cast<Run*>(run);
+  if (self.deadline_ && std::chrono::steady_clock::now() > *self.deadline_) {
+    self.stop(StopReason::kDeadline);
+  }
+  self.outcome_ = self.state_->control.stop.load(std::memory_order_acquire);
   std::function<void()> on_done = std::move(self.on_done_);
   if (on_done) {
     self.done_.store(kDone, std::memory_order_release);
@@ -201,19 +205,8 @@ void Run::on_complete(void* run) {
 }
 
 void Run::arm_deadline(std::chrono::steady_clock::time_point when) {
-  Scheduler& scheduler = core_.scheduler();
-  RunControl* control = &state_->control;
-  auto has_fired = std::make_shared<std::atomic<bool>>(false);
-  const auto fire = [control, has_fired] {
-    control->request_stop(StopReason::kDeadline);
-    has_fired->store(true, std::memory_order_release);
-  };
-  const TimerId timer = scheduler.run_at(when, fire);
-  disarm_deadline_ = [&scheduler, timer, has_fired] {
-    if (scheduler.cancel_timer(timer)) return;
-    // It fires right now or has fired: the control must not be touched after this.
-    while (!has_fired->load(std::memory_order_acquire)) std::this_thread::yield();
-  };
+  timer_.arm(core_.scheduler(), when,
+             [control = &state_->control] { control->request_stop(StopReason::kDeadline); });
 }
 
 void Run::launch(bool on_this_thread, std::optional<std::chrono::steady_clock::time_point> deadline,
@@ -221,7 +214,7 @@ void Run::launch(bool on_this_thread, std::optional<std::chrono::steady_clock::t
   on_done_ = std::move(on_done);
   done_.store(kRunning, std::memory_order_relaxed);
   place_outputs();
-  if (deadline) arm_deadline(*deadline);
+  deadline_ = deadline;
   if (on_this_thread) {
     state_->commands->run_here(state_->control);
   } else {
@@ -243,7 +236,7 @@ void Run::wait() {
 }
 
 Status Run::end_status() {
-  switch (state_->control.stop.load(std::memory_order_acquire)) {
+  switch (outcome_) {
     case StopReason::kRunning: return Status::ok();
     case StopReason::kFailed: return state_->take_error();
     case StopReason::kCancelled: return cancelled("the run was cancelled");
@@ -253,7 +246,7 @@ Status Run::end_status() {
 }
 
 Status Run::finish() {
-  if (disarm_deadline_) std::exchange(disarm_deadline_, nullptr)();
+  timer_.disarm();
   Status status = end_status();
   state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
   if (!status.is_ok()) {
@@ -316,14 +309,6 @@ NamedTensors Run::collect_outputs() {
     outputs.emplace_back(core_.outputs[i].name, std::move(tensor));
   }
   return outputs;
-}
-
-std::vector<LoopReport> Run::loop_reports() const {
-  std::vector<LoopReport> reports = core_.loops;
-  for (size_t i = 0; i < reports.size(); ++i) {
-    reports[i].iterations = state_->loop(core_.loop_nodes[i]).iteration();
-  }
-  return reports;
 }
 
 }  // namespace eddy

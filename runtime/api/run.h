@@ -13,12 +13,12 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/api/deadline_timer.h"
 #include "runtime/api/session.h"
 #include "runtime/execute/program.h"
 
 namespace eddy {
 
-class Scheduler;
 struct SessionCore;
 
 class Run {
@@ -36,18 +36,24 @@ class Run {
   // The caller's memory takes output `index`.
   Status bind_output(size_t index, const TensorView& view);
 
-  // Starts; `on_done` (may be empty) is called by the thread that ends the last strand.
+  // Stops the run at that time, until finish(). Before launch.
+  void arm_deadline(std::chrono::steady_clock::time_point when);
+  // Starts; `on_done` (may be empty) is called by the thread that ends the last strand. A run that
+  // ends later than `deadline` has passed it, whatever it had made by then.
   void launch(bool on_this_thread, std::optional<std::chrono::steady_clock::time_point> deadline,
               std::function<void()> on_done);
   void wait();
   bool is_done() const { return done_.load(std::memory_order_acquire) == kDone; }
   void stop(StopReason reason) { state_->control.request_stop(reason); }
+  // After the run is done, before finish(): it neither failed nor was stopped.
+  bool has_made_outputs() const { return outcome_ == StopReason::kRunning; }
   // After the run is done: its status; copies outputs that could not be written in place.
   Status finish();
 
   NamedTensors collect_outputs();
   TensorView output(size_t index);
-  std::vector<LoopReport> loop_reports() const;
+  // Of the loop's last time.
+  int64_t iterations(NodeId loop) const { return state_->loop(loop).iteration(); }
   std::string describe() const { return state_->describe(); }
 
  private:
@@ -63,7 +69,6 @@ class Run {
   Status copy_output(size_t index);
   Status end_status();
   static void on_complete(void* run);
-  void arm_deadline(std::chrono::steady_clock::time_point when);
 
   SessionCore& core_;
   const bool is_traced_;
@@ -71,7 +76,9 @@ class Run {
   std::vector<bool> is_bound_;
   std::vector<std::unique_ptr<BoundOutput>> bound_outputs_;
   std::function<void()> on_done_;
-  std::function<void()> disarm_deadline_;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  DeadlineTimer timer_;
+  StopReason outcome_ = StopReason::kRunning;  // when it ended; a later stop changes nothing
   std::atomic<uint32_t> done_{kDone};
 };
 

@@ -72,6 +72,15 @@ void describe_loops(SessionCore& core) {
   core.last_loops = core.loops;
 }
 
+Status check_options(const SessionOptions& options) {
+  if (!options.threads || options.num_threads == 0) return Status::ok();
+  if (options.num_threads == options.threads->num_workers()) return Status::ok();
+  return invalid_argument("num_threads is " + std::to_string(options.num_threads) +
+                          ", but the shared threads have " +
+                          std::to_string(options.threads->num_workers()) +
+                          " workers; leave num_threads 0");
+}
+
 // Outputs that only their producer touches: exec nodes of the root, read once (as the output).
 void find_placeable(SessionCore& core) {
   const Graph& graph = core.graph;
@@ -109,17 +118,18 @@ PlanOptions plan_options(const SessionOptions& options, int num_threads) {
   return plan;
 }
 
-Result<std::shared_ptr<Device>> make_device(const SessionOptions& options) {
+Result<std::shared_ptr<Device>> make_device(const SessionCore& core) {
+  const SessionOptions& options = core.options;
   if (options.make_device) return options.make_device();
   return std::shared_ptr<Device>(std::make_shared<CpuDevice>(
-      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes}));
+      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()}));
 }
 
 Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   ProgramOptions options;
   options.observer_or_null = core.options.observer_or_null;
   options.bind_host = [&core](const KernelInit& init) {
-    return bind_host_predicate(core.library, &core, core.options.log, init);
+    return bind_host_predicate(core.library, &core, core.threads.get(), core.options.log, init);
   };
   options.is_non_blocking = [&core](const Node& node) {
     const auto* named = core.library.host_function_or_null(
@@ -195,11 +205,12 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
                                                  const SessionOptions& options) {
   StepLog log(options);
   const size_t num_given = graph.num_nodes();
+  EDDY_RETURN_IF_ERROR(check_options(options));
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
   auto impl = std::make_unique<Impl>(library, options, std::move(ready));
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(impl->graph.num_nodes()));
-  EDDY_ASSIGN_OR_RETURN(impl->device, make_device(options));
+  EDDY_ASSIGN_OR_RETURN(impl->device, make_device(*impl));
   impl->plan = plan_graph(impl->graph, plan_options(options, impl->device->num_workers()));
   log.done("planned " + count_text(impl->graph.num_regions(), "region") + ", assignment " +
            impl->plan.assignment);
@@ -225,6 +236,10 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
 
 Session::~Session() {
   std::unique_lock lock(impl_->mutex);
+  const bool may_wait = !SessionScope::may_not_wait_for(impl_.get(), impl_->threads.get());
+  EDDY_CHECK(!SessionScope::is_inside(impl_.get()) && (may_wait || impl_->is_idle()))
+      << "a session is destroyed inside a callback or host function that its runs wait for, so it "
+         "would wait for ever; close() it there, and destroy it on another thread";
   impl_->wait_until_true(lock, [this] { return impl_->is_idle(); });
 }
 
@@ -239,13 +254,14 @@ namespace {
 
 // Enters, runs on this thread or the workers, waits, leaves.
 Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
-  if (SessionScope::is_inside(&core)) {
+  if (SessionScope::may_not_wait_for(&core, core.threads.get())) {
     return would_deadlock(
-        "a host function or callback may not wait for a run of its own session; use run_async");
+        "a host function or callback may not wait for a run of its own session, nor a host "
+        "function for one of a session that shares its threads; use run_async");
   }
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  if (options.timeout) deadline = std::chrono::steady_clock::now() + *options.timeout;
+  const SessionCore::Deadline deadline = deadline_of(options);
   EDDY_RETURN_IF_ERROR(core.enter(run, deadline));
+  if (deadline) run.arm_deadline(*deadline);
   const bool on_this_thread = core.has_one_strand && core.options.loops != Loops::kHost;
   run.launch(on_this_thread, deadline, {});
   run.wait();
@@ -259,11 +275,6 @@ Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& 
   Run run(*impl_, options.trace_or_null);
   EDDY_RETURN_IF_ERROR(run.bind_inputs(inputs));
   EDDY_RETURN_IF_ERROR(run_to_end(*impl_, run, options));
-  std::vector<LoopReport> loops = run.loop_reports();
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->last_loops = std::move(loops);
-  }
   return run.collect_outputs();
 }
 
@@ -282,19 +293,12 @@ RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callb
   return AsyncRun::submit(*impl_, &stream, std::move(inputs), std::move(callback), options);
 }
 
-void Session::cancel_all() {
-  std::lock_guard lock(impl_->mutex);
-  for (Run* run : impl_->runs) run->stop(StopReason::kCancelled);
-}
+void Session::cancel_all() { impl_->cancel_all(false); }
 
 void Session::close() {
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->is_closed = true;
-    for (Run* run : impl_->runs) run->stop(StopReason::kCancelled);
-    impl_->changed.notify_all();
-  }
-  if (SessionScope::is_inside(impl_.get())) return;  // the run that calls this could never end
+  impl_->cancel_all(true);
+  // The run that calls this could never end.
+  if (SessionScope::may_not_wait_for(impl_.get(), impl_->threads.get())) return;
   std::unique_lock lock(impl_->mutex);
   impl_->wait_until_true(lock, [this] { return impl_->is_idle(); });
 }

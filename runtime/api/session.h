@@ -24,8 +24,10 @@
 // kDeadlineExceeded, kResourceExhausted, kRunFailed with the node's name and iteration path.
 // After a failure outputs are unspecified; the session stays usable.
 // Threads: everything may be called from any thread, host functions and callbacks included,
-// except waiting there for a run of the same session (kWouldDeadlock).
-// Destruction: cancels nothing; waits for runs in flight (close() first to cancel them).
+// except waiting there for a run of the same session, and in host functions for a run of a session
+// that shares its threads (kWouldDeadlock).
+// Destruction: cancels nothing; waits for runs in flight (close() first to cancel them). Not where
+// close() would not wait (CHECK).
 #pragma once
 
 #include <chrono>
@@ -40,6 +42,7 @@
 #include "graph/ir/graph.h"
 #include "graph/schedule/plan.h"
 #include "runtime/api/library.h"
+#include "runtime/api/shared_threads.h"
 #include "runtime/api/tensor.h"
 #include "runtime/device/device.h"
 
@@ -54,6 +57,8 @@ class StepObserver;
 
 struct SessionOptions {
   int num_threads = 0;              // CPU workers; 0: one for each processor
+  // Scheduler and workers together with other sessions (num_threads stays 0); null: its own.
+  std::shared_ptr<SharedThreads> threads = {};
   size_t memory_limit_bytes = 0;    // of tensors; 0: no limit
   uint32_t max_runs_in_flight = 64; // further runs wait their turn; 0: no limit
   Loops loops = Loops::kAuto;       // who decides a loop's next iteration
@@ -92,6 +97,8 @@ struct LoopReport {
 };
 
 struct RunOptions {
+  // From the call on, turns and streams waited for included. A run that ends later fails with
+  // kDeadlineExceeded, also when its outputs were made; one that still waits ends at once.
   std::optional<std::chrono::nanoseconds> timeout = {};
   // Spans of this run go there (runtime/trace); one traced run at a time. A Call is traced by
   // giving the recorder to prepare().
@@ -103,7 +110,7 @@ class RunHandle {
  public:
   Status wait();     // blocks; the run's result
   bool is_done() const;
-  void cancel();     // no effect once the run has ended
+  void cancel();     // no effect once the run has ended; one that still waits ends at once
   struct State;
   explicit RunHandle(std::shared_ptr<State> state);
 
@@ -158,15 +165,18 @@ class Session {
                    const RunOptions& options = {});
   Result<std::unique_ptr<Call>> prepare(TraceRecorder* trace_or_null = nullptr);
 
-  // Cancels every run in flight. Safe in signal-handling threads, not in signal handlers.
+  // Cancels every run in flight or waiting for its turn. Safe in signal-handling threads, not in
+  // signal handlers.
   void cancel_all();
   // Cancels, waits for the runs in flight and refuses new ones with kCancelled. Inside a callback
-  // or host function of this session it does not wait.
+  // or host function of this session, or a host function of one that shares its threads, it does
+  // not wait.
   void close();
 
   // Where each run in flight stands: node, iteration path, what it waits for; one line each.
   std::string describe_runs() const;
-  // Every loop and how it is driven, with the iterations of the run that ended last (0 before).
+  // Every loop and how it is driven, with the iterations of the successful run that ended last (0
+  // before).
   std::vector<LoopReport> loop_reports() const;
   // The graph as it runs (simplified) and its plan.
   const Graph& graph() const;

@@ -1,46 +1,81 @@
 #include "runtime/api/session_core.h"
 
+#include <algorithm>
+
 namespace eddy {
 
 SessionCore::~SessionCore() {
   if (poller) scheduler().remove_poller(*poller);
 }
 
-Scheduler& SessionCore::scheduler() {
-  std::call_once(scheduler_made, [this] { scheduler_or_null = std::make_unique<Scheduler>(); });
-  return *scheduler_or_null;
-}
-
-Status SessionCore::enter(Run& run,
-                          std::optional<std::chrono::steady_clock::time_point> deadline) {
+Status SessionCore::enter(Run& run, Deadline deadline) {
   std::unique_lock lock(mutex);
-  const auto may_go_on = [this] { return is_closed || has_turn(); };
-  if (!deadline) {
-    wait_until_true(lock, may_go_on);
-  } else if (!changed.wait_until(lock, *deadline, may_go_on)) {
+  const uint64_t cancels = num_cancels;
+  const auto may_go_on = [&] { return is_closed || num_cancels != cancels || has_turn(); };
+  const bool is_late = !wait_until_true(lock, may_go_on, deadline) ||
+                       (deadline && std::chrono::steady_clock::now() >= *deadline);
+  if (is_closed) return cancelled("the session is closed");
+  if (num_cancels != cancels) {
+    return cancelled("the run was cancelled while it waited for its turn");
+  }
+  if (is_late) {
     return deadline_exceeded("the run passed its deadline while it waited for its turn");
   }
-  if (is_closed) return cancelled("the session is closed");
   runs.push_back(&run);
   return Status::ok();
 }
 
-bool SessionCore::try_enter_or_queue(Run& run, std::function<void()> start, Status& status) {
+bool SessionCore::try_enter_or_queue(Waiting waiting, Status& status) {
   std::lock_guard lock(mutex);
   if (is_closed) {
     status = cancelled("the session is closed");
     return false;
   }
   if (!has_turn()) {
-    queued.emplace_back(&run, std::move(start));
+    queued.push_back(std::move(waiting));
     return false;
   }
-  runs.push_back(&run);
+  runs.push_back(waiting.run);
   return true;
 }
 
+std::function<void(Status)> SessionCore::leave_queue(const Run& run) {
+  std::lock_guard lock(mutex);
+  const auto it = std::find_if(queued.begin(), queued.end(),
+                               [&](const Waiting& waiting) { return waiting.run == &run; });
+  if (it == queued.end()) return {};
+  std::function<void(Status)> give_up = std::move(it->give_up);
+  queued.erase(it);
+  ++num_leaving;
+  return give_up;
+}
+
+void SessionCore::cancel_all(bool is_closing) {
+  std::deque<Waiting> waiting;
+  {
+    std::lock_guard lock(mutex);
+    is_closed = is_closed || is_closing;
+    ++num_cancels;
+    for (Run* run : runs) run->stop(StopReason::kCancelled);
+    waiting.swap(queued);
+    ++num_leaving;
+    changed.notify_all();
+  }
+  for (Waiting& one : waiting) {
+    one.give_up(cancelled("the run was cancelled while it waited for its turn"));
+  }
+  waiting.clear();
+  end_leaving();
+}
+
+void SessionCore::report_loops(const Run& run) {
+  for (size_t i = 0; i < loop_nodes.size(); ++i) {
+    last_loops[i].iterations = run.iterations(loop_nodes[i]);
+  }
+}
+
 void SessionCore::leave(Run& run) {
-  begin_leaving(run);
+  begin_leaving(run, /*with_report=*/run.has_made_outputs());
   end_leaving();
 }
 
@@ -51,20 +86,40 @@ void SessionCore::end_leaving() {
   changed.notify_all();
 }
 
-void SessionCore::begin_leaving(Run& run) {
+void SessionCore::hold() {
+  std::lock_guard lock(mutex);
+  ++num_leaving;
+}
+
+void SessionCore::leave_stream() {
+  std::lock_guard lock(mutex);
+  --num_behind_streams;
+  changed.notify_all();
+}
+
+void SessionCore::begin_leaving(Run& run, bool with_report) {
   std::function<void()> start_next;
   {
     std::lock_guard lock(mutex);
+    if (with_report) report_loops(run);
     std::erase(runs, &run);
     if (!queued.empty()) {
-      runs.push_back(queued.front().first);
-      start_next = std::move(queued.front().second);
+      runs.push_back(queued.front().run);
+      start_next = std::move(queued.front().start);
       queued.pop_front();
     }
     ++num_leaving;
     changed.notify_all();  // others may have their turn
   }
   if (start_next) start_next();
+}
+
+SessionCore::Deadline deadline_of(const RunOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  if (!options.timeout) return std::nullopt;
+  const Clock::time_point now = Clock::now();
+  if (*options.timeout >= Clock::time_point::max() - now) return std::nullopt;
+  return now + std::max(*options.timeout, std::chrono::nanoseconds(0));
 }
 
 }  // namespace eddy

@@ -3,9 +3,9 @@
 // Internal to runtime/api. Members are immutable once the session is made, unless said.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,7 +21,10 @@ namespace eddy {
 
 struct SessionCore {
   SessionCore(const Library& l, SessionOptions o, Graph g)
-      : library(l), options(std::move(o)), graph(std::move(g)) {}
+      : library(l), options(std::move(o)), graph(std::move(g)) {
+    threads =
+        options.threads ? options.threads : std::make_shared<SharedThreads>(options.num_threads);
+  }
   ~SessionCore();
 
   const Library& library;
@@ -44,42 +47,66 @@ struct SessionCore {
   std::shared_ptr<Device> device;
   std::unique_ptr<Program> program;
 
+  std::shared_ptr<SharedThreads> threads;  // goes before the program where nobody shares it
   // Made when first needed: host-driven loops and deadlines. Any thread.
-  Scheduler& scheduler();
+  Scheduler& scheduler() const { return threads->scheduler(); }
 
   // Runs in flight. A run enters before it launches and leaves when it is done.
-  // Waits for its turn; kCancelled once closed, kDeadlineExceeded when it takes too long.
-  Status enter(Run& run, std::optional<std::chrono::steady_clock::time_point> deadline);
-  bool try_enter_or_queue(Run& run, std::function<void()> start, Status& status);
+  // Waits for its turn; kCancelled once closed or by cancel_all, kDeadlineExceeded when it takes
+  // too long.
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  Status enter(Run& run, Deadline deadline);
+  // An asynchronous run that waits for its turn. One of the two is called, once.
+  struct Waiting {
+    Run* run = nullptr;
+    std::function<void()> start;
+    std::function<void(Status)> give_up;
+  };
+  bool try_enter_or_queue(Waiting waiting, Status& status);
+  // Takes a run out of the queue: its give_up, to be called without locks and followed by
+  // end_leaving(). Empty when it is not there: it has its turn, or waits for nothing.
+  std::function<void(Status)> leave_queue(const Run& run);
+  // Stops the runs in flight and ends those that wait for their turn; closed: refuses new ones.
+  void cancel_all(bool is_closing);
+  // What loop_reports() says from now on. Under the mutex.
+  void report_loops(const Run& run);
   void leave(Run& run);
   // leave() in two steps, for a run that must be gone before the session may go: between them
   // nobody reaches the run any more, but the session still waits.
-  void begin_leaving(Run& run);
+  void begin_leaving(Run& run, bool with_report = false);
   void end_leaving();
+  // Keeps the session until end_leaving().
+  void hold();
+  // A run that stood behind a stream no longer does.
+  void leave_stream();
 
   // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
-  bool do_waiters_poll() const {
-    return device->needs_polling() && options.loops != Loops::kHost;
-  }
+  bool do_waiters_poll() const { return device->needs_polling() && options.loops != Loops::kHost; }
   // Waits for `changed` until the predicate (asked under the lock) holds.
+  // False when the deadline came first.
   template <typename Predicate>
-  void wait_until_true(std::unique_lock<std::mutex>& lock, Predicate is_true) {
+  bool wait_until_true(std::unique_lock<std::mutex>& lock, Predicate is_true,
+                       Deadline deadline = std::nullopt) {
     while (do_waiters_poll() && !is_true()) {
+      if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
       lock.unlock();
       const bool has_moved = device->poll();
       lock.lock();
       if (!has_moved && !is_true()) changed.wait_for(lock, std::chrono::microseconds(50));
     }
+    if (deadline) return changed.wait_until(lock, *deadline, is_true);
     changed.wait(lock, is_true);
+    return true;
   }
 
   std::mutex mutex;
-  std::condition_variable changed;              // a run left, or close() was called
-  std::vector<Run*> runs;                       // under the mutex; keeps its capacity
-  std::deque<std::pair<Run*, std::function<void()>>> queued;  // under the mutex
-  size_t num_leaving = 0;                       // under the mutex
-  size_t num_behind_streams = 0;                // under the mutex; run_on, not yet in flight
-  bool is_closed = false;                       // under the mutex
+  std::condition_variable changed;  // a run left, or close() was called
+  std::vector<Run*> runs;           // under the mutex; keeps its capacity
+  std::deque<Waiting> queued;       // under the mutex
+  uint64_t num_cancels = 0;         // under the mutex; calls of cancel_all
+  size_t num_leaving = 0;           // under the mutex
+  size_t num_behind_streams = 0;    // under the mutex; run_on, not yet in flight
+  bool is_closed = false;           // under the mutex
   // Under the mutex: nothing uses the session any more.
   bool is_idle() const {
     return runs.empty() && queued.empty() && num_behind_streams == 0 && num_leaving == 0;
@@ -87,12 +114,13 @@ struct SessionCore {
   bool has_turn() const {
     return options.max_runs_in_flight == 0 || runs.size() < options.max_runs_in_flight;
   }
-  std::vector<LoopReport> last_loops;           // under the mutex
+  std::vector<LoopReport> last_loops;  // under the mutex
 
-  std::once_flag scheduler_made;
-  std::unique_ptr<Scheduler> scheduler_or_null;
   std::optional<PollerId> poller;  // of a polled device whose loops the host drives
-  CallbackThread callbacks;  // last: ends first, while everything else is still there
+  CallbackThread callbacks;        // last: ends first, while everything else is still there
 };
+
+// The end of `options.timeout` from now; none where it is further than the clock counts.
+SessionCore::Deadline deadline_of(const RunOptions& options);
 
 }  // namespace eddy

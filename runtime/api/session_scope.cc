@@ -5,15 +5,17 @@ namespace {
 thread_local const SessionScope* innermost = nullptr;
 }  // namespace
 
-SessionScope::SessionScope(const void* session) : session_(session), outer_(innermost) {
+SessionScope::SessionScope(const void* session, const void* threads_or_null)
+    : session_(session), threads_(threads_or_null), outer_(innermost) {
   innermost = this;
 }
 
 SessionScope::~SessionScope() { innermost = outer_; }
 
-bool SessionScope::is_inside(const void* session) {
+bool SessionScope::may_not_wait_for(const void* session, const void* threads) {
   for (const SessionScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
     if (scope->session_ == session) return true;
+    if (scope->threads_ != nullptr && scope->threads_ == threads) return true;
   }
   return false;
 }

@@ -1,21 +1,29 @@
 // SessionScope: marks the current thread as running a session's host function or callback, so
-// that waiting there for a run of the same session is refused instead of deadlocking.
+// that waiting there for a run that needs this very thread is refused instead of deadlocking.
+//
+// A callback stands on its session's own callback thread: only that session's runs need it. A
+// host function stands on threads that sessions may share (SharedThreads): runs of all of these
+// need them.
 #pragma once
 
 namespace eddy {
 
 class SessionScope {
  public:
-  explicit SessionScope(const void* session);
+  // `threads_or_null`: those that a host function stands on; null for a callback.
+  SessionScope(const void* session, const void* threads_or_null);
   ~SessionScope();
   SessionScope(const SessionScope&) = delete;
   SessionScope& operator=(const SessionScope&) = delete;
 
-  // True inside a scope of `session` on this thread.
-  static bool is_inside(const void* session);
+  // Whether a run of `session`, which uses `threads`, might never end if this thread waited.
+  static bool may_not_wait_for(const void* session, const void* threads);
+  // Whether this thread is inside a callback or host function of `session` itself.
+  static bool is_inside(const void* session) { return may_not_wait_for(session, nullptr); }
 
  private:
   const void* session_;
+  const void* threads_;
   const SessionScope* outer_;
 };
 

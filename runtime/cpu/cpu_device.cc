@@ -6,10 +6,12 @@
 namespace eddy {
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options)
-    : allocator_(options.memory_limit_bytes), pool_(options.num_threads) {}
+    : allocator_(options.memory_limit_bytes), 
+      pool_(options.workers ? options.workers
+                            : std::make_shared<WorkerPool>(options.num_threads)) {}
 
 Result<std::unique_ptr<Stream>> CpuDevice::create_stream() {
-  return std::unique_ptr<Stream>(std::make_unique<CpuStream>(pool_));
+  return std::unique_ptr<Stream>(std::make_unique<CpuStream>(*pool_));
 }
 
 Result<std::unique_ptr<Event>> CpuDevice::create_event() {
@@ -21,7 +23,7 @@ Result<std::shared_ptr<Gate>> CpuDevice::create_gate() {
 }
 
 std::unique_ptr<CommandBuffer> CpuDevice::create_command_buffer_or_null() {
-  return std::make_unique<CpuCommandBuffer>(pool_);
+  return std::make_unique<CpuCommandBuffer>(*pool_);
 }
 
 }  // namespace eddy

@@ -3,6 +3,8 @@
 // Ownership: must outlive everything made from it. Threads: all members from any thread.
 #pragma once
 
+#include <memory>
+
 #include "runtime/cpu/host_allocator.h"
 #include "runtime/cpu/worker_pool.h"
 #include "runtime/device/device.h"
@@ -12,6 +14,7 @@ namespace eddy {
 struct CpuDeviceOptions {
   int num_threads = 0;           // 0: one for each processor
   size_t memory_limit_bytes = 0; // 0: no limit
+  std::shared_ptr<WorkerPool> workers = {};  // shared with other devices; then not num_threads
 };
 
 class CpuDevice : public Device {
@@ -24,12 +27,12 @@ class CpuDevice : public Device {
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
   std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
-  int num_workers() const override { return pool_.num_threads(); }
-  WorkerPool& pool() { return pool_; }
+  int num_workers() const override { return pool_->num_threads(); }
+  WorkerPool& pool() { return *pool_; }
 
  private:
   HostAllocator allocator_;
-  WorkerPool pool_;
+  const std::shared_ptr<WorkerPool> pool_;
 };
 
 }  // namespace eddy

@@ -1,0 +1,38 @@
+// DeadlineTimer: calls a function on the scheduler's thread at a time, unless disarmed before.
+//
+// disarm() is what makes it safe to destroy what the function touches: when it returns, the
+// function is not running and never will. It must not be called by the function itself.
+//
+// Internal to runtime/api. Threads: one owner arms and disarms.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "runtime/coroutine/timers.h"
+
+namespace eddy {
+
+class Scheduler;
+
+class DeadlineTimer {
+ public:
+  DeadlineTimer() = default;
+  ~DeadlineTimer() { disarm(); }
+  DeadlineTimer(const DeadlineTimer&) = delete;
+  DeadlineTimer& operator=(const DeadlineTimer&) = delete;
+
+  // Once between two disarms. The scheduler must outlive the timer's being armed.
+  void arm(Scheduler& scheduler, std::chrono::steady_clock::time_point when,
+           std::function<void()> fire);
+  void disarm();
+
+ private:
+  Scheduler* scheduler_ = nullptr;  // null: not armed
+  TimerId timer_;
+  std::shared_ptr<std::atomic<bool>> has_fired_;  // released by the function's end
+};
+
+}  // namespace eddy
