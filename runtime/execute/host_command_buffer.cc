@@ -19,29 +19,24 @@ HostCommandBuffer::~HostCommandBuffer() = default;
 void HostCommandBuffer::finish() {
   CommandCode::finish();
   for (const Command& command : code()) issued_.push_back({this, &command});
-  for (size_t i = 0; i < strand_entries().size(); ++i) {
-    states_.emplace_back(StrandState::kIdle);
-    auto stream = device_.create_stream();
-    if (!stream.is_ok()) {
-      setup_error_ = stream.take_status();
-      return;
-    }
-    streams_.push_back(std::move(*stream));
-    auto event = device_.create_event();
-    if (!event.is_ok()) {
-      setup_error_ = event.take_status();
-      return;
-    }
-    forks_.push_back(std::move(*event));
+  for (size_t i = 0; i < strand_entries().size(); ++i) states_.emplace_back(StrandState::kIdle);
+  setup_error_ = set_up();
+}
+
+Status HostCommandBuffer::set_up() {
+  while (streams_.size() < strand_entries().size()) {
+    EDDY_ASSIGN_OR_RETURN(auto stream, device_.create_stream());
+    streams_.push_back(std::move(stream));
   }
-  for (uint32_t i = 0; i < num_events(); ++i) {
-    auto event = device_.create_event();
-    if (!event.is_ok()) {
-      setup_error_ = event.take_status();
-      return;
-    }
-    events_.emplace_back().event = std::move(*event);
+  while (forks_.size() < strand_entries().size()) {
+    EDDY_ASSIGN_OR_RETURN(auto event, device_.create_event());
+    forks_.push_back(std::move(event));
   }
+  while (events_.size() < num_events()) {
+    EDDY_ASSIGN_OR_RETURN(auto event, device_.create_event());
+    events_.emplace_back().event = std::move(event);
+  }
+  return Status::ok();
 }
 
 // Ends the run when the device is lost: what its streams have done cannot be told.
@@ -62,6 +57,7 @@ void HostCommandBuffer::start(RunControl& control) {
   control_ = &control;
   num_live_.store(1, std::memory_order_relaxed);
   for (HostEvent& event : events_) event.recorded.reset();
+  if (!setup_error_.is_ok()) setup_error_ = set_up();  // what was missing then may be there now
   Status status = setup_error_;
   if (status.is_ok()) {
     status = scheduler_.spawn([this] { execute(0); }, "run");

@@ -73,6 +73,8 @@ class HostCommandBuffer : public CommandCode {
   }
   bool is_device_fine(uint32_t strand);
   void refused(uint32_t strand);
+  // Makes the streams and events that there are not yet.
+  Status set_up();
 
   using CommandCode::wait;
 

@@ -6,52 +6,62 @@
 
 namespace eddy {
 
-VirtualEvent::VirtualEvent(VirtualEngine& engine) : engine_(engine) {
-  auto guard = engine_.lock();
-  number_ = engine_.next_number();
+namespace {
+
+std::shared_ptr<VirtualEventState> make_state(VirtualEngine& engine) {
+  auto state = std::make_shared<VirtualEventState>();
+  auto guard = engine.lock();
+  state->number = engine.next_number();
+  return state;
 }
+
+}  // namespace
+
+void VirtualEventState::complete(VirtualEngine& engine, uint64_t record,
+                                 std::vector<EventListener*>& called) {
+  completed = std::max(completed, record);
+  auto* watcher = engine.watcher_or_null();
+  if (watcher != nullptr && !listeners.empty()) watcher->on_point_seen({this, completed});
+  std::erase_if(listeners, [&](const Waiting& waiting) {
+    if (waiting.record > completed) return false;
+    called.push_back(waiting.listener);
+    return true;
+  });
+  for (VirtualStream* stream : parked) engine.make_ready(*stream);
+  parked.clear();
+}
+
+VirtualEvent::VirtualEvent(VirtualEngine& engine) : engine_(engine), state_(make_state(engine)) {}
 
 bool VirtualEvent::is_complete() const {
   auto guard = engine_.lock();
-  if (completed_ < issued_) return false;
-  if (auto* watcher = engine_.watcher_or_null()) watcher->on_point_seen({this, issued_});
+  if (state_->completed < state_->issued) return false;
+  if (auto* watcher = engine_.watcher_or_null()) {
+    watcher->on_point_seen({state_.get(), state_->issued});
+  }
   return true;
 }
 
 bool VirtualEvent::listen_or_complete(EventListener& listener) {
+  if (is_complete()) return true;
   auto guard = engine_.lock();
-  if (completed_ >= issued_) {
-    if (auto* watcher = engine_.watcher_or_null()) watcher->on_point_seen({this, issued_});
-    return true;
-  }
-  listeners_.push_back({issued_, &listener});
+  if (state_->completed >= state_->issued) return true;
+  state_->listeners.push_back({state_->issued, &listener});
   return false;
 }
 
-void VirtualEvent::complete(uint64_t record, std::vector<EventListener*>& listeners) {
-  completed_ = std::max(completed_, record);
-  auto* watcher = engine_.watcher_or_null();
-  if (watcher != nullptr && !listeners_.empty()) watcher->on_point_seen({this, completed_});
-  std::erase_if(listeners_, [&](const Waiting& waiting) {
-    if (waiting.record > completed_) return false;
-    listeners.push_back(waiting.listener);
-    return true;
-  });
-  for (VirtualStream* stream : parked_) engine_.make_ready(*stream);
-  parked_.clear();
-}
-
-VirtualGate::VirtualGate(VirtualEngine& engine) : engine_(engine), event_(engine) {
-  event_.issued_ = 1;
+VirtualGate::VirtualGate(VirtualEngine& engine) : engine_(engine), state_(make_state(engine)) {
+  state_->is_gate = true;
+  state_->issued = 1;
 }
 
 void VirtualGate::open() {
-  std::vector<EventListener*> listeners;
+  std::vector<EventListener*> none;  // nobody listens to gates
   auto guard = engine_.lock();
   if (auto* watcher = engine_.watcher_or_null()) {
-    watcher->on_record(engine_.current_lane(), {&event_, 1});
+    watcher->on_record(engine_.current_lane(), {state_.get(), 1});
   }
-  event_.complete(1, listeners);
+  state_->complete(engine_, 1, none);
 }
 
 VirtualStream::VirtualStream(VirtualEngine& engine) : engine_(engine) {
@@ -90,27 +100,24 @@ bool VirtualStream::launch(const Work& work) {
 bool VirtualStream::record(Event& event) {
   auto guard = engine_.lock();
   if (!may_enqueue(FaultKind::kRecord, "record")) return false;
-  auto& mine = static_cast<VirtualEvent&>(event);
-  push({.kind = Item::Kind::kRecord, .event = &mine, .record = ++mine.issued_});
+  const auto& state = static_cast<VirtualEvent&>(event).state_;
+  push({.kind = Item::Kind::kRecord, .event = state, .record = ++state->issued});
   return true;
 }
 
 bool VirtualStream::wait(Event& event) {
   auto guard = engine_.lock();
   if (!may_enqueue(FaultKind::kWait, "wait")) return false;
-  auto& mine = static_cast<VirtualEvent&>(event);
-  push({.kind = Item::Kind::kWait, .event = &mine, .record = mine.issued_});
+  const auto& state = static_cast<VirtualEvent&>(event).state_;
+  push({.kind = Item::Kind::kWait, .event = state, .record = state->issued});
   return true;
 }
 
 bool VirtualStream::hold(std::shared_ptr<Gate> gate) {
   auto guard = engine_.lock();
   if (!may_enqueue(FaultKind::kWait, "hold")) return false;
-  auto& mine = static_cast<VirtualGate&>(*gate);
-  push({.kind = Item::Kind::kWait,
-        .event = &mine.event_,
-        .record = mine.event_.issued_,
-        .keep_alive = std::move(gate)});
+  const auto& state = static_cast<VirtualGate&>(*gate).state_;
+  push({.kind = Item::Kind::kWait, .event = state, .record = state->issued});
   return true;
 }
 
@@ -133,12 +140,12 @@ bool VirtualStream::listen_or_idle(EventListener& listener) {
 
 // False: parked until the point is reached.
 bool VirtualStream::park_or_go_on(const Item& item) {
-  if (item.event->completed_ < item.record && !engine_.is_lost()) {
-    item.event->parked_.push_back(this);
+  if (item.event->completed < item.record && !engine_.is_lost()) {
+    item.event->parked.push_back(this);
     return false;
   }
   if (auto* watcher = engine_.watcher_or_null()) {
-    watcher->on_wait(engine_.id(*this), {item.event, item.record});
+    watcher->on_wait(engine_.id(*this), {item.event.get(), item.record});
   }
   return true;
 }
@@ -155,7 +162,6 @@ void VirtualStream::finish_item(std::vector<EventListener*>& listeners) {
 
 void VirtualStream::step() {
   std::vector<EventListener*> listeners;
-  std::shared_ptr<Gate> gate;  // goes after the lock: its event may be the last of its kind
   auto guard = engine_.lock();
   Item& item = queue_.front();  // stays: only this function pops
   if (item.kind == Item::Kind::kWait && !park_or_go_on(item)) return;
@@ -173,10 +179,9 @@ void VirtualStream::step() {
       guard.lock();
     }
   } else if (item.kind == Item::Kind::kRecord) {
-    if (watcher != nullptr) watcher->on_record(engine_.id(*this), {item.event, item.record});
-    item.event->complete(item.record, listeners);
+    if (watcher != nullptr) watcher->on_record(engine_.id(*this), {item.event.get(), item.record});
+    item.event->complete(engine_, item.record, listeners);
   }
-  gate = std::move(item.keep_alive);
   finish_item(listeners);
   guard.unlock();
   for (EventListener* listener : listeners) listener->on_complete();
@@ -184,16 +189,18 @@ void VirtualStream::step() {
 
 void VirtualStream::stop_waiting() {
   if (queue_.empty() || queue_.front().kind != Item::Kind::kWait) return;
-  if (std::erase(queue_.front().event->parked_, this) > 0) engine_.make_ready(*this);
+  if (std::erase(queue_.front().event->parked, this) > 0) engine_.make_ready(*this);
 }
 
 std::string VirtualStream::waits_for() const {
   if (queue_.empty()) return "";
   const Item& item = queue_.front();
-  if (item.kind != Item::Kind::kWait || item.event->completed_ >= item.record) return "";
-  const std::string what = item.keep_alive ? "a gate"
-                                           : "record " + std::to_string(item.record) +
-                                                 " of event " + std::to_string(item.event->number_);
+  if (item.kind != Item::Kind::kWait || item.event->completed >= item.record) return "";
+  std::string what = "a gate";
+  if (!item.event->is_gate) {
+    what =
+        "record " + std::to_string(item.record) + " of event " + std::to_string(item.event->number);
+  }
   return "stream " + std::to_string(engine_.id(*this)) + " waits for " + what + ", with " +
          std::to_string(queue_.size() - 1) + " commands behind it";
 }

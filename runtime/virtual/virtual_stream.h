@@ -19,6 +19,25 @@ namespace eddy {
 
 class VirtualStream;
 
+// What an event and the items that name it share: an event may be destroyed while they are queued.
+// Under the engine's lock.
+struct VirtualEventState {
+  struct Waiting {
+    uint64_t record;
+    EventListener* listener;
+  };
+
+  // Appends the listeners to call once the lock is let go.
+  void complete(VirtualEngine& engine, uint64_t record, std::vector<EventListener*>& called);
+
+  uint64_t number = 0;  // for people
+  bool is_gate = false;
+  uint64_t issued = 0;  // records
+  uint64_t completed = 0;
+  std::vector<Waiting> listeners;
+  std::vector<VirtualStream*> parked;
+};
+
 class VirtualEvent : public Event {
  public:
   explicit VirtualEvent(VirtualEngine& engine);
@@ -27,22 +46,8 @@ class VirtualEvent : public Event {
 
  private:
   friend class VirtualStream;
-  friend class VirtualGate;
-  struct Waiting {
-    uint64_t record;
-    EventListener* listener;
-  };
-
-  // Under the engine's lock. Appends the listeners to call once the lock is let go.
-  void complete(uint64_t record, std::vector<EventListener*>& listeners);
-
   VirtualEngine& engine_;
-  uint64_t number_;
-  // Under the engine's lock.
-  uint64_t issued_ = 0;
-  uint64_t completed_ = 0;
-  std::vector<Waiting> listeners_;
-  std::vector<VirtualStream*> parked_;
+  const std::shared_ptr<VirtualEventState> state_;
 };
 
 class VirtualGate : public Gate {
@@ -53,7 +58,7 @@ class VirtualGate : public Gate {
  private:
   friend class VirtualStream;
   VirtualEngine& engine_;
-  VirtualEvent event_;  // recorded once, reached when the gate opens
+  const std::shared_ptr<VirtualEventState> state_;  // recorded once, reached when the gate opens
 };
 
 class VirtualStream : public Stream, public VirtualLane {
@@ -76,10 +81,9 @@ class VirtualStream : public Stream, public VirtualLane {
   struct Item {
     enum class Kind : uint8_t { kWork, kRecord, kWait } kind = Kind::kWork;
     Work work = {};
-    VirtualEvent* event = nullptr;
+    std::shared_ptr<VirtualEventState> event = nullptr;
     uint64_t record = 0;
-    uint64_t number = 0;                         // for the watcher
-    std::shared_ptr<Gate> keep_alive = nullptr;  // owner of `event`, for gates
+    uint64_t number = 0;  // for the watcher
   };
 
   bool may_enqueue(FaultKind kind, const char* what);  // under the lock

@@ -200,12 +200,6 @@ OpDef mixing_op(std::string name, std::vector<FormalInput> first, InferFunction 
   return def;
 }
 
-Result<int64_t> choose(std::span<const TensorView> inputs) {
-  uint64_t state = 1;
-  for (const TensorView& input : inputs) state = absorb(state, input);
-  return static_cast<int64_t>(state % 3);
-}
-
 Status add_dense(Library& library) {
   const FormalInput words{"x", {ElementType::kInt64}};
   const FormalInput more{"more", all_but_string(), InputFlag::kVariadic | InputFlag::kOptional};
@@ -233,7 +227,13 @@ Status add_dense(Library& library) {
 
 }  // namespace
 
-Status add_mixing_ops(Library& library) {
+Result<int64_t> choose_by_mixing(std::span<const TensorView> inputs) {
+  uint64_t state = 1;
+  for (const TensorView& input : inputs) state = absorb(state, input);
+  return static_cast<int64_t>(state % 3);
+}
+
+Status add_mixing_ops(Library& library, const HostFunction& choose_or_empty) {
   EDDY_RETURN_IF_ERROR(add_dense(library));
   OpDef resize = mixing_op("Resize", {{"x", all_but_string(), InputFlag::kVariadic}},
                            gives(tensor_type(ElementType::kInt64, {kUnknownDim})));
@@ -243,7 +243,8 @@ Status add_mixing_ops(Library& library) {
                          gives(tensor_type(ElementType::kInt64, {3})));
   fold.is_value_op = true;
   EDDY_RETURN_IF_ERROR(library.add_operator(std::move(fold), bind_value(run_fold)));
-  return library.add_host_function(std::string(kChooseFunction), choose);
+  return library.add_host_function(std::string(kChooseFunction),
+                                   choose_or_empty ? choose_or_empty : choose_by_mixing);
 }
 
 }  // namespace eddy::check

@@ -33,8 +33,11 @@ namespace eddy::check {
 inline constexpr std::string_view kMixingDomain = "check";
 inline constexpr std::string_view kChooseFunction = "check.choose";
 
-// Registers all of them, as a user would.
-Status add_mixing_ops(Library& library);
+// What "check.choose" does.
+Result<int64_t> choose_by_mixing(std::span<const TensorView> inputs);
+
+// Registers all of them, as a user would; with another host function where one is given.
+Status add_mixing_ops(Library& library, const HostFunction& choose_or_empty = {});
 
 // Not commutative, not associative, a bijection of `more` for each `state`.
 inline uint64_t mix(uint64_t state, uint64_t more) {

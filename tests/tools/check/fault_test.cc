@@ -1,0 +1,37 @@
+// Claim: whatever fails, wherever, first or later, alone or with another fault: every run ends once
+// with a status that says why, nothing hangs, and nothing is left behind.
+//
+// EDDY_CHECK_SEEDS=N sweeps N graphs, EDDY_CHECK_FIRST=N starts there.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tools/check/fault_campaign.h"
+
+namespace eddy::check {
+namespace {
+
+uint64_t number(const char* variable, uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
+  FaultOptions options;
+  options.first_seed = number("EDDY_CHECK_FIRST", 0);
+  options.num_seeds = number("EDDY_CHECK_SEEDS", 24);
+  const FaultReport report = run_faults(options);
+  for (const FaultViolation& violation : report.violations) {
+    ADD_FAILURE() << "EDDY_CHECK_FIRST=" << violation.seed << " EDDY_CHECK_SEEDS=1: "
+                  << violation.faults << ": " << violation.what << "\n"
+                  << violation.graph_text;
+  }
+  EXPECT_GT(report.num_points, 20 * report.num_graphs);
+  for (size_t kind = 0; kind < kNumFaultKinds && options.num_seeds >= 24; ++kind) {
+    EXPECT_GT(report.fired[kind], 0u) << fault_kind_name(static_cast<FaultKind>(kind));
+  }
+  RecordProperty("points", static_cast<int>(report.num_points));
+}
+
+}  // namespace
+}  // namespace eddy::check

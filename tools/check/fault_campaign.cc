@@ -1,0 +1,149 @@
+#include "tools/check/fault_campaign.h"
+
+#include <filesystem>
+
+#include "graph/base/random.h"
+#include "graph/ir/print.h"
+#include "tools/check/fault_point.h"
+#include "tools/check/mixing_ops.h"
+#include "tools/check/shrink.h"
+
+namespace eddy::check {
+namespace {
+
+std::string faults_text(const std::vector<Fault>& faults) {
+  std::string text;
+  for (const Fault& fault : faults) {
+    text += (text.empty() ? "" : ", ") + std::string(fault_kind_name(fault.kind)) + " " +
+            std::to_string(fault.kth);
+  }
+  return text;
+}
+
+// Sweeps one recipe. Ends at the first rule that is broken.
+class Sweep {
+ public:
+  Sweep(const Recipe& recipe, const FaultOptions& options, FaultReport& report)
+      : recipe_(recipe),
+        options_(options),
+        report_(report),
+        loops_(recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice),
+        point_(recipe, loops_) {}
+
+  bool run() {
+    std::array<uint64_t, kNumFaultKinds> counts = {};
+    for (size_t kind = 0; kind < kNumFaultKinds; ++kind) {
+      for (uint64_t kth = 1; kth <= options_.max_kth; ++kth) {
+        if (!try_faults({{static_cast<FaultKind>(kind), kth}})) return false;
+        if (!point_.has_fired()) break;
+        counts[kind] = kth;
+      }
+    }
+    return try_pairs(counts) && check({}, point_.close());
+  }
+  const std::string& what() const { return what_; }
+  const std::vector<Fault>& faults() const { return faults_; }
+
+ private:
+  bool try_pairs(const std::array<uint64_t, kNumFaultKinds>& counts) {
+    Random random(recipe_.seed);
+    for (uint64_t i = 0; i < options_.pairs_per_graph; ++i) {
+      std::vector<Fault> pair;
+      for (int f = 0; f < 2; ++f) {
+        const uint64_t kind = random.below(kNumFaultKinds);
+        if (counts[kind] == 0) continue;
+        pair.push_back({static_cast<FaultKind>(kind), 1 + random.below(counts[kind])});
+      }
+      if (pair.size() == 2 && !try_faults(pair)) return false;
+    }
+    return true;
+  }
+
+  bool try_faults(const std::vector<Fault>& faults) {
+    ++report_.num_points;
+    if (!check(faults, point_.run(faults))) return false;
+    if (point_.has_fired()) ++report_.fired[static_cast<size_t>(faults[0].kind)];
+    return true;
+  }
+
+  bool check(const std::vector<Fault>& faults, std::string what) {
+    if (what.empty()) return true;
+    faults_ = faults;
+    what_ = std::move(what);
+    return false;
+  }
+
+  const Recipe& recipe_;
+  const FaultOptions& options_;
+  FaultReport& report_;
+  const Loops loops_;
+  FaultPoint point_;
+  std::vector<Fault> faults_;
+  std::string what_;
+};
+
+size_t count_descriptors() {
+  size_t count = 0;
+  std::error_code error;
+  for (auto it = std::filesystem::directory_iterator("/proc/self/fd", error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    ++count;
+  }
+  return count;
+}
+
+FaultViolation make_violation(Recipe recipe, const FaultOptions& options, const Sweep& sweep) {
+  FaultViolation violation{recipe.seed, faults_text(sweep.faults()), sweep.what(), 0, {}};
+  if (options.shrinks && sweep.what().find("hangs") == std::string::npos) {
+    FaultReport ignored;
+    recipe = shrink(std::move(recipe),
+                    [&](const Recipe& smaller) { return !Sweep(smaller, options, ignored).run(); },
+                    {.max_attempts = 300})
+                 .recipe;
+  }
+  Library library;
+  if (!add_mixing_ops(library).is_ok()) return violation;
+  if (const auto graph = build(recipe, library); graph.is_ok()) {
+    violation.num_nodes = graph->num_nodes();
+    violation.graph_text = print_text(*graph);
+  }
+  return violation;
+}
+
+}  // namespace
+
+GenerateOptions FaultOptions::fault_graphs() {
+  GenerateOptions options;
+  options.min_steps = 2;
+  options.max_steps = 10;
+  options.max_depth = 3;
+  options.max_repeats = 4;
+  return options;
+}
+
+FaultReport run_faults(const FaultOptions& options) {
+  FaultReport report;
+  const size_t num_descriptors = count_descriptors();
+  for (uint64_t i = 0; i < options.num_seeds; ++i) {
+    if (options.is_time_up && options.is_time_up()) break;
+    const Recipe recipe = make_recipe(options.first_seed + i, options.generate);
+    ++report.num_graphs;
+    Sweep sweep(recipe, options, report);
+    if (sweep.run()) continue;
+    report.violations.push_back(make_violation(recipe, options, sweep));
+    if (report.violations.size() >= options.max_violations) return report;
+  }
+  const size_t num_left = count_descriptors();
+  if (num_left != num_descriptors) {
+    report.violations.push_back({options.first_seed,
+                                 "all",
+                                 std::to_string(num_descriptors) +
+                                     " descriptors were open before, " + std::to_string(num_left) +
+                                     " are now",
+                                 0,
+                                 {}});
+  }
+  return report;
+}
+
+}  // namespace eddy::check

@@ -1,0 +1,63 @@
+// The fault campaign: everything on the virtual device that can fail is made to fail, the first
+// time it is asked, the second, and so on until nothing fires any more; and pairs of faults.
+//
+// Each point is two runs in flight on one session and, once they have ended, a third; or one
+// prepared call with the caller's own memory. Held after each:
+//
+//   each run ends once: one status, one callback, and the handle says the same
+//   what fails says why: the code of the fault, and for faults inside a node its name and the
+//   iterations around it; whatever succeeds has the oracle's outputs, bit for bit
+//   no step starts once its run has been decided; no step runs after the callback
+//   nothing hangs: neither the virtual device (steps) nor the machine (seconds)
+//   the caller's inputs are never written, its outputs not after the run
+//   the next run is right, or says that the device is lost
+//   when the session goes nothing is left: bytes, queued work, file descriptors
+//
+// A violation is shrunk while it stays one.
+//
+// Threads: one, the callback thread, and the scheduler's for loops that the host drives.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/virtual/fault_plan.h"
+#include "tools/check/generator.h"
+
+namespace eddy::check {
+
+struct FaultOptions {
+  uint64_t first_seed = 0;
+  uint64_t num_seeds = 200;  // graphs
+  uint64_t max_kth = 100'000;
+  uint64_t pairs_per_graph = 20;
+  size_t max_violations = 3;
+  bool shrinks = true;
+  GenerateOptions generate = fault_graphs();
+  // Asked before each graph; may be empty.
+  std::function<bool()> is_time_up = {};
+
+  // Small: a sweep asks for every step of every run.
+  static GenerateOptions fault_graphs();
+};
+
+struct FaultViolation {
+  uint64_t seed = 0;
+  std::string faults;    // "allocation 3, cancel 7"
+  std::string what;      // of the graph as generated
+  size_t num_nodes = 0;  // of the smallest graph that still fails
+  std::string graph_text;
+};
+
+struct FaultReport {
+  uint64_t num_graphs = 0;
+  uint64_t num_points = 0;
+  std::array<uint64_t, kNumFaultKinds> fired = {};  // points at which a fault of the kind fired
+  std::vector<FaultViolation> violations;
+};
+
+FaultReport run_faults(const FaultOptions& options);
+
+}  // namespace eddy::check
