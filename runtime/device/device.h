@@ -77,6 +77,8 @@ class Stream {
   virtual bool is_idle() const = 0;
   // As Event::listen_or_complete, for the moment in which the stream becomes idle.
   virtual bool listen_or_idle(EventListener& listener) = 0;
+  // The driver's handle, for work that enqueues on it; null where there is none.
+  virtual void* native() const { return nullptr; }
 };
 
 struct MemoryStatistics {

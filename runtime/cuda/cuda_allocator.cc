@@ -1,0 +1,191 @@
+#include "runtime/cuda/cuda_allocator.h"
+
+#include <algorithm>
+
+#include "graph/base/check.h"
+
+namespace eddy {
+
+// ---------------------------------------------------------------- sources
+
+Result<std::unique_ptr<CudaDeviceMemory>> CudaDeviceMemory::create(CudaContext& context) {
+  const CudaApi& api = context.api();
+  const CudaContext::Use use(context);
+  CuMemoryPoolProps props;
+  props.location_id = context.facts().ordinal;
+  CuMemoryPool pool = nullptr;
+  EDDY_RETURN_IF_ERROR(context.check(api.pool_create(&pool, &props), "cuMemPoolCreate"));
+  // The pool keeps what is freed: giving pages back costs a synchronization each time.
+  uint64_t keep_all = UINT64_MAX;
+  Status status = context.check(api.pool_set_attribute(pool, kCuPoolReleaseThreshold, &keep_all),
+                                "cuMemPoolSetAttribute");
+  CuStream stream = nullptr;
+  if (status.is_ok()) {
+    status = context.check(api.stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate");
+  }
+  if (!status.is_ok()) {
+    api.pool_destroy(pool);
+    return status;
+  }
+  return std::unique_ptr<CudaDeviceMemory>(new CudaDeviceMemory(context, pool, stream));
+}
+
+CudaDeviceMemory::~CudaDeviceMemory() {
+  const CudaContext::Use use(context_);
+  (void)context_.check(context_.api().stream_synchronize(stream_), "cuStreamSynchronize");
+  context_.api().stream_destroy(stream_);
+  context_.api().pool_destroy(pool_);
+}
+
+Result<void*> CudaDeviceMemory::allocate(size_t size_bytes) {
+  const CudaContext::Use use(context_);
+  CuDevicePointer memory = 0;
+  EDDY_RETURN_IF_ERROR(
+      context_.check(context_.api().memory_allocate(&memory, size_bytes, pool_, stream_),
+                     "cuMemAllocFromPoolAsync"));
+  Status status = context_.check(context_.api().stream_synchronize(stream_), "cuStreamSynchronize");
+  if (!status.is_ok()) {
+    context_.api().memory_free(memory, stream_);
+    return status;
+  }
+  return reinterpret_cast<void*>(memory);
+}
+
+void CudaDeviceMemory::free(void* memory) {
+  const CudaContext::Use use(context_);
+  (void)context_.check(
+      context_.api().memory_free(reinterpret_cast<CuDevicePointer>(memory), stream_),
+      "cuMemFreeAsync");
+}
+
+Result<void*> CudaPinnedMemory::allocate(size_t size_bytes) {
+  const CudaContext::Use use(context_);
+  void* memory = nullptr;
+  EDDY_RETURN_IF_ERROR(context_.check(
+      context_.api().host_allocate(&memory, size_bytes, kCuHostAllocPortable | kCuHostAllocMapped),
+      "cuMemHostAlloc"));
+  return memory;
+}
+
+void CudaPinnedMemory::free(void* memory) {
+  const CudaContext::Use use(context_);
+  (void)context_.check(context_.api().host_free(memory), "cuMemFreeHost");
+}
+
+// ---------------------------------------------------------------- allocator
+
+CudaAllocator::~CudaAllocator() {
+  EDDY_CHECK(statistics_.used_bytes == 0)
+      << statistics_.used_bytes << " bytes are still in use when their device goes";
+  for (auto& list : free_) {
+    for (Cached& cached : list) {
+      source_->free(cached.buffer->data);
+      delete cached.buffer;
+    }
+  }
+}
+
+bool CudaAllocator::is_unused(Cached& cached) {
+  std::erase_if(cached.users, [](const auto& position) { return position.is_reached(); });
+  return cached.users.empty();
+}
+
+Buffer* CudaAllocator::take_cached(size_t size_class) {
+  auto& list = free_[size_class];
+  const auto found = std::find_if(list.begin(), list.end(), is_unused);
+  if (found == list.end()) {
+    for (Cached& cached : list) {
+      for (const auto& position : cached.users) position.progress->want_mark();
+    }
+    return nullptr;
+  }
+  Buffer* buffer = found->buffer;
+  list.erase(found);
+  statistics_.cached_bytes -= buffer->capacity_bytes;
+  return buffer;
+}
+
+Result<Buffer*> CudaAllocator::make(size_t size_class) {
+  const size_t capacity_bytes = size_class_bytes(size_class);
+  Result<void*> memory = source_->allocate(capacity_bytes);
+  if (!memory.is_ok() && memory.status().code() == StatusCode::kResourceExhausted) {
+    trim_locked();
+    memory = source_->allocate(capacity_bytes);
+  }
+  if (!memory.is_ok()) return memory.take_status();
+  ++statistics_.num_system_allocations;
+  Buffer* buffer = new Buffer;
+  buffer->size_class = static_cast<uint32_t>(size_class);
+  buffer->capacity_bytes = capacity_bytes;
+  buffer->data = *memory;
+  buffer->owner = this;
+  return buffer;
+}
+
+Status CudaAllocator::out_of_memory(size_t size_bytes, const Status& reason) const {
+  std::string message = "no memory for a tensor of " + std::to_string(size_bytes) +
+                        " bytes: " + std::to_string(statistics_.used_bytes) + " bytes are in use";
+  if (limit_bytes_ != 0) message += " of a limit of " + std::to_string(limit_bytes_);
+  if (!reason.is_ok()) message += "; " + reason.message();
+  return resource_exhausted(std::move(message));
+}
+
+Result<BufferRef> CudaAllocator::allocate(size_t size_bytes) {
+  EDDY_RETURN_IF_ERROR(context_.health());
+  std::lock_guard lock(mutex_);
+  if (size_bytes >= kMaxPooledBytes) return out_of_memory(size_bytes, Status::ok());
+  const size_t size_class = size_class_of(size_bytes);
+  const size_t capacity_bytes = size_class_bytes(size_class);
+  if (limit_bytes_ != 0 && capacity_bytes > limit_bytes_ - statistics_.used_bytes) {
+    return out_of_memory(size_bytes, Status::ok());
+  }
+  Buffer* buffer = take_cached(size_class);
+  if (buffer == nullptr) {
+    Result<Buffer*> made = make(size_class);
+    if (!made.is_ok() && made.status().code() == StatusCode::kResourceExhausted) {
+      return out_of_memory(size_bytes, made.status());
+    }
+    if (!made.is_ok()) return made.take_status();
+    buffer = *made;
+  }
+  statistics_.used_bytes += capacity_bytes;
+  statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.used_bytes);
+  buffer->references.store(1, std::memory_order_relaxed);
+  return BufferRef(buffer);
+}
+
+Result<BufferRef> CudaAllocator::allocate_strings(size_t) {
+  return unsupported("strings can't live in a GPU's memory; nodes with strings run on the CPU");
+}
+
+void CudaAllocator::release(Buffer* buffer) noexcept {
+  auto users = progress_.now();
+  std::lock_guard lock(mutex_);
+  statistics_.used_bytes -= buffer->capacity_bytes;
+  statistics_.cached_bytes += buffer->capacity_bytes;
+  free_[buffer->size_class].push_back({buffer, std::move(users)});
+}
+
+MemoryStatistics CudaAllocator::statistics() const {
+  std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+void CudaAllocator::trim() {
+  std::lock_guard lock(mutex_);
+  trim_locked();
+}
+
+void CudaAllocator::trim_locked() {
+  for (auto& list : free_) {
+    std::erase_if(list, [this](Cached& cached) {
+      if (!is_unused(cached)) return false;
+      statistics_.cached_bytes -= cached.buffer->capacity_bytes;
+      source_->free(cached.buffer->data);
+      delete cached.buffer;
+      return true;
+    });
+  }
+}
+
+}  // namespace eddy

@@ -1,0 +1,97 @@
+// CudaContext: one GPU as the driver shows it: its calls, its primary context, what it can do, and
+// whether it is lost.
+//
+// Every call that touches the device is made inside a Use, which makes the context current for
+// the thread and puts back what was current before, so an application's own CUDA code is not
+// disturbed.
+//
+// Errors: check() turns a driver's answer into a Status. After a sticky answer (an illegal address,
+// a failed launch …) every further call of the process answers the same for this context, so the
+// device is lost for good: kDeviceLost, with the first answer and the call that got it. Other
+// devices go on.
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/cuda_api.h"
+
+namespace eddy {
+
+struct CudaDeviceFacts {
+  int ordinal = 0;
+  std::string name;
+  int compute_capability = 0;  // 90 is 9.0
+  int num_multiprocessors = 0;
+  int max_threads_per_multiprocessor = 0;
+  size_t memory_bytes = 0;
+  int driver_version = 0;         // 13000 is 13.0
+  bool has_memory_words = false;  // streams can write words and wait for them
+  bool has_graphs = false;
+  bool has_device_driven = false;  // conditional nodes, CUDA 12.8 or newer
+};
+
+// The facts of every device, without making a context on any.
+Result<std::vector<CudaDeviceFacts>> list_cuda_devices(const CudaApi& api);
+
+class CudaContext {
+ public:
+  // Errors: kInvalidArgument when there is no such ordinal; kUnsupported for a device without
+  // mapped memory, unified addresses or memory pools (older than Pascal).
+  static Result<std::unique_ptr<CudaContext>> create(std::shared_ptr<const CudaApi> api,
+                                                     int ordinal);
+  ~CudaContext();
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+
+  const CudaApi& api() const { return *api_; }
+  const CudaDeviceFacts& facts() const { return facts_; }
+  CuContext handle() const { return context_; }
+
+  // Current for the calling thread while it lives. A context that cannot be made current is lost.
+  class Use {
+   public:
+    explicit Use(CudaContext& context) : api_(*context.api_) {
+      is_pushed_ =
+          context.check_order(api_.context_push(context.context_), "cuCtxPushCurrent").is_ok();
+    }
+    ~Use() {
+      CuContext ignored = nullptr;
+      if (is_pushed_) api_.context_pop(&ignored);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    const CudaApi& api_;
+    bool is_pushed_ = false;
+  };
+
+  // `call`: what was asked, for the message ("cuEventRecord"). kResourceExhausted when the
+  // device's memory is out, kDeviceLost after a sticky answer, else kRunFailed.
+  Status check(CuResult result, const char* call);
+  // As check(), for calls without which the order of streams is lost: any failure loses the device.
+  Status check_order(CuResult result, const char* call);
+  bool is_lost() const { return is_lost_.load(std::memory_order_acquire); }
+  // Ok, or why the device is lost.
+  Status health() const;
+
+ private:
+  CudaContext(std::shared_ptr<const CudaApi> api, CudaDeviceFacts facts, CuDevice device)
+      : api_(std::move(api)), facts_(std::move(facts)), device_(device) {}
+  void lose(Status status);
+
+  const std::shared_ptr<const CudaApi> api_;
+  CudaDeviceFacts facts_;
+  const CuDevice device_;
+  CuContext context_ = nullptr;
+  std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
+  mutable std::mutex mutex_;
+  Status loss_;  // under the mutex
+};
+
+}  // namespace eddy

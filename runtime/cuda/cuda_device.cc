@@ -1,0 +1,86 @@
+#include "runtime/cuda/cuda_device.h"
+
+namespace eddy {
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(std::shared_ptr<const CudaApi> api,
+                                                       const CudaDeviceOptions& options) {
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
+                        CudaContext::create(std::move(api), options.ordinal));
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaDeviceMemory> memory,
+                        CudaDeviceMemory::create(*context));
+  std::unique_ptr<CudaDevice> device(
+      new CudaDevice(std::move(context), options, std::move(memory)));
+  if (device->context().facts().has_memory_words) {
+    EDDY_RETURN_IF_ERROR(device->probe_memory_words());
+  }
+  return device;
+}
+
+CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOptions& options,
+                       std::unique_ptr<CudaDeviceMemory> memory)
+    : context_(std::move(context)), words_(*context_), events_(*context_) {
+  memory_ = std::make_unique<CudaAllocator>(*context_, progress_, std::move(memory),
+                                            options.memory_limit_bytes);
+  staging_ = std::make_unique<CudaAllocator>(*context_, progress_,
+                                             std::make_unique<CudaPinnedMemory>(*context_), 0);
+}
+
+CudaDevice::~CudaDevice() {
+  if (!context_->is_lost()) return;
+  // Given up because the driver refused something, the GPU may still be at work on what it has.
+  const CudaContext::Use use(*context_);
+  context_->api().context_synchronize();
+}
+
+// Drivers of some virtual machines have the calls and refuse them: one write tells.
+Status CudaDevice::probe_memory_words() {
+  EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words_.acquire());
+  const CudaContext::Use use(*context_);
+  const CudaApi& api = context_->api();
+  CuStream stream = nullptr;
+  Status status =
+      context_->check(api.stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate");
+  if (status.is_ok()) {
+    const CuResult written = api.stream_write_value32(stream, word.device, 1, kCuWriteValueDefault);
+    status = context_->check(api.stream_synchronize(stream), "cuStreamSynchronize");
+    const bool has_arrived =
+        std::atomic_ref<uint32_t>(*word.host).load(std::memory_order_acquire) == 1;
+    has_memory_words_ = status.is_ok() && written == CuResult::kSuccess && has_arrived;
+    api.stream_destroy(stream);
+  }
+  words_.release(word);
+  return status;
+}
+
+Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
+  EDDY_RETURN_IF_ERROR(health());
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaStream> stream,
+                        CudaStream::create({*context_, words_, events_, polled_, progress_,
+                                            streams_, has_memory_words_}));
+  return std::unique_ptr<Stream>(std::move(stream));
+}
+
+Result<std::unique_ptr<Event>> CudaDevice::create_event() {
+  EDDY_RETURN_IF_ERROR(health());
+  return std::unique_ptr<Event>(std::make_unique<CudaEvent>(polled_));
+}
+
+Result<std::shared_ptr<Gate>> CudaDevice::create_gate() {
+  EDDY_RETURN_IF_ERROR(health());
+  EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words_.acquire());
+  return std::shared_ptr<Gate>(std::make_shared<CudaGate>(words_, word));
+}
+
+bool CudaDevice::poll() {
+  std::vector<EventListener*> ready;
+  bool has_moved = false;
+  {
+    std::lock_guard lock(streams_.mutex);
+    for (CudaStream* stream : streams_.streams) has_moved |= stream->poll(ready);
+  }
+  polled_.take_ready(ready);
+  for (EventListener* listener : ready) listener->on_complete();
+  return has_moved || !ready.empty();
+}
+
+}  // namespace eddy

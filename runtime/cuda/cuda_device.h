@@ -1,0 +1,70 @@
+// CudaDevice: a GPU behind the seam: streams, events, gates and memory on one CUDA context.
+//
+//   EDDY_ASSIGN_OR_RETURN(auto api, load_cuda_api());
+//   EDDY_ASSIGN_OR_RETURN(auto device, CudaDevice::create(api, {.ordinal = 0}));
+//
+// The device needs polling: somebody calls poll() while work is pending (a scheduler's poller, or
+// who waits). Completion costs no host function and, with memory words, no driver call.
+// Command buffers: none; regions are driven from the host (HostCommandBuffer).
+//
+// Errors: creation says what is missing and what to do. A lost device refuses everything, its
+// streams become idle, and health() says what happened.
+// Ownership: must outlive everything made from it. Threads: all members from any thread.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "runtime/cuda/cuda_allocator.h"
+#include "runtime/cuda/cuda_stream.h"
+#include "runtime/device/command_buffer.h"
+#include "runtime/device/device.h"
+
+namespace eddy {
+
+struct CudaDeviceOptions {
+  int ordinal = 0;
+  size_t memory_limit_bytes = 0;  // of device memory in use; 0: no limit but the device's
+};
+
+class CudaDevice : public Device {
+ public:
+  static Result<std::unique_ptr<CudaDevice>> create(std::shared_ptr<const CudaApi> api,
+                                                    const CudaDeviceOptions& options);
+  ~CudaDevice() override;
+
+  std::string_view kind() const override { return "cuda"; }
+  Allocator& allocator() override { return *memory_; }
+  // Page-locked host memory, for what is copied to and from the device.
+  CudaAllocator& staging() { return *staging_; }
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<Event>> create_event() override;
+  Result<std::shared_ptr<Gate>> create_gate() override;
+  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override { return nullptr; }
+  int num_workers() const override { return context_->facts().num_multiprocessors; }
+  Status health() const override { return context_->health(); }
+  bool needs_polling() const override { return true; }
+  bool poll() override;
+
+  CudaContext& context() { return *context_; }
+  // False: completion is heard by asking the driver for events.
+  bool has_memory_words() const { return has_memory_words_; }
+
+ private:
+  CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOptions& options,
+             std::unique_ptr<CudaDeviceMemory> memory);
+  Status probe_memory_words();
+
+  // In the order in which they must go, last first.
+  const std::unique_ptr<CudaContext> context_;
+  PinnedWords words_;
+  CudaEventPool events_;
+  CudaPollList polled_;
+  ProgressList progress_;
+  std::unique_ptr<CudaAllocator> memory_;
+  std::unique_ptr<CudaAllocator> staging_;
+  CudaStreamList streams_;
+  bool has_memory_words_ = false;
+};
+
+}  // namespace eddy

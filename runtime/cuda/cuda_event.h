@@ -1,0 +1,110 @@
+// CudaRecord, CudaEventPool, CudaEvent: records of a point in a stream.
+//
+// A driver's event holds only its latest record, and a record of ours may be issued to the driver
+// later than it was called (its stream was out of credit). So each record takes a driver's event
+// of its own from a pool and gives it back when nobody names it any more: a wait names exactly
+// the record that was the latest when it was called, as promised.
+//
+//   called ──▶ issued to the driver ──▶ complete        (or complete at once: the device is lost)
+//
+// Cost: a pooled record makes no driver object; is_complete() asks the driver (cuEventQuery) until
+// it has once said yes. Threads: any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/cuda/cuda_context.h"
+#include "runtime/device/device.h"
+
+namespace eddy {
+
+// Driver's events without timing, reused.
+class CudaEventPool {
+ public:
+  explicit CudaEventPool(CudaContext& context) : context_(context) {}
+  ~CudaEventPool();  // every event must have been given back
+
+  Result<CuEvent> acquire();
+  void release(CuEvent event);
+
+ private:
+  CudaContext& context_;
+  std::mutex mutex_;
+  std::vector<CuEvent> free_;  // under the mutex
+  size_t num_made_ = 0;        // under the mutex
+};
+
+class CudaRecord {
+ public:
+  // `event` comes from the pool and goes back to it.
+  CudaRecord(CudaContext& context, CudaEventPool& pool, CuEvent event)
+      : context_(context), pool_(pool), event_(event) {}
+  ~CudaRecord() { pool_.release(event_); }
+  CudaRecord(const CudaRecord&) = delete;
+  CudaRecord& operator=(const CudaRecord&) = delete;
+
+  CuEvent event() const { return event_; }
+  bool is_issued() const { return state_.load(std::memory_order_acquire) != State::kCalled; }
+  // By the stream, once the driver has it.
+  void mark_issued() { state_.store(State::kIssued, std::memory_order_release); }
+  // Asks the driver. Complete too when the device is lost.
+  bool is_complete();
+
+ private:
+  enum class State : uint8_t { kCalled, kIssued, kComplete };
+  CudaContext& context_;
+  CudaEventPool& pool_;
+  const CuEvent event_;
+  std::atomic<State> state_{State::kCalled};
+};
+
+// Listeners of records and streams, called by whoever polls.
+class CudaPollList {
+ public:
+  // False: the record is complete already, the listener is not kept.
+  bool add(std::shared_ptr<CudaRecord> record, EventListener& listener);
+  // Takes out the listeners whose records are complete.
+  void take_ready(std::vector<EventListener*>& ready);
+
+ private:
+  struct Entry {
+    std::shared_ptr<CudaRecord> record;
+    EventListener* listener;
+  };
+  std::mutex mutex_;
+  std::vector<Entry> entries_;  // under the mutex
+};
+
+class CudaEvent : public Event {
+ public:
+  explicit CudaEvent(CudaPollList& polled) : polled_(polled) {}
+
+  bool is_complete() const override {
+    const auto record = latest();
+    return record == nullptr || record->is_complete();
+  }
+  bool listen_or_complete(EventListener& listener) override {
+    auto record = latest();
+    return record == nullptr || !polled_.add(std::move(record), listener);
+  }
+
+  // For streams.
+  std::shared_ptr<CudaRecord> latest() const {
+    std::lock_guard lock(mutex_);
+    return latest_;
+  }
+  void set_latest(std::shared_ptr<CudaRecord> record) {
+    std::lock_guard lock(mutex_);
+    latest_.swap(record);
+  }
+
+ private:
+  CudaPollList& polled_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<CudaRecord> latest_;  // under the mutex
+};
+
+}  // namespace eddy

@@ -1,0 +1,240 @@
+#include "runtime/cuda/cuda_stream.h"
+
+#include "graph/base/check.h"
+
+namespace eddy {
+
+Result<std::unique_ptr<CudaStream>> CudaStream::create(const CudaShared& shared) {
+  PinnedWord word;
+  if (shared.has_memory_words) {
+    EDDY_ASSIGN_OR_RETURN(word, shared.words.acquire());
+  }
+  const CudaContext::Use use(shared.context);
+  CuStream stream = nullptr;
+  Status status = shared.context.check(
+      shared.context.api().stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate");
+  if (!status.is_ok()) {
+    if (shared.has_memory_words) shared.words.release(word);
+    return status;
+  }
+  return std::unique_ptr<CudaStream>(new CudaStream(shared, stream, word));
+}
+
+CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word)
+    : shared_(shared),
+      stream_(stream),
+      word_(word),
+      progress_(std::make_shared<StreamProgress>(word.host)) {
+  shared_.progress.add(progress_);
+  std::lock_guard lock(shared_.streams.mutex);
+  shared_.streams.streams.push_back(this);
+}
+
+CudaStream::~CudaStream() {
+  {
+    // Whoever polls right now has left the stream before it goes.
+    std::lock_guard lock(shared_.streams.mutex);
+    std::erase(shared_.streams.streams, this);
+  }
+  EDDY_CHECK(is_idle()) << "a stream is destroyed while it has work";
+  progress_->is_ended_.store(true, std::memory_order_release);
+  shared_.progress.remove(progress_.get());
+  const CudaContext::Use use(shared_.context);
+  shared_.context.api().stream_destroy(stream_);
+  if (word_.host != nullptr) shared_.words.release(word_);
+}
+
+// ---------------------------------------------------------------- issuing
+
+bool CudaStream::launch(const Work& work) { return request({.work = work}); }
+
+bool CudaStream::record(Event& event) {
+  Result<CuEvent> native = shared_.events.acquire();
+  if (!native.is_ok()) {
+    // Without a record whoever waits would see an older one.
+    (void)shared_.context.check_order(CuResult::kOutOfMemory, "cuEventCreate");
+    return false;
+  }
+  auto record = std::make_shared<CudaRecord>(shared_.context, shared_.events, *native);
+  static_cast<CudaEvent&>(event).set_latest(record);
+  return request({.kind = Item::Kind::kRecord, .record = std::move(record)});
+}
+
+bool CudaStream::wait(Event& event) {
+  auto record = static_cast<CudaEvent&>(event).latest();
+  if (record == nullptr) return !shared_.context.is_lost();
+  return request({.kind = Item::Kind::kWait, .record = std::move(record)});
+}
+
+bool CudaStream::hold(std::shared_ptr<Gate> gate) {
+  return request({.kind = Item::Kind::kGate, .gate = std::move(gate)});
+}
+
+bool CudaStream::request(Item item) {
+  if (shared_.context.is_lost()) return false;
+  {
+    std::lock_guard lock(mutex_);
+    progress_->requested_.fetch_add(1, std::memory_order_acq_rel);
+    if (!kept_.empty() || is_issuing_ || !can_issue(item)) {
+      kept_.push_back(std::move(item));
+      return true;
+    }
+    is_issuing_ = true;
+  }
+  const bool is_issued = issue(item);
+  std::lock_guard lock(mutex_);
+  is_issuing_ = false;
+  return is_issued;
+}
+
+bool CudaStream::can_issue(const Item& item) const {
+  if (progress_->issued() - progress_->completed() >= kCredit) return false;
+  if (item.kind == Item::Kind::kWait) return item.record->is_issued();
+  if (item.kind != Item::Kind::kGate || shared_.has_memory_words) return true;
+  return static_cast<const CudaGate&>(*item.gate).is_open();
+}
+
+// Outside the mutex: a Work may call anything, but only one item is issued at a time.
+bool CudaStream::issue(Item& item) {
+  CudaContext& context = shared_.context;
+  const CudaContext::Use use(context);
+  bool is_fine = true;
+  switch (item.kind) {
+    case Item::Kind::kWork:
+      item.work.run(item.work.context);
+      break;
+    case Item::Kind::kRecord:
+      is_fine = context
+                    .check_order(context.api().event_record(item.record->event(), stream_),
+                                 "cuEventRecord")
+                    .is_ok();
+      item.record->mark_issued();
+      break;
+    case Item::Kind::kWait:
+      is_fine = context
+                    .check_order(context.api().stream_wait_event(stream_, item.record->event(), 0),
+                                 "cuStreamWaitEvent")
+                    .is_ok();
+      break;
+    case Item::Kind::kGate:
+      is_fine = issue_gate(item.gate);
+      break;
+  }
+  const uint64_t issued = progress_->issued_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  std::lock_guard lock(mutex_);
+  if (item.gate != nullptr) gates_.emplace_back(issued, std::move(item.gate));
+  if (issued - marked_ >= kMarkEvery) is_fine &= mark();
+  return is_fine;
+}
+
+bool CudaStream::issue_gate(const std::shared_ptr<Gate>& gate) {
+  if (!shared_.has_memory_words) return true;  // open: can_issue has seen it
+  CudaContext& context = shared_.context;
+  return context
+      .check_order(context.api().stream_wait_value32(stream_, static_cast<CudaGate&>(*gate).word(),
+                                                     1, kCuWaitValueGreaterOrEqual),
+                   "cuStreamWaitValue32")
+      .is_ok();
+}
+
+// ---------------------------------------------------------------- progress
+
+// Under the mutex.
+bool CudaStream::mark() {
+  CudaContext& context = shared_.context;
+  const uint64_t issued = progress_->issued();
+  if (issued == marked_) return true;
+  const CudaContext::Use use(context);
+  marked_ = issued;
+  if (shared_.has_memory_words) {
+    return context
+        .check_order(
+            context.api().stream_write_value32(stream_, word_.device, static_cast<uint32_t>(issued),
+                                               kCuWriteValueDefault),
+            "cuStreamWriteValue32")
+        .is_ok();
+  }
+  Result<CuEvent> event = shared_.events.acquire();
+  if (!event.is_ok()) {
+    return context.check_order(CuResult::kOutOfMemory, "cuEventCreate").is_ok();
+  }
+  auto record = std::make_shared<CudaRecord>(context, shared_.events, *event);
+  const Status status =
+      context.check_order(context.api().event_record(*event, stream_), "cuEventRecord");
+  record->mark_issued();
+  event_marks_.push_back({issued, std::move(record)});
+  return status.is_ok();
+}
+
+void CudaStream::hear_marks() {
+  while (!event_marks_.empty() && event_marks_.front().record->is_complete()) {
+    progress_->told_.store(event_marks_.front().position, std::memory_order_release);
+    event_marks_.pop_front();
+  }
+  while (!gates_.empty() && (has_passed(gates_.front().first) || shared_.context.is_lost())) {
+    gates_.pop_front();
+  }
+}
+
+bool CudaStream::is_idle() const {
+  if (shared_.context.is_lost() || has_passed(progress_->requested())) return true;
+  progress_->want_mark();
+  return false;
+}
+
+bool CudaStream::listen_or_idle(EventListener& listener) {
+  std::lock_guard lock(mutex_);
+  if (is_idle()) return true;
+  listeners_.push_back(&listener);
+  if (!is_issuing_ && kept_.empty()) mark();
+  return false;
+}
+
+// Under the mutex.
+void CudaStream::ask_driver() {
+  const uint64_t completed = progress_->completed();
+  const bool is_still = completed == seen_ && completed != progress_->issued();
+  seen_ = completed;
+  still_polls_ = is_still ? still_polls_ + 1 : 0;
+  if (still_polls_ < kAskEvery) return;
+  still_polls_ = 0;
+  const CudaContext::Use use(shared_.context);
+  const CuResult result = shared_.context.api().stream_query(stream_);
+  if (result == CuResult::kNotReady) return;
+  (void)shared_.context.check_order(result, "cuStreamQuery");
+}
+
+bool CudaStream::poll(std::vector<EventListener*>& ready) {
+  bool has_moved = false;
+  std::unique_lock lock(mutex_);
+  hear_marks();
+  if (!shared_.context.is_lost()) ask_driver();
+  while (!kept_.empty() && !is_issuing_ && !shared_.context.is_lost() && can_issue(kept_.front())) {
+    Item item = std::move(kept_.front());
+    kept_.pop_front();
+    is_issuing_ = true;
+    lock.unlock();
+    issue(item);
+    lock.lock();
+    is_issuing_ = false;
+    has_moved = true;
+  }
+  if (shared_.context.is_lost()) {
+    // Nothing more will be issued; Works that were kept are dropped, as the device drops its own.
+    kept_.clear();
+    gates_.clear();
+    event_marks_.clear();
+    progress_->is_ended_.store(true, std::memory_order_release);
+  } else if (!is_issuing_ &&
+             progress_->is_mark_wanted_.exchange(false, std::memory_order_relaxed)) {
+    mark();
+  }
+  if (is_idle() && !listeners_.empty()) {
+    ready.insert(ready.end(), listeners_.begin(), listeners_.end());
+    listeners_.clear();
+    has_moved = true;
+  }
+  return has_moved;
+}
+
+}  // namespace eddy

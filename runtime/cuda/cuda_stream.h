@@ -1,0 +1,129 @@
+// CudaStream and CudaGate: in-order queues of a GPU.
+//
+// launch() calls the Work at once, on the calling thread: it enqueues kernels on native(). Nothing
+// here blocks: a stream with kCredit positions in flight keeps what comes next in a queue of its
+// own, and poll() hands it on as the device catches up (a full driver queue would freeze the
+// thread that issues). The same queue holds whatever stands behind a record that another stream
+// still keeps, and behind a closed gate where streams cannot wait for words.
+//
+// Progress: now and then, and when somebody has asked whether the stream is idle, poll() or the
+// issuer enqueues a mark: a write of the position into the stream's word. Without memory words a
+// mark is an event, and poll() asks the driver for it. A device that faults writes no word any
+// more: of a stream that does not move, poll() asks the driver now and then.
+//
+// Errors: any refusal by the driver loses the device (without a record or a wait the order is
+// gone); commands then return false and the stream is idle.
+// Threads: one thread at a time issues; poll() from another one is fine.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/cuda/cuda_event.h"
+#include "runtime/cuda/pinned_words.h"
+#include "runtime/cuda/stream_progress.h"
+
+namespace eddy {
+
+class CudaGate : public Gate {
+ public:
+  CudaGate(PinnedWords& words, const PinnedWord& word) : words_(words), word_(word) {}
+  ~CudaGate() override {
+    open();  // of a lost device: what still waits for it must end
+    words_.release(word_);
+  }
+  // The device sees it: streams wait for the word to be 1.
+  void open() override {
+    std::atomic_ref<uint32_t>(*word_.host).store(1, std::memory_order_release);
+  }
+  bool is_open() const {
+    return std::atomic_ref<uint32_t>(*word_.host).load(std::memory_order_acquire) != 0;
+  }
+  CuDevicePointer word() const { return word_.device; }
+
+ private:
+  PinnedWords& words_;
+  const PinnedWord word_;
+};
+
+class CudaStream;
+
+// The streams of a device, each from its making to its end. Whoever polls holds the mutex.
+struct CudaStreamList {
+  std::mutex mutex;
+  std::vector<CudaStream*> streams;  // under the mutex
+};
+
+// What the streams of one device share; outlives them.
+struct CudaShared {
+  CudaContext& context;
+  PinnedWords& words;
+  CudaEventPool& events;
+  CudaPollList& polled;
+  ProgressList& progress;
+  CudaStreamList& streams;
+  bool has_memory_words = false;
+};
+
+class CudaStream : public Stream {
+ public:
+  static constexpr uint64_t kCredit = 512;    // positions in flight; the driver blocks near 1000
+  static constexpr uint64_t kMarkEvery = 64;  // positions
+  static constexpr int kAskEvery = 64;        // polls of a stream that does not move
+
+  static Result<std::unique_ptr<CudaStream>> create(const CudaShared& shared);
+  ~CudaStream() override;  // the stream must be idle
+
+  bool launch(const Work& work) override;
+  bool record(Event& event) override;
+  bool wait(Event& event) override;
+  bool hold(std::shared_ptr<Gate> gate) override;
+  bool is_idle() const override;
+  bool listen_or_idle(EventListener& listener) override;
+  void* native() const override { return stream_; }
+
+  // Hands on what was kept, marks where that is wanted, and takes out the listeners when the
+  // stream is idle. True when something moved.
+  bool poll(std::vector<EventListener*>& ready);
+
+ private:
+  struct Item {
+    enum class Kind { kWork, kRecord, kWait, kGate } kind = Kind::kWork;
+    Work work = {};
+    std::shared_ptr<CudaRecord> record = nullptr;
+    std::shared_ptr<Gate> gate = nullptr;
+  };
+  struct EventMark {
+    uint64_t position;
+    std::shared_ptr<CudaRecord> record;
+  };
+
+  CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word);
+  bool request(Item item);
+  bool can_issue(const Item& item) const;
+  bool issue(Item& item);
+  bool issue_gate(const std::shared_ptr<Gate>& gate);
+  bool mark();
+  void hear_marks();
+  void ask_driver();
+  bool has_passed(uint64_t position) const { return progress_->has_completed(position); }
+
+  const CudaShared shared_;
+  const CuStream stream_;
+  const PinnedWord word_;
+  const std::shared_ptr<StreamProgress> progress_;
+  mutable std::mutex mutex_;
+  // Under the mutex.
+  std::deque<Item> kept_;
+  bool is_issuing_ = false;  // a Work of this stream runs right now, outside the mutex
+  uint64_t marked_ = 0;
+  uint64_t seen_ = 0;    // completed, when last polled
+  int still_polls_ = 0;  // since it last moved
+  std::deque<EventMark> event_marks_;
+  std::deque<std::pair<uint64_t, std::shared_ptr<Gate>>> gates_;  // until their position
+  std::vector<EventListener*> listeners_;
+};
+
+}  // namespace eddy

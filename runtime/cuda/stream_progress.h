@@ -1,0 +1,84 @@
+// StreamProgress: how far one stream has come, readable from any thread without a driver call.
+//
+// Positions count what was asked of the stream (works, records, waits, gates). `requested` runs
+// ahead of `issued` while the stream is out of credit; `completed` follows behind, as the device
+// writes positions (their low 32 bits) into the stream's word.
+//
+// Memory order: completed() reads the word with acquire; its partner is the device's write behind a
+// memory barrier, so what the stream did up to that position is visible to the reader.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace eddy {
+
+class StreamProgress {
+ public:
+  // `word_or_null`: null where streams cannot write words; then set_completed() tells.
+  explicit StreamProgress(uint32_t* word_or_null) : word_(word_or_null) {}
+
+  uint64_t requested() const { return requested_.load(std::memory_order_acquire); }
+  uint64_t issued() const { return issued_.load(std::memory_order_acquire); }
+  uint64_t completed() const {
+    if (is_ended_.load(std::memory_order_acquire)) return requested();
+    if (word_ == nullptr) return told_.load(std::memory_order_acquire);
+    // Read first: what is issued afterwards only widens the distance. It stays far below 2^32,
+    // because credit bounds what is in flight.
+    const uint32_t word = std::atomic_ref<uint32_t>(*word_).load(std::memory_order_acquire);
+    const uint64_t issued = this->issued();
+    return issued - static_cast<uint32_t>(static_cast<uint32_t>(issued) - word);
+  }
+  bool has_completed(uint64_t position) const { return completed() >= position; }
+
+  // Asks whoever polls the device to mark the stream, so that `completed` can move on.
+  void want_mark() { is_mark_wanted_.store(true, std::memory_order_relaxed); }
+
+ private:
+  friend class CudaStream;
+  uint32_t* const word_;
+  std::atomic<uint64_t> requested_{0};
+  std::atomic<uint64_t> issued_{0};
+  std::atomic<uint64_t> told_{0};
+  std::atomic<bool> is_mark_wanted_{false};
+  std::atomic<bool> is_ended_{false};  // the stream is gone or its device lost: all is over
+};
+
+// The streams of a device that may have work.
+class ProgressList {
+ public:
+  struct Position {
+    std::shared_ptr<StreamProgress> progress;
+    uint64_t at;
+    bool is_reached() const { return progress->has_completed(at); }
+  };
+
+  void add(std::shared_ptr<StreamProgress> progress) {
+    std::lock_guard lock(mutex_);
+    list_.push_back(std::move(progress));
+  }
+  void remove(const StreamProgress* progress) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(list_, [&](const auto& entry) { return entry.get() == progress; });
+  }
+  // Where every stream with unfinished work stands now: once all are reached, nothing that was
+  // asked for until now runs any more.
+  std::vector<Position> now() const {
+    std::vector<Position> positions;
+    std::lock_guard lock(mutex_);
+    for (const auto& progress : list_) {
+      const uint64_t at = progress->requested();
+      if (!progress->has_completed(at)) positions.push_back({progress, at});
+    }
+    return positions;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<StreamProgress>> list_;  // under the mutex
+};
+
+}  // namespace eddy

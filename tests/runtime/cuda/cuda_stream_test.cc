@@ -1,0 +1,142 @@
+// Claim: a CUDA stream never fills the driver's queue, keeps its order while it holds back, names
+// exactly the records that were meant, and is watched without driver calls.
+#include "runtime/cuda/cuda_stream.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/runtime/cuda/fake_calls.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+class CudaStreamTest : public ::testing::TestWithParam<bool> {
+ protected:
+  ~CudaStreamTest() override {
+    a_.reset();
+    b_.reset();
+    calls_.reset();
+    device_.reset();
+    EXPECT_THAT(fake_.violations(), IsEmpty());
+    EXPECT_EQ(fake_.leaks(), "");
+  }
+  void drain(Stream& stream) {
+    for (int i = 0; !stream.is_idle(); ++i) {
+      ASSERT_LT(i, 100'000) << "the stream hangs";
+      fake_.step();
+      device_->poll();
+    }
+  }
+  void log(Stream& stream, int value) {
+    ASSERT_TRUE(stream.launch(calls_->work(stream, [this, value] {
+      log_.push_back(value);
+      return true;
+    })));
+  }
+
+  FakeCuda fake_{{.seed = 5, .has_memory_words = GetParam()}};
+  std::unique_ptr<CudaDevice> device_ = std::move(*CudaDevice::create(fake_.api(), {}));
+  std::unique_ptr<FakeCalls> calls_ = std::make_unique<FakeCalls>(fake_, *device_);
+  std::unique_ptr<Stream> a_ = std::move(*device_->create_stream());
+  std::unique_ptr<Stream> b_ = std::move(*device_->create_stream());
+  std::vector<int> log_;
+};
+
+TEST_P(CudaStreamTest, OutOfCreditItKeepsWhatComesNextAndItsOrder) {
+  constexpr int kNumWorks = 2000;
+  for (int i = 0; i < kNumWorks; ++i) log(*a_, i);
+  EXPECT_EQ(calls_->num_enqueued(), static_cast<int>(CudaStream::kCredit));
+  for (int i = 0; i < 100; ++i) device_->poll();
+  EXPECT_EQ(calls_->num_enqueued(), static_cast<int>(CudaStream::kCredit));
+  drain(*a_);
+  ASSERT_EQ(log_.size(), static_cast<size_t>(kNumWorks));
+  EXPECT_TRUE(std::is_sorted(log_.begin(), log_.end()));
+}
+
+TEST_P(CudaStreamTest, AWaitForAKeptRecordWaitsForThatVeryRecord) {
+  auto event = std::move(*device_->create_event());
+  auto gate = std::move(*device_->create_gate());
+  for (uint64_t i = 0; i < CudaStream::kCredit; ++i) log(*a_, 0);
+  log(*a_, 1);
+  ASSERT_TRUE(a_->record(*event));  // kept: a is out of credit
+  ASSERT_TRUE(b_->wait(*event));
+  log(*b_, 2);
+  ASSERT_TRUE(a_->hold(gate));
+  ASSERT_TRUE(a_->record(*event));  // behind the gate: b does not wait for it
+  EXPECT_FALSE(event->is_complete());
+  drain(*b_);
+  EXPECT_EQ(log_[log_.size() - 2], 1);
+  EXPECT_EQ(log_.back(), 2);
+  EXPECT_FALSE(event->is_complete());
+  gate->open();
+  drain(*a_);
+  EXPECT_TRUE(event->is_complete());
+}
+
+TEST_P(CudaStreamTest, AGateMayBeDroppedOnceItIsOpen) {
+  auto gate = std::move(*device_->create_gate());
+  ASSERT_TRUE(a_->hold(gate));
+  log(*a_, 1);
+  gate->open();
+  gate.reset();
+  drain(*a_);
+  EXPECT_EQ(log_.size(), 1u);
+}
+
+TEST_P(CudaStreamTest, AStreamThatWaitsIsWatchedWithFewDriverCalls) {
+  auto gate = std::move(*device_->create_gate());
+  ASSERT_TRUE(a_->hold(gate));
+  log(*a_, 1);
+  for (int i = 0; i < 10; ++i) (void)(a_->is_idle(), device_->poll());
+  const uint64_t before = fake_.num_calls();
+  for (int i = 0; i < 640; ++i) (void)(a_->is_idle(), device_->poll());
+  if (GetParam()) {
+    EXPECT_LE(fake_.num_calls() - before, 3u * 640 / CudaStream::kAskEvery)
+        << "a push, a query and a pop now and then";
+  }
+  gate->open();
+  drain(*a_);
+}
+
+TEST_P(CudaStreamTest, MemoryIsHandedOutAgainOnlyWhenNoStreamCanStillUseIt) {
+  auto gate = std::move(*device_->create_gate());
+  Allocator& allocator = device_->allocator();
+  BufferRef first = std::move(*allocator.allocate(1000));
+  const void* const address = first.data();
+  ASSERT_TRUE(b_->hold(gate));
+  log(*b_, 1);
+  first.reset();
+  BufferRef second = std::move(*allocator.allocate(1000));
+  EXPECT_NE(second.data(), address) << "stream b may still use the first block";
+  log(*a_, 2);
+  drain(*a_);
+  BufferRef third = std::move(*allocator.allocate(1000));
+  EXPECT_NE(third.data(), address);
+  gate->open();
+  drain(*b_);
+  const uint64_t allocations = allocator.statistics().num_system_allocations;
+  BufferRef fourth = std::move(*allocator.allocate(1000));
+  EXPECT_EQ(fourth.data(), address);
+  EXPECT_EQ(allocator.statistics().num_system_allocations, allocations);
+}
+
+TEST_P(CudaStreamTest, ALostDeviceRefusesWorkAndItsStreamsAreIdle) {
+  CudaStreamTest::log(*a_, 1);
+  fake_.lose_device(0, CuResult::kLaunchFailed);
+  for (int i = 0; !a_->is_idle() && i < 1000; ++i) device_->poll();
+  EXPECT_TRUE(a_->is_idle());
+  EXPECT_TRUE(b_->is_idle());
+  EXPECT_EQ(device_->health().code(), StatusCode::kDeviceLost);
+  EXPECT_THAT(device_->health().message(), ::testing::HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+  EXPECT_FALSE(a_->launch({[](void*) { return true; }, nullptr, true}));
+  EXPECT_FALSE(device_->allocator().allocate(10).is_ok());
+  EXPECT_FALSE(device_->create_stream().is_ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Words, CudaStreamTest, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "WithMemoryWords" : "WithEvents";
+});
+
+}  // namespace
+}  // namespace eddy::testing

@@ -1,0 +1,277 @@
+#include "tests/runtime/cuda/fake_cuda.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/base/check.h"
+
+namespace eddy::testing {
+
+FakeCuda::FakeCuda(const FakeCudaOptions& options)
+    : options_(options), random_(options.seed), policy_(static_cast<int>(options.seed % 3)) {
+  for (int i = 0; i < options.num_devices; ++i) {
+    devices_.push_back(std::make_unique<Device>(options.memory_bytes));
+  }
+  auto api = std::make_shared<CudaApi>();
+  fill_table(*api);
+  api_ = std::move(api);
+}
+
+FakeCuda::~FakeCuda() = default;
+
+void FakeCuda::define_kernel(const std::string& name, size_t params_bytes, FakeKernel kernel) {
+  std::lock_guard lock(mutex_);
+  kernels_[name] = {params_bytes, std::move(kernel)};
+}
+
+// ---------------------------------------------------------------- what runs
+
+bool FakeCuda::can_run(const Op& op) const {
+  if (op.kind == OpKind::kWait) return op.record->is_done;
+  if (op.kind != OpKind::kWaitWord) return true;
+  const uint32_t word = std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(op.to))
+                            .load(std::memory_order_acquire);
+  return static_cast<int32_t>(word - op.value) >= 0;
+}
+
+FakeCuda::Stream* FakeCuda::choose() {
+  std::vector<Stream*> ready;
+  for (auto& [handle, stream] : streams_) {
+    if (!stream->is_empty() && can_run(stream->ops[stream->next])) ready.push_back(stream.get());
+  }
+  if (ready.empty()) return nullptr;
+  if (policy_ == 0) return ready[random_.below(ready.size())];
+  if (policy_ == 1 && random_.below(8) == 0) {  // a change of priorities
+    ready[random_.below(ready.size())]->priority = static_cast<uint32_t>(random_.next());
+  }
+  return *std::min_element(ready.begin(), ready.end(), [](const Stream* a, const Stream* b) {
+    return a->priority < b->priority;
+  });
+}
+
+bool FakeCuda::step() {
+  std::lock_guard lock(mutex_);
+  return step_locked();
+}
+
+bool FakeCuda::step_locked() {
+  Stream* stream = choose();
+  if (stream == nullptr) return false;
+  Op op = std::move(stream->ops[stream->next++]);
+  if (stream->is_empty()) {
+    stream->ops.clear();
+    stream->next = 0;
+  }
+  run(*stream, std::move(op));
+  std::erase_if(streams_, [](const auto& entry) {
+    return entry.second->is_destroyed && entry.second->is_empty();
+  });
+  return true;
+}
+
+bool FakeCuda::is_idle() const {
+  std::lock_guard lock(mutex_);
+  return std::all_of(streams_.begin(), streams_.end(),
+                     [](const auto& entry) { return entry.second->is_empty(); });
+}
+
+void FakeCuda::run(Stream& stream, Op op) {
+  FakeMemory& memory = devices_[static_cast<size_t>(stream.device)]->memory;
+  switch (op.kind) {
+    case OpKind::kWait:
+    case OpKind::kWaitWord:
+      break;
+    case OpKind::kRecord:
+      op.record->is_done = true;
+      break;
+    case OpKind::kKernel:
+      run_kernel(stream, op.kernel, nullptr);
+      break;
+    case OpKind::kGraph:
+      FakeGraphs::run(*op.graph, random_, [&](const FakeKernelLaunch& launch) {
+        return run_kernel(stream, launch, op.graph.get()) == CuResult::kSuccess;
+      });
+      for (const std::string& problem : op.graph->problems) violation(problem);
+      op.graph->problems.clear();
+      break;
+    case OpKind::kWriteWord:
+      std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(op.to))
+          .store(op.value, std::memory_order_release);
+      break;
+    case OpKind::kCopy: {
+      const bool is_fine = check_copy_end(stream, op.to, op.bytes);
+      if (!check_copy_end(stream, op.from, op.bytes) || !is_fine) break;
+      const FakeMemory::Open open(memory);
+      std::memmove(reinterpret_cast<void*>(op.to), reinterpret_cast<void*>(op.from), op.bytes);
+      break;
+    }
+    case OpKind::kFill: {
+      if (!check_access(stream, "a fill", op.to, op.bytes)) break;
+      const FakeMemory::Open open(memory);
+      std::memset(reinterpret_cast<void*>(op.to), static_cast<int>(op.value), op.bytes);
+      break;
+    }
+    case OpKind::kAllocate:
+      memory.mark_allocated(op.to);
+      break;
+    case OpKind::kFree:
+      memory.mark_freed(op.to);
+      break;
+  }
+}
+
+CuResult FakeCuda::run_kernel(Stream& stream, const FakeKernelLaunch& launch,
+                              FakeExecutable* graph) {
+  Device& device = *devices_[static_cast<size_t>(stream.device)];
+  if (kernels_until_fault_ > 0 && --kernels_until_fault_ == 0) {
+    lose(stream.device, fault_with_);
+    return fault_with_;
+  }
+  for (size_t at = 0; at + 8 <= launch.params.size(); at += 8) {
+    uint64_t word;
+    std::memcpy(&word, launch.params.data() + at, 8);
+    if (device.memory.contains(word)) check_access(stream, "kernel " + launch.name, word, 0);
+  }
+  const FakeKernelCall call{{launch.grid[0], launch.grid[1], launch.grid[2]},
+                            {launch.block[0], launch.block[1], launch.block[2]},
+                            launch.params.data(),
+                            graph};
+  const FakeMemory::Open open(device.memory);
+  (*launch.kernel)(call);
+  return CuResult::kSuccess;
+}
+
+bool FakeCuda::check_access(const Stream& stream, const std::string& what, uint64_t address,
+                            size_t size_bytes) {
+  const std::string problem =
+      devices_[static_cast<size_t>(stream.device)]->memory.check(address, size_bytes);
+  if (problem.empty()) return true;
+  violation(what + " of stream " + std::to_string(stream.number) + " uses " + problem);
+  return false;
+}
+
+bool FakeCuda::check_copy_end(const Stream& stream, uint64_t address, size_t size_bytes) {
+  if (devices_[static_cast<size_t>(stream.device)]->memory.contains(address)) {
+    return check_access(stream, "a copy", address, size_bytes);
+  }
+  if (is_pinned(address, size_bytes)) return true;
+  violation("a copy of stream " + std::to_string(stream.number) +
+            " from or to pageable host memory");
+  return false;
+}
+
+bool FakeCuda::is_pinned(uint64_t address, size_t size_bytes) const {
+  auto after = pinned_.upper_bound(address);
+  if (after == pinned_.begin()) return false;
+  const auto& [begin, bytes] = *--after;
+  return address - begin <= bytes && size_bytes <= bytes - (address - begin);
+}
+
+// A lost device runs nothing more: its queues end, and whoever waits for them is released.
+void FakeCuda::lose(int device, CuResult result) {
+  devices_[static_cast<size_t>(device)]->lost = result;
+  for (auto& [handle, stream] : streams_) {
+    if (stream->device != device) continue;
+    for (; !stream->is_empty(); ++stream->next) {
+      const Op& op = stream->ops[stream->next];
+      if (op.kind == OpKind::kRecord) op.record->is_done = true;
+      if (op.kind == OpKind::kAllocate)
+        devices_[static_cast<size_t>(device)]->memory.mark_allocated(op.to);
+      if (op.kind == OpKind::kFree) devices_[static_cast<size_t>(device)]->memory.mark_freed(op.to);
+    }
+  }
+}
+
+void FakeCuda::lose_device(int ordinal, CuResult result) {
+  std::lock_guard lock(mutex_);
+  lose(ordinal, result);
+}
+
+// ---------------------------------------------------------------- faults and reports
+
+void FakeCuda::fail_call(uint64_t k, CuResult result) {
+  std::lock_guard lock(mutex_);
+  fail_at_ = k == 0 ? 0 : num_calls_ + k;
+  fail_with_ = result;
+  failed_call_.clear();
+}
+
+std::string FakeCuda::failed_call() const {
+  std::lock_guard lock(mutex_);
+  return failed_call_;
+}
+
+void FakeCuda::fault_kernel(uint64_t k, CuResult result) {
+  std::lock_guard lock(mutex_);
+  kernels_until_fault_ = k;
+  fault_with_ = result;
+}
+
+void FakeCuda::violation(const std::string& text) {
+  if (violations_.size() < 100) violations_.push_back(text);
+}
+
+std::vector<std::string> FakeCuda::violations() const {
+  std::lock_guard lock(mutex_);
+  return violations_;
+}
+
+std::string FakeCuda::leaks() const {
+  std::lock_guard lock(mutex_);
+  std::string text;
+  const auto count = [&text](size_t number, const char* what) {
+    if (number == 0) return;
+    text +=
+        (text.empty() ? "" : ", ") + std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  };
+  count(static_cast<size_t>(
+            std::count_if(streams_.begin(), streams_.end(),
+                          [](const auto& entry) { return !entry.second->is_destroyed; })),
+        "stream");
+  count(events_.size(), "event");
+  count(pools_.size(), "memory pool");
+  count(modules_.size(), "module");
+  count(pinned_.size(), "pinned block");
+  count(graphs_.num_graphs(), "graph");
+  count(graphs_.num_executables(), "executable graph");
+  size_t blocks = 0;
+  int retained = 0;
+  for (const auto& device : devices_) {
+    blocks += device->memory.num_blocks();
+    retained += device->retained;
+  }
+  count(blocks, "device block");
+  count(static_cast<size_t>(retained), "retained context");
+  size_t pushed = 0;
+  for (const auto& [thread, stack] : contexts_) pushed += stack.size();
+  count(pushed, "pushed context");
+  return text;
+}
+
+size_t FakeCuda::num_while_launches(int device) const {
+  size_t count = 0;
+  for (const auto& [handle, stream] : streams_) {
+    if (stream->device != device) continue;
+    for (size_t i = stream->next; i < stream->ops.size(); ++i) {
+      const Op& op = stream->ops[i];
+      count += op.kind == OpKind::kGraph && op.graph->has_while ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+// ---------------------------------------------------------------- engine
+
+FakeEngine::FakeEngine(FakeCuda& fake)
+    : thread_([this, &fake] {
+        while (!stop_.load(std::memory_order_relaxed)) {
+          if (!fake.step()) std::this_thread::yield();
+        }
+      }) {}
+
+FakeEngine::~FakeEngine() {
+  stop_.store(true, std::memory_order_relaxed);
+  thread_.join();
+}
+
+}  // namespace eddy::testing

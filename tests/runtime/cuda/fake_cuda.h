@@ -1,0 +1,209 @@
+// FakeCuda: CUDA's driver interface without a GPU, as exact as its contract and no kinder.
+//
+//   FakeCuda fake({.seed = 7});
+//   fake.define_kernel("twice", sizeof(Params), [](const FakeKernelCall& call) { … });
+//   auto device = CudaDevice::create(fake.api(), …);
+//   while (fake.step()) {}
+//
+// What it keeps to:
+//   order     streams are queues; nothing runs before step() (or a synchronization) runs it, and
+//             step() picks among all legal next operations by seed: uniformly, by fixed random
+//             priorities that change now and then, or with one stream starved
+//   events    a wait binds to the latest record at the time of the call; never recorded: complete
+//   memory    allocations and frees happen in stream order; each operation's pointers (for
+//             kernels: every word of the parameters that is a device address) must be in living
+//             blocks when it runs; device memory is closed to the host; copies from or to
+//             pageable host memory are violations, because they block
+//   contexts  a call that needs a current context fails without one, or with another's stream
+//   errors    the k-th call can fail; a kernel can fault, and from then on every call of that
+//             device answers with the same error (sticky)
+//   graphs    kernels, empty and conditional nodes, in a random topological order; a conditional
+//             handle takes its default once a launch; a graph with conditionals has one executable
+//             at a time; more than five unfinished launches with WHILE nodes lose the device
+//
+// What it does not show: time, and operations of several streams that truly overlap (each runs
+// whole, in some order).
+//
+// Breaches of contract go to violations(), and handles not given back to leaks(). Threads: any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "graph/base/random.h"
+#include "runtime/cuda/cuda_api.h"
+#include "tests/runtime/cuda/fake_graph.h"
+#include "tests/runtime/cuda/fake_memory.h"
+
+namespace eddy::testing {
+
+struct FakeCudaOptions {
+  uint64_t seed = 1;
+  int num_devices = 1;
+  int driver_version = 13000;
+  bool has_memory_words = true;
+  bool has_graphs = true;
+  size_t memory_bytes = size_t{1} << 30;  // of each device
+};
+
+class FakeCuda {
+ public:
+  explicit FakeCuda(const FakeCudaOptions& options = {});
+  ~FakeCuda();
+  FakeCuda(const FakeCuda&) = delete;
+  FakeCuda& operator=(const FakeCuda&) = delete;
+
+  std::shared_ptr<const CudaApi> api() const { return api_; }
+  // Any module has it. `params_bytes`: of its one parameter, a struct.
+  void define_kernel(const std::string& name, size_t params_bytes, FakeKernel kernel);
+  // A module is loaded from an image that starts with these bytes; any other is invalid.
+  static constexpr const char* kImage = "fake image";
+
+  // Runs one operation. False when none can run.
+  bool step();
+  void run_all() {
+    while (step()) {
+    }
+  }
+  bool is_idle() const;  // nothing is queued
+
+  // The k-th call from now (1 is the next one) fails; 0: none does.
+  void fail_call(uint64_t k, CuResult result);
+  uint64_t num_calls() const { return num_calls_; }
+  std::string failed_call() const;  // the entry that failed last
+  // The k-th kernel that runs from now faults: its device is lost.
+  void fault_kernel(uint64_t k, CuResult result = CuResult::kIllegalAddress);
+  void lose_device(int ordinal, CuResult result);
+
+  std::vector<std::string> violations() const;
+  std::string leaks() const;  // "2 streams, 1 event"; empty when all was given back
+
+ private:
+  struct Device {
+    explicit Device(size_t bytes) : memory(bytes) {}
+    FakeMemory memory;
+    CuResult lost = CuResult::kSuccess;
+    int retained = 0;
+  };
+  struct Record {
+    bool is_done = false;
+  };
+  struct Event {
+    int device;
+    std::shared_ptr<Record> latest;
+  };
+  enum class OpKind {
+    kKernel,
+    kGraph,
+    kRecord,
+    kWait,
+    kWriteWord,
+    kWaitWord,
+    kCopy,
+    kFill,
+    kAllocate,
+    kFree
+  };
+  struct Op {
+    OpKind kind;
+    FakeKernelLaunch kernel = {};
+    std::shared_ptr<FakeExecutable> graph = nullptr;
+    std::shared_ptr<Record> record = nullptr;
+    uint64_t to = 0;
+    uint64_t from = 0;
+    size_t bytes = 0;
+    uint32_t value = 0;
+  };
+  struct Stream {
+    int number;
+    int device;
+    std::vector<Op> ops;
+    size_t next = 0;
+    bool is_destroyed = false;
+    uint32_t priority = 0;
+    bool is_empty() const { return next == ops.size(); }
+  };
+  struct Function {
+    std::string name;
+  };
+
+  void fill_table(CudaApi& api);
+  void fill_devices(CudaApi& api);
+  void fill_contexts(CudaApi& api);
+  void fill_streams(CudaApi& api);
+  void fill_events(CudaApi& api);
+  void fill_words(CudaApi& api);
+  void fill_memory(CudaApi& api);
+  void fill_kernels(CudaApi& api);
+  void fill_graphs(CudaApi& api);
+  // Whether a call needs a current context, and whether it gives something back, which happens
+  // even when the call answers with an error.
+  enum class CallKind { kFree, kRelease, kContext, kContextRelease };
+  static bool is_release(CallKind kind) {
+    return kind == CallKind::kRelease || kind == CallKind::kContextRelease;
+  }
+  // Wraps `body` with the lock, the k-th failure and, for calls of a context, its checks.
+  template <typename... Args, typename Body>
+  void define(std::function<CuResult(Args...)>& entry, const char* name, CallKind kind, Body body);
+
+  CuResult enqueue(CuStream stream, Op op);
+  bool can_run(const Op& op) const;
+  bool step_locked();
+  Stream* choose();
+  void run(Stream& stream, Op op);
+  CuResult run_kernel(Stream& stream, const FakeKernelLaunch& launch, FakeExecutable* graph);
+  // False: noted as a violation, and what asked does not happen.
+  bool check_access(const Stream& stream, const std::string& what, uint64_t address,
+                    size_t size_bytes);
+  bool check_copy_end(const Stream& stream, uint64_t address, size_t size_bytes);
+  bool is_pinned(uint64_t address, size_t size_bytes) const;
+  void lose(int device, CuResult result);
+  void violation(const std::string& text);
+  int current_device() const;  // -1: none
+  size_t num_while_launches(int device) const;
+
+  const FakeCudaOptions options_;
+  mutable std::mutex mutex_;
+  Random random_;
+  int policy_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::map<std::string, std::pair<size_t, FakeKernel>> kernels_;
+  std::map<std::thread::id, std::vector<int>> contexts_;  // current ones, by thread
+  std::map<CuStream, std::unique_ptr<Stream>> streams_;
+  std::map<CuEvent, std::unique_ptr<Event>> events_;
+  std::map<CuMemoryPool, int> pools_;
+  std::map<CuModule, int> modules_;
+  std::map<CuFunction, std::unique_ptr<Function>> functions_;
+  std::map<uint64_t, size_t> pinned_;  // address, size
+  FakeGraphs graphs_;
+  uintptr_t next_handle_ = 0x1000;
+  int next_stream_ = 0;
+  std::vector<std::string> violations_;
+  uint64_t num_calls_ = 0;
+  uint64_t fail_at_ = 0;
+  CuResult fail_with_ = CuResult::kUnknown;
+  std::string failed_call_;
+  uint64_t kernels_until_fault_ = 0;
+  CuResult fault_with_ = CuResult::kIllegalAddress;
+  std::shared_ptr<const CudaApi> api_;
+};
+
+// Runs a fake's operations from a thread of its own, as a GPU would.
+class FakeEngine {
+ public:
+  explicit FakeEngine(FakeCuda& fake);
+  ~FakeEngine();
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace eddy::testing

@@ -1,0 +1,228 @@
+#include "tests/runtime/cuda/fake_graph.h"
+
+#include <algorithm>
+
+namespace eddy::testing {
+namespace {
+
+constexpr int kMaxRounds = 1'000'000;  // of one WHILE in one launch
+
+std::vector<FakeNode> copy_nodes(const FakeGraph& graph, FakeExecutable& executable) {
+  std::vector<FakeNode> nodes = graph.nodes;
+  for (FakeNode& node : nodes) {
+    executable.has_while |=
+        node.type == CuGraphNodeType::kConditional && node.condition == CuConditionalType::kWhile;
+    for (auto& body : node.bodies) {
+      auto copy = std::make_shared<FakeGraph>();
+      copy->nodes = copy_nodes(*body, executable);
+      body = std::move(copy);
+    }
+  }
+  return nodes;
+}
+
+// One launch: the nodes of each level in a random order that respects their edges.
+class Launch {
+ public:
+  Launch(FakeExecutable& executable, Random& random, const FakeGraphs::RunKernel& run_kernel)
+      : executable_(executable), random_(random), run_kernel_(run_kernel) {}
+
+  bool run(const std::vector<FakeNode>& nodes) {
+    std::vector<bool> is_done(nodes.size(), false);
+    for (size_t count = 0; count < nodes.size(); ++count) {
+      std::vector<size_t> ready;
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        const auto& after = nodes[i].after;
+        if (!is_done[i] &&
+            std::all_of(after.begin(), after.end(), [&](size_t n) { return is_done[n]; })) {
+          ready.push_back(i);
+        }
+      }
+      const size_t chosen = ready[random_.below(ready.size())];
+      if (!run_node(nodes[chosen])) return false;
+      is_done[chosen] = true;
+    }
+    return true;
+  }
+
+ private:
+  bool run_node(const FakeNode& node) {
+    if (node.type == CuGraphNodeType::kKernel) return run_kernel_(node.launch);
+    if (node.type != CuGraphNodeType::kConditional) return true;
+    const auto value = [&] { return executable_.values[node.handle]; };
+    switch (node.condition) {
+      case CuConditionalType::kIf:
+        if (value() != 0) return run(node.bodies[0]->nodes);
+        return node.bodies.size() < 2 || run(node.bodies[1]->nodes);
+      case CuConditionalType::kSwitch:
+        return value() >= node.bodies.size() || run(node.bodies[value()]->nodes);
+      case CuConditionalType::kWhile:
+        for (int rounds = 0; value() != 0; ++rounds) {
+          if (rounds == kMaxRounds) {
+            executable_.problems.push_back("a WHILE node does not end");
+            return false;
+          }
+          if (!run(node.bodies[0]->nodes)) return false;
+        }
+        return true;
+    }
+    return false;
+  }
+
+  FakeExecutable& executable_;
+  Random& random_;
+  const FakeGraphs::RunKernel& run_kernel_;
+};
+
+}  // namespace
+
+void FakeKernelCall::set_conditional(CuConditionalHandle handle, uint32_t value) const {
+  if (graph_or_null == nullptr) return;
+  const auto found = graph_or_null->values.find(handle);
+  if (found == graph_or_null->values.end()) {
+    graph_or_null->problems.push_back("a kernel sets a conditional handle of another graph");
+  } else {
+    found->second = value;
+  }
+}
+
+CuGraph FakeGraphs::create() {
+  const auto graph = reinterpret_cast<CuGraph>(next_++);
+  graphs_[graph] = std::make_shared<FakeGraph>();
+  return graph;
+}
+
+CuResult FakeGraphs::destroy(CuGraph graph) {
+  const auto found = graphs_.find(graph);
+  if (found == graphs_.end() || found->second->is_body) return CuResult::kInvalidValue;
+  const std::function<void(FakeGraph*)> drop = [&](FakeGraph* gone) {
+    std::erase_if(nodes_, [&](const auto& node) { return node.second.first == gone; });
+    for (FakeNode& node : gone->nodes) {
+      for (auto& body : node.bodies) drop(body.get());
+    }
+    std::erase_if(graphs_, [&](const auto& entry) { return entry.second.get() == gone; });
+  };
+  const std::shared_ptr<FakeGraph> keep = found->second;
+  drop(keep.get());
+  return CuResult::kSuccess;
+}
+
+CuResult FakeGraphs::add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after,
+                              size_t num_after, CuGraphNodeParams& params, FakeKernelLaunch kernel,
+                              std::string& problem) {
+  const auto found = graphs_.find(graph);
+  if (found == graphs_.end()) return CuResult::kInvalidValue;
+  FakeGraph& in = *found->second;
+  FakeNode made;
+  made.type = params.type;
+  for (size_t i = 0; i < num_after; ++i) {
+    const auto before = nodes_.find(after[i]);
+    if (before == nodes_.end() || before->second.first != &in) {
+      problem = "a graph node depends on a node of another graph";
+      return CuResult::kInvalidValue;
+    }
+    made.after.push_back(before->second.second);
+  }
+  switch (params.type) {
+    case CuGraphNodeType::kEmpty:
+      break;
+    case CuGraphNodeType::kKernel:
+      made.launch = std::move(kernel);
+      break;
+    case CuGraphNodeType::kConditional: {
+      const CuResult result = add_conditional(in, made, params.conditional, problem);
+      if (result != CuResult::kSuccess) return result;
+      break;
+    }
+    default:
+      problem = "a graph node of a kind that the fake does not know";
+      return CuResult::kNotSupported;
+  }
+  *node = reinterpret_cast<CuGraphNode>(next_++);
+  nodes_[*node] = {&in, in.nodes.size()};
+  in.nodes.push_back(std::move(made));
+  return CuResult::kSuccess;
+}
+
+CuResult FakeGraphs::add_conditional(FakeGraph& graph, FakeNode& node,
+                                     CuConditionalNodeParams& params, std::string& problem) {
+  FakeGraph::Default* handle = nullptr;
+  for (auto& [key, candidate] : graphs_) {
+    const auto place = candidate->handles.find(params.handle);
+    if (place != candidate->handles.end()) handle = &place->second;
+  }
+  if (handle == nullptr || handle->is_used) {
+    problem = "a conditional node needs a handle of its own";
+    return CuResult::kInvalidValue;
+  }
+  const bool is_size_fine = params.type == CuConditionalType::kWhile ? params.size == 1
+                            : params.type == CuConditionalType::kIf  ? params.size - 1 <= 1
+                                                                     : params.size > 0;
+  if (!is_size_fine) return CuResult::kInvalidValue;
+  handle->is_used = true;
+  graph.has_conditionals = true;
+  node.handle = params.handle;
+  node.condition = params.type;
+  auto& array = *body_arrays_.emplace_back(std::make_unique<std::vector<CuGraph>>());
+  for (unsigned i = 0; i < params.size; ++i) {
+    array.push_back(create());
+    node.bodies.push_back(graphs_[array.back()]);
+    node.bodies.back()->is_body = true;
+  }
+  params.bodies_out = array.data();
+  return CuResult::kSuccess;
+}
+
+CuResult FakeGraphs::add_handle(CuConditionalHandle* handle, CuGraph graph, uint32_t value,
+                                unsigned flags) {
+  const auto found = graphs_.find(graph);
+  if (found == graphs_.end() || found->second->is_body) return CuResult::kInvalidValue;
+  *handle = next_++;
+  found->second->handles[*handle] = {value, flags == kCuConditionalAssignDefault, false};
+  return CuResult::kSuccess;
+}
+
+CuResult FakeGraphs::instantiate(CuGraphExec* executable, CuGraph graph, std::string& problem) {
+  const auto found = graphs_.find(graph);
+  if (found == graphs_.end() || found->second->is_body) return CuResult::kInvalidValue;
+  FakeGraph& source = *found->second;
+  if (source.has_conditionals && source.num_executables > 0) {
+    problem = "a graph with conditional nodes is instantiated twice";
+    return CuResult::kNotSupported;
+  }
+  auto made = std::make_shared<FakeExecutable>();
+  made->source = found->second;
+  made->nodes = copy_nodes(source, *made);
+  for (const auto& [handle, value] : source.handles) made->values[handle] = 0;
+  ++source.num_executables;
+  *executable = reinterpret_cast<CuGraphExec>(next_++);
+  executables_[*executable] = std::move(made);
+  return CuResult::kSuccess;
+}
+
+CuResult FakeGraphs::destroy_executable(CuGraphExec executable) {
+  const auto found = executables_.find(executable);
+  if (found == executables_.end()) return CuResult::kInvalidValue;
+  --found->second->source->num_executables;
+  executables_.erase(found);
+  return CuResult::kSuccess;
+}
+
+std::shared_ptr<FakeExecutable> FakeGraphs::executable_or_null(CuGraphExec executable) const {
+  const auto found = executables_.find(executable);
+  return found == executables_.end() ? nullptr : found->second;
+}
+
+void FakeGraphs::run(FakeExecutable& executable, Random& random, const RunKernel& run_kernel) {
+  for (const auto& [handle, value] : executable.source->handles) {
+    if (value.is_assigned_at_launch) executable.values[handle] = value.value;
+  }
+  Launch(executable, random, run_kernel).run(executable.nodes);
+}
+
+size_t FakeGraphs::num_graphs() const {
+  return static_cast<size_t>(std::count_if(
+      graphs_.begin(), graphs_.end(), [](const auto& entry) { return !entry.second->is_body; }));
+}
+
+}  // namespace eddy::testing

@@ -1,0 +1,111 @@
+// FakeGraphs: CUDA graphs of a fake GPU: explicit nodes, conditional bodies, executables.
+//
+// Kept to: a node runs after those it names; bodies hold only kernels, empty nodes and
+// conditionals; a conditional handle belongs to one graph, is used by one node, and takes its
+// default once per launch, so an inner WHILE that nobody re-arms runs only the first time; a graph
+// with conditionals has one executable at a time. Threads: guarded by the fake's mutex.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/base/random.h"
+#include "runtime/cuda/cuda_types.h"
+
+namespace eddy::testing {
+
+struct FakeExecutable;
+
+// What a kernel's stand-in sees. The parameters are the bytes given at the launch.
+struct FakeKernelCall {
+  unsigned grid[3];
+  unsigned block[3];
+  const void* params;
+  FakeExecutable* graph_or_null;
+
+  template <typename T>
+  const T& params_as() const {
+    return *static_cast<const T*>(params);
+  }
+  // cudaGraphSetConditional.
+  void set_conditional(CuConditionalHandle handle, uint32_t value) const;
+};
+using FakeKernel = std::function<void(const FakeKernelCall&)>;
+
+struct FakeKernelLaunch {
+  std::string name;
+  const FakeKernel* kernel = nullptr;
+  std::vector<std::byte> params;
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+};
+
+struct FakeGraph;
+
+struct FakeNode {
+  CuGraphNodeType type = CuGraphNodeType::kEmpty;
+  std::vector<size_t> after;
+  FakeKernelLaunch launch = {};
+  CuConditionalHandle handle = 0;
+  CuConditionalType condition = CuConditionalType::kIf;
+  std::vector<std::shared_ptr<FakeGraph>> bodies = {};
+};
+
+struct FakeGraph {
+  std::vector<FakeNode> nodes;
+  bool is_body = false;
+  bool has_conditionals = false;
+  int num_executables = 0;
+  struct Default {
+    uint32_t value;
+    bool is_assigned_at_launch;
+    bool is_used;
+  };
+  std::map<CuConditionalHandle, Default> handles;
+};
+
+struct FakeExecutable {
+  std::shared_ptr<FakeGraph> source;
+  std::vector<FakeNode> nodes;  // bodies copied too
+  bool has_while = false;
+  std::map<CuConditionalHandle, uint32_t> values;
+  // Violations met while running, and whether a handle was set that is none of ours.
+  std::vector<std::string> problems;
+};
+
+class FakeGraphs {
+ public:
+  // Runs one kernel; false stops the launch (the device is lost).
+  using RunKernel = std::function<bool(const FakeKernelLaunch&)>;
+
+  CuGraph create();
+  CuResult destroy(CuGraph graph);
+  bool has(CuGraph graph) const { return graphs_.count(graph) != 0; }
+  // `kernel`: resolved by the caller, for kernel nodes. `problem` says what was wrong.
+  CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
+                    CuGraphNodeParams& params, FakeKernelLaunch kernel, std::string& problem);
+  CuResult add_handle(CuConditionalHandle* handle, CuGraph graph, uint32_t value, unsigned flags);
+  CuResult instantiate(CuGraphExec* executable, CuGraph graph, std::string& problem);
+  CuResult destroy_executable(CuGraphExec executable);
+  std::shared_ptr<FakeExecutable> executable_or_null(CuGraphExec executable) const;
+  static void run(FakeExecutable& executable, Random& random, const RunKernel& run_kernel);
+
+  size_t num_graphs() const;  // without bodies, which go with their graph
+  size_t num_executables() const { return executables_.size(); }
+
+ private:
+  CuResult add_conditional(FakeGraph& graph, FakeNode& node, CuConditionalNodeParams& params,
+                           std::string& problem);
+
+  uintptr_t next_ = 0x100000;
+  std::map<CuGraph, std::shared_ptr<FakeGraph>> graphs_;
+  std::map<CuGraphNode, std::pair<FakeGraph*, size_t>> nodes_;
+  std::map<CuGraphExec, std::shared_ptr<FakeExecutable>> executables_;
+  std::vector<std::unique_ptr<std::vector<CuGraph>>> body_arrays_;  // what bodies_out points to
+};
+
+}  // namespace eddy::testing
