@@ -34,9 +34,15 @@ bool is_large(const TensorView& view) {
   return view.data != nullptr && view.size_bytes() >= FoldedResults::kMinBytes;
 }
 
-struct FoldedBytes : Blob {
-  explicit FoldedBytes(std::unique_ptr<std::byte[]> given) : bytes(std::move(given)) {}
-  std::unique_ptr<std::byte[]> bytes;
+class FoldedBytes : public Blob {
+ public:
+  explicit FoldedBytes(OwnedTensor tensor) : tensor_(std::move(tensor)) {}
+  std::span<const std::byte> bytes() const override {
+    return {tensor_.bytes.get(), tensor_.view().size_bytes()};
+  }
+
+ private:
+  const OwnedTensor tensor_;
 };
 
 }  // namespace
@@ -88,7 +94,7 @@ const std::vector<OwnedTensor>& FoldedResults::add(const Node& node,
 void FoldedResults::give_to(GraphBuilder& builder) {
   for (auto& [key, entry] : entries_) {
     for (OwnedTensor& tensor : entry.results) {
-      builder.adopt(std::make_unique<FoldedBytes>(std::move(tensor.bytes)));
+      builder.adopt(std::make_unique<FoldedBytes>(std::move(tensor)));
     }
   }
   entries_.clear();

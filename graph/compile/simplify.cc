@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/compile/constant_pool.h"
 #include "graph/compile/folded_results.h"
 #include "graph/compile/liveness.h"
 #include "graph/ir/builder.h"
@@ -48,7 +49,9 @@ class Simplifier {
       return values_[id.index()];
     }
     // Not remembered: a constant added inside a loop's body goes when the body is rebuilt.
-    return builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
+    TensorView view = source_.constant(info.constant).view();
+    view.data = const_cast<void*>(pool_.find_or_add(view));
+    return builder_.constant_in_blob(view, info.name);
   }
 
   std::vector<Value> values(std::span<const ValueId> ids) {
@@ -371,6 +374,7 @@ class Simplifier {
   const bool fuses_;
   std::vector<Value> values_;  // by the source's ValueId
   std::map<uint32_t, const Node*> weights_;  // by the source's ValueId: what dequantizes them
+  ConstantPool pool_;
   FoldedResults folded_;
 };
 

@@ -7,6 +7,7 @@
 //   - Identity, Cast to the same type and reshapes to the same shape disappear
 //   - large constant weights that are dequantized and multiplied stay in bytes: one operator
 //     (eddy.DequantizeMatMul, where the table has it) does both
+//   - constants of equal bytes share one place
 //   - nodes whose results nobody reads disappear (host functions excepted)
 //
 // The graph is rebuilt from its inputs on, so each decision sees the ones before it. In loops the

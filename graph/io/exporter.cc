@@ -182,7 +182,15 @@ WireWriter Exporter::value_info(std::string_view name, const ValueType& type) co
   return proto;
 }
 
-Result<std::string> format_onnx(const Graph& graph) { return Exporter(graph).run(); }
+Result<std::string> format_onnx(const Graph& graph) {
+  for (uint32_t c = 0; c < graph.num_constants(); ++c) {
+    const Constant& constant = graph.constant(ConstantId(c));
+    if (constant.data != nullptr || constant.view().count() == 0) continue;
+    return invalid_argument("a constant of type " + to_string(ValueType(constant.type())) +
+                            " has let go of its bytes; export the graph before it becomes a session");
+  }
+  return Exporter(graph).run();
+}
 
 Status export_onnx(const Graph& graph, const std::string& path) {
   EDDY_ASSIGN_OR_RETURN(const std::string content, format_onnx(graph));

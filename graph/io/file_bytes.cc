@@ -88,6 +88,10 @@ FileBytes::~FileBytes() {
   }
 }
 
+void FileBytes::evict() {
+  if (is_mapped_) madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
 Status FileBytes::allocate(size_t size) {
   const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
   data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, std::max(rounded, kAlignment)));

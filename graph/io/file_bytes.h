@@ -29,7 +29,8 @@ class FileBytes : public Blob {
   FileBytes(const FileBytes&) = delete;
   FileBytes& operator=(const FileBytes&) = delete;
 
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::span<const std::byte> bytes() const override { return {data_, size_}; }
+  void evict() override;
 
   // Takes the open descriptor over. `name` is for messages.
   static Result<std::unique_ptr<FileBytes>> from_descriptor(int descriptor, const std::string& name,

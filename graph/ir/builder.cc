@@ -15,12 +15,17 @@ constexpr size_t kConstantAlignment = 64;
 class HeapBlob : public Blob {
  public:
   explicit HeapBlob(size_t size_bytes)
-      : data_(::operator new(std::max<size_t>(size_bytes, 1), std::align_val_t{kConstantAlignment})) {}
+      : size_(std::max<size_t>(size_bytes, 1)),
+        data_(::operator new(size_, std::align_val_t{kConstantAlignment})) {}
   ~HeapBlob() override { ::operator delete(data_, std::align_val_t{kConstantAlignment}); }
   void* data() { return data_; }
+  std::span<const std::byte> bytes() const override {
+    return {static_cast<const std::byte*>(data_), size_};
+  }
 
  private:
-  void* data_;
+  const size_t size_;
+  void* const data_;
 };
 
 class StringBlob : public Blob {

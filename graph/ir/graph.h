@@ -21,6 +21,7 @@
 // Threads: const access from any number of threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -82,6 +83,10 @@ struct Region {
 class Blob {
  public:
   virtual ~Blob() = default;
+  // Where constants may point to; empty: somewhere else, so the blob stays as long as its graph.
+  virtual std::span<const std::byte> bytes() const { return {}; }
+  // Gives back memory that the system fills again when it is read (a mapped file's).
+  virtual void evict() {}
 };
 
 class Graph {
@@ -114,6 +119,11 @@ class Graph {
   // "decode/attend/MatMul_3": names of the owning nodes from the root down, regions with more
   // than one sibling in between.
   std::string path(NodeId node) const;
+
+  // Lets go of bytes that nobody reads any more: the constants named have null data afterwards,
+  // blobs without other constants are freed, and of mapped files only what is read again comes
+  // back. A graph that has let go can run, but not be exported.
+  void release_constants(std::span<const ConstantId> unread);
 
  private:
   friend class GraphBuilder;  // the only maker

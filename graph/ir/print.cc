@@ -21,7 +21,7 @@ void put_elements(std::ostream& out, const Constant& constant) {
 void put_constant(std::ostream& out, const Constant& constant) {
   out << "constant " << to_string(ValueType(constant.type()));
   const auto count = constant.dims.count();
-  if (!count || *count > kShownElements) return;
+  if (!count || *count > kShownElements || constant.data == nullptr) return;
   switch (constant.element) {
     case ElementType::kFloat: return put_elements<float>(out, constant);
     case ElementType::kDouble: return put_elements<double>(out, constant);

@@ -36,6 +36,7 @@
 #include "graph/ir/op.h"
 #include "graph/ir/tensor_view.h"
 #include "graph/ir/types.h"
+#include "ops/contract/packed_constants.h"
 
 namespace eddy {
 
@@ -114,6 +115,9 @@ struct BoundKernel {
   KernelFunction run = nullptr;
   ValueKernelFunction run_value = nullptr;
   std::unique_ptr<KernelState> state;
+  // Bit i: run() reads no bytes of constant input i, only its shape, because the state holds all
+  // it needs. The executor may let the bytes go; the view's data is then null.
+  uint64_t unread_constants = 0;
 };
 
 // What bind() gets. Borrowed for the call, except constants' bytes, which outlive the kernel.
@@ -128,6 +132,15 @@ struct KernelInit {
   std::span<const ValueType> outputs;
   // Per input: the constant's view, or an omitted view where it is not constant.
   std::span<const TensorView> constants;
+  // Where packings are shared; null: this kernel packs for itself.
+  PackedConstants* packed_or_null = nullptr;
+
+  // What `make` packs of constant bytes, shared where it can be (packed_constants.h).
+  template <typename T, typename Make>
+  std::shared_ptr<const T> pack(const void* bytes, std::string layout, Make make) const {
+    if (packed_or_null == nullptr) return make();
+    return packed_or_null->get<T>(bytes, std::move(layout), make);
+  }
 };
 
 // kUnsupported ("float16 is not supported by the CPU kernel of LSTM"): the next kernel for the

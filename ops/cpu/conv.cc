@@ -25,7 +25,7 @@ struct ConvState : KernelState {
   Attributes attributes;
   bool is_transposed = false;
   const float* constant_weights_or_null = nullptr;
-  std::unique_ptr<TileConv> tiles_or_null;
+  std::shared_ptr<const TileConv> tiles_or_null;
   BoundKernel plain;
   // The shape known when the kernel was bound, with the X and W it holds for.
   std::optional<ConvShape> known_shape;
@@ -52,14 +52,15 @@ const ConvShape* find_shape(const ConvState& state, const KernelArgs& args, Conv
   return nullptr;
 }
 
-std::shared_ptr<const CachedPlan> find_plan(const ConvState& state, const KernelArgs& args,
-                                            const ConvShape& shape) {
-  const std::pair key(dims_of(args.inputs[0]), dims_of(args.inputs[1]));
+// `key`: the shapes of X and W.
+std::shared_ptr<const CachedPlan> find_plan(const ConvState& state,
+                                            const std::pair<Dims, Dims>& key,
+                                            const ConvShape& shape, bool has_bias) {
   if (auto known = state.plans.find_or_null(key)) return known;
   auto made = std::make_shared<CachedPlan>();
   Result<std::unique_ptr<ConvPlan>> plan =
       ConvPlan::create(shape, {.is_transposed = state.is_transposed,
-                               .has_bias = args.has_input(2),
+                               .has_bias = has_bias,
                                .constant_weights_or_null = state.constant_weights_or_null});
   if (plan.is_ok()) made->plan_or_null = std::move(*plan);
   state.plans.add(key, made);
@@ -92,7 +93,8 @@ bool suits_tiles(const ConvShape& shape) {
 
 bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
   if (args.inputs[0].count() == 0 || args.inputs[1].count() == 0) return run_plain(state, args);
-  const auto cached = find_plan(state, args, shape);
+  const std::pair key(dims_of(args.inputs[0]), dims_of(args.inputs[1]));
+  const auto cached = find_plan(state, key, shape, args.has_input(2));
   if (!cached->plan_or_null) return run_plain(state, args);
   const ConvPlan& plan = *cached->plan_or_null;
   void* scratch = args.scratch->reserve(plan.scratch_bytes());
@@ -138,6 +140,16 @@ void learn_shape(const KernelInit& init, ConvState& state) {
   state.known_w = w.dims;
 }
 
+// For a shape known now: packs the weights now. False when they may be read in a run.
+bool packs_all(const KernelInit& init, const ConvState& state) {
+  if (state.tiles_or_null) return true;
+  const ConvShape& shape = *state.known_shape;
+  const auto is_empty = [](const Dims& dims) { return dims.count() == int64_t{0}; };
+  if (is_empty(state.known_x) || is_empty(state.known_w)) return false;
+  const bool has_bias = init.inputs.size() > 2 && init.inputs[2].tensor.element == ElementType::kFloat;
+  return find_plan(state, {state.known_x, state.known_w}, shape, has_bias)->plan_or_null != nullptr;
+}
+
 Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
   if (init.inputs[0].tensor.element != ElementType::kFloat) {
     return unsupported("the fast " + init.op.name + " handles float only");
@@ -153,10 +165,15 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
     state->constant_weights_or_null = w.as<float>();
     if (may_suit_tiles(*state, w)) {
       const int64_t group = init.attributes.get_int("group", 1);
-      state->tiles_or_null = std::make_unique<TileConv>(w, group);
+      const std::string layout = to_string(Dims(w.shape())) + " group " + std::to_string(group);
+      state->tiles_or_null = init.pack<TileConv>(
+          w.data, layout, [&] { return std::make_shared<const TileConv>(w, group); });
     }
   }
   BoundKernel kernel;
+  if (state->known_shape && !w.is_omitted() && packs_all(init, *state)) {
+    kernel.unread_constants = 1 << 1;
+  }
   kernel.run = run_conv;
   kernel.state = std::move(state);
   return kernel;

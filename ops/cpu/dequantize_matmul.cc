@@ -1,5 +1,7 @@
 // eddy.DequantizeMatMul with a constant B, which stays in bytes; anything else takes the plain
 // loops.
+#include <string>
+
 #include "ops/cpu/families.h"
 #include "ops/cpu/quantized_matrix.h"
 
@@ -9,12 +11,11 @@ namespace {
 using cpu::QuantizedMatrix;
 
 struct QuantizedState : KernelState {
-  explicit QuantizedState(const QuantizedMatrix::Source& source) : matrix(source) {}
-  const QuantizedMatrix matrix;
+  std::shared_ptr<const QuantizedMatrix> matrix;
 };
 
 bool run(const KernelArgs& args) {
-  const QuantizedMatrix& b = static_cast<const QuantizedState&>(*args.state).matrix;
+  const QuantizedMatrix& b = *static_cast<const QuantizedState&>(*args.state).matrix;
   const TensorView& a = args.inputs[0];
   int64_t rows = 1;
   for (int i = 0; i + 1 < a.rank; ++i) rows *= a.dims[i];
@@ -27,6 +28,18 @@ bool run(const KernelArgs& args) {
   return true;
 }
 
+// Scales and zero points belong to the packing, so their values are part of its name.
+std::string layout_of(const QuantizedMatrix::Source& source) {
+  const auto count = static_cast<size_t>(source.has_columns ? source.n : 1);
+  std::string layout = std::to_string(source.k) + "x" + std::to_string(source.n) +
+                       (source.is_signed ? " signed " : " unsigned ");
+  layout.append(reinterpret_cast<const char*>(source.scale), count * sizeof(float));
+  if (source.zero_or_null != nullptr) {
+    layout.append(" zero ").append(static_cast<const char*>(source.zero_or_null), count);
+  }
+  return layout;
+}
+
 Result<BoundKernel> bind(const KernelInit& init) {
   const TensorView &b = init.constants[1], &scale = init.constants[2];
   const bool has_zero =
@@ -35,16 +48,20 @@ Result<BoundKernel> bind(const KernelInit& init) {
   if (b.is_omitted() || scale.is_omitted() || (has_zero && zero.is_omitted())) {
     return unsupported("the fast DequantizeMatMul wants constant weights");
   }
+  const QuantizedMatrix::Source source{.b = b.data,
+                                       .is_signed = b.element == ElementType::kInt8,
+                                       .k = b.dims[0],
+                                       .n = b.dims[1],
+                                       .scale = scale.as<float>(),
+                                       .zero_or_null = has_zero ? zero.data : nullptr,
+                                       .has_columns = scale.count() > 1};
+  auto state = std::make_unique<QuantizedState>();
+  state->matrix = init.pack<QuantizedMatrix>(
+      b.data, layout_of(source), [&] { return std::make_shared<const QuantizedMatrix>(source); });
   BoundKernel kernel;
   kernel.run = run;
-  kernel.state = std::make_unique<QuantizedState>(
-      QuantizedMatrix::Source{.b = b.data,
-                              .is_signed = b.element == ElementType::kInt8,
-                              .k = b.dims[0],
-                              .n = b.dims[1],
-                              .scale = scale.as<float>(),
-                              .zero_or_null = has_zero ? zero.data : nullptr,
-                              .has_columns = scale.count() > 1});
+  kernel.state = std::move(state);
+  kernel.unread_constants = 1 << 1 | 1 << 2 | 1 << 3;
   return kernel;
 }
 

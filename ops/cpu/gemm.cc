@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 
 #include "graph/base/check.h"
 #include "ops/cpu/onednn/sgemm.h"
@@ -167,6 +168,15 @@ void PackedMatrix::multiply(const Product& product) const {
       multiply_panel(product, p, first, std::min(block, k_ - first), true);
     }
   }
+}
+
+std::shared_ptr<const PackedMatrix> pack_matrix(const KernelInit& init, const float* b, int64_t k,
+                                                int64_t n, int64_t row_step, int64_t column_step) {
+  const std::string layout = std::to_string(k) + "x" + std::to_string(n) + " steps " +
+                             std::to_string(row_step) + " " + std::to_string(column_step);
+  return init.pack<PackedMatrix>(b, layout, [&] {
+    return std::make_shared<const PackedMatrix>(b, k, n, row_step, column_step);
+  });
 }
 
 }  // namespace eddy::cpu

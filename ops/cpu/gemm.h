@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "ops/contract/kernel.h"
 #include "ops/cpu/tile/tile.h"
 
 namespace eddy::cpu {
@@ -69,5 +70,9 @@ class PackedMatrix {
   int64_t k_, n_, panel_size_;
   std::unique_ptr<float[], Free> data_;
 };
+
+// The packing of constant bytes that a kernel is being bound to, shared with other kernels.
+std::shared_ptr<const PackedMatrix> pack_matrix(const KernelInit& init, const float* b, int64_t k,
+                                                int64_t n, int64_t row_step, int64_t column_step);
 
 }  // namespace eddy::cpu

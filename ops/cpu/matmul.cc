@@ -11,7 +11,7 @@ using cpu::GemmArgs;
 using cpu::PackedMatrix;
 
 struct PackedState : KernelState {
-  std::unique_ptr<PackedMatrix> matrix;
+  std::shared_ptr<const PackedMatrix> matrix;
 };
 
 int64_t product_of(const int64_t* dims, int count) {
@@ -79,16 +79,17 @@ Result<BoundKernel> bind_matmul(const KernelInit& init) {
   // A vector needs no packing; the dot products read it as it is.
   if (b.is_omitted() || b.rank != 2 || b.dims[1] < 2) return kernel;
   auto state = std::make_unique<PackedState>();
-  state->matrix = std::make_unique<PackedMatrix>(b.as<float>(), b.dims[0], b.dims[1], b.dims[1], 1);
+  state->matrix = cpu::pack_matrix(init, b.as<float>(), b.dims[0], b.dims[1], b.dims[1], 1);
   kernel.state = std::move(state);
   kernel.run = run_packed_matmul;
+  kernel.unread_constants = 1 << 1;
   return kernel;
 }
 
 struct GemmState : KernelState {
   float alpha = 1, beta = 1;
   bool transpose_a = false, transpose_b = false;
-  std::unique_ptr<PackedMatrix> b_or_null;
+  std::shared_ptr<const PackedMatrix> b_or_null;
 };
 
 // C of a Gemm, broadcast to the result; no data where it is omitted or beta is 0.
@@ -179,10 +180,11 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
   if (!b.is_omitted()) {
     const int64_t rows = b.dims[0], columns = b.dims[1];
     const bool t = state->transpose_b;
-    state->b_or_null = std::make_unique<PackedMatrix>(
-        b.as<float>(), t ? columns : rows, t ? rows : columns, t ? 1 : columns, t ? columns : 1);
+    state->b_or_null = cpu::pack_matrix(init, b.as<float>(), t ? columns : rows,
+                                        t ? rows : columns, t ? 1 : columns, t ? columns : 1);
   }
   BoundKernel kernel;
+  if (state->b_or_null) kernel.unread_constants = 1 << 1;
   kernel.run = run_gemm;
   kernel.state = std::move(state);
   return kernel;

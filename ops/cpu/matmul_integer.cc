@@ -2,6 +2,7 @@
 // other in the call's scratch memory.
 #include <cstdlib>
 #include <optional>
+#include <string>
 
 #include "ops/cpu/byte_matrix.h"
 #include "ops/cpu/families.h"
@@ -17,9 +18,14 @@ struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-struct ByteState : KernelState {
+// A constant B with two dimensions.
+struct PackedBytes {
   std::unique_ptr<void, Free> memory;
-  std::optional<ByteMatrix> matrix;  // of a constant B with two dimensions
+  std::optional<ByteMatrix> matrix;
+};
+
+struct ByteState : KernelState {
+  std::shared_ptr<const PackedBytes> packed;
 };
 
 bool is_signed(const TensorView& view) { return view.element == ElementType::kInt8; }
@@ -40,7 +46,7 @@ bool fail_memory(const KernelArgs& args) {
 
 // All rows of A times one constant B. Zero points for each row then count rows of one matrix.
 bool run_constant(const KernelArgs& args) {
-  const ByteMatrix& matrix = *static_cast<const ByteState&>(*args.state).matrix;
+  const ByteMatrix& matrix = *static_cast<const ByteState&>(*args.state).packed->matrix;
   const TensorView& a = args.inputs[0];
   ByteMatrix::Product product{
       .a_is_signed = is_signed(a), .a_zero = zero_points(args, 2), .b_zero = zero_points(args, 3)};
@@ -84,20 +90,31 @@ bool run_any(const KernelArgs& args) {
   return true;
 }
 
+// Null when memory is out.
+std::shared_ptr<const PackedBytes> pack(const TensorView& b) {
+  const cpu::ByteTileKernels& tiles = cpu::byte_tile_kernels();
+  auto packed = std::make_shared<PackedBytes>();
+  const size_t size_bytes = ByteMatrix::size_bytes(b.dims[0], b.dims[1], tiles);
+  packed->memory.reset(std::aligned_alloc(64, (size_bytes + 63) / 64 * 64));
+  if (!packed->memory) return nullptr;
+  packed->matrix =
+      ByteMatrix::pack(b.data, is_signed(b), b.dims[0], b.dims[1], packed->memory.get(), tiles);
+  return packed;
+}
+
 Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
   BoundKernel kernel;
   kernel.run = run_any;
   const TensorView& b = init.constants[1];
   if (b.is_omitted() || b.rank != 2) return kernel;
-  const cpu::ByteTileKernels& tiles = cpu::byte_tile_kernels();
   auto state = std::make_unique<ByteState>();
-  const size_t size_bytes = ByteMatrix::size_bytes(b.dims[0], b.dims[1], tiles);
-  state->memory.reset(std::aligned_alloc(64, (size_bytes + 63) / 64 * 64));
-  if (!state->memory) return resource_exhausted("no memory for the packed B of MatMulInteger");
-  state->matrix =
-      ByteMatrix::pack(b.data, is_signed(b), b.dims[0], b.dims[1], state->memory.get(), tiles);
+  const std::string layout = std::to_string(b.dims[0]) + "x" + std::to_string(b.dims[1]) +
+                             (is_signed(b) ? " signed" : " unsigned");
+  state->packed = init.pack<PackedBytes>(b.data, layout, [&] { return pack(b); });
+  if (!state->packed) return resource_exhausted("no memory for the packed B of MatMulInteger");
   kernel.state = std::move(state);
   kernel.run = run_constant;
+  kernel.unread_constants = 1 << 1;
   return kernel;
 }
 

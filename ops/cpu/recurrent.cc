@@ -14,7 +14,7 @@ using cpu::RecurrentRun;
 using cpu::RecurrentWeights;
 
 struct PackedDirection {
-  std::unique_ptr<PackedMatrix> w, r, r_candidate;
+  std::shared_ptr<const PackedMatrix> w, r, r_candidate;
 };
 
 struct RecurrentState : KernelState {
@@ -26,7 +26,10 @@ struct RecurrentState : KernelState {
 RecurrentWeights rows_of(const TensorView& view, int d, int64_t first, int64_t count,
                          const PackedMatrix* packed_or_null) {
   const int64_t depth = view.dims[2];
-  return {packed_or_null, view.as<float>() + (d * view.dims[1] + first) * depth, count, depth};
+  // Packed weights may have let go of their bytes.
+  const auto* data = view.as<float>();
+  if (data != nullptr) data += (d * view.dims[1] + first) * depth;
+  return {packed_or_null, data, count, depth};
 }
 
 // R of a GRU falls into two parts (recurrent_run.h); otherwise the first part is all of it.
@@ -34,9 +37,8 @@ int64_t first_part(RecurrentKind kind, const TensorView& r) {
   return kind == RecurrentKind::kGru ? 2 * r.dims[2] : r.dims[1];
 }
 
-std::unique_ptr<PackedMatrix> pack(const RecurrentWeights& weights) {
-  return std::make_unique<PackedMatrix>(weights.rows, weights.depth, weights.count, 1,
-                                        weights.depth);
+std::shared_ptr<const PackedMatrix> pack(const KernelInit& init, const RecurrentWeights& weights) {
+  return cpu::pack_matrix(init, weights.rows, weights.depth, weights.count, 1, weights.depth);
 }
 
 // Scratch of one call: one direction at a time.
@@ -192,13 +194,14 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
   const TensorView &w = init.constants[1], &r = init.constants[2];
   for (int d = 0; d < state->rules.num_directions; ++d) {
     PackedDirection& packed = state->packed[static_cast<size_t>(d)];
-    if (!w.is_omitted()) packed.w = pack(rows_of(w, d, 0, w.dims[1], nullptr));
+    if (!w.is_omitted()) packed.w = pack(init, rows_of(w, d, 0, w.dims[1], nullptr));
     if (r.is_omitted()) continue;
     const int64_t split = first_part(kKind, r);
-    packed.r = pack(rows_of(r, d, 0, split, nullptr));
-    packed.r_candidate = pack(rows_of(r, d, split, r.dims[1] - split, nullptr));
+    packed.r = pack(init, rows_of(r, d, 0, split, nullptr));
+    packed.r_candidate = pack(init, rows_of(r, d, split, r.dims[1] - split, nullptr));
   }
   BoundKernel kernel;
+  kernel.unread_constants = (w.is_omitted() ? 0 : 1 << 1) | (r.is_omitted() ? 0 : 1 << 2);
   kernel.run = run_recurrent;
   kernel.state = std::move(state);
   return kernel;

@@ -178,7 +178,8 @@ class Session {
   // Every loop and how it is driven, with the iterations of the successful run that ended last (0
   // before).
   std::vector<LoopReport> loop_reports() const;
-  // The graph as it runs (simplified) and its plan.
+  // The graph as it runs (simplified), without the bytes of constants that kernels have packed, and
+  // its plan.
   const Graph& graph() const;
   const Plan& plan() const;
   // Tensors of all runs, held by the session and by results that callers keep.

@@ -29,7 +29,7 @@ struct SessionCore {
 
   const Library& library;
   const SessionOptions options;
-  const Graph graph;
+  Graph graph;  // constants that kernels have packed have let go of their bytes
   Plan plan;
   int64_t plan_ns = 0;
   std::vector<ValueDescription> inputs;

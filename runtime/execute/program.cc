@@ -45,15 +45,44 @@ Status Program::bind(const KernelRegistry& registry) {
         is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
     is_cheap_.push_back(!may_block && costs_ns[n] < kInlineBudgetNs);
   }
+  PackedConstants packed;
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
-    Status status = bind_node(registry, NodeId(n));
+    Status status = bind_node(registry, NodeId(n), packed);
     if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
   }
+  find_unread_constants();
   return Status::ok();
 }
 
-Status Program::bind_node(const KernelRegistry& registry, NodeId id) {
+void Program::find_unread_constants() {
+  std::vector<bool> is_read(graph_.num_constants(), false);
+  const auto read = [&](ValueId value) {
+    if (value.is_none() || graph_.value(value).origin != ValueOrigin::kConstant) return;
+    is_read[graph_.value(value).constant.index()] = true;
+  };
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    const std::vector<ValueId>& inputs = graph_.node(NodeId(n)).inputs;
+    const uint64_t unread = kernels_[n].unread_constants;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i >= 64 || (unread >> i & 1) == 0) read(inputs[i]);
+    }
+  }
+  for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
+    for (ValueId value : graph_.region(RegionId(r)).results) read(value);
+  }
+  for (uint32_t c = 0; c < is_read.size(); ++c) {
+    if (!is_read[c]) unread_constants_.push_back(ConstantId(c));
+  }
+  for (uint32_t v = 0; v < graph_.num_values(); ++v) {
+    const ValueInfo& info = graph_.value(ValueId(v));
+    const bool is_unread =
+        info.origin == ValueOrigin::kConstant && !is_read[info.constant.index()];
+    if (is_unread) constants_[v]->view.data = nullptr;
+  }
+}
+
+Status Program::bind_node(const KernelRegistry& registry, NodeId id, PackedConstants& packed) {
   const Node& node = graph_.node(id);
   std::vector<ValueType> inputs;
   std::vector<TensorView> constants;
@@ -66,7 +95,7 @@ Status Program::bind_node(const KernelRegistry& registry, NodeId id) {
   std::vector<ValueType> outputs;
   for (ValueId value : node.outputs) outputs.push_back(graph_.value(value).type);
   const KernelInit init{*node.op,  node.attributes, node.opset_version, node.name,
-                        inputs,    outputs,         constants};
+                        inputs,    outputs,         constants,          &packed};
   const bool is_host = is_host_predicate(node);
   if (is_host && !options_.bind_host) {
     return unsupported("host functions are not available here");

@@ -58,6 +58,10 @@ class Program {
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
 
+  // Constants whose bytes no run reads: kernels have packed them, or nobody uses them. Their slots
+  // have null data.
+  const std::vector<ConstantId>& unread_constants() const { return unread_constants_; }
+
   // A run state nobody else uses, commands recorded.
   std::unique_ptr<RunState> acquire();
   // A new one whose commands trace; drop it after its run instead of releasing it.
@@ -69,7 +73,8 @@ class Program {
   Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options);
   Status bind(const KernelRegistry& registry);
   std::unique_ptr<RunState> make_state(TraceRecorder* trace_or_null);
-  Status bind_node(const KernelRegistry& registry, NodeId node);
+  Status bind_node(const KernelRegistry& registry, NodeId node, PackedConstants& packed);
+  void find_unread_constants();
 
   const Graph& graph_;
   const Plan& plan_;
@@ -78,6 +83,7 @@ class Program {
   std::vector<BoundKernel> kernels_;  // by NodeId
   std::vector<bool> is_cheap_;        // by NodeId
   const ReleasePlan releases_;
+  std::vector<ConstantId> unread_constants_;
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex

@@ -200,5 +200,31 @@ TEST_F(SimplifyTest, LargeQuantizedWeightsOfAProductStayInBytes) {
   }
 }
 
+TEST_F(SimplifyTest, ConstantsOfEqualBytesShareOnePlace) {
+  constexpr int64_t kSize = 2048;
+  std::vector<float> same(kSize, 1.0f), other(kSize, 1.0f);
+  other[kSize / 2 + 1] = 2.0f;
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {kSize}));
+  Value sum = x;
+  for (const auto* values : {&same, &other, &same}) {
+    sum = b.op("Add", {sum, b.vector<float>(*values)});
+  }
+  const std::vector<int32_t> alike(kSize, 0x3f800000);  // the bytes of 1.0f
+  b.output("y", sum);
+  b.output("bits", b.op("Add", {b.input("n", tensor_type(ElementType::kInt32, {kSize})),
+                                b.vector<int32_t>(alike)}));
+  const Graph graph = run(b);
+  std::vector<const void*> data;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const ValueInfo& info = graph.value(graph.node(NodeId(n)).inputs[1]);
+    data.push_back(graph.constant(info.constant).data);
+  }
+  ASSERT_EQ(data.size(), 4u);
+  EXPECT_EQ(data[0], data[2]);
+  EXPECT_NE(data[0], data[1]) << "one element differs";
+  EXPECT_EQ(data[0], data[3]) << "types do not matter";
+}
+
 }  // namespace
 }  // namespace eddy
