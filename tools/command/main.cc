@@ -25,6 +25,7 @@ struct Subcommand {
 constexpr Subcommand kSubcommands[] = {
     {"run", "run an ONNX model", add_run},
     {"plan", "plan a model or a bare graph without running it", add_plan},
+    {"simulate", "simulate a task graph, or an operator graph under a strategy", add_simulate},
     {"conformance", "run ONNX's backend tests", add_conformance},
     {"bench", "measure, beside peers where they are installed", add_bench},
     {"info", "versions, devices, libraries and limits", add_info},

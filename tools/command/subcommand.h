@@ -18,6 +18,7 @@ using Action = std::function<Outcome(Console&, Interrupts&)>;
 // Each adds its options to `app`; the action runs after they are parsed.
 Action add_run(CLI::App& app);
 Action add_plan(CLI::App& app);
+Action add_simulate(CLI::App& app);
 Action add_conformance(CLI::App& app);
 Action add_bench(CLI::App& app);
 Action add_info(CLI::App& app);

@@ -1,0 +1,54 @@
+#include "graph/simulate/json_document.h"
+
+#include <string>
+
+namespace eddy {
+namespace {
+
+using Json = nlohmann::json;
+
+// "[json.exception.parse_error.101] parse error at line 1, column 9: ..." without the brackets.
+std::string words_of(const Json::exception& error) {
+  std::string text = error.what();
+  const size_t prefix_end = text.find("] ");
+  if (prefix_end != std::string::npos) text.erase(0, prefix_end + 2);
+  return text;
+}
+
+// The usual events, except for what would be lost silently.
+class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
+ public:
+  explicit DocumentBuilder(Json& root) : json_sax_dom_parser(root, false) {}
+
+  bool number_float(double value, const std::string& text) {
+    if (text.find_first_of(".eE") == std::string::npos) {
+      status_ = invalid_argument("the integer " + text + " does not fit 64 bits");
+      return false;
+    }
+    return json_sax_dom_parser::number_float(value, text);
+  }
+
+  bool parse_error(size_t, const std::string& token, const Json::exception& error) {
+    const bool is_no_number =
+        token.find('N') != std::string::npos || token.find('I') != std::string::npos;
+    status_ = invalid_argument(words_of(error) +
+                               (is_no_number ? " (NaN and infinities are no JSON)" : ""));
+    return false;
+  }
+
+  Status take_status() { return std::move(status_); }
+
+ private:
+  Status status_;
+};
+
+}  // namespace
+
+Result<Json> parse_json_document(std::string_view text) {
+  Json document;
+  DocumentBuilder builder(document);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.take_status();
+  return document;
+}
+
+}  // namespace eddy

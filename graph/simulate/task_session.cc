@@ -1,0 +1,287 @@
+#include "graph/simulate/task_session.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace eddy {
+namespace {
+
+constexpr uint32_t kMaxRank = UINT32_MAX - 1;
+
+bool is_rank(int64_t id) { return id >= 0 && id <= static_cast<int64_t>(kMaxRank); }
+
+std::string invalid_time_text(const FileTask& task) {
+  const std::string time = task.exe_time.is_integer ? std::to_string(task.exe_time.integer)
+                                                    : fmt::format("{}", task.exe_time.number);
+  return fmt::format("task {}: exe_time {} is no time; times are finite and >= 0", task.id, time);
+}
+
+Status no_task(int64_t id) { return invalid_argument(fmt::format("there is no task {}", id)); }
+
+Status self_dep(int64_t id) {
+  return invalid_argument(fmt::format("task {} depends on itself", id));
+}
+
+Status double_id(int64_t id) {
+  return invalid_argument(fmt::format("there are two tasks {}; ids are unique", id));
+}
+
+}  // namespace
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::start(const TaskFile& file) {
+  std::vector<TaskSpec<Time>> specs;
+  specs.reserve(file.tasks.size());
+  for (const FileTask& task : file.tasks) {
+    const auto slot = static_cast<uint32_t>(specs.size());
+    slots_.try_emplace(slots_.end(), task.id, slot);
+    if (slots_.size() == slot) return double_id(task.id);
+    EDDY_ASSIGN_OR_RETURN(const Time time, time_of(task));
+    if (!open_times_.empty()) return invalid_argument(open_times_.begin()->second);
+    has_wide_ids_ |= !is_rank(task.id);
+    specs.push_back({time, task.device, static_cast<uint32_t>(task.id)});
+    ids_.push_back(task.id);
+  }
+  std::vector<Edge> edges;
+  for (uint32_t slot = 0; slot < file.tasks.size(); ++slot) {
+    std::vector<int64_t> deps = file.tasks[slot].deps;
+    std::ranges::sort(deps);
+    const auto repeated = std::ranges::unique(deps);
+    deps.erase(repeated.begin(), repeated.end());
+    for (const int64_t dep : deps) {
+      if (dep == ids_[slot]) return self_dep(dep);
+      const auto from = slots_.find(dep);
+      if (from == slots_.end()) {
+        return invalid_argument(
+            fmt::format("task {} depends on {}, but there is no task {}", ids_[slot], dep, dep));
+      }
+      edges.push_back({from->second, slot});
+    }
+  }
+  TaskGraph<Time> graph;
+  graph.assign(specs, edges);
+  if (has_wide_ids_) {
+    const uint64_t gap = (uint64_t{kMaxRank} + 1) / (slots_.size() + 1);
+    uint64_t rank = 0;
+    for (const auto& [id, slot] : slots_) graph.set_rank(slot, static_cast<uint32_t>(rank += gap));
+  }
+  return describe(simulation_.reset(std::move(graph)));
+}
+
+template <TimeValue Time, typename Simulation>
+Result<Time> TaskSession<Time, Simulation>::time_of(const FileTask& task) {
+  Time time;
+  if constexpr (std::same_as<Time, double>) {
+    time = normalized_time(task.exe_time.number);
+    const bool is_held = !task.exe_time.is_integer ||
+                         (time < 0x1.0p63 && static_cast<int64_t>(time) == task.exe_time.integer);
+    if (!is_held) {
+      return invalid_argument(
+          fmt::format("task {}: exe_time {} cannot stay exact beside times with fractions", task.id,
+                      task.exe_time.integer));
+    }
+  } else {
+    time = task.exe_time.integer;
+  }
+  open_times_.erase(task.id);
+  if (is_valid_time(time)) return time;
+  open_times_[task.id] = invalid_time_text(task);
+  return Time{0};
+}
+
+template <TimeValue Time, typename Simulation>
+Result<uint32_t> TaskSession<Time, Simulation>::slot_of(int64_t id) const {
+  const auto found = slots_.find(id);
+  if (found == slots_.end()) return no_task(id);
+  return found->second;
+}
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::apply(const TaskFile::Batch& batch,
+                                            const std::string& where) {
+  open_deps_.clear();
+  open_times_.clear();
+  for (const FileEdit& edit : batch.edits) {
+    Status status = apply_change(edit);
+    if (!status.is_ok()) return status.prepend_message(where + ": " + edit_name(edit.op));
+  }
+  Status status = check_open_ends();
+  if (status.is_ok()) status = describe(simulation_.simulate());
+  if (!status.is_ok()) return status.prepend_message(where);
+  simulation_.commit();
+  return Status::ok();
+}
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::apply_change(const FileEdit& edit) {
+  const FileTask& task = edit.task;
+  switch (edit.op) {
+    case FileEdit::Op::kAddTask:
+      return add_task(task);
+    case FileEdit::Op::kAddDep:
+      return add_dep(task.id, edit.to);
+    case FileEdit::Op::kRemoveDep:
+      return remove_dep(task.id, edit.to);
+    case FileEdit::Op::kSetExe: {
+      EDDY_ASSIGN_OR_RETURN(const uint32_t slot, slot_of(task.id));
+      EDDY_ASSIGN_OR_RETURN(const Time time, time_of(task));
+      simulation_.set_exe_time(slot, time);
+      return Status::ok();
+    }
+    case FileEdit::Op::kSetDevice: {
+      EDDY_ASSIGN_OR_RETURN(const uint32_t slot, slot_of(task.id));
+      simulation_.set_device(slot, task.device);
+      return Status::ok();
+    }
+    case FileEdit::Op::kRemoveTask: {
+      EDDY_ASSIGN_OR_RETURN(const uint32_t slot, slot_of(task.id));
+      remove_task(slot);
+      return Status::ok();
+    }
+  }
+  return Status::ok();
+}
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::add_task(const FileTask& task) {
+  if (slots_.contains(task.id)) return double_id(task.id);
+  EDDY_ASSIGN_OR_RETURN(const Time time, time_of(task));
+  const uint32_t rank = rank_for(task.id);
+  const uint32_t slot = simulation_.add_task({time, task.device, rank});
+  slots_[task.id] = slot;
+  if (slot >= ids_.size()) ids_.resize(slot + size_t{1});
+  ids_[slot] = task.id;
+  close_deps(task.id);
+  for (const int64_t dep : task.deps) EDDY_RETURN_IF_ERROR(add_dep(dep, task.id));
+  return Status::ok();
+}
+
+template <TimeValue Time, typename Simulation>
+void TaskSession<Time, Simulation>::remove_task(uint32_t slot) {
+  const int64_t id = ids_[slot];
+  simulation_.remove_task(slot);
+  slots_.erase(id);
+  open_times_.erase(id);
+  std::erase_if(open_deps_, [id](const Dep& dep) { return dep.first == id || dep.second == id; });
+}
+
+// Either end may still be missing; then the batch has to bring it.
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::add_dep(int64_t from, int64_t to) {
+  if (from == to) return self_dep(from);
+  const auto tail = slots_.find(from);
+  const auto head = slots_.find(to);
+  if (tail == slots_.end() || head == slots_.end()) {
+    open_deps_.emplace(from, to);
+  } else if (!simulation_.graph().has_dep(tail->second, head->second)) {
+    simulation_.add_dep(tail->second, head->second);
+  }
+  return Status::ok();
+}
+
+// The task has come: whatever waited for it can be tied, unless the other end is missing as well.
+template <TimeValue Time, typename Simulation>
+void TaskSession<Time, Simulation>::close_deps(int64_t id) {
+  std::erase_if(open_deps_, [this, id](const Dep& dep) {
+    if (dep.first != id && dep.second != id) return false;
+    const auto tail = slots_.find(dep.first);
+    const auto head = slots_.find(dep.second);
+    if (tail == slots_.end() || head == slots_.end()) return false;
+    simulation_.add_dep(tail->second, head->second);
+    return true;
+  });
+}
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::remove_dep(int64_t from, int64_t to) {
+  if (open_deps_.erase({from, to}) > 0) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const uint32_t tail, slot_of(from));
+  EDDY_ASSIGN_OR_RETURN(const uint32_t head, slot_of(to));
+  if (simulation_.remove_dep(tail, head)) return Status::ok();
+  return invalid_argument(fmt::format("task {} does not depend on {}", to, from));
+}
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::check_open_ends() const {
+  if (!open_deps_.empty()) {
+    const auto [from, to] = *open_deps_.begin();
+    return invalid_argument(fmt::format("task {} depends on {}, but there is no task {}", to, from,
+                                        slots_.contains(to) ? from : to));
+  }
+  if (!open_times_.empty()) return invalid_argument(open_times_.begin()->second);
+  return Status::ok();
+}
+
+// Ids are ranks where they fit; else ranks are spread out in the order of ids, and new ones go
+// between their neighbours.
+template <TimeValue Time, typename Simulation>
+uint32_t TaskSession<Time, Simulation>::rank_for(int64_t id) {
+  if (!has_wide_ids_ && is_rank(id)) return static_cast<uint32_t>(id);
+  if (!has_wide_ids_) {
+    has_wide_ids_ = true;
+    spread_ranks();
+  }
+  for (;;) {
+    const auto above = slots_.upper_bound(id);
+    const auto& graph = simulation_.graph();
+    const uint64_t high =
+        above == slots_.end() ? uint64_t{kMaxRank} + 1 : graph.task(above->second).rank;
+    const uint64_t low =
+        above == slots_.begin() ? 0 : graph.task(std::prev(above)->second).rank + uint64_t{1};
+    if (low < high) return static_cast<uint32_t>(low + (high - low) / 2);
+    spread_ranks();
+  }
+}
+
+template <TimeValue Time, typename Simulation>
+void TaskSession<Time, Simulation>::spread_ranks() {
+  const uint64_t gap = (uint64_t{kMaxRank} + 1) / (slots_.size() + 1);
+  uint64_t rank = 0;
+  for (const auto& [id, slot] : slots_) {
+    simulation_.set_rank(slot, static_cast<uint32_t>(rank += gap));
+  }
+}
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::describe(const SimulationResult& result) const {
+  switch (result.end) {
+    case SimulationEnd::kDone:
+    case SimulationEnd::kExceeds:
+      return Status::ok();
+    case SimulationEnd::kCycle:
+      return invalid_argument("tasks wait for each other in a circle: " +
+                              name_cycle(result.culprits));
+    case SimulationEnd::kOverflow:
+      return invalid_argument(
+          fmt::format("task {}: its end does not fit {}; use a larger unit of time",
+                      ids_[result.culprits.at(0)],
+                      std::same_as<Time, double> ? "a double" : "a 64-bit integer"));
+  }
+  return Status::ok();
+}
+
+// "1 -> 2 -> 1" from the smallest id on, the middle of a long one left out.
+template <TimeValue Time, typename Simulation>
+std::string TaskSession<Time, Simulation>::name_cycle(const std::vector<uint32_t>& slots) const {
+  constexpr size_t kShown = 12;
+  const auto id_of = [this](uint32_t slot) { return ids_[slot]; };
+  std::vector<uint32_t> cycle = slots;
+  std::ranges::rotate(cycle, std::ranges::min_element(cycle, {}, id_of));
+  std::string text;
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    if (cycle.size() > kShown && i == kShown - 2) {
+      text += fmt::format("({} more) -> ", cycle.size() - kShown + 1);
+      i = cycle.size() - 1;
+    }
+    text += fmt::format("{} -> ", id_of(cycle[i]));
+  }
+  return text + std::to_string(id_of(cycle.at(0)));
+}
+
+template class TaskSession<int64_t, DeltaSimulation<int64_t>>;
+template class TaskSession<double, DeltaSimulation<double>>;
+template class TaskSession<int64_t, FullResimulation<int64_t>>;
+template class TaskSession<double, FullResimulation<double>>;
+
+}  // namespace eddy

@@ -1,0 +1,74 @@
+// TaskSession<Time>: a task file being simulated: its first timeline, and one more after each of
+// its edits.
+//
+// Ids become slots and ranks here. An edit is done as a whole or not at all: a batch is validated
+// at its end, so its parts may name tasks that a later part adds, pass through cycles, and hold
+// times that a later part corrects. Setting a dependency that is there already changes nothing.
+//
+// Simulation is DeltaSimulation, or FullResimulation for the same edits simulated anew each time.
+//
+// Errors (invalid argument, naming task and edit): an id twice, one that does not exist, a
+// dependency of a task on itself, one that is to be removed and is not there, a time that is
+// negative or not finite, a cycle with the tasks on it, an end that does not fit its type, a time
+// that no double holds beside fractions. After an error the session is of no further use.
+// Cost: of an edit O(log tasks) for each id, then that of the simulation.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/simulate/delta_simulation.h"
+#include "graph/simulate/full_resimulation.h"
+#include "graph/simulate/task_file.h"
+
+namespace eddy {
+
+template <TimeValue Time, typename Simulation = DeltaSimulation<Time>>
+class TaskSession {
+ public:
+  // Simulates the file's tasks; its edits are left to apply().
+  Status start(const TaskFile& file);
+  // `where`: "edit 3", for messages.
+  Status apply(const TaskFile::Batch& batch, const std::string& where);
+
+  const Simulation& simulation() const { return simulation_; }
+  // Ascending by id.
+  const std::map<int64_t, uint32_t>& slots() const { return slots_; }
+
+ private:
+  using Dep = std::pair<int64_t, int64_t>;  // from, to
+
+  Result<Time> time_of(const FileTask& task);
+  Result<uint32_t> slot_of(int64_t id) const;
+  Status apply_change(const FileEdit& edit);
+  Status add_task(const FileTask& task);
+  void remove_task(uint32_t slot);
+  Status add_dep(int64_t from, int64_t to);
+  Status remove_dep(int64_t from, int64_t to);
+  void close_deps(int64_t id);
+  Status check_open_ends() const;
+  uint32_t rank_for(int64_t id);
+  void spread_ranks();
+  Status describe(const SimulationResult& result) const;
+  std::string name_cycle(const std::vector<uint32_t>& slots) const;
+
+  Simulation simulation_;
+  std::map<int64_t, uint32_t> slots_;
+  std::vector<int64_t> ids_;   // by slot
+  bool has_wide_ids_ = false;  // some id does not fit 32 bits, so ranks are not ids
+
+  // Of one batch.
+  std::set<Dep> open_deps_;                    // one end does not exist yet
+  std::map<int64_t, std::string> open_times_;  // invalid, unless set again; what to say
+};
+
+extern template class TaskSession<int64_t, DeltaSimulation<int64_t>>;
+extern template class TaskSession<double, DeltaSimulation<double>>;
+extern template class TaskSession<int64_t, FullResimulation<int64_t>>;
+extern template class TaskSession<double, FullResimulation<double>>;
+
+}  // namespace eddy

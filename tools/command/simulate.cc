@@ -1,0 +1,167 @@
+// eddy simulate: says when each task of a graph runs, and again after each edit of the file.
+#include "tools/command/simulate.h"
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "graph/io/file_bytes.h"
+#include "graph/simulate/json_document.h"
+#include "graph/simulate/operator_file.h"
+#include "graph/simulate/task_session.h"
+#include "graph/simulate/timeline_svg.h"
+#include "tools/command/subcommand.h"
+
+namespace eddy {
+namespace {
+
+constexpr uint64_t kMaxFileBytes = uint64_t{1} << 32;
+
+// The whole file, or standard input for "-".
+Result<std::string> read_text(const std::string& path) {
+  if (path == "-") {
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  auto file = read_file(path, kMaxFileBytes);
+  if (!file.is_ok()) {
+    return Status(file.status().code(), file.status().message() +
+                                            "; eddy simulate takes a task file or an "
+                                            "operator-graph file, or - for standard input");
+  }
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+std::string edit_title(size_t index, const TaskFile::Batch& batch) {
+  if (batch.is_batch) return fmt::format("edit {} (batch of {})", index, batch.edits.size());
+  const FileEdit& edit = batch.edits.at(0);
+  const bool is_dep = edit.op == FileEdit::Op::kAddDep || edit.op == FileEdit::Op::kRemoveDep;
+  return fmt::format("edit {} ({} {}{})", index, edit_name(edit.op), edit.task.id,
+                     is_dep ? fmt::format(" -> {}", edit.to) : "");
+}
+
+Status in_file(const SimulateArguments& arguments, Status status) {
+  status.prepend_message(input_name(arguments));
+  return status;
+}
+
+template <TimeValue Time, typename Simulation>
+Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file, Console& console) {
+  TaskSession<Time, Simulation> session;
+  Status status = session.start(file);
+  if (!status.is_ok()) return in_file(arguments, std::move(status));
+  std::vector<uint32_t> slots;
+  std::vector<int64_t> ids;
+  const auto view = [&] {
+    slots.clear();
+    for (const auto& [id, slot] : session.slots()) {
+      slots.push_back(slot);
+      if (slot >= ids.size()) ids.resize(slot + size_t{1});
+      ids[slot] = id;
+    }
+    const auto& graph = session.simulation().graph();
+    const auto device_name = [&file](uint32_t device) { return file.device_names[device]; };
+    return TimelineView<Time>{
+        graph,
+        session.simulation().timeline(),
+        slots,
+        [&ids](uint32_t slot) { return std::to_string(ids[slot]); },
+        device_name,
+        [&graph, &file](uint32_t slot) {
+          return file.device_names[graph.task(slot).device].starts_with("link:");
+        }};
+  };
+  TimelineSaying saying(arguments, console);
+  saying.add(view(), "initial");
+  for (size_t i = 0; i < file.edits.size(); ++i) {
+    status = session.apply(file.edits[i], fmt::format("edit {}", i));
+    if (!status.is_ok()) return in_file(arguments, std::move(status));
+    saying.add(view(), edit_title(i, file.edits[i]));
+    if (i % 64 == 63) console.progress(fmt::format("edit {} of {}", i + 1, file.edits.size()));
+  }
+  return saying.finish(view());
+}
+
+template <TimeValue Time>
+Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file, Console& console) {
+  if (arguments.full) {
+    return simulate_tasks<Time, FullResimulation<Time>>(arguments, file, console);
+  }
+  return simulate_tasks<Time, DeltaSimulation<Time>>(arguments, file, console);
+}
+
+Outcome simulate_file(const SimulateArguments& arguments, Console& console,
+                      Interrupts& interrupts) {
+  auto text = read_text(arguments.file);
+  if (!text.is_ok()) return text.take_status();
+  auto document = parse_json_document(*text);
+  if (!document.is_ok()) return in_file(arguments, document.take_status());
+  if (is_operator_file(*document)) {
+    return simulate_operators(arguments, *document, console, interrupts);
+  }
+  if (!arguments.emit_tasks.empty()) {
+    return Outcome::usage("--emit-tasks takes an operator-graph file");
+  }
+  if (!document->is_object() || !document->contains("tasks")) {
+    return in_file(arguments, invalid_argument("needs \"tasks\" (a task file) or \"operators\" (an "
+                                               "operator-graph file) in one JSON object"));
+  }
+  auto file = read_task_file(*document);
+  if (!file.is_ok()) return in_file(arguments, file.take_status());
+  *document = nullptr;  // its memory is many times that of the file
+  if (file->is_exact) return simulate_tasks<int64_t>(arguments, *file, console);
+  return simulate_tasks<double>(arguments, *file, console);
+}
+
+}  // namespace
+
+std::string input_name(const SimulateArguments& arguments) {
+  return arguments.file == "-" ? "standard input" : arguments.file;
+}
+
+std::string TimelineSaying::makespan_text(int64_t makespan) { return fmt::format("{}", makespan); }
+std::string TimelineSaying::makespan_text(double makespan) { return fmt::format("{}", makespan); }
+
+std::string TimelineSaying::picture_of(const TimelineView<int64_t>& view) const {
+  return timeline_svg(view, input_name(arguments_));
+}
+std::string TimelineSaying::picture_of(const TimelineView<double>& view) const {
+  return timeline_svg(view, input_name(arguments_));
+}
+
+void TimelineSaying::say_lines(const std::string& text) {
+  console_.say(std::string_view(text).substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)));
+}
+
+void TimelineSaying::say_makespan(const std::string& title, const std::string& makespan) {
+  console_.say(fmt::format("{}: makespan {}", title, makespan));
+}
+
+Outcome TimelineSaying::finish_output(const std::string& picture) {
+  if (!arguments_.svg.empty()) {
+    Status status = write_file(arguments_.svg, picture);
+    if (!status.is_ok()) return status;
+  }
+  if (console_.is_json()) console_.print_text("{\"timelines\":[" + json_ + "]}");
+  return Outcome::success();
+}
+
+Action add_simulate(CLI::App& app) {
+  auto arguments = std::make_shared<SimulateArguments>();
+  app.add_option("FILE", arguments->file,
+                 "a task file or an operator-graph file; - reads standard input")
+      ->required();
+  app.add_flag("--full", arguments->full,
+               "simulate anew after each edit, not what the edit changes; same output");
+  app.add_option("--svg", arguments->svg, "write the last timeline as a picture");
+  app.add_option("--emit-tasks", arguments->emit_tasks,
+                 "write the task graph that an operator graph's strategy makes, as a task file");
+  return [arguments](Console& console, Interrupts& interrupts) {
+    return simulate_file(*arguments, console, interrupts);
+  };
+}
+
+}  // namespace eddy

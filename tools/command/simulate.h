@@ -1,0 +1,74 @@
+// What the parts of `eddy simulate` share: its arguments, and how timelines are said.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "graph/simulate/timeline_report.h"
+#include "tools/command/console.h"
+#include "tools/command/interrupts.h"
+
+namespace eddy {
+
+struct SimulateArguments {
+  std::string file;
+  bool full = false;
+  std::string svg;
+  std::string emit_tasks;
+};
+
+// Collects what is said about a run of edits: JSON for machines, text for people, a picture.
+//
+//   TimelineSaying saying(arguments, console);
+//   saying.add(view, "initial");            // then one after each edit
+//   return saying.finish(last_view);
+class TimelineSaying {
+ public:
+  TimelineSaying(const SimulateArguments& arguments, Console& console)
+      : arguments_(arguments), console_(console) {}
+
+  template <TimeValue Time>
+  void add(const TimelineView<Time>& view, const std::string& title) {
+    if (console_.is_json()) {
+      json_ += num_added_ == 0 ? "" : ",";
+      append_timeline_json(view, json_);
+    } else if (num_added_ == 0) {
+      say_lines(timeline_text(view, title));
+    } else {
+      say_makespan(title, makespan_text(view.timeline.makespan));
+    }
+    ++num_added_;
+  }
+
+  // The last timeline: drawn, and shown whole where edits came between it and the first.
+  template <TimeValue Time>
+  Outcome finish(const TimelineView<Time>& view) {
+    const std::string picture = arguments_.svg.empty() ? "" : picture_of(view);
+    if (!console_.is_json() && num_added_ > 1) say_lines(timeline_text(view, "at the end"));
+    return finish_output(picture);
+  }
+
+ private:
+  static std::string makespan_text(int64_t makespan);
+  static std::string makespan_text(double makespan);
+  std::string picture_of(const TimelineView<int64_t>& view) const;
+  std::string picture_of(const TimelineView<double>& view) const;
+  void say_lines(const std::string& text);
+  void say_makespan(const std::string& title, const std::string& makespan);
+  Outcome finish_output(const std::string& picture);
+
+  const SimulateArguments& arguments_;
+  Console& console_;
+  std::string json_;
+  size_t num_added_ = 0;
+};
+
+// An operator-graph file: its timelines, named by parts and transfers.
+Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
+                           Console& console, Interrupts& interrupts);
+
+// "standard input" or the path, for the start of messages.
+std::string input_name(const SimulateArguments& arguments);
+
+}  // namespace eddy

@@ -1,0 +1,115 @@
+// eddy simulate, of operator graphs under a strategy.
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "graph/io/file_bytes.h"
+#include "graph/simulate/operator_file.h"
+#include "graph/simulate/strategy_simulation.h"
+#include "graph/simulate/task_label.h"
+#include "runtime/api/library.h"
+#include "tools/command/simulate.h"
+
+namespace eddy {
+namespace {
+
+std::string change_title(size_t index, const ConfigEdit& edit, const OperatorGraph& graph) {
+  if (edit.size() != 1) return fmt::format("edit {} (batch of {})", index, edit.size());
+  return fmt::format("edit {} (set_config {})", index, graph.operators[edit[0].op].name);
+}
+
+// The tasks of a strategy, as they are now.
+class StrategyView {
+ public:
+  StrategyView(const OperatorFile& file, const StrategySimulation& simulation)
+      : file_(file), simulation_(simulation) {}
+
+  TimelineView<double> view() {
+    const auto& graph = simulation_.delta().graph();
+    slots_ = simulation_.delta().timeline().order;
+    std::ranges::sort(slots_, {}, [&graph](uint32_t slot) { return graph.task(slot).rank; });
+    return {graph,
+            simulation_.delta().timeline(),
+            slots_,
+            [this](uint32_t slot) {
+              return task_name(simulation_.label(slot), file_.graph, file_.topology);
+            },
+            [this](uint32_t device) { return file_.topology.simulated_name(device); },
+            [this](uint32_t slot) { return is_communication(simulation_.label(slot)); }};
+  }
+
+ private:
+  const OperatorFile& file_;
+  const StrategySimulation& simulation_;
+  std::vector<uint32_t> slots_;
+};
+
+// As a task file. Ids are places in the order of ranks, so that ties fall the same way.
+std::string task_file_text(const TimelineView<double>& view) {
+  std::vector<uint32_t> ids(view.graph.num_slots());
+  for (size_t i = 0; i < view.slots.size(); ++i) ids[view.slots[i]] = static_cast<uint32_t>(i);
+  std::string text = "{\"tasks\":[";
+  const auto out = std::back_inserter(text);
+  for (const uint32_t slot : view.slots) {
+    const auto& task = view.graph.task(slot);
+    fmt::format_to(out, "{}\n{{\"id\":{},\"name\":{},\"exe_time\":{},\"device\":{},\"deps\":[",
+                   ids[slot] == 0 ? "" : ",", ids[slot],
+                   nlohmann::json(view.task_name(slot)).dump(), task.exe_time,
+                   nlohmann::json(view.device_name(task.device)).dump());
+    const char* separator = "";
+    for (const uint32_t from : view.graph.predecessors(slot)) {
+      fmt::format_to(out, "{}{}", separator, ids[from]);
+      separator = ",";
+    }
+    text += "]}";
+  }
+  return text + "\n]}\n";
+}
+
+Status apply_edit(const ConfigEdit& edit, bool is_full, StrategySimulation& simulation) {
+  if (is_full) {
+    Strategy strategy = simulation.strategy();
+    for (const ConfigChange& change : edit) strategy[change.op] = change.config;
+    return simulation.reset(std::move(strategy));
+  }
+  for (const ConfigChange& change : edit) simulation.change(change.op, change.config);
+  EDDY_RETURN_IF_ERROR(simulation.simulate().take_status());
+  simulation.commit();
+  return Status::ok();
+}
+
+}  // namespace
+
+Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
+                           Console& console, Interrupts&) {
+  const auto in_file = [&arguments](Status status) {
+    status.prepend_message(input_name(arguments));
+    return status;
+  };
+  const Library library;
+  auto file = parse_operator_file(document, &library.ops());
+  if (!file.is_ok()) return in_file(file.take_status());
+  StrategySimulation simulation(file->graph, file->topology);
+  simulation.keep_labels();
+  Status status = simulation.reset(file->strategy);
+  if (!status.is_ok()) return in_file(std::move(status));
+  StrategyView view(*file, simulation);
+  if (!arguments.emit_tasks.empty()) {
+    status = write_file(arguments.emit_tasks, task_file_text(view.view()));
+    if (!status.is_ok()) return status;
+  }
+  TimelineSaying saying(arguments, console);
+  saying.add(view.view(), "initial");
+  for (size_t i = 0; i < file->edits.size(); ++i) {
+    status = apply_edit(file->edits[i], arguments.full, simulation);
+    if (!status.is_ok())
+      return in_file(std::move(status.prepend_message(fmt::format("edit {}", i))));
+    saying.add(view.view(), change_title(i, file->edits[i], file->graph));
+    if (i % 64 == 63) console.progress(fmt::format("edit {} of {}", i + 1, file->edits.size()));
+  }
+  return saying.finish(view.view());
+}
+
+}  // namespace eddy
