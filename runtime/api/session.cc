@@ -224,7 +224,9 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   describe_loops(*impl);
   find_placeable(*impl);
   EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
-  impl->graph.release_constants(impl->program->unread_constants());
+  if (options.release_constants) {
+    impl->graph.release_constants(impl->program->unread_constants());
+  }
   log.done("bound kernels");
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }

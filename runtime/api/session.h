@@ -67,6 +67,8 @@ struct SessionOptions {
   // Memory of this size and more that holds a value of changing shape goes back to the pool after
   // the value's last use; less stays for the next iteration or run.
   size_t min_released_bytes = 4096;
+  // Constants that kernels have packed let go of their bytes; graph() then lacks them.
+  bool release_constants = true;
   bool simplify = true;             // fold constants, drop branches never taken and dead nodes
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};
@@ -178,8 +180,8 @@ class Session {
   // Every loop and how it is driven, with the iterations of the successful run that ended last (0
   // before).
   std::vector<LoopReport> loop_reports() const;
-  // The graph as it runs (simplified), without the bytes of constants that kernels have packed, and
-  // its plan.
+  // The graph as it runs (simplified), unless told otherwise without the bytes of constants that
+  // kernels have packed, and its plan.
   const Graph& graph() const;
   const Plan& plan() const;
   // Tensors of all runs, held by the session and by results that callers keep.

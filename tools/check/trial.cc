@@ -29,6 +29,7 @@ SessionOptions Trial::session_options() {
   options.assignment = options_.assignment;
   options.loops = options_.loops;
   options.simplify = false;
+  options.release_constants = false;  // the oracle reads the graph
   options.observer_or_null = &chain_;
   options.make_device = [this]() -> Result<std::shared_ptr<Device>> {
     if (!options_.wrap) return std::shared_ptr<Device>(device_);
