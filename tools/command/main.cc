@@ -27,6 +27,7 @@ constexpr Subcommand kSubcommands[] = {
     {"plan", "plan a model or a bare graph without running it", add_plan},
     {"simulate", "simulate a task graph, or an operator graph under a strategy", add_simulate},
     {"conformance", "run ONNX's backend tests", add_conformance},
+    {"check", "let this installation find its own defects", add_check},
     {"bench", "measure, beside peers where they are installed", add_bench},
     {"info", "versions, devices, libraries and limits", add_info},
 };

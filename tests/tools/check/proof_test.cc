@@ -1,0 +1,35 @@
+// Claim: plans of random graphs prove safe, and none of their records and waits can go unnoticed.
+//
+// EDDY_CHECK_SEEDS=N takes N graphs, EDDY_CHECK_FIRST=N starts there.
+#include "tools/check/proof_campaign.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tools/check/mixing_ops.h"
+
+namespace eddy::check {
+namespace {
+
+uint64_t number(const char* variable, uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST(ProofTest, EveryDeletedRecordOrWaitIsFlagged) {
+  Library library;
+  ASSERT_TRUE(add_mixing_ops(library).is_ok());
+  ProofOptions options;
+  options.first_seed = number("EDDY_CHECK_FIRST", 0);
+  options.num_seeds = number("EDDY_CHECK_SEEDS", 1000);
+  const ProofReport report = run_proofs(library, options);
+  for (const ProofViolation& violation : report.violations) {
+    ADD_FAILURE() << "EDDY_CHECK_FIRST=" << violation.seed
+                  << " EDDY_CHECK_SEEDS=1: " << violation.what;
+  }
+  EXPECT_GT(report.num_deletions, report.num_plans);
+}
+
+}  // namespace
+}  // namespace eddy::check
