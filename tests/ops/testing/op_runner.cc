@@ -147,7 +147,7 @@ std::vector<ValueType> input_types(const OpCall& call, Known known) {
   return types;
 }
 
-Result<BoundKernel> bind_call(const OpCall& call, KernelSet kernels) {
+Result<BoundKernel> bind_call(const OpCall& call, const KernelRegistry& kernels) {
   const OpDef* op = find_op(call);
   if (op == nullptr) return not_found("no operator " + call.op);
   const std::vector<ValueType> inputs = input_types(call, call.known);
@@ -160,7 +160,7 @@ Result<BoundKernel> bind_call(const OpCall& call, KernelSet kernels) {
     }
   }
   const KernelInit init{*op, call.attributes, call.opset, call.op, inputs, outputs, constants};
-  return registry_of(kernels).bind(init);
+  return kernels.bind(init);
 }
 
 // Output 0 in the buffer of an input, where the call asks for that.
@@ -250,6 +250,10 @@ Result<std::vector<ValueType>> infer_op_types(const OpCall& call,
 }
 
 Result<std::vector<TestValue>> run_op(const OpCall& call, KernelSet kernels) {
+  return run_op(call, registry_of(kernels));
+}
+
+Result<std::vector<TestValue>> run_op(const OpCall& call, const KernelRegistry& kernels) {
   EDDY_ASSIGN_OR_RETURN(const BoundKernel kernel, bind_call(call, kernels));
   if (kernel.run != nullptr) return run_dense(call, kernel);
   TestValueContext context(call.inputs, call.num_outputs, kernel.state.get());
@@ -322,13 +326,18 @@ bool is_near(double a, double b, double rtol, double atol) {
 }
 
 void compare_with_reference(const OpCall& call, double rtol, double atol) {
+  compare_with_reference(call, registry_of(KernelSet::kCpu), rtol, atol);
+}
+
+void compare_with_reference(const OpCall& call, const KernelRegistry& kernels, double rtol,
+                            double atol) {
   const Result<std::vector<TestValue>> expected = run_op(call, KernelSet::kReference);
   ASSERT_TRUE(expected.is_ok()) << call.op << ": " << expected.status().to_string();
-  Result<std::vector<TestValue>> first = run_op(call, KernelSet::kCpu);
+  Result<std::vector<TestValue>> first = run_op(call, kernels);
   for (Known known : {Known::kShapes, Known::kRanks, Known::kNothing}) {
     OpCall varied = call;
     varied.known = known;
-    const Result<std::vector<TestValue>> actual = run_op(varied, KernelSet::kCpu);
+    const Result<std::vector<TestValue>> actual = run_op(varied, kernels);
     ASSERT_TRUE(actual.is_ok()) << call.op << ": " << actual.status().to_string();
     for (size_t o = 0; o < call.num_outputs; ++o) {
       ASSERT_EQ((*actual)[o].kind, (*expected)[o].kind);

@@ -16,7 +16,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/attributes.h"
-#include "ops/contract/kernel.h"
+#include "ops/contract/registry.h"
 #include "tests/ops/testing/test_tensor.h"
 
 namespace eddy::testing {
@@ -52,6 +52,8 @@ Result<std::vector<ValueType>> infer_op_types(const OpCall& call,
                                               const std::vector<ValueType>& inputs);
 
 Result<std::vector<TestValue>> run_op(const OpCall& call, KernelSet kernels);
+// The same with kernels of the test's own.
+Result<std::vector<TestValue>> run_op(const OpCall& call, const KernelRegistry& kernels);
 
 // The first output, which must be a tensor; a test failure and an empty tensor otherwise.
 TestTensor run_one(const OpCall& call, KernelSet kernels);
@@ -65,5 +67,7 @@ TestTensor run_one(const OpCall& call, KernelSet kernels);
 // Runs the call by the CPU kernels, with shapes, only ranks, and nothing known when binding, and
 // expects the reference's values each time and the same bits among the three.
 void compare_with_reference(const OpCall& call, double rtol = 0, double atol = 0);
+void compare_with_reference(const OpCall& call, const KernelRegistry& kernels, double rtol,
+                            double atol);
 
 }  // namespace eddy::testing

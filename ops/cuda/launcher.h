@@ -1,0 +1,32 @@
+// CudaLauncher: how a kernel's host half reaches a GPU without knowing the runtime.
+//
+// Implemented by runtime/cuda on a module of the driver, and by tests on the host. A kernel takes
+// one parameter, a struct passed by value.
+// Threads: any. Errors: launch() says what the driver answered; the kernel passes it to
+// args.fail().
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "graph/base/status.h"
+#include "ops/contract/kernel.h"
+
+namespace eddy {
+
+// One kernel of the loaded image; outlives every launch.
+using CudaFunction = const void*;
+
+class CudaLauncher {
+ public:
+  virtual ~CudaLauncher() = default;
+  // kUnsupported when the image has no kernel of that name.
+  virtual Result<CudaFunction> find(std::string_view name) = 0;
+  // Enqueues `num_blocks` blocks of cuda::kBlockThreads threads on the stream; does not block.
+  virtual Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
+                        NativeStream stream) = 0;
+  // How many blocks fill the device once.
+  virtual uint32_t num_resident_blocks() const = 0;
+};
+
+}  // namespace eddy

@@ -1,0 +1,28 @@
+// What kernels are told: plain structs, the same for the device, the host and the tests.
+#pragma once
+
+#include <cstdint>
+
+namespace eddy::cuda {
+
+inline constexpr int kMaxAxes = 8;
+inline constexpr int kMaxInputs = 3;
+inline constexpr uint32_t kBlockThreads = 256;
+
+// An elementwise kernel with broadcasting, or (one input) a strided copy.
+struct ElementwiseParams {
+  void* out;
+  const void* in[kMaxInputs];
+  uint64_t count;  // of the output's elements, > 0
+  // The output's axes, innermost last, merged as far as every input allows; at least one.
+  int32_t rank;
+  // Every pointer of a contiguous operand is a multiple of 16 bytes: packs may be moved.
+  int32_t is_aligned;
+  uint64_t dims[kMaxAxes];
+  int64_t strides[kMaxInputs][kMaxAxes];  // in elements of each input; 0 repeats
+  float a;                                // attributes (LeakyRelu's alpha)
+  float b;
+};
+static_assert(sizeof(ElementwiseParams) == 312, "kernels and their launches agree on this");
+
+}  // namespace eddy::cuda

@@ -1,0 +1,173 @@
+// What one element of each operator is, on the device and on the host.
+//
+// float16 and bfloat16 are computed as float and rounded once. Integers wrap. The same source is
+// compiled by nvcc and, for tests, by the host's compiler: what differs is the library behind expf
+// and its like.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#define EDDY_HD __host__ __device__ inline
+#else
+#include "ops/reference/half.h"
+#define EDDY_HD inline
+#endif
+
+namespace eddy::cuda {
+
+// Element types by the names that kernels carry.
+using f32 = float;
+using f64 = double;
+using i32 = int32_t;
+using i64 = int64_t;
+using b8 = bool;
+struct f16 {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
+
+// The type in which T is computed.
+template <typename T>
+struct Computed {
+  using type = T;
+};
+template <>
+struct Computed<f16> {
+  using type = float;
+};
+template <>
+struct Computed<bf16> {
+  using type = float;
+};
+template <typename T>
+using computed_t = typename Computed<T>::type;
+
+template <typename T>
+EDDY_HD computed_t<T> load(T value) {
+  return value;
+}
+template <typename T>
+EDDY_HD T store(computed_t<T> value) {
+  return value;
+}
+#ifdef __CUDACC__
+EDDY_HD float load(f16 value) { return __half2float(__half(__half_raw{value.bits})); }
+EDDY_HD float load(bf16 value) {
+  return __bfloat162float(__nv_bfloat16(__nv_bfloat16_raw{value.bits}));
+}
+template <>
+EDDY_HD f16 store<f16>(float value) {
+  return {static_cast<__half_raw>(__float2half_rn(value)).x};
+}
+template <>
+EDDY_HD bf16 store<bf16>(float value) {
+  return {static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(value)).x};
+}
+#else
+EDDY_HD float load(f16 value) { return float16_to_float(value.bits); }
+EDDY_HD float load(bf16 value) { return bfloat16_to_float(value.bits); }
+template <>
+EDDY_HD f16 store<f16>(float value) {
+  return {float_to_float16(value)};
+}
+template <>
+EDDY_HD bf16 store<bf16>(float value) {
+  return {float_to_bfloat16(value)};
+}
+#endif
+
+// C: the computed type.
+#define EDDY_BINARY_OP(Name, expression)  \
+  struct Name {                           \
+    template <typename C>                 \
+    EDDY_HD static auto apply(C x, C y) { \
+      return expression;                  \
+    }                                     \
+  };
+template <typename C>
+EDDY_HD uint64_t word(C value) {
+  return static_cast<uint64_t>(value);
+}
+#define EDDY_WRAPPING_OP(Name, sign)                 \
+  struct Name {                                      \
+    template <typename C>                            \
+    EDDY_HD static C apply(C x, C y) {               \
+      if constexpr (std::is_floating_point_v<C>) {   \
+        return x sign y;                             \
+      } else {                                       \
+        return static_cast<C>(word(x) sign word(y)); \
+      }                                              \
+    }                                                \
+  };
+EDDY_WRAPPING_OP(Add, +)
+EDDY_WRAPPING_OP(Sub, -)
+EDDY_WRAPPING_OP(Mul, *)
+EDDY_BINARY_OP(Div, x / y)
+EDDY_BINARY_OP(Pow, std::pow(x, y))
+EDDY_BINARY_OP(Max, x > y || x != x ? x : y)  // a NaN on either side is the result
+EDDY_BINARY_OP(Min, x < y || x != x ? x : y)
+EDDY_BINARY_OP(Equal, x == y)
+EDDY_BINARY_OP(Less, x < y)
+EDDY_BINARY_OP(LessOrEqual, x <= y)
+EDDY_BINARY_OP(Greater, x > y)
+EDDY_BINARY_OP(GreaterOrEqual, x >= y)
+EDDY_BINARY_OP(And, x&& y)
+EDDY_BINARY_OP(Or, x || y)
+EDDY_BINARY_OP(Xor, x != y)
+#undef EDDY_BINARY_OP
+#undef EDDY_WRAPPING_OP
+
+// `a`, `b`: the node's attributes, see families.cc.
+#define EDDY_UNARY_OP(Name, expression)                     \
+  struct Name {                                             \
+    template <typename C>                                   \
+    EDDY_HD static C apply(C x, [[maybe_unused]] float a) { \
+      return expression;                                    \
+    }                                                       \
+  };
+EDDY_UNARY_OP(Ceil, std::ceil(x))
+EDDY_UNARY_OP(Cos, std::cos(x))
+EDDY_UNARY_OP(Erf, std::erf(x))
+EDDY_UNARY_OP(Exp, std::exp(x))
+EDDY_UNARY_OP(Floor, std::floor(x))
+EDDY_UNARY_OP(Log, std::log(x))
+EDDY_UNARY_OP(Reciprocal, C(1) / x)
+EDDY_UNARY_OP(Round, std::rint(x))
+EDDY_UNARY_OP(Sigmoid, C(1) / (C(1) + std::exp(-x)))
+EDDY_UNARY_OP(Sin, std::sin(x))
+EDDY_UNARY_OP(Softplus, x > C(0) ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)))
+EDDY_UNARY_OP(Sqrt, std::sqrt(x))
+EDDY_UNARY_OP(Tanh, std::tanh(x))
+EDDY_UNARY_OP(LeakyRelu, x < C(0) ? C(a) * x : x)
+EDDY_UNARY_OP(Relu, x < C(0) ? C(0) : x)
+EDDY_UNARY_OP(Not, !x)
+#undef EDDY_UNARY_OP
+struct Neg {
+  template <typename C>
+  EDDY_HD static C apply(C x, float) {
+    if constexpr (std::is_floating_point_v<C>) {
+      return -x;
+    } else {
+      return static_cast<C>(0 - word(x));
+    }
+  }
+};
+struct Abs {
+  template <typename C>
+  EDDY_HD static C apply(C x, float a) {
+    if constexpr (std::is_floating_point_v<C>) {
+      return std::fabs(x);
+    } else {
+      return x < 0 ? Neg::apply(x, a) : x;
+    }
+  }
+};
+
+}  // namespace eddy::cuda

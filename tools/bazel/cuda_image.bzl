@@ -1,0 +1,67 @@
+"""eddy_cuda_image: CUDA sources as bytes of a program, for the driver to load when it runs.
+
+    eddy_cuda_image(
+        name = "image",
+        srcs = ["elementwise.cu"],
+        hdrs = ["elementwise_inl.h"],
+        symbol = "eddy_cuda_image",
+    )
+
+makes a C file that defines `const unsigned long long SYMBOL[]` and `const uint32_t SYMBOLLength`, which
+counts its words: one fat binary with code for sm_80 and sm_90 and PTX for what comes later. No CUDA library is linked.
+Name it in `srcs` under a select on @cuda//:enabled, with a stub beside it.
+"""
+
+load("@cuda//:toolkit.bzl", "NVCC")
+
+_NVCC_OPTIONS = [
+    "-std=c++20",
+    "-O3",
+    "-DNDEBUG",
+    "-gencode=arch=compute_80,code=sm_80",
+    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+    "--Werror=all-warnings",
+    "-I.",
+    "-fatbin",
+]
+
+def _image_impl(ctx):
+    if len(ctx.files.srcs) != 1:
+        fail("an image is made of one source; include the others in it")
+    fatbin = ctx.actions.declare_file(ctx.label.name + ".fatbin")
+    code = ctx.actions.declare_file(ctx.label.name + "_bytes.c")
+    nvcc = ctx.actions.args()
+    nvcc.add_all(_NVCC_OPTIONS)
+    nvcc.add(ctx.files.srcs[0])
+    nvcc.add("-o", fatbin)
+    ctx.actions.run(
+        executable = NVCC,
+        arguments = [nvcc],
+        inputs = ctx.files.srcs + ctx.files.hdrs,
+        outputs = [fatbin],
+        mnemonic = "CudaImage",
+        progress_message = "Compiling %s with nvcc" % ctx.files.srcs[0].short_path,
+        use_default_shell_env = True,
+    )
+    ctx.actions.run_shell(
+        command = "{bin2c} --const --length --type longlong --name {symbol} {fatbin} > {code}".format(
+            bin2c = NVCC[:-len("nvcc")] + "bin2c",
+            symbol = ctx.attr.symbol,
+            fatbin = fatbin.path,
+            code = code.path,
+        ),
+        inputs = [fatbin],
+        outputs = [code],
+        mnemonic = "CudaImageBytes",
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([code]))]
+
+eddy_cuda_image = rule(
+    implementation = _image_impl,
+    attrs = {
+        "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
+        "srcs": attr.label_list(allow_files = [".cu"]),
+        "symbol": attr.string(mandatory = True),
+    },
+)
