@@ -1,5 +1,8 @@
 #include "graph/simulate/memory_meter.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "graph/simulate/weight_slices.h"
 
 namespace eddy {
@@ -15,28 +18,43 @@ void MemoryMeter::reset(const Strategy& strategy) {
   if (is_limited_) bytes_ = memory_use(graph_, topology_, strategy);
 }
 
-void MemoryMeter::count(const Strategy& strategy, uint32_t op, int64_t sign) {
-  if (!is_limited_) return;
+void MemoryMeter::count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign) {
   const Operator& changed = graph_.operators[op];
-  const int64_t tile_bytes =
-      *tile_of(changed, strategy[op]).count() * graph_.bytes_per_element * sign;
-  for (const uint32_t device : strategy[op].devices) bytes_[device] += tile_bytes;
+  const int64_t tile_bytes = *tile_of(changed, config).count() * graph_.bytes_per_element * sign;
+  for (const uint32_t device : config.devices) tried_[device] += tile_bytes;
+}
+
+void MemoryMeter::count_weights(uint32_t op, const Strategy& strategy, int64_t sign) {
+  const Operator& changed = graph_.operators[op];
   if (changed.weight_elements == 0) return;
-  const int64_t copies = graph_.is_training ? 3 : 1;
+  const int64_t scale = sign * (graph_.is_training ? 3 : 1) * graph_.bytes_per_element;
   for (const WeightSlice& slice : weight_slices(graph_, strategy, groups_[changed.weight_group])) {
     for (const SliceHolder& holder : slice.holders) {
-      bytes_[holder.device] += sign * copies * slice.elements * graph_.bytes_per_element;
+      tried_[holder.device] += scale * slice.elements;
     }
   }
 }
 
-bool MemoryMeter::fits() const {
+bool MemoryMeter::try_change(const Strategy& strategy, const std::vector<uint32_t>& ops,
+                             const OperatorConfig& config) {
   if (!is_limited_) return true;
-  for (const uint32_t device : topology_.devices()) {
-    const int64_t limit = topology_.node(device).memory_bytes;
-    if (limit > 0 && bytes_[device] > limit) return false;
+  tried_ = bytes_;
+  // All of them share their weights, if they have any.
+  count_weights(ops[0], strategy, -1);
+  Strategy changed = strategy;
+  for (const uint32_t op : ops) {
+    count_tiles(op, std::exchange(changed[op], config), -1);
+    count_tiles(op, config, 1);
   }
-  return true;
+  count_weights(ops[0], changed, 1);
+  return fits();
+}
+
+bool MemoryMeter::fits() const {
+  return std::none_of(topology_.devices().begin(), topology_.devices().end(), [&](uint32_t d) {
+    const int64_t limit = topology_.node(d).memory_bytes;
+    return limit > 0 && tried_[d] > limit;
+  });
 }
 
 }  // namespace eddy

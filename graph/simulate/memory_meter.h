@@ -2,7 +2,7 @@
 // operators change (operator_graph.h's memory_use() says the same from scratch).
 //
 // Where no device has a limit the meter does nothing and always fits.
-// Threads: none. Cost: change() O(parts of the operator and of those that share its weights).
+// Threads: none. Cost: try_change() O(parts of the operators and of those that share weights).
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,23 @@ class MemoryMeter {
   MemoryMeter(const OperatorGraph& graph, const Topology& topology);
 
   void reset(const Strategy& strategy);
-  // The operator's configuration in `strategy` is to be replaced: call before, then after().
-  void before(const Strategy& strategy, uint32_t op) { count(strategy, op, -1); }
-  void after(const Strategy& strategy, uint32_t op) { count(strategy, op, 1); }
-  bool fits() const;
-  bool is_limited() const { return is_limited_; }
+  // The operators' configurations are to be replaced by this one: whether everything fits then.
+  // keep() makes it so.
+  bool try_change(const Strategy& strategy, const std::vector<uint32_t>& ops,
+                  const OperatorConfig& config);
+  void keep() { bytes_.swap(tried_); }
 
  private:
-  void count(const Strategy& strategy, uint32_t op, int64_t sign);
+  bool fits() const;
+  void count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign);
+  void count_weights(uint32_t op, const Strategy& strategy, int64_t sign);
 
   const OperatorGraph& graph_;
   const Topology& topology_;
   bool is_limited_ = false;
   std::vector<std::vector<uint32_t>> groups_;
   std::vector<int64_t> bytes_;
+  std::vector<int64_t> tried_;
 };
 
 }  // namespace eddy

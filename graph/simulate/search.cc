@@ -9,6 +9,7 @@
 #include "graph/simulate/baselines.h"
 #include "graph/simulate/build_task_graph.h"
 #include "graph/simulate/full_simulation.h"
+#include "graph/simulate/load_meter.h"
 #include "graph/simulate/memory_meter.h"
 #include "graph/simulate/strategy_simulation.h"
 
@@ -29,12 +30,16 @@ constexpr double kSecondsPerProgress = 0.1;
 class Evaluator {
  public:
   Evaluator(const OperatorGraph& graph, const Topology& topology, StepEvaluation way)
-      : way_(way), simulation_(graph, topology), builder_(graph, topology) {}
+      : way_(way),
+        simulation_(graph, topology),
+        loads_(graph, topology),
+        builder_(graph, topology) {}
 
   Status reset(const Strategy& strategy) {
     if (way_ != StepEvaluation::kRebuild) {
       EDDY_RETURN_IF_ERROR(simulation_.reset(strategy));
       makespan_ = simulation_.makespan();
+      if (way_ == StepEvaluation::kDeltaRejecting) loads_.reset(strategy);
       return Status::ok();
     }
     strategy_ = strategy;
@@ -81,6 +86,7 @@ class Evaluator {
     const auto end = stops_early ? simulation_.simulate(threshold) : simulation_.simulate();
     if (end.is_ok() && *end == SimulationEnd::kDone && simulation_.makespan() <= threshold) {
       simulation_.commit();
+      if (stops_early) loads_.keep();
       makespan_ = simulation_.makespan();
       return true;
     }
@@ -91,6 +97,7 @@ class Evaluator {
   const StepEvaluation way_;
   double makespan_ = 0;
   StrategySimulation simulation_;
+  LoadMeter loads_;    // kDeltaRejecting only
   Strategy strategy_;  // kRebuild only, and below
   TaskGraphBuilder builder_;
   TaskGraph<double> tasks_;
@@ -127,7 +134,6 @@ class Search {
   Status run_chain(const Start& start, const Budget& budget);
   bool step(SearchChain& chain, double temperature);
   std::vector<uint32_t> draw_operators();
-  bool fits(const std::vector<uint32_t>& ops, const OperatorConfig& config);
   void say(const SearchChain& chain);
 
   const OperatorGraph& graph_;
@@ -172,18 +178,6 @@ std::vector<uint32_t> Search::draw_operators() {
   return ops;
 }
 
-bool Search::fits(const std::vector<uint32_t>& ops, const OperatorConfig& config) {
-  Strategy strategy = evaluator_.strategy();
-  for (const uint32_t op : ops) {
-    memory_.before(strategy, op);
-    strategy[op] = config;
-    memory_.after(strategy, op);
-  }
-  if (memory_.fits()) return true;
-  memory_.reset(evaluator_.strategy());
-  return false;
-}
-
 // Whether the strategy changed. The numbers drawn do not depend on how steps are evaluated.
 bool Search::step(SearchChain& chain, double temperature) {
   const std::vector<uint32_t> ops = draw_operators();
@@ -191,11 +185,9 @@ bool Search::step(SearchChain& chain, double temperature) {
   const double threshold = evaluator_.makespan() - temperature * std::log(1 - random_.uniform());
   ++chain.steps;
   if (ops.size() == 1 && config == evaluator_.strategy()[ops[0]]) return false;
-  if (memory_.is_limited() && !fits(ops, config)) return false;
-  if (!evaluator_.try_change(ops, config, threshold)) {
-    if (memory_.is_limited()) memory_.reset(evaluator_.strategy());
-    return false;
-  }
+  if (!memory_.try_change(evaluator_.strategy(), ops, config)) return false;
+  if (!evaluator_.try_change(ops, config, threshold)) return false;
+  memory_.keep();
   ++chain.accepted;
   chain.fingerprint = (chain.fingerprint ^ (chain.steps << 20 ^ ops[0])) * 0x9e3779b97f4a7c15u;
   return true;

@@ -67,6 +67,8 @@ SliceBox box_of(const Operator& op, const OperatorConfig& config, const Cuts& cu
 template <typename Visit>
 void for_each_slice(const SliceBox& box, const Cuts& cuts, size_t axis, int64_t base,
                     const Visit& visit) {
+  // Axes that are not cut are most of them.
+  while (axis <= kMaxRank && cuts[axis] == 1) ++axis;
   if (axis > kMaxRank) return visit(static_cast<size_t>(base));
   for (int64_t i = box.begin[axis]; i < box.end[axis]; ++i) {
     for_each_slice(box, cuts, axis + 1, base * cuts[axis] + i, visit);
@@ -83,10 +85,12 @@ std::vector<uint32_t> devices_of(const WeightSlice& slice) {
 std::vector<WeightSlice> join_equal(std::vector<WeightSlice> slices) {
   std::map<std::vector<uint32_t>, size_t> place_of;
   std::vector<WeightSlice> joined;
+  const bool may_join = slices.size() > 1;
   for (WeightSlice& slice : slices) {
     std::sort(slice.holders.begin(), slice.holders.end(),
               [](const SliceHolder& a, const SliceHolder& b) { return a.device < b.device; });
-    const auto [place, is_new] = place_of.try_emplace(devices_of(slice), joined.size());
+    const auto [place, is_new] = may_join ? place_of.try_emplace(devices_of(slice), joined.size())
+                                          : std::pair(place_of.end(), true);
     if (is_new) {
       joined.push_back(std::move(slice));
       continue;
@@ -106,6 +110,7 @@ std::vector<WeightSlice> join_equal(std::vector<WeightSlice> slices) {
   };
   for (WeightSlice& slice : joined) {
     for (SliceHolder& holder : slice.holders) {
+      if (!may_join) break;  // they came in order, each once
       std::sort(holder.parts.begin(), holder.parts.end(), before);
       holder.parts.erase(std::unique(holder.parts.begin(), holder.parts.end(), same),
                          holder.parts.end());
@@ -133,20 +138,27 @@ std::vector<WeightSlice> weight_slices(const OperatorGraph& graph, const Strateg
   std::vector<WeightSlice> slices(static_cast<size_t>(count));
   const int64_t elements = graph.operators[group[0]].weight_elements;
   for (WeightSlice& slice : slices) slice.elements = (elements + count - 1) / count;
+  // Where a device's holder stands among those of a slice, by slice * num_devices + device.
+  uint32_t num_devices = 0;
+  for (const uint32_t op : group) {
+    for (const uint32_t device : strategy[op].devices) {
+      num_devices = std::max(num_devices, device + 1);
+    }
+  }
+  constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> place_of(slices.size() * num_devices, kNone);
   for (const uint32_t op : group) {
     const OperatorConfig& config = strategy[op];
     for (uint32_t part = 0; part < config.devices.size(); ++part) {
       const SliceBox box = box_of(graph.operators[op], config, cuts, part);
       for_each_slice(box, cuts, 0, 0, [&](size_t s) {
         auto& holders = slices[s].holders;
-        auto holder = std::find_if(holders.begin(), holders.end(), [&](const SliceHolder& h) {
-          return h.device == config.devices[part];
-        });
-        if (holder == holders.end()) {
+        uint32_t& place = place_of[s * num_devices + config.devices[part]];
+        if (place == kNone) {
+          place = static_cast<uint32_t>(holders.size());
           holders.push_back({config.devices[part], {}});
-          holder = holders.end() - 1;
         }
-        holder->parts.push_back({op, part});
+        holders[place].parts.push_back({op, part});
       });
     }
   }

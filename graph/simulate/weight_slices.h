@@ -20,7 +20,7 @@ namespace eddy {
 
 struct OperatorGraph;
 
-inline constexpr int64_t kMaxSlices = 4096;
+inline constexpr int64_t kMaxSlices = 512;
 
 struct PartOfOperator {
   uint32_t op = 0;
