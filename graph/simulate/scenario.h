@@ -48,8 +48,8 @@ struct Decision {
     int64_t value;  // trips of a loop, branch of a case
     double probability;
   };
-  std::vector<Likely> distribution;
-  std::vector<int64_t> trace;
+  std::vector<Likely> distribution = {};
+  std::vector<int64_t> trace = {};
   double time = 0;
   uint32_t device = 0;
 };
@@ -60,13 +60,13 @@ struct ScenarioEntry {
   enum class Kind { kTask, kLoop, kCase };
   Kind kind = Kind::kTask;
   std::string name;
-  std::vector<uint32_t> deps;  // entries of the same region, by position
+  std::vector<uint32_t> deps = {};  // entries of the same region, by position
 
   double exe_time = 0;  // of a task
   uint32_t device = 0;
 
-  Decision decision;                    // of a loop or case
-  std::vector<ScenarioRegion> regions;  // a loop's before and after; a case's branches
+  Decision decision = {};                    // of a loop or case
+  std::vector<ScenarioRegion> regions = {};  // a loop's before and after; a case's branches
 };
 
 struct ScenarioRegion {
@@ -87,9 +87,9 @@ struct ScenarioReport {
   double expectation = 0;
   double standard_error = 0;      // of the expectation; 0 where exact
   std::vector<double> quantiles;  // the smallest makespan m with P(makespan <= m) >= quantile
-  // The largest makespan seen. Where not exact, the scenarios seen include one with every loop at
-  // its most trips and every case on its branch with the most work.
-  double best = 0;
+  double best = 0;                // the smallest makespan seen
+  // The largest. Where not exact, the scenarios seen include, for this alone, one with every loop
+  // at its most trips and every case on its branch with the most work, if the limit allows it.
   double worst = 0;
   uint64_t seed = 0;
 };

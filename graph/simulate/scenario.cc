@@ -1,0 +1,298 @@
+#include "graph/simulate/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "graph/base/random.h"
+#include "graph/simulate/full_simulation.h"
+#include "graph/simulate/scenario_program.h"
+
+namespace eddy {
+namespace {
+
+using Choices = std::vector<int64_t>;  // in the order of the walk
+
+// What the entries' records say, run by run.
+class Record {
+ public:
+  // Finds the runs. Where no entry has a trace there is one, which reads nothing.
+  Status find_runs(const ScenarioProgram& program, uint64_t limit) {
+    std::vector<size_t> next(program.controls().size());
+    if (!program.has_traces()) {
+      starts_.push_back(next);
+      return Status::ok();
+    }
+    for (;;) {
+      const std::vector<size_t> start = next;
+      uint32_t short_of = UINT32_MAX;
+      EDDY_RETURN_IF_ERROR(program.walk(
+          [&](uint32_t control, int64_t& value) {
+            const ScenarioEntry& entry = *program.controls()[control].entry;
+            if (entry.decision.trace.empty()) {
+              // Nothing with a trace stands inside, so any value will do to find the runs.
+              value = entry.kind == ScenarioEntry::Kind::kLoop
+                          ? 0
+                          : entry.decision.distribution[0].value;
+              return true;
+            }
+            if (next[control] == entry.decision.trace.size()) {
+              short_of = control;
+              return false;
+            }
+            value = entry.decision.trace[next[control]++];
+            return true;
+          },
+          limit));
+      if (short_of == UINT32_MAX) {
+        starts_.push_back(start);
+        continue;
+      }
+      if (!starts_.empty()) return Status::ok();
+      return invalid_argument(fmt::format("the trace of '{}' is too short for one run",
+                                          program.controls()[short_of].entry->name));
+    }
+  }
+
+  size_t num_runs() const { return starts_.size(); }
+  const std::vector<size_t>& start(size_t run) const { return starts_[run]; }
+
+ private:
+  std::vector<std::vector<size_t>> starts_;  // by run and control
+};
+
+// A weighted sample of makespans.
+class Sample {
+ public:
+  void add(double makespan, double weight) { values_.emplace_back(makespan, weight); }
+
+  void fill(const std::vector<double>& quantiles, ScenarioReport& report) {
+    std::ranges::sort(values_);
+    double total = 0;
+    for (const auto& [makespan, weight] : values_) total += weight;
+    for (const auto& [makespan, weight] : values_) report.expectation += makespan * weight / total;
+    report.best = values_.front().first;
+    report.worst = std::max(report.worst, values_.back().first);
+    if (!report.is_exact && values_.size() > 1) {
+      double squares = 0;
+      for (const auto& [makespan, weight] : values_) {
+        squares += (makespan - report.expectation) * (makespan - report.expectation);
+      }
+      const auto count = static_cast<double>(values_.size());
+      report.standard_error = std::sqrt(squares / (count - 1) / count);
+    }
+    for (const double quantile : quantiles) {
+      double sum = 0;
+      size_t i = 0;
+      // Sums of weights are rounded; what is missing of 1 by that is no weight of its own.
+      while (i + 1 < values_.size() &&
+             (sum += values_[i].second) < quantile * total * (1 - 1e-12)) {
+        ++i;
+      }
+      report.quantiles.push_back(values_[i].first);
+    }
+  }
+
+ private:
+  std::vector<std::pair<double, double>> values_;  // makespan, weight
+};
+
+class Evaluation {
+ public:
+  Evaluation(const ScenarioProgram& program, const ScenarioOptions& options)
+      : program_(program), options_(options) {}
+
+  Result<ScenarioReport> run() {
+    EDDY_RETURN_IF_ERROR(record_.find_runs(program_, options_.max_tasks));
+    report_.seed = options_.seed;
+    EDDY_ASSIGN_OR_RETURN(report_.is_exact, try_all());
+    if (!report_.is_exact) {
+      sample_ = {};
+      EDDY_RETURN_IF_ERROR(take_samples());
+      EDDY_RETURN_IF_ERROR(add_extreme());
+    }
+    sample_.fill(options_.quantiles, report_);
+    return std::move(report_);
+  }
+
+  // The first run of the record, other choices by sample 0.
+  Status expand_first(ScenarioProgram::Expansion& expansion) {
+    EDDY_RETURN_IF_ERROR(record_.find_runs(program_, options_.max_tasks));
+    return program_.expand(sampler(0, 0), options_.max_tasks, expansion);
+  }
+
+ private:
+  // Every scenario with its probability: the last choice that has another value moves on, those
+  // behind it start over. False where they are too many.
+  Result<bool> try_all() {
+    std::vector<std::pair<Choices, double>> all;
+    for (size_t run = 0; run < record_.num_runs(); ++run) {
+      std::vector<size_t> options_taken;
+      for (bool has_more = true; has_more;) {
+        if (all.size() == options_.max_exact) return false;
+        std::vector<size_t> num_options;
+        Choices choices;
+        double probability = 1 / static_cast<double>(record_.num_runs());
+        EDDY_RETURN_IF_ERROR(program_.walk(
+            enumerator(run, options_taken, num_options, choices, probability), options_.max_tasks));
+        all.emplace_back(std::move(choices), probability);
+        while (!options_taken.empty() && options_taken.back() + 1 == num_options.back()) {
+          options_taken.pop_back();
+          num_options.pop_back();
+        }
+        has_more = !options_taken.empty();
+        if (has_more) ++options_taken.back();
+      }
+    }
+    for (const auto& [choices, probability] : all) {
+      EDDY_ASSIGN_OR_RETURN(const double makespan, simulate(choices));
+      sample_.add(makespan, probability);
+    }
+    report_.num_scenarios = all.size();
+    return true;
+  }
+
+  ScenarioProgram::Choose enumerator(size_t run, std::vector<size_t>& options_taken,
+                                     std::vector<size_t>& num_options, Choices& choices,
+                                     double& probability) {
+    return [&, next = record_.start(run)](uint32_t control, int64_t& value) mutable {
+      const auto& about = program_.controls()[control];
+      if (about.likely.empty()) {
+        value = about.entry->decision.trace[next[control]++];
+      } else {
+        const size_t place = num_options.size();
+        if (place == options_taken.size()) options_taken.push_back(0);
+        num_options.push_back(about.likely.size());
+        value = about.likely[options_taken[place]].value;
+        probability *= about.probabilities[options_taken[place]];
+      }
+      choices.push_back(value);
+      return true;
+    };
+  }
+
+  // Draws that depend on seed, sample, name and execution only.
+  ScenarioProgram::Choose sampler(size_t run, uint64_t sample) {
+    return [this, sample, next = record_.start(run),
+            executions = std::vector<uint64_t>(program_.controls().size())](
+               uint32_t control, int64_t& value) mutable {
+      const auto& about = program_.controls()[control];
+      if (about.likely.empty()) {
+        value = about.entry->decision.trace[next[control]++];
+        return true;
+      }
+      const double draw = uniform(sample, about.name_hash, ++executions[control]);
+      const auto place =
+          std::ranges::upper_bound(about.likely, draw, {}, &Decision::Likely::probability);
+      value = (place == about.likely.end() ? about.likely.back() : *place).value;
+      return true;
+    };
+  }
+
+  double uniform(uint64_t sample, uint64_t name_hash, uint64_t execution) const {
+    uint64_t seed = options_.seed;
+    for (const uint64_t part : {sample, name_hash, execution}) seed = Random(seed ^ part).next();
+    return Random(seed).uniform();
+  }
+
+  Status take_samples() {
+    for (uint64_t sample = 0; sample < options_.num_samples; ++sample) {
+      const auto runs = static_cast<double>(record_.num_runs());
+      const auto run = static_cast<size_t>(uniform(sample, 0, 0) * runs);
+      Choices choices;
+      const ScenarioProgram::Choose choose = sampler(run, sample);
+      EDDY_RETURN_IF_ERROR(program_.walk(
+          [&](uint32_t control, int64_t& value) {
+            choose(control, value);
+            choices.push_back(value);
+            return true;
+          },
+          options_.max_tasks));
+      EDDY_ASSIGN_OR_RETURN(const double makespan, simulate(choices));
+      sample_.add(makespan, 1);
+    }
+    report_.num_scenarios = options_.num_samples;
+    return Status::ok();
+  }
+
+  Status add_extreme() {
+    Choices choices;
+    const Status status = program_.walk(
+        [&](uint32_t control, int64_t& value) {
+          value = program_.controls()[control].extreme;
+          choices.push_back(value);
+          return true;
+        },
+        options_.max_tasks);
+    if (!status.is_ok()) return Status::ok();  // longer than any that was drawn
+    EDDY_ASSIGN_OR_RETURN(report_.worst, simulate(choices));
+    return Status::ok();
+  }
+
+  // Equal choices make equal tasks, so each is simulated once.
+  Result<double> simulate(const Choices& choices) {
+    const auto known = makespans_.find(choices);
+    if (known != makespans_.end()) return known->second;
+    expansion_.specs.clear();
+    expansion_.edges.clear();
+    EDDY_RETURN_IF_ERROR(program_.expand(
+        [&choices, next = size_t{0}](uint32_t, int64_t& value) mutable {
+          value = choices[next++];
+          return true;
+        },
+        options_.max_tasks, expansion_));
+    graph_.assign(expansion_.specs, expansion_.edges);
+    if (simulation_.run(graph_, timeline_).end == SimulationEnd::kOverflow) {
+      return invalid_argument("the times of a scenario add up to more than a number holds");
+    }
+    return makespans_[choices] = timeline_.makespan;
+  }
+
+  const ScenarioProgram& program_;
+  const ScenarioOptions& options_;
+  Record record_;
+  Sample sample_;
+  ScenarioReport report_;
+  std::map<Choices, double> makespans_;
+  ScenarioProgram::Expansion expansion_;
+  TaskGraph<double> graph_;
+  FullSimulation<double> simulation_;
+  Timeline<double> timeline_;
+};
+
+Status check_options(const ScenarioOptions& options) {
+  if (options.num_samples == 0) return invalid_argument("the number of samples must be above 0");
+  for (const double quantile : options.quantiles) {
+    if (!(quantile >= 0 && quantile <= 1)) {
+      return invalid_argument(fmt::format("quantile {} is not between 0 and 1", quantile));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<ScenarioReport> evaluate_scenarios(const ScenarioRegion& root,
+                                          const ScenarioOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_options(options));
+  EDDY_ASSIGN_OR_RETURN(const ScenarioProgram program, ScenarioProgram::create(root));
+  return Evaluation(program, options).run();
+}
+
+Result<ExpandedScenario> expand_scenario(const ScenarioRegion& root,
+                                         const ScenarioOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_options(options));
+  EDDY_ASSIGN_OR_RETURN(const ScenarioProgram program, ScenarioProgram::create(root));
+  ScenarioProgram::Expansion expansion;
+  expansion.wants_names = true;
+  EDDY_RETURN_IF_ERROR(Evaluation(program, options).expand_first(expansion));
+  ExpandedScenario scenario;
+  scenario.graph.assign(expansion.specs, expansion.edges);
+  scenario.names = std::move(expansion.names);
+  scenario.is_decision = std::move(expansion.is_decision);
+  return scenario;
+}
+
+}  // namespace eddy

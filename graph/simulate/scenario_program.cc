@@ -1,0 +1,309 @@
+#include "graph/simulate/scenario_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace eddy {
+namespace {
+
+constexpr int kMaxDepth = 100;
+
+uint64_t hash_of(const std::string& text) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+// Every entry after those it depends on, in the order given where that allows; too short where
+// there is a cycle.
+std::vector<uint32_t> order_of(const ScenarioRegion& region) {
+  const auto size = static_cast<uint32_t>(region.entries.size());
+  std::vector<std::vector<uint32_t>> followers(size);
+  std::vector<size_t> waits(size);
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < size; ++i) {
+    waits[i] = region.entries[i].deps.size();
+    if (waits[i] == 0) order.push_back(i);
+    for (const uint32_t dep : region.entries[i].deps) followers[dep].push_back(i);
+  }
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (const uint32_t next : followers[order[k]]) {
+      if (--waits[next] == 0) order.push_back(next);
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+Result<ScenarioProgram> ScenarioProgram::create(const ScenarioRegion& root) {
+  ScenarioProgram program;
+  EDDY_RETURN_IF_ERROR(program.prepare(root, "", 0, true, program.root_));
+  std::vector<std::string> names;
+  for (const Control& control : program.controls_) names.push_back(control.entry->name);
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice != names.end()) {
+    return invalid_argument(fmt::format("two loops or cases are called '{}'", *twice));
+  }
+  return program;
+}
+
+Status ScenarioProgram::prepare(const ScenarioRegion& from, const std::string& where, int depth,
+                                bool is_traced, Region& region) {
+  if (depth > kMaxDepth) {
+    return invalid_argument(
+        fmt::format("{}: loops and cases are nested more than {} deep", where, kMaxDepth));
+  }
+  region.entries.resize(from.entries.size());
+  region.is_sink.assign(from.entries.size(), true);
+  for (size_t i = 0; i < from.entries.size(); ++i) {
+    const ScenarioEntry& entry = from.entries[i];
+    const std::string place = where + "'" + entry.name + "'";
+    for (const uint32_t dep : entry.deps) {
+      if (dep >= from.entries.size()) {
+        return invalid_argument(fmt::format("{} depends on entry {}, its region has {}", place, dep,
+                                            from.entries.size()));
+      }
+      region.is_sink[dep] = false;
+    }
+    EDDY_RETURN_IF_ERROR(prepare_entry(entry, place, depth, is_traced, region.entries[i]));
+    const Entry& made = region.entries[i];
+    if (entry.kind == ScenarioEntry::Kind::kTask) {
+      region.work += entry.exe_time;
+      continue;
+    }
+    const Control& control = controls_[made.control];
+    const auto extreme = static_cast<double>(control.extreme);
+    region.work += entry.kind == ScenarioEntry::Kind::kCase
+                       ? entry.decision.time + control.region_work[control.extreme]
+                       : (extreme + 1) * (entry.decision.time + control.region_work[0]) +
+                             extreme * control.region_work[1];
+  }
+  region.order = order_of(from);
+  if (region.order.size() == from.entries.size()) return Status::ok();
+  std::vector<bool> is_ordered(from.entries.size());
+  for (const uint32_t i : region.order) is_ordered[i] = true;
+  const auto waiting = std::ranges::find(is_ordered, false) - is_ordered.begin();
+  return invalid_argument(fmt::format("{}'{}' depends on itself, through others or directly", where,
+                                      from.entries[waiting].name));
+}
+
+Status ScenarioProgram::prepare_entry(const ScenarioEntry& from, const std::string& where,
+                                      int depth, bool is_traced, Entry& entry) {
+  entry.entry = &from;
+  if (from.kind == ScenarioEntry::Kind::kTask) {
+    if (is_valid_time(from.exe_time) && from.device != kNoSlot) return Status::ok();
+    return invalid_argument(
+        fmt::format("{}: exe_time {} is no time; times are finite and >= 0", where, from.exe_time));
+  }
+  EDDY_RETURN_IF_ERROR(check_decision(from, where));
+  const bool has_trace = !from.decision.trace.empty();
+  if (has_trace && !is_traced) {
+    return invalid_argument(where + " has a trace inside a loop or case that has none");
+  }
+  has_traces_ |= has_trace;
+  entry.control = static_cast<uint32_t>(controls_.size());
+  controls_.emplace_back();
+  entry.regions.resize(from.regions.size());
+  for (size_t r = 0; r < from.regions.size(); ++r) {
+    EDDY_RETURN_IF_ERROR(
+        prepare(from.regions[r], where + "/", depth + 1, has_trace, entry.regions[r]));
+  }
+  prepare_control(entry);
+  return Status::ok();
+}
+
+Status ScenarioProgram::check_decision(const ScenarioEntry& entry, const std::string& where) const {
+  const Decision& decision = entry.decision;
+  const bool is_loop = entry.kind == ScenarioEntry::Kind::kLoop;
+  if (is_loop ? entry.regions.size() != 2 : entry.regions.empty()) {
+    return invalid_argument(where + (is_loop ? ": a loop has two regions, before and after"
+                                             : ": a case needs at least one branch"));
+  }
+  if (decision.distribution.empty() == decision.trace.empty()) {
+    return invalid_argument(where + " needs a distribution or a trace, and not both");
+  }
+  if (!is_valid_time(decision.time) || decision.device == kNoSlot) {
+    return invalid_argument(
+        fmt::format("{}: decision time {} is no time; times are finite and "
+                    ">= 0",
+                    where, decision.time));
+  }
+  const auto is_valid = [&](int64_t value) {
+    return value >= 0 && (is_loop || static_cast<uint64_t>(value) < entry.regions.size());
+  };
+  const auto refuse = [&](int64_t value) {
+    return invalid_argument(is_loop ? fmt::format("{}: {} trips; trips are >= 0", where, value)
+                                    : fmt::format("{}: there is no branch {}; there are {}", where,
+                                                  value, entry.regions.size()));
+  };
+  double sum = 0;
+  for (const Decision::Likely& likely : decision.distribution) {
+    if (!is_valid(likely.value)) return refuse(likely.value);
+    if (!is_valid_time(likely.probability)) {
+      return invalid_argument(fmt::format("{}: {} is no probability", where, likely.probability));
+    }
+    sum += likely.probability;
+  }
+  for (const int64_t value : decision.trace) {
+    if (!is_valid(value)) return refuse(value);
+  }
+  if (!decision.distribution.empty() && std::abs(sum - 1) > 1e-6) {
+    return invalid_argument(fmt::format("{}: probabilities add up to {}, not 1", where, sum));
+  }
+  return Status::ok();
+}
+
+void ScenarioProgram::prepare_control(Entry& entry) {
+  Control& control = controls_[entry.control];
+  const ScenarioEntry& from = *entry.entry;
+  control.entry = &from;
+  control.name_hash = hash_of(from.name);
+  double sum = 0;
+  for (const Decision::Likely& likely : from.decision.distribution) {
+    if (likely.probability == 0) continue;
+    sum += likely.probability;
+    control.likely.push_back({likely.value, sum});
+    control.probabilities.push_back(likely.probability);
+  }
+  for (double& probability : control.probabilities) probability /= sum;
+  for (Decision::Likely& likely : control.likely) likely.probability /= sum;
+  std::vector<int64_t> values = from.decision.trace;
+  for (const Decision::Likely& likely : control.likely) values.push_back(likely.value);
+  for (const Region& region : entry.regions) control.region_work.push_back(region.work);
+  control.extreme = from.kind == ScenarioEntry::Kind::kLoop
+                        ? std::ranges::max(values)
+                        : std::ranges::max(values, {}, [&control](int64_t value) {
+                            return control.region_work[static_cast<size_t>(value)];
+                          });
+}
+
+// One scenario, as far as it has come.
+struct ScenarioProgram::Walk {
+  const Choose& choose;
+  uint64_t limit;
+  Expansion* expansion_or_null;
+  uint64_t num_steps = 0;  // tasks and decisions
+  uint64_t num_edges = 0;
+  Status status{};
+
+  using Ends = std::vector<uint32_t>;  // tasks that others wait for
+
+  bool count(uint64_t steps, const std::string& name) {
+    num_steps += steps;
+    if (num_steps <= limit || !status.is_ok()) return status.is_ok();
+    status = resource_exhausted(fmt::format(
+        "a scenario has more than {} tasks, in '{}'; make its loops run less often", limit, name));
+    return false;
+  }
+
+  // Many tasks that all wait for many others are refused as well.
+  void count_edges(uint64_t edges, const std::string& name) {
+    num_edges += edges;
+    if (num_edges / 16 > limit) count(limit + 1, name);
+  }
+
+  uint32_t add(const TaskSpec<double>& spec, const Ends& waits_for, const std::string& name,
+               bool is_decision) {
+    const auto slot = static_cast<uint32_t>(expansion_or_null->specs.size());
+    count_edges(waits_for.size(), name);
+    expansion_or_null->specs.push_back({spec.exe_time, spec.device, slot});
+    for (const uint32_t from : waits_for) expansion_or_null->edges.push_back({from, slot});
+    if (expansion_or_null->wants_names) {
+      expansion_or_null->names.push_back(name);
+      expansion_or_null->is_decision.push_back(is_decision);
+    }
+    return slot;
+  }
+
+  // The ends become those that depend on the decision: itself.
+  bool decide(const Entry& entry, const std::string& name, Ends& ends, int64_t& value) {
+    if (!count(1, entry.entry->name)) return false;
+    const Decision& decision = entry.entry->decision;
+    if (expansion_or_null != nullptr) {
+      ends = {add({decision.time, decision.device, 0}, ends, name + "?", true)};
+    }
+    return value != kAsk || choose(entry.control, value);
+  }
+  static constexpr int64_t kAsk = -1;
+
+  std::string name_of(const std::string& prefix, const Entry& entry) const {
+    const bool is_wanted = expansion_or_null != nullptr && expansion_or_null->wants_names;
+    return is_wanted ? prefix + entry.entry->name : "";
+  }
+  std::string iteration_name(const std::string& name, int64_t i) const {
+    return name.empty() ? "" : fmt::format("{}[{}]", name, i);
+  }
+
+  bool run(const Region& region, const std::string& prefix, Ends& ends) {
+    const bool is_dry = expansion_or_null == nullptr;
+    std::vector<Ends> ends_of(is_dry ? 0 : region.entries.size());
+    Ends exits;
+    for (const uint32_t i : region.order) {
+      const Entry& entry = region.entries[i];
+      Ends own = ends;
+      if (!is_dry && !entry.entry->deps.empty()) {
+        own.clear();
+        for (const uint32_t dep : entry.entry->deps) {
+          own.insert(own.end(), ends_of[dep].begin(), ends_of[dep].end());
+        }
+      }
+      if (!run_entry(entry, name_of(prefix, entry), own) || !status.is_ok()) return false;
+      if (is_dry) continue;
+      if (region.is_sink[i]) exits.insert(exits.end(), own.begin(), own.end());
+      ends_of[i] = std::move(own);
+    }
+    if (!region.entries.empty()) ends = std::move(exits);
+    return true;
+  }
+
+  bool run_entry(const Entry& entry, const std::string& name, Ends& ends) {
+    switch (entry.entry->kind) {
+      case ScenarioEntry::Kind::kTask:
+        if (!count(1, entry.entry->name)) return false;
+        if (expansion_or_null != nullptr) {
+          ends = {add({entry.entry->exe_time, entry.entry->device, 0}, ends, name, false)};
+        }
+        return true;
+      case ScenarioEntry::Kind::kLoop:
+        return run_loop(entry, name, ends);
+      case ScenarioEntry::Kind::kCase: {
+        int64_t branch = kAsk;
+        if (!decide(entry, name, ends, branch)) return false;
+        return run(entry.regions[static_cast<size_t>(branch)], name + "/", ends);
+      }
+    }
+    return false;
+  }
+
+  // The number of trips is asked for once; each iteration still decides.
+  bool run_loop(const Entry& entry, const std::string& name, Ends& ends) {
+    int64_t trips = kAsk;
+    for (int64_t i = 0;; ++i) {
+      const std::string iteration = iteration_name(name, i);
+      if (!run(entry.regions[0], iteration + "/", ends)) return false;
+      if (!decide(entry, iteration, ends, trips)) return false;
+      if (i == trips) return true;
+      if (!run(entry.regions[1], iteration + "/", ends)) return false;
+    }
+  }
+};
+
+Status ScenarioProgram::walk(const Choose& choose, uint64_t limit) const {
+  Walk walk{choose, limit, nullptr};
+  Walk::Ends ends;
+  walk.run(root_, "", ends);
+  return std::move(walk.status);
+}
+
+Status ScenarioProgram::expand(const Choose& choose, uint64_t limit, Expansion& expansion) const {
+  Walk walk{choose, limit, &expansion};
+  Walk::Ends ends;
+  walk.run(root_, "", ends);
+  return std::move(walk.status);
+}
+
+}  // namespace eddy

@@ -1,0 +1,182 @@
+// Loops and branches cost what their scenarios cost, weighted: exactly where they are few, within
+// the stated error where they are sampled; records are read run by run; and what is wrong is named.
+#include "graph/simulate/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace eddy {
+namespace {
+
+ScenarioEntry task(const std::string& name, double time, uint32_t device = 0,
+                   std::vector<uint32_t> deps = {}) {
+  return {.name = name, .deps = std::move(deps), .exe_time = time, .device = device};
+}
+
+ScenarioEntry loop(const std::string& name, std::vector<ScenarioEntry> body,
+                   std::vector<Decision::Likely> trips, double decision_time = 0) {
+  ScenarioEntry entry{.kind = ScenarioEntry::Kind::kLoop, .name = name};
+  entry.regions = {{}, {std::move(body)}};
+  entry.decision = {.distribution = std::move(trips), .time = decision_time, .device = 9};
+  return entry;
+}
+
+ScenarioEntry case_of(const std::string& name, std::vector<ScenarioRegion> branches,
+                      std::vector<Decision::Likely> likely) {
+  ScenarioEntry entry{.kind = ScenarioEntry::Kind::kCase, .name = name};
+  entry.regions = std::move(branches);
+  entry.decision = {.distribution = std::move(likely), .device = 9};
+  return entry;
+}
+
+ScenarioReport evaluated(const ScenarioRegion& root, const ScenarioOptions& options = {}) {
+  auto report = evaluate_scenarios(root, options);
+  EXPECT_TRUE(report.is_ok()) << report.status().message();
+  return report.is_ok() ? *report : ScenarioReport();
+}
+
+std::string refusal(const ScenarioRegion& root) {
+  const auto report = evaluate_scenarios(root);
+  return report.is_ok() ? "accepted" : report.status().message();
+}
+
+TEST(Scenario, ALoopCostsItsTripsAndOneDecisionMore) {
+  // n trips: n * 5 + (n + 1) * 2.
+  const ScenarioRegion root{{loop("l", {task("body", 5)}, {{0, 0.25}, {2, 0.5}, {4, 0.25}}, 2)}};
+  const ScenarioReport report = evaluated(root, {.quantiles = {0, 0.25, 0.26, 0.75, 0.76, 1}});
+  EXPECT_TRUE(report.is_exact);
+  EXPECT_EQ(report.num_scenarios, 3u);
+  EXPECT_DOUBLE_EQ(report.expectation, 0.25 * 2 + 0.5 * 16 + 0.25 * 30);
+  EXPECT_EQ(report.quantiles, (std::vector<double>{2, 2, 16, 16, 30, 30}));
+  EXPECT_EQ(report.best, 2);
+  EXPECT_EQ(report.worst, 30);
+  EXPECT_EQ(report.standard_error, 0);
+}
+
+TEST(Scenario, TheExpectationIsNotTheRunAtTheMean) {
+  // The loop runs beside a task of 10: max(10, trips * 5), with 2 trips on average.
+  const ScenarioRegion root{
+      {task("beside", 10, 1), loop("l", {task("body", 5)}, {{0, 0.5}, {4, 0.5}})}};
+  EXPECT_DOUBLE_EQ(evaluated(root).expectation, 0.5 * 10 + 0.5 * 20);
+}
+
+TEST(Scenario, ACaseInALoopDrawsAnewInEachIteration) {
+  // Two iterations of 1 or 3: 2, 4, 4 or 6.
+  const ScenarioRegion root{
+      {loop("l", {case_of("c", {{{task("a", 1)}}, {{task("b", 3)}}}, {{0, 0.75}, {1, 0.25}})},
+            {{2, 1}})}};
+  const ScenarioReport report = evaluated(root);
+  EXPECT_EQ(report.num_scenarios, 4u);
+  EXPECT_DOUBLE_EQ(report.expectation, 0.5625 * 2 + 2 * 0.1875 * 4 + 0.0625 * 6);
+  EXPECT_EQ(report.quantiles, (std::vector<double>{2, 4, 6}));
+}
+
+TEST(Scenario, WhatDependsOnALoopOrCaseWaitsForItsEnd) {
+  ScenarioRegion root{
+      {task("first", 1), loop("l", {task("body", 5)}, {{2, 1}}, 1),
+       case_of("c", {{{task("a", 2, 3), task("b", 4, 4)}}, {}}, {{0, 0.5}, {1, 0.5}}),
+       task("last", 1)}};
+  root.entries[1].deps = {0};
+  root.entries[2].deps = {1};
+  root.entries[3].deps = {2};
+  const ScenarioReport report = evaluated(root);
+  EXPECT_EQ(report.best, 1 + 3 + 10 + 1);
+  EXPECT_EQ(report.worst, 1 + 3 + 10 + 4 + 1);
+}
+
+TEST(Scenario, TheBeforeRegionRunsOnceMoreThanTheAfterRegion) {
+  ScenarioRegion root{{loop("l", {task("after", 1)}, {{3, 1}})}};
+  root.entries[0].regions[0] = {{task("before", 10)}};
+  EXPECT_EQ(evaluated(root).worst, 43);
+}
+
+TEST(Scenario, ARecordIsReadRunByRun) {
+  // Runs: 2 trips with branches 0, 1; 1 trip with branch 1; then 3 trips, of which one is missing.
+  ScenarioRegion root{{loop("l", {case_of("c", {{{task("a", 1)}}, {{task("b", 10)}}}, {})}, {})}};
+  root.entries[0].decision.trace = {2, 1, 3};
+  root.entries[0].regions[1].entries[0].decision.trace = {0, 1, 1, 0, 0};
+  const ScenarioReport report = evaluated(root);
+  EXPECT_TRUE(report.is_exact);
+  EXPECT_EQ(report.num_scenarios, 2u);
+  EXPECT_DOUBLE_EQ(report.expectation, (11 + 10) / 2.0);
+  EXPECT_EQ(report.worst, 11);
+}
+
+// A loop of up to 6 trips around a case, beside a loop: 2^6-ish times 3 scenarios.
+ScenarioRegion many(double b) {
+  ScenarioRegion root{
+      {loop("l", {case_of("c", {{{task("a", 1)}}, {{task("b", b)}}}, {{0, 0.6}, {1, 0.4}})},
+            {{1, 0.3}, {3, 0.4}, {6, 0.3}}, 0.5),
+       loop("m", {task("d", 2, 1)}, {{0, 0.2}, {5, 0.5}, {9, 0.3}})}};
+  return root;
+}
+
+TEST(Scenario, SamplesAgreeWithAllScenariosWithinTheirError) {
+  const ScenarioReport exact = evaluated(many(4));
+  EXPECT_TRUE(exact.is_exact);
+  EXPECT_EQ(exact.num_scenarios, (2u + 8u + 64u) * 3u);
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+    const ScenarioReport sampled =
+        evaluated(many(4), {.seed = seed, .max_exact = 10, .num_samples = 2000});
+    EXPECT_FALSE(sampled.is_exact);
+    EXPECT_GT(sampled.standard_error, 0);
+    EXPECT_LT(std::abs(sampled.expectation - exact.expectation), 4 * sampled.standard_error)
+        << "seed " << seed;
+    EXPECT_EQ(sampled.worst, exact.worst) << "the extreme scenario is among those seen";
+  }
+}
+
+TEST(Scenario, TheSameSeedGivesTheSameBitsAndVariantsSeeTheSameScenarios) {
+  const ScenarioOptions options{.seed = 7, .max_exact = 0, .num_samples = 300};
+  const ScenarioReport one = evaluated(many(4), options);
+  EXPECT_EQ(one.expectation, evaluated(many(4), options).expectation);
+  // The variant's case is faster by exactly 1 wherever it takes branch 1, never slower.
+  const ScenarioReport two = evaluated(many(3), options);
+  const ScenarioReport exact_one = evaluated(many(4));
+  const ScenarioReport exact_two = evaluated(many(3));
+  const double difference = one.expectation - two.expectation;
+  EXPECT_GE(difference, 0);
+  EXPECT_LT(std::abs(difference - (exact_one.expectation - exact_two.expectation)),
+            one.standard_error)
+      << "common random numbers";
+}
+
+TEST(Scenario, OneScenarioIsWrittenOutWithNames) {
+  ScenarioRegion root{{loop("l", {task("body", 5)}, {{2, 1}}, 1)}};
+  auto scenario = expand_scenario(root);
+  ASSERT_TRUE(scenario.is_ok());
+  EXPECT_EQ(scenario->names,
+            (std::vector<std::string>{"l[0]?", "l[0]/body", "l[1]?", "l[1]/body", "l[2]?"}));
+  EXPECT_EQ(scenario->is_decision, (std::vector<bool>{true, false, true, false, true}));
+  EXPECT_EQ(scenario->graph.num_edges(), 4u);
+}
+
+TEST(Scenario, WhateverIsWrongIsNamed) {
+  EXPECT_EQ(refusal({{loop("l", {}, {{1, 0.5}})}}), "'l': probabilities add up to 0.5, not 1");
+  EXPECT_EQ(refusal({{loop("l", {}, {{-1, 1}})}}), "'l': -1 trips; trips are >= 0");
+  EXPECT_EQ(refusal({{loop("l", {}, {})}}), "'l' needs a distribution or a trace, and not both");
+  EXPECT_EQ(refusal({{loop("l", {}, {{1, -0.5}, {2, 1.5}})}}), "'l': -0.5 is no probability");
+  EXPECT_EQ(refusal({{case_of("c", {{}}, {{1, 1}})}}), "'c': there is no branch 1; there are 1");
+  EXPECT_EQ(refusal({{case_of("c", {}, {{0, 1}})}}), "'c': a case needs at least one branch");
+  EXPECT_EQ(refusal({{loop("l", {loop("l", {}, {{1, 1}})}, {{1, 1}})}}),
+            "two loops or cases are called 'l'");
+  EXPECT_EQ(refusal({{loop("l", {task("t", NAN)}, {{1, 1}})}}),
+            "'l'/'t': exe_time nan is no time; times are finite and >= 0");
+  EXPECT_EQ(refusal({{task("a", 1, 0, {1}), task("b", 1, 0, {0})}}),
+            "'a' depends on itself, through others or directly");
+  EXPECT_EQ(refusal({{task("a", 1, 0, {7})}}), "'a' depends on entry 7, its region has 1");
+  EXPECT_EQ(refusal({{loop("l", {}, {{INT64_MAX, 1}})}}),
+            "a scenario has more than 10000000 tasks, in 'l'; make its loops run less often");
+  ScenarioRegion short_record{{loop("l", {loop("m", {}, {})}, {})}};
+  short_record.entries[0].decision.trace = {2};
+  short_record.entries[0].regions[1].entries[0].decision.trace = {1};
+  EXPECT_EQ(refusal(short_record), "the trace of 'm' is too short for one run");
+  ScenarioRegion inner_record{{loop("l", {loop("m", {}, {})}, {{1, 1}})}};
+  inner_record.entries[0].regions[1].entries[0].decision.trace = {1};
+  EXPECT_EQ(refusal(inner_record), "'l'/'m' has a trace inside a loop or case that has none");
+  EXPECT_EQ(evaluated({}).worst, 0);
+}
+
+}  // namespace
+}  // namespace eddy
