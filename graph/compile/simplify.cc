@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "graph/compile/constant_pool.h"
 #include "graph/compile/folded_results.h"
@@ -21,6 +22,11 @@ class Simplifier {
         is_live_(live_nodes(source)),
         fuses_(ops.find_or_null("eddy", "DequantizeMatMul", 1) != nullptr) {
     values_.resize(source.num_values());
+    size_t constant_bytes = 0;
+    for (uint32_t c = 0; c < source.num_constants(); ++c) {
+      constant_bytes += source.constant(ConstantId(c)).view().size_bytes();
+    }
+    fold_bytes_left_ = options.max_folded_bytes_in_all + 2 * constant_bytes;
   }
 
   void run() {
@@ -257,7 +263,8 @@ class Simplifier {
     return op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial";
   }
 
-  bool is_small(const Node& node, std::span<const TensorView> inputs) const {
+  // Whether its results may be stored; takes their bytes off what is left.
+  bool is_small(const Node& node, std::span<const TensorView> inputs) {
     std::vector<ValueType> types;
     std::vector<const ValueType*> pointers;
     std::vector<const TensorView*> known;
@@ -282,7 +289,9 @@ class Simplifier {
         return false;
       }
     }
-    return total_bytes <= options_.max_folded_bytes;
+    if (total_bytes > std::min(options_.max_folded_bytes, fold_bytes_left_)) return false;
+    fold_bytes_left_ -= total_bytes;
+    return true;
   }
 
   void loop(const Node& node) {
@@ -296,6 +305,8 @@ class Simplifier {
     }
     while_options.num_scan_outputs = node.num_scan_outputs;
     while_options.rebuild_on_widening = true;
+    // When a loop around this one is rebuilt, this one need not be once for each of its rounds.
+    while_options.carried_types = carried_types_[&node];
     const auto enter = [&](const Region& region, Value iteration, std::span<const Value> given) {
       values_[region.parameters[0].index()] = iteration;
       for (size_t k = 0; k < given.size(); ++k) {
@@ -316,6 +327,12 @@ class Simplifier {
           return values(after.results);
         });
     set_outputs(node, outputs);
+    if (!builder_.status().is_ok()) return;
+    auto& types = carried_types_[&node];
+    types.clear();
+    for (size_t k = 1; k < before.parameters.size(); ++k) {
+      types.push_back(builder_.type(values_[before.parameters[k].index()]));
+    }
   }
 
   void branch(const Node& node) {
@@ -376,6 +393,8 @@ class Simplifier {
   std::map<uint32_t, const Node*> weights_;  // by the source's ValueId: what dequantizes them
   ConstantPool pool_;
   FoldedResults folded_;
+  size_t fold_bytes_left_ = 0;
+  std::map<const Node*, std::vector<std::optional<ValueType>>> carried_types_;  // as settled last
 };
 
 }  // namespace

@@ -40,6 +40,8 @@ struct SimplifyOptions {
   EvaluateFunction evaluate = {};                          // empty: only sizes are set
   // Larger results stay computed, not stored.
   size_t max_folded_bytes = size_t{64} << 20;
+  // Of all results together, beside twice the bytes of the graph's own constants.
+  size_t max_folded_bytes_in_all = size_t{64} << 20;
 };
 
 Result<Graph> simplify(Graph graph, const OpTable& ops, const SimplifyOptions& options);

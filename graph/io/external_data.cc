@@ -54,6 +54,7 @@ Result<std::span<const std::byte>> ExternalData::file(const std::string& locatio
                             ", but the model came from memory: name its folder in the options");
   }
   EDDY_ASSIGN_OR_RETURN(auto bytes, open_beneath(folder_, location, limits_.max_file_bytes));
+  budget_.add_file(bytes->bytes().size());
   locations_.push_back(location);
   files_.push_back(std::move(bytes));
   return files_.back()->bytes();

@@ -13,14 +13,16 @@
 
 #include "graph/io/decode_tensor.h"
 #include "graph/io/file_bytes.h"
+#include "graph/io/memory_budget.h"
 
 namespace eddy {
 
 class ExternalData {
  public:
   // `folder`: where the model lies; empty when it came from memory (then any use is an error).
-  ExternalData(std::string folder, const ImportLimits& limits)
-      : folder_(std::move(folder)), limits_(limits) {}
+  // Files that are opened add to the budget.
+  ExternalData(std::string folder, const ImportLimits& limits, MemoryBudget& budget)
+      : folder_(std::move(folder)), limits_(limits), budget_(budget) {}
 
   Result<DecodedTensor> load(const OnnxTensor& tensor);
 
@@ -32,6 +34,7 @@ class ExternalData {
 
   std::string folder_;
   const ImportLimits& limits_;
+  MemoryBudget& budget_;
   std::vector<std::string> locations_;  // of files_
   std::vector<std::unique_ptr<FileBytes>> files_;
 };

@@ -25,11 +25,14 @@ Status check_opset(const OnnxModel& model, const ImportOptions& options) {
 class Reading {
  public:
   Reading(std::string folder, const ImportOptions& options)
-      : external_(std::move(folder), options.limits), options_(options) {}
+      : budget_(options.limits),
+        external_(std::move(folder), options.limits, budget_),
+        options_(options) {}
 
   Status open(std::unique_ptr<FileBytes> bytes, const OpTable& ops) {
     bytes_ = std::move(bytes);
-    EDDY_ASSIGN_OR_RETURN(model_, parse_model(bytes_->bytes(), options_.limits));
+    budget_.add_file(bytes_->bytes().size());
+    EDDY_ASSIGN_OR_RETURN(model_, parse_model(bytes_->bytes(), options_.limits, budget_));
     EDDY_RETURN_IF_ERROR(check_opset(model_, options_));
     EDDY_RETURN_IF_ERROR(functions_.add_all(model_.functions));
     return check_operators(model_, functions_, ops);
@@ -39,7 +42,7 @@ class Reading {
 
   template <typename Import>
   void import_with(GraphBuilder& builder, const Import& import) {
-    Importer importer(model_, functions_, builder, external_, options_);
+    Importer importer(model_, functions_, builder, external_, budget_, options_);
     import(importer);
     // Also after an error: what was added already points into the files.
     builder.adopt(std::move(bytes_));
@@ -47,6 +50,7 @@ class Reading {
   }
 
  private:
+  MemoryBudget budget_;
   ExternalData external_;
   const ImportOptions& options_;
   std::unique_ptr<FileBytes> bytes_;

@@ -251,6 +251,12 @@ bool Importer::import_case_of(const NodeContext& at) {
     }
     graphs.push_back(graph);
   }
+  const size_t num_known = graphs.size() + (at.find_or_null("default") != nullptr ? 1 : 0);
+  if (at.attributes.size() != num_known) {
+    return fail_at(at, "has other attributes than 'default' and 'branch_0' to 'branch_" +
+                           std::to_string(graphs.size() - 1) +
+                           "'; number its branches without gaps");
+  }
   std::vector<CaseBody> bodies;
   for (const OnnxGraph* graph : graphs) {
     bodies.push_back([this, graph, &at] { return import_body(*graph, at.scope, {}); });

@@ -25,6 +25,11 @@ bool Importer::import_call(const NodeContext& at, const OnnxFunction& function) 
   Env env{function.opsets.empty() ? root_env_.opsets : OpsetTable(function.opsets), {}, {}, true};
   const std::string name = node_name(at);
   env.prefix = (name.empty() ? at.scope.env->prefix + std::string(function.name) : name) + "/";
+  if (env.prefix.size() > options_.limits.max_name_bytes) {
+    return fail_at(at, resource_exhausted("names inside the call would have more than " +
+                                          std::to_string(options_.limits.max_name_bytes) +
+                                          " bytes; shorten the names of nodes"));
+  }
   for (const OnnxAttribute& attribute : function.default_attributes) {
     env.attributes[attribute.name] = &attribute;
   }

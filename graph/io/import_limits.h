@@ -1,7 +1,7 @@
 // ImportLimits: what a file may ask of Eddy before it is refused with kResourceExhausted.
 //
-// Parsed structures are proportional to the file (each message costs at most a few hundred bytes,
-// and messages are counted), so these bound time and memory for any input.
+// Counts bound time; memory is charged before it is allocated, in proportion to the file
+// (memory_budget.h), so that a hundred bytes cannot ask for gigabytes.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,9 @@ struct ImportLimits {
   int64_t max_messages = 8'000'000;             // protobuf messages in the file
   int64_t max_elements = int64_t{1} << 36;      // of one tensor
   size_t max_name_bytes = 16 * 1024;            // one name of a value, node, operator or symbol
+  uint64_t min_memory_bytes = uint64_t{64} << 20;  // what the smallest file may take
+  uint64_t memory_per_file_byte = 24;              // and each byte of it more
+  uint64_t max_memory_bytes = uint64_t{1} << 38;   // but never more than this: 256 GiB
 };
 
 }  // namespace eddy

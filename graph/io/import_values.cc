@@ -5,9 +5,29 @@
 
 namespace eddy {
 
+// Constants that can't stay in their file are decoded, copied, or both: charged before.
+Result<DecodedTensor> Importer::decode_charged(const OnnxTensor& tensor) {
+  const bool is_typed = !tensor.is_external && !tensor.has_raw_data;
+  if (is_typed) {
+    EDDY_ASSIGN_OR_RETURN(const TensorLayout layout, layout_of(tensor, options_.limits));
+    // The fields hold at least one number for each two elements, or decoding says so.
+    const size_t given = tensor.float_data.size() + tensor.int32_data.size() +
+                         tensor.int64_data.size() + tensor.double_data.size() +
+                         tensor.uint64_data.size() + tensor.string_data.size();
+    const auto count = std::min(static_cast<uint64_t>(layout.count), uint64_t{2} * given);
+    if (!budget_.charge(count * element_size_bytes(layout.element))) return budget_.error();
+  }
+  EDDY_ASSIGN_OR_RETURN(DecodedTensor decoded, tensor.is_external
+                                                   ? external_.load(tensor)
+                                                   : decode_tensor(tensor, options_.limits));
+  if (!decoded.is_borrowable && !budget_.charge(decoded.view().size_bytes())) {
+    return budget_.error();
+  }
+  return decoded;
+}
+
 Result<DecodedTensor> Importer::decode(const OnnxTensor& tensor) {
-  Result<DecodedTensor> decoded =
-      tensor.is_external ? external_.load(tensor) : decode_tensor(tensor, options_.limits);
+  Result<DecodedTensor> decoded = decode_charged(tensor);
   if (decoded.is_ok()) return decoded;
   Status status = decoded.take_status();
   return std::move(status.prepend_message("tensor " + quoted(tensor.name) + " at offset " +

@@ -24,11 +24,12 @@ std::string_view without_mark(std::string_view name) {
 }  // namespace
 
 Importer::Importer(const OnnxModel& model, const FunctionTable& functions, GraphBuilder& builder,
-                   ExternalData& external, const ImportOptions& options)
+                   ExternalData& external, MemoryBudget& budget, const ImportOptions& options)
     : model_(model),
       functions_(functions),
       builder_(builder),
       external_(external),
+      budget_(budget),
       options_(options),
       root_env_{OpsetTable(model.opsets), options.name_prefix, {}, false},
       loop_depth_(builder.current_path().empty() ? 0 : 1) {}
@@ -131,12 +132,25 @@ bool Importer::import_nodes(const std::vector<OnnxNode>& nodes, Scope& scope) {
   return true;
 }
 
+// What the builder will keep of it, names included.
+bool Importer::charge_node(const OnnxNode& node, const Env& env) {
+  constexpr size_t kNodeBytes = 640;
+  constexpr size_t kValueBytes = 256;
+  size_t bytes = kNodeBytes + node.name.size() + env.prefix.size();
+  bytes += node.inputs.size() * sizeof(ValueId) + node.attributes.size() * sizeof(Attributes::Entry);
+  for (std::string_view output : node.outputs) {
+    bytes += kValueBytes + output.size() + env.prefix.size();
+  }
+  return charge(bytes);
+}
+
 bool Importer::import_node(const OnnxNode& node, Scope& scope) {
   if (++num_nodes_ > options_.limits.max_nodes) {
     return fail(resource_exhausted("the model has more than " +
                                    std::to_string(options_.limits.max_nodes) +
                                    " nodes after inlining its functions"));
   }
+  if (!charge_node(node, *scope.env)) return false;
   NodeContext at{node, scope, key_of(node, scope.env->opsets)};
   return resolve_attributes(at) && dispatch(at) && is_ok();
 }

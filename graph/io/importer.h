@@ -27,7 +27,7 @@ namespace eddy {
 class Importer {
  public:
   Importer(const OnnxModel& model, const FunctionTable& functions, GraphBuilder& builder,
-           ExternalData& external, const ImportOptions& options);
+           ExternalData& external, MemoryBudget& budget, const ImportOptions& options);
 
   // The whole model as a graph of its own: declares inputs and outputs.
   void import_root();
@@ -67,6 +67,10 @@ class Importer {
   // With the node in front: "node 'x' (Loop): ...".
   bool fail_at(const NodeContext& at, Status status);
   bool fail_at(const NodeContext& at, std::string message);
+  bool charge(uint64_t size_bytes) {
+    return budget_.charge(size_bytes) || fail(budget_.error());
+  }
+  bool charge_node(const OnnxNode& node, const Env& env);
 
   // importer.cc
   bool define(Scope& scope, std::string_view name, Value value);
@@ -96,6 +100,7 @@ class Importer {
   // import_values.cc
   Value make_constant(const OnnxTensor& tensor, std::string name);
   Result<DecodedTensor> decode(const OnnxTensor& tensor);
+  Result<DecodedTensor> decode_charged(const OnnxTensor& tensor);
   bool import_constant(const NodeContext& at);
   Value constant_of(const NodeContext& at, std::string_view name, const OnnxAttribute& attribute);
   bool to_attributes(const NodeContext& at, Attributes* attributes);
@@ -150,6 +155,7 @@ class Importer {
   const FunctionTable& functions_;
   GraphBuilder& builder_;
   ExternalData& external_;
+  MemoryBudget& budget_;
   const ImportOptions& options_;
   Env root_env_;
   FreeNames free_names_;

@@ -202,7 +202,7 @@ void ProtoParser::parse(WireReader reader, OnnxAttribute& attribute) {
         add_integers(reader, "ints", attribute.ints);
         break;
       case 9:
-        get_string(reader, "strings", &attribute.strings.emplace_back());
+        add_string(reader, "strings", attribute.strings);
         break;
       case 14:
       case 15:
@@ -256,7 +256,14 @@ void ProtoParser::parse(WireReader reader, OnnxEntry& entry) {
 }
 
 Result<OnnxModel> parse_model(std::span<const std::byte> bytes, const ImportLimits& limits) {
-  ProtoParser parser(limits);
+  MemoryBudget budget(limits);
+  budget.add_file(bytes.size());
+  return parse_model(bytes, limits, budget);
+}
+
+Result<OnnxModel> parse_model(std::span<const std::byte> bytes, const ImportLimits& limits,
+                              MemoryBudget& budget) {
+  ProtoParser parser(limits, budget);
   OnnxModel model;
   parser.parse(WireReader(bytes), model);
   if (!parser.status().is_ok()) return parser.status();

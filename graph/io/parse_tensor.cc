@@ -10,6 +10,7 @@ void ProtoParser::add_fixed(const WireReader& reader, const char* field, std::ve
   constexpr WireType kSingle = sizeof(T) == 4 ? WireType::kFixed32 : WireType::kFixed64;
   T value;
   if (reader.type() == kSingle) {
+    if (!charge(reader.offset(), 2 * sizeof(T))) return;
     const uint64_t bits = reader.number();
     std::memcpy(&value, &bits, sizeof(T));
     to.push_back(value);
@@ -22,6 +23,7 @@ void ProtoParser::add_fixed(const WireReader& reader, const char* field, std::ve
                 "packed numbers of " + std::to_string(sizeof(T)) + " bytes each take " +
                     std::to_string(bytes.size()) + " bytes");
   }
+  if (!charge(reader.offset(), 2 * bytes.size())) return;
   const size_t old_size = to.size();
   to.resize(old_size + bytes.size() / sizeof(T));
   if (!bytes.empty()) std::memcpy(to.data() + old_size, bytes.data(), bytes.size());
@@ -50,7 +52,7 @@ void ProtoParser::parse(WireReader reader, OnnxTensor& tensor) {
         add_integers(reader, "int32_data", tensor.int32_data);
         break;
       case 6:
-        get_string(reader, "string_data", &tensor.string_data.emplace_back());
+        add_string(reader, "string_data", tensor.string_data);
         break;
       case 7:
         add_integers(reader, "int64_data", tensor.int64_data);
@@ -161,6 +163,7 @@ void ProtoParser::parse_shape(WireReader reader, OnnxType& type) {
   while (next(reader)) {
     if (reader.field() != 1) continue;
     if (!expect(reader, WireType::kBytes, "dim")) return;
+    if (!charge(reader.offset(), 2 * sizeof(OnnxDim))) return;
     parse_dim(WireReader(reader.bytes(), reader.payload_offset()), type.dims.emplace_back());
   }
 }
@@ -212,7 +215,9 @@ namespace {
 
 template <typename T>
 Result<T> parse_one(std::span<const std::byte> bytes, const ImportLimits& limits) {
-  ProtoParser parser(limits);
+  MemoryBudget budget(limits);
+  budget.add_file(bytes.size());
+  ProtoParser parser(limits, budget);
   T value;
   parser.parse(WireReader(bytes), value);
   if (!parser.status().is_ok()) return parser.status();

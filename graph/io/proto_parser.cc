@@ -97,7 +97,15 @@ void ProtoParser::get_name(const WireReader& reader, const char* field, std::str
 
 void ProtoParser::add_name(const WireReader& reader, const char* field,
                            std::vector<std::string_view>& to) {
+  if (!charge(reader.offset(), 2 * sizeof(std::string_view))) return;
   get_name(reader, field, &to.emplace_back());
+}
+
+void ProtoParser::add_string(const WireReader& reader, const char* field,
+                             std::vector<std::string_view>& to) {
+  // It becomes a std::string later.
+  if (!charge(reader.offset(), 2 * sizeof(std::string_view) + 2 * sizeof(std::string))) return;
+  get_string(reader, field, &to.emplace_back());
 }
 
 }  // namespace eddy

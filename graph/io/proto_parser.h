@@ -5,6 +5,7 @@
 // when something fails, and the status says what. Recursion is bounded by limits.max_nesting.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,8 @@ namespace eddy {
 
 class ProtoParser {
  public:
-  explicit ProtoParser(const ImportLimits& limits) : limits_(limits) {}
+  ProtoParser(const ImportLimits& limits, MemoryBudget& budget)
+      : limits_(limits), budget_(budget) {}
 
   void parse(WireReader reader, OnnxModel& model);
   void parse(WireReader reader, OnnxGraph& graph);
@@ -45,6 +47,12 @@ class ProtoParser {
   void fail(size_t offset, const char* field, std::string_view what);
   void fail_limit(size_t offset, std::string_view what);
   bool expect(const WireReader& reader, WireType type, const char* field);
+  // Before something is allocated. Lists are charged twice: they grow by copying.
+  bool charge(size_t offset, uint64_t size_bytes) {
+    if (budget_.charge(size_bytes)) return true;
+    fail_limit(offset, budget_.message());
+    return false;
+  }
 
   void get(const WireReader& reader, const char* field, int64_t* value);
   void get(const WireReader& reader, const char* field, int32_t* value);
@@ -54,6 +62,7 @@ class ProtoParser {
   // As get_string; the text must be fit for names and messages.
   void get_name(const WireReader& reader, const char* field, std::string_view* value);
   void add_name(const WireReader& reader, const char* field, std::vector<std::string_view>& to);
+  void add_string(const WireReader& reader, const char* field, std::vector<std::string_view>& to);
   // Repeated numbers, packed or one by one.
   template <typename T>
   void add_integers(const WireReader& reader, const char* field, std::vector<T>& to);
@@ -75,6 +84,7 @@ class ProtoParser {
   void parse_values_field(const WireReader& reader, OnnxValue& value);
 
   const ImportLimits& limits_;
+  MemoryBudget& budget_;
   Status status_;
   std::vector<PathPart> path_;
   int nesting_ = 0;
@@ -111,6 +121,7 @@ void ProtoParser::get_message(const WireReader& reader, const char* field, T& va
 
 template <typename T>
 void ProtoParser::add_message(const WireReader& reader, const char* field, std::vector<T>& to) {
+  if (!charge(reader.offset(), 2 * sizeof(T))) return;
   const size_t index = to.size();
   get_message(reader, field, to.emplace_back(), index);
 }
@@ -118,10 +129,16 @@ void ProtoParser::add_message(const WireReader& reader, const char* field, std::
 template <typename T>
 void ProtoParser::add_integers(const WireReader& reader, const char* field, std::vector<T>& to) {
   if (reader.type() == WireType::kVarint) {
+    if (!charge(reader.offset(), 2 * sizeof(T))) return;
     to.push_back(static_cast<T>(reader.number()));
     return;
   }
   if (!expect(reader, WireType::kBytes, field)) return;
+  const auto ends_number = [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; };
+  const auto count = static_cast<size_t>(
+      std::count_if(reader.bytes().begin(), reader.bytes().end(), ends_number));
+  if (!charge(reader.offset(), 2 * count * sizeof(T))) return;
+  if (to.empty()) to.reserve(count);
   PackedReader packed(reader.bytes());
   for (uint64_t value = 0; packed.next(&value);) to.push_back(static_cast<T>(value));
   if (!packed.is_ok()) fail(reader.offset(), field, "the packed numbers are cut off or too long");

@@ -184,7 +184,7 @@ class GraphBuilder {
   Checkpoint checkpoint() const;
   void roll_back(NodeId control_node, const Checkpoint& to);
   // False when a carried type had to widen: `options` then has the wider types.
-  bool carried_types_hold(NodeId node, WhileOptions& options) const;
+  bool carried_types_hold(NodeId node, int round, WhileOptions& options) const;
   void build_before(NodeId node, const WhileOptions& options, const WhileBefore& before);
   void build_after(NodeId node, const WhileOptions& options, const WhileAfter& after);
   bool build_case(NodeId node, const CaseBody& body, std::string name, size_t& num_results);
@@ -196,7 +196,9 @@ class GraphBuilder {
   Status infer_case(NodeId node);
   Status infer_region(RegionId region);
   Status check_carried_predicate(const Region& before, const Region& after) const;
-  bool widen_carried(const Node& node, bool& changed, Status& error);
+  // The type as it is in the first rounds; later its dimensions, then its rank, are given up.
+  static ValueType loosened(ValueType type, int round);
+  bool widen_carried(const Node& node, int round, bool& changed, Status& error);
   void forward_types(const Node& node);
   void set_type(ValueId value, const ValueType& type);
   void compute_captures();

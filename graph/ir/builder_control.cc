@@ -63,7 +63,7 @@ void GraphBuilder::roll_back(NodeId control_node, const Checkpoint& to) {
 }
 
 // Each failed attempt widens at least one type, so attempts end.
-bool GraphBuilder::carried_types_hold(NodeId id, WhileOptions& options) const {
+bool GraphBuilder::carried_types_hold(NodeId id, int round, WhileOptions& options) const {
   const Node& node = graph_.node(id);
   const Region& before = graph_.region(node.regions[0]);
   const Region& after = graph_.region(node.regions[1]);
@@ -72,9 +72,9 @@ bool GraphBuilder::carried_types_hold(NodeId id, WhileOptions& options) const {
   for (size_t k = 0; k < options.initial.size(); ++k) {
     const ValueType& parameter = graph_.value(before.parameters[k + 1]).type;
     const auto joined = join(parameter, graph_.value(after.results[k]).type);
-    if (!joined || *joined == parameter) continue;  // infer_while reports what cannot be joined
-    options.carried_types[k] = *joined;
-    hold = false;
+    if (!joined) continue;  // infer_while reports what cannot be joined
+    options.carried_types[k] = loosened(*joined, round);
+    hold &= *joined == parameter;
   }
   return hold;
 }
@@ -88,12 +88,13 @@ std::vector<Value> GraphBuilder::while_loop(const WhileOptions& options, const W
   const NodeId id = add_node(std::move(node));
   WhileOptions attempt = options;
   const Checkpoint start = checkpoint();
-  for (bool is_settled = false; !is_settled;) {
+  bool is_settled = false;
+  for (int round = 0; !is_settled; ++round) {
     build_before(id, attempt, before);
     if (!is_ok()) return invalid;
     build_after(id, attempt, after);
     if (!is_ok()) return invalid;
-    is_settled = !options.rebuild_on_widening || carried_types_hold(id, attempt);
+    is_settled = !options.rebuild_on_widening || carried_types_hold(id, round, attempt);
     if (!is_settled) roll_back(id, start);
   }
   const size_t num_forwarded = graph_.region(graph_.node(id).regions[0]).results.size() - 1;

@@ -1,6 +1,7 @@
 // Type inference of the builder. Types of loop parameters only ever widen (known dimension →
-// unknown → unranked), so inferring a loop's regions again until nothing changes ends after at
-// most kMaxRank + 2 rounds for each carried value.
+// unknown → unranked), so inferring a loop's regions again until nothing changes ends. Values that
+// hand their types on from one to the next could take a round each: after some rounds all carried
+// values of the loop are opened at once (loosened).
 #include "graph/ir/builder.h"
 
 namespace eddy {
@@ -60,7 +61,19 @@ Status GraphBuilder::infer_exec(NodeId id) {
   return Status::ok();
 }
 
-bool GraphBuilder::widen_carried(const Node& node, bool& changed, Status& error) {
+ValueType GraphBuilder::loosened(ValueType type, int round) {
+  constexpr int kRoundsUntilOpen = 16;
+  constexpr int kRoundsUntilUnranked = 32;
+  if (round < kRoundsUntilOpen || !type.tensor.is_ranked) return type;
+  if (round >= kRoundsUntilUnranked) {
+    type.tensor = TensorType(type.tensor.element);
+    return type;
+  }
+  for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) type.tensor.dims[axis] = kUnknownDim;
+  return type;
+}
+
+bool GraphBuilder::widen_carried(const Node& node, int round, bool& changed, Status& error) {
   const Region& before = graph_.region(node.regions[0]);
   const Region& after = graph_.region(node.regions[1]);
   for (size_t k = 0; k + 1 < node.inputs.size(); ++k) {
@@ -74,7 +87,7 @@ bool GraphBuilder::widen_carried(const Node& node, bool& changed, Status& error)
                                  to_string(current) + " but becomes " + to_string(type));
         return false;
       }
-      set_type(parameter, *joined);
+      set_type(parameter, loosened(*joined, round));
     }
     changed |= !(graph_.value(parameter).type == current);
   }
@@ -103,13 +116,14 @@ Status GraphBuilder::check_carried_predicate(const Region& before, const Region&
 Status GraphBuilder::infer_while(NodeId id) {
   const Node node = graph_.node(id);  // a copy: nested inference may touch the vectors
   Status error;
-  for (bool changed = true; changed;) {
+  bool changed = true;
+  for (int round = 0; changed; ++round) {
     changed = false;
-    if (!widen_carried(node, changed, error)) return error;
+    if (!widen_carried(node, round, changed, error)) return error;
     EDDY_RETURN_IF_ERROR(infer_region(node.regions[0]));
     forward_types(node);
     EDDY_RETURN_IF_ERROR(infer_region(node.regions[1]));
-    if (!widen_carried(node, changed, error)) return error;
+    if (!widen_carried(node, round, changed, error)) return error;
   }
   const Region& before = graph_.region(node.regions[0]);
   const Region& after = graph_.region(node.regions[1]);
