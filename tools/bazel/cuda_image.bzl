@@ -44,7 +44,7 @@ def _image_impl(ctx):
         use_default_shell_env = True,
     )
     ctx.actions.run_shell(
-        command = "{bin2c} --const --length --type longlong --name {symbol} {fatbin} > {code}".format(
+        command = "(echo '#include <stdint.h>'; {bin2c} --const --length --type longlong --name {symbol} {fatbin}) > {code}".format(
             bin2c = NVCC[:-len("nvcc")] + "bin2c",
             symbol = ctx.attr.symbol,
             fatbin = fatbin.path,
@@ -57,7 +57,7 @@ def _image_impl(ctx):
     )
     return [DefaultInfo(files = depset([code]))]
 
-eddy_cuda_image = rule(
+_image = rule(
     implementation = _image_impl,
     attrs = {
         "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
@@ -65,3 +65,14 @@ eddy_cuda_image = rule(
         "symbol": attr.string(mandatory = True),
     },
 )
+
+def eddy_cuda_image(name, srcs, symbol, hdrs = []):
+    """The rule; built only where it is asked for, since without a toolkit it cannot be.
+
+    Args:
+      name: names the C file.
+      srcs: one .cu file.
+      symbol: the array's name.
+      hdrs: what the source includes.
+    """
+    _image(name = name, srcs = srcs, hdrs = hdrs, symbol = symbol, tags = ["manual"])
