@@ -137,6 +137,7 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
     return named != nullptr && named->options.is_non_blocking;
   };
   options.min_released_bytes = core.options.min_released_bytes;
+  options.use_arenas = core.options.use_arenas;
   Device& device = *core.device;
   if (core.options.loops == Loops::kHost) {
     Scheduler& scheduler = core.scheduler();

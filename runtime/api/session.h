@@ -69,6 +69,9 @@ struct SessionOptions {
   size_t min_released_bytes = 4096;
   // Constants that kernels have packed let go of their bytes; graph() then lacks them.
   bool release_constants = true;
+  // Values of fixed shape live in an arena, where the plan has proved that they may; else each
+  // keeps memory of its own.
+  bool use_arenas = true;
   bool simplify = true;             // fold constants, drop branches never taken and dead nodes
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};

@@ -109,6 +109,10 @@ bool run_fixed(void* exec_node) {
   node.current_node->store(node.id.index(), std::memory_order_relaxed);
   for (const ExecNode::Refresh& refresh : node.refresh) refresh.to->data = refresh.from->view.data;
   for (ExecNode::Output& output : node.out) {
+    if (output.place.is_planned()) {
+      output.view->data = output.place.give_to(*output.slot);
+      continue;
+    }
     if (!output.slot->buffer.is_writable(output.size_bytes)) [[unlikely]] {
       if (!make_writable(node, output)) return false;
     }
@@ -128,8 +132,13 @@ bool run_dynamic(void* exec_node) {
     slot.set_tensor(type.element, type.dims.span());
     const auto bytes = tensor_size_bytes(type.element, type.dims.span());
     if (!bytes.is_ok()) return fail(node, bytes.status());
-    const bool appended = node.may_append && i == 0 && append_in_place(node, slot, *bytes);
-    if (!appended && !make_writable(node, node.out[i])) return false;
+    const Placement& place = node.out[i].place;
+    if (place.is_planned() && *bytes <= place.size_bytes) {
+      place.give_to(slot);
+    } else {
+      const bool appended = node.may_append && i == 0 && append_in_place(node, slot, *bytes);
+      if (!appended && !make_writable(node, node.out[i])) return false;
+    }
     node.outputs[i] = slot.view;
   }
   if (!node.run(node.args)) [[unlikely]] return fail(node, std::move(node.error));

@@ -1,7 +1,8 @@
 // ExecNode: one exec node of one run: its kernel with arguments at hand, and the four ways to
 // run it. Each way is a WorkFunction on the ExecNode:
 //
-//   fixed    all shapes known: refresh pointers, make outputs writable, call the kernel
+//   fixed    all shapes known: refresh pointers, find the outputs' memory (planned, or writable
+//            memory of their own), call the kernel
 //   dynamic  shapes may change: the operator's own rule gives output shapes, skipped while input
 //            shapes stay what they were
 //   view     output 0 shares input 0's memory under another shape
@@ -16,6 +17,7 @@
 #include "graph/ir/graph.h"
 #include "ops/contract/kernel.h"
 #include "runtime/device/device.h"
+#include "runtime/execute/placement.h"
 #include "runtime/execute/slot.h"
 
 namespace eddy {
@@ -37,6 +39,7 @@ struct ExecNode {
     Slot* slot;
     TensorView* view;
     size_t size_bytes;  // fixed only
+    Placement place = {};
   };
   std::vector<Output> out;
 

@@ -31,6 +31,8 @@ struct ProgramOptions {
   // Smaller buffers of values whose shape may change stay where they are after their last use: a
   // pool costs more than it gives.
   size_t min_released_bytes = 4096;
+  // Values that the plan has laid out live where it says; else each has memory of its own.
+  bool use_arenas = true;
   // Makes the buffer that a run state's commands are recorded into.
   std::function<std::unique_ptr<CommandBuffer>()> make_commands;
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
@@ -57,6 +59,7 @@ class Program {
   // Values to release once the node has run.
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
+  bool uses_arenas() const { return options_.use_arenas && plan_.is_proved; }
 
   // Constants whose bytes no run reads: kernels have packed them, or nobody uses them. Their slots
   // have null data.

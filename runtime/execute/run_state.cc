@@ -87,6 +87,7 @@ RunState::RunState(const Program& program, Allocator& allocator)
     if (kind == NodeKind::kCaseOf) cases_[n] = std::make_unique<CaseState>(*this, NodeId(n));
   }
   for (uint32_t v = 0; v < graph.num_values(); ++v) make_slot(ValueId(v));
+  if (program.uses_arenas()) make_arenas();
   const std::vector<uint32_t> reads = count_reads(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     if (loops_[n]) loops_[n]->connect();
@@ -116,6 +117,33 @@ Slot* RunState::make_slot(ValueId value) {
     slot->set_tensor(info.type.tensor.element, info.type.tensor.dims.span());
   }
   return slot;
+}
+
+// Where memory is short every value asks for its own, and the one that gets none says so.
+void RunState::make_arenas() {
+  for (const MemoryArena& arena : program_.plan().memory.arenas) {
+    Result<BufferRef> buffer = allocator_.allocate(arena.size_bytes);
+    if (!buffer.is_ok()) return arenas_.clear();
+    arenas_.push_back(std::move(*buffer));
+  }
+}
+
+Placement RunState::placement(ValueId value) {
+  const ValueMemory* memory = program_.plan().memory.block_or_null(value);
+  if (memory == nullptr || arenas_.empty()) return {};
+  char* const base = static_cast<char*>(arenas_[memory->arena].data());
+  Placement place;
+  place.size_bytes = memory->size_bytes;
+  place.block = base + memory->offsets_bytes[0];
+  if (memory->holders.empty()) return place;
+  place.holder = &slot(memory->holders[0]);
+  place.other_block = base + memory->offsets_bytes[1];
+  if (memory->holders.size() == 1) return place;
+  Rotation& rotation = rotations_.emplace_back();
+  for (uint64_t offset : memory->offsets_bytes) rotation.blocks.push_back(base + offset);
+  for (ValueId holder : memory->holders) rotation.holders.push_back(&slot(holder));
+  place.rotation = &rotation;
+  return place;
 }
 
 void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
@@ -150,7 +178,8 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     Slot& output = slot(node.outputs[o]);
     exec->outputs[o] = output.view;
-    exec->out.push_back({&output, &exec->outputs[o], is_fixed ? output.view.size_bytes() : 0});
+    exec->out.push_back({&output, &exec->outputs[o], is_fixed ? output.view.size_bytes() : 0,
+                         placement(node.outputs[o])});
   }
   exec->run = kernel.run;
   exec->run_value = kernel.run_value;

@@ -1,5 +1,7 @@
 // RunState: everything that one run of a program writes: slots, node instances, loops, branches.
 //
+// Values that the plan has laid out live in arenas that this owns; what leaves a run never does.
+//
 // Built once for a program and reused run after run (Program keeps a pool of them), so a warm run
 // allocates nothing for fixed shapes. Addresses are stable: recorded commands point into it.
 //
@@ -102,6 +104,8 @@ class RunState {
  private:
   Slot* make_slot(ValueId value);
   bool releases_by_itself(const ExecNode* node_or_null) const;
+  void make_arenas();
+  Placement placement(ValueId value);
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
 
   const Program& program_;
@@ -111,6 +115,8 @@ class RunState {
   std::vector<std::unique_ptr<ExecNode>> exec_nodes_;  // by NodeId
   std::vector<std::unique_ptr<LoopState>> loops_;
   std::vector<std::unique_ptr<CaseState>> cases_;
+  std::vector<BufferRef> arenas_;  // by the memory plan's; empty: every value has its own memory
+  std::deque<Rotation> rotations_;
   std::deque<StrandScratch> scratch_;
   std::deque<std::atomic<uint32_t>> current_nodes_;
   std::deque<TraceMark> trace_marks_;

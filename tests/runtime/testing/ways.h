@@ -17,12 +17,14 @@ struct Way {
   Loops loops;
   Assignment assignment;
   bool simplify;
+  bool use_arenas = true;
 };
 
 inline std::vector<Way> all_ways() {
   return {{"DeviceSerial", Loops::kDevice, Assignment::kSerial, true},
           {"DeviceSerialPlain", Loops::kDevice, Assignment::kSerial, false},
           {"DeviceStreams", Loops::kDevice, Assignment::kRank, false},
+          {"DevicePools", Loops::kDevice, Assignment::kSerial, true, false},
           {"HostSerial", Loops::kHost, Assignment::kSerial, true},
           {"HostStreams", Loops::kHost, Assignment::kRank, false}};
 }
@@ -34,6 +36,7 @@ class WaysTest : public ::testing::TestWithParam<Way> {
     options.loops = GetParam().loops;
     options.assignment = GetParam().assignment;
     options.simplify = GetParam().simplify;
+    options.use_arenas = GetParam().use_arenas;
     options.num_threads = 2;
     options.min_released_bytes = 0;  // small tensors too
     return options;
