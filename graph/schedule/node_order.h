@@ -21,7 +21,11 @@ class NodeOrder {
  public:
   static constexpr uint64_t kMaxClockEntries = uint64_t{1} << 26;
 
+  // Of no region yet.
+  explicit NodeOrder(const Graph& graph) : places_(graph.num_nodes()) {}
+  // Of all regions of the plan.
   NodeOrder(const Graph& graph, const Plan& plan);
+  void add(const RegionPlan& plan);
 
   // `a` and `b` stand in one region. False for a == b.
   bool precedes(NodeId a, NodeId b) const {
@@ -44,7 +48,6 @@ class NodeOrder {
     uint32_t issued = 0;
     uint64_t clock = kNoClock;  // first of the node's entries: positions + 1, by stream
   };
-  void read(const RegionPlan& plan);
 
   std::vector<Place> places_;  // by NodeId
   std::vector<uint32_t> clocks_;

@@ -2,8 +2,10 @@
 // nodes are issued, and the records and waits that order streams against each other.
 //
 // Streams are numbered within a region: stream 0 is the stream of the region's control node (the
-// caller's, for the root); the others belong to the region while it runs. A node that has regions
-// stands in its parent's plan as one launch. Events are numbered within a region; each is
+// caller's, for the root); the others belong to the region while it runs: they start behind its
+// entry, and its exit waits for them. `streams` says which of the machine's streams they are: any
+// that are free as long as the region runs, so exclusive branches share them. A node that has
+// regions stands in its parent's plan as one launch. Events are numbered within a region; each is
 // recorded once and may be waited for several times, later in issue order.
 //
 // The commands alone say what is ordered; everything else is for people.
@@ -28,16 +30,23 @@ struct PlanCommand {
 
 struct RegionPlan {
   uint32_t num_streams = 1;
+  // The machine's stream for each of the region's; empty: the same numbers.
+  std::vector<uint32_t> streams;
   uint32_t num_events = 0;
+  // Regions that are never at work together use the same events of the machine: those of this
+  // region begin here. Behind num_events come one for the entry and one for each further stream.
+  uint32_t first_event = 0;
   std::vector<PlanCommand> commands;  // issue order
   std::vector<uint32_t> ranks;        // per node of Region::nodes: longest chain that follows
 };
 
 struct Plan {
   std::vector<RegionPlan> regions;  // by RegionId
+  uint32_t num_streams = 1;         // of the machine, over all regions
+  uint32_t num_events = 0;
   MemoryPlan memory;
-  std::string assignment;           // "rank", "matching", "serial": for reports
-  bool is_proved = false;             // set by prove_plan; the runtime runs nothing else
+  std::string assignment;  // "rank", "matching", "serial": for reports
+  bool is_proved = false;  // set by prove_plan; the runtime runs nothing else
 };
 
 }  // namespace eddy

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
 #include "graph/schedule/command_list.h"
 #include "graph/schedule/cost_model.h"
-#include "graph/schedule/happens_before.h"
 #include "graph/schedule/issue_order.h"
+#include "graph/schedule/nested_commands.h"
+#include "graph/schedule/nested_proof.h"
+#include "graph/schedule/node_order.h"
 #include "graph/schedule/plan_memory.h"
 #include "graph/schedule/region_dag.h"
 #include "graph/schedule/sync_plan.h"
@@ -49,7 +52,7 @@ double parallel_work_ns(const StreamAssignment& assignment, std::span<const doub
 }
 
 RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> all_costs,
-                       const PlanOptions& options) {
+                       const PlanOptions& options, uint32_t max_streams) {
   const Region& region = graph.region(id);
   RegionPlan plan;
   if (region.nodes.empty()) return plan;
@@ -61,7 +64,7 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   for (NodeId node : region.nodes) costs.push_back(all_costs[node.index()]);
   StreamOptions stream_options;
   stream_options.policy = options.policy;
-  stream_options.max_streams = options.max_streams;
+  stream_options.max_streams = max_streams;
   stream_options.commands = numbers;
   StreamAssignment assignment = assign_streams(dag, order, stream_options);
   if (options.is_auto && parallel_work_ns(assignment, costs) < options.min_parallel_ns) {
@@ -102,55 +105,144 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   return plan;
 }
 
-Status prove_region(const Graph& graph, RegionId id, const RegionPlan& plan) {
-  const Region& region = graph.region(id);
-  std::map<NodeId, uint32_t> position;
-  for (uint32_t i = 0; i < region.nodes.size(); ++i) position[region.nodes[i]] = i;
-  std::vector<Command> commands;
-  for (const PlanCommand& command : plan.commands) {
-    switch (command.kind) {
-      case PlanCommand::Kind::kLaunch:
-        commands.push_back({Command::Kind::kLaunch, command.stream, position.at(command.node)});
-        break;
-      case PlanCommand::Kind::kRecord:
-        commands.push_back({Command::Kind::kRecord, command.stream, command.event});
-        break;
-      case PlanCommand::Kind::kWait:
-        commands.push_back({Command::Kind::kWait, command.stream, command.event});
-        break;
+// Plans region by region from the outside in, and gives each the streams that are free as long as
+// it runs.
+class GraphPlanner {
+ public:
+  GraphPlanner(const Graph& graph, const PlanOptions& options)
+      : graph_(graph), options_(options), costs_(estimate_costs_ns(graph)), order_(graph) {
+    plan_.regions.resize(graph.num_regions());
+  }
+
+  Plan run() {
+    plan_.num_events = plan(Graph::kRoot, 0, {}, 0).end_event;
+    for (const RegionPlan& region : plan_.regions) {
+      for (const uint32_t stream : region.streams) {
+        plan_.num_streams = std::max(plan_.num_streams, stream + 1);
+      }
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  using Streams = std::set<uint32_t>;
+  struct Used {
+    Streams streams;  // of the region and all in it
+    uint32_t end_event = 0;
+  };
+  // What a loop or branch in a region uses inside.
+  struct Inside {
+    NodeId node;
+    Streams streams;
+  };
+
+  // `busy`: streams that others may be using while the region runs.
+  Used plan(RegionId id, uint32_t own_stream, const Streams& busy, uint32_t first_event) {
+    RegionPlan& region = plan_.regions[id.index()];
+    region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy));
+    region.streams = pick_streams(region.num_streams, own_stream, busy);
+    region.first_event = first_event;
+    const uint32_t frame = region.num_streams > 1 ? region.num_streams : 0;
+    Used used{{region.streams.begin(), region.streams.end()},
+              first_event + region.num_events + frame};
+    order_.add(region);
+    std::vector<Inside> insides;
+    const std::vector<std::vector<NodeId>> lanes = nodes_by_stream(region);
+    for (const PlanCommand& command : region.commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) continue;
+      const std::vector<RegionId>& inner = graph_.node(command.node).regions;
+      if (inner.empty()) continue;
+      Streams taken = busy;
+      add_beside(command.node, region, lanes, insides, taken);
+      Inside inside{command.node, {}};
+      uint32_t end_event = used.end_event;
+      for (const RegionId each : inner) {
+        const Used more = plan(each, region.streams[command.stream], taken, used.end_event);
+        inside.streams.insert(more.streams.begin(), more.streams.end());
+        end_event = std::max(end_event, more.end_event);
+      }
+      used.end_event = end_event;
+      used.streams.insert(inside.streams.begin(), inside.streams.end());
+      if (inside.streams.size() > 1) insides.push_back(std::move(inside));
+    }
+    return used;
+  }
+
+  // What the cap leaves, the region's own stream included; 0: no cap.
+  uint32_t max_streams(uint32_t own_stream, const Streams& busy) const {
+    if (options_.max_streams == 0) return 0;
+    const auto taken = static_cast<uint32_t>(busy.size() - busy.count(own_stream));
+    return std::max(1u, options_.max_streams - std::min(options_.max_streams, taken));
+  }
+
+  static std::vector<uint32_t> pick_streams(uint32_t count, uint32_t own, const Streams& busy) {
+    std::vector<uint32_t> streams = {own};
+    for (uint32_t s = 0; streams.size() < count; ++s) {
+      if (s != own && !busy.contains(s)) streams.push_back(s);
+    }
+    return streams;
+  }
+
+  static std::vector<std::vector<NodeId>> nodes_by_stream(const RegionPlan& region) {
+    std::vector<std::vector<NodeId>> lanes(region.num_streams);
+    for (const PlanCommand& command : region.commands) {
+      if (command.kind == PlanCommand::Kind::kLaunch) {
+        lanes[command.stream].push_back(command.node);
+      }
+    }
+    return lanes;
+  }
+
+  // Streams of the region on which something may run beside `node`, and those inside its
+  // neighbours that may.
+  void add_beside(NodeId node, const RegionPlan& region,
+                  const std::vector<std::vector<NodeId>>& lanes,
+                  const std::vector<Inside>& insides, Streams& taken) const {
+    for (uint32_t s = 0; s < lanes.size(); ++s) {
+      if (s == order_.stream(node)) continue;
+      // Those before it, then those beside it, then those after it.
+      const auto first_beside =
+          std::partition_point(lanes[s].begin(), lanes[s].end(),
+                               [&](NodeId other) { return order_.precedes(other, node); });
+      const bool is_free = first_beside == lanes[s].end() || order_.precedes(node, *first_beside);
+      if (!is_free) taken.insert(region.streams[s]);
+    }
+    for (const Inside& other : insides) {
+      if (order_.precedes(other.node, node) || order_.precedes(node, other.node)) continue;
+      taken.insert(other.streams.begin(), other.streams.end());
     }
   }
-  std::vector<RequiredOrder> required;
-  for (const Edge& edge : region_dag(graph, id).edges()) required.push_back({edge.from, edge.to});
-  const uint32_t num_nodes = static_cast<uint32_t>(region.nodes.size());
-  const Proof proof = prove_order(num_nodes, commands, required);
-  if (proof.is_safe()) return Status::ok();
-  return internal_error("the plan of region " + std::to_string(id.index()) + " is unsafe: " +
-                        proof.violations[0].to_string());
-}
+
+  const Graph& graph_;
+  const PlanOptions& options_;
+  const std::vector<double> costs_;
+  NodeOrder order_;
+  Plan plan_;
+};
 
 }  // namespace
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options) {
-  const std::vector<double> costs = estimate_costs_ns(graph);
-  Plan plan;
-  bool has_streams = false;
-  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    plan.regions.push_back(plan_region(graph, RegionId(r), costs, options));
-    has_streams |= plan.regions.back().num_streams > 1;
-  }
+  Plan plan = GraphPlanner(graph, options).run();
   plan.assignment = policy_name(options.policy);
-  if (options.is_auto && !has_streams) plan.assignment = "serial";
+  if (options.is_auto && plan.num_streams == 1) plan.assignment = "serial";
   plan.memory = plan_memory(graph, plan);
   return plan;
 }
 
 Status prove_plan(const Graph& graph, Plan& plan) {
-  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    EDDY_RETURN_IF_ERROR(prove_region(graph, RegionId(r), plan.regions[r]));
-  }
-  plan.is_proved = true;
-  return Status::ok();
+  const NestedProof proof = prove_nested(nested_commands(graph, plan));
+  plan.is_proved = proof.is_safe();
+  if (plan.is_proved) return Status::ok();
+  const auto node_name = [&](uint32_t node) { return graph.path(NodeId(node)); };
+  const auto value_name = [&](uint32_t value) {
+    const ValueInfo& info = graph.value(ValueId(value));
+    if (!info.name.empty()) return "'" + info.name + "'";
+    if (info.origin != ValueOrigin::kNodeOutput) return "value " + std::to_string(value);
+    return "output " + std::to_string(info.index) + " of " + graph.path(info.producer);
+  };
+  return internal_error("the plan is unsafe: " +
+                        proof.violations[0].to_string(node_name, value_name));
 }
 
 }  // namespace eddy

@@ -5,7 +5,12 @@
 // policy, waits where streams meet. With `is_auto` a region gets one stream unless work worth
 // min_parallel_ns would overlap: a hand-off between threads costs tens of microseconds.
 //
-// Errors: prove_plan returns kInternal with the counter-example. Cost: that of the policies.
+// Regions are planned from the outside in. A body's stream 0 is its control node's; its further
+// ones are the lowest-numbered that nobody else may use while it runs, so branches, the regions
+// of one loop and loops that follow each other share them. The cap holds for the whole plan.
+//
+// Errors: prove_plan returns kInternal with the counter-example (nested_proof.h). Cost: that of
+// the policies, and of plan_memory.
 #pragma once
 
 #include "graph/base/status.h"
@@ -17,14 +22,14 @@ namespace eddy {
 
 struct PlanOptions {
   AssignPolicy policy = AssignPolicy::kRank;
-  bool is_auto = true;             // serial where parallel does not pay
-  uint32_t max_streams = 0;        // hard cap; 0: none
-  double min_parallel_ns = 60'000; // estimated work that must overlap
+  bool is_auto = true;              // serial where parallel does not pay
+  uint32_t max_streams = 0;         // hard cap, over all regions; 0: none
+  double min_parallel_ns = 60'000;  // estimated work that must overlap
 };
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options);
 
-// Checks every region's commands against the region's dependences and, on success, marks the
+// Checks streams, synchronisations and memory of all regions together and, on success, marks the
 // plan as proved.
 Status prove_plan(const Graph& graph, Plan& plan);
 

@@ -1,0 +1,484 @@
+#include "graph/schedule/nested_proof.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <span>
+#include <unordered_map>
+
+#include "graph/schedule/content_check.h"
+#include "graph/schedule/happens_before.h"
+
+namespace eddy {
+namespace {
+
+using Kind = NestedCommand::Kind;
+constexpr uint32_t kNone = NestedViolation::kNone;
+
+// Everything that a command touches, in its regions too.
+struct Touched {
+  std::vector<uint32_t> names;  // read, defined outside of the command
+  std::vector<uint32_t> reads;  // written names whose blocks are read
+  std::vector<uint32_t> held;   // as in TouchedMemory
+  std::vector<uint32_t> writes;
+  std::vector<uint32_t> streams;  // of its regions, other than its own
+};
+
+void add_all(std::vector<uint32_t>& to, std::span<const uint32_t> from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+void make_set(std::vector<uint32_t>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+// An access to bytes: by which node, as whose memory. A held one (content_check.h) never meets the
+// writer of the same name.
+struct ByteAccess {
+  uint32_t node = kNone;
+  uint32_t name = kNone;
+  bool is_held = false;
+
+  bool may_meet(const ByteAccess& other) const {
+    return name != other.name || !(is_held || other.is_held);
+  }
+  bool operator==(const ByteAccess&) const = default;
+};
+
+// Bytes of one arena, in the order of issue: who wrote them last, who has read them since.
+class ByteHistory {
+ public:
+  // Calls visit(earlier node) for what the access must come after.
+  template <typename Visit>
+  void read(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
+    for (auto it = cut(begin, end); it != spans_.end() && it->first < end; ++it) {
+      Span& span = it->second;
+      if (span.writer.may_meet(access)) visit(span.writer.node);
+      if (span.readers.empty() || span.readers.back() != access) span.readers.push_back(access);
+    }
+  }
+  template <typename Visit>
+  void write(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
+    Span after{end, access, {}};
+    auto it = cut(begin, end);
+    while (it != spans_.end() && it->first < end) {
+      visit(it->second.writer.node);
+      for (const ByteAccess& reader : it->second.readers) {
+        if (reader.may_meet(access)) {
+          visit(reader.node);
+        } else if (!contains(after.readers, reader)) {
+          after.readers.push_back(reader);
+        }
+      }
+      it = spans_.erase(it);
+    }
+    spans_[begin] = std::move(after);
+  }
+
+ private:
+  struct Span {
+    uint64_t end = 0;
+    ByteAccess writer;
+    std::vector<ByteAccess> readers;
+  };
+  using Spans = std::map<uint64_t, Span>;  // by begin; what is in none was never touched
+
+  static bool contains(const std::vector<ByteAccess>& list, const ByteAccess& access) {
+    return std::find(list.begin(), list.end(), access) != list.end();
+  }
+
+  void split(uint64_t at) {
+    auto it = spans_.upper_bound(at);
+    if (it == spans_.begin()) return;
+    --it;
+    if (it->first == at || it->second.end <= at) return;
+    Span upper = it->second;
+    it->second.end = at;
+    spans_.emplace(at, std::move(upper));
+  }
+  // The first span in the range, after filling its holes.
+  Spans::iterator cut(uint64_t begin, uint64_t end) {
+    split(begin);
+    split(end);
+    uint64_t at = begin;
+    for (auto it = spans_.lower_bound(begin); at < end; ++it) {
+      const uint64_t next = it == spans_.end() ? end : std::min(end, it->first);
+      if (next > at) it = spans_.emplace(at, Span{next, {}, {}}).first;
+      at = it->second.end;
+    }
+    return spans_.lower_bound(begin);
+  }
+
+  Spans spans_;
+};
+
+class Prover {
+ public:
+  explicit Prover(const NestedCommands& commands)
+      : commands_(commands), contents_(check_contents(commands)) {}
+
+  NestedProof run() {
+    if (commands_.regions.empty()) return {};
+    prove_region(0);
+    for (const NestedViolation& violation : contents_.violations) add(violation);
+    return std::move(proof_);
+  }
+
+ private:
+  // What a required pair is about.
+  struct Reason {
+    NestedViolation::Kind kind;
+    uint32_t name;
+  };
+  // One region's commands as prove_order takes them.
+  struct RegionOrder {
+    std::vector<Command> commands;
+    std::vector<RequiredOrder> required;
+    std::vector<Reason> reasons;     // of required
+    std::vector<uint32_t> node_ids;  // what each of prove_order's nodes is
+    std::vector<uint32_t> first_on;  // by dense stream: the first and last of its nodes
+    std::vector<uint32_t> last_on;
+    std::unordered_map<uint32_t, uint32_t> dense_stream;
+  };
+
+  void add(NestedViolation violation) {
+    if (proof_.violations.size() < Proof::kMaxViolations) {
+      proof_.violations.push_back(std::move(violation));
+    }
+  }
+  void malformed(uint32_t region, uint32_t node, std::string text) {
+    add({NestedViolation::Kind::kMalformed, region, node, kNone, kNone, std::move(text)});
+  }
+
+  // Proves the region and those in it; returns what they touch.
+  Touched prove_region(uint32_t r) {
+    const NestedRegion& region = commands_.regions[r];
+    RegionOrder order;
+    Touched all;
+    std::vector<Touched> touched;  // by node of the order
+    std::vector<NestedCommand> nodes;
+    for (const NestedCommand& command : region.commands) {
+      const uint32_t stream = dense(order, command.stream);
+      if (command.kind == Kind::kRecord || command.kind == Kind::kWait) {
+        const bool is_record = command.kind == Kind::kRecord;
+        order.commands.push_back(
+            {is_record ? Command::Kind::kRecord : Command::Kind::kWait, stream, command.id});
+        continue;
+      }
+      const auto node = static_cast<uint32_t>(nodes.size());
+      order.commands.push_back({Command::Kind::kLaunch, stream, node});
+      if (order.first_on[stream] == kNone) order.first_on[stream] = node;
+      order.last_on[stream] = node;
+      order.node_ids.push_back(node_id(command));
+      nodes.push_back(command);
+      touched.push_back(touch(command));
+      add_all(all.streams, std::span(&command.stream, 1));
+      add_all(all.streams, touched.back().streams);
+    }
+    require_frame(r, nodes, order);
+    require_names(r, nodes, touched, order);
+    require_bytes(touched, order);
+    require_streams(nodes, touched, order);
+    check(r, order);
+    for (Touched& one : touched) {
+      for (const uint32_t name : one.names) {
+        if (commands_.region_of_name[name] != r) all.names.push_back(name);
+      }
+      add_all(all.reads, one.reads);
+      add_all(all.held, one.held);
+      add_all(all.writes, one.writes);
+    }
+    for (auto* list : {&all.names, &all.reads, &all.held, &all.writes, &all.streams})
+      make_set(*list);
+    return all;
+  }
+
+  static uint32_t dense(RegionOrder& order, uint32_t stream) {
+    const auto [it, is_new] =
+        order.dense_stream.emplace(stream, static_cast<uint32_t>(order.first_on.size()));
+    if (is_new) {
+      order.first_on.push_back(kNone);
+      order.last_on.push_back(kNone);
+    }
+    return it->second;
+  }
+
+  uint32_t node_id(const NestedCommand& command) const {
+    switch (command.kind) {
+      case Kind::kLaunch:
+        return commands_.launches[command.id].node;
+      case Kind::kLoop:
+        return commands_.loops[command.id].node;
+      case Kind::kCase:
+        return commands_.cases[command.id].node;
+      default:
+        return kNone;
+    }
+  }
+
+  Touched touch(const NestedCommand& command) {
+    switch (command.kind) {
+      case Kind::kLaunch:
+        return touch_launch(command);
+      case Kind::kLoop:
+        return touch_loop(command);
+      case Kind::kCase:
+        return touch_case(command);
+      default:
+        return {};
+    }
+  }
+  Touched touch_launch(const NestedCommand& command) const {
+    const NestedLaunch& launch = commands_.launches[command.id];
+    Touched touched;
+    touched.names = launch.reads;
+    for (const NestedPass& pass : launch.passes) touched.names.push_back(pass.from);
+    touched.reads = contents_.launches[command.id].reads;
+    touched.held = contents_.launches[command.id].held;
+    touched.writes = contents_.launches[command.id].writes;
+    return touched;
+  }
+  Touched touch_loop(const NestedCommand& command) {
+    const NestedLoop& loop = commands_.loops[command.id];
+    Touched touched;
+    for (const uint32_t inner : {loop.before, loop.after}) {
+      enter(command, loop.node, inner, touched);
+    }
+    add_all(touched.names, loop.reads);
+    for (const NestedPass& pass : loop.enter) touched.names.push_back(pass.from);
+    // What is passed on may be a value from outside.
+    for (const auto* list : {&loop.forward, &loop.advance, &loop.leave}) {
+      for (const NestedPass& pass : *list) touched.names.push_back(pass.from);
+    }
+    add_all(touched.names, loop.tested);
+    add_all(touched.names, loop.rows);
+    add_all(touched.reads, contents_.loops[command.id].reads);
+    add_all(touched.held, contents_.loops[command.id].held);
+    drop_inner_names(touched, {loop.before, loop.after});
+    return touched;
+  }
+  Touched touch_case(const NestedCommand& command) {
+    const NestedCase& branch = commands_.cases[command.id];
+    Touched touched;
+    for (const uint32_t inner : branch.regions) enter(command, branch.node, inner, touched);
+    add_all(touched.names, branch.reads);
+    for (const auto& results : branch.results) {
+      for (const NestedPass& pass : results) touched.names.push_back(pass.from);
+    }
+    for (const NestedPass& pass : branch.pass_through) touched.names.push_back(pass.from);
+    add_all(touched.reads, contents_.cases[command.id].reads);
+    add_all(touched.held, contents_.cases[command.id].held);
+    drop_inner_names(touched, branch.regions);
+    return touched;
+  }
+  void enter(const NestedCommand& command, uint32_t node, uint32_t inner, Touched& touched) {
+    const auto& body = commands_.regions[inner].commands;
+    if (!body.empty() && body[0].stream != command.stream) {
+      malformed(inner, node,
+                "the region starts on stream " + std::to_string(body[0].stream) +
+                    ", its control node stands on " + std::to_string(command.stream));
+    }
+    Touched inside = prove_region(inner);
+    add_all(touched.names, inside.names);
+    add_all(touched.reads, inside.reads);
+    add_all(touched.held, inside.held);
+    add_all(touched.writes, inside.writes);
+    for (const uint32_t stream : inside.streams) {
+      if (stream != command.stream) touched.streams.push_back(stream);
+    }
+  }
+  void drop_inner_names(Touched& touched, const std::vector<uint32_t>& regions) const {
+    std::erase_if(touched.names, [&](uint32_t name) {
+      return std::find(regions.begin(), regions.end(), commands_.region_of_name[name]) !=
+             regions.end();
+    });
+    for (auto* list :
+         {&touched.names, &touched.reads, &touched.held, &touched.writes, &touched.streams}) {
+      make_set(*list);
+    }
+  }
+
+  static void require(RegionOrder& order, uint32_t before, uint32_t after, Reason reason) {
+    if (before == after || before == kNone) return;
+    order.required.push_back({before, after});
+    order.reasons.push_back(reason);
+  }
+
+  // Everything between the region's entry and its exit.
+  void require_frame(uint32_t r, const std::vector<NestedCommand>& nodes, RegionOrder& order) {
+    const bool has_frame = nodes.size() >= 2 && nodes.front().kind == Kind::kEnter &&
+                           nodes.back().kind == Kind::kExit &&
+                           nodes.front().stream == nodes.back().stream;
+    if (!has_frame) return malformed(r, kNone, "the region lacks its entry or exit");
+    const auto exit = static_cast<uint32_t>(nodes.size() - 1);
+    for (uint32_t s = 0; s < order.first_on.size(); ++s) {
+      require(order, 0, order.first_on[s], {NestedViolation::Kind::kUnordered, kNone});
+      if (order.last_on[s] == kNone) continue;
+      require(order, order.last_on[s], exit, {NestedViolation::Kind::kUnordered, kNone});
+    }
+  }
+
+  // Who reads a name comes after the command that defines it.
+  void require_names(uint32_t r, const std::vector<NestedCommand>& nodes,
+                     const std::vector<Touched>& touched, RegionOrder& order) {
+    std::unordered_map<uint32_t, uint32_t> definer;
+    for (uint32_t node = 0; node < nodes.size(); ++node) {
+      for_each_defined(nodes[node], [&](uint32_t name) { definer[name] = node; });
+    }
+    for (uint32_t node = 0; node < nodes.size(); ++node) {
+      for (const uint32_t name : touched[node].names) {
+        if (commands_.region_of_name[name] != r) continue;
+        const auto found = definer.find(name);
+        if (found == definer.end()) continue;  // a parameter, an input or a constant
+        if (found->second == node) {
+          malformed(r, order.node_ids[node], "a node reads its own output");
+        }
+        require(order, found->second, node, {NestedViolation::Kind::kUnordered, name});
+      }
+    }
+    for (const uint32_t name : r == 0 ? commands_.results : std::vector<uint32_t>()) {
+      const auto found = definer.find(name);
+      if (found == definer.end()) continue;
+      require(order, found->second, static_cast<uint32_t>(nodes.size()) - 1,
+              {NestedViolation::Kind::kUnordered, name});
+    }
+  }
+  template <typename Visit>
+  void for_each_defined(const NestedCommand& command, Visit visit) const {
+    if (command.kind == Kind::kLaunch) {
+      for (const uint32_t name : commands_.launches[command.id].writes) visit(name);
+      for (const NestedPass& pass : commands_.launches[command.id].passes) visit(pass.to);
+    } else if (command.kind == Kind::kLoop) {
+      for (const NestedPass& pass : commands_.loops[command.id].leave) visit(pass.to);
+      for (const uint32_t name : commands_.loops[command.id].stacks) visit(name);
+    } else if (command.kind == Kind::kCase) {
+      for (const auto& results : commands_.cases[command.id].results) {
+        for (const NestedPass& pass : results) visit(pass.to);
+      }
+    }
+  }
+
+  // In the order of issue, each byte's accesses follow each other.
+  void require_bytes(const std::vector<Touched>& touched, RegionOrder& order) {
+    std::map<uint32_t, ByteHistory> arenas;
+    const auto for_each_block = [&](uint32_t name, auto visit) {
+      const NestedMemory& memory = commands_.memory[name];
+      for (const uint64_t offset : memory.offsets_bytes) {
+        visit(arenas[memory.arena], offset, offset + memory.size_bytes);
+      }
+    };
+    for (uint32_t node = 0; node < touched.size(); ++node) {
+      const auto require_after = [&](uint32_t name) {
+        return [&, name](uint32_t earlier) {
+          require(order, earlier, node, {NestedViolation::Kind::kUnorderedBytes, name});
+        };
+      };
+      for (const bool is_held : {false, true}) {
+        for (const uint32_t name : is_held ? touched[node].held : touched[node].reads) {
+          for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
+            bytes.read(begin, end, {node, name, is_held}, require_after(name));
+          });
+        }
+      }
+      for (const uint32_t name : touched[node].writes) {
+        for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
+          bytes.write(begin, end, {node, name, false}, require_after(name));
+        });
+      }
+    }
+  }
+
+  // A stream that a loop or branch uses inside is its own while it runs.
+  void require_streams(const std::vector<NestedCommand>& nodes, const std::vector<Touched>& touched,
+                       RegionOrder& order) {
+    struct Use {
+      uint32_t owner = kNone;  // the last that had it for itself
+      uint32_t user = kNone;   // the last that stood on it since
+    };
+    std::unordered_map<uint32_t, Use> uses;
+    const Reason reason{NestedViolation::Kind::kSharedStream, kNone};
+    for (uint32_t node = 0; node < nodes.size(); ++node) {
+      // The entry and the exit of a region are no work.
+      const bool is_work = nodes[node].kind != Kind::kEnter && nodes[node].kind != Kind::kExit;
+      if (is_work) {
+        Use& own = uses[nodes[node].stream];
+        require(order, own.owner, node, reason);
+        own.user = node;
+      }
+      for (const uint32_t stream : touched[node].streams) {
+        Use& use = uses[stream];
+        require(order, use.owner, node, reason);
+        require(order, use.user, node, reason);
+        use = {node, kNone};
+      }
+    }
+  }
+
+  void check(uint32_t r, const RegionOrder& order) {
+    const auto count = static_cast<uint32_t>(order.node_ids.size());
+    const Proof proof = prove_order(count, order.commands, order.required);
+    if (proof.is_safe()) return;
+    for (const Violation& violation : proof.violations) {
+      if (violation.kind != Violation::Kind::kUnordered) {
+        malformed(r, kNone, violation.to_string());
+        continue;
+      }
+      Reason reason{NestedViolation::Kind::kUnordered, kNone};
+      for (size_t i = 0; i < order.required.size(); ++i) {
+        const RequiredOrder& pair = order.required[i];
+        if (pair.before == violation.first && pair.after == violation.second) {
+          reason = order.reasons[i];
+          break;
+        }
+      }
+      add({reason.kind,
+           r,
+           order.node_ids[violation.first],
+           order.node_ids[violation.second],
+           reason.name,
+           {}});
+    }
+  }
+
+  const NestedCommands& commands_;
+  const ContentCheck contents_;
+  NestedProof proof_;
+};
+
+}  // namespace
+
+std::string NestedViolation::to_string(
+    const std::function<std::string(uint32_t)>& node_name,
+    const std::function<std::string(uint32_t)>& value_name) const {
+  const auto node = [&](uint32_t id, const char* otherwise) {
+    return id == kNone ? std::string(otherwise) : node_name(id);
+  };
+  const std::string a = node(first, "the region's entry");
+  const std::string b = node(second, "the region's exit");
+  const std::string of = name == kNone ? "" : value_name(name);
+  switch (kind) {
+    case Kind::kUnordered:
+      return a + " is not ordered before " + b + (of.empty() ? "" : "; both touch " + of);
+    case Kind::kUnorderedBytes:
+      return a + " is not ordered before " + b + "; both touch the bytes of " + of;
+    case Kind::kSharedStream:
+      return a + " is not ordered before " + b + "; both need one stream";
+    case Kind::kOverwritten:
+      return node(first, "the graph's end") + " reads " + of + ", whose bytes " +
+             node(second, "a node") + " may have written since";
+    case Kind::kOverlap:
+      return a + " writes bytes that it also reads or writes as " + of;
+    case Kind::kBadBlock:
+      return "the block of " + of + " lies outside its arena, off alignment or in its own way";
+    case Kind::kEscapes:
+      return node(first, "the caller") + " may keep " + of + ", which is in an arena";
+    case Kind::kMalformed:
+      return node(first, "a region") + ": " + text + (of.empty() ? "" : " (" + of + ")");
+  }
+  return "unknown violation";
+}
+
+NestedProof prove_nested(const NestedCommands& commands) { return Prover(commands).run(); }
+
+}  // namespace eddy
