@@ -1,0 +1,64 @@
+#include "runtime/cuda/cuda_module.h"
+
+#include <algorithm>
+
+#include "ops/cuda/params.h"
+
+namespace eddy {
+
+Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context, const void* image) {
+  if (image == nullptr) {
+    return unsupported("this build has no CUDA kernels; build with --config=cuda and nvcc");
+  }
+  const CudaContext::Use use(context);
+  CuModule module = nullptr;
+  Status status = context.check(context.api().module_load(&module, image), "cuModuleLoadData");
+  if (!status.is_ok()) {
+    return std::move(status.prepend_message(
+        "the CUDA kernels don't load (made for compute capability 8.0 and newer, the device has " +
+        cuda_version_text(context.facts().compute_capability * 100) + ")"));
+  }
+  return std::unique_ptr<CudaModule>(new CudaModule(context, module));
+}
+
+CudaModule::~CudaModule() {
+  const CudaContext::Use use(context_);
+  context_.api().module_unload(module_);
+}
+
+Result<CudaFunction> CudaModule::find(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  const auto found = functions_.find(name);
+  if (found != functions_.end()) return CudaFunction(found->second);
+  const CudaContext::Use use(context_);
+  CuFunction function = nullptr;
+  const std::string key(name);
+  const CuResult result = context_.api().module_function(&function, module_, key.c_str());
+  if (result == CuResult::kNotFound) return unsupported("the CUDA image has no kernel " + key);
+  EDDY_RETURN_IF_ERROR(context_.check(result, "cuModuleGetFunction"));
+  functions_.emplace(key, function);
+  return CudaFunction(function);
+}
+
+Status CudaModule::launch(CudaFunction function, uint32_t num_blocks, const void* params,
+                          NativeStream stream) {
+  EDDY_RETURN_IF_ERROR(context_.health());
+  const CudaContext::Use use(context_);
+  // The driver copies the parameters before it returns; its interface only lacks the const.
+  void* values[] = {const_cast<void*>(params)};
+  const auto native =
+      static_cast<CuFunction>(const_cast<void*>(static_cast<const void*>(function)));
+  return context_.check(
+      context_.api().launch_kernel(native, num_blocks, 1, 1, cuda::kBlockThreads, 1, 1, 0,
+                                   static_cast<CuStream>(stream), values, nullptr),
+      "cuLaunchKernel");
+}
+
+uint32_t CudaModule::num_resident_blocks() const {
+  const CudaDeviceFacts& facts = context_.facts();
+  const auto threads = static_cast<uint32_t>(std::max(facts.max_threads_per_multiprocessor, 1));
+  const auto processors = static_cast<uint32_t>(std::max(facts.num_multiprocessors, 1));
+  return std::max(processors * (threads / cuda::kBlockThreads), 1u);
+}
+
+}  // namespace eddy
