@@ -81,8 +81,9 @@ class Evaluator {
   }
 
   bool try_delta(const std::vector<uint32_t>& ops, const OperatorConfig& config, double threshold) {
-    for (const uint32_t op : ops) simulation_.change(op, config);
     const bool stops_early = way_ == StepEvaluation::kDeltaRejecting;
+    if (stops_early && loads_.try_change(ops, config) > threshold) return false;
+    for (const uint32_t op : ops) simulation_.change(op, config);
     const auto end = stops_early ? simulation_.simulate(threshold) : simulation_.simulate();
     if (end.is_ok() && *end == SimulationEnd::kDone && simulation_.makespan() <= threshold) {
       simulation_.commit();
