@@ -118,6 +118,11 @@ struct BoundKernel {
   // Bit i: run() reads no bytes of constant input i, only its shape, because the state holds all
   // it needs. The executor may let the bytes go; the view's data is then null.
   uint64_t unread_constants = 0;
+  // The entry it came from: its library and version, and its place among the operator's. Set by
+  // the registry, for reports and fingerprints.
+  std::string_view library = {};
+  int since_version = 0;
+  uint32_t place = 0;
 };
 
 // What bind() gets. Borrowed for the call, except constants' bytes, which outlive the kernel.

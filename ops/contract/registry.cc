@@ -26,10 +26,18 @@ Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
   std::stable_sort(candidates.begin(), candidates.end(), [](const auto* a, const auto* b) {
     return a->since_version > b->since_version;
   });
+  auto place = static_cast<uint32_t>(candidates.size());  // the preferred one was added last
   std::string reasons;
   for (const KernelEntry* entry : candidates) {
     Result<BoundKernel> kernel = entry->bind(init);
-    if (kernel.is_ok() || kernel.status().code() != StatusCode::kUnsupported) return kernel;
+    if (kernel.is_ok()) {
+      kernel->library = entry->library;
+      kernel->since_version = entry->since_version;
+      kernel->place = place;
+      return kernel;
+    }
+    if (kernel.status().code() != StatusCode::kUnsupported) return kernel;
+    --place;
     reasons += (reasons.empty() ? "" : "; ") + kernel.status().message();
   }
   if (reasons.empty()) reasons = "no kernel is registered for it";

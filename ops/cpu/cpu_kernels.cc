@@ -1,6 +1,12 @@
 #include "ops/cpu/cpu_kernels.h"
 
+#include <gnu/libc-version.h>
+
+#include "ops/cpu/byte_tile/byte_tile.h"
 #include "ops/cpu/families.h"
+#include "ops/cpu/loops/loops.h"
+#include "ops/cpu/onednn/version.h"
+#include "ops/cpu/tile/tile.h"
 #include "ops/reference/reference_kernels.h"
 
 namespace eddy {
@@ -22,6 +28,28 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_resize_cpu(registry);
   add_recurrent_cpu(registry);
   add_normalization_cpu(registry);
+}
+
+namespace {
+
+const char* isa_name(cpu::Isa isa) {
+  switch (isa) {
+    case cpu::Isa::kBaseline:
+      return "x86-64-v2";
+    case cpu::Isa::kAvx2:
+      return "avx2";
+    case cpu::Isa::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::string describe_cpu_kernels() {
+  return onednn::version_text() + ", loops " + isa_name(cpu::loop_set().isa) + ", tiles " +
+         cpu::tile_kernels().name + ", byte tiles " + cpu::byte_tile_kernels().name + ", glibc " +
+         gnu_get_libc_version();
 }
 
 }  // namespace eddy

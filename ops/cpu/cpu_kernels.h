@@ -2,10 +2,16 @@
 // that lookup (later additions first) falls back to the plain loop where no fast kernel fits.
 #pragma once
 
+#include <string>
+
 #include "ops/contract/registry.h"
 
 namespace eddy {
 
 void add_cpu_kernels(KernelRegistry& registry);
+
+// What decides the bits of their results beside types, shapes and values: the libraries they call
+// and the vector instructions they use on this processor. One line, the same on equal machines.
+std::string describe_cpu_kernels();
 
 }  // namespace eddy

@@ -8,6 +8,7 @@
 #include "ops/contract/evaluate.h"
 #include "runtime/api/async_run.h"
 #include "runtime/api/host_predicate.h"
+#include "runtime/api/program_fingerprint.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 #include "runtime/cpu/cpu_device.h"
@@ -225,6 +226,8 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   describe_loops(*impl);
   find_placeable(*impl);
   EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
+  // While the constants are all there.
+  impl->fingerprint = program_fingerprint(*impl->program, options.loops == Loops::kHost);
   if (options.release_constants) {
     impl->graph.release_constants(impl->program->unread_constants());
   }
@@ -252,6 +255,7 @@ const std::vector<ValueDescription>& Session::outputs() const { return impl_->ou
 const Graph& Session::graph() const { return impl_->graph; }
 const Plan& Session::plan() const { return impl_->plan; }
 MemoryStatistics Session::memory() const { return impl_->device->allocator().statistics(); }
+const std::string& Session::fingerprint() const { return impl_->fingerprint; }
 int64_t Session::plan_ns() const { return impl_->plan_ns; }
 
 namespace {

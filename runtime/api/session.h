@@ -56,14 +56,14 @@ enum class Assignment { kAuto, kRank, kMatching, kSerial };
 class StepObserver;
 
 struct SessionOptions {
-  int num_threads = 0;              // CPU workers; 0: one for each processor
+  int num_threads = 0;  // CPU workers; 0: one for each processor
   // Scheduler and workers together with other sessions (num_threads stays 0); null: its own.
   std::shared_ptr<SharedThreads> threads = {};
-  size_t memory_limit_bytes = 0;    // of tensors; 0: no limit
-  uint32_t max_runs_in_flight = 64; // further runs wait their turn; 0: no limit
-  Loops loops = Loops::kAuto;       // who decides a loop's next iteration
+  size_t memory_limit_bytes = 0;     // of tensors; 0: no limit
+  uint32_t max_runs_in_flight = 64;  // further runs wait their turn; 0: no limit
+  Loops loops = Loops::kAuto;        // who decides a loop's next iteration
   Assignment assignment = Assignment::kAuto;
-  uint32_t max_streams = 0;         // hard cap per device; 0: no cap
+  uint32_t max_streams = 0;  // hard cap per device; 0: no cap
   // Memory of this size and more that holds a value of changing shape goes back to the pool after
   // the value's last use; less stays for the next iteration or run.
   size_t min_released_bytes = 4096;
@@ -95,10 +95,10 @@ struct ValueDescription {
 };
 
 struct LoopReport {
-  std::string path;          // "decode/attend"
-  int64_t iterations = 0;    // of the last time it ran
-  std::string driven;        // "device" or "host"
-  std::string reason;        // why that way
+  std::string path;        // "decode/attend"
+  int64_t iterations = 0;  // of the last time it ran
+  std::string driven;      // "device" or "host"
+  std::string reason;      // why that way
 };
 
 struct RunOptions {
@@ -113,9 +113,9 @@ struct RunOptions {
 // A run in progress. Copies refer to the same run.
 class RunHandle {
  public:
-  Status wait();     // blocks; the run's result
+  Status wait();  // blocks; the run's result
   bool is_done() const;
-  void cancel();     // no effect once the run has ended; one that still waits ends at once
+  void cancel();  // no effect once the run has ended; one that still waits ends at once
   struct State;
   explicit RunHandle(std::shared_ptr<State> state);
 
@@ -189,6 +189,10 @@ class Session {
   const Plan& plan() const;
   // Tensors of all runs, held by the session and by results that callers keep.
   MemoryStatistics memory() const;
+  // 32 digits for all that decides the bits of results beside the inputs: plan, constants, kernels,
+  // library versions, processor (runtime/api/program_fingerprint.h). Equal fingerprints mean equal
+  // bits, in every process.
+  const std::string& fingerprint() const;
   // Nanoseconds that planning (with simplification and proof) took.
   int64_t plan_ns() const;
 

@@ -47,6 +47,8 @@ struct SessionCore {
   std::shared_ptr<Device> device;
   std::unique_ptr<Program> program;
 
+  std::string fingerprint;
+
   std::shared_ptr<SharedThreads> threads;  // goes before the program where nobody shares it
   // Made when first needed: host-driven loops and deadlines. Any thread.
   Scheduler& scheduler() const { return threads->scheduler(); }

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/library.h"
 #include "tools/command/subcommand.h"
 
@@ -142,6 +143,7 @@ Json info_json(const Library& library) {
           {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
           {"devices", devices_json()},
           {"libraries", std::move(libraries)},
+          {"cpu_kernels", describe_cpu_kernels()},
           {"limits", limits_json()},
           {"operators", operators_json(library)}};
 }
@@ -169,6 +171,7 @@ void say_info(const Json& info, Console& console) {
   for (const auto& [name, file] : info["libraries"].items()) {
     console.say(fmt::format("library {}: {}", name, plain_text(file)));
   }
+  console.say("CPU kernels: " + plain_text(info["cpu_kernels"]));
   const Json& limits = info["limits"];
   console.say(fmt::format(
       "memory: {}, available {}, limit of the control group {}", bytes_text(limits["memory_bytes"]),

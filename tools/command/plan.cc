@@ -144,9 +144,8 @@ std::map<std::string_view, uint64_t> count_unplanned(const MemoryPlan& memory) {
 
 void say_arenas(const MemoryPlan& memory, Console& console) {
   const Arenas sum = measure_arenas(memory);
-  console.say(fmt::format(
-      "arena: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}", sum.arena_bytes,
-      sum.num_blocks, sum.lower_bound_bytes, sum.ratio));
+  console.say(fmt::format("arena: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}",
+                          sum.arena_bytes, sum.num_blocks, sum.lower_bound_bytes, sum.ratio));
   for (const auto& [reason, count] : count_unplanned(memory)) {
     console.say(fmt::format("no block: {} {}", count, reason));
   }
@@ -247,6 +246,7 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
         {"fixed_values", memory.num_fixed},
         {"dynamic_values", memory.num_dynamic}}},
       {"plan_ns", session.plan_ns()},
+      {"fingerprint", session.fingerprint()},
       {"proof", session.plan().is_proved ? "safe" : "unproved"}};
 }
 

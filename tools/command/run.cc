@@ -131,7 +131,8 @@ Json report_json(const Model& model, const RunReport& report) {
       {"outputs", std::move(outputs)},
       {"times_ns",
        {{"load", model.load_ns}, {"plan", model.session->plan_ns()}, {"runs", report.runs_ns}}},
-      {"loops", std::move(loops)}};
+      {"loops", std::move(loops)},
+      {"fingerprint", model.session->fingerprint()}};
   if (report.is_compared) document["matched"] = report.differences.empty();
   if (!report.differences.empty()) document["differences"] = report.differences;
   return document;
@@ -242,7 +243,8 @@ Action add_run(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--output-dir", arguments->output_dir, "write outputs to files in this folder");
   app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace");
-  app.add_option("--timeout", arguments->timeout_s, "seconds after which a run is cancelled")
+  app.add_option("--timeout", arguments->timeout_s,
+                 "seconds after which a run is cancelled; each run of --repeat has its own")
       ->check(check_seconds);
   app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
       ->check(CLI::NonNegativeNumber)

@@ -5,13 +5,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "runtime/api/version.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
 #include "tools/command/outcome.h"
 
 namespace eddy {
-
-inline constexpr const char* kVersion = "0.1";
 
 using Action = std::function<Outcome(Console&, Interrupts&)>;
 

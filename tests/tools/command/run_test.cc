@@ -49,6 +49,47 @@ TEST(Run, with_json_prints_one_document_with_outputs_times_and_loops) {
   EXPECT_TRUE(run.err.empty()) << run.err;
 }
 
+TEST(Run, the_fingerprint_is_the_same_in_every_process_and_another_for_another_program) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  const auto fingerprint = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished run = run_eddy(count_to(model, "3", arguments));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.json()["fingerprint"].get<std::string>();
+  };
+  const std::string first = fingerprint({});
+  EXPECT_EQ(first.size(), 32u);
+  EXPECT_EQ(fingerprint({"--repeat", "2"}), first);
+  EXPECT_EQ(run_eddy({"plan", model, "--json"}).json()["fingerprint"], first);
+  EXPECT_NE(fingerprint({"--loops", "host"}), first);
+}
+
+// A deadline counts by the clock when a run ends, not by who noticed it in time.
+TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  for (const char* loops : {"device", "host"}) {
+    for (const char* tiny : {"1e-9", "1e-6"}) {
+      const Finished run =
+          run_eddy(count_to(model, "200000", {"--timeout", tiny, "--loops", loops}));
+      EXPECT_EQ(run.exit_code, 5) << run.out;
+      EXPECT_NE(run.err.find("deadline"), std::string::npos) << run.err;
+    }
+    for (const char* large : {"100", "1e9"}) {
+      EXPECT_EQ(
+          run_eddy(count_to(model, "3", {"--timeout", large, "--loops", loops})).exit_code, 0);
+    }
+  }
+  // Each run of --repeat has the whole time to itself, so together they may take longer.
+  const Finished many =
+      run_eddy(count_to(model, "300000", {"--json", "--timeout", "0.5", "--repeat", "300"}));
+  ASSERT_EQ(many.exit_code, 0) << many.err;
+  int64_t total_ns = 0;
+  const json document = many.json();
+  for (const int64_t run_ns : document["times_ns"]["runs"]) total_ns += run_ns;
+  EXPECT_GT(total_ns, 500'000'000);
+}
+
 TEST(Run, host_driven_loops_give_the_same_and_say_so) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const Finished run = run_eddy(count_to(model, "5", {"--json", "--loops", "host"}));

@@ -1,0 +1,138 @@
+#include "runtime/api/program_fingerprint.h"
+
+#include <bit>
+
+#include "graph/base/fingerprint.h"
+#include "ops/cpu/cpu_kernels.h"
+#include "runtime/api/version.h"
+
+namespace eddy {
+namespace {
+
+class ProgramPrinter {
+ public:
+  explicit ProgramPrinter(const Program& program) : program_(program), graph_(program.graph()) {}
+
+  std::string print(bool is_host_driven) {
+    put(kVersion);
+    put(__VERSION__);
+    put(describe_cpu_kernels());
+    put(program_.device().kind());
+    put(is_host_driven);
+    put(graph_.num_values());
+    for (uint32_t v = 0; v < graph_.num_values(); ++v) put_value(graph_.value(ValueId(v)));
+    put(graph_.num_nodes());
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) put_node(NodeId(n));
+    put(graph_.num_regions());
+    for (uint32_t r = 0; r < graph_.num_regions(); ++r) put_region(RegionId(r));
+    return fingerprint_.text();
+  }
+
+ private:
+  void put(std::string_view text) { fingerprint_.add(text); }
+  void put(const char* text) { fingerprint_.add(std::string_view(text)); }
+  void put(const std::string& text) { fingerprint_.add(std::string_view(text)); }
+  template <typename T>
+  requires std::is_integral_v<T> || std::is_enum_v<T>
+  void put(T number) { fingerprint_.add(static_cast<uint64_t>(number)); }
+  void put(float value) { put(std::bit_cast<uint32_t>(value)); }
+  template <typename T>
+  void put(const std::vector<T>& values) {
+    put(values.size());
+    for (const T& value : values) put(value);
+  }
+  template <typename Tag>
+  void put(Id<Tag> id) {
+    put(id.is_none() ? ~uint64_t{0} : uint64_t{id.index()});
+  }
+
+  void put(const Dims& dims) {
+    put(dims.rank());
+    for (const int64_t dim : dims) {
+      put(dim);
+      if (dim < kUnknownDim) put(graph_.symbol(dim));
+    }
+  }
+  void put(const ValueType& type) {
+    put(type.num_wrappers);
+    for (int i = 0; i < type.num_wrappers; ++i) put(type.wrappers[static_cast<size_t>(i)]);
+    put(type.tensor.element);
+    put(type.tensor.is_ranked);
+    if (type.tensor.is_ranked) put(type.tensor.dims);
+  }
+  void put(const Constant& constant) {
+    const TensorView view = constant.view();
+    put(constant.element);
+    put(constant.dims);
+    if (constant.element == ElementType::kString) {
+      for (int64_t i = 0; i < view.count(); ++i) put(view.as<std::string>()[i]);
+    } else {
+      fingerprint_.add_bytes(view.data, view.size_bytes());
+    }
+  }
+
+  void put_value(const ValueInfo& info) {
+    put(info.origin);
+    put(info.type);
+    put(info.producer);
+    put(info.region);
+    put(info.index);
+    if (info.origin == ValueOrigin::kConstant) put(graph_.constant(info.constant));
+  }
+
+  void put_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    put(node.kind);
+    put(node.region);
+    put(node.inputs);
+    put(node.outputs);
+    put(node.regions);
+    put(node.num_scan_outputs);
+    put(node.default_region);
+    put(node.device);
+    put(node.attributes.entries().size());
+    for (const Attributes::Entry& entry : node.attributes.entries()) {
+      put(entry.name);
+      put(entry.value.index());
+      std::visit([this](const auto& value) { put(value); }, entry.value);
+    }
+    if (node.kind != NodeKind::kExec) return;
+    put(node.op->domain);
+    put(node.op->name);
+    put(node.op->since_version);
+    put(node.opset_version);
+    const BoundKernel& kernel = program_.kernel(id);
+    put(kernel.library);
+    put(kernel.since_version);
+    put(kernel.place);
+  }
+
+  void put_region(RegionId id) {
+    const Region& region = graph_.region(id);
+    put(region.owner);
+    put(region.parameters);
+    put(region.nodes);
+    put(region.results);
+    const RegionPlan& plan = program_.plan().regions[id.index()];
+    put(plan.num_streams);
+    put(plan.commands.size());
+    for (const PlanCommand& command : plan.commands) {
+      put(command.kind);
+      put(command.stream);
+      put(command.node);
+      put(command.event);
+    }
+  }
+
+  const Program& program_;
+  const Graph& graph_;
+  Fingerprint fingerprint_;
+};
+
+}  // namespace
+
+std::string program_fingerprint(const Program& program, bool is_host_driven) {
+  return ProgramPrinter(program).print(is_host_driven);
+}
+
+}  // namespace eddy
