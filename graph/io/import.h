@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ struct ImportOptions {
   std::string external_folder = {};
   // Put before the names of nodes and values, so that one model can be imported twice.
   std::string name_prefix = {};
+  // Hears of what is wrong in the file but harms nothing: a graph output declared with another
+  // shape than the nodes give it (the nodes count). One line a call; may be empty.
+  std::function<void(std::string_view line)> warn = {};
 };
 
 Result<Graph> import_onnx(const std::string& path, const OpTable& ops,

@@ -317,6 +317,11 @@ bool Importer::declare_outputs(Scope& scope) {
       return fail(invalid_argument("graph output " + quoted(info.name) + " is declared " +
                                    to_string(*declared) + " but is " + to_string(found)));
     }
+    if (declared && options_.warn && !is_compatible(found, *declared)) {
+      options_.warn("graph output " + quoted(info.name) + " is declared " + to_string(*declared) +
+                    " but its nodes make it " + to_string(found) +
+                    "; the declaration is ignored, so correct it in the model");
+    }
     builder_.output(std::string(info.name), results[i]);
   }
   return is_ok();

@@ -57,11 +57,10 @@ void GraphBuilder::set_opset(std::string domain, int version) {
 }
 
 int64_t GraphBuilder::symbol(std::string_view name) {
-  auto& symbols = graph_.symbols_;
-  const auto it = std::find(symbols.begin(), symbols.end(), name);
-  const int64_t index = it - symbols.begin();
-  if (it == symbols.end()) symbols.emplace_back(name);
-  return -2 - index;
+  const int64_t next = -2 - static_cast<int64_t>(graph_.symbols_.size());
+  const auto [it, is_new] = symbol_dims_.emplace(name, next);
+  if (is_new) graph_.symbols_.emplace_back(name);
+  return it->second;
 }
 
 Value GraphBuilder::input(std::string name, const ValueType& type) {
@@ -70,22 +69,19 @@ Value GraphBuilder::input(std::string name, const ValueType& type) {
     fail(invalid_argument("input '" + name + "' is declared inside a region; declare it at the root"));
     return {};
   }
-  for (ValueId other : graph_.root().parameters) {
-    if (graph_.value(other).name == name) {
-      fail(invalid_argument("input '" + name + "' is declared twice"));
-      return {};
-    }
+  if (!input_names_.insert(name).second) {
+    fail(invalid_argument("input '" + name + "' is declared twice"));
+    return {};
   }
   return add_parameter(type, std::move(name));
 }
 
 void GraphBuilder::output(std::string name, Value value) {
   if (!is_ok() || !is_usable(value, "output '" + name + "'")) return;
-  const auto& names = graph_.output_names_;
   if (open_.size() != 1) {
     return fail(invalid_argument("output '" + name + "' is declared inside a region"));
   }
-  if (std::find(names.begin(), names.end(), name) != names.end()) {
+  if (!output_names_.insert(name).second) {
     return fail(invalid_argument("output '" + name + "' is declared twice"));
   }
   graph_.output_names_.push_back(std::move(name));
@@ -279,7 +275,13 @@ const ValueType& GraphBuilder::type(Value value) const {
 }
 
 void GraphBuilder::set_name(Value value, std::string name) {
-  if (!value.is_none()) graph_.values_[value.id.index()].name = std::move(name);
+  if (value.is_none()) return;
+  ValueInfo& info = graph_.values_[value.id.index()];
+  if (info.origin == ValueOrigin::kParameter && info.region == Graph::kRoot) {
+    input_names_.erase(info.name);
+    input_names_.insert(name);
+  }
+  info.name = std::move(name);
 }
 
 const Constant* GraphBuilder::constant_or_null(Value value) const {

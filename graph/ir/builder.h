@@ -32,6 +32,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -208,6 +209,10 @@ class GraphBuilder {
   Status status_;
   std::vector<RegionId> open_;  // innermost last
   std::vector<std::pair<std::string, int>> opsets_;
+  // What has been declared, by name: a graph may have 10^5 of each.
+  std::unordered_map<std::string, int64_t> symbol_dims_;
+  std::unordered_set<std::string> input_names_;
+  std::unordered_set<std::string> output_names_;
   std::vector<std::unordered_set<std::string>> node_names_;  // per region
 };
 

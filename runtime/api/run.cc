@@ -106,11 +106,9 @@ Status Run::bind_input(size_t index, const Tensor& value) {
 }
 
 Status Run::bind_inputs(const NamedTensors& inputs) {
-  for (const auto& named : inputs) {
-    const std::string& name = named.first;
-    const auto it = std::find_if(core_.inputs.begin(), core_.inputs.end(),
-                                 [&](const ValueDescription& input) { return input.name == name; });
-    if (it == core_.inputs.end()) {
+  for (const auto& [name, tensor] : inputs) {
+    const auto it = core_.input_places.find(name);
+    if (it == core_.input_places.end()) {
       std::string known;
       for (const ValueDescription& input : core_.inputs) {
         known += (known.empty() ? "" : ", ") + input.name;
@@ -118,11 +116,10 @@ Status Run::bind_inputs(const NamedTensors& inputs) {
       return invalid_argument("there is no input '" + name + "'; the graph's inputs are: " +
                               (known.empty() ? "none" : known));
     }
-    const auto same = [&](const auto& other) { return other.first == name; };
-    if (&*std::find_if(inputs.begin(), inputs.end(), same) != &named) {
+    if (is_bound_[it->second]) {
       return invalid_argument("input '" + name + "' is given twice; leave one out");
     }
-    EDDY_RETURN_IF_ERROR(bind_input(static_cast<size_t>(it - core_.inputs.begin()), named.second));
+    EDDY_RETURN_IF_ERROR(bind_input(it->second, tensor));
   }
   return check_symbols();
 }

@@ -29,7 +29,7 @@ class Run {
   // Type, shape and symbols are checked; memory is borrowed until the run is over.
   Status bind_input(size_t index, const Tensor& value);
   Status bind_tensor(size_t index, const TensorView& view);
-  // By name, all of them.
+  // By name, all of them; nothing may be bound before.
   Status bind_inputs(const NamedTensors& inputs);
   // Every input is bound, and equal symbols have equal sizes.
   Status check_symbols() const;

@@ -55,6 +55,7 @@ void describe_values(SessionCore& core) {
     const ValueInfo& info = graph.value(value);
     core.inputs.push_back({info.name, info.type, type_text(graph, info.type)});
   }
+  for (size_t i = 0; i < core.inputs.size(); ++i) core.input_places[core.inputs[i].name] = i;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const ValueInfo& info = graph.value(graph.outputs()[i]);
     core.outputs.push_back({graph.output_names()[i], info.type, type_text(graph, info.type)});
@@ -237,7 +238,9 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
 
 Result<std::unique_ptr<Session>> Session::load(const Library& library, const std::string& path,
                                                const SessionOptions& options) {
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), {}));
+  ImportOptions import_options;
+  import_options.warn = options.log;
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
   return create(library, std::move(graph), options);
 }
 

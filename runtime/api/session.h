@@ -77,8 +77,8 @@ struct SessionOptions {
   std::vector<std::pair<std::string, int64_t>> dims = {};
   // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.
   std::vector<std::pair<std::string, Dims>> input_dims = {};
-  // Steps of making the session with their times, exceptions of callbacks. Any thread, one line
-  // a call; must not throw.
+  // Warnings about a model file, steps of making the session with their times, exceptions of
+  // callbacks. Any thread, one line a call; must not throw.
   std::function<void(std::string_view line)> log = {};
   // Makes the device that the session runs on, or hands over one that it shares with others.
   // Empty: an embedded CPU device with num_threads and memory_limit_bytes. On a device that needs

@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/api/callback_thread.h"
@@ -34,6 +36,7 @@ struct SessionCore {
   int64_t plan_ns = 0;
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
+  std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
   bool has_one_strand = true;  // no region has more than one stream
   // Per output: made by a node of the root that nobody else reads, so that it can be made in the
   // caller's memory.

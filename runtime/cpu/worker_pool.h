@@ -2,8 +2,11 @@
 // small tasks.
 //
 // An arena of `num_threads` slots without one for callers. oneTBB's default limit (one thread
-// less than processors) would leave a slot empty, so a global_control raises it. The smallest of
-// all controls in a process holds, so every pool asks for the same, whatever its own size.
+// less than processors) would leave a slot empty, so a global_control raises it while a pool
+// lives. The smallest of all controls in a process holds, so every pool asks for the same,
+// whatever its own size. That makes no threads: oneTBB starts one only for a slot of an arena with
+// work, so the limit that counts is the sum of the pools' sizes, and other users of oneTBB keep
+// the slots of their own arenas; a lower control of theirs still holds for all.
 // Tasks are functions on a context, started in the order given, and must not block on each other.
 //
 // Threads: enqueue from any thread, tasks included. The destructor waits for running and queued

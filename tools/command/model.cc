@@ -111,9 +111,13 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
 Result<Model> load_model(const Library& library, const std::string& path,
                          const SessionOptions& options) {
   const int64_t start_ns = now_ns();
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops()));
-  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
   Model model;
+  ImportOptions import_options;
+  import_options.warn = [&](std::string_view line) {
+    model.warnings.push_back(fmt::format("warning: {}: {}", path, line));
+  };
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
+  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
   model.load_ns = now_ns() - start_ns;
   auto session = Session::create(library, std::move(graph), options);
   if (!session.is_ok()) {

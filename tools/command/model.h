@@ -39,6 +39,7 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments);
 struct Model {
   std::unique_ptr<Session> session;
   int64_t load_ns = 0;  // reading and importing the file
+  std::vector<std::string> warnings;  // about the file, each with its path
 };
 // `library` must outlive the model. Refuses sizes for symbolic dimensions that the file does
 // not have.

@@ -275,6 +275,7 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
   auto model = load_model(library, arguments.model, *options);
   if (!model.is_ok()) return model.take_status();
   const Session& session = *model->session;
+  for (const std::string& warning : model->warnings) console.remark(one_line(warning));
   const std::vector<LoopReport> notes = session.loop_reports();
   DrawnRegion drawing = draw_plan(session.graph(), session.plan(), [&](NodeId id) {
     const std::string path = session.graph().path(id);

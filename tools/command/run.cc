@@ -192,6 +192,7 @@ Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& i
   auto model = load_model(library, arguments.model, *options);
   if (!model.is_ok()) return model.take_status();
   Session& session = *model->session;
+  for (const std::string& warning : model->warnings) console.remark(one_line(warning));
 
   std::optional<DataSet> data_set;
   if (!arguments.inputs.folder.empty()) {

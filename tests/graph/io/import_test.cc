@@ -174,6 +174,30 @@ TEST(Import, ADeclaredOutputTypeMustFit) {
                       "graph output 'z' is declared int64[] but is float[]");
 }
 
+TEST(Import, ADeclaredOutputShapeThatIsNotSoIsAWarning) {
+  std::vector<std::string> warnings;
+  ImportOptions options;
+  options.warn = [&](std::string_view line) { warnings.emplace_back(line); };
+  const auto import = [&](std::initializer_list<int64_t> declared) {
+    const auto g = import_text(model(graph({.nodes = {node("Neg", {"x"}, {"z"})},
+                                            .inputs = {info("x", floats({2}))},
+                                            .outputs = {info("z", floats(declared))}})),
+                               options);
+    ASSERT_TRUE(g.is_ok()) << g.status().to_string();
+    EXPECT_EQ(to_string(g->value(g->outputs()[0]).type), "float[2]");
+  };
+  import({2});
+  import({kUnknownDim});
+  import({-2});
+  EXPECT_TRUE(warnings.empty()) << warnings[0];
+  import({7});
+  EXPECT_EQ(warnings, std::vector<std::string>{
+                          "graph output 'z' is declared float[7] but its nodes make it float[2]; "
+                          "the declaration is ignored, so correct it in the model"});
+  import({2, 1});
+  EXPECT_EQ(warnings.size(), 2u);
+}
+
 TEST(Import, BadInputTypesAreNamed) {
   expect_import_error(model(graph({.inputs = {untyped("x")}, .outputs = {untyped("x")}})),
                       StatusCode::kInvalidArgument, "graph input 'x'");

@@ -38,7 +38,9 @@ TEST_F(BuilderTest, ACarriedShapeThatGrowsIsWidenedAndItsBodyInferredAnew) {
   Value inner;
   const auto out = b.while_loop(
       {.initial = {x}, .trip_limit = b.scalar<int64_t>(3)},
-      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
       [&](Value, std::span<const Value> f) {
         inner = b.op("Neg", {f[0]});
         return std::vector<Value>{b.op("Concat", {inner, x}, {{"axis", int64_t{0}}})};
@@ -55,11 +57,15 @@ TEST_F(BuilderTest, NestedLoopsWidenTogether) {
   const Value yes = b.scalar(true);
   const auto out = b.while_loop(
       {.initial = {x}, .trip_limit = b.scalar<int64_t>(3)},
-      [&](Value, std::span<const Value> c) { return WhileTest{yes, {c[0]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{yes, {c[0]}};
+      },
       [&](Value, std::span<const Value> f) {
         return b.while_loop(
             {.initial = {f[0]}, .trip_limit = b.scalar<int64_t>(2)},
-            [&](Value, std::span<const Value> c) { return WhileTest{yes, {c[0]}}; },
+            [&](Value, std::span<const Value> c) {
+              return WhileTest{yes, {c[0]}};
+            },
             [&](Value, std::span<const Value> g) {
               return std::vector<Value>{b.op("Concat", {g[0], x}, {{"axis", int64_t{0}}})};
             });
@@ -75,7 +81,9 @@ TEST_F(BuilderTest, RebuildingABodySeesTheWiderTypesFromItsStart) {
   std::vector<std::string> seen;
   const auto out = b.while_loop(
       {.initial = {x}, .trip_limit = b.scalar<int64_t>(3), .rebuild_on_widening = true},
-      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
       [&](Value, std::span<const Value> f) {
         seen.push_back(to_string(b.type(f[0])));
         return std::vector<Value>{b.op("Concat", {f[0], x}, {{"axis", int64_t{0}}})};
@@ -112,7 +120,9 @@ TEST_F(BuilderTest, TheFirstErrorSticksAndNamesItsNodeAndPath) {
   const Value x = b.input("x", vector_);
   b.while_loop(
       {.name = "decode", .initial = {x}},
-      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
       [&](Value, std::span<const Value> f) {
         const Value bad = b.op("Add", {f[0], b.vector({1.0f, 2.0f})}, {}, {.name = "sum"});
         b.op("NoSuchOperator", {bad});
@@ -126,16 +136,20 @@ TEST_F(BuilderTest, TheFirstErrorSticksAndNamesItsNodeAndPath) {
 TEST_F(BuilderTest, UnknownOperatorsAreNamedWithTheirOpset) {
   GraphBuilder b(ops_);
   b.op("Frobnicate", {b.input("x", scalar_)});
-  EXPECT_EQ(error_of(b), "unsupported: at Frobnicate_0: operator 'Frobnicate' is not known in opset 22");
+  EXPECT_EQ(error_of(b),
+            "unsupported: at Frobnicate_0: operator 'Frobnicate' is not known in opset 22");
 }
 
 TEST_F(BuilderTest, APredicateMustBeOneBool) {
-  for (const ValueType& type : {tensor_type(ElementType::kFloat, {}), tensor_type(ElementType::kBool, {2})}) {
+  for (const ValueType& type :
+       {tensor_type(ElementType::kFloat, {}), tensor_type(ElementType::kBool, {2})}) {
     GraphBuilder b(ops_);
     const Value p = b.input("p", type);
     b.while_loop(
         {.name = "loop", .initial = {p}},
-        [&](Value, std::span<const Value> c) { return WhileTest{c[0], {c[0]}}; },
+        [&](Value, std::span<const Value> c) {
+          return WhileTest{c[0], {c[0]}};
+        },
         [&](Value, std::span<const Value> f) { return std::vector<Value>{f[0]}; });
     EXPECT_NE(error_of(b).find("the predicate must be one bool, not " + to_string(type)),
               std::string::npos);
@@ -147,7 +161,9 @@ TEST_F(BuilderTest, ACarriedPredicateMustStayOneBool) {
   const bool two[] = {true, true};
   b.while_loop(
       {.name = "loop", .initial = {b.scalar(true)}},
-      [&](Value, std::span<const Value> c) { return WhileTest{c[0], {}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{c[0], {}};
+      },
       [&](Value, std::span<const Value>) {
         return std::vector<Value>{b.vector(std::span<const bool>(two))};
       });
@@ -160,7 +176,9 @@ TEST_F(BuilderTest, ABodyOfWrongArityIsRefused) {
   const Value x = b.input("x", scalar_);
   const auto out = b.while_loop(
       {.name = "loop", .initial = {x, x}},
-      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0], c[1]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0], c[1]}};
+      },
       [&](Value, std::span<const Value> f) { return std::vector<Value>{f[0]}; });
   EXPECT_EQ(out.size(), 2u) << "callers may index results even after an error";
   EXPECT_NE(error_of(b).find("gives 1 results, but the loop carries 2"), std::string::npos);
@@ -211,6 +229,32 @@ TEST_F(BuilderTest, NodeNamesAreMadeUniqueWithinTheirRegion) {
   const auto graph = b.finish();
   ASSERT_TRUE(graph.is_ok());
   EXPECT_NE(graph->node(NodeId(0)).name, graph->node(NodeId(1)).name);
+}
+
+TEST_F(BuilderTest, ManyInputsOutputsAndSymbolsAreDeclaredWithoutSearching) {
+  constexpr int kMany = 100'000;  // a search for each would take minutes
+  GraphBuilder b(ops_);
+  for (int i = 0; i < kMany; ++i) {
+    const int64_t n = b.symbol("n" + std::to_string(i));
+    b.output("y" + std::to_string(i),
+             b.input("x" + std::to_string(i), tensor_type(ElementType::kFloat, {n})));
+  }
+  EXPECT_EQ(b.symbol("n7"), b.symbol("n7"));
+  EXPECT_NE(b.symbol("n7"), b.symbol("n8"));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  EXPECT_EQ(graph->inputs().size(), static_cast<size_t>(kMany));
+  EXPECT_EQ(graph->symbol(graph->value(graph->inputs()[7]).type.tensor.dims[0]), "n7");
+}
+
+TEST_F(BuilderTest, ANameGivenLaterCountsForWhatIsDeclaredTwice) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", scalar_);
+  b.set_name(x, "renamed");
+  b.input("x", scalar_);
+  EXPECT_TRUE(b.status().is_ok());
+  b.input("renamed", scalar_);
+  EXPECT_EQ(error_of(b), "invalid argument: input 'renamed' is declared twice");
 }
 
 }  // namespace
