@@ -41,7 +41,9 @@ class PlanArtist {
     for (const PlanCommand& command : plan.commands) {
       if (command.kind != PlanCommand::Kind::kLaunch) continue;
       place[command.node] = static_cast<uint32_t>(drawn.nodes.size());
-      drawn.nodes.push_back(node(command.node, command.stream, plan.ranks[rank_of[command.node]]));
+      const uint32_t stream =
+          plan.streams.empty() ? command.stream : plan.streams[command.stream];
+      drawn.nodes.push_back(node(command.node, stream, plan.ranks[rank_of[command.node]]));
     }
     add_waits(plan, place, drawn);
     for (const Edge& edge : region_dag(graph_, id).edges()) {

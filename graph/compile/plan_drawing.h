@@ -22,7 +22,7 @@ struct DrawnNode {
   std::string name;               // "MatMul_3"
   std::string kind;               // "MatMul", "while", "case-of"
   std::string note;               // of a loop: how it is driven, and why
-  std::vector<uint32_t> streams;  // one, or several for a joint launch
+  std::vector<uint32_t> streams;  // of the machine: one, or several for a joint launch
   std::string rank;               // longest chain that follows
   std::vector<DrawnRegion> regions;
 };
@@ -35,7 +35,7 @@ struct DrawnWait {
 
 struct DrawnRegion {
   std::string name;  // "after"; the root has the graph's
-  uint32_t num_streams = 1;
+  uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;
   std::vector<DrawnNode> nodes;  // issue order
   std::vector<DrawnWait> waits;  // by `to`

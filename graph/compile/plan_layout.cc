@@ -40,10 +40,18 @@ void size_node(const DrawnNode& node, double max_width, NodeLayout& layout) {
   layout.height = kNodeHeight;
 }
 
+uint32_t num_lanes(const DrawnRegion& region) {
+  uint32_t count = 0;
+  for (const DrawnNode& node : region.nodes) {
+    for (const uint32_t stream : node.streams) count = std::max(count, stream + 1);
+  }
+  return count;
+}
+
 // Nodes get x and band in issue order: behind their lane's last node and behind what they wait
 // for. One that would stick out starts the next band.
 void place_in_bands(const DrawnRegion& region, double max_width, RegionLayout& layout) {
-  std::vector<double> lane_end(region.num_streams, kLaneLabelWidth);
+  std::vector<double> lane_end(num_lanes(region), kLaneLabelWidth);
   uint32_t band = 0;
   bool is_band_empty = true;
   size_t next_wait = 0;

@@ -58,7 +58,7 @@ enum class NoBlock : uint8_t {
   kManyHolders,    // carried through more than kMaxHolders loop parameters
   kManyValues,     // smaller than the kMaxPlannedValues that are planned
 };
-// "changes its shape"; "" for kHasBlock.
+// What the value is: "leaving the graph"; "" for kHasBlock.
 std::string_view reason_text(NoBlock reason);
 
 inline constexpr size_t kMaxHolders = 3;

@@ -313,31 +313,31 @@ std::string_view reason_text(NoBlock reason) {
     case NoBlock::kHasBlock:
       return "";
     case NoBlock::kConstant:
-      return "is a constant";
+      return "a constant";
     case NoBlock::kGraphInput:
-      return "is the caller's input";
+      return "an input of the caller";
     case NoBlock::kLoopCounter:
-      return "is a loop's counter";
+      return "a loop's counter";
     case NoBlock::kNotATensor:
-      return "is a sequence or an optional";
+      return "a sequence or an optional";
     case NoBlock::kStrings:
-      return "holds strings";
+      return "made of strings";
     case NoBlock::kChangingShape:
-      return "has a shape known only while running";
+      return "of a shape known only while running";
     case NoBlock::kEmpty:
-      return "has no elements";
+      return "without elements";
     case NoBlock::kMadeByKernel:
-      return "is made by an operator that makes its own outputs";
+      return "made by an operator that makes its own outputs";
     case NoBlock::kScanRows:
-      return "grows while its loop runs";
+      return "growing while its loop runs";
     case NoBlock::kLeavesGraph:
-      return "leaves the graph";
+      return "leaving the graph";
     case NoBlock::kKeptByReader:
-      return "may be kept by a reader";
+      return "maybe kept by a reader";
     case NoBlock::kManyHolders:
-      return "is carried in too many ways at once";
+      return "carried in too many ways at once";
     case NoBlock::kManyValues:
-      return "is smaller than all that are planned";
+      return "smaller than all that are planned";
   }
   return "?";
 }

@@ -112,27 +112,6 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
   return Outcome::differs("the plan is unsafe: " + plan->proof.violations[0].to_string());
 }
 
-// Blocks, peak and bound of all arenas; with more than one device the worst ratio counts.
-struct Arenas {
-  uint64_t arena_bytes = 0;
-  uint64_t lower_bound_bytes = 0;
-  uint32_t num_blocks = 0;
-  double ratio = 1;
-};
-
-Arenas measure_arenas(const MemoryPlan& memory) {
-  Arenas sum;
-  for (const MemoryArena& arena : memory.arenas) {
-    sum.arena_bytes += arena.size_bytes;
-    sum.lower_bound_bytes += arena.lower_bound_bytes;
-    sum.num_blocks += arena.num_blocks;
-    if (arena.lower_bound_bytes == 0) continue;
-    sum.ratio = std::max(sum.ratio, static_cast<double>(arena.size_bytes) /
-                                        static_cast<double>(arena.lower_bound_bytes));
-  }
-  return sum;
-}
-
 // How many values have no block, by reason.
 std::map<std::string_view, uint64_t> count_unplanned(const MemoryPlan& memory) {
   std::map<std::string_view, uint64_t> counts;
@@ -143,11 +122,17 @@ std::map<std::string_view, uint64_t> count_unplanned(const MemoryPlan& memory) {
 }
 
 void say_arenas(const MemoryPlan& memory, Console& console) {
-  const Arenas sum = measure_arenas(memory);
-  console.say(fmt::format("arena: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}",
-                          sum.arena_bytes, sum.num_blocks, sum.lower_bound_bytes, sum.ratio));
+  for (const MemoryArena& arena : memory.arenas) {
+    const double ratio = arena.lower_bound_bytes == 0
+                             ? 1
+                             : static_cast<double>(arena.size_bytes) /
+                                   static_cast<double>(arena.lower_bound_bytes);
+    console.say(fmt::format("arena{}{}: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}",
+                            arena.device.empty() ? "" : " of ", arena.device, arena.size_bytes,
+                            arena.num_blocks, arena.lower_bound_bytes, ratio));
+  }
   for (const auto& [reason, count] : count_unplanned(memory)) {
-    console.say(fmt::format("no block: {} {}", count, reason));
+    console.say(fmt::format("no block: {} values, each {}", count, reason));
   }
 }
 
@@ -190,7 +175,8 @@ Json node_json(const Graph& graph, NodeId id, uint32_t stream, uint32_t rank) {
   return json;
 }
 
-// Nodes in issue order; records and waits name nodes by their place in it.
+// Nodes in issue order; records, waits and the edges that waits serve name nodes by their place in
+// it.
 Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
   const Region& region = graph.region(id);
   const RegionPlan& region_plan = plan.regions[id.index()];
@@ -201,25 +187,75 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
   for (const PlanCommand& command : region_plan.commands) {
     if (command.kind != PlanCommand::Kind::kLaunch) continue;
     place[command.node] = static_cast<uint32_t>(nodes.size());
-    nodes.push_back(node_json(graph, command.node, command.stream, rank_of[command.node]));
+    const uint32_t stream = region_plan.streams.empty() ? command.stream
+                                                        : region_plan.streams[command.stream];
+    nodes.push_back(node_json(graph, command.node, stream, rank_of[command.node]));
   }
   Json records = Json::array();
   Json waits = Json::array();
+  Json wait_edges = Json::array();
+  std::map<uint32_t, uint32_t> recorder;
   for (const PlanCommand& command : region_plan.commands) {
     if (command.kind == PlanCommand::Kind::kRecord) {
       records.push_back({command.event, place.at(command.node)});
+      recorder[command.event] = place.at(command.node);
     }
     if (command.kind == PlanCommand::Kind::kWait) {
       waits.push_back({place.at(command.node), command.event});
+      wait_edges.push_back({recorder.at(command.event), place.at(command.node)});
     }
   }
   const std::string path = region.owner.is_none() ? "" : graph.path(region.owner);
   return {{"path", path},
           {"region", region.name},
           {"num_streams", region_plan.num_streams},
+          {"streams", region_plan.streams},
           {"nodes", std::move(nodes)},
           {"records", std::move(records)},
-          {"waits", std::move(waits)}};
+          {"waits", std::move(waits)},
+          {"wait_edges", std::move(wait_edges)}};
+}
+
+std::string value_text(const Graph& graph, ValueId id) {
+  const ValueInfo& value = graph.value(id);
+  if (!value.name.empty()) return value.name;
+  if (value.origin == ValueOrigin::kNodeOutput) {
+    return fmt::format("{}:{}", graph.path(value.producer), value.index);
+  }
+  return fmt::format("value {}", id.index());
+}
+
+Json arenas_json(const MemoryPlan& memory) {
+  Json arenas = Json::array();
+  for (const MemoryArena& arena : memory.arenas) {
+    arenas.push_back({{"device", arena.device},
+                      {"size_bytes", arena.size_bytes},
+                      {"lower_bound_bytes", arena.lower_bound_bytes},
+                      {"blocks", arena.num_blocks}});
+  }
+  return arenas;
+}
+
+// Each value with its blocks, or why it has none; constants, inputs and counters left out.
+Json values_json(const Graph& graph, const MemoryPlan& memory) {
+  Json values = Json::array();
+  for (uint32_t v = 0; v < memory.values.size(); ++v) {
+    const ValueMemory& value = memory.values[v];
+    const bool is_outside = value.reason == NoBlock::kConstant ||
+                            value.reason == NoBlock::kGraphInput ||
+                            value.reason == NoBlock::kLoopCounter;
+    if (value.place == MemoryPlace::kShared || is_outside) continue;
+    Json json = {{"value", value_text(graph, ValueId(v))}};
+    if (value.place == MemoryPlace::kBlock) {
+      json["arena"] = value.arena;
+      json["size_bytes"] = value.size_bytes;
+      json["offsets_bytes"] = value.offsets_bytes;
+    } else {
+      json["no_block"] = reason_text(value.reason);
+    }
+    values.push_back(std::move(json));
+  }
+  return values;
 }
 
 Json model_plan_json(const Session& session, const std::vector<LoopReport>& notes,
@@ -244,7 +280,10 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
        {{"constant_bytes", memory.constant_bytes},
         {"fixed_bytes", memory.fixed_bytes},
         {"fixed_values", memory.num_fixed},
-        {"dynamic_values", memory.num_dynamic}}},
+        {"dynamic_values", memory.num_dynamic},
+        {"arenas", arenas_json(session.plan().memory)},
+        {"values", values_json(graph, session.plan().memory)}}},
+      {"num_streams", session.plan().num_streams},
       {"plan_ns", session.plan_ns()},
       {"fingerprint", session.fingerprint()},
       {"proof", session.plan().is_proved ? "safe" : "unproved"}};
@@ -262,8 +301,8 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
       "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",
       memory.constant_bytes, memory.num_fixed, memory.fixed_bytes, memory.num_dynamic));
   say_arenas(session.plan().memory, console);
-  console.say(fmt::format("{}; assignment {}; planned in {}", totals_text(drawing),
-                          session.plan().assignment,
+  console.say(fmt::format("{} on {} streams; assignment {}; planned in {}", totals_text(drawing),
+                          session.plan().num_streams, session.plan().assignment,
                           duration_text(static_cast<double>(session.plan_ns()))));
   console.say(session.plan().is_proved ? "proof: safe" : "proof: none");
 }
