@@ -1,0 +1,169 @@
+// Claim: bodies and branches get the streams and the memory that their place in the graph allows,
+// shown on the smallest graphs of each kind.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "graph/ir/builder.h"
+#include "graph/schedule/nested_commands.h"
+#include "graph/schedule/nested_proof.h"
+#include "graph/schedule/plan_graph.h"
+#include "graph/schedule/plan_memory.h"
+#include "tests/graph/schedule/nested_graphs.h"
+#include "tests/graph/schedule/nested_simulation.h"
+
+namespace eddy {
+namespace {
+
+constexpr uint64_t kBlock = 4032;  // of a value of 1000 floats
+
+class RegionPlanTest : public testing::Test {
+ protected:
+  RegionPlanTest() : b_(nested_ops(), "regions") {
+    b_.set_opset("nested", 1);
+    x_ = b_.input("x", tensor_type(ElementType::kFloat, {1000}));
+  }
+
+  Value make(std::vector<Value> inputs) {
+    return b_.op("Make", inputs, {{"size", int64_t{1000}}}, {.domain = "nested"});
+  }
+  Value step(Value x, Value y) { return b_.op("Step", {x, y}, {}, {.domain = "nested"}); }
+  Value test(Value x) { return b_.op("Test", {x}, {}, {.domain = "nested"}); }
+  Value loop(Value initial, const std::function<Value(Value)>& body) {
+    return b_.while_loop(
+        {.initial = {initial}},
+        [&](Value, ValueSpan v) {
+          return WhileTest{test(v[0]), {v[0]}};
+        },
+        [&](Value, ValueSpan v) { return std::vector<Value>{body(v[0])}; })[0];
+  }
+  // Two values made side by side, joined.
+  Value wide(Value x) { return make({make({x}), make({x})}); }
+
+  // Plans, proves and simulates.
+  void plan(uint32_t max_streams = 0) {
+    if (!graph_) graph_.emplace(std::move(b_.finish().value()));
+    plan_ = plan_graph(*graph_, {.is_auto = false, .max_streams = max_streams});
+    const Status status = prove_plan(*graph_, plan_);
+    ASSERT_TRUE(status.is_ok()) << status.to_string();
+    const NestedCommands commands = nested_commands(*graph_, plan_);
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      ASSERT_EQ(simulate_nested(commands, seed), "") << "seed " << seed;
+    }
+  }
+  // The given region of the nth loop or branch, outer before inner.
+  const RegionPlan& region(size_t nth, size_t index) const {
+    for (uint32_t n = 0; n < graph_->num_nodes(); ++n) {
+      const Node& node = graph_->node(NodeId(n));
+      if (!node.regions.empty() && nth-- == 0) return plan_.regions[node.regions[index].index()];
+    }
+    ADD_FAILURE() << "not so many loops and branches";
+    return plan_.regions[0];
+  }
+  std::set<uint32_t> streams(size_t nth, size_t index) const {
+    const RegionPlan& plan = region(nth, index);
+    return {plan.streams.begin(), plan.streams.end()};
+  }
+  uint64_t arena_bytes() const {
+    return plan_.memory.arenas.empty() ? 0 : plan_.memory.arenas[0].size_bytes;
+  }
+
+  GraphBuilder b_;
+  Value x_;
+  std::optional<Graph> graph_;
+  Plan plan_;
+};
+
+TEST_F(RegionPlanTest, ABodyWithTwoSourcesStartsOnItsLoopsStreamAndTheNextFreeOne) {
+  b_.output("y", loop(x_, [&](Value v) { return wide(v); }));
+  plan();
+  EXPECT_EQ(region(0, 1).streams, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(plan_.num_streams, 2u);
+}
+
+TEST_F(RegionPlanTest, ABodyMayEndInALoop) {
+  b_.output("y",
+            loop(x_, [&](Value v) { return loop(wide(v), [&](Value w) { return wide(w); }); }));
+  plan();
+  EXPECT_EQ(plan_.num_streams, 2u) << "the inner body takes the outer one's idle stream";
+}
+
+TEST_F(RegionPlanTest, LoopsSideBySideHaveStreamsOfTheirOwnAndJoinInOneNode) {
+  const Value left = loop(make({x_}), [&](Value v) { return wide(v); });
+  const Value right = loop(make({x_}), [&](Value v) { return wide(v); });
+  b_.output("y", make({left, right}));
+  plan();
+  const std::set<uint32_t> a = streams(0, 1);
+  const std::set<uint32_t> b = streams(1, 1);
+  EXPECT_EQ(a.size(), 2u);
+  EXPECT_EQ(b.size(), 2u);
+  for (const uint32_t stream : a) EXPECT_FALSE(b.contains(stream));
+  EXPECT_EQ(plan_.num_streams, 4u);
+  for (uint32_t cap = 1; cap <= 3; ++cap) {
+    plan(cap);
+    EXPECT_LE(plan_.num_streams, cap);
+  }
+}
+
+TEST_F(RegionPlanTest, LoopsBehindEachOtherShareStreams) {
+  b_.output("y",
+            loop(loop(x_, [&](Value v) { return wide(v); }), [&](Value v) { return wide(v); }));
+  plan();
+  EXPECT_EQ(streams(0, 1), streams(1, 1));
+}
+
+TEST_F(RegionPlanTest, ExclusiveBranchesShareStreamsEventsAndMemory) {
+  const Value condition = test(x_);
+  const Value y = b_.if_else(
+      condition, [&] { return std::vector<Value>{test(wide(wide(x_)))}; },
+      [&] { return std::vector<Value>{test(wide(wide(x_)))}; })[0];
+  b_.output("y", y);
+  plan();
+  EXPECT_EQ(streams(0, 0), streams(0, 1));
+  EXPECT_EQ(region(0, 0).first_event, region(0, 1).first_event);
+  EXPECT_EQ(arena_bytes(), 3 * kBlock + 64) << "one branch's two sides and their join, and a test";
+}
+
+TEST_F(RegionPlanTest, AChainInPlaceNeedsOneBlock) {
+  Value v = make({x_});
+  for (int i = 0; i < 10; ++i) v = step(v, x_);
+  b_.output("y", test(v));
+  plan();
+  EXPECT_EQ(arena_bytes(), kBlock);
+  const MemoryPlan apart = plan_memory(*graph_, plan_, {.allow_in_place = false});
+  EXPECT_EQ(apart.arenas[0].size_bytes, 2 * kBlock);
+}
+
+TEST_F(RegionPlanTest, ACarriedValueHasTwoBlocksThatTakeTurns) {
+  const Value y = loop(make({x_}), [&](Value v) { return make({v}); });
+  b_.output("y", test(y));
+  plan();
+  EXPECT_EQ(arena_bytes(), 3 * kBlock + 64) << "the initial value, two turns and a test";
+  for (const ValueMemory& value : plan_.memory.values) {
+    if (value.place != MemoryPlace::kBlock) continue;
+    EXPECT_EQ(value.offsets_bytes.size(), value.holders.size() + 1);
+  }
+}
+
+TEST_F(RegionPlanTest, WhatLeavesTheGraphHasNoBlock) {
+  const Value y = make({make({x_})});
+  b_.output("y", y);
+  plan();
+  EXPECT_EQ(plan_.memory.values[y.id.index()].reason, NoBlock::kLeavesGraph);
+  EXPECT_EQ(arena_bytes(), kBlock);
+}
+
+TEST_F(RegionPlanTest, AValueReadBesideALaterOneKeepsItsBlock) {
+  // left is read at the end only, while right goes through three stages beside it.
+  const Value left = make({x_});
+  Value right = make({x_});
+  for (int i = 0; i < 3; ++i) right = make({right});
+  b_.output("y", test(make({left, right})));
+  plan();
+  EXPECT_GE(arena_bytes(), 3 * kBlock);
+}
+
+}  // namespace
+}  // namespace eddy
