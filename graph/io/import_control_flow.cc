@@ -258,6 +258,7 @@ bool Importer::import_case_of(const NodeContext& at) {
                            "'; number its branches without gaps");
   }
   std::vector<CaseBody> bodies;
+  bodies.reserve(graphs.size());
   for (const OnnxGraph* graph : graphs) {
     bodies.push_back([this, graph, &at] { return import_body(*graph, at.scope, {}); });
   }

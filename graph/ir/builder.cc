@@ -232,7 +232,7 @@ Value GraphBuilder::op(std::string_view op_name, std::span<const Value> inputs,
 std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const Value> inputs,
                                      Attributes attributes, OpOptions options) {
   const size_t num_outputs = static_cast<size_t>(std::max(options.num_outputs, 1));
-  const std::vector<Value> invalid(num_outputs);
+  std::vector<Value> invalid(num_outputs);
   if (!is_ok()) return invalid;
   int opset = options.opset_version;
   if (opset == 0) {

@@ -118,7 +118,8 @@ std::string to_string(const ValueType& type) {
   text += type.tensor.is_ranked ? to_string(type.tensor.dims) : "[...]";
   for (int i = type.num_wrappers - 1; i >= 0; --i) {
     const bool is_sequence = type.wrappers[static_cast<size_t>(i)] == Wrapper::kSequence;
-    text = (is_sequence ? "sequence(" : "optional(") + text + ")";
+    text.insert(0, is_sequence ? "sequence(" : "optional(");
+    text += ")";
   }
   return text;
 }

@@ -56,6 +56,7 @@ Result<std::vector<OwnedTensor>> evaluate_node(const KernelRegistry& registry, c
     EDDY_ASSIGN_OR_RETURN(OwnedTensor output, make_output(type));
     outputs.push_back(std::move(output));
   }
+  views.reserve(outputs.size());
   for (const OwnedTensor& output : outputs) views.push_back(output.view());
   const std::vector<TensorView> no_constants(inputs.size());
   const KernelInit init{op,          attributes,   opset_version, "evaluated",

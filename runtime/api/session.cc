@@ -44,7 +44,8 @@ std::string type_text(const Graph& graph, const ValueType& type) {
   }
   for (int i = type.num_wrappers - 1; i >= 0; --i) {
     const bool is_sequence = type.wrappers[static_cast<size_t>(i)] == Wrapper::kSequence;
-    text = (is_sequence ? "sequence(" : "optional(") + text + ")";
+    text.insert(0, is_sequence ? "sequence(" : "optional(");
+    text += ")";
   }
   return text;
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMapsPerStack = 2 + switch_hooks::kMapsPerFiber;
 constexpr std::size_t kDefaultMaxMapCount = 65530;
-constexpr std::size_t kMinStackBytes = 16 * 1024;
+constexpr std::size_t kMinStackBytes = std::size_t{16} << 10;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;

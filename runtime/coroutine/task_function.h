@@ -19,9 +19,10 @@ class TaskFunction {
   TaskFunction() = default;
   template <typename F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, TaskFunction> && std::is_invocable_v<F&>)
+      // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint keeps moves apart
       TaskFunction(F&& function) {  // implicit, as for std::function
     using Held = std::decay_t<F>;
-    if constexpr (fits_inline<Held>) {
+    if constexpr (kFitsInline<Held>) {
       new (storage_) Held(std::forward<F>(function));
       table_ = &kInline<Held>;
     } else {
@@ -57,8 +58,8 @@ class TaskFunction {
   };
 
   template <typename Held>
-  static constexpr bool fits_inline =
-      sizeof(Held) <= kInlineBytes &&
+  static constexpr bool kFitsInline =
+      sizeof(Held) <= kInlineBytes &&  // NOLINT(misc-redundant-expression): so for some Held
       alignof(Held) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Held>;
   template <typename T>
   static T& as(void* storage) {

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> names_of(const std::vector<ValueDescription>& descriptions) {
   std::vector<std::string> names;
+  names.reserve(descriptions.size());
   for (const ValueDescription& description : descriptions) names.push_back(description.name);
   return names;
 }
@@ -149,6 +150,7 @@ Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, cons
     return invalid_argument(missing_text(inputs, values, arguments, data_set_or_null));
   }
   std::vector<HostValue> result;
+  result.reserve(values.size());
   for (std::optional<HostValue>& value : values) result.push_back(std::move(*value));
   return result;
 }
