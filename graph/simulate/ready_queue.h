@@ -77,9 +77,10 @@ class ReadyQueue {
       if (first >= size) break;
       size_t least = first;
       if (first + 3 < size) {
-        const size_t a = heap[first + 1] < heap[first] ? first + 1 : first;
-        const size_t b = heap[first + 3] < heap[first + 2] ? first + 3 : first + 2;
-        least = heap[b] < heap[a] ? b : a;
+        // Sums in place of branches: which child is least cannot be predicted.
+        const size_t a = first + (heap[first + 1] < heap[first] ? 1u : 0u);
+        const size_t b = first + 2 + (heap[first + 3] < heap[first + 2] ? 1u : 0u);
+        least = a + (b - a) * (heap[b] < heap[a] ? 1u : 0u);
       } else {
         for (size_t child = first + 1; child < size; ++child) {
           if (heap[child] < heap[least]) least = child;
