@@ -17,11 +17,13 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
   handle_->async_or_null = this;
   handle_->session = &core;
   handle_->threads = core.threads.get();
+  handle_->fork_guard = core.fork_guard;
   if (core.do_waiters_poll()) handle_->polled_or_null = core.device;
 }
 
 RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
                            RunCallback callback, const RunOptions& options) {
+  if (core.is_in_child()) return refuse(core, callback);
   std::shared_ptr<AsyncRun> run(
       new AsyncRun(core, std::move(inputs), std::move(callback), options));
   RunHandle handle(run->handle_);
@@ -40,6 +42,15 @@ RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTenso
     self.submit_to(*stream_or_null, std::move(run));
   }
   return handle;
+}
+
+RunHandle AsyncRun::refuse(SessionCore& core, const RunCallback& callback) {
+  auto state = std::make_shared<RunHandle::State>();
+  state->is_done = true;
+  state->status = ForkGuard::error();
+  state->fork_guard = core.fork_guard;
+  if (callback) callback(ForkGuard::error());
+  return RunHandle(std::move(state));
 }
 
 void AsyncRun::submit_to(Stream& stream, std::shared_ptr<AsyncRun> self) {
@@ -224,6 +235,7 @@ void AsyncRun::call_back(Result<NamedTensors> result) {
 RunHandle::RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Status RunHandle::wait() {
+  if (state_->fork_guard->is_in_child()) return ForkGuard::error();
   if (SessionScope::may_not_wait_for(state_->session, state_->threads) && !is_done()) {
     return would_deadlock(
         "a host function or callback may not wait for a run of its own session, nor a host "
@@ -238,10 +250,13 @@ Status RunHandle::wait() {
 }
 
 bool RunHandle::is_done() const {
+  if (state_->fork_guard->is_in_child()) return true;  // for this process
   std::lock_guard lock(state_->mutex);
   return state_->is_done;
 }
 
-void RunHandle::cancel() { AsyncRun::stop(*state_, StopReason::kCancelled); }
+void RunHandle::cancel() {
+  if (!state_->fork_guard->is_in_child()) AsyncRun::stop(*state_, StopReason::kCancelled);
+}
 
 }  // namespace eddy

@@ -35,6 +35,7 @@ struct RunHandle::State {
   const void* session = nullptr;
   const void* threads = nullptr;
   std::shared_ptr<Device> polled_or_null;  // whoever waits moves it on
+  std::shared_ptr<const ForkGuard> fork_guard;
 };
 
 class AsyncRun : private EventListener {
@@ -50,6 +51,8 @@ class AsyncRun : private EventListener {
   AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback, const RunOptions& options);
 
   void submit_to(Stream& stream, std::shared_ptr<AsyncRun> self);
+  // In a forked child: over at once, called back on this thread.
+  static RunHandle refuse(SessionCore& core, const RunCallback& callback);
   // Puts the run into the stream's order. True: everything in front has run already.
   Result<bool> queue_on(Stream& stream);
   void on_complete() override;  // everything in front on the stream has run

@@ -246,6 +246,11 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
 }
 
 Session::~Session() {
+  if (impl_->is_in_child()) {
+    // Its threads are not here to be joined, and its locks may be taken for ever.
+    [[maybe_unused]] const Impl* left_alone = impl_.release();
+    return;
+  }
   std::unique_lock lock(impl_->mutex);
   const bool may_wait = !SessionScope::may_not_wait_for(impl_.get(), impl_->threads.get());
   EDDY_CHECK(!SessionScope::is_inside(impl_.get()) && (may_wait || impl_->is_idle()))
@@ -266,6 +271,7 @@ namespace {
 
 // Enters, runs on this thread or the workers, waits, leaves.
 Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
+  if (core.is_in_child()) return ForkGuard::error();
   if (SessionScope::may_not_wait_for(&core, core.threads.get())) {
     return would_deadlock(
         "a host function or callback may not wait for a run of its own session, nor a host "
@@ -284,6 +290,7 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
 }  // namespace
 
 Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
+  if (impl_->is_in_child()) return ForkGuard::error();
   Run run(*impl_, options.trace_or_null);
   EDDY_RETURN_IF_ERROR(run.bind_inputs(inputs));
   EDDY_RETURN_IF_ERROR(run_to_end(*impl_, run, options));
@@ -291,6 +298,7 @@ Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& 
 }
 
 Result<std::unique_ptr<Call>> Session::prepare(TraceRecorder* trace_or_null) {
+  if (impl_->is_in_child()) return ForkGuard::error();
   return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*impl_, trace_or_null)));
 }
 
@@ -298,16 +306,22 @@ RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const Ru
   return AsyncRun::submit(*impl_, nullptr, std::move(inputs), std::move(callback), options);
 }
 
-Result<std::unique_ptr<Stream>> Session::create_stream() { return impl_->device->create_stream(); }
+Result<std::unique_ptr<Stream>> Session::create_stream() {
+  if (impl_->is_in_child()) return ForkGuard::error();
+  return impl_->device->create_stream();
+}
 
 RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
                           const RunOptions& options) {
   return AsyncRun::submit(*impl_, &stream, std::move(inputs), std::move(callback), options);
 }
 
-void Session::cancel_all() { impl_->cancel_all(false); }
+void Session::cancel_all() {
+  if (!impl_->is_in_child()) impl_->cancel_all(false);
+}
 
 void Session::close() {
+  if (impl_->is_in_child()) return;
   impl_->cancel_all(true);
   // The run that calls this could never end.
   if (SessionScope::may_not_wait_for(impl_.get(), impl_->threads.get())) return;
@@ -316,6 +330,7 @@ void Session::close() {
 }
 
 std::string Session::describe_runs() const {
+  if (impl_->is_in_child()) return ForkGuard::error().message() + "\n";
   std::lock_guard lock(impl_->mutex);
   std::string text = std::to_string(impl_->runs.size()) + " run(s) in flight, " +
                      std::to_string(impl_->queued.size()) + " waiting for their turn\n";
@@ -327,12 +342,15 @@ std::string Session::describe_runs() const {
 }
 
 std::vector<LoopReport> Session::loop_reports() const {
+  if (impl_->is_in_child()) return impl_->loops;
   std::lock_guard lock(impl_->mutex);
   return impl_->last_loops;
 }
 
 Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Call::~Call() = default;
+Call::~Call() {
+  if (state_->core.is_in_child()) [[maybe_unused]] const State* left_alone = state_.release();
+}
 
 Status Call::bind_input(size_t index, const TensorView& view) {
   if (index >= state_->core.inputs.size()) {
@@ -352,6 +370,7 @@ Status Call::bind_output(size_t index, const TensorView& view) {
 }
 
 Status Call::run(const RunOptions& options) {
+  if (state_->core.is_in_child()) return ForkGuard::error();
   if (!state_->is_checked) {
     EDDY_RETURN_IF_ERROR(state_->run.check_symbols());
     state_->is_checked = true;

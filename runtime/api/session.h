@@ -26,6 +26,8 @@
 // Threads: everything may be called from any thread, host functions and callbacks included,
 // except waiting there for a run of the same session, and in host functions for a run of a session
 // that shares its threads (kWouldDeadlock).
+// fork(): in a child every call on the parent's sessions, calls and handles fails with
+// kInvalidArgument, and destroying them does nothing; make sessions of its own there.
 // Destruction: cancels nothing; waits for runs in flight (close() first to cancel them). Not where
 // close() would not wait (CHECK).
 #pragma once

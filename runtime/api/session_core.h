@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/api/callback_thread.h"
+#include "runtime/api/fork_guard.h"
 #include "runtime/api/run.h"
 #include "runtime/api/session.h"
 #include "runtime/coroutine/scheduler.h"
@@ -41,6 +42,10 @@ struct SessionCore {
   // Per output: made by a node of the root that nobody else reads, so that it can be made in the
   // caller's memory.
   std::vector<bool> is_placeable;
+
+  // Asked before any lock is taken. Handles keep it.
+  const std::shared_ptr<const ForkGuard> fork_guard = std::make_shared<ForkGuard>();
+  bool is_in_child() const { return fork_guard->is_in_child(); }
 
   // Every loop, how it is driven and why; iterations 0. By loop_nodes.
   std::vector<LoopReport> loops;
