@@ -22,8 +22,8 @@
 // instant is closed under predecessors, and its order among itself is what it was.
 //
 // Rejection: with a threshold, simulate() ends with kExceeds as soon as a lower bound of the
-// makespan (an end, or a device's end plus the work it still has) is above it. The verdict is
-// that of the complete simulation. A cycle is found only where the simulation comes to its end.
+// makespan is above it: the end of any task. The verdict is that of the complete simulation.
+// A cycle is found only where the simulation comes to its end.
 //
 // Errors: kCycle, kOverflow (timeline.h). Programmer errors: edits between simulate() and
 // commit() or rollback(); those of TaskGraph.
