@@ -8,21 +8,26 @@
 namespace eddy {
 
 struct SharedThreads::Impl {
-  explicit Impl(int num_workers) : workers(std::make_shared<WorkerPool>(num_workers)) {}
+  Impl(int num_workers, size_t max) : workers(std::make_shared<WorkerPool>(num_workers)) {
+    scheduler_options.stacks.max_stacks = max;
+  }
 
+  SchedulerOptions scheduler_options;
   const std::shared_ptr<WorkerPool> workers;
   std::once_flag scheduler_made;
   std::unique_ptr<Scheduler> scheduler_or_null;  // ends before the workers that it issues to
 };
 
-SharedThreads::SharedThreads(int num_workers) : impl_(std::make_unique<Impl>(num_workers)) {}
+SharedThreads::SharedThreads(int num_workers, size_t max_stacks)
+    : impl_(std::make_unique<Impl>(num_workers, max_stacks)) {}
 SharedThreads::~SharedThreads() = default;
 
 int SharedThreads::num_workers() const { return impl_->workers->num_threads(); }
 
 Scheduler& SharedThreads::scheduler() {
-  std::call_once(impl_->scheduler_made,
-                 [this] { impl_->scheduler_or_null = std::make_unique<Scheduler>(); });
+  std::call_once(impl_->scheduler_made, [this] {
+    impl_->scheduler_or_null = std::make_unique<Scheduler>(impl_->scheduler_options);
+  });
   return *impl_->scheduler_or_null;
 }
 

@@ -17,6 +17,7 @@
 // host-driven loop, asynchronous deadline or timeout.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 namespace eddy {
@@ -26,7 +27,9 @@ class WorkerPool;
 
 class SharedThreads {
  public:
-  explicit SharedThreads(int num_workers = 0);  // 0: one for each processor
+  // num_workers 0: one for each processor. max_stacks: strands of host-driven runs at once, beyond
+  // which a run fails with kResourceExhausted; 0: as many as the system allows.
+  explicit SharedThreads(int num_workers = 0, size_t max_stacks = 0);
   ~SharedThreads();
   SharedThreads(const SharedThreads&) = delete;
   SharedThreads& operator=(const SharedThreads&) = delete;

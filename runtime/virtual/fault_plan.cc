@@ -4,9 +4,9 @@ namespace eddy {
 
 std::string_view fault_kind_name(FaultKind kind) {
   constexpr std::array<std::string_view, kNumFaultKinds> kNames = {
-      "allocation", "create-stream", "create-event", "create-gate", "enqueue",
-      "record",     "wait",          "kill-lane",    "lose-device", "kernel",
-      "predicate",  "host-function", "callback",     "cancel",      "deadline"};
+      "allocation", "create-stream", "create-event", "create-gate", "enqueue",   "record",
+      "wait",       "kill-lane",     "lose-device",  "kernel",      "predicate", "host-function",
+      "callback",   "stack",         "cancel",       "deadline"};
   return kNames[static_cast<size_t>(kind)];
 }
 

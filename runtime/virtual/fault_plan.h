@@ -29,10 +29,11 @@ enum class FaultKind : uint8_t {
   kPredicate,
   kHostFunction,
   kCallback,
+  kStack,          // the scheduler has k for tasks and no more
   kCancel,    // at a tick
   kDeadline,  // at a tick
 };
-inline constexpr size_t kNumFaultKinds = 15;
+inline constexpr size_t kNumFaultKinds = 16;
 // "allocation", "create-stream", …
 std::string_view fault_kind_name(FaultKind kind);
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "runtime/api/shared_threads.h"
 #include "runtime/execute/run_state.h"
 #include "tools/check/mixing_ops.h"
 
@@ -27,6 +28,7 @@ StatusCode code_of(FaultKind kind) {
     case FaultKind::kCreateStream:
     case FaultKind::kCreateEvent:
     case FaultKind::kCreateGate:
+    case FaultKind::kStack:
       return StatusCode::kResourceExhausted;
     case FaultKind::kEnqueue:
     case FaultKind::kRecord:
@@ -115,7 +117,7 @@ void FaultPoint::on_tick(uint64_t tick) {
 // What is made once and reused fails only while it is made.
 bool FaultPoint::needs_cold_start() const {
   return is_armed(FaultKind::kCreateStream) || is_armed(FaultKind::kCreateEvent) ||
-         is_armed(FaultKind::kCreateGate);
+         is_armed(FaultKind::kCreateGate) || is_armed(FaultKind::kStack);
 }
 
 std::string FaultPoint::start() {
@@ -130,6 +132,10 @@ std::string FaultPoint::start_cold() {
   options.faults_or_null = &plan_;
   options.observer_or_null = &injector_;
   options.on_tick = [this](uint64_t tick) { on_tick(tick); };
+  for (const Fault& fault : armed_) {
+    if (fault.kind != FaultKind::kStack) continue;
+    options.threads = std::make_shared<SharedThreads>(1, fault.kth);
+  }
   auto trial = Trial::make(library_, recipe_, options);
   if (!trial.is_ok()) return "no session: " + trial.status().to_string();
   trial_ = std::move(*trial);
@@ -223,7 +229,9 @@ std::string FaultPoint::run_in_flight() {
     }
     num_failed += flights[i].status.is_ok() ? 0 : 1;
   }
-  const bool spares_others = !may_lose_device() && !is_armed(FaultKind::kCancel);
+  if (is_armed(FaultKind::kStack)) num_fired_ += num_failed;
+  const bool spares_others =
+      !may_lose_device() && !is_armed(FaultKind::kCancel) && !is_armed(FaultKind::kStack);
   if (spares_others && num_failed > plan_.num_fired()) return "one fault ended two runs";
   const bool must_fail = is_armed(FaultKind::kKernel) || is_armed(FaultKind::kPredicate);
   if (armed_.size() == 1 && must_fail && plan_.num_fired() > 0 && num_failed == 0) {
@@ -282,6 +290,10 @@ std::string FaultPoint::run_call() {
 }
 
 std::string FaultPoint::check_next_run() {
+  if (is_armed(FaultKind::kStack)) {  // it would lack stacks, too
+    if (std::string text = close(); !text.empty()) return text;
+    return start();
+  }
   if (trial_->device().health().is_ok()) return trial_->run(0);
   const Status status = trial_->session().run(trial_->inputs(0)).status();
   if (status.code() != StatusCode::kDeviceLost) {
@@ -310,7 +322,7 @@ std::string FaultPoint::run(const std::vector<Fault>& faults) {
   plan_.arm(faults);
   const bool is_call = loops_ != Loops::kHost && num_points_ % 4 == 0 && !needs_cold_start();
   std::string text = is_call ? run_call() : run_in_flight();
-  num_fired_ = plan_.num_fired();
+  num_fired_ += plan_.num_fired();
   plan_.arm({});
   if (trial_ == nullptr) return text;
   if (text.empty()) text = take_note();

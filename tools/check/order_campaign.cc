@@ -1,5 +1,6 @@
 #include "tools/check/order_campaign.h"
 
+#include "runtime/api/shared_threads.h"
 #include "tools/check/trial.h"
 
 namespace eddy::check {
@@ -22,11 +23,12 @@ struct Way {
 };
 
 std::string try_orders(const Library& library, const Recipe& recipe, const Way& way,
-                       OrderCounts& counts) {
+                       const std::shared_ptr<SharedThreads>& threads, OrderCounts& counts) {
   TrialOptions options;
   options.order = {.policy = way.policy, .seed = recipe.seed * 31 + 7};
   options.assignment = way.assignment;
   options.loops = way.loops;
+  options.threads = threads;
   auto trial = Trial::make(library, recipe, options);
   if (!trial.is_ok()) return "no session: " + trial.status().to_string();
   std::string text;
@@ -88,6 +90,7 @@ Result<std::vector<Contestant>> order_contestants(const Library& library,
                            }});
     return contestants;
   }
+  const auto threads = std::make_shared<SharedThreads>(1);  // one scheduler for all sessions
   const auto only = find_schedule_policy(policy_or_empty);
   if (!only && !policy_or_empty.empty()) {
     return invalid_argument("there is no policy '" + policy_or_empty +
@@ -103,8 +106,8 @@ Result<std::vector<Contestant>> order_contestants(const Library& library,
       way.policy = policy;
       contestants.push_back(
           {"virtual/" + std::string(schedule_policy_name(policy)) + "/" + way.name,
-           [&library, &counts, way](const Recipe& recipe) {
-             return try_orders(library, recipe, way, counts);
+           [&library, &counts, threads, way](const Recipe& recipe) {
+             return try_orders(library, recipe, way, threads, counts);
            }});
     }
   }

@@ -1,6 +1,14 @@
 #include "tools/check/trial.h"
 
+#include <chrono>
+#include <thread>
+
 namespace eddy::check {
+namespace {
+
+constexpr auto kStill = std::chrono::seconds(2);
+
+}  // namespace
 
 Status Trial::Chain::before(RunState& state, const ::eddy::Step& step) {
   StepObserver* first = trial_.options_.observer_or_null;
@@ -28,8 +36,11 @@ SessionOptions Trial::session_options() {
   SessionOptions options;
   options.assignment = options_.assignment;
   options.loops = options_.loops;
+  options.threads = options_.threads;
   options.simplify = false;
   options.release_constants = false;  // the oracle reads the graph
+  options.use_arenas = recipe_.seed % 2 == 0;
+  if (recipe_.seed % 3 == 0) options.min_released_bytes = 0;
   options.observer_or_null = &chain_;
   options.make_device = [this]() -> Result<std::shared_ptr<Device>> {
     if (!options_.wrap) return std::shared_ptr<Device>(device_);
@@ -70,10 +81,35 @@ std::string Trial::findings() {
   return {};
 }
 
+Result<NamedTensors> Trial::run_watched(uint64_t variant) {
+  auto outputs = std::make_shared<Result<NamedTensors>>(internal_error("no callback"));
+  RunHandle handle = session_->run_async(
+      inputs(variant), [outputs](Result<NamedTensors> made) { *outputs = std::move(made); });
+  auto last_move = std::chrono::steady_clock::now();
+  uint64_t last_tick = device_->now();
+  while (!handle.is_done()) {
+    if (options_.loops != Loops::kHost && device_->poll()) continue;
+    std::this_thread::yield();
+    const auto now = std::chrono::steady_clock::now();
+    if (device_->now() != last_tick) {
+      last_tick = device_->now();
+      last_move = now;
+    }
+    if (now - last_move < kStill) continue;
+    const Status status =
+        internal_error("the run hangs:\n" + session_->describe_runs() + device_->wait_graph());
+    (void)session_.release();
+    return status;
+  }
+  return std::move(*outputs);
+}
+
 std::string Trial::run(uint64_t variant) {
   const OracleResult& should = oracle(variant);
   digests_.clear();
-  const auto outputs = session_->run(inputs(variant));
+  const auto outputs =
+      options_.notices_hangs ? run_watched(variant) : session_->run(inputs(variant));
+  if (session_ == nullptr) return outputs.status().message();
   std::string text = findings();
   if (text.empty() && !outputs.is_ok()) text = outputs.status().to_string();
   if (text.empty()) text = difference(should.outputs, *outputs);
@@ -82,6 +118,7 @@ std::string Trial::run(uint64_t variant) {
 }
 
 std::string Trial::close() {
+  if (session_ == nullptr) return {};
   session_->close();
   session_.reset();
   const size_t used_bytes = device_->allocator().statistics().used_bytes;

@@ -35,6 +35,10 @@ struct TrialOptions {
   // Stands between session and device; for planting bugs. Empty: nothing does.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
   bool checks_races = true;
+  std::shared_ptr<SharedThreads> threads = {};  // null: the session's own
+  // A run that never ends is told from one that is slow, by the time in which nothing moves; then
+  // the session is abandoned, for it could never be destroyed.
+  bool notices_hangs = false;
 };
 
 class Trial {
@@ -77,6 +81,7 @@ class Trial {
   Trial(const Library& library, Recipe recipe, const TrialOptions& options)
       : library_(library), recipe_(std::move(recipe)), options_(options) {}
   Status start();
+  Result<NamedTensors> run_watched(uint64_t variant);
   SessionOptions session_options();
   const Expected& expected(uint64_t variant);
 

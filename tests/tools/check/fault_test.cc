@@ -19,7 +19,7 @@ uint64_t number(const char* variable, uint64_t otherwise) {
 TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
   FaultOptions options;
   options.first_seed = number("EDDY_CHECK_FIRST", 0);
-  options.num_seeds = number("EDDY_CHECK_SEEDS", 24);
+  options.num_seeds = number("EDDY_CHECK_SEEDS", 16);
   const FaultReport report = run_faults(options);
   for (const FaultViolation& violation : report.violations) {
     ADD_FAILURE() << "EDDY_CHECK_FIRST=" << violation.seed << " EDDY_CHECK_SEEDS=1: "
@@ -27,7 +27,7 @@ TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
                   << violation.graph_text;
   }
   EXPECT_GT(report.num_points, 20 * report.num_graphs);
-  for (size_t kind = 0; kind < kNumFaultKinds && options.num_seeds >= 24; ++kind) {
+  for (size_t kind = 0; kind < kNumFaultKinds && options.num_seeds >= 16; ++kind) {
     EXPECT_GT(report.fired[kind], 0u) << fault_kind_name(static_cast<FaultKind>(kind));
   }
   RecordProperty("points", static_cast<int>(report.num_points));
