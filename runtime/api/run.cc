@@ -282,6 +282,8 @@ namespace {
 
 Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
                  const std::shared_ptr<Device>& device) {
+  // What no step has made is nothing, and no reason to read through a null pointer.
+  if (view.data == nullptr && view.size_bytes() > 0) return Tensor();
   // Borrowed memory (the caller's input, a constant) may go before the tensor does.
   const bool is_own = buffer && buffer.get()->owner != &foreign_memory();
   return is_own ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);

@@ -261,10 +261,36 @@ void RaceChecker::touch_after(const Toucher& touch, const ::eddy::Step& step, in
   }
 }
 
+Status RaceChecker::check_made(RunState& state, const ::eddy::Step& step) {
+  const Graph& graph = state.graph();
+  const Node& node = graph.node(step.node);
+  const auto check = [&](ValueId value) {
+    if (value.is_none() || is_constant(state, value)) return Status::ok();
+    const Slot& slot = state.slot(value);
+    const bool is_made = slot.kind != ValueKind::kTensor || slot.view.data != nullptr ||
+                         slot.view.size_bytes() == 0;
+    return is_made ? Status::ok()
+                   : internal_error("reads value " + std::to_string(value.index()) +
+                                    ", which nothing has made yet");
+  };
+  if (step.kind == StepKind::kTest) return check(graph.region(node.regions[0]).results[0]);
+  if (step.kind == StepKind::kSelect) return check(node.inputs[0]);
+  if (step.kind == StepKind::kEnter) return check(node.inputs[0]);
+  for (ValueId value : node.inputs) {
+    if (step.kind == StepKind::kExec) EDDY_RETURN_IF_ERROR(check(value));
+  }
+  const Region* const body =
+      step.kind == StepKind::kAdvance ? &graph.region(node.regions[1]) : nullptr;
+  for (size_t k = 0; body != nullptr && k < body->results.size(); ++k) {
+    EDDY_RETURN_IF_ERROR(check(body->results[k]));
+  }
+  return Status::ok();
+}
+
 Status RaceChecker::before(RunState& state, const ::eddy::Step& step) {
   std::lock_guard lock(mutex_);
   touch_before(toucher(state, step), step);
-  return Status::ok();
+  return check_made(state, step);
 }
 
 void RaceChecker::after(RunState& state, const ::eddy::Step& step, int32_t decision) {

@@ -6,6 +6,8 @@
 // memory, at least one of them writing, with nothing that orders them are a race, also when this
 // time they happened to run in the right order.
 //
+// A step that reads a value which nothing has made yet fails: it would read through a null pointer.
+//
 // A value's slot and its elements' memory (in granules of 64 bytes) are watched apart: a wrong
 // order may move a reference that somebody reads, or overwrite bytes that somebody still needs.
 //
@@ -76,6 +78,8 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
   void touch(What what, uintptr_t key, const Access& now, ValueId value);
   void report(const Access& first, const Access& now, bool first_writes, What what, ValueId value);
   Toucher toucher(RunState& state, const ::eddy::Step& step);
+  // A failure when a value that is read has no memory yet.
+  static Status check_made(RunState& state, const ::eddy::Step& step);
   void touch_before(const Toucher& touch, const ::eddy::Step& step);
   void touch_after(const Toucher& touch, const ::eddy::Step& step, int32_t decision);
 

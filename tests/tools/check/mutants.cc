@@ -1,0 +1,251 @@
+#include "tests/tools/check/mutants.h"
+
+#include <cstring>
+
+namespace eddy::check {
+namespace {
+
+// Keeps the calls until finish(), edits them, and records them on the device's own buffer.
+class MutantCommands : public CommandBuffer {
+ public:
+  MutantCommands(std::unique_ptr<CommandBuffer> inner, const Mutation& mutation, bool& is_planted)
+      : inner_(std::move(inner)), mutation_(mutation), is_planted_(is_planted) {}
+
+  void launch(WorkFunction run, void* context, bool is_cheap) override {
+    calls_.push_back(
+        {.op = Call::Op::kLaunch, .run = run, .context = context, .is_cheap = is_cheap});
+  }
+  void begin_while() override { calls_.push_back({.op = Call::Op::kBeginWhile}); }
+  void test_while(DecideFunction decide, void* context) override {
+    calls_.push_back({.op = Call::Op::kTest, .decide = decide, .context = context});
+  }
+  void end_while() override { calls_.push_back({.op = Call::Op::kEndWhile}); }
+  void begin_case(DecideFunction decide, void* context, uint32_t num_branches) override {
+    calls_.push_back(
+        {.op = Call::Op::kBeginCase, .number = num_branches, .decide = decide, .context = context});
+  }
+  void begin_branch() override { calls_.push_back({.op = Call::Op::kBeginBranch}); }
+  void end_case() override { calls_.push_back({.op = Call::Op::kEndCase}); }
+  void begin_fork() override { calls_.push_back({.op = Call::Op::kBeginFork}); }
+  void end_fork() override { calls_.push_back({.op = Call::Op::kEndFork}); }
+  uint32_t add_event() override { return inner_->add_event(); }
+  void reset(uint32_t event) override { calls_.push_back({Call::Op::kReset, event}); }
+  void record(uint32_t event) override { calls_.push_back({Call::Op::kRecord, event}); }
+  void wait(uint32_t event) override { calls_.push_back({Call::Op::kWait, event}); }
+
+  void finish() override {
+    if (mutation_.edit) is_planted_ |= mutation_.edit(calls_, mutation_.n, liars_);
+    for (const Call& call : calls_) replay(call);
+    inner_->finish();
+  }
+  void start(RunControl& control) override {
+    if (mutation_.launch == LaunchBug::kNone) return inner_->start(control);
+    is_planted_ = true;
+    given_ = &control;
+    own_.stop = StopReason::kRunning;
+    own_.context = this;
+    own_.on_complete = [](void* self) { static_cast<MutantCommands*>(self)->complete(); };
+    inner_->start(own_);
+  }
+  void run_here(RunControl& control) override { start(control); }
+  StrandState strand_state(uint32_t strand) const override { return inner_->strand_state(strand); }
+
+ private:
+  void complete() {
+    if (mutation_.launch == LaunchBug::kNeverCompletes) return;
+    given_->on_complete(given_->context);
+  }
+  void replay(const Call& call) {
+    switch (call.op) {
+      case Call::Op::kLaunch:
+        return inner_->launch(call.run, call.context, call.is_cheap);
+      case Call::Op::kBeginWhile:
+        return inner_->begin_while();
+      case Call::Op::kTest:
+        return inner_->test_while(call.decide, call.context);
+      case Call::Op::kEndWhile:
+        return inner_->end_while();
+      case Call::Op::kBeginCase:
+        return inner_->begin_case(call.decide, call.context, call.number);
+      case Call::Op::kBeginBranch:
+        return inner_->begin_branch();
+      case Call::Op::kEndCase:
+        return inner_->end_case();
+      case Call::Op::kBeginFork:
+        return inner_->begin_fork();
+      case Call::Op::kEndFork:
+        return inner_->end_fork();
+      case Call::Op::kReset:
+        return inner_->reset(call.number);
+      case Call::Op::kRecord:
+        return inner_->record(call.number);
+      case Call::Op::kWait:
+        return inner_->wait(call.number);
+    }
+  }
+
+  const std::unique_ptr<CommandBuffer> inner_;
+  const Mutation& mutation_;
+  bool& is_planted_;
+  Calls calls_;
+  std::deque<Liar> liars_;
+  RunControl own_;
+  RunControl* given_ = nullptr;
+};
+
+}  // namespace
+
+class MutantStream : public Stream {
+ public:
+  MutantStream(std::unique_ptr<Stream> inner, std::unique_ptr<Stream> other, MutantDevice& device)
+      : inner_(std::move(inner)),
+        other_(std::move(other)),
+        device_(device),
+        bug_(device.mutation_.stream) {}
+  ~MutantStream() override {
+    while (!other_->is_idle()) device_.poll();
+  }
+
+  bool launch(const Work& work) override {
+    if (has_held_) {  // behind the one that should have followed it
+      has_held_ = false;
+      return inner_->launch(work) && inner_->launch(held_);
+    }
+    if (bug_ == StreamBug::kLostLaunch && device_.is_turn()) return true;
+    if (bug_ == StreamBug::kLaunchedTwice && device_.is_turn()) (void)inner_->launch(work);
+    if (bug_ == StreamBug::kRunsEarly && device_.is_turn()) return work.run(work.context), true;
+    if (bug_ == StreamBug::kSwapped && device_.is_turn()) {
+      held_ = work;
+      return has_held_ = true;
+    }
+    return inner_->launch(work) || bug_ == StreamBug::kIgnoresRefusal;
+  }
+  bool record(Event& event) override {
+    flush();
+    if (bug_ == StreamBug::kLostRecord && device_.is_turn()) return true;
+    if (bug_ == StreamBug::kEarlyRecord && device_.is_turn()) return other_->record(event);
+    return inner_->record(event) || bug_ == StreamBug::kIgnoresRefusal;
+  }
+  bool wait(Event& event) override {
+    flush();
+    if (bug_ == StreamBug::kLostWait && device_.is_turn()) return true;
+    return inner_->wait(event) || bug_ == StreamBug::kIgnoresRefusal;
+  }
+  bool hold(std::shared_ptr<Gate> gate) override { return inner_->hold(std::move(gate)); }
+  bool is_idle() const override {
+    const bool is_idle = inner_->is_idle() && !has_held_;
+    if (bug_ == StreamBug::kIdleTooEarly && !is_idle && device_.is_turn()) return true;
+    return is_idle;
+  }
+  bool listen_or_idle(EventListener& listener) override {
+    flush();
+    if (bug_ == StreamBug::kNeverIdle && device_.is_turn()) return false;
+    return inner_->listen_or_idle(listener);
+  }
+
+ private:
+  void flush() {
+    if (has_held_) (void)inner_->launch(held_);
+    has_held_ = false;
+  }
+
+  const std::unique_ptr<Stream> inner_;
+  const std::unique_ptr<Stream> other_;  // idle, so what is recorded there happens at once
+  MutantDevice& device_;
+  const StreamBug bug_;
+  Work held_;
+  bool has_held_ = false;
+};
+
+// Blocks of its own, so that a planted defect harms nobody else's.
+class MutantDevice::MutantAllocator : public Allocator {
+ public:
+  explicit MutantAllocator(MutantDevice& device) : device_(device) {}
+
+  Result<BufferRef> allocate(size_t size_bytes) override {
+    constexpr size_t kAlignment = 64;
+    Block& block = blocks_.emplace_back();
+    block.bytes.resize(size_bytes + kAlignment, 0xa5);
+    auto address = reinterpret_cast<uintptr_t>(block.bytes.data());
+    block.buffer.data =
+        reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+    block.buffer.capacity_bytes = size_bytes;
+    block.buffer.owner = this;
+    spoil(block);
+    ++num_used_;
+    return BufferRef(&block.buffer);
+  }
+  Result<BufferRef> allocate_strings(size_t) override {
+    return unsupported("mutants have no strings");
+  }
+  void release(Buffer* buffer) noexcept override {
+    std::memset(buffer->data, 0x5a, buffer->capacity_bytes);
+    --num_used_;
+  }
+  MemoryStatistics statistics() const override {
+    MemoryStatistics statistics;
+    statistics.used_bytes = num_used_;
+    return statistics;
+  }
+
+ private:
+  struct Block {
+    std::vector<unsigned char> bytes;
+    Buffer buffer;
+  };
+  void spoil(Block& block) {
+    if (!device_.is_turn() || blocks_.size() < 2) return;
+    Block& before = blocks_[blocks_.size() - 2];
+    switch (device_.mutation_.memory) {
+      case MemoryBug::kSameBlockTwice:
+        if (before.buffer.capacity_bytes >= block.buffer.capacity_bytes) {
+          block.buffer.data = before.buffer.data;
+        }
+        break;
+      case MemoryBug::kFreedEarly:
+        std::memset(before.buffer.data, 0x5a, before.buffer.capacity_bytes);
+        break;
+      case MemoryBug::kNone:
+        break;
+    }
+  }
+
+  MutantDevice& device_;
+  std::deque<Block> blocks_;
+  size_t num_used_ = 0;
+};
+
+MutantDevice::MutantDevice(std::shared_ptr<VirtualDevice> device, Mutation mutation)
+    : device_(std::move(device)), mutation_(std::move(mutation)) {
+  if (mutation_.memory != MemoryBug::kNone) allocator_ = std::make_unique<MutantAllocator>(*this);
+}
+
+MutantDevice::~MutantDevice() = default;
+
+Allocator& MutantDevice::allocator() {
+  if (allocator_) return *allocator_;
+  if (mutation_.leak_to_or_null != nullptr && is_turn()) {
+    auto leaked = device_->allocator().allocate(1);
+    if (leaked.is_ok()) mutation_.leak_to_or_null->push_back(std::move(*leaked));
+  }
+  return device_->allocator();
+}
+
+Status MutantDevice::health() const {
+  return mutation_.hides_loss ? Status::ok() : device_->health();
+}
+
+Result<std::unique_ptr<Stream>> MutantDevice::create_stream() {
+  EDDY_ASSIGN_OR_RETURN(auto stream, device_->create_stream());
+  if (mutation_.stream == StreamBug::kNone) return stream;
+  EDDY_ASSIGN_OR_RETURN(auto other, device_->create_stream());
+  return std::unique_ptr<Stream>(
+      std::make_unique<MutantStream>(std::move(stream), std::move(other), *this));
+}
+
+std::unique_ptr<CommandBuffer> MutantDevice::create_command_buffer_or_null() {
+  return std::make_unique<MutantCommands>(device_->create_command_buffer_or_null(), mutation_,
+                                          is_planted_);
+}
+
+}  // namespace eddy::check

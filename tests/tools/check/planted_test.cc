@@ -1,0 +1,367 @@
+// Claim: the watchers notice every kind of defect that was planted between a session and its
+// device, in a plan, or in what a step sees; and notice nothing where nothing was planted.
+//
+// Each switch is planted at its first places in random graphs until a watcher speaks. The test
+// prints which one did. EDDY_CHECK_FIRST=N starts with another graph.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "graph/schedule/plan_graph.h"
+#include "runtime/execute/run_state.h"
+#include "tests/tools/check/command_edits.h"
+#include "tests/tools/check/mutants.h"
+#include "tools/check/generator.h"
+#include "tools/check/mixing_ops.h"
+#include "tools/check/trial.h"
+
+namespace eddy::check {
+namespace {
+
+constexpr uint64_t kGraphs = 400;
+constexpr size_t kPlaces = 6;  // of one graph
+
+uint64_t first_seed() {
+  const char* const text = std::getenv("EDDY_CHECK_FIRST");
+  return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+}
+
+const char* watcher_of(const std::string& what) {
+  const auto has = [&](const char* text) { return what.find(text) != std::string::npos; };
+  if (has("race: ") || has("which nothing has made yet")) return "race checker";
+  if (has("deadlock") || has("recorded twice") || has("is reset while") || has("while it lives")) {
+    return "the device's books";
+  }
+  if (has("the run hangs")) return "hang";
+  if (has("still in use") || has("still waits")) return "baseline";
+  if (has("did not run") || has("another value") || has("should not have")) return "digests";
+  if (has("the run was cancelled")) return "step limit";
+  if (has("twice decided")) return "decision count";
+  return has(": ok") || has("failed") || has("lost") ? "status" : "oracle";
+}
+
+class PlantedTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+
+  struct Planted {
+    Mutation mutation = {};
+    Loops loops = Loops::kDevice;
+    StepObserver* observer_or_null = nullptr;
+    std::vector<Fault> faults = {};
+  };
+  // What the watchers say of three orders; `is_planted` tells whether there was a place.
+  std::string try_planted(uint64_t seed, const Planted& planted, bool& is_planted) {
+    FaultPlan plan;
+    TrialOptions options;
+    options.order.seed = seed;
+    options.loops = planted.loops;
+    options.observer_or_null = planted.observer_or_null;
+    options.notices_hangs = true;
+    options.faults_or_null = &plan;
+    MutantDevice* mutant = nullptr;
+    options.wrap = [&](std::shared_ptr<VirtualDevice> device) -> std::shared_ptr<Device> {
+      auto made = std::make_shared<MutantDevice>(std::move(device), planted.mutation);
+      mutant = made.get();
+      return made;
+    };
+    Session* session = nullptr;
+    options.on_tick = [&](uint64_t tick) {
+      if (tick == 100'000 && session != nullptr) session->cancel_all();
+    };
+    GenerateOptions generate;
+    generate.has_host_functions = false;
+    generate.max_repeats = 20;
+    auto trial = Trial::make(library_, make_recipe(seed, generate), options);
+    if (!trial.is_ok()) return trial.status().to_string();
+    session = &(*trial)->session();
+    std::string text;
+    for (uint64_t variant : {0, 1, 0}) {
+      if (!text.empty()) break;
+      plan.arm(planted.faults);
+      text = (*trial)->run(variant);
+    }
+    is_planted = mutant->is_planted();
+    if (text.empty()) text = (*trial)->close();
+    if (planted.mutation.leak_to_or_null != nullptr) planted.mutation.leak_to_or_null->clear();
+    return text;
+  }
+
+  void expect_caught(const char* name, Planted planted) {
+    size_t num_planted = 0;
+    for (uint64_t seed = first_seed(); seed < first_seed() + kGraphs; ++seed) {
+      for (planted.mutation.n = 0; planted.mutation.n < kPlaces; ++planted.mutation.n) {
+        bool is_planted = false;
+        const std::string what = try_planted(seed, planted, is_planted);
+        num_planted += is_planted ? 1 : 0;
+        if (!what.empty()) {
+          std::printf("%-40s caught by %s after %zu: %s\n", name, watcher_of(what), num_planted,
+                      what.substr(0, 110).c_str());
+          return;
+        }
+        if (!is_planted) break;
+      }
+    }
+    ADD_FAILURE() << name << ": planted " << num_planted << " times and never noticed";
+  }
+
+  Library library_;
+};
+
+TEST_F(PlantedTest, NothingIsNoticedWhereNothingIsPlanted) {
+  for (uint64_t seed = first_seed(); seed < first_seed() + 60; ++seed) {
+    bool is_planted = false;
+    Planted planted;
+    planted.loops = seed % 3 == 0 ? Loops::kHost : Loops::kDevice;
+    EXPECT_EQ(try_planted(seed, planted, is_planted), "") << "seed " << seed;
+    EXPECT_FALSE(is_planted);
+  }
+}
+
+TEST_F(PlantedTest, EveryDefectOfRecordedCommandsIsNoticed) {
+  for (const auto& [name, edit] : command_edits()) {
+    if (std::string(name) == "a decision is made twice") continue;
+    expect_caught(name, {.mutation = {.edit = edit}});
+  }
+}
+
+// A decision reads what is there, so making it twice changes no value: it is counted.
+TEST_F(PlantedTest, ADecisionThatIsMadeTwiceIsNoticed) {
+  class Counter : public StepObserver {
+   public:
+    Status before(RunState& state, const ::eddy::Step& step) override {
+      const bool is_same = step.kind == StepKind::kTest && last_ == step.node &&
+                           iteration_ == state.loop(step.node).iteration();
+      if (step.kind != StepKind::kTest) return last_ = NodeId(), Status::ok();
+      last_ = step.node;
+      iteration_ = state.loop(step.node).iteration();
+      return is_same ? internal_error("twice decided") : Status::ok();
+    }
+    void after(RunState&, const ::eddy::Step&, int32_t) override {}
+
+   private:
+    NodeId last_;
+    int64_t iteration_ = -1;
+  } counter;
+  for (const auto& [name, edit] : command_edits()) {
+    if (std::string(name) != "a decision is made twice") continue;
+    expect_caught(name, {.mutation = {.edit = edit}, .observer_or_null = &counter});
+  }
+}
+
+TEST_F(PlantedTest, EveryBrokenPromiseOfAStreamIsNoticed) {
+  const std::pair<const char*, StreamBug> kBugs[] = {
+      {"a stream loses a wait", StreamBug::kLostWait},
+      {"a stream loses a record", StreamBug::kLostRecord},
+      {"a stream loses a launch", StreamBug::kLostLaunch},
+      {"a stream runs work twice", StreamBug::kLaunchedTwice},
+      {"a stream runs work where it is issued", StreamBug::kRunsEarly},
+      {"a stream changes the order of work", StreamBug::kSwapped},
+      {"a stream says idle too early", StreamBug::kIdleTooEarly},
+      {"a stream forgets to say that it is idle", StreamBug::kNeverIdle},
+      {"an event happens too early", StreamBug::kEarlyRecord}};
+  for (const auto& [name, bug] : kBugs) {
+    expect_caught(name, {.mutation = {.stream = bug}, .loops = Loops::kHost});
+  }
+}
+
+TEST_F(PlantedTest, EveryDefectOfMemoryIsNoticed) {
+  const std::pair<const char*, MemoryBug> kBugs[] = {
+      {"one block is handed out twice", MemoryBug::kSameBlockTwice},
+      {"a block is freed early", MemoryBug::kFreedEarly}};
+  for (const auto& [name, bug] : kBugs) {
+    expect_caught(name, {.mutation = {.memory = bug}});
+  }
+  std::vector<BufferRef> leaked;
+  expect_caught("a block is never freed", {.mutation = {.leak_to_or_null = &leaked}});
+}
+
+TEST_F(PlantedTest, ALaunchThatNeverCompletesIsNoticed) {
+  expect_caught("a wake-up is missed", {.mutation = {.launch = LaunchBug::kNeverCompletes}});
+}
+
+TEST_F(PlantedTest, AFailureThatNobodyHearsIsNoticed) {
+  expect_caught("the stop is not looked at", {.mutation = {.launch = LaunchBug::kStopIgnored},
+                                              .faults = {{FaultKind::kRecord, 1}}});
+  expect_caught("the device hides that it is lost", {.mutation = {.hides_loss = true},
+                                                     .loops = Loops::kHost,
+                                                     .faults = {{FaultKind::kLoseDevice, 5}}});
+  expect_caught("a refusal is ignored",
+                {.mutation = {.stream = StreamBug::kIgnoresRefusal, .hides_loss = true},
+                 .loops = Loops::kHost,
+                 .faults = {{FaultKind::kEnqueue, 2}}});
+}
+
+// Spoils what a step reads or has made, once, at the n-th step.
+class Spoiler : public StepObserver {
+ public:
+  enum class What { kByte, kShape, kSwappedInputs, kCounter, kReference };
+  Spoiler(What what, size_t n) : what_(what), left_(n) {}
+  Status before(RunState& state, const ::eddy::Step& step) override {
+    if (step.kind != StepKind::kExec || has_spoilt_) return Status::ok();
+    const Node& node = state.graph().node(step.node);
+    if (node.inputs.empty() || node.inputs[0].is_none()) return Status::ok();
+    const ValueInfo& info = state.graph().value(node.inputs[0]);
+    Slot& slot = state.slot(node.inputs[0]);
+    if (info.origin != ValueOrigin::kNodeOutput || slot.kind != ValueKind::kTensor ||
+        slot.is_volatile || slot.view.size_bytes() == 0 || left_-- > 0) {
+      return Status::ok();
+    }
+    spoil(state, node, slot);
+    return Status::ok();
+  }
+  void after(RunState&, const ::eddy::Step&, int32_t) override {}
+
+ private:
+  void spoil(RunState& state, const Node& node, Slot& slot) {
+    switch (what_) {
+      case What::kByte:
+        static_cast<char*>(slot.view.data)[0] ^= 1;
+        break;
+      case What::kShape: {
+        if (slot.view.rank != 1 || slot.view.dims[0] < 2) return;
+        const int64_t shorter = slot.view.dims[0] - 1;
+        slot.set_tensor(slot.view.element, {&shorter, 1});
+        break;
+      }
+      case What::kSwappedInputs: {
+        if (node.inputs.size() < 2 || node.inputs[1].is_none()) return;
+        Slot& other = state.slot(node.inputs[1]);
+        const bool is_same = other.kind == ValueKind::kTensor && !other.is_volatile &&
+                             &other != &slot && other.view.element == slot.view.element &&
+                             state.graph().value(node.inputs[1]).origin == ValueOrigin::kNodeOutput;
+        if (!is_same) return;
+        slot.swap(other);
+        break;
+      }
+      case What::kCounter: {
+        const NodeId owner = state.graph().region(node.region).owner;
+        if (owner.is_none() || state.graph().node(owner).kind != NodeKind::kWhile) return;
+        auto& counter =
+            const_cast<int64_t&>(*state.loop(owner).iteration_slot().view.as<int64_t>());
+        ++counter;
+        break;
+      }
+      case What::kReference:
+        slot.buffer = BufferRef();
+        break;
+    }
+    has_spoilt_ = true;
+  }
+  const What what_;
+  size_t left_;
+  bool has_spoilt_ = false;
+};
+
+TEST_F(PlantedTest, ValuesThatAreSpoiltBetweenStepsAreNoticed) {
+  const std::pair<const char*, Spoiler::What> kWays[] = {
+      {"a value changes after it was made", Spoiler::What::kByte},
+      {"a shape is that of another iteration", Spoiler::What::kShape},
+      {"two values change places", Spoiler::What::kSwappedInputs},
+      {"an iteration is counted twice", Spoiler::What::kCounter}};
+  for (const auto& [name, what] : kWays) {
+    std::string found;
+    for (uint64_t seed = first_seed(); found.empty() && seed < first_seed() + kGraphs; ++seed) {
+      for (size_t n = 0; found.empty() && n < kPlaces; ++n) {
+        Spoiler spoiler(what, n);
+        bool is_planted = false;
+        found = try_planted(seed, {.observer_or_null = &spoiler}, is_planted);
+      }
+    }
+    EXPECT_NE(found, "") << name;
+    std::printf("%-40s caught by %s: %s\n", name, watcher_of(found), found.substr(0, 110).c_str());
+  }
+}
+
+using PlanEdit = std::function<bool(RegionPlan& plan, size_t at)>;
+
+bool is_kind(const RegionPlan& plan, size_t at, PlanCommand::Kind kind) {
+  return plan.commands[at].kind == kind;
+}
+
+TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
+  using Kind = PlanCommand::Kind;
+  const auto erase = [](Kind kind) {
+    return [kind](RegionPlan& plan, size_t at) {
+      if (!is_kind(plan, at, kind)) return false;
+      plan.commands.erase(plan.commands.begin() + static_cast<ptrdiff_t>(at));
+      return true;
+    };
+  };
+  const auto repeat = [](Kind kind) {
+    return [kind](RegionPlan& plan, size_t at) {
+      if (!is_kind(plan, at, kind)) return false;
+      const PlanCommand again = plan.commands[at];
+      plan.commands.push_back(again);
+      return true;
+    };
+  };
+  const std::pair<const char*, PlanEdit> kEdits[] = {
+      {"plan: a wait is missing", erase(Kind::kWait)},
+      {"plan: a record is missing", erase(Kind::kRecord)},
+      {"plan: a node is missing", erase(Kind::kLaunch)},
+      {"plan: a node is launched twice", repeat(Kind::kLaunch)},
+      {"plan: an event is recorded twice", repeat(Kind::kRecord)},
+      {"plan: a wait comes before its record",
+       [](RegionPlan& plan, size_t at) {
+         if (!is_kind(plan, at, Kind::kWait)) return false;
+         std::rotate(plan.commands.begin(), plan.commands.begin() + static_cast<ptrdiff_t>(at),
+                     plan.commands.begin() + static_cast<ptrdiff_t>(at) + 1);
+         return true;
+       }},
+      {"plan: a wait is on another stream",
+       [](RegionPlan& plan, size_t at) {
+         if (!is_kind(plan, at, Kind::kWait)) return false;
+         plan.commands[at].stream = (plan.commands[at].stream + 1) % plan.num_streams;
+         return true;
+       }},
+      {"plan: a record is on another stream",
+       [](RegionPlan& plan, size_t at) {
+         if (!is_kind(plan, at, Kind::kRecord)) return false;
+         plan.commands[at].stream = (plan.commands[at].stream + 1) % plan.num_streams;
+         return true;
+       }},
+      {"plan: a wait names an event out of range",
+       [](RegionPlan& plan, size_t at) {
+         if (!is_kind(plan, at, Kind::kWait)) return false;
+         plan.commands[at].event = plan.num_events + 7;
+         return true;
+       }},
+      {"plan: a node moves to the other stream",
+       [](RegionPlan& plan, size_t at) {
+         if (!is_kind(plan, at, Kind::kWait) || at + 1 >= plan.commands.size()) return false;
+         if (!is_kind(plan, at + 1, Kind::kLaunch)) return false;
+         plan.commands[at + 1].stream = (plan.commands[at + 1].stream + 1) % plan.num_streams;
+         return true;
+       }},
+  };
+  for (const auto& [name, edit] : kEdits) {
+    size_t num_caught = 0;
+    std::string what;
+    for (uint64_t seed = first_seed(); num_caught == 0 && seed < first_seed() + kGraphs; ++seed) {
+      auto made = generate(seed, library_);
+      ASSERT_TRUE(made.is_ok());
+      PlanOptions options;
+      options.is_auto = false;
+      Plan plan = plan_graph(made->graph, options);
+      for (RegionPlan& region : plan.regions) {
+        if (region.num_streams < 2) continue;
+        const std::vector<PlanCommand> commands = region.commands;
+        for (size_t at = 0; at < commands.size(); ++at) {
+          region.commands = commands;
+          if (!edit(region, at)) continue;
+          const Status status = prove_plan(made->graph, plan);
+          num_caught += status.is_ok() ? 0 : 1;
+          if (!status.is_ok()) what = status.message();
+        }
+        region.commands = commands;
+      }
+    }
+    EXPECT_GT(num_caught, 0u) << name;
+    std::printf("%-40s caught by proof: %s\n", name, what.substr(0, 110).c_str());
+  }
+}
+
+}  // namespace
+}  // namespace eddy::check
