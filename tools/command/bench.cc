@@ -1,6 +1,7 @@
 // eddy bench: measures, beside peers where they are installed.
 #include "tools/command/bench_dynamic.h"
 #include "tools/command/bench_loops.h"
+#include "tools/command/peak_memory.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -9,7 +10,7 @@ Action add_bench(CLI::App& app) {
   auto suite = std::make_shared<std::string>("loops");
   auto arguments = std::make_shared<BenchLoopsArguments>();
   app.add_option("SUITE", *suite, "what to measure")
-      ->check(CLI::IsMember({"loops", "dynamic"}))
+      ->check(CLI::IsMember({"loops", "dynamic", "peak"}))
       ->capture_default_str();
   app.add_option("--models", arguments->models, "the folder of the loop models");
   app.add_option("--ort", arguments->common.ort, "libonnxruntime.so.1, the rival");
@@ -21,7 +22,16 @@ Action add_bench(CLI::App& app) {
   app.add_option("--budget", arguments->common.budget_s, "seconds for one case, about")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  return [suite, arguments](Console& console, Interrupts& interrupts) {
+  auto peak = std::make_shared<PeakArguments>();
+  const std::string of_peak = "peak: ";
+  app.add_option("--model", peak->model, of_peak + "the model whose memory is measured");
+  app.add_option("--contender", peak->contender, of_peak + "who runs it")
+      ->check(CLI::IsMember({"eddy", "onnxruntime"}))
+      ->capture_default_str();
+  app.add_option("--input", peak->inputs, of_peak + "NAME=FILE, an input");
+  app.add_option("--output", peak->outputs, of_peak + "an output that is asked for");
+  return [suite, arguments, peak](Console& console, Interrupts& interrupts) {
+    if (*suite == "peak") return bench_peak(*peak, arguments->common.ort, console);
     if (*suite == "dynamic") {
       return bench_dynamic(arguments->common, console, interrupts);
     }

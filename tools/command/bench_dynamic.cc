@@ -7,6 +7,7 @@
 
 #include "examples/dynamic_models/model.h"
 #include "graph/io/export.h"
+#include "tools/command/peak_memory.h"
 
 namespace eddy {
 namespace {
@@ -44,6 +45,7 @@ struct Row {
   Samples eddy = {};
   std::optional<Samples> rival = {};
   std::string rival_missing = {};  // why there is none
+  uint64_t eddy_peak_bytes = 0, rival_peak_bytes = 0;  // 0: not measured
 
   // Of the best times: what else runs on the machine disturbs them least.
   double ratio() const { return eddy.best() / rival->best(); }
@@ -57,30 +59,40 @@ Json row_json(const Row& row) {
                {"eddy", samples_json(row.eddy)}};
   json["onnxruntime"] = row.rival ? samples_json(*row.rival) : Json{{"missing", row.rival_missing}};
   if (row.rival) json["ratio"] = row.ratio();
+  if (row.eddy_peak_bytes > 0) json["eddy"]["peak_bytes"] = row.eddy_peak_bytes;
+  if (row.rival_peak_bytes > 0) json["onnxruntime"]["peak_bytes"] = row.rival_peak_bytes;
   return json;
 }
 
-constexpr const char* kLine = "{:<14}{:>5} {:>6}  {:<38}{:<38}{:>6}  {}";
+constexpr const char* kLine = "{:<14}{:>5} {:>6}  {:<38}{:<38}{:>6}  {:>13}  {}";
+
+// "12.3 / 45.6": megabytes of Eddy's process and of the rival's.
+std::string peaks_text(const Row& row) {
+  const auto megabytes = [](uint64_t bytes) {
+    return bytes == 0 ? std::string("-") : fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6);
+  };
+  return megabytes(row.eddy_peak_bytes) + " / " + megabytes(row.rival_peak_bytes);
+}
 
 std::string header_text() {
   return fmt::format(kLine, "model", "batch", "trips", "Eddy: best (median, 10 to 90 %)",
-                     "ONNX Runtime", "ratio", "size");
+                     "ONNX Runtime", "ratio", "peak MB", "size");
 }
 
 std::string row_text(const Row& row) {
   const std::string eddy = samples_text(row.eddy);
   if (!row.rival) {
-    return fmt::format(kLine, row.name, row.batch, row.trips, eddy, "-", "",
+    return fmt::format(kLine, row.name, row.batch, row.trips, eddy, "-", "", peaks_text(row),
                        row.size + "; " + row.rival_missing);
   }
   return fmt::format(kLine, row.name, row.batch, row.trips, eddy, samples_text(*row.rival),
-                     fmt::format("{:.2f}", row.ratio()), row.size);
+                     fmt::format("{:.2f}", row.ratio()), peaks_text(row), row.size);
 }
 
 class DynamicBench {
  public:
   DynamicBench(const BenchOptions& options, Console& console, Interrupts& interrupts)
-      : suite_("dynamic", options, console, interrupts) {}
+      : ort_(options.ort), suite_("dynamic", options, console, interrupts) {}
 
   Outcome run() {
     EDDY_RETURN_IF_ERROR(suite_.open_rival());
@@ -97,7 +109,7 @@ class DynamicBench {
     suite_.console().progress(fmt::format("measuring {}, batch {}", model.name, model.batch));
     EDDY_ASSIGN_OR_RETURN(Graph graph, model.build(library_.ops()));
     const ScratchFile file(model.name + ".onnx");
-    if (suite_.has_rival()) EDDY_RETURN_IF_ERROR(export_onnx(graph, file.path()));
+    EDDY_RETURN_IF_ERROR(export_onnx(graph, file.path()));
     SessionOptions options;
     options.num_threads = 1;
     EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library_, std::move(graph), options));
@@ -109,6 +121,7 @@ class DynamicBench {
     Row row{model.name, model.size, model.batch};
     std::unique_ptr<OrtModel> rival = load_rival(file.path(), *run, row.rival_missing);
     EDDY_RETURN_IF_ERROR(measure(row, *run, rival.get()));
+    EDDY_RETURN_IF_ERROR(measure_peaks(row, file.path(), *run));
     EDDY_ASSIGN_OR_RETURN(row.trips, count_trips(model, *run));
     EDDY_RETURN_IF_ERROR(check(model, row, *run, rival.get()));
     const std::string text = row_text(row);
@@ -170,6 +183,30 @@ class DynamicBench {
     return Status::ok();
   }
 
+  // In processes of their own, from the file that the rival reads.
+  Status measure_peaks(Row& row, const std::string& path, EddyRun& run) {
+    PeakArguments arguments{.model = path};
+    std::vector<std::pair<std::string, const HostValue*>> values;
+    for (size_t i = 0; i < run.feed().size(); ++i) {
+      values.emplace_back(run.session().inputs()[i].name, &run.feed()[i]);
+    }
+    for (const ValueDescription& output : run.session().outputs()) {
+      arguments.outputs.push_back(output.name);
+    }
+    Status status = write_peak_inputs(values, path, arguments);
+    if (status.is_ok()) status = measure_peaks(row, arguments);
+    remove_peak_inputs(arguments);
+    return status;
+  }
+  Status measure_peaks(Row& row, PeakArguments& arguments) {
+    EDDY_ASSIGN_OR_RETURN(row.eddy_peak_bytes, measure_peak(arguments, ort_));
+    if (!row.rival) return Status::ok();
+    arguments.contender = "onnxruntime";
+    EDDY_ASSIGN_OR_RETURN(row.rival_peak_bytes, measure_peak(arguments, ort_));
+    return Status::ok();
+  }
+
+  const std::string ort_;
   BenchSuite suite_;
   const Library library_;
 };

@@ -1,0 +1,171 @@
+#include "tools/command/peak_memory.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "graph/io/tensor_file.h"
+#include "runtime/api/session.h"
+#include "tools/command/ort_rival.h"
+
+extern char** environ;
+
+namespace eddy {
+namespace {
+
+// Of this process since it began; 0 where the system does not say.
+uint64_t resident_peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    uint64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+struct Feed {
+  std::vector<std::string> names;
+  std::vector<HostValue> values;
+};
+
+Result<Feed> read_feed(const std::vector<std::string>& inputs) {
+  Feed feed;
+  for (const std::string& input : inputs) {
+    const size_t equals = input.rfind('=');
+    if (equals == std::string::npos) {
+      return invalid_argument(fmt::format("--input {}: write NAME=FILE", input));
+    }
+    feed.names.push_back(input.substr(0, equals));
+    EDDY_ASSIGN_OR_RETURN(feed.values.emplace_back(),
+                          read_value(input.substr(equals + 1), ValueType(TensorType())));
+  }
+  return feed;
+}
+
+Status run_eddy(const PeakArguments& arguments) {
+  const Library library;
+  EDDY_ASSIGN_OR_RETURN(const Feed feed, read_feed(arguments.inputs));
+  SessionOptions options;
+  options.num_threads = 1;
+  EDDY_ASSIGN_OR_RETURN(const auto session, Session::load(library, arguments.model, options));
+  NamedTensors inputs;
+  for (size_t i = 0; i < feed.names.size(); ++i) {
+    inputs.emplace_back(feed.names[i], Tensor::borrow(feed.values[i].view()));
+  }
+  for (int i = 0; i < kPeakRuns; ++i) EDDY_RETURN_IF_ERROR(session->run(inputs).status());
+  return Status::ok();
+}
+
+Status run_rival(const PeakArguments& arguments, const std::string& ort) {
+  EDDY_ASSIGN_OR_RETURN(const Feed feed, read_feed(arguments.inputs));
+  EDDY_ASSIGN_OR_RETURN(const auto library, OrtLibrary::open(ort));
+  std::vector<std::pair<std::string, const HostValue*>> inputs;
+  for (size_t i = 0; i < feed.names.size(); ++i) {
+    inputs.emplace_back(feed.names[i], &feed.values[i]);
+  }
+  EDDY_ASSIGN_OR_RETURN(const auto model,
+                        OrtModel::load(*library, arguments.model, 1, inputs, arguments.outputs));
+  for (int i = 0; i < kPeakRuns; ++i) EDDY_RETURN_IF_ERROR(model->run());
+  return Status::ok();
+}
+
+std::vector<std::string> command_line(const PeakArguments& arguments, const std::string& ort) {
+  std::vector<std::string> words = {
+      "eddy", "bench", "peak", "--model", arguments.model, "--contender", arguments.contender};
+  for (const std::string& input : arguments.inputs) words.insert(words.end(), {"--input", input});
+  for (const std::string& output : arguments.outputs) {
+    words.insert(words.end(), {"--output", output});
+  }
+  if (!ort.empty()) words.insert(words.end(), {"--ort", ort});
+  return words;
+}
+
+// Runs this program again; what it writes to standard output, and its exit status.
+Result<std::pair<std::string, int>> run_again(const std::vector<std::string>& words) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return resource_exhausted(fmt::format("no pipe: {}", std::strerror(errno)));
+  }
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  while (error == 0) {
+    const ssize_t got = read(ends[0], buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  if (error != 0) {
+    return run_failed(
+        fmt::format("this program can't start itself again: {}", std::strerror(error)));
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return std::pair(text, status);
+}
+
+}  // namespace
+
+Outcome bench_peak(const PeakArguments& arguments, const std::string& ort, Console& console) {
+  if (arguments.model.empty()) return Outcome::usage("bench peak wants --model FILE");
+  const Status status =
+      arguments.contender == "eddy" ? run_eddy(arguments) : run_rival(arguments, ort);
+  if (!status.is_ok()) return Outcome::of_run(status);
+  const uint64_t peak = resident_peak_bytes();
+  if (console.is_json()) {
+    console.print({{"peak_bytes", peak}});
+  } else {
+    console.say(std::to_string(peak));
+  }
+  return Outcome::success();
+}
+
+Result<uint64_t> measure_peak(const PeakArguments& arguments, const std::string& ort) {
+  EDDY_ASSIGN_OR_RETURN(const auto said, run_again(command_line(arguments, ort)));
+  const auto& [text, status] = said;
+  uint64_t peak = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), peak);
+  if (status == 0 && parsed.ec == std::errc() && peak > 0) return peak;
+  return run_failed(fmt::format("the process that measures {}'s peak memory ended with status {}",
+                                arguments.contender, status));
+}
+
+Status write_peak_inputs(const std::vector<std::pair<std::string, const HostValue*>>& values,
+                         const std::string& stem, PeakArguments& arguments) {
+  for (const auto& [name, value] : values) {
+    const std::string path = fmt::format("{}_{}.npy", stem, arguments.inputs.size());
+    arguments.inputs.push_back(name + "=" + path);
+    EDDY_RETURN_IF_ERROR(write_value(path, *value));
+  }
+  return Status::ok();
+}
+
+void remove_peak_inputs(const PeakArguments& arguments) {
+  for (const std::string& input : arguments.inputs) {
+    std::error_code error;
+    std::filesystem::remove(input.substr(input.rfind('=') + 1), error);
+  }
+}
+
+}  // namespace eddy
