@@ -123,6 +123,9 @@ struct BoundKernel {
   std::string_view library = {};
   int since_version = 0;
   uint32_t place = 0;
+  // What run() reserves of its scratch for the shapes known now; 0: nothing, or not known. The
+  // executor has that much at hand before the first run; more is found when it is asked for.
+  size_t scratch_bytes = 0;
 };
 
 // What bind() gets. Borrowed for the call, except constants' bytes, which outlive the kernel.

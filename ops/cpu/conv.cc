@@ -140,14 +140,22 @@ void learn_shape(const KernelInit& init, ConvState& state) {
   state.known_w = w.dims;
 }
 
-// For a shape known now: packs the weights now. False when they may be read in a run.
-bool packs_all(const KernelInit& init, const ConvState& state) {
-  if (state.tiles_or_null) return true;
+// For a shape known now: packs the constant weights and finds what a run needs.
+void prepare(const KernelInit& init, const ConvState& state, BoundKernel& kernel) {
   const ConvShape& shape = *state.known_shape;
+  if (state.tiles_or_null) {
+    kernel.unread_constants = 1 << 1;
+    kernel.scratch_bytes = TileConv::scratch_bytes(shape);
+    return;
+  }
   const auto is_empty = [](const Dims& dims) { return dims.count() == int64_t{0}; };
-  if (is_empty(state.known_x) || is_empty(state.known_w)) return false;
-  const bool has_bias = init.inputs.size() > 2 && init.inputs[2].tensor.element == ElementType::kFloat;
-  return find_plan(state, {state.known_x, state.known_w}, shape, has_bias)->plan_or_null != nullptr;
+  if (is_empty(state.known_x) || is_empty(state.known_w)) return;
+  const bool has_bias =
+      init.inputs.size() > 2 && init.inputs[2].tensor.element == ElementType::kFloat;
+  const auto cached = find_plan(state, {state.known_x, state.known_w}, shape, has_bias);
+  if (!cached->plan_or_null) return;  // plain loops read the weights
+  kernel.unread_constants = 1 << 1;
+  kernel.scratch_bytes = cached->plan_or_null->scratch_bytes();
 }
 
 Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
@@ -171,9 +179,7 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
     }
   }
   BoundKernel kernel;
-  if (state->known_shape && !w.is_omitted() && packs_all(init, *state)) {
-    kernel.unread_constants = 1 << 1;
-  }
+  if (state->known_shape && !w.is_omitted()) prepare(init, *state, kernel);
   kernel.run = run_conv;
   kernel.state = std::move(state);
   return kernel;

@@ -1,5 +1,6 @@
 // eddy.DequantizeMatMul with a constant B, which stays in bytes; anything else takes the plain
 // loops.
+#include <algorithm>
 #include <string>
 
 #include "ops/cpu/families.h"
@@ -59,6 +60,11 @@ Result<BoundKernel> bind(const KernelInit& init) {
   state->matrix = init.pack<QuantizedMatrix>(
       b.data, layout_of(source), [&] { return std::make_shared<const QuantizedMatrix>(source); });
   BoundKernel kernel;
+  const TensorType& a = init.inputs[0].tensor;
+  if (a.is_static() && a.dims.rank() > 0) {
+    const int64_t depth = std::max<int64_t>(source.k, 1);
+    kernel.scratch_bytes = state->matrix->scratch_bytes(a.dims.count().value_or(0) / depth);
+  }
   kernel.run = run;
   kernel.state = std::move(state);
   kernel.unread_constants = 1 << 1 | 1 << 2 | 1 << 3;

@@ -1,5 +1,6 @@
 // MatMulInteger, exact on every processor. A constant B is packed when the kernel is bound, any
 // other in the call's scratch memory.
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -112,6 +113,15 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
                              (is_signed(b) ? " signed" : " unsigned");
   state->packed = init.pack<PackedBytes>(b.data, layout, [&] { return pack(b); });
   if (!state->packed) return resource_exhausted("no memory for the packed B of MatMulInteger");
+  const Dims& a = init.inputs[0].tensor.dims;
+  if (init.inputs[0].tensor.is_static() && a.rank() > 0) {
+    const bool has_zero =
+        init.inputs.size() > 2 && init.inputs[2].tensor.element != ElementType::kUndefined;
+    const bool at_once = !has_zero || init.inputs[2].tensor.dims.count() == int64_t{1};
+    const int64_t rows = a.rank() > 1 ? a[a.rank() - 2] : 1;
+    const int64_t all_rows = a.count().value_or(0) / std::max<int64_t>(b.dims[0], 1);
+    kernel.scratch_bytes = state->packed->matrix->scratch_bytes(at_once ? all_rows : rows);
+  }
   kernel.state = std::move(state);
   kernel.run = run_constant;
   kernel.unread_constants = 1 << 1;

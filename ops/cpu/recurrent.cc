@@ -45,16 +45,20 @@ std::shared_ptr<const PackedMatrix> pack(const KernelInit& init, const Recurrent
 struct Memory {
   float *bias, *h, *c, *other, *gates;
 
+  static size_t size_bytes(RecurrentKind kind, int64_t sequence, int64_t batch, int64_t hidden) {
+    const int64_t width = num_gates(kind) * hidden;
+    const int64_t steps = std::min(RecurrentRun::block_steps(kind, batch, hidden), sequence);
+    // A run of one item looks further ahead than a run of the whole batch.
+    const int64_t one = std::min(RecurrentRun::block_steps(kind, 1, hidden), sequence);
+    const int64_t gates = std::max(steps * batch, one) * width;
+    return static_cast<size_t>(width + 3 * batch * hidden + gates + 1) * sizeof(float);
+  }
+
   static bool reserve(const KernelArgs& args, RecurrentKind kind, const RecurrentShape& s,
                       Memory& memory) {
     const int64_t width = num_gates(kind) * s.hidden, state = s.batch * s.hidden;
-    const int64_t steps = std::min(RecurrentRun::block_steps(kind, s.batch, s.hidden), s.sequence);
-    // A run of one item looks further ahead than a run of the whole batch.
-    const int64_t one = std::min(RecurrentRun::block_steps(kind, 1, s.hidden), s.sequence);
-    const int64_t gates = std::max(steps * s.batch, one) * width;
-    const int64_t total = width + 3 * state + gates + 1;
-    auto* floats =
-        static_cast<float*>(args.scratch->reserve(static_cast<size_t>(total) * sizeof(float)));
+    auto* floats = static_cast<float*>(
+        args.scratch->reserve(size_bytes(kind, s.sequence, s.batch, s.hidden)));
     if (floats == nullptr) return args.fail(resource_exhausted("no memory for the gates"));
     memory = {floats, floats + width, floats + width + state, floats + width + 2 * state,
               floats + width + 3 * state};
@@ -202,6 +206,13 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
   }
   BoundKernel kernel;
   kernel.unread_constants = (w.is_omitted() ? 0 : 1 << 1) | (r.is_omitted() ? 0 : 1 << 2);
+  const TensorType &x = init.inputs[0].tensor, &r_type = init.inputs[2].tensor;
+  if (x.is_static() && r_type.is_static() && x.dims.rank() == 3 && r_type.dims.rank() == 3) {
+    const int64_t first = x.dims[0], second = x.dims[1];
+    const bool batch_first = state->rules.batch_first;
+    kernel.scratch_bytes = Memory::size_bytes(kKind, batch_first ? second : first,
+                                              batch_first ? first : second, r_type.dims[2]);
+  }
   kernel.run = run_recurrent;
   kernel.state = std::move(state);
   return kernel;

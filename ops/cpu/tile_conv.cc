@@ -236,15 +236,20 @@ TileConv::TileConv(const TensorView& weights, int64_t group, const TileKernels& 
 
 bool TileConv::fits(const ConvShape& shape) { return num_segments(Problem(shape)) <= kMaxSegments; }
 
+size_t TileConv::scratch_bytes(const ConvShape& shape) {
+  const Problem p(shape);
+  if (p.output_size == 0 || p.needs_no_copy()) return 0;
+  return static_cast<size_t>(std::max<int64_t>(p.padded_size * p.channels, 1)) * sizeof(float);
+}
+
 Status TileConv::run(const ConvShape& shape, const float* x, const float* bias_or_null, float* y,
                      Scratch& scratch) const {
   const Problem p(shape);
   if (p.output_size == 0) return Status::ok();
   const Segments segments(p, shape);
   float* copy = nullptr;
-  if (!p.needs_no_copy()) {
-    const int64_t size = std::max<int64_t>(p.padded_size * p.channels, 1);
-    copy = static_cast<float*>(scratch.reserve(static_cast<size_t>(size) * sizeof(float)));
+  if (const size_t size_bytes = scratch_bytes(shape); size_bytes > 0) {
+    copy = static_cast<float*>(scratch.reserve(size_bytes));
     if (copy == nullptr) return resource_exhausted("no memory for the padded input");
   }
   const int64_t filters = shape.group_filters();

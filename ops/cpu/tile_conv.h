@@ -28,6 +28,8 @@ class TileConv {
 
   // Whether the shape's kernel has few enough separate runs of taps.
   static bool fits(const ConvShape& shape);
+  // What run() reserves.
+  static size_t scratch_bytes(const ConvShape& shape);
   // Contract: fits(shape).
   Status run(const ConvShape& shape, const float* x, const float* bias_or_null, float* y,
              Scratch& scratch) const;

@@ -1,6 +1,7 @@
 #include "runtime/api/session.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/compile/simplify.h"
 #include "graph/io/import.h"
@@ -265,6 +266,10 @@ const Graph& Session::graph() const { return impl_->graph; }
 const Plan& Session::plan() const { return impl_->plan; }
 MemoryStatistics Session::memory() const { return impl_->device->allocator().statistics(); }
 const std::string& Session::fingerprint() const { return impl_->fingerprint; }
+size_t Session::workspace_bytes() const {
+  const std::vector<size_t>& sizes = impl_->program->workspaces();
+  return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
+}
 int64_t Session::plan_ns() const { return impl_->plan_ns; }
 
 namespace {

@@ -195,6 +195,8 @@ class Session {
   // library versions, processor (runtime/api/program_fingerprint.h). Equal fingerprints mean equal
   // bits, in every process.
   const std::string& fingerprint() const;
+  // Scratch memory of one run's kernels as far as known before it: one slab for each strand.
+  size_t workspace_bytes() const;
   // Nanoseconds that planning (with simplification and proof) took.
   int64_t plan_ns() const;
 

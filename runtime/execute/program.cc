@@ -1,5 +1,7 @@
 #include "runtime/execute/program.h"
 
+#include <algorithm>
+
 #include "graph/schedule/cost_model.h"
 #include "runtime/execute/lowering.h"
 
@@ -11,6 +13,42 @@ constexpr double kInlineBudgetNs = 10'000;
 bool is_host_predicate(const Node& node) {
   return node.op->domain == "eddy" && node.op->name == "HostPredicate";
 }
+
+// The largest scratch memory of the nodes of each strand, strands numbered as lowering forks them.
+class WorkspaceFinder {
+ public:
+  WorkspaceFinder(const Graph& graph, const Plan& plan, std::span<const BoundKernel> kernels)
+      : graph_(graph), plan_(plan), kernels_(kernels) {}
+
+  std::vector<size_t> find() {
+    region(Graph::kRoot, 0);
+    return std::move(sizes_);
+  }
+
+ private:
+  void region(RegionId id, uint32_t strand) {
+    const RegionPlan& plan = plan_.regions[id.index()];
+    for (uint32_t stream = 1; stream < plan.num_streams; ++stream) {
+      nodes(plan, stream, ++num_strands_);
+    }
+    nodes(plan, 0, strand);
+  }
+
+  void nodes(const RegionPlan& plan, uint32_t stream, uint32_t strand) {
+    for (const PlanCommand& command : plan.commands) {
+      if (command.stream != stream || command.kind != PlanCommand::Kind::kLaunch) continue;
+      if (sizes_.size() <= strand) sizes_.resize(strand + 1, 0);
+      sizes_[strand] = std::max(sizes_[strand], kernels_[command.node.index()].scratch_bytes);
+      for (RegionId inner : graph_.node(command.node).regions) region(inner, strand);
+    }
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  const std::span<const BoundKernel> kernels_;
+  uint32_t num_strands_ = 0;
+  std::vector<size_t> sizes_;
+};
 
 }  // namespace
 
@@ -52,6 +90,7 @@ Status Program::bind(const KernelRegistry& registry) {
     if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
   }
   find_unread_constants();
+  workspaces_ = WorkspaceFinder(graph_, plan_, kernels_).find();
   return Status::ok();
 }
 

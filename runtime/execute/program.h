@@ -65,6 +65,9 @@ class Program {
   // have null data.
   const std::vector<ConstantId>& unread_constants() const { return unread_constants_; }
 
+  // Bytes of scratch memory that kernels are known to need, by strand of a run's commands.
+  const std::vector<size_t>& workspaces() const { return workspaces_; }
+
   // A run state nobody else uses, commands recorded.
   std::unique_ptr<RunState> acquire();
   // A new one whose commands trace; drop it after its run instead of releasing it.
@@ -87,6 +90,7 @@ class Program {
   std::vector<bool> is_cheap_;        // by NodeId
   const ReleasePlan releases_;
   std::vector<ConstantId> unread_constants_;
+  std::vector<size_t> workspaces_;  // by strand
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex

@@ -88,6 +88,10 @@ RunState::RunState(const Program& program, Allocator& allocator)
   }
   for (uint32_t v = 0; v < graph.num_values(); ++v) make_slot(ValueId(v));
   if (program.uses_arenas()) make_arenas();
+  for (uint32_t strand = 0; strand < program.workspaces().size(); ++strand) {
+    // Where memory is short, the kernel that gets none says so.
+    if (const size_t size = program.workspaces()[strand]; size > 0) scratch(strand).reserve(size);
+  }
   const std::vector<uint32_t> reads = count_reads(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     if (loops_[n]) loops_[n]->connect();

@@ -114,6 +114,12 @@ Json output_json(const Tensor& tensor, const std::string& file) {
           {"file", file}};
 }
 
+uint64_t arena_bytes(const Plan& plan) {
+  uint64_t bytes = 0;
+  for (const MemoryArena& arena : plan.memory.arenas) bytes += arena.size_bytes;
+  return bytes;
+}
+
 Json report_json(const Model& model, const RunReport& report) {
   Json outputs = Json::object();
   for (size_t i = 0; i < report.outputs.size(); ++i) {
@@ -132,7 +138,11 @@ Json report_json(const Model& model, const RunReport& report) {
       {"times_ns",
        {{"load", model.load_ns}, {"plan", model.session->plan_ns()}, {"runs", report.runs_ns}}},
       {"loops", std::move(loops)},
-      {"fingerprint", model.session->fingerprint()}};
+      {"fingerprint", model.session->fingerprint()},
+      {"memory",
+       {{"peak_bytes", model.session->memory().peak_bytes},
+        {"arena_bytes", arena_bytes(model.session->plan())},
+        {"workspace_bytes", model.session->workspace_bytes()}}}};
   if (report.is_compared) document["matched"] = report.differences.empty();
   if (!report.differences.empty()) document["differences"] = report.differences;
   return document;
