@@ -15,7 +15,9 @@ MemoryMeter::MemoryMeter(const OperatorGraph& graph, const Topology& topology)
 }
 
 void MemoryMeter::reset(const Strategy& strategy) {
-  if (is_limited_) bytes_ = memory_use(graph_, topology_, strategy);
+  if (!is_limited_) return;
+  strategy_ = strategy;
+  bytes_ = memory_use(graph_, topology_, strategy);
 }
 
 void MemoryMeter::count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign) {
@@ -24,30 +26,39 @@ void MemoryMeter::count_tiles(uint32_t op, const OperatorConfig& config, int64_t
   for (const uint32_t device : config.devices) tried_[device] += tile_bytes;
 }
 
-void MemoryMeter::count_weights(uint32_t op, const Strategy& strategy, int64_t sign) {
+void MemoryMeter::count_weights(uint32_t op, int64_t sign) {
   const Operator& changed = graph_.operators[op];
   if (changed.weight_elements == 0) return;
   const int64_t scale = sign * (graph_.is_training ? 3 : 1) * graph_.bytes_per_element;
-  for (const WeightSlice& slice : weight_slices(graph_, strategy, groups_[changed.weight_group])) {
+  for (const WeightSlice& slice : weight_slices(graph_, strategy_, groups_[changed.weight_group])) {
     for (const SliceHolder& holder : slice.holders) {
       tried_[holder.device] += scale * slice.elements;
     }
   }
 }
 
-bool MemoryMeter::try_change(const Strategy& strategy, const std::vector<uint32_t>& ops,
-                             const OperatorConfig& config) {
+bool MemoryMeter::try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config) {
   if (!is_limited_) return true;
+  ops_ = ops;
+  config_ = config;
   tried_ = bytes_;
   // All of them share their weights, if they have any.
-  count_weights(ops[0], strategy, -1);
-  Strategy changed = strategy;
+  count_weights(ops[0], -1);
+  std::vector<OperatorConfig> old;
   for (const uint32_t op : ops) {
-    count_tiles(op, std::exchange(changed[op], config), -1);
+    count_tiles(op, strategy_[op], -1);
     count_tiles(op, config, 1);
+    old.push_back(std::exchange(strategy_[op], config));
   }
-  count_weights(ops[0], changed, 1);
+  count_weights(ops[0], 1);
+  for (size_t i = 0; i < ops.size(); ++i) strategy_[ops[i]] = std::move(old[i]);
   return fits();
+}
+
+void MemoryMeter::keep() {
+  if (!is_limited_) return;
+  for (const uint32_t op : ops_) strategy_[op] = config_;
+  bytes_.swap(tried_);
 }
 
 bool MemoryMeter::fits() const {

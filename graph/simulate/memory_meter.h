@@ -21,21 +21,23 @@ class MemoryMeter {
   void reset(const Strategy& strategy);
   // The operators' configurations are to be replaced by this one: whether everything fits then.
   // keep() makes it so.
-  bool try_change(const Strategy& strategy, const std::vector<uint32_t>& ops,
-                  const OperatorConfig& config);
-  void keep() { bytes_.swap(tried_); }
+  bool try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config);
+  void keep();
 
  private:
   bool fits() const;
   void count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign);
-  void count_weights(uint32_t op, const Strategy& strategy, int64_t sign);
+  void count_weights(uint32_t op, int64_t sign);
 
   const OperatorGraph& graph_;
   const Topology& topology_;
   bool is_limited_ = false;
   std::vector<std::vector<uint32_t>> groups_;
+  Strategy strategy_;
   std::vector<int64_t> bytes_;
   std::vector<int64_t> tried_;
+  std::vector<uint32_t> ops_;  // of the last try_change()
+  OperatorConfig config_;
 };
 
 }  // namespace eddy

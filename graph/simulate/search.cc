@@ -52,11 +52,13 @@ class Evaluator {
   double makespan() const { return makespan_; }
 
   // Whether the strategy with these operators under this configuration stays within the
-  // threshold; it is then the current one, else nothing has changed.
-  bool try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config,
-                  double threshold) {
-    return way_ == StepEvaluation::kRebuild ? try_rebuilding(ops, config, threshold)
-                                            : try_delta(ops, config, threshold);
+  // threshold and `fits` says yes; it is then the current one, else nothing has changed.
+  // fits() is asked last, because few changes come so far.
+  template <typename Fits>
+  bool try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config, double threshold,
+                  const Fits& fits) {
+    return way_ == StepEvaluation::kRebuild ? try_rebuilding(ops, config, threshold, fits)
+                                            : try_delta(ops, config, threshold, fits);
   }
 
  private:
@@ -69,23 +71,28 @@ class Evaluator {
     return Status::ok();
   }
 
+  template <typename Fits>
   bool try_rebuilding(const std::vector<uint32_t>& ops, const OperatorConfig& config,
-                      double threshold) {
+                      double threshold, const Fits& fits) {
     std::vector<OperatorConfig> old;
     for (const uint32_t op : ops) old.push_back(std::exchange(strategy_[op], config));
     const double old_makespan = makespan_;
-    if (rebuild().is_ok() && makespan_ <= threshold) return true;
+    if (rebuild().is_ok() && makespan_ <= threshold && fits()) return true;
     for (size_t i = 0; i < ops.size(); ++i) strategy_[ops[i]] = std::move(old[i]);
     makespan_ = old_makespan;
     return false;
   }
 
-  bool try_delta(const std::vector<uint32_t>& ops, const OperatorConfig& config, double threshold) {
+  template <typename Fits>
+  bool try_delta(const std::vector<uint32_t>& ops, const OperatorConfig& config, double threshold,
+                 const Fits& fits) {
     const bool stops_early = way_ == StepEvaluation::kDeltaRejecting;
     if (stops_early && loads_.try_change(ops, config) > threshold) return false;
     for (const uint32_t op : ops) simulation_.change(op, config);
     const auto end = stops_early ? simulation_.simulate(threshold) : simulation_.simulate();
-    if (end.is_ok() && *end == SimulationEnd::kDone && simulation_.makespan() <= threshold) {
+    const bool is_short =
+        end.is_ok() && *end == SimulationEnd::kDone && simulation_.makespan() <= threshold;
+    if (is_short && fits()) {
       simulation_.commit();
       if (stops_early) loads_.keep();
       makespan_ = simulation_.makespan();
@@ -186,8 +193,8 @@ bool Search::step(SearchChain& chain, double temperature) {
   const double threshold = evaluator_.makespan() - temperature * std::log(1 - random_.uniform());
   ++chain.steps;
   if (ops.size() == 1 && config == evaluator_.strategy()[ops[0]]) return false;
-  if (!memory_.try_change(evaluator_.strategy(), ops, config)) return false;
-  if (!evaluator_.try_change(ops, config, threshold)) return false;
+  const auto fits = [&] { return memory_.try_change(ops, config); };
+  if (!evaluator_.try_change(ops, config, threshold, fits)) return false;
   memory_.keep();
   ++chain.accepted;
   chain.fingerprint = (chain.fingerprint ^ (chain.steps << 20 ^ ops[0])) * 0x9e3779b97f4a7c15u;
