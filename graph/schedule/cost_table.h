@@ -12,8 +12,8 @@
 //               "ns": 512.5, "low_ns": 498, "high_ns": 561, "samples": 15}, ...],
 //    "dispatch_ns": 40?}
 //
-// Only "op", "shapes", "device" and "ns" are needed. `dispatch_ns` is what a node costs beside
-// its kernel (an empty operator's time); it is part of every "ns" already.
+// Only "op", "shapes", "device" and "ns" are needed. `dispatch_ns` is what a run costs beside its
+// operators; it has been taken off every time.
 //
 // Errors (invalid argument, one line): JSON that does not parse, with line and column; an entry
 // that lacks a key or has a negative, infinite or NaN time, with its index; a second entry for

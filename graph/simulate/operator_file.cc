@@ -407,7 +407,9 @@ Result<OperatorFile> parse_operator_file(const Json& document, const OpTable* op
   }
   OperatorFile file{
       std::move(graph), std::move(topology), std::move(strategy), {}, strategy_json != nullptr};
-  EDDY_RETURN_IF_ERROR(check_memory(file.graph, file.topology, file.strategy));
+  if (file.has_strategy) {
+    EDDY_RETURN_IF_ERROR(check_memory(file.graph, file.topology, file.strategy));
+  }
   EDDY_RETURN_IF_ERROR(read_edits(document, file));
   return file;
 }

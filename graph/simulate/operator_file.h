@@ -15,9 +15,10 @@
 //              {"op": "batch", "ops": [...]}]?}
 //
 // Operators may stand in any order; they are brought into a topological one that keeps the file's
-// where it can. Without "strategy" everything runs on the first device; with it, every operator
-// needs an entry. Device names are strings or integers. Unknown keys are ignored.
-// regions.h says what each type means, topology.h the units.
+// where it can. Without "strategy" everything runs on the first device, whose memory is then not
+// checked here (a search may start from such a file); with it, every operator needs an entry.
+// Device names are strings or integers. Unknown keys are ignored. regions.h says what each type
+// means, topology.h the units.
 //
 // Errors (invalid argument, one line, naming the operator, link or edit): JSON that does not
 // parse; missing or misshapen keys; a name twice; an input, operator or device that there is none
