@@ -95,6 +95,7 @@ Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file,
 
 Outcome simulate_file(const SimulateArguments& arguments, Console& console,
                       Interrupts& interrupts) {
+  if (arguments.file.ends_with(".onnx")) return simulate_model(arguments, console, interrupts);
   auto text = read_text(arguments.file);
   if (!text.is_ok()) return text.take_status();
   auto document = parse_json_document(*text);
@@ -102,8 +103,9 @@ Outcome simulate_file(const SimulateArguments& arguments, Console& console,
   if (is_operator_file(*document)) {
     return simulate_operators(arguments, *document, console, interrupts);
   }
-  if (!arguments.emit_tasks.empty()) {
-    return Outcome::usage("--emit-tasks takes an operator-graph file");
+  if (!arguments.emit_tasks.empty() || arguments.search) {
+    return Outcome::usage(fmt::format("{} takes an operator-graph file",
+                                      arguments.search ? "--search" : "--emit-tasks"));
   }
   if (!document->is_object() || !document->contains("tasks")) {
     return in_file(arguments, invalid_argument("needs \"tasks\" (a task file) or \"operators\" (an "
@@ -149,16 +151,41 @@ Outcome TimelineSaying::finish_output(const std::string& picture) {
   return Outcome::success();
 }
 
+namespace {
+
+void add_strategy_options(CLI::App& app, SimulateArguments& arguments) {
+  CLI::Option* search =
+      app.add_flag("--search", arguments.search, "look for a better strategy of an operator graph");
+  app.add_option("--budget", arguments.budget,
+                 "of --search: seconds, or a number of steps: 5000steps")
+      ->needs(search)
+      ->capture_default_str();
+  app.add_option("--seed", arguments.seed,
+                 "of --search, and of the scenarios of loops and branches")
+      ->capture_default_str();
+  app.add_option("--output", arguments.output, "write the strategy that --search found")
+      ->needs(search);
+  app.add_option("--topology", arguments.topology, "of a model: devices and links, a JSON file");
+  app.add_option("--strategy", arguments.strategy, "of a model: parts and devices, a JSON file");
+  app.add_option("--costs", arguments.costs, "of a model: what eddy measure wrote");
+  app.add_option("--dim", arguments.dims, "of a model: NAME=N, the size of a symbolic dimension")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
 Action add_simulate(CLI::App& app) {
   auto arguments = std::make_shared<SimulateArguments>();
   app.add_option("FILE", arguments->file,
-                 "a task file or an operator-graph file; - reads standard input")
+                 "a task file, an operator-graph file or an ONNX model; - reads standard input")
       ->required();
   app.add_flag("--full", arguments->full,
                "simulate anew after each edit, not what the edit changes; same output");
   app.add_option("--svg", arguments->svg, "write the last timeline as a picture");
   app.add_option("--emit-tasks", arguments->emit_tasks,
                  "write the task graph that an operator graph's strategy makes, as a task file");
+  add_strategy_options(app, *arguments);
   return [arguments](Console& console, Interrupts& interrupts) {
     return simulate_file(*arguments, console, interrupts);
   };

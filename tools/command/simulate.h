@@ -1,10 +1,13 @@
 // What the parts of `eddy simulate` share: its arguments, and how timelines are said.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "graph/simulate/operator_file.h"
 #include "graph/simulate/timeline_report.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
@@ -16,6 +19,17 @@ struct SimulateArguments {
   bool full = false;
   std::string svg;
   std::string emit_tasks;
+
+  bool search = false;
+  std::string budget = "10";  // seconds, or "5000steps"
+  uint64_t seed = 1;
+  std::string output;  // of the search's best strategy
+
+  // Of models, which hold neither.
+  std::string topology;
+  std::string strategy;
+  std::string costs;
+  std::vector<std::string> dims;  // NAME=N
 };
 
 // Collects what is said about a run of edits: JSON for machines, text for people, a picture.
@@ -67,6 +81,19 @@ class TimelineSaying {
 // An operator-graph file: its timelines, named by parts and transfers.
 Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
                            Console& console, Interrupts& interrupts);
+
+// The same of an operator graph that is read already.
+Outcome simulate_operator_graph(const SimulateArguments& arguments, const OperatorFile& file,
+                                Console& console);
+// An ONNX model: on one CPU device, or on --topology under --strategy. Times in seconds.
+Outcome simulate_model(const SimulateArguments& arguments, Console& console,
+                       Interrupts& interrupts);
+// An operator-graph file with loops or branches: expectation, quantiles and extremes.
+Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::json& document,
+                           Console& console);
+// --search: looks for a better strategy and says which.
+Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,
+                         Console& console, Interrupts& interrupts);
 
 // "standard input" or the path, for the start of messages.
 std::string input_name(const SimulateArguments& arguments);

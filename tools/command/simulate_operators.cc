@@ -7,6 +7,8 @@
 
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/operator_file.h"
+#include "graph/simulate/part_cost.h"
+#include "graph/simulate/scenario_file.h"
 #include "graph/simulate/strategy_simulation.h"
 #include "graph/simulate/task_label.h"
 #include "runtime/api/library.h"
@@ -80,34 +82,60 @@ Status apply_edit(const ConfigEdit& edit, bool is_full, StrategySimulation& simu
   return Status::ok();
 }
 
+void say_estimates(const PartCost& costs, Console& console) {
+  if (!costs.uses_estimates()) return;
+  console.remark(costs.uses_assumed_rates()
+                     ? fmt::format("estimated: times not given come from a roofline with assumed "
+                                   "rates of {:g} flop/s and {:g} bytes/s",
+                                   kAssumedFlops, kAssumedMemoryRate)
+                     : "estimated: times not given come from a roofline over the devices' rates");
+}
+
 }  // namespace
 
 Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
-                           Console& console, Interrupts&) {
+                           Console& console, Interrupts& interrupts) {
+  if (!arguments.topology.empty() || !arguments.strategy.empty() || !arguments.costs.empty() ||
+      !arguments.dims.empty()) {
+    return Outcome::usage("--topology, --strategy, --costs and --dim take a model; " +
+                          input_name(arguments) + " holds its own");
+  }
+  if (has_control_flow(document)) return simulate_scenarios(arguments, document, console);
+  const Library library;
+  auto file = parse_operator_file(document, &library.ops());
+  if (!file.is_ok()) {
+    return std::move(file.take_status().prepend_message(input_name(arguments)));
+  }
+  if (arguments.search) return search_operators(arguments, *file, console, interrupts);
+  return simulate_operator_graph(arguments, *file, console);
+}
+
+Outcome simulate_operator_graph(const SimulateArguments& arguments, const OperatorFile& file,
+                                Console& console) {
   const auto in_file = [&arguments](Status status) {
     status.prepend_message(input_name(arguments));
     return status;
   };
-  const Library library;
-  auto file = parse_operator_file(document, &library.ops());
-  if (!file.is_ok()) return in_file(file.take_status());
-  StrategySimulation simulation(file->graph, file->topology);
-  simulation.keep_labels();
-  Status status = simulation.reset(file->strategy);
+  Status status = check_memory(file.graph, file.topology, file.strategy);
   if (!status.is_ok()) return in_file(std::move(status));
-  StrategyView view(*file, simulation);
+  StrategySimulation simulation(file.graph, file.topology);
+  simulation.keep_labels();
+  status = simulation.reset(file.strategy);
+  if (!status.is_ok()) return in_file(std::move(status));
+  say_estimates(PartCost(file.graph, file.topology), console);
+  StrategyView view(file, simulation);
   if (!arguments.emit_tasks.empty()) {
     status = write_file(arguments.emit_tasks, task_file_text(view.view()));
     if (!status.is_ok()) return status;
   }
   TimelineSaying saying(arguments, console);
   saying.add(view.view(), "initial");
-  for (size_t i = 0; i < file->edits.size(); ++i) {
-    status = apply_edit(file->edits[i], arguments.full, simulation);
+  for (size_t i = 0; i < file.edits.size(); ++i) {
+    status = apply_edit(file.edits[i], arguments.full, simulation);
     if (!status.is_ok())
       return in_file(std::move(status.prepend_message(fmt::format("edit {}", i))));
-    saying.add(view.view(), change_title(i, file->edits[i], file->graph));
-    if (i % 64 == 63) console.progress(fmt::format("edit {} of {}", i + 1, file->edits.size()));
+    saying.add(view.view(), change_title(i, file.edits[i], file.graph));
+    if (i % 64 == 63) console.progress(fmt::format("edit {} of {}", i + 1, file.edits.size()));
   }
   return saying.finish(view.view());
 }

@@ -21,6 +21,7 @@ Action add_simulate(CLI::App& app);
 Action add_conformance(CLI::App& app);
 Action add_check(CLI::App& app);
 Action add_bench(CLI::App& app);
+Action add_measure(CLI::App& app);
 Action add_info(CLI::App& app);
 
 }  // namespace eddy

@@ -1,0 +1,134 @@
+// eddy simulate takes operator graphs, loops and branches in them, models and searches; eddy
+// measure writes the costs that it reads.
+#include <gtest/gtest.h>
+
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+using Json = nlohmann::json;
+
+Json pair_file() {
+  return Json::parse(R"({
+    "operators": [{"name": "A", "type": "elementwise", "shape": [8, 16],
+                   "exe_by_tile": {"8x16": 5, "4x16": 3}},
+                  {"name": "B", "type": "matmul", "shape": [8, 4], "in_features": 16,
+                   "inputs": ["A"], "exe_by_tile": {"8x4": 7, "4x4": 4}}],
+    "topology": {"devices": ["x", "y"], "bytes_per_element": 4, "bandwidth": {"default": 64}},
+    "strategy": {"A": {"degree": [1, 1], "devices": ["x"]},
+                 "B": {"degree": [2, 1], "devices": ["x", "y"]}},
+    "edits": [{"op": "set_config", "operator": "B", "degree": [1, 1], "devices": ["y"]}]})");
+}
+
+TEST(SimulateOperators, NamesPartsAndTransfersAndAppliesEdits) {
+  const std::string path = write_test_file("pair.json", pair_file().dump());
+  for (const bool is_full : {false, true}) {
+    std::vector<std::string> arguments = {"simulate", path, "--json"};
+    if (is_full) arguments.push_back("--full");
+    const Finished done = run_eddy(arguments);
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const Json timelines = done.json()["timelines"];
+    ASSERT_EQ(timelines.size(), 2u);
+    // A takes 5; 4 rows of 16 numbers of 4 bytes take 4 to send; a part of B takes 4.
+    EXPECT_EQ(timelines[0]["makespan"], 13);
+    EXPECT_EQ(timelines[0]["times"]["A.0->B.1"], Json::parse("[5, 9]"));
+    EXPECT_EQ(timelines[0]["times"]["B.0"], Json::parse("[5, 9]"));
+    EXPECT_EQ(timelines[1]["makespan"], 5 + 8 + 7);
+    EXPECT_EQ(timelines[1]["times"]["B.0"], Json::parse("[13, 20]"));
+  }
+}
+
+TEST(SimulateOperators, TheTasksItEmitsHaveTheSameTimeline) {
+  const std::string path = write_test_file("pair.json", pair_file().dump());
+  const std::string tasks = write_test_file("tasks.json", "");
+  ASSERT_EQ(run_eddy({"simulate", path, "--emit-tasks", tasks}).exit_code, 0);
+  const Finished done = run_eddy({"simulate", tasks, "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.json()["timelines"][0]["makespan"], 13);
+}
+
+TEST(SimulateOperators, TheSearchFindsAStrategyThatItsOwnJsonRepeats) {
+  Json file = pair_file();
+  file.erase("edits");
+  for (auto& op : file["operators"]) op.erase("exe_by_tile");
+  file["topology"]["flops"] = 10;
+  file["topology"]["memory_rate"] = 1000;
+  const std::string path = write_test_file("search.json", file.dump());
+  const Finished found =
+      run_eddy({"simulate", path, "--search", "--budget", "400steps", "--seed", "5", "--json"});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  const Json report = found.json();
+  EXPECT_EQ(report["seed"], 5);
+  EXPECT_LE(report["steps"], 400);
+  file["strategy"] = report["strategy"];
+  const Finished again =
+      run_eddy({"simulate", write_test_file("found.json", file.dump()), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.json()["timelines"][0]["makespan"], report["makespan"]);
+  EXPECT_EQ(run_eddy({"simulate", path, "--search", "--budget", "soon"}).exit_code, 2);
+}
+
+TEST(SimulateOperators, LoopsAndBranchesAreSimulatedByTheirScenarios) {
+  const std::string path = write_test_file("loop.json", R"({
+    "operators": [
+      {"name": "start", "type": "elementwise", "shape": [4], "exe_by_tile": {"4": 1}},
+      {"name": "decode", "type": "while", "inputs": ["start"],
+       "distribution": [[2, 0.5], [4, 0.5]], "decision": {"time": 1},
+       "body": [{"name": "step", "type": "elementwise", "shape": [4], "inputs": ["start"],
+                 "exe_by_tile": {"4": 10}},
+                {"name": "gate", "type": "case", "inputs": ["step"], "probabilities": [1, 0],
+                 "branches": [[], [{"name": "dear", "type": "elementwise", "shape": [4],
+                                    "exe_by_tile": {"4": 1000}}]]}]},
+      {"name": "finish", "type": "elementwise", "shape": [4], "inputs": ["decode"],
+       "exe_by_tile": {"4": 2}}],
+    "topology": {"devices": ["gpu"], "bandwidth": {"default": 1}}})");
+  const Finished done = run_eddy({"simulate", path, "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Json report = done.json()["scenarios"];
+  // n trips: 1 + n (1 + 10) + 1 + 2.
+  EXPECT_EQ(report["exact"], true);
+  EXPECT_DOUBLE_EQ(report["expectation"].get<double>(), 4 + 3 * 11);
+  EXPECT_DOUBLE_EQ(report["best"].get<double>(), 4 + 2 * 11);
+  EXPECT_DOUBLE_EQ(report["worst"].get<double>(), 4 + 4 * 11);
+}
+
+TEST(SimulateOperators, BadFilesAreRefusedWithExitCodeThree) {
+  Json file = pair_file();
+  file["strategy"]["B"]["degree"] = {3, 1};
+  const Finished done = run_eddy({"simulate", write_test_file("bad.json", file.dump())});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_TRUE(is_one_line(done.err)) << done.err;
+  EXPECT_NE(done.err.find("degree 3 does not divide dimension 0"), std::string::npos) << done.err;
+}
+
+TEST(SimulateModel, ReadsModelsAndTheCostsThatMeasureWrites) {
+  const std::string model = write_test_file("add.onnx", adding_model());
+  const std::string costs = write_test_file("costs.json", "");
+  const Finished measured =
+      run_eddy({"measure", model, "--dim", "batch=3", "--output", costs, "--json"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const Json table = measured.json();
+  ASSERT_EQ(table["costs"].size(), 1u);
+  EXPECT_EQ(table["costs"][0]["op"], "Add");
+  EXPECT_EQ(table["costs"][0]["shapes"], "float[3,2],float[3,2]->float[3,2]");
+  EXPECT_GE(table["costs"][0]["samples"], 3);
+  EXPECT_LE(table["costs"][0]["low_ns"], table["costs"][0]["high_ns"]);
+
+  const Finished simulated =
+      run_eddy({"simulate", model, "--dim", "batch=3", "--costs", costs, "--json"});
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.err;
+  EXPECT_NE(simulated.err.find("measured 1 of 1"), std::string::npos) << simulated.err;
+  EXPECT_DOUBLE_EQ(simulated.json()["timelines"][0]["makespan"].get<double>(),
+                   table["costs"][0]["ns"].get<double>() * 1e-9);
+
+  const Finished open = run_eddy({"simulate", model});
+  EXPECT_EQ(open.exit_code, 3);
+  EXPECT_NE(open.err.find("--dim"), std::string::npos) << open.err;
+  const Finished loop = run_eddy({"simulate", write_test_file("count.onnx", counting_model())});
+  EXPECT_EQ(loop.exit_code, 3);
+  EXPECT_NE(loop.err.find("loop or branch"), std::string::npos) << loop.err;
+}
+
+}  // namespace
+}  // namespace eddy::test

@@ -1,0 +1,245 @@
+// eddy measure: what each operator of a model costs on the CPU, one session for each.
+//
+// Nodes of equal operator and shapes count as one. Each is run by itself, on values made up from
+// the seed where the model has no constants, beside a session that does nothing: the difference is
+// the operator's cost. After a warm-up run come rounds of both in turn.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "graph/compile/simplify.h"
+#include "graph/io/file_bytes.h"
+#include "graph/io/import.h"
+#include "graph/schedule/cost_table.h"
+#include "ops/contract/evaluate.h"
+#include "tools/command/inputs.h"
+#include "tools/command/measure_runs.h"
+#include "tools/command/model.h"
+#include "tools/command/subcommand.h"
+
+namespace eddy {
+namespace {
+
+struct MeasureArguments {
+  std::string model;
+  std::vector<std::string> dims;
+  uint64_t seed = 1;
+  int rounds = 15;
+  std::string output;
+};
+
+// A session that runs one node, and its prepared call.
+struct Probe {
+  std::vector<HostValue> values;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<Call> call;
+};
+
+Result<Graph> one_node_graph(const Graph& graph, const Node& node, const OpTable& ops) {
+  GraphBuilder builder(ops);
+  std::map<ValueId, Value> made;
+  std::vector<Value> inputs;
+  for (const ValueId id : node.inputs) {
+    if (id.is_none()) {
+      inputs.push_back({});
+      continue;
+    }
+    const ValueInfo& value = graph.value(id);
+    Value& here = made[id];
+    if (here.is_none()) {
+      here = value.origin == ValueOrigin::kConstant
+                 ? builder.constant(graph.constant(value.constant).view())
+                 : builder.input(fmt::format("input{}", inputs.size()), value.type);
+    }
+    inputs.push_back(here);
+  }
+  const std::vector<Value> outputs =
+      builder.ops(node.op->name, inputs, node.attributes,
+                  {.domain = node.op->domain,
+                   .opset_version = node.opset_version,
+                   .num_outputs = static_cast<int>(node.outputs.size())});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].is_none()) builder.output(fmt::format("output{}", i), outputs[i]);
+  }
+  return builder.finish();
+}
+
+// Nothing but a value passed through: what a run costs by itself.
+Result<Graph> empty_graph(const OpTable& ops) {
+  GraphBuilder builder(ops);
+  builder.output("y", builder.input("x", tensor_type(ElementType::kFloat, {})));
+  return builder.finish();
+}
+
+Result<std::unique_ptr<Probe>> make_probe(const Library& library, Graph graph, uint64_t seed,
+                                          bool uses_zeros) {
+  auto probe = std::make_unique<Probe>();
+  SessionOptions options;
+  options.num_threads = 1;
+  options.simplify = false;
+  EDDY_ASSIGN_OR_RETURN(probe->session, Session::create(library, std::move(graph), options));
+  Random random(seed);
+  for (const ValueDescription& input : probe->session->inputs()) {
+    auto value = uses_zeros ? filled_value(input, "0") : random_value(input, random);
+    if (!value.is_ok()) return value.take_status();
+    probe->values.push_back(std::move(value).value());
+  }
+  EDDY_ASSIGN_OR_RETURN(probe->call, probe->session->prepare());
+  for (size_t i = 0; i < probe->values.size(); ++i) {
+    EDDY_RETURN_IF_ERROR(probe->call->bind_input(i, probe->values[i].view()));
+  }
+  EDDY_RETURN_IF_ERROR(probe->call->run());
+  return probe;
+}
+
+// On random values, or on zeros where the operator does not take those (indices, say).
+Result<std::unique_ptr<Probe>> probe_node(const Library& library, const Graph& graph,
+                                          const Node& node, uint64_t seed) {
+  for (const bool uses_zeros : {false, true}) {
+    EDDY_ASSIGN_OR_RETURN(Graph one, one_node_graph(graph, node, library.ops()));
+    auto probe = make_probe(library, std::move(one), seed, uses_zeros);
+    if (probe.is_ok() || uses_zeros) return probe;
+  }
+  return internal_error("unreachable");
+}
+
+class Measuring {
+ public:
+  Measuring(const MeasureArguments& arguments, const Library& library, Console& console,
+            const Interrupts& interrupts)
+      : arguments_(arguments), library_(library), console_(console), interrupts_(interrupts) {
+    options_.rounds = arguments.rounds;
+    options_.budget_s = 1;
+    options_.min_sample_ns = 1e5;
+  }
+
+  Status run(const Graph& graph) {
+    EDDY_ASSIGN_OR_RETURN(Graph nothing, empty_graph(library_.ops()));
+    EDDY_ASSIGN_OR_RETURN(nothing_, make_probe(library_, std::move(nothing), 1, false));
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      if (node.kind != NodeKind::kExec) continue;
+      console_.progress(fmt::format("node {} of {}: {}", n + 1, graph.num_nodes(), node.op->name));
+      EDDY_RETURN_IF_ERROR(measure(graph, NodeId(n)));
+    }
+    return Status::ok();
+  }
+
+  const CostTable& table() const { return table_; }
+  const std::vector<std::string>& skipped() const { return skipped_; }
+
+ private:
+  Status measure(const Graph& graph, NodeId id) {
+    const Node& node = graph.node(id);
+    const std::string op = cost_op_name(*node.op);
+    const std::string key = cost_key(graph, node);
+    if (key.empty()) {
+      skip(graph, id, "its shapes are not known; fix symbolic ones with --dim");
+      return Status::ok();
+    }
+    if (table_.find_or_null(op, key, "cpu") != nullptr) return Status::ok();
+    auto probe = probe_node(library_, graph, node, arguments_.seed);
+    if (!probe.is_ok()) {
+      skip(graph, id, probe.status().message());
+      return Status::ok();
+    }
+    Call& call = *(*probe)->call;
+    EDDY_ASSIGN_OR_RETURN(
+        const std::vector<Samples> samples,
+        measure_runs({{"operator", [&call] { return call.run(); }},
+                      {"nothing", [this] { return nothing_->call->run(); }}},
+                     1, options_, [this] { return interrupts_.is_interrupted(); }));
+    const double dispatch = samples[1].median();
+    const auto without = [dispatch](double ns) { return std::max(ns - dispatch, 0.0); };
+    if (table_.dispatch_ns == 0 || dispatch < table_.dispatch_ns) table_.dispatch_ns = dispatch;
+    return table_.add({op, key, "cpu", without(samples[0].median()), without(samples[0].low()),
+                       without(samples[0].high()), static_cast<uint32_t>(samples[0].ns.size())});
+  }
+
+  void skip(const Graph& graph, NodeId id, const std::string& reason) {
+    skipped_.push_back(one_line(fmt::format("{}: {}", graph.path(id), reason)));
+  }
+
+  const MeasureArguments& arguments_;
+  const Library& library_;
+  Console& console_;
+  const Interrupts& interrupts_;
+  MeasureOptions options_;
+  std::unique_ptr<Probe> nothing_;
+  CostTable table_;
+  std::vector<std::string> skipped_;
+};
+
+Result<Graph> load_graph(const MeasureArguments& arguments, const Library& library) {
+  ModelArguments model;
+  model.dims = arguments.dims;
+  EDDY_ASSIGN_OR_RETURN(const SessionOptions options, make_session_options(model));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(arguments.model, library.ops()));
+  SimplifyOptions simplifying;
+  simplifying.dims = options.dims;
+  simplifying.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
+    return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
+                         inputs, node.outputs.size());
+  };
+  auto simple = simplify(std::move(graph), library.ops(), simplifying);
+  if (!simple.is_ok()) return std::move(simple.take_status().prepend_message(arguments.model));
+  return simple;
+}
+
+void say_table(const CostTable& table, Console& console) {
+  std::vector<MeasuredCost> costs = table.costs();
+  std::sort(costs.begin(), costs.end(),
+            [](const MeasuredCost& a, const MeasuredCost& b) { return a.ns > b.ns; });
+  for (const MeasuredCost& cost : costs) {
+    console.say(fmt::format("{:>9}  {:>9} .. {:>9}  {} {}", duration_text(cost.ns),
+                            duration_text(cost.low_ns), duration_text(cost.high_ns), cost.op,
+                            cost.shapes));
+  }
+  console.say(fmt::format("a run beside its operators: {}", duration_text(table.dispatch_ns)));
+}
+
+Outcome measure_model(const MeasureArguments& arguments, Console& console,
+                      const Interrupts& interrupts) {
+  const Library library;
+  auto graph = load_graph(arguments, library);
+  if (!graph.is_ok()) return graph.take_status();
+  Measuring measuring(arguments, library, console, interrupts);
+  Status status = measuring.run(*graph);
+  if (!status.is_ok()) return Outcome::of_run(std::move(status));
+  for (const std::string& reason : measuring.skipped()) {
+    console.remark("not measured: " + reason);
+  }
+  const std::string json = to_json(measuring.table());
+  if (!arguments.output.empty()) {
+    status = write_file(arguments.output, json + "\n");
+    if (!status.is_ok()) return status;
+  }
+  if (console.is_json()) {
+    console.print_text(json);
+  } else {
+    say_table(measuring.table(), console);
+  }
+  return Outcome::success();
+}
+
+}  // namespace
+
+Action add_measure(CLI::App& app) {
+  auto arguments = std::make_shared<MeasureArguments>();
+  app.add_option("MODEL", arguments->model, "an ONNX file")->required();
+  app.add_option("--random-inputs", arguments->seed, "seed of the values operators are run on")
+      ->capture_default_str();
+  app.add_option("--dim", arguments->dims, "NAME=N: the size of a symbolic dimension")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--repeat", arguments->rounds, "batches of runs for each operator")
+      ->check(CLI::Range(3, 10000))
+      ->capture_default_str();
+  app.add_option("--output", arguments->output, "write the cost table, as JSON");
+  return [arguments](Console& console, Interrupts& interrupts) {
+    return measure_model(*arguments, console, interrupts);
+  };
+}
+
+}  // namespace eddy
