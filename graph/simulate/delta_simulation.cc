@@ -19,13 +19,29 @@ SimulationResult DeltaSimulation<Time>::reset(TaskGraph<Time> graph) {
   graph_.make_predecessors();
   state_.assign(graph_.num_slots(), 0);
   home_.resize(graph_.num_slots());
-  for (uint32_t slot = 0; slot < graph_.num_slots(); ++slot) home_[slot] = graph_.task(slot).device;
+  work_.resize(graph_.num_slots());
+  for (uint32_t slot = 0; slot < graph_.num_slots(); ++slot) {
+    home_[slot] = graph_.task(slot).device;
+    work_[slot] = static_cast<double>(graph_.task(slot).exe_time);
+  }
   devices_.assign(graph_.num_devices(), {});
   for (const uint32_t slot : timeline_.order) devices_[home_[slot]].order.push_back(slot);
   for (Device& device : devices_) {
     if (!device.order.empty()) device.final_end = at(device.order.back()).end;
+    sum_work(device);
   }
   return result;
+}
+
+// From where its sums end.
+template <TimeValue Time>
+void DeltaSimulation<Time>::sum_work(Device& device) {
+  size_t i = device.work_before.size();
+  device.work = i == 0 ? 0 : device.work_before[i - 1] + work_[device.order[i - 1]];
+  for (; i < device.order.size(); ++i) {
+    device.work_before.push_back(device.work);
+    device.work += work_[device.order[i]];
+  }
 }
 
 template <TimeValue Time>
@@ -76,6 +92,7 @@ uint32_t DeltaSimulation<Time>::add_task(const TaskSpec<Time>& spec) {
   if (slot >= state_.size()) {
     state_.push_back(0);
     home_.push_back(spec.device);
+    work_.push_back(0);
     timeline_.tasks.push_back({});
   }
   home_[slot] = spec.device;
@@ -103,7 +120,9 @@ template <TimeValue Time>
 void DeltaSimulation<Time>::commit() {
   EDDY_CHECK(is_simulated_ && result_.is_done()) << "commit() follows a simulate() that is done";
   for (const uint32_t slot : seeds_) {
-    if (graph_.is_live(slot)) home_[slot] = graph_.task(slot).device;
+    if (!graph_.is_live(slot)) continue;
+    home_[slot] = graph_.task(slot).device;
+    work_[slot] = static_cast<double>(graph_.task(slot).exe_time);
   }
   commit_devices();
   commit_order();
@@ -123,6 +142,7 @@ void DeltaSimulation<Time>::commit_devices() {
     Device& device = devices_[d];
     tails.emplace_back(device.order.begin() + device_position(device, next_), device.order.end());
     device.order.resize(device_position(device, first_));
+    device.work_before.resize(device.order.size());
     if (device.is_out_of_step) device.final_end = device.end;
   }
   for (const uint32_t slot : new_order_) {
@@ -132,6 +152,7 @@ void DeltaSimulation<Time>::commit_devices() {
   for (size_t i = 0; i < tails.size(); ++i) {
     std::vector<uint32_t>& order = devices_[touched_devices_[i]].order;
     order.insert(order.end(), tails[i].begin(), tails[i].end());
+    sum_work(devices_[touched_devices_[i]]);
   }
 }
 
@@ -185,8 +206,9 @@ void DeltaSimulation<Time>::clear_transaction() {
   for (const uint32_t slot : seeds_) state_[slot] = 0;
   for (const uint32_t slot : touched_slots_) state_[slot] = 0;
   for (const uint32_t d : touched_devices_) {
-    devices_[d].is_out_of_step = false;
-    devices_[d].is_touched = false;
+    Device& device = devices_[d];
+    device.is_out_of_step = device.is_touched = false;
+    device.unchanged_work = device.changed_work = device.leaving_work = 0;
   }
   undo_.clear();
   seeds_.clear();

@@ -22,8 +22,9 @@
 // instant is closed under predecessors, and its order among itself is what it was.
 //
 // Rejection: with a threshold, simulate() ends with kExceeds as soon as a lower bound of the
-// makespan is above it: the end of any task. The verdict is that of the complete simulation.
-// A cycle is found only where the simulation comes to its end.
+// makespan is above it: the end of any task, or a device's end plus the work it still has. The
+// verdict is that of the complete simulation: the bound gives away more than sums of work can be
+// wrong by rounding. A cycle is found only where the simulation comes to its end.
 //
 // Errors: kCycle, kOverflow (timeline.h). Programmer errors: edits between simulate() and
 // commit() or rollback(); those of TaskGraph.
@@ -103,11 +104,18 @@ class DeltaSimulation {
   };
   // A device is in step while its last end is what it was at this place of the old order.
   struct Device {
-    std::vector<uint32_t> order;  // its tasks as of the last commit
-    Time final_end = 0;           // of the last of them
-    Time end = 0;                 // in this simulation; only where out of step
+    std::vector<uint32_t> order;      // its tasks as of the last commit
+    std::vector<double> work_before;  // by place in `order`: the work of all tasks before it
+    double work = 0;                  // of all of them
+    Time final_end = 0;               // of the last of them
+
+    // Of one simulation.
+    Time end = 0;               // only where out of step
+    double unchanged_work = 0;  // likewise; of unchanged tasks not yet passed
+    double changed_work = 0;    // of changed tasks that run here, not yet done
+    double leaving_work = 0;    // of changed or removed tasks whose old place is not yet reached
     bool is_out_of_step = false;
-    bool is_touched = false;  // was ever out of step in this simulation
+    bool is_touched = false;  // has any of these
   };
   struct Undo {
     enum class Kind { kExeTime, kDevice, kAddDep, kRemoveDep, kAddTask, kRemoveTask } kind;
@@ -130,19 +138,20 @@ class DeltaSimulation {
   uint32_t first_position_of(uint32_t slot) const;
   bool is_undone(uint32_t slot) const;
   void make_changed(uint32_t slot, bool is_bulk = false);
+  void touch(uint32_t device);
   void put_out_of_step(uint32_t device);
   void arrive(uint32_t slot, Time time);
   void sweep();
   bool step();
   void pass(uint32_t slot);
   void process(uint32_t slot);
-  void check_end(uint32_t slot, Time end);
+  void check_end(uint32_t slot, const Device& device);
   bool should_resimulate() const;
   void resimulate();
   bool is_at_rest() const;
   Time new_makespan() const;
   std::vector<uint32_t> find_cycle() const;
-  void fill_devices();
+  void sum_work(Device& device);
   void commit_devices();
   void commit_order();
   void undo(const Undo& undo);
@@ -152,6 +161,7 @@ class DeltaSimulation {
   Timeline<Time> timeline_;
   std::vector<Device> devices_;
   std::vector<uint32_t> home_;   // by slot: the device in whose order it stands
+  std::vector<double> work_;     // by slot: its time as of the last commit
   std::vector<uint32_t> state_;  // by slot; 0 outside simulate()
 
   // One transaction.

@@ -107,7 +107,15 @@ void DeltaSimulation<Time>::make_changed(uint32_t slot, bool is_bulk) {
   }
   set_state(slot, state);
   ++num_waiting_;
-  if (own.position != kNoSlot) ++num_leaving_;
+  if (own.position != kNoSlot) {
+    ++num_leaving_;
+    touch(home_[slot]);
+    devices_[home_[slot]].leaving_work += work_[slot];
+    devices_[home_[slot]].unchanged_work -= work_[slot];
+  }
+  const auto& task = graph_.task(slot);
+  touch(task.device);
+  devices_[task.device].changed_work += static_cast<double>(task.exe_time);
   if (state < kCount) queue_.put(key(slot));
   if (is_bulk) return;
   for (const uint32_t to : graph_.successors(slot)) {
@@ -123,12 +131,19 @@ void DeltaSimulation<Time>::put_out_of_step(uint32_t d) {
   if (device.is_out_of_step) return;
   device.is_out_of_step = true;
   ++num_out_of_step_;
-  if (!device.is_touched) {
-    device.is_touched = true;
-    touched_devices_.push_back(d);
-  }
+  touch(d);
   const uint32_t index = device_position(device, next_);
   device.end = index == 0 ? 0 : at(device.order[index - 1]).end;
+  const bool has_more = index < device.order.size();
+  device.unchanged_work =
+      (has_more ? device.work - device.work_before[index] : 0) - device.leaving_work;
+}
+
+template <TimeValue Time>
+void DeltaSimulation<Time>::touch(uint32_t d) {
+  if (devices_[d].is_touched) return;
+  devices_[d].is_touched = true;
+  touched_devices_.push_back(d);
 }
 
 template <TimeValue Time>
@@ -136,7 +151,10 @@ void DeltaSimulation<Time>::sweep() {
   for (const uint32_t slot : seeds_) {
     if (graph_.is_live(slot)) continue;
     set_state(slot, state_[slot] | kRemoved);
-    if (at(slot).position != kNoSlot) ++num_leaving_;
+    if (at(slot).position == kNoSlot) continue;
+    ++num_leaving_;
+    touch(home_[slot]);
+    devices_[home_[slot]].leaving_work += work_[slot];
   }
   for (const uint32_t slot : seeds_) {
     if (graph_.is_live(slot)) make_changed(slot);
@@ -163,6 +181,7 @@ bool DeltaSimulation<Time>::step() {
     put_out_of_step(home_[slot]);
     ++next_;
     --num_leaving_;
+    devices_[home_[slot]].leaving_work -= work_[slot];
     return true;
   }
   if (!queue_.is_empty() && queue_.top() < key(slot)) {
@@ -204,7 +223,8 @@ void DeltaSimulation<Time>::pass(uint32_t slot) {
       const Time end = add_times(start, graph_.task(slot).exe_time);
       has_changed = end != own.end;
       own.end = device.end = end;
-      check_end(slot, end);
+      device.unchanged_work -= work_[slot];
+      check_end(slot, device);
     }
   }
   if (state_[slot] & kNotify) {
@@ -240,7 +260,8 @@ void DeltaSimulation<Time>::process(uint32_t slot) {
   own.start = std::max(own.ready, device.end);
   const Time old_end = own.end;
   own.end = device.end = add_times(own.start, task.exe_time);
-  check_end(slot, own.end);
+  device.changed_work -= static_cast<double>(task.exe_time);
+  check_end(slot, device);
   const uint32_t state = state_[slot];
   state_[slot] |= kDone;
   --num_waiting_;
@@ -260,11 +281,19 @@ void DeltaSimulation<Time>::process(uint32_t slot) {
   if (should_resimulate()) resimulate();
 }
 
+// The device's tasks come one after the other, so its work ahead cannot end earlier than this.
 template <TimeValue Time>
-void DeltaSimulation<Time>::check_end(uint32_t slot, Time end) {
-  if (is_overflow(end)) {
+void DeltaSimulation<Time>::check_end(uint32_t slot, const Device& device) {
+  constexpr double kRounding = 1e-9;
+  if (is_overflow(device.end)) {
     result_ = {SimulationEnd::kOverflow, {slot}};
-  } else if (end > options_.threshold) {
+    return;
+  }
+  if (options_.threshold == std::numeric_limits<Time>::max()) return;
+  const double bound =
+      static_cast<double>(device.end) + device.unchanged_work + device.changed_work;
+  const auto threshold = static_cast<double>(options_.threshold);
+  if (device.end > options_.threshold || bound * (1 - kRounding) > threshold) {
     result_ = {SimulationEnd::kExceeds, {}};
   }
 }
