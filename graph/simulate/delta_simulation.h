@@ -29,7 +29,7 @@
 // Errors: kCycle, kOverflow (timeline.h). Programmer errors: edits between simulate() and
 // commit() or rollback(); those of TaskGraph.
 // Threads: none. Cost: simulate() and commit() O(what follows the first changed instant) with a
-// small constant for tasks that stay; rollback() O(what changed). Memory: some 60 bytes a task.
+// small constant for tasks that stay; rollback() O(what changed). Memory: some 80 bytes a task.
 #pragma once
 
 #include <cstdint>

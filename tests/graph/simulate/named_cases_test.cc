@@ -215,5 +215,25 @@ TEST(NamedCases, AnEditFarBehindTouchesLittle) {
   EXPECT_EQ(delta.statistics().num_processed, 1u);
 }
 
+TEST(NamedCases, ARejectionComesAsSoonAsADeviceHasTooMuchWork) {
+  std::vector<TaskSpec<int64_t>> specs;
+  for (uint32_t i = 0; i < 1000; ++i) specs.push_back({1, i % 2, i});
+  TaskGraph<int64_t> graph;
+  graph.assign(specs, {});
+  DeltaSimulation<int64_t> delta;
+  EXPECT_TRUE(delta.reset(std::move(graph)).is_done());
+  for (const DeltaMode mode : {DeltaMode::kAuto, DeltaMode::kRepair, DeltaMode::kResimulate}) {
+    delta.set_exe_time(0, 5);
+    EXPECT_EQ(delta.simulate({.threshold = 503, .mode = mode}).end, SimulationEnd::kExceeds);
+    EXPECT_LE(delta.statistics().num_processed + delta.statistics().num_passed, 2u);
+    delta.rollback();
+    delta.set_exe_time(0, 5);
+    EXPECT_TRUE(delta.simulate({.threshold = 504, .mode = mode}).is_done());
+    EXPECT_EQ(delta.makespan(), 504);
+    delta.rollback();
+    EXPECT_EQ(delta.makespan(), 500);
+  }
+}
+
 }  // namespace
 }  // namespace eddy
