@@ -124,7 +124,7 @@ EDDY_BINARY_OP(Xor, x != y)
 #undef EDDY_BINARY_OP
 #undef EDDY_WRAPPING_OP
 
-// `a`, `b`: the node's attributes, see families.cc.
+// `a`: the node's attribute, set when it is bound (LeakyRelu).
 #define EDDY_UNARY_OP(Name, expression)                     \
   struct Name {                                             \
     template <typename C>                                   \

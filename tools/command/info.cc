@@ -15,6 +15,7 @@
 
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/library.h"
+#include "runtime/cuda/cuda_report.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -73,6 +74,25 @@ std::string vector_sets() {
   return sets;
 }
 
+Json cuda_json() {
+  const CudaReport report = report_cuda();
+  Json json = {{"name", "cuda"},
+               {"is_available", report.status.is_ok()},
+               {"has_kernels", report.has_kernels}};
+  if (report.driver_version > 0) json["driver"] = cuda_version_text(report.driver_version);
+  if (!report.status.is_ok()) json["reason"] = report.status.message();
+  json["gpus"] = Json::array();
+  for (const CudaDeviceFacts& gpu : report.devices) {
+    json["gpus"].push_back({{"ordinal", gpu.ordinal},
+                            {"model", gpu.name},
+                            {"compute_capability", cuda_version_text(gpu.compute_capability * 100)},
+                            {"multiprocessors", gpu.num_multiprocessors},
+                            {"memory_bytes", gpu.memory_bytes},
+                            {"allows", cuda_abilities(report, gpu)}});
+  }
+  return json;
+}
+
 Json devices_json() {
   cpu_set_t allowed;
   const int processors =
@@ -83,7 +103,7 @@ Json devices_json() {
         {"model", field_of("/proc/cpuinfo", "model name")},
         {"processors", processors},
         {"instruction_sets", vector_sets()}},
-       {{"name", "cuda"}, {"is_available", false}, {"reason", "not in this build"}},
+       cuda_json(),
        {{"name", "virtual"}, {"is_available", false}, {"reason", "not in this build"}}});
 }
 
@@ -157,11 +177,27 @@ std::string plain_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? "unknown" : value.dump();
 }
 
+void say_cuda(const Json& cuda, Console& console) {
+  for (const Json& gpu : cuda["gpus"]) {
+    console.say(
+        fmt::format("device cuda {}: {}, compute capability {}, {} multiprocessors, {}, "
+                    "driver for CUDA {}",
+                    gpu["ordinal"].get<int>(), plain_text(gpu["model"]),
+                    plain_text(gpu["compute_capability"]), gpu["multiprocessors"].get<int>(),
+                    bytes_text(gpu["memory_bytes"]), plain_text(cuda["driver"])));
+    for (const Json& line : gpu["allows"]) console.say("  " + plain_text(line));
+  }
+}
+
 void say_info(const Json& info, Console& console) {
   console.say(fmt::format("eddy {}, compiled by {}, on {}", kVersion, plain_text(info["compiler"]),
                           plain_text(info["system"])));
   for (const Json& device : info["devices"]) {
     const std::string name = device["name"];
+    if (device.contains("gpus") && device["is_available"].get<bool>()) {
+      say_cuda(device, console);
+      continue;
+    }
     console.say(device["is_available"].get<bool>()
                     ? fmt::format("device {}: {}, {} processors, {}", name,
                                   plain_text(device["model"]), plain_text(device["processors"]),

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "graph/io/import.h"
+#include "runtime/cuda/cuda_report.h"
 
 namespace eddy {
 namespace {
@@ -82,7 +83,21 @@ std::string check_seconds(const std::string& text) {
   return fmt::format("give seconds above 0, at most 1e9, not '{}'", text);
 }
 
+namespace {
+
+// Why no model runs on this machine's GPU.
+Status refuse_cuda() {
+  Status status = report_cuda().status;
+  if (status.is_ok()) {
+    status = device_lost("this build runs operators on a GPU, but no whole models; use --device cpu");
+  }
+  return std::move(status.prepend_message("--device cuda"));
+}
+
+}  // namespace
+
 Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
+  if (arguments.device == "cuda") return refuse_cuda();
   if (arguments.device != "cpu") {
     return device_lost(fmt::format("--device {}: not available in this build; use --device cpu",
                                    arguments.device));

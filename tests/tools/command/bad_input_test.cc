@@ -218,10 +218,10 @@ TEST(BadInput, unwritable_places) {
 
 TEST(BadInput, devices_that_this_build_lacks_exit_4) {
   const std::string path = write_test_file("add.onnx", adding_model());
-  for (const std::string device : {"cuda", "virtual"}) {
-    expect_refused({"run", path, "--random-inputs", "1", "--device", device},
-                   {"--device " + device, "not available in this build"}, 4);
-  }
+  expect_refused({"run", path, "--random-inputs", "1", "--device", "virtual"},
+                 {"--device virtual", "not available in this build"}, 4);
+  // With or without a GPU: what is missing differs, the way out does not.
+  expect_refused({"run", path, "--random-inputs", "1", "--device", "cuda"}, {"--device cuda: "}, 4);
 }
 
 TEST(BadInput, usage_errors_exit_2) {

@@ -1,0 +1,30 @@
+// CudaReport: what this machine and this build offer of CUDA, and what that allows, for people who
+// ask before they choose a device.
+//
+// Makes no context on any device. Cost: the driver's start, some 100 ms once a process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/cuda_context.h"
+
+namespace eddy {
+
+struct CudaReport {
+  // Ok: there is a driver and at least one device. Else kDeviceLost with what is missing.
+  Status status;
+  int driver_version = 0;    // 13000 is 13.0; 0 without a driver
+  bool has_kernels = false;  // this build carries the kernels' image
+  std::vector<CudaDeviceFacts> devices;
+};
+
+CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api);
+// Of the driver of this machine.
+CudaReport report_cuda();
+
+// What Eddy can do with a device, one line each: "completion by words that the device writes", or
+// why not: "no loops driven by the device: CUDA 12.8 or newer is needed, the driver has 12.4".
+std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDeviceFacts& device);
+
+}  // namespace eddy
