@@ -99,6 +99,9 @@ class CommandBuffer {
   virtual void run_here(RunControl& control) = 0;
   // A glimpse, from any thread. Strand 0 is the main one; forks are numbered as recorded.
   virtual StrandState strand_state(uint32_t strand) const = 0;
+  // The driver's stream that a strand's commands are issued to, once recording has ended; null
+  // where there is none.
+  virtual void* native_stream(uint32_t) const { return nullptr; }
 };
 
 }  // namespace eddy

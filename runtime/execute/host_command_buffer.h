@@ -38,6 +38,9 @@ class HostCommandBuffer : public CommandCode {
   StrandState strand_state(uint32_t strand) const override {
     return states_[strand].load(std::memory_order_relaxed);
   }
+  void* native_stream(uint32_t strand) const override {
+    return strand < streams_.size() ? streams_[strand]->native() : nullptr;
+  }
 
  private:
   // What a stream runs: the command, unless the run has stopped meanwhile.

@@ -34,6 +34,14 @@ class Lowering {
     }
   }
 
+  // Ends recording; from here on strands have streams, which kernels are told.
+  void finish() {
+    commands_.finish();
+    for (const auto& [node, strand] : issued_on_) {
+      node->args.stream = commands_.native_stream(strand);
+    }
+  }
+
  private:
   void stream_commands(const RegionPlan& plan, uint32_t stream, uint32_t strand,
                        const std::vector<uint32_t>& events) {
@@ -61,6 +69,7 @@ class Lowering {
     ExecNode& node = state_.exec_node(id);
     node.args.scratch = &state_.scratch(strand);
     node.current_node = &state_.current_node(strand);
+    issued_on_.emplace_back(&node, strand);
     TraceMark* mark = begin_span(strand, node.node->name);
     launch({StepKind::kExec, id, strand}, node.work, &node, state_.program().is_cheap(id));
     end_span(mark);
@@ -136,13 +145,15 @@ class Lowering {
   TraceRecorder* const trace_;
   StepObserver* const observer_;
   uint32_t num_strands_ = 0;  // forked so far; strand 0 is the main one
+  std::vector<std::pair<ExecNode*, uint32_t>> issued_on_;  // nodes and their strands
 };
 
 }  // namespace
 
 void lower(const Plan& plan, RunState& state, TraceRecorder* trace_or_null) {
-  Lowering(plan, state, trace_or_null).region(Graph::kRoot, 0);
-  state.commands->finish();
+  Lowering lowering(plan, state, trace_or_null);
+  lowering.region(Graph::kRoot, 0);
+  lowering.finish();
 }
 
 }  // namespace eddy

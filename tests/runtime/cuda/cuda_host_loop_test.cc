@@ -1,0 +1,150 @@
+// Claim: loops that the host drives run on a CUDA device: kernels enqueued strand by strand,
+// decisions read from pinned memory once the stream has said so, strands joined by events; and a
+// device that is lost in the middle ends the run with its reason.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+
+#include "runtime/coroutine/scheduler.h"
+#include "runtime/execute/host_command_buffer.h"
+#include "tests/runtime/cuda/fake_calls.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  CudaHostLoopTest() {
+    fake_.define_kernel("add", sizeof(Kernel::Params), [](const FakeKernelCall& call) {
+      const auto& params = call.params_as<Kernel::Params>();
+      *reinterpret_cast<int*>(params.to) += *reinterpret_cast<const int*>(params.from);
+    });
+    CudaContext& context = device_->context();
+    const CudaContext::Use use(context);
+    EXPECT_EQ(fake_.api()->module_load(&module_, FakeCuda::kImage), CuResult::kSuccess);
+    EXPECT_EQ(fake_.api()->module_function(&add_, module_, "add"), CuResult::kSuccess);
+    poller_ = scheduler_.add_poller([this] { return device_->poll(); });
+  }
+  ~CudaHostLoopTest() override {
+    commands_.reset();
+    scheduler_.remove_poller(poller_);
+    numbers_.reset();
+    {
+      CudaContext& context = device_->context();
+      const CudaContext::Use use(context);
+      fake_.api()->module_unload(module_);
+    }
+    device_.reset();
+    EXPECT_THAT(fake_.violations(), IsEmpty());
+    EXPECT_EQ(fake_.leaks(), "");
+  }
+
+  // numbers[to] += numbers[from], on the stream of a strand.
+  struct Kernel {
+    struct Params {
+      uint64_t to;
+      uint64_t from;
+    };
+    CudaHostLoopTest* test;
+    uint32_t strand;
+    Params params;
+    static bool enqueue(void* self) {
+      Kernel& kernel = *static_cast<Kernel*>(self);
+      void* params[] = {&kernel.params};
+      return kernel.test->fake_.api()->launch_kernel(
+                 kernel.test->add_, 1, 1, 1, 1, 1, 1, 0,
+                 static_cast<CuStream>(kernel.test->commands_->native_stream(kernel.strand)),
+                 params, nullptr) == CuResult::kSuccess;
+    }
+  };
+  int* numbers() const { return static_cast<int*>(numbers_.data()); }
+  void add(uint32_t strand, int to, int from) {
+    kernels_.push_back({this,
+                        strand,
+                        {reinterpret_cast<uint64_t>(numbers() + to),
+                         reinterpret_cast<uint64_t>(numbers() + from)}});
+    commands_->launch(Kernel::enqueue, &kernels_.back(), false);
+  }
+  // while (numbers[0] < numbers[1]) { 0 += 2 || 3 += 2; join; 4 += 3 }
+  void record_loop() {
+    CommandBuffer& recorder = *commands_;
+    const uint32_t joined = recorder.add_event();
+    recorder.begin_while();
+    recorder.test_while(
+        [](void* numbers) {
+          const int* n = static_cast<const int*>(numbers);
+          return int32_t{n[0] < n[1] ? 1 : 0};
+        },
+        numbers());
+    recorder.reset(joined);
+    recorder.begin_fork();
+    add(1, 3, 2);
+    recorder.record(joined);
+    recorder.end_fork();
+    add(0, 0, 2);
+    recorder.wait(joined);
+    add(0, 4, 3);
+    recorder.end_while();
+    recorder.finish();
+  }
+  void run() {
+    control_.on_complete = [](void* done) { static_cast<std::atomic<bool>*>(done)->store(true); };
+    control_.context = &is_done_;
+    commands_->start(control_);
+    while (!is_done_) std::this_thread::yield();
+  }
+
+  FakeCuda fake_{{.seed = GetParam(), .has_memory_words = GetParam() % 2 == 0}};
+  std::unique_ptr<CudaDevice> device_ = std::move(*CudaDevice::create(fake_.api(), {}));
+  FakeEngine engine_{fake_};
+  Scheduler scheduler_;
+  CuModule module_ = nullptr;
+  CuFunction add_ = nullptr;
+  PollerId poller_{};
+  BufferRef numbers_ = std::move(*device_->staging().allocate(8 * sizeof(int)));
+  std::deque<Kernel> kernels_;
+  std::unique_ptr<HostCommandBuffer> commands_ =
+      std::make_unique<HostCommandBuffer>(*device_, scheduler_);
+  RunControl control_;
+  std::atomic<bool> is_done_{false};
+};
+
+TEST_P(CudaHostLoopTest, ALoopOverTwoStreamsRunsAsOftenAsItsPredicateSays) {
+  record_loop();
+  constexpr int kRounds = 100;
+  std::fill_n(numbers(), 8, 0);
+  numbers()[1] = kRounds;
+  numbers()[2] = 1;
+  run();
+  EXPECT_EQ(control_.stop, StopReason::kRunning) << control_.error.to_string();
+  EXPECT_EQ(numbers()[0], kRounds);
+  EXPECT_EQ(numbers()[3], kRounds);
+  EXPECT_EQ(numbers()[4], kRounds * (kRounds + 1) / 2) << "each round sees both strands' values";
+}
+
+TEST_P(CudaHostLoopTest, ALostDeviceEndsTheLoopWithItsReason) {
+  record_loop();
+  std::fill_n(numbers(), 8, 0);
+  numbers()[1] = 1'000'000;
+  numbers()[2] = 1;
+  fake_.fault_kernel(50, CuResult::kLaunchFailed);
+  run();
+  EXPECT_EQ(control_.stop, StopReason::kFailed);
+  // A launch that the lost device refuses fails its command; what the device itself says is kept
+  // where no command was to blame.
+  if (!control_.error.is_ok()) {
+    EXPECT_EQ(control_.error.code(), StatusCode::kDeviceLost);
+    EXPECT_THAT(control_.error.message(), HasSubstr("CUDA device 0"));
+  }
+  EXPECT_LT(numbers()[0], 50);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaHostLoopTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
+
+}  // namespace
+}  // namespace eddy::testing
