@@ -26,15 +26,16 @@ int64_t product(const Cuts& cuts) {
 // Common multiples of the degrees along each axis; all 1 where they are too many.
 Cuts common_cuts(const OperatorGraph& graph, const Strategy& strategy,
                  const std::vector<uint32_t>& group) {
+  const int64_t most = group.size() > 1 ? kMaxSharedSlices : kMaxSlices;
   Cuts cuts;
   cuts.fill(1);
   for (const uint32_t op : group) {
     for (int axis = 0; axis <= kMaxRank; ++axis) {
       int64_t& cut = cuts[static_cast<size_t>(axis)];
       cut = std::lcm(cut, degree_along(graph.operators[op], strategy[op], axis));
-      if (cut > kMaxSlices) cut = 1;
+      if (cut > most) cut = 1;
     }
-    if (product(cuts) > kMaxSlices) cuts.fill(1);
+    if (product(cuts) > most) cuts.fill(1);
   }
   return cuts;
 }
@@ -67,7 +68,7 @@ SliceBox box_of(const Operator& op, const OperatorConfig& config, const Cuts& cu
 template <typename Visit>
 void for_each_slice(const SliceBox& box, const Cuts& cuts, size_t axis, int64_t base,
                     const Visit& visit) {
-  // Axes that are not cut are most of them.
+  // Most axes are not cut.
   while (axis <= kMaxRank && cuts[axis] == 1) ++axis;
   if (axis > kMaxRank) return visit(static_cast<size_t>(base));
   for (int64_t i = box.begin[axis]; i < box.end[axis]; ++i) {

@@ -5,7 +5,7 @@
 // In training the gradient of a slice is summed over its holders.
 //
 // Cuts of a group whose operators are cut in ways that do not fit each other (degrees with a
-// common multiple above kMaxSlices) count as one slice held by all: too dear rather than too
+// common multiple above kMaxSharedSlices) count as one slice held by all: too dear rather than too
 // cheap.
 //
 // Cost: O(parts of the group), plus sorting of holders.
@@ -20,7 +20,8 @@ namespace eddy {
 
 struct OperatorGraph;
 
-inline constexpr int64_t kMaxSlices = 512;
+inline constexpr int64_t kMaxSlices = 512;       // of one operator
+inline constexpr int64_t kMaxSharedSlices = 64;  // of several: each costs a look at all of them
 
 struct PartOfOperator {
   uint32_t op = 0;
