@@ -7,7 +7,7 @@
 // lifetimes of different regions are compared in the innermost region that holds both; branches
 // of one case-of, and the two regions of one loop, are never at work at the same time.
 //
-// Contract: as NodeOrder; the graph, tree and order outlive it.
+// Contract: as NodeOrder; the tree and order outlive it.
 // Cost: ends_before and overlap O(streams touched * writers * depth), nearly always O(1).
 #pragma once
 
@@ -29,8 +29,7 @@ struct Lifetime {
 
 class Lifetimes {
  public:
-  Lifetimes(const Graph& graph, const RegionTree& tree, const NodeOrder& order)
-      : graph_(graph), tree_(tree), order_(order) {}
+  Lifetimes(const RegionTree& tree, const NodeOrder& order) : tree_(tree), order_(order) {}
 
   Lifetime lifetime(RegionId home, std::span<const Access> accesses) const;
   // That of whatever a node of `region` does inside.
@@ -49,7 +48,6 @@ class Lifetimes {
   bool overlap(const Lifetime& a, const Lifetime& b) const;
 
  private:
-  const Graph& graph_;
   const RegionTree& tree_;
   const NodeOrder& order_;
 };

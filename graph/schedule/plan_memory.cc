@@ -34,7 +34,7 @@ class MemoryPlanner {
         tree_(graph),
         order_(graph, plan),
         plan_(plan),
-        lifetimes_(graph, tree_, order_),
+        lifetimes_(tree_, order_),
         found_(find_storages(graph, tree_)) {}
 
   MemoryPlan run() {
