@@ -29,6 +29,9 @@ void open([[maybe_unused]] const Buffer* buffer) {
 }
 
 constexpr size_t kHeaderBytes = kAlignment;
+// From here on a larger block may serve, up to four times as large.
+constexpr size_t kFirstLargeClass = size_class_of(size_t{64} << 10);
+constexpr size_t kReach = 8;
 static_assert(sizeof(Buffer) <= kHeaderBytes, "the header must fit before the aligned bytes");
 
 }  // namespace
@@ -55,12 +58,17 @@ bool HostAllocator::charge(size_t bytes) {
 }
 
 Buffer* HostAllocator::take_cached(size_t size_class) {
-  auto& list = free_[size_class];
-  if (list.empty()) return nullptr;
-  Buffer* buffer = list.back();
-  list.pop_back();
-  statistics_.cached_bytes -= buffer->capacity_bytes;
-  return buffer;
+  const size_t end = size_class < kFirstLargeClass
+                         ? size_class + 1
+                         : std::min(size_class + kReach + 1, kNumSizeClasses);
+  for (size_t c = size_class; c < end; ++c) {
+    if (free_[c].empty() || !charge(size_class_bytes(c) - size_class_bytes(size_class))) continue;
+    Buffer* buffer = free_[c].back();
+    free_[c].pop_back();
+    statistics_.cached_bytes -= buffer->capacity_bytes;
+    return buffer;
+  }
+  return nullptr;
 }
 
 Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
@@ -70,7 +78,19 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
   Buffer* buffer = fits ? take_cached(size_class) : nullptr;
   const size_t used_bytes = statistics_.used_bytes;
-  if (fits && buffer == nullptr) ++statistics_.num_system_allocations;
+  if (fits && buffer == nullptr) {
+    ++statistics_.num_system_allocations;
+    // Smaller blocks of a tensor that grows are of no use any more.
+    for (size_t c = kFirstLargeClass; c < size_class; ++c) {
+      while (!free_[c].empty() && statistics_.cached_bytes > statistics_.used_bytes / 2) {
+        Buffer* spare = free_[c].back();
+        free_[c].pop_back();
+        statistics_.cached_bytes -= spare->capacity_bytes;
+        open(spare);
+        std::free(spare);
+      }
+    }
+  }
   unlock();
   if (buffer != nullptr) {
     open(buffer);

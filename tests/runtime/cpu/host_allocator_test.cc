@@ -43,6 +43,39 @@ TEST(HostAllocatorTest, TheLimitHoldsAndCachedMemoryDoesNotCount) {
   EXPECT_TRUE(allocator.allocate(6000).is_ok());
 }
 
+TEST(HostAllocatorTest, ATensorThatGrowsDoesNotLeaveItsPastBehind) {
+  HostAllocator allocator;
+  const auto grow = [&] {
+    BufferRef last;
+    for (size_t bytes = 100'000; bytes <= 8'000'000; bytes += 100'000) {
+      auto next = allocator.allocate(bytes);
+      ASSERT_TRUE(next.is_ok());
+      EXPECT_GE(next->capacity_bytes(), bytes);
+      last = std::move(*next);
+    }
+  };
+  grow();
+  // Two generations are alive at once; twice that may wait in the pool.
+  EXPECT_LE(allocator.statistics().cached_bytes, size_t{34} << 20);
+  for (int i = 0; i < 20; ++i) grow();
+  const uint64_t warm = allocator.statistics().num_system_allocations;
+  for (int i = 0; i < 5; ++i) grow();
+  EXPECT_EQ(allocator.statistics().num_system_allocations, warm) << "warm growth allocates nothing";
+}
+
+TEST(HostAllocatorTest, ALargerBlockServesWithinTheLimitOnly) {
+  HostAllocator allocator(size_t{1} << 20);
+  allocator.allocate(700'000)->reset();
+  auto small = allocator.allocate(300'000);
+  ASSERT_TRUE(small.is_ok());
+  EXPECT_GE(small->capacity_bytes(), 700'000u) << "the block that lay there";
+  small->reset();
+  auto kept = allocator.allocate(300'000);
+  auto more = allocator.allocate(250'000);
+  ASSERT_TRUE(kept.is_ok());
+  EXPECT_TRUE(more.is_ok()) << "within the limit even with the larger block in use";
+}
+
 TEST(HostAllocatorTest, StringsAreEmptyAtFirstAndFreedWithTheirBuffer) {
   HostAllocator allocator;
   for (int round = 0; round < 2; ++round) {
