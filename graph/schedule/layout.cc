@@ -9,8 +9,8 @@ namespace eddy {
 namespace {
 
 constexpr int kRepairs = 24;
-// Blocks times orders: a large problem gets fewer orders.
-constexpr uint64_t kMaxPlacements = 200'000;
+// Conflicts looked at, over all orders: a large problem gets fewer orders, at least one.
+constexpr uint64_t kMaxSteps = 3'000'000;
 
 class Placer {
  public:
@@ -42,7 +42,7 @@ class Placer {
   uint32_t count() const { return static_cast<uint32_t>(problem_.sizes_bytes.size()); }
   uint64_t size(uint32_t block) const { return problem_.sizes_bytes[block]; }
   bool is_done() const {
-    return best_.peak_bytes <= problem_.lower_bound_bytes || placements_ > kMaxPlacements;
+    return best_.peak_bytes <= problem_.lower_bound_bytes || steps_ > kMaxSteps;
   }
 
   // Ties: the longer life, then the lower number.
@@ -78,7 +78,6 @@ class Placer {
       is_placed_[block] = true;
       last_.peak_bytes = std::max(last_.peak_bytes, last_.offsets_bytes[block] + size(block));
     }
-    placements_ += order.size();
     if (last_.peak_bytes >= best_.peak_bytes) return;
     best_ = last_;
     best_order_ = order;
@@ -91,6 +90,7 @@ class Placer {
       const uint64_t begin = last_.offsets_bytes[other];
       taken_.emplace_back(begin, begin + size(other));
     });
+    steps_ += taken_.size() + 1;
     std::sort(taken_.begin(), taken_.end());
     uint64_t best_offset = UINT64_MAX;
     uint64_t best_gap = UINT64_MAX;
@@ -112,7 +112,7 @@ class Placer {
   Layout last_;
   Layout best_;
   std::vector<uint32_t> best_order_;
-  uint64_t placements_ = 0;
+  uint64_t steps_ = 0;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 //
 // Contract: sizes are multiples of the alignment; `conflicts` is symmetric. `starts` and `ends`
 // (any scale) only guide. Deterministic.
-// Cost: O(orders * (blocks * conflicts + sorting)).
+// Cost: O(orders * conflicts * log conflicts); the number of orders is held by a budget of steps.
 // Source: best-fit decreasing as in dynamic storage allocation surveys (Wilson et al. 1995).
 #pragma once
 

@@ -62,7 +62,7 @@ enum class NoBlock : uint8_t {
 std::string_view reason_text(NoBlock reason);
 
 inline constexpr size_t kMaxHolders = 3;
-inline constexpr size_t kMaxPlannedValues = 20'000;
+inline constexpr size_t kMaxPlannedValues = 4'000;
 
 struct ValueMemory {
   MemoryPlace place = MemoryPlace::kNone;

@@ -8,7 +8,7 @@
 // In place: an elementwise node overwrites an input when the operator allows it, it is the last
 // to touch that memory in every order, and both have one type size and shape.
 //
-// Deterministic. Threads: pure. Cost: O(storages^2) for the conflicts; about 10 ms for a thousand
+// Deterministic. Threads: pure. Cost: O(storages^2) for the conflicts; 0.1 to 0.5 s for a thousand
 // values. Above kMaxPlannedValues the smallest values stay without a block; above kExactBound
 // storages in one region the bound is the heaviest moment seen at a write (exact on one stream).
 #pragma once
@@ -23,7 +23,7 @@ struct MemoryOptions {
   bool allow_in_place = true;
 };
 
-inline constexpr uint32_t kExactBound = 2'000;
+inline constexpr uint32_t kExactBound = 1'200;
 
 // Reads the commands of `plan`; its memory is ignored.
 MemoryPlan plan_memory(const Graph& graph, const Plan& plan, const MemoryOptions& options = {});
