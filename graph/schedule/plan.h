@@ -33,7 +33,7 @@ struct RegionPlan {
   // The machine's stream for each of the region's; empty: the same numbers.
   std::vector<uint32_t> streams;
   uint32_t num_events = 0;
-  // Regions that are never at work together use the same events of the machine: those of this
+  // Regions that are never at work together may use the same events of the machine: those of this
   // region begin here. Behind num_events come one for the entry and one for each further stream.
   uint32_t first_event = 0;
   std::vector<PlanCommand> commands;  // issue order
