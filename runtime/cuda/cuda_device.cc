@@ -26,10 +26,12 @@ CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOpt
 }
 
 CudaDevice::~CudaDevice() {
-  if (!context_->is_lost()) return;
-  // Given up because the driver refused something, the GPU may still be at work on what it has.
-  const CudaContext::Use use(*context_);
-  context_->api().context_synchronize();
+  // Given up because the driver refused something, the GPU may still be at work on what it has,
+  // and pages below must not go before that; so a refusal here is asked once more.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const CudaContext::Use use(*context_);
+    if (context_->api().context_synchronize() == CuResult::kSuccess) return;
+  }
 }
 
 // Drivers of some virtual machines have the calls and refuse them: one write tells.

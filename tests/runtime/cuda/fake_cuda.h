@@ -143,8 +143,8 @@ class FakeCuda {
   void fill_memory(CudaApi& api);
   void fill_kernels(CudaApi& api);
   void fill_graphs(CudaApi& api);
-  // Whether a call needs a current context, and whether it gives something back, which happens
-  // even when the call answers with an error.
+  // Whether a call needs a current context, and whether it gives something back or waits, which
+  // happens even when the call answers with an error.
   enum class CallKind { kFree, kRelease, kContext, kContextRelease };
   static bool is_release(CallKind kind) {
     return kind == CallKind::kRelease || kind == CallKind::kContextRelease;

@@ -162,7 +162,7 @@ void FakeCuda::fill_contexts(CudaApi& api) {
 }
 
 void FakeCuda::fill_streams(CudaApi& api) {
-  define(api.context_synchronize, "context_synchronize", CallKind::kContext, [this] {
+  define(api.context_synchronize, "context_synchronize", CallKind::kContextRelease, [this] {
     const int device = current_device();
     const auto is_busy = [&](const auto& entry) {
       return entry.second->device == device && !entry.second->is_empty();
@@ -194,16 +194,17 @@ void FakeCuda::fill_streams(CudaApi& api) {
     if (found->second->is_empty()) streams_.erase(found);
     return kOk;
   });
-  define(api.stream_synchronize, "stream_synchronize", CallKind::kContext, [this](CuStream stream) {
-    const auto found = streams_.find(stream);
-    if (found == streams_.end()) return CuResult::kInvalidHandle;
-    while (!found->second->is_empty()) {
-      if (step_locked()) continue;
-      violation("a synchronization that never ends");
-      return CuResult::kUnknown;
-    }
-    return devices_[static_cast<size_t>(found->second->device)]->lost;
-  });
+  define(api.stream_synchronize, "stream_synchronize", CallKind::kContextRelease,
+         [this](CuStream stream) {
+           const auto found = streams_.find(stream);
+           if (found == streams_.end()) return CuResult::kInvalidHandle;
+           while (!found->second->is_empty()) {
+             if (step_locked()) continue;
+             violation("a synchronization that never ends");
+             return CuResult::kUnknown;
+           }
+           return devices_[static_cast<size_t>(found->second->device)]->lost;
+         });
   define(api.stream_query, "stream_query", CallKind::kContext, [this](CuStream stream) {
     const auto found = streams_.find(stream);
     if (found == streams_.end()) return CuResult::kInvalidHandle;
