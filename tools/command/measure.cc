@@ -176,6 +176,7 @@ Result<Graph> load_graph(const MeasureArguments& arguments, const Library& libra
   model.dims = arguments.dims;
   EDDY_ASSIGN_OR_RETURN(const SessionOptions options, make_session_options(model));
   EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(arguments.model, library.ops()));
+  EDDY_RETURN_IF_ERROR(check_dims(graph, options, arguments.model));
   SimplifyOptions simplifying;
   simplifying.dims = options.dims;
   simplifying.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {

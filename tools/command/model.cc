@@ -33,6 +33,8 @@ void collect_symbols(const Graph& graph, const TensorType& type, std::set<std::s
   }
 }
 
+}  // namespace
+
 Status check_dims(const Graph& graph, const SessionOptions& options, const std::string& path) {
   if (options.dims.empty()) return Status::ok();
   std::set<std::string> names;
@@ -47,8 +49,6 @@ Status check_dims(const Graph& graph, const SessionOptions& options, const std::
   }
   return Status::ok();
 }
-
-}  // namespace
 
 void add_planning_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--assign", arguments.assign, "how nodes are put on streams")

@@ -36,6 +36,9 @@ std::string check_seconds(const std::string& text);
 // kDeviceLost for a device that this build does not have.
 Result<SessionOptions> make_session_options(const ModelArguments& arguments);
 
+// Refuses sizes for symbolic dimensions that the graph of this file does not have.
+Status check_dims(const Graph& graph, const SessionOptions& options, const std::string& path);
+
 struct Model {
   std::unique_ptr<Session> session;
   int64_t load_ns = 0;  // reading and importing the file

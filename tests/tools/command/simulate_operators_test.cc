@@ -106,7 +106,7 @@ TEST(SimulateModel, ReadsModelsAndTheCostsThatMeasureWrites) {
   const std::string model = write_test_file("add.onnx", adding_model());
   const std::string costs = write_test_file("costs.json", "");
   const Finished measured =
-      run_eddy({"measure", model, "--dim", "batch=3", "--output", costs, "--json"});
+      run_eddy({"measure", model, "--dim", "s7=3", "--output", costs, "--json"});
   ASSERT_EQ(measured.exit_code, 0) << measured.err;
   const Json table = measured.json();
   ASSERT_EQ(table["costs"].size(), 1u);
@@ -116,7 +116,7 @@ TEST(SimulateModel, ReadsModelsAndTheCostsThatMeasureWrites) {
   EXPECT_LE(table["costs"][0]["low_ns"], table["costs"][0]["high_ns"]);
 
   const Finished simulated =
-      run_eddy({"simulate", model, "--dim", "batch=3", "--costs", costs, "--json"});
+      run_eddy({"simulate", model, "--dim", "s7=3", "--costs", costs, "--json"});
   ASSERT_EQ(simulated.exit_code, 0) << simulated.err;
   EXPECT_NE(simulated.err.find("measured 1 of 1"), std::string::npos) << simulated.err;
   EXPECT_DOUBLE_EQ(simulated.json()["timelines"][0]["makespan"].get<double>(),
