@@ -10,6 +10,7 @@
 
 #include "graph/io/import.h"
 #include "runtime/cuda/cuda_report.h"
+#include "runtime/virtual/virtual_device.h"
 
 namespace eddy {
 namespace {
@@ -63,6 +64,11 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--device", arguments.device, "where the model runs")
       ->check(CLI::IsMember({"cpu", "cuda", "virtual"}))
       ->capture_default_str();
+  app.add_option("--seed", arguments.order_seed,
+                 "the order in which the virtual device runs streams and strands");
+  app.add_option("--policy", arguments.policy, "how the virtual device chooses that order")
+      ->check(CLI::IsMember({"uniform", "pct", "starve", "late", "early"}))
+      ->capture_default_str();
   app.add_option("--loops", arguments.loops, "who decides a loop's next iteration")
       ->check(CLI::IsMember({"auto", "host", "device"}))
       ->capture_default_str();
@@ -94,20 +100,28 @@ Status refuse_cuda() {
   return std::move(status.prepend_message("--device cuda"));
 }
 
+std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArguments& arguments) {
+  VirtualDeviceOptions options;
+  options.engine.order.seed = arguments.order_seed;
+  options.engine.order.policy =
+      find_schedule_policy(arguments.policy).value_or(SchedulePolicy::kUniform);
+  if (arguments.threads > 0) options.num_workers = arguments.threads;
+  return [options]() -> Result<std::shared_ptr<Device>> {
+    return std::shared_ptr<Device>(std::make_shared<VirtualDevice>(options));
+  };
+}
+
 }  // namespace
 
 Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   if (arguments.device == "cuda") return refuse_cuda();
-  if (arguments.device != "cpu") {
-    return device_lost(fmt::format("--device {}: not available in this build; use --device cpu",
-                                   arguments.device));
-  }
   if (!arguments.costs.empty()) {
     return unsupported(fmt::format(
         "--costs {}: this build plans with unit costs only; leave --costs out", arguments.costs));
   }
   SessionOptions options;
   options.num_threads = arguments.threads;
+  if (arguments.device == "virtual") options.make_device = virtual_device(arguments);
   options.max_streams = arguments.streams;
   options.loops = arguments.loops == "host"     ? Loops::kHost
                   : arguments.loops == "device" ? Loops::kDevice

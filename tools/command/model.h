@@ -16,6 +16,8 @@ namespace eddy {
 
 struct ModelArguments {
   std::string device = "cpu";
+  uint64_t order_seed = 0;         // of the virtual device, as is the policy
+  std::string policy = "uniform";
   std::string assign = "auto";
   std::string loops = "auto";
   uint32_t streams = 0;
@@ -27,7 +29,8 @@ struct ModelArguments {
 
 // --assign, --streams, --costs: of everything that plans.
 void add_planning_options(CLI::App& app, ModelArguments& arguments);
-// --device, --loops, --exact, --threads, --dim: of what plans models. Not the former.
+// --device, --seed, --policy, --loops, --exact, --threads, --dim: of what plans models. Not the
+// former.
 void add_model_options(CLI::App& app, ModelArguments& arguments);
 
 // The check of a --timeout: why the text is no number of seconds; empty when it is one.

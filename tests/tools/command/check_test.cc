@@ -39,6 +39,22 @@ TEST(Check, ExploresEveryOrderOfSmallGraphs) {
   EXPECT_GT(check.json()["campaigns"]["order"]["graphs_explored_whole"], 0);
 }
 
+TEST(Check, TheVirtualDeviceRunsModelsInEveryOrderToTheSameEnd) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  std::string first;
+  for (const char* policy : {"uniform", "pct", "starve", "late", "early"}) {
+    for (const char* loops : {"device", "host"}) {
+      const Finished run = run_eddy({"run", path, "--device", "virtual", "--seed", "3", "--policy",
+                                     policy, "--loops", loops, "--assign", "rank", "--set",
+                                     "trip=9", "--set", "x=0", "--set", "limit=5", "--json"});
+      ASSERT_EQ(run.exit_code, 0) << run.err;
+      const std::string outputs = run.json()["outputs"].dump();
+      if (first.empty()) first = outputs;
+      EXPECT_EQ(outputs, first) << policy << " " << loops;
+    }
+  }
+}
+
 TEST(Check, EndsWhenItsTimeIsUp) {
   const Finished check = run_eddy({"check", "--minutes", "0.01", "--json"});
   EXPECT_EQ(check.exit_code, 0) << check.err;
