@@ -6,7 +6,7 @@
 #include "graph/schedule/plan_graph.h"
 #include "graph/schedule/plan_memory.h"
 #include "ops/schema/standard.h"
-#include "tests/bench/convnets.h"
+#include "tests/graph/convnets/convnets.h"
 
 namespace eddy {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/bench/convnets.h"
+#include "tests/graph/convnets/convnets.h"
 
 #include <string>
 
