@@ -280,6 +280,7 @@ bool is_kind(const RegionPlan& plan, size_t at, PlanCommand::Kind kind) {
   return plan.commands[at].kind == kind;
 }
 
+// long: a table of edits, and the loop that tries them
 TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
   using Kind = PlanCommand::Kind;
   const auto erase = [](Kind kind) {
