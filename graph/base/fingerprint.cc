@@ -3,10 +3,35 @@
 #include <cstring>
 
 namespace eddy {
+namespace {
+
+// Both halves of the product.
+uint64_t fold(uint64_t a, uint64_t b) {
+  const auto product = static_cast<unsigned __int128>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+}  // namespace
+
+const char* Fingerprint::add_blocks(const char* next, size_t num_blocks) {
+  uint64_t lanes[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) lanes[i] = a_ + i * kFactorB;
+  for (; num_blocks > 0; --num_blocks, next += kBlockBytes) {
+    uint64_t words[2 * kLanes];
+    std::memcpy(words, next, kBlockBytes);
+    for (size_t i = 0; i < kLanes; ++i) {
+      lanes[i] = fold(words[2 * i] ^ kFactorA, words[2 * i + 1] ^ lanes[i]);
+    }
+  }
+  for (const uint64_t lane : lanes) add(lane);
+  return next;
+}
 
 void Fingerprint::add_bytes(const void* bytes, size_t size_bytes) {
   const char* next = static_cast<const char*>(bytes);
   add(uint64_t{size_bytes});
+  if (size_bytes >= kBlockBytes) next = add_blocks(next, size_bytes / kBlockBytes);
+  size_bytes %= kBlockBytes;
   uint64_t word = 0;
   for (; size_bytes >= sizeof(word); size_bytes -= sizeof(word), next += sizeof(word)) {
     std::memcpy(&word, next, sizeof(word));

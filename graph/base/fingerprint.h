@@ -3,7 +3,10 @@
 //
 // For telling apart what is not the same by accident. Not for what somebody might forge.
 // Contract: each add() is framed by its size where it has one, so "ab", "c" and "a", "bc" differ.
-// Cost: some 3 GB/s. Source: the multiply-and-shift mixing of MurmurHash3's finalizer.
+// Long runs of bytes go in blocks of eight words, two into each of four lanes that do not wait for
+// each other.
+// Cost: long runs some 15 GB/s, single words some 3. Sources: the multiply-and-shift mixing of
+// MurmurHash3's finalizer; for blocks, the folded product of wyhash.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +19,8 @@ namespace eddy {
 class Fingerprint {
  public:
   void add(uint64_t word) {
-    a_ = mix(a_ ^ word, 0xff51afd7ed558ccdu);
-    b_ = mix(b_ + word, 0xc4ceb9fe1a85ec53u);
+    a_ = mix(a_ ^ word, kFactorA);
+    b_ = mix(b_ + word, kFactorB);
   }
   void add(std::string_view text) { add_bytes(text.data(), text.size()); }
   void add_bytes(const void* bytes, size_t size_bytes);
@@ -26,6 +29,13 @@ class Fingerprint {
   std::string text() const;
 
  private:
+  static constexpr size_t kLanes = 4;
+  static constexpr size_t kBlockBytes = 2 * kLanes * sizeof(uint64_t);
+  static constexpr uint64_t kFactorA = 0xff51afd7ed558ccdu;
+  static constexpr uint64_t kFactorB = 0xc4ceb9fe1a85ec53u;
+
+  // Returns the end of the blocks.
+  const char* add_blocks(const char* next, size_t num_blocks);
   static uint64_t mix(uint64_t value, uint64_t factor) {
     value *= factor;
     return value ^ (value >> 32);

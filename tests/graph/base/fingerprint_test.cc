@@ -37,12 +37,38 @@ TEST(Fingerprint, WhereOnePartEndsMatters) {
 TEST(Fingerprint, EveryBitOfALongTextMatters) {
   Random random(1);
   std::string bytes;
-  for (int i = 0; i < 67; ++i) bytes += static_cast<char>(random.below(256));
+  for (int i = 0; i < 3 * 64 + 3; ++i) bytes += static_cast<char>(random.below(256));
   std::set<std::string> seen = {of(bytes)};
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     std::string changed = bytes;
     changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
     EXPECT_TRUE(seen.insert(of(changed)).second) << "seed 1, bit " << bit;
+  }
+}
+
+TEST(Fingerprint, BlocksAndWordsInAnotherOrderDiffer) {
+  Random random(2);
+  std::vector<uint64_t> words(64);
+  for (uint64_t& word : words) word = random.below(1000);
+  const auto text_of = [](const std::vector<uint64_t>& data) {
+    return of({reinterpret_cast<const char*>(data.data()), data.size() * sizeof(uint64_t)});
+  };
+  std::set<std::string> seen = {text_of(words)};
+  std::set<std::vector<uint64_t>> given = {words};
+  for (size_t a = 0; a < words.size(); ++a) {
+    for (size_t b = a + 1; b < words.size(); ++b) {
+      std::vector<uint64_t> swapped = words;
+      std::swap(swapped[a], swapped[b]);
+      if (!given.insert(swapped).second) continue;
+      EXPECT_TRUE(seen.insert(text_of(swapped)).second) << "seed 2, words " << a << ", " << b;
+    }
+  }
+}
+
+TEST(Fingerprint, LongRunsOfZerosDifferByTheirLength) {
+  std::set<std::string> seen;
+  for (size_t size = 0; size < 1000; ++size) {
+    EXPECT_TRUE(seen.insert(of(std::string(size, '\0'))).second) << size;
   }
 }
 
