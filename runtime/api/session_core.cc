@@ -74,8 +74,26 @@ void SessionCore::report_loops(const Run& run) {
   }
 }
 
+std::function<void()> SessionCore::take_out(const Run& run, bool with_report) {
+  if (with_report) report_loops(run);
+  std::erase(runs, &run);
+  changed.notify_all();  // others may have their turn
+  if (queued.empty()) return {};
+  runs.push_back(queued.front().run);
+  std::function<void()> start_next = std::move(queued.front().start);
+  queued.pop_front();
+  return start_next;
+}
+
 void SessionCore::leave(Run& run) {
-  begin_leaving(run, /*with_report=*/run.has_made_outputs());
+  std::function<void()> start_next;
+  {
+    std::lock_guard lock(mutex);
+    start_next = take_out(run, /*with_report=*/run.has_made_outputs());
+    if (!start_next) return;
+    ++num_leaving;
+  }
+  start_next();
   end_leaving();
 }
 
@@ -101,15 +119,8 @@ void SessionCore::begin_leaving(Run& run, bool with_report) {
   std::function<void()> start_next;
   {
     std::lock_guard lock(mutex);
-    if (with_report) report_loops(run);
-    std::erase(runs, &run);
-    if (!queued.empty()) {
-      runs.push_back(queued.front().run);
-      start_next = std::move(queued.front().start);
-      queued.pop_front();
-    }
+    start_next = take_out(run, with_report);
     ++num_leaving;
-    changed.notify_all();  // others may have their turn
   }
   if (start_next) start_next();
 }

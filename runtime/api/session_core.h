@@ -80,6 +80,9 @@ struct SessionCore {
   void cancel_all(bool is_closing);
   // What loop_reports() says from now on. Under the mutex.
   void report_loops(const Run& run);
+  // Under the mutex: the run is in flight no longer. Starts whoever has its turn now; to be called
+  // without locks; may be empty.
+  std::function<void()> take_out(const Run& run, bool with_report);
   void leave(Run& run);
   // leave() in two steps, for a run that must be gone before the session may go: between them
   // nobody reaches the run any more, but the session still waits.
