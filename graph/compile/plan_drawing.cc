@@ -22,6 +22,11 @@ const char* kind_name(const Node& node) {
   return node.op->name.c_str();
 }
 
+std::string rank_text(std::span<const uint32_t> unit_ranks, std::span<const double> cost_ranks,
+                      uint32_t i) {
+  return cost_ranks.empty() ? std::to_string(unit_ranks[i]) : fmt::format("{:g}", cost_ranks[i]);
+}
+
 class PlanArtist {
  public:
   PlanArtist(const Graph& graph, const Plan& plan, const NoteFunction& note)
@@ -41,9 +46,9 @@ class PlanArtist {
     for (const PlanCommand& command : plan.commands) {
       if (command.kind != PlanCommand::Kind::kLaunch) continue;
       place[command.node] = static_cast<uint32_t>(drawn.nodes.size());
-      const uint32_t stream =
-          plan.streams.empty() ? command.stream : plan.streams[command.stream];
-      drawn.nodes.push_back(node(command.node, stream, plan.ranks[rank_of[command.node]]));
+      const uint32_t stream = plan.streams.empty() ? command.stream : plan.streams[command.stream];
+      const uint32_t i = rank_of[command.node];
+      drawn.nodes.push_back(node(command.node, stream, rank_text(plan.ranks, plan.cost_ranks, i)));
     }
     add_waits(plan, place, drawn);
     for (const Edge& edge : region_dag(graph_, id).edges()) {
@@ -53,13 +58,13 @@ class PlanArtist {
   }
 
  private:
-  DrawnNode node(NodeId id, uint32_t stream, uint32_t rank) const {
+  DrawnNode node(NodeId id, uint32_t stream, std::string rank) const {
     const Node& node = graph_.node(id);
     DrawnNode drawn;
     drawn.name = node.name;
     drawn.kind = kind_name(node);
     drawn.streams = {stream};
-    drawn.rank = std::to_string(rank);
+    drawn.rank = std::move(rank);
     if (node.kind != NodeKind::kExec && note_) drawn.note = note_(id);
     for (const RegionId inner : node.regions) drawn.regions.push_back(region(inner));
     return drawn;
@@ -102,8 +107,7 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
     for (const NodeStream& further : plan.streams.further_streams_of(id)) {
       node.streams.push_back(further.stream);
     }
-    node.rank = plan.cost_ranks.empty() ? std::to_string(plan.unit_ranks[id])
-                                        : fmt::format("{:g}", plan.cost_ranks[id]);
+    node.rank = rank_text(plan.unit_ranks, plan.cost_ranks, id);
   }
   for (const SyncPlan::Wait& wait : plan.syncs.waits) {
     const Edge served = plan.syncs.served_edge(wait);

@@ -1,12 +1,15 @@
 #include "graph/schedule/cost_model.h"
 
 #include <algorithm>
+#include <set>
 
 namespace eddy {
 namespace {
 
 constexpr double kFlopsPerNs = 20;
 constexpr double kBytesPerNs = 8;
+constexpr const char* kDevice = "cpu";
+constexpr size_t kNamedMissing = 5;
 
 double elements(const ValueType& type) {
   if (!type.is_tensor() || !type.tensor.is_ranked) return static_cast<double>(kGuessedDim);
@@ -42,7 +45,17 @@ double exec_flops(const Graph& graph, const Node& node) {
                         outputs);
 }
 
-double exec_cost_ns(const Graph& graph, const Node& node) {
+const MeasuredCost* measured_or_null(const CostTable& table, const Graph& graph, const Node& node) {
+  const std::string shapes = cost_key(graph, node);
+  if (shapes.empty()) return nullptr;
+  return table.find_or_null(cost_op_name(*node.op), shapes, kDevice);
+}
+
+double exec_cost_ns(const Graph& graph, const Node& node, const CostTable* table_or_null) {
+  if (table_or_null != nullptr) {
+    const MeasuredCost* measured = measured_or_null(*table_or_null, graph, node);
+    if (measured != nullptr) return measured->ns;
+  }
   if (node.op->is_view) return kLaunchNs;
   double moved_bytes = 0;
   for (ValueId value : node.inputs) {
@@ -52,16 +65,21 @@ double exec_cost_ns(const Graph& graph, const Node& node) {
   return kLaunchNs + std::max(exec_flops(graph, node) / kFlopsPerNs, moved_bytes / kBytesPerNs);
 }
 
+std::string missing_text(const Graph& graph, const Node& node) {
+  const std::string shapes = cost_key(graph, node);
+  return cost_op_name(*node.op) + " " + (shapes.empty() ? "of changing shape" : shapes);
+}
+
 }  // namespace
 
-std::vector<double> estimate_costs_ns(const Graph& graph) {
+std::vector<double> estimate_costs_ns(const Graph& graph, const CostTable* table_or_null) {
   std::vector<double> costs(graph.num_nodes(), 0);
   std::vector<double> regions(graph.num_regions(), 0);
   // Inner nodes have larger ids than the control node that owns them.
   for (uint32_t n = static_cast<uint32_t>(graph.num_nodes()); n-- > 0;) {
     const Node& node = graph.node(NodeId(n));
     double cost = kLaunchNs;
-    if (node.kind == NodeKind::kExec) cost = exec_cost_ns(graph, node);
+    if (node.kind == NodeKind::kExec) cost = exec_cost_ns(graph, node, table_or_null);
     if (node.kind == NodeKind::kWhile) {
       for (RegionId region : node.regions) cost += kGuessedTrips * regions[region.index()];
     }
@@ -70,10 +88,41 @@ std::vector<double> estimate_costs_ns(const Graph& graph) {
       for (RegionId region : node.regions) dearest = std::max(dearest, regions[region.index()]);
       cost += dearest;
     }
+    cost = std::min(cost, kMostNs);
     costs[n] = cost;
     regions[node.region.index()] += cost;
   }
   return costs;
+}
+
+CostCoverage cost_coverage(const Graph& graph, const CostTable& measured) {
+  CostCoverage coverage;
+  std::set<std::string> seen;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind != NodeKind::kExec) continue;
+    if (measured_or_null(measured, graph, node) != nullptr) {
+      ++coverage.num_measured;
+      continue;
+    }
+    ++coverage.num_estimated;
+    if (seen.insert(missing_text(graph, node)).second) coverage.missing.push_back(NodeId(n));
+  }
+  return coverage;
+}
+
+std::string CostCoverage::text(const Graph& graph) const {
+  if (num_estimated == 0) return "";
+  std::string line = std::to_string(num_estimated) + " of " +
+                     std::to_string(num_estimated + num_measured) +
+                     " nodes are not in the table, so estimates stand for them: ";
+  for (size_t i = 0; i < std::min(missing.size(), kNamedMissing); ++i) {
+    line += (i == 0 ? "" : "; ") + missing_text(graph, graph.node(missing[i]));
+  }
+  if (missing.size() > kNamedMissing) {
+    line += "; and " + std::to_string(missing.size() - kNamedMissing) + " more";
+  }
+  return line;
 }
 
 }  // namespace eddy

@@ -38,6 +38,7 @@ struct RegionPlan {
   uint32_t first_event = 0;
   std::vector<PlanCommand> commands;  // issue order
   std::vector<uint32_t> ranks;        // per node of Region::nodes: longest chain that follows
+  std::vector<double> cost_ranks;     // the same in nanoseconds; empty unless ranked by costs
 };
 
 struct Plan {

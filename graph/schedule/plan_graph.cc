@@ -57,12 +57,15 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   RegionPlan plan;
   if (region.nodes.empty()) return plan;
   const Dag dag = region_dag(graph, id);
-  plan.ranks = unit_ranks(dag, topological_order(dag));
-  const std::vector<uint32_t> order = issue_order(plan.ranks);
-  const std::vector<uint32_t> numbers = command_numbers(graph, region);
   std::vector<double> costs;
   for (NodeId node : region.nodes) costs.push_back(all_costs[node.index()]);
+  const std::vector<uint32_t> topological = topological_order(dag);
+  plan.ranks = unit_ranks(dag, topological);
+  if (options.rank_by_costs) plan.cost_ranks = cost_ranks(dag, topological, costs);
+  const std::vector<uint32_t> order = issue_order(plan.ranks, plan.cost_ranks);
+  const std::vector<uint32_t> numbers = command_numbers(graph, region);
   StreamOptions stream_options;
+  if (options.rank_by_costs) stream_options.costs = costs;
   stream_options.policy = options.policy;
   stream_options.max_streams = max_streams;
   stream_options.commands = numbers;
@@ -110,7 +113,10 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
 class GraphPlanner {
  public:
   GraphPlanner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), costs_(estimate_costs_ns(graph)), order_(graph) {
+      : graph_(graph),
+        options_(options),
+        costs_(estimate_costs_ns(graph, options.costs_or_null)),
+        order_(graph) {
     plan_.regions.resize(graph.num_regions());
   }
 

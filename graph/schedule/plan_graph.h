@@ -15,6 +15,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
+#include "graph/schedule/cost_table.h"
 #include "graph/schedule/plan.h"
 #include "graph/schedule/stream_assignment.h"
 
@@ -24,7 +25,10 @@ struct PlanOptions {
   AssignPolicy policy = AssignPolicy::kRank;
   bool is_auto = true;              // serial where parallel does not pay
   uint32_t max_streams = 0;         // hard cap, over all regions; 0: none
-  double min_parallel_ns = 60'000;  // estimated work that must overlap
+  double min_parallel_ns = 60'000;  // work that must overlap, by the costs below
+  // What operators were measured to cost; null, and what the table lacks: estimates (cost_model.h).
+  const CostTable* costs_or_null = nullptr;
+  bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
 };
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options);

@@ -5,6 +5,8 @@
 
 #include "graph/compile/simplify.h"
 #include "graph/io/import.h"
+#include "graph/schedule/cost_model.h"
+#include "graph/schedule/cost_table.h"
 #include "graph/schedule/plan_graph.h"
 #include "ops/contract/evaluate.h"
 #include "runtime/api/async_run.h"
@@ -115,6 +117,8 @@ PlanOptions plan_options(const SessionOptions& options, int num_threads) {
   PlanOptions plan;
   plan.is_auto = options.assignment == Assignment::kAuto;
   plan.max_streams = options.max_streams;
+  plan.costs_or_null = options.costs.get();
+  plan.rank_by_costs = options.rank_by_costs;
   if (options.assignment == Assignment::kMatching) plan.policy = AssignPolicy::kMatching;
   const bool is_serial = options.assignment == Assignment::kSerial ||
                          (plan.is_auto && num_threads == 1);
@@ -219,6 +223,10 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   impl->plan = plan_graph(impl->graph, plan_options(options, impl->device->num_workers()));
   log.done("planned " + count_text(impl->graph.num_regions(), "region") + ", assignment " +
            impl->plan.assignment);
+  if (options.costs && options.log) {
+    const std::string text = cost_coverage(impl->graph, *options.costs).text(impl->graph);
+    if (!text.empty()) options.log("costs: " + text);
+  }
   EDDY_RETURN_IF_ERROR(prove_plan(impl->graph, impl->plan));
   log.done("proved the plan");
   impl->plan_ns = log.total_ns();

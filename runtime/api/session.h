@@ -55,6 +55,7 @@ class TraceRecorder;
 enum class Loops { kAuto, kHost, kDevice };
 enum class Assignment { kAuto, kRank, kMatching, kSerial };
 
+class CostTable;
 class StepObserver;
 
 struct SessionOptions {
@@ -66,6 +67,10 @@ struct SessionOptions {
   Loops loops = Loops::kAuto;        // who decides a loop's next iteration
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;  // hard cap per device; 0: no cap
+  // What operators were measured to cost (`eddy measure`): decides whether streams pay and, where
+  // asked, who is issued first. Null, and what the table lacks: estimates.
+  std::shared_ptr<const CostTable> costs = {};
+  bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
   // Memory of this size and more that holds a value of changing shape goes back to the pool after
   // the value's last use; less stays for the next iteration or run.
   size_t min_released_bytes = 4096;

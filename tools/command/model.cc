@@ -8,7 +8,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
+#include "graph/schedule/cost_model.h"
+#include "graph/schedule/cost_table.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/virtual/virtual_device.h"
 
@@ -34,6 +37,20 @@ void collect_symbols(const Graph& graph, const TensorType& type, std::set<std::s
   }
 }
 
+constexpr uint64_t kMaxCostBytes = uint64_t{1} << 26;
+
+Result<std::shared_ptr<const CostTable>> read_costs(const std::string& path) {
+  auto file = read_file(path, kMaxCostBytes);
+  if (!file.is_ok()) {
+    return Status(file.status().code(),
+                  file.status().message() + "; --costs takes a table that eddy measure wrote");
+  }
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  auto table = parse_cost_table({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!table.is_ok()) return std::move(table.take_status().prepend_message("--costs " + path));
+  return std::shared_ptr<const CostTable>(std::make_shared<CostTable>(std::move(*table)));
+}
+
 }  // namespace
 
 Status check_dims(const Graph& graph, const SessionOptions& options, const std::string& path) {
@@ -57,7 +74,12 @@ void add_planning_options(CLI::App& app, ModelArguments& arguments) {
       ->capture_default_str();
   app.add_option("--streams", arguments.streams, "at most this many streams on a device")
       ->check(CLI::Range(1u, 1u << 20));
-  app.add_option("--costs", arguments.costs, "measured costs of nodes, a JSON file");
+  app.add_option("--costs", arguments.costs,
+                 "measured costs of nodes, a JSON file of eddy measure");
+  app.add_option("--rank-by", arguments.rank_by,
+                 "what ranks count: nodes that follow, or their costs")
+      ->check(CLI::IsMember({"nodes", "costs"}))
+      ->capture_default_str();
 }
 
 void add_model_options(CLI::App& app, ModelArguments& arguments) {
@@ -115,11 +137,11 @@ std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArgum
 
 Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   if (arguments.device == "cuda") return refuse_cuda();
-  if (!arguments.costs.empty()) {
-    return unsupported(fmt::format(
-        "--costs {}: this build plans with unit costs only; leave --costs out", arguments.costs));
-  }
   SessionOptions options;
+  if (!arguments.costs.empty()) {
+    EDDY_ASSIGN_OR_RETURN(options.costs, read_costs(arguments.costs));
+  }
+  options.rank_by_costs = arguments.rank_by == "costs";
   options.num_threads = arguments.threads;
   if (arguments.device == "virtual") options.make_device = virtual_device(arguments);
   options.max_streams = arguments.streams;
@@ -155,6 +177,11 @@ Result<Model> load_model(const Library& library, const std::string& path,
     return status;
   }
   model.session = std::move(session).value();
+  if (options.costs) {
+    const Graph& planned = model.session->graph();
+    const std::string text = cost_coverage(planned, *options.costs).text(planned);
+    if (!text.empty()) model.warnings.push_back(fmt::format("--costs: {}: {}", path, text));
+  }
   return model;
 }
 

@@ -25,9 +25,10 @@ struct ModelArguments {
   bool exact = false;             // what the CPU does anyway
   std::vector<std::string> dims;  // NAME=N
   std::string costs;
+  std::string rank_by = "nodes";
 };
 
-// --assign, --streams, --costs: of everything that plans.
+// --assign, --streams, --costs, --rank-by: of everything that plans.
 void add_planning_options(CLI::App& app, ModelArguments& arguments);
 // --device, --seed, --policy, --loops, --exact, --threads, --dim: of what plans models. Not the
 // former.
@@ -45,7 +46,7 @@ Status check_dims(const Graph& graph, const SessionOptions& options, const std::
 struct Model {
   std::unique_ptr<Session> session;
   int64_t load_ns = 0;  // reading and importing the file
-  std::vector<std::string> warnings;  // about the file, each with its path
+  std::vector<std::string> warnings;  // about the file, each with its path, and what --costs lacks
 };
 // `library` must outlive the model. Refuses sizes for symbolic dimensions that the file does
 // not have.

@@ -13,6 +13,8 @@
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/io/file_bytes.h"
+#include "graph/schedule/cost_model.h"
+#include "graph/schedule/cost_table.h"
 #include "graph/schedule/dag_file.h"
 #include "graph/schedule/dag_plan.h"
 #include "tools/command/model.h"
@@ -25,7 +27,6 @@ struct PlanArguments {
   std::string model;
   std::string dag;
   ModelArguments shared;
-  std::string rank_by = "nodes";
   std::string dot;
   std::string svg;
 };
@@ -85,7 +86,7 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
   DagPlanOptions options;
   options.policy = policy_of(arguments.shared.assign);
   options.max_streams = arguments.shared.streams;
-  options.rank_by_costs = arguments.rank_by == "costs";
+  options.rank_by_costs = arguments.shared.rank_by == "costs";
   auto plan = plan_dag(*file, options);
   if (!plan.is_ok()) return in_file(plan.take_status());
 
@@ -123,10 +124,10 @@ std::map<std::string_view, uint64_t> count_unplanned(const MemoryPlan& memory) {
 
 void say_arenas(const MemoryPlan& memory, Console& console) {
   for (const MemoryArena& arena : memory.arenas) {
-    const double ratio = arena.lower_bound_bytes == 0
-                             ? 1
-                             : static_cast<double>(arena.size_bytes) /
-                                   static_cast<double>(arena.lower_bound_bytes);
+    const double ratio =
+        arena.lower_bound_bytes == 0
+            ? 1
+            : static_cast<double>(arena.size_bytes) / static_cast<double>(arena.lower_bound_bytes);
     console.say(fmt::format("arena{}{}: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}",
                             arena.device.empty() ? "" : " of ", arena.device, arena.size_bytes,
                             arena.num_blocks, arena.lower_bound_bytes, ratio));
@@ -165,7 +166,7 @@ Memory measure_memory(const Graph& graph) {
   return memory;
 }
 
-Json node_json(const Graph& graph, NodeId id, uint32_t stream, uint32_t rank) {
+Json node_json(const Graph& graph, NodeId id, uint32_t stream, const Json& rank) {
   const Node& node = graph.node(id);
   const char* kind = node.kind == NodeKind::kWhile    ? "while"
                      : node.kind == NodeKind::kCaseOf ? "case-of"
@@ -176,19 +177,22 @@ Json node_json(const Graph& graph, NodeId id, uint32_t stream, uint32_t rank) {
 }
 
 // Nodes in issue order; records, waits and the edges that waits serve name nodes by their place in
-// it.
+// it. Ranks by cost are in nanoseconds.
 Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
   const Region& region = graph.region(id);
   const RegionPlan& region_plan = plan.regions[id.index()];
-  std::map<NodeId, uint32_t> rank_of;
-  for (size_t i = 0; i < region.nodes.size(); ++i) rank_of[region.nodes[i]] = region_plan.ranks[i];
+  std::map<NodeId, Json> rank_of;
+  for (size_t i = 0; i < region.nodes.size(); ++i) {
+    rank_of[region.nodes[i]] = region_plan.cost_ranks.empty() ? Json(region_plan.ranks[i])
+                                                              : Json(region_plan.cost_ranks[i]);
+  }
   std::map<NodeId, uint32_t> place;
   Json nodes = Json::array();
   for (const PlanCommand& command : region_plan.commands) {
     if (command.kind != PlanCommand::Kind::kLaunch) continue;
     place[command.node] = static_cast<uint32_t>(nodes.size());
-    const uint32_t stream = region_plan.streams.empty() ? command.stream
-                                                        : region_plan.streams[command.stream];
+    const uint32_t stream =
+        region_plan.streams.empty() ? command.stream : region_plan.streams[command.stream];
     nodes.push_back(node_json(graph, command.node, stream, rank_of[command.node]));
   }
   Json records = Json::array();
@@ -258,8 +262,15 @@ Json values_json(const Graph& graph, const MemoryPlan& memory) {
   return values;
 }
 
+// Null without a table.
+Json coverage_json(const Graph& graph, const CostTable* costs_or_null) {
+  if (costs_or_null == nullptr) return nullptr;
+  const CostCoverage coverage = cost_coverage(graph, *costs_or_null);
+  return {{"measured", coverage.num_measured}, {"estimated", coverage.num_estimated}};
+}
+
 Json model_plan_json(const Session& session, const std::vector<LoopReport>& notes,
-                     const DrawnRegion& drawing) {
+                     const DrawnRegion& drawing, const CostTable* costs_or_null) {
   const Graph& graph = session.graph();
   Json regions = Json::array();
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
@@ -286,6 +297,7 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
       {"num_streams", session.plan().num_streams},
       {"plan_ns", session.plan_ns()},
       {"fingerprint", session.fingerprint()},
+      {"costs", coverage_json(session.graph(), costs_or_null)},
       {"proof", session.plan().is_proved ? "safe" : "unproved"}};
 }
 
@@ -329,7 +341,7 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
                   totals_text(drawing), session.plan().assignment));
   if (!status.is_ok()) return status;
   if (console.is_json()) {
-    console.print(model_plan_json(session, notes, drawing));
+    console.print(model_plan_json(session, notes, drawing, options->costs.get()));
   } else {
     say_model_plan(session, notes, drawing, console);
   }
@@ -346,14 +358,14 @@ Action add_plan(CLI::App& app) {
   dag->excludes(model);
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
-  app.add_option("--rank-by", arguments->rank_by, "what a bare graph's ranks count")
-      ->check(CLI::IsMember({"nodes", "costs"}))
-      ->capture_default_str();
   app.add_option("--dot", arguments->dot, "write the plan for Graphviz");
   app.add_option("--svg", arguments->svg, "write the plan as a picture");
   return [arguments](Console& console, Interrupts&) {
     if (arguments->model.empty() && arguments->dag.empty()) {
       return Outcome::usage("name a MODEL or --dag FILE; see eddy plan --help");
+    }
+    if (!arguments->dag.empty() && !arguments->shared.costs.empty()) {
+      return Outcome::usage("--costs is for models; a DAG file has costs of its own (\"costs\")");
     }
     return arguments->dag.empty() ? plan_model(*arguments, console)
                                   : plan_dag_file(*arguments, console);

@@ -1,10 +1,11 @@
-// eddy plan prints what it promises: a model's plan with regions and loops, a bare graph's in the
-// documented format, and pictures.
+// eddy plan prints what it promises: a model's plan with regions and loops, also by measured costs,
+// a bare graph's in the documented format, and pictures.
 #include <fstream>
 #include <iterator>
 
 #include <gtest/gtest.h>
 
+#include "tests/graph/io/model_writer.h"
 #include "tests/tools/command/command_runner.h"
 
 namespace eddy::test {
@@ -33,6 +34,92 @@ TEST(Plan, a_model_has_regions_loops_and_a_proof) {
   const Finished text = run_eddy({"plan", path, "--loops", "host"});
   EXPECT_NE(text.out.find("loop count: driven by the host"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("proof: safe"), std::string::npos) << text.out;
+}
+
+// Exp of Abs beside Neg, Tanh, Sin; floats [8].
+std::string write_two_chains() {
+  return write_test_file(
+      "chains.onnx",
+      model(graph(
+          {.nodes = {node("Abs", {"x"}, {"size"}), node("Exp", {"size"}, {"left"}),
+                     node("Neg", {"x"}, {"minus"}), node("Tanh", {"minus"}, {"tanh"}),
+                     node("Sin", {"tanh"}, {"right"})},
+           .inputs = {info("x", floats({8}))},
+           .outputs = {info("left", floats({8})), info("right", floats({8}))}})));
+}
+
+std::string cost_file(const char* name, const std::string& entries) {
+  return write_test_file(name, "{\"costs\": [" + entries + "]}");
+}
+
+constexpr const char* kDearExp =
+    R"({"op": "Exp", "shapes": "float[8]->float[8]", "device": "cpu", "ns": 1e6})";
+
+json plan_json(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "plan");
+  arguments.push_back("--json");
+  const Finished plan = run_eddy(arguments);
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  return plan.exit_code == 0 ? plan.json() : json();
+}
+
+TEST(Plan, costs_decide_who_is_issued_first_where_ranks_count_them) {
+  const std::string model = write_two_chains();
+  const std::string costs = cost_file("dear.json", kDearExp);
+  const auto first = [](const json& plan) { return plan["regions"][0]["nodes"][0]; };
+  const json by_nodes = plan_json({model, "--assign", "rank"});
+  EXPECT_EQ(first(by_nodes)["kind"], "Neg");
+  EXPECT_EQ(first(by_nodes)["rank"], 2);
+  EXPECT_TRUE(by_nodes["costs"].is_null());
+  const json measured = plan_json({model, "--assign", "rank", "--costs", costs});
+  EXPECT_EQ(first(measured)["kind"], "Neg") << "ranks still count nodes";
+  const json by_costs =
+      plan_json({model, "--assign", "rank", "--costs", costs, "--rank-by", "costs"});
+  EXPECT_EQ(first(by_costs)["kind"], "Abs");
+  EXPECT_EQ(first(by_costs)["rank"], 1e6);
+  EXPECT_EQ(by_costs["costs"], json({{"measured", 1}, {"estimated", 4}}));
+  EXPECT_EQ(by_costs["proof"], "safe");
+  EXPECT_NE(by_costs["fingerprint"], by_nodes["fingerprint"]);
+}
+
+TEST(Plan, what_a_table_lacks_is_estimated_and_named) {
+  const std::string model = write_two_chains();
+  const std::string costs = cost_file("dear.json", kDearExp);
+  for (const char* command : {"plan", "run"}) {
+    std::vector<std::string> arguments = {command, model, "--costs", costs};
+    if (command == std::string("run")) arguments.insert(arguments.end(), {"--random-inputs", "1"});
+    const Finished finished = run_eddy(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_NE(finished.err.find("4 of 5 nodes are not in the table"), std::string::npos)
+        << finished.err;
+    EXPECT_NE(finished.err.find("Neg float[8]->float[8]"), std::string::npos) << finished.err;
+    EXPECT_EQ(finished.err.find("Exp float[8]"), std::string::npos) << finished.err;
+  }
+}
+
+TEST(Plan, a_bad_cost_table_is_a_bad_input) {
+  const std::string model = write_two_chains();
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {cost_file("less.json", R"({"op": "Add", "shapes": "", "device": "cpu", "ns": -1})"),
+       "cost 0: the times"},
+      {cost_file("twice.json", std::string(kDearExp) + "," + kDearExp), "given twice"},
+      {cost_file("lacks.json", R"({"op": "Add", "shapes": "", "ns": 1})"), "device"},
+      {write_test_file("text.json", "costs"), "is no JSON"},
+      {write_test_file("empty.json", ""), "is no JSON"},
+      {write_test_file("list.json", "[]"), "needs the list"},
+      {"no_such_costs.json", "eddy measure"},
+      {fresh_folder("folder"), "eddy measure"}};
+  for (const auto& [path, message] : bad) {
+    for (const char* command : {"plan", "run"}) {
+      const Finished refused = run_eddy({command, model, "--costs", path});
+      EXPECT_EQ(refused.exit_code, 3) << path;
+      EXPECT_TRUE(is_one_line(refused.err)) << refused.err;
+      EXPECT_NE(refused.err.find(path), std::string::npos) << refused.err;
+      EXPECT_NE(refused.err.find(message), std::string::npos) << refused.err;
+    }
+  }
+  const std::string dag = write_test_file("diamond.json", kDiamond);
+  EXPECT_EQ(run_eddy({"plan", "--dag", dag, "--costs", "costs.json"}).exit_code, 2);
 }
 
 TEST(Plan, a_bare_graph_prints_the_documented_document) {
