@@ -9,23 +9,36 @@
 namespace eddy {
 namespace {
 
-class ProgramPrinter {
- public:
-  explicit ProgramPrinter(const Program& program) : program_(program), graph_(program.graph()) {}
+// What constants of a simplified graph are beyond this size follows from the graph as given.
+constexpr size_t kSmallConstantBytes = 4096;
 
-  std::string print(bool is_host_driven) {
-    put(kVersion);
-    put(__VERSION__);
-    put(describe_cpu_kernels());
-    put(program_.device().kind());
-    put(is_host_driven);
+// The graph, and of the program all that the graph does not say.
+class Printer {
+ public:
+  Printer(Fingerprint before, const Graph& graph, size_t max_constant_bytes)
+      : graph_(graph), max_constant_bytes_(max_constant_bytes), fingerprint_(before) {}
+
+  Fingerprint print_graph() {
     put(graph_.num_values());
     for (uint32_t v = 0; v < graph_.num_values(); ++v) put_value(graph_.value(ValueId(v)));
     put(graph_.num_nodes());
-    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) put_node(NodeId(n));
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) put_node(graph_.node(NodeId(n)));
     put(graph_.num_regions());
-    for (uint32_t r = 0; r < graph_.num_regions(); ++r) put_region(RegionId(r));
-    return fingerprint_.text();
+    for (uint32_t r = 0; r < graph_.num_regions(); ++r) put_region(graph_.region(RegionId(r)));
+    return fingerprint_;
+  }
+
+  Fingerprint print_program(const Program& program, bool is_host_driven) {
+    put(kVersion);
+    put(__VERSION__);
+    put(describe_cpu_kernels());
+    put(program.device().kind());
+    put(is_host_driven);
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      if (graph_.node(NodeId(n)).kind == NodeKind::kExec) put_kernel(program.kernel(NodeId(n)));
+    }
+    for (const RegionPlan& region : program.plan().regions) put_plan(region);
+    return fingerprint_;
   }
 
  private:
@@ -66,7 +79,7 @@ class ProgramPrinter {
     put(constant.dims);
     if (constant.element == ElementType::kString) {
       for (int64_t i = 0; i < view.count(); ++i) put(view.as<std::string>()[i]);
-    } else {
+    } else if (view.size_bytes() <= max_constant_bytes_) {
       fingerprint_.add_bytes(view.data, view.size_bytes());
     }
   }
@@ -80,8 +93,7 @@ class ProgramPrinter {
     if (info.origin == ValueOrigin::kConstant) put(graph_.constant(info.constant));
   }
 
-  void put_node(NodeId id) {
-    const Node& node = graph_.node(id);
+  void put_node(const Node& node) {
     put(node.kind);
     put(node.region);
     put(node.inputs);
@@ -101,19 +113,22 @@ class ProgramPrinter {
     put(node.op->name);
     put(node.op->since_version);
     put(node.opset_version);
-    const BoundKernel& kernel = program_.kernel(id);
+  }
+
+  void put_kernel(const BoundKernel& kernel) {
     put(kernel.library);
     put(kernel.since_version);
     put(kernel.place);
   }
 
-  void put_region(RegionId id) {
-    const Region& region = graph_.region(id);
+  void put_region(const Region& region) {
     put(region.owner);
     put(region.parameters);
     put(region.nodes);
     put(region.results);
-    const RegionPlan& plan = program_.plan().regions[id.index()];
+  }
+
+  void put_plan(const RegionPlan& plan) {
     put(plan.num_streams);
     put(plan.commands.size());
     for (const PlanCommand& command : plan.commands) {
@@ -124,15 +139,21 @@ class ProgramPrinter {
     }
   }
 
-  const Program& program_;
   const Graph& graph_;
+  const size_t max_constant_bytes_;
   Fingerprint fingerprint_;
 };
 
 }  // namespace
 
-std::string program_fingerprint(const Program& program, bool is_host_driven) {
-  return ProgramPrinter(program).print(is_host_driven);
+Fingerprint graph_fingerprint(const Graph& graph) {
+  return Printer(Fingerprint(), graph, SIZE_MAX).print_graph();
+}
+
+std::string program_fingerprint(const Fingerprint& given, const Program& program,
+                                bool is_host_driven) {
+  const Fingerprint made = Printer(given, program.graph(), kSmallConstantBytes).print_graph();
+  return Printer(made, program.graph(), 0).print_program(program, is_host_driven).text();
 }
 
 }  // namespace eddy

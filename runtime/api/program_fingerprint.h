@@ -2,22 +2,29 @@
 // results, beside its inputs.
 //
 // In it: Eddy's version and compiler, the kernels' libraries and vector instructions, the graph as
-// it runs (operators, attributes, types, the bytes of constants), the plan (streams, order,
-// records, waits), the kernel chosen for each node and who decides loops. Kernels split work by
-// shape alone, so the partition follows from these. Not in it: names of nodes and values, the
-// number of threads, memory limits, the code of custom kernels and host functions.
+// given (operators, attributes, types, the bytes of constants) and as it runs (of large constants,
+// which follow from the former, only the shapes), the plan (streams, order, records, waits), the
+// kernel chosen for each node and who decides loops. Kernels split work by shape alone, so the
+// partition follows from these. Not in it: names of nodes and values, the number of threads, memory
+// limits, the code of custom kernels and host functions.
 //
 // Equal fingerprints: bitwise equal results, in any process and under any load. Different ones say
-// nothing about results. Cost: reads all constants once, some 15 GB/s.
+// nothing about results. Cost: graph_fingerprint reads all constants once, some 15 GB/s; weights
+// that a model keeps in bytes have not yet grown to floats there.
 #pragma once
 
 #include <string>
 
-#include "graph/schedule/plan.h"
+#include "graph/base/fingerprint.h"
+#include "graph/ir/graph.h"
 #include "runtime/execute/program.h"
 
 namespace eddy {
 
-std::string program_fingerprint(const Program& program, bool is_host_driven);
+// Of a graph before it is simplified, and so on.
+Fingerprint graph_fingerprint(const Graph& graph);
+// `given`: of the graph that the program's was made of.
+std::string program_fingerprint(const Fingerprint& given, const Program& program,
+                                bool is_host_driven);
 
 }  // namespace eddy

@@ -212,9 +212,10 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const SessionOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_options(options));
+  const Fingerprint given = graph_fingerprint(graph);
   StepLog log(options);
   const size_t num_given = graph.num_nodes();
-  EDDY_RETURN_IF_ERROR(check_options(options));
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
   auto impl = std::make_unique<Impl>(library, options, std::move(ready));
   log.done("simplified " + count_text(num_given, "node") + " to " +
@@ -238,7 +239,7 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   find_placeable(*impl);
   EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
   // While the constants are all there.
-  impl->fingerprint = program_fingerprint(*impl->program, options.loops == Loops::kHost);
+  impl->fingerprint = program_fingerprint(given, *impl->program, options.loops == Loops::kHost);
   if (options.release_constants) {
     impl->graph.release_constants(impl->program->unread_constants());
   }

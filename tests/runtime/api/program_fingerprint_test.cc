@@ -104,6 +104,35 @@ TEST(ProgramFingerprint, WhatDecidesTheProgramChangesIt) {
   expect_new({}, plain, "what was folded");
 }
 
+// Dequantized, they are folded to floats, which are larger than what is read of a simplified graph.
+TEST(ProgramFingerprint, EveryWeightCountsAlsoWhereItIsFolded) {
+  const Library library;
+  const auto of = [&](const std::vector<int8_t>& weights, bool simplify) {
+    GraphBuilder b(library.ops());
+    const auto rows = static_cast<int64_t>(weights.size()) / 64;
+    const Value w =
+        b.op("DequantizeLinear", {b.tensor<int8_t>({rows, 64}, weights), b.scalar(0.5f)});
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {rows, 64}));
+    b.output("y", b.op("Add", {x, w}));
+    auto graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    SessionOptions options;
+    options.simplify = simplify;
+    auto session = Session::create(library, std::move(*graph), options);
+    EXPECT_TRUE(session.is_ok()) << session.status().to_string();
+    return (*session)->fingerprint();
+  };
+  for (const bool simplify : {false, true}) {
+    std::vector<int8_t> weights(64 * 64, 1);
+    std::set<std::string> seen = {of(weights, simplify)};
+    for (const size_t i : {size_t{0}, size_t{1000}, weights.size() - 1}) {
+      weights[i] = 2;
+      EXPECT_TRUE(seen.insert(of(weights, simplify)).second) << simplify << ' ' << i;
+      EXPECT_EQ(of(weights, simplify), of(weights, simplify));
+    }
+  }
+}
+
 TEST(ProgramFingerprint, OtherKernelsHaveAnother) {
   const Library library;
   const Graph graph = make_graph(library, {});
@@ -117,7 +146,7 @@ TEST(ProgramFingerprint, OtherKernelsHaveAnother) {
     options.make_commands = [&] { return device.create_command_buffer_or_null(); };
     auto program = Program::create(graph, plan, device, registry, std::move(options));
     EXPECT_TRUE(program.is_ok()) << program.status().to_string();
-    return program_fingerprint(**program, false);
+    return program_fingerprint(graph_fingerprint(graph), **program, false);
   };
   EXPECT_EQ(of(add_cpu_kernels), of(add_cpu_kernels));
   EXPECT_NE(of(add_cpu_kernels), of(add_reference_kernels));
