@@ -97,6 +97,15 @@ TEST(Plan, what_a_table_lacks_is_estimated_and_named) {
   }
 }
 
+TEST(Plan, a_table_that_eddy_measure_wrote_covers_its_model) {
+  const std::string model = write_two_chains();
+  const std::string costs = fresh_folder("measured") + "/costs.json";
+  const Finished measured = run_eddy({"measure", model, "--repeat", "3", "--output", costs});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const json plan = plan_json({model, "--costs", costs, "--rank-by", "costs"});
+  EXPECT_EQ(plan["costs"], json({{"measured", 5}, {"estimated", 0}}));
+}
+
 TEST(Plan, a_bad_cost_table_is_a_bad_input) {
   const std::string model = write_two_chains();
   const std::vector<std::pair<std::string, std::string>> bad = {
