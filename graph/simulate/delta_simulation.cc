@@ -24,13 +24,22 @@ SimulationResult DeltaSimulation<Time>::reset(TaskGraph<Time> graph) {
     home_[slot] = graph_.task(slot).device;
     work_[slot] = static_cast<double>(graph_.task(slot).exe_time);
   }
+  has_stale_devices_ = true;
+  pause_ = 0;
+  return result;
+}
+
+// What repairing needs to know of the devices; resimulate() does without.
+template <TimeValue Time>
+void DeltaSimulation<Time>::order_devices() {
+  if (!has_stale_devices_) return;
+  has_stale_devices_ = false;
   devices_.assign(graph_.num_devices(), {});
   for (const uint32_t slot : timeline_.order) devices_[home_[slot]].order.push_back(slot);
   for (Device& device : devices_) {
     if (!device.order.empty()) device.final_end = at(device.order.back()).end;
     sum_work(device);
   }
-  return result;
 }
 
 // From where its sums end.
@@ -124,8 +133,12 @@ void DeltaSimulation<Time>::commit() {
     home_[slot] = graph_.task(slot).device;
     work_[slot] = static_cast<double>(graph_.task(slot).exe_time);
   }
-  commit_devices();
-  commit_order();
+  if (is_swapped_) {
+    has_stale_devices_ = true;
+  } else {
+    commit_devices();
+    commit_order();
+  }
   for (const uint32_t slot : removed_) {
     at(slot).position = kNoSlot;
     graph_.recycle(slot);
@@ -174,8 +187,12 @@ void DeltaSimulation<Time>::commit_order() {
 
 template <TimeValue Time>
 void DeltaSimulation<Time>::rollback() {
-  for (const SavedTimes& saved : saved_) at(saved.slot) = saved.times;
-  if (is_simulated_) timeline_.makespan = old_makespan_;
+  if (is_swapped_) {
+    std::swap(timeline_, spare_);
+  } else {
+    for (const SavedTimes& saved : saved_) at(saved.slot) = saved.times;
+    if (is_simulated_) timeline_.makespan = old_makespan_;
+  }
   for (size_t i = undo_.size(); i-- > 0;) undo(undo_[i]);
   for (const uint32_t slot : added_) graph_.recycle(slot);
   clear_transaction();
@@ -219,6 +236,7 @@ void DeltaSimulation<Time>::clear_transaction() {
   new_order_.clear();
   saved_.clear();
   is_simulated_ = false;
+  is_swapped_ = false;
 }
 
 template class DeltaSimulation<int64_t>;

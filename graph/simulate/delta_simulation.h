@@ -16,7 +16,8 @@
 // edit touches. A task whose predecessors end as before leaves the queue as before: it is passed
 // at the cost of a look, as long as its device, too, stands where it stood. Others go through a
 // queue of their own, and the two are merged by (ready, rank). Where so much changed that this
-// costs more than it saves, the rest is simulated anew from that instant. A stale order is never
+// costs more than it saves, all that follows the first instant is simulated anew, into a second
+// timeline, by the loop of full_simulation (delta_resimulation.cc). A stale order is never
 // trusted: a task that waits for a changed one is not passed. Zero-length tasks need no
 // exception: whoever is released by a changed one counts as changed, so what is passed at one
 // instant is closed under predecessors, and its order among itself is what it was.
@@ -91,7 +92,7 @@ class DeltaSimulation {
   void rollback();
 
  private:
-  // What a task is while an edit is simulated: 0, and it leaves the queue as it did before; or
+  // What a task is while an edit is repaired: 0, and it leaves the queue as it did before; or
   // these bits, with the number of predecessors it waits for in the bits above.
   enum : uint32_t {
     kChanged = 1,    // goes through the queue; waits for all predecessors not yet done
@@ -102,6 +103,8 @@ class DeltaSimulation {
     kSeed = 32,      // named by an edit
     kCount = 64,     // one predecessor; those of an unchanged task are changed and not done
   };
+  // Sums of work may be wrong by as much.
+  static constexpr double kRounding = 1e-9;
   // A device is in step while its last end is what it was at this place of the old order.
   struct Device {
     std::vector<uint32_t> order;      // its tasks as of the last commit
@@ -137,17 +140,22 @@ class DeltaSimulation {
   uint32_t first_position();
   uint32_t first_position_of(uint32_t slot) const;
   bool is_undone(uint32_t slot) const;
-  void make_changed(uint32_t slot, bool is_bulk = false);
+  void make_changed(uint32_t slot);
   void touch(uint32_t device);
   void put_out_of_step(uint32_t device);
   void arrive(uint32_t slot, Time time);
-  void sweep();
+  bool expects_much_change();
+  bool sweep();
   bool step();
   void pass(uint32_t slot);
   void process(uint32_t slot);
   void check_end(uint32_t slot, const Device& device);
   bool should_resimulate() const;
   void resimulate();
+  void replay_prefix();
+  template <bool kIsBounded>
+  uint32_t simulate_rest();
+  void order_devices();
   bool is_at_rest() const;
   Time new_makespan() const;
   std::vector<uint32_t> find_cycle() const;
@@ -170,6 +178,11 @@ class DeltaSimulation {
   std::vector<uint32_t> added_;
   std::vector<uint32_t> removed_;
   bool is_simulated_ = false;
+  bool is_swapped_ = false;  // timeline_ is the new one, spare_ the old one
+
+  Timeline<Time> spare_;
+  bool has_stale_devices_ = false;  // order and work are not those of timeline_
+  uint32_t pause_ = 0;              // > 0: repairing did not pay
 
   // One simulate().
   DeltaOptions<Time> options_;
@@ -180,10 +193,11 @@ class DeltaSimulation {
   std::vector<uint32_t> touched_devices_;
   std::vector<uint32_t> new_order_;  // replaces order[first_ .. next_)
   std::vector<SavedTimes> saved_;
+  std::vector<Time> device_end_;   // of resimulate()
+  std::vector<double> work_left_;  // likewise, by device
   Time old_makespan_ = 0;
   uint32_t first_ = 0;
-  uint32_t next_ = 0;  // the old order before it has been passed
-  bool is_resimulating_ = false;
+  uint32_t next_ = 0;             // the old order before it has been passed
   uint64_t num_waiting_ = 0;      // changed and not done
   uint64_t num_leaving_ = 0;      // changed or removed, old place not yet reached
   uint32_t num_out_of_step_ = 0;  // devices

@@ -19,9 +19,11 @@ SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& optio
   num_waiting_ = 0;
   num_leaving_ = 0;
   num_out_of_step_ = 0;
-  is_resimulating_ = false;
   first_ = next_ = first_position();
-  sweep();
+  if (expects_much_change() || !sweep()) {
+    resimulate();
+    return result_;
+  }
   if (!result_.is_done()) return result_;
   if (num_waiting_ > 0) {
     result_ = {SimulationEnd::kCycle, find_cycle()};
@@ -30,6 +32,16 @@ SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& optio
   timeline_.makespan = new_makespan();
   if (timeline_.makespan > options_.threshold) result_ = {SimulationEnd::kExceeds, {}};
   return result_;
+}
+
+// Where repairing did not pay, it is tried again only now and then.
+template <TimeValue Time>
+bool DeltaSimulation<Time>::expects_much_change() {
+  constexpr uint32_t kPause = 16;
+  if (options_.mode != DeltaMode::kAuto) return options_.mode == DeltaMode::kResimulate;
+  if (pause_ == 0) return false;
+  pause_ = (pause_ + 1) % kPause;
+  return true;
 }
 
 // Where the old order first may differ from the new one.
@@ -88,10 +100,9 @@ bool DeltaSimulation<Time>::is_undone(uint32_t slot) const {
   return timeline_.tasks[slot].position >= next_;
 }
 
-// The task waits for all its predecessors that are not done, and its successors for it. In bulk
-// every task not done is changed, or about to be, so that nobody needs to be told.
+// The task waits for all its predecessors that are not done, and its successors for it.
 template <TimeValue Time>
-void DeltaSimulation<Time>::make_changed(uint32_t slot, bool is_bulk) {
+void DeltaSimulation<Time>::make_changed(uint32_t slot) {
   TaskTimes<Time>& own = at(slot);
   saved_.push_back({slot, own});
   const bool is_releaser = own.position == kNoSlot || own.ready == own.end;
@@ -103,7 +114,7 @@ void DeltaSimulation<Time>::make_changed(uint32_t slot, bool is_bulk) {
       continue;
     }
     state += kCount;
-    if (!is_bulk && !(state_[from] & kChanged)) set_state(from, state_[from] | kNotify);
+    if (!(state_[from] & kChanged)) set_state(from, state_[from] | kNotify);
   }
   set_state(slot, state);
   ++num_waiting_;
@@ -117,7 +128,6 @@ void DeltaSimulation<Time>::make_changed(uint32_t slot, bool is_bulk) {
   touch(task.device);
   devices_[task.device].changed_work += static_cast<double>(task.exe_time);
   if (state < kCount) queue_.put(key(slot));
-  if (is_bulk) return;
   for (const uint32_t to : graph_.successors(slot)) {
     if (!(state_[to] & kChanged)) set_state(to, state_[to] + kCount);
   }
@@ -146,8 +156,10 @@ void DeltaSimulation<Time>::touch(uint32_t d) {
   touched_devices_.push_back(d);
 }
 
+// False where so much changes that the old order is of no use.
 template <TimeValue Time>
-void DeltaSimulation<Time>::sweep() {
+bool DeltaSimulation<Time>::sweep() {
+  order_devices();
   for (const uint32_t slot : seeds_) {
     if (graph_.is_live(slot)) continue;
     set_state(slot, state_[slot] | kRemoved);
@@ -159,18 +171,17 @@ void DeltaSimulation<Time>::sweep() {
   for (const uint32_t slot : seeds_) {
     if (graph_.is_live(slot)) make_changed(slot);
   }
-  if (options_.mode == DeltaMode::kResimulate) resimulate();
   while (step()) {
+    if (should_resimulate()) return false;
   }
-  if (is_resimulating_) next_ = static_cast<uint32_t>(timeline_.order.size());
-  statistics_.has_resimulated = is_resimulating_;
+  return true;
 }
 
 // One task of the old order or of the queue, whoever comes first; false at the end.
 template <TimeValue Time>
 bool DeltaSimulation<Time>::step() {
   if (!result_.is_done()) return false;
-  if (is_resimulating_ || next_ == timeline_.order.size()) {
+  if (next_ == timeline_.order.size()) {
     if (queue_.is_empty()) return false;
     process(slot_of(queue_.take()));
     return true;
@@ -190,7 +201,6 @@ bool DeltaSimulation<Time>::step() {
   }
   if (state >= kCount) {  // waits for a changed task that comes later than it itself did
     make_changed(slot);
-    if (should_resimulate()) resimulate();
     return true;
   }
   pass(slot);
@@ -236,7 +246,6 @@ void DeltaSimulation<Time>::pass(uint32_t slot) {
   for (const uint32_t to : graph_.successors(slot)) {
     if (!(state_[to] & kChanged)) make_changed(to);
   }
-  if (should_resimulate()) resimulate();
 }
 
 // A predecessor of a changed task has ended.
@@ -274,17 +283,15 @@ void DeltaSimulation<Time>::process(uint32_t slot) {
       state_[to] -= kCount;
     }
   }
-  if (!has_changed || is_resimulating_) return;
+  if (!has_changed) return;
   for (const uint32_t to : graph_.successors(slot)) {
     if (!(state_[to] & kChanged)) make_changed(to);
   }
-  if (should_resimulate()) resimulate();
 }
 
 // The device's tasks come one after the other, so its work ahead cannot end earlier than this.
 template <TimeValue Time>
 void DeltaSimulation<Time>::check_end(uint32_t slot, const Device& device) {
-  constexpr double kRounding = 1e-9;
   if (is_overflow(device.end)) {
     result_ = {SimulationEnd::kOverflow, {slot}};
     return;
@@ -302,20 +309,9 @@ void DeltaSimulation<Time>::check_end(uint32_t slot, const Device& device) {
 template <TimeValue Time>
 bool DeltaSimulation<Time>::should_resimulate() const {
   constexpr uint64_t kPatience = 64;
-  if (options_.mode != DeltaMode::kAuto || is_resimulating_) return false;
+  if (options_.mode != DeltaMode::kAuto) return false;
   const uint64_t num_changed = statistics_.num_processed + num_waiting_;
   return num_changed > kPatience + statistics_.num_passed;
-}
-
-// From this instant on everything counts as changed: plain simulation, without the marks.
-template <TimeValue Time>
-void DeltaSimulation<Time>::resimulate() {
-  is_resimulating_ = true;
-  for (size_t i = next_; i < timeline_.order.size(); ++i) {
-    const uint32_t slot = timeline_.order[i];
-    put_out_of_step(home_[slot]);
-    if (!(state_[slot] & (kChanged | kRemoved))) make_changed(slot, true);
-  }
 }
 
 // Ends on one device ascend, so the last one is its latest.

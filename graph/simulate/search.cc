@@ -88,7 +88,7 @@ class Evaluator {
                  const Fits& fits) {
     const bool stops_early = way_ == StepEvaluation::kDeltaRejecting;
     if (stops_early && loads_.try_change(ops, config) > threshold) return false;
-    for (const uint32_t op : ops) simulation_.change(op, config);
+    simulation_.change(ops, config);
     const auto end = stops_early ? simulation_.simulate(threshold) : simulation_.simulate();
     const bool is_short =
         end.is_ok() && *end == SimulationEnd::kDone && simulation_.makespan() <= threshold;

@@ -44,15 +44,19 @@ class SlotLists {
     pool_[list.begin + list.size++] = item;
   }
 
-  // Removes one occurrence; false where there is none.
+  // Removes one occurrence; false where there is none. Looks from the end, where an edit that is
+  // undone has put it.
   bool erase(ListRef& list, uint32_t item) {
     uint32_t* const first = pool_.data() + list.begin;
     uint32_t* const last = first + list.size;
-    uint32_t* const place = std::find(first, last, item);
-    if (place == last) return false;
-    *place = *(last - 1);
-    --list.size;
-    return true;
+    uint32_t* place = last;
+    while (place != first) {
+      if (*--place != item) continue;
+      *place = *(last - 1);
+      --list.size;
+      return true;
+    }
+    return false;
   }
 
   // Gives the list's block back; the list is empty afterwards.

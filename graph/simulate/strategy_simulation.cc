@@ -57,6 +57,7 @@ StrategySimulation::StrategySimulation(const OperatorGraph& graph, const Topolog
   }
   first_group_ = num_blocks;
   blocks_.resize(num_blocks + emitter_.weight_groups().size());
+  is_found_.resize(blocks_.size());
 }
 
 Status StrategySimulation::reset(Strategy strategy) {
@@ -91,15 +92,12 @@ Status StrategySimulation::reset(Strategy strategy) {
   return Status::ok();
 }
 
-void StrategySimulation::save(uint32_t block) { saved_blocks_.emplace_back(block, blocks_[block]); }
-
-// The block's tasks go; it is empty afterwards.
+// The block's tasks go, the last one first, since lists look for it from their ends.
 void StrategySimulation::clear(uint32_t block) {
-  save(block);
-  for (const Edge& tie : blocks_[block].ties) delta_.remove_dep(tie.from, tie.to);
-  for (const uint32_t slot : blocks_[block].tasks) delta_.remove_task(slot);
-  blocks_[block].tasks.clear();
-  blocks_[block].ties.clear();
+  saved_blocks_.emplace_back(block, std::exchange(blocks_[block], {}));
+  const Block& old = saved_blocks_.back().second;
+  for (size_t i = old.ties.size(); i-- > 0;) delta_.remove_dep(old.ties[i].from, old.ties[i].to);
+  for (size_t i = old.tasks.size(); i-- > 0;) delta_.remove_task(old.tasks[i]);
 }
 
 void StrategySimulation::fill_input(const Input& input) {
@@ -129,30 +127,48 @@ void StrategySimulation::update_parts(uint32_t op) {
   }
 }
 
-void StrategySimulation::change(uint32_t op, OperatorConfig config) {
-  const Operator& changed = graph_.operators[op];
+// Inputs that read the operators or are read by them, and the rings of their weights, each once.
+void StrategySimulation::find_blocks(std::span<const uint32_t> ops) {
+  inputs_.clear();
+  groups_.clear();
+  const auto find_input = [this](const Input& input) {
+    if (!is_found_[input_block(input)]) inputs_.push_back(input);
+    is_found_[input_block(input)] = true;
+  };
+  for (const uint32_t op : ops) {
+    const Operator& changed = graph_.operators[op];
+    for (uint32_t input = 0; input < changed.inputs.size(); ++input) find_input({op, input});
+    for (const Input& reader : readers_[op]) find_input(reader);
+    if (changed.weight_elements == 0 || !graph_.is_training) continue;
+    if (!is_found_[first_group_ + changed.weight_group]) groups_.push_back(changed.weight_group);
+    is_found_[first_group_ + changed.weight_group] = true;
+  }
+  for (const Input& input : inputs_) is_found_[input_block(input)] = false;
+  for (const uint32_t group : groups_) is_found_[first_group_ + group] = false;
+}
+
+void StrategySimulation::change_parts(uint32_t op, const OperatorConfig& config) {
   const bool keeps_parts = config.reduce == 1 && strategy_[op].reduce == 1 &&
                            config.devices.size() == strategy_[op].devices.size();
-  const uint32_t group_block = first_group_ + changed.weight_group;
-  const bool has_group = changed.weight_elements > 0 && graph_.is_training;
-  for (uint32_t input = 0; input < changed.inputs.size(); ++input) {
-    clear(input_block({op, input}));
-  }
-  for (const Input& reader : readers_[op]) clear(input_block(reader));
-  if (has_group) clear(group_block);
-
   saved_slots_.emplace_back(op, emitter_.slots()[op]);
-  saved_configs_.emplace_back(op, std::exchange(strategy_[op], std::move(config)));
+  saved_configs_.emplace_back(op, std::exchange(strategy_[op], config));
   if (keeps_parts) {
     update_parts(op);
   } else {
     replace_parts(op);
   }
-  for (uint32_t input = 0; input < changed.inputs.size(); ++input) fill_input({op, input});
-  for (const Input& reader : readers_[op]) fill_input(reader);
-  if (!has_group) return;
-  DeltaSink sink{delta_, keeps_labels_ ? &labels_ : nullptr, blocks_[group_block]};
-  emitter_.emit_sync(changed.weight_group, strategy_, sink);
+}
+
+void StrategySimulation::change(std::span<const uint32_t> ops, const OperatorConfig& config) {
+  find_blocks(ops);
+  for (const uint32_t group : groups_) clear(first_group_ + group);
+  for (const Input& input : inputs_) clear(input_block(input));
+  for (const uint32_t op : ops) change_parts(op, config);
+  for (const Input& input : inputs_) fill_input(input);
+  for (const uint32_t group : groups_) {
+    DeltaSink sink{delta_, keeps_labels_ ? &labels_ : nullptr, blocks_[first_group_ + group]};
+    emitter_.emit_sync(group, strategy_, sink);
+  }
 }
 
 Result<SimulationEnd> StrategySimulation::simulate(double threshold) {

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,9 @@ class StrategySimulation {
   void keep_labels() { keeps_labels_ = true; }
   const TaskLabel& label(uint32_t slot) const { return labels_[slot]; }
 
-  void change(uint32_t op, OperatorConfig config);
+  void change(uint32_t op, const OperatorConfig& config) { change(std::span(&op, 1), config); }
+  // All of them, each once, to the same one: what several have in common is rebuilt once.
+  void change(std::span<const uint32_t> ops, const OperatorConfig& config);
   // kDone, or kExceeds when the makespan is above the threshold.
   Result<SimulationEnd> simulate(double threshold = std::numeric_limits<double>::max());
   void commit();
@@ -65,9 +68,10 @@ class StrategySimulation {
   uint32_t parts_block(uint32_t op) const {
     return first_block_[op] + static_cast<uint32_t>(graph_.operators[op].inputs.size());
   }
-  void save(uint32_t block);
+  void find_blocks(std::span<const uint32_t> ops);
   void clear(uint32_t block);
   void fill_input(const Input& input);
+  void change_parts(uint32_t op, const OperatorConfig& config);
   void replace_parts(uint32_t op);
   void update_parts(uint32_t op);
   void forget();
@@ -82,6 +86,11 @@ class StrategySimulation {
   std::vector<std::vector<Input>> readers_;  // by operator
   bool keeps_labels_ = false;
   std::vector<TaskLabel> labels_;
+
+  // Of one change: what to rebuild beside the parts.
+  std::vector<Input> inputs_;
+  std::vector<uint32_t> groups_;
+  std::vector<bool> is_found_;  // by block; false outside find_blocks()
 
   // Of the transaction, for rollback.
   std::vector<std::pair<uint32_t, OperatorConfig>> saved_configs_;
