@@ -6,9 +6,13 @@
 // bound is lowered by a millionth, more than rounding can add up to, so that it never rejects what
 // a complete simulation accepts.
 //
+// What each block adds to each device is kept, so that a change subtracts its old blocks at a
+// glance and emits only the new ones: parts first, then rings, then transfers, until the bound is
+// above the threshold.
+//
 // Errors: a change that cannot be emitted (task_emitter.h) has the bound 0: the simulation says
-// what is wrong. Threads: none. Cost: try_change() O(tasks of the blocks that change), without any
-// memory for them.
+// what is wrong. Threads: none. Cost: try_change() O(devices + tasks of the new blocks), without
+// any memory for tasks. Memory: 16 bytes for each block and device it works on.
 #pragma once
 
 #include <vector>
@@ -24,26 +28,53 @@ class LoadMeter {
   LoadMeter(const OperatorGraph& graph, const Topology& topology);
 
   void reset(const Strategy& strategy);
-  // The bound after these operators got this configuration. keep() makes it so.
-  double try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config);
+  // The bound after these operators, each once, got this configuration; or, where it is above the
+  // threshold, any bound that is. One that is not may be made so by keep().
+  double try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config,
+                    double threshold);
   void keep();
 
  private:
+  struct Load {
+    uint32_t device = 0;
+    double time = 0;
+  };
+  using BlockLoads = std::vector<Load>;
+  // Of a block: the parts of an operator, one of its inputs, or the rings of a group.
+  enum class Kind { kParts, kRings, kInput };
+  struct Block {
+    Kind kind;
+    uint32_t op = 0;  // or the group
+    uint32_t input = 0;
+  };
   struct Sink;
-  void add_blocks(double sign);
+
+  uint32_t index_of(const Block& block) const;
+  void find_blocks(const std::vector<uint32_t>& ops);
+  void emit(const Block& block, BlockLoads& loads);
+  bool emit_blocks(double threshold);
+  void swap_changed();
 
   const OperatorGraph& graph_;
   TaskEmitter emitter_;
   Strategy strategy_;  // as of the last reset() or keep(); within try_change() the changed one
-  std::vector<std::vector<uint32_t>> readers_;  // operators that read this one, each once
-  std::vector<double> load_;                    // by simulated device
-  std::vector<double> tried_;
-  uint32_t num_kept_ = 0;  // since the loads were last added up anew
+  std::vector<uint32_t> first_block_;        // by operator: its inputs, then its parts; then groups
+  std::vector<std::vector<Block>> readers_;  // by operator
+  std::vector<BlockLoads> block_loads_;      // by block
+  std::vector<double> load_;                 // by simulated device
+  uint32_t num_kept_ = 0;                    // since the loads were last added up anew
 
+  // Of the last try_change().
   std::vector<uint32_t> ops_;
-  OperatorConfig config_;
-  std::vector<uint32_t> touched_;  // operators whose inputs change
-  std::vector<uint32_t> groups_;
+  std::vector<OperatorConfig> other_configs_;  // by place in ops_: the changed ones
+  std::vector<PartSlots> other_slots_;         // likewise
+  std::vector<Block> blocks_;
+  std::vector<BlockLoads> new_loads_;  // by place in blocks_
+  std::vector<bool> is_found_;         // by block; false outside find_blocks()
+  std::vector<double> tried_;
+  double peak_ = 0;  // of tried_
+
+  std::vector<double> sums_;  // by device; of one block, else 0
 };
 
 }  // namespace eddy

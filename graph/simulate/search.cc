@@ -87,7 +87,7 @@ class Evaluator {
   bool try_delta(const std::vector<uint32_t>& ops, const OperatorConfig& config, double threshold,
                  const Fits& fits) {
     const bool stops_early = way_ == StepEvaluation::kDeltaRejecting;
-    if (stops_early && loads_.try_change(ops, config) > threshold) return false;
+    if (stops_early && loads_.try_change(ops, config, threshold) > threshold) return false;
     simulation_.change(ops, config);
     const auto end = stops_early ? simulation_.simulate(threshold) : simulation_.simulate();
     const bool is_short =
