@@ -36,8 +36,8 @@ class Converter {
   Status add(NodeId id, const Node& node) {
     if (node.kind != NodeKind::kExec) {
       return unsupported(
-          "is a loop or branch, whose trips the model does not say; describe it in an "
-          "operator-graph file with a while or case entry");
+          "the model does not say how often this loop runs or which branch it takes; describe it "
+          "in an operator-graph file with a while or case entry");
     }
     EDDY_RETURN_IF_ERROR(check_types(node));
     Operator op;

@@ -96,6 +96,11 @@ Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file,
 Outcome simulate_file(const SimulateArguments& arguments, Console& console,
                       Interrupts& interrupts) {
   if (arguments.file.ends_with(".onnx")) return simulate_model(arguments, console, interrupts);
+  if (!arguments.topology.empty() || !arguments.strategy.empty() || !arguments.costs.empty() ||
+      !arguments.dims.empty()) {
+    return Outcome::usage("--topology, --strategy, --costs and --dim take a model; " +
+                          input_name(arguments) + " is none, or holds its own");
+  }
   auto text = read_text(arguments.file);
   if (!text.is_ok()) return text.take_status();
   auto document = parse_json_document(*text);

@@ -95,11 +95,6 @@ void say_estimates(const PartCost& costs, Console& console) {
 
 Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
                            Console& console, Interrupts& interrupts) {
-  if (!arguments.topology.empty() || !arguments.strategy.empty() || !arguments.costs.empty() ||
-      !arguments.dims.empty()) {
-    return Outcome::usage("--topology, --strategy, --costs and --dim take a model; " +
-                          input_name(arguments) + " holds its own");
-  }
   if (has_control_flow(document)) return simulate_scenarios(arguments, document, console);
   const Library library;
   auto file = parse_operator_file(document, &library.ops());
