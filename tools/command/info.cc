@@ -198,6 +198,10 @@ void say_info(const Json& info, Console& console) {
       say_cuda(device, console);
       continue;
     }
+    if (name == "virtual") {
+      console.say("device virtual: here everywhere; runs streams in seeded orders (--seed, --policy)");
+      continue;
+    }
     console.say(device["is_available"].get<bool>()
                     ? fmt::format("device {}: {}, {} processors, {}", name,
                                   plain_text(device["model"]), plain_text(device["processors"]),

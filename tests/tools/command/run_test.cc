@@ -1,7 +1,7 @@
 // eddy run: values come from where it is told, results go where they belong, and the exit code says
 // whether they are what was expected.
-#include <csignal>
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -76,8 +76,8 @@ TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
       EXPECT_NE(run.err.find("deadline"), std::string::npos) << run.err;
     }
     for (const char* large : {"100", "1e9"}) {
-      EXPECT_EQ(
-          run_eddy(count_to(model, "3", {"--timeout", large, "--loops", loops})).exit_code, 0);
+      EXPECT_EQ(run_eddy(count_to(model, "3", {"--timeout", large, "--loops", loops})).exit_code,
+                0);
     }
   }
   // Each run of --repeat has the whole time to itself, so together they may take longer.
@@ -199,7 +199,9 @@ TEST(Info, lists_devices_libraries_limits_and_operators) {
   EXPECT_GT(document["limits"]["max_map_count"].get<int64_t>(), 0);
   EXPECT_EQ(document["operators"][0]["domain"], "ai.onnx");
   EXPECT_GT(document["operators"][0]["operators"].get<int>(), 50);
-  EXPECT_EQ(run_eddy({"info"}).exit_code, 0);
+  const Finished text = run_eddy({"info"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_NE(text.out.find("device virtual: here everywhere"), std::string::npos) << text.out;
 }
 
 }  // namespace
