@@ -199,7 +199,7 @@ void say_info(const Json& info, Console& console) {
       continue;
     }
     if (name == "virtual") {
-      console.say("device virtual: here everywhere; runs streams in seeded orders (--seed, --policy)");
+      console.say("device virtual: here everywhere; runs streams in a seeded order (--seed)");
       continue;
     }
     console.say(device["is_available"].get<bool>()
