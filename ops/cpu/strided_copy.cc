@@ -1,9 +1,8 @@
 #include "ops/cpu/strided_copy.h"
 
-#include <emmintrin.h>
-
 #include <string>
 
+#include "ops/cpu/transpose/transpose.h"
 #include "ops/reference/storage.h"
 
 namespace eddy {
@@ -56,38 +55,6 @@ void transpose_block(const T* in, int64_t in_stride, T* out, int64_t out_stride,
   }
 }
 
-void transpose_four(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride) {
-  const auto load = [&](int64_t b) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + b * in_stride));
-  };
-  const auto store = [&](int64_t a, __m128i row) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + a * out_stride), row);
-  };
-  const __m128i r0 = load(0), r1 = load(1), r2 = load(2), r3 = load(3);
-  const __m128i low01 = _mm_unpacklo_epi32(r0, r1), low23 = _mm_unpacklo_epi32(r2, r3);
-  const __m128i high01 = _mm_unpackhi_epi32(r0, r1), high23 = _mm_unpackhi_epi32(r2, r3);
-  store(0, _mm_unpacklo_epi64(low01, low23));
-  store(1, _mm_unpackhi_epi64(low01, low23));
-  store(2, _mm_unpacklo_epi64(high01, high23));
-  store(3, _mm_unpackhi_epi64(high01, high23));
-}
-
-template <>
-void transpose_block(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
-                     int64_t rows, int64_t columns) {
-  const int64_t full_rows = rows & ~int64_t{3}, full_columns = columns & ~int64_t{3};
-  for (int64_t a = 0; a < full_rows; a += 4) {
-    for (int64_t b = 0; b < full_columns; b += 4) {
-      transpose_four(in + a + b * in_stride, in_stride, out + a * out_stride + b, out_stride);
-    }
-  }
-  for (int64_t a = 0; a < rows; ++a) {
-    for (int64_t b = a < full_rows ? full_columns : 0; b < columns; ++b) {
-      out[a * out_stride + b] = in[a + b * in_stride];
-    }
-  }
-}
-
 // A block is small enough that both its sides stay in the first-level cache.
 constexpr int64_t kBlock = 32;
 
@@ -100,6 +67,12 @@ void transpose_plane(const T* in, int64_t in_stride, T* out, int64_t out_stride,
                       std::min(kBlock, rows - a), std::min(kBlock, columns - b));
     }
   }
+}
+
+template <>
+void transpose_plane(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
+                     int64_t rows, int64_t columns) {
+  cpu::transpose_words(in, in_stride, out, out_stride, rows, columns);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 #include "ops/cpu/onednn/conv.h"
 
-#include <cstring>
+#include <algorithm>
 #include <dnnl.hpp>
 #include <string_view>
 #include <utility>
 
 #include "ops/cpu/onednn/thread.h"
+#include "ops/cpu/transpose/transpose.h"
 
 namespace eddy::onednn {
 namespace {
@@ -78,31 +79,83 @@ struct Layout {
 
 size_t aligned(size_t size_bytes) { return (size_bytes + 63) / 64 * 64; }
 
-// A change of layout with its scratch memory; empty where none is needed.
+memory::dims channels_last(const memory::dims& dims) {
+  memory::dims strides(dims.size(), dims[1]);
+  for (size_t i = dims.size() - 1; i-- > 2;) strides[i] = strides[i + 1] * dims[i + 1];
+  strides[0] = strides[2] * dims[2];
+  strides[1] = 1;
+  return strides;
+}
+
+// A change of layout with its scratch memory; empty where none is needed. Channels first to last
+// and back are transposes of our own, which take less than the library's.
 struct Reorder {
+  enum class Way : uint8_t { kNone, kLibrary, kToLast, kToFirst };
+  Way way = Way::kNone;
+  int64_t images = 0, channels = 0, positions = 0;  // of kToLast and kToFirst
   dnnl::reorder primitive;
   memory::desc space;
 
   Reorder() = default;
   Reorder(const memory::desc& from, const memory::desc& to) {
     if (from == to) return;
+    if (set_transpose(from, to)) return;
+    way = Way::kLibrary;
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::reorder::primitive_desc pd(engine(), from, engine(), to, attributes);
     primitive = dnnl::reorder(pd);
     space = pd.scratchpad_desc();
   }
-  explicit operator bool() const { return static_cast<bool>(primitive); }
+  bool set_transpose(const memory::desc& from, const memory::desc& to) {
+    const memory::dims dims = from.dims();
+    if (dims.size() < 3) return false;
+    const memory::desc first(dims, kFloat, row_major(dims)),
+        last(dims, kFloat, channels_last(dims));
+    if (from == first && to == last) way = Way::kToLast;
+    if (from == last && to == first) way = Way::kToFirst;
+    if (way == Way::kNone) return false;
+    images = dims[0];
+    channels = dims[1];
+    positions = 1;
+    for (size_t i = 2; i < dims.size(); ++i) positions *= dims[i];
+    return true;
+  }
+  explicit operator bool() const { return way != Way::kNone; }
   size_t scratch_bytes(const memory::desc& wanted) const {
     return *this ? aligned(wanted.get_size()) + aligned(space.get_size()) : 0;
   }
   void execute(const dnnl::stream& stream, const memory& from, const memory& to,
                void* scratch) const {
+    if (way != Way::kLibrary) return transpose(from, to);
     primitive.execute(stream, {{DNNL_ARG_FROM, from},
                                {DNNL_ARG_TO, to},
                                {DNNL_ARG_SCRATCHPAD, memory(space, engine(), scratch)}});
   }
+  void transpose(const memory& from, const memory& to) const {
+    const auto* in = static_cast<const uint32_t*>(from.get_data_handle());
+    auto* out = static_cast<uint32_t*>(to.get_data_handle());
+    const bool to_last = way == Way::kToLast;
+    const int64_t rows = to_last ? positions : channels, columns = to_last ? channels : positions;
+    for (int64_t i = 0; i < images; ++i) {
+      const int64_t at = i * channels * positions;
+      cpu::transpose_words(in + at, rows, out + at, columns, rows, columns);
+    }
+  }
 };
+
+// How many images to convolve at once: all, or a divisor of their number where reordered copies of
+// all would leave the second-level cache. Small images are not worth a call each, nor are those
+// whose weights are larger than they.
+int64_t images_at_once(const ConvShape& s) {
+  constexpr int64_t kSmall = 8 << 10, kFitting = 96 << 10;  // floats
+  const int64_t image = s.channels * s.grid.input_size + s.filters * s.grid.output_size;
+  const int64_t weights = s.filters * s.group_channels() * s.grid.kernel_size;
+  if (image < kSmall || image < weights || s.batch * image <= kFitting) return s.batch;
+  int64_t count = std::max<int64_t>(kFitting / image, 1);
+  while (s.batch % count != 0) --count;
+  return count;
+}
 
 }  // namespace
 
@@ -111,6 +164,8 @@ struct ConvPlan::Rep {
   dnnl::primitive primitive;
   Reorder x_reorder, w_reorder, y_reorder;
   memory packed_weights;  // empty where weights are not constant
+  // Everything above is for a block of images; a run takes this many blocks.
+  int64_t num_blocks = 1, x_block = 0, y_block = 0;  // the latter in floats
   bool has_bias = false;
   std::string implementation;
 
@@ -159,8 +214,13 @@ struct ConvPlan::Rep {
     }
   }
 
-  void create_all(const ConvShape& shape, const ConvOptions& options) {
+  void create_all(const ConvShape& whole, const ConvOptions& options) {
+    ConvShape shape = whole;
+    shape.batch = images_at_once(whole);
+    num_blocks = shape.batch > 0 ? whole.batch / shape.batch : 1;
     const Layout l(shape, options.is_transposed);
+    x_block = l.x[0] * row_major(l.x)[0];
+    y_block = l.y[0] * row_major(l.y)[0];
     has_bias = options.has_bias;
     bias = {{shape.filters}, kFloat, memory::format_tag::x};
     plain_x = {l.x, kFloat, row_major(l.x)};
@@ -194,19 +254,31 @@ struct ConvPlan::Rep {
     return place;
   }
 
+  // `data` as it is, or a reordered copy in the scratch memory.
+  memory reordered(const dnnl::stream& stream, const Reorder& reorder, const float* data,
+                   const memory::desc& plain, const memory::desc& wanted,
+                   std::byte*& scratch) const {
+    memory from(plain, engine(), const_cast<float*>(data));
+    if (!reorder) return from;
+    memory to(wanted, engine(), carve(scratch, wanted));
+    reorder.execute(stream, from, to, carve(scratch, reorder.space));
+    return to;
+  }
+
   void run(const float* x_data, const float* w_data, const float* bias_data, float* y_data,
            std::byte* scratch) const {
     dnnl::stream stream(engine());
-    const auto reordered = [&](const Reorder& reorder, const float* data, const memory::desc& plain,
-                               const memory::desc& wanted) {
-      memory from(plain, engine(), const_cast<float*>(data));
-      if (!reorder) return from;
-      memory to(wanted, engine(), carve(scratch, wanted));
-      reorder.execute(stream, from, to, carve(scratch, reorder.space));
-      return to;
-    };
-    memory x_memory = reordered(x_reorder, x_data, plain_x, x);
-    memory w_memory = packed_weights ? packed_weights : reordered(w_reorder, w_data, plain_w, w);
+    const memory w_memory =
+        packed_weights ? packed_weights : reordered(stream, w_reorder, w_data, plain_w, w, scratch);
+    for (int64_t i = 0; i < num_blocks; ++i) {
+      run_block(stream, x_data + i * x_block, w_memory, bias_data, y_data + i * y_block, scratch);
+    }
+    stream.wait();
+  }
+
+  void run_block(const dnnl::stream& stream, const float* x_data, const memory& w_memory,
+                 const float* bias_data, float* y_data, std::byte* scratch) const {
+    memory x_memory = reordered(stream, x_reorder, x_data, plain_x, x, scratch);
     memory plain(plain_y, engine(), y_data);
     memory y_memory = y_reorder ? memory(y, engine(), carve(scratch, y)) : plain;
     memory space(workspace, engine(), carve(scratch, workspace));
@@ -219,7 +291,6 @@ struct ConvPlan::Rep {
     }
     primitive.execute(stream, arguments);
     if (y_reorder) y_reorder.execute(stream, y_memory, plain, carve(scratch, y_reorder.space));
-    stream.wait();
   }
 };
 

@@ -1,6 +1,9 @@
 // ConvPlan: one convolution of one shape as a oneDNN primitive, in the memory layout that suits
 // it best, with reorders from and to plain layouts where it wants another.
 //
+// Batches of large images are convolved a few at a time, so that reordered copies stay in the
+// second-level cache; how many depends on the shape alone.
+//
 // Creating one costs from tens of microseconds to milliseconds: once for each shape, never in a
 // loop. Constant weights are reordered once, at creation.
 //

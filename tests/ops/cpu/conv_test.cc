@@ -166,6 +166,15 @@ TEST(ConvTest, one_kernel_serves_shapes_that_change) {
   }
 }
 
+// 6 images of 3 x 40 x 40 to 24 x 40 x 40 are more than the library is given at once.
+TEST(ConvTest, batches_larger_than_a_cache_agree_in_blocks_of_images) {
+  compare("Conv", {{6, 3, 40, 40}, {24, 3, 3, 3}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}},
+          true, 1);
+  compare("Conv", {{4, 16, 33, 32}, {16, 8, 3, 3}, {{"group", int64_t{2}}}}, false, 2);
+  compare("ConvTranspose", {{4, 8, 24, 24}, {8, 8, 2, 2}, {{"strides", std::vector<int64_t>{2, 2}}}},
+          true, 3);
+}
+
 TEST(ConvTest, zero_sizes_give_empty_results_or_the_bias) {
   compare("Conv", {{0, 3, 8}, {4, 3, 3}, {}}, true, 1);
   compare("Conv", {{2, 0, 8}, {4, 0, 3}, {}}, true, 2);

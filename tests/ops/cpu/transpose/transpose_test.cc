@@ -1,0 +1,64 @@
+// transpose_words puts every element where the definition says, for sizes and strides on either
+// side of each block, and writes nothing beside them.
+#include "ops/cpu/transpose/transpose.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "graph/base/random.h"
+
+namespace eddy::cpu {
+namespace {
+
+constexpr uint32_t kUntouched = 0xdeadbeef;
+
+// Runs one transpose and compares every word of the result's memory with the definition.
+void check(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride) {
+  SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", strides " +
+               std::to_string(in_stride) + " and " + std::to_string(out_stride));
+  std::vector<uint32_t> in(static_cast<size_t>(columns * in_stride));
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(i);
+  std::vector<uint32_t> out(static_cast<size_t>(rows * out_stride), kUntouched);
+  std::vector<uint32_t> wanted = out;
+  for (int64_t a = 0; a < rows; ++a) {
+    for (int64_t b = 0; b < columns; ++b) {
+      wanted[static_cast<size_t>(a * out_stride + b)] = in[static_cast<size_t>(a + b * in_stride)];
+    }
+  }
+  transpose_words(in.data(), in_stride, out.data(), out_stride, rows, columns);
+  EXPECT_TRUE(out == wanted);
+}
+
+TEST(TransposeTest, agrees_with_the_definition_on_seeded_random_sizes_and_strides) {
+  const uint64_t seed = 20;
+  RecordProperty("seed", std::to_string(seed));
+  Random random(seed);
+  const auto below = [&](uint64_t limit) { return static_cast<int64_t>(random.below(limit)); };
+  for (int i = 0; i < 300; ++i) {
+    const int64_t rows = below(80), columns = below(80);
+    check(rows, columns, rows + below(3), columns + below(3));
+  }
+}
+
+TEST(TransposeTest, agrees_where_lines_of_the_result_compete_for_the_same_places) {
+  for (const int64_t columns : {512, 640, 1024}) {
+    for (const int64_t rows : {1, 3, 4, 5, 32, 35}) check(rows, columns, rows, columns);
+  }
+  check(33, 1000, 33, 1024);
+}
+
+TEST(TransposeTest, agrees_where_lines_of_the_input_compete_for_the_same_places) {
+  for (const int64_t rows : {512, 1024, 1023}) {
+    for (const int64_t columns : {1, 3, 4, 32, 35}) check(rows, columns, 1024, columns);
+  }
+}
+
+TEST(TransposeTest, nothing_to_move_touches_nothing) {
+  check(0, 8, 8, 8);
+  check(8, 0, 8, 8);
+}
+
+}  // namespace
+}  // namespace eddy::cpu
