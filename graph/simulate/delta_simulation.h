@@ -30,7 +30,8 @@
 // Errors: kCycle, kOverflow (timeline.h). Programmer errors: edits between simulate() and
 // commit() or rollback(); those of TaskGraph.
 // Threads: none. Cost: simulate() and commit() O(what follows the first changed instant) with a
-// small constant for tasks that stay; rollback() O(what changed). Memory: some 80 bytes a task.
+// small constant for tasks that stay, or else that of a full simulation whose first tasks need no
+// queue; rollback() O(what changed). Memory: some 120 bytes a task.
 #pragma once
 
 #include <cstdint>

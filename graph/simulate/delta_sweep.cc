@@ -37,7 +37,7 @@ SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& optio
 // Where repairing did not pay, it is tried again only now and then.
 template <TimeValue Time>
 bool DeltaSimulation<Time>::expects_much_change() {
-  constexpr uint32_t kPause = 16;
+  constexpr uint32_t kPause = 64;
   if (options_.mode != DeltaMode::kAuto) return options_.mode == DeltaMode::kResimulate;
   if (pause_ == 0) return false;
   pause_ = (pause_ + 1) % kPause;
