@@ -11,12 +11,14 @@ std::string_view fault_kind_name(FaultKind kind) {
 }
 
 void FaultPlan::arm(std::vector<Fault> faults) {
+  std::lock_guard lock(mutex_);
   faults_ = std::move(faults);
   for (auto& count : counts_) count = 0;
   num_fired_ = 0;
 }
 
 bool FaultPlan::should_fail(FaultKind kind) {
+  std::lock_guard lock(mutex_);
   const uint64_t number = counts_[static_cast<size_t>(kind)].fetch_add(1) + 1;
   for (const Fault& fault : faults_) {
     if (fault.kind != kind || fault.kth != number) continue;

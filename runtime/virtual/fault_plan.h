@@ -3,12 +3,14 @@
 // Every place that may fail counts itself; the k-th of its kind fails when the plan says so. A
 // sweep runs with k = 1, 2, … until nothing fires any more; two faults make a pair.
 //
-// Threads: arm and clear while nothing runs; should_fail from any thread.
+// Threads: any. A device may still be asking while a plan is armed anew (whoever polls it goes on
+// after a run has ended): such a question counts for the one plan or the other.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -52,7 +54,8 @@ class FaultPlan {
   uint64_t num_fired() const { return num_fired_.load(); }
 
  private:
-  std::vector<Fault> faults_;
+  std::mutex mutex_;
+  std::vector<Fault> faults_;  // under the mutex
   std::array<std::atomic<uint64_t>, kNumFaultKinds> counts_{};
   std::atomic<uint64_t> num_fired_{0};
 };

@@ -2,7 +2,9 @@
 // who waits for what, and fails where it is told to.
 #include "runtime/virtual/virtual_device.h"
 
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "tests/runtime/device/command_buffer_conformance.h"
 #include "tests/runtime/device/conformance.h"
@@ -183,6 +185,24 @@ TEST_F(VirtualDeviceTest, ARefusedCommandLosesTheDeviceAndHealthSaysWhy) {
   EXPECT_EQ(text, "") << "a lost device drops what is queued";
   EXPECT_TRUE(stream->is_idle());
   EXPECT_FALSE(device_->create_event().is_ok());
+}
+
+// Whoever polls a device may still be asking when the next faults are armed.
+TEST_F(VirtualDeviceTest, FaultsMayBeArmedWhileTheDeviceAsks) {
+  constexpr uint64_t kQuestions = 20'000;
+  std::atomic<bool> has_begun{false};
+  std::thread asker([&] {
+    for (uint64_t i = 0; i < kQuestions; ++i) {
+      faults_.should_fail(FaultKind::kLoseDevice);
+      has_begun = true;
+    }
+  });
+  while (!has_begun) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) faults_.arm({{FaultKind::kLoseDevice, 1}, {FaultKind::kWait, 1}});
+  asker.join();
+  EXPECT_LT(faults_.count(FaultKind::kLoseDevice), kQuestions) << "arming counts anew";
+  EXPECT_LE(faults_.num_fired(), 1u);
+  EXPECT_TRUE(faults_.should_fail(FaultKind::kWait));
 }
 
 TEST_F(VirtualDeviceTest, LosingTheDeviceReleasesEverybodyWhoWaits) {
