@@ -120,6 +120,9 @@ TEST_F(PlantedTest, NothingIsNoticedWhereNothingIsPlanted) {
 }
 
 TEST_F(PlantedTest, EveryDefectOfRecordedCommandsIsNoticed) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "some of these read memory that has gone back: AddressSanitizer ends the test";
+#endif
   for (const auto& [name, edit] : command_edits()) {
     if (std::string(name) == "a decision is made twice") continue;
     expect_caught(name, {.mutation = {.edit = edit}});
