@@ -1,6 +1,7 @@
 // eddy bench: measures, beside peers where they are installed.
 #include "tools/command/bench_dynamic.h"
 #include "tools/command/bench_loops.h"
+#include "tools/command/number_check.h"
 #include "tools/command/peak_memory.h"
 #include "tools/command/subcommand.h"
 
@@ -20,7 +21,7 @@ Action add_bench(CLI::App& app) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--budget", arguments->common.budget_s, "seconds for one case, about")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(check_number("seconds from 0 to 1e6", 0, 1e6))
       ->capture_default_str();
   auto peak = std::make_shared<PeakArguments>();
   const std::string of_peak = "peak: ";

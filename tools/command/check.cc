@@ -11,6 +11,7 @@
 #include "tools/check/order_campaign.h"
 #include "tools/check/proof_campaign.h"
 #include "tools/command/model.h"
+#include "tools/command/number_check.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -259,7 +260,7 @@ Action add_check(CLI::App& app) {
   app.add_flag("--faults", arguments->faults, "the fault campaign instead of the others")
       ->excludes(policy);
   app.add_option("--minutes", arguments->minutes, "ends after that time")
-      ->check(CLI::Range(1e-3, 1e6));
+      ->check(check_number("minutes from 0.001 to 1e6", 1e-3, 1e6));
   return [arguments](Console& console, Interrupts& interrupts) {
     return Check(*arguments, console, interrupts).run();
   };

@@ -11,6 +11,7 @@
 #include "tools/command/compare.h"
 #include "tools/command/inputs.h"
 #include "tools/command/model.h"
+#include "tools/command/number_check.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
 
@@ -227,13 +228,13 @@ Action add_conformance(CLI::App& app) {
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
   app.add_option("--timeout", arguments->timeout_s, "seconds for one data set")
-      ->check(check_seconds)
+      ->check(check_seconds())
       ->capture_default_str();
   app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
-      ->check(CLI::NonNegativeNumber)
+      ->check(check_tolerance())
       ->capture_default_str();
   app.add_option("--atol", arguments->tolerance.atol, "absolute tolerance")
-      ->check(CLI::NonNegativeNumber)
+      ->check(check_tolerance())
       ->capture_default_str();
   return [arguments](Console& console, Interrupts& interrupts) {
     return run_conformance(*arguments, console, interrupts);

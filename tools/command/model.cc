@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <set>
 
 #include <fmt/format.h>
@@ -102,13 +101,6 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--dim", arguments.dims, "NAME=N: the size of a symbolic dimension")
       ->take_all()
       ->allow_extra_args(false);
-}
-
-std::string check_seconds(const std::string& text) {
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  if (!text.empty() && *end == '\0' && seconds >= 1e-9 && seconds <= 1e9) return "";
-  return fmt::format("give seconds above 0, at most 1e9, not '{}'", text);
 }
 
 namespace {

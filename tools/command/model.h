@@ -34,9 +34,6 @@ void add_planning_options(CLI::App& app, ModelArguments& arguments);
 // former.
 void add_model_options(CLI::App& app, ModelArguments& arguments);
 
-// The check of a --timeout: why the text is no number of seconds; empty when it is one.
-std::string check_seconds(const std::string& text);
-
 // kDeviceLost for a device that this build does not have.
 Result<SessionOptions> make_session_options(const ModelArguments& arguments);
 

@@ -10,6 +10,7 @@
 #include "tools/command/compare.h"
 #include "tools/command/inputs.h"
 #include "tools/command/model.h"
+#include "tools/command/number_check.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
 
@@ -256,12 +257,12 @@ Action add_run(CLI::App& app) {
   app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace");
   app.add_option("--timeout", arguments->timeout_s,
                  "seconds after which a run is cancelled; each run of --repeat has its own")
-      ->check(check_seconds);
+      ->check(check_seconds());
   app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
-      ->check(CLI::NonNegativeNumber)
+      ->check(check_tolerance())
       ->capture_default_str();
   app.add_option("--atol", arguments->tolerance.atol, "absolute tolerance")
-      ->check(CLI::NonNegativeNumber)
+      ->check(check_tolerance())
       ->capture_default_str();
   return [arguments](Console& console, Interrupts& interrupts) {
     return run_model(*arguments, console, interrupts);

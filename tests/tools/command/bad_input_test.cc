@@ -245,6 +245,14 @@ TEST(BadInput, usage_errors_say_what_would_be_right) {
   for (const std::string timeout : {"0", "abc", "-1", "nan"}) {
     expect_refused({"run", "m", "--timeout=" + timeout}, {"give seconds above 0"}, 2);
   }
+  for (const std::string tolerance : {"abc", "-1", "nan"}) {
+    expect_refused({"run", "m", "--rtol=" + tolerance}, {"give a tolerance, 0 or more"}, 2);
+    expect_refused({"conformance", "d", "--atol=" + tolerance}, {"give a tolerance, 0 or more"}, 2);
+  }
+  expect_refused({"bench", "--budget=nan"}, {"give seconds from 0 to 1e6"}, 2);
+  for (const std::string minutes : {"0", "abc", "-1", "nan", "inf", "2e6"}) {
+    expect_refused({"check", "--seeds=1", "--minutes=" + minutes}, {"give minutes from 0.001"}, 2);
+  }
 }
 
 TEST(BadInput, a_benchmark_model_that_is_not_there) {

@@ -1,0 +1,28 @@
+// The checks of options that take a number. CLI11's own ranges let NaN through: it is neither below
+// nor above, and no clock or difference ever reaches it.
+//
+// As CLI11 wants them: a function from the text to why it is refused, empty when it is not.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace eddy {
+
+// `what` says what is right, as in "give a tolerance, 0 or more, not 'nan'".
+inline auto check_number(std::string what, double low, double high) {
+  return [what = std::move(what), low, high](const std::string& text) {
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    const bool is_fine = !text.empty() && *end == '\0' && number >= low && number <= high;
+    return is_fine ? std::string() : fmt::format("give {}, not '{}'", what, text);
+  };
+}
+
+inline auto check_seconds() { return check_number("seconds above 0, at most 1e9", 1e-9, 1e9); }
+inline auto check_tolerance() { return check_number("a tolerance, 0 or more", 0, HUGE_VAL); }
+
+}  // namespace eddy
