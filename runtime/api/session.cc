@@ -136,6 +136,9 @@ Result<std::shared_ptr<Device>> make_device(const SessionCore& core) {
 Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   ProgramOptions options;
   options.observer_or_null = core.options.observer_or_null;
+  if (core.options.release_constants) {
+    options.evict_constants = [&core] { core.graph.release_constants({}); };
+  }
   options.bind_host = [&core](const KernelInit& init) {
     return bind_host_predicate(core.library, &core, core.threads.get(), core.options.log, init);
   };

@@ -53,7 +53,10 @@ class WorkspaceFinder {
 }  // namespace
 
 Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options)
-    : graph_(graph), plan_(plan), device_(device), options_(std::move(options)),
+    : graph_(graph),
+      plan_(plan),
+      device_(device),
+      options_(std::move(options)),
       releases_(plan_releases(graph, plan)) {}
 
 Program::~Program() = default;
@@ -79,19 +82,37 @@ Status Program::bind(const KernelRegistry& registry) {
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     const Node& node = graph_.node(NodeId(n));
     const bool is_host = node.kind == NodeKind::kExec && is_host_predicate(node);
-    const bool may_block =
-        is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
+    const bool may_block = is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
     is_cheap_.push_back(!may_block && costs_ns[n] < kInlineBudgetNs);
   }
   PackedConstants packed;
+  // A model's file and what is packed of it need not be in memory side by side.
+  constexpr size_t kEvictBytes = 8 << 20;
+  size_t num_unevicted_bytes = kEvictBytes;  // reading the file has touched all of it
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
     Status status = bind_node(registry, NodeId(n), packed);
     if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
+    num_unevicted_bytes += packed_bytes(NodeId(n));
+    if (num_unevicted_bytes < kEvictBytes || !options_.evict_constants) continue;
+    options_.evict_constants();
+    num_unevicted_bytes = 0;
   }
   find_unread_constants();
   workspaces_ = WorkspaceFinder(graph_, plan_, kernels_).find();
   return Status::ok();
+}
+
+size_t Program::packed_bytes(NodeId node) const {
+  const std::vector<ValueId>& inputs = graph_.node(node).inputs;
+  size_t sum = 0;
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 64); ++i) {
+    if ((kernels_[node.index()].unread_constants >> i & 1) == 0 || inputs[i].is_none()) continue;
+    const ValueInfo& info = graph_.value(inputs[i]);
+    if (info.origin == ValueOrigin::kConstant)
+      sum += constants_[inputs[i].index()]->view.size_bytes();
+  }
+  return sum;
 }
 
 void Program::find_unread_constants() {
@@ -115,8 +136,7 @@ void Program::find_unread_constants() {
   }
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
     const ValueInfo& info = graph_.value(ValueId(v));
-    const bool is_unread =
-        info.origin == ValueOrigin::kConstant && !is_read[info.constant.index()];
+    const bool is_unread = info.origin == ValueOrigin::kConstant && !is_read[info.constant.index()];
     if (is_unread) constants_[v]->view.data = nullptr;
   }
 }
@@ -133,8 +153,8 @@ Status Program::bind_node(const KernelRegistry& registry, NodeId id, PackedConst
   }
   std::vector<ValueType> outputs;
   for (ValueId value : node.outputs) outputs.push_back(graph_.value(value).type);
-  const KernelInit init{*node.op,  node.attributes, node.opset_version, node.name,
-                        inputs,    outputs,         constants,          &packed};
+  const KernelInit init{*node.op, node.attributes, node.opset_version, node.name,
+                        inputs,   outputs,         constants,          &packed};
   const bool is_host = is_host_predicate(node);
   if (is_host && !options_.bind_host) {
     return unsupported("host functions are not available here");

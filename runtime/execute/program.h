@@ -33,6 +33,9 @@ struct ProgramOptions {
   size_t min_released_bytes = 4096;
   // Values that the plan has laid out live where it says; else each has memory of its own.
   bool use_arenas = true;
+  // Called now and then while kernels pack constants: lets go of a file's pages, which come back
+  // when they are read again. May be empty.
+  std::function<void()> evict_constants = {};
   // Makes the buffer that a run state's commands are recorded into.
   std::function<std::unique_ptr<CommandBuffer>()> make_commands;
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
@@ -81,6 +84,8 @@ class Program {
   std::unique_ptr<RunState> make_state(TraceRecorder* trace_or_null);
   Status bind_node(const KernelRegistry& registry, NodeId node, PackedConstants& packed);
   void find_unread_constants();
+  // Of the constants that a node's kernel has packed and reads no more.
+  size_t packed_bytes(NodeId node) const;
 
   const Graph& graph_;
   const Plan& plan_;
