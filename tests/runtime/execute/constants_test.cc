@@ -91,6 +91,36 @@ TEST_F(ConstantsTest, WeightsThatAreStillReadStay) {
   EXPECT_EQ((*outputs)[2].second.values<float>()[kColumns], weights_[kColumns]);
 }
 
+// More than Program lets stay in memory at once while it packs.
+TEST_F(ConstantsTest, AFilesWeightsMayLeaveWhileOthersArePacked) {
+  constexpr int64_t kSize = 1024, kLayers = 6;
+  const auto build = [this] {
+    GraphBuilder b(library_.ops());
+    Value x = b.input("x", tensor_type(ElementType::kFloat, {1, kSize}));
+    for (int64_t layer = 0; layer < kLayers; ++layer) {
+      std::vector<float> weights(kSize * kSize);
+      for (int64_t k = 0; k < kSize; ++k) weights[k * kSize + (k + layer + 1) % kSize] = 2;
+      x = b.op("MatMul", {x, b.tensor<float>({kSize, kSize}, weights)});
+    }
+    b.output("y", x);
+    return std::move(*b.finish());
+  };
+  const std::string path = testing::TempDir() + "weights_that_leave.onnx";
+  ASSERT_TRUE(export_onnx(build(), path).is_ok());
+  auto session = Session::load(library_, path, {.num_threads = 1});
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  std::vector<float> x(kSize);
+  x[5] = 1;
+  for (int round = 0; round < 2; ++round) {
+    auto outputs = (*session)->run({{"x", Tensor::of<float>({1, kSize}, x)}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    const auto y = (*outputs)[0].second.values<float>();
+    for (int64_t i = 0; i < kSize; ++i) {  // each layer doubles, and turns by its number and one
+      EXPECT_EQ(y[static_cast<size_t>(i)], i == 5 + kLayers * (kLayers + 1) / 2 ? 64 : 0) << i;
+    }
+  }
+}
+
 TEST_F(ConstantsTest, AGraphThatHasLetGoIsNotExported) {
   const auto session = make();
   const auto file = format_onnx(session->graph());
