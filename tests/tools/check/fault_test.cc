@@ -16,6 +16,16 @@ uint64_t number(const char* variable, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// Its sweep makes a session anew before a host function is told to throw.
+TEST(FaultTest, TheOracleIsNotToldToFail) {
+  FaultOptions options;
+  options.first_seed = 18;
+  options.num_seeds = 1;
+  const FaultReport report = run_faults(options);
+  EXPECT_TRUE(report.violations.empty()) << report.violations[0].what;
+  EXPECT_GT(report.fired[static_cast<size_t>(FaultKind::kHostFunction)], 0u);
+}
+
 TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
   FaultOptions options;
   options.first_seed = number("EDDY_CHECK_FIRST", 0);
