@@ -181,8 +181,12 @@ void RaceChecker::Toucher::memory(What what, ValueId value) const {
   if (value.is_none() || is_constant(state, value)) return;
   const Slot& slot = state.slot(value);
   if (slot.kind != ValueKind::kTensor || slot.is_volatile || slot.view.data == nullptr) return;
-  for_each_granule(slot.view.data, slot.view.size_bytes(),
-                   [&](uintptr_t key) { checker.touch(what, key, now, value); });
+  const bool is_own = slot.buffer && slot.buffer.get()->references.load() == 1;
+  for_each_granule(slot.view.data, slot.view.size_bytes(), [&](uintptr_t key) {
+    // Who has read it through other slots has let go of it before: the count orders that.
+    if (what == What::kWrite && is_own) checker.shadows_.erase(key);
+    checker.touch(what, key, now, value);
+  });
 }
 
 // What a region gives away: its own values move out, others are shared.

@@ -32,8 +32,8 @@ TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
   options.num_seeds = number("EDDY_CHECK_SEEDS", 16);
   const FaultReport report = run_faults(options);
   for (const FaultViolation& violation : report.violations) {
-    ADD_FAILURE() << "EDDY_CHECK_FIRST=" << violation.seed << " EDDY_CHECK_SEEDS=1: "
-                  << violation.faults << ": " << violation.what << "\n"
+    ADD_FAILURE() << "EDDY_CHECK_FIRST=" << violation.seed
+                  << " EDDY_CHECK_SEEDS=1: " << violation.faults << ": " << violation.what << "\n"
                   << violation.graph_text;
   }
   EXPECT_GT(report.num_points, 20 * report.num_graphs);
