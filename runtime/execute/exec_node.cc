@@ -45,6 +45,8 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
   }
   output.buffer.swap(input.buffer);
   output.view.data = output.buffer.data();
+  // The input's slot goes on to other values, by swaps: what it points to must be its own.
+  input.view.data = input.buffer ? input.buffer.data() : nullptr;
   return true;
 }
 
