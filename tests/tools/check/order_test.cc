@@ -51,6 +51,11 @@ TEST_F(OrderTest, EveryPolicyAgreesWithTheOracleOnEveryStep) {
 // The slot whose memory an append has taken went round a loop and was written as if it still had it.
 TEST_F(OrderTest, AnAppendedInputLeavesItsMemoryAlone) { expect_no_mismatch("", {}, 1, 179585); }
 
+// Another strand let go of the memory before; only the count of references orders that.
+TEST_F(OrderTest, MemoryThatCameBackIsWrittenAgain) {
+  for (uint64_t seed : {50211, 51990, 53475}) expect_no_mismatch("", {}, 1, seed);
+}
+
 TEST_F(OrderTest, LargeGraphsDoToo) {
   expect_no_mismatch("", {.min_steps = 40, .max_steps = 100, .has_floats = true}, 60);
 }
