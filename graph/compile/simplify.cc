@@ -412,10 +412,29 @@ Status check_names(const Graph& graph, const SimplifyOptions& options) {
   return Status::ok();
 }
 
+// The symbols that a whole shape fixes, and with them the other values that they size. Sizes that
+// were given by name stay.
+void fix_symbols(const Graph& graph, SimplifyOptions& options) {
+  for (const auto& [name, shape] : options.input_dims) {
+    for (const ValueId id : graph.inputs()) {
+      const TensorType& type = graph.value(id).type.tensor;
+      if (graph.value(id).name != name || type.dims.rank() != shape.rank()) continue;
+      for (int axis = 0; axis < shape.rank(); ++axis) {
+        if (type.dims[axis] >= kUnknownDim) continue;
+        const std::string& symbol = graph.symbol(type.dims[axis]);
+        const auto is_given = [&](const auto& pair) { return pair.first == symbol; };
+        if (std::any_of(options.dims.begin(), options.dims.end(), is_given)) continue;
+        options.dims.emplace_back(symbol, shape[axis]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
-Result<Graph> simplify(Graph graph, const OpTable& ops, const SimplifyOptions& options) {
+Result<Graph> simplify(Graph graph, const OpTable& ops, SimplifyOptions options) {
   EDDY_RETURN_IF_ERROR(check_names(graph, options));
+  fix_symbols(graph, options);
   GraphBuilder builder(ops, graph.name());
   Simplifier(graph, builder, ops, options).run();
   builder.adopt_blobs_of(std::move(graph));

@@ -35,8 +35,9 @@ using EvaluateFunction = std::function<Result<std::vector<OwnedTensor>>(
     const Node& node, std::span<const TensorView> inputs)>;
 
 struct SimplifyOptions {
-  std::vector<std::pair<std::string, int64_t>> dims = {};       // sizes of symbols
-  std::vector<std::pair<std::string, Dims>> input_dims = {};    // whole shapes of tensor inputs
+  std::vector<std::pair<std::string, int64_t>> dims = {};  // sizes of symbols
+  // Whole shapes of tensor inputs; they fix their inputs' symbols everywhere.
+  std::vector<std::pair<std::string, Dims>> input_dims = {};
   EvaluateFunction evaluate = {};                          // empty: only sizes are set
   // Larger results stay computed, not stored.
   size_t max_folded_bytes = size_t{64} << 20;
@@ -44,6 +45,6 @@ struct SimplifyOptions {
   size_t max_folded_bytes_in_all = size_t{64} << 20;
 };
 
-Result<Graph> simplify(Graph graph, const OpTable& ops, const SimplifyOptions& options);
+Result<Graph> simplify(Graph graph, const OpTable& ops, SimplifyOptions options);
 
 }  // namespace eddy

@@ -64,7 +64,7 @@ class Converter {
         if (type.is_tensor() && type.tensor.is_static()) continue;
         return invalid_argument("the shape of '" + graph_.value(value).name + "' is " +
                                 to_string(type) +
-                                "; simulating needs known shapes, so fix symbolic ones with --dim");
+                                "; simulating needs known shapes, so fix them with --dim or --shape");
       }
     }
     return Status::ok();

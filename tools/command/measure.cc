@@ -24,6 +24,7 @@ namespace {
 struct MeasureArguments {
   std::string model;
   std::vector<std::string> dims;
+  std::vector<std::string> shapes;
   uint64_t seed = 1;
   int rounds = 15;
   std::string output;
@@ -135,7 +136,7 @@ class Measuring {
     const std::string op = cost_op_name(*node.op);
     const std::string key = cost_key(graph, node);
     if (key.empty()) {
-      skip(graph, id, "its shapes are not known; fix symbolic ones with --dim");
+      skip(graph, id, "its shapes are not known; fix them with --dim or --shape");
       return Status::ok();
     }
     if (table_.find_or_null(op, key, "cpu") != nullptr) return Status::ok();
@@ -174,11 +175,13 @@ class Measuring {
 Result<Graph> load_graph(const MeasureArguments& arguments, const Library& library) {
   ModelArguments model;
   model.dims = arguments.dims;
+  model.shapes = arguments.shapes;
   EDDY_ASSIGN_OR_RETURN(const SessionOptions options, make_session_options(model));
   EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(arguments.model, library.ops()));
   EDDY_RETURN_IF_ERROR(check_dims(graph, options, arguments.model));
   SimplifyOptions simplifying;
   simplifying.dims = options.dims;
+  simplifying.input_dims = options.input_dims;
   simplifying.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
     return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
                          inputs, node.outputs.size());
@@ -231,9 +234,7 @@ Action add_measure(CLI::App& app) {
   app.add_option("MODEL", arguments->model, "an ONNX file")->required();
   app.add_option("--random-inputs", arguments->seed, "seed of the values operators are run on")
       ->capture_default_str();
-  app.add_option("--dim", arguments->dims, "NAME=N: the size of a symbolic dimension")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_shape_options(app, arguments->dims, arguments->shapes);
   app.add_option("--repeat", arguments->rounds, "batches of runs for each operator")
       ->check(CLI::Range(3, 10000))
       ->capture_default_str();

@@ -17,16 +17,41 @@
 namespace eddy {
 namespace {
 
-Result<std::pair<std::string, int64_t>> parse_dim(const std::string& text) {
-  EDDY_ASSIGN_OR_RETURN(auto assignment, split_assignment(text, "--dim", "NAME=N"));
-  const std::string& digits = assignment.second;
+// `option` is the whole text given, for the message.
+Result<int64_t> parse_size(std::string_view digits, const std::string& option) {
   int64_t size = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
   if (error != std::errc() || end != digits.data() + digits.size() || size < 0) {
     return invalid_argument(
-        fmt::format("--dim {}: '{}' is no size; give a number from 0", text, digits));
+        fmt::format("{}: '{}' is no size; give a number from 0", option, digits));
   }
+  return size;
+}
+
+Result<std::pair<std::string, int64_t>> parse_dim(const std::string& text) {
+  EDDY_ASSIGN_OR_RETURN(auto assignment, split_assignment(text, "--dim", "NAME=N"));
+  EDDY_ASSIGN_OR_RETURN(const int64_t size, parse_size(assignment.second, "--dim " + text));
   return std::make_pair(assignment.first, size);
+}
+
+// Nothing after the '=' is a scalar.
+Result<std::pair<std::string, Dims>> parse_shape(const std::string& text) {
+  EDDY_ASSIGN_OR_RETURN(auto assignment, split_assignment(text, "--shape", "NAME=2x3"));
+  Dims dims;
+  std::string_view rest = assignment.second;
+  while (!rest.empty()) {
+    if (dims.rank() == kMaxRank) {
+      return invalid_argument(
+          fmt::format("--shape {}: Eddy's tensors have at most {} dimensions", text, kMaxRank));
+    }
+    const size_t end = std::min(rest.find('x'), rest.size());
+    EDDY_ASSIGN_OR_RETURN(const int64_t size, parse_size(rest.substr(0, end), "--shape " + text));
+    dims.push_back(size);
+    if (end + 1 == rest.size())
+      return invalid_argument("--shape " + text + ": a size is missing after the last x");
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return std::make_pair(std::move(assignment.first), dims);
 }
 
 void collect_symbols(const Graph& graph, const TensorType& type, std::set<std::string>& names) {
@@ -98,7 +123,16 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
-  app.add_option("--dim", arguments.dims, "NAME=N: the size of a symbolic dimension")
+  add_shape_options(app, arguments.dims, arguments.shapes);
+}
+
+void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
+                       std::vector<std::string>& shapes) {
+  app.add_option("--dim", dims, "NAME=N: the size of a symbolic dimension")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--shape", shapes,
+                 "NAME=2x3: the whole shape of an input; nothing after = is a scalar")
       ->take_all()
       ->allow_extra_args(false);
 }
@@ -109,7 +143,8 @@ namespace {
 Status refuse_cuda() {
   Status status = report_cuda().status;
   if (status.is_ok()) {
-    status = device_lost("this build runs operators on a GPU, but no whole models; use --device cpu");
+    status =
+        device_lost("this build runs operators on a GPU, but no whole models; use --device cpu");
   }
   return std::move(status.prepend_message("--device cuda"));
 }
@@ -147,6 +182,10 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   for (const std::string& text : arguments.dims) {
     EDDY_ASSIGN_OR_RETURN(auto dim, parse_dim(text));
     options.dims.push_back(std::move(dim));
+  }
+  for (const std::string& text : arguments.shapes) {
+    EDDY_ASSIGN_OR_RETURN(auto shape, parse_shape(text));
+    options.input_dims.push_back(std::move(shape));
   }
   return options;
 }

@@ -23,16 +23,20 @@ struct ModelArguments {
   uint32_t streams = 0;
   int threads = 0;
   bool exact = false;             // what the CPU does anyway
-  std::vector<std::string> dims;  // NAME=N
+  std::vector<std::string> dims;    // NAME=N
+  std::vector<std::string> shapes;  // NAME=2x3
   std::string costs;
   std::string rank_by = "nodes";
 };
 
 // --assign, --streams, --costs, --rank-by: of everything that plans.
 void add_planning_options(CLI::App& app, ModelArguments& arguments);
-// --device, --seed, --policy, --loops, --exact, --threads, --dim: of what plans models. Not the
-// former.
+// --device, --seed, --policy, --loops, --exact, --threads and those of add_shape_options: of what
+// plans models. Not the former.
 void add_model_options(CLI::App& app, ModelArguments& arguments);
+// --dim, --shape: of everything that reads a model.
+void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
+                       std::vector<std::string>& shapes);
 
 // kDeviceLost for a device that this build does not have.
 Result<SessionOptions> make_session_options(const ModelArguments& arguments);

@@ -13,6 +13,7 @@
 #include "graph/simulate/operator_file.h"
 #include "graph/simulate/task_session.h"
 #include "graph/simulate/timeline_svg.h"
+#include "tools/command/model.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -97,8 +98,8 @@ Outcome simulate_file(const SimulateArguments& arguments, Console& console,
                       Interrupts& interrupts) {
   if (arguments.file.ends_with(".onnx")) return simulate_model(arguments, console, interrupts);
   if (!arguments.topology.empty() || !arguments.strategy.empty() || !arguments.costs.empty() ||
-      !arguments.dims.empty()) {
-    return Outcome::usage("--topology, --strategy, --costs and --dim take a model; " +
+      !arguments.dims.empty() || !arguments.shapes.empty()) {
+    return Outcome::usage("--topology, --strategy, --costs, --dim and --shape take a model; " +
                           input_name(arguments) + " is none, or holds its own");
   }
   auto text = read_text(arguments.file);
@@ -173,9 +174,7 @@ void add_strategy_options(CLI::App& app, SimulateArguments& arguments) {
   app.add_option("--topology", arguments.topology, "of a model: devices and links, a JSON file");
   app.add_option("--strategy", arguments.strategy, "of a model: parts and devices, a JSON file");
   app.add_option("--costs", arguments.costs, "of a model: what eddy measure wrote");
-  app.add_option("--dim", arguments.dims, "of a model: NAME=N, the size of a symbolic dimension")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_shape_options(app, arguments.dims, arguments.shapes);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ struct SimulateArguments {
   std::string topology;
   std::string strategy;
   std::string costs;
-  std::vector<std::string> dims;  // NAME=N
+  std::vector<std::string> dims;    // NAME=N
+  std::vector<std::string> shapes;  // NAME=2x3
 };
 
 // Collects what is said about a run of edits: JSON for machines, text for people, a picture.

@@ -63,6 +63,7 @@ Result<OperatorFile> load_operators(const SimulateArguments& arguments, Console&
   EDDY_ASSIGN_OR_RETURN(Topology topology, load_topology(arguments.topology));
   ModelArguments model_arguments;
   model_arguments.dims = arguments.dims;
+  model_arguments.shapes = arguments.shapes;
   model_arguments.threads = 1;
   EDDY_ASSIGN_OR_RETURN(SessionOptions options, make_session_options(model_arguments));
   const Library library;

@@ -165,7 +165,24 @@ TEST_F(SimplifyTest, AShapeThatDoesNotFitAnInputIsNamed) {
   options.input_dims = {{"x", {2, 5}}};
   const auto simple = simplify(std::move(*graph), ops_, options);
   ASSERT_FALSE(simple.is_ok());
-  EXPECT_EQ(simple.status().message(), "input 'x' is float[s0,4] and can't have the shape [2,5]");
+  EXPECT_EQ(simple.status().message(), "input 'x' is float[2,4] and can't have the shape [2,5]");
+}
+
+TEST_F(SimplifyTest, AnInputsShapeFixesItsSymbolsInOtherInputsToo) {
+  const auto shape_of_y = [&](SimplifyOptions options) {
+    GraphBuilder b(ops_);
+    b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n"), 4}));
+    b.output("y", b.input("z", tensor_type(ElementType::kFloat, {b.symbol("n")})));
+    auto graph = b.finish();
+    const auto simple = simplify(std::move(*graph), ops_, std::move(options));
+    return simple.is_ok() ? to_string(simple->value(simple->outputs()[0]).type)
+                          : simple.status().message();
+  };
+  EXPECT_EQ(shape_of_y({.input_dims = {{"x", {2, 4}}}}), "float[2]");
+  EXPECT_EQ(shape_of_y({.dims = {{"n", 3}}, .input_dims = {{"x", {2, 4}}}}),
+            "input 'x' is float[3,4] and can't have the shape [2,4]");
+  EXPECT_EQ(shape_of_y({.input_dims = {{"x", {2, 4}}, {"z", {5}}}}),
+            "input 'z' is float[2] and can't have the shape [5]");
 }
 
 // Weights kept in bytes: products read them so; whoever else reads them gets floats.

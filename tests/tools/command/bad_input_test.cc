@@ -47,7 +47,8 @@ std::string loop_model(const WireWriter& body) {
 }
 
 TEST(BadInput, a_missing_file) {
-  expect_refused({"run", "/nonexistent/model.onnx"}, {"eddy run: ", "/nonexistent/model.onnx", "name a file that is there"});
+  expect_refused({"run", "/nonexistent/model.onnx"},
+                 {"eddy run: ", "/nonexistent/model.onnx", "name a file that is there"});
 }
 
 TEST(BadInput, a_folder_instead_of_a_file) {
@@ -96,14 +97,17 @@ TEST(BadInput, a_cyclic_graph) {
 }
 
 TEST(BadInput, a_body_of_wrong_arity) {
-  expect_model_refused(loop_model(loop_body({info("c", bools({}))}, {})), {"my_loop", "add what is missing"});
+  expect_model_refused(loop_model(loop_body({info("c", bools({}))}, {})),
+                       {"my_loop", "add what is missing"});
 }
 
 TEST(BadInput, a_predicate_that_is_not_one_bool) {
   const WireWriter body = loop_body({info("p", floats({})), info("x_out", floats({2}))},
                                     {node("ReduceSum", {"x_in"}, {"p"}, {attribute("keepdims", 0)}),
                                      node("Add", {"x_in", "x_in"}, {"x_out"})});
-  expect_model_refused(loop_model(body), {"my_loop", "its body's condition, output 'p', must be one bool, not float"});
+  expect_model_refused(
+      loop_model(body),
+      {"my_loop", "its body's condition, output 'p', must be one bool, not float"});
   const WireWriter branch =
       graph({.nodes = {node("Identity", {"x"}, {"z"})}, .outputs = {info("z", floats({2}))}});
   expect_model_refused(model(graph({
@@ -202,10 +206,25 @@ TEST(BadInput, dimensions_that_are_none) {
   expect_refused({"run", path, "--random-inputs", "1", "--dim", "s7=9000000000000000000"}, {"fit"});
 }
 
+TEST(BadInput, shapes_that_are_none) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  const auto expect = [&](const std::string& shape, const std::vector<std::string>& words) {
+    expect_refused({"plan", path, "--shape", shape}, words);
+  };
+  expect("a", {"--shape a", "NAME=2x3"});
+  expect("a=2x", {"--shape a=2x", "missing"});
+  expect("a=2x-1", {"'-1'"});
+  expect("a=2xx3", {"''"});
+  expect("a=1x1x1x1x1x1x1x1x1", {"at most 8"});
+  expect("q=2x2", {"no input 'q'"});
+  expect("a=3x5", {"input 'a'", "[3,5]"});
+}
+
 TEST(BadInput, a_folder_that_is_no_data_set) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--inputs", "/nonexistent"}, {"/nonexistent"});
-  expect_refused({"run", path, "--inputs", fresh_folder("empty")}, {"no value for inputs a", "empty has no input_0.pb"});
+  expect_refused({"run", path, "--inputs", fresh_folder("empty")},
+                 {"no value for inputs a", "empty has no input_0.pb"});
 }
 
 TEST(BadInput, unwritable_places) {

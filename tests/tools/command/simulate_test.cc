@@ -75,11 +75,11 @@ TEST(Simulate, a_picture_is_written) {
 TEST(Simulate, an_option_of_models_is_refused_beside_a_json_file) {
   for (const char* document : {kTasks, kOperators}) {
     const std::string path = write_test_file("document.json", document);
-    for (const char* option : {"--topology", "--strategy", "--costs", "--dim"}) {
+    for (const char* option : {"--topology", "--strategy", "--costs", "--dim", "--shape"}) {
       const Finished run = run_eddy({"simulate", path, option, "x=1"});
       EXPECT_EQ(run.exit_code, 2) << option;
       EXPECT_TRUE(is_one_line(run.err)) << run.err;
-      EXPECT_NE(run.err.find("--dim take a model"), std::string::npos) << run.err;
+      EXPECT_NE(run.err.find("--shape take a model"), std::string::npos) << run.err;
     }
   }
 }
