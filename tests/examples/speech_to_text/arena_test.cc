@@ -2,26 +2,15 @@
 // 1.10 of the least memory that any layout needs: one chunk of the voice detector's loop, the
 // encoder over four seconds, and both branches of the decoder.
 #include <gtest/gtest.h>
-#include <pwd.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "examples/voice_activity/detector.h"
 #include "runtime/api/session.h"
+#include "tests/examples/cached_model.h"
 
 namespace eddy {
 namespace {
-
-// Where tools/demo puts the models.
-std::string model_path(const std::string& name) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const passwd* user = getpwuid(getuid());
-  const std::string home = user != nullptr ? user->pw_dir : "";
-  const bool has_cache = cache != nullptr && *cache != '\0';
-  return (has_cache ? cache : home + "/.cache") + "/eddy/models/" + name;
-}
 
 // `path` is for the message alone.
 void expect_tight(const Result<std::unique_ptr<Session>>& session, const std::string& path) {
@@ -45,7 +34,7 @@ void expect_tight(const Result<std::unique_ptr<Session>>& session, const std::st
 class ArenaTest : public testing::TestWithParam<Assignment> {
  protected:
   void expect_tight_file(const std::string& name, SessionOptions options) {
-    const std::string path = model_path(name);
+    const std::string path = test::cached_model(name);
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; tools/demo fetches it";
     options.assignment = GetParam();
     expect_tight(Session::load(library_, path, options), path);
@@ -55,7 +44,7 @@ class ArenaTest : public testing::TestWithParam<Assignment> {
 };
 
 TEST_P(ArenaTest, VoiceDetector) {
-  const std::string path = model_path("silero_vad-1.9.0.onnx");
+  const std::string path = test::cached_model("silero_vad-1.9.0.onnx");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; tools/demo fetches it";
   auto graph = voice::build_detector(library_.ops(), path);
   ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();

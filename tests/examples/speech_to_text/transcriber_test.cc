@@ -4,30 +4,19 @@
 #include "examples/speech_to_text/transcriber.h"
 
 #include <gtest/gtest.h>
-#include <pwd.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "examples/voice_activity/resample.h"
 #include "examples/voice_activity/wav.h"
+#include "tests/examples/cached_model.h"
 
 namespace eddy::speech {
 namespace {
 
-// Where tools/demo puts the models.
-std::string model_path(const std::string& name) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const passwd* user = getpwuid(getuid());
-  const std::string home = user != nullptr ? user->pw_dir : "";
-  const bool has_cache = cache != nullptr && *cache != '\0';
-  return (has_cache ? cache : home + "/.cache") + "/eddy/models/" + name;
-}
-
-const MoonshineFiles kFiles = {model_path("moonshine_tiny_encoder-0.1.29.onnx"),
-                               model_path("moonshine_tiny_decoder-0.1.29.onnx")};
-const std::string kVocabulary = model_path("llama_tokens-1.2.2.txt");
+const MoonshineFiles kFiles = {test::cached_model("moonshine_tiny_encoder-0.1.29.onnx"),
+                               test::cached_model("moonshine_tiny_decoder-0.1.29.onnx")};
+const std::string kVocabulary = test::cached_model("llama_tokens-1.2.2.txt");
 
 std::string wav_path(const std::string& name) { return "/usr/share/sounds/alsa/" + name + ".wav"; }
 

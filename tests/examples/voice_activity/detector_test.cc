@@ -3,28 +3,19 @@
 #include "examples/voice_activity/detector.h"
 
 #include <gtest/gtest.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "examples/voice_activity/join.h"
 #include "examples/voice_activity/segments.h"
+#include "tests/examples/cached_model.h"
 
 namespace eddy::voice {
 namespace {
 
-// Where tools/demo puts the model.
-std::string model_path() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const passwd* user = getpwuid(getuid());
-  const std::string home = user != nullptr ? user->pw_dir : "";
-  const bool has_cache = cache != nullptr && *cache != '\0';
-  return (has_cache ? cache : home + "/.cache") + "/eddy/models/silero_vad-1.9.0.onnx";
-}
+const std::string kModel = test::cached_model("silero_vad-1.9.0.onnx");
 
 // Spoken words only: Noise.wav is not speech.
 std::vector<std::string> speech_files() {
@@ -58,8 +49,8 @@ Segment loud_part(const Joined& joined, const Part& part) {
 class DetectorTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(model_path())) {
-      GTEST_SKIP() << "no model at " << model_path() << "; tools/demo fetches it";
+    if (!std::filesystem::exists(kModel)) {
+      GTEST_SKIP() << "no model at " << kModel << "; tools/demo fetches it";
     }
     for (const std::string& file : speech_files()) {
       if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file << "; install alsa-utils";
@@ -70,7 +61,7 @@ class DetectorTest : public testing::Test {
   }
 
   std::vector<float> detect(Loops loops) {
-    auto detector = Detector::create(model_path(), {.num_threads = 1, .loops = loops});
+    auto detector = Detector::create(kModel, {.num_threads = 1, .loops = loops});
     EXPECT_TRUE(detector.is_ok()) << detector.status().to_string();
     if (!detector.is_ok()) return {};
     auto probabilities = (*detector)->detect(joined_.samples);
