@@ -1,11 +1,14 @@
 // Print a plan: what Eddy decided about a graph before any run.
 //
-// Shows: streams, ranks, records and waits of each region as text; the graph is a diamond whose
-// one side holds a loop. `eddy plan` prints the same of a model, and draws it.
+// Shows: streams, ranks, records and waits of each region as text; given the name of a file, the
+// same as a picture (SVG). The graph is a diamond whose one side holds a loop. `eddy plan` prints
+// and draws the same of a model.
+#include <fstream>
 #include <iostream>
 
 #include "examples/report.h"
 #include "graph/compile/plan_drawing.h"
+#include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
@@ -34,19 +37,28 @@ Result<Graph> build(const Library& library) {
   return b.finish();
 }
 
-Status run() {
+Status write_picture(const DrawnRegion& drawing, const std::string& path) {
+  std::ofstream file(path);
+  file << plan_svg(drawing, "diamond: two streams, one record, one wait");
+  return file.flush() ? Status::ok() : invalid_argument("cannot write " + path);
+}
+
+Status run(const char* picture_or_null) {
   Library library;
   EDDY_ASSIGN_OR_RETURN(Graph graph, build(library));
   // Left to itself, Eddy keeps nodes as small as these on one stream.
   const SessionOptions options{.num_threads = 2, .assignment = Assignment::kRank};
   EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), options));
   const auto no_notes = [](NodeId) { return std::string(); };
-  std::cout << plan_text(draw_plan(session->graph(), session->plan(), no_notes));
+  const DrawnRegion drawing = draw_plan(session->graph(), session->plan(), no_notes);
+  std::cout << plan_text(drawing);
   std::cout << "proved: " << (session->plan().is_proved ? "yes" : "no") << "\n";
-  return Status::ok();
+  return picture_or_null == nullptr ? Status::ok() : write_picture(drawing, picture_or_null);
 }
 
 }  // namespace
 }  // namespace eddy
 
-int main() { return eddy::report(eddy::run()); }
+int main(int count, char** arguments) {
+  return eddy::report(eddy::run(count > 1 ? arguments[1] : nullptr));
+}
