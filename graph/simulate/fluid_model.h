@@ -1,0 +1,62 @@
+// The fluid model: when a plan's commands run on one device, whose streams are orderings and not
+// devices of their own.
+//
+// Two things happen to a command. Whoever issues it does so on one serial host: commands of
+// different streams are issued in the order of the list as far as nobody has to wait; who waits
+// for a decision lets the others go on. Then it runs in its stream: after what stands before it
+// there, and after the events it waits for. Kernels that are at work together share the machine
+// (fluid_sharing.h); between two events of the simulation their rates are constant, so the
+// timeline is exact, and the same every time.
+//
+//   entry ──▶ commands of stream 0 ───────────────▶ waits for the others' ends ──▶ exit
+//     └─fork─▶ commands of stream 1, 2 … ──▶ end
+//
+// On a CPU (FluidMachine::num_workers > 0) a stream is a strand: set off or woken it needs a
+// worker; which costs handoff_ns where one is awake, wake_ns where it sleeps, and less where
+// another strand ends or waits meanwhile and its worker takes it.
+//
+// A loop of more than max_rounds trips is simulated by max_rounds of them, each standing for
+// several: all times inside count as many times. So the cost does not grow with trips.
+//
+// Errors: those of check_fluid_program; resource exhausted beyond max_steps.
+// Threads: pure. Cost: O(steps * (streams at work + log)); a step is a command that runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/simulate/fluid_program.h"
+
+namespace eddy {
+
+struct FluidOptions {
+  uint64_t seed = 1;
+  uint64_t sample = 0;
+  uint64_t max_rounds = UINT64_MAX;  // of one execution of a loop that are simulated one by one
+  uint64_t max_steps = 50'000'000;
+  bool wants_spans = false;
+};
+
+// One kernel, or one step of a control node, at work.
+struct FluidSpan {
+  enum class What : uint8_t { kKernel, kEnter, kTest, kAdvance, kLeave, kSelect, kFinish };
+  What what = What::kKernel;
+  uint32_t id = 0;    // the kernel, loop or case
+  uint32_t lane = 0;  // FluidRegion::lanes
+  double start_ns = 0;
+  double end_ns = 0;
+};
+
+struct FluidTimeline {
+  double makespan_ns = 0;
+  double host_busy_ns = 0;
+  double unit_ns = 0;  // work done: units times time
+  uint64_t num_steps = 0;
+  std::vector<FluidSpan> spans;  // by end; empty unless wanted
+};
+
+Result<FluidTimeline> simulate_fluid(const FluidProgram& program, const FluidMachine& machine,
+                                     const FluidOptions& options = {});
+
+}  // namespace eddy

@@ -1,0 +1,121 @@
+// FluidStreams: the device's side of the fluid model: streams run what was issued to them. Internal
+// to fluid_model.
+//
+// A stream runs its steps in order. A step may first pass `delay_ns` in the stream; a kernel then
+// shares the machine with all others at work. The owner pushes steps, advances time to next_ns(),
+// and takes what happened out of decided() and left().
+//
+//   closed ──fork──▶ waking ──▶ running ──▶ at work, or delayed ──▶ running
+//                       ▲          └──wait──▶ parked ──record──┐
+//                       └──────────────────────────────────────┘
+//
+// Streams and instances (the events of a region at work) are numbers that are used again.
+#pragma once
+
+#include <deque>
+#include <queue>
+#include <vector>
+
+#include "graph/simulate/fluid_model.h"
+
+namespace eddy {
+
+struct FluidStep {
+  enum class Kind : uint8_t { kWork, kDecision, kRecord, kWait, kFork, kLeave, kEnd };
+  Kind kind = Kind::kWork;
+  FluidSpan::What what = FluidSpan::What::kKernel;
+  uint32_t id = 0;        // for spans
+  uint32_t instance = 0;  // kRecord, kWait, kLeave
+  uint32_t target = 0;    // an event of the instance; kFork: a stream
+  uint32_t lane = 0;
+  const FluidDemand* demand = nullptr;  // kWork, kDecision
+  double delay_ns = 0;                  // before it, in the stream
+  double earliest_ns = 0;
+  double scale = 1;  // of all its times
+};
+
+class FluidStreams {
+ public:
+  FluidStreams(const FluidMachine& machine, const FluidOptions& options);
+
+  uint32_t add_stream();
+  uint32_t add_instance(uint32_t num_events);
+  void push(uint32_t stream, const FluidStep& step);
+  // A stream that nobody forks: it starts at `start_ns`.
+  void start(uint32_t stream, double start_ns);
+
+  // Runs what can run without time passing.
+  void settle();
+  // When the next thing happens; infinity: nothing more does.
+  double next_ns();
+  void advance_to(double time_ns);
+
+  double now_ns() const { return now_; }
+  bool is_over_limit() const { return timeline_.num_steps > options_.max_steps; }
+  // Streams whose decision has been made since the last call.
+  std::vector<uint32_t> take_decided();
+  FluidTimeline& timeline() { return timeline_; }
+
+ private:
+  enum class State : uint8_t { kClosed, kWaking, kRunning, kDelayed, kWorking, kParked };
+  struct Stream {
+    State state = State::kClosed;
+    bool is_paid = false;  // the front's delay has passed
+    std::deque<FluidStep> steps;
+    double due = 0;           // while waking
+    uint64_t generation = 0;  // of its latest entry in due_
+    double started = 0;       // while at work
+  };
+  struct Event {
+    bool is_done = false;
+    std::vector<uint32_t> parked;
+  };
+  struct Due {
+    double time;
+    uint64_t number;  // ties go by who was first
+    uint32_t stream;
+    uint64_t generation;
+    bool operator>(const Due& other) const {
+      return time != other.time ? time > other.time : number > other.number;
+    }
+  };
+
+  void run(uint32_t stream);
+  bool run_step(uint32_t stream);  // false: the stream stands
+  bool begin_work(uint32_t stream, const FluidStep& step);
+  void end_work(uint32_t stream);
+  void record(const FluidStep& step);
+  void resume_at(uint32_t stream, double time_ns);
+  void wake(uint32_t stream, double scale);
+  void release_worker();
+  void refresh_rates();
+
+  const FluidMachine& machine_;
+  const FluidOptions& options_;
+  double now_ = 0;
+  std::vector<Stream> streams_;
+  std::vector<uint32_t> free_streams_;
+  std::vector<std::vector<Event>> instances_;
+  std::vector<uint32_t> free_instances_;
+  std::deque<uint32_t> ready_;  // may be able to run
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  uint64_t num_due_ = 0;
+  std::vector<uint32_t> decided_;
+
+  // At work, each with what is left of it, its demand and its rate.
+  std::vector<uint32_t> working_;
+  std::vector<double> left_ns_;
+  std::vector<FluidDemand> demands_;
+  std::vector<double> rates_;
+  bool are_rates_fresh_ = true;
+
+  // Workers: since when each idle one is, the last to have become so last; how many streams have
+  // one or share one; those for which a worker is being woken.
+  std::vector<double> idle_since_;
+  uint32_t num_with_worker_ = 0;
+  std::vector<uint32_t> waking_;
+
+  FluidTimeline timeline_;
+};
+
+}  // namespace eddy
