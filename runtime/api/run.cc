@@ -8,21 +8,6 @@
 
 namespace eddy {
 
-namespace {
-
-// The owner of buffers that stand for callers' memory: nothing to give back.
-class ForeignMemory : public BufferOwner {
- public:
-  void release(Buffer*) noexcept override {}
-};
-
-ForeignMemory& foreign_memory() {
-  static ForeignMemory memory;
-  return memory;
-}
-
-}  // namespace
-
 Run::Run(SessionCore& core, TraceRecorder* trace_or_null)
     : core_(core),
       is_traced_(trace_or_null != nullptr),
@@ -36,7 +21,7 @@ Run::Run(SessionCore& core, TraceRecorder* trace_or_null)
 Run::~Run() {
   // What the slots hold of the caller's goes before the state is used again.
   for (size_t i = 0; i < is_bound_.size(); ++i) state_->slot(core_.graph.inputs()[i]).set_none();
-  for (size_t i = 0; i < bound_outputs_.size(); ++i) unplace_output(i);
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) state_->unbind_output(i);
   state_->reset();
   // A cancel may have come after the run had ended; nobody reaches the state now.
   state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
@@ -158,31 +143,69 @@ Status Run::bind_output(size_t index, const TensorView& view) {
                             found(view.element, view.shape()) + " was given");
   }
   auto& bound = bound_outputs_[index];
-  unplace_output(index);
-  bound = std::make_unique<BoundOutput>();
-  bound->view = view;
-  bound->buffer.owner = &foreign_memory();
-  bound->buffer.data = view.data;
-  bound->buffer.capacity_bytes = view.element == ElementType::kString ? 0 : view.size_bytes();
+  state_->unbind_output(index);
+  bound = view;
+  is_any_bound_ = true;
   return Status::ok();
 }
 
-// The caller's memory becomes the buffer of the slot that the output is made in, where nobody
-// but its producer touches that slot; other outputs are copied when the run is done.
+namespace {
+
+bool is_aligned(const TensorView& view) {
+  const size_t size = element_size_bytes(view.element);
+  return size > 0 && reinterpret_cast<uintptr_t>(view.data) % size == 0;
+}
+
+}  // namespace
+
+// Outputs are made in the caller's memory where that is apart from everything else that the caller
+// has bound; others are copied when the run is done.
 void Run::place_outputs() {
+  if (!is_any_bound_) return;
+  find_overlaps();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
-    if (!bound_outputs_[i] || !core_.is_placeable[i]) continue;
-    Slot& slot = state_->slot(core_.graph.outputs()[i]);
-    if (slot.buffer.get() == &bound_outputs_[i]->buffer) continue;
-    slot.buffer = BufferRef(&bound_outputs_[i]->buffer);
-    slot.view.data = bound_outputs_[i]->buffer.data;
+    if (!bound_outputs_[i]) continue;
+    const TensorView& view = *bound_outputs_[i];
+    const bool is_placed = view.element != ElementType::kString && is_aligned(view) &&
+                           std::ranges::find(overlapping_, i) == overlapping_.end() &&
+                           !core_.program->output_routes()[i].empty();
+    if (is_placed) {
+      state_->bind_output(i, view.data, view.size_bytes());
+    } else {
+      state_->unbind_output(i);
+    }
   }
 }
 
-void Run::unplace_output(size_t index) {
-  if (!bound_outputs_[index]) return;
-  Slot& slot = state_->slot(core_.graph.outputs()[index]);
-  if (slot.buffer.get() == &bound_outputs_[index]->buffer) slot.buffer.reset();
+// Outputs whose memory other bound memory meets. One sweep, by beginning: a range that begins
+// before another has ended meets it; of outputs that go on there, all but the longest have met.
+void Run::find_overlaps() {
+  ranges_.clear();
+  overlapping_.clear();
+  const auto add = [this](const void* data, size_t size_bytes, size_t output) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    if (size_bytes > 0) ranges_.push_back({begin, begin + size_bytes, output});
+  };
+  for (const ValueId input : core_.graph.inputs()) {
+    const Slot& slot = state_->slot(input);
+    if (slot.kind == ValueKind::kTensor) add(slot.view.data, slot.view.size_bytes(), kNoOutput);
+    for (const SequenceElement& element : slot.elements) {
+      add(element.data, element.view().size_bytes(), kNoOutput);
+    }
+  }
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (bound_outputs_[i]) add(bound_outputs_[i]->data, bound_outputs_[i]->size_bytes(), i);
+  }
+  std::ranges::sort(ranges_, {}, &Range::begin);
+  uintptr_t end = 0;      // of all ranges so far
+  const Range* longest = nullptr;  // of the outputs
+  for (const Range& range : ranges_) {
+    const bool is_output = range.output != kNoOutput;
+    if (longest != nullptr && range.begin < longest->end) overlapping_.push_back(longest->output);
+    if (is_output && range.begin < end) overlapping_.push_back(range.output);
+    if (is_output && (longest == nullptr || range.end > longest->end)) longest = &range;
+    end = std::max(end, range.end);
+  }
 }
 
 void Run::on_complete(void* run) {
@@ -250,15 +273,26 @@ Status Run::finish() {
     state_->reset();
     return status;
   }
+  return copy_outputs();
+}
+
+Status Run::copy_outputs() {
+  if (!is_any_bound_) return Status::ok();
+  // What is copied may stand where another output is to go: then all are read before any is
+  // written.
+  std::vector<Tensor> read(overlapping_.empty() ? 0 : bound_outputs_.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (bound_outputs_[i]) read[i] = Tensor::copy_of(output(i));
+  }
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
-    if (bound_outputs_[i]) EDDY_RETURN_IF_ERROR(copy_output(i));
+    if (!bound_outputs_[i]) continue;
+    EDDY_RETURN_IF_ERROR(copy_output(i, read.empty() ? output(i) : read[i].view()));
   }
   return Status::ok();
 }
 
-Status Run::copy_output(size_t index) {
-  const TensorView made = output(index);
-  const TensorView& wanted = bound_outputs_[index]->view;
+Status Run::copy_output(size_t index, const TensorView& made) {
+  const TensorView& wanted = *bound_outputs_[index];
   if (!std::equal(made.shape().begin(), made.shape().end(), wanted.shape().begin(),
                   wanted.shape().end())) {
     return invalid_argument("output '" + core_.outputs[index].name + "' has shape " +
@@ -285,7 +319,7 @@ Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
   // What no step has made is nothing, and no reason to read through a null pointer.
   if (view.data == nullptr && view.size_bytes() > 0) return Tensor();
   // Borrowed memory (the caller's input, a constant) may go before the tensor does.
-  const bool is_own = buffer && buffer.get()->owner != &foreign_memory();
+  const bool is_own = buffer && !is_callers_memory(buffer);
   return is_own ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);
 }
 

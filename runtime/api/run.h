@@ -11,6 +11,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/api/deadline_timer.h"
@@ -57,16 +58,19 @@ class Run {
   std::string describe() const { return state_->describe(); }
 
  private:
-  struct BoundOutput {
-    Buffer buffer;  // stands for the caller's memory while it is in a slot
-    TensorView view;
+  static constexpr size_t kNoOutput = SIZE_MAX;
+  struct Range {
+    uintptr_t begin;
+    uintptr_t end;
+    size_t output;  // kNoOutput: an input
   };
   enum : uint32_t { kRunning, kWaking, kDone };
 
   Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
   void place_outputs();
-  void unplace_output(size_t index);
-  Status copy_output(size_t index);
+  void find_overlaps();
+  Status copy_outputs();
+  Status copy_output(size_t index, const TensorView& made);
   Status end_status();
   static void on_complete(void* run);
 
@@ -74,7 +78,10 @@ class Run {
   const bool is_traced_;
   std::unique_ptr<RunState> state_;
   std::vector<bool> is_bound_;
-  std::vector<std::unique_ptr<BoundOutput>> bound_outputs_;
+  std::vector<std::optional<TensorView>> bound_outputs_;
+  bool is_any_bound_ = false;
+  std::vector<Range> ranges_;        // kept for their room
+  std::vector<size_t> overlapping_;  // outputs; may be repeated
   std::function<void()> on_done_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   DeadlineTimer timer_;

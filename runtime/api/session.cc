@@ -87,32 +87,6 @@ Status check_options(const SessionOptions& options) {
                           " workers; leave num_threads 0");
 }
 
-// Outputs that only their producer touches: exec nodes of the root, read once (as the output).
-void find_placeable(SessionCore& core) {
-  const Graph& graph = core.graph;
-  std::vector<uint32_t> reads(graph.num_values(), 0);
-  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    for (ValueId value : graph.node(NodeId(n)).inputs) {
-      if (!value.is_none()) ++reads[value.index()];
-    }
-  }
-  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    for (ValueId value : graph.region(RegionId(r)).results) ++reads[value.index()];
-  }
-  for (ValueId value : graph.outputs()) {
-    const ValueInfo& info = graph.value(value);
-    const bool is_made = info.origin == ValueOrigin::kNodeOutput && info.type.is_tensor();
-    bool is_placeable = is_made && reads[value.index()] == 1;
-    if (is_placeable) {
-      const Node& node = graph.node(info.producer);
-      // Appending takes over its input's buffer, so the output's may end up elsewhere.
-      is_placeable = node.kind == NodeKind::kExec && !node.op->is_view && !node.op->is_value_op &&
-                     !node.op->may_append;
-    }
-    core.is_placeable.push_back(is_placeable);
-  }
-}
-
 PlanOptions plan_options(const SessionOptions& options, int num_threads) {
   PlanOptions plan;
   plan.is_auto = options.assignment == Assignment::kAuto;
@@ -239,7 +213,6 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   }
   describe_values(*impl);
   describe_loops(*impl);
-  find_placeable(*impl);
   EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
   // While the constants are all there.
   impl->fingerprint = program_fingerprint(given, *impl->program, options.loops == Loops::kHost);

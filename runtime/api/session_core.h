@@ -39,9 +39,6 @@ struct SessionCore {
   std::vector<ValueDescription> outputs;
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
   bool has_one_strand = true;  // no region has more than one stream
-  // Per output: made by a node of the root that nobody else reads, so that it can be made in the
-  // caller's memory.
-  std::vector<bool> is_placeable;
 
   // Asked before any lock is taken. Handles keep it.
   const std::shared_ptr<const ForkGuard> fork_guard = std::make_shared<ForkGuard>();

@@ -115,6 +115,12 @@ bool run_fixed(void* exec_node) {
       output.view->data = output.place.give_to(*output.slot);
       continue;
     }
+    if (output.targets_or_null != nullptr) [[unlikely]] {
+      if (output.targets_or_null->give_to(*output.slot, output.size_bytes)) {
+        output.view->data = output.slot->view.data;
+        continue;
+      }
+    }
     if (!output.slot->buffer.is_writable(output.size_bytes)) [[unlikely]] {
       if (!make_writable(node, output)) return false;
     }
@@ -135,9 +141,10 @@ bool run_dynamic(void* exec_node) {
     const auto bytes = tensor_size_bytes(type.element, type.dims.span());
     if (!bytes.is_ok()) return fail(node, bytes.status());
     const Placement& place = node.out[i].place;
+    OutputTargets* const targets = node.out[i].targets_or_null;
     if (place.is_planned() && *bytes <= place.size_bytes) {
       place.give_to(slot);
-    } else {
+    } else if (targets == nullptr || !targets->give_to(slot, *bytes)) {
       const bool appended = node.may_append && i == 0 && append_in_place(node, slot, *bytes);
       if (!appended && !make_writable(node, node.out[i])) return false;
     }

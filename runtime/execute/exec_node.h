@@ -2,7 +2,8 @@
 // run it. Each way is a WorkFunction on the ExecNode:
 //
 //   fixed    all shapes known: refresh pointers, find the outputs' memory (planned, or writable
-//            memory of their own), call the kernel
+//            memory of their own), call the kernel; where an output may leave the graph, memory
+//            that the caller has bound comes first (output_memory.h)
 //   dynamic  shapes may change: the operator's own rule gives output shapes, skipped while input
 //            shapes stay what they were
 //   view     output 0 shares input 0's memory under another shape
@@ -17,6 +18,7 @@
 #include "graph/ir/graph.h"
 #include "ops/contract/kernel.h"
 #include "runtime/device/device.h"
+#include "runtime/execute/output_memory.h"
 #include "runtime/execute/placement.h"
 #include "runtime/execute/slot.h"
 
@@ -40,6 +42,7 @@ struct ExecNode {
     TensorView* view;
     size_t size_bytes;  // fixed only
     Placement place = {};
+    OutputTargets* targets_or_null = nullptr;  // memory of the caller that is bound for it
   };
   std::vector<Output> out;
 

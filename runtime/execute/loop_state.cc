@@ -11,13 +11,18 @@ namespace {
 
 constexpr size_t kFirstStackBytes = 256;
 
-bool has_room(const ScanStack& stack, size_t size_bytes) {
-  if (!stack.buffer.is_writable(size_bytes)) return false;
-  if (stack.element != ElementType::kString) return true;
-  return stack.buffer.get()->num_strings * sizeof(std::string) >= size_bytes;
-}
-
 }  // namespace
+
+bool ScanStack::has_room(size_t size_bytes) const {
+  if (!buffer.is_writable(size_bytes)) {
+    if (targets_or_null == nullptr || element == ElementType::kString) return false;
+    return std::ranges::any_of(targets_or_null->all, [&](const OutputTarget& target) {
+      return target.memory->is_only_in(buffer) && target.memory->fits(size_bytes);
+    });
+  }
+  if (element != ElementType::kString) return true;
+  return buffer.get()->num_strings * sizeof(std::string) >= size_bytes;
+}
 
 LoopState::LoopState(RunState& state, NodeId id) : state_(state), id_(id) {
   iteration_slot_.borrow({&counter_, nullptr, 0, ElementType::kInt64});
@@ -55,8 +60,14 @@ void LoopState::connect() {
   }
   for (size_t s = 0; s < node.num_scan_outputs; ++s) {
     const ValueId row = after.results[before.parameters.size() - 1 + s];
-    stacks_.push_back({&state_.slot(row), &state_.slot(node.outputs[num_forwarded + s]),
-                       graph.value(row).type, {}, {}, ElementType::kUndefined});
+    const ValueId output = node.outputs[num_forwarded + s];
+    stacks_.push_back({&state_.slot(row),
+                       &state_.slot(output),
+                       graph.value(row).type,
+                       {},
+                       {},
+                       ElementType::kUndefined,
+                       state_.targets_or_null(output)});
   }
   initial_.finish();
   carried_.finish();
@@ -83,6 +94,13 @@ bool LoopState::enter(void* loop) {
     // What the last time left in the output is stacked over, unless somebody still has it.
     BufferRef& last = stack.output->buffer;
     if (!stack.buffer && last.is_writable(0)) stack.buffer.swap(last);
+    const bool may_leave =
+        stack.targets_or_null != nullptr && stack.row_type.tensor.element != ElementType::kString;
+    for (size_t t = 0; may_leave && t < stack.targets_or_null->all.size(); ++t) {
+      const OutputTarget& target = stack.targets_or_null->all[t];
+      target.memory->take_from(*stack.output);
+      if (target.give_to(stack.buffer, 1)) break;
+    }
     stack.dims = Dims();
     stack.element = ElementType::kUndefined;
   }
@@ -150,7 +168,7 @@ Status LoopState::push_row(ScanStack& stack) {
   }
   const size_t row_bytes = row.size_bytes();
   const size_t offset_bytes = static_cast<size_t>(iteration()) * row_bytes;
-  if (!has_room(stack, offset_bytes + row_bytes)) [[unlikely]] {
+  if (!stack.has_room(offset_bytes + row_bytes)) [[unlikely]] {
     EDDY_RETURN_IF_ERROR(grow(stack, row_bytes));
   }
   char* to = static_cast<char*>(stack.buffer.data()) + offset_bytes;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "runtime/execute/output_memory.h"
 #include "runtime/execute/transfer.h"
 
 namespace eddy {
@@ -34,6 +35,10 @@ struct ScanStack {
   BufferRef buffer;          // grows
   Dims dims;                 // of a row, once there is one
   ElementType element = ElementType::kUndefined;
+  OutputTargets* targets_or_null = nullptr;  // it may leave the graph
+
+  // Room for size_bytes, without growing.
+  bool has_room(size_t size_bytes) const;
 };
 
 class LoopState {

@@ -57,7 +57,8 @@ Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOp
       plan_(plan),
       device_(device),
       options_(std::move(options)),
-      releases_(plan_releases(graph, plan)) {}
+      releases_(plan_releases(graph, plan)),
+      output_routes_(find_output_routes(graph)) {}
 
 Program::~Program() = default;
 

@@ -18,6 +18,7 @@
 #include "graph/schedule/plan.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
+#include "runtime/execute/output_routes.h"
 #include "runtime/execute/release_plan.h"
 #include "runtime/execute/run_state.h"
 
@@ -61,6 +62,7 @@ class Program {
 
   // Values to release once the node has run.
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
+  const OutputRoutes& output_routes() const { return output_routes_; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
   bool uses_arenas() const { return options_.use_arenas && plan_.is_proved; }
 
@@ -94,6 +96,7 @@ class Program {
   std::vector<BoundKernel> kernels_;  // by NodeId
   std::vector<bool> is_cheap_;        // by NodeId
   const ReleasePlan releases_;
+  const OutputRoutes output_routes_;
   std::vector<ConstantId> unread_constants_;
   std::vector<size_t> workspaces_;  // by strand
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values

@@ -1,5 +1,7 @@
 #include "runtime/execute/run_state.h"
 
+#include <algorithm>
+
 #include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
 
@@ -41,11 +43,12 @@ std::vector<uint32_t> count_reads(const Graph& graph) {
   return reads;
 }
 
-// True when the node may take over input 0's buffer: nobody else reads the value, and it belongs
+// True when the node may take over input i's buffer: nobody else reads the value, and it belongs
 // to the region the node stands in (or to that loop's `before`).
-bool may_take_input(const Graph& graph, const Node& node, const std::vector<uint32_t>& reads) {
-  if (node.inputs.empty() || node.inputs[0].is_none()) return false;
-  const ValueId value = resolve_forwarded(graph, node.inputs[0]);
+bool may_take_input(const Graph& graph, const Node& node, size_t i,
+                    const std::vector<uint32_t>& reads) {
+  if (i >= node.inputs.size() || node.inputs[i].is_none()) return false;
+  const ValueId value = resolve_forwarded(graph, node.inputs[i]);
   // What the node's own region forwards must outlive the node: `before` gives it to the loop's
   // outputs. (Seen from `after`, forwarding has been done.)
   for (ValueId result : graph.region(node.region).results) {
@@ -60,6 +63,20 @@ bool may_take_input(const Graph& graph, const Node& node, const std::vector<uint
 }
 
 bool is_fixed_tensor(const ValueType& type) { return type.is_tensor() && type.tensor.is_static(); }
+
+// The input that output 0 may overwrite where it stands, element for element; none: null.
+ValueId find_in_place(const Graph& graph, const Node& node, const std::vector<uint32_t>& reads) {
+  const ValueType& to = graph.value(node.outputs[0]).type;
+  for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 64); ++i) {
+    if ((node.op->in_place_inputs >> i & 1) == 0 || !may_take_input(graph, node, i, reads)) continue;
+    const ValueType& from = graph.value(node.inputs[i]).type;
+    if (is_fixed_tensor(from) && from.tensor.dims == to.tensor.dims &&
+        element_size_bytes(from.tensor.element) == element_size_bytes(to.tensor.element)) {
+      return node.inputs[i];
+    }
+  }
+  return {};
+}
 
 bool is_fixed_node(const Graph& graph, const Node& node) {
   for (ValueId value : node.inputs) {
@@ -88,6 +105,8 @@ RunState::RunState(const Program& program, Allocator& allocator)
   }
   for (uint32_t v = 0; v < graph.num_values(); ++v) make_slot(ValueId(v));
   if (program.uses_arenas()) make_arenas();
+  for (size_t i = 0; i < graph.outputs().size(); ++i) outputs_.emplace_back();
+  find_targets();
   for (uint32_t strand = 0; strand < program.workspaces().size(); ++strand) {
     // Where memory is short, the kernel that gets none says so.
     if (const size_t size = program.workspaces()[strand]; size > 0) scratch(strand).reserve(size);
@@ -150,6 +169,79 @@ Placement RunState::placement(ValueId value) {
   return place;
 }
 
+// Connects who makes a value that may be an output with the memory bound for it.
+void RunState::find_targets() {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    for (const OutputRoute& route : program_.output_routes()[i]) {
+      OutputTarget target{&outputs_[i], {}};
+      for (const ValueId name : route.passed) target.passed.push_back(&slot(name));
+      targets_[route.made.index()].all.push_back(std::move(target));
+    }
+  }
+}
+
+OutputTargets* RunState::targets_or_null(ValueId value) {
+  const auto found = targets_.find(value.index());
+  return found == targets_.end() ? nullptr : &found->second;
+}
+
+void RunState::bind_output(size_t index, void* data, size_t size_bytes) {
+  OutputMemory& memory = outputs_[index];
+  forget_output(index);
+  if (memory.data() == data && memory.fits(size_bytes)) return;
+  unbind_output(index);
+  memory.bind(data, size_bytes);
+  tell_makers(index);
+}
+
+// Nearly always the maker's own slot is the only one that still has it, and may keep it.
+void RunState::forget_output(size_t index) {
+  OutputMemory& memory = outputs_[index];
+  if (!memory.is_held()) return;
+  const std::vector<OutputRoute>& routes = program_.output_routes()[index];
+  if (routes.size() == 1 && memory.is_only_in(slot(routes[0].made).buffer)) return;
+  for (const OutputRoute& route : routes) {
+    memory.take_from(slot(route.made));
+    for (const ValueId name : route.passed) memory.take_from(slot(name));
+  }
+  if (memory.is_held()) take_everywhere(memory);
+}
+
+void RunState::unbind_output(size_t index) {
+  OutputMemory& memory = outputs_[index];
+  if (!memory.is_bound()) return;
+  if (memory.is_held()) take_everywhere(memory);
+  memory.unbind();
+  tell_makers(index);
+}
+
+// Nodes know their targets only while something is bound, so that others pay nothing.
+void RunState::tell_makers(size_t index) {
+  for (const OutputRoute& route : program_.output_routes()[index]) {
+    OutputTargets& targets = targets_.at(route.made.index());
+    const auto is_bound = [](const OutputTarget& target) { return target.memory->is_bound(); };
+    const bool is_any_bound = std::ranges::any_of(targets.all, is_bound);
+    if (!is_any_bound) targets.spare.reset();
+    const ValueInfo& info = graph().value(route.made);
+    ExecNode* const node = exec_nodes_[info.producer.index()].get();
+    if (node != nullptr) node->out[info.index].targets_or_null = is_any_bound ? &targets : nullptr;
+  }
+}
+
+void RunState::take_everywhere(OutputMemory& memory) {
+  for (Slot& slot : storage_) {
+    memory.take_from(slot);
+    std::erase_if(slot.elements,
+                  [&](const SequenceElement& element) { return memory.is_in(element.buffer); });
+  }
+  for (auto& [value, targets] : targets_) {
+    if (memory.is_in(targets.spare)) targets.spare.reset();
+  }
+  for (auto& loop : loops_) {
+    if (loop) loop->reset();
+  }
+}
+
 void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   const Graph& graph = program_.graph();
   const Node& node = graph.node(id);
@@ -193,13 +285,18 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->args.num_outputs = static_cast<uint32_t>(exec->outputs.size());
   exec->args.state = kernel.state.get();
   exec->args.error = &exec->error;
-  exec->may_append = node.op->may_append && may_take_input(graph, node, reads);
+  exec->may_append = node.op->may_append && may_take_input(graph, node, 0, reads);
   if (kernel.run_value != nullptr) {
     exec->work = run_value;
   } else if (node.op->is_view) {
     exec->work = run_view;
   } else {
     exec->work = is_fixed ? run_fixed : run_dynamic;
+  }
+  OutputTargets* const targets = targets_or_null(node.outputs[0]);
+  if (is_fixed && targets != nullptr) {
+    const ValueId in_place = find_in_place(graph, node, reads);
+    if (!in_place.is_none()) targets->in_place_or_null = &slot(in_place);
   }
   if (releases_by_itself(exec.get())) {
     for (ValueId value : program_.releases(id)) exec->release.push_back(&slot(value));

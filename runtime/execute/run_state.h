@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -23,6 +24,7 @@
 #include "runtime/execute/case_state.h"
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
+#include "runtime/execute/output_memory.h"
 #include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/execute/trace_marks.h"
@@ -86,6 +88,13 @@ class RunState {
   // The command that releases what no exec node releases by itself after `node`; null: nothing.
   ReleaseList* release_list_or_null(NodeId node);
 
+  // The caller's memory for an output that is not copied; before a run. What the last run left in it
+  // is forgotten. Stays bound until it is unbound, which ends every reference to it.
+  void bind_output(size_t index, void* data, size_t size_bytes);
+  void unbind_output(size_t index);
+  // Where a value that may be an output can be made; null: it stays.
+  OutputTargets* targets_or_null(ValueId value);
+
   // Clears what the last run left behind (error, references to outputs and caller's memory).
   void reset();
   // Returns false, so that commands can `return state.fail(node, status)`.
@@ -106,10 +115,16 @@ class RunState {
   bool releases_by_itself(const ExecNode* node_or_null) const;
   void make_arenas();
   Placement placement(ValueId value);
+  void find_targets();
+  void forget_output(size_t index);
+  void tell_makers(size_t index);
+  void take_everywhere(OutputMemory& memory);
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
 
   const Program& program_;
   Allocator& allocator_;
+  std::deque<OutputMemory> outputs_;                     // by output; before all that may hold them
+  std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId
   std::deque<Slot> storage_;
   std::vector<Slot*> slots_;  // by ValueId
   std::vector<std::unique_ptr<ExecNode>> exec_nodes_;  // by NodeId

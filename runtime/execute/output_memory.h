@@ -1,0 +1,75 @@
+// OutputMemory: memory that the caller has bound for one output of the graph, while a run writes
+// it; and OutputTargets: the outputs that one value may become.
+//
+// The memory is a buffer like any other, shared by reference, but for one thing: only a value that
+// may become the output is written there (find_output_routes), so to everybody else it is never
+// writable. Who makes such a value takes the memory when nobody holds it any more, else writes
+// elsewhere; values that a loop carries thus rotate through it. Whatever is elsewhere in the end is
+// copied by whoever has bound the memory.
+//
+//   bind → (a run: give, share, swap, drop) → forget → … → unbind
+//
+// Threads: binding and forgetting between runs; give() as Slot. is_free() pairs with the release of
+// the last holder's reference.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "runtime/execute/slot.h"
+
+namespace eddy {
+
+class OutputMemory {
+ public:
+  OutputMemory();
+  OutputMemory(const OutputMemory&) = delete;
+  OutputMemory& operator=(const OutputMemory&) = delete;
+
+  // Nobody may hold the memory bound before.
+  void bind(void* data, size_t size_bytes);
+  void unbind() { bind(nullptr, 0); }
+  bool is_bound() const { return buffer_.data != nullptr; }
+  const void* data() const { return buffer_.data; }
+  // A slot, sequence or stack refers to it.
+  bool is_held() const { return buffer_.references.load(std::memory_order_acquire) > 1; }
+  bool is_in(const BufferRef& buffer) const { return buffer.get() == &buffer_; }
+  // `buffer` refers to it, and nothing else does.
+  bool is_only_in(const BufferRef& buffer) const {
+    return is_in(buffer) && buffer_.references.load(std::memory_order_acquire) == 2;
+  }
+  // Room for size_bytes in it.
+  bool fits(size_t size_bytes) const { return size_bytes > 0 && size_bytes <= size_bytes_; }
+  // `holder` refers to it, if nothing else does.
+  bool give_to(BufferRef& holder);
+  // Ends the slot's claim.
+  void take_from(Slot& slot) const;
+
+ private:
+  Buffer buffer_;  // its own reference is the binding's
+  size_t size_bytes_ = 0;
+};
+
+// True when the buffer is the caller's.
+bool is_callers_memory(const BufferRef& buffer);
+
+struct OutputTarget {
+  OutputMemory* memory = nullptr;
+  std::vector<Slot*> passed;  // names whose claims are over when the value is written
+
+  // As OutputMemory::give_to, once those claims have ended.
+  bool give_to(BufferRef& holder, size_t size_bytes) const;
+};
+
+struct OutputTargets {
+  std::vector<OutputTarget> all;
+  // An input that ends where it stands may be overwritten there; null: none may.
+  Slot* in_place_or_null = nullptr;
+  BufferRef spare;  // what the slot had before it got the caller's memory
+
+  // The slot's memory becomes the caller's, where some is bound that fits and nobody holds. False:
+  // the slot has what it had.
+  bool give_to(Slot& slot, size_t size_bytes);
+};
+
+}  // namespace eddy
