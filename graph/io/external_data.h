@@ -26,6 +26,10 @@ class ExternalData {
 
   Result<DecodedTensor> load(const OnnxTensor& tensor);
 
+  // Of all files opened so far: pages leave memory until they are read again.
+  void evict() {
+    for (const auto& file : files_) file->evict();
+  }
   // The files opened so far; tensors decoded from them point into these.
   std::vector<std::unique_ptr<FileBytes>> release() { return std::move(files_); }
 

@@ -42,7 +42,10 @@ class Reading {
 
   template <typename Import>
   void import_with(GraphBuilder& builder, const Import& import) {
-    Importer importer(model_, functions_, builder, external_, budget_, options_);
+    Importer importer(model_, functions_, builder, external_, budget_, options_, [this] {
+      bytes_->evict();
+      external_.evict();
+    });
     import(importer);
     // Also after an error: what was added already points into the files.
     builder.adopt(std::move(bytes_));

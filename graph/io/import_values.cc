@@ -20,6 +20,10 @@ Result<DecodedTensor> Importer::decode_charged(const OnnxTensor& tensor) {
   EDDY_ASSIGN_OR_RETURN(DecodedTensor decoded, tensor.is_external
                                                    ? external_.load(tensor)
                                                    : decode_tensor(tensor, options_.limits));
+  // A small one that stays in its file keeps up to 2 MiB around it in memory, as the system caches
+  // files in large pieces.
+  constexpr size_t kMinBorrowedBytes = 32 << 10;
+  decoded.is_borrowable &= decoded.view().size_bytes() >= kMinBorrowedBytes;
   if (!decoded.is_borrowable && !budget_.charge(decoded.view().size_bytes())) {
     return budget_.error();
   }
@@ -40,8 +44,20 @@ Value Importer::make_constant(const OnnxTensor& tensor, std::string name) {
     fail(decoded.take_status());
     return {};
   }
-  return decoded->is_borrowable ? builder_.constant_in_blob(decoded->view(), std::move(name))
-                                : builder_.constant(decoded->view(), std::move(name));
+  if (decoded->is_borrowable) {
+    return builder_.constant_in_blob(decoded->view(), std::move(name));
+  }
+  const Value value = builder_.constant(decoded->view(), std::move(name));
+  count_copied(decoded->view().size_bytes());
+  return value;
+}
+
+void Importer::count_copied(size_t size_bytes) {
+  constexpr size_t kEvictBytes = 8 << 20;
+  num_copied_bytes_ += size_bytes;
+  if (num_copied_bytes_ < kEvictBytes) return;
+  evict_files_();
+  num_copied_bytes_ = 0;
 }
 
 bool Importer::import_constant(const NodeContext& at) {

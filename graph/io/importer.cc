@@ -24,13 +24,15 @@ std::string_view without_mark(std::string_view name) {
 }  // namespace
 
 Importer::Importer(const OnnxModel& model, const FunctionTable& functions, GraphBuilder& builder,
-                   ExternalData& external, MemoryBudget& budget, const ImportOptions& options)
+                   ExternalData& external, MemoryBudget& budget, const ImportOptions& options,
+                   std::function<void()> evict_files)
     : model_(model),
       functions_(functions),
       builder_(builder),
       external_(external),
       budget_(budget),
       options_(options),
+      evict_files_(std::move(evict_files)),
       root_env_{OpsetTable(model.opsets), options.name_prefix, {}, false},
       loop_depth_(builder.current_path().empty() ? 0 : 1) {}
 
@@ -110,7 +112,8 @@ bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
   for (const OnnxTensor& tensor : graph.initializers) {
     if (given.contains(tensor.name)) continue;
     const Value value = make_constant(tensor, value_name(scope, tensor.name));
-    if (!is_ok() || !define(scope, tensor.name, value)) return false;
+    const std::string& name = scope.names.emplace_front(tensor.name);
+    if (!is_ok() || !define(scope, name, value)) return false;
     remember_if_true(value);
   }
   return true;
@@ -137,7 +140,8 @@ bool Importer::charge_node(const OnnxNode& node, const Env& env) {
   constexpr size_t kNodeBytes = 640;
   constexpr size_t kValueBytes = 256;
   size_t bytes = kNodeBytes + node.name.size() + env.prefix.size();
-  bytes += node.inputs.size() * sizeof(ValueId) + node.attributes.size() * sizeof(Attributes::Entry);
+  bytes +=
+      node.inputs.size() * sizeof(ValueId) + node.attributes.size() * sizeof(Attributes::Entry);
   for (std::string_view output : node.outputs) {
     bytes += kValueBytes + output.size() + env.prefix.size();
   }

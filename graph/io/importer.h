@@ -6,6 +6,8 @@
 // whether all is still well.
 #pragma once
 
+#include <forward_list>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,8 +28,11 @@ namespace eddy {
 
 class Importer {
  public:
+  // `evict_files` lets go of the files' pages; it is called now and then while constants that can't
+  // stay in their file are copied, so that both need not be in memory side by side.
   Importer(const OnnxModel& model, const FunctionTable& functions, GraphBuilder& builder,
-           ExternalData& external, MemoryBudget& budget, const ImportOptions& options);
+           ExternalData& external, MemoryBudget& budget, const ImportOptions& options,
+           std::function<void()> evict_files);
 
   // The whole model as a graph of its own: declares inputs and outputs.
   void import_root();
@@ -49,6 +54,9 @@ class Importer {
     const Scope* parent = nullptr;
     const Env* env = nullptr;
     std::unordered_map<std::string_view, Value> values = {};
+    // Of initializers: in the file they lie beside the weights, which looking them up would bring
+    // back into memory.
+    std::forward_list<std::string> names = {};
   };
   // A node with its attributes resolved.
   struct NodeContext {
@@ -99,6 +107,7 @@ class Importer {
 
   // import_values.cc
   Value make_constant(const OnnxTensor& tensor, std::string name);
+  void count_copied(size_t size_bytes);
   Result<DecodedTensor> decode(const OnnxTensor& tensor);
   Result<DecodedTensor> decode_charged(const OnnxTensor& tensor);
   bool import_constant(const NodeContext& at);
@@ -157,6 +166,8 @@ class Importer {
   ExternalData& external_;
   MemoryBudget& budget_;
   const ImportOptions& options_;
+  const std::function<void()> evict_files_;
+  size_t num_copied_bytes_ = 0;  // since files were evicted
   Env root_env_;
   FreeNames free_names_;
   std::vector<const OnnxFunction*> calls_;  // open, outermost first

@@ -15,8 +15,12 @@ constexpr size_t kSmallConstantBytes = 4096;
 // The graph, and of the program all that the graph does not say.
 class Printer {
  public:
-  Printer(Fingerprint before, const Graph& graph, size_t max_constant_bytes)
-      : graph_(graph), max_constant_bytes_(max_constant_bytes), fingerprint_(before) {}
+  Printer(Fingerprint before, const Graph& graph, size_t max_constant_bytes,
+          std::function<void()> evict_files = {})
+      : graph_(graph),
+        max_constant_bytes_(max_constant_bytes),
+        evict_files_(std::move(evict_files)),
+        fingerprint_(before) {}
 
   Fingerprint print_graph() {
     put(graph_.num_values());
@@ -81,7 +85,15 @@ class Printer {
       for (int64_t i = 0; i < view.count(); ++i) put(view.as<std::string>()[i]);
     } else if (view.size_bytes() <= max_constant_bytes_) {
       fingerprint_.add_bytes(view.data, view.size_bytes());
+      count_read(view.size_bytes());
     }
+  }
+  void count_read(size_t size_bytes) {
+    constexpr size_t kEvictBytes = 8 << 20;
+    num_read_bytes_ += size_bytes;
+    if (num_read_bytes_ < kEvictBytes || !evict_files_) return;
+    evict_files_();
+    num_read_bytes_ = 0;
   }
 
   void put_value(const ValueInfo& info) {
@@ -141,18 +153,23 @@ class Printer {
 
   const Graph& graph_;
   const size_t max_constant_bytes_;
+  const std::function<void()> evict_files_;
+  size_t num_read_bytes_ = 0;  // since files were evicted
   Fingerprint fingerprint_;
 };
 
 }  // namespace
 
-Fingerprint graph_fingerprint(const Graph& graph) {
-  return Printer(Fingerprint(), graph, SIZE_MAX).print_graph();
+Fingerprint graph_fingerprint(const Graph& graph, std::function<void()> evict_files) {
+  return Printer(Fingerprint(), graph, SIZE_MAX, std::move(evict_files)).print_graph();
 }
 
-std::string program_fingerprint(const Fingerprint& given, const Program& program,
+Fingerprint simplified_fingerprint(const Fingerprint& given, const Graph& graph) {
+  return Printer(given, graph, kSmallConstantBytes).print_graph();
+}
+
+std::string program_fingerprint(const Fingerprint& made, const Program& program,
                                 bool is_host_driven) {
-  const Fingerprint made = Printer(given, program.graph(), kSmallConstantBytes).print_graph();
   return Printer(made, program.graph(), 0).print_program(program, is_host_driven).text();
 }
 

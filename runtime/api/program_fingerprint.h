@@ -13,6 +13,7 @@
 // that a model keeps in bytes have not yet grown to floats there.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "graph/base/fingerprint.h"
@@ -21,10 +22,13 @@
 
 namespace eddy {
 
-// Of a graph before it is simplified, and so on.
-Fingerprint graph_fingerprint(const Graph& graph);
-// `given`: of the graph that the program's was made of.
-std::string program_fingerprint(const Fingerprint& given, const Program& program,
+// Of a graph before it is simplified, and so on. `evict_files`, which may be empty, is called now
+// and then to let go of the pages that constants were read from.
+Fingerprint graph_fingerprint(const Graph& graph, std::function<void()> evict_files = {});
+// Of what was made of it; kernels may not have packed its constants yet.
+Fingerprint simplified_fingerprint(const Fingerprint& given, const Graph& graph);
+// `made`: of the program's graph.
+std::string program_fingerprint(const Fingerprint& made, const Program& program,
                                 bool is_host_driven);
 
 }  // namespace eddy

@@ -111,7 +111,9 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   ProgramOptions options;
   options.observer_or_null = core.options.observer_or_null;
   if (core.options.release_constants) {
-    options.evict_constants = [&core] { core.graph.release_constants({}); };
+    options.release_constants = [&core](std::span<const ConstantId> unread) {
+      core.graph.release_constants(unread);
+    };
   }
   options.bind_host = [&core](const KernelInit& init) {
     return bind_host_predicate(core.library, &core, core.threads.get(), core.options.log, init);
@@ -190,7 +192,9 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const SessionOptions& options) {
   EDDY_RETURN_IF_ERROR(check_options(options));
-  const Fingerprint given = graph_fingerprint(graph);
+  const Fingerprint given = graph_fingerprint(graph, [&graph, &options] {
+    if (options.release_constants) graph.release_constants({});
+  });
   StepLog log(options);
   const size_t num_given = graph.num_nodes();
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
@@ -213,9 +217,10 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   }
   describe_values(*impl);
   describe_loops(*impl);
-  EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
   // While the constants are all there.
-  impl->fingerprint = program_fingerprint(given, *impl->program, options.loops == Loops::kHost);
+  const Fingerprint made = simplified_fingerprint(given, impl->graph);
+  EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
+  impl->fingerprint = program_fingerprint(made, *impl->program, options.loops == Loops::kHost);
   if (options.release_constants) {
     impl->graph.release_constants(impl->program->unread_constants());
   }

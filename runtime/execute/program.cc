@@ -50,6 +50,74 @@ class WorkspaceFinder {
   std::vector<size_t> sizes_;
 };
 
+// Which constants nobody reads, as far as kernels are bound.
+class ConstantReads {
+ public:
+  explicit ConstantReads(const Graph& graph)
+      : graph_(graph),
+        num_pending_(graph.num_constants(), 0),
+        is_read_(graph.num_constants(), false) {
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      for (const ValueId input : node.inputs) {
+        if (node.kind == NodeKind::kExec) {
+          count(input);
+        } else {
+          read(input);
+        }
+      }
+    }
+    for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+      for (const ValueId result : graph.region(RegionId(r)).results) read(result);
+    }
+    for (uint32_t c = 0; c < graph.num_constants(); ++c) {
+      if (num_pending_[c] == 0 && !is_read_[c]) unread_.push_back(ConstantId(c));
+    }
+  }
+
+  // The node's kernel is there. Bytes of the constants that it reads no more.
+  size_t bind(NodeId id, uint64_t unread) {
+    size_t sum_bytes = 0;
+    const std::vector<ValueId>& inputs = graph_.node(id).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const ConstantId constant = constant_of(inputs[i]);
+      if (constant.is_none()) continue;
+      --num_pending_[constant.index()];
+      if (i >= 64 || (unread >> i & 1) == 0) {
+        is_read_[constant.index()] = true;
+        continue;
+      }
+      sum_bytes += graph_.constant(constant).view().size_bytes();
+      if (num_pending_[constant.index()] == 0 && !is_read_[constant.index()]) {
+        unread_.push_back(constant);
+      }
+    }
+    return sum_bytes;
+  }
+
+  // Grows; each constant once.
+  const std::vector<ConstantId>& unread() const { return unread_; }
+  std::vector<ConstantId> take_unread() { return std::move(unread_); }
+
+ private:
+  ConstantId constant_of(ValueId value) const {
+    const bool is_constant =
+        !value.is_none() && graph_.value(value).origin == ValueOrigin::kConstant;
+    return is_constant ? graph_.value(value).constant : ConstantId();
+  }
+  void count(ValueId value) {
+    if (const ConstantId id = constant_of(value); !id.is_none()) ++num_pending_[id.index()];
+  }
+  void read(ValueId value) {
+    if (const ConstantId id = constant_of(value); !id.is_none()) is_read_[id.index()] = true;
+  }
+
+  const Graph& graph_;
+  std::vector<uint32_t> num_pending_;  // readers not bound yet
+  std::vector<bool> is_read_;
+  std::vector<ConstantId> unread_;
+};
+
 }  // namespace
 
 Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options)
@@ -86,59 +154,39 @@ Status Program::bind(const KernelRegistry& registry) {
     const bool may_block = is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
     is_cheap_.push_back(!may_block && costs_ns[n] < kInlineBudgetNs);
   }
-  PackedConstants packed;
-  // A model's file and what is packed of it need not be in memory side by side.
-  constexpr size_t kEvictBytes = 8 << 20;
-  size_t num_unevicted_bytes = kEvictBytes;  // reading the file has touched all of it
-  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-    if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
-    Status status = bind_node(registry, NodeId(n), packed);
-    if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
-    num_unevicted_bytes += packed_bytes(NodeId(n));
-    if (num_unevicted_bytes < kEvictBytes || !options_.evict_constants) continue;
-    options_.evict_constants();
-    num_unevicted_bytes = 0;
-  }
-  find_unread_constants();
+  EDDY_RETURN_IF_ERROR(bind_nodes(registry));
+  forget_unread_constants();
   workspaces_ = WorkspaceFinder(graph_, plan_, kernels_).find();
   return Status::ok();
 }
 
-size_t Program::packed_bytes(NodeId node) const {
-  const std::vector<ValueId>& inputs = graph_.node(node).inputs;
-  size_t sum = 0;
-  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 64); ++i) {
-    if ((kernels_[node.index()].unread_constants >> i & 1) == 0 || inputs[i].is_none()) continue;
-    const ValueInfo& info = graph_.value(inputs[i]);
-    if (info.origin == ValueOrigin::kConstant)
-      sum += constants_[inputs[i].index()]->view.size_bytes();
+Status Program::bind_nodes(const KernelRegistry& registry) {
+  constexpr size_t kReleaseBytes = 8 << 20;
+  PackedConstants packed;
+  ConstantReads reads(graph_);
+  size_t num_released = 0;                  // of reads.unread()
+  size_t num_packed_bytes = kReleaseBytes;  // reading the file has touched all of it
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
+    Status status = bind_node(registry, NodeId(n), packed);
+    if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
+    num_packed_bytes += reads.bind(NodeId(n), kernels_[n].unread_constants);
+    if (num_packed_bytes < kReleaseBytes || !options_.release_constants) continue;
+    options_.release_constants(std::span(reads.unread()).subspan(num_released));
+    num_released = reads.unread().size();
+    num_packed_bytes = 0;
   }
-  return sum;
+  unread_constants_ = reads.take_unread();
+  return Status::ok();
 }
 
-void Program::find_unread_constants() {
-  std::vector<bool> is_read(graph_.num_constants(), false);
-  const auto read = [&](ValueId value) {
-    if (value.is_none() || graph_.value(value).origin != ValueOrigin::kConstant) return;
-    is_read[graph_.value(value).constant.index()] = true;
-  };
-  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-    const std::vector<ValueId>& inputs = graph_.node(NodeId(n)).inputs;
-    const uint64_t unread = kernels_[n].unread_constants;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (i >= 64 || (unread >> i & 1) == 0) read(inputs[i]);
-    }
-  }
-  for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
-    for (ValueId value : graph_.region(RegionId(r)).results) read(value);
-  }
-  for (uint32_t c = 0; c < is_read.size(); ++c) {
-    if (!is_read[c]) unread_constants_.push_back(ConstantId(c));
-  }
+void Program::forget_unread_constants() {
+  std::vector<bool> is_unread(graph_.num_constants(), false);
+  for (const ConstantId id : unread_constants_) is_unread[id.index()] = true;
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
     const ValueInfo& info = graph_.value(ValueId(v));
-    const bool is_unread = info.origin == ValueOrigin::kConstant && !is_read[info.constant.index()];
-    if (is_unread) constants_[v]->view.data = nullptr;
+    if (info.origin != ValueOrigin::kConstant || !is_unread[info.constant.index()]) continue;
+    constants_[v]->view.data = nullptr;
   }
 }
 

@@ -34,9 +34,10 @@ struct ProgramOptions {
   size_t min_released_bytes = 4096;
   // Values that the plan has laid out live where it says; else each has memory of its own.
   bool use_arenas = true;
-  // Called now and then while kernels pack constants: lets go of a file's pages, which come back
-  // when they are read again. May be empty.
-  std::function<void()> evict_constants = {};
+  // Called now and then while kernels pack constants, so that weights and what is packed of them
+  // need not be in memory side by side: frees the constants named, which nobody reads any more, and
+  // lets go of files' pages, which come back when they are read again. May be empty.
+  std::function<void(std::span<const ConstantId>)> release_constants = {};
   // Makes the buffer that a run state's commands are recorded into.
   std::function<std::unique_ptr<CommandBuffer>()> make_commands;
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
@@ -67,7 +68,7 @@ class Program {
   bool uses_arenas() const { return options_.use_arenas && plan_.is_proved; }
 
   // Constants whose bytes no run reads: kernels have packed them, or nobody uses them. Their slots
-  // have null data.
+  // have null data. Those that release_constants was called with are among them.
   const std::vector<ConstantId>& unread_constants() const { return unread_constants_; }
 
   // Bytes of scratch memory that kernels are known to need, by strand of a run's commands.
@@ -84,10 +85,9 @@ class Program {
   Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options);
   Status bind(const KernelRegistry& registry);
   std::unique_ptr<RunState> make_state(TraceRecorder* trace_or_null);
+  Status bind_nodes(const KernelRegistry& registry);
   Status bind_node(const KernelRegistry& registry, NodeId node, PackedConstants& packed);
-  void find_unread_constants();
-  // Of the constants that a node's kernel has packed and reads no more.
-  size_t packed_bytes(NodeId node) const;
+  void forget_unread_constants();
 
   const Graph& graph_;
   const Plan& plan_;
