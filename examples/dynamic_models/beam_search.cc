@@ -19,15 +19,18 @@ struct BeamSearch {
   Array embedding;  // [vocabulary, hidden]
   Array cell, bias;
   Array output;  // [hidden, vocabulary]
+  Array start;   // [batch, hidden]
 };
 
 BeamSearch draw(const BeamSearchSize& size) {
   Random random(size.seed);
   const float range = 2 / std::sqrt(static_cast<float>(size.hidden));
-  return {size, random_array(random, {size.vocabulary, size.hidden}, 2),
+  return {size,
+          random_array(random, {size.vocabulary, size.hidden}, 2),
           random_array(random, {2 * size.hidden, 4 * size.hidden}, range),
           random_array(random, {4 * size.hidden}, range),
-          random_array(random, {size.hidden, size.vocabulary}, 1)};
+          random_array(random, {size.hidden, size.vocabulary}, 1),
+          random_array(random, {size.batch, size.hidden}, 1)};
 }
 
 // What a finished beam may write: the stop token, for nothing.
@@ -44,29 +47,44 @@ Array stop_row(const BeamSearchSize& size) {
   return row;
 }
 
-// All beams start alike, so only the first may grow at first.
-Array first_scores(const BeamSearchSize& size) {
-  Array scores = zeros({size.beams});
-  std::fill(scores.values.begin() + 1, scores.values.end(), kNever);
+// All beams of a row start alike, so only the first may grow at first.
+Array first_scores(int64_t batch, int64_t beams) {
+  Array scores = zeros({batch, beams});
+  for (int64_t row = 0; row < batch; ++row) {
+    for (int64_t beam = 1; beam < beams; ++beam) scores.at(row, beam) = kNever;
+  }
   return scores;
+}
+
+// Of each of batch * beams lines: the row it belongs to, times `factor`.
+std::vector<int64_t> rows_of_lines(const BeamSearchSize& size, int64_t factor) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < size.batch * size.beams; ++i) rows.push_back(i / size.beams * factor);
+  return rows;
 }
 
 Result<Graph> build(const BeamSearch& model, const OpTable& ops) {
   const BeamSearchSize& size = model.size;
   GraphBuilder b(ops, "beam_search");
   const Value limit = b.input("limit", tensor_type(ElementType::kInt64, {}));
+  const Value start = float_input(b, "start", model.start);
   const Value embedding = weight(b, model.embedding, "embedding");
   const Value cell = weight(b, model.cell, "cell");
   const Value bias = weight(b, model.bias, "bias");
   const Value output = weight(b, model.output, "output");
   const Value finished = weight(b, finished_row(size), "finished");
   const Value eager = weight(b, stop_row(size), "eager");
-  const Value zero = weight(b, zeros({size.beams, size.hidden}), "zero");
-  const std::vector<int64_t> starts(static_cast<size_t>(size.beams), kStart);
+  const int64_t lines = size.batch * size.beams;
+  const Value zero = weight(b, zeros({lines, size.hidden}), "zero");
+  const std::vector<int64_t> starts(static_cast<size_t>(lines), kStart);
   const Value vocabulary = b.scalar(size.vocabulary);
-  const Value scores = weight(b, first_scores(size), "first_scores");
+  const Value scores = weight(b, first_scores(size.batch, size.beams), "first_scores");
+  const std::vector<int64_t> rows = rows_of_lines(size, 1);
+  const std::vector<int64_t> first_lines = rows_of_lines(size, size.beams);
+  const Value first_line = b.vector(std::span(first_lines));
+  const Value first_h = row(b, start, b.vector(std::span(rows)));
   const Values results = while_true(
-      b, "search", limit, {b.vector(std::span(starts)), scores, zero, zero}, 3,
+      b, "search", limit, {b.vector(std::span(starts)), scores, first_h, zero}, 3,
       [&](Value iteration, ValueSpan carried) {
         const LstmState next = lstm_step(b, row(b, embedding, carried[0]), {carried[2], carried[3]},
                                          cell, bias, size.hidden);
@@ -77,17 +95,25 @@ Result<Graph> build(const BeamSearch& model, const OpTable& ops) {
             b.op("Unsqueeze", {b.op("Equal", {carried[0], b.scalar(kStop)}), b.int64s({1})});
         const Value words =
             b.op("Where", {is_finished, finished, b.op("LogSoftmax", {logits}, {{"axis", -1}})});
-        const Value sums = b.op("Add", {words, b.op("Unsqueeze", {carried[1], b.int64s({1})})});
+        const Value sums = b.op("Add", {words, reshape(b, carried[1], {lines, 1})});
         OpOptions two;
         two.num_outputs = 2;
-        const Value flat[] = {reshape(b, sums, {-1}), b.int64s({size.beams})};
+        const Value flat[] = {reshape(b, sums, {size.batch, size.beams * size.vocabulary}),
+                              b.int64s({size.beams})};
         const Values best = b.ops("TopK", flat, {}, two);
         if (best.size() != 2) return Values{};
-        const Value parent = b.op("Div", {best[1], vocabulary});
-        const Value token = b.op("Sub", {best[1], b.op("Mul", {parent, vocabulary})});
-        const Value is_over = all_of(b, b.op("Equal", {token, b.scalar(kStop)}));
-        return Values{b.op("Not", {is_over}), token, best[0], row(b, next.h, parent),
-                      row(b, next.c, parent), token, parent,  best[0]};
+        const Value parents = b.op("Div", {best[1], vocabulary});
+        const Value tokens = b.op("Sub", {best[1], b.op("Mul", {parents, vocabulary})});
+        const Value is_over = all_of(b, b.op("Equal", {tokens, b.scalar(kStop)}));
+        const Value from = b.op("Add", {reshape(b, parents, {lines}), first_line});
+        return Values{b.op("Not", {is_over}),
+                      reshape(b, tokens, {lines}),
+                      best[0],
+                      row(b, next.h, from),
+                      row(b, next.c, from),
+                      tokens,
+                      parents,
+                      best[0]};
       });
   if (results.empty()) return b.finish();
   b.output("tokens", results[4]);
@@ -117,40 +143,72 @@ Array continue_plainly(const BeamSearch& model, const Array& h, const std::vecto
   return sums;
 }
 
-PlainResult run_plainly(const BeamSearch& model) {
+// One step of one row: best continuations first.
+struct Line {
+  int64_t token = 0, parent = 0;
+  float score = 0;
+};
+using Step = std::vector<Line>;
+
+// Every step of a row that is alone.
+std::vector<Step> search_plainly(const BeamSearch& model, const Array& start) {
   const BeamSearchSize& size = model.size;
-  const size_t beams = static_cast<size_t>(size.beams);
-  PlainLstmState state{zeros({size.beams, size.hidden}), zeros({size.beams, size.hidden})};
-  std::vector<int64_t> tokens(beams, kStart), all_tokens, all_parents;
-  Array scores = first_scores(size);
-  Array all_scores;
-  int64_t steps = 0;
-  for (bool is_going = true; is_going && steps < size.limit; ++steps) {
+  PlainLstmState state{{}, zeros({size.beams, size.hidden})};
+  for (int64_t beam = 0; beam < size.beams; ++beam) push_row(state.h, start);
+  std::vector<int64_t> tokens(static_cast<size_t>(size.beams), kStart);
+  Array scores = first_scores(1, size.beams);
+  std::vector<Step> steps;
+  const auto is_over = [](const Step& step) {
+    return std::ranges::all_of(step, [](const Line& line) { return line.token == kStop; });
+  };
+  while (std::ssize(steps) < size.limit && (steps.empty() || !is_over(steps.back()))) {
     Array x;
     for (const int64_t token : tokens) push_row(x, row(model.embedding, token));
     const PlainLstmState next = lstm_step(x, state, model.cell, model.bias);
-    const Array sums = continue_plainly(model, next.h, tokens, scores, steps);
+    const Array sums = continue_plainly(model, next.h, tokens, scores, std::ssize(steps));
     std::vector<size_t> order(sums.values.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order,
                              [&](size_t a, size_t b) { return sums.values[a] > sums.values[b]; });
-    Array h, c;
-    for (size_t beam = 0; beam < beams; ++beam) {
-      const int64_t parent = static_cast<int64_t>(order[beam]) / size.vocabulary;
-      tokens[beam] = static_cast<int64_t>(order[beam]) % size.vocabulary;
-      scores.values[beam] = sums.values[order[beam]];
-      all_tokens.push_back(tokens[beam]);
-      all_parents.push_back(parent);
-      push_row(h, row(next.h, parent));
-      push_row(c, row(next.c, parent));
+    state = {};
+    Step step;
+    for (size_t beam = 0; beam < tokens.size(); ++beam) {
+      const auto place = static_cast<int64_t>(order[beam]);
+      step.push_back({place % size.vocabulary, place / size.vocabulary, sums.values[order[beam]]});
+      tokens[beam] = step.back().token;
+      scores.values[beam] = step.back().score;
+      push_row(state.h, row(next.h, step.back().parent));
+      push_row(state.c, row(next.c, step.back().parent));
     }
-    state = {h, c};
-    push_row(all_scores, scores);
-    is_going = std::ranges::any_of(tokens, [](int64_t token) { return token != kStop; });
+    steps.push_back(std::move(step));
   }
-  return {{to_value({steps, size.beams}, all_tokens), to_value({steps, size.beams}, all_parents),
-           to_value(all_scores)},
-          steps};
+  return steps;
+}
+
+// Each row alone; one that has stopped stays as it is while others search.
+PlainResult run_plainly(const BeamSearch& model) {
+  const BeamSearchSize& size = model.size;
+  std::vector<std::vector<Step>> rows;
+  size_t num_steps = 0;
+  for (int64_t i = 0; i < size.batch; ++i) {
+    rows.push_back(search_plainly(model, row(model.start, i)));
+    num_steps = std::max(num_steps, rows.back().size());
+  }
+  const std::vector<int64_t> dims = {static_cast<int64_t>(num_steps), size.batch, size.beams};
+  std::vector<int64_t> tokens, parents;
+  Array scores{dims, {}};
+  for (size_t i = 0; i < num_steps; ++i) {
+    for (const std::vector<Step>& steps : rows) {
+      const bool has_stopped = i >= steps.size();
+      const Step& step = has_stopped ? steps.back() : steps[i];
+      for (size_t beam = 0; beam < step.size(); ++beam) {
+        tokens.push_back(step[beam].token);
+        parents.push_back(has_stopped ? static_cast<int64_t>(beam) : step[beam].parent);
+        scores.values.push_back(step[beam].score);
+      }
+    }
+  }
+  return {{to_value(dims, tokens), to_value(dims, parents), to_value(scores)}, dims[0]};
 }
 
 }  // namespace
@@ -160,9 +218,9 @@ Model make_beam_search(const BeamSearchSize& size) {
   return {"beam_search",
           std::to_string(size.beams) + " beams, LSTM " + std::to_string(size.hidden) +
               ", vocabulary " + std::to_string(size.vocabulary),
-          1,
+          size.batch,
           "search",
-          {{"limit", to_value({}, {size.limit})}},
+          {{"limit", to_value({}, {size.limit})}, {"start", to_value(model->start)}},
           [model](const OpTable& ops) { return build(*model, ops); },
           [model] { return run_plainly(*model); }};
 }

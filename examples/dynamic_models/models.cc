@@ -48,6 +48,20 @@ void add_small(std::vector<Recipe>& recipes, int64_t batch) {
     exits.threshold = threshold;
     recipes.push_back({"early_exit", [=] { return make_early_exit(exits); }});
   }
+  for (const int64_t leaves : {1, 9}) {
+    recipes.push_back(
+        {"tree", [=] { return make_tree({.leaves = leaves, .hidden = 8, .batch = batch}); }});
+  }
+  SkipNetSize skips{.blocks = {2, 3}, .width = 2, .image = 16, .classes = 10, .batch = batch};
+  for (const uint64_t seed : {1, 3, 4, 10}) {
+    skips.seed = seed;
+    recipes.push_back({"skipnet", [=] { return make_skipnet(skips); }});
+  }
+  BeamSearchSize beams{.hidden = 8, .vocabulary = 20, .beams = 3, .limit = 20, .batch = batch};
+  for (const float eagerness : {0.0f, 0.5f, 9.0f}) {
+    beams.eagerness = eagerness;
+    recipes.push_back({"beam_search", [=] { return make_beam_search(beams); }});
+  }
 }
 
 void add_full(std::vector<Recipe>& recipes, int64_t batch) {
@@ -60,6 +74,9 @@ void add_full(std::vector<Recipe>& recipes, int64_t batch) {
   recipes.push_back({"adaptive_time", [=] { return make_adaptive_time({.batch = batch}); }});
   recipes.push_back({"fixed_point", [=] { return make_fixed_point({.batch = batch}); }});
   recipes.push_back({"early_exit", [=] { return make_early_exit({.batch = batch}); }});
+  recipes.push_back({"tree", [=] { return make_tree({.batch = batch}); }});
+  recipes.push_back({"skipnet", [=] { return make_skipnet({.batch = batch}); }});
+  recipes.push_back({"beam_search", [=] { return make_beam_search({.batch = batch}); }});
 }
 
 }  // namespace
@@ -68,23 +85,8 @@ std::vector<Recipe> all_models(Scale scale) {
   std::vector<Recipe> recipes;
   if (scale == Scale::kSmall) {
     for (const int64_t batch : {1, 3}) add_small(recipes, batch);
-    recipes.push_back({"tree", [=] { return make_tree({.leaves = 1, .hidden = 8}); }});
-    recipes.push_back({"tree", [=] { return make_tree({.leaves = 9, .hidden = 8}); }});
-    SkipNetSize skips{.blocks = {2, 3}, .width = 2, .image = 8};
-    for (const uint64_t seed : {1, 3, 4, 10}) {  // 2, 0, 3 and 5 blocks of 5
-      skips.seed = seed;
-      recipes.push_back({"skipnet", [=] { return make_skipnet(skips); }});
-    }
-    BeamSearchSize beams{.hidden = 8, .vocabulary = 20, .beams = 3, .limit = 20};
-    for (const float eagerness : {0.0f, 0.5f, 9.0f}) {
-      beams.eagerness = eagerness;
-      recipes.push_back({"beam_search", [=] { return make_beam_search(beams); }});
-    }
   } else {
     for (const int64_t batch : {1, 64}) add_full(recipes, batch);
-    recipes.push_back({"tree", [=] { return make_tree({}); }});
-    recipes.push_back({"skipnet", [=] { return make_skipnet({}); }});
-    recipes.push_back({"beam_search", [=] { return make_beam_search({}); }});
   }
   return recipes;
 }

@@ -68,11 +68,28 @@ Value all_of(GraphBuilder& b, Value x) {
   return b.cast(least, ElementType::kBool);
 }
 
+namespace {
+
+Attributes window(int64_t pad, int64_t stride) {
+  return {{"strides", std::vector<int64_t>{stride, stride}},
+          {"pads", std::vector<int64_t>{pad, pad, pad, pad}}};
+}
+
+}  // namespace
+
 Value convolve(GraphBuilder& b, Value x, const Array& weights, int64_t stride) {
-  const int64_t pad = weights.dims[2] / 2;
-  return b.op("Conv", {x, weight(b, weights, "filter")},
-              {{"strides", std::vector<int64_t>{stride, stride}},
-               {"pads", std::vector<int64_t>{pad, pad, pad, pad}}});
+  return b.op("Conv", {x, weight(b, weights, "filter")}, window(weights.dims[2] / 2, stride));
+}
+
+Value convolve(GraphBuilder& b, Value x, const Array& weights, const Array& bias, int64_t stride) {
+  return b.op("Conv", {x, weight(b, weights, "filter"), weight(b, bias, "bias")},
+              window(weights.dims[2] / 2, stride));
+}
+
+Value max_pool(GraphBuilder& b, Value x) {
+  Attributes attributes = window(1, 2);
+  attributes.set("kernel_shape", std::vector<int64_t>{3, 3});
+  return b.op("MaxPool", {x}, std::move(attributes));
 }
 
 Value pool(GraphBuilder& b, Value x) { return b.op("Flatten", {b.op("GlobalAveragePool", {x})}); }

@@ -39,6 +39,9 @@ Value reshape(GraphBuilder& b, Value x, std::initializer_list<int64_t> dims);
 Value all_of(GraphBuilder& b, Value x);
 // Padded so that stride 1 keeps the size.
 Value convolve(GraphBuilder& b, Value x, const Array& weights, int64_t stride);
+Value convolve(GraphBuilder& b, Value x, const Array& weights, const Array& bias, int64_t stride);
+// Largest of windows of 3 x 3 with stride 2, padded by 1.
+Value max_pool(GraphBuilder& b, Value x);
 // Mean over the image: [n, c].
 Value pool(GraphBuilder& b, Value x);
 

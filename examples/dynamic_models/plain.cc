@@ -165,6 +165,34 @@ Array convolve(const Array& x, const Array& weight, int64_t stride) {
   return result;
 }
 
+Array add_bias(Array x, const Array& bias) {
+  const size_t size = static_cast<size_t>(x.dims[2] * x.dims[3]);
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    x.values[i] += bias.values[i / size % bias.values.size()];
+  }
+  return x;
+}
+
+Array max_pool(const Array& x) {
+  const int64_t planes = x.dims[0] * x.dims[1], h = x.dims[2], w = x.dims[3];
+  Array result = zeros({x.dims[0], x.dims[1], (h - 1) / 2 + 1, (w - 1) / 2 + 1});
+  size_t at = 0;
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    for (int64_t y = 0; y < h; y += 2) {
+      for (int64_t i = 0; i < w; i += 2) {
+        float largest = x.values[static_cast<size_t>((plane * h + y) * w + i)];
+        for (int64_t yy = std::max<int64_t>(y - 1, 0); yy <= std::min(y + 1, h - 1); ++yy) {
+          for (int64_t xx = std::max<int64_t>(i - 1, 0); xx <= std::min(i + 1, w - 1); ++xx) {
+            largest = std::max(largest, x.values[static_cast<size_t>((plane * h + yy) * w + xx)]);
+          }
+        }
+        result.values[at++] = largest;
+      }
+    }
+  }
+  return result;
+}
+
 Array pool(const Array& x) {
   Array result = zeros({x.dims[0], x.dims[1]});
   const size_t size = static_cast<size_t>(x.dims[2] * x.dims[3]);

@@ -58,6 +58,10 @@ Array softmax(Array a);
 
 // Images [n, c, h, w] with weights [m, c, k, k], padded so that stride 1 keeps the size.
 Array convolve(const Array& x, const Array& weight, int64_t stride);
+// Adds bias[m] to every position of channel m.
+Array add_bias(Array x, const Array& bias);
+// Largest of windows of 3 x 3 with stride 2, padded by 1.
+Array max_pool(const Array& x);
 // Mean over the image: [n, c].
 Array pool(const Array& x);
 
