@@ -1,11 +1,13 @@
 // Conv and ConvTranspose for float: register tiles for small convolutions with constant weights,
-// oneDNN for large ones, the plain loop for what neither does.
+// a product of matrices for windows of one element on large images, oneDNN's convolutions for other
+// large ones, the plain loop for what none of them does.
 #include <algorithm>
 #include <optional>
 #include <string>
 
 #include "ops/cpu/families.h"
 #include "ops/cpu/onednn/conv.h"
+#include "ops/cpu/onednn/sgemm.h"
 #include "ops/cpu/shape_cache.h"
 #include "ops/cpu/tile_conv.h"
 #include "ops/reference/conv.h"
@@ -91,8 +93,44 @@ bool suits_tiles(const ConvShape& shape) {
   return shape.grid.rank == 1 && depth <= kMaxDepth && shape.group_filters() >= 32;
 }
 
+// Windows of one element: Y = W * X for each image, in ONNX's own layout and without set-up.
+// Measured on Zen 5: up to 1.5 times as fast as the library's convolution with its changes of
+// layout, down to some 200 positions, where they are level.
+bool is_product(const ConvState& state, const ConvShape& shape) {
+  constexpr int64_t kMinPositions = 256;
+  if (state.is_transposed || shape.group != 1 || shape.grid.output_size < kMinPositions)
+    return false;
+  for (size_t i = 0; i < static_cast<size_t>(shape.grid.rank); ++i) {
+    const WindowAxis& axis = shape.grid.axes[i];
+    const bool is_whole = shape.grid.input[i] == shape.grid.output[i] && axis.pad_begin == 0;
+    if (axis.kernel != 1 || axis.stride != 1 || !is_whole) return false;
+  }
+  return true;
+}
+
+bool run_product(const KernelArgs& args, const ConvShape& shape) {
+  const int64_t positions = shape.grid.output_size;
+  const float* const bias = bias_or_null(args);
+  onednn::SgemmArgs product;
+  product.m = shape.filters;
+  product.n = product.b_row = product.c_row = positions;
+  product.k = product.a_row = shape.channels;
+  product.a = args.inputs[1].as<float>();
+  product.beta = bias ? 1 : 0;
+  for (int64_t image = 0; image < shape.batch; ++image) {
+    product.b = args.inputs[0].as<float>() + image * shape.channels * positions;
+    product.c = args.outputs[0].mutable_as<float>() + image * shape.filters * positions;
+    for (int64_t f = 0; bias && f < shape.filters; ++f) {
+      std::fill_n(product.c + f * positions, positions, bias[f]);
+    }
+    onednn::sgemm(product);
+  }
+  return true;
+}
+
 bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
   if (args.inputs[0].count() == 0 || args.inputs[1].count() == 0) return run_plain(state, args);
+  if (is_product(state, shape)) return run_product(args, shape);
   const std::pair key(dims_of(args.inputs[0]), dims_of(args.inputs[1]));
   const auto cached = find_plan(state, key, shape, args.has_input(2));
   if (!cached->plan_or_null) return run_plain(state, args);
@@ -149,7 +187,7 @@ void prepare(const KernelInit& init, const ConvState& state, BoundKernel& kernel
     return;
   }
   const auto is_empty = [](const Dims& dims) { return dims.count() == int64_t{0}; };
-  if (is_empty(state.known_x) || is_empty(state.known_w)) return;
+  if (is_empty(state.known_x) || is_empty(state.known_w) || is_product(state, shape)) return;
   const bool has_bias =
       init.inputs.size() > 2 && init.inputs[2].tensor.element == ElementType::kFloat;
   const auto cached = find_plan(state, {state.known_x, state.known_w}, shape, has_bias);

@@ -1,9 +1,11 @@
-// MaxPool and AveragePool for float on one to three axes, GlobalAveragePool: windows are cut to
-// the input once for each axis, so the loops over taps test nothing.
+// MaxPool and AveragePool for float on one to three axes, GlobalAveragePool: the rows that a row of
+// windows reads are first folded into one, whole vectors at a time; then each window folds its taps
+// of that row. No loop over taps tests anything.
 #include <algorithm>
 #include <limits>
 
 #include "ops/cpu/families.h"
+#include "ops/cpu/loops/loops.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/reference/outputs.h"
 #include "ops/reference/window_walk.h"
@@ -52,54 +54,101 @@ struct Pool {
 };
 
 struct Max {
-  static float start() { return -std::numeric_limits<float>::infinity(); }
+  static constexpr cpu::ReduceOp kFold = cpu::ReduceOp::kMax;
+  static constexpr float kStart = -std::numeric_limits<float>::infinity();
   // NaN wins, as in the reference.
   static float add(float best, float value) { return value <= best || best != best ? best : value; }
-  static float finish(float best, int64_t) { return best; }
 };
 
 struct Average {
-  static float start() { return 0; }
+  static constexpr cpu::ReduceOp kFold = cpu::ReduceOp::kSum;
+  static constexpr float kStart = 0;
   static float add(float sum, float value) { return sum + value; }
-  static float finish(float sum, int64_t count) {
-    return count == 0 ? 0 : sum / static_cast<float>(count);
-  }
 };
 
 int64_t taps_in(const Range& r) {
   return r.first < r.end ? (r.end - r.first + r.step - 1) / r.step : 0;
 }
 
+// One plane at a time; `row` has room for a row of the input.
 template <typename Kind>
-float pool_window(const Pool& pool, const float* x, const Range* r, bool counts_padding) {
-  float result = Kind::start();
-  for (int64_t d = r[0].first; d < r[0].end; d += r[0].step) {
-    for (int64_t h = r[1].first; h < r[1].end; h += r[1].step) {
-      const float* row = x + (d * pool.input[1] + h) * pool.input[2];
-      for (int64_t w = r[2].first; w < r[2].end; w += r[2].step) {
-        result = Kind::add(result, row[w]);
-      }
-    }
+class PlanePool {
+ public:
+  PlanePool(const Pool& pool, float* row, bool counts_padding)
+      : pool_(pool), row_(row), counts_padding_(counts_padding) {
+    const WindowAxis& axis = pool.axes[2];
+    const int64_t last = pool.input[2] - axis.extent() + axis.pad_begin;
+    inner_begin_ = std::min((axis.pad_begin + axis.stride - 1) / axis.stride, pool.output[2]);
+    inner_end_ = last < 0 ? 0 : std::min(last / axis.stride + 1, pool.output[2]);
+    inner_end_ = std::max(inner_end_, inner_begin_);
   }
-  const int64_t count = counts_padding ? r[0].padded * r[1].padded * r[2].padded
-                                       : taps_in(r[0]) * taps_in(r[1]) * taps_in(r[2]);
-  return Kind::finish(result, count);
-}
 
-template <typename Kind>
-void pool_plane(const Pool& pool, const float* x, float* y, bool counts_padding) {
-  Range r[kRank];
-  for (int64_t d = 0; d < pool.output[0]; ++d) {
-    r[0] = pool.range(0, d);
-    for (int64_t h = 0; h < pool.output[1]; ++h) {
-      r[1] = pool.range(1, h);
-      for (int64_t w = 0; w < pool.output[2]; ++w) {
-        r[2] = pool.range(2, w);
-        *y++ = pool_window<Kind>(pool, x, r, counts_padding);
+  void run(const float* x, float* y) {
+    for (int64_t d = 0; d < pool_.output[0]; ++d) {
+      const Range depth = pool_.range(0, d);
+      for (int64_t h = 0; h < pool_.output[1]; ++h, y += pool_.output[2]) {
+        const Range height = pool_.range(1, h);
+        fold_rows(x, depth, height);
+        fold_inner(y);
+        for (int64_t w = 0; w < inner_begin_; ++w) y[w] = fold_outer(w);
+        for (int64_t w = inner_end_; w < pool_.output[2]; ++w) y[w] = fold_outer(w);
+        divide(depth, height, y);
       }
     }
   }
-}
+
+ private:
+  void fold_rows(const float* x, const Range& depth, const Range& height) {
+    const cpu::ReduceLoops& loops = cpu::loop_set().reduce[static_cast<size_t>(Kind::kFold)];
+    bool is_first = true;
+    for (int64_t d = depth.first; d < depth.end; d += depth.step) {
+      for (int64_t h = height.first; h < height.end; h += height.step, is_first = false) {
+        const float* from = x + (d * pool_.input[1] + h) * pool_.input[2];
+        (is_first ? loops.start_row : loops.fold_row)(from, row_, pool_.input[2]);
+      }
+    }
+    if (is_first) std::fill(row_, row_ + pool_.input[2], Kind::kStart);
+  }
+
+  // Windows inside the row: no tap tests anything.
+  void fold_inner(float* y) const {
+    if (inner_begin_ == inner_end_) return;
+    const WindowAxis& axis = pool_.axes[2];
+    std::fill(y + inner_begin_, y + inner_end_, Kind::kStart);
+    for (int64_t tap = 0; tap < axis.kernel; ++tap) {
+      const float* from = row_ + tap * axis.dilation - axis.pad_begin;
+      for (int64_t w = inner_begin_; w < inner_end_; ++w) {
+        y[w] = Kind::add(y[w], from[w * axis.stride]);
+      }
+    }
+  }
+
+  float fold_outer(int64_t w) const {
+    const Range width = pool_.range(2, w);
+    float result = Kind::kStart;
+    for (int64_t i = width.first; i < width.end; i += width.step) {
+      result = Kind::add(result, row_[i]);
+    }
+    return result;
+  }
+
+  // Sums become averages.
+  void divide(const Range& depth, const Range& height, float* y) const {
+    if constexpr (std::is_same_v<Kind, Average>) {
+      for (int64_t w = 0; w < pool_.output[2]; ++w) {
+        const Range width = pool_.range(2, w);
+        const int64_t count = counts_padding_ ? depth.padded * height.padded * width.padded
+                                              : taps_in(depth) * taps_in(height) * taps_in(width);
+        y[w] = count == 0 ? 0 : y[w] / static_cast<float>(count);
+      }
+    }
+  }
+
+  const Pool& pool_;
+  float* const row_;
+  const bool counts_padding_;
+  int64_t inner_begin_, inner_end_;  // windows that reach into no padding
+};
 
 template <typename Kind>
 bool run_pool(const KernelArgs& args) {
@@ -111,10 +160,14 @@ bool run_pool(const KernelArgs& args) {
   if (status.is_ok()) status = make_grid(windows, x, args.outputs[0], grid);
   if (!status.is_ok()) return args.fail(std::move(status));
   const Pool pool(grid);
+  if (args.outputs[0].count() == 0) return true;
+  const auto row_bytes = static_cast<size_t>(std::max<int64_t>(pool.input[2], 1)) * sizeof(float);
+  auto* row = static_cast<float*>(args.scratch->reserve(row_bytes));
+  if (row == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
+  PlanePool<Kind> planes(pool, row, state.counts_padding);
   float* y = args.outputs[0].mutable_as<float>();
   for (int64_t plane = 0; plane < x.dims[0] * x.dims[1]; ++plane) {
-    pool_plane<Kind>(pool, x.as<float>() + plane * grid.input_size, y + plane * grid.output_size,
-                     state.counts_padding);
+    planes.run(x.as<float>() + plane * grid.input_size, y + plane * grid.output_size);
   }
   return true;
 }

@@ -166,13 +166,32 @@ TEST(ConvTest, one_kernel_serves_shapes_that_change) {
   }
 }
 
+// Around the number of positions from which a product of matrices does the work.
+TEST(ConvTest, windows_of_one_element_agree_on_large_and_small_images) {
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    Random random(seed);
+    const int64_t channels = pick(random, 1, 20), filters = pick(random, 1, 40);
+    Geometry g{{pick(random, 1, 3), channels}, {filters, channels}, {}};
+    const int rank = static_cast<int>(pick(random, 1, 3));
+    const int64_t sizes[] = {pick(random, 200, 400), pick(random, 12, 24), pick(random, 5, 8)};
+    for (int i = 0; i < rank; ++i) {
+      g.x.push_back(sizes[rank - 1]);
+      g.w.push_back(1);
+    }
+    if (pick(random, 0, 5) == 0) {  // no product after all
+      g.attributes = {{"strides", std::vector<int64_t>(static_cast<size_t>(rank), 2)}};
+    }
+    compare("Conv", g, pick(random, 0, 1) != 0, seed);
+  }
+}
+
 // 6 images of 3 x 40 x 40 to 24 x 40 x 40 are more than the library is given at once.
 TEST(ConvTest, batches_larger_than_a_cache_agree_in_blocks_of_images) {
   compare("Conv", {{6, 3, 40, 40}, {24, 3, 3, 3}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}},
           true, 1);
   compare("Conv", {{4, 16, 33, 32}, {16, 8, 3, 3}, {{"group", int64_t{2}}}}, false, 2);
-  compare("ConvTranspose", {{4, 8, 24, 24}, {8, 8, 2, 2}, {{"strides", std::vector<int64_t>{2, 2}}}},
-          true, 3);
+  compare("ConvTranspose",
+          {{4, 8, 24, 24}, {8, 8, 2, 2}, {{"strides", std::vector<int64_t>{2, 2}}}}, true, 3);
 }
 
 TEST(ConvTest, zero_sizes_give_empty_results_or_the_bias) {
