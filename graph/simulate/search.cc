@@ -9,7 +9,6 @@
 #include "graph/simulate/baselines.h"
 #include "graph/simulate/build_task_graph.h"
 #include "graph/simulate/full_simulation.h"
-#include "graph/simulate/load_meter.h"
 #include "graph/simulate/memory_meter.h"
 #include "graph/simulate/strategy_simulation.h"
 
@@ -30,16 +29,12 @@ constexpr double kSecondsPerProgress = 0.1;
 class Evaluator {
  public:
   Evaluator(const OperatorGraph& graph, const Topology& topology, StepEvaluation way)
-      : way_(way),
-        simulation_(graph, topology),
-        loads_(graph, topology),
-        builder_(graph, topology) {}
+      : way_(way), simulation_(graph, topology), builder_(graph, topology) {}
 
   Status reset(const Strategy& strategy) {
     if (way_ != StepEvaluation::kRebuild) {
       EDDY_RETURN_IF_ERROR(simulation_.reset(strategy));
       makespan_ = simulation_.makespan();
-      if (way_ == StepEvaluation::kDeltaRejecting) loads_.reset(strategy);
       return Status::ok();
     }
     strategy_ = strategy;
@@ -86,15 +81,10 @@ class Evaluator {
   template <typename Fits>
   bool try_delta(const std::vector<uint32_t>& ops, const OperatorConfig& config, double threshold,
                  const Fits& fits) {
-    const bool stops_early = way_ == StepEvaluation::kDeltaRejecting;
-    if (stops_early && loads_.try_change(ops, config, threshold) > threshold) return false;
-    simulation_.change(ops, config);
-    const auto end = stops_early ? simulation_.simulate(threshold) : simulation_.simulate();
-    const bool is_short =
-        end.is_ok() && *end == SimulationEnd::kDone && simulation_.makespan() <= threshold;
-    if (is_short && fits()) {
+    const double limit =
+        way_ == StepEvaluation::kDeltaRejecting ? threshold : std::numeric_limits<double>::max();
+    if (simulation_.change(ops, config, limit) && is_within(threshold, limit) && fits()) {
       simulation_.commit();
-      if (stops_early) loads_.keep();
       makespan_ = simulation_.makespan();
       return true;
     }
@@ -102,10 +92,15 @@ class Evaluator {
     return false;
   }
 
+  // Simulates no further than to the limit.
+  bool is_within(double threshold, double limit) {
+    const auto end = simulation_.simulate(limit);
+    return end.is_ok() && *end == SimulationEnd::kDone && simulation_.makespan() <= threshold;
+  }
+
   const StepEvaluation way_;
   double makespan_ = 0;
   StrategySimulation simulation_;
-  LoadMeter loads_;    // kDeltaRejecting only
   Strategy strategy_;  // kRebuild only, and below
   TaskGraphBuilder builder_;
   TaskGraph<double> tasks_;

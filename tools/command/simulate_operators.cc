@@ -1,6 +1,6 @@
 // eddy simulate, of operator graphs under a strategy.
-#include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,22 +29,23 @@ class StrategyView {
       : file_(file), simulation_(simulation) {}
 
   TimelineView<double> view() {
-    const auto& graph = simulation_.delta().graph();
-    slots_ = simulation_.delta().timeline().order;
-    std::ranges::sort(slots_, {}, [&graph](uint32_t slot) { return graph.task(slot).rank; });
-    return {graph,
-            simulation_.delta().timeline(),
+    snapshot_ = simulation_.snapshot();
+    slots_.resize(snapshot_.graph.num_slots());
+    std::iota(slots_.begin(), slots_.end(), 0);
+    return {snapshot_.graph,
+            snapshot_.timeline,
             slots_,
             [this](uint32_t slot) {
-              return task_name(simulation_.label(slot), file_.graph, file_.topology);
+              return task_name(snapshot_.labels[slot], file_.graph, file_.topology);
             },
             [this](uint32_t device) { return file_.topology.simulated_name(device); },
-            [this](uint32_t slot) { return is_communication(simulation_.label(slot)); }};
+            [this](uint32_t slot) { return is_communication(snapshot_.labels[slot]); }};
   }
 
  private:
   const OperatorFile& file_;
   const StrategySimulation& simulation_;
+  StrategySnapshot snapshot_;
   std::vector<uint32_t> slots_;
 };
 
