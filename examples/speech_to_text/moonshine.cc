@@ -8,24 +8,10 @@
 namespace eddy::speech {
 namespace {
 
-// The tiny model.
 constexpr int64_t kLayers = 6;
-constexpr int64_t kHeads = 8;
-constexpr int64_t kHeadSize = 36;
 
 using Values = std::vector<Value>;
 using Named = std::vector<NamedValue>;
-
-// "0.decoder.key", "0.decoder.value", "1.decoder.key" ... for `side` decoder.
-std::vector<std::string> cache_names(const std::string& side) {
-  std::vector<std::string> names;
-  for (int64_t layer = 0; layer < kLayers; ++layer) {
-    for (const char* part : {"key", "value"}) {
-      names.push_back(std::to_string(layer) + "." + side + "." + part);
-    }
-  }
-  return names;
-}
 
 Value find(GraphBuilder& b, const Named& outputs, const std::string& name) {
   const auto found = std::ranges::find(outputs, name, &NamedValue::name);
@@ -102,6 +88,16 @@ Carried decode(GraphBuilder& b, const OpTable& ops, const std::string& path, Val
 }
 
 }  // namespace
+
+std::vector<std::string> cache_names(const std::string& side) {
+  std::vector<std::string> names;
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    for (const char* part : {"key", "value"}) {
+      names.push_back(std::to_string(layer) + "." + side + "." + part);
+    }
+  }
+  return names;
+}
 
 Result<Graph> build_moonshine(const OpTable& ops, const MoonshineFiles& files) {
   GraphBuilder b(ops, "speech_to_text");

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
@@ -25,6 +26,13 @@ namespace eddy::speech {
 inline constexpr int kSampleRate = 16000;
 inline constexpr int64_t kStartOfText = 1;
 inline constexpr int64_t kEndOfText = 2;
+
+// The tiny model.
+inline constexpr int64_t kHeads = 8;
+inline constexpr int64_t kHeadSize = 36;
+// "0.decoder.key", "0.decoder.value", "1.decoder.key" ...: the caches of `side` "decoder" or
+// "encoder", which the file calls "past_key_values." and "present." before that.
+std::vector<std::string> cache_names(const std::string& side);
 
 struct MoonshineFiles {
   std::string encoder;

@@ -12,8 +12,9 @@ constexpr int64_t kTokensPerSecond = 6;
 // Below this there is no speech to make louder: the last bit of 16-bit samples.
 constexpr double kSilence = 1.0 / 32768;
 
-// The samples at kLoudness, filled up with silence where the encoder needs more.
-std::vector<float> prepared(std::span<const float> samples) {
+}  // namespace
+
+std::vector<float> prepare_sound(std::span<const float> samples) {
   double squares = 0;
   for (const float sample : samples) squares += static_cast<double>(sample) * sample;
   const double loudness = samples.empty() ? 0 : std::sqrt(squares / samples.size());
@@ -23,8 +24,6 @@ std::vector<float> prepared(std::span<const float> samples) {
                          [&](float sample) { return static_cast<float>(gain * sample); });
   return result;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Transcriber>> Transcriber::create(const MoonshineFiles& files,
                                                          const std::string& vocabulary_path,
@@ -46,7 +45,7 @@ Result<Transcript> Transcriber::transcribe(std::span<const float> samples, int64
     return invalid_argument("the recording is longer than " + std::to_string(kMaxSeconds) +
                             " s; cut it into pieces");
   }
-  const std::vector<float> sound = prepared(samples);
+  const std::vector<float> sound = prepare_sound(samples);
   const NamedTensors inputs = {
       {"samples", Tensor::of<float>({1, static_cast<int64_t>(sound.size())}, sound)},
       {"token_limit", Tensor::scalar(token_limit)}};

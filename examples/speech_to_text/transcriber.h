@@ -24,6 +24,9 @@ inline constexpr int kMaxSeconds = 60;
 // Root mean square of the samples: 20 dB below full scale, the usual level of speech.
 inline constexpr double kLoudness = 0.1;
 
+// `samples` (at kSampleRate) at kLoudness, filled up with silence where the encoder needs more.
+std::vector<float> prepare_sound(std::span<const float> samples);
+
 struct Transcript {
   std::string text;
   std::vector<int64_t> tokens;  // end-of-text included, if it was reached

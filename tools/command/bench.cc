@@ -1,6 +1,7 @@
 // eddy bench: measures, beside peers where they are installed.
 #include "tools/command/bench_dynamic.h"
 #include "tools/command/bench_loops.h"
+#include "tools/command/bench_speech.h"
 #include "tools/command/number_check.h"
 #include "tools/command/peak_memory.h"
 #include "tools/command/subcommand.h"
@@ -11,7 +12,7 @@ Action add_bench(CLI::App& app) {
   auto suite = std::make_shared<std::string>("loops");
   auto arguments = std::make_shared<BenchLoopsArguments>();
   app.add_option("SUITE", *suite, "what to measure")
-      ->check(CLI::IsMember({"loops", "dynamic", "peak"}))
+      ->check(CLI::IsMember({"loops", "dynamic", "speech", "peak"}))
       ->capture_default_str();
   app.add_option("--models", arguments->models, "the folder of the loop models");
   app.add_option("--ort", arguments->common.ort, "libonnxruntime.so.1, the rival");
@@ -31,8 +32,15 @@ Action add_bench(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--input", peak->inputs, of_peak + "NAME=FILE, an input");
   app.add_option("--output", peak->outputs, of_peak + "an output that is asked for");
-  return [suite, arguments, peak](Console& console, Interrupts& interrupts) {
+  auto fresh = std::make_shared<std::string>();
+  app.add_option("--fresh", *fresh, "speech: what this process loads and runs, no more")
+      ->check(CLI::IsMember({"moonshine", "decoder", "silero"}));
+  return [suite, arguments, peak, fresh](Console& console, Interrupts& interrupts) {
     if (*suite == "peak") return bench_peak(*peak, arguments->common.ort, console);
+    if (*suite == "speech") {
+      return bench_speech({arguments->common, arguments->silero, *fresh, peak->contender}, console,
+                          interrupts);
+    }
     if (*suite == "dynamic") {
       return bench_dynamic(arguments->common, console, interrupts);
     }

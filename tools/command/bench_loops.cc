@@ -1,6 +1,5 @@
 // eddy bench loops: what an iteration costs, beside ONNX Runtime.
 #include <unistd.h>
-#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "graph/base/random.h"
 #include "ops/cpu/onednn/sgemm.h"
 #include "tools/command/bench_loops.h"
+#include "tools/command/cache_folder.h"
 #include "tools/command/model.h"
 
 namespace eddy {
@@ -42,12 +42,7 @@ Result<std::string> find_models(const std::string& given) {
 
 // Where the demo keeps it.
 std::string silero_path(const std::string& given) {
-  if (!given.empty()) return given;
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string folder =
-      cache != nullptr ? cache : (home != nullptr ? std::string(home) : "/tmp") + "/.cache";
-  return folder + "/eddy/models/silero_vad-1.9.0.onnx";
+  return given.empty() ? cache_folder() + "/models/silero_vad-1.9.0.onnx" : given;
 }
 
 // One line of the table.

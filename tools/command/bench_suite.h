@@ -34,6 +34,8 @@ class BenchSuite {
   // Looks for the rival. That there is none is an error only where a file was named.
   Status open_rival();
   bool has_rival() const { return ort_ != nullptr; }
+  // Needs a rival.
+  const OrtLibrary& rival() const { return *ort_; }
   // Why there is none; empty where there is one.
   const std::string& rival_missing() const { return ort_missing_; }
   // The model of a file with the run's feed, on one thread. Needs a rival.

@@ -1,10 +1,11 @@
 #include "tools/command/ort_rival.h"
 
 #include <dlfcn.h>
-#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
+
+#include "tools/command/cache_folder.h"
 
 namespace eddy {
 namespace {
@@ -44,19 +45,11 @@ struct ApiBase {
   const char* (*get_version)();
 };
 
-std::string cached_library() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string folder =
-      cache != nullptr ? cache : (home != nullptr ? std::string(home) : "/tmp") + "/.cache";
-  return folder + "/eddy/onnxruntime/libonnxruntime.so.1";
-}
-
 }  // namespace
 
 Result<std::unique_ptr<OrtLibrary>> OrtLibrary::open(const std::string& path) {
   std::unique_ptr<OrtLibrary> library(new OrtLibrary);
-  const std::string cached = cached_library();
+  const std::string cached = cache_folder() + "/onnxruntime/libonnxruntime.so.1";
   for (const std::string& candidate : path.empty()
                                           ? std::vector<std::string>{cached, "libonnxruntime.so.1"}
                                           : std::vector<std::string>{path}) {
@@ -102,32 +95,63 @@ Status OrtLibrary::check(void* status) const {
   return failure;
 }
 
-Result<std::unique_ptr<OrtModel>> OrtModel::load(
-    const OrtLibrary& library, const std::string& path, int num_threads,
-    const std::vector<std::pair<std::string, const HostValue*>>& inputs,
-    const std::vector<std::string>& outputs) {
-  std::unique_ptr<OrtModel> model(new OrtModel(library));
-  EDDY_RETURN_IF_ERROR(model->create_session(path, num_threads));
+OrtValue& OrtValue::operator=(OrtValue&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  library_ = other.library_;
+  value_ = std::exchange(other.value_, nullptr);
+  return *this;
+}
+
+void OrtValue::reset() {
+  if (value_ != nullptr) library_->at<Release>(kReleaseValue)(std::exchange(value_, nullptr));
+}
+
+Result<TensorView> OrtValue::view(Dims& dims) const {
+  using GetInfo = void* (*)(const void*, void**);
+  using GetElement = void* (*)(const void*, int*);
+  using GetRank = void* (*)(const void*, size_t*);
+  using GetDims = void* (*)(const void*, int64_t*, size_t);
+  using GetData = void* (*)(void*, void**);
+  const OrtLibrary& library = *library_;
+  void* info = nullptr;
+  EDDY_RETURN_IF_ERROR(library.check(library.at<GetInfo>(kGetTensorTypeAndShape)(value_, &info)));
+  int element = 0;
+  size_t rank = 0;
+  int64_t sizes[kMaxRank] = {};
+  Status status = library.check(library.at<GetElement>(kGetTensorElementType)(info, &element));
+  if (status.is_ok()) {
+    status = library.check(library.at<GetRank>(kGetDimensionsCount)(info, &rank));
+  }
+  if (status.is_ok() && rank <= kMaxRank) {
+    status = library.check(library.at<GetDims>(kGetDimensions)(info, sizes, rank));
+  }
+  library.at<Release>(kReleaseTensorTypeAndShapeInfo)(info);
+  EDDY_RETURN_IF_ERROR(status);
+  if (rank > kMaxRank || element == static_cast<int>(ElementType::kString)) {
+    return unsupported("an output of ONNX Runtime that the benchmark cannot compare");
+  }
+  dims = Dims(std::span<const int64_t>(sizes, rank));
+  TensorView view = {nullptr, dims.data(), static_cast<int32_t>(rank),
+                     static_cast<ElementType>(element)};
+  EDDY_RETURN_IF_ERROR(
+      library.check(library.at<GetData>(kGetTensorMutableData)(value_, &view.data)));
+  return view;
+}
+
+Result<std::unique_ptr<OrtSession>> OrtSession::load(const OrtLibrary& library,
+                                                     const std::string& path, int num_threads) {
+  std::unique_ptr<OrtSession> session(new OrtSession(library));
+  EDDY_RETURN_IF_ERROR(session->create(path, num_threads));
   using CreateMemoryInfo = void* (*)(int, int, void**);
   constexpr int kArenaAllocator = 1;
   constexpr int kDefaultMemory = 0;
   EDDY_RETURN_IF_ERROR(library.check(library.at<CreateMemoryInfo>(kCreateCpuMemoryInfo)(
-      kArenaAllocator, kDefaultMemory, &model->memory_info_)));
-  for (const auto& [name, value] : inputs) {
-    EDDY_RETURN_IF_ERROR(model->add_input(name, *value));
-  }
-  model->output_names_ = outputs;
-  model->output_values_.assign(outputs.size(), nullptr);
-  for (const std::string& name : model->input_names_) {
-    model->input_name_pointers_.push_back(name.c_str());
-  }
-  for (const std::string& name : model->output_names_) {
-    model->output_name_pointers_.push_back(name.c_str());
-  }
-  return model;
+      kArenaAllocator, kDefaultMemory, &session->memory_info_)));
+  return session;
 }
 
-Status OrtModel::create_session(const std::string& path, int num_threads) {
+Status OrtSession::create(const std::string& path, int num_threads) {
   void* options = nullptr;
   using CreateOptions = void* (*)(void**);
   using SetThreads = void* (*)(void*, int);
@@ -146,72 +170,66 @@ Status OrtModel::create_session(const std::string& path, int num_threads) {
   return status;
 }
 
-// Element types have ONNX's numbers on both sides.
-Status OrtModel::add_input(const std::string& name, const HostValue& value) {
-  using CreateTensor = void* (*)(const void*, void*, size_t, const int64_t*, size_t, int, void**);
-  const TensorView view = value.view();
-  void* tensor = nullptr;
-  EDDY_RETURN_IF_ERROR(library_.check(library_.at<CreateTensor>(kCreateTensorWithData)(
-      memory_info_, view.data, view.size_bytes(), view.dims, static_cast<size_t>(view.rank),
-      static_cast<int>(view.element), &tensor)));
-  input_names_.push_back(name);
-  input_values_.push_back(tensor);
-  return Status::ok();
-}
-
-OrtModel::~OrtModel() {
-  release_outputs();
-  for (void* value : input_values_) library_.at<Release>(kReleaseValue)(value);
+OrtSession::~OrtSession() {
   if (memory_info_ != nullptr) library_.at<Release>(kReleaseMemoryInfo)(memory_info_);
   if (session_ != nullptr) library_.at<Release>(kReleaseSession)(session_);
 }
 
-void OrtModel::release_outputs() {
-  const auto release = library_.at<Release>(kReleaseValue);
-  for (void*& value : output_values_) {
-    if (value != nullptr) release(std::exchange(value, nullptr));
+// Element types have ONNX's numbers on both sides.
+Result<OrtValue> OrtSession::tensor(const TensorView& view) const {
+  using CreateTensor = void* (*)(const void*, void*, size_t, const int64_t*, size_t, int, void**);
+  void* value = nullptr;
+  EDDY_RETURN_IF_ERROR(library_.check(library_.at<CreateTensor>(kCreateTensorWithData)(
+      memory_info_, view.data, view.size_bytes(), view.dims, static_cast<size_t>(view.rank),
+      static_cast<int>(view.element), &value)));
+  return OrtValue(library_, value);
+}
+
+Status OrtSession::run(std::span<const char* const> input_names,
+                       std::span<const OrtValue* const> inputs,
+                       std::span<const char* const> output_names, std::span<OrtValue> outputs) {
+  using Run = void* (*)(void*, const void*, const char* const*, const void* const*, size_t,
+                        const char* const*, size_t, void**);
+  raw_inputs_.clear();
+  for (const OrtValue* input : inputs) raw_inputs_.push_back(input->get());
+  for (OrtValue& output : outputs) output = OrtValue();
+  raw_outputs_.assign(outputs.size(), nullptr);
+  Status status = library_.check(library_.at<Run>(kRun)(
+      session_, nullptr, input_names.data(), raw_inputs_.data(), raw_inputs_.size(),
+      output_names.data(), output_names.size(), raw_outputs_.data()));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = OrtValue(library_, raw_outputs_[i]);
+  return status;
+}
+
+Result<std::unique_ptr<OrtModel>> OrtModel::load(
+    const OrtLibrary& library, const std::string& path, int num_threads,
+    const std::vector<std::pair<std::string, const HostValue*>>& inputs,
+    const std::vector<std::string>& outputs) {
+  std::unique_ptr<OrtModel> model(new OrtModel);
+  EDDY_ASSIGN_OR_RETURN(model->session_, OrtSession::load(library, path, num_threads));
+  for (const auto& [name, value] : inputs) {
+    EDDY_ASSIGN_OR_RETURN(model->inputs_.emplace_back(), model->session_->tensor(value->view()));
+    model->names_.push_back(name);
   }
+  model->names_.insert(model->names_.end(), outputs.begin(), outputs.end());
+  model->outputs_.resize(outputs.size());
+  for (size_t i = 0; i < model->names_.size(); ++i) {
+    const bool is_input = i < inputs.size();
+    (is_input ? model->input_names_ : model->output_names_).push_back(model->names_[i].c_str());
+    if (is_input) model->input_pointers_.push_back(&model->inputs_[i]);
+  }
+  return model;
 }
 
 Status OrtModel::run() {
-  using Run = void* (*)(void*, const void*, const char* const*, const void* const*, size_t,
-                        const char* const*, size_t, void**);
-  release_outputs();
-  return library_.check(library_.at<Run>(kRun)(
-      session_, nullptr, input_name_pointers_.data(), input_values_.data(), input_values_.size(),
-      output_name_pointers_.data(), output_values_.size(), output_values_.data()));
+  return session_->run(input_names_, input_pointers_, output_names_, outputs_);
 }
 
 Result<std::vector<HostValue>> OrtModel::outputs() const {
-  using GetInfo = void* (*)(const void*, void**);
-  using GetElement = void* (*)(const void*, int*);
-  using GetRank = void* (*)(const void*, size_t*);
-  using GetDims = void* (*)(const void*, int64_t*, size_t);
   std::vector<HostValue> values;
-  for (void* output : output_values_) {
-    void* info = nullptr;
-    EDDY_RETURN_IF_ERROR(
-        library_.check(library_.at<GetInfo>(kGetTensorTypeAndShape)(output, &info)));
-    int element = 0;
-    size_t rank = 0;
-    int64_t dims[kMaxRank] = {};
-    Status status = library_.check(library_.at<GetElement>(kGetTensorElementType)(info, &element));
-    if (status.is_ok()) {
-      status = library_.check(library_.at<GetRank>(kGetDimensionsCount)(info, &rank));
-    }
-    if (status.is_ok() && rank <= kMaxRank) {
-      status = library_.check(library_.at<GetDims>(kGetDimensions)(info, dims, rank));
-    }
-    library_.at<Release>(kReleaseTensorTypeAndShapeInfo)(info);
-    EDDY_RETURN_IF_ERROR(status);
-    if (rank > kMaxRank || element == static_cast<int>(ElementType::kString)) {
-      return unsupported("an output of ONNX Runtime that the benchmark cannot compare");
-    }
-    TensorView view = {nullptr, dims, static_cast<int32_t>(rank),
-                       static_cast<ElementType>(element)};
-    using GetData = void* (*)(void*, void**);
-    EDDY_RETURN_IF_ERROR(
-        library_.check(library_.at<GetData>(kGetTensorMutableData)(output, &view.data)));
+  for (const OrtValue& output : outputs_) {
+    Dims dims;
+    EDDY_ASSIGN_OR_RETURN(const TensorView view, output.view(dims));
     values.push_back(HostValue::copy_of(view));
   }
   return values;

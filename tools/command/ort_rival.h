@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,8 @@ class OrtLibrary {
   const std::string& version() const { return version_; }
 
  private:
-  friend class OrtModel;
+  friend class OrtSession;
+  friend class OrtValue;
   OrtLibrary() = default;
   // The function at an index of the table.
   template <typename Function>
@@ -41,6 +43,51 @@ class OrtLibrary {
   std::string version_;
 };
 
+// A tensor of the library; an output of one run may be an input of the next without a copy.
+class OrtValue {
+ public:
+  OrtValue() = default;
+  OrtValue(const OrtLibrary& library, void* value) : library_(&library), value_(value) {}
+  ~OrtValue() { reset(); }
+  OrtValue(OrtValue&& other) noexcept { *this = std::move(other); }
+  OrtValue& operator=(OrtValue&& other) noexcept;
+
+  void* get() const { return value_; }
+  // Its elements: the view borrows `dims` and the value. No strings.
+  Result<TensorView> view(Dims& dims) const;
+
+ private:
+  void reset();
+
+  const OrtLibrary* library_ = nullptr;
+  void* value_ = nullptr;
+};
+
+class OrtSession {
+ public:
+  // `library` must outlive the session.
+  static Result<std::unique_ptr<OrtSession>> load(const OrtLibrary& library,
+                                                  const std::string& path, int num_threads);
+  ~OrtSession();
+
+  const OrtLibrary& library() const { return library_; }
+  // Borrows the view's bytes.
+  Result<OrtValue> tensor(const TensorView& view) const;
+  // `outputs[i]` gets output `output_names[i]`; what it held before is given back.
+  Status run(std::span<const char* const> input_names, std::span<const OrtValue* const> inputs,
+             std::span<const char* const> output_names, std::span<OrtValue> outputs);
+
+ private:
+  explicit OrtSession(const OrtLibrary& library) : library_(library) {}
+  Status create(const std::string& path, int num_threads);
+
+  const OrtLibrary& library_;
+  void* session_ = nullptr;
+  void* memory_info_ = nullptr;
+  std::vector<void*> raw_inputs_, raw_outputs_;  // of a run
+};
+
+// A session with one feed.
 class OrtModel {
  public:
   // `library` and the inputs' memory must outlive the model.
@@ -48,27 +95,19 @@ class OrtModel {
       const OrtLibrary& library, const std::string& path, int num_threads,
       const std::vector<std::pair<std::string, const HostValue*>>& inputs,
       const std::vector<std::string>& outputs);
-  ~OrtModel();
 
   // Its outputs are those of the last run.
   Status run();
   Result<std::vector<HostValue>> outputs() const;
 
  private:
-  explicit OrtModel(const OrtLibrary& library) : library_(library) {}
-  Status create_session(const std::string& path, int num_threads);
-  Status add_input(const std::string& name, const HostValue& value);
-  void release_outputs();
+  OrtModel() = default;
 
-  const OrtLibrary& library_;
-  void* session_ = nullptr;
-  void* memory_info_ = nullptr;
-  std::vector<std::string> input_names_;
-  std::vector<std::string> output_names_;
-  std::vector<const char*> input_name_pointers_;
-  std::vector<const char*> output_name_pointers_;
-  std::vector<void*> input_values_;
-  std::vector<void*> output_values_;
+  std::unique_ptr<OrtSession> session_;
+  std::vector<std::string> names_;  // of inputs, then of outputs
+  std::vector<const char*> input_names_, output_names_;
+  std::vector<OrtValue> inputs_, outputs_;
+  std::vector<const OrtValue*> input_pointers_;
 };
 
 }  // namespace eddy

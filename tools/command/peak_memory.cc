@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "graph/io/tensor_file.h"
 #include "runtime/api/session.h"
@@ -21,17 +22,6 @@ extern char** environ;
 
 namespace eddy {
 namespace {
-
-// Of this process since it began; 0 where the system does not say.
-uint64_t resident_peak_bytes() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    uint64_t kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
-  }
-  return 0;
-}
 
 struct Feed {
   std::vector<std::string> names;
@@ -90,8 +80,19 @@ std::vector<std::string> command_line(const PeakArguments& arguments, const std:
   return words;
 }
 
-// Runs this program again; what it writes to standard output, and its exit status.
-Result<std::pair<std::string, int>> run_again(const std::vector<std::string>& words) {
+}  // namespace
+
+uint64_t resident_peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    uint64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+Result<std::string> run_this_program(const std::vector<std::string>& words) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return resource_exhausted(fmt::format("no pipe: {}", std::strerror(errno)));
@@ -122,10 +123,10 @@ Result<std::pair<std::string, int>> run_again(const std::vector<std::string>& wo
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return std::pair(text, status);
+  if (status == 0) return text;
+  return run_failed(fmt::format("this program, run again as '{}', ended with status {}",
+                                fmt::join(words, " "), status));
 }
-
-}  // namespace
 
 Outcome bench_peak(const PeakArguments& arguments, const std::string& ort, Console& console) {
   if (arguments.model.empty()) return Outcome::usage("bench peak wants --model FILE");
@@ -142,13 +143,12 @@ Outcome bench_peak(const PeakArguments& arguments, const std::string& ort, Conso
 }
 
 Result<uint64_t> measure_peak(const PeakArguments& arguments, const std::string& ort) {
-  EDDY_ASSIGN_OR_RETURN(const auto said, run_again(command_line(arguments, ort)));
-  const auto& [text, status] = said;
+  EDDY_ASSIGN_OR_RETURN(const std::string text, run_this_program(command_line(arguments, ort)));
   uint64_t peak = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), peak);
-  if (status == 0 && parsed.ec == std::errc() && peak > 0) return peak;
-  return run_failed(fmt::format("the process that measures {}'s peak memory ended with status {}",
-                                arguments.contender, status));
+  if (parsed.ec == std::errc() && peak > 0) return peak;
+  return run_failed(
+      fmt::format("the process that measures {}'s peak memory said none", arguments.contender));
 }
 
 Status write_peak_inputs(const std::vector<std::pair<std::string, const HostValue*>>& values,

@@ -26,6 +26,13 @@ struct PeakArguments {
   std::vector<std::string> outputs = {};  // names
 };
 
+// Of this process since it began; 0 where the system does not say.
+uint64_t resident_peak_bytes();
+
+// Runs this program again with `words` ("eddy" first), waits for it and gives what it wrote to
+// standard output. kRunFailed when it ends otherwise than with success.
+Result<std::string> run_this_program(const std::vector<std::string>& words);
+
 // In the process that is measured.
 Outcome bench_peak(const PeakArguments& arguments, const std::string& ort, Console& console);
 
