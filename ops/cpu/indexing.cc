@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/cpu/families.h"
+#include "ops/cpu/loops/loops.h"
 #include "ops/cpu/strided_copy.h"
 #include "ops/reference/combine.h"
 #include "ops/reference/storage.h"
@@ -196,21 +197,53 @@ bool is_greater(T a, T b) {
   return a > b;
 }
 
+// Which elements of a line come first, and where they are: ties go to the first.
 template <typename T, bool largest>
-void select_line(const T* from, int64_t step, int64_t size, int64_t k, int64_t* order) {
-  const auto comes_first = [=](int64_t a, int64_t b) {
+struct LineOrder {
+  const T* from;
+  int64_t step;
+
+  bool operator()(int64_t a, int64_t b) const {
     const T x = largest ? from[a * step] : from[b * step];
     const T y = largest ? from[b * step] : from[a * step];
     if (is_greater(x, y)) return true;
     return !is_greater(y, x) && a < b;
-  };
-  if (k == 1) {
-    order[0] = 0;
-    for (int64_t i = 1; i < size; ++i) {
-      if (comes_first(i, order[0])) order[0] = i;
-    }
-    return;
   }
+
+  // False when none of `count` elements from `begin` comes before the earlier element `last`: the
+  // best of a contiguous block of floats, NaN if there is one, is found whole vectors at a time.
+  bool may_hold(int64_t begin, int64_t count, int64_t last) const {
+    if constexpr (!std::is_same_v<T, float>) return true;
+    if (step != 1) return true;
+    constexpr auto kFold = largest ? cpu::ReduceOp::kMax : cpu::ReduceOp::kMin;
+    const T best = cpu::loop_set().reduce[static_cast<size_t>(kFold)].fold(
+        reinterpret_cast<const float*>(from) + begin, count);
+    return largest ? !(best <= from[last]) : !(best >= from[last]);
+  }
+};
+
+// The first k, kept sorted while the line is scanned in blocks, most of which hold none.
+template <typename T, bool largest>
+void select_few(const LineOrder<T, largest>& comes_first, int64_t size, int64_t k, int64_t* order) {
+  constexpr int64_t kBlock = 128;
+  int64_t found = 0;
+  for (int64_t begin = 0; begin < size; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, size);
+    if (found == k && !comes_first.may_hold(begin, end - begin, order[k - 1])) continue;
+    for (int64_t i = begin; i < end; ++i) {
+      if (found == k && !comes_first(i, order[k - 1])) continue;
+      int64_t at = found < k ? found++ : k - 1;
+      for (; at > 0 && comes_first(i, order[at - 1]); --at) order[at] = order[at - 1];
+      order[at] = i;
+    }
+  }
+}
+
+template <typename T, bool largest>
+void select_line(const T* from, int64_t step, int64_t size, int64_t k, int64_t* order) {
+  constexpr int64_t kFew = 16;
+  const LineOrder<T, largest> comes_first{from, step};
+  if (k <= kFew) return select_few(comes_first, size, k, order);
   std::iota(order, order + size, int64_t{0});
   std::partial_sort(order, order + k, order + size, comes_first);
 }

@@ -188,6 +188,29 @@ TEST(IndexingTest, top_k_agrees_with_the_reference_on_ties_and_nan) {
   }
 }
 
+// Few of many are found in blocks, more by sorting.
+TEST(IndexingTest, top_k_of_long_lines_agrees_with_the_reference) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const int64_t size = between(random, 100, 900);
+    const bool is_last = random.below(3) > 0;
+    OpCall call = make_call(
+        "TopK", 11, {{"axis", int64_t{is_last ? -1 : 0}}, {"largest", between(random, 0, 1)}});
+    TestTensor data = TestTensor::random(ElementType::kFloat,
+                                         is_last ? Dims{3, size} : Dims{size, 2}, random, -1, 1);
+    auto* values = data.view().mutable_as<float>();
+    const uint64_t num_kinds = random.below(2) == 0 ? 1 << 20 : 5;  // few or many ties
+    for (int64_t i = 0; i < data.count(); ++i) {
+      values[i] = static_cast<float>(random.below(num_kinds));
+      if (random.below(400) == 0) values[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+    call.inputs = {data, TestTensor::of<int64_t>({1}, {between(random, 1, 24)})};
+    call.num_outputs = 2;
+    compare_with_reference(call);
+  }
+}
+
 // ---- values written by hand ----
 
 class BothSets : public ::testing::TestWithParam<KernelSet> {
