@@ -64,6 +64,10 @@ struct NestedCase {
 
 struct NestedRegion {
   uint32_t num_events = 0;
+  // The machine's events that it uses: so many, from there on. Only regions of one loop or branch
+  // may share them.
+  uint32_t first_machine_event = 0;
+  uint32_t num_machine_events = 0;
   std::vector<NestedCommand> commands;  // issue order; the first is kEnter, the last kExit
 };
 

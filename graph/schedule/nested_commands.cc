@@ -54,6 +54,8 @@ class Writer {
     // Events: the plan's, then the entry, then the end of each further stream.
     const uint32_t entry = plan.num_events;
     region.num_events = plan.num_events + plan.num_streams;
+    region.first_machine_event = plan.first_event;
+    region.num_machine_events = plan.num_streams > 1 ? region.num_events : 0;
     auto& commands = region.commands;
     commands.push_back({Kind::kEnter, stream(0), 0});
     if (plan.num_streams > 1) commands.push_back({Kind::kRecord, stream(0), entry});

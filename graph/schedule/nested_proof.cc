@@ -1,12 +1,11 @@
 #include "graph/schedule/nested_proof.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <set>
 #include <span>
 #include <unordered_map>
 
+#include "graph/schedule/byte_history.h"
 #include "graph/schedule/content_check.h"
 #include "graph/schedule/happens_before.h"
 
@@ -23,6 +22,18 @@ struct Touched {
   std::vector<uint32_t> held;   // as in TouchedMemory
   std::vector<uint32_t> writes;
   std::vector<uint32_t> streams;  // of its regions, other than its own
+  // The machine's events that its regions use lie in here.
+  uint32_t first_event = UINT32_MAX;
+  uint32_t end_event = 0;
+
+  void use_events(uint32_t first, uint32_t end) {
+    if (first == end) return;
+    first_event = std::min(first_event, first);
+    end_event = std::max(end_event, end);
+  }
+  bool may_use_event_of(const Touched& other) const {
+    return first_event < other.end_event && other.first_event < end_event;
+  }
 };
 
 void add_all(std::vector<uint32_t>& to, std::span<const uint32_t> from) {
@@ -32,86 +43,6 @@ void make_set(std::vector<uint32_t>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
-
-// An access to bytes: by which node, as whose memory. A held one (content_check.h) never meets the
-// writer of the same name.
-struct ByteAccess {
-  uint32_t node = kNone;
-  uint32_t name = kNone;
-  bool is_held = false;
-
-  bool may_meet(const ByteAccess& other) const {
-    return name != other.name || !(is_held || other.is_held);
-  }
-  bool operator==(const ByteAccess&) const = default;
-};
-
-// Bytes of one arena, in the order of issue: who wrote them last, who has read them since.
-class ByteHistory {
- public:
-  // Calls visit(earlier node) for what the access must come after.
-  template <typename Visit>
-  void read(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
-    for (auto it = cut(begin, end); it != spans_.end() && it->first < end; ++it) {
-      Span& span = it->second;
-      if (span.writer.may_meet(access)) visit(span.writer.node);
-      if (span.readers.empty() || span.readers.back() != access) span.readers.push_back(access);
-    }
-  }
-  template <typename Visit>
-  void write(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
-    Span after{end, access, {}};
-    auto it = cut(begin, end);
-    while (it != spans_.end() && it->first < end) {
-      visit(it->second.writer.node);
-      for (const ByteAccess& reader : it->second.readers) {
-        if (reader.may_meet(access)) {
-          visit(reader.node);
-        } else if (!contains(after.readers, reader)) {
-          after.readers.push_back(reader);
-        }
-      }
-      it = spans_.erase(it);
-    }
-    spans_[begin] = std::move(after);
-  }
-
- private:
-  struct Span {
-    uint64_t end = 0;
-    ByteAccess writer;
-    std::vector<ByteAccess> readers;
-  };
-  using Spans = std::map<uint64_t, Span>;  // by begin; what is in none was never touched
-
-  static bool contains(const std::vector<ByteAccess>& list, const ByteAccess& access) {
-    return std::find(list.begin(), list.end(), access) != list.end();
-  }
-
-  void split(uint64_t at) {
-    auto it = spans_.upper_bound(at);
-    if (it == spans_.begin()) return;
-    --it;
-    if (it->first == at || it->second.end <= at) return;
-    Span upper = it->second;
-    it->second.end = at;
-    spans_.emplace(at, std::move(upper));
-  }
-  // The first span in the range, after filling its holes.
-  Spans::iterator cut(uint64_t begin, uint64_t end) {
-    split(begin);
-    split(end);
-    uint64_t at = begin;
-    for (auto it = spans_.lower_bound(begin); at < end; ++it) {
-      const uint64_t next = it == spans_.end() ? end : std::min(end, it->first);
-      if (next > at) it = spans_.emplace(at, Span{next, {}, {}}).first;
-      at = it->second.end;
-    }
-    return spans_.lower_bound(begin);
-  }
-
-  Spans spans_;
-};
 
 class Prover {
  public:
@@ -181,6 +112,7 @@ class Prover {
     require_bytes(touched, order);
     require_streams(nodes, touched, order);
     check(r, order);
+    check_events(r, touched, order, all);
     for (Touched& one : touched) {
       for (const uint32_t name : one.names) {
         if (commands_.region_of_name[name] != r) all.names.push_back(name);
@@ -192,6 +124,26 @@ class Prover {
     for (auto* list : {&all.names, &all.reads, &all.held, &all.writes, &all.streams})
       make_set(*list);
     return all;
+  }
+
+  // The region's own events and those of each loop and branch in it are apart.
+  void check_events(uint32_t r, const std::vector<Touched>& touched, const RegionOrder& order,
+                    Touched& all) {
+    const NestedRegion& region = commands_.regions[r];
+    all.use_events(region.first_machine_event,
+                   region.first_machine_event + region.num_machine_events);
+    std::vector<std::pair<const Touched*, uint32_t>> users = {{&all, kNone}};
+    for (uint32_t node = 0; node < touched.size(); ++node) {
+      if (touched[node].end_event > 0) users.emplace_back(&touched[node], order.node_ids[node]);
+    }
+    std::ranges::sort(users, {}, [](const auto& user) { return user.first->first_event; });
+    for (size_t i = 1; i < users.size(); ++i) {
+      if (!users[i - 1].first->may_use_event_of(*users[i].first)) continue;
+      add({NestedViolation::Kind::kSharedEvent, r, users[i - 1].second, users[i].second, kNone, {}});
+    }
+    for (const Touched& one : touched) {
+      if (one.end_event > 0) all.use_events(one.first_event, one.end_event);
+    }
   }
 
   static uint32_t dense(RegionOrder& order, uint32_t stream) {
@@ -287,6 +239,7 @@ class Prover {
     for (const uint32_t stream : inside.streams) {
       if (stream != command.stream) touched.streams.push_back(stream);
     }
+    if (inside.end_event > 0) touched.use_events(inside.first_event, inside.end_event);
   }
   void drop_inner_names(Touched& touched, const std::vector<uint32_t>& regions) const {
     std::erase_if(touched.names, [&](uint32_t name) {
@@ -464,6 +417,9 @@ std::string NestedViolation::to_string(
       return a + " is not ordered before " + b + "; both touch the bytes of " + of;
     case Kind::kSharedStream:
       return a + " is not ordered before " + b + "; both need one stream";
+    case Kind::kSharedEvent:
+      return node(first, "the region") + " and " + node(second, "the region") +
+             " use one event at once";
     case Kind::kOverwritten:
       return node(first, "the graph's end") + " reads " + of + ", whose bytes " +
              node(second, "a node") + " may have written since";

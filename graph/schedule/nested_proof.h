@@ -18,7 +18,7 @@
 // Also violations: a block outside its arena or off alignment; a rotating block without a block
 // to spare; one launch that reads and writes the same bytes other than in place where it may;
 // arena memory that leaves the graph or that a reader keeps; a region that does not start on the
-// stream of its control node; and all that prove_order finds wrong with records and waits.
+// stream of its control node; an event of the machine that two regions may use at once; and all that prove_order finds wrong with records and waits.
 //
 // Errors: none; a malformed list is an unsafe one. At most Proof::kMaxViolations are kept.
 // Cost: near linear in commands and uses, times the depth of nesting.
@@ -37,6 +37,7 @@ struct NestedViolation {
     kUnordered,       // first, second: nodes with no path between; name: what both touch
     kUnorderedBytes,  // the same, over arena bytes that belong to `name`
     kSharedStream,    // the same, over a stream that `second` or `first` needs for itself
+    kSharedEvent,     // `first` and `second`, or the region and `second`, use one event at once
     kOverwritten,     // first reads `name`, whose place second may have written
     kOverlap,         // first reads or writes bytes of `name` that it also writes
     kBadBlock,        // name: its blocks lie outside their arena, off alignment, or are too few

@@ -8,8 +8,8 @@
 //                                             repeats while d returns 1, ends when 0
 //   begin_case(d, n), begin_branch, <branch 0>, begin_branch, <branch 1>, …, end_case
 //                                             d returns 0 … n-1, or n to run no branch
-//   begin_fork, <commands>, end_fork          runs the commands on a strand of their own, beside
-//                                             what follows
+//   begin_fork(s), <commands>, end_fork       runs the commands on a strand of their own, beside
+//                                             what follows, on stream s where the device has any
 //   reset(e…), record(e), wait(e)             events between strands of this buffer; an event is
 //                                             reset before the round in which it is recorded
 //
@@ -83,7 +83,10 @@ class CommandBuffer {
   virtual void begin_case(DecideFunction decide, void* context, uint32_t num_branches) = 0;
   virtual void begin_branch() = 0;
   virtual void end_case() = 0;
-  virtual void begin_fork() = 0;
+  // Strands that name one stream are never at work together: whoever records them orders them.
+  // The main strand is on stream 0; kNewStream: on one of its own.
+  static constexpr uint32_t kNewStream = UINT32_MAX;
+  virtual void begin_fork(uint32_t stream) = 0;
   virtual void end_fork() = 0;
   virtual uint32_t add_event() = 0;
   virtual void reset(uint32_t event) = 0;

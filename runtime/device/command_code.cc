@@ -1,5 +1,7 @@
 #include "runtime/device/command_code.h"
 
+#include <algorithm>
+
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -72,12 +74,14 @@ void CommandCode::end_case() {
   open_.pop_back();
 }
 
-void CommandCode::begin_fork() {
+void CommandCode::begin_fork(uint32_t stream) {
   const uint32_t strand = static_cast<uint32_t>(strand_entries_.size());
   emit(Op::kFork, strand);
   open_.push_back({.kind = OpenScope::Kind::kFork, .start = here(), .branch_ends = {}});
   emit(Op::kJump);
   strand_entries_.push_back(here());
+  strand_streams_.push_back(stream == kNewStream ? num_streams_ : stream);
+  num_streams_ = std::max(num_streams_, strand_streams_.back() + 1);
 }
 
 void CommandCode::end_fork() {

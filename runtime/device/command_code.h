@@ -22,7 +22,7 @@ class CommandCode : public CommandBuffer {
   void begin_case(DecideFunction decide, void* context, uint32_t num_branches) override;
   void begin_branch() override;
   void end_case() override;
-  void begin_fork() override;
+  void begin_fork(uint32_t stream) override;
   void end_fork() override;
   uint32_t add_event() override;
   void reset(uint32_t event) override;
@@ -62,6 +62,9 @@ class CommandCode : public CommandBuffer {
   const std::vector<uint32_t>& targets() const { return targets_; }
   // First command of each strand; [0] is the main one.
   const std::vector<uint32_t>& strand_entries() const { return strand_entries_; }
+  // By strand: its stream.
+  const std::vector<uint32_t>& strand_streams() const { return strand_streams_; }
+  uint32_t num_streams() const { return num_streams_; }
   uint32_t num_events() const { return num_events_; }
 
  private:
@@ -83,6 +86,8 @@ class CommandCode : public CommandBuffer {
   std::vector<Command> code_;
   std::vector<uint32_t> targets_;
   std::vector<uint32_t> strand_entries_ = {0};
+  std::vector<uint32_t> strand_streams_ = {0};
+  uint32_t num_streams_ = 1;
   uint32_t num_events_ = 0;
   std::vector<OpenScope> open_;
   bool is_finished_ = false;

@@ -24,7 +24,7 @@ void HostCommandBuffer::finish() {
 }
 
 Status HostCommandBuffer::set_up() {
-  while (streams_.size() < strand_entries().size()) {
+  while (streams_.size() < num_streams()) {
     EDDY_ASSIGN_OR_RETURN(auto stream, device_.create_stream());
     streams_.push_back(std::move(stream));
   }
@@ -68,7 +68,7 @@ void HostCommandBuffer::start(RunControl& control) {
 }
 
 void HostCommandBuffer::fork(uint32_t parent, uint32_t strand) {
-  if (!streams_[parent]->record(*forks_[strand]) || !streams_[strand]->wait(*forks_[strand])) {
+  if (!stream_of(parent).record(*forks_[strand]) || !stream_of(strand).wait(*forks_[strand])) {
     return refused(strand);
   }
   num_live_.fetch_add(1, std::memory_order_relaxed);
@@ -88,9 +88,9 @@ bool HostCommandBuffer::run_issued(void* issued) {
 }
 
 void HostCommandBuffer::await_stream(uint32_t strand) {
-  if (streams_[strand]->is_idle()) return;
+  if (stream_of(strand).is_idle()) return;
   set_state(strand, StrandState::kWaitingForDevice);
-  await_idle(*streams_[strand]);
+  await_idle(stream_of(strand));
   set_state(strand, StrandState::kRunning);
 }
 
@@ -98,7 +98,7 @@ void HostCommandBuffer::await_stream(uint32_t strand) {
 void HostCommandBuffer::run_batch(void* batch) {
   Batch& self = *static_cast<Batch*>(batch);
   HostCommandBuffer& owner = *self.owner;
-  Stream& stream = *owner.streams_[self.strand];
+  Stream& stream = owner.stream_of(self.strand);
   const Command* const code = owner.code().data();
   while (stream.is_idle() && !owner.control_->is_stopped()) {
     const Command& command = code[self.at];
@@ -134,7 +134,7 @@ uint32_t HostCommandBuffer::after(uint32_t at, int32_t decision) const {
 // Issues the command at `at`, or runs it and what follows, and moves on.
 void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight,
                               int& decisions) {
-  Stream& stream = *streams_[strand];
+  Stream& stream = stream_of(strand);
   const bool is_idle = stream.is_idle();
   if (is_idle && code()[at].is_cheap) {
     if (!is_device_fine(strand)) return;
@@ -167,7 +167,7 @@ void HostCommandBuffer::wait(HostEvent& event, uint32_t strand) {
   set_state(strand, StrandState::kWaitingForStrand);
   event.recorded.wait("another strand to reach its record");
   set_state(strand, StrandState::kRunning);
-  if (!streams_[strand]->wait(*event.event)) refused(strand);
+  if (!stream_of(strand).wait(*event.event)) refused(strand);
 }
 
 void HostCommandBuffer::end_strand(uint32_t strand) {
@@ -220,7 +220,7 @@ void HostCommandBuffer::execute(uint32_t strand) {
         ++at;
         break;
       case Op::kRecord:
-        if (!streams_[strand]->record(*events_[command.target].event)) refused(strand);
+        if (!stream_of(strand).record(*events_[command.target].event)) refused(strand);
         events_[command.target].recorded.notify();
         ++at;
         break;

@@ -1,5 +1,5 @@
 // HostCommandBuffer: commands driven from the host: each strand is a task on the scheduler that
-// issues work to a stream of its own and awaits the stream only to decide.
+// issues work to its stream and awaits the stream only to decide.
 //
 // This way runs on any device that has streams and events. While one strand waits for its
 // predicate, the scheduler issues others. After kInlineDecisions decisions that needed no wait a
@@ -8,8 +8,9 @@
 // because a wait is issued only once its event has been recorded.
 //
 // Cheap work on an idle stream runs on the scheduler's thread, on that thread's own stack.
-// A fork's stream starts behind what its parent has issued. A wait for an event first waits, on the host, until the event has been recorded in
-// this round (strands are issued in no global order), then orders the streams.
+// A fork's stream starts behind what its parent has issued. A wait for an event first waits, on the
+// host, until the event has been recorded in this round (strands are issued in no global order),
+// then orders the streams.
 //
 // Errors: as CommandBuffer. Stopping: seen before each command; issued work that has not started
 // is skipped. Stack memory running out, a command that the device refuses, and a device that is
@@ -39,7 +40,9 @@ class HostCommandBuffer : public CommandCode {
     return states_[strand].load(std::memory_order_relaxed);
   }
   void* native_stream(uint32_t strand) const override {
-    return strand < streams_.size() ? streams_[strand]->native() : nullptr;
+    const bool is_known =
+        strand < strand_streams().size() && strand_streams()[strand] < streams_.size();
+    return is_known ? streams_[strand_streams()[strand]]->native() : nullptr;
   }
 
  private:
@@ -53,6 +56,7 @@ class HostCommandBuffer : public CommandCode {
     Completion recorded;  // in this round
   };
 
+  Stream& stream_of(uint32_t strand) { return *streams_[strand_streams()[strand]]; }
   static bool run_issued(void* issued);
   void fork(uint32_t parent, uint32_t strand);
   void execute(uint32_t strand);
@@ -84,7 +88,7 @@ class HostCommandBuffer : public CommandCode {
   Device& device_;
   Scheduler& scheduler_;
   std::vector<Issued> issued_;  // by command
-  std::vector<std::unique_ptr<Stream>> streams_;  // by strand
+  std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Event>> forks_;     // by strand: where its parent's stream was
   std::deque<HostEvent> events_;
   std::deque<std::atomic<StrandState>> states_;  // by strand; for describing only

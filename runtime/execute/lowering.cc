@@ -14,28 +14,9 @@ class Lowering {
         trace_(trace_or_null),
         observer_(state.program().observer_or_null()) {}
 
-  void region(RegionId id, uint32_t strand) {
-    const RegionPlan& plan = plan_.regions[id.index()];
-    std::vector<uint32_t> events;
-    for (uint32_t e = 0; e < plan.num_events + plan.num_streams; ++e) {
-      const bool is_used = plan.num_streams > 1;
-      events.push_back(is_used ? commands_.add_event() : 0);
-      if (is_used) commands_.reset(events.back());
-    }
-    for (uint32_t stream = 1; stream < plan.num_streams; ++stream) {
-      commands_.begin_fork();
-      stream_commands(plan, stream, ++num_strands_, events);
-      commands_.record(events[plan.num_events + stream]);
-      commands_.end_fork();
-    }
-    stream_commands(plan, 0, strand, events);
-    for (uint32_t stream = 1; stream < plan.num_streams; ++stream) {
-      commands_.wait(events[plan.num_events + stream]);
-    }
-  }
-
-  // Ends recording; from here on strands have streams, which kernels are told.
-  void finish() {
+  // Records everything. From there on strands have streams, which kernels are told.
+  void run() {
+    region(Graph::kRoot, {});
     commands_.finish();
     for (const auto& [node, strand] : issued_on_) {
       node->args.stream = commands_.native_stream(strand);
@@ -43,69 +24,115 @@ class Lowering {
   }
 
  private:
-  void stream_commands(const RegionPlan& plan, uint32_t stream, uint32_t strand,
-                       const std::vector<uint32_t>& events) {
+  // A strand and the machine's stream that it runs on.
+  struct Place {
+    uint32_t strand = 0;
+    uint32_t stream = 0;
+  };
+
+  void region(RegionId id, Place at) {
+    const RegionPlan& plan = plan_.regions[id.index()];
+    if (plan.num_streams > 1) {
+      for (uint32_t e = 0; e < plan.num_events; ++e) commands_.reset(event(plan, e));
+      for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.reset(end_event(plan, s));
+    }
+    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+      const Place fork{++num_strands_, plan.streams.empty() ? s : plan.streams[s]};
+      commands_.begin_fork(fork.stream);
+      stream_commands(plan, s, fork);
+      commands_.record(end_event(plan, s));
+      commands_.end_fork();
+    }
+    stream_commands(plan, 0, at);
+    for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(end_event(plan, s));
+  }
+
+  // The buffer's event for one of the plan's; made when it is first used.
+  uint32_t event(const RegionPlan& plan, uint32_t e) {
+    const size_t number = size_t{plan.first_event} + e;
+    if (events_.size() <= number) events_.resize(number + 1, kNoEvent);
+    if (events_[number] == kNoEvent) events_[number] = commands_.add_event();
+    return events_[number];
+  }
+  uint32_t end_event(const RegionPlan& plan, uint32_t stream) {
+    return event(plan, plan.num_events + stream);
+  }
+
+  void stream_commands(const RegionPlan& plan, uint32_t stream, Place at) {
     for (const PlanCommand& command : plan.commands) {
       if (command.stream != stream) continue;
       switch (command.kind) {
-        case PlanCommand::Kind::kLaunch: node(command.node, strand); break;
-        case PlanCommand::Kind::kRecord: commands_.record(events[command.event]); break;
-        case PlanCommand::Kind::kWait: commands_.wait(events[command.event]); break;
+        case PlanCommand::Kind::kLaunch:
+          node(command.node, at);
+          break;
+        case PlanCommand::Kind::kRecord:
+          commands_.record(event(plan, command.event));
+          break;
+        case PlanCommand::Kind::kWait:
+          commands_.wait(event(plan, command.event));
+          break;
       }
     }
   }
 
-  void node(NodeId id, uint32_t strand) {
+  void node(NodeId id, Place at) {
     switch (state_.graph().node(id).kind) {
-      case NodeKind::kExec: exec(id, strand); break;
-      case NodeKind::kWhile: loop(id, strand); break;
-      case NodeKind::kCaseOf: branch(id, strand); break;
+      case NodeKind::kExec:
+        exec(id, at);
+        break;
+      case NodeKind::kWhile:
+        loop(id, at);
+        break;
+      case NodeKind::kCaseOf:
+        branch(id, at);
+        break;
     }
     ReleaseList* list = state_.release_list_or_null(id);
     if (list != nullptr) commands_.launch(ReleaseList::run, list);
   }
 
-  void exec(NodeId id, uint32_t strand) {
+  void exec(NodeId id, Place at) {
     ExecNode& node = state_.exec_node(id);
-    node.args.scratch = &state_.scratch(strand);
-    node.current_node = &state_.current_node(strand);
-    issued_on_.emplace_back(&node, strand);
-    TraceMark* mark = begin_span(strand, node.node->name);
-    launch({StepKind::kExec, id, strand}, node.work, &node, state_.program().is_cheap(id));
+    node.args.scratch = &state_.scratch(at.stream);
+    node.current_node = &state_.current_node(at.strand);
+    issued_on_.emplace_back(&node, at.strand);
+    TraceMark* mark = begin_span(at.stream, node.node->name);
+    launch({StepKind::kExec, id, at.strand}, node.work, &node, state_.program().is_cheap(id));
     end_span(mark);
   }
 
-  void loop(NodeId id, uint32_t strand) {
+  void loop(NodeId id, Place at) {
     const Node& node = state_.graph().node(id);
     LoopState& loop = state_.loop(id);
-    TraceMark* whole = begin_span(strand, node.name);
-    launch({StepKind::kEnter, id, strand}, LoopState::enter, &loop);
+    TraceMark* whole = begin_span(at.stream, node.name);
+    launch({StepKind::kEnter, id, at.strand}, LoopState::enter, &loop);
     commands_.begin_while();
-    TraceMark* iteration = begin_span(strand, node.name, &loop);
-    region(node.regions[0], strand);
-    const auto [decide, context] = decision({StepKind::kTest, id, strand}, LoopState::test, &loop);
+    TraceMark* iteration = begin_span(at.stream, node.name, &loop);
+    region(node.regions[0], at);
+    const auto [decide, context] =
+        decision({StepKind::kTest, id, at.strand}, LoopState::test, &loop);
     commands_.test_while(decide, context);
-    region(node.regions[1], strand);
-    launch({StepKind::kAdvance, id, strand}, LoopState::advance, &loop);
+    region(node.regions[1], at);
+    launch({StepKind::kAdvance, id, at.strand}, LoopState::advance, &loop);
     end_span(iteration);
     commands_.end_while();
     end_span(iteration);  // of the round in which the test was false
-    launch({StepKind::kLeave, id, strand}, LoopState::leave, &loop);
+    launch({StepKind::kLeave, id, at.strand}, LoopState::leave, &loop);
     end_span(whole);
   }
 
-  void branch(NodeId id, uint32_t strand) {
+  void branch(NodeId id, Place at) {
     const Node& node = state_.graph().node(id);
     CaseState& state = state_.branch(id);
     const auto [decide, context] =
-        decision({StepKind::kSelect, id, strand}, CaseState::select, &state);
+        decision({StepKind::kSelect, id, at.strand}, CaseState::select, &state);
     commands_.begin_case(decide, context, static_cast<uint32_t>(node.regions.size()));
     for (size_t r = 0; r < node.regions.size(); ++r) {
       commands_.begin_branch();
       TraceMark* mark =
-          begin_span(strand, node.name + " " + state_.graph().region(node.regions[r]).name);
-      region(node.regions[r], strand);
-      launch({StepKind::kFinishBranch, id, strand, static_cast<uint32_t>(r)},
+          begin_span(at.stream, node.name + " " + state_.graph().region(node.regions[r]).name);
+      region(node.regions[r], at);
+      launch({StepKind::kFinishBranch, id, at.strand, static_cast<uint32_t>(r)},
              CaseState::finish_branch, &state.branch(r));
       end_span(mark);
     }
@@ -127,10 +154,10 @@ class Lowering {
   }
 
   // Null without a trace.
-  TraceMark* begin_span(uint32_t strand, std::string_view name,
+  TraceMark* begin_span(uint32_t stream, std::string_view name,
                         const LoopState* loop_or_null = nullptr) {
     if (trace_ == nullptr) return nullptr;
-    const LaneId lane = trace_->lane("stream " + std::to_string(strand));
+    const LaneId lane = trace_->lane("stream " + std::to_string(stream));
     TraceMark& mark = state_.add_trace_mark({trace_, lane, trace_->name(name), loop_or_null});
     commands_.launch(TraceMark::begin, &mark);
     return &mark;
@@ -144,7 +171,9 @@ class Lowering {
   CommandBuffer& commands_;
   TraceRecorder* const trace_;
   StepObserver* const observer_;
-  uint32_t num_strands_ = 0;  // forked so far; strand 0 is the main one
+  static constexpr uint32_t kNoEvent = UINT32_MAX;
+  std::vector<uint32_t> events_;  // by the plan's
+  uint32_t num_strands_ = 0;      // forked so far; strand 0 is the main one
   std::vector<std::pair<ExecNode*, uint32_t>> issued_on_;  // nodes and their strands
 };
 
@@ -152,8 +181,7 @@ class Lowering {
 
 void lower(const Plan& plan, RunState& state, TraceRecorder* trace_or_null) {
   Lowering lowering(plan, state, trace_or_null);
-  lowering.region(Graph::kRoot, 0);
-  lowering.finish();
+  lowering.run();
 }
 
 }  // namespace eddy

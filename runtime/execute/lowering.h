@@ -2,8 +2,10 @@
 //
 // Streams of a region become strands: stream 0 is the strand that runs the control node, each
 // further stream is forked when the region is entered and joined before it ends, so a loop's
-// next iteration finds all its strands at rest. Records and waits become the buffer's events,
-// reset at each entry.
+// next iteration finds all its strands at rest. A strand runs on the machine's stream that the
+// plan gave to its region: that names its lane in a trace, its scratch memory, and the device's
+// stream where the host drives. Records and waits become the plan's events, reset at each entry;
+// regions that exclude each other share them.
 //
 // The same commands drive a loop from the device (the device's own command buffer) or from the
 // host (HostCommandBuffer): both have one meaning.
@@ -14,7 +16,7 @@
 
 namespace eddy {
 
-// With a recorder, each node, loop, iteration and branch becomes a span in the lane of its strand.
+// With a recorder, each node, loop, iteration and branch becomes a span in the lane of its stream.
 void lower(const Plan& plan, RunState& state, TraceRecorder* trace_or_null = nullptr);
 
 }  // namespace eddy

@@ -14,41 +14,20 @@ bool is_host_predicate(const Node& node) {
   return node.op->domain == "eddy" && node.op->name == "HostPredicate";
 }
 
-// The largest scratch memory of the nodes of each strand, strands numbered as lowering forks them.
-class WorkspaceFinder {
- public:
-  WorkspaceFinder(const Graph& graph, const Plan& plan, std::span<const BoundKernel> kernels)
-      : graph_(graph), plan_(plan), kernels_(kernels) {}
-
-  std::vector<size_t> find() {
-    region(Graph::kRoot, 0);
-    return std::move(sizes_);
-  }
-
- private:
-  void region(RegionId id, uint32_t strand) {
-    const RegionPlan& plan = plan_.regions[id.index()];
-    for (uint32_t stream = 1; stream < plan.num_streams; ++stream) {
-      nodes(plan, stream, ++num_strands_);
-    }
-    nodes(plan, 0, strand);
-  }
-
-  void nodes(const RegionPlan& plan, uint32_t stream, uint32_t strand) {
-    for (const PlanCommand& command : plan.commands) {
-      if (command.stream != stream || command.kind != PlanCommand::Kind::kLaunch) continue;
-      if (sizes_.size() <= strand) sizes_.resize(strand + 1, 0);
-      sizes_[strand] = std::max(sizes_[strand], kernels_[command.node.index()].scratch_bytes);
-      for (RegionId inner : graph_.node(command.node).regions) region(inner, strand);
+// The largest scratch memory of the nodes on each of the machine's streams.
+std::vector<size_t> find_workspaces(const Plan& plan, std::span<const BoundKernel> kernels) {
+  std::vector<size_t> sizes(plan.num_streams, 0);
+  for (const RegionPlan& region : plan.regions) {
+    for (const PlanCommand& command : region.commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) continue;
+      const uint32_t stream =
+          region.streams.empty() ? command.stream : region.streams[command.stream];
+      if (sizes.size() <= stream) sizes.resize(stream + 1, 0);
+      sizes[stream] = std::max(sizes[stream], kernels[command.node.index()].scratch_bytes);
     }
   }
-
-  const Graph& graph_;
-  const Plan& plan_;
-  const std::span<const BoundKernel> kernels_;
-  uint32_t num_strands_ = 0;
-  std::vector<size_t> sizes_;
-};
+  return sizes;
+}
 
 // Which constants nobody reads, as far as kernels are bound.
 class ConstantReads {
@@ -156,7 +135,7 @@ Status Program::bind(const KernelRegistry& registry) {
   }
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
-  workspaces_ = WorkspaceFinder(graph_, plan_, kernels_).find();
+  workspaces_ = find_workspaces(plan_, kernels_);
   return Status::ok();
 }
 

@@ -71,7 +71,7 @@ class Program {
   // have null data. Those that release_constants was called with are among them.
   const std::vector<ConstantId>& unread_constants() const { return unread_constants_; }
 
-  // Bytes of scratch memory that kernels are known to need, by strand of a run's commands.
+  // Bytes of scratch memory that kernels are known to need, by the machine's stream.
   const std::vector<size_t>& workspaces() const { return workspaces_; }
 
   // A run state nobody else uses, commands recorded.
@@ -98,7 +98,7 @@ class Program {
   const ReleasePlan releases_;
   const OutputRoutes output_routes_;
   std::vector<ConstantId> unread_constants_;
-  std::vector<size_t> workspaces_;  // by strand
+  std::vector<size_t> workspaces_;  // by the machine's stream
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex

@@ -7,7 +7,7 @@
 
 namespace eddy {
 
-void* StrandScratch::reserve(size_t size_bytes) {
+void* StreamScratch::reserve(size_t size_bytes) {
   if (!buffer_.is_writable(size_bytes)) {
     buffer_.reset();
     Result<BufferRef> larger = allocator_.allocate(size_bytes);
@@ -107,9 +107,9 @@ RunState::RunState(const Program& program, Allocator& allocator)
   if (program.uses_arenas()) make_arenas();
   for (size_t i = 0; i < graph.outputs().size(); ++i) outputs_.emplace_back();
   find_targets();
-  for (uint32_t strand = 0; strand < program.workspaces().size(); ++strand) {
+  for (uint32_t stream = 0; stream < program.workspaces().size(); ++stream) {
     // Where memory is short, the kernel that gets none says so.
-    if (const size_t size = program.workspaces()[strand]; size > 0) scratch(strand).reserve(size);
+    if (const size_t size = program.workspaces()[stream]; size > 0) scratch(stream).reserve(size);
   }
   const std::vector<uint32_t> reads = count_reads(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
@@ -320,9 +320,9 @@ ReleaseList* RunState::release_list_or_null(NodeId id) {
   return &list;
 }
 
-StrandScratch& RunState::scratch(uint32_t strand) {
-  while (scratch_.size() <= strand) scratch_.emplace_back(allocator_);
-  return scratch_[strand];
+StreamScratch& RunState::scratch(uint32_t stream) {
+  while (scratch_.size() <= stream) scratch_.emplace_back(allocator_);
+  return scratch_[stream];
 }
 
 std::atomic<uint32_t>& RunState::current_node(uint32_t strand) {

@@ -33,10 +33,10 @@ namespace eddy {
 
 class Program;
 
-// Growing scratch memory of one strand.
-class StrandScratch : public Scratch {
+// Growing scratch memory of one of the machine's streams.
+class StreamScratch : public Scratch {
  public:
-  explicit StrandScratch(Allocator& allocator) : allocator_(allocator) {}
+  explicit StreamScratch(Allocator& allocator) : allocator_(allocator) {}
   void* reserve(size_t size_bytes) override;
 
  private:
@@ -73,8 +73,9 @@ class RunState {
   LoopState& loop(NodeId node) { return *loops_[node.index()]; }
   CaseState& branch(NodeId node) { return *cases_[node.index()]; }
 
-  // Per strand of the recorded buffer: its scratch and the node it runs (for describe()).
-  StrandScratch& scratch(uint32_t strand);
+  // Strands of one stream are never at work together.
+  StreamScratch& scratch(uint32_t stream);
+  // The node that a strand of the recorded buffer runs (for describe()).
   std::atomic<uint32_t>& current_node(uint32_t strand);
 
   // A mark whose address stays.
@@ -132,7 +133,7 @@ class RunState {
   std::vector<std::unique_ptr<CaseState>> cases_;
   std::vector<BufferRef> arenas_;  // by the memory plan's; empty: every value has its own memory
   std::deque<Rotation> rotations_;
-  std::deque<StrandScratch> scratch_;
+  std::deque<StreamScratch> scratch_;  // by stream
   std::deque<std::atomic<uint32_t>> current_nodes_;
   std::deque<TraceMark> trace_marks_;
   std::deque<ObservedStep> observed_steps_;

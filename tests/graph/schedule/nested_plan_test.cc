@@ -91,6 +91,33 @@ TEST(NestedPlanTest, TheSameGraphGivesTheSamePlan) {
   }
 }
 
+TEST(NestedProofTest, RegionsThatMayBeAtWorkTogetherShareNoEvent) {
+  uint32_t num_shared = 0;  // by regions of one loop or branch
+  uint32_t num_caught = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = nested_graph(seed);
+    NestedCommands commands = nested_commands(graph, plan_graph(graph, options_of(seed)));
+    for (uint32_t r = 1; r < graph.num_regions(); ++r) {
+      NestedRegion& inner = commands.regions[r];
+      const Node& owner = graph.node(graph.region(RegionId(r)).owner);
+      const NestedRegion& outer = commands.regions[owner.region.index()];
+      const NestedRegion& first = commands.regions[owner.regions[0].index()];
+      if (inner.num_machine_events == 0) continue;
+      num_shared += &first != &inner && first.num_machine_events > 0 &&
+                    first.first_machine_event == inner.first_machine_event;
+      if (outer.num_machine_events == 0) continue;
+      const uint32_t good = inner.first_machine_event;
+      inner.first_machine_event = outer.first_machine_event + outer.num_machine_events - 1;
+      EXPECT_FALSE(prove_nested(commands).is_safe());
+      inner.first_machine_event = good;
+      ++num_caught;
+    }
+  }
+  EXPECT_GT(num_shared, 20u);
+  EXPECT_GT(num_caught, 20u);
+}
+
 // Records and waits of the plan are the fewest; those of a region's frame may be more than
 // enough, but one whose loss goes unnoticed must be without effect.
 TEST(NestedProofTest, DroppingAnyWaitOrRecordIsCaught) {

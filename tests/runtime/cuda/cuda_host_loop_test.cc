@@ -82,7 +82,7 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
         },
         numbers());
     recorder.reset(joined);
-    recorder.begin_fork();
+    recorder.begin_fork(CommandBuffer::kNewStream);
     add(1, 3, 2);
     recorder.record(joined);
     recorder.end_fork();

@@ -104,7 +104,7 @@ TEST_P(CommandBufferConformance, ForkedStrandsMeetAtTheirEventsEachRound) {
   commands_->begin_while();
   commands_->test_while(Counter::is_below, &rounds);
   commands_->reset(event);
-  commands_->begin_fork();
+  commands_->begin_fork(CommandBuffer::kNewStream);
   commands_->launch(Counter::bump, &there);
   commands_->record(event);
   commands_->end_fork();
@@ -122,7 +122,7 @@ TEST_P(CommandBufferConformance, ForkedStrandsMeetAtTheirEventsEachRound) {
 TEST_P(CommandBufferConformance, AFailureStopsAllStrandsAndReleasesTheirWaits) {
   const uint32_t never = commands_->add_event();
   Counter behind;
-  commands_->begin_fork();
+  commands_->begin_fork(CommandBuffer::kNewStream);
   commands_->wait(never);
   commands_->launch(Counter::bump, &behind);
   commands_->end_fork();

@@ -1,5 +1,5 @@
 // Claim: scratch memory that kernels are known to need is there before the first run, one slab
-// for each strand, and a kernel whose shapes are known asks for no more.
+// for each stream, and a kernel whose shapes are known asks for no more.
 #include <gtest/gtest.h>
 
 #include "graph/ir/builder.h"
@@ -44,7 +44,7 @@ TEST_F(WorkspaceTest, KnownShapesAreReportedBeforeTheFirstRunAndUnknownOnesAreNo
   EXPECT_EQ(make(unknown)->workspace_bytes(), 0u);
 }
 
-TEST_F(WorkspaceTest, NodesOfOneStrandShareTheLargestSlab) {
+TEST_F(WorkspaceTest, NodesOfOneStreamShareTheLargestSlab) {
   GraphBuilder one(library_.ops());
   one.output("y", lstm(one, kSteps));
   const size_t bytes = make(one)->workspace_bytes();

@@ -129,7 +129,7 @@ TEST_F(DeadlockTest, StrandsThatWaitForEachOtherFailTheirRunWithTheWaitGraph) {
   auto commands = device_->create_command_buffer_or_null();
   const uint32_t left = commands->add_event();
   const uint32_t right = commands->add_event();
-  commands->begin_fork();
+  commands->begin_fork(CommandBuffer::kNewStream);
   commands->wait(left);
   commands->record(right);
   commands->end_fork();

@@ -26,7 +26,9 @@ class MutantCommands : public CommandBuffer {
   }
   void begin_branch() override { calls_.push_back({.op = Call::Op::kBeginBranch}); }
   void end_case() override { calls_.push_back({.op = Call::Op::kEndCase}); }
-  void begin_fork() override { calls_.push_back({.op = Call::Op::kBeginFork}); }
+  void begin_fork(uint32_t stream) override {
+    calls_.push_back({.op = Call::Op::kBeginFork, .number = stream});
+  }
   void end_fork() override { calls_.push_back({.op = Call::Op::kEndFork}); }
   uint32_t add_event() override { return inner_->add_event(); }
   void reset(uint32_t event) override { calls_.push_back({Call::Op::kReset, event}); }
@@ -72,7 +74,7 @@ class MutantCommands : public CommandBuffer {
       case Call::Op::kEndCase:
         return inner_->end_case();
       case Call::Op::kBeginFork:
-        return inner_->begin_fork();
+        return inner_->begin_fork(call.number);
       case Call::Op::kEndFork:
         return inner_->end_fork();
       case Call::Op::kReset:

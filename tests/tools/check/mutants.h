@@ -34,7 +34,7 @@ struct Call {
     kWait
   };
   Op op = Op::kLaunch;
-  uint32_t number = 0;  // event; branches of a case
+  uint32_t number = 0;  // event; branches of a case; stream of a fork
   WorkFunction run = nullptr;
   DecideFunction decide = nullptr;
   void* context = nullptr;

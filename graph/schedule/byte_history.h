@@ -1,0 +1,96 @@
+// ByteHistory: which commands must come after which, by the bytes of an arena that they touch.
+//
+// Part of the nested proof. Accesses are added in the order of issue; each calls back for every
+// earlier one that it must come after. Cost: O(log spans) and the spans touched.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace eddy {
+
+// An access to bytes: by which node, as whose memory. A held one (content_check.h) never meets the
+// writer of the same name.
+struct ByteAccess {
+  uint32_t node = UINT32_MAX;
+  uint32_t name = UINT32_MAX;
+  bool is_held = false;
+
+  bool may_meet(const ByteAccess& other) const {
+    return name != other.name || !(is_held || other.is_held);
+  }
+  bool operator==(const ByteAccess&) const = default;
+};
+
+// Bytes of one arena, in the order of issue: who wrote them last, who has read them since.
+class ByteHistory {
+ public:
+  // Calls visit(earlier node) for what the access must come after.
+  template <typename Visit>
+  void read(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
+    for (auto it = cut(begin, end); it != spans_.end() && it->first < end; ++it) {
+      Span& span = it->second;
+      if (span.writer.may_meet(access)) visit(span.writer.node);
+      if (span.readers.empty() || span.readers.back() != access) span.readers.push_back(access);
+    }
+  }
+  template <typename Visit>
+  void write(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
+    Span after{end, access, {}};
+    auto it = cut(begin, end);
+    while (it != spans_.end() && it->first < end) {
+      visit(it->second.writer.node);
+      for (const ByteAccess& reader : it->second.readers) {
+        if (reader.may_meet(access)) {
+          visit(reader.node);
+        } else if (!contains(after.readers, reader)) {
+          after.readers.push_back(reader);
+        }
+      }
+      it = spans_.erase(it);
+    }
+    spans_[begin] = std::move(after);
+  }
+
+ private:
+  struct Span {
+    uint64_t end = 0;
+    ByteAccess writer;
+    std::vector<ByteAccess> readers;
+  };
+  using Spans = std::map<uint64_t, Span>;  // by begin; what is in none was never touched
+
+  static bool contains(const std::vector<ByteAccess>& list, const ByteAccess& access) {
+    return std::find(list.begin(), list.end(), access) != list.end();
+  }
+
+  void split(uint64_t at) {
+    auto it = spans_.upper_bound(at);
+    if (it == spans_.begin()) return;
+    --it;
+    if (it->first == at || it->second.end <= at) return;
+    Span upper = it->second;
+    it->second.end = at;
+    spans_.emplace(at, std::move(upper));
+  }
+  // The first span in the range, after filling its holes.
+  Spans::iterator cut(uint64_t begin, uint64_t end) {
+    split(begin);
+    split(end);
+    uint64_t at = begin;
+    for (auto it = spans_.lower_bound(begin); at < end; ++it) {
+      const uint64_t next = it == spans_.end() ? end : std::min(end, it->first);
+      if (next > at) it = spans_.emplace(at, Span{next, {}, {}}).first;
+      at = it->second.end;
+    }
+    return spans_.lower_bound(begin);
+  }
+
+  Spans spans_;
+};
+
+}  // namespace eddy
