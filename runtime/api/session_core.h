@@ -24,10 +24,7 @@ namespace eddy {
 
 struct SessionCore {
   SessionCore(const Library& l, SessionOptions o, Graph g)
-      : library(l), options(std::move(o)), graph(std::move(g)) {
-    threads =
-        options.threads ? options.threads : std::make_shared<SharedThreads>(options.num_threads);
-  }
+      : SessionCore(l, threads_of(o), std::move(o), std::move(g)) {}
   ~SessionCore();
 
   const Library& library;
@@ -40,8 +37,8 @@ struct SessionCore {
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
   bool has_one_strand = true;  // no region has more than one stream
 
-  // Asked before any lock is taken. Handles keep it.
-  const std::shared_ptr<const ForkGuard> fork_guard = std::make_shared<ForkGuard>();
+  // Of its threads. Asked before any lock is taken. Handles keep it.
+  const std::shared_ptr<const ForkGuard> fork_guard;
   bool is_in_child() const { return fork_guard->is_in_child(); }
 
   // Every loop, how it is driven and why; iterations 0. By loop_nodes.
@@ -128,6 +125,18 @@ struct SessionCore {
 
   std::optional<PollerId> poller;  // of a polled device whose loops the host drives
   CallbackThread callbacks;        // last: ends first, while everything else is still there
+
+ private:
+  SessionCore(const Library& l, std::shared_ptr<SharedThreads> t, SessionOptions&& o, Graph&& g)
+      : library(l),
+        options(std::move(o)),
+        graph(std::move(g)),
+        fork_guard(t->fork_guard()),
+        threads(std::move(t)) {}
+  static std::shared_ptr<SharedThreads> threads_of(const SessionOptions& options) {
+    return options.threads ? options.threads
+                           : std::make_shared<SharedThreads>(options.num_threads);
+  }
 };
 
 // The end of `options.timeout` from now; none where it is further than the clock counts.

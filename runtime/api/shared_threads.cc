@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "runtime/api/fork_guard.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/worker_pool.h"
 
@@ -12,6 +13,7 @@ struct SharedThreads::Impl {
     scheduler_options.stacks.max_stacks = max;
   }
 
+  const std::shared_ptr<const ForkGuard> fork_guard = std::make_shared<ForkGuard>();
   SchedulerOptions scheduler_options;
   const std::shared_ptr<WorkerPool> workers;
   std::once_flag scheduler_made;
@@ -32,5 +34,9 @@ Scheduler& SharedThreads::scheduler() {
 }
 
 const std::shared_ptr<WorkerPool>& SharedThreads::workers() const { return impl_->workers; }
+
+const std::shared_ptr<const ForkGuard>& SharedThreads::fork_guard() const {
+  return impl_->fork_guard;
+}
 
 }  // namespace eddy

@@ -22,6 +22,7 @@
 
 namespace eddy {
 
+class ForkGuard;
 class Scheduler;
 class WorkerPool;
 
@@ -39,6 +40,8 @@ class SharedThreads {
   // For sessions. The scheduler is made when it is first asked for.
   Scheduler& scheduler();
   const std::shared_ptr<WorkerPool>& workers() const;
+  // A child has none of these threads.
+  const std::shared_ptr<const ForkGuard>& fork_guard() const;
 
  private:
   struct Impl;
