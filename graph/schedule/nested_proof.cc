@@ -46,8 +46,8 @@ void make_set(std::vector<uint32_t>& list) {
 
 class Prover {
  public:
-  explicit Prover(const NestedCommands& commands)
-      : commands_(commands), contents_(check_contents(commands)) {}
+  Prover(const NestedCommands& commands, const ContentCheck& contents, size_t max_violations)
+      : commands_(commands), contents_(contents), max_violations_(max_violations) {}
 
   NestedProof run() {
     if (commands_.regions.empty()) return {};
@@ -73,8 +73,9 @@ class Prover {
     std::unordered_map<uint32_t, uint32_t> dense_stream;
   };
 
+  bool is_full() const { return proof_.violations.size() >= max_violations_; }
   void add(NestedViolation violation) {
-    if (proof_.violations.size() < Proof::kMaxViolations) {
+    if (!is_full()) {
       proof_.violations.push_back(std::move(violation));
     }
   }
@@ -90,6 +91,7 @@ class Prover {
     std::vector<Touched> touched;  // by node of the order
     std::vector<NestedCommand> nodes;
     for (const NestedCommand& command : region.commands) {
+      if (is_full()) return {};
       const uint32_t stream = dense(order, command.stream);
       if (command.kind == Kind::kRecord || command.kind == Kind::kWait) {
         const bool is_record = command.kind == Kind::kRecord;
@@ -395,7 +397,8 @@ class Prover {
   }
 
   const NestedCommands& commands_;
-  const ContentCheck contents_;
+  const ContentCheck& contents_;
+  const size_t max_violations_;
   NestedProof proof_;
 };
 
@@ -435,6 +438,13 @@ std::string NestedViolation::to_string(
   return "unknown violation";
 }
 
-NestedProof prove_nested(const NestedCommands& commands) { return Prover(commands).run(); }
+NestedProof prove_nested(const NestedCommands& commands, const ContentCheck& contents,
+                         size_t max_violations) {
+  return Prover(commands, contents, max_violations).run();
+}
+
+NestedProof prove_nested(const NestedCommands& commands) {
+  return prove_nested(commands, check_contents(commands));
+}
 
 }  // namespace eddy

@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/schedule/happens_before.h"
 #include "graph/schedule/nested_command.h"
 
 namespace eddy {
@@ -64,5 +65,12 @@ struct NestedProof {
 };
 
 NestedProof prove_nested(const NestedCommands& commands);
+
+// Who proves many lists that differ in records and waits only follows their contents once:
+// check_contents (content_check.h) sees neither. `contents` must be those of such a list.
+// At the first `max_violations` the proof ends: who only asks whether there is one says 1.
+struct ContentCheck;
+NestedProof prove_nested(const NestedCommands& commands, const ContentCheck& contents,
+                         size_t max_violations = Proof::kMaxViolations);
 
 }  // namespace eddy
