@@ -9,14 +9,26 @@
 namespace eddy::check {
 namespace {
 
+// At most two; no memory of its own.
+struct Kinds {
+  Kinds(std::initializer_list<Kind> list) : size(list.size()) {
+    std::copy(list.begin(), list.end(), kinds);
+  }
+  const Kind* begin() const { return kinds; }
+  const Kind* end() const { return kinds + size; }
+  size_t size;
+  Kind kinds[2] = {};
+};
+
 struct Formula {
   Form form;
-  std::vector<Kind> reads;  // the last one may come several times where is_variadic
-  std::vector<Kind> makes;
+  Kinds reads;  // the last one may come several times where is_variadic
+  Kinds makes;
   bool is_variadic = false;
 };
 
-constexpr Kind W = Kind::kWords, C = Kind::kCount, F = Kind::kFloats, L = Kind::kList;
+constexpr Kind W = Kind::kWords, C = Kind::kCount, F = Kind::kFloats, L = Kind::kList,
+               M = Kind::kMaybe;
 
 std::vector<Formula> make_formulas(const GenerateOptions& options) {
   std::vector<Formula> formulas = {
@@ -29,7 +41,9 @@ std::vector<Formula> make_formulas(const GenerateOptions& options) {
       {Form::kReshape, {W}, {W}},      {Form::kUnsqueeze, {W}, {W}},
       {Form::kTrips, {W}, {C}, true},  {Form::kSize, {W}, {C}},
   };
-  if (options.has_host_functions) formulas.push_back({Form::kChoose, {W}, {C}});
+  for (int twice = 0; options.has_host_functions && twice < 2; ++twice) {
+    formulas.push_back({Form::kChoose, {W}, {C}});
+  }
   if (options.has_lists) {
     for (const Formula& formula : std::initializer_list<Formula>{{Form::kInsert, {L, W}, {L}},
                                                                  {Form::kErase, {L, W}, {L}},
@@ -38,6 +52,12 @@ std::vector<Formula> make_formulas(const GenerateOptions& options) {
                                                                  {Form::kLength, {L}, {C}}}) {
       formulas.push_back(formula);
     }
+  }
+  if (options.has_optionals) {
+    formulas.insert(formulas.end(), {{Form::kSome, {W}, {M}},
+                                     {Form::kNothing, {}, {M}},
+                                     {Form::kHas, {M}, {C}},
+                                     {Form::kGetOr, {M, W}, {W}}});
   }
   if (options.has_floats) {
     for (int twice = 0; twice < 2; ++twice) {
@@ -61,6 +81,7 @@ class Maker {
     recipe_.seed = seed;
     kinds_ = {W, W, W, C};
     if (options.has_lists) kinds_.push_back(L);
+    if (options.has_optionals) kinds_.push_back(M);
     if (options.has_floats) kinds_.insert(kinds_.end(), {F, F});
     const int spread = std::max(1, options.max_steps - options.min_steps + 1);
     // Small ones are the many: most defects need few nodes.
@@ -72,6 +93,7 @@ class Maker {
   Recipe make() {
     std::vector<Kind> inputs = {W, W, C};
     if (options_.has_lists) inputs.push_back(L);
+    if (options_.has_optionals) inputs.push_back(M);
     if (options_.has_floats) inputs.push_back(F);
     const int steps = steps_left_;
     recipe_.root = block(inputs, 0, 1, steps, [this] { return some_kinds(1, 4); });
@@ -103,14 +125,16 @@ class Maker {
     const size_t window = one_in(2) ? std::min<size_t>(2, fitting.size()) : fitting.size();
     return fitting[fitting.size() - 1 - below(window)];
   }
-  std::vector<Var> pick_all(const std::vector<Kind>& kinds) {
+  template <typename Range>
+  std::vector<Var> pick_all(const Range& kinds) {
     std::vector<Var> vars;
     for (Kind kind : kinds) vars.push_back(pick(kind));
     return vars;
   }
+  static bool is_dense(Kind kind) { return kind != L && kind != M; }
   Kind dense_kind() {
     const Kind kind = some_kind();
-    return kind == L ? W : kind;
+    return is_dense(kind) ? kind : W;
   }
 
   // Up to `steps` steps inside; `results` names the kinds of the results once they are made.
@@ -151,9 +175,10 @@ class Maker {
     const Formula& formula = formulas_[below(formulas_.size())];
     Step step{.form = formula.form, .id = random_.next() >> 1};
     step.reads = pick_all(formula.reads);
-    while (formula.is_variadic && one_in(3)) step.reads.push_back(pick(formula.reads.back()));
+    while (formula.is_variadic && one_in(3)) step.reads.push_back(pick(*(formula.reads.end() - 1)));
     for (Kind kind : formula.makes) step.makes.push_back(fresh(kind));
-    if (step.form == Form::kTrips) step.choices = trip_choices(options_.max_repeats);
+    if (step.form == Form::kTrips || step.form == Form::kHas)
+      step.choices = trip_choices(options_.max_repeats);
     return step;
   }
 
@@ -207,7 +232,7 @@ class Maker {
       Step row{.form = Form::kRow, .id = random_.next() >> 1};
       row.reads = {after.parameters[0]};
       for (Var var : after.results) {
-        if (kind_of(var) != L) row.reads.push_back(var);
+        if (is_dense(kind_of(var))) row.reads.push_back(var);
       }
       row.makes = {fresh(W)};
       after.results.push_back(row.makes[0]);

@@ -47,6 +47,7 @@ class Interpreter {
   }
 
   Status run_region(RegionId region) {
+    if (options_.on_region) options_.on_region(region);
     for (NodeId id : graph_.region(region).nodes) {
       const Node& node = graph_.node(id);
       Status status = node.kind == NodeKind::kExec    ? run_exec(id, node)
@@ -69,6 +70,7 @@ class Interpreter {
     EDDY_ASSIGN_OR_RETURN(const std::vector<Tensor> made,
                           evaluate(kernels_, id, node, read(node.inputs)));
     assign(node.outputs, made);
+    if (options_.on_made) options_.on_made(id, made);
     if (options_.record_executions) {
       std::vector<uint64_t> digests;
       for (const Tensor& value : made) digests.push_back(digest(value));

@@ -1,5 +1,6 @@
 #include "tools/check/recipe.h"
 
+#include <array>
 #include <string>
 
 #include "graph/base/random.h"
@@ -21,6 +22,8 @@ ValueType type_of(Kind kind) {
       return tensor_type(ElementType::kFloat, {4});
     case Kind::kList:
       return ValueType::sequence_of(words_type());
+    case Kind::kMaybe:
+      return ValueType::optional_of(words_type());
   }
   return {};
 }
@@ -64,7 +67,8 @@ class Emitter {
     if (step.form <= Form::kUnsqueeze) return words(step, in);
     if (step.form <= Form::kLength) return counts(step, in);
     if (step.form <= Form::kFloats) return floats(step, in);
-    return lists(step, in);
+    if (step.form <= Form::kAt) return lists(step, in);
+    return optionals(step, in);
   }
 
   Value concat(Value x, Value y) { return b.op("Concat", {x, y}, {{"axis", int64_t{0}}}); }
@@ -141,6 +145,18 @@ class Emitter {
     }
   }
 
+  std::vector<Value> optionals(const Step& step, ValueSpan in) {
+    if (step.form == Form::kSome) return {b.op("Optional", {in[0]})};
+    if (step.form == Form::kNothing) return {b.op("Optional", {}, {{"type", words_type()}})};
+    const Value has = b.op("OptionalHasElement", {in[0]});
+    if (step.form == Form::kHas)
+      return mixing("Trips", step, std::array{has}, {{"choices", step.choices}});
+    const std::vector<CaseBody> bodies = {
+        [&] { return std::vector<Value>{in[1]}; },
+        [&] { return std::vector<Value>{b.op("OptionalGetElement", {in[0]})}; }};
+    return b.case_of({.selector = has}, bodies);
+  }
+
   // Weights of a 4 by 4 product, small enough that chains of products stay finite.
   Value matrix(uint64_t id) {
     std::vector<float> weights(16);
@@ -215,6 +231,8 @@ Tensor random_input(Kind kind, Random& random) {
       for (Tensor& element : elements) element = random_words(random);
       return Tensor::sequence(ElementType::kInt64, std::move(elements));
     }
+    case Kind::kMaybe:
+      return random.below(3) == 0 ? Tensor() : random_words(random);
   }
   return {};
 }

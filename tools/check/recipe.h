@@ -6,7 +6,7 @@
 //
 //   words   int64 tensor of rank 1 whose length the data decide (0 too)
 //   count   int64 scalar          floats  float[4]
-//   list    sequence of words
+//   list    sequence of words       maybe   optional of words
 //
 // Every recipe that generator and shrinking make builds: a failure of build() is a defect.
 // Cost: O(steps).
@@ -22,8 +22,8 @@
 
 namespace eddy::check {
 
-enum class Kind : uint8_t { kWords, kCount, kFloats, kList };
-inline constexpr int kNumKinds = 4;
+enum class Kind : uint8_t { kWords, kCount, kFloats, kList, kMaybe };
+inline constexpr int kNumKinds = 5;
 
 enum class Form : uint8_t {
   kMix,
@@ -50,6 +50,10 @@ enum class Form : uint8_t {
   kErase,
   kFold,
   kAt,  // lists
+  kSome,
+  kNothing,
+  kHas,
+  kGetOr,  // optionals; what one holds, or else the second operand
   kWhile,
   kCase
 };

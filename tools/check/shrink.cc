@@ -59,9 +59,11 @@ class Editor {
     return {};
   }
 
-  // Replaces each of `vars` by something visible; false when there is nothing of a kind.
+  // Replaces each of `vars` that is read by something visible; false when there is nothing of a
+  // kind.
   bool replace(const std::vector<Var>& vars, Replacements& replacements) const {
     for (Var var : vars) {
+      if (!is_read(recipe_.root, var)) continue;
       const auto other = other_of_kind(recipe_.kinds[var]);
       if (!other) return false;
       replacements.add(var, *other);
