@@ -1,7 +1,7 @@
 // The differential campaign: random graphs run in every way sessions offer, compared with the
 // oracle bit for bit: outputs, trip counts, and the digest of every execution of every node.
 //
-// A contestant is one way of running a recipe. Each seed meets `contestants_per_seed` of them, in
+// A contestant is one way of running a graph. Each seed meets `contestants_per_seed` of them, in
 // turn, with runs on one session of inputs 0, 1, then 0 again, so that whatever a run leaves
 // behind shows. A mismatch is shrunk while it stays one; the report has the smaller graph as
 // text, and the seed, which together with the options makes it again.
@@ -18,24 +18,24 @@
 
 #include "runtime/api/session.h"
 #include "tools/check/generator.h"
-#include "tools/check/oracle.h"
+#include "tools/check/subject.h"
 
 namespace eddy::check {
 
 struct Contestant {
   std::string name;  // "cpu/rank/host"
   // Empty when all runs agree with the oracle; else what differs, in one line.
-  std::function<std::string(const Recipe& recipe)> difference;
+  std::function<std::string(Subject& subject)> difference;
 };
 
-// A contestant that makes a session with `options` and runs it; `seed` becomes the recipe's seed.
+// A contestant that makes a session with the options made for a recipe, and runs it.
 using MakeSessionOptions = std::function<SessionOptions(const Recipe& recipe)>;
-Contestant session_contestant(std::string name, const Library& library,
-                              MakeSessionOptions make_options);
+Contestant session_contestant(std::string name, MakeSessionOptions make_options);
 
 // Sessions on the CPU: rank, matching and serial plans; loops driven by host and device; as given
-// and simplified; and runs at once. They share one device.
-std::vector<Contestant> cpu_contestants(const Library& library, int num_threads);
+// and simplified; and runs at once. They share one device and its
+// threads.
+std::vector<Contestant> cpu_contestants(int num_threads);
 
 struct DifferentialOptions {
   uint64_t first_seed = 0;
@@ -61,6 +61,24 @@ struct DifferentialReport {
   uint64_t num_comparisons = 0;  // graphs times contestants
   uint64_t num_nodes = 0;
   std::vector<Mismatch> mismatches;
+};
+
+// One graph after another, for whoever tries each in several campaigns; run_differential is all of
+// them in a row. Seeds are those of the recipes; options' first_seed, num_seeds, generate and
+// is_time_up are the caller's business.
+class DifferentialCampaign {
+ public:
+  DifferentialCampaign(std::vector<Contestant> contestants, DifferentialOptions options)
+      : contestants_(std::move(contestants)), options_(std::move(options)) {}
+
+  // False: enough mismatches; further graphs are not tried.
+  bool meet(Subject& subject);
+  const DifferentialReport& report() const { return report_; }
+
+ private:
+  const std::vector<Contestant> contestants_;
+  const DifferentialOptions options_;
+  DifferentialReport report_;
 };
 
 DifferentialReport run_differential(const Library& library,

@@ -59,9 +59,9 @@ class FaultPoint {
   bool may_lose_device() const;
   bool needs_cold_start() const;
 
-  const Recipe recipe_;
   const Loops loops_;
   Library library_;
+  Subject subject_;
   FaultPlan plan_;
   Injector injector_{*this};
   std::unique_ptr<Trial> trial_;

@@ -22,14 +22,14 @@ struct Way {
   Loops loops;
 };
 
-std::string try_orders(const Library& library, const Recipe& recipe, const Way& way,
+std::string try_orders(Subject& subject, const Way& way,
                        const std::shared_ptr<SharedThreads>& threads, OrderCounts& counts) {
   TrialOptions options;
-  options.order = {.policy = way.policy, .seed = recipe.seed * 31 + 7};
+  options.order = {.policy = way.policy, .seed = subject.recipe().seed * 31 + 7};
   options.assignment = way.assignment;
   options.loops = way.loops;
   options.threads = threads;
-  auto trial = Trial::make(library, recipe, options);
+  auto trial = Trial::make(subject, options);
   if (!trial.is_ok()) return "no session: " + trial.status().to_string();
   std::string text;
   for (uint64_t variant : {0, 1, 0}) {
@@ -41,11 +41,11 @@ std::string try_orders(const Library& library, const Recipe& recipe, const Way& 
   return text.empty() ? (*trial)->close() : text;
 }
 
-std::string try_all_orders(const Library& library, const Recipe& recipe, OrderCounts& counts) {
+std::string try_all_orders(Subject& subject, OrderCounts& counts) {
   SwitchedChooser chooser;
   TrialOptions options;
   options.chooser_or_null = &chooser;
-  auto trial = Trial::make(library, recipe, options);
+  auto trial = Trial::make(subject, options);
   if (!trial.is_ok()) return "no session: " + trial.status().to_string();
   Explorer explorer;
   uint64_t num_orders = 0;
@@ -76,8 +76,7 @@ GenerateOptions exhaustive_graphs() {
   return options;
 }
 
-Result<std::vector<Contestant>> order_contestants(const Library& library,
-                                                  const std::string& policy_or_empty,
+Result<std::vector<Contestant>> order_contestants(const std::string& policy_or_empty,
                                                   OrderCounts& counts) {
   static constexpr Way kWays[] = {
       {"rank/device", SchedulePolicy::kUniform, Assignment::kRank, Loops::kDevice},
@@ -85,8 +84,8 @@ Result<std::vector<Contestant>> order_contestants(const Library& library,
       {"rank/host", SchedulePolicy::kUniform, Assignment::kRank, Loops::kHost}};
   std::vector<Contestant> contestants;
   if (policy_or_empty == "exhaustive") {
-    contestants.push_back({"virtual/exhaustive", [&library, &counts](const Recipe& recipe) {
-                             return try_all_orders(library, recipe, counts);
+    contestants.push_back({"virtual/exhaustive", [&counts](Subject& subject) {
+                             return try_all_orders(subject, counts);
                            }});
     return contestants;
   }
@@ -106,8 +105,8 @@ Result<std::vector<Contestant>> order_contestants(const Library& library,
       way.policy = policy;
       contestants.push_back(
           {"virtual/" + std::string(schedule_policy_name(policy)) + "/" + way.name,
-           [&library, &counts, threads, way](const Recipe& recipe) {
-             return try_orders(library, recipe, way, threads, counts);
+           [&counts, threads, way](Subject& subject) {
+             return try_orders(subject, way, threads, counts);
            }});
     }
   }

@@ -26,9 +26,8 @@ struct OrderCounts {
 };
 
 // For policy "uniform", "pct", "starve", "late", "early", "exhaustive"; empty: all but the last.
-// kInvalidArgument names the policies there are. `library` and `counts` outlive the contestants.
-Result<std::vector<Contestant>> order_contestants(const Library& library,
-                                                  const std::string& policy_or_empty,
+// kInvalidArgument names the policies there are. `counts` outlives the contestants.
+Result<std::vector<Contestant>> order_contestants(const std::string& policy_or_empty,
                                                   OrderCounts& counts);
 
 // Small enough for the exhaustive contestant to take all orders of most.

@@ -1,25 +1,31 @@
 #include "tools/check/proof_campaign.h"
 
+#include "graph/schedule/content_check.h"
+#include "graph/schedule/nested_commands.h"
+#include "graph/schedule/nested_proof.h"
 #include "graph/schedule/plan_graph.h"
 
 namespace eddy::check {
 namespace {
 
 // Empty, or what the proof let pass.
-std::string try_deletions(const Graph& graph, Plan& plan, ProofReport& report) {
+std::string try_deletions(const Graph& graph, const Plan& plan, ProofReport& report) {
+  NestedCommands nested = nested_commands(graph, plan);
+  const ContentCheck contents = check_contents(nested);
   for (size_t r = 0; r < plan.regions.size(); ++r) {
-    std::vector<PlanCommand>& commands = plan.regions[r].commands;
+    std::vector<NestedCommand>& commands = nested.regions[r].commands;
     for (size_t c = 0; c < commands.size(); ++c) {
-      const PlanCommand deleted = commands[c];
-      if (deleted.kind == PlanCommand::Kind::kLaunch) continue;
+      const NestedCommand deleted = commands[c];
+      const bool is_wait = deleted.kind == NestedCommand::Kind::kWait;
+      if (!is_wait && deleted.kind != NestedCommand::Kind::kRecord) continue;
+      if (deleted.id >= plan.regions[r].num_events) continue;  // of the region's entry or exit
       commands.erase(commands.begin() + static_cast<ptrdiff_t>(c));
-      const bool is_flagged = !prove_plan(graph, plan).is_ok();
+      const bool is_flagged = !prove_nested(nested, contents, 1).is_safe();
       commands.insert(commands.begin() + static_cast<ptrdiff_t>(c), deleted);
       ++report.num_deletions;
       if (is_flagged) continue;
-      const bool is_wait = deleted.kind == PlanCommand::Kind::kWait;
       return "the plan proves safe without the " + std::string(is_wait ? "wait for" : "record of") +
-             " event " + std::to_string(deleted.event) + " at " + graph.path(deleted.node);
+             " event " + std::to_string(deleted.id) + " of region " + std::to_string(r);
     }
   }
   return {};
@@ -37,21 +43,25 @@ std::string try_graph(const Graph& graph, AssignPolicy policy, ProofReport& repo
 
 }  // namespace
 
+bool ProofCampaign::meet(Subject& subject) {
+  if (report_.violations.size() >= max_violations_) return false;
+  const uint64_t seed = subject.recipe().seed;
+  const AssignPolicy policy = seed % 2 == 0 ? AssignPolicy::kRank : AssignPolicy::kMatching;
+  const Graph* const graph = subject.graph_or_null();
+  std::string what = graph == nullptr ? "the graph does not build: " + subject.status().to_string()
+                                      : try_graph(*graph, policy, report_);
+  if (!what.empty()) report_.violations.push_back({seed, std::move(what)});
+  return report_.violations.size() < max_violations_;
+}
+
 ProofReport run_proofs(const Library& library, const ProofOptions& options) {
-  ProofReport report;
+  ProofCampaign campaign(options.max_violations);
   for (uint64_t i = 0; i < options.num_seeds; ++i) {
     if (options.is_time_up && options.is_time_up()) break;
-    const uint64_t seed = options.first_seed + i;
-    auto made = generate(seed, library, options.generate);
-    const AssignPolicy policy = seed % 2 == 0 ? AssignPolicy::kRank : AssignPolicy::kMatching;
-    const std::string what = made.is_ok()
-                                 ? try_graph(made->graph, policy, report)
-                                 : "the graph does not build: " + made.status().to_string();
-    if (what.empty()) continue;
-    report.violations.push_back({seed, what});
-    if (report.violations.size() >= options.max_violations) break;
+    Subject subject(library, make_recipe(options.first_seed + i, options.generate));
+    if (!campaign.meet(subject)) break;
   }
-  return report;
+  return campaign.report();
 }
 
 }  // namespace eddy::check

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tools/check/generator.h"
+#include "tools/check/subject.h"
 
 namespace eddy::check {
 
@@ -33,6 +34,21 @@ struct ProofReport {
   uint64_t num_plans = 0;
   uint64_t num_deletions = 0;  // each flagged, unless there is a violation
   std::vector<ProofViolation> violations;
+};
+
+// One graph after another, for whoever tries each in several campaigns; run_proofs is all of them
+// in a row.
+class ProofCampaign {
+ public:
+  explicit ProofCampaign(size_t max_violations) : max_violations_(max_violations) {}
+
+  // False: enough violations; further graphs are not tried.
+  bool meet(Subject& subject);
+  const ProofReport& report() const { return report_; }
+
+ private:
+  const size_t max_violations_;
+  ProofReport report_;
 };
 
 ProofReport run_proofs(const Library& library, const ProofOptions& options);

@@ -27,9 +27,8 @@ void Trial::Chain::after(RunState& state, const ::eddy::Step& step, int32_t deci
   if (last != nullptr) last->after(state, step, decision);
 }
 
-Result<std::unique_ptr<Trial>> Trial::make(const Library& library, const Recipe& recipe,
-                                           const TrialOptions& options) {
-  std::unique_ptr<Trial> trial(new Trial(library, recipe, options));
+Result<std::unique_ptr<Trial>> Trial::make(Subject& subject, const TrialOptions& options) {
+  std::unique_ptr<Trial> trial(new Trial(subject, options));
   EDDY_RETURN_IF_ERROR(trial->start());
   return trial;
 }
@@ -42,9 +41,8 @@ SessionOptions Trial::session_options() {
   options.loops = options_.loops;
   options.threads = options_.threads;
   options.simplify = false;
-  options.release_constants = false;  // the oracle reads the graph
-  options.use_arenas = recipe_.seed % 2 == 0;
-  if (recipe_.seed % 3 == 0) options.min_released_bytes = 0;
+  options.use_arenas = subject_.recipe().seed % 2 == 0;
+  if (subject_.recipe().seed % 3 == 0) options.min_released_bytes = 0;
   options.observer_or_null = &chain_;
   options.make_device = [this]() -> Result<std::shared_ptr<Device>> {
     if (!options_.wrap) return std::shared_ptr<Device>(device_);
@@ -62,19 +60,12 @@ Status Trial::start() {
   if (options_.checks_races) device.engine.watcher_or_null = &races_;
   device_ = std::make_shared<VirtualDevice>(device);
   races_.reset(device_.get());
-  EDDY_ASSIGN_OR_RETURN(Graph graph, build(recipe_, library_));
-  EDDY_ASSIGN_OR_RETURN(session_, Session::create(library_, std::move(graph), session_options()));
+  // While the graph is there; and before faults are armed: the oracle calls host functions, too.
+  for (uint64_t variant : {0, 1}) (void)subject_.expected(variant);
+  EDDY_ASSIGN_OR_RETURN(Graph graph, subject_.take_graph());
+  EDDY_ASSIGN_OR_RETURN(session_,
+                        Session::create(subject_.library(), std::move(graph), session_options()));
   return Status::ok();
-}
-
-const Trial::Expected& Trial::expected(uint64_t variant) {
-  const auto [it, is_new] = expected_.try_emplace(variant);
-  if (is_new) {
-    it->second.inputs = make_inputs(recipe_, variant);
-    auto result = interpret(session_->graph(), library_, it->second.inputs);
-    if (result.is_ok()) it->second.result = std::move(*result);
-  }
-  return it->second;
 }
 
 std::string Trial::findings() {

@@ -1,7 +1,7 @@
 // Trial: one graph on a virtual device of its own, with every watcher that this room has: digests
 // of each step against the oracle, the race checker, the device's own books.
 //
-//   EDDY_ASSIGN_OR_RETURN(auto trial, Trial::make(library, recipe, options));
+//   EDDY_ASSIGN_OR_RETURN(auto trial, Trial::make(subject, options));
 //   std::string what = trial->run(0);  // empty: the run was as the oracle says
 //
 // The device lives on when the session has gone, so that what is left behind can be counted.
@@ -11,16 +11,14 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "runtime/api/session.h"
 #include "runtime/virtual/virtual_device.h"
-#include "tools/check/oracle.h"
 #include "tools/check/race_checker.h"
-#include "tools/check/recipe.h"
 #include "tools/check/step_digests.h"
+#include "tools/check/subject.h"
 
 namespace eddy::check {
 
@@ -43,15 +41,15 @@ struct TrialOptions {
 
 class Trial {
  public:
-  static Result<std::unique_ptr<Trial>> make(const Library& library, const Recipe& recipe,
-                                             const TrialOptions& options);
+  // Takes the subject's graph; the subject must outlive the trial.
+  static Result<std::unique_ptr<Trial>> make(Subject& subject, const TrialOptions& options);
   ~Trial();
 
   Session& session() { return *session_; }
   VirtualDevice& device() { return *device_; }
-  const NamedTensors& inputs(uint64_t variant) { return expected(variant).inputs; }
-  // What the oracle says of a variant of the recipe's inputs; asked once.
-  const OracleResult& oracle(uint64_t variant) { return expected(variant).result; }
+  const NamedTensors& inputs(uint64_t variant) { return subject_.expected(variant).inputs; }
+  // What the oracle says of a variant of the inputs; asked once.
+  const OracleResult& oracle(uint64_t variant) { return subject_.expected(variant).result; }
 
   // One run; empty, or how it differs from what it should be, in one line.
   std::string run(uint64_t variant);
@@ -63,10 +61,6 @@ class Trial {
   uint64_t num_accesses() const { return races_.num_accesses(); }
 
  private:
-  struct Expected {
-    NamedTensors inputs;
-    OracleResult result;
-  };
   // Calls all watchers.
   class Chain : public StepObserver {
    public:
@@ -78,20 +72,16 @@ class Trial {
     Trial& trial_;
   };
 
-  Trial(const Library& library, Recipe recipe, const TrialOptions& options)
-      : library_(library), recipe_(std::move(recipe)), options_(options) {}
+  Trial(Subject& subject, const TrialOptions& options) : subject_(subject), options_(options) {}
   Status start();
   Result<NamedTensors> run_watched(uint64_t variant);
   SessionOptions session_options();
-  const Expected& expected(uint64_t variant);
 
-  const Library& library_;
-  const Recipe recipe_;
+  Subject& subject_;
   const TrialOptions options_;
   Chain chain_{*this};
   RaceChecker races_;
   StepDigests digests_;
-  std::map<uint64_t, Expected> expected_;
   std::shared_ptr<VirtualDevice> device_;
   std::unique_ptr<Session> session_;
   size_t num_violations_seen_ = 0;

@@ -1,8 +1,9 @@
 // eddy check: lets an installation find its own defects. Seeded campaigns over random graphs: plans
 // and their proofs, every way of running on the CPU against an oracle, every order on the virtual
 // device, and with --faults everything that can fail.
-#include <chrono>
-#include <cmath>
+#include <algorithm>
+#include <functional>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -27,6 +28,7 @@ struct CheckArguments {
 
 constexpr uint64_t kDefaultSeeds = 1000;
 constexpr uint64_t kDefaultFaultSeeds = 200;
+constexpr size_t kMaxViolations = 3;  // of a campaign
 
 struct Violation {
   std::string campaign;  // "order", …
@@ -36,10 +38,13 @@ struct Violation {
   std::string graph;
 };
 
+// One of the campaigns of a run: what it does with a graph, and what it has to say at the end.
 struct Campaign {
   std::string name;
-  Json counts = Json::object();
+  std::function<bool(check::Subject&)> meet;  // false: it has seen enough
+  std::function<Json()> counts;
   int64_t took_ns = 0;
+  bool is_done = false;
 };
 
 class Check {
@@ -49,17 +54,10 @@ class Check {
 
   Outcome run() {
     if (Status status = check::add_mixing_ops(library_); !status.is_ok()) return status;
-    if (arguments_.faults) {
-      run_campaign("faults", 1, [this] { return faults(); });
-    } else if (!arguments_.policy.empty()) {
-      run_campaign("order", 1, [this] { return orders(); });
-    } else {
-      run_campaign("proof", 3, [this] { return proofs(); });
-      run_campaign("differential", 2, [this] { return differences(); });
-      run_campaign("order", 1, [this] { return orders(); });
+    if (Status status = arguments_.faults ? run_faults() : run_campaigns(); !status.is_ok()) {
+      return status;
     }
     report();
-    if (!status_.is_ok()) return status_;
     if (!violations_.empty()) {
       return Outcome::differs(fmt::format("{} violation(s); the first: {}; see it again with: {}",
                                           violations_.size(), violations_[0].what,
@@ -70,29 +68,43 @@ class Check {
   }
 
  private:
-  // `share`: how many campaigns are still to come, this one included: each gets its part of the
-  // time that is left.
-  template <typename Function>
-  void run_campaign(const char* name, int share, Function campaign) {
-    if (interrupts_.is_interrupted() || !status_.is_ok()) return;
-    campaigns_.push_back({name});
-    num_done_ = 0;
-    const int64_t start_ns = now_ns();
-    if (arguments_.minutes > 0) {
-      const auto total_ns = static_cast<int64_t>(arguments_.minutes * 60e9);
-      end_ns_ = start_ns + (start_ns_ + total_ns - start_ns) / share;
+  // Each graph is built once and meets all campaigns, so that a run that ends early has tried
+  // fewer graphs, none of them less.
+  Status run_campaigns() {
+    if (arguments_.policy.empty()) {
+      add_proofs();
+      add_differences();
     }
-    Json counts = campaign();
-    campaigns_.back().counts = std::move(counts);
-    campaigns_.back().took_ns = now_ns() - start_ns;
+    EDDY_RETURN_IF_ERROR(add_orders());
+    const check::GenerateOptions generate =
+        arguments_.policy == "exhaustive" ? check::exhaustive_graphs() : check::GenerateOptions();
+    const uint64_t num_seeds = seeds(kDefaultSeeds);
+    bool goes_on = true;
+    for (uint64_t i = 0; i < num_seeds && goes_on && !is_time_up(); ++i) {
+      check::Subject subject(library_, check::make_recipe(arguments_.first_seed + i, generate));
+      goes_on = meet_all(subject);
+      ++num_met_;
+    }
+    return Status::ok();
+  }
+
+  bool meet_all(check::Subject& subject) {
+    bool goes_on = false;
+    for (Campaign& campaign : campaigns_) {
+      if (campaign.is_done) continue;
+      const int64_t start_ns = now_ns();
+      campaign.is_done = !campaign.meet(subject);
+      campaign.took_ns += now_ns() - start_ns;
+      goes_on |= !campaign.is_done;
+    }
+    return goes_on;
   }
 
   bool is_time_up() {
-    if (++num_done_ % 64 == 0) {
-      console_.progress(fmt::format("{}: {} graphs", campaigns_.back().name, num_done_));
-    }
+    if (++num_done_ % 64 == 0) console_.progress(fmt::format("{} graphs", num_done_));
     if (interrupts_.is_interrupted()) return true;
-    return arguments_.minutes > 0 && now_ns() >= end_ns_;
+    return arguments_.minutes > 0 &&
+           now_ns() - start_ns_ >= static_cast<int64_t>(arguments_.minutes * 60e9);
   }
 
   uint64_t seeds(uint64_t otherwise) const {
@@ -104,56 +116,65 @@ class Check {
     return fmt::format("eddy check --seeds 1 --first-seed {}{}", seed, options);
   }
 
-  Json proofs() {
-    check::ProofOptions options;
-    options.first_seed = arguments_.first_seed;
-    options.num_seeds = seeds(kDefaultSeeds);
-    options.is_time_up = [this] { return is_time_up(); };
-    const check::ProofReport report = check::run_proofs(library_, options);
-    for (const check::ProofViolation& violation : report.violations) {
-      violations_.push_back({"proof", violation.what, again(violation.seed, ""), 0, {}});
-    }
-    return {{"plans", report.num_plans},
-            {"deleted_records_and_waits", report.num_deletions},
-            {"violations", report.violations.size()}};
+  void add_proofs() {
+    const auto campaign = std::make_shared<check::ProofCampaign>(kMaxViolations);
+    campaigns_.push_back(
+        {"proof", [campaign](check::Subject& subject) { return campaign->meet(subject); },
+         [this, campaign]() -> Json {
+           const check::ProofReport& report = campaign->report();
+           for (const check::ProofViolation& violation : report.violations) {
+             violations_.push_back({"proof", violation.what, again(violation.seed, ""), 0, {}});
+           }
+           return {{"plans", report.num_plans},
+                   {"deleted_records_and_waits", report.num_deletions},
+                   {"violations", report.violations.size()}};
+         }});
   }
 
   // Every contestant meets every seed when there is only one.
-  check::DifferentialReport compare(const std::vector<check::Contestant>& contestants,
-                                    const char* campaign, const std::string& again_options) {
+  std::shared_ptr<check::DifferentialCampaign> compare(std::vector<check::Contestant> contestants) {
     check::DifferentialOptions options;
-    options.first_seed = arguments_.first_seed;
-    options.num_seeds = seeds(kDefaultSeeds);
-    if (arguments_.policy == "exhaustive") options.generate = check::exhaustive_graphs();
-    if (options.num_seeds == 1) options.contestants_per_seed = contestants.size();
-    options.is_time_up = [this] { return is_time_up(); };
-    check::DifferentialReport report = check::run_differential(library_, contestants, options);
+    options.max_mismatches = kMaxViolations;
+    if (arguments_.seeds == 1) options.contestants_per_seed = contestants.size();
+    return std::make_shared<check::DifferentialCampaign>(std::move(contestants), options);
+  }
+
+  void note(const check::DifferentialReport& report, const char* campaign,
+            const std::string& again_options) {
     for (const check::Mismatch& mismatch : report.mismatches) {
       violations_.push_back({campaign, mismatch.contestant + ": " + mismatch.what,
                              again(mismatch.seed, again_options), mismatch.num_nodes,
                              mismatch.graph_text});
     }
-    return report;
   }
 
-  Json differences() {
+  void add_differences() {
     constexpr int kThreads = 2;
-    const auto report = compare(check::cpu_contestants(library_, kThreads), "differential", "");
-    return {{"graphs", report.num_graphs},
-            {"nodes", report.num_nodes},
-            {"comparisons", report.num_comparisons},
-            {"mismatches", report.mismatches.size()}};
+    const auto campaign = compare(check::cpu_contestants(kThreads));
+    campaigns_.push_back({"differential",
+                          [campaign](check::Subject& subject) { return campaign->meet(subject); },
+                          [this, campaign]() -> Json {
+                            const check::DifferentialReport& report = campaign->report();
+                            note(report, "differential", "");
+                            return {{"graphs", report.num_graphs},
+                                    {"nodes", report.num_nodes},
+                                    {"comparisons", report.num_comparisons},
+                                    {"mismatches", report.mismatches.size()}};
+                          }});
   }
 
-  Json orders() {
-    check::OrderCounts counts;
-    auto contestants = check::order_contestants(library_, arguments_.policy, counts);
-    if (!contestants.is_ok()) {
-      status_ = contestants.take_status();
-      return {};
-    }
-    const std::string policy = arguments_.policy.empty() ? "" : " --policy " + arguments_.policy;
-    const auto report = compare(*contestants, "order", policy);
+  Status add_orders() {
+    const auto counts = std::make_shared<check::OrderCounts>();
+    EDDY_ASSIGN_OR_RETURN(auto contestants, check::order_contestants(arguments_.policy, *counts));
+    const auto campaign = compare(std::move(contestants));
+    campaigns_.push_back(
+        {"order", [campaign](check::Subject& subject) { return campaign->meet(subject); },
+         [this, campaign, counts] { return order_counts(campaign->report(), *counts); }});
+    return Status::ok();
+  }
+
+  Json order_counts(const check::DifferentialReport& report, const check::OrderCounts& counts) {
+    note(report, "order", arguments_.policy.empty() ? "" : " --policy " + arguments_.policy);
     Json json = {{"graphs", report.num_graphs},
                  {"orders", counts.num_orders},
                  {"steps", counts.num_steps},
@@ -161,6 +182,15 @@ class Check {
                  {"violations", report.mismatches.size()}};
     if (arguments_.policy == "exhaustive") json["graphs_explored_whole"] = counts.num_explored;
     return json;
+  }
+
+  Status run_faults() {
+    Campaign campaign{"faults", {}, {}};
+    Json counts = faults();
+    campaign.took_ns = now_ns() - start_ns_;
+    campaign.counts = [counts = std::move(counts)] { return counts; };
+    campaigns_.push_back(std::move(campaign));
+    return Status::ok();
   }
 
   Json faults() {
@@ -185,18 +215,22 @@ class Check {
   }
 
   void report() {
-    if (console_.is_json()) return print_json();
-    for (const Campaign& campaign : campaigns_) {
-      std::string line = campaign.name + ":";
-      for (const auto& [name, count] : campaign.counts.items()) {
+    std::vector<Json> counts;
+    for (const Campaign& campaign : campaigns_) counts.push_back(campaign.counts());
+    const int64_t took_ns = now_ns() - start_ns_;
+    if (console_.is_json()) return print_json(counts, took_ns);
+    for (size_t i = 0; i < campaigns_.size(); ++i) {
+      std::string line = campaigns_[i].name + ":";
+      for (const auto& [name, count] : counts[i].items()) {
         if (count.is_number()) line += fmt::format(" {} {},", count.get<uint64_t>(), spaced(name));
       }
-      console_.say(line + " " + duration_text(static_cast<double>(campaign.took_ns)));
-      if (!campaign.counts.contains("fired")) continue;
-      for (const auto& [name, count] : campaign.counts["fired"].items()) {
+      console_.say(line + " " + duration_text(static_cast<double>(campaigns_[i].took_ns)));
+      if (!counts[i].contains("fired")) continue;
+      for (const auto& [name, count] : counts[i]["fired"].items()) {
         console_.say(fmt::format("  {:14} {}", name, count.get<uint64_t>()));
       }
     }
+    say_rate(took_ns);
     for (const Violation& violation : violations_) {
       console_.say(fmt::format("{} violation: {}", violation.campaign, violation.what));
       console_.say("  again: " + violation.command);
@@ -205,16 +239,23 @@ class Check {
     }
   }
 
+  void say_rate(int64_t took_ns) {
+    if (arguments_.faults) return;
+    const double seconds = static_cast<double>(took_ns) * 1e-9;
+    console_.say(fmt::format("{} graphs, {:.0f} a second", num_met_,
+                             static_cast<double>(num_met_) / std::max(seconds, 1e-9)));
+  }
+
   static std::string spaced(std::string name) {
     for (char& c : name) c = c == '_' ? ' ' : c;
     return name;
   }
 
-  void print_json() {
+  void print_json(const std::vector<Json>& counts, int64_t took_ns) {
     Json campaigns = Json::object();
-    for (const Campaign& campaign : campaigns_) {
-      campaigns[campaign.name] = campaign.counts;
-      campaigns[campaign.name]["took_ns"] = campaign.took_ns;
+    for (size_t i = 0; i < campaigns_.size(); ++i) {
+      campaigns[campaigns_[i].name] = counts[i];
+      campaigns[campaigns_[i].name]["took_ns"] = campaigns_[i].took_ns;
     }
     Json violations = Json::array();
     for (const Violation& violation : violations_) {
@@ -224,9 +265,9 @@ class Check {
                             {"nodes", violation.num_nodes},
                             {"graph", violation.graph}});
     }
-    if (status_.is_ok()) {
-      console_.print({{"campaigns", std::move(campaigns)}, {"violations", std::move(violations)}});
-    }
+    console_.print({{"campaigns", std::move(campaigns)},
+                    {"took_ns", took_ns},
+                    {"violations", std::move(violations)}});
   }
 
   const CheckArguments& arguments_;
@@ -234,11 +275,10 @@ class Check {
   Interrupts& interrupts_;
   Library library_;
   const int64_t start_ns_ = now_ns();
-  int64_t end_ns_ = 0;  // of this campaign
-  uint64_t num_done_ = 0;
+  uint64_t num_done_ = 0;  // graphs
+  uint64_t num_met_ = 0;   // graphs that all campaigns have met
   std::vector<Campaign> campaigns_;
   std::vector<Violation> violations_;
-  Status status_;
 };
 
 }  // namespace

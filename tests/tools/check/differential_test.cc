@@ -36,7 +36,7 @@ class DifferentialTest : public ::testing::Test {
     options.first_seed = number("EDDY_CHECK_FIRST", 0);
     options.num_seeds = number("EDDY_CHECK_SEEDS", num_seeds);
     options.generate = generate;
-    const auto contestants = cpu_contestants(library_, 2);
+    const auto contestants = cpu_contestants(2);
     if (options.num_seeds == 1) options.contestants_per_seed = contestants.size();
     const DifferentialReport report = run_differential(library_, contestants, options);
     EXPECT_EQ(report.mismatches.size(), 0u) << describe(report);
@@ -69,8 +69,9 @@ bool has_form(const Block& block, Form form, bool is_in_loop) {
 
 TEST_F(DifferentialTest, AMismatchIsShrunkToAFewNodes) {
   // Wrong wherever a loop holds a Resize.
-  const Contestant wrong = {"wrong", [](const Recipe& recipe) -> std::string {
-                              return has_form(recipe.root, Form::kResize, false) ? "resized" : "";
+  const Contestant wrong = {"wrong", [](Subject& subject) -> std::string {
+                              const Block& root = subject.recipe().root;
+                              return has_form(root, Form::kResize, false) ? "resized" : "";
                             }};
   DifferentialOptions options;
   options.num_seeds = 2000;
@@ -100,7 +101,7 @@ TEST_F(DifferentialTest, EveryEditOfShrinkingGivesAValidGraph) {
 }
 
 TEST_F(DifferentialTest, AContestantThatFailsIsAMismatch) {
-  const auto no_device = session_contestant("none", library_, [](const Recipe&) {
+  const auto no_device = session_contestant("none", [](const Recipe&) {
     SessionOptions options;
     options.make_device = []() -> Result<std::shared_ptr<Device>> {
       return device_lost("there is no device");

@@ -73,7 +73,8 @@ class PlantedTest : public ::testing::Test {
     GenerateOptions generate;
     generate.has_host_functions = false;
     generate.max_repeats = 20;
-    auto trial = Trial::make(library_, make_recipe(seed, generate), options);
+    Subject subject(library_, make_recipe(seed, generate));
+    auto trial = Trial::make(subject, options);
     if (!trial.is_ok()) return trial.status().to_string();
     session = &(*trial)->session();
     std::string text;

@@ -22,6 +22,7 @@ TEST(Check, SaysTheSameAsText) {
   EXPECT_EQ(check.exit_code, 0) << check.err;
   EXPECT_EQ(check.out.find("order: 5 graphs, 15 orders, "), 0u) << check.out;
   EXPECT_NE(check.out.find(" 0 violations, "), std::string::npos) << check.out;
+  EXPECT_NE(check.out.find(" a second\n"), std::string::npos) << check.out;
 }
 
 TEST(Check, SweepsFaults) {

@@ -1,0 +1,51 @@
+// Subject: one random graph for everybody who wants to try it: built once, the oracle asked once
+// for each variant of its inputs.
+//
+//   Subject subject(library, make_recipe(seed));
+//   const Subject::Expected& expected = subject.expected(0);  // inputs, and what they should give
+//   EDDY_ASSIGN_OR_RETURN(Graph graph, subject.take_graph());  // for a session
+//
+// A graph has one owner, so whoever takes it leaves none; the next who asks has it built anew, node
+// for node the same. Ask for what is expected before taking the graph.
+//
+// Errors: of building (a defect of this room), and of the oracle in Expected. Threads: one.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "tools/check/oracle.h"
+#include "tools/check/recipe.h"
+
+namespace eddy::check {
+
+class Subject {
+ public:
+  struct Expected {
+    NamedTensors inputs;
+    Status status;  // of the oracle
+    OracleResult result;
+  };
+
+  // `library` must outlive it.
+  Subject(const Library& library, Recipe recipe) : library_(library), recipe_(std::move(recipe)) {}
+
+  const Library& library() const { return library_; }
+  const Recipe& recipe() const { return recipe_; }
+
+  // Null when it does not build: status() says why. Until the graph is taken.
+  const Graph* graph_or_null();
+  const Status& status() const { return status_; }
+  Result<Graph> take_graph();
+
+  const Expected& expected(uint64_t variant);
+
+ private:
+  const Library& library_;
+  const Recipe recipe_;
+  std::optional<Graph> graph_;
+  Status status_;
+  std::map<uint64_t, Expected> expected_;  // by variant; addresses are stable
+};
+
+}  // namespace eddy::check
