@@ -77,12 +77,12 @@ std::vector<Formula> make_formulas(const GenerateOptions& options) {
 class Maker {
  public:
   Maker(uint64_t seed, const GenerateOptions& options)
-      : options_(options), random_(seed), formulas_(make_formulas(options)) {
+      : options_(drawn(seed, options)), random_(seed), formulas_(make_formulas(options_)) {
     recipe_.seed = seed;
     kinds_ = {W, W, W, C};
-    if (options.has_lists) kinds_.push_back(L);
-    if (options.has_optionals) kinds_.push_back(M);
-    if (options.has_floats) kinds_.insert(kinds_.end(), {F, F});
+    if (options_.has_lists) kinds_.push_back(L);
+    if (options_.has_optionals) kinds_.push_back(M);
+    if (options_.has_floats) kinds_.insert(kinds_.end(), {F, F});
     const int spread = std::max(1, options.max_steps - options.min_steps + 1);
     // Small ones are the many: most defects need few nodes.
     const int first = static_cast<int>(below(static_cast<uint64_t>(spread)));
@@ -101,6 +101,13 @@ class Maker {
   }
 
  private:
+  static GenerateOptions drawn(uint64_t seed, GenerateOptions options) {
+    if (options.has_optionals && Random(~seed).below(4) == 0) {
+      options.has_lists = options.has_optionals = false;
+    }
+    return options;
+  }
+
   uint64_t below(uint64_t bound) { return random_.below(bound); }
   bool one_in(uint64_t n) { return below(n) == 0; }
   Kind some_kind() { return kinds_[below(kinds_.size())]; }

@@ -22,6 +22,7 @@ struct GenerateOptions {
   int64_t max_repeats = 160;  // product of trip counts around any step
   bool has_floats = false;    // float operators of the library beside the mixing ones
   bool has_lists = true;      // sequences
+  // With them, one recipe in four has tensors only, so that callers can bind memory of their own.
   bool has_optionals = true;
   bool has_host_functions = true;
 };
