@@ -47,8 +47,7 @@ Status TaskSession<Time, Simulation>::start(const TaskFile& file) {
   for (uint32_t slot = 0; slot < file.tasks.size(); ++slot) {
     std::vector<int64_t> deps = file.tasks[slot].deps;
     std::ranges::sort(deps);
-    const auto repeated = std::ranges::unique(deps);
-    deps.erase(repeated.begin(), repeated.end());
+    deps.erase(std::unique(deps.begin(), deps.end()), deps.end());
     for (const int64_t dep : deps) {
       if (dep == ids_[slot]) return self_dep(dep);
       const auto from = slots_.find(dep);
@@ -267,7 +266,7 @@ std::string TaskSession<Time, Simulation>::name_cycle(const std::vector<uint32_t
   constexpr size_t kShown = 12;
   const auto id_of = [this](uint32_t slot) { return ids_[slot]; };
   std::vector<uint32_t> cycle = slots;
-  std::ranges::rotate(cycle, std::ranges::min_element(cycle, {}, id_of));
+  std::rotate(cycle.begin(), std::ranges::min_element(cycle, {}, id_of), cycle.end());
   std::string text;
   for (size_t i = 0; i < cycle.size(); ++i) {
     if (cycle.size() > kShown && i == kShown - 2) {

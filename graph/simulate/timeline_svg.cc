@@ -101,7 +101,8 @@ class TimelineSvg {
       std::ranges::stable_sort(lanes, std::greater<>(), &Lane::busy);
       lanes.resize(kMaxLanes);
     }
-    std::ranges::stable_partition(lanes, [](const Lane& lane) { return !lane.is_link; });
+    std::stable_partition(lanes.begin(), lanes.end(),
+                          [](const Lane& lane) { return !lane.is_link; });
     for (const Lane& lane : lanes) {
       const double name_width = static_cast<double>(lane.name.size()) * kLetterWidth + 62;
       label_width_ = std::clamp(name_width, label_width_, 260.0);
