@@ -24,7 +24,9 @@ Attention draw(const AttentionSize& size) {
 }
 
 Result<Graph> build(const Attention& attention, const OpTable& ops) {
-  const auto [heads, width, num_steps, batch, seed] = attention.size;
+  const int64_t heads = attention.size.heads;
+  const int64_t width = attention.size.width;
+  const int64_t batch = attention.size.batch;
   GraphBuilder b(ops, "attention");
   const Value x = float_input(b, "x", attention.x);
   const Value steps = b.input("steps", tensor_type(ElementType::kInt64, {}));
