@@ -16,7 +16,6 @@ class CommandBufferConformance : public ::testing::TestWithParam<DeviceFactory> 
     here ? commands_->run_here(control_) : commands_->start(control_);
     while (!is_done_) tested_->progress();
   }
-  static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
   std::unique_ptr<TestedDevice> tested_ = GetParam()();
   std::unique_ptr<CommandBuffer> commands_ = tested_->device().create_command_buffer_or_null();
@@ -137,12 +136,18 @@ TEST_P(CommandBufferConformance, AFailureStopsAllStrandsAndReleasesTheirWaits) {
 TEST_P(CommandBufferConformance, StoppingEndsAnEndlessLoop) {
   Counter counter{0, 1};
   commands_->begin_while();
-  commands_->test_while([](void*) { return int32_t{1}; }, nullptr);
+  std::atomic<int> rounds = 0;
+  commands_->test_while(
+      [](void* rounds) {
+        ++*static_cast<std::atomic<int>*>(rounds);
+        return int32_t{1};
+      },
+      &rounds);
   commands_->launch(Counter::bump, &counter);
   commands_->end_while();
   commands_->finish();
-  std::thread stopper([this] {
-    pause();
+  std::thread stopper([&] {
+    while (rounds < 2) std::this_thread::yield();
     control_.request_stop(StopReason::kCancelled);
   });
   run(true);
