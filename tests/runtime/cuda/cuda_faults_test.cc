@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "runtime/cuda/cuda_device.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
@@ -157,6 +160,7 @@ class Program {
 class FaultSweep : public ::testing::TestWithParam<bool> {};
 
 TEST_P(FaultSweep, EveryFailedCallIsToldAndNothingHangsOrLeaks) {
+  std::set<std::string> failed;
   for (const CuResult failure : {CuResult::kOutOfMemory, CuResult::kInvalidValue,
                                  CuResult::kNotSupported, CuResult::kIllegalAddress}) {
     bool has_failed = true;
@@ -168,6 +172,7 @@ TEST_P(FaultSweep, EveryFailedCallIsToldAndNothingHangsOrLeaks) {
       int result = 0;
       const Status status = Program(fake, 0).run(result);
       has_failed = !fake.failed_call().empty();
+      failed.insert(fake.failed_call());
       const std::string where = "call " + std::to_string(k) + ", " + fake.failed_call() +
                                 ", answer " + std::to_string(static_cast<int>(failure));
       if (status.is_ok()) {
@@ -190,6 +195,10 @@ TEST_P(FaultSweep, EveryFailedCallIsToldAndNothingHangsOrLeaks) {
       EXPECT_EQ(again, 42) << where << ": " << next.to_string();
     }
   }
+  // Pinned memory, too: the staging block, and the page of words that streams write.
+  EXPECT_THAT(failed,
+              ::testing::IsSupersetOf({"host_allocate", "host_device_pointer", "memory_allocate",
+                                       "stream_create", "event_create"}));
 }
 
 TEST_P(FaultSweep, AKernelThatFaultsLosesItsDeviceAndNoOther) {
