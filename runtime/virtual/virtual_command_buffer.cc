@@ -102,7 +102,7 @@ void VirtualCommandBuffer::step(Strand& strand) {
 
 void VirtualCommandBuffer::run_work(Strand& strand, const Command& command, Guard& guard) {
   guard.unlock();
-  const bool ok = command.run(command.context);
+  const bool ok = engine_.run(strand, {.run = command.run, .context = command.context}) != 0;
   guard.lock();
   if (!ok) {
     control_->request_stop(StopReason::kFailed);
@@ -113,7 +113,8 @@ void VirtualCommandBuffer::run_work(Strand& strand, const Command& command, Guar
 
 void VirtualCommandBuffer::decide(Strand& strand, const Command& command, Guard& guard) {
   guard.unlock();
-  const int32_t decision = command.decide(command.context);
+  const int32_t decision =
+      engine_.run(strand, {.decide = command.decide, .context = command.context});
   guard.lock();
   if (decision < 0) {
     control_->request_stop(StopReason::kFailed);

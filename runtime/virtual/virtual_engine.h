@@ -25,6 +25,7 @@
 #include "runtime/virtual/chooser.h"
 #include "runtime/virtual/device_watcher.h"
 #include "runtime/virtual/fault_plan.h"
+#include "runtime/virtual/lane_runner.h"
 
 namespace eddy {
 
@@ -47,10 +48,11 @@ class VirtualLane {
 
 struct VirtualEngineOptions {
   ChooserOptions order = {};
-  // Instead of `order`; both must outlive the engine. Null: none.
+  // Instead of `order`; all of these must outlive the engine. Null: none.
   Chooser* chooser_or_null = nullptr;
   FaultPlan* faults_or_null = nullptr;
   DeviceWatcher* watcher_or_null = nullptr;
+  LaneRunner* runner_or_null = nullptr;  // null: work runs in step()
   // Called before each step with the number of steps done; it may cancel runs.
   std::function<void(uint64_t tick)> on_tick = {};
 };
@@ -65,6 +67,12 @@ class VirtualEngine {
   uint64_t now() const { return now_.load(std::memory_order_relaxed); }
   // The lane that the calling thread is stepping; 0 on any other thread.
   LaneNumber current_lane() const;
+
+  // Without the lock: the code of a lane's command.
+  int32_t run(const VirtualLane& lane, const LaneWork& work) {
+    LaneRunner* runner = options_.runner_or_null;
+    return runner == nullptr ? work() : runner->run(lane.id_, work);
+  }
 
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 

@@ -175,7 +175,7 @@ void VirtualStream::step() {
     if (!engine_.is_lost()) {
       const Work work = item.work;
       guard.unlock();
-      work.run(work.context);
+      engine_.run(*this, {.run = work.run, .context = work.context});
       guard.lock();
     }
   } else if (item.kind == Item::Kind::kRecord) {

@@ -37,6 +37,9 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
   std::vector<std::string> races() const;
   uint64_t num_accesses() const;
 
+  // A failure when a value that the step reads has no memory yet.
+  static Status check_made(RunState& state, const ::eddy::Step& step);
+
   Status before(RunState& state, const ::eddy::Step& step) override;
   void after(RunState& state, const ::eddy::Step& step, int32_t decision) override;
 
@@ -80,8 +83,6 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
   void touch(What what, uintptr_t key, const Access& now, ValueId value);
   void report(const Access& first, const Access& now, bool first_writes, What what, ValueId value);
   Toucher toucher(RunState& state, const ::eddy::Step& step);
-  // A failure when a value that is read has no memory yet.
-  static Status check_made(RunState& state, const ::eddy::Step& step);
   void touch_before(const Toucher& touch, const ::eddy::Step& step);
   void touch_after(const Toucher& touch, const ::eddy::Step& step, int32_t decision);
 
