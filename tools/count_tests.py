@@ -1,8 +1,8 @@
 """Sums up a `bazel test` run: what was skipped and why, then one line of counts.
 
-Usage: count_tests.py EVENTS BAZEL_EXIT_CODE
+Usage: count_tests.py EVENTS BAZEL_EXIT_CODE [EVENTS BAZEL_EXIT_CODE ...]
 
-EVENTS is the file of --build_event_json_file. Counted are test cases, as the test.xml of
+EVENTS is the file of --build_event_json_file; several runs are added up. Counted are test cases, as the test.xml of
 each target lists them, and not targets: a GoogleTest target may skip one case of many, and
 the reason is in the case. A target without test.xml cases (it did not compile, crashed or
 ran out of time) counts as one failed test, so that nothing vanishes from the sum.
@@ -91,9 +91,7 @@ def count_part(label, status, xml, counts):
         counts.passed += 1
 
 
-def main():
-    events, exit_code = sys.argv[1], int(sys.argv[2])
-    counts = Counts()
+def count_run(events, exit_code, counts):
     for label, parts in sorted(read_events(events).items()):
         for _, (status, xml) in sorted(parts.items()):
             count_part(label, status, xml, counts)
@@ -103,6 +101,12 @@ def main():
     unexplained = not any(name.endswith(NOT_BUILT) for name in counts.failed)
     if exit_code not in (BAZEL_OK, BAZEL_TESTS_FAILED, BAZEL_NO_TESTS) and unexplained:
         counts.failed.append("the build (Bazel's exit code %d, see its errors)" % exit_code)
+
+
+def main():
+    counts = Counts()
+    for events, exit_code in zip(sys.argv[1::2], sys.argv[2::2]):
+        count_run(events, int(exit_code), counts)
     for name, reason in counts.skipped:
         print("skipped: %s: %s" % (name, reason))
     for name in counts.failed:

@@ -3,7 +3,7 @@
 #
 # Own words go to standard error, so that a program's output stays clean. Settings from
 # the environment:
-#   EDDY_CONFIG   Bazel configs of .bazelrc, separated by spaces (cuda, asan, ubsan, tsan)
+#   EDDY_CONFIG   Bazel configs of .bazelrc, separated by spaces (cuda, asan, ubsan, tsan, fuzz)
 #   EDDY_BAZEL    startup options for Bazel, separated by spaces
 # Built programs are copied to .build/ in the checkout, one folder for each EDDY_CONFIG:
 # they survive a later Bazel build with other flags, and need no Bazel to start.
@@ -11,6 +11,13 @@
 eddy_root="$(readlink -f "${BASH_SOURCE[0]%/*}/..")"
 eddy_cache="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/eddy"
 eddy_exit_no_build=70
+
+# What AddressSanitizer watches in every run of tools/test: where memory is handled by hand (stacks,
+# bytes of files) and little must be compiled for it. Canaries show that sanitizers see at all.
+eddy_sanitized_part=(//tests/runtime/coroutine/... //tests/graph/base/... //tests/graph/ir/...)
+eddy_canaries=(
+  //tests/canary/... //tests/tools/bazel:canary_test //tests/runtime/virtual:tsan_lanes_test
+)
 
 say() { printf 'eddy: %s\n' "$*" >&2; }
 
@@ -34,7 +41,9 @@ eddy_bazel() {
 # Installs what is missing for the configs of EDDY_CONFIG and those named in the arguments.
 eddy_setup() {
   local options=(--quiet)
-  [[ " ${EDDY_CONFIG:-} $* " == *tsan* ]] && options+=(--sanitizers)
+  local configs=" ${EDDY_CONFIG:-} $* "
+  [[ "$configs" == *tsan* || "$configs" == *" fuzz "* || "$configs" == *=fuzz* ]] &&
+    options+=(--sanitizers)
   "$eddy_root/tools/setup" "${options[@]}"
 }
 

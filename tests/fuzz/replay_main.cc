@@ -1,10 +1,12 @@
 // A main for fuzz targets where libFuzzer is not linked: runs every file of a corpus, then cuts,
-// flips, copies and splices of them, from a seed, for a number of executions.
+// flips, copies and splices of them, from a seed, for a number of executions, or until so many
+// seconds are over (then EXECUTIONS does not count).
 //
-//   replay FOLDER [EXECUTIONS [SEED]]
+//   replay FOLDER [EXECUTIONS [SEED [SECONDS]]]
 //
 // It follows no coverage; it keeps the corpus, and what was found once, from breaking again.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -79,7 +81,7 @@ void change(std::string& bytes, const std::vector<std::string>& corpus, Random& 
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fputs("usage: replay FOLDER [EXECUTIONS [SEED]]\n", stderr);
+    std::fputs("usage: replay FOLDER [EXECUTIONS [SEED [SECONDS]]]\n", stderr);
     return 2;
   }
   const std::vector<std::string> corpus = read_corpus(argv[1]);
@@ -89,9 +91,16 @@ int main(int argc, char** argv) {
   }
   const uint64_t executions = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 2000;
   const uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
+  const uint64_t seconds = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0;
+  const auto start = std::chrono::steady_clock::now();
+  const auto goes_on = [&](uint64_t done) {
+    if (seconds == 0) return done < executions;
+    return std::chrono::steady_clock::now() - start < std::chrono::seconds(seconds);
+  };
   for (const std::string& bytes : corpus) execute(bytes);
   Random random(seed);
-  for (uint64_t i = 0; i < executions; ++i) {
+  uint64_t done = 0;
+  for (; goes_on(done); ++done) {
     std::string bytes = corpus[random.below(corpus.size())];
     for (uint64_t changes = 1 + random.below(4); changes > 0; --changes) {
       change(bytes, corpus, random);
@@ -99,6 +108,6 @@ int main(int argc, char** argv) {
     execute(bytes);
   }
   std::printf("%zu files and %llu changes of them, seed %llu\n", corpus.size(),
-              static_cast<unsigned long long>(executions), static_cast<unsigned long long>(seed));
+              static_cast<unsigned long long>(done), static_cast<unsigned long long>(seed));
   return 0;
 }

@@ -55,6 +55,12 @@ expect "a target without result" 1 1 "1 passed, 1 failed, 2 skipped"
 { target //a; result //a PASSED good.xml; } >events
 expect "something did not load" 1 1 "1 passed, 1 failed, 2 skipped"
 
+{ target //a; result //a PASSED good.xml; } >events
+cp events again
+[[ "$(python3 "$count" events 0 again 0 | tail -1)" == "2 passed, 0 failed, 4 skipped" ]] ||
+  { echo "FAILED: two runs are added up"; fails=1; }
+python3 "$count" events 0 again 1 >/dev/null && { echo "FAILED: the second did not load"; fails=1; }
+
 : >events
 expect "nothing at all" 1 1 "0 passed, 1 failed, 0 skipped"
 exit $fails

@@ -46,7 +46,7 @@ calls() { # calls WHAT EXPECTED
 }
 
 expect "all is well" 0 "ok: 7 passed, 0 failed, 0 skipped"
-calls "every kind, its canaries and its tests" "asan asan ubsan ubsan tsan tsan "
+calls "every kind, its canaries and its tests" "asan asan ubsan ubsan tsan tsan fuzz "
 expect "slow tests are named" 0 "31.5 s  //tests/slow:b_test" asan
 export BROKEN=ubsan
 expect "a failed test" 1 "failed: //tests/slow:b_test S.A"
@@ -54,8 +54,11 @@ expect "the others count too" 0 "ok: 7 passed" asan
 unset BROKEN
 export DEAF=tsan
 expect "canaries that were skipped" 1 "its canaries are silent"
-calls "nothing is run behind them" "asan asan ubsan ubsan tsan "
+calls "nothing is run behind them" "asan asan ubsan ubsan tsan fuzz "
 unset DEAF
+expect "the fuzz targets" 0 "fuzz" fuzz -- --jobs=1 //tests/graph/...
+grep -q "^fuzz .*--jobs=1 //tests/fuzz/...$" "$TEST_TMPDIR/calls" ||
+  { echo "FAILED: fuzz takes options, not targets"; fails=1; }
 expect "an unknown kind" 2 "usage: tools/matrix" msan
 expect "the part that CI runs" 0 "ok: 7 passed" --part
 grep -q "^asan .*//tests/runtime/coroutine/" "$TEST_TMPDIR/calls" ||
