@@ -15,9 +15,7 @@ eddy_exit_no_build=70
 # What AddressSanitizer watches in every run of tools/test: where memory is handled by hand (stacks,
 # bytes of files) and little must be compiled for it. Canaries show that sanitizers see at all.
 eddy_sanitized_part=(//tests/runtime/coroutine/... //tests/graph/base/... //tests/graph/ir/...)
-eddy_canaries=(
-  //tests/canary/... //tests/tools/bazel:canary_test //tests/runtime/virtual:tsan_lanes_test
-)
+eddy_canaries=(//tests/canary/... //tests/tools/bazel:canary_test)
 
 say() { printf 'eddy: %s\n' "$*" >&2; }
 
