@@ -64,6 +64,7 @@ class PlanArtist {
     drawn.name = node.name;
     drawn.kind = kind_name(node);
     drawn.streams = {stream};
+    if (!plan_.devices.empty()) drawn.device = plan_.devices[plan_.stream_devices[stream]];
     drawn.rank = std::move(rank);
     if (node.kind != NodeKind::kExec && note_) drawn.note = note_(id);
     for (const RegionId inner : node.regions) drawn.regions.push_back(region(inner));

@@ -23,6 +23,7 @@ struct DrawnNode {
   std::string kind;               // "MatMul", "while", "case-of"
   std::string note;               // of a loop: how it is driven, and why
   std::vector<uint32_t> streams;  // of the machine: one, or several for a joint launch
+  std::string device;             // of a plan for several devices: "cuda"
   std::string rank;               // longest chain that follows, in nodes or nanoseconds
   std::vector<DrawnRegion> regions;
 };

@@ -36,6 +36,8 @@ struct RegionPlan {
   // Regions that are never at work together may use the same events of the machine: those of this
   // region begin here. Behind num_events come one for the entry and one for each further stream.
   uint32_t first_event = 0;
+  // The device of each stream, into Plan::devices; empty: all on device 0.
+  std::vector<uint32_t> devices;
   std::vector<PlanCommand> commands;  // issue order
   std::vector<uint32_t> ranks;        // per node of Region::nodes: longest chain that follows
   std::vector<double> cost_ranks;     // the same in nanoseconds; empty unless ranked by costs
@@ -45,6 +47,11 @@ struct Plan {
   std::vector<RegionPlan> regions;  // by RegionId
   uint32_t num_streams = 1;         // of the machine, over all regions
   uint32_t num_events = 0;
+  // Of a plan for several devices, else empty: their names (0 is the host's CPU), the device of each
+  // of the machine's streams, and the device in whose memory each value is, by ValueId.
+  std::vector<std::string> devices;
+  std::vector<uint32_t> stream_devices;
+  std::vector<uint32_t> value_devices;
   MemoryPlan memory;
   std::string assignment;  // "rank", "matching", "serial": for reports
   bool is_proved = false;  // set by prove_plan; the runtime runs nothing else

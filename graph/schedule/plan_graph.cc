@@ -51,10 +51,48 @@ double parallel_work_ns(const StreamAssignment& assignment, std::span<const doub
   return busy.empty() ? 0 : total - *std::max_element(busy.begin(), busy.end());
 }
 
+// By NodeId, into `devices`: an exec node's by its name, a control node's by what is inside.
+std::vector<uint32_t> node_devices(const Graph& graph, const std::vector<std::string>& devices) {
+  std::vector<uint32_t> result(graph.num_nodes(), 0);
+  // Inner nodes have larger ids than the control node around them.
+  for (auto n = static_cast<uint32_t>(graph.num_nodes()); n-- > 0;) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind == NodeKind::kExec) {
+      const auto named = std::find(devices.begin(), devices.end(), node.device);
+      if (named != devices.end()) result[n] = static_cast<uint32_t>(named - devices.begin());
+      continue;
+    }
+    for (const RegionId region : node.regions) {
+      for (const NodeId inner : graph.region(region).nodes) {
+        if (result[n] == 0) result[n] = result[inner.index()];
+      }
+    }
+  }
+  return result;
+}
+
+// Stream 0 of a region is on `device`: renumbers, or adds an empty stream.
+void put_first(StreamAssignment& assignment, uint32_t device) {
+  auto& devices = assignment.device_of_stream;
+  const auto found = std::find(devices.begin(), devices.end(), device);
+  const auto first = static_cast<uint32_t>(found - devices.begin());
+  if (found == devices.end()) {
+    devices.insert(devices.begin(), device);
+    ++assignment.num_streams;
+  } else {
+    std::rotate(devices.begin(), found, found + 1);
+  }
+  for (uint32_t& stream : assignment.stream_of_node) {
+    stream = stream == first ? 0 : stream < first ? stream + 1 : stream;
+  }
+}
+
 RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> all_costs,
-                       const PlanOptions& options, uint32_t max_streams) {
+                       const PlanOptions& options, uint32_t max_streams,
+                       std::span<const uint32_t> all_devices, uint32_t own_device) {
   const Region& region = graph.region(id);
   RegionPlan plan;
+  if (!all_devices.empty()) plan.devices = {own_device};
   if (region.nodes.empty()) return plan;
   const Dag dag = region_dag(graph, id);
   std::vector<double> costs;
@@ -69,10 +107,19 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   stream_options.policy = options.policy;
   stream_options.max_streams = max_streams;
   stream_options.commands = numbers;
+  std::vector<uint32_t> devices;
+  for (NodeId node : region.nodes) {
+    if (!all_devices.empty()) devices.push_back(all_devices[node.index()]);
+  }
+  stream_options.devices = devices;
   StreamAssignment assignment = assign_streams(dag, order, stream_options);
   if (options.is_auto && parallel_work_ns(assignment, costs) < options.min_parallel_ns) {
     stream_options.policy = AssignPolicy::kSerial;
     assignment = assign_streams(dag, order, stream_options);
+  }
+  if (!devices.empty()) {
+    put_first(assignment, own_device);
+    plan.devices = assignment.device_of_stream;
   }
   const SyncPlan syncs = plan_syncs(dag, assignment, order);
   plan.num_streams = assignment.num_streams;
@@ -118,6 +165,14 @@ class GraphPlanner {
         costs_(estimate_costs_ns(graph, options.costs_or_null)),
         order_(graph) {
     plan_.regions.resize(graph.num_regions());
+    if (options.devices.empty()) return;
+    devices_ = node_devices(graph, options.devices);
+    plan_.devices = options.devices;
+    plan_.value_devices = options.value_devices;
+    plan_.value_devices.resize(graph.num_values(), 0);
+    uint32_t root = 0;
+    for (const NodeId node : graph.root().nodes) root = root != 0 ? root : devices_[node.index()];
+    plan_.stream_devices = {root};
   }
 
   Plan run() {
@@ -145,8 +200,9 @@ class GraphPlanner {
   // `busy`: streams that others may be using while the region runs.
   Used plan(RegionId id, uint32_t own_stream, const Streams& busy, uint32_t first_event) {
     RegionPlan& region = plan_.regions[id.index()];
-    region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy));
-    region.streams = pick_streams(region.num_streams, own_stream, busy);
+    region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
+                         device_of(own_stream));
+    region.streams = pick_streams(region, own_stream, busy);
     region.first_event = first_event;
     const uint32_t frame = region.num_streams > 1 ? region.num_streams : 0;
     Used used{{region.streams.begin(), region.streams.end()},
@@ -174,17 +230,35 @@ class GraphPlanner {
     return used;
   }
 
-  // What the cap leaves, the region's own stream included; 0: no cap.
-  uint32_t max_streams(uint32_t own_stream, const Streams& busy) const {
-    if (options_.max_streams == 0) return 0;
-    const auto taken = static_cast<uint32_t>(busy.size() - busy.count(own_stream));
-    return std::max(1u, options_.max_streams - std::min(options_.max_streams, taken));
+  uint32_t device_of(uint32_t stream) const {
+    return devices_.empty() ? 0 : plan_.stream_devices[stream];
   }
 
-  static std::vector<uint32_t> pick_streams(uint32_t count, uint32_t own, const Streams& busy) {
+  // What the cap leaves, the region's own stream included, of the device with the fewest; 0: no cap.
+  uint32_t max_streams(uint32_t own_stream, const Streams& busy) const {
+    if (options_.max_streams == 0) return 0;
+    std::vector<uint32_t> taken(std::max<size_t>(plan_.devices.size(), 1), 0);
+    for (const uint32_t stream : busy) {
+      if (stream != own_stream) ++taken[device_of(stream)];
+    }
+    const uint32_t most = *std::max_element(taken.begin(), taken.end());
+    return std::max(1u, options_.max_streams - std::min(options_.max_streams, most));
+  }
+
+  // The lowest free streams of the machine, each of the device that is wanted.
+  std::vector<uint32_t> pick_streams(const RegionPlan& region, uint32_t own, const Streams& busy) {
     std::vector<uint32_t> streams = {own};
-    for (uint32_t s = 0; streams.size() < count; ++s) {
-      if (s != own && !busy.contains(s)) streams.push_back(s);
+    std::vector<uint32_t> next(std::max<size_t>(plan_.devices.size(), 1), 0);  // by device
+    for (uint32_t r = 1; r < region.num_streams; ++r) {
+      const uint32_t device = devices_.empty() ? 0 : region.devices[r];
+      const auto is_free = [&](uint32_t s) {
+        if (!devices_.empty() && s == plan_.stream_devices.size()) {
+          plan_.stream_devices.push_back(device);
+        }
+        return s != own && !busy.contains(s) && device_of(s) == device;
+      };
+      while (!is_free(next[device])) ++next[device];
+      streams.push_back(next[device]++);
     }
     return streams;
   }
@@ -222,6 +296,7 @@ class GraphPlanner {
   const Graph& graph_;
   const PlanOptions& options_;
   const std::vector<double> costs_;
+  std::vector<uint32_t> devices_;  // by NodeId; empty: there is one
   NodeOrder order_;
   Plan plan_;
 };
@@ -236,7 +311,34 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   return plan;
 }
 
+namespace {
+
+// Each launch stands on a stream of its node's device.
+Status check_devices(const Graph& graph, const Plan& plan) {
+  if (plan.devices.empty()) return Status::ok();
+  const std::vector<uint32_t> devices = node_devices(graph, plan.devices);
+  for (const RegionPlan& region : plan.regions) {
+    for (const PlanCommand& command : region.commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) continue;
+      const uint32_t stream = region.streams[command.stream];
+      const uint32_t wanted = devices[command.node.index()];
+      if (stream < plan.stream_devices.size() && plan.stream_devices[stream] == wanted &&
+          region.devices[command.stream] == wanted) {
+        continue;
+      }
+      return internal_error("the plan is unsafe: " + graph.path(command.node) + " is for " +
+                            plan.devices[wanted] + " but stands on stream " +
+                            std::to_string(stream) + ", which is another device's");
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 Status prove_plan(const Graph& graph, Plan& plan) {
+  plan.is_proved = false;
+  EDDY_RETURN_IF_ERROR(check_devices(graph, plan));
   const NestedProof proof = prove_nested(nested_commands(graph, plan));
   plan.is_proved = proof.is_safe();
   if (plan.is_proved) return Status::ok();

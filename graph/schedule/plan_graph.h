@@ -9,7 +9,12 @@
 // ones are the lowest-numbered that nobody else may use while it runs, so branches, the regions
 // of one loop and loops that follow each other share them. The cap holds for the whole plan.
 //
-// Errors: prove_plan returns kInternal with the counter-example (nested_proof.h). Cost: that of
+// Several devices: an exec node stands on a stream of the device that Node::device names, a control
+// node on one of the first accelerator that any node inside is on, else of the CPU. The cap holds
+// for each device; a region has a stream of each of its devices all the same.
+//
+// Errors: prove_plan returns kInternal with the counter-example (nested_proof.h), or the node that
+// stands on another device's stream. Cost: that of
 // the policies, and of plan_memory.
 #pragma once
 
@@ -24,7 +29,11 @@ namespace eddy {
 struct PlanOptions {
   AssignPolicy policy = AssignPolicy::kRank;
   bool is_auto = true;              // serial where parallel does not pay
-  uint32_t max_streams = 0;         // hard cap, over all regions; 0: none
+  uint32_t max_streams = 0;         // hard cap, over all regions, for each device; 0: none
+  // Names of devices, the host's CPU first; empty: there is one and names mean nothing.
+  std::vector<std::string> devices = {};
+  // With `devices`: where each value's memory is, by ValueId (graph/compile/place.h).
+  std::vector<uint32_t> value_devices = {};
   double min_parallel_ns = 60'000;  // work that must overlap, by the costs below
   // What operators were measured to cost; null, and what the table lacks: estimates (cost_model.h).
   const CostTable* costs_or_null = nullptr;

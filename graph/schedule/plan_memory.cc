@@ -163,8 +163,11 @@ class MemoryPlanner {
     std::map<std::string, std::vector<uint32_t>> devices;
     for (uint32_t s = 0; s < found_.all.size(); ++s) {
       if (!is_planned(s) || leader_[s] != s) continue;
-      const NodeId writer = graph_.value(storage(s).value).producer;
-      devices[graph_.node(writer).device].push_back(s);
+      const ValueId value = storage(s).value;
+      const std::string& device =
+          plan_.devices.empty() ? graph_.node(graph_.value(value).producer).device
+                                : plan_.devices[plan_.value_devices[value.index()]];
+      devices[device].push_back(s);
     }
     return devices;
   }

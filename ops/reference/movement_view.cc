@@ -159,6 +159,9 @@ void add_movement_view_reference(KernelRegistry& registry) {
   add("Shape", bind_shape);
   add("Size", bind_size);
   add("Dropout", bind_dropout);
+  for (std::string_view op : {"ToDevice", "ToHost", "Await"}) {
+    registry.add({.op = op, .bind = bind_identity, .library = "reference", .domain = "eddy"});
+  }
 }
 
 }  // namespace eddy

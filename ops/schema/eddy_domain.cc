@@ -75,6 +75,19 @@ double dequantize_matmul_flops(const InferContext& context, std::span<const Valu
   return b.rank() == 2 ? 2.0 * static_cast<double>(b[0]) * count : count;
 }
 
+Status infer_same(InferContext& context) {
+  context.set_output(0, context.input(0));
+  return Status::ok();
+}
+
+OpDef same_tensor(const char* name, bool is_view) {
+  return {.name = name,
+          .domain = "eddy",
+          .inputs = {in("value", kAllTypes)},
+          .infer = infer_same,
+          .is_view = is_view};
+}
+
 }  // namespace
 
 Status add_eddy_schemas(OpTable& table) {
@@ -93,7 +106,10 @@ Status add_eddy_schemas(OpTable& table) {
                           in("zero_point", {ElementType::kInt8, ElementType::kUint8},
                              InputFlag::kOptional)},
                .infer = infer_dequantize_matmul,
-               .flops = dequantize_matmul_flops}});
+               .flops = dequantize_matmul_flops},
+              same_tensor("ToDevice", false),
+              same_tensor("ToHost", false),
+              same_tensor("Await", true)});
 }
 
 }  // namespace eddy

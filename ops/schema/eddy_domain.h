@@ -7,6 +7,10 @@
 //                   MatMul do it, with B kept in bytes: float A[..., k], int8 or uint8 B[k, n],
 //                   float scale and, optional, zero_point of B's type: one value, or n. Made by
 //                   graph/compile/simplify from constant weights.
+//   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by
+//                   graph/compile/place; on the CPU they are plain copies.
+//   Await           the same tensor, once the host may read its bytes: stands on a CPU stream
+//                   behind a ToHost whose result decides a shape.
 //
 // The kernel of HostPredicate comes from the session, which owns the functions. While and CaseOf of the same
 // domain are control nodes of the graph, not operators.
