@@ -71,15 +71,16 @@ void AsyncRun::submit_to(Stream& stream, std::shared_ptr<AsyncRun> self) {
 }
 
 Result<bool> AsyncRun::queue_on(Stream& stream) {
-  EDDY_ASSIGN_OR_RETURN(front_, core_.device->create_event());
-  EDDY_ASSIGN_OR_RETURN(gate_, core_.device->create_gate());
+  Device& device = core_.stream_device();
+  EDDY_ASSIGN_OR_RETURN(front_, device.create_event());
+  EDDY_ASSIGN_OR_RETURN(gate_, device.create_gate());
   {
     std::lock_guard lock(core_.mutex);
     ++core_.num_behind_streams;
   }
   if (stream.record(*front_) && stream.hold(gate_)) return front_->listen_or_complete(*this);
   core_.leave_stream();
-  Status health = core_.device->health();
+  Status health = device.health();
   return health.is_ok() ? internal_error("the stream refused a command and does not say why")
                         : health;
 }

@@ -315,7 +315,7 @@ TensorView Run::output(size_t index) {
 namespace {
 
 Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
-                 const std::shared_ptr<Device>& device) {
+                 const std::shared_ptr<const void>& device) {
   // What no step has made is nothing, and no reason to read through a null pointer.
   if (view.data == nullptr && view.size_bytes() > 0) return Tensor();
   // Borrowed memory (the caller's input, a constant) may go before the tensor does.
@@ -327,15 +327,16 @@ Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
 
 NamedTensors Run::collect_outputs() {
   NamedTensors outputs;
+  const std::shared_ptr<const void> device = core_.keep_alive();
   for (size_t i = 0; i < core_.outputs.size(); ++i) {
     const Slot& slot = state_->slot(core_.graph.outputs()[i]);
     Tensor tensor;
     if (slot.kind == ValueKind::kTensor) {
-      tensor = to_tensor(slot.view, slot.buffer, core_.device);
+      tensor = to_tensor(slot.view, slot.buffer, device);
     } else if (slot.kind == ValueKind::kSequence) {
       std::vector<Tensor> elements;
       for (const SequenceElement& element : slot.elements) {
-        elements.push_back(to_tensor(element.view(), element.buffer, core_.device));
+        elements.push_back(to_tensor(element.view(), element.buffer, device));
       }
       tensor = Tensor::sequence(slot.sequence_element, std::move(elements));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/compile/place.h"
 #include "graph/compile/simplify.h"
 #include "graph/io/import.h"
 #include "graph/schedule/cost_model.h"
@@ -67,18 +68,23 @@ void describe_values(SessionCore& core) {
 }
 
 void describe_loops(SessionCore& core) {
-  const bool is_host = core.options.loops == Loops::kHost;
+  const bool is_host = core.is_host_driven();
+  const char* why_host = core.accelerator_or_null != nullptr
+                             ? "nodes of two devices are driven from the host"
+                             : "forced by the session's options";
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
     if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
     core.loop_nodes.push_back(NodeId(n));
     core.loops.push_back({core.graph.path(NodeId(n)), 0, is_host ? "host" : "device",
-                          is_host ? "forced by the session's options"
-                                  : "all of its nodes run on CPU streams"});
+                          is_host ? why_host : "all of its nodes run on CPU streams"});
   }
   core.last_loops = core.loops;
 }
 
 Status check_options(const SessionOptions& options) {
+  if (options.make_accelerator && options.loops == Loops::kDevice) {
+    return unsupported("loops beside an accelerator are driven from the host; leave loops auto");
+  }
   if (!options.threads || options.num_threads == 0) return Status::ok();
   if (options.num_threads == options.threads->num_workers()) return Status::ok();
   return invalid_argument("num_threads is " + std::to_string(options.num_threads) +
@@ -125,14 +131,18 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   };
   options.min_released_bytes = core.options.min_released_bytes;
   options.use_arenas = core.options.use_arenas;
+  options.accelerator_or_null = core.accelerator_or_null;
   Device& device = *core.device;
-  if (core.options.loops == Loops::kHost) {
+  if (core.is_host_driven()) {
     Scheduler& scheduler = core.scheduler();
-    if (device.needs_polling()) {
-      core.poller = scheduler.add_poller([&device] { return device.poll(); });
+    std::vector<Device*> devices = {&device};
+    if (core.accelerator_or_null) devices.push_back(core.accelerator_or_null->device.get());
+    for (Device* each : devices) {
+      if (!each->needs_polling()) continue;
+      core.pollers.push_back(scheduler.add_poller([each] { return each->poll(); }));
     }
-    options.make_commands = [&device, &scheduler]() -> std::unique_ptr<CommandBuffer> {
-      return std::make_unique<HostCommandBuffer>(device, scheduler);
+    options.make_commands = [devices, &core, &scheduler]() -> std::unique_ptr<CommandBuffer> {
+      return std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler);
     };
   } else {
     options.make_commands = [&device] { return device.create_command_buffer_or_null(); };
@@ -154,6 +164,44 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
     return graph;
   }
   return simplify(std::move(graph), library.ops(), simplify_options);
+}
+
+// The capability table of an accelerator: what binds there.
+Status can_run(const KernelRegistry& kernels, const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::vector<ValueType> inputs;
+  std::vector<TensorView> constants;
+  for (ValueId value : node.inputs) {
+    inputs.push_back(value.is_none() ? ValueType() : graph.value(value).type);
+    const bool is_constant =
+        !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
+    constants.push_back(is_constant ? graph.constant(graph.value(value).constant).view()
+                                    : TensorView());
+  }
+  std::vector<ValueType> outputs;
+  for (ValueId value : node.outputs) outputs.push_back(graph.value(value).type);
+  return kernels
+      .bind({*node.op, node.attributes, node.opset_version, node.name, inputs, outputs, constants})
+      .status();
+}
+
+// With an accelerator: devices for the nodes of the graph, copies between them.
+Status place_nodes(SessionCore& core, PlanOptions& plan) {
+  if (!core.options.make_accelerator) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(core.accelerator_or_null, core.options.make_accelerator());
+  const Accelerator& accelerator = *core.accelerator_or_null;
+  PlaceOptions options;
+  options.device = std::string(accelerator.device->kind());
+  options.choice.can_run = [&accelerator](const Graph& graph, NodeId node) {
+    return can_run(*accelerator.kernels, graph, node);
+  };
+  EDDY_ASSIGN_OR_RETURN(PlacedGraph placed,
+                        place(std::move(core.graph), core.library.ops(), options));
+  core.graph = std::move(placed.graph);
+  core.placement = placed.report.text();
+  plan.devices = {"cpu", options.device};
+  plan.value_devices = std::move(placed.value_devices);
+  return Status::ok();
 }
 
 }  // namespace
@@ -202,7 +250,12 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(impl->graph.num_nodes()));
   EDDY_ASSIGN_OR_RETURN(impl->device, make_device(*impl));
-  impl->plan = plan_graph(impl->graph, plan_options(options, impl->device->num_workers()));
+  PlanOptions plan = plan_options(options, impl->device->num_workers());
+  EDDY_RETURN_IF_ERROR(place_nodes(*impl, plan));
+  if (impl->accelerator_or_null) {
+    log.done("placed " + impl->placement.substr(0, impl->placement.find('\n')));
+  }
+  impl->plan = plan_graph(impl->graph, plan);
   log.done("planned " + count_text(impl->graph.num_regions(), "region") + ", assignment " +
            impl->plan.assignment);
   if (options.costs && options.log) {
@@ -220,7 +273,7 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   // While the constants are all there.
   const Fingerprint made = simplified_fingerprint(given, impl->graph);
   EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
-  impl->fingerprint = program_fingerprint(made, *impl->program, options.loops == Loops::kHost);
+  impl->fingerprint = program_fingerprint(made, *impl->program, impl->is_host_driven());
   if (options.release_constants) {
     impl->graph.release_constants(impl->program->unread_constants());
   }
@@ -275,7 +328,7 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
   const SessionCore::Deadline deadline = deadline_of(options);
   EDDY_RETURN_IF_ERROR(core.enter(run, deadline));
   if (deadline) run.arm_deadline(*deadline);
-  const bool on_this_thread = core.has_one_strand && core.options.loops != Loops::kHost;
+  const bool on_this_thread = core.has_one_strand && !core.is_host_driven();
   run.launch(on_this_thread, deadline, {});
   run.wait();
   core.leave(run);
@@ -303,7 +356,7 @@ RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const Ru
 
 Result<std::unique_ptr<Stream>> Session::create_stream() {
   if (impl_->is_in_child()) return ForkGuard::error();
-  return impl_->device->create_stream();
+  return impl_->stream_device().create_stream();
 }
 
 RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
@@ -323,6 +376,8 @@ void Session::close() {
   std::unique_lock lock(impl_->mutex);
   impl_->wait_until_true(lock, [this] { return impl_->is_idle(); });
 }
+
+std::string Session::placement_text() const { return impl_->placement; }
 
 std::string Session::describe_runs() const {
   if (impl_->is_in_child()) return ForkGuard::error().message() + "\n";

@@ -57,6 +57,7 @@ enum class Assignment { kAuto, kRank, kMatching, kSerial };
 
 class CostTable;
 class StepObserver;
+struct Accelerator;
 
 struct SessionOptions {
   int num_threads = 0;  // CPU workers; 0: one for each processor
@@ -91,6 +92,10 @@ struct SessionOptions {
   // Empty: an embedded CPU device with num_threads and memory_limit_bytes. On a device that needs
   // polling, runs move while somebody waits for one, or while the host drives their loops.
   std::function<Result<std::shared_ptr<Device>>()> make_device = {};
+  // Makes a second device with memory and kernels of its own (runtime/cuda/cuda_accelerator.h):
+  // nodes that it has kernels for run there, the rest on the CPU, with copies planned between
+  // (graph/compile/place.h). Its loops are driven by the host. Empty: there is none.
+  std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator = {};
   // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
   StepObserver* observer_or_null = nullptr;
 };
@@ -185,6 +190,8 @@ class Session {
   // not wait.
   void close();
 
+  // Which nodes run on the accelerator, which on the CPU and why; empty without an accelerator.
+  std::string placement_text() const;
   // Where each run in flight stands: node, iteration path, what it waits for; one line each.
   std::string describe_runs() const;
   // Every loop and how it is driven, with the iterations of the successful run that ended last (0

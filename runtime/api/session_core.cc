@@ -5,7 +5,7 @@
 namespace eddy {
 
 SessionCore::~SessionCore() {
-  if (poller) scheduler().remove_poller(*poller);
+  for (const PollerId poller : pollers) scheduler().remove_poller(poller);
 }
 
 Status SessionCore::enter(Run& run, Deadline deadline) {

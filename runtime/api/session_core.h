@@ -19,6 +19,7 @@
 #include "runtime/api/session.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/device.h"
+#include "runtime/execute/accelerator.h"
 
 namespace eddy {
 
@@ -45,8 +46,23 @@ struct SessionCore {
   std::vector<LoopReport> loops;
   std::vector<NodeId> loop_nodes;
 
-  // Tensors handed to callers keep the device alive.
+  // Tensors handed to callers keep the devices alive.
   std::shared_ptr<Device> device;
+  std::shared_ptr<const Accelerator> accelerator_or_null;
+  std::shared_ptr<const void> keep_alive() const {
+    if (accelerator_or_null == nullptr) return device;
+    return std::make_shared<std::pair<std::shared_ptr<Device>, std::shared_ptr<const Accelerator>>>(
+        device, accelerator_or_null);
+  }
+  // That a caller's stream is of.
+  Device& stream_device() const {
+    return accelerator_or_null != nullptr ? *accelerator_or_null->device : *device;
+  }
+  std::string placement;  // as text
+
+  bool is_host_driven() const {
+    return options.loops == Loops::kHost || accelerator_or_null != nullptr;
+  }
   std::unique_ptr<Program> program;
 
   std::string fingerprint;
@@ -88,7 +104,7 @@ struct SessionCore {
   void leave_stream();
 
   // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
-  bool do_waiters_poll() const { return device->needs_polling() && options.loops != Loops::kHost; }
+  bool do_waiters_poll() const { return device->needs_polling() && !is_host_driven(); }
   // Waits for `changed` until the predicate (asked under the lock) holds.
   // False when the deadline came first.
   template <typename Predicate>
@@ -123,7 +139,7 @@ struct SessionCore {
   }
   std::vector<LoopReport> last_loops;  // under the mutex
 
-  std::optional<PollerId> poller;  // of a polled device whose loops the host drives
+  std::vector<PollerId> pollers;  // of polled devices whose loops the host drives
   CallbackThread callbacks;        // last: ends first, while everything else is still there
 
  private:

@@ -17,14 +17,15 @@ void CaseState::connect() {
     branch.owner = this;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId from = graph.region(region).results[k];
-      branch.results.add(state_.slot(node.outputs[k]), state_.slot(from),
+      branch.results.add(state_.slot(node.outputs[k]), state_.slot_for(from, node.outputs[k]),
                          is_temporary(graph, from, region),
                          is_fixed_pair(graph, node.outputs[k], from), graph.value(from).type);
     }
     branch.results.finish();
   }
   for (size_t k = 0; has_pass_through_ && k < node.outputs.size(); ++k) {
-    pass_through_.add(state_.slot(node.outputs[k]), state_.slot(node.inputs[k + 1]), false, false,
+    pass_through_.add(state_.slot(node.outputs[k]),
+                      state_.slot_for(node.inputs[k + 1], node.outputs[k]), false, false,
                       graph.value(node.inputs[k + 1]).type);
   }
   pass_through_.finish();

@@ -14,7 +14,7 @@ namespace {
 }
 
 [[gnu::noinline]] bool make_writable(ExecNode& node, ExecNode::Output& output) {
-  if (Status status = output.slot->make_writable(node.state->allocator()); !status.is_ok()) {
+  if (Status status = output.slot->make_writable(*node.output_memory); !status.is_ok()) {
     return fail(node, std::move(status));
   }
   return true;

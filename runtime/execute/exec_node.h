@@ -50,6 +50,9 @@ struct ExecNode {
   std::vector<TensorView> inputs;
   std::vector<TensorView> outputs;
 
+  Allocator* memory = nullptr;  // its device's
+  // Outputs' memory, where it is not its device's (ToHost).
+  Allocator* output_memory = nullptr;
   RunState* state = nullptr;
   const Node* node = nullptr;
   NodeId id;

@@ -11,8 +11,11 @@ constexpr uint32_t kCredit = 256;
 
 }  // namespace
 
-HostCommandBuffer::HostCommandBuffer(Device& device, Scheduler& scheduler)
-    : device_(device), scheduler_(scheduler) {}
+HostCommandBuffer::HostCommandBuffer(std::vector<Device*> devices, std::vector<uint32_t> stream_devices,
+                                     Scheduler& scheduler)
+    : devices_(std::move(devices)),
+      stream_devices_(std::move(stream_devices)),
+      scheduler_(scheduler) {}
 
 HostCommandBuffer::~HostCommandBuffer() = default;
 
@@ -20,28 +23,46 @@ void HostCommandBuffer::finish() {
   CommandCode::finish();
   for (const Command& command : code()) issued_.push_back({this, &command});
   for (size_t i = 0; i < strand_entries().size(); ++i) states_.emplace_back(StrandState::kIdle);
+  find_parents();
   setup_error_ = set_up();
+}
+
+// A fork's commands stand within those of its parent, behind a jump around them.
+void HostCommandBuffer::find_parents() {
+  parents_.assign(strand_entries().size(), 0);
+  for (uint32_t strand = 1; strand < parents_.size(); ++strand) {
+    const uint32_t entry = strand_entries()[strand];
+    for (uint32_t outer = 1; outer < strand; ++outer) {  // the innermost was begun last
+      const uint32_t first = strand_entries()[outer];
+      if (first < entry && entry < code()[first - 1].target) parents_[strand] = outer;
+    }
+  }
 }
 
 Status HostCommandBuffer::set_up() {
   while (streams_.size() < num_streams()) {
-    EDDY_ASSIGN_OR_RETURN(auto stream, device_.create_stream());
+    Device& device = *devices_[device_of_stream(static_cast<uint32_t>(streams_.size()))];
+    EDDY_ASSIGN_OR_RETURN(auto stream, device.create_stream());
     streams_.push_back(std::move(stream));
   }
-  while (forks_.size() < strand_entries().size()) {
-    EDDY_ASSIGN_OR_RETURN(auto event, device_.create_event());
-    forks_.push_back(std::move(event));
+  while (events_.size() < num_events()) events_.emplace_back();
+  for (HostEvent& event : events_) {
+    while (event.by_device.size() < devices_.size()) {
+      EDDY_ASSIGN_OR_RETURN(auto made, devices_[event.by_device.size()]->create_event());
+      event.by_device.push_back(std::move(made));
+    }
   }
-  while (events_.size() < num_events()) {
-    EDDY_ASSIGN_OR_RETURN(auto event, device_.create_event());
-    events_.emplace_back().event = std::move(event);
+  while (forks_.size() < strand_entries().size()) {
+    const uint32_t parent = parents_[forks_.size()];
+    EDDY_ASSIGN_OR_RETURN(auto event, device(parent).create_event());
+    forks_.push_back(std::move(event));
   }
   return Status::ok();
 }
 
 // Ends the run when the device is lost: what its streams have done cannot be told.
-bool HostCommandBuffer::is_device_fine(uint32_t strand) {
-  Status health = device_.health();
+bool HostCommandBuffer::is_fine(const Device& device, uint32_t strand) {
+  Status health = device.health();
   if (health.is_ok()) [[likely]] return true;
   control_->fail(std::move(health), strand);
   return false;
@@ -68,9 +89,10 @@ void HostCommandBuffer::start(RunControl& control) {
 }
 
 void HostCommandBuffer::fork(uint32_t parent, uint32_t strand) {
-  if (!stream_of(parent).record(*forks_[strand]) || !stream_of(strand).wait(*forks_[strand])) {
-    return refused(strand);
-  }
+  if (!stream_of(parent).record(*forks_[strand])) return refused(parent);
+  // Another device's strand awaits the event itself, so that its parent goes on.
+  const bool is_same_device = device_index(parent) == device_index(strand);
+  if (is_same_device && !stream_of(strand).wait(*forks_[strand])) return refused(strand);
   num_live_.fetch_add(1, std::memory_order_relaxed);
   Status status = scheduler_.spawn([this, strand] { execute(strand); }, "strand");
   if (status.is_ok()) return;
@@ -163,11 +185,31 @@ int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
   return decision;
 }
 
+void HostCommandBuffer::record(HostEvent& event, uint32_t strand) {
+  event.device = device_index(strand);
+  if (!stream_of(strand).record(*event.by_device[event.device])) refused(strand);
+  event.recorded.notify();
+}
+
 void HostCommandBuffer::wait(HostEvent& event, uint32_t strand) {
   set_state(strand, StrandState::kWaitingForStrand);
   event.recorded.wait("another strand to reach its record");
   set_state(strand, StrandState::kRunning);
-  if (!stream_of(strand).wait(*event.event)) refused(strand);
+  Event& recorded = *event.by_device[event.device];
+  if (event.device != device_index(strand)) {
+    await_event(recorded, strand);
+    is_fine(*devices_[event.device], strand);
+    return;
+  }
+  if (!stream_of(strand).wait(recorded)) refused(strand);
+}
+
+void HostCommandBuffer::await_event(Event& event, uint32_t strand) {
+  if (event.is_complete()) return;
+  set_state(strand, StrandState::kWaitingForDevice);
+  CompletionListener listener;
+  if (!event.listen_or_complete(listener)) listener.wait("another device's event");
+  set_state(strand, StrandState::kRunning);
 }
 
 void HostCommandBuffer::end_strand(uint32_t strand) {
@@ -186,6 +228,10 @@ void HostCommandBuffer::end_strand(uint32_t strand) {
 void HostCommandBuffer::execute(uint32_t strand) {
   const Command* const code = this->code().data();
   set_state(strand, StrandState::kRunning);
+  if (strand != 0 && device_index(strand) != device_index(parents_[strand])) {
+    await_event(*forks_[strand], strand);
+    is_fine(device(parents_[strand]), strand);
+  }
   uint32_t at = strand_entries()[strand];
   int decisions = kInlineDecisions;
   uint32_t in_flight = 0;  // at most; since the stream was last seen idle
@@ -220,8 +266,7 @@ void HostCommandBuffer::execute(uint32_t strand) {
         ++at;
         break;
       case Op::kRecord:
-        if (!stream_of(strand).record(*events_[command.target].event)) refused(strand);
-        events_[command.target].recorded.notify();
+        record(events_[command.target], strand);
         ++at;
         break;
       case Op::kWait:

@@ -8,6 +8,11 @@
 // because a wait is issued only once its event has been recorded.
 //
 // Cheap work on an idle stream runs on the scheduler's thread, on that thread's own stack.
+// Streams may be of several devices. Devices do not know each other's events, so a wait for another
+// device's event is one of the host: the strand's task suspends until the event is complete and
+// issues nothing before. Hence what a CPU stream has made is there when device work behind it is
+// issued.
+//
 // A fork's stream starts behind what its parent has issued. A wait for an event first waits, on the
 // host, until the event has been recorded in this round (strands are issued in no global order),
 // then orders the streams.
@@ -30,7 +35,11 @@ namespace eddy {
 
 class HostCommandBuffer : public CommandCode {
  public:
-  HostCommandBuffer(Device& device, Scheduler& scheduler);
+  HostCommandBuffer(Device& device, Scheduler& scheduler)
+      : HostCommandBuffer({&device}, {}, scheduler) {}
+  // Each stream is of the device at that place; those beyond are of the first.
+  HostCommandBuffer(std::vector<Device*> devices, std::vector<uint32_t> stream_devices,
+                    Scheduler& scheduler);
   ~HostCommandBuffer() override;
 
   void finish() override;
@@ -52,8 +61,9 @@ class HostCommandBuffer : public CommandCode {
     const Command* command = nullptr;
   };
   struct HostEvent {
-    std::unique_ptr<Event> event;
-    Completion recorded;  // in this round
+    std::vector<std::unique_ptr<Event>> by_device;
+    Completion recorded;     // in this round
+    uint32_t device = 0;     // that recorded it last; written before `recorded`
   };
 
   Stream& stream_of(uint32_t strand) { return *streams_[strand_streams()[strand]]; }
@@ -72,23 +82,38 @@ class HostCommandBuffer : public CommandCode {
   // The command after a test or switch that decided so.
   uint32_t after(uint32_t at, int32_t decision) const;
   int32_t decide(const Command& command, uint32_t strand);
+  void record(HostEvent& event, uint32_t strand);
   void wait(HostEvent& event, uint32_t strand);
+  uint32_t device_index(uint32_t strand) const {
+    return device_of_stream(strand_streams()[strand]);
+  }
+  uint32_t device_of_stream(uint32_t stream) const {
+    return stream < stream_devices_.size() ? stream_devices_[stream] : 0;
+  }
+  Device& device(uint32_t strand) const { return *devices_[device_index(strand)]; }
+  // Suspends until the event, of any device, is complete.
+  void await_event(Event& event, uint32_t strand);
   void end_strand(uint32_t strand);
   void await_stream(uint32_t strand);
   void set_state(uint32_t strand, StrandState state) {
     states_[strand].store(state, std::memory_order_relaxed);
   }
-  bool is_device_fine(uint32_t strand);
+  bool is_fine(const Device& device, uint32_t strand);
+  bool is_device_fine(uint32_t strand) { return is_fine(device(strand), strand); }
   void refused(uint32_t strand);
+  void find_parents();
   // Makes the streams and events that there are not yet.
   Status set_up();
 
+  using CommandCode::record;
   using CommandCode::wait;
 
-  Device& device_;
+  const std::vector<Device*> devices_;
+  const std::vector<uint32_t> stream_devices_;
   Scheduler& scheduler_;
   std::vector<Issued> issued_;  // by command
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<uint32_t> parents_;                 // by strand
   std::vector<std::unique_ptr<Event>> forks_;     // by strand: where its parent's stream was
   std::deque<HostEvent> events_;
   std::deque<std::atomic<StrandState>> states_;  // by strand; for describing only

@@ -40,21 +40,23 @@ void LoopState::connect() {
   const ValueType& type = graph.value(before.results[0]).type;
   is_predicate_fixed_ = type.tensor.is_static();
   for (size_t k = 1; k < before.parameters.size(); ++k) {
-    initial_.add(state_.slot(before.parameters[k]), state_.slot(node.inputs[k]), false, false,
+    initial_.add(state_.slot(before.parameters[k]),
+                 state_.slot_for(node.inputs[k], before.parameters[k]), false, false,
                  graph.value(node.inputs[k]).type);
     const ValueId next = after.results[k - 1];
+    Slot& from = state_.slot_for(next, before.parameters[k]);
     if (is_constant(graph, next) && is_fixed_pair(graph, before.parameters[k], next)) {
-      carried_.add_unchanging(state_.slot(before.parameters[k]), state_.slot(next));
+      carried_.add_unchanging(state_.slot(before.parameters[k]), from);
       continue;
     }
-    carried_.add(state_.slot(before.parameters[k]), state_.slot(next),
+    carried_.add(state_.slot(before.parameters[k]), from,
                  is_temporary(graph, next, node.regions[1]),
                  is_fixed_pair(graph, before.parameters[k], next), graph.value(next).type);
   }
   const size_t num_forwarded = before.results.size() - 1;
   for (size_t k = 0; k < num_forwarded; ++k) {
     const ValueId from = before.results[k + 1];
-    results_.add(state_.slot(node.outputs[k]), state_.slot(from),
+    results_.add(state_.slot(node.outputs[k]), state_.slot_for(from, node.outputs[k]),
                  is_temporary(graph, from, node.regions[0]) || is_own_parameter(graph, from, node),
                  is_fixed_pair(graph, node.outputs[k], from), graph.value(from).type);
   }

@@ -1,9 +1,12 @@
 #include "runtime/execute/program.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/schedule/cost_model.h"
 #include "runtime/execute/lowering.h"
+#include "runtime/execute/temporaries.h"
+#include "runtime/execute/upload.h"
 
 namespace eddy {
 namespace {
@@ -105,7 +108,18 @@ Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOp
       device_(device),
       options_(std::move(options)),
       releases_(plan_releases(graph, plan)),
-      output_routes_(find_output_routes(graph)) {}
+      output_routes_(find_output_routes(graph)) {
+  if (!has_accelerator()) return;
+  // Copies write staging memory only, so such outputs are copied when the run is done.
+  for (auto& routes : output_routes_) {
+    std::erase_if(routes, [&](const OutputRoute& route) {
+      const ValueInfo& made = graph.value(route.made);
+      return graph.node(made.producer).kind == NodeKind::kExec && device_of(made.producer) != 0;
+    });
+  }
+  host_memory_ = std::make_unique<StagedHostMemory>(*options_.accelerator_or_null->staging,
+                                                    device.allocator());
+}
 
 Program::~Program() = default;
 
@@ -115,6 +129,16 @@ Result<std::unique_ptr<Program>> Program::create(const Graph& graph, const Plan&
   std::unique_ptr<Program> program(new Program(graph, plan, device, std::move(options)));
   EDDY_RETURN_IF_ERROR(program->bind(registry));
   return program;
+}
+
+uint32_t Program::device_of(NodeId node) const {
+  return has_accelerator() && graph_.node(node).device == plan_.devices[1] ? 1 : 0;
+}
+
+Allocator& Program::memory(uint32_t device) const {
+  if (!has_accelerator()) return device_.allocator();
+  return device == 0 ? static_cast<Allocator&>(*host_memory_)
+                     : options_.accelerator_or_null->device->allocator();
 }
 
 Status Program::bind(const KernelRegistry& registry) {
@@ -131,7 +155,9 @@ Status Program::bind(const KernelRegistry& registry) {
     const Node& node = graph_.node(NodeId(n));
     const bool is_host = node.kind == NodeKind::kExec && is_host_predicate(node);
     const bool may_block = is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
-    is_cheap_.push_back(!may_block && costs_ns[n] < kInlineBudgetNs);
+    // What an accelerator does is not done by the thread that issues it.
+    const bool is_issued = device_of(NodeId(n)) != 0;
+    is_cheap_.push_back(!may_block && (is_issued || costs_ns[n] < kInlineBudgetNs));
   }
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
@@ -143,20 +169,28 @@ Status Program::bind_nodes(const KernelRegistry& registry) {
   constexpr size_t kReleaseBytes = 8 << 20;
   PackedConstants packed;
   ConstantReads reads(graph_);
+  std::optional<Uploader> uploader;
+  if (has_accelerator()) {
+    uploader.emplace(*options_.accelerator_or_null);
+    device_constants_.resize(graph_.num_constants());
+    EDDY_RETURN_IF_ERROR(upload_passed_constants(*uploader));
+  }
   size_t num_released = 0;                  // of reads.unread()
   size_t num_packed_bytes = kReleaseBytes;  // reading the file has touched all of it
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
     Status status = bind_node(registry, NodeId(n), packed);
     if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
-    num_packed_bytes += reads.bind(NodeId(n), kernels_[n].unread_constants);
+    uint64_t unread = kernels_[n].unread_constants;
+    if (uploader) EDDY_RETURN_IF_ERROR(upload_constants(NodeId(n), *uploader, unread));
+    num_packed_bytes += reads.bind(NodeId(n), unread);
     if (num_packed_bytes < kReleaseBytes || !options_.release_constants) continue;
     options_.release_constants(std::span(reads.unread()).subspan(num_released));
     num_released = reads.unread().size();
     num_packed_bytes = 0;
   }
   unread_constants_ = reads.take_unread();
-  return Status::ok();
+  return uploader ? uploader->finish() : Status::ok();
 }
 
 void Program::forget_unread_constants() {
@@ -184,12 +218,76 @@ Status Program::bind_node(const KernelRegistry& registry, NodeId id, PackedConst
   const KernelInit init{*node.op, node.attributes, node.opset_version, node.name,
                         inputs,   outputs,         constants,          &packed};
   const bool is_host = is_host_predicate(node);
+  if (device_of(id) != 0) {
+    EDDY_ASSIGN_OR_RETURN(kernels_[id.index()],
+                          options_.accelerator_or_null->kernels->bind(init));
+    return Status::ok();
+  }
   if (is_host && !options_.bind_host) {
     return unsupported("host functions are not available here");
   }
   EDDY_ASSIGN_OR_RETURN(kernels_[id.index()],
                         is_host ? options_.bind_host(init) : registry.bind(init));
   return Status::ok();
+}
+
+InputFlag input_flags(const Node& node, size_t i) {
+  const auto& formals = node.op->inputs;
+  return formals.empty() ? InputFlag::kNone : formals[std::min(i, formals.size() - 1)].flags;
+}
+
+Status Program::upload(ValueId value, Uploader& uploader) {
+  const ConstantId id = graph_.value(value).constant;
+  std::unique_ptr<Slot>& slot = device_constants_[id.index()];
+  if (slot != nullptr) return Status::ok();
+  const Constant& constant = graph_.constant(id);
+  slot = std::make_unique<Slot>();
+  slot->set_tensor(constant.element, constant.dims.span());
+  return uploader.copy(constant.view(), *slot);
+}
+
+Status Program::upload_constants(NodeId id, Uploader& uploader, uint64_t& unread) {
+  const Node& node = graph_.node(id);
+  for (size_t i = 0; device_of(id) != 0 && i < node.inputs.size(); ++i) {
+    const ValueId value = node.inputs[i];
+    const bool is_unread = i < 64 && (unread >> i & 1) != 0;
+    if (value.is_none() || is_unread || is_host_input(node, i)) continue;
+    if (graph_.value(value).origin != ValueOrigin::kConstant) continue;
+    EDDY_RETURN_IF_ERROR(upload(value, uploader));
+    if (i < 64) unread |= uint64_t{1} << i;
+  }
+  return Status::ok();
+}
+
+Status Program::upload_passed_constants(Uploader& uploader) {
+  Status status;
+  const auto pass = [&](ValueId from, ValueId to) {
+    const ValueId root = resolve_forwarded(graph_, from);
+    if (value_device(to) == 0 || !status.is_ok()) return;
+    if (graph_.value(root).origin == ValueOrigin::kConstant) status = upload(root, uploader);
+  };
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    const Node& node = graph_.node(NodeId(n));
+    if (node.kind == NodeKind::kWhile) {
+      const Region& before = graph_.region(node.regions[0]);
+      const Region& after = graph_.region(node.regions[1]);
+      for (size_t k = 1; k < before.parameters.size(); ++k) {
+        pass(node.inputs[k], before.parameters[k]);
+        pass(after.results[k - 1], before.parameters[k]);
+      }
+      for (size_t k = 1; k < before.results.size(); ++k) {
+        pass(before.results[k], after.parameters[k]);
+        pass(before.results[k], node.outputs[k - 1]);
+      }
+    }
+    for (size_t k = 0; node.kind == NodeKind::kCaseOf && k < node.outputs.size(); ++k) {
+      for (RegionId region : node.regions) {
+        pass(graph_.region(region).results[k], node.outputs[k]);
+      }
+      if (node.inputs.size() > 1) pass(node.inputs[k + 1], node.outputs[k]);
+    }
+  }
+  return status;
 }
 
 std::unique_ptr<RunState> Program::acquire() {
@@ -209,7 +307,7 @@ std::unique_ptr<RunState> Program::make_traced(TraceRecorder& recorder) {
 }
 
 std::unique_ptr<RunState> Program::make_state(TraceRecorder* trace_or_null) {
-  auto state = std::make_unique<RunState>(*this, device_.allocator());
+  auto state = std::make_unique<RunState>(*this, memory(0));
   state->commands = options_.make_commands();
   lower(plan_, *state, trace_or_null);
   return state;

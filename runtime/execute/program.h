@@ -1,6 +1,10 @@
 // Program: a plan bound to a device: a kernel chosen for every node, constants in place, and a
 // pool of run states whose commands are recorded once each.
 //
+// A plan for two devices (Plan::devices) is bound to the host's and to an accelerator: each node's
+// kernel comes from its device's registry, and constants that the accelerator reads are copied to
+// it once, here.
+//
 // The graph, the plan and the device must outlive the program; the registry only creation.
 // Errors: kUnsupported with the node's path when there is no kernel for it.
 // Threads: immutable after creation but for the pool, which any thread may use.
@@ -18,6 +22,7 @@
 #include "graph/schedule/plan.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
+#include "runtime/execute/accelerator.h"
 #include "runtime/execute/output_routes.h"
 #include "runtime/execute/release_plan.h"
 #include "runtime/execute/run_state.h"
@@ -40,9 +45,13 @@ struct ProgramOptions {
   std::function<void(std::span<const ConstantId>)> release_constants = {};
   // Makes the buffer that a run state's commands are recorded into.
   std::function<std::unique_ptr<CommandBuffer>()> make_commands;
+  // Of a plan for two devices, its second one; null for all others.
+  std::shared_ptr<const Accelerator> accelerator_or_null = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
   StepObserver* observer_or_null = nullptr;
 };
+
+class Uploader;
 
 class Program {
  public:
@@ -58,8 +67,27 @@ class Program {
   StepObserver* observer_or_null() const { return options_.observer_or_null; }
   // Below the inline budget by estimate; host functions only where declared non-blocking.
   bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
-  // A slot that borrows the constant's bytes; shared by all runs, never written.
-  Slot& constant_slot(ValueId value) const { return *constants_[value.index()]; }
+  // A slot that borrows the constant's bytes, in that device's memory; shared by all runs, never
+  // written. Where nobody reads them on the accelerator, the host's.
+  Slot& constant_slot(ValueId value, uint32_t device = 0) const {
+    if (device != 0) {
+      const auto& copy = device_constants_[graph_.value(value).constant.index()];
+      if (copy != nullptr) return *copy;
+    }
+    return *constants_[value.index()];
+  }
+
+  bool has_accelerator() const { return options_.accelerator_or_null != nullptr; }
+  // The device of an exec node, and the one in whose memory a value is: 1 is the accelerator.
+  uint32_t device_of(NodeId node) const;
+  uint32_t value_device(ValueId value) const {
+    return plan_.value_devices.empty() ? 0 : plan_.value_devices[value.index()];
+  }
+  // The host's memory, staging memory where there is an accelerator, or the accelerator's.
+  Allocator& memory(uint32_t device) const;
+  Allocator& memory_of(std::string_view device) const {
+    return memory(has_accelerator() && device == plan_.devices[1] ? 1 : 0);
+  }
 
   // Values to release once the node has run.
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
@@ -88,6 +116,11 @@ class Program {
   Status bind_nodes(const KernelRegistry& registry);
   Status bind_node(const KernelRegistry& registry, NodeId node, PackedConstants& packed);
   void forget_unread_constants();
+  // What a node of the accelerator reads of constants, copied there; their bits are set in `unread`.
+  Status upload_constants(NodeId node, Uploader& uploader, uint64_t& unread);
+  // Constants that control nodes pass on to values of the accelerator.
+  Status upload_passed_constants(Uploader& uploader);
+  Status upload(ValueId constant, Uploader& uploader);
 
   const Graph& graph_;
   const Plan& plan_;
@@ -96,12 +129,21 @@ class Program {
   std::vector<BoundKernel> kernels_;  // by NodeId
   std::vector<bool> is_cheap_;        // by NodeId
   const ReleasePlan releases_;
-  const OutputRoutes output_routes_;
+  OutputRoutes output_routes_;
   std::vector<ConstantId> unread_constants_;
   std::vector<size_t> workspaces_;  // by the machine's stream
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
+  std::unique_ptr<StagedHostMemory> host_memory_;  // beside an accelerator
+  std::vector<std::unique_ptr<Slot>> device_constants_;  // by ConstantId; null where none reads it
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex
 };
+
+InputFlag input_flags(const Node& node, size_t i);
+// The host reads input i, also when the node is on another device: its bytes, or its shape only.
+inline bool is_host_input(const Node& node, size_t i) {
+  const InputFlag flags = input_flags(node, i);
+  return has_flag(flags, InputFlag::kHostValue) || has_flag(flags, InputFlag::kShapeOnly);
+}
 
 }  // namespace eddy

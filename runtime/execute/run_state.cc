@@ -109,7 +109,8 @@ RunState::RunState(const Program& program, Allocator& allocator)
   find_targets();
   for (uint32_t stream = 0; stream < program.workspaces().size(); ++stream) {
     // Where memory is short, the kernel that gets none says so.
-    if (const size_t size = program.workspaces()[stream]; size > 0) scratch(stream).reserve(size);
+    const size_t size = program.workspaces()[stream];
+    if (size > 0) scratch(stream).reserve(size);
   }
   const std::vector<uint32_t> reads = count_reads(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
@@ -128,9 +129,11 @@ Slot* RunState::make_slot(ValueId value) {
   if (slot != nullptr) return slot;
   const Graph& graph = program_.graph();
   const ValueId root = resolve_forwarded(graph, value);
-  if (root != value) return slot = make_slot(root);
   const ValueInfo& info = graph.value(value);
-  if (info.origin == ValueOrigin::kConstant) return slot = &program_.constant_slot(value);
+  if (graph.value(root).origin == ValueOrigin::kConstant) {
+    return slot = &program_.constant_slot(root, program_.value_device(value));
+  }
+  if (root != value) return slot = make_slot(root);
   const Region& region = graph.region(info.region);
   const bool is_iteration = info.origin == ValueOrigin::kParameter && info.index == 0 &&
                             !region.owner.is_none();
@@ -142,10 +145,17 @@ Slot* RunState::make_slot(ValueId value) {
   return slot;
 }
 
+Slot& RunState::slot_for(ValueId from, ValueId to) {
+  const uint32_t device = program_.value_device(to);
+  const ValueId root = resolve_forwarded(graph(), from);
+  const bool is_constant = graph().value(root).origin == ValueOrigin::kConstant;
+  return is_constant && device != 0 ? program_.constant_slot(root, device) : slot(from);
+}
+
 // Where memory is short every value asks for its own, and the one that gets none says so.
 void RunState::make_arenas() {
   for (const MemoryArena& arena : program_.plan().memory.arenas) {
-    Result<BufferRef> buffer = allocator_.allocate(arena.size_bytes);
+    Result<BufferRef> buffer = program_.memory_of(arena.device).allocate(arena.size_bytes);
     if (!buffer.is_ok()) return arenas_.clear();
     arenas_.push_back(std::move(*buffer));
   }
@@ -257,19 +267,27 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->input_type_pointers.resize(node.inputs.size(), nullptr);
   exec->values.resize(node.inputs.size(), nullptr);
   const bool is_fixed = is_fixed_node(graph, node);
+  const bool is_on_accelerator = program_.device_of(id) != 0;
+  exec->memory = is_on_accelerator ? &program_.memory(1) : &allocator_;
+  exec->output_memory = exec->memory;
+  if (is_on_accelerator && program_.value_device(node.outputs[0]) == 0) {
+    exec->output_memory = &allocator_;
+  }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];
-    exec->input_slots.push_back(value.is_none() ? nullptr : &slot(value));
-    if (value.is_none()) continue;
-    exec->inputs[i] = slot(value).view;
+    const bool is_read_there = is_on_accelerator && !is_host_input(node, i);
+    const bool is_constant =
+        !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
+    Slot* from = value.is_none() ? nullptr : &slot(value);
+    if (is_constant && is_read_there) from = &program_.constant_slot(value, 1);
+    exec->input_slots.push_back(from);
+    if (from == nullptr) continue;
+    exec->inputs[i] = from->view;
     exec->input_type_pointers[i] = &exec->input_types[i];
-    const bool is_constant = graph.value(value).origin == ValueOrigin::kConstant;
-    const auto& formals = node.op->inputs;
-    const InputFlag flags =
-        formals.empty() ? InputFlag::kNone : formals[std::min(i, formals.size() - 1)].flags;
-    if (is_constant || has_flag(flags, InputFlag::kHostValue)) exec->values[i] = &exec->inputs[i];
-    exec->has_host_values |= !is_constant && has_flag(flags, InputFlag::kHostValue);
-    if (!is_constant) exec->refresh.push_back({&exec->inputs[i], &slot(value)});
+    const bool is_host_value = has_flag(input_flags(node, i), InputFlag::kHostValue);
+    if ((is_constant && !is_read_there) || is_host_value) exec->values[i] = &exec->inputs[i];
+    exec->has_host_values |= !is_constant && is_host_value;
+    if (!is_constant) exec->refresh.push_back({&exec->inputs[i], from});
   }
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     Slot& output = slot(node.outputs[o]);
@@ -285,7 +303,8 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->args.num_outputs = static_cast<uint32_t>(exec->outputs.size());
   exec->args.state = kernel.state.get();
   exec->args.error = &exec->error;
-  exec->may_append = node.op->may_append && may_take_input(graph, node, 0, reads);
+  exec->may_append =
+      node.op->may_append && !is_on_accelerator && may_take_input(graph, node, 0, reads);
   if (kernel.run_value != nullptr) {
     exec->work = run_value;
   } else if (node.op->is_view) {
@@ -321,7 +340,11 @@ ReleaseList* RunState::release_list_or_null(NodeId id) {
 }
 
 StreamScratch& RunState::scratch(uint32_t stream) {
-  while (scratch_.size() <= stream) scratch_.emplace_back(allocator_);
+  while (scratch_.size() <= stream) {
+    const std::vector<uint32_t>& devices = program_.plan().stream_devices;
+    const size_t next = scratch_.size();
+    scratch_.emplace_back(program_.memory(next < devices.size() ? devices[next] : 0));
+  }
   return scratch_[stream];
 }
 

@@ -67,6 +67,8 @@ class RunState {
 
   // The slot of a value: one of this run's, or the program's for constants.
   Slot& slot(ValueId value) { return *slots_[value.index()]; }
+  // The slot from which `to` is given the value `from`: a constant's where `to` is at home.
+  Slot& slot_for(ValueId from, ValueId to);
 
   // What the commands of one node point to.
   ExecNode& exec_node(NodeId node) { return *exec_nodes_[node.index()]; }

@@ -112,7 +112,9 @@ std::string compare(Subject& subject, SessionOptions options, bool is_at_once) {
   auto graph = subject.take_graph();
   if (!graph.is_ok()) return "the graph does not build: " + graph.status().to_string();
   StepDigests digests;
-  const bool has_digests = !is_at_once && !options.simplify && options.observer_or_null == nullptr;
+  // Watchers read values, and an accelerator's memory is closed to them.
+  const bool has_digests = !is_at_once && !options.simplify &&
+                           options.observer_or_null == nullptr && !options.make_accelerator;
   if (has_digests) options.observer_or_null = &digests;
   auto session = Session::create(subject.library(), std::move(*graph), options);
   if (!session.is_ok()) return "no session: " + session.status().to_string();

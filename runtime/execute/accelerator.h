@@ -1,0 +1,42 @@
+// Accelerator: the second device of a program whose plan names two: the host's CPU and, beside it,
+// a device with memory and kernels of its own.
+//
+// Its kernels are bound through `kernels`, which also has the copies: eddy.ToDevice and eddy.ToHost
+// enqueue a copy between its memory and `staging` on the stream they are given. All host values of
+// such a program live in staging memory, so copies need no detour; what does not (a caller's
+// buffer, a loop's counter) is there when its copy is issued, and ToDevice may stage it.
+//
+// Ownership: `staging` belongs to the device; kernels may refer to it. Nothing of a program
+// outlives its accelerator. Threads: as the device.
+#pragma once
+
+#include <memory>
+
+#include "ops/contract/registry.h"
+#include "runtime/device/device.h"
+
+namespace eddy {
+
+struct Accelerator {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const KernelRegistry> kernels;
+  Allocator* staging = nullptr;
+};
+
+// The host's memory beside an accelerator: tensors in staging memory, strings in the CPU's.
+class StagedHostMemory : public Allocator {
+ public:
+  StagedHostMemory(Allocator& staging, Allocator& cpu) : staging_(staging), cpu_(cpu) {}
+
+  Result<BufferRef> allocate(size_t size_bytes) override { return staging_.allocate(size_bytes); }
+  Result<BufferRef> allocate_strings(size_t count) override { return cpu_.allocate_strings(count); }
+  MemoryStatistics statistics() const override { return staging_.statistics(); }
+  // Buffers name their own owner, so none comes back here.
+  void release(Buffer* buffer) noexcept override { buffer->owner->release(buffer); }
+
+ private:
+  Allocator& staging_;
+  Allocator& cpu_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,37 @@
+// Uploader: copies host tensors to an accelerator while a program is bound.
+//
+// It binds the accelerator's own eddy.ToDevice kernel and runs it on a stream of its own; the bytes
+// are on the device once finish() has returned ok.
+//
+// Ownership: a buffer goes to the slot it was copied for. Errors: memory that is out, what the
+// kernel or the device says. Threads: one; finish() blocks and moves the device on.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "runtime/execute/accelerator.h"
+#include "runtime/execute/slot.h"
+
+namespace eddy {
+
+class Uploader {
+ public:
+  explicit Uploader(const Accelerator& accelerator) : accelerator_(accelerator) {}
+  ~Uploader();
+
+  // Gives `to`, a tensor of `from`'s type and shape, device memory with `from`'s bytes.
+  Status copy(const TensorView& from, Slot& to);
+  Status finish();
+
+ private:
+  Status start();
+  Result<const BoundKernel*> kernel(ElementType element);
+
+  const Accelerator& accelerator_;
+  std::unique_ptr<Stream> stream_;
+  std::map<ElementType, BoundKernel> kernels_;
+  int num_queued_ = 0;  // copies; far below a stream's credit
+};
+
+}  // namespace eddy
