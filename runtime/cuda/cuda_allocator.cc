@@ -64,10 +64,26 @@ Result<void*> CudaPinnedMemory::allocate(size_t size_bytes) {
   EDDY_RETURN_IF_ERROR(context_.check(
       context_.api().host_allocate(&memory, size_bytes, kCuHostAllocPortable | kCuHostAllocMapped),
       "cuMemHostAlloc"));
+  std::lock_guard lock(mutex_);
+  blocks_[reinterpret_cast<uintptr_t>(memory)] = size_bytes;
   return memory;
 }
 
+bool CudaPinnedMemory::contains(const void* memory, size_t size_bytes) const {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  std::lock_guard lock(mutex_);
+  auto block = blocks_.upper_bound(address);
+  if (block == blocks_.begin()) return false;
+  --block;
+  const uintptr_t offset = address - block->first;
+  return offset <= block->second && size_bytes <= block->second - offset;
+}
+
 void CudaPinnedMemory::free(void* memory) {
+  {
+    std::lock_guard lock(mutex_);
+    blocks_.erase(reinterpret_cast<uintptr_t>(memory));
+  }
   const CudaContext::Use use(context_);
   (void)context_.check(context_.api().host_free(memory), "cuMemFreeHost");
 }

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -55,9 +56,13 @@ class CudaPinnedMemory : public CudaMemorySource {
   explicit CudaPinnedMemory(CudaContext& context) : context_(context) {}
   Result<void*> allocate(size_t size_bytes) override;
   void free(void* memory) override;
+  // Whether all of these bytes lie in one block of this. Any thread.
+  bool contains(const void* memory, size_t size_bytes) const;
 
  private:
   CudaContext& context_;
+  mutable std::mutex mutex_;
+  std::map<uintptr_t, size_t> blocks_;  // under the mutex: address, size
 };
 
 class CudaAllocator : public Allocator {

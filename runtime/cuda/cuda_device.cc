@@ -21,8 +21,9 @@ CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOpt
     : context_(std::move(context)), words_(*context_), events_(*context_) {
   memory_ = std::make_unique<CudaAllocator>(*context_, progress_, std::move(memory),
                                             options.memory_limit_bytes);
-  staging_ = std::make_unique<CudaAllocator>(*context_, progress_,
-                                             std::make_unique<CudaPinnedMemory>(*context_), 0);
+  auto pinned = std::make_unique<CudaPinnedMemory>(*context_);
+  pinned_ = pinned.get();
+  staging_ = std::make_unique<CudaAllocator>(*context_, progress_, std::move(pinned), 0);
 }
 
 CudaDevice::~CudaDevice() {

@@ -37,6 +37,10 @@ class CudaDevice : public Device {
   Allocator& allocator() override { return *memory_; }
   // Page-locked host memory, for what is copied to and from the device.
   CudaAllocator& staging() { return *staging_; }
+  // Whether all of these bytes are such memory.
+  bool is_staging(const void* memory, size_t size_bytes) const {
+    return pinned_->contains(memory, size_bytes);
+  }
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
@@ -63,6 +67,7 @@ class CudaDevice : public Device {
   ProgressList progress_;
   std::unique_ptr<CudaAllocator> memory_;
   std::unique_ptr<CudaAllocator> staging_;
+  const CudaPinnedMemory* pinned_ = nullptr;  // staging_'s
   CudaStreamList streams_;
   bool has_memory_words_ = false;
 };

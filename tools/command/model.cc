@@ -11,6 +11,7 @@
 #include "graph/io/import.h"
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/cost_table.h"
+#include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/virtual/virtual_device.h"
 
@@ -139,14 +140,10 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
 
 namespace {
 
-// Why no model runs on this machine's GPU.
-Status refuse_cuda() {
-  Status status = report_cuda().status;
-  if (status.is_ok()) {
-    status =
-        device_lost("this build runs operators on a GPU, but no whole models; use --device cpu");
-  }
-  return std::move(status.prepend_message("--device cuda"));
+Result<std::shared_ptr<const Accelerator>> cuda_accelerator() {
+  auto accelerator = make_cuda_accelerator({});
+  if (accelerator.is_ok()) return accelerator;
+  return std::move(accelerator.take_status().prepend_message("--device cuda"));
 }
 
 std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArguments& arguments) {
@@ -163,8 +160,13 @@ std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArgum
 }  // namespace
 
 Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
-  if (arguments.device == "cuda") return refuse_cuda();
   SessionOptions options;
+  if (arguments.device == "cuda") {
+    // Said before a model is read, where there is no driver or no GPU.
+    Status status = report_cuda().status;
+    if (!status.is_ok()) return std::move(status.prepend_message("--device cuda"));
+    options.make_accelerator = cuda_accelerator;
+  }
   if (!arguments.costs.empty()) {
     EDDY_ASSIGN_OR_RETURN(options.costs, read_costs(arguments.costs));
   }

@@ -194,6 +194,7 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
     const uint32_t stream =
         region_plan.streams.empty() ? command.stream : region_plan.streams[command.stream];
     nodes.push_back(node_json(graph, command.node, stream, rank_of[command.node]));
+    if (!plan.devices.empty()) nodes.back()["device"] = plan.devices[plan.stream_devices[stream]];
   }
   Json records = Json::array();
   Json waits = Json::array();
@@ -295,6 +296,7 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
         {"arenas", arenas_json(session.plan().memory)},
         {"values", values_json(graph, session.plan().memory)}}},
       {"num_streams", session.plan().num_streams},
+      {"placement", session.placement_text()},
       {"plan_ns", session.plan_ns()},
       {"fingerprint", session.fingerprint()},
       {"costs", coverage_json(session.graph(), costs_or_null)},
@@ -308,6 +310,7 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
     console.say(one_line(
         fmt::format("loop {}: driven by the {}: {}", note.path, note.driven, note.reason)));
   }
+  if (!session.placement_text().empty()) say_text(session.placement_text(), console);
   const Memory memory = measure_memory(session.graph());
   console.say(fmt::format(
       "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",

@@ -1,0 +1,84 @@
+#include "runtime/cuda/cuda_transfers.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace eddy {
+namespace {
+
+struct TransferState : KernelState {
+  CudaDevice* device = nullptr;
+};
+
+// Staging memory for larger tensors comes in pieces.
+constexpr size_t kStagingBytes = size_t{16} << 20;
+
+Status enqueue(CudaDevice& device, NativeStream stream, void* to, const void* from,
+               size_t size_bytes) {
+  CudaContext& context = device.context();
+  const CudaContext::Use use(context);
+  return context.check(context.api().copy(reinterpret_cast<CuDevicePointer>(to),
+                                          reinterpret_cast<CuDevicePointer>(from), size_bytes,
+                                          static_cast<CuStream>(stream)),
+                       "cuMemcpyAsync");
+}
+
+Status stage(CudaDevice& device, NativeStream stream, char* to, const char* from,
+             size_t size_bytes) {
+  for (size_t at = 0; at < size_bytes; at += kStagingBytes) {
+    const size_t piece_bytes = std::min(kStagingBytes, size_bytes - at);
+    EDDY_ASSIGN_OR_RETURN(const BufferRef piece, device.staging().allocate(piece_bytes));
+    std::memcpy(piece.data(), from + at, piece_bytes);
+    EDDY_RETURN_IF_ERROR(enqueue(device, stream, to + at, piece.data(), piece_bytes));
+  }
+  return Status::ok();
+}
+
+bool run_to_device(const KernelArgs& args) {
+  CudaDevice& device = *static_cast<const TransferState*>(args.state)->device;
+  const TensorView& from = args.inputs[0];
+  void* const to = args.outputs[0].data;
+  const size_t size_bytes = from.size_bytes();
+  if (size_bytes == 0) return true;
+  Status status = device.is_staging(from.data, size_bytes)
+                      ? enqueue(device, args.stream, to, from.data, size_bytes)
+                      : stage(device, args.stream, static_cast<char*>(to),
+                              static_cast<const char*>(from.data), size_bytes);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
+bool run_to_host(const KernelArgs& args) {
+  CudaDevice& device = *static_cast<const TransferState*>(args.state)->device;
+  const TensorView& from = args.inputs[0];
+  void* const to = args.outputs[0].data;
+  const size_t size_bytes = from.size_bytes();
+  if (size_bytes == 0) return true;
+  if (!device.is_staging(to, size_bytes)) {
+    return args.fail(internal_error("a copy to the host would write pageable memory"));
+  }
+  Status status = enqueue(device, args.stream, to, from.data, size_bytes);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
+}  // namespace
+
+void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device) {
+  const auto add = [&](std::string_view op, KernelFunction run) {
+    const auto bind = [run, &device](const KernelInit& init) -> Result<BoundKernel> {
+      if (init.inputs[0].tensor.element == ElementType::kString) {
+        return unsupported("strings can't live in a GPU's memory");
+      }
+      auto state = std::make_unique<TransferState>();
+      state->device = &device;
+      BoundKernel kernel;
+      kernel.run = run;
+      kernel.state = std::move(state);
+      return kernel;
+    };
+    registry.add({.op = op, .bind = bind, .library = "cuda", .domain = "eddy"});
+  };
+  add("ToDevice", run_to_device);
+  add("ToHost", run_to_host);
+}
+
+}  // namespace eddy
