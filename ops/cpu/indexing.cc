@@ -295,6 +295,7 @@ void add_indexing_cpu(KernelRegistry& registry) {
   registry.add({.op = "ScatterElements", .bind = bind_moved<ScatterElements>});
   registry.add({.op = "ScatterND", .bind = bind_moved<ScatterNd>});
   registry.add({.op = "TopK", .bind = bind_top_k});
+  add_non_zero_cpu(registry);
 }
 
 }  // namespace eddy

@@ -193,6 +193,7 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
 }  // namespace
 
 void add_matmul_cpu(KernelRegistry& registry) {
+  add_matmul_words_cpu(registry);
   registry.add({.op = "MatMul", .bind = bind_matmul, .library = "tile"});
   registry.add({.op = "Gemm", .bind = bind_gemm, .library = "tile"});
 }

@@ -1,4 +1,4 @@
-// MaxPool and AveragePool for float on one to three axes, GlobalAveragePool: the rows that a row of
+// MaxPool and AveragePool for float on one to three axes, and global ones: the rows that a row of
 // windows reads are first folded into one, whole vectors at a time; then each window folds its taps
 // of that row. No loop over taps tests anything.
 #include <algorithm>
@@ -183,6 +183,17 @@ bool run_global_average_pool(const KernelArgs& args) {
   return true;
 }
 
+bool run_global_max_pool(const KernelArgs& args) {
+  const TensorView& x = args.inputs[0];
+  int64_t size = 1;
+  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  const auto fold = cpu::loop_set().reduce[static_cast<size_t>(cpu::ReduceOp::kMax)].fold;
+  for (int64_t plane = 0; plane < x.dims[0] * x.dims[1]; ++plane) {
+    args.outputs[0].mutable_as<float>()[plane] = fold(x.as<float>() + plane * size, size);
+  }
+  return true;
+}
+
 Status check_float(const KernelInit& init) {
   const TensorType& x = init.inputs[0].tensor;
   if (x.element == ElementType::kFloat) return Status::ok();
@@ -204,10 +215,11 @@ Result<BoundKernel> bind_pool(const KernelInit& init) {
   return kernel;
 }
 
-Result<BoundKernel> bind_global_average_pool(const KernelInit& init) {
+template <KernelFunction run>
+Result<BoundKernel> bind_global_pool(const KernelInit& init) {
   EDDY_RETURN_IF_ERROR(check_float(init));
   BoundKernel kernel;
-  kernel.run = run_global_average_pool;
+  kernel.run = run;
   return kernel;
 }
 
@@ -216,7 +228,11 @@ Result<BoundKernel> bind_global_average_pool(const KernelInit& init) {
 void add_pool_cpu(KernelRegistry& registry) {
   registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .library = "cpu"});
   registry.add({.op = "AveragePool", .bind = bind_pool<Average>, .library = "cpu"});
-  registry.add({.op = "GlobalAveragePool", .bind = bind_global_average_pool, .library = "tile"});
+  registry.add({.op = "GlobalAveragePool",
+                .bind = bind_global_pool<run_global_average_pool>,
+                .library = "tile"});
+  registry.add(
+      {.op = "GlobalMaxPool", .bind = bind_global_pool<run_global_max_pool>, .library = "cpu"});
 }
 
 }  // namespace eddy

@@ -1,15 +1,14 @@
 // Fast reductions of floats, and ArgMax/ArgMin.
 //
-// Axes of size 1 are dropped and neighbours of one kind merged, which leaves alternating groups of
-// kept and reduced axes. The innermost group is a contiguous row: reduced rows are folded to a
-// number, kept rows are folded element by element into a row of the output. The order of a sum
-// depends on the shape alone.
+// Reduced rows are folded to a number, kept rows are folded element by element into a row of the
+// output. The order of a sum depends on the shape alone.
 #include <cmath>
 #include <cstring>
 #include <string>
 
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
+#include "ops/cpu/reduce_groups.h"
 #include "ops/reference/axes.h"
 
 namespace eddy {
@@ -44,61 +43,19 @@ struct ReduceState : KernelState {
   bool is_mean = false;
 };
 
-// Alternating groups of axes, outermost first; the last is the row.
-struct Groups {
-  int rank = 0;
-  int64_t reduced_count = 1;
-  struct Group {
-    int64_t count;
-    int64_t out_stride;  // elements of the output per step; 0 where reduced
-    bool is_reduced;
-  } groups[kMaxRank + 1];
-
-  Groups(std::span<const int64_t> dims, uint32_t mask) {
-    for (size_t axis = 0; axis < dims.size(); ++axis) {
-      const bool is_reduced = (mask >> axis) & 1;
-      if (is_reduced) reduced_count *= dims[axis];
-      if (dims[axis] == 1) continue;
-      if (rank > 0 && groups[rank - 1].is_reduced == is_reduced) {
-        groups[rank - 1].count *= dims[axis];
-      } else {
-        groups[rank++] = {dims[axis], 0, is_reduced};
-      }
-    }
-    if (rank == 0) groups[rank++] = {1, 0, false};
-    int64_t stride = 1;
-    for (int g = rank - 1; g >= 0; --g) {
-      if (groups[g].is_reduced) continue;
-      groups[g].out_stride = stride;
-      stride *= groups[g].count;
-    }
-  }
-};
-
 // Folds the input into the output; nothing is empty.
 void fold_groups(const ReduceState& s, const Groups& g, const float* in, float* out) {
-  const Groups::Group& row = g.groups[g.rank - 1];
-  int64_t index[kMaxRank + 1] = {};
-  int64_t num_rows = 1;
-  for (int i = 0; i < g.rank - 1; ++i) num_rows *= g.groups[i].count;
-  for (int64_t r = 0; r < num_rows; ++r, in += row.count) {
-    int64_t place = 0;
-    bool is_first = true;
-    for (int i = 0; i < g.rank - 1; ++i) {
-      place += index[i] * g.groups[i].out_stride;
-      is_first = is_first && (!g.groups[i].is_reduced || index[i] == 0);
+  g.visit_rows([&](int64_t at, int64_t place, bool is_first) {
+    if (!g.row().is_reduced) {
+      (is_first ? s.loops.start_row : s.loops.fold_row)(in + at, out + place, g.row().count);
+      return;
     }
-    if (!row.is_reduced) {
-      (is_first ? s.loops.start_row : s.loops.fold_row)(in, out + place, row.count);
-    } else {
-      const float part = s.loops.fold(in, row.count);
-      if (is_first)
-        out[place] = part;
-      else
-        s.join.fold_row(&part, out + place, 1);
-    }
-    for (int i = g.rank - 2; i >= 0 && ++index[i] == g.groups[i].count; --i) index[i] = 0;
-  }
+    const float part = s.loops.fold(in + at, g.row().count);
+    if (is_first)
+      out[place] = part;
+    else
+      s.join.fold_row(&part, out + place, 1);
+  });
 }
 
 bool run_reduce(const KernelArgs& args) {
@@ -168,15 +125,17 @@ int64_t find_in_row(const float* row, int64_t count, float value, bool takes_las
   return j;
 }
 
-// Along an axis that is not the last: one pass, the best so far of each column in the output.
-void search_columns(const ArgState& s, const AxisSplit& split, const float* in, int64_t* out) {
+// One pass, the best so far of each column in the output. A NaN beats every number.
+template <typename T>
+void search_columns(const ArgState& s, const AxisSplit& split, const T* in, int64_t* out) {
+  const auto is_nan = [](T x) { return x != x; };
   for (int64_t i = 0; i < split.inner; ++i) {
-    float best = in[i];
+    T best = in[i];
     int64_t place = 0;
     for (int64_t j = 1; j < split.count; ++j) {
-      const float x = in[j * split.inner + i];
-      const bool ties = x == best || (std::isnan(x) && std::isnan(best));
-      const bool beats = !std::isnan(best) && (std::isnan(x) || (s.greatest ? x > best : x < best));
+      const T x = in[j * split.inner + i];
+      const bool ties = x == best || (is_nan(x) && is_nan(best));
+      const bool beats = !is_nan(best) && (is_nan(x) || (s.greatest ? x > best : x < best));
       if (beats || (ties && s.takes_last)) {
         best = x;
         place = j;
@@ -186,23 +145,26 @@ void search_columns(const ArgState& s, const AxisSplit& split, const float* in, 
   }
 }
 
+template <typename T>
 bool run_arg(const KernelArgs& args) {
   const auto& s = *static_cast<const ArgState*>(args.state);
   const AxisSplit split = split_at_axis(args.inputs[0].shape(), s.axis);
-  const float* in = args.inputs[0].as<float>();
+  const T* in = args.inputs[0].as<T>();
   auto* out = args.outputs[0].mutable_as<int64_t>();
   for (int64_t o = 0; o < split.outer; ++o, in += split.count * split.inner, out += split.inner) {
-    if (split.inner == 1) {
-      *out = find_in_row(in, split.count, s.extreme(in, split.count), s.takes_last);
-    } else {
-      search_columns(s, split, in, out);
+    if constexpr (std::is_same_v<T, float>) {
+      if (split.inner == 1) {
+        *out = find_in_row(in, split.count, s.extreme(in, split.count), s.takes_last);
+        continue;
+      }
     }
+    search_columns(s, split, in, out);
   }
   return true;
 }
 
 Result<BoundKernel> bind_arg(const KernelInit& init) {
-  if (init.inputs[0].tensor.element != ElementType::kFloat) return no_fast_kernel(init);
+  const ElementType element = init.inputs[0].tensor.element;
   auto state = std::make_unique<ArgState>();
   state->greatest = init.op.name == "ArgMax";
   const ReduceOp op = state->greatest ? ReduceOp::kMax : ReduceOp::kMin;
@@ -210,7 +172,10 @@ Result<BoundKernel> bind_arg(const KernelInit& init) {
   state->takes_last = init.attributes.get_int("select_last_index", 0) != 0;
   state->axis = init.attributes.get_int("axis", 0);
   BoundKernel kernel;
-  kernel.run = run_arg;
+  if (element == ElementType::kFloat) kernel.run = run_arg<float>;
+  if (element == ElementType::kInt32) kernel.run = run_arg<int32_t>;
+  if (element == ElementType::kInt64) kernel.run = run_arg<int64_t>;
+  if (kernel.run == nullptr) return no_fast_kernel(init);
   kernel.state = std::move(state);
   return kernel;
 }
@@ -218,6 +183,7 @@ Result<BoundKernel> bind_arg(const KernelInit& init) {
 }  // namespace
 
 void add_reduction_cpu(KernelRegistry& registry) {
+  add_typed_reduction_cpu(registry);
   for (const Row& row : kRows) registry.add({.op = row.name, .bind = bind_reduce});
   registry.add({.op = "ArgMax", .bind = bind_arg});
   registry.add({.op = "ArgMin", .bind = bind_arg});

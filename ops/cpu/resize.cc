@@ -1,4 +1,5 @@
-// Resize for float: one axis after the other, rows of the axes behind it at once.
+// Resize for float, and to nearest neighbours for integers: one axis after the other, rows of the
+// axes behind it at once.
 #include <algorithm>
 
 #include "ops/cpu/families.h"
@@ -8,6 +9,7 @@ namespace eddy {
 namespace {
 
 // One axis: x is [outer][input][inner], y [outer][output][inner].
+template <typename T>
 struct Pass {
   const ResizeCall& call;
   const ResizeAxis& axis;
@@ -15,7 +17,7 @@ struct Pass {
   int64_t* indices;  // of one position
   double* weights;
 
-  void run(const float* x, float* y) const {
+  void run(const T* x, T* y) const {
     for (int64_t o = 0; o < axis.output; ++o) {
       axis.fill(call.rules, o, indices, weights);
       for (int64_t i = 0; i < outer; ++i) {
@@ -24,7 +26,7 @@ struct Pass {
     }
   }
 
-  void add_rows(const float* x, float* y) const {
+  void add_rows(const T* x, T* y) const {
     if (taps == 1) {
       std::copy(x + indices[0] * inner, x + (indices[0] + 1) * inner, y);
       return;
@@ -34,7 +36,7 @@ struct Pass {
       for (int64_t t = 0; t < taps; ++t) {
         if (weights[t] != 0) sum += weights[t] * static_cast<double>(x[indices[t] * inner + j]);
       }
-      y[j] = static_cast<float>(sum);
+      y[j] = static_cast<T>(sum);
     }
   }
 };
@@ -42,7 +44,7 @@ struct Pass {
 // Scratch: two buffers for what passes hand on, and the taps of one position.
 struct Plan {
   int num_passes = 0;
-  int64_t buffer_floats = 0, taps = 1;
+  int64_t buffer_size = 0, taps = 1;  // elements
 
   explicit Plan(const ResizeCall& call) {
     int64_t count = 1;
@@ -51,20 +53,21 @@ struct Plan {
       const auto at = static_cast<size_t>(i);
       if (!call.is_resized[at]) continue;
       count = count / std::max<int64_t>(call.axes[at].input, 1) * call.axes[at].output;
-      buffer_floats = std::max(buffer_floats, count);
+      buffer_size = std::max(buffer_size, count);
       taps = std::max(taps, call.axes[at].num_taps(call.rules));
       ++num_passes;
     }
   }
 };
 
+template <typename T>
 void run_passes(const ResizeCall& call, const Plan& plan, const KernelArgs& args, char* memory) {
   auto* weights = reinterpret_cast<double*>(memory);
   auto* indices = reinterpret_cast<int64_t*>(memory + plan.taps * 8);
-  float* buffers[2];
-  buffers[0] = reinterpret_cast<float*>(memory + plan.taps * 16);
-  buffers[1] = buffers[0] + plan.buffer_floats;
-  const float* from = args.inputs[0].as<float>();
+  T* buffers[2];
+  buffers[0] = reinterpret_cast<T*>(memory + plan.taps * 16);
+  buffers[1] = buffers[0] + plan.buffer_size;
+  const T* from = args.inputs[0].as<T>();
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < call.rank; ++i) outer *= call.axes[static_cast<size_t>(i)].input;
   int pass = 0;
@@ -73,15 +76,16 @@ void run_passes(const ResizeCall& call, const Plan& plan, const KernelArgs& args
     outer /= axis.input;
     if (call.is_resized[static_cast<size_t>(i)]) {
       const bool is_last = ++pass == plan.num_passes;
-      float* to = is_last ? args.outputs[0].mutable_as<float>() : buffers[pass % 2];
+      T* to = is_last ? args.outputs[0].mutable_as<T>() : buffers[pass % 2];
       const int64_t taps = axis.num_taps(call.rules);
-      Pass{call, axis, outer, inner, taps, indices, weights}.run(from, to);
+      Pass<T>{call, axis, outer, inner, taps, indices, weights}.run(from, to);
       from = to;
     }
     inner *= axis.output;
   }
 }
 
+template <typename T>
 bool run_resize(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (y.count() == 0) return true;
@@ -90,19 +94,25 @@ bool run_resize(const KernelArgs& args) {
   if (!status.is_ok()) return args.fail(std::move(status));
   const Plan plan(call);
   if (plan.num_passes == 0) {
-    std::copy(x.as<float>(), x.as<float>() + x.count(), y.mutable_as<float>());
+    std::copy_n(x.as<T>(), x.count(), y.mutable_as<T>());
     return true;
   }
-  auto* memory = static_cast<char*>(
-      args.scratch->reserve(static_cast<size_t>(plan.taps * 16 + plan.buffer_floats * 8)));
+  auto* memory = static_cast<char*>(args.scratch->reserve(
+      static_cast<size_t>(plan.taps) * 16 + static_cast<size_t>(plan.buffer_size) * 2 * sizeof(T)));
   if (memory == nullptr) return args.fail(resource_exhausted("no memory to resize in"));
-  run_passes(call, plan, args, memory);
+  run_passes<T>(call, plan, args, memory);
   return true;
 }
 
 Result<BoundKernel> bind_resize(const KernelInit& init) {
-  if (init.inputs[0].tensor.element != ElementType::kFloat) {
-    return unsupported("the fast Resize handles float only");
+  const ElementType element = init.inputs[0].tensor.element;
+  const bool is_nearest = init.attributes.get_string("mode", "nearest") == "nearest";
+  BoundKernel kernel;
+  if (element == ElementType::kFloat) kernel.run = run_resize<float>;
+  if (is_nearest && element == ElementType::kInt32) kernel.run = run_resize<int32_t>;
+  if (is_nearest && element == ElementType::kInt64) kernel.run = run_resize<int64_t>;
+  if (kernel.run == nullptr) {
+    return unsupported("the fast Resize handles float, and nearest neighbours of int32 and int64");
   }
   // An extrapolated value would take part in the sums of the next axis.
   if (init.attributes.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
@@ -111,8 +121,6 @@ Result<BoundKernel> bind_resize(const KernelInit& init) {
   auto state = std::make_unique<ResizeState>();
   state->attributes = init.attributes;
   state->since_version = init.op.since_version;
-  BoundKernel kernel;
-  kernel.run = run_resize;
   kernel.state = std::move(state);
   return kernel;
 }

@@ -1,4 +1,4 @@
-// Fast elementwise operators of one input, and Clip: one flat loop over the elements.
+// Fast elementwise operators of one input, Clip and IsNaN: one flat loop over the elements.
 #include <limits>
 
 #include "ops/cpu/elementwise.h"
@@ -42,6 +42,7 @@ constexpr UnaryRow kRows[] = {
     {"HardSwish", UnaryOp::kHardSwish},
     {"Sin", UnaryOp::kSin},
     {"Cos", UnaryOp::kCos},
+    {"Tan", UnaryOp::kTan},
 };
 
 struct UnaryState : KernelState {
@@ -154,11 +155,34 @@ Result<BoundKernel> bind_clip(const KernelInit& init) {
   return kernel;
 }
 
+struct IsNanState : KernelState {
+  CastLoop loop = nullptr;
+};
+
+bool run_is_nan(const KernelArgs& args) {
+  static_cast<const IsNanState*>(args.state)
+      ->loop(args.inputs[0].data, args.outputs[0].data, args.outputs[0].count());
+  return true;
+}
+
+Result<BoundKernel> bind_is_nan(const KernelInit& init) {
+  auto state = std::make_unique<IsNanState>();
+  const std::optional<LoopType> type = loop_type(init.inputs[0].tensor.element);
+  if (type == LoopType::kFloat) state->loop = loop_set().is_nan_float;
+  if (type == LoopType::kDouble) state->loop = loop_set().is_nan_double;
+  if (state->loop == nullptr) return no_fast_kernel(init);
+  BoundKernel kernel;
+  kernel.run = run_is_nan;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
 }  // namespace
 
 void add_unary_cpu(KernelRegistry& registry) {
   for (const UnaryRow& row : kRows) registry.add({.op = row.name, .bind = bind_unary});
   registry.add({.op = "Clip", .bind = bind_clip});
+  registry.add({.op = "IsNaN", .bind = bind_is_nan});
 }
 
 }  // namespace eddy

@@ -82,6 +82,13 @@ Status infer_mod(InferContext& context) {
   return Status::ok();
 }
 
+Status infer_gelu(InferContext& context) {
+  const std::string_view way = context.attributes().get_string("approximate", "none");
+  if (way == "none" || way == "tanh") return infer_same_as_input(context);
+  return invalid_argument("attribute 'approximate' must be none or tanh, not '" + std::string(way) +
+                          "'");
+}
+
 Status infer_bit_shift(InferContext& context) {
   const std::string_view direction = context.attributes().get_string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") {
@@ -356,6 +363,7 @@ Status add_activations(OpTable& table) {
       unary("Shrink", 9, kNumericTypes, {float_attribute("bias"), float_attribute("lambd")}));
   defs.push_back(
       unary("Gelu", 20, kFloatTypes, {attribute("approximate", AttributeKind::kString)}));
+  defs.back().infer = infer_gelu;
   for (int since : {6, 7}) {
     defs.push_back(binary("PRelu", since, kNumericTypes, infer_prelu));
     defs.back().in_place_inputs = kFirst;

@@ -102,6 +102,24 @@ constexpr void put_plain(LoopSet& set, UnaryOp op) {
   ((row[static_cast<int>(loop_type_of<Ts>())] = plain_unary_loop<Op, Ts>), ...);
 }
 
+template <typename T>
+void is_nan_loop(const void* in, void* out, int64_t count) {
+  const T* x = static_cast<const T*>(in);
+  bool* y = static_cast<bool*>(out);
+  EDDY_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i] != x[i];
+}
+
+// Unsigned: sums wrap.
+template <typename T>
+void add_product_loop(const void* in, const void* factor, void* sums, int64_t count) {
+  const T* x = static_cast<const T*>(in);
+  const T by = *static_cast<const T*>(factor);
+  T* y = static_cast<T*>(sums);
+  EDDY_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) y[i] += x[i] * by;
+}
+
 // One body serves whole and partial vectors, so that an element's bits do not depend on its place.
 template <V (*function)(V, const float*)>
 void vector_unary_loop(const void* in, void* out, int64_t count, const void* p) {
@@ -197,7 +215,7 @@ constexpr void put_binary_loops(LoopSet& set) {
       pow_scalar_loop<float>;
   put_arithmetic<scalar::Max, float, double, int32_t, int64_t>(set, B::kMax);
   put_arithmetic<scalar::Min, float, double, int32_t, int64_t>(set, B::kMin);
-  put_arithmetic<scalar::Prelu, float>(set, B::kPrelu);
+  put_arithmetic<scalar::Prelu, float, int32_t, int64_t>(set, B::kPrelu);
   put_arithmetic<scalar::And, bool>(set, B::kAnd);
   put_arithmetic<scalar::Or, bool>(set, B::kOr);
   put_arithmetic<scalar::Xor, bool>(set, B::kXor);
@@ -228,6 +246,7 @@ constexpr void put_unary_loops(LoopSet& set) {
   put_plain<scalar::Clip, float, double, int32_t, int64_t>(set, U::kClip);
   put_plain<scalar::Sin, float>(set, U::kSin);
   put_plain<scalar::Cos, float>(set, U::kCos);
+  put_plain<scalar::Tan, float>(set, U::kTan);
   put_vector<exp_of>(set, U::kExp);
   put_vector<log_of>(set, U::kLog);
   put_vector<sigmoid_of>(set, U::kSigmoid);
@@ -244,6 +263,10 @@ constexpr void put_unary_loops(LoopSet& set) {
 
 constexpr void put_other_loops(LoopSet& set) {
   put_casts<float, double, int32_t, int64_t, bool, int8_t, uint8_t>(set);
+  set.is_nan_float = is_nan_loop<float>;
+  set.is_nan_double = is_nan_loop<double>;
+  set.add_product_4 = add_product_loop<uint32_t>;
+  set.add_product_8 = add_product_loop<uint64_t>;
   set.select_1 = select_loop<uint8_t>;
   set.select_4 = select_loop<uint32_t>;
   set.select_8 = select_loop<uint64_t>;

@@ -82,8 +82,9 @@ enum class UnaryOp : uint8_t {
   kClip,
   kSin,
   kCos,
+  kTan,
 };
-inline constexpr int kNumUnaryOps = 30;
+inline constexpr int kNumUnaryOps = 31;
 
 // out[i] = op(in[i], p): p points at the operator's two parameters (alpha, beta; Clip: low, high),
 // of the loop's element type.
@@ -138,6 +139,11 @@ struct LoopSet {
   BinaryLoops binary[kNumBinaryOps][kNumLoopTypes];  // null where there is none
   UnaryLoop unary[kNumUnaryOps][kNumLoopTypes];
   CastLoop cast[kNumLoopTypes][kNumLoopTypes];  // [from][to]
+  CastLoop is_nan_float = nullptr;  // to bools
+  CastLoop is_nan_double = nullptr;
+  // sums[i] += x[i] * factor[0], of int32 and int64, which wrap.
+  BinaryLoop add_product_4 = nullptr;
+  BinaryLoop add_product_8 = nullptr;
   SelectLoop select_1 = nullptr;                // by element size in bytes
   SelectLoop select_4 = nullptr;
   SelectLoop select_8 = nullptr;

@@ -110,7 +110,7 @@ struct Min {
 struct Prelu {
   template <typename T>
   EDDY_APPLY T apply(T a, T b) {
-    return a < 0 ? a * b : a;
+    return a < 0 ? Mul::apply(a, b) : a;
   }
 };
 struct And {
@@ -244,6 +244,10 @@ struct Sin {
 };
 struct Cos {
   EDDY_APPLY float apply(float x, const float*) { return __builtin_cosf(x); }
+};
+
+struct Tan {
+  EDDY_APPLY float apply(float x, const float*) { return __builtin_tanf(x); }
 };
 
 // Conversions: see ops/reference/number.h. Clamped and never undefined.

@@ -278,6 +278,19 @@ TEST_P(BothSets, non_zero_lists_coordinates_axis_by_axis) {
   EXPECT_EQ(one(call).dims(), (Dims{0, 1}));
 }
 
+TEST(IndexingTest, non_zero_agrees_with_the_reference) {
+  for (ElementType element : {ElementType::kFloat, ElementType::kInt32, ElementType::kInt64,
+                              ElementType::kBool, ElementType::kUint8}) {
+    for (const Dims& dims : {Dims{}, Dims{7}, Dims{3, 0}, Dims{2, 3, 4}, Dims{3, 1, 5, 2}}) {
+      Random random(9);
+      OpCall call = make_call("NonZero", 13);
+      const double low = element == ElementType::kUint8 || element == ElementType::kBool ? 0 : -1;
+      call.inputs = {TestTensor::random(element, dims, random, low, 1)};
+      compare_with_reference(call);
+    }
+  }
+}
+
 TEST_P(BothSets, compress_keeps_what_the_condition_chooses) {
   OpCall call = make_call("Compress", 11, {{"axis", int64_t{-1}}});
   call.inputs = {TestTensor::of_strings({2, 2}, {"a", "b", "c", "d"}),

@@ -84,7 +84,54 @@ TEST(MatMulTest, infinities_and_nans_pass_through) {
   compare_with_reference(call);
 }
 
-TEST(MatMulTest, integers_and_doubles_take_the_reference) {
+TEST(MatMulTest, integers_agree_for_every_rank_that_broadcasts) {
+  uint64_t seed = 50;
+  for (const auto& [a, b] : {std::pair<Dims, Dims>{{7}, {7}},
+                             {{7}, {3, 7, 5}},
+                             {{3, 5, 7}, {7}},
+                             {{2, 1, 3, 4}, {5, 4, 6}},
+                             {{1, 3, 4}, {2, 1, 4, 1}},
+                             {{3, 0}, {0, 5}},
+                             {{0, 4}, {4, 5}},
+                             {{9, 70}, {70, 33}}}) {
+    for (ElementType element : {ElementType::kInt32, ElementType::kInt64}) {
+      SCOPED_TRACE("seed " + std::to_string(++seed) + ": " + to_string(a) + " times " +
+                   to_string(b));
+      Random random(seed);
+      OpCall call;
+      call.op = "MatMul";
+      call.inputs = {TestTensor::random(element, a, random, -50000, 50000),
+                     TestTensor::random(element, b, random, -50000, 50000)};
+      compare_with_reference(call);
+    }
+  }
+}
+
+TEST(GemmTest, integers_agree_for_every_transposition_and_addend) {
+  uint64_t seed = 80;
+  for (ElementType element : {ElementType::kInt32, ElementType::kInt64}) {
+    for (int64_t way = 0; way < 4; ++way) {
+      for (const std::optional<Dims>& c :
+           {std::optional<Dims>(), std::optional<Dims>(Dims{}), std::optional<Dims>(Dims{5}),
+            std::optional<Dims>(Dims{3, 1}), std::optional<Dims>(Dims{3, 5})}) {
+        SCOPED_TRACE("seed " + std::to_string(++seed));
+        Random random(seed);
+        const bool ta = way & 1, tb = way & 2;
+        OpCall call;
+        call.op = "Gemm";
+        call.attributes = {{"transA", int64_t{ta}}, {"transB", int64_t{tb}}};
+        // Scaled products take the reference.
+        if (seed % 5 == 0) call.attributes.set("alpha", 0.5f);
+        call.inputs = {TestTensor::random(element, ta ? Dims{9, 3} : Dims{3, 9}, random, -99, 99),
+                       TestTensor::random(element, tb ? Dims{5, 9} : Dims{9, 5}, random, -99, 99)};
+        if (c) call.inputs.push_back(TestTensor::random(element, *c, random, -99, 99));
+        compare_with_reference(call);
+      }
+    }
+  }
+}
+
+TEST(MatMulTest, other_types_take_the_reference) {
   for (ElementType element : {ElementType::kDouble, ElementType::kInt32, ElementType::kInt64,
                               ElementType::kUint64, ElementType::kFloat16}) {
     Random random(3);

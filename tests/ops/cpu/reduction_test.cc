@@ -51,6 +51,44 @@ TEST(ReductionTest, EverySetOfAxesEqualsTheReference) {
   }
 }
 
+// Signs of both kinds, rows longer than the chunks that are joined, and integers that wrap.
+TEST(ReductionTest, IntegersAndBoolsEqualTheReference) {
+  const uint64_t seed = 73;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (const std::string op : kReductions) {
+    for (ElementType element : {ElementType::kInt32, ElementType::kInt64, ElementType::kBool}) {
+      const bool is_bool = element == ElementType::kBool;
+      if (is_bool && op != "ReduceMax" && op != "ReduceMin") continue;
+      for (const Dims& dims : {Dims{3, 4, 5}, Dims{2, 700}, Dims{600, 3}, Dims{1}, Dims{3, 0}}) {
+        for (uint32_t mask = 0; mask < (1u << dims.rank()); ++mask) {
+          std::vector<int64_t> axes;
+          for (int axis = 0; axis < dims.rank(); ++axis) {
+            if (mask & (1u << axis)) axes.push_back(axis);
+          }
+          const double end = is_bool ? 1 : 9;
+          const TestTensor x = TestTensor::random(element, dims, random, is_bool ? 0 : -end, end);
+          compare_with_reference(reduce(op, 20, x, axes, mask & 1));
+        }
+      }
+    }
+  }
+}
+
+TEST(ReductionTest, LogSumExpEqualsTheReferenceOnInfinitiesAndLongRows) {
+  const float inf = HUGE_VALF, nan = std::numeric_limits<float>::quiet_NaN();
+  const TestTensor x = TestTensor::of<float>(
+      {4, 3}, {-inf, -inf, -inf, inf, 1, -inf, nan, 1, 2, -1000, -1000, -inf});
+  for (int64_t axis : {0, 1}) {
+    compare_with_reference(reduce("ReduceLogSumExp", 18, x, {axis}, 0), 1e-6, 1e-6);
+  }
+  Random random(74);
+  const TestTensor large = TestTensor::random(ElementType::kFloat, {3, 900, 2}, random, -90, 90);
+  for (int64_t axis : {0, 1, 2}) {
+    compare_with_reference(reduce("ReduceLogSumExp", 18, large, {axis}, 0), 1e-6, 1e-6);
+  }
+}
+
 TEST(ReductionTest, IntegersAndHalvesAreSupported) {
   Random random(71);
   for (const char* op : {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean"}) {
@@ -104,7 +142,7 @@ TEST(ReductionTest, BadAxesAreNamed) {
 TEST(ReductionTest, ArgSearchesEqualTheReference) {
   Random random(72);
   for (const char* op : {"ArgMax", "ArgMin"}) {
-    for (ElementType element : {ElementType::kFloat, ElementType::kInt32}) {
+    for (ElementType element : {ElementType::kFloat, ElementType::kInt32, ElementType::kInt64}) {
       for (int64_t axis = -3; axis < 3; ++axis) {
         for (int64_t last : {0, 1}) {
           OpCall call;
@@ -119,6 +157,8 @@ TEST(ReductionTest, ArgSearchesEqualTheReference) {
                                           : static_cast<float>(value));
             }
             x = TestTensor::of<float>({3, 50, 4}, values);
+          } else if (element == ElementType::kInt64) {
+            x = TestTensor::random(element, {3, 50, 4}, random, -4, 4);
           }
           call.inputs = {x};
           call.attributes = {{"axis", axis}, {"keepdims", last}, {"select_last_index", last}};

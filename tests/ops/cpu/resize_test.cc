@@ -63,6 +63,22 @@ TEST(ResizeTest, nearest_rounds_as_told) {
   EXPECT_TRUE(is_same_bits(values("round_prefer_ceil"), floats({0, 1, 1, 2, 2, 3, 3, 3})));
 }
 
+TEST(ResizeTest, integers_take_their_nearest_neighbours) {
+  for (ElementType element : {ElementType::kInt32, ElementType::kInt64}) {
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      OpCall call = resize({2, 3, 5, 4}, seed);
+      Random random(seed);
+      call.inputs[0] = TestTensor::random(element, {2, 3, 5, 4}, random, -99, 99);
+      const auto size = [&] { return static_cast<int64_t>(1 + random.below(12)); };
+      call.inputs[3] = TestTensor::of<int64_t>({4}, {2, 3, size(), size()});
+      call.constant_inputs = 1 << 3;
+      call.attributes = {{"mode", std::string(seed % 3 == 0 ? "linear" : "nearest")}};
+      compare_with_reference(call);
+    }
+  }
+}
+
 TEST(ResizeTest, cropping_takes_the_extrapolation_value_outside) {
   OpCall call = resize({4}, 1);
   call.attributes = {{"mode", std::string("linear")},
