@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
+#include <thread>
+
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
@@ -71,6 +75,77 @@ TEST_P(CudaSessionTest, NewtonsMethodStopsWhereTheCpuStops) {
     EXPECT_EQ(session->loop_reports()[0].iterations, 4);
     EXPECT_EQ(session->loop_reports()[0].driven, "host");
   }
+}
+
+// y = tanh(x) again and again, for as long as nobody stops it.
+Result<Graph> endless(const Library& library) {
+  GraphBuilder b(library.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
+  const auto results = b.while_loop(
+      {.name = "endless", .initial = {x}},
+      [&](Value, ValueSpan carried) {
+        const Value low = b.op("ReduceMin", {carried[0]}, {{"keepdims", int64_t{0}}});
+        return WhileTest{b.op("Less", {low, b.scalar(2.0f)}), {carried[0]}};
+      },
+      [&](Value, ValueSpan carried) {
+        return std::vector<Value>{b.op("Tanh", {carried[0]}, {}, {.name = "squash"})};
+      });
+  b.output("y", results[0]);
+  return b.finish();
+}
+
+Tensor eight_ones() { return Tensor::of<float>({8}, {1, 1, 1, 1, 1, 1, 1, 1}); }
+
+TEST_P(CudaSessionTest, ADeadlineEndsAnEndlessLoopAndTheNextRunToo) {
+  auto session = make(endless(library_));
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const auto outputs =
+        session->run({{"x", eight_ones()}}, {.timeout = std::chrono::milliseconds(20)});
+    EXPECT_EQ(outputs.status().code(), StatusCode::kDeadlineExceeded);
+  }
+}
+
+TEST_P(CudaSessionTest, ALostDeviceEndsTheRunWithItsReasonAndRefusesTheNext) {
+  auto session = make(endless(library_));
+  fake_->cuda().fault_kernel(40, CuResult::kIllegalAddress);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const auto outputs = session->run({{"x", eight_ones()}});
+    ASSERT_FALSE(outputs.is_ok());
+    EXPECT_EQ(outputs.status().code(), StatusCode::kDeviceLost) << outputs.status().to_string();
+    EXPECT_THAT(outputs.status().message(), HasSubstr("CUDA device 0"));
+  }
+}
+
+TEST_P(CudaSessionTest, RunsAtOnceKeepTheirValuesApart) {
+  auto session = make(newton(library_), 0.4);
+  std::vector<RunHandle> handles;
+  std::vector<double> roots(6);
+  for (int i = 0; i < 6; ++i) {
+    handles.push_back(
+        session->run_async({{"a", Tensor::scalar(1.0 + i)}, {"tolerance", Tensor::scalar(1e-9)}},
+                           [&root = roots[static_cast<size_t>(i)]](Result<NamedTensors> outputs) {
+                             ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+                             root = (*outputs)[0].second.values<double>()[0];
+                           }));
+  }
+  for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(roots[static_cast<size_t>(i)], std::sqrt(1.0 + i), 1e-8);
+}
+
+TEST_P(CudaSessionTest, ARunOnTheCallersStreamWaitsItsTurnThere) {
+  auto session = make(newton(library_));
+  auto stream = session->create_stream();
+  ASSERT_TRUE(stream.is_ok()) << stream.status().to_string();
+  double root = 0;
+  RunHandle handle =
+      session->run_on(**stream, {{"a", Tensor::scalar(2.0)}, {"tolerance", Tensor::scalar(1e-9)}},
+                      [&](Result<NamedTensors> outputs) {
+                        ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+                        root = (*outputs)[0].second.values<double>()[0];
+                      });
+  EXPECT_TRUE(handle.wait().is_ok());
+  EXPECT_NEAR(root, std::sqrt(2.0), 1e-8);
+  while (!(*stream)->is_idle()) std::this_thread::yield();
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaSessionTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
