@@ -14,14 +14,18 @@ constexpr uint32_t kMaxBuckets = 1u << 20;
 // Ends are exact, what is left to do is not.
 double limit_of(double threshold) { return threshold * (1 + 2 * BlockGraph::kLoadRounding); }
 
+// How long the busiest device works.
+double busiest(const BlockGraph& graph) {
+  const std::vector<double>& loads = graph.loads();
+  return loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
+}
+
 }  // namespace
 
 bool BlockTimeline::reset(const BlockGraph& graph) {
   is_simulated_ = false;
   old_ = {};
-  const std::vector<double>& loads = graph.loads();
-  const double busiest = loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
-  prepare(graph, 2 * busiest);
+  prepare(graph, 2 * busiest(graph));
   find_roots(graph);
   if (run<false>(graph, std::numeric_limits<double>::max()) != SimulationEnd::kDone) return false;
   commit();
@@ -154,7 +158,7 @@ SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold)
   EDDY_DCHECK(!is_simulated_) << "simulate() twice without commit() or rollback()";
   const bool is_bounded = threshold != std::numeric_limits<double>::max();
   const double instant = first_instant(graph);
-  prepare(graph, is_bounded ? threshold : 1.25 * old_.makespan);
+  prepare(graph, is_bounded ? threshold : 1.25 * std::max(old_.makespan, busiest(graph)));
   keep_prefix(graph, instant);
   if (instant == 0) find_roots(graph);
   if (!is_bounded) return run<false>(graph, threshold);

@@ -123,7 +123,8 @@ bool try_changes(StrategySimulation& simulation, const std::vector<uint32_t>& op
     EXPECT_GT(makespan, threshold) << "rejected before it was simulated";
     return false;
   }
-  auto end = simulation.simulate(threshold);
+  auto end =
+      threshold < makespan || is_limited ? simulation.simulate(threshold) : simulation.simulate();
   EXPECT_TRUE(end.is_ok()) << end.status().to_string();
   EXPECT_EQ(*end == SimulationEnd::kExceeds, makespan > threshold);
   return *end == SimulationEnd::kDone;
@@ -170,6 +171,36 @@ void change_at_random(uint64_t seed) {
       ASSERT_EQ(times_of(simulation, graph, topology), times_of(graph, topology, strategy));
     }
   }
+}
+
+TEST(StrategySimulation, TimesThatAddUpToTooMuchAreRefusedAndUndone) {
+  TopologySpec spec;
+  spec.devices = {{.name = "a"}, {.name = "b"}};
+  spec.default_bandwidth = 1;
+  const Topology topology = std::move(Topology::create(std::move(spec))).value();
+  OperatorGraph graph;
+  for (int i = 0; i < 2; ++i) {
+    graph.operators.push_back(
+        {.name = "op" + std::to_string(i), .type = "elementwise", .shape = {4}});
+    Operator& op = graph.operators.back();
+    op.weight_group = graph.num_weight_groups++;
+    op.measured = 1.2e308;
+  }
+  // Side by side they fit, one after the other they do not.
+  const Strategy apart = {single_config(graph.operators[0], 0),
+                          single_config(graph.operators[1], 1)};
+  StrategySimulation simulation(graph, topology);
+  ASSERT_TRUE(simulation.reset(apart).is_ok());
+  EXPECT_EQ(simulation.makespan(), 1.2e308);
+  for (int i = 0; i < 2; ++i) {
+    simulation.change(1, apart[0]);
+    const auto end = simulation.simulate();
+    ASSERT_FALSE(end.is_ok());
+    EXPECT_NE(end.status().message().find("add up to more"), std::string::npos);
+    simulation.rollback();
+    EXPECT_EQ(simulation.makespan(), 1.2e308);
+  }
+  EXPECT_FALSE(simulation.reset({apart[0], apart[0]}).is_ok());
 }
 
 TEST(StrategySimulation, ChangesByDeltaGiveTheTimelineOfBuildingAnew) {
