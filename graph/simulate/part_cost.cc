@@ -11,8 +11,6 @@ double count(const Dims& dims) {
   return product;
 }
 
-bool is_estimated(const Operator& op) { return op.exe_by_tile.empty() && op.measured < 0; }
-
 Status missing_tile(const Operator& op, const std::string& tile) {
   std::string known;
   for (const auto& [name, _] : op.exe_by_tile) known += (known.empty() ? "" : ", ") + name;
@@ -21,6 +19,8 @@ Status missing_tile(const Operator& op, const std::string& tile) {
 }
 
 }  // namespace
+
+bool is_estimated(const Operator& op) { return op.exe_by_tile.empty() && op.measured < 0; }
 
 PartCost::PartCost(const OperatorGraph& graph, const Topology& topology) : graph_(&graph) {
   for (const Operator& op : graph.operators) uses_estimates_ |= is_estimated(op);

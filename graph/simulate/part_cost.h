@@ -31,6 +31,9 @@ namespace eddy {
 inline constexpr double kAssumedFlops = 1e13;
 inline constexpr double kAssumedMemoryRate = 5e11;
 
+// Whether the operator's times come from the roofline, with these rates or a device's own.
+bool is_estimated(const Operator& op);
+
 class PartCost {
  public:
   // Borrows both.

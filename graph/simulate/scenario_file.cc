@@ -8,6 +8,7 @@
 #include "graph/simulate/build_task_graph.h"
 #include "graph/simulate/json_fields.h"
 #include "graph/simulate/operator_file.h"
+#include "graph/simulate/part_cost.h"
 
 namespace eddy {
 namespace {
@@ -39,6 +40,7 @@ class RegionReader {
                               std::set<std::string>& captured);
   // Every name of the strategy must be an operator somewhere.
   Status check_strategy() const;
+  std::vector<std::string> take_estimated() { return std::move(estimated_); }
 
  private:
   // One list while it is read.
@@ -66,6 +68,7 @@ class RegionReader {
   const int64_t bytes_per_element_;
   const Json* strategy_or_null_;
   const OpTable* ops_or_null_;
+  std::vector<std::string> estimated_;
   std::set<std::string> names_;  // of the whole file
 };
 
@@ -117,6 +120,9 @@ Status RegionReader::add_tasks(const Json& operators, List& at) {
     EDDY_ASSIGN_OR_RETURN(strategy, read_strategy(own, graph, topology_));
   }
   EDDY_RETURN_IF_ERROR(check_memory(graph, topology_, strategy));
+  for (const Operator& op : graph.operators) {
+    if (is_estimated(op)) estimated_.push_back(op.name);
+  }
   TaskGraph<double> tasks;
   std::vector<TaskLabel> labels;
   EDDY_RETURN_IF_ERROR(TaskGraphBuilder(graph, topology_).build(strategy, tasks, labels));
@@ -328,7 +334,7 @@ Result<ScenarioFile> read_scenario_file(const Json& document, const OpTable* ops
   EDDY_ASSIGN_OR_RETURN(ScenarioRegion root,
                         reader.read(document["operators"], "the file", 0, {}, captured));
   EDDY_RETURN_IF_ERROR(reader.check_strategy());
-  return ScenarioFile{std::move(topology), std::move(root)};
+  return ScenarioFile{std::move(topology), std::move(root), reader.take_estimated()};
 }
 
 }  // namespace eddy

@@ -23,6 +23,9 @@
 // trace, or with two of them; lists nested too deep. Cost: linear in the tasks of each list.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "graph/base/status.h"
@@ -40,6 +43,7 @@ bool has_control_flow(const nlohmann::json& document);
 struct ScenarioFile {
   Topology topology;
   ScenarioRegion root;
+  std::vector<std::string> estimated;  // operators, at any depth (part_cost.h)
 };
 Result<ScenarioFile> read_scenario_file(const nlohmann::json& document, const OpTable* ops_or_null);
 

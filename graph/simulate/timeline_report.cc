@@ -11,6 +11,11 @@ namespace {
 constexpr size_t kTasksShown = 16;    // of one device
 constexpr size_t kDevicesShown = 40;  // the busiest
 
+// "1 task", "2 tasks".
+std::string counted(size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 void append_quoted(std::string_view text, std::string& json) {
   json += '"';
   for (const char c : text) {
@@ -50,10 +55,9 @@ std::vector<Lane<Time>> lanes_of(const TimelineView<Time>& view) {
 template <TimeValue Time>
 std::string lane_text(const TimelineView<Time>& view, const Lane<Time>& lane, size_t name_width) {
   const auto makespan = static_cast<double>(view.timeline.makespan);
-  std::string text =
-      fmt::format("  {:<{}}  {:3.0f} % busy, {}", view.device_name(lane.device), name_width,
-                  makespan > 0 ? 100 * lane.busy / makespan : 0.0,
-                  lane.slots.size() == 1 ? "1 task" : fmt::format("{} tasks", lane.slots.size()));
+  std::string text = fmt::format("  {:<{}}  {:3.0f} % busy, {}", view.device_name(lane.device),
+                                 name_width, makespan > 0 ? 100 * lane.busy / makespan : 0.0,
+                                 counted(lane.slots.size(), "task"));
   if (lane.slots.size() > kTasksShown) return text + "\n";
   text += ':';
   for (const uint32_t slot : lane.slots) {
@@ -83,8 +87,9 @@ void append_timeline_json(const TimelineView<Time>& view, std::string& json) {
 template <TimeValue Time>
 std::string timeline_text(const TimelineView<Time>& view, const std::string& title) {
   std::vector<Lane<Time>> lanes = lanes_of(view);
-  std::string text = fmt::format("{}: makespan {}, {} tasks on {} devices\n", title,
-                                 view.timeline.makespan, view.graph.num_tasks(), lanes.size());
+  std::string text =
+      fmt::format("{}: makespan {}, {} on {}\n", title, view.timeline.makespan,
+                  counted(view.graph.num_tasks(), "task"), counted(lanes.size(), "device"));
   const size_t num_hidden = lanes.size() > kDevicesShown ? lanes.size() - kDevicesShown : 0;
   if (num_hidden > 0) {
     std::ranges::stable_sort(lanes, std::greater<>(), &Lane<Time>::busy);

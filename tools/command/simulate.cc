@@ -21,6 +21,18 @@ namespace {
 
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 32;
 
+constexpr char kFileFormats[] = R"(Files, as JSON; graph/simulate/README.md says more:
+  tasks      {"tasks": [{"id", "exe_time", "device", "deps": [id...]}...], "edits": [...]?}
+  operators  {"operators": [{"name", "type", "shape", "inputs"?, "exe_by_tile"?...}...],
+              "topology": {"devices": [...], "links" or "bandwidth"...}, "strategy"?, "edits"?}
+  a loop     {"name", "type": "while", "inputs"?, "before": [operator...]?, "body": [operator...],
+              "trips": n or "distribution": [[trips, probability]...] or "trace": [trips...],
+              "decision": {"time"?, "device"?}?}, among the operators
+  a branch   {"name", "type": "case", "inputs"?, "branches": [[operator...]...],
+              "probabilities": [p...] or "distribution": [[branch, probability]...] or
+              "trace": [branch...], "decision"?}
+With --json, "estimated" lists the operators whose times come from a roofline.)";
+
 // The whole file, or standard input for "-".
 Result<std::string> read_text(const std::string& path) {
   if (path == "-") {
@@ -153,7 +165,11 @@ Outcome TimelineSaying::finish_output(const std::string& picture) {
     Status status = write_file(arguments_.svg, picture);
     if (!status.is_ok()) return status;
   }
-  if (console_.is_json()) console_.print_text("{\"timelines\":[" + json_ + "]}");
+  if (console_.is_json()) {
+    const std::string estimated =
+        estimated_.empty() ? "" : ",\"estimated\":" + nlohmann::json(estimated_).dump();
+    console_.print_text("{\"timelines\":[" + json_ + "]" + estimated + "}");
+  }
   return Outcome::success();
 }
 
@@ -190,6 +206,7 @@ Action add_simulate(CLI::App& app) {
   app.add_option("--emit-tasks", arguments->emit_tasks,
                  "write the task graph that an operator graph's strategy makes, as a task file");
   add_strategy_options(app, *arguments);
+  app.footer(kFileFormats);
   return [arguments](Console& console, Interrupts& interrupts) {
     return simulate_file(*arguments, console, interrupts);
   };

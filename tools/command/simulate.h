@@ -56,6 +56,9 @@ class TimelineSaying {
     ++num_added_;
   }
 
+  // Operators whose times are estimates, for the JSON document.
+  void mark_estimated(std::vector<std::string> names) { estimated_ = std::move(names); }
+
   // The last timeline: drawn, and shown whole where edits came between it and the first.
   template <TimeValue Time>
   Outcome finish(const TimelineView<Time>& view) {
@@ -76,6 +79,7 @@ class TimelineSaying {
   const SimulateArguments& arguments_;
   Console& console_;
   std::string json_;
+  std::vector<std::string> estimated_;
   size_t num_added_ = 0;
 };
 
@@ -95,6 +99,9 @@ Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::j
 // --search: looks for a better strategy and says which.
 Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,
                          Console& console, Interrupts& interrupts);
+
+// The operators whose times come from a roofline: said as a remark, and returned.
+std::vector<std::string> say_estimates(const OperatorFile& file, Console& console);
 
 // "standard input" or the path, for the start of messages.
 std::string input_name(const SimulateArguments& arguments);

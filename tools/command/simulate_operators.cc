@@ -83,16 +83,22 @@ Status apply_edit(const ConfigEdit& edit, bool is_full, StrategySimulation& simu
   return Status::ok();
 }
 
-void say_estimates(const PartCost& costs, Console& console) {
-  if (!costs.uses_estimates()) return;
+}  // namespace
+
+std::vector<std::string> say_estimates(const OperatorFile& file, Console& console) {
+  std::vector<std::string> names;
+  for (const Operator& op : file.graph.operators) {
+    if (is_estimated(op)) names.push_back(op.name);
+  }
+  if (names.empty()) return names;
+  const PartCost costs(file.graph, file.topology);
   console.remark(costs.uses_assumed_rates()
                      ? fmt::format("estimated: times not given come from a roofline with assumed "
                                    "rates of {:g} flop/s and {:g} bytes/s",
                                    kAssumedFlops, kAssumedMemoryRate)
                      : "estimated: times not given come from a roofline over the devices' rates");
+  return names;
 }
-
-}  // namespace
 
 Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
                            Console& console, Interrupts& interrupts) {
@@ -118,13 +124,13 @@ Outcome simulate_operator_graph(const SimulateArguments& arguments, const Operat
   simulation.keep_labels();
   status = simulation.reset(file.strategy);
   if (!status.is_ok()) return in_file(std::move(status));
-  say_estimates(PartCost(file.graph, file.topology), console);
   StrategyView view(file, simulation);
   if (!arguments.emit_tasks.empty()) {
     status = write_file(arguments.emit_tasks, task_file_text(view.view()));
     if (!status.is_ok()) return status;
   }
   TimelineSaying saying(arguments, console);
+  saying.mark_estimated(say_estimates(file, console));
   saying.add(view.view(), "initial");
   for (size_t i = 0; i < file.edits.size(); ++i) {
     status = apply_edit(file.edits[i], arguments.full, simulation);

@@ -57,8 +57,13 @@ Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::j
     return std::move(report.take_status().prepend_message(input_name(arguments)));
   }
   if (console.is_json()) {
-    console.print(Json{{"scenarios", report_json(*report, options)}});
+    Json answer = {{"scenarios", report_json(*report, options)}};
+    if (!file->estimated.empty()) answer["estimated"] = file->estimated;
+    console.print(answer);
   } else {
+    if (!file->estimated.empty()) {
+      console.remark("estimated: times not given come from a roofline");
+    }
     say_report(*report, options, console);
   }
   return Outcome::success();

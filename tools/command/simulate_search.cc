@@ -65,6 +65,7 @@ Outcome search_operators(const SimulateArguments& arguments, const OperatorFile&
   options.seed = arguments.seed;
   Status status = parse_budget(arguments.budget, options);
   if (!status.is_ok()) return Outcome::usage(status.message());
+  const std::vector<std::string> estimated = say_estimates(file, console);
   if (file.has_strategy) options.initial.emplace_back("the given strategy", file.strategy);
   options.on_progress = [&console](const SearchProgress& progress) {
     console.progress(progress_text(progress));
@@ -79,12 +80,11 @@ Outcome search_operators(const SimulateArguments& arguments, const OperatorFile&
     if (!status.is_ok()) return status;
   }
   if (console.is_json()) {
-    console.print({{"makespan", result->makespan},
-                   {"found_from", result->found_from},
-                   {"seed", options.seed},
-                   {"steps", result->steps},
-                   {"chains", chains_json(*result)},
-                   {"strategy", Json::parse(strategy)}});
+    Json report = {{"makespan", result->makespan},   {"found_from", result->found_from},
+                   {"seed", options.seed},           {"steps", result->steps},
+                   {"chains", chains_json(*result)}, {"strategy", Json::parse(strategy)}};
+    if (!estimated.empty()) report["estimated"] = estimated;
+    console.print(report);
   } else {
     say_result(*result, strategy, options.seed, !arguments.output.empty(), console);
   }

@@ -75,6 +75,8 @@ TEST(TimelineReport, TextSaysHowBusyEachDeviceIs) {
             "  link:\"a\">b   33 % busy, 1 task:  t1 5-15\n");
   const Simulated<int64_t> empty({}, {});
   EXPECT_EQ(timeline_text(empty.view(), "x"), "x: makespan 0, 0 tasks on 0 devices\n");
+  const Simulated<int64_t> one({{5, 0, 0}}, {});
+  EXPECT_TRUE(timeline_text(one.view(), "x").starts_with("x: makespan 5, 1 task on 1 device\n"));
 }
 
 TEST(TimelineReport, TheCriticalPathIsAChainWithoutGapsFromZeroToTheMakespan) {

@@ -36,6 +36,7 @@ TEST(SimulateOperators, NamesPartsAndTransfersAndAppliesEdits) {
     EXPECT_EQ(timelines[0]["times"]["B.0"], Json::parse("[5, 9]"));
     EXPECT_EQ(timelines[1]["makespan"], 5 + 8 + 7);
     EXPECT_EQ(timelines[1]["times"]["B.0"], Json::parse("[13, 20]"));
+    EXPECT_FALSE(done.json().contains("estimated"));
   }
 }
 
@@ -46,6 +47,16 @@ TEST(SimulateOperators, TheTasksItEmitsHaveTheSameTimeline) {
   const Finished done = run_eddy({"simulate", tasks, "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(done.json()["timelines"][0]["makespan"], 13);
+}
+
+TEST(SimulateOperators, JsonNamesTheOperatorsWhoseTimesAreEstimates) {
+  Json file = pair_file();
+  file["operators"][1].erase("exe_by_tile");
+  const Finished done =
+      run_eddy({"simulate", write_test_file("estimated.json", file.dump()), "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.json()["estimated"], Json::parse(R"(["B"])"));
+  EXPECT_NE(done.err.find("estimated"), std::string::npos) << done.err;
 }
 
 TEST(SimulateOperators, TheSearchFindsAStrategyThatItsOwnJsonRepeats) {
@@ -60,6 +71,7 @@ TEST(SimulateOperators, TheSearchFindsAStrategyThatItsOwnJsonRepeats) {
   ASSERT_EQ(found.exit_code, 0) << found.err;
   const Json report = found.json();
   EXPECT_EQ(report["seed"], 5);
+  EXPECT_EQ(report["estimated"], Json::parse(R"(["A", "B"])"));
   EXPECT_LE(report["steps"], 400);
   file["strategy"] = report["strategy"];
   const Finished again =
@@ -91,6 +103,7 @@ TEST(SimulateOperators, LoopsAndBranchesAreSimulatedByTheirScenarios) {
   EXPECT_DOUBLE_EQ(report["expectation"].get<double>(), 4 + 3 * 11);
   EXPECT_DOUBLE_EQ(report["best"].get<double>(), 4 + 2 * 11);
   EXPECT_DOUBLE_EQ(report["worst"].get<double>(), 4 + 4 * 11);
+  EXPECT_FALSE(done.json().contains("estimated"));
 }
 
 TEST(SimulateOperators, BadFilesAreRefusedWithExitCodeThree) {
