@@ -16,12 +16,12 @@
 // Rejection: with a threshold, simulate() ends with kExceeds as soon as a device's end plus the
 // work it still has is above it, which is the verdict of the complete simulation.
 // Longest paths would add nothing: on the networks of tests/bench they are 6 to 62 % of the
-// makespan, and reject next to nothing that work does not.
+// makespan, and reject little that work does not.
 //
 // Errors: kOverflow (timeline.h); kCycle does not occur, since ranks of blocks ascend. Contract:
 // simulate() is followed by commit(), if it is done, or rollback(). Threads: none.
 // Cost: simulate() O(tasks) with a constant of about a nanosecond, + O(tasks and dependencies
-// after the first instant), each of those some 10 nanoseconds. Memory: 50 to 70 bytes a slot.
+// after the first instant), each of those some 10 to 20 nanoseconds. Memory: 50 to 70 bytes a slot.
 #pragma once
 
 #include <cstdint>
