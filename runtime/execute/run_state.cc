@@ -68,7 +68,8 @@ bool is_fixed_tensor(const ValueType& type) { return type.is_tensor() && type.te
 ValueId find_in_place(const Graph& graph, const Node& node, const std::vector<uint32_t>& reads) {
   const ValueType& to = graph.value(node.outputs[0]).type;
   for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 64); ++i) {
-    if ((node.op->in_place_inputs >> i & 1) == 0 || !may_take_input(graph, node, i, reads)) continue;
+    if ((node.op->in_place_inputs >> i & 1) == 0 || !may_take_input(graph, node, i, reads))
+      continue;
     const ValueType& from = graph.value(node.inputs[i]).type;
     if (is_fixed_tensor(from) && from.tensor.dims == to.tensor.dims &&
         element_size_bytes(from.tensor.element) == element_size_bytes(to.tensor.element)) {
@@ -135,8 +136,8 @@ Slot* RunState::make_slot(ValueId value) {
   }
   if (root != value) return slot = make_slot(root);
   const Region& region = graph.region(info.region);
-  const bool is_iteration = info.origin == ValueOrigin::kParameter && info.index == 0 &&
-                            !region.owner.is_none();
+  const bool is_iteration =
+      info.origin == ValueOrigin::kParameter && info.index == 0 && !region.owner.is_none();
   if (is_iteration) return slot = &loops_[region.owner.index()]->iteration_slot();
   slot = &storage_.emplace_back();
   if (is_fixed_tensor(info.type)) {
@@ -273,22 +274,7 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   if (is_on_accelerator && program_.value_device(node.outputs[0]) == 0) {
     exec->output_memory = &allocator_;
   }
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const ValueId value = node.inputs[i];
-    const bool is_read_there = is_on_accelerator && !is_host_input(node, i);
-    const bool is_constant =
-        !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
-    Slot* from = value.is_none() ? nullptr : &slot(value);
-    if (is_constant && is_read_there) from = &program_.constant_slot(value, 1);
-    exec->input_slots.push_back(from);
-    if (from == nullptr) continue;
-    exec->inputs[i] = from->view;
-    exec->input_type_pointers[i] = &exec->input_types[i];
-    const bool is_host_value = has_flag(input_flags(node, i), InputFlag::kHostValue);
-    if ((is_constant && !is_read_there) || is_host_value) exec->values[i] = &exec->inputs[i];
-    exec->has_host_values |= !is_constant && is_host_value;
-    if (!is_constant) exec->refresh.push_back({&exec->inputs[i], from});
-  }
+  for (size_t i = 0; i < node.inputs.size(); ++i) bind_input(*exec, i, is_on_accelerator);
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     Slot& output = slot(node.outputs[o]);
     exec->outputs[o] = output.view;
@@ -322,6 +308,24 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     exec->min_released_bytes = program_.min_released_bytes();
   }
   exec_nodes_[id.index()] = std::move(exec);
+}
+
+// Where input `i` comes from: constants from where the node runs, but for what the host reads.
+void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
+  const Graph& graph = program_.graph();
+  const ValueId value = exec.node->inputs[i];
+  const bool is_read_there = is_on_accelerator && !is_host_input(*exec.node, i);
+  const bool is_constant = !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
+  Slot* from = value.is_none() ? nullptr : &slot(value);
+  if (is_constant && is_read_there) from = &program_.constant_slot(value, 1);
+  exec.input_slots.push_back(from);
+  if (from == nullptr) return;
+  exec.inputs[i] = from->view;
+  exec.input_type_pointers[i] = &exec.input_types[i];
+  const bool is_host_value = has_flag(input_flags(*exec.node, i), InputFlag::kHostValue);
+  if ((is_constant && !is_read_there) || is_host_value) exec.values[i] = &exec.inputs[i];
+  exec.has_host_values |= !is_constant && is_host_value;
+  if (!is_constant) exec.refresh.push_back({&exec.inputs[i], from});
 }
 
 // Observers read a node's values once it has run, so then a command of its own releases them.
@@ -409,11 +413,16 @@ namespace {
 
 std::string_view state_text(StrandState state) {
   switch (state) {
-    case StrandState::kIdle: return "not running";
-    case StrandState::kQueued: return "waits for a worker";
-    case StrandState::kRunning: return "running";
-    case StrandState::kWaitingForStrand: return "waits for another strand";
-    case StrandState::kWaitingForDevice: return "waits for the device";
+    case StrandState::kIdle:
+      return "not running";
+    case StrandState::kQueued:
+      return "waits for a worker";
+    case StrandState::kRunning:
+      return "running";
+    case StrandState::kWaitingForStrand:
+      return "waits for another strand";
+    case StrandState::kWaitingForDevice:
+      return "waits for the device";
   }
   return "?";
 }

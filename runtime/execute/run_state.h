@@ -123,6 +123,7 @@ class RunState {
   void tell_makers(size_t index);
   void take_everywhere(OutputMemory& memory);
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
+  void bind_input(ExecNode& exec, size_t i, bool is_on_accelerator);
 
   const Program& program_;
   Allocator& allocator_;

@@ -161,7 +161,9 @@ TEST_F(PlaceTest, PlansOfPlacedGraphsAreProvedAndNameEachStreamsDevice) {
     ASSERT_EQ(plan.stream_devices.size(), plan.num_streams);
     EXPECT_EQ(plan.stream_devices[0], 1u) << "the root's own stream is the GPU's";
     EXPECT_EQ(std::count(plan.stream_devices.begin(), plan.stream_devices.end(), 0u), 1);
-    if (policy == AssignPolicy::kSerial) EXPECT_EQ(plan.num_streams, 2u);
+    if (policy == AssignPolicy::kSerial) {
+      EXPECT_EQ(plan.num_streams, 2u);
+    }
   }
 }
 
