@@ -107,6 +107,24 @@ class PlantedTest : public ::testing::Test {
     ADD_FAILURE() << name << ": planted " << num_planted << " times and never noticed";
   }
 
+  // Some defects read memory that has gone back, which AddressSanitizer ends the process for: there
+  // each is tried in a process of its own, and that counts as caught.
+  void expect_caught_or_ended(const char* name, const Planted& planted) {
+#if defined(__SANITIZE_ADDRESS__)
+    const auto try_alone = [&] {
+      expect_caught(name, planted);
+      std::fflush(stdout);
+      std::fputs(HasFailure() ? "never noticed\n" : "a watcher caught it\n", stderr);
+      std::_Exit(0);
+    };
+    EXPECT_EXIT(
+        try_alone(), [](int) { return true; }, "a watcher caught it|AddressSanitizer")
+        << name;
+#else
+    expect_caught(name, planted);
+#endif
+  }
+
   Library library_;
 };
 
@@ -121,12 +139,9 @@ TEST_F(PlantedTest, NothingIsNoticedWhereNothingIsPlanted) {
 }
 
 TEST_F(PlantedTest, EveryDefectOfRecordedCommandsIsNoticed) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "some of these read memory that has gone back: AddressSanitizer ends the test";
-#endif
   for (const auto& [name, edit] : command_edits()) {
     if (std::string(name) == "a decision is made twice") continue;
-    expect_caught(name, {.mutation = {.edit = edit}});
+    expect_caught_or_ended(name, {.mutation = {.edit = edit}});
   }
 }
 
