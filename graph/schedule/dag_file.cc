@@ -325,6 +325,7 @@ Result<DagFile> DagReader::finish() {
   EDDY_RETURN_IF_ERROR(check_length("commands", Field::kCommands, file_.commands.size()));
   EDDY_RETURN_IF_ERROR(check_length("costs", Field::kCosts, file_.costs.size()));
   EDDY_RETURN_IF_ERROR(check_length("devices", Field::kDevices, file_.devices.size()));
+  file_.listed_devices = file_.further_devices;
   std::sort(file_.further_devices.begin(), file_.further_devices.end());
   file_.command_names = command_names_.take();
   file_.device_names = device_names_.take();

@@ -32,6 +32,7 @@ struct DagFile {
   std::vector<double> costs;       // finite, >= 0
   std::vector<uint32_t> devices;   // indices into device_names; the first device of each node
   std::vector<NodeDevice> further_devices;  // sorted; the others
+  std::vector<NodeDevice> listed_devices;   // the same by node, as the file lists them
 
   std::vector<std::string> command_names;
   std::vector<std::string> device_names;

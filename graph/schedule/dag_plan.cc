@@ -1,5 +1,6 @@
 #include "graph/schedule/dag_plan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -83,6 +84,7 @@ class DagPlanner {
     return Status::ok();
   }
   Status assign();
+  void list_streams_by_device();
   Status synchronise() {
     plan_.syncs = plan_syncs(reduced_, plan_.streams, plan_.issue_order);
     return Status::ok();
@@ -113,16 +115,29 @@ Status DagPlanner::assign() {
   if (options_.policy != AssignPolicy::kMatching) {
     plan_.streams = assign_streams(dag_, plan_.issue_order, stream_options_);
     plan_.matching = matching_size(reduced_, stream_options_);
+    list_streams_by_device();
     return Status::ok();
   }
   MatchingAssignment matched = assign_by_matching(reduced_, plan_.issue_order, stream_options_);
   plan_.matching = matched.matching_size;
   plan_.streams = std::move(matched.streams);
+  list_streams_by_device();
   plan_.notices.push_back(notice_of(matched.fewest));
   if (options_.max_streams != 0) {
     plan_.notices.push_back("matching: under a cap the fewest waits hold for the assignment only");
   }
   return Status::ok();
+}
+
+// Puts each node's streams into the order in which the file lists its devices.
+void DagPlanner::list_streams_by_device() {
+  std::vector<NodeStream>& further = plan_.streams.further;
+  const auto place_of = [&](const NodeStream& one) {
+    const uint32_t device = plan_.streams.device_of_stream[one.stream];
+    const auto first = std::ranges::lower_bound(file_.listed_devices, one.node, {}, &NodeDevice::node);
+    return std::find(first, file_.listed_devices.end(), NodeDevice{one.node, device});
+  };
+  std::ranges::sort(further, {}, place_of);
 }
 
 Status DagPlanner::prove() {

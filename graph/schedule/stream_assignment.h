@@ -59,7 +59,8 @@ struct StreamAssignment {
   std::vector<uint32_t> stream_of_node;  // on the node's (first) device
   uint32_t num_streams = 0;
   std::vector<uint32_t> device_of_stream;
-  std::vector<NodeStream> further;  // sorted; the other streams of nodes on several devices
+  // The other streams of nodes on several devices, by node.
+  std::vector<NodeStream> further;
 
   std::span<const NodeStream> further_streams_of(uint32_t node) const;
 
