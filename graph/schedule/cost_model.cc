@@ -57,12 +57,17 @@ double exec_cost_ns(const Graph& graph, const Node& node, const CostTable* table
     if (measured != nullptr) return measured->ns;
   }
   if (node.op->is_view) return kLaunchNs;
-  double moved_bytes = 0;
-  for (ValueId value : node.inputs) {
-    if (!value.is_none()) moved_bytes += bytes(graph.value(value).type);
-  }
-  for (ValueId value : node.outputs) moved_bytes += bytes(graph.value(value).type);
-  return kLaunchNs + std::max(exec_flops(graph, node) / kFlopsPerNs, moved_bytes / kBytesPerNs);
+  const NodeLoad load = exec_load(graph, node);
+  return kLaunchNs + std::max(load.flops / kFlopsPerNs, load.moved_bytes / kBytesPerNs);
+}
+
+double rounds_of(const Graph& graph, NodeId loop, const CostTable* table_or_null) {
+  if (table_or_null == nullptr) return kGuessedTrips;
+  const auto seen = table_or_null->decisions.find(graph.path(loop));
+  if (seen == table_or_null->decisions.end()) return kGuessedTrips;
+  double sum = 0;
+  for (const int64_t trips : seen->second) sum += static_cast<double>(std::max<int64_t>(0, trips));
+  return sum / static_cast<double>(seen->second.size()) + 1;
 }
 
 std::string missing_text(const Graph& graph, const Node& node) {
@@ -71,6 +76,19 @@ std::string missing_text(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+NodeLoad exec_load(const Graph& graph, const Node& node) {
+  NodeLoad load;
+  load.flops = exec_flops(graph, node);
+  for (ValueId value : node.inputs) {
+    if (!value.is_none()) load.moved_bytes += bytes(graph.value(value).type);
+  }
+  for (ValueId value : node.outputs) {
+    load.moved_bytes += bytes(graph.value(value).type);
+    load.num_outputs += elements(graph.value(value).type);
+  }
+  return load;
+}
 
 std::vector<double> estimate_costs_ns(const Graph& graph, const CostTable* table_or_null) {
   std::vector<double> costs(graph.num_nodes(), 0);
@@ -81,7 +99,8 @@ std::vector<double> estimate_costs_ns(const Graph& graph, const CostTable* table
     double cost = kLaunchNs;
     if (node.kind == NodeKind::kExec) cost = exec_cost_ns(graph, node, table_or_null);
     if (node.kind == NodeKind::kWhile) {
-      for (RegionId region : node.regions) cost += kGuessedTrips * regions[region.index()];
+      const double rounds = rounds_of(graph, NodeId(n), table_or_null);
+      for (RegionId region : node.regions) cost += rounds * regions[region.index()];
     }
     if (node.kind == NodeKind::kCaseOf) {
       double dearest = 0;

@@ -3,7 +3,8 @@
 // An exec node costs what the table says that was measured for its operator, types and device;
 // where the table lacks it, or its shapes are not fixed, an estimate: a launch, its floating-point
 // work and the bytes it moves; unknown dimensions count as kGuessedDim. A loop costs kGuessedTrips
-// rounds of its body, a case-of its dearest branch; no node costs more than kMostNs, so that nested
+// rounds of its body, or as many as the table saw on average, a case-of its dearest branch; no node
+// costs more than kMostNs, so that nested
 // loops never add up to infinity. Estimates are good within a factor of a few: enough to tell
 // nanoseconds from milliseconds, not to predict a run (that is the simulator's task).
 //
@@ -28,6 +29,14 @@ inline constexpr double kMostNs = 1e18;
 // By NodeId, each finite and >= 0. Of the table, entries of device "cpu".
 std::vector<double> estimate_costs_ns(const Graph& graph,
                                       const CostTable* measured_or_null = nullptr);
+
+// What an exec node has to do, by its types alone; unknown dimensions count as kGuessedDim.
+struct NodeLoad {
+  double flops = 0;
+  double moved_bytes = 0;
+  double num_outputs = 0;  // elements
+};
+NodeLoad exec_load(const Graph& graph, const Node& node);
 
 // Which of a graph's exec nodes a table knows, over all regions.
 struct CostCoverage {

@@ -52,6 +52,22 @@ Result<MeasuredCost> read_cost(const Json& entry) {
   return cost;
 }
 
+Status read_decisions(const Json& document, CostTable& table) {
+  const auto found = document.find("decisions");
+  if (found == document.end()) return Status::ok();
+  if (!found->is_object()) return invalid_argument("\"decisions\" must be an object");
+  for (const auto& [path, values] : found->items()) {
+    std::vector<int64_t>& list = table.decisions[path];
+    for (const Json& value : values) {
+      if (!value.is_number_integer()) break;
+      list.push_back(value.get<int64_t>());
+    }
+    if (values.is_array() && list.size() == values.size() && !list.empty()) continue;
+    return invalid_argument("\"decisions\": \"" + path + "\" must be a list of integers");
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Status CostTable::add(MeasuredCost cost) {
@@ -121,6 +137,7 @@ Result<CostTable> parse_cost_table(std::string_view json) {
   }
   EDDY_ASSIGN_OR_RETURN(table.dispatch_ns, read_number(document, "dispatch_ns", 0));
   if (!is_time(table.dispatch_ns)) return invalid_argument("\"dispatch_ns\" must be a time >= 0");
+  EDDY_RETURN_IF_ERROR(read_decisions(document, table));
   return table;
 }
 
@@ -135,8 +152,9 @@ std::string to_json(const CostTable& table) {
                      {"high_ns", cost.high_ns},
                      {"samples", cost.samples}});
   }
-  return Json{{"costs", std::move(costs)}, {"dispatch_ns", table.dispatch_ns}}.dump(
-      1, ' ', false, Json::error_handler_t::replace);
+  Json document = {{"costs", std::move(costs)}, {"dispatch_ns", table.dispatch_ns}};
+  if (!table.decisions.empty()) document["decisions"] = table.decisions;
+  return document.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace eddy

@@ -54,6 +54,7 @@ struct Plan {
   std::vector<uint32_t> value_devices;
   MemoryPlan memory;
   std::string assignment;  // "rank", "matching", "serial": for reports
+  std::vector<std::string> notices;  // one line each: why it was planned this way
   bool is_proved = false;  // set by prove_plan; the runtime runs nothing else
 };
 

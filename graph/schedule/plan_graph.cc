@@ -307,7 +307,7 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   Plan plan = GraphPlanner(graph, options).run();
   plan.assignment = policy_name(options.policy);
   if (options.is_auto && plan.num_streams == 1) plan.assignment = "serial";
-  plan.memory = plan_memory(graph, plan);
+  if (options.lays_out_memory) plan.memory = plan_memory(graph, plan);
   return plan;
 }
 

@@ -38,6 +38,7 @@ struct PlanOptions {
   // What operators were measured to cost; null, and what the table lacks: estimates (cost_model.h).
   const CostTable* costs_or_null = nullptr;
   bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
+  bool lays_out_memory = true;  // a plan without memory is for looking at, not for running
 };
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options);

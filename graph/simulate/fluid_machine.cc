@@ -56,14 +56,17 @@ FluidMachine cpu_machine(uint32_t num_workers) {
   FluidMachine machine;
   machine.num_workers = std::max(1u, num_workers);
   machine.num_units = machine.num_workers;
-  machine.stream = {.launch_ns = 2, .record_ns = 10, .wait_ns = 4, .fork_ns = 300};
-  machine.handoff_ns = 1'000;
-  machine.wake_ns = 40'000;
-  machine.spin_ns = 50'000;
-  machine.pickup_ns = 200;
-  machine.run_ns = 100;
-  machine.start_ns = 5'000;
-  machine.finish_ns = 2'000;
+  machine.stream = {.launch_ns = 2, .record_ns = 2, .wait_ns = 2, .fork_ns = 90};
+  machine.handing_ns = 1'800;
+  machine.handoff_ns = 1'500;
+  machine.waking_ns = 12'000;
+  machine.wake_ns = 15'000;
+  machine.spin_ns = 96'000;
+  machine.pickup_ns = 90;
+  machine.run_ns = 56;
+  machine.start_ns = 2'400;
+  machine.sleeping_start_ns = 42'000;
+  machine.caller_spin_ns = 160'000;
   return machine;
 }
 
@@ -90,13 +93,16 @@ Result<FluidMachine> parse_fluid_machine(std::string_view json) {
                                      {"elements_per_unit", &machine.elements_per_unit},
                                      {"latency_ns", &machine.latency_ns},
                                      {"handoff_ns", &machine.handoff_ns},
+                                     {"handing_ns", &machine.handing_ns},
                                      {"wake_ns", &machine.wake_ns},
+                                     {"waking_ns", &machine.waking_ns},
                                      {"spin_ns", &machine.spin_ns},
                                      {"pickup_ns", &machine.pickup_ns},
                                      {"readback_ns", &machine.readback_ns},
                                      {"run_ns", &machine.run_ns},
                                      {"start_ns", &machine.start_ns},
-                                     {"finish_ns", &machine.finish_ns}}) {
+                                     {"sleeping_start_ns", &machine.sleeping_start_ns},
+                                     {"caller_spin_ns", &machine.caller_spin_ns}}) {
     EDDY_RETURN_IF_ERROR(read_number(fields, name, *number));
   }
   if (machine.elements_per_unit == 0) return fields.fail("\"elements_per_unit\" must be above 0");

@@ -7,7 +7,8 @@
 //           one thread that issues; `stream` costs pass in a stream between its kernels
 //   a CPU   `num_units` workers, one a kernel; `num_workers` > 0 says that streams are strands
 //           which workers pick up: issuing is free, what a strand does costs `stream` time, and
-//           waking a worker costs handoff_ns, or wake_ns once it has been idle for spin_ns
+//           a strand goes to an idle worker, which takes handing_ns of the strand that sets it off
+//           and then handoff_ns; waking_ns and wake_ns where the worker has idled for spin_ns
 //
 // All times in nanoseconds, finite and >= 0. As JSON (unknown keys are ignored, absent ones are
 // 0 unless a default stands below):
@@ -55,15 +56,20 @@ struct FluidMachine {
   Costs host;    // serial
   Costs stream;  // in the stream itself
 
-  double latency_ns = 0;   // from a launch to the earliest start
-  double handoff_ns = 0;   // from a record to the start of the stream that waits for it
-  double wake_ns = 0;      // the same where a worker has to be woken
+  double latency_ns = 0;  // from a launch to the earliest start
+  double handing_ns = 0;  // what handing a stream to an idle worker takes of who does it, and
+  double handoff_ns = 0;  // from there, or a record, to the start of the stream that waits
+  double waking_ns = 0;   // the same two where the worker sleeps
+  double wake_ns = 0;
   double spin_ns = 0;      // workers idle for less than this are awake
   double pickup_ns = 0;    // a worker that has nothing else takes the next strand
   double readback_ns = 0;  // from the end of a decision until whoever issues knows it
   double run_ns = 0;       // a run of one stream, beside its kernels
-  double start_ns = 0;     // with several streams: until the first command, and
-  double finish_ns = 0;    // from the last one until the caller knows
+  // With several streams: from the call to the first command and from the last one until the caller
+  // knows, together; more where the run takes longer than caller_spin_ns and he sleeps.
+  double start_ns = 0;
+  double sleeping_start_ns = 0;
+  double caller_spin_ns = 0;
 
   // For kernels that nobody measured (fluid_demand()).
   double flops_per_ns = 0;          // of the whole machine; 0: unknown

@@ -80,7 +80,10 @@ class Issuing {
       }
     }
     FluidTimeline& timeline = streams_.timeline();
-    timeline.makespan_ns = streams_.now_ns() + (has_forks_ ? machine_.finish_ns : 0);
+    timeline.makespan_ns = streams_.now_ns();
+    if (has_forks_ && timeline.makespan_ns > machine_.start_ns + machine_.caller_spin_ns) {
+      timeline.makespan_ns += std::max(0.0, machine_.sleeping_start_ns - machine_.start_ns);
+    }
     return std::move(timeline);
   }
 
@@ -158,7 +161,10 @@ class Issuing {
     return frame.at < list.size() ? list[frame.at].position : kNone;
   }
 
+  // A driver's wait binds to a record that was issued before; a strand's waits for the event
+  // itself.
   bool must_wait_for_issue(uint32_t stream) {
+    if (machine_.num_workers > 0) return false;
     const Frame& frame = issuer(stream).frames.back();
     if (frame.kind != Frame::Kind::kRegion || frame.instance == kNone) return false;
     const auto& list = lists_[frame.id][frame.stream];

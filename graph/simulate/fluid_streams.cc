@@ -13,7 +13,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 }  // namespace
 
 FluidStreams::FluidStreams(const FluidMachine& machine, const FluidOptions& options)
-    : machine_(machine), options_(options), idle_since_(machine.num_workers, 0) {}
+    : machine_(machine), options_(options), idle_since_(machine.num_workers, -kNever) {}
 
 uint32_t FluidStreams::add_stream() {
   if (free_streams_.empty()) {
@@ -68,9 +68,14 @@ void FluidStreams::run(uint32_t stream) {
         return resume_at(stream, begin);
       }
     }
+    busy_ns_ = 0;
     if (!run_step(stream)) return;
     streams_[stream].steps.pop_front();
     streams_[stream].is_paid = false;
+    if (busy_ns_ > 0) {
+      streams_[stream].state = State::kDelayed;
+      return resume_at(stream, now_ + busy_ns_);
+    }
   }
 }
 
@@ -155,8 +160,13 @@ void FluidStreams::wake(uint32_t stream, double scale) {
     if (idle_since_.empty()) {
       delay = machine_.pickup_ns;  // the workers there are share it
     } else {
-      if (now_ - idle_since_.back() > machine_.spin_ns * scale) delay = machine_.wake_ns;
+      const double idle_ns = now_ - idle_since_.back();
       idle_since_.pop_back();
+      const bool is_awake = idle_ns <= machine_.spin_ns * scale;
+      const double handing = is_awake ? machine_.handing_ns : machine_.waking_ns;
+      // One that has never worked, or came for nothing, was called long before.
+      if (idle_ns < kNever) busy_ns_ += handing * scale;
+      delay = handing + (is_awake ? machine_.handoff_ns : machine_.wake_ns);
       waking_.push_back(stream);
     }
     ++num_with_worker_;
@@ -164,7 +174,8 @@ void FluidStreams::wake(uint32_t stream, double scale) {
   resume_at(stream, now_ + delay * scale);
 }
 
-// A stream has ended or waits: its worker takes one for which another is still being woken.
+// A stream has ended or waits: its worker takes one that is on its way to another, who then finds
+// nothing to do and goes to sleep.
 void FluidStreams::release_worker() {
   if (machine_.num_workers == 0) return;
   --num_with_worker_;
@@ -176,6 +187,8 @@ void FluidStreams::release_worker() {
     const uint32_t stream = *next;
     waking_.erase(next);
     resume_at(stream, picked);
+    idle_since_.insert(idle_since_.begin(), -kNever);
+    return;
   }
   idle_since_.push_back(now_);
 }
@@ -232,7 +245,9 @@ void FluidStreams::advance_to(double time_ns) {
     due_.pop();
     Stream& stream = streams_[due.stream];
     if (stream.generation != due.generation) continue;
-    if (stream.state == State::kWaking) std::erase(waking_, due.stream);
+    if (stream.state == State::kWaking) {
+      std::erase(waking_, due.stream);
+    }
     stream.state = State::kRunning;
     ready_.push_back(due.stream);
   }

@@ -109,10 +109,12 @@ class FluidStreams {
   std::vector<double> rates_;
   bool are_rates_fresh_ = true;
 
-  // Workers: since when each idle one is, the last to have become so last; how many streams have
-  // one or share one; those for which a worker is being woken.
+  // Workers: since when each idle one is, the last to have become so last (minus infinity: it
+  // sleeps, and is on its way already where it is needed); how many streams have one or share one;
+  // those for which a worker is being woken.
   std::vector<double> idle_since_;
   uint32_t num_with_worker_ = 0;
+  double busy_ns_ = 0;  // what the step that just ran took of its stream, by waking others
   std::vector<uint32_t> waking_;
 
   FluidTimeline timeline_;

@@ -167,6 +167,39 @@ TEST(FluidModel, AWorkerThatSleepsIsWokenUnlessAnotherIsFree) {
   EXPECT_DOUBLE_EQ(simulate(program, machine).makespan_ns, 161);
 }
 
+TEST(FluidModel, HandingToAWorkerThatIsAwakeTakesTimeOfBothSides) {
+  FluidMachine machine = plain_machine(2);
+  machine.num_workers = 2;
+  machine.handing_ns = 2;
+  machine.handoff_ns = 3;
+  machine.wake_ns = 40;
+  machine.spin_ns = 1000;
+  machine.pickup_ns = 0.5;
+  FluidProgram program;
+  program.kernels = {{100, 1, 0}, {30, 1, 0}};
+  program.regions.push_back({.num_streams = 2, .num_events = 1});
+  program.regions[0].commands = {{Kind::kLaunch, 0, 0},
+                                 {Kind::kRecord, 0, 0},
+                                 {Kind::kLaunch, 0, 1},
+                                 {Kind::kWait, 1, 0},
+                                 {Kind::kLaunch, 1, 1}};
+  // Stream 1 comes at 40 and waits, awake. The record at 100 keeps stream 0 until 102 and starts
+  // stream 1 at 105, which ends at 135, hands over until 137, and then takes stream 0 itself.
+  EXPECT_DOUBLE_EQ(simulate(program, machine).makespan_ns, 137.5);
+}
+
+TEST(FluidModel, ARunForWhichItsCallerSleepsTakesLonger) {
+  FluidMachine machine = plain_machine(2);
+  machine.num_workers = 2;
+  machine.run_ns = 1;
+  machine.start_ns = 5;
+  machine.sleeping_start_ns = 50;
+  machine.caller_spin_ns = 100;
+  EXPECT_DOUBLE_EQ(simulate(side_by_side({{90, 1, 0}, {10, 1, 0}}), machine).makespan_ns, 95);
+  EXPECT_DOUBLE_EQ(simulate(side_by_side({{200, 1, 0}, {10, 1, 0}}), machine).makespan_ns, 250);
+  EXPECT_DOUBLE_EQ(simulate(side_by_side({{200, 1, 0}}), machine).makespan_ns, 201);
+}
+
 TEST(FluidModel, ALoopRunsItsTestOnceMoreThanItsTrips) {
   FluidProgram program = loop_of({10, 1, 0}, trace({4}));
   program.loops[0].test = {1, 0, 0};

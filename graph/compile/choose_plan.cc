@@ -1,0 +1,154 @@
+#include "graph/compile/choose_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "graph/compile/predict_plan.h"
+
+namespace eddy {
+namespace {
+
+constexpr uint32_t kDefaultStreams = 16;  // of a machine that names none
+
+struct Candidate {
+  AssignPolicy policy = AssignPolicy::kSerial;
+  uint32_t cap = 1;
+  double predicted_ns = 0;
+  uint32_t num_streams = 1;
+
+  std::string text() const {
+    const char* name = policy == AssignPolicy::kRank       ? "rank"
+                       : policy == AssignPolicy::kMatching ? "matching"
+                                                           : "serial";
+    if (policy == AssignPolicy::kSerial) return fmt::format("serial {}", time_text());
+    return fmt::format("{} on {} streams {}", name, num_streams, time_text());
+  }
+  std::string time_text() const {
+    return predicted_ns < 1e6 ? fmt::format("{:.4g} µs", predicted_ns / 1e3)
+                              : fmt::format("{:.4g} ms", predicted_ns / 1e6);
+  }
+};
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const FluidMachine& machine, const ChooseOptions& options)
+      : graph_(graph), machine_(machine), options_(options) {}
+
+  Plan run() {
+    if (graph_.num_nodes() > options_.max_nodes) {
+      return fall_back(fmt::format("{} nodes are more than the {} that it simulates",
+                                   graph_.num_nodes(), options_.max_nodes));
+    }
+    work_ = work_on(graph_, machine_, options_.planning.costs_or_null);
+    for (const Candidate& candidate : candidates()) {
+      if (is_known(candidate)) continue;
+      if (Status status = add(candidate); !status.is_ok()) return fall_back(status.message());
+    }
+    const Candidate& best = *choose();
+    PlanOptions planning = planning_of(best);
+    planning.lays_out_memory = options_.planning.lays_out_memory;
+    Plan plan = plan_graph(graph_, planning);
+    plan.notices.push_back(reason(best));
+    return plan;
+  }
+
+ private:
+  Plan fall_back(const std::string& why) const {
+    PlanOptions planning = options_.planning;
+    planning.policy = AssignPolicy::kRank;
+    planning.is_auto = true;
+    Plan plan = plan_graph(graph_, planning);
+    plan.notices.push_back(fmt::format(
+        "assign auto: not simulated, because {}; rank, one stream where little would overlap",
+        why));
+    return plan;
+  }
+
+  std::vector<Candidate> candidates() const {
+    uint32_t most = machine_.max_streams > 0   ? machine_.max_streams
+                    : machine_.num_workers > 0 ? machine_.num_workers
+                                               : kDefaultStreams;
+    if (options_.planning.max_streams > 0) most = std::min(most, options_.planning.max_streams);
+    std::vector<Candidate> all = {{}};
+    for (uint32_t cap = 2; cap <= most; cap = cap < most && cap * 2 > most ? most : cap * 2) {
+      all.push_back({AssignPolicy::kRank, cap});
+      all.push_back({AssignPolicy::kMatching, cap});
+    }
+    return all;
+  }
+
+  // A smaller cap was already more than the policy makes use of.
+  bool is_known(const Candidate& candidate) const {
+    return std::ranges::any_of(tried_, [&](const Candidate& other) {
+      return other.policy == candidate.policy && other.num_streams < other.cap;
+    });
+  }
+
+  PlanOptions planning_of(const Candidate& candidate) const {
+    PlanOptions planning = options_.planning;
+    planning.policy = candidate.policy;
+    planning.is_auto = false;
+    planning.max_streams = candidate.cap;
+    planning.lays_out_memory = false;
+    return planning;
+  }
+
+  Status add(Candidate candidate) {
+    const Plan plan = plan_graph(graph_, planning_of(candidate));
+    candidate.num_streams = plan.num_streams;
+    Status status;
+    for (const uint64_t max_rounds : {16, 2}) {
+      FluidOptions options;
+      options.max_rounds = max_rounds;
+      options.max_steps = options_.max_steps;
+      auto timeline = predict_plan(graph_, plan, work_, machine_, options);
+      if (timeline.is_ok()) {
+        candidate.predicted_ns = timeline->makespan_ns;
+        tried_.push_back(candidate);
+        return Status::ok();
+      }
+      status = timeline.take_status();
+      if (status.code() != StatusCode::kResourceExhausted) return status;
+    }
+    return status;
+  }
+
+  const Candidate* choose() const {
+    const Candidate* best = &tried_[0];
+    for (const Candidate& candidate : tried_) {
+      if (candidate.num_streams == 1) continue;
+      if (candidate.predicted_ns > tried_[0].predicted_ns * (1 - kMinGain)) continue;
+      const bool is_better = candidate.predicted_ns < best->predicted_ns ||
+                             (candidate.predicted_ns == best->predicted_ns &&
+                              candidate.num_streams < best->num_streams);
+      if (is_better) best = &candidate;
+    }
+    return best;
+  }
+
+  std::string reason(const Candidate& best) const {
+    std::string others;
+    for (const Candidate& candidate : tried_) {
+      if (&candidate == &best || (candidate.num_streams == 1 && &candidate != &tried_[0])) continue;
+      others += (others.empty() ? "" : ", ") + candidate.text();
+    }
+    if (others.empty()) others = "nothing that would use a second stream";
+    return fmt::format("assign auto: {} on {}, simulated; against {}", best.text(), machine_.name,
+                       others);
+  }
+
+  const Graph& graph_;
+  const FluidMachine& machine_;
+  const ChooseOptions& options_;
+  NodeWork work_;
+  std::vector<Candidate> tried_;
+};
+
+}  // namespace
+
+Plan choose_plan(const Graph& graph, const FluidMachine& machine, const ChooseOptions& options) {
+  return Chooser(graph, machine, options).run();
+}
+
+}  // namespace eddy

@@ -1,0 +1,33 @@
+// choose_plan: the plan that the fluid model says is the fastest on a machine: what --assign auto
+// does where costs are known.
+//
+// Simulated are serial, and rank and matching under caps of 2, 4, 8 … streams up to what the
+// machine offers and the caller allows. Parallel plans must beat serial by kMinGain, because a
+// plan of one stream runs on the caller's thread and disturbs nobody; among those that do, the
+// fastest wins, of equals the one with fewer streams, then rank. So the same graph, costs and
+// machine give the same plan. The plan's notices say what was compared.
+//
+// A graph of more than max_nodes, or one whose simulation takes more than max_steps although loops
+// are cut to a few rounds, is planned by plan_graph's own rule for auto instead, which a notice
+// says.
+//
+// Threads: pure. Cost: at most one plan and 2 * max_steps for each candidate.
+#pragma once
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/plan_graph.h"
+#include "graph/simulate/fluid_machine.h"
+
+namespace eddy {
+
+inline constexpr double kMinGain = 0.05;
+
+struct ChooseOptions {
+  PlanOptions planning;  // its policy is not read; its costs and its cap are
+  uint32_t max_nodes = 20'000;
+  uint64_t max_steps = 200'000;  // of one simulation
+};
+
+Plan choose_plan(const Graph& graph, const FluidMachine& machine, const ChooseOptions& options);
+
+}  // namespace eddy

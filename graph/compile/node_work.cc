@@ -1,0 +1,100 @@
+#include "graph/compile/node_work.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "graph/schedule/cost_model.h"
+
+namespace eddy {
+namespace {
+
+constexpr size_t kMaxSeen = 1 << 16;  // decisions of one control node that are looked at
+
+std::optional<int64_t> constant_limit(const Graph& graph, const Node& loop) {
+  if (loop.inputs.empty() || loop.inputs[0].is_none()) return std::nullopt;
+  const ValueInfo& value = graph.value(loop.inputs[0]);
+  if (value.origin != ValueOrigin::kConstant) return std::nullopt;
+  const TensorView view = graph.constant(value.constant).view();
+  if (view.data == nullptr || view.element != ElementType::kInt64 || view.count() != 1) {
+    return std::nullopt;
+  }
+  return std::max<int64_t>(0, view.as<int64_t>()[0]);
+}
+
+Decision decision_of(const Graph& graph, NodeId id, const CostTable* measured_or_null) {
+  const Node& node = graph.node(id);
+  const bool is_loop = node.kind == NodeKind::kWhile;
+  Decision decision;
+  if (measured_or_null != nullptr) {
+    const auto seen = measured_or_null->decisions.find(graph.path(id));
+    if (seen != measured_or_null->decisions.end()) {
+      const size_t count = std::min(seen->second.size(), kMaxSeen);
+      decision.trace.assign(seen->second.begin(),
+                            seen->second.begin() + static_cast<ptrdiff_t>(count));
+      for (int64_t& value : decision.trace) value = is_loop ? std::max<int64_t>(0, value) : value;
+      return decision;
+    }
+  }
+  if (is_loop) {
+    const auto guessed = static_cast<int64_t>(kGuessedTrips);
+    decision.trace = {std::min(constant_limit(graph, node).value_or(guessed), guessed)};
+  } else {
+    for (size_t r = 0; r < node.regions.size(); ++r) {
+      decision.trace.push_back(static_cast<int64_t>(r));
+    }
+  }
+  return decision;
+}
+
+}  // namespace
+
+NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null) {
+  NodeWork work;
+  work.nodes.resize(graph.num_nodes());
+  work.controls.resize(graph.num_nodes());
+  const std::vector<double> costs = estimate_costs_ns(graph, measured_or_null);
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (graph.node(NodeId(n)).kind == NodeKind::kExec) {
+      work.nodes[n].solo_ns = costs[n];
+      continue;
+    }
+    ControlWork& control = work.controls[n];
+    control.decision = decision_of(graph, NodeId(n), measured_or_null);
+    // By tests/bench/predict_bench, for a few carried scalars.
+    control.enter.solo_ns = control.leave.solo_ns = 30;
+    control.test.solo_ns = 4;
+    control.advance.solo_ns = 6;
+    control.select.solo_ns = 4;
+    control.finish.solo_ns = 8;
+  }
+  return work;
+}
+
+NodeWork work_on(const Graph& graph, const FluidMachine& machine,
+                 const CostTable* measured_or_null) {
+  NodeWork work = measured_work(graph, measured_or_null);
+  if (machine.flops_per_ns <= 0 || machine.bytes_per_ns <= 0) return work;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind != NodeKind::kExec) {
+      // Decided where kernels run; their costs are the machine's.
+      work.controls[n] = {{.units = 0},
+                          {.units = 0},
+                          {.units = 0},
+                          {.units = 0},
+                          {.units = 0},
+                          {.units = 0},
+                          std::move(work.controls[n].decision)};
+      continue;
+    }
+    if (node.op->is_view) {
+      work.nodes[n] = {.units = 0};
+      continue;
+    }
+    const NodeLoad load = exec_load(graph, node);
+    work.nodes[n] = fluid_demand(machine, load.flops, load.moved_bytes, load.num_outputs);
+  }
+  return work;
+}
+
+}  // namespace eddy

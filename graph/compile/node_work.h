@@ -1,0 +1,39 @@
+// NodeWork: what each node of a graph asks of a machine, and how its loops and branches decide:
+// what is known of a graph before any plan.
+//
+// Where kernels were measured on a CPU, a table says so (cost_table.h); what it lacks, and control
+// nodes, are estimates (cost_model.h). For machines whose throughput is known instead (a GPU),
+// kernels are put on its roofline. Decisions are those that the table saw; else loops run as often
+// as their constant trip limit says, or kGuessedTrips times, and branches are taken in turn.
+//
+// Threads: pure. Cost: O(nodes + uses).
+#pragma once
+
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/cost_table.h"
+#include "graph/simulate/fluid_machine.h"
+#include "graph/simulate/scenario.h"
+
+namespace eddy {
+
+// A control node's own steps.
+struct ControlWork {
+  FluidDemand enter, test, advance, leave;  // of a loop
+  FluidDemand select, finish;               // of a case-of
+  Decision decision;
+};
+
+struct NodeWork {
+  std::vector<FluidDemand> nodes;     // by NodeId; of exec nodes
+  std::vector<ControlWork> controls;  // by NodeId; of the others
+};
+
+// Kernels on one worker each.
+NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null);
+// Kernels by roofline, where the machine says its throughput; else measured_work.
+NodeWork work_on(const Graph& graph, const FluidMachine& machine,
+                 const CostTable* measured_or_null);
+
+}  // namespace eddy

@@ -1,0 +1,19 @@
+// A plan's simulated timeline as a picture: a lane for each stream, time in nanoseconds from left
+// to right; steps of loops and branches stand out from kernels.
+//
+// Each execution of a node is a box; where a loop was cut to a few rounds (FluidOptions), each box
+// stands for several. The timeline must have been made with wants_spans.
+//
+// The same timeline gives the same bytes. Threads: pure. Cost: O(spans).
+#pragma once
+
+#include <string>
+
+#include "graph/compile/predict_plan.h"
+
+namespace eddy {
+
+std::string plan_timeline_svg(const Graph& graph, const PlanProgram& program,
+                              const FluidTimeline& timeline, const std::string& title);
+
+}  // namespace eddy
