@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/compile/choose_plan.h"
 #include "graph/compile/place.h"
 #include "graph/compile/simplify.h"
 #include "graph/io/import.h"
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/cost_table.h"
 #include "graph/schedule/plan_graph.h"
+#include "graph/simulate/fluid_machine.h"
 #include "ops/contract/evaluate.h"
 #include "runtime/api/async_run.h"
 #include "runtime/api/host_predicate.h"
@@ -103,6 +105,28 @@ PlanOptions plan_options(const SessionOptions& options, int num_threads) {
   const bool is_serial = options.assignment == Assignment::kSerial ||
                          (plan.is_auto && num_threads == 1);
   if (is_serial) plan.policy = AssignPolicy::kSerial;
+  return plan;
+}
+
+// A plan of what nothing is known about is not simulated, as estimates would decide; nor is one of
+// two devices, because a machine is one.
+Plan make_plan(const SessionCore& core, const PlanOptions& planning) {
+  const SessionOptions& options = core.options;
+  const int num_threads = core.device->num_workers();
+  const bool is_one_stream = num_threads == 1 && !options.plan_for;
+  if (options.assignment != Assignment::kAuto || is_one_stream) {
+    return plan_graph(core.graph, planning);
+  }
+  const bool is_known = options.costs || options.plan_for;
+  if (is_known && !core.accelerator_or_null) {
+    const FluidMachine machine =
+        options.plan_for ? *options.plan_for : cpu_machine(static_cast<uint32_t>(num_threads));
+    return choose_plan(core.graph, machine, {planning});
+  }
+  Plan plan = plan_graph(core.graph, planning);
+  plan.notices.push_back(std::string("assign auto: not simulated, because ") +
+                         (is_known ? "two devices share the work" : "no costs are known") +
+                         "; rank, one stream where little would overlap by estimates");
   return plan;
 }
 
@@ -250,14 +274,17 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(impl->graph.num_nodes()));
   EDDY_ASSIGN_OR_RETURN(impl->device, make_device(*impl));
-  PlanOptions plan = plan_options(options, impl->device->num_workers());
-  EDDY_RETURN_IF_ERROR(place_nodes(*impl, plan));
+  PlanOptions planning = plan_options(options, impl->device->num_workers());
+  EDDY_RETURN_IF_ERROR(place_nodes(*impl, planning));
   if (impl->accelerator_or_null) {
     log.done("placed " + impl->placement.substr(0, impl->placement.find('\n')));
   }
-  impl->plan = plan_graph(impl->graph, plan);
+  impl->plan = make_plan(*impl, planning);
   log.done("planned " + count_text(impl->graph.num_regions(), "region") + ", assignment " +
            impl->plan.assignment);
+  if (options.log) {
+    for (const std::string& notice : impl->plan.notices) options.log(notice);
+  }
   if (options.costs && options.log) {
     const std::string text = cost_coverage(impl->graph, *options.costs).text(impl->graph);
     if (!text.empty()) options.log("costs: " + text);
@@ -313,6 +340,7 @@ size_t Session::workspace_bytes() const {
   const std::vector<size_t>& sizes = impl_->program->workspaces();
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
 }
+int Session::num_workers() const { return impl_->device->num_workers(); }
 int64_t Session::plan_ns() const { return impl_->plan_ns; }
 
 namespace {

@@ -58,6 +58,7 @@ enum class Assignment { kAuto, kRank, kMatching, kSerial };
 class CostTable;
 class StepObserver;
 struct Accelerator;
+struct FluidMachine;
 
 struct SessionOptions {
   int num_threads = 0;  // CPU workers; 0: one for each processor
@@ -72,6 +73,9 @@ struct SessionOptions {
   // asked, who is issued first. Null, and what the table lacks: estimates.
   std::shared_ptr<const CostTable> costs = {};
   bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
+  // What Assignment::kAuto simulates plans on, where costs are known or the machine says its
+  // throughput; null: this CPU. Where neither is, it takes one stream unless much work overlaps.
+  std::shared_ptr<const FluidMachine> plan_for = {};
   // Memory of this size and more that holds a value of changing shape goes back to the pool after
   // the value's last use; less stays for the next iteration or run.
   size_t min_released_bytes = 4096;
@@ -209,6 +213,7 @@ class Session {
   const std::string& fingerprint() const;
   // Scratch memory of one run's kernels as far as known before it: one slab for each strand.
   size_t workspace_bytes() const;
+  int num_workers() const;  // of the device
   // Nanoseconds that planning (with simplification and proof) took.
   int64_t plan_ns() const;
 
