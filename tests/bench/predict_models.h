@@ -1,0 +1,28 @@
+// The ten models on which predicted and measured times of plans are compared: loops, nested loops,
+// branches, dynamic models, a convolutional network, and graphs that two streams halve.
+//
+// Threads: pure. Errors: those of import and building.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/io/host_value.h"
+#include "runtime/api/session.h"
+
+namespace eddy {
+
+struct PredictModel {
+  std::string name;
+  std::function<Result<Graph>(const Library&)> build;
+  // For the inputs of a session of it.
+  std::function<Result<std::vector<HostValue>>(const std::vector<ValueDescription>&)> feed;
+};
+
+// `models` is the folder with the ONNX files of tests/bench/models. An eleventh where
+// `silero_path` names that model's file.
+std::vector<PredictModel> predict_models(const std::string& models, const std::string& silero_path);
+
+}  // namespace eddy
