@@ -3,6 +3,9 @@
 // Nodes of equal operator and shapes count as one. Each is run by itself, on values made up from
 // the seed where the model has no constants, beside a session that does nothing: the difference is
 // the operator's cost. After a warm-up run come rounds of both in turn.
+//
+// With --whole the model is run, too, and its steps watched (step_profile.h): operators then cost
+// what they cost in their place, and the table knows trips and branches.
 #include <algorithm>
 #include <map>
 
@@ -16,6 +19,7 @@
 #include "tools/command/inputs.h"
 #include "tools/command/measure_runs.h"
 #include "tools/command/model.h"
+#include "tools/command/step_profile.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -27,6 +31,7 @@ struct MeasureArguments {
   std::vector<std::string> shapes;
   uint64_t seed = 1;
   int rounds = 15;
+  bool is_whole = false;
   std::string output;
 };
 
@@ -191,6 +196,99 @@ Result<Graph> load_graph(const MeasureArguments& arguments, const Library& libra
   return simple;
 }
 
+// What looking adds to a step, by tests/bench/predict_bench.
+constexpr LookingCosts kLooking = {.exec_ns = 3, .control_ns = 6};
+
+// The mean over nodes of equal operator and types, by their executions in the best of the runs.
+class WholeCosts {
+ public:
+  void add(const Graph& graph, const StepProfile& profile) {
+    const NodeWork work = profile.work(graph, kLooking);
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      const auto count = static_cast<double>(profile.executions(NodeId(n)));
+      if (node.kind != NodeKind::kExec || count == 0) continue;
+      const std::string key = cost_key(graph, node);
+      if (key.empty()) continue;
+      Sum& sum = sums_[{cost_op_name(*node.op), key}];
+      sum.ns += count * work.nodes[n].solo_ns;
+      sum.count += count;
+    }
+  }
+
+  // The table's costs, with those seen here in their places.
+  Result<CostTable> merged(const CostTable& table, const Graph& graph,
+                           const StepProfile& profile) const {
+    CostTable merged;
+    merged.dispatch_ns = table.dispatch_ns;
+    std::map<std::pair<std::string, std::string>, Sum> left = sums_;
+    for (MeasuredCost cost : table.costs()) {
+      const auto seen = left.find({cost.op, cost.shapes});
+      if (seen != left.end()) {
+        cost.ns = cost.low_ns = cost.high_ns = seen->second.ns / seen->second.count;
+        left.erase(seen);
+      }
+      EDDY_RETURN_IF_ERROR(merged.add(std::move(cost)));
+    }
+    for (const auto& [names, sum] : left) {
+      const double ns = sum.ns / sum.count;
+      EDDY_RETURN_IF_ERROR(merged.add({names.first, names.second, "cpu", ns, ns, ns, 1}));
+    }
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const std::vector<int64_t>& seen = profile.decisions()[n];
+      if (!seen.empty()) merged.decisions[graph.path(NodeId(n))] = kept_decisions(seen);
+    }
+    return merged;
+  }
+
+ private:
+  struct Sum {
+    double ns = 0;
+    double count = 0;
+  };
+  // Equal ones as one; of many the first.
+  static std::vector<int64_t> kept_decisions(const std::vector<int64_t>& seen) {
+    constexpr size_t kMost = 10'000;
+    const bool is_constant =
+        std::ranges::all_of(seen, [&](int64_t value) { return value == seen[0]; });
+    const size_t count = is_constant ? 1 : std::min(seen.size(), kMost);
+    return {seen.begin(), seen.begin() + static_cast<ptrdiff_t>(count)};
+  }
+
+  std::map<std::pair<std::string, std::string>, Sum> sums_;
+};
+
+// Runs the model on one stream and takes its steps from the run that was shortest.
+Result<CostTable> measure_whole(const MeasureArguments& arguments, const Library& library,
+                                Graph graph, const CostTable& table, const Interrupts& interrupts) {
+  StepProfile profile;
+  SessionOptions options;
+  options.num_threads = 1;
+  options.assignment = Assignment::kSerial;
+  options.simplify = false;
+  options.observer_or_null = &profile;
+  EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), options));
+  InputArguments inputs;
+  inputs.seed = arguments.seed;
+  EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
+                        make_inputs(inputs, *session, nullptr));
+  EDDY_ASSIGN_OR_RETURN(auto call, session->prepare());
+  for (size_t i = 0; i < values.size(); ++i) {
+    EDDY_RETURN_IF_ERROR(call->bind_input(i, values[i].view()));
+  }
+  StepProfile best;
+  for (int round = 0; round <= arguments.rounds; ++round) {
+    if (interrupts.is_interrupted()) return cancelled("interrupted");
+    profile.begin(session->graph().num_nodes());
+    EDDY_RETURN_IF_ERROR(call->run());
+    const bool is_warm = round > 0;
+    if (round <= 1 || (is_warm && profile.total_ticks() < best.total_ticks())) best = profile;
+  }
+  WholeCosts costs;
+  costs.add(session->graph(), best);
+  return costs.merged(table, session->graph(), best);
+}
+
 void say_table(const CostTable& table, Console& console) {
   std::vector<MeasuredCost> costs = table.costs();
   std::sort(costs.begin(), costs.end(),
@@ -214,7 +312,16 @@ Outcome measure_model(const MeasureArguments& arguments, Console& console,
   for (const std::string& reason : measuring.skipped()) {
     console.remark("not measured: " + reason);
   }
-  const std::string json = to_json(measuring.table());
+  CostTable table = measuring.table();
+  if (arguments.is_whole) {
+    auto whole = measure_whole(arguments, library, std::move(*graph), table, interrupts);
+    if (!whole.is_ok()) {
+      status = whole.take_status();
+      return Outcome::of_run(std::move(status.prepend_message("--whole: " + arguments.model)));
+    }
+    table = std::move(*whole);
+  }
+  const std::string json = to_json(table);
   if (!arguments.output.empty()) {
     status = write_file(arguments.output, json + "\n");
     if (!status.is_ok()) return status;
@@ -222,7 +329,7 @@ Outcome measure_model(const MeasureArguments& arguments, Console& console,
   if (console.is_json()) {
     console.print_text(json);
   } else {
-    say_table(measuring.table(), console);
+    say_table(table, console);
   }
   return Outcome::success();
 }
@@ -238,6 +345,8 @@ Action add_measure(CLI::App& app) {
   app.add_option("--repeat", arguments->rounds, "batches of runs for each operator")
       ->check(CLI::Range(3, 10000))
       ->capture_default_str();
+  app.add_flag("--whole", arguments->is_whole,
+               "run the model, too: costs of operators in their place, trips, branches");
   app.add_option("--output", arguments->output, "write the cost table, as JSON");
   return [arguments](Console& console, Interrupts& interrupts) {
     return measure_model(*arguments, console, interrupts);

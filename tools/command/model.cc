@@ -14,6 +14,7 @@
 #include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/virtual/virtual_device.h"
+#include "tools/command/number_check.h"
 
 namespace eddy {
 namespace {
@@ -116,6 +117,12 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--policy", arguments.policy, "how the virtual device chooses that order")
       ->check(CLI::IsMember({"uniform", "pct", "starve", "late", "early"}))
       ->capture_default_str();
+  app.parse_complete_callback([&app, &arguments] {
+    const bool is_ordered = app.count("--seed") > 0 || app.count("--policy") > 0;
+    if (!is_ordered || arguments.device == "virtual") return;
+    throw CLI::ValidationError("--seed, --policy",
+                               "they order the virtual device; add --device virtual");
+  });
   app.add_option("--loops", arguments.loops, "who decides a loop's next iteration")
       ->check(CLI::IsMember({"auto", "host", "device"}))
       ->capture_default_str();
@@ -131,10 +138,12 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
                        std::vector<std::string>& shapes) {
   app.add_option("--dim", dims, "NAME=N: the size of a symbolic dimension")
       ->take_all()
+      ->check(check_assignment("NAME=N"))
       ->allow_extra_args(false);
   app.add_option("--shape", shapes,
                  "NAME=2x3: the whole shape of an input; nothing after = is a scalar")
       ->take_all()
+      ->check(check_assignment("NAME=2x3"))
       ->allow_extra_args(false);
 }
 

@@ -1,4 +1,4 @@
-// The checks of options that take a number. CLI11's own ranges let NaN through: it is neither below
+// The checks of options that take a number, or a name and what it gets. CLI11's own ranges let NaN through: it is neither below
 // nor above, and no clock or difference ever reaches it.
 //
 // As CLI11 wants them: a function from the text to why it is refused, empty when it is not.
@@ -19,6 +19,15 @@ inline auto check_number(std::string what, double low, double high) {
     const double number = std::strtod(text.c_str(), &end);
     const bool is_fine = !text.empty() && *end == '\0' && number >= low && number <= high;
     return is_fine ? std::string() : fmt::format("give {}, not '{}'", what, text);
+  };
+}
+
+// `form`: "NAME=FILE".
+inline auto check_assignment(std::string form) {
+  return [form = std::move(form)](const std::string& text) {
+    const size_t equals = text.find('=');
+    const bool is_fine = equals != std::string::npos && equals > 0;
+    return is_fine ? std::string() : fmt::format("give {}, not '{}'", form, text);
   };
 }
 

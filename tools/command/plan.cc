@@ -4,6 +4,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -18,6 +19,7 @@
 #include "graph/schedule/dag_file.h"
 #include "graph/schedule/dag_plan.h"
 #include "tools/command/model.h"
+#include "tools/command/plan_prediction.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -29,6 +31,8 @@ struct PlanArguments {
   ModelArguments shared;
   std::string dot;
   std::string svg;
+  std::string svg_over = "rank";
+  std::string machine;
 };
 
 Status write_pictures(const PlanArguments& arguments, const DrawnRegion& drawing,
@@ -64,10 +68,15 @@ AssignPolicy policy_of(const std::string& name) {
   return AssignPolicy::kRank;
 }
 
+std::string counted(uint64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string totals_text(const DrawnRegion& drawing) {
   const DrawnTotals totals = count_drawn(drawing);
-  return fmt::format("{} nodes in {} regions, {} records, {} waits", totals.nodes, totals.regions,
-                     totals.records, totals.waits);
+  return fmt::format("{} in {}, {}, {}", counted(totals.nodes, "node"),
+                     counted(totals.regions, "region"), counted(totals.records, "record"),
+                     counted(totals.waits, "wait"));
 }
 
 void say_text(const std::string& text, Console& console) {
@@ -271,7 +280,8 @@ Json coverage_json(const Graph& graph, const CostTable* costs_or_null) {
 }
 
 Json model_plan_json(const Session& session, const std::vector<LoopReport>& notes,
-                     const DrawnRegion& drawing, const CostTable* costs_or_null) {
+                     const DrawnRegion& drawing, const CostTable* costs_or_null,
+                     const std::optional<Prediction>& prediction) {
   const Graph& graph = session.graph();
   Json regions = Json::array();
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
@@ -300,11 +310,14 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
       {"plan_ns", session.plan_ns()},
       {"fingerprint", session.fingerprint()},
       {"costs", coverage_json(session.graph(), costs_or_null)},
+      {"simulated", prediction ? prediction_json(*prediction) : Json()},
+      {"notices", session.plan().notices},
       {"proof", session.plan().is_proved ? "safe" : "unproved"}};
 }
 
 void say_model_plan(const Session& session, const std::vector<LoopReport>& notes,
-                    const DrawnRegion& drawing, Console& console) {
+                    const DrawnRegion& drawing, const std::optional<Prediction>& prediction,
+                    Console& console) {
   say_text(plan_text(drawing), console);
   for (const LoopReport& note : notes) {
     console.say(one_line(
@@ -316,15 +329,22 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
       "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",
       memory.constant_bytes, memory.num_fixed, memory.fixed_bytes, memory.num_dynamic));
   say_arenas(session.plan().memory, console);
-  console.say(fmt::format("{} on {} streams; assignment {}; planned in {}", totals_text(drawing),
-                          session.plan().num_streams, session.plan().assignment,
+  console.say(fmt::format("{} on {}; assignment {}; planned in {}", totals_text(drawing),
+                          counted(session.plan().num_streams, "stream"), session.plan().assignment,
                           duration_text(static_cast<double>(session.plan_ns()))));
+  for (const std::string& notice : session.plan().notices) console.say("notice: " + notice);
+  if (prediction) console.say(prediction_text(*prediction));
   console.say(session.plan().is_proved ? "proof: safe" : "proof: none");
 }
 
 Outcome plan_model(const PlanArguments& arguments, Console& console) {
   auto options = make_session_options(arguments.shared);
   if (!options.is_ok()) return options.take_status();
+  if (!arguments.machine.empty()) {
+    auto machine = read_machine(arguments.machine);
+    if (!machine.is_ok()) return machine.take_status();
+    options->plan_for = std::move(machine).value();
+  }
   const Library library;
   auto model = load_model(library, arguments.model, *options);
   if (!model.is_ok()) return model.take_status();
@@ -338,15 +358,28 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
     return note == notes.end() ? "" : note->driven + "-driven";
   });
   if (drawing.name.empty()) drawing.name = "root";
-  Status status = write_pictures(
-      arguments, drawing,
+  const std::string title =
       fmt::format("{}: {}, assignment {}", arguments.model.substr(arguments.model.rfind('/') + 1),
-                  totals_text(drawing), session.plan().assignment));
+                  totals_text(drawing), session.plan().assignment);
+  const bool is_over_time = arguments.svg_over == "time" && !arguments.svg.empty();
+  auto predicted = predict_session(session, *options, is_over_time);
+  if (!predicted.is_ok()) return predicted.take_status();
+  const std::optional<Prediction>& prediction = *predicted;
+  PlanArguments pictures = arguments;
+  if (is_over_time) {
+    if (!prediction) {
+      return Outcome::usage("--svg-over time needs times: give --costs or --machine");
+    }
+    Status status = write_file(arguments.svg, prediction_svg(session, *prediction, title));
+    if (!status.is_ok()) return status;
+    pictures.svg.clear();
+  }
+  Status status = write_pictures(pictures, drawing, title);
   if (!status.is_ok()) return status;
   if (console.is_json()) {
-    console.print(model_plan_json(session, notes, drawing, options->costs.get()));
+    console.print(model_plan_json(session, notes, drawing, options->costs.get(), prediction));
   } else {
-    say_model_plan(session, notes, drawing, console);
+    say_model_plan(session, notes, drawing, prediction, console);
   }
   return Outcome::success();
 }
@@ -362,13 +395,24 @@ Action add_plan(CLI::App& app) {
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
   app.add_option("--dot", arguments->dot, "write the plan for Graphviz");
-  app.add_option("--svg", arguments->svg, "write the plan as a picture");
+  CLI::Option* svg = app.add_option("--svg", arguments->svg, "write the plan as a picture");
+  app.add_option("--svg-over", arguments->svg_over,
+                 "what the picture's lanes run over: rank, or simulated time (of a model)")
+      ->check(CLI::IsMember({"rank", "time"}))
+      ->needs(svg)
+      ->capture_default_str();
+  app.add_option("--machine", arguments->machine,
+                 "the machine that a model is planned for and simulated on, a JSON file")
+      ->excludes(dag);
   return [arguments](Console& console, Interrupts&) {
     if (arguments->model.empty() && arguments->dag.empty()) {
       return Outcome::usage("name a MODEL or --dag FILE; see eddy plan --help");
     }
     if (!arguments->dag.empty() && !arguments->shared.costs.empty()) {
       return Outcome::usage("--costs is for models; a DAG file has costs of its own (\"costs\")");
+    }
+    if (!arguments->dag.empty() && arguments->svg_over == "time") {
+      return Outcome::usage("--svg-over time is for models");
     }
     return arguments->dag.empty() ? plan_model(*arguments, console)
                                   : plan_dag_file(*arguments, console);

@@ -182,7 +182,7 @@ void say_report(const Model& model, const RunReport& report, Console& console) {
 
 // Runs, and writes the trace whatever came of it.
 Outcome run_traced(const RunArguments& arguments, Session& session, const NamedTensors& inputs,
-                   Interrupts& interrupts, RunReport& report) {
+                   const std::string& hint_or_empty, Interrupts& interrupts, RunReport& report) {
   std::optional<TraceRecorder> trace;
   if (!arguments.trace.empty()) trace.emplace();
   const Interrupts::Attachment attachment(interrupts, session);
@@ -192,6 +192,9 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const NamedT
   if (status.code() == StatusCode::kDeadlineExceeded) {
     status = deadline_exceeded(status.message() + "; give a larger --timeout");
   }
+  const bool is_cancelled = status.code() == StatusCode::kCancelled ||
+                            status.code() == StatusCode::kDeadlineExceeded;
+  if (!hint_or_empty.empty() && !is_cancelled) status.prepend_message(hint_or_empty);
   if (!status.is_ok()) return Outcome::of_run(std::move(status));
   return written;
 }
@@ -216,7 +219,9 @@ Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& i
 
   RunReport report;
   Outcome outcome =
-      run_traced(arguments, session, name_inputs(session, *values), interrupts, report);
+      run_traced(arguments, session, name_inputs(session, *values),
+                 open_inputs_text(arguments.inputs, session, data_set ? &*data_set : nullptr),
+                 interrupts, report);
   if (!outcome.status().is_ok()) return outcome;
   if (data_set) compare_outputs(*data_set, arguments.tolerance, report);
   if (!arguments.output_dir.empty()) {
@@ -240,10 +245,12 @@ Action add_run(CLI::App& app) {
   app.add_option("MODEL", arguments->model, "an ONNX file")->required();
   app.add_option("--input", arguments->inputs.files, "NAME=FILE: an input from .npy or .pb")
       ->take_all()
+      ->check(check_assignment("NAME=FILE"))
       ->allow_extra_args(false);
   app.add_option("--set", arguments->inputs.values,
                  "NAME=VALUE: a scalar input, or a full tensor of the value")
       ->take_all()
+      ->check(check_assignment("NAME=VALUE"))
       ->allow_extra_args(false);
   app.add_option("--inputs", arguments->inputs.folder,
                  "a test_data_set folder; outputs are compared with its own");

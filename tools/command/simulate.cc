@@ -152,12 +152,10 @@ std::string TimelineSaying::picture_of(const TimelineView<double>& view) const {
   return timeline_svg(view, input_name(arguments_));
 }
 
-void TimelineSaying::say_lines(const std::string& text) {
-  console_.say(std::string_view(text).substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)));
-}
+void TimelineSaying::say_lines(const std::string& text) { text_ += text; }
 
 void TimelineSaying::say_makespan(const std::string& title, const std::string& makespan) {
-  console_.say(fmt::format("{}: makespan {}", title, makespan));
+  text_ += fmt::format("{}: makespan {}\n", title, makespan);
 }
 
 Outcome TimelineSaying::finish_output(const std::string& picture) {
@@ -169,6 +167,8 @@ Outcome TimelineSaying::finish_output(const std::string& picture) {
     const std::string estimated =
         estimated_.empty() ? "" : ",\"estimated\":" + nlohmann::json(estimated_).dump();
     console_.print_text("{\"timelines\":[" + json_ + "]" + estimated + "}");
+  } else {
+    console_.say(std::string_view(text_).substr(0, text_.size() - (text_.ends_with('\n') ? 1 : 0)));
   }
   return Outcome::success();
 }

@@ -80,6 +80,7 @@ class TimelineSaying {
   Console& console_;
   std::string json_;
   std::vector<std::string> estimated_;
+  std::string text_;  // said at the end: an edit may still be refused
   size_t num_added_ = 0;
 };
 

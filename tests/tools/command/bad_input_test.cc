@@ -157,7 +157,9 @@ TEST(BadInput, a_wrong_input_name_lists_the_right_ones) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--set", "c=1"}, {"--set c", "a, b"});
   expect_refused({"run", path, "--input", "c=x.npy"}, {"--input c", "a, b"});
-  expect_refused({"run", path, "--set", "novalue"}, {"NAME=VALUE"});
+  expect_refused({"run", path, "--set", "novalue"}, {"NAME=VALUE", "novalue"}, 2);
+  expect_refused({"run", path, "--input", "=x.npy"}, {"NAME=FILE", "=x.npy"}, 2);
+  expect_refused({"run", path, "--dim", "n"}, {"NAME=N", "'n'"}, 2);
 }
 
 TEST(BadInput, an_input_given_twice) {
@@ -167,14 +169,30 @@ TEST(BadInput, an_input_given_twice) {
 }
 
 TEST(BadInput, a_file_without_an_opset) {
-  WireWriter file;
-  file.integer(1, 8);
-  file.message(7, graph({
-                      .nodes = {node("Softmax", {"x"}, {"y"}), node("Nope", {"y"}, {"z"})},
-                      .inputs = {info("x", floats({2}))},
-                      .outputs = {info("z", floats({2}))},
-                  }));
-  expect_model_refused(file.data(), {"Nope", "the file declares no opset"});
+  const auto file_of = [](int64_t ir_version) {
+    WireWriter file;
+    file.integer(1, ir_version);
+    file.message(7, graph({
+                        .nodes = {node("Softmax", {"x"}, {"y"})},
+                        .inputs = {info("x", floats({2}))},
+                        .outputs = {info("y", floats({2}))},
+                    }));
+    return file.data();
+  };
+  expect_model_refused(file_of(8), {"no opset_import", "export it again"});
+  expect_model_refused(file_of(2), {"IR version 2", "opset 1", "convert the model"});
+}
+
+TEST(BadInput, open_dimensions_that_were_made_up_are_named_when_a_run_fails) {
+  // Rows are made up as 1, but the other operand has 3 where only 2 fit.
+  const std::string path = write_test_file(
+      "open.onnx", model(graph({
+                       .nodes = {node("MatMul", {"x", "w"}, {"y"})},
+                       .inputs = {info("x", floats({-7, -8})), info("w", floats({3, 2}))},
+                       .outputs = {info("y", floats({-7, 2}))},
+                   })));
+  expect_refused({"run", path, "--random-inputs", "1"}, {"counted the open dimensions of x", "--dim"},
+                 4);
 }
 
 TEST(BadInput, a_missing_input_says_how_to_give_it) {
@@ -211,7 +229,7 @@ TEST(BadInput, shapes_that_are_none) {
   const auto expect = [&](const std::string& shape, const std::vector<std::string>& words) {
     expect_refused({"plan", path, "--shape", shape}, words);
   };
-  expect("a", {"--shape a", "NAME=2x3"});
+  expect_refused({"plan", path, "--shape", "a"}, {"NAME=2x3", "'a'"}, 2);
   expect("a=2x", {"--shape a=2x", "missing"});
   expect("a=2x-1", {"'-1'"});
   expect("a=2xx3", {"''"});
@@ -250,6 +268,8 @@ TEST(BadInput, usage_errors_exit_2) {
                                              {"run", "m", "--nope"},
                                              {"run", "m", "--set", "x=1", "y=2"},
                                              {"run", "m", "--streams", "0"},
+                                             {"run", "m", "--seed", "3"},
+                                             {"plan", "m", "--policy", "pct", "--device", "cpu"},
                                              {"run", "m", "--random-inputs", "x"},
                                              {"plan"},
                                              {"plan", "m", "--dag", "f"},

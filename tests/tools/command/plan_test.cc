@@ -145,11 +145,73 @@ TEST(Plan, a_bare_graph_prints_the_documented_document) {
   EXPECT_EQ(serial.json()["waits"].size(), 0u);
 }
 
+TEST(Plan, a_plan_with_known_costs_says_its_simulated_time_and_why_it_was_chosen) {
+  const std::string path = write_two_chains();
+  const std::string costs = cost_file("dear.json", kDearExp);
+  const json planned = plan_json({path, "--threads", "2", "--costs", costs});
+  EXPECT_EQ(planned["simulated"]["machine"], "cpu");
+  EXPECT_GT(planned["simulated"]["ns"], 1e6);
+  ASSERT_EQ(planned["notices"].size(), 1u);
+  EXPECT_NE(planned["notices"][0].get<std::string>().find("assign auto: serial "),
+            std::string::npos)
+      << planned["notices"][0];
+  const json unknown = plan_json({path, "--threads", "2"});
+  EXPECT_TRUE(unknown["simulated"].is_null());
+  EXPECT_NE(unknown["notices"][0].get<std::string>().find("no costs are known"),
+            std::string::npos);
+  EXPECT_EQ(plan_json({path, "--threads", "2", "--assign", "rank"})["notices"].size(), 0u);
+}
+
+TEST(Plan, a_machine_is_read_planned_for_and_simulated) {
+  const std::string path = write_two_chains();
+  const std::string machine = write_test_file(
+      "machine.json",
+      R"({"name":"toy","units":4,"flops_per_ns":1,"bytes_per_ns":1,"shortest_ns":1000,"streams":2})");
+  const json planned = plan_json({path, "--threads", "2", "--machine", machine});
+  EXPECT_EQ(planned["simulated"]["machine"], "toy");
+  EXPECT_EQ(planned["num_streams"], 2);
+  // Three kernels of the shortest length in a row.
+  EXPECT_NEAR(planned["simulated"]["ns"].get<double>(), 3000, 1e-6);
+  const Finished bad = run_eddy({"plan", path, "--machine", write_test_file("bad.json", "{}")});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_NE(bad.err.find("--machine "), std::string::npos) << bad.err;
+}
+
+TEST(Plan, lanes_run_over_simulated_time_where_costs_are_known) {
+  const std::string path = write_two_chains();
+  const std::string svg = fresh_folder("timeline") + "/p.svg";
+  const Finished plan = run_eddy({"plan", path, "--costs", cost_file("dear.json", kDearExp),
+                                  "--svg", svg, "--svg-over", "time"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_NE(read_text(svg).find("stream 0"), std::string::npos);
+  const Finished unknown = run_eddy({"plan", path, "--svg", svg, "--svg-over", "time"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_NE(unknown.err.find("give --costs or --machine"), std::string::npos) << unknown.err;
+}
+
+TEST(Plan, measuring_a_whole_model_sees_its_trips) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  const Finished measured = run_eddy({"measure", path, "--whole", "--repeat", "3", "--json"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  ASSERT_EQ(measured.json()["decisions"]["count"].size(), 1u) << measured.out;
+  EXPECT_GE(measured.json()["decisions"]["count"][0], 0);
+}
+
 TEST(Plan, a_folder_as_a_bare_graph_is_a_bad_input) {
   const Finished plan = run_eddy({"plan", "--dag", fresh_folder("graph")});
   EXPECT_EQ(plan.exit_code, 3);
   EXPECT_NE(plan.err.find("is not a regular file; --dag takes a JSON file"), std::string::npos)
       << plan.err;
+}
+
+TEST(Plan, streams_of_a_node_are_listed_as_its_devices_are) {
+  const std::string path = write_test_file(
+      "joint.json", R"({"nodes": 4, "edges": [[0,3],[1,3],[2,3]],
+                        "devices": ["a", "b", "c", ["c", "b", "a"]]})");
+  const Finished plan = run_eddy({"plan", "--dag", path, "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const json streams = plan.json()["streams"];
+  EXPECT_EQ(streams[3], json({streams[2], streams[1], streams[0]})) << streams;
 }
 
 TEST(Plan, a_size_does_not_take_the_model_behind_it) {

@@ -1,0 +1,83 @@
+#include "tools/command/plan_prediction.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "graph/compile/plan_timeline.h"
+#include "graph/io/file_bytes.h"
+
+namespace eddy {
+namespace {
+
+constexpr uint64_t kMaxMachineBytes = 1 << 20;
+constexpr uint64_t kRounds[] = {1000, 16, 2};  // tried in turn
+constexpr uint64_t kDrawnRounds = 16;          // more make no picture that anybody reads
+constexpr uint64_t kMaxSteps = 2'000'000;
+constexpr uint64_t kMaxDrawnSteps = 200'000;
+
+}  // namespace
+
+Result<std::shared_ptr<const FluidMachine>> read_machine(const std::string& path) {
+  auto file = read_file(path, kMaxMachineBytes);
+  if (!file.is_ok()) {
+    return Status(file.status().code(), file.status().message() +
+                                            "; --machine takes a JSON file as those in "
+                                            "graph/simulate/machines");
+  }
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  auto machine = parse_fluid_machine({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!machine.is_ok())
+    return std::move(machine.take_status().prepend_message("--machine " + path));
+  return std::shared_ptr<const FluidMachine>(std::make_shared<FluidMachine>(std::move(*machine)));
+}
+
+Result<std::optional<Prediction>> predict_session(const Session& session,
+                                                  const SessionOptions& options, bool wants_spans) {
+  if ((!options.costs && !options.plan_for) || options.make_accelerator) {
+    return std::optional<Prediction>();
+  }
+  const FluidMachine machine = options.plan_for
+                                   ? *options.plan_for
+                                   : cpu_machine(static_cast<uint32_t>(session.num_workers()));
+  Prediction prediction;
+  prediction.machine = machine.name;
+  prediction.program = fluid_program(session.graph(), session.plan(),
+                                     work_on(session.graph(), machine, options.costs.get()));
+  FluidOptions simulating;
+  simulating.wants_spans = wants_spans;
+  simulating.max_steps = wants_spans ? kMaxDrawnSteps : kMaxSteps;
+  for (const uint64_t rounds : kRounds) {
+    simulating.max_rounds = wants_spans ? std::min(rounds, kDrawnRounds) : rounds;
+    auto timeline = simulate_fluid(prediction.program.program, machine, simulating);
+    if (timeline.is_ok()) {
+      prediction.timeline = std::move(*timeline);
+      prediction.max_rounds = simulating.max_rounds;
+      return std::optional<Prediction>(std::move(prediction));
+    }
+    if (timeline.status().code() != StatusCode::kResourceExhausted) return timeline.take_status();
+  }
+  return std::optional<Prediction>();
+}
+
+std::string prediction_text(const Prediction& prediction) {
+  return fmt::format("simulated: {} on {}", duration_text(prediction.timeline.makespan_ns),
+                     prediction.machine);
+}
+
+Json prediction_json(const Prediction& prediction) {
+  return {{"machine", prediction.machine},
+          {"ns", prediction.timeline.makespan_ns},
+          {"host_busy_ns", prediction.timeline.host_busy_ns},
+          {"max_rounds", prediction.max_rounds}};
+}
+
+std::string prediction_svg(const Session& session, const Prediction& prediction,
+                           const std::string& title) {
+  return plan_timeline_svg(
+      session.graph(), prediction.program, prediction.timeline,
+      fmt::format("{} on {}, ns, loops of more than {} rounds drawn as {}", title,
+                  prediction.machine, prediction.max_rounds, prediction.max_rounds));
+}
+
+}  // namespace eddy
