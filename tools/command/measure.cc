@@ -19,6 +19,7 @@
 #include "tools/command/inputs.h"
 #include "tools/command/measure_runs.h"
 #include "tools/command/model.h"
+#include "tools/command/number_check.h"
 #include "tools/command/step_profile.h"
 #include "tools/command/subcommand.h"
 
@@ -32,6 +33,7 @@ struct MeasureArguments {
   uint64_t seed = 1;
   int rounds = 15;
   bool is_whole = false;
+  InputArguments inputs;  // of the whole model; the seed gives the others
   std::string output;
 };
 
@@ -268,7 +270,7 @@ Result<CostTable> measure_whole(const MeasureArguments& arguments, const Library
   options.simplify = false;
   options.observer_or_null = &profile;
   EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), options));
-  InputArguments inputs;
+  InputArguments inputs = arguments.inputs;
   inputs.seed = arguments.seed;
   EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
                         make_inputs(inputs, *session, nullptr));
@@ -345,8 +347,19 @@ Action add_measure(CLI::App& app) {
   app.add_option("--repeat", arguments->rounds, "batches of runs for each operator")
       ->check(CLI::Range(3, 10000))
       ->capture_default_str();
-  app.add_flag("--whole", arguments->is_whole,
-               "run the model, too: costs of operators in their place, trips, branches");
+  CLI::Option* whole =
+      app.add_flag("--whole", arguments->is_whole,
+                   "run the model, too: costs of operators in their place, trips, branches");
+  app.add_option("--input", arguments->inputs.files, "of --whole: NAME=FILE, .npy or .pb")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->needs(whole)
+      ->check(check_assignment("NAME=FILE"));
+  app.add_option("--set", arguments->inputs.values, "of --whole: NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->needs(whole)
+      ->check(check_assignment("NAME=VALUE"));
   app.add_option("--output", arguments->output, "write the cost table, as JSON");
   return [arguments](Console& console, Interrupts& interrupts) {
     return measure_model(*arguments, console, interrupts);
