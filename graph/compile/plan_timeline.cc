@@ -1,6 +1,7 @@
 #include "graph/compile/plan_timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "graph/simulate/timeline_svg.h"
@@ -40,12 +41,15 @@ std::string plan_timeline_svg(const Graph& graph, const PlanProgram& program,
   Timeline<double> times;
   for (const FluidSpan& span : spans) {
     const auto slot = static_cast<uint32_t>(specs.size());
-    specs.push_back({span.end_ns - span.start_ns, span.lane, slot});
-    times.tasks.push_back({span.start_ns, span.start_ns, span.end_ns, slot});
+    // Whole nanoseconds are what anybody reads.
+    const double start_ns = std::round(span.start_ns);
+    const double end_ns = std::round(span.end_ns);
+    specs.push_back({end_ns - start_ns, span.lane, slot});
+    times.tasks.push_back({start_ns, start_ns, end_ns, slot});
   }
   times.order.resize(specs.size());
   std::iota(times.order.begin(), times.order.end(), 0u);
-  times.makespan = timeline.makespan_ns;
+  times.makespan = std::round(timeline.makespan_ns);
   TaskGraph<double> tasks;
   tasks.assign(specs, {});
   tasks.make_predecessors();
@@ -55,7 +59,7 @@ std::string plan_timeline_svg(const Graph& graph, const PlanProgram& program,
       times.order,
       [&](uint32_t slot) { return name_of(graph, program, spans[slot]); },
       [](uint32_t lane) { return "stream " + std::to_string(lane); },
-      [&](uint32_t slot) { return spans[slot].what != What::kKernel; }};
+      [](uint32_t) { return false; }};
   return timeline_svg(view, title);
 }
 

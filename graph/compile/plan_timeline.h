@@ -1,5 +1,5 @@
 // A plan's simulated timeline as a picture: a lane for each stream, time in nanoseconds from left
-// to right; steps of loops and branches stand out from kernels.
+// to right; steps of loops and branches are named after what they do.
 //
 // Each execution of a node is a box; where a loop was cut to a few rounds (FluidOptions), each box
 // stands for several. The timeline must have been made with wants_spans.

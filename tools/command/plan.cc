@@ -370,7 +370,10 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
     if (!prediction) {
       return Outcome::usage("--svg-over time needs times: give --costs or --machine");
     }
-    Status status = write_file(arguments.svg, prediction_svg(session, *prediction, title));
+    const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
+    Status status = write_file(
+        arguments.svg,
+        prediction_svg(session, *prediction, name + ", " + session.plan().assignment));
     if (!status.is_ok()) return status;
     pictures.svg.clear();
   }

@@ -74,10 +74,9 @@ Json prediction_json(const Prediction& prediction) {
 
 std::string prediction_svg(const Session& session, const Prediction& prediction,
                            const std::string& title) {
-  return plan_timeline_svg(
-      session.graph(), prediction.program, prediction.timeline,
-      fmt::format("{} on {}, ns, loops of more than {} rounds drawn as {}", title,
-                  prediction.machine, prediction.max_rounds, prediction.max_rounds));
+  return plan_timeline_svg(session.graph(), prediction.program, prediction.timeline,
+                           fmt::format("{} on {} (ns; at most {} rounds of a loop)", title,
+                                       prediction.machine, prediction.max_rounds));
 }
 
 }  // namespace eddy
