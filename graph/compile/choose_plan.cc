@@ -97,6 +97,10 @@ class Chooser {
   Status add(Candidate candidate) {
     const Plan plan = plan_graph(graph_, planning_of(candidate));
     candidate.num_streams = plan.num_streams;
+    const bool is_repeated = std::ranges::any_of(tried_, [&](const Candidate& other) {
+      return other.policy == candidate.policy && other.num_streams == candidate.num_streams;
+    });
+    if (is_repeated) return Status::ok();  // a larger cap needed no more
     Status status;
     for (const uint64_t max_rounds : {16, 2}) {
       FluidOptions options;
