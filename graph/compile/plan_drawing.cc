@@ -51,6 +51,11 @@ class PlanArtist {
       drawn.nodes.push_back(node(command.node, stream, rank_text(plan.ranks, plan.cost_ranks, i)));
     }
     add_waits(plan, place, drawn);
+    if (plan.open) {
+      drawn.note = "goes on beside the next iteration, which waits for it at " +
+                   std::to_string(plan.open->end_waits.size()) + " places at the end and " +
+                   std::to_string(plan.open->previous_waits.size()) + " later";
+    }
     for (const Edge& edge : region_dag(graph_, id).edges()) {
       drawn.edges.emplace_back(place.at(region.nodes[edge.from]), place.at(region.nodes[edge.to]));
     }

@@ -36,6 +36,7 @@ struct DrawnWait {
 
 struct DrawnRegion {
   std::string name;  // "after"; the root has the graph's
+  std::string note;  // of an open region: how the next iteration is ordered behind it
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;
   std::vector<DrawnNode> nodes;  // issue order

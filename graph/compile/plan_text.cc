@@ -55,10 +55,11 @@ void append_nodes(const DrawnRegion& region, int depth, std::string& text) {
 }
 
 void append_region(const DrawnRegion& region, int depth, std::string& text) {
-  text += fmt::format("{:{}}{}: {} on {}, {}, {}\n", "", 2 * depth,
+  text += fmt::format("{:{}}{}: {} on {}, {}, {}{}\n", "", 2 * depth,
                       region.name.empty() ? "region" : region.name,
                       counted(region.nodes.size(), "node"), counted(region.num_streams, "stream"),
-                      counted(region.num_records, "record"), counted(region.waits.size(), "wait"));
+                      counted(region.num_records, "record"), counted(region.waits.size(), "wait"),
+                      region.note.empty() ? "" : "; " + region.note);
   append_nodes(region, depth + 1, text);
 }
 

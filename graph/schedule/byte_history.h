@@ -14,14 +14,15 @@
 namespace eddy {
 
 // An access to bytes: by which node, as whose memory. A held one (content_check.h) never meets the
-// writer of the same name.
+// writer of the same name in the same iteration.
 struct ByteAccess {
   uint32_t node = UINT32_MAX;
   uint32_t name = UINT32_MAX;
   bool is_held = false;
+  uint32_t iteration = 0;
 
   bool may_meet(const ByteAccess& other) const {
-    return name != other.name || !(is_held || other.is_held);
+    return name != other.name || !(is_held || other.is_held) || iteration != other.iteration;
   }
   bool operator==(const ByteAccess&) const = default;
 };

@@ -137,6 +137,9 @@ class Follower {
     result_.launches.resize(commands.launches.size());
     result_.loops.resize(commands.loops.size());
     result_.cases.resize(commands.cases.size());
+    for (const NestedLoop& loop : commands.loops) {
+      result_.rows.emplace_back().resize(loop.rows.size());
+    }
   }
 
   ContentCheck run() {
@@ -358,7 +361,9 @@ class Follower {
       loop_ends_[id].unite(state);
       assign(loop.forward, {}, state);
       follow(loop.after, state);
-      read(loop.after, loop.node, loop.rows, state, touched);
+      for (size_t k = 0; k < loop.rows.size(); ++k) {
+        read(loop.after, loop.node, std::span(loop.rows).subspan(k, 1), state, result_.rows[id][k]);
+      }
       assign(loop.advance, left, state);
       has_grown = loop_heads_[id].unite(state);
       check_size(loop, state);

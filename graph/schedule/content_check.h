@@ -27,8 +27,9 @@ struct TouchedMemory {
 
 struct ContentCheck {
   std::vector<NestedViolation> violations;
-  std::vector<TouchedMemory> launches;  // as in NestedCommands
-  std::vector<TouchedMemory> loops;     // without what their regions touch
+  std::vector<TouchedMemory> launches;           // as in NestedCommands
+  std::vector<TouchedMemory> loops;              // without what their regions touch, and rows
+  std::vector<std::vector<TouchedMemory>> rows;  // by loop, as in NestedLoop
   std::vector<TouchedMemory> cases;
 };
 

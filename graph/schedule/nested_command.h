@@ -5,6 +5,8 @@
 // commands are issued while it runs. Streams are those of the machine. The first command of a
 // region stands on the stream of its control node; its further streams begin with a wait for the
 // region's entry and end with a record that the region's exit waits for: both are commands here.
+// The `after` of an open loop lacks the latter: its further streams go on, in order, into the next
+// iteration, and all of them are waited for when the loop ends.
 //
 // A name is a value of the graph. Launches read and write names. A written name has memory: a
 // block (or several, taking turns) in an arena, or memory of its own that references keep alive.
@@ -18,7 +20,16 @@
 namespace eddy {
 
 struct NestedCommand {
-  enum class Kind : uint8_t { kEnter, kLaunch, kLoop, kCase, kRecord, kWait, kExit };
+  enum class Kind : uint8_t {
+    kEnter,
+    kLaunch,
+    kLoop,
+    kCase,
+    kRecord,
+    kWait,
+    kWaitPrevious,  // for the event as recorded in the iteration before; in open loops
+    kExit
+  };
   Kind kind = Kind::kLaunch;
   uint32_t stream = 0;
   uint32_t id = 0;  // kLaunch, kLoop, kCase: into that list; kRecord, kWait: an event
@@ -51,6 +62,9 @@ struct NestedLoop {
   std::vector<NestedPass> advance;  // results of `after` become parameters of `before`
   std::vector<NestedPass> leave;    // results of `before` become outputs
   std::vector<uint32_t> stacks;     // outputs made of the rows
+  // The next iteration begins where `after` exits, while its further streams may go on. A row that
+  // a command of `after` defines is then read by that command, at its end.
+  bool is_open = false;
 };
 
 struct NestedCase {

@@ -55,9 +55,10 @@ class Writer {
     const uint32_t entry = plan.num_events;
     region.num_events = plan.num_events + plan.num_streams;
     region.first_machine_event = plan.first_event;
-    region.num_machine_events = plan.num_streams > 1 ? region.num_events : 0;
+    region.num_machine_events = plan.num_machine_events();
     auto& commands = region.commands;
     commands.push_back({Kind::kEnter, stream(0), 0});
+    wait_for_previous(plan, NodeId(), commands);
     if (plan.num_streams > 1) commands.push_back({Kind::kRecord, stream(0), entry});
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
       commands.push_back({Kind::kWait, stream(s), entry});
@@ -65,6 +66,7 @@ class Writer {
     for (const PlanCommand& command : plan.commands) {
       switch (command.kind) {
         case PlanCommand::Kind::kLaunch:
+          wait_for_previous(plan, command.node, commands);
           commands.push_back(node(command.node, stream(command.stream)));
           break;
         case PlanCommand::Kind::kRecord:
@@ -75,12 +77,24 @@ class Writer {
           break;
       }
     }
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+    for (uint32_t e : plan.open ? plan.open->end_waits : std::vector<uint32_t>()) {
+      commands.push_back({Kind::kWait, stream(0), e});
+    }
+    for (uint32_t s = 1; s < plan.num_streams && !plan.open; ++s) {
       commands.push_back({Kind::kRecord, stream(s), entry + s});
       commands.push_back({Kind::kWait, stream(0), entry + s});
     }
     commands.push_back({Kind::kExit, stream(0), 0});
     return region;
+  }
+
+  static void wait_for_previous(const RegionPlan& plan, NodeId before,
+                                std::vector<NestedCommand>& commands) {
+    if (!plan.open) return;
+    for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
+      if (wait.before != before) continue;
+      commands.push_back({Kind::kWaitPrevious, plan.machine_stream(0), wait.event});
+    }
   }
 
   NestedCommand node(NodeId id, uint32_t stream) {
@@ -128,6 +142,7 @@ class Writer {
     loop.after = node.regions[1].index();
     if (!node.inputs[0].is_none()) loop.reads.push_back(node.inputs[0].index());
     loop.tested.push_back(before.results[0].index());
+    loop.is_open = plan_.regions[loop.after].open.has_value();
     const size_t num_carried = before.parameters.size() - 1;
     for (size_t k = 0; k < num_carried; ++k) {
       const uint32_t parameter = before.parameters[k + 1].index();

@@ -1,7 +1,9 @@
+// long: one proof; all of its parts need what each command touches.
 #include "graph/schedule/nested_proof.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <unordered_map>
 
@@ -111,11 +113,17 @@ class Prover {
     }
     require_frame(r, nodes, order);
     require_names(r, nodes, touched, order);
-    require_bytes(touched, order);
+    require_bytes(touched, {}, order);
     require_streams(nodes, touched, order);
     check(r, order);
     check_events(r, touched, order, all);
-    for (Touched& one : touched) {
+    add_outside(r, touched, all);
+    return all;
+  }
+
+  // What a region's commands touch, seen from around it.
+  void add_outside(uint32_t r, const std::vector<Touched>& touched, Touched& all) const {
+    for (const Touched& one : touched) {
       for (const uint32_t name : one.names) {
         if (commands_.region_of_name[name] != r) all.names.push_back(name);
       }
@@ -125,7 +133,6 @@ class Prover {
     }
     for (auto* list : {&all.names, &all.reads, &all.held, &all.writes, &all.streams})
       make_set(*list);
-    return all;
   }
 
   // The region's own events and those of each loop and branch in it are apart.
@@ -141,7 +148,12 @@ class Prover {
     std::ranges::sort(users, {}, [](const auto& user) { return user.first->first_event; });
     for (size_t i = 1; i < users.size(); ++i) {
       if (!users[i - 1].first->may_use_event_of(*users[i].first)) continue;
-      add({NestedViolation::Kind::kSharedEvent, r, users[i - 1].second, users[i].second, kNone, {}});
+      add({NestedViolation::Kind::kSharedEvent,
+           r,
+           users[i - 1].second,
+           users[i].second,
+           kNone,
+           {}});
     }
     for (const Touched& one : touched) {
       if (one.end_event > 0) all.use_events(one.first_event, one.end_event);
@@ -196,8 +208,12 @@ class Prover {
   Touched touch_loop(const NestedCommand& command) {
     const NestedLoop& loop = commands_.loops[command.id];
     Touched touched;
-    for (const uint32_t inner : {loop.before, loop.after}) {
-      enter(command, loop.node, inner, touched);
+    if (loop.is_open) {
+      enter_open(command, touched);
+    } else {
+      for (const uint32_t inner : {loop.before, loop.after}) {
+        enter(command, loop.node, inner, touched);
+      }
     }
     add_all(touched.names, loop.reads);
     for (const NestedPass& pass : loop.enter) touched.names.push_back(pass.from);
@@ -209,6 +225,10 @@ class Prover {
     add_all(touched.names, loop.rows);
     add_all(touched.reads, contents_.loops[command.id].reads);
     add_all(touched.held, contents_.loops[command.id].held);
+    for (const TouchedMemory& row : contents_.rows[command.id]) {
+      add_all(touched.reads, row.reads);
+      add_all(touched.held, row.held);
+    }
     drop_inner_names(touched, {loop.before, loop.after});
     return touched;
   }
@@ -227,13 +247,17 @@ class Prover {
     return touched;
   }
   void enter(const NestedCommand& command, uint32_t node, uint32_t inner, Touched& touched) {
+    check_start(command, node, inner);
+    add_inside(command, prove_region(inner), touched);
+  }
+  void check_start(const NestedCommand& command, uint32_t node, uint32_t inner) {
     const auto& body = commands_.regions[inner].commands;
-    if (!body.empty() && body[0].stream != command.stream) {
-      malformed(inner, node,
-                "the region starts on stream " + std::to_string(body[0].stream) +
-                    ", its control node stands on " + std::to_string(command.stream));
-    }
-    Touched inside = prove_region(inner);
+    if (body.empty() || body[0].stream == command.stream) return;
+    malformed(inner, node,
+              "the region starts on stream " + std::to_string(body[0].stream) +
+                  ", its control node stands on " + std::to_string(command.stream));
+  }
+  static void add_inside(const NestedCommand& command, const Touched& inside, Touched& touched) {
     add_all(touched.names, inside.names);
     add_all(touched.reads, inside.reads);
     add_all(touched.held, inside.held);
@@ -314,8 +338,192 @@ class Prover {
     }
   }
 
-  // In the order of issue, each byte's accesses follow each other.
-  void require_bytes(const std::vector<Touched>& touched, RegionOrder& order) {
+  // --- open loops ---
+
+  // Two iterations of `after`, each behind one command for all that happens between them.
+  struct TwoIterations {
+    RegionOrder order;
+    std::vector<NestedCommand> nodes;
+    std::vector<Touched> touched;                // by node
+    std::vector<std::vector<uint32_t>> defines;  // by node: names
+    std::vector<uint32_t> iterations;            // by node; a turn has one of its own
+
+    void add(const NestedCommand& command, uint32_t stream, uint32_t id, Touched touches,
+             std::vector<uint32_t> names, uint32_t iteration) {
+      const auto node = static_cast<uint32_t>(nodes.size());
+      order.commands.push_back({Command::Kind::kLaunch, stream, node});
+      if (order.first_on[stream] == kNone) order.first_on[stream] = node;
+      order.last_on[stream] = node;
+      order.node_ids.push_back(id);
+      nodes.push_back(command);
+      touched.push_back(std::move(touches));
+      defines.push_back(std::move(names));
+      iterations.push_back(iteration);
+    }
+  };
+
+  void enter_open(const NestedCommand& command, Touched& touched) {
+    const NestedLoop& loop = commands_.loops[command.id];
+    check_start(command, loop.node, loop.before);
+    check_start(command, loop.node, loop.after);
+    const Touched before = prove_region(loop.before);
+    add_inside(command, before, touched);
+    const NestedRegion& region = commands_.regions[loop.after];
+    if (region.commands.empty()) return malformed(loop.after, loop.node, "the region is empty");
+    TwoIterations two;
+    const uint32_t main = dense(two.order, command.stream);
+    std::vector<Touched> inside;  // by command
+    for (const NestedCommand& each : region.commands) {
+      inside.push_back(touch(each));
+      if (is_work(each)) touch_row(loop, command.id, each, inside.back());
+    }
+    Touched turn = before;
+    std::vector<uint32_t> turned;
+    touch_turn(command.id, turn, turned);
+    for (uint32_t iteration = 0; iteration < 2; ++iteration) {
+      add_iteration(region, inside, iteration, two);
+      two.add(command, main, loop.node, turn, turned, 2 + iteration);
+    }
+    join_streams(2 * region.num_events, main, two.order);
+    require_places(loop, two);
+    require_bytes(two.touched, two.iterations, two.order);
+    require_streams(two.nodes, two.touched, two.order);
+    check(loop.after, two.order);
+    Touched all;
+    for (size_t c = 0; c < region.commands.size(); ++c) {
+      add_all(all.streams, std::span(&region.commands[c].stream, 1));
+      add_all(all.streams, inside[c].streams);
+    }
+    RegionOrder ids;  // of the commands
+    for (const NestedCommand& each : region.commands) ids.node_ids.push_back(node_id(each));
+    check_events(loop.after, inside, ids, all);
+    add_outside(loop.after, inside, all);
+    if (before.end_event > 0 && before.may_use_event_of(all)) {
+      add({NestedViolation::Kind::kSharedEvent, loop.after, kNone, loop.node, kNone, {}});
+    }
+    add_inside(command, all, touched);
+  }
+
+  static bool is_work(const NestedCommand& command) {
+    return command.kind == Kind::kLaunch || command.kind == Kind::kLoop ||
+           command.kind == Kind::kCase;
+  }
+
+  // A row that a command defines is stacked by that command.
+  void touch_row(const NestedLoop& loop, uint32_t id, const NestedCommand& command,
+                 Touched& touched) const {
+    for_each_defined(command, [&](uint32_t name) {
+      for (size_t k = 0; k < loop.rows.size(); ++k) {
+        if (loop.rows[k] != name) continue;
+        add_all(touched.reads, contents_.rows[id][k].reads);
+        add_all(touched.held, contents_.rows[id][k].held);
+      }
+    });
+  }
+
+  // Values move on, `before` runs, and its results are tested and forwarded. `turned`: names that
+  // have another place or content from there on.
+  void touch_turn(uint32_t id, Touched& turn, std::vector<uint32_t>& turned) const {
+    const NestedLoop& loop = commands_.loops[id];
+    std::vector<bool> is_defined(commands_.region_of_name.size(), false);
+    for (const NestedCommand& command : commands_.regions[loop.after].commands) {
+      for_each_defined(command, [&](uint32_t name) { is_defined[name] = true; });
+    }
+    for (uint32_t name = 0; name < is_defined.size(); ++name) {
+      const uint32_t region = commands_.region_of_name[name];
+      const bool is_parameter = region == loop.after && !is_defined[name];
+      if (region == loop.before || is_parameter) turned.push_back(name);
+    }
+    for (const NestedPass& pass : loop.advance) {
+      turn.names.push_back(pass.from);
+      if (commands_.region_of_name[pass.from] == loop.after) turned.push_back(pass.from);
+    }
+    for (size_t k = 0; k < loop.rows.size(); ++k) {
+      if (is_defined[loop.rows[k]]) continue;
+      turn.names.push_back(loop.rows[k]);
+      add_all(turn.reads, contents_.rows[id][k].reads);
+      add_all(turn.held, contents_.rows[id][k].held);
+    }
+    add_all(turn.names, loop.tested);
+    add_all(turn.reads, contents_.loops[id].reads);
+    add_all(turn.held, contents_.loops[id].held);
+    make_set(turned);
+  }
+
+  void add_iteration(const NestedRegion& region, const std::vector<Touched>& inside,
+                     uint32_t iteration, TwoIterations& two) {
+    uint32_t entry = kNone;
+    std::set<uint32_t> begun;  // streams
+    for (size_t c = 0; c < region.commands.size(); ++c) {
+      const NestedCommand& command = region.commands[c];
+      const uint32_t stream = dense(two.order, command.stream);
+      const uint32_t event = command.id + iteration * region.num_events;
+      switch (command.kind) {
+        case Kind::kRecord:
+          two.order.commands.push_back({Command::Kind::kRecord, stream, event});
+          break;
+        case Kind::kWait:
+          two.order.commands.push_back({Command::Kind::kWait, stream, event});
+          break;
+        case Kind::kWaitPrevious:
+          if (iteration > 0) {
+            two.order.commands.push_back({Command::Kind::kWait, stream, command.id});
+          }
+          break;
+        default: {
+          std::vector<uint32_t> names;
+          for_each_defined(command, [&](uint32_t name) { names.push_back(name); });
+          const auto node = static_cast<uint32_t>(two.nodes.size());
+          two.add(command, stream, node_id(command), inside[c], std::move(names), iteration);
+          if (begun.empty()) entry = node;
+          if (!begun.insert(stream).second) break;
+          require(two.order, entry, node, {NestedViolation::Kind::kUnordered, kNone});
+        }
+      }
+    }
+  }
+
+  // The loop's end waits for all streams.
+  void join_streams(uint32_t first_event, uint32_t main, RegionOrder& order) const {
+    for (uint32_t s = 0; s < order.first_on.size(); ++s) {
+      if (s == main) continue;
+      order.commands.push_back({Command::Kind::kRecord, s, first_event + s});
+      order.commands.push_back({Command::Kind::kWait, main, first_event + s});
+    }
+  }
+
+  // Every name of the loop has one place: what changes it comes after all that used it before.
+  void require_places(const NestedLoop& loop, TwoIterations& two) {
+    struct Use {
+      uint32_t definer = kNone;
+      std::vector<uint32_t> readers;
+    };
+    std::unordered_map<uint32_t, Use> uses;
+    const auto is_ours = [&](uint32_t name) {
+      const uint32_t region = commands_.region_of_name[name];
+      return region == loop.before || region == loop.after;
+    };
+    for (uint32_t node = 0; node < two.nodes.size(); ++node) {
+      for (const uint32_t name : two.touched[node].names) {
+        if (!is_ours(name)) continue;
+        Use& use = uses[name];
+        require(two.order, use.definer, node, {NestedViolation::Kind::kUnordered, name});
+        use.readers.push_back(node);
+      }
+      for (const uint32_t name : two.defines[node]) {
+        Use& use = uses[name];
+        require(two.order, use.definer, node, {NestedViolation::Kind::kUnordered, name});
+        for (const uint32_t reader : use.readers) {
+          require(two.order, reader, node, {NestedViolation::Kind::kUnordered, name});
+        }
+        use = {node, {}};
+      }
+    }
+  }
+
+  // In the order of issue, each byte's accesses follow each other. No `iterations`: all are of one.
+  void require_bytes(const std::vector<Touched>& touched, const std::vector<uint32_t>& iterations,
+                     RegionOrder& order) {
     std::map<uint32_t, ByteHistory> arenas;
     const auto for_each_block = [&](uint32_t name, auto visit) {
       const NestedMemory& memory = commands_.memory[name];
@@ -329,16 +537,17 @@ class Prover {
           require(order, earlier, node, {NestedViolation::Kind::kUnorderedBytes, name});
         };
       };
+      const uint32_t iteration = iterations.empty() ? 0 : iterations[node];
       for (const bool is_held : {false, true}) {
         for (const uint32_t name : is_held ? touched[node].held : touched[node].reads) {
           for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
-            bytes.read(begin, end, {node, name, is_held}, require_after(name));
+            bytes.read(begin, end, {node, name, is_held, iteration}, require_after(name));
           });
         }
       }
       for (const uint32_t name : touched[node].writes) {
         for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
-          bytes.write(begin, end, {node, name, false}, require_after(name));
+          bytes.write(begin, end, {node, name, false, iteration}, require_after(name));
         });
       }
     }

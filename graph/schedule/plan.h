@@ -8,10 +8,17 @@
 // regions stands in its parent's plan as one launch. Events are numbered within a region; each is
 // recorded once and may be waited for several times, later in issue order.
 //
-// The commands alone say what is ordered; everything else is for people.
+// A loop's `after` may be open: its further streams are not waited for at its end, so that the next
+// iteration begins while they still run. They go on in order from one iteration to the next, and
+// are waited for when the loop ends. What the next iteration must not touch before, its stream 0
+// waits for: at the end of the iteration, or within the next. Events then come in two sets, which
+// take turns by iteration.
+//
+// The commands and waits alone say what is ordered; everything else is for people.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +35,16 @@ struct PlanCommand {
   uint32_t event = 0;  // kRecord, kWait
 };
 
+// How the next iteration is ordered behind the streams that go on (all waits are of stream 0).
+struct OpenEnd {
+  struct PreviousWait {
+    NodeId before;       // none: before the iteration's further streams begin
+    uint32_t event = 0;  // as recorded in the iteration before
+  };
+  std::vector<uint32_t> end_waits;  // events of this iteration, waited for at its end
+  std::vector<PreviousWait> previous_waits;
+};
+
 struct RegionPlan {
   uint32_t num_streams = 1;
   // The machine's stream for each of the region's; empty: the same numbers.
@@ -35,12 +52,24 @@ struct RegionPlan {
   uint32_t num_events = 0;
   // Regions that are never at work together may use the same events of the machine: those of this
   // region begin here. Behind num_events come one for the entry and one for each further stream.
+  // An open region has two such sets, each followed by one event more for each stream.
   uint32_t first_event = 0;
+  std::optional<OpenEnd> open;
   // The device of each stream, into Plan::devices; empty: all on device 0.
   std::vector<uint32_t> devices;
   std::vector<PlanCommand> commands;  // issue order
   std::vector<uint32_t> ranks;        // per node of Region::nodes: longest chain that follows
   std::vector<double> cost_ranks;     // the same in nanoseconds; empty unless ranked by costs
+
+  uint32_t events_of_a_set() const { return num_events + (open ? 2 : 1) * num_streams; }
+  // Of the machine.
+  uint32_t num_machine_events() const {
+    if (num_streams == 1) return 0;
+    return (open ? 2 : 1) * events_of_a_set();
+  }
+  uint32_t machine_stream(uint32_t stream) const {
+    return streams.empty() ? stream : streams[stream];
+  }
 };
 
 struct Plan {

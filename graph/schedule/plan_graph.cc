@@ -12,6 +12,7 @@
 #include "graph/schedule/nested_commands.h"
 #include "graph/schedule/nested_proof.h"
 #include "graph/schedule/node_order.h"
+#include "graph/schedule/open_loops.h"
 #include "graph/schedule/plan_memory.h"
 #include "graph/schedule/region_dag.h"
 #include "graph/schedule/sync_plan.h"
@@ -155,6 +156,66 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   return plan;
 }
 
+// In a loop's `after` stream 0 is one that ends with what the next iteration needs, if there is one:
+// others may go on meanwhile (open_loops.h). Which stream is the first is free to choose.
+class CarriedFirst {
+ public:
+  CarriedFirst(const Graph& graph, RegionId id, RegionPlan& plan)
+      : graph_(graph), id_(id), plan_(plan), is_needed_(graph.num_values(), false) {}
+
+  void run() {
+    const NodeId owner = graph_.region(id_).owner;
+    const Node& loop = graph_.node(owner);
+    const size_t num_carried = graph_.region(loop.regions[0]).parameters.size() - 1;
+    const std::vector<ValueId>& results = graph_.region(id_).results;
+    for (size_t k = 0; k < num_carried; ++k) is_needed_[results[k].index()] = true;
+    std::vector<uint32_t> num_needed(plan_.num_streams, 0);
+    std::vector<bool> has_last(plan_.num_streams, false), ends_needed(plan_.num_streams, false);
+    for (auto command = plan_.commands.rbegin(); command != plan_.commands.rend(); ++command) {
+      if (command->kind != PlanCommand::Kind::kLaunch) continue;
+      const bool is_needed = mark(command->node);
+      num_needed[command->stream] += is_needed ? 1 : 0;
+      if (!has_last[command->stream]) ends_needed[command->stream] = is_needed;
+      has_last[command->stream] = true;
+    }
+    uint32_t first = 0;
+    for (uint32_t s = 1; s < plan_.num_streams && !ends_needed[0]; ++s) {
+      const bool is_better = first == 0 || num_needed[s] > num_needed[first];
+      if (ends_needed[s] && is_better) first = s;
+    }
+    for (PlanCommand& command : plan_.commands) {
+      if (command.stream == 0 || command.stream == first) {
+        command.stream = command.stream == 0 ? first : 0;
+      }
+    }
+  }
+
+ private:
+  // True when a value that is needed is made by it; then what it reads is needed, too.
+  bool mark(NodeId id) {
+    const std::vector<ValueId>& outputs = graph_.node(id).outputs;
+    const auto is_needed = [&](ValueId value) { return is_needed_[value.index()]; };
+    if (std::none_of(outputs.begin(), outputs.end(), is_needed)) return false;
+    need_inputs(id);
+    return true;
+  }
+  void need_inputs(NodeId id) {
+    const Node& node = graph_.node(id);
+    for (const ValueId value : node.inputs) {
+      if (!value.is_none()) is_needed_[value.index()] = true;
+    }
+    for (const RegionId region : node.regions) {
+      for (const NodeId inner : graph_.region(region).nodes) need_inputs(inner);
+      for (const ValueId value : graph_.region(region).results) is_needed_[value.index()] = true;
+    }
+  }
+
+  const Graph& graph_;
+  const RegionId id_;
+  RegionPlan& plan_;
+  std::vector<bool> is_needed_;  // by ValueId
+};
+
 // Plans region by region from the outside in, and gives each the streams that are free as long as
 // it runs.
 class GraphPlanner {
@@ -176,7 +237,7 @@ class GraphPlanner {
   }
 
   Plan run() {
-    plan_.num_events = plan(Graph::kRoot, 0, {}, 0).end_event;
+    plan(Graph::kRoot, 0, {});
     for (const RegionPlan& region : plan_.regions) {
       for (const uint32_t stream : region.streams) {
         plan_.num_streams = std::max(plan_.num_streams, stream + 1);
@@ -187,26 +248,22 @@ class GraphPlanner {
 
  private:
   using Streams = std::set<uint32_t>;
-  struct Used {
-    Streams streams;  // of the region and all in it
-    uint32_t end_event = 0;
-  };
   // What a loop or branch in a region uses inside.
   struct Inside {
     NodeId node;
     Streams streams;
   };
 
-  // `busy`: streams that others may be using while the region runs.
-  Used plan(RegionId id, uint32_t own_stream, const Streams& busy, uint32_t first_event) {
+  // `busy`: streams that others may be using while the region runs. Returns those of the region and
+  // all in it.
+  Streams plan(RegionId id, uint32_t own_stream, const Streams& busy) {
     RegionPlan& region = plan_.regions[id.index()];
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
                          device_of(own_stream));
+    const bool may_swap = region.num_streams > 1 && devices_.empty();
+    if (may_swap && is_after(id)) CarriedFirst(graph_, id, region).run();
     region.streams = pick_streams(region, own_stream, busy);
-    region.first_event = first_event;
-    const uint32_t frame = region.num_streams > 1 ? region.num_streams : 0;
-    Used used{{region.streams.begin(), region.streams.end()},
-              first_event + region.num_events + frame};
+    Streams used(region.streams.begin(), region.streams.end());
     order_.add(region);
     std::vector<Inside> insides;
     const std::vector<std::vector<NodeId>> lanes = nodes_by_stream(region);
@@ -217,17 +274,20 @@ class GraphPlanner {
       Streams taken = busy;
       add_beside(command.node, region, lanes, insides, taken);
       Inside inside{command.node, {}};
-      uint32_t end_event = used.end_event;
       for (const RegionId each : inner) {
-        const Used more = plan(each, region.streams[command.stream], taken, used.end_event);
-        inside.streams.insert(more.streams.begin(), more.streams.end());
-        end_event = std::max(end_event, more.end_event);
+        const Streams more = plan(each, region.streams[command.stream], taken);
+        inside.streams.insert(more.begin(), more.end());
       }
-      used.end_event = end_event;
-      used.streams.insert(inside.streams.begin(), inside.streams.end());
+      used.insert(inside.streams.begin(), inside.streams.end());
       if (inside.streams.size() > 1) insides.push_back(std::move(inside));
     }
     return used;
+  }
+
+  bool is_after(RegionId id) const {
+    const NodeId owner = graph_.region(id).owner;
+    if (owner.is_none()) return false;
+    return graph_.node(owner).kind == NodeKind::kWhile && graph_.node(owner).regions[1] == id;
   }
 
   uint32_t device_of(uint32_t stream) const {
@@ -301,13 +361,44 @@ class GraphPlanner {
   Plan plan_;
 };
 
+// Gives each region its events of the machine: regions of one loop or branch share them, unless
+// they may be at work together.
+class EventNumbers {
+ public:
+  EventNumbers(const Graph& graph, Plan& plan) : graph_(graph), plan_(plan) {}
+
+  // Returns where those of the region and all in it end.
+  uint32_t number(RegionId id, uint32_t first) {
+    RegionPlan& region = plan_.regions[id.index()];
+    region.first_event = first;
+    uint32_t end = first + region.num_machine_events();
+    for (const PlanCommand& command : region.commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) continue;
+      const std::vector<RegionId>& inner = graph_.node(command.node).regions;
+      const bool is_apart = !inner.empty() && plan_.regions[inner.back().index()].open;
+      uint32_t latest = end;
+      for (const RegionId each : inner) latest = std::max(latest, number(each, is_apart ? latest : end));
+      end = latest;
+    }
+    return end;
+  }
+
+ private:
+  const Graph& graph_;
+  Plan& plan_;
+};
+
 }  // namespace
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   Plan plan = GraphPlanner(graph, options).run();
   plan.assignment = policy_name(options.policy);
   if (options.is_auto && plan.num_streams == 1) plan.assignment = "serial";
-  if (options.lays_out_memory) plan.memory = plan_memory(graph, plan);
+  if (options.lays_out_memory) {
+    plan.memory = plan_memory(graph, plan);
+    open_loops(graph, plan);
+  }
+  plan.num_events = EventNumbers(graph, plan).number(Graph::kRoot, 0);
   return plan;
 }
 

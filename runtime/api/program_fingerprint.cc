@@ -149,6 +149,15 @@ class Printer {
       put(command.node);
       put(command.event);
     }
+    put(plan.open.has_value());
+    if (!plan.open) return;
+    put(plan.open->end_waits.size());
+    for (const uint32_t event : plan.open->end_waits) put(event);
+    put(plan.open->previous_waits.size());
+    for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
+      put(wait.before);
+      put(wait.event);
+    }
   }
 
   const Graph& graph_;

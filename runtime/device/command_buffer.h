@@ -5,7 +5,8 @@
 //
 //   launch(work)                              runs work
 //   begin_while, <before>, test_while(d), <after>, end_while
-//                                             repeats while d returns 1, ends when 0
+//                                             repeats while d returns 1, ends when 0; a round may
+//                                             have several tests, each of which may end it
 //   begin_case(d, n), begin_branch, <branch 0>, begin_branch, <branch 1>, …, end_case
 //                                             d returns 0 … n-1, or n to run no branch
 //   begin_fork(s), <commands>, end_fork       runs the commands on a strand of their own, beside

@@ -28,20 +28,20 @@ void CommandCode::launch(WorkFunction run, void* context, bool is_cheap) {
 }
 
 void CommandCode::begin_while() {
-  open_.push_back({.kind = OpenScope::Kind::kWhile, .start = here(), .branch_ends = {}});
+  open_.push_back({.kind = OpenScope::Kind::kWhile, .start = here(), .tests = {}, .branch_ends = {}});
 }
 
 void CommandCode::test_while(DecideFunction decide, void* context) {
-  innermost(OpenScope::Kind::kWhile, "test_while").test = here();
+  innermost(OpenScope::Kind::kWhile, "test_while").tests.push_back(here());
   emit(Op::kTest, 0, context);
   code_.back().decide = decide;
 }
 
 void CommandCode::end_while() {
   const OpenScope& scope = innermost(OpenScope::Kind::kWhile, "end_while");
-  EDDY_CHECK(code_[scope.test].op == Op::kTest) << "a while without test_while";
+  EDDY_CHECK(!scope.tests.empty()) << "a while without test_while";
   emit(Op::kRepeat, scope.start);
-  code_[scope.test].target = here();
+  for (const uint32_t test : scope.tests) code_[test].target = here();
   open_.pop_back();
 }
 
@@ -51,6 +51,7 @@ void CommandCode::begin_case(DecideFunction decide, void* context, uint32_t num_
   code_.back().decide = decide;
   targets_.resize(targets_.size() + num_branches + 1);
   open_.push_back({.kind = OpenScope::Kind::kCase,
+                   .tests = {},
                    .table = table,
                    .num_branches = num_branches,
                    .branch_ends = {}});
@@ -77,7 +78,7 @@ void CommandCode::end_case() {
 void CommandCode::begin_fork(uint32_t stream) {
   const uint32_t strand = static_cast<uint32_t>(strand_entries_.size());
   emit(Op::kFork, strand);
-  open_.push_back({.kind = OpenScope::Kind::kFork, .start = here(), .branch_ends = {}});
+  open_.push_back({.kind = OpenScope::Kind::kFork, .start = here(), .tests = {}, .branch_ends = {}});
   emit(Op::kJump);
   strand_entries_.push_back(here());
   strand_streams_.push_back(stream == kNewStream ? num_streams_ : stream);

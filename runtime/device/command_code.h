@@ -72,7 +72,7 @@ class CommandCode : public CommandBuffer {
   struct OpenScope {
     enum class Kind { kWhile, kCase, kFork } kind;
     uint32_t start = 0;                 // while: first command; fork: the jump around it
-    uint32_t test = 0;                  // while: its kTest
+    std::vector<uint32_t> tests;        // while: its kTests
     uint32_t table = 0;                 // case: first entry in targets_
     uint32_t num_branches = 0;          // case: as announced
     uint32_t next_branch = 0;           // case: how many have begun

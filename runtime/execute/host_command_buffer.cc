@@ -212,14 +212,24 @@ void HostCommandBuffer::await_event(Event& event, uint32_t strand) {
   set_state(strand, StrandState::kRunning);
 }
 
+// A strand that ends leaves its stream to others; what was issued to any has ended when the last
+// strand does.
+void HostCommandBuffer::await_all(uint32_t last_strand) {
+  set_state(last_strand, StrandState::kWaitingForDevice);
+  for (const std::unique_ptr<Stream>& stream : streams_) {
+    if (!stream->is_idle()) await_idle(*stream);
+  }
+  for (const Device* device : devices_) is_fine(*device, last_strand);
+  set_state(last_strand, StrandState::kIdle);
+}
+
 void HostCommandBuffer::end_strand(uint32_t strand) {
-  await_stream(strand);
-  is_device_fine(strand);
   set_state(strand, StrandState::kIdle);
   if (control_->is_stopped()) {
     for (HostEvent& event : events_) event.recorded.notify();
   }
   RunControl* control = control_;
+  if (num_live_.load(std::memory_order_relaxed) == 1) await_all(strand);
   if (num_live_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (control->on_complete != nullptr) control->on_complete(control->context);
 }

@@ -95,6 +95,7 @@ class HostCommandBuffer : public CommandCode {
   void await_event(Event& event, uint32_t strand);
   void end_strand(uint32_t strand);
   void await_stream(uint32_t strand);
+  void await_all(uint32_t last_strand);
   void set_state(uint32_t strand, StrandState state) {
     states_[strand].store(state, std::memory_order_relaxed);
   }

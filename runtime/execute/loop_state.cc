@@ -69,6 +69,7 @@ void LoopState::connect() {
                        {},
                        {},
                        ElementType::kUndefined,
+                       0,
                        state_.targets_or_null(output)});
   }
   initial_.finish();
@@ -103,9 +104,11 @@ bool LoopState::enter(void* loop) {
       target.memory->take_from(*stack.output);
       if (target.give_to(stack.buffer, 1)) break;
     }
+    stack.num_rows = 0;
     stack.dims = Dims();
     stack.element = ElementType::kUndefined;
   }
+  for (Tail& tail : self.tails_) tail.iteration.store(-1, std::memory_order_relaxed);
   Status status = self.initial_.run(self.state_.allocator());
   return status.is_ok() || self.state_.fail(self.id_, std::move(status));
 }
@@ -127,7 +130,7 @@ int32_t LoopState::test(void* loop) {
 
 bool LoopState::advance(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
-  if (!self.stacks_.empty() && !self.push_rows()) return false;
+  if (!self.stacks_.empty() && !self.has_rows_apart_ && !self.push_rows()) return false;
   Status status = self.carried_.run(self.state_.allocator());
   if (!status.is_ok()) [[unlikely]] return self.state_.fail(self.id_, std::move(status));
   self.counter_.store(self.iteration() + 1, std::memory_order_relaxed);
@@ -145,10 +148,30 @@ bool LoopState::leave(void* loop) {
 
 bool LoopState::push_rows() {
   for (ScanStack& stack : stacks_) {
-    if (Status status = push_row(stack); !status.is_ok()) {
-      return state_.fail(id_, std::move(status));
-    }
+    if (!push_row_or_fail(stack)) return false;
   }
+  return true;
+}
+
+bool LoopState::push_row_or_fail(ScanStack& stack) {
+  Status status = push_row(stack);
+  return status.is_ok() || state_.fail(id_, std::move(status));
+}
+
+bool LoopState::push_row_apart(void* row_push) {
+  const RowPush& self = *static_cast<const RowPush*>(row_push);
+  return self.owner->push_row_or_fail(*self.stack);
+}
+
+LoopState::RowPush& LoopState::row_apart(size_t index) {
+  has_rows_apart_ = true;
+  const Graph& graph = state_.graph();
+  const size_t num_carried = graph.region(graph.node(id_).regions[0]).parameters.size() - 1;
+  return row_pushes_.emplace_back(RowPush{this, &stacks_[index - num_carried]});
+}
+
+bool LoopState::begin_tail(void* tail) {
+  static_cast<Tail*>(tail)->iteration.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -157,7 +180,7 @@ Status LoopState::push_row(ScanStack& stack) {
   if (stack.row->kind != ValueKind::kTensor) {
     return run_failed("a scan row must be a tensor");
   }
-  if (iteration() == 0) {
+  if (stack.num_rows == 0) {
     stack.element = row.element;
     stack.dims = Dims(row.shape());
     if (row.rank >= kMaxRank) {
@@ -165,11 +188,11 @@ Status LoopState::push_row(ScanStack& stack) {
                         std::to_string(kMaxRank - 1));
     }
   } else if (row.element != stack.element || !(stack.dims == Dims(row.shape()))) {
-    return run_failed("the scan row of iteration " + std::to_string(iteration()) + " has shape " +
+    return run_failed("the scan row of iteration " + std::to_string(stack.num_rows) + " has shape " +
                       to_string(Dims(row.shape())) + ", earlier rows have " + to_string(stack.dims));
   }
   const size_t row_bytes = row.size_bytes();
-  const size_t offset_bytes = static_cast<size_t>(iteration()) * row_bytes;
+  const size_t offset_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
   if (!stack.has_room(offset_bytes + row_bytes)) [[unlikely]] {
     EDDY_RETURN_IF_ERROR(grow(stack, row_bytes));
   }
@@ -179,12 +202,13 @@ Status LoopState::push_row(ScanStack& stack) {
   } else if (row_bytes > 0) {
     std::memcpy(to, row.data, row_bytes);
   }
+  ++stack.num_rows;
   return Status::ok();
 }
 
 // Room for at least one row more than there are, doubling; keeps the rows stacked so far.
 Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
-  const size_t used_bytes = static_cast<size_t>(iteration()) * row_bytes;
+  const size_t used_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
   size_t wanted_bytes = 0;
   if (__builtin_mul_overflow(used_bytes + row_bytes, size_t{2}, &wanted_bytes)) {
     return resource_exhausted("the stacked rows do not fit into memory");
@@ -209,8 +233,8 @@ Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
 
 Status LoopState::finish_stack(ScanStack& stack) {
   Dims dims;
-  dims.push_back(iteration());
-  if (iteration() == 0) {
+  dims.push_back(stack.num_rows);
+  if (stack.num_rows == 0) {
     // No row was made: inferred dimensions, unknown ones 0.
     for (int64_t dim : stack.row_type.tensor.dims.span()) {
       if (stack.row_type.tensor.is_ranked) dims.push_back(std::max<int64_t>(dim, 0));

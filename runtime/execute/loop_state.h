@@ -12,10 +12,14 @@
 // Parameters of `after` are the very slots of `before`'s results, so forwarding costs nothing.
 // Stacks grow by doubling; nothing is sized from a trip count.
 //
+// Of an open loop (graph/schedule/plan.h) each row is stacked by a command of its own, on the strand
+// of the node that makes it, and strands that go on into the next iteration count theirs.
+//
 // The iteration is an int64 kept here; its slot is volatile (sharing it copies).
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -35,6 +39,7 @@ struct ScanStack {
   BufferRef buffer;          // grows
   Dims dims;                 // of a row, once there is one
   ElementType element = ElementType::kUndefined;
+  int64_t num_rows = 0;
   OutputTargets* targets_or_null = nullptr;  // it may leave the graph
 
   // Room for size_bytes, without growing.
@@ -50,6 +55,20 @@ class LoopState {
   static bool advance(void* loop);
   static bool leave(void* loop);
 
+  // Stacks the row that becomes result `index` of `after`; then advance stacks none.
+  struct RowPush {
+    LoopState* owner = nullptr;
+    ScanStack* stack = nullptr;
+  };
+  static bool push_row_apart(void* row_push);
+  RowPush& row_apart(size_t index);
+  // A strand begins its next iteration.
+  struct Tail {
+    std::atomic<int64_t> iteration{-1};  // as counter_
+  };
+  static bool begin_tail(void* tail);
+  Tail& add_tail() { return tails_.emplace_back(); }
+
   Slot& iteration_slot() { return iteration_slot_; }
   int64_t iteration() const { return counter_.load(std::memory_order_relaxed); }
   // Connects slots once all of them exist.
@@ -59,6 +78,7 @@ class LoopState {
 
  private:
   bool push_rows();
+  bool push_row_or_fail(ScanStack& stack);
   Status push_row(ScanStack& stack);
   Status grow(ScanStack& stack, size_t row_bytes);
   Status finish_stack(ScanStack& stack);
@@ -77,6 +97,9 @@ class LoopState {
   Transfers carried_;
   Transfers results_;
   std::vector<ScanStack> stacks_;
+  bool has_rows_apart_ = false;
+  std::deque<RowPush> row_pushes_;
+  std::deque<Tail> tails_;
 };
 
 }  // namespace eddy

@@ -1,5 +1,7 @@
 #include "runtime/execute/lowering.h"
 
+#include <map>
+
 #include "runtime/execute/program.h"
 
 namespace eddy {
@@ -30,6 +32,14 @@ class Lowering {
     uint32_t stream = 0;
   };
 
+  // A row of an open loop.
+  struct Row {
+    NodeId loop;
+    uint32_t result;  // of its `after`
+    LoopState::RowPush* push;
+  };
+  using Rows = std::map<NodeId, std::vector<Row>>;
+
   void region(RegionId id, Place at) {
     const RegionPlan& plan = plan_.regions[id.index()];
     if (plan.num_streams > 1) {
@@ -37,7 +47,7 @@ class Lowering {
       for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.reset(end_event(plan, s));
     }
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
-      const Place fork{++num_strands_, plan.streams.empty() ? s : plan.streams[s]};
+      const Place fork{++num_strands_, plan.machine_stream(s)};
       commands_.begin_fork(fork.stream);
       stream_commands(plan, s, fork);
       commands_.record(end_event(plan, s));
@@ -47,31 +57,127 @@ class Lowering {
     for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(end_event(plan, s));
   }
 
-  // The buffer's event for one of the plan's; made when it is first used.
-  uint32_t event(const RegionPlan& plan, uint32_t e) {
-    const size_t number = size_t{plan.first_event} + e;
+  // The buffer's event for one of the plan's, of one of the sets of an open region; made when it is
+  // first used.
+  uint32_t event(const RegionPlan& plan, uint32_t e, uint32_t set = 0) {
+    const size_t number = size_t{plan.first_event} + set * plan.events_of_a_set() + e;
     if (events_.size() <= number) events_.resize(number + 1, kNoEvent);
     if (events_[number] == kNoEvent) events_[number] = commands_.add_event();
     return events_[number];
   }
-  uint32_t end_event(const RegionPlan& plan, uint32_t stream) {
-    return event(plan, plan.num_events + stream);
+  uint32_t end_event(const RegionPlan& plan, uint32_t stream, uint32_t set = 0) {
+    return event(plan, plan.num_events + stream, set);
+  }
+  // Of an open region: the stream has begun its part of an iteration, so that it has ended that of
+  // the iteration before.
+  uint32_t begun_event(const RegionPlan& plan, uint32_t stream, uint32_t set) {
+    return event(plan, plan.num_events + plan.num_streams + stream, set);
   }
 
-  void stream_commands(const RegionPlan& plan, uint32_t stream, Place at) {
+  void stream_commands(const RegionPlan& plan, uint32_t stream, Place at, uint32_t set = 0) {
     for (const PlanCommand& command : plan.commands) {
       if (command.stream != stream) continue;
       switch (command.kind) {
         case PlanCommand::Kind::kLaunch:
+          if (stream == 0) wait_for_previous(plan, command.node, set);
           node(command.node, at);
           break;
         case PlanCommand::Kind::kRecord:
-          commands_.record(event(plan, command.event));
+          commands_.record(event(plan, command.event, set));
           break;
         case PlanCommand::Kind::kWait:
-          commands_.wait(event(plan, command.event));
+          commands_.wait(event(plan, command.event, set));
           break;
       }
+    }
+  }
+
+  // --- open loops: two sets of strands and events take turns ---
+
+  // `before`: none: where the iteration begins.
+  void wait_for_previous(const RegionPlan& plan, NodeId before, uint32_t set) {
+    if (!plan.open) return;
+    for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
+      if (wait.before == before) commands_.wait(event(plan, wait.event, 1 - set));
+    }
+  }
+
+  // As if the iterations before the first had ended.
+  void enter_open(const RegionPlan& plan) {
+    for (uint32_t set = 0; set < 2; ++set) reset_set(plan, set);
+    for (uint32_t e = 0; e < plan.num_events; ++e) commands_.record(event(plan, e, 1));
+    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+      commands_.record(begun_event(plan, s, 1));
+      for (uint32_t set = 0; set < 2; ++set) commands_.record(end_event(plan, s, set));
+    }
+  }
+  void leave_open(const RegionPlan& plan) {
+    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+      for (uint32_t set = 0; set < 2; ++set) commands_.wait(end_event(plan, s, set));
+    }
+  }
+  void reset_set(const RegionPlan& plan, uint32_t set) {
+    for (uint32_t e = 0; e < plan.num_events; ++e) commands_.reset(event(plan, e, set));
+    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+      commands_.reset(end_event(plan, s, set));
+      commands_.reset(begun_event(plan, s, set));
+    }
+  }
+
+  // What one loop's two sets share, by stream from 1.
+  struct Tails {
+    std::vector<LoopState::Tail*> counts;
+    std::vector<uint32_t> strands;  // of set 0
+  };
+  Tails find_tails(NodeId id, const RegionPlan& plan) {
+    Tails tails;
+    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+      tails.counts.push_back(&state_.loop(id).add_tail());
+      for (const PlanCommand& command : plan.commands) {
+        const bool is_here = command.stream == s && command.kind == PlanCommand::Kind::kLaunch;
+        if (is_here) state_.set_tail(command.node, *tails.counts.back());
+      }
+    }
+    const Graph& graph = state_.graph();
+    const Node& node = graph.node(id);
+    const std::vector<ValueId>& results = graph.region(node.regions[1]).results;
+    for (size_t k = graph.region(node.regions[0]).parameters.size() - 1; k < results.size(); ++k) {
+      const ValueInfo& info = graph.value(results[k]);
+      const bool is_made_here =
+          info.origin == ValueOrigin::kNodeOutput && info.region == node.regions[1];
+      auto& rows = is_made_here ? rows_of_node_[info.producer] : rows_of_loop_[id];
+      rows.push_back({id, static_cast<uint32_t>(k), &state_.loop(id).row_apart(k)});
+    }
+    return tails;
+  }
+
+  void open_region(const RegionPlan& plan, Tails& tails, Place at, uint32_t set) {
+    for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(begun_event(plan, s, 1 - set));
+    reset_set(plan, set);
+    wait_for_previous(plan, NodeId(), set);
+    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+      const Place fork{++num_strands_, plan.machine_stream(s)};
+      if (set == 0) tails.strands.push_back(fork.strand);
+      if (set == 1) state_.add_twin(fork.strand, tails.strands[s - 1]);
+      commands_.begin_fork(fork.stream);
+      commands_.wait(end_event(plan, s, 1 - set));
+      commands_.record(begun_event(plan, s, set));
+      commands_.launch(LoopState::begin_tail, tails.counts[s - 1]);
+      stream_commands(plan, s, fork, set);
+      commands_.record(end_event(plan, s, set));
+      commands_.end_fork();
+    }
+    stream_commands(plan, 0, at, set);
+    for (const uint32_t e : plan.open->end_waits) commands_.wait(event(plan, e, set));
+  }
+
+  // Stacks rows of open loops.
+  void push_rows(const Rows& rows, NodeId id, Place at) {
+    const auto mine = rows.find(id);
+    if (mine == rows.end()) return;
+    for (const Row& row : mine->second) {
+      launch({StepKind::kRow, row.loop, at.strand, row.result}, LoopState::push_row_apart,
+             row.push);
     }
   }
 
@@ -87,6 +193,7 @@ class Lowering {
         branch(id, at);
         break;
     }
+    push_rows(rows_of_node_, id, at);
     ReleaseList* list = state_.release_list_or_null(id);
     if (list != nullptr) commands_.launch(ReleaseList::run, list);
   }
@@ -106,17 +213,32 @@ class Lowering {
     LoopState& loop = state_.loop(id);
     TraceMark* whole = begin_span(at.stream, node.name);
     launch({StepKind::kEnter, id, at.strand}, LoopState::enter, &loop);
+    const RegionPlan& after = plan_.regions[node.regions[1].index()];
+    Tails tails;
+    if (after.open) {
+      tails = find_tails(id, after);
+      enter_open(after);
+    }
     commands_.begin_while();
-    TraceMark* iteration = begin_span(at.stream, node.name, &loop);
-    region(node.regions[0], at);
-    const auto [decide, context] =
-        decision({StepKind::kTest, id, at.strand}, LoopState::test, &loop);
-    commands_.test_while(decide, context);
-    region(node.regions[1], at);
-    launch({StepKind::kAdvance, id, at.strand}, LoopState::advance, &loop);
-    end_span(iteration);
+    TraceMark* iteration = nullptr;
+    for (uint32_t set = 0; set < (after.open ? 2 : 1); ++set) {
+      iteration = begin_span(at.stream, node.name, &loop);
+      region(node.regions[0], at);
+      const auto [decide, context] =
+          decision({StepKind::kTest, id, at.strand}, LoopState::test, &loop);
+      commands_.test_while(decide, context);
+      if (after.open) {
+        open_region(after, tails, at, set);
+        push_rows(rows_of_loop_, id, at);
+      } else {
+        region(node.regions[1], at);
+      }
+      launch({StepKind::kAdvance, id, at.strand}, LoopState::advance, &loop);
+      end_span(iteration);
+    }
     commands_.end_while();
     end_span(iteration);  // of the round in which the test was false
+    if (after.open) leave_open(after);
     launch({StepKind::kLeave, id, at.strand}, LoopState::leave, &loop);
     end_span(whole);
   }
@@ -171,6 +293,8 @@ class Lowering {
   CommandBuffer& commands_;
   TraceRecorder* const trace_;
   StepObserver* const observer_;
+  Rows rows_of_node_;  // by the node of the body that makes them
+  Rows rows_of_loop_;  // others, by their loop
   static constexpr uint32_t kNoEvent = UINT32_MAX;
   std::vector<uint32_t> events_;  // by the plan's
   uint32_t num_strands_ = 0;      // forked so far; strand 0 is the main one

@@ -7,6 +7,14 @@
 // stream where the host drives. Records and waits become the plan's events, reset at each entry;
 // regions that exclude each other share them.
 //
+// An open loop (graph/schedule/plan.h) forks its further streams anew for each iteration, too, but
+// joins them at its end only: the strand of one iteration begins where that of the last has ended,
+// and the main one may be up to one iteration ahead. Its body is recorded twice, with a set of
+// strands and events each; when a set is used again, all that waited for its events has gone on.
+//
+//   main       wait begun(other set) · reset set · fork … · its commands · advance
+//   stream s   wait end(other set) · record begun(set) · its commands · record end(set)
+//
 // The same commands drive a loop from the device (the device's own command buffer) or from the
 // host (HostCommandBuffer): both have one meaning.
 #pragma once

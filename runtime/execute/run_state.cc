@@ -354,7 +354,13 @@ StreamScratch& RunState::scratch(uint32_t stream) {
 
 std::atomic<uint32_t>& RunState::current_node(uint32_t strand) {
   while (current_nodes_.size() <= strand) current_nodes_.emplace_back(UINT32_MAX);
-  return current_nodes_[strand];
+  const auto twin = twins_.find(strand);
+  return current_nodes_[twin == twins_.end() ? strand : twin->second];
+}
+
+void RunState::add_twin(uint32_t strand, uint32_t of_strand) {
+  current_node(strand);
+  twins_[strand] = of_strand;
 }
 
 void RunState::reset() {
@@ -384,26 +390,34 @@ Status RunState::take_error() {
   const uint32_t strand = std::exchange(control.failed_strand, RunControl::kNoStrand);
   if (!own.is_ok() || devices.is_ok()) return own;
   if (strand < current_nodes_.size()) {
-    const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
+    const uint32_t node = current_node(strand).load(std::memory_order_relaxed);
     if (node != UINT32_MAX) devices.prepend_path(iteration_path(NodeId(node)));
   }
   return devices;
+}
+
+int64_t RunState::iteration(NodeId loop, NodeId inner) const {
+  const auto tail = tails_.find(inner.index());
+  if (tail == tails_.end()) return loops_[loop.index()]->iteration();
+  return tail->second->iteration.load(std::memory_order_relaxed);
 }
 
 std::string RunState::iteration_path(NodeId id) const {
   const Graph& graph = program_.graph();
   std::string path = graph.node(id).name;
   RegionId at = graph.node(id).region;
+  NodeId inner = id;
   while (!graph.region(at).owner.is_none()) {
     const NodeId owner_id = graph.region(at).owner;
     const Node& owner = graph.node(owner_id);
     std::string prefix = owner.name;
     if (owner.kind == NodeKind::kWhile) {
-      prefix += "[" + std::to_string(loops_[owner_id.index()]->iteration()) + "]";
+      prefix += "[" + std::to_string(iteration(owner_id, inner)) + "]";
     } else {
       prefix += "/" + graph.region(at).name;
     }
     path.insert(0, prefix + "/");
+    inner = owner_id;
     at = owner.region;
   }
   return path;
@@ -432,7 +446,9 @@ std::string_view state_text(StrandState state) {
 std::string RunState::describe() const {
   std::string text;
   for (uint32_t strand = 0; strand < current_nodes_.size(); ++strand) {
-    const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
+    const auto twin = twins_.find(strand);
+    const uint32_t node = current_nodes_[twin == twins_.end() ? strand : twin->second].load(
+        std::memory_order_relaxed);
     const StrandState state = commands->strand_state(strand);
     text += "  strand " + std::to_string(strand) + ": " + std::string(state_text(state));
     if (node != UINT32_MAX) {

@@ -79,6 +79,10 @@ class RunState {
   StreamScratch& scratch(uint32_t stream);
   // The node that a strand of the recorded buffer runs (for describe()).
   std::atomic<uint32_t>& current_node(uint32_t strand);
+  // Both strands run the same nodes, by turns.
+  void add_twin(uint32_t strand, uint32_t of_strand);
+  // The node runs on a strand that counts its loop's iterations by itself.
+  void set_tail(NodeId node, const LoopState::Tail& tail) { tails_[node.index()] = &tail; }
 
   // A mark whose address stays.
   TraceMark& add_trace_mark(const TraceMark& mark) { return trace_marks_.emplace_back(mark); }
@@ -105,6 +109,8 @@ class RunState {
   // The first failure: a node's, else the device's, with the node at which the strand stood.
   Status take_error();
 
+  // The iteration of a loop that a node right inside it is at; tails may be one behind.
+  int64_t iteration(NodeId loop, NodeId inner) const;
   // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
   std::string iteration_path(NodeId node) const;
   // Where each strand is now and what it waits for, one line each.
@@ -138,6 +144,8 @@ class RunState {
   std::deque<Rotation> rotations_;
   std::deque<StreamScratch> scratch_;  // by stream
   std::deque<std::atomic<uint32_t>> current_nodes_;
+  std::unordered_map<uint32_t, uint32_t> twins_;
+  std::unordered_map<uint32_t, const LoopState::Tail*> tails_;  // by NodeId
   std::deque<TraceMark> trace_marks_;
   std::deque<ObservedStep> observed_steps_;
 

@@ -7,6 +7,7 @@
 //   enter, leave   a loop's initial values become its parameters; its results its outputs
 //   test, select   a decision reads the predicate or selector
 //   advance        the body's results become the next iteration's parameters
+//   row            of open loops: one of the body's results is stacked, beside other steps
 //   finish_branch  a branch's results become the outputs of its case-of
 //
 // Errors: a failure that before() returns becomes the step's own, with node and iteration path,
@@ -22,13 +23,22 @@ namespace eddy {
 
 class RunState;
 
-enum class StepKind : uint8_t { kExec, kEnter, kTest, kAdvance, kLeave, kSelect, kFinishBranch };
+enum class StepKind : uint8_t {
+  kExec,
+  kEnter,
+  kTest,
+  kAdvance,
+  kRow,
+  kLeave,
+  kSelect,
+  kFinishBranch
+};
 
 struct Step {
   StepKind kind = StepKind::kExec;
   NodeId node;
   uint32_t strand = 0;  // of its run; 0 is the main one
-  uint32_t branch = 0;  // kFinishBranch
+  uint32_t branch = 0;  // kFinishBranch; kRow: which result of `after`
 };
 
 class StepObserver {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/execute/program.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy::check {
@@ -25,6 +26,16 @@ void for_each_granule(const void* data, size_t size_bytes, Function function) {
 
 bool is_constant(const RunState& state, ValueId value) {
   return state.graph().value(value).origin == ValueOrigin::kConstant;
+}
+
+// How many of a loop body's results its advance touches: an open loop's rows are stacked apart.
+size_t num_results_advanced(const RunState& state, NodeId loop) {
+  const Graph& graph = state.graph();
+  const Node& node = graph.node(loop);
+  if (!state.program().plan().regions[node.regions[1].index()].open) {
+    return graph.region(node.regions[1]).results.size();
+  }
+  return graph.region(node.regions[0]).parameters.size() - 1;
 }
 
 }  // namespace
@@ -218,13 +229,19 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       touch.memory(What::kRead, graph.region(node.regions[0]).results[0]);
       break;
     case StepKind::kAdvance:
-      for (ValueId value : graph.region(node.regions[1]).results) {
-        touch.result(value, node.regions[1], false);
+      for (size_t k = 0; k < num_results_advanced(touch.state, step.node); ++k) {
+        touch.result(graph.region(node.regions[1]).results[k], node.regions[1], false);
       }
       for (ValueId value : graph.region(node.regions[0]).parameters) {
         touch.slot(What::kWrite, value);
       }
       break;
+    case StepKind::kRow: {
+      const ValueId row = graph.region(node.regions[1]).results[step.branch];
+      touch.slot(What::kRead, row);
+      touch.memory(What::kRead, row);
+      break;
+    }
     case StepKind::kLeave: {
       const Region& before = graph.region(node.regions[0]);
       for (size_t k = 1; k < before.results.size(); ++k) {
@@ -285,7 +302,8 @@ Status RaceChecker::check_made(RunState& state, const ::eddy::Step& step) {
   }
   const Region* const body =
       step.kind == StepKind::kAdvance ? &graph.region(node.regions[1]) : nullptr;
-  for (size_t k = 0; body != nullptr && k < body->results.size(); ++k) {
+  const size_t num_advanced = body == nullptr ? 0 : num_results_advanced(state, step.node);
+  for (size_t k = 0; k < num_advanced; ++k) {
     EDDY_RETURN_IF_ERROR(check(body->results[k]));
   }
   return Status::ok();

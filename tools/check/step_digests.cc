@@ -24,8 +24,9 @@ std::vector<int64_t> iterations_around(RunState& state, NodeId node) {
   for (RegionId at = graph.node(node).region; !graph.region(at).owner.is_none();) {
     const NodeId owner = graph.region(at).owner;
     if (graph.node(owner).kind == NodeKind::kWhile) {
-      iterations.push_back(state.loop(owner).iteration());
+      iterations.push_back(state.iteration(owner, node));
     }
+    node = owner;
     at = graph.node(owner).region;
   }
   std::reverse(iterations.begin(), iterations.end());

@@ -219,6 +219,15 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
       wait_edges.push_back({recorder.at(command.event), place.at(command.node)});
     }
   }
+  Json open = nullptr;  // waits for streams that go on into the next iteration: node, event
+  if (region_plan.open) {
+    Json previous = Json::array();
+    for (const OpenEnd::PreviousWait& wait : region_plan.open->previous_waits) {
+      previous.push_back({wait.before.is_none() ? Json(nullptr) : Json(place.at(wait.before)),
+                          wait.event});
+    }
+    open = {{"end_waits", region_plan.open->end_waits}, {"previous_waits", std::move(previous)}};
+  }
   const std::string path = region.owner.is_none() ? "" : graph.path(region.owner);
   return {{"path", path},
           {"region", region.name},
@@ -227,7 +236,8 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
           {"nodes", std::move(nodes)},
           {"records", std::move(records)},
           {"waits", std::move(waits)},
-          {"wait_edges", std::move(wait_edges)}};
+          {"wait_edges", std::move(wait_edges)},
+          {"open", std::move(open)}};
 }
 
 std::string value_text(const Graph& graph, ValueId id) {

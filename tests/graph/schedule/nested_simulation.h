@@ -4,6 +4,9 @@
 //
 // A launch takes time: it starts, others may go on, it ends. What it reads must be intact from
 // its start to its end; what it writes is lost for others from its start on.
+//
+// Iterations follow each other, also those of open loops; that these may overlap is tried on the
+// virtual device, under the eyes of a race checker (tools/check).
 #pragma once
 
 #include <cstdint>

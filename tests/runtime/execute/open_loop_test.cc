@@ -1,0 +1,223 @@
+// Claim: the next iteration of a loop begins while the tail of the last one still runs, and nobody
+// can tell but by the time: results, rows, messages, cancelling and repeating are as without, in
+// every way of driving.
+#include <map>
+
+#include "runtime/execute/run_state.h"
+#include "runtime/virtual/virtual_device.h"
+#include "tests/runtime/testing/ways.h"
+
+namespace eddy {
+namespace {
+
+using testing::Way;
+using testing::WaysTest;
+
+const ValueType kFloat = tensor_type(ElementType::kFloat, {});
+const ValueType kInt = tensor_type(ElementType::kInt64, {});
+constexpr int kTailNodes = 6;
+
+// c' = c + 1 in two steps; row = c - 6 in as many steps, which nothing carried needs.
+std::vector<Value> add_loop(GraphBuilder& b, Value initial, Value limit, std::string name) {
+  return b.while_loop(
+      {.name = name, .initial = {initial}, .num_scan_outputs = 1},
+      [&](Value i, ValueSpan c) {
+        return WhileTest{b.op("Less", {i, limit}), {c[0]}};
+      },
+      [&](Value, ValueSpan f) {
+        const Value half = b.scalar(0.5f);
+        const Value one = b.scalar(1.0f);
+        const Value middle = b.op("Add", {f[0], half}, {}, {.name = "carried1"});
+        const Value next = b.op("Add", {middle, half}, {}, {.name = "carried2"});
+        Value row = f[0];
+        for (int t = 0; t < kTailNodes; ++t) {
+          row = b.op("Sub", {row, one}, {}, {.name = "tail" + std::to_string(t)});
+        }
+        return std::vector<Value>{next, row};
+      });
+}
+
+std::vector<float> expected_rows(int64_t n, float x) {
+  std::vector<float> rows;
+  for (int64_t i = 0; i < n; ++i) rows.push_back(x + static_cast<float>(i) - kTailNodes);
+  return rows;
+}
+
+Graph make_graph(const Library& library) {
+  GraphBuilder b(library.ops());
+  const auto out = add_loop(b, b.input("x", kFloat), b.input("n", kInt), "loop");
+  b.output("y", out[0]);
+  b.output("rows", out[1]);
+  auto graph = b.finish();
+  EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+  return std::move(*graph);
+}
+
+uint32_t count_open(const Session& session) {
+  uint32_t count = 0;
+  for (const RegionPlan& region : session.plan().regions) count += region.open ? 1 : 0;
+  return count;
+}
+
+// Tails move only when nothing else can: lanes are numbered in the order of their strands.
+class MainFirst : public Chooser {
+ public:
+  size_t choose(std::span<const LaneNumber> ready) override {
+    return static_cast<size_t>(std::ranges::min_element(ready) - ready.begin());
+  }
+};
+
+// Which node has run how often, step by step.
+class Order : public StepObserver {
+ public:
+  Status before(RunState& state, const Step& step) override {
+    if (step.kind != StepKind::kExec) return Status::ok();
+    const std::string& name = state.graph().node(step.node).name;
+    began_[{name, num_begun_[name]++}] = time_++;
+    return Status::ok();
+  }
+  void after(RunState&, const Step&, int32_t) override {}
+  // Steps before the node's run in iteration i.
+  int time(const std::string& name, int i) const { return began_.at({name, i}); }
+
+ private:
+  int time_ = 0;
+  std::map<std::string, int> num_begun_;
+  std::map<std::pair<std::string, int>, int> began_;
+};
+
+TEST(OpenLoopTest, TheNextIterationBeginsBeforeTheTailHasEnded) {
+  const Library library;
+  MainFirst chooser;
+  Order order;
+  SessionOptions options;
+  options.assignment = Assignment::kRank;
+  options.loops = Loops::kDevice;
+  options.simplify = false;
+  options.observer_or_null = &order;
+  std::shared_ptr<VirtualDevice> device;
+  options.make_device = [&]() -> Result<std::shared_ptr<Device>> {
+    VirtualDeviceOptions device_options;
+    device_options.engine.chooser_or_null = &chooser;
+    return std::shared_ptr<Device>(device = std::make_shared<VirtualDevice>(device_options));
+  };
+  auto session = Session::create(library, make_graph(library), options);
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  ASSERT_EQ(count_open(**session), 1u);
+  constexpr int kTrips = 6;
+  const auto outputs =
+      (*session)->run({{"x", Tensor::scalar(1.0f)}, {"n", Tensor::scalar(int64_t{kTrips})}});
+  ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+  EXPECT_EQ((*outputs)[0].second.values<float>()[0], 1.0f + kTrips);
+  const std::string last = "tail" + std::to_string(kTailNodes - 1);
+  for (int i = 0; i + 1 < kTrips; ++i) {
+    EXPECT_LT(order.time("carried2", i + 1), order.time(last, i)) << "iteration " << i;
+    // But nothing reads a carried value that has moved, nor runs two iterations behind.
+    EXPECT_LT(order.time("tail0", i), order.time("carried2", i + 1));
+    if (i + 2 < kTrips) {
+      EXPECT_LT(order.time(last, i), order.time("carried2", i + 2));
+    }
+  }
+  EXPECT_TRUE(device->violations().empty());
+}
+
+class OpenLoopWays : public WaysTest {
+ protected:
+  SessionOptions options() const {
+    SessionOptions options = WaysTest::options();
+    options.simplify = false;
+    return options;
+  }
+};
+
+TEST_P(OpenLoopWays, GivesWhatAClosedLoopGives) {
+  auto session = Session::create(library_, make_graph(library_), options());
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  EXPECT_EQ(count_open(**session), GetParam().assignment == Assignment::kRank ? 1u : 0u);
+  for (int64_t n : {0, 1, 2, 3, 1000, 7, 0}) {
+    const auto outputs = (*session)->run({{"x", Tensor::scalar(2.0f)}, {"n", Tensor::scalar(n)}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ((*outputs)[0].second.values<float>()[0], 2.0f + static_cast<float>(n));
+    EXPECT_EQ(values<float>((*outputs)[1].second), expected_rows(n, 2.0f));
+    EXPECT_EQ((*session)->loop_reports()[0].iterations, n);
+  }
+}
+
+TEST_P(OpenLoopWays, ALoopInALoopIsEnteredAgain) {
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", kFloat);
+  const Value n = b.input("n", kInt);
+  const Value one = b.scalar(int64_t{1});
+  const auto out = b.while_loop(
+      {.name = "outer", .initial = {x, b.scalar(int64_t{0})}, .trip_limit = b.scalar(int64_t{5})},
+      [&](Value, ValueSpan c) {
+        return WhileTest{b.scalar(true), {c[0], c[1]}};
+      },
+      [&](Value, ValueSpan f) {  // 0, 1, 2, … trips of the inner loop
+        const auto inner = add_loop(b, f[0], b.op("Min", {f[1], n}), "inner");
+        const Value sum = b.op("ReduceSum", {inner[1]}, {{"keepdims", int64_t{0}}});
+        return std::vector<Value>{b.op("Add", {inner[0], sum}), b.op("Add", {f[1], one})};
+      });
+  b.output("y", out[0]);
+  session_ = make_session(b);
+  for (int64_t limit : {0, 2, 100}) {
+    float expected = 1.0f;
+    for (int64_t trips = 0; trips < 5; ++trips) {
+      float next = expected + static_cast<float>(std::min(trips, limit));
+      for (const float row : expected_rows(std::min(trips, limit), expected)) next += row;
+      expected = next;
+    }
+    const auto outputs = session_->run({{"x", Tensor::scalar(1.0f)}, {"n", Tensor::scalar(limit)}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ((*outputs)[0].second.values<float>()[0], expected);
+  }
+}
+
+TEST_P(OpenLoopWays, AFailureInATailNamesItsIteration) {
+  GraphBuilder b(library_.ops());
+  const Value data = b.tensor<float>({3}, {1, 2, 3});
+  const Value n = b.input("n", kInt);
+  const auto out = b.while_loop(
+      {.name = "loop", .initial = {b.scalar(int64_t{0})}, .num_scan_outputs = 1},
+      [&](Value, ValueSpan c) {
+        return WhileTest{b.op("Less", {c[0], n}), {c[0]}};
+      },
+      [&](Value, ValueSpan f) {
+        const Value half = b.op("Add", {f[0], b.scalar(int64_t{1})});
+        const Value next = b.op("Mul", {half, b.scalar(int64_t{1})});
+        Value at = f[0];
+        for (int t = 0; t < 4; ++t) at = b.op("Mul", {at, b.scalar(int64_t{1})});
+        return std::vector<Value>{next, b.op("Gather", {data, at}, {}, {.name = "pick"})};
+      });
+  b.output("rows", out[1]);
+  session_ = make_session(b);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    const auto failed = session_->run({{"n", Tensor::scalar(int64_t{100})}});
+    ASSERT_FALSE(failed.is_ok());
+    EXPECT_EQ(failed.status().path(), "loop[3]/pick") << failed.status().to_string();
+    const auto fine = session_->run({{"n", Tensor::scalar(int64_t{3})}});
+    ASSERT_TRUE(fine.is_ok()) << fine.status().to_string();
+    EXPECT_EQ(values<float>((*fine)[0].second), (std::vector<float>{1, 2, 3}));
+  }
+}
+
+TEST_P(OpenLoopWays, AnEndlessLoopIsCancelled) {
+  auto session = Session::create(library_, make_graph(library_), options());
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    RunOptions run_options;
+    run_options.timeout = std::chrono::milliseconds(20);
+    const auto outputs = (*session)->run(
+        {{"x", Tensor::scalar(2.0f)}, {"n", Tensor::scalar(INT64_MAX)}}, run_options);
+    EXPECT_EQ(outputs.status().code(), StatusCode::kDeadlineExceeded);
+  }
+  const auto outputs =
+      (*session)->run({{"x", Tensor::scalar(2.0f)}, {"n", Tensor::scalar(int64_t{4})}});
+  ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+  EXPECT_EQ(values<float>((*outputs)[1].second), expected_rows(4, 2.0f));
+}
+
+EDDY_IN_ALL_WAYS(OpenLoopWays);
+
+}  // namespace
+}  // namespace eddy
