@@ -2,6 +2,7 @@
 // a product of matrices for windows of one element on large images, oneDNN's convolutions for other
 // large ones, the plain loop for what none of them does.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -108,6 +109,17 @@ bool is_product(const ConvState& state, const ConvShape& shape) {
   return true;
 }
 
+// By copies of what is filled already: whole vectors of the processor at hand.
+void fill(float* to, int64_t count, float value) {
+  int64_t filled = std::min<int64_t>(count, 64);
+  std::fill_n(to, filled, value);
+  while (filled < count) {
+    const int64_t more = std::min(filled, count - filled);
+    std::memcpy(to + filled, to, static_cast<size_t>(more) * sizeof(float));
+    filled += more;
+  }
+}
+
 bool run_product(const KernelArgs& args, const ConvShape& shape) {
   const int64_t positions = shape.grid.output_size;
   const float* const bias = bias_or_null(args);
@@ -121,7 +133,7 @@ bool run_product(const KernelArgs& args, const ConvShape& shape) {
     product.b = args.inputs[0].as<float>() + image * shape.channels * positions;
     product.c = args.outputs[0].mutable_as<float>() + image * shape.filters * positions;
     for (int64_t f = 0; bias && f < shape.filters; ++f) {
-      std::fill_n(product.c + f * positions, positions, bias[f]);
+      fill(product.c + f * positions, positions, bias[f]);
     }
     onednn::sgemm(product);
   }

@@ -114,12 +114,25 @@ class PlanePool {
   void fold_inner(float* y) const {
     if (inner_begin_ == inner_end_) return;
     const WindowAxis& axis = pool_.axes[2];
+    if (axis.kernel == 3) return fold_three(y);
     std::fill(y + inner_begin_, y + inner_end_, Kind::kStart);
     for (int64_t tap = 0; tap < axis.kernel; ++tap) {
       const float* from = row_ + tap * axis.dilation - axis.pad_begin;
       for (int64_t w = inner_begin_; w < inner_end_; ++w) {
         y[w] = Kind::add(y[w], from[w * axis.stride]);
       }
+    }
+  }
+
+  // The commonest width in one pass; in the order of fold_inner.
+  void fold_three(float* y) const {
+    const WindowAxis& axis = pool_.axes[2];
+    const float* const first = row_ - axis.pad_begin;
+    const float* const second = first + axis.dilation;
+    const float* const third = second + axis.dilation;
+    for (int64_t w = inner_begin_; w < inner_end_; ++w) {
+      const int64_t at = w * axis.stride;
+      y[w] = Kind::add(Kind::add(Kind::add(Kind::kStart, first[at]), second[at]), third[at]);
     }
   }
 
