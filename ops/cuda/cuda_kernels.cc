@@ -38,6 +38,7 @@ Status no_cuda_kernel(const KernelInit& init) {
 void add_cuda_kernels(KernelRegistry& registry, CudaLauncher& launcher) {
   add_elementwise_cuda(registry, launcher);
   add_movement_cuda(registry, launcher);
+  add_rows_cuda(registry, launcher);
 }
 
 }  // namespace eddy

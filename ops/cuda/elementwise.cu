@@ -1,13 +1,14 @@
-// The device's half of elementwise and movement operators: one kernel for each line of
-// kernel_list.h.
+// The device's half of all operators: one kernel for each line of kernel_list.h.
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
+#include "ops/cuda/row_inl.h"
 
 namespace eddy::cuda {
 
-#define EDDY_KERNEL(name, ...)                                                 \
+#define EDDY_KERNEL(name, ...) EDDY_KERNEL_OF(ElementwiseParams, name, __VA_ARGS__)
+#define EDDY_KERNEL_OF(Params, name, ...)                                      \
   extern "C" __global__ void __launch_bounds__(kBlockThreads)                  \
-      eddy_##name(const __grid_constant__ ElementwiseParams params) {          \
+      eddy_##name(const __grid_constant__ Params params) {                     \
     const uint64_t first = uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x; \
     __VA_ARGS__(params, first, uint64_t{gridDim.x} * kBlockThreads);           \
   }
@@ -18,6 +19,12 @@ namespace eddy::cuda {
   EDDY_KERNEL(Where_##size, run_where<word>) \
   EDDY_KERNEL(Copy_##size, run_copy<word>)
 
+#define EDDY_KERNEL_REDUCE(op, type) EDDY_KERNEL_OF(RowParams, op##_##type, run_reduce<op, type>)
+#define EDDY_KERNEL_EXTREME(op, type) EDDY_KERNEL_OF(RowParams, op##_##type, run_extreme<op, type>)
+#define EDDY_KERNEL_ARG(op, type) EDDY_KERNEL_OF(RowParams, op##_##type, run_arg<op, type>)
+#define EDDY_KERNEL_SOFTMAX(op, type) EDDY_KERNEL_OF(RowParams, op##_##type, run_softmax<op, type>)
+
 EDDY_CUDA_KERNELS(EDDY_KERNEL)
+EDDY_CUDA_ROWS(EDDY_KERNEL)
 
 }  // namespace eddy::cuda

@@ -10,6 +10,7 @@ namespace eddy {
 
 void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_movement_cuda(KernelRegistry& registry, CudaLauncher& launcher);
+void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 
 namespace cuda {
 

@@ -1,6 +1,6 @@
 // Every kernel of the image: X(name, body). A kernel is called eddy_<name> and takes one
-// ElementwiseParams. The device's source, the host's table of tests and the registry agree by this
-// list.
+// ElementwiseParams; those of EDDY_CUDA_ROWS take one RowParams. The device's source, the host's
+// table of tests and the registry agree by this list.
 #pragma once
 
 // X(op, type) for each type.
@@ -48,7 +48,25 @@
 // X(size in bytes, word).
 #define EDDY_CUDA_WORDS(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t)
 
-// X(name, body): all of them, as functions of (params, first, step).
+#define EDDY_CUDA_REDUCE(X)         \
+  EDDY_CUDA_NUMBERS(X, ReduceSum)   \
+  EDDY_CUDA_NUMBERS(X, ReduceProd)  \
+  EDDY_CUDA_FLOATS(X, ReduceMean)   \
+  EDDY_CUDA_FLOATS(X, ReduceL1)     \
+  EDDY_CUDA_FLOATS(X, ReduceL2)     \
+  EDDY_CUDA_FLOATS(X, ReduceLogSum) \
+  EDDY_CUDA_FLOATS(X, ReduceSumSquare)
+
+#define EDDY_CUDA_EXTREME(X) EDDY_CUDA_NUMBERS(X, ReduceMax) EDDY_CUDA_NUMBERS(X, ReduceMin)
+#define EDDY_CUDA_ARG(X) EDDY_CUDA_NUMBERS(X, ArgMax) EDDY_CUDA_NUMBERS(X, ArgMin)
+#define EDDY_CUDA_SOFTMAX(X) EDDY_CUDA_FLOATS(X, Softmax) EDDY_CUDA_FLOATS(X, LogSoftmax)
+
+// X(name, body), of RowParams.
+#define EDDY_CUDA_ROWS(X)      \
+  EDDY_CUDA_REDUCE(X##_REDUCE) \
+  EDDY_CUDA_EXTREME(X##_EXTREME) EDDY_CUDA_ARG(X##_ARG) EDDY_CUDA_SOFTMAX(X##_SOFTMAX)
+
+// X(name, body): all others, as functions of (params, first, step).
 #define EDDY_CUDA_KERNELS(X)   \
   EDDY_CUDA_BINARY(X##_BINARY) \
   EDDY_CUDA_COMPARE(X##_COMPARE) EDDY_CUDA_UNARY(X##_UNARY) EDDY_CUDA_WORDS(X##_WORDS)

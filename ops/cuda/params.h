@@ -25,4 +25,22 @@ struct ElementwiseParams {
 };
 static_assert(sizeof(ElementwiseParams) == 312, "kernels and their launches agree on this");
 
+// A kernel that makes one result (a reduction) or one row (Softmax) of each row of the input. The
+// kept axes say where a row begins, the reduced ones where its elements are; innermost last.
+struct RowParams {
+  void* out;
+  const void* in;
+  uint64_t count;   // of rows, > 0
+  uint64_t length;  // of a row; 0 for reductions of nothing
+  int32_t num_kept;
+  int32_t num_reduced;
+  uint64_t kept_dims[kMaxAxes];
+  int64_t kept_strides[kMaxAxes];  // in elements
+  uint64_t reduced_dims[kMaxAxes];
+  int64_t reduced_strides[kMaxAxes];
+  int32_t takes_last;  // ArgMax, ArgMin: of equals
+  int32_t reserved[3];
+};
+static_assert(sizeof(RowParams) == sizeof(ElementwiseParams), "launches carry one size");
+
 }  // namespace eddy::cuda

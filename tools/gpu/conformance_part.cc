@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -107,7 +108,12 @@ class Row {
       : gpu_(gpu), op_(op) {
     // Variadic operators (Max, Min) take two here; the second input is broadcast.
     const bool is_variadic = has_flag(op.inputs.back().flags, InputFlag::kVariadic);
-    const size_t num_inputs = is_variadic ? 2 : op.inputs.size();
+    const auto is_optional = [](const FormalInput& input) {
+      return has_flag(input.flags, InputFlag::kOptional);
+    };
+    const auto num_optional = std::count_if(op.inputs.begin(), op.inputs.end(), is_optional);
+    const size_t num_inputs =
+        is_variadic ? 2 : op.inputs.size() - static_cast<size_t>(num_optional);
     for (size_t i = 0; i < num_inputs; ++i) {
       const bool is_condition = op.name == "Where" && i == 0;
       OwnedTensor input{is_condition ? ElementType::kBool : element,
@@ -230,11 +236,13 @@ Json report_conformance(const GpuUnderReport& gpu, uint64_t seed) {
   for (const KernelEntry& entry : cuda.entries()) {
     const OpDef* op = ops.find_or_null("", entry.op, kOpset);
     if (op == nullptr || op->is_view) continue;
-    const bool needs_lists =
-        op->inputs.size() > 1 && has_flag(op->inputs[1].flags, InputFlag::kHostValue);
+    const bool needs_lists = op->inputs.size() > 1 &&
+                             has_flag(op->inputs[1].flags, InputFlag::kHostValue) &&
+                             !has_flag(op->inputs[1].flags, InputFlag::kOptional);
     if (needs_lists) continue;  // Expand and Slice: the tests on the host cover their lists
     for (ElementType element : kTypes) {
-      if (!op->inputs.back().types.contains(element)) continue;
+      const FormalInput& typed = op->inputs.size() > 2 ? op->inputs.back() : op->inputs[0];
+      if (!typed.types.contains(element)) continue;
       const Status ran = Row(gpu, *op, element, random).run(reference, cuda);
       if (ran.code() == StatusCode::kUnsupported) continue;
       Json row = {{"op", entry.op},

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/ops/cuda/host_launcher.h"
 #include "tests/ops/testing/op_runner.h"
 
@@ -165,6 +167,68 @@ TEST_F(CudaKernelsTest, ALaunchServesAnyCountWithoutElementsNone) {
   ASSERT_TRUE(
       run_op(make_call("Exp", {random(ElementType::kFloat, {100'003}, 0, 1)}), registry_).is_ok());
   EXPECT_EQ(launcher_.num_launches(), before + 1);
+}
+
+const Dims kRowShapes[] = {{}, {7}, {3, 700}, {5, 1, 6}, {2, 3, 4, 5}, {0, 3}};
+
+TEST_F(CudaKernelsTest, ReductionsHaveTheReferencesOrderAndValues) {
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  for (const char* op : {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceL2",
+                         "ReduceLogSum", "ReduceSumSquare", "ReduceMax", "ReduceMin"}) {
+    const std::string name = op;
+    const bool has_integers =
+        name == "ReduceSum" || name == "ReduceProd" || name == "ReduceMax" || name == "ReduceMin";
+    for (ElementType element : kNumbers) {
+      const bool is_integer = element == ElementType::kInt32 || element == ElementType::kInt64;
+      if (is_integer && !has_integers) continue;
+      const bool is_half = element == ElementType::kFloat16 || element == ElementType::kBfloat16;
+      for (const std::vector<int64_t>& axes :
+           {std::vector<int64_t>{}, {0}, {-1}, {1, 2}, {0, 2}, {3, 0}}) {
+        for (const Dims& dims : {Dims{3, 700}, Dims{5, 1, 6}, Dims{2, 3, 4, 5}, Dims{4, 0, 2, 3}}) {
+          const bool fits = std::all_of(axes.begin(), axes.end(),
+                                        [&](int64_t axis) { return axis < dims.rank(); });
+          if (!fits) continue;
+          OpCall call = make_call(op, {random(element, dims, 0.5, 2)});
+          call.opset = 12;  // axes are an attribute
+          if (!axes.empty()) call.attributes.set("axes", axes);
+          call.attributes.set("keepdims", int64_t{axes.size() == 1});
+          // Rounded twice where the reference rounds once.
+          compare_with_reference(call, registry_, is_half ? 1e-2 : 0, is_half ? 1e-2 : 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaKernelsTest, ArgMaxAndArgMinTakeTheFirstOrLastOfEquals) {
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    for (ElementType element : kNumbers) {
+      for (int64_t axis = -1; axis < 3; ++axis) {
+        for (const int64_t takes_last : {0, 1}) {
+          OpCall call = make_call(op, {random(element, {4, 5, 6}, 0, 4)});
+          call.attributes.set("axis", axis);
+          call.attributes.set("select_last_index", takes_last);
+          compare_with_reference(call, registry_, 0, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaKernelsTest, SoftmaxWorksAlongTheAxisOfItsVersion) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (ElementType element : kFloats) {
+      const bool is_half = element == ElementType::kFloat16 || element == ElementType::kBfloat16;
+      for (const Dims& dims : kRowShapes) {
+        for (const int opset : {11, 13}) {
+          if (dims.rank() < 2 && opset < 13) continue;
+          OpCall call = make_call(op, {random(element, dims, -3, 3)});
+          call.opset = opset;
+          compare_with_reference(call, registry_, is_half ? 1e-2 : 0, is_half ? 1e-2 : 0);
+        }
+      }
+    }
+  }
 }
 
 TEST_F(CudaKernelsTest, WhatHasNoKernelIsRefusedByName) {

@@ -6,22 +6,40 @@
 
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
+#include "ops/cuda/row_inl.h"
 
 namespace eddy::testing {
+
+namespace {
+
+template <auto kBody, typename Params>
+void run_body(const void* params, uint64_t first, uint64_t step) {
+  kBody(*static_cast<const Params*>(params), first, step);
+}
+
+}  // namespace
 
 std::map<std::string, HostKernel, std::less<>> host_kernels() {
   using namespace cuda;  // the types of the list
   return {
-#define EDDY_HOST_BINARY(op, type) {"eddy_" #op "_" #type, run_binary<op, type, type>},
-#define EDDY_HOST_COMPARE(op, type) {"eddy_" #op "_" #type, run_binary<op, bool, type>},
-#define EDDY_HOST_UNARY(op, type) {"eddy_" #op "_" #type, run_unary<op, type>},
-#define EDDY_HOST_WORDS(size, word) \
-  {"eddy_Where_" #size, run_where<word>}, {"eddy_Copy_" #size, run_copy<word>},
-      EDDY_CUDA_KERNELS(EDDY_HOST)};
+#define EDDY_HOST_OF(name, Params, ...) {"eddy_" name, run_body<&__VA_ARGS__, Params>},
+#define EDDY_HOST_BINARY(op, type) \
+  EDDY_HOST_OF(#op "_" #type, ElementwiseParams, run_binary<op, type, type>)
+#define EDDY_HOST_COMPARE(op, type) \
+  EDDY_HOST_OF(#op "_" #type, ElementwiseParams, run_binary<op, bool, type>)
+#define EDDY_HOST_UNARY(op, type) \
+  EDDY_HOST_OF(#op "_" #type, ElementwiseParams, run_unary<op, type>)
+#define EDDY_HOST_WORDS(size, word)                                \
+  EDDY_HOST_OF("Where_" #size, ElementwiseParams, run_where<word>) \
+  EDDY_HOST_OF("Copy_" #size, ElementwiseParams, run_copy<word>)
+#define EDDY_HOST_REDUCE(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_reduce<op, type>)
+#define EDDY_HOST_EXTREME(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_extreme<op, type>)
+#define EDDY_HOST_ARG(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_arg<op, type>)
+#define EDDY_HOST_SOFTMAX(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_softmax<op, type>)
+      EDDY_CUDA_KERNELS(EDDY_HOST) EDDY_CUDA_ROWS(EDDY_HOST)};
 }
 
-void run_host_kernel(HostKernel kernel, uint32_t num_blocks, const cuda::ElementwiseParams& params,
-                     Random& random) {
+void run_host_kernel(HostKernel kernel, uint32_t num_blocks, const void* params, Random& random) {
   std::vector<uint32_t> blocks(num_blocks);
   std::iota(blocks.begin(), blocks.end(), 0u);
   for (uint32_t i = num_blocks; i > 1; --i) std::swap(blocks[i - 1], blocks[random.below(i)]);
@@ -42,8 +60,7 @@ Result<CudaFunction> HostLauncher::find(std::string_view name) {
 Status HostLauncher::launch(CudaFunction function, uint32_t num_blocks, const void* params,
                             NativeStream) {
   ++num_launches_;
-  run_host_kernel(*static_cast<const HostKernel*>(function), num_blocks,
-                  *static_cast<const cuda::ElementwiseParams*>(params), random_);
+  run_host_kernel(*static_cast<const HostKernel*>(function), num_blocks, params, random_);
   return Status::ok();
 }
 

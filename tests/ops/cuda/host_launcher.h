@@ -15,15 +15,14 @@
 
 namespace eddy::testing {
 
-// One thread: (parameters, first, step).
-using HostKernel = void (*)(const cuda::ElementwiseParams&, uint64_t first, uint64_t step);
+// One thread: (parameters, first, step). Parameters are the kernel's own struct.
+using HostKernel = void (*)(const void* params, uint64_t first, uint64_t step);
 
 // Every kernel of the image, by its full name ("eddy_Add_f32").
 std::map<std::string, HostKernel, std::less<>> host_kernels();
 
 // Calls the kernel for every thread of `num_blocks` blocks.
-void run_host_kernel(HostKernel kernel, uint32_t num_blocks, const cuda::ElementwiseParams& params,
-                     Random& random);
+void run_host_kernel(HostKernel kernel, uint32_t num_blocks, const void* params, Random& random);
 
 class HostLauncher : public CudaLauncher {
  public:

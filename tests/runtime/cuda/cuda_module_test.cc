@@ -26,7 +26,7 @@ class CudaModuleTest : public ::testing::TestWithParam<uint64_t> {
     for (const auto& [name, kernel] : host_kernels()) {
       fake_.define_kernel(
           name, sizeof(cuda::ElementwiseParams), [this, body = kernel](const FakeKernelCall& call) {
-            run_host_kernel(body, call.grid[0], call.params_as<cuda::ElementwiseParams>(), random_);
+            run_host_kernel(body, call.grid[0], call.params, random_);
           });
     }
   }

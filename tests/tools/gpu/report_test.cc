@@ -19,7 +19,7 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
     for (const auto& [name, kernel] : host_kernels()) {
       fake_.define_kernel(
           name, sizeof(cuda::ElementwiseParams), [this, body = kernel](const FakeKernelCall& call) {
-            run_host_kernel(body, call.grid[0], call.params_as<cuda::ElementwiseParams>(), random_);
+            run_host_kernel(body, call.grid[0], call.params, random_);
           });
     }
   }

@@ -1,0 +1,157 @@
+// The host's half of reductions, ArgMax, ArgMin, Softmax and LogSoftmax: which kernel, and where
+// the rows are.
+#include <algorithm>
+
+#include "ops/cuda/families.h"
+#include "ops/cuda/kernel_list.h"
+#include "ops/cuda/params.h"
+#include "ops/reference/axes.h"
+
+namespace eddy {
+namespace {
+
+using cuda::RowParams;
+
+struct RowState : cuda::LaunchState {
+  ReduceAxes axes;          // reductions
+  bool takes_last = false;  // ArgMax, ArgMin
+  int64_t axis = 0;         // all others
+  bool has_axis = false;
+  int since_version = 1;
+};
+
+bool has_kernel(std::string_view name) {
+#define EDDY_HAS_REDUCE(op, type) || name == #op "_" #type
+#define EDDY_HAS_EXTREME EDDY_HAS_REDUCE
+#define EDDY_HAS_ARG EDDY_HAS_REDUCE
+#define EDDY_HAS_SOFTMAX EDDY_HAS_REDUCE
+  return false EDDY_CUDA_ROWS(EDDY_HAS);
+}
+
+// False when there is nothing to do: no rows, or no elements in them.
+bool is_launched(const RowParams& p) { return p.count > 0 && p.length > 0; }
+
+bool launch(const KernelArgs& args, RowParams& p) {
+  const auto& state = *static_cast<const RowState*>(args.state);
+  p.out = args.outputs[0].data;
+  p.in = args.inputs[0].data;
+  p.takes_last = state.takes_last ? 1 : 0;
+  const uint64_t wanted = (p.count + cuda::kBlockThreads - 1) / cuda::kBlockThreads;
+  const uint64_t most = uint64_t{4} * state.launcher->num_resident_blocks();
+  const auto num_blocks = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, most));
+  Status status = state.launcher->launch(state.function, num_blocks, &p, args.stream);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
+void add_kept(RowParams& p, int64_t dim, int64_t stride) {
+  p.kept_dims[p.num_kept] = static_cast<uint64_t>(dim);
+  p.kept_strides[p.num_kept++] = stride;
+  p.count *= static_cast<uint64_t>(dim);
+}
+void add_reduced(RowParams& p, int64_t dim, int64_t stride) {
+  p.reduced_dims[p.num_reduced] = static_cast<uint64_t>(dim);
+  p.reduced_strides[p.num_reduced++] = stride;
+  p.length *= static_cast<uint64_t>(dim);
+}
+
+bool run_reduce(const KernelArgs& args) {
+  const auto& state = *static_cast<const RowState*>(args.state);
+  const TensorView& in = args.inputs[0];
+  const Result<uint32_t> mask =
+      state.axes.mask(in.rank, args.has_input(1) ? args.inputs[1] : TensorView());
+  if (!mask.is_ok()) return args.fail(mask.status());
+  int64_t strides[kMaxRank] = {};
+  int64_t stride = 1;
+  for (int d = in.rank - 1; d >= 0; --d) {
+    strides[d] = stride;
+    stride *= in.dims[d];
+  }
+  RowParams p{};
+  p.count = p.length = 1;
+  for (int d = 0; d < in.rank; ++d) {
+    (*mask >> d & 1) != 0 ? add_reduced(p, in.dims[d], strides[d])
+                          : add_kept(p, in.dims[d], strides[d]);
+  }
+  return p.count == 0 || launch(args, p);
+}
+
+bool run_split(const KernelArgs& args, const AxisSplit& split) {
+  RowParams p{};
+  p.count = p.length = 1;
+  add_kept(p, split.outer, split.count * split.inner);
+  add_kept(p, split.inner, 1);
+  add_reduced(p, split.count, split.inner);
+  return !is_launched(p) || launch(args, p);
+}
+
+bool run_arg(const KernelArgs& args) {
+  const auto& state = *static_cast<const RowState*>(args.state);
+  return run_split(args, split_at_axis(args.inputs[0].shape(), state.axis));
+}
+
+bool run_softmax(const KernelArgs& args) {
+  const auto& state = *static_cast<const RowState*>(args.state);
+  return run_split(
+      args, split_softmax(args.inputs[0].shape(), state.since_version, state.has_axis, state.axis));
+}
+
+Result<std::unique_ptr<RowState>> make_state(const KernelInit& init, CudaLauncher& launcher) {
+  const std::string name =
+      init.op.name + "_" + std::string(cuda::type_suffix(init.inputs[0].tensor.element));
+  if (!has_kernel(name)) return cuda::no_cuda_kernel(init);
+  auto state = std::make_unique<RowState>();
+  EDDY_RETURN_IF_ERROR(cuda::find_kernel(launcher, name, *state));
+  state->takes_last = init.attributes.get_int("select_last_index", 0) != 0;
+  state->has_axis = init.attributes.has("axis");
+  state->since_version = init.op.since_version;
+  return state;
+}
+
+Result<BoundKernel> bind_reduce(const KernelInit& init, CudaLauncher& launcher) {
+  // Over no axes some versions copy, which is no row's business.
+  if (init.attributes.get_int("noop_with_empty_axes", 0) != 0) return cuda::no_cuda_kernel(init);
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
+  EDDY_ASSIGN_OR_RETURN(state->axes, ReduceAxes::of(init));
+  BoundKernel kernel;
+  kernel.run = run_reduce;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+Result<BoundKernel> bind_arg(const KernelInit& init, CudaLauncher& launcher) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
+  state->axis = init.attributes.get_int("axis", 0);
+  BoundKernel kernel;
+  kernel.run = run_arg;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+Result<BoundKernel> bind_softmax(const KernelInit& init, CudaLauncher& launcher) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
+  state->axis = init.attributes.get_int("axis", -1);
+  BoundKernel kernel;
+  kernel.run = run_softmax;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
+  using Bind = Result<BoundKernel> (*)(const KernelInit&, CudaLauncher&);
+  const auto add = [&](std::string_view op, Bind bind) {
+    registry.add(
+        {.op = op,
+         .bind = [bind, &launcher](const KernelInit& init) { return bind(init, launcher); },
+         .library = "cuda"});
+  };
+  for (std::string_view op : {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceL2",
+                              "ReduceLogSum", "ReduceSumSquare", "ReduceMax", "ReduceMin"}) {
+    add(op, bind_reduce);
+  }
+  for (std::string_view op : {"ArgMax", "ArgMin"}) add(op, bind_arg);
+  for (std::string_view op : {"Softmax", "LogSoftmax"}) add(op, bind_softmax);
+}
+
+}  // namespace eddy
