@@ -54,7 +54,11 @@ struct Decision {
   uint32_t device = 0;
 };
 
-struct ScenarioRegion;
+struct ScenarioEntry;
+
+struct ScenarioRegion {
+  std::vector<ScenarioEntry> entries;
+};
 
 struct ScenarioEntry {
   enum class Kind { kTask, kLoop, kCase };
@@ -67,10 +71,6 @@ struct ScenarioEntry {
 
   Decision decision = {};                    // of a loop or case
   std::vector<ScenarioRegion> regions = {};  // a loop's before and after; a case's branches
-};
-
-struct ScenarioRegion {
-  std::vector<ScenarioEntry> entries;
 };
 
 struct ScenarioOptions {
