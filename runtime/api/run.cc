@@ -163,10 +163,13 @@ bool is_aligned(const TensorView& view) {
 void Run::place_outputs() {
   if (!is_any_bound_) return;
   find_overlaps();
+  // Sequences share memory with their elements' makers, and outlive the run.
+  const auto is_tensor = [](const ValueDescription& output) { return output.type.is_tensor(); };
+  const bool are_tensors = std::ranges::all_of(core_.outputs, is_tensor);
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (!bound_outputs_[i]) continue;
     const TensorView& view = *bound_outputs_[i];
-    const bool is_placed = view.element != ElementType::kString && is_aligned(view) &&
+    const bool is_placed = are_tensors && view.element != ElementType::kString && is_aligned(view) &&
                            std::ranges::find(overlapping_, i) == overlapping_.end() &&
                            !core_.program->output_routes()[i].empty();
     if (is_placed) {
@@ -279,8 +282,19 @@ Status Run::finish() {
 Status Run::copy_outputs() {
   if (!is_any_bound_) return Status::ok();
   // What is copied may stand where another output is to go: then all are read before any is
-  // written.
-  std::vector<Tensor> read(overlapping_.empty() ? 0 : bound_outputs_.size());
+  // written. What nobody has bound leaves the caller's memory for good.
+  bool is_read_first = !overlapping_.empty();
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    const ValueId value = core_.graph.outputs()[i];
+    const Slot& slot = state_->slot(value);
+    if (!is_callers_memory(slot.buffer)) continue;
+    if (!bound_outputs_[i]) {
+      EDDY_RETURN_IF_ERROR(state_->move_home(value));
+    } else if (slot.view.data != bound_outputs_[i]->data) {
+      is_read_first = true;
+    }
+  }
+  std::vector<Tensor> read(is_read_first ? bound_outputs_.size() : 0);
   for (size_t i = 0; i < read.size(); ++i) {
     if (bound_outputs_[i]) read[i] = Tensor::copy_of(output(i));
   }

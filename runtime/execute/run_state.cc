@@ -1,6 +1,7 @@
 #include "runtime/execute/run_state.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
@@ -224,6 +225,17 @@ void RunState::unbind_output(size_t index) {
   if (memory.is_held()) take_everywhere(memory);
   memory.unbind();
   tell_makers(index);
+}
+
+Status RunState::move_home(ValueId value) {
+  Slot& tensor = slot(value);
+  const void* const data = tensor.view.data;
+  const BufferRef callers = std::move(tensor.buffer);
+  EDDY_RETURN_IF_ERROR(tensor.make_writable(allocator_));
+  if (tensor.view.size_bytes() > 0) {
+    std::memcpy(tensor.view.data, data, tensor.view.size_bytes());
+  }
+  return Status::ok();
 }
 
 // Nodes know their targets only while something is bound, so that others pay nothing.

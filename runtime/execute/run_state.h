@@ -99,6 +99,8 @@ class RunState {
   // is forgotten. Stays bound until it is unbound, which ends every reference to it.
   void bind_output(size_t index, void* data, size_t size_bytes);
   void unbind_output(size_t index);
+  // Copies a tensor that stands in memory of the caller into memory of its own.
+  Status move_home(ValueId value);
   // Where a value that may be an output can be made; null: it stays.
   OutputTargets* targets_or_null(ValueId value);
 
