@@ -281,20 +281,17 @@ Status Run::finish() {
 
 Status Run::copy_outputs() {
   if (!is_any_bound_) return Status::ok();
-  // What is copied may stand where another output is to go: then all are read before any is
-  // written. What nobody has bound leaves the caller's memory for good.
-  bool is_read_first = !overlapping_.empty();
+  // What one iteration made as one output may have become another, or one that nobody has bound.
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     const ValueId value = core_.graph.outputs()[i];
     const Slot& slot = state_->slot(value);
     if (!is_callers_memory(slot.buffer)) continue;
-    if (!bound_outputs_[i]) {
-      EDDY_RETURN_IF_ERROR(state_->move_home(value));
-    } else if (slot.view.data != bound_outputs_[i]->data) {
-      is_read_first = true;
-    }
+    const bool is_home = bound_outputs_[i] && slot.view.data == bound_outputs_[i]->data;
+    if (!is_home) EDDY_RETURN_IF_ERROR(state_->move_home(value));
   }
-  std::vector<Tensor> read(is_read_first ? bound_outputs_.size() : 0);
+  // What is copied may overlap where another output is to go: then all are read before any is
+  // written.
+  std::vector<Tensor> read(overlapping_.empty() ? 0 : bound_outputs_.size());
   for (size_t i = 0; i < read.size(); ++i) {
     if (bound_outputs_[i]) read[i] = Tensor::copy_of(output(i));
   }

@@ -184,6 +184,47 @@ TEST_P(OutputTest, WhatBeforeMakesIsWrittenThereInEveryIteration) {
   });
 }
 
+// What one iteration makes as one output is another output after the next.
+TEST_P(OutputTest, OutputsThatStandInEachOthersMemoryStayWhatTheyAre) {
+  for (const bool is_carried_first : {false, true}) {
+    const auto build = [&](GraphBuilder& b) {
+      const Value x = b.input("x", kRow);
+      const Value n = b.input("n", kInt);
+      const auto results = b.while_loop(
+          {.initial = {x}},
+          [&](Value i, ValueSpan c) {
+            return WhileTest{b.op("Less", {i, n}), {c[0], away(b, c[0])}};
+          },
+          [&](Value, ValueSpan f) { return std::vector<Value>{f[1]}; });
+      b.output("first", results[is_carried_first ? 0 : 1]);
+      b.output("second", results[is_carried_first ? 1 : 0]);
+    };
+    on_every_device(build, [&](Session& session) {
+      for (const int bound_outputs : {3, 1, 2}) {
+        std::vector<float> memory[2] = {row(-1.0f), row(-1.0f)};
+        Bound bound(session);
+        for (size_t o : {0, 1}) {
+          if (bound_outputs >> o & 1) bound.bind_output(o, memory[o].data());
+        }
+        for (int64_t n : {0, 1, 2, 5, 6}) {
+          bound.bind_count(1, &n);
+          bound.run();
+          for (size_t o : {0, 1}) {
+            const bool is_carried = is_carried_first == (o == 0);
+            const TensorView found = bound.call->output(o);
+            const std::vector<float> values(found.as<float>(), found.as<float>() + kSize);
+            EXPECT_EQ(values, row(static_cast<float>(is_carried ? n : n + 1)))
+                << "output " << o << " after " << n << ", bound " << bound_outputs;
+            if (bound_outputs >> o & 1) {
+              EXPECT_EQ(memory[o], values);
+            }
+          }
+        }
+      }
+    });
+  }
+}
+
 void build_counter(GraphBuilder& b, bool is_in_place) {
   const Value x = b.input("x", kRow);
   const Value n = b.input("n", kInt);
