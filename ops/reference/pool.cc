@@ -70,9 +70,11 @@ struct MaxPool {
       for (Position at(grid.output, grid.rank); !at.done(); at.next()) {
         int64_t best_index = -1;
         T best = lowest<T>();
-        for (Position tap(grid.kernel, grid.rank); !tap.done(); tap.next()) {
+        SpatialDims first_tap{}, num_taps{};
+        grid.taps_inside(at, first_tap, num_taps);
+        for (Position tap(num_taps, grid.rank); !tap.done(); tap.next()) {
           int64_t index;
-          if (!grid.input_index(at, tap, index)) continue;
+          if (!grid.input_index(at, tap, index, first_tap)) continue;
           if (best_index >= 0 && !is_larger(from[index], best)) continue;
           best = from[index];
           best_index = index;

@@ -9,6 +9,7 @@
 // Errors: none; the schema's rules have checked the sizes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -66,17 +67,36 @@ struct Grid {
     }
   }
 
-  // Flat index of the input element under `tap` of the window at `out`; false in the padding.
-  bool input_index(const Position& out, const Position& tap, int64_t& index) const {
+  // Flat index of the input element under `tap`, counted from first_tap, of the window at `out`;
+  // false in the padding.
+  bool input_index(const Position& out, const Position& tap, int64_t& index,
+                   const SpatialDims& first_tap = {}) const {
     index = 0;
     for (int i = 0; i < rank; ++i) {
       const auto at = static_cast<size_t>(i);
       const WindowAxis& axis = axes[at];
-      const int64_t place = out[i] * axis.stride + tap[i] * axis.dilation - axis.pad_begin;
+      const int64_t place =
+          out[i] * axis.stride + (first_tap[at] + tap[i]) * axis.dilation - axis.pad_begin;
       if (place < 0 || place >= input[at]) return false;
       index = index * input[at] + place;
     }
     return true;
+  }
+
+  // The taps of the window at `out` that are inside the input: `count` of them from `first` on, on
+  // each axis. No walk through the padding, which may be far larger than the input.
+  void taps_inside(const Position& out, SpatialDims& first, SpatialDims& count) const {
+    for (int i = 0; i < rank; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const WindowAxis& axis = axes[at];
+      const int64_t start = out[i] * axis.stride - axis.pad_begin;
+      const auto taps_before = [&axis](int64_t distance) {
+        return distance <= 0 ? 0 : (distance + axis.dilation - 1) / axis.dilation;
+      };
+      first[at] = std::min(taps_before(-start), axis.kernel);
+      count[at] =
+          std::max<int64_t>(std::min(taps_before(input[at] - start), axis.kernel) - first[at], 0);
+    }
   }
 };
 

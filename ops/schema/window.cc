@@ -8,22 +8,23 @@ namespace eddy {
 namespace {
 
 // Far above any real window, and small enough that no sum or product of two of them overflows.
-constexpr int64_t kMaxAttribute = int64_t{1} << 30;
+constexpr int64_t kMaxKernel = int64_t{1} << 30;
+// Of paddings, strides and dilations. Libraries prepare for millions by the minute.
+constexpr int64_t kMaxAttribute = int64_t{1} << 16;
 constexpr int64_t kMaxInput = int64_t{1} << 32;
 
 // One value of an attribute that has one for each axis, checked against its bounds.
 Status check_values(std::string_view name, std::span<const int64_t> values, int count,
-                    int64_t lowest) {
+                    int64_t lowest, int64_t highest) {
   if (values.empty()) return Status::ok();
   if (values.size() != static_cast<size_t>(count)) {
     return invalid_argument(std::string(name) + " must have " + std::to_string(count) +
                             " values, not " + std::to_string(values.size()));
   }
   for (int64_t value : values) {
-    if (value < lowest || value > kMaxAttribute) {
+    if (value < lowest || value > highest) {
       return invalid_argument(std::string(name) + " must hold values of " + std::to_string(lowest) +
-                              ".." + std::to_string(kMaxAttribute) + ", not " +
-                              std::to_string(value));
+                              ".." + std::to_string(highest) + ", not " + std::to_string(value));
     }
   }
   return Status::ok();
@@ -59,7 +60,7 @@ Status kernel_size(std::span<const int64_t> kernel_shape, const Dims* kernel_or_
     size = 0;
   else if (size == 0) {
     return invalid_argument("the kernel is empty on spatial axis " + std::to_string(i));
-  } else if (size > kMaxAttribute) {
+  } else if (size > kMaxKernel) {
     return invalid_argument("the kernel is too large on spatial axis " + std::to_string(i) + ": " +
                             std::to_string(size));
   }
@@ -81,10 +82,10 @@ Status parse_windows(const Attributes& attributes, int rank, const Dims* kernel_
   const auto strides = attributes.get_ints("strides");
   const auto dilations = attributes.get_ints("dilations");
   const auto pads = attributes.get_ints("pads");
-  EDDY_RETURN_IF_ERROR(check_values("kernel_shape", kernel_shape, rank, 1));
-  EDDY_RETURN_IF_ERROR(check_values("strides", strides, rank, 1));
-  EDDY_RETURN_IF_ERROR(check_values("dilations", dilations, rank, 1));
-  EDDY_RETURN_IF_ERROR(check_values("pads", pads, 2 * rank, 0));
+  EDDY_RETURN_IF_ERROR(check_values("kernel_shape", kernel_shape, rank, 1, kMaxKernel));
+  EDDY_RETURN_IF_ERROR(check_values("strides", strides, rank, 1, kMaxAttribute));
+  EDDY_RETURN_IF_ERROR(check_values("dilations", dilations, rank, 1, kMaxAttribute));
+  EDDY_RETURN_IF_ERROR(check_values("pads", pads, 2 * rank, 0, kMaxAttribute));
   EDDY_RETURN_IF_ERROR(parse_auto_pad(attributes, windows.auto_pad));
   windows.ceil_mode = attributes.get_int("ceil_mode", 0) != 0;
   windows.rank = rank;
@@ -154,8 +155,8 @@ Status parse_transposed_windows(const Attributes& attributes, int rank, const Di
   EDDY_RETURN_IF_ERROR(parse_windows(attributes, rank, kernel_or_null, windows.windows));
   const auto padding = attributes.get_ints("output_padding");
   const auto shape = attributes.get_ints("output_shape");
-  EDDY_RETURN_IF_ERROR(check_values("output_padding", padding, rank, 0));
-  EDDY_RETURN_IF_ERROR(check_values("output_shape", shape, rank, 0));
+  EDDY_RETURN_IF_ERROR(check_values("output_padding", padding, rank, 0, kMaxAttribute));
+  EDDY_RETURN_IF_ERROR(check_values("output_shape", shape, rank, 0, kMaxKernel));
   windows.has_output_shape = !shape.empty();
   std::copy(padding.begin(), padding.end(), windows.output_padding.begin());
   std::copy(shape.begin(), shape.end(), windows.output_shape.begin());

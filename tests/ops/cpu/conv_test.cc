@@ -258,9 +258,11 @@ TEST(ConvTest, says_which_rule_a_geometry_breaks) {
   EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"strides", Ints{1, 1}}}}),
             "strides must have 1 values, not 2");
   EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"strides", Ints{0}}}}),
-            "strides must hold values of 1..1073741824, not 0");
+            "strides must hold values of 1..65536, not 0");
   EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"pads", Ints{-1, 0}}}}),
-            "pads must hold values of 0..1073741824, not -1");
+            "pads must hold values of 0..65536, not -1");
+  EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"dilations", Ints{1 << 20}}}}),
+            "dilations must hold values of 1..65536, not 1048576");
   EXPECT_EQ(conv_error({{1, 3, 8}, {4, 3, 3}, {{"auto_pad", std::string("SOME")}}}),
             "auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not SOME");
   EXPECT_EQ(conv_error({{1, 3, 8}, {2, 4, 3}, {}}, "ConvTranspose"),

@@ -83,6 +83,19 @@ TEST(MaxPoolTest, indices_count_rows_or_columns_first) {
   }
 }
 
+TEST(MaxPoolTest, indices_do_not_walk_the_padding) {
+  constexpr int64_t kPad = 65536;
+  OpCall call;
+  call.op = "MaxPool";
+  call.attributes = {{"kernel_shape", Ints{kPad + 2, kPad + 2}}, {"pads", Ints{kPad, kPad, 0, 0}}};
+  call.inputs = {TestTensor::of<float>({1, 1, 2, 2}, {1, 9, 3, 4})};
+  call.num_outputs = 2;
+  const auto result = run_op(call, KernelSet::kCpu);
+  ASSERT_TRUE(result.is_ok()) << result.status().to_string();
+  EXPECT_TRUE(is_same_bits((*result)[0].tensor(), TestTensor::of<float>({1, 1, 1, 1}, {9})));
+  EXPECT_TRUE(is_same_bits((*result)[1].tensor(), TestTensor::of<int64_t>({1, 1, 1, 1}, {1})));
+}
+
 TEST(MaxPoolTest, nan_wins) {
   OpCall call;
   call.op = "MaxPool";

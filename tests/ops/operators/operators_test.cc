@@ -170,7 +170,7 @@ std::vector<Broken> broken_calls() {
       attribute("MaxPool", "kernel_shape", Ints{30, 2},
                 "the kernel spans 30 elements on spatial axis 0 but the padded input has only 9"),
       attribute("MaxPool", "strides", Ints{0, 1},
-                "strides must hold values of 1..1073741824, not 0"),
+                "strides must hold values of 1..65536, not 0"),
       attribute("AveragePool", "auto_pad", std::string("SOME"),
                 "auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not SOME"),
       shape("GlobalAveragePool", 0, {3}, "X of a pool must have at least 3 dimensions, not [3]"),
