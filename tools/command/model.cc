@@ -1,5 +1,7 @@
 #include "tools/command/model.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <chrono>
 #include <set>
@@ -181,6 +183,9 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   }
   options.rank_by_costs = arguments.rank_by == "costs";
   options.num_threads = arguments.threads;
+  // Tensors that want more than three quarters of the machine are refused; the kernel would kill.
+  options.memory_limit_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 4 * 3 *
+                               static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
   if (arguments.device == "virtual") options.make_device = virtual_device(arguments);
   options.max_streams = arguments.streams;
   options.loops = arguments.loops == "host"     ? Loops::kHost
