@@ -1,30 +1,14 @@
 #include "runtime/api/session.h"
 
-#include <algorithm>
 #include <numeric>
 
-#include "graph/compile/choose_plan.h"
-#include "graph/compile/place.h"
-#include "graph/compile/simplify.h"
 #include "graph/io/import.h"
-#include "graph/schedule/cost_model.h"
-#include "graph/schedule/cost_table.h"
-#include "graph/schedule/plan_graph.h"
-#include "graph/simulate/fluid_machine.h"
-#include "ops/contract/evaluate.h"
 #include "runtime/api/async_run.h"
-#include "runtime/api/host_predicate.h"
-#include "runtime/api/program_fingerprint.h"
+#include "runtime/api/make_session_core.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
-#include "runtime/cpu/cpu_device.h"
-#include "runtime/execute/host_command_buffer.h"
 
 namespace eddy {
-
-struct Session::Impl : SessionCore {
-  using SessionCore::SessionCore;
-};
 
 struct Call::State {
   State(SessionCore& c, TraceRecorder* trace_or_null) : core(c), run(c, trace_or_null) {}
@@ -33,279 +17,13 @@ struct Call::State {
   bool is_checked = false;
 };
 
-namespace {
-
-std::string type_text(const Graph& graph, const ValueType& type) {
-  std::string text(element_type_name(type.tensor.element));
-  if (!type.tensor.is_ranked) {
-    text += "[...]";
-  } else {
-    text += "[";
-    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
-      const int64_t dim = type.tensor.dims[axis];
-      text += axis > 0 ? "," : "";
-      text += dim >= 0 ? std::to_string(dim) : (dim == kUnknownDim ? "?" : graph.symbol(dim));
-    }
-    text += "]";
-  }
-  for (int i = type.num_wrappers - 1; i >= 0; --i) {
-    const bool is_sequence = type.wrappers[static_cast<size_t>(i)] == Wrapper::kSequence;
-    text.insert(0, is_sequence ? "sequence(" : "optional(");
-    text += ")";
-  }
-  return text;
-}
-
-void describe_values(SessionCore& core) {
-  const Graph& graph = core.graph;
-  for (ValueId value : graph.inputs()) {
-    const ValueInfo& info = graph.value(value);
-    core.inputs.push_back({info.name, info.type, type_text(graph, info.type)});
-  }
-  for (size_t i = 0; i < core.inputs.size(); ++i) core.input_places[core.inputs[i].name] = i;
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const ValueInfo& info = graph.value(graph.outputs()[i]);
-    core.outputs.push_back({graph.output_names()[i], info.type, type_text(graph, info.type)});
-  }
-}
-
-void describe_loops(SessionCore& core) {
-  const bool is_host = core.is_host_driven();
-  const char* why_host = core.accelerator_or_null != nullptr
-                             ? "nodes of two devices are driven from the host"
-                             : "forced by the session's options";
-  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
-    if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
-    core.loop_nodes.push_back(NodeId(n));
-    core.loops.push_back({core.graph.path(NodeId(n)), 0, is_host ? "host" : "device",
-                          is_host ? why_host : "all of its nodes run on CPU streams"});
-  }
-  core.last_loops = core.loops;
-}
-
-Status check_options(const SessionOptions& options) {
-  if (options.make_accelerator && options.loops == Loops::kDevice) {
-    return unsupported("loops beside an accelerator are driven from the host; leave loops auto");
-  }
-  if (!options.threads || options.num_threads == 0) return Status::ok();
-  if (options.num_threads == options.threads->num_workers()) return Status::ok();
-  return invalid_argument("num_threads is " + std::to_string(options.num_threads) +
-                          ", but the shared threads have " +
-                          std::to_string(options.threads->num_workers()) +
-                          " workers; leave num_threads 0");
-}
-
-PlanOptions plan_options(const SessionOptions& options, int num_threads) {
-  PlanOptions plan;
-  plan.is_auto = options.assignment == Assignment::kAuto;
-  plan.max_streams = options.max_streams;
-  plan.costs_or_null = options.costs.get();
-  plan.rank_by_costs = options.rank_by_costs;
-  if (options.assignment == Assignment::kMatching) plan.policy = AssignPolicy::kMatching;
-  const bool is_serial = options.assignment == Assignment::kSerial ||
-                         (plan.is_auto && num_threads == 1);
-  if (is_serial) plan.policy = AssignPolicy::kSerial;
-  return plan;
-}
-
-// A plan of what nothing is known about is not simulated, as estimates would decide; nor is one of
-// two devices, because a machine is one.
-Plan make_plan(const SessionCore& core, const PlanOptions& planning) {
-  const SessionOptions& options = core.options;
-  const int num_threads = core.device->num_workers();
-  const bool is_one_stream = num_threads == 1 && !options.plan_for;
-  if (options.assignment != Assignment::kAuto || is_one_stream) {
-    return plan_graph(core.graph, planning);
-  }
-  const bool is_known = options.costs || options.plan_for;
-  if (is_known && !core.accelerator_or_null) {
-    const FluidMachine machine =
-        options.plan_for ? *options.plan_for : cpu_machine(static_cast<uint32_t>(num_threads));
-    return choose_plan(core.graph, machine, {planning});
-  }
-  Plan plan = plan_graph(core.graph, planning);
-  plan.notices.push_back(std::string("assign auto: not simulated, because ") +
-                         (is_known ? "two devices share the work" : "no costs are known") +
-                         "; rank, one stream where little would overlap by estimates");
-  return plan;
-}
-
-Result<std::shared_ptr<Device>> make_device(const SessionCore& core) {
-  const SessionOptions& options = core.options;
-  if (options.make_device) return options.make_device();
-  return std::shared_ptr<Device>(std::make_shared<CpuDevice>(
-      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()}));
-}
-
-Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
-  ProgramOptions options;
-  options.observer_or_null = core.options.observer_or_null;
-  if (core.options.release_constants) {
-    options.release_constants = [&core](std::span<const ConstantId> unread) {
-      core.graph.release_constants(unread);
-    };
-  }
-  options.bind_host = [&core](const KernelInit& init) {
-    return bind_host_predicate(core.library, &core, core.threads.get(), core.options.log, init);
-  };
-  options.is_non_blocking = [&core](const Node& node) {
-    const auto* named = core.library.host_function_or_null(
-        std::string(node.attributes.get_string("name", "")));
-    return named != nullptr && named->options.is_non_blocking;
-  };
-  options.min_released_bytes = core.options.min_released_bytes;
-  options.use_arenas = core.options.use_arenas;
-  options.accelerator_or_null = core.accelerator_or_null;
-  Device& device = *core.device;
-  if (core.is_host_driven()) {
-    Scheduler& scheduler = core.scheduler();
-    std::vector<Device*> devices = {&device};
-    if (core.accelerator_or_null) devices.push_back(core.accelerator_or_null->device.get());
-    for (Device* each : devices) {
-      if (!each->needs_polling()) continue;
-      core.pollers.push_back(scheduler.add_poller([each] { return each->poll(); }));
-    }
-    options.make_commands = [devices, &core, &scheduler]() -> std::unique_ptr<CommandBuffer> {
-      return std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler);
-    };
-  } else {
-    options.make_commands = [&device] { return device.create_command_buffer_or_null(); };
-  }
-  return Program::create(core.graph, core.plan, device, core.library.cpu_kernels(),
-                         std::move(options));
-}
-
-Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
-  SimplifyOptions simplify_options;
-  simplify_options.dims = options.dims;
-  simplify_options.input_dims = options.input_dims;
-  if (options.simplify) {
-    simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
-      return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
-                           inputs, node.outputs.size());
-    };
-  } else if (options.dims.empty() && options.input_dims.empty()) {
-    return graph;
-  }
-  return simplify(std::move(graph), library.ops(), simplify_options);
-}
-
-// The capability table of an accelerator: what binds there.
-Status can_run(const KernelRegistry& kernels, const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  std::vector<ValueType> inputs;
-  std::vector<TensorView> constants;
-  for (ValueId value : node.inputs) {
-    inputs.push_back(value.is_none() ? ValueType() : graph.value(value).type);
-    const bool is_constant =
-        !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
-    constants.push_back(is_constant ? graph.constant(graph.value(value).constant).view()
-                                    : TensorView());
-  }
-  std::vector<ValueType> outputs;
-  for (ValueId value : node.outputs) outputs.push_back(graph.value(value).type);
-  return kernels
-      .bind({*node.op, node.attributes, node.opset_version, node.name, inputs, outputs, constants})
-      .status();
-}
-
-// With an accelerator: devices for the nodes of the graph, copies between them.
-Status place_nodes(SessionCore& core, PlanOptions& plan) {
-  if (!core.options.make_accelerator) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(core.accelerator_or_null, core.options.make_accelerator());
-  const Accelerator& accelerator = *core.accelerator_or_null;
-  PlaceOptions options;
-  options.device = std::string(accelerator.device->kind());
-  options.choice.can_run = [&accelerator](const Graph& graph, NodeId node) {
-    return can_run(*accelerator.kernels, graph, node);
-  };
-  EDDY_ASSIGN_OR_RETURN(PlacedGraph placed,
-                        place(std::move(core.graph), core.library.ops(), options));
-  core.graph = std::move(placed.graph);
-  core.placement = placed.report.text();
-  plan.devices = {"cpu", options.device};
-  plan.value_devices = std::move(placed.value_devices);
-  return Status::ok();
-}
-
-}  // namespace
-
-namespace {
-
-// Times the steps of making a session and tells the log hook about each.
-class StepLog {
- public:
-  explicit StepLog(const SessionOptions& options) : options_(options) {}
-
-  void done(const std::string& what) {
-    const auto now = std::chrono::steady_clock::now();
-    const auto step = std::chrono::duration_cast<std::chrono::microseconds>(now - last_);
-    last_ = now;
-    if (options_.log) options_.log(what + " in " + std::to_string(step.count()) + " µs");
-  }
-  int64_t total_ns() const {
-    return std::chrono::nanoseconds(last_ - start_).count();
-  }
-
- private:
-  const SessionOptions& options_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point last_ = start_;
-};
-
-std::string count_text(size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-}  // namespace
-
-Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::Session(std::unique_ptr<SessionCore> core) : core_(std::move(core)) {}
 
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const SessionOptions& options) {
-  EDDY_RETURN_IF_ERROR(check_options(options));
-  const Fingerprint given = graph_fingerprint(graph, [&graph, &options] {
-    if (options.release_constants) graph.release_constants({});
-  });
-  StepLog log(options);
-  const size_t num_given = graph.num_nodes();
-  EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
-  auto impl = std::make_unique<Impl>(library, options, std::move(ready));
-  log.done("simplified " + count_text(num_given, "node") + " to " +
-           std::to_string(impl->graph.num_nodes()));
-  EDDY_ASSIGN_OR_RETURN(impl->device, make_device(*impl));
-  PlanOptions planning = plan_options(options, impl->device->num_workers());
-  EDDY_RETURN_IF_ERROR(place_nodes(*impl, planning));
-  if (impl->accelerator_or_null) {
-    log.done("placed " + impl->placement.substr(0, impl->placement.find('\n')));
-  }
-  impl->plan = make_plan(*impl, planning);
-  log.done("planned " + count_text(impl->graph.num_regions(), "region") + ", assignment " +
-           impl->plan.assignment);
-  if (options.log) {
-    for (const std::string& notice : impl->plan.notices) options.log(notice);
-  }
-  if (options.costs && options.log) {
-    const std::string text = cost_coverage(impl->graph, *options.costs).text(impl->graph);
-    if (!text.empty()) options.log("costs: " + text);
-  }
-  EDDY_RETURN_IF_ERROR(prove_plan(impl->graph, impl->plan));
-  log.done("proved the plan");
-  impl->plan_ns = log.total_ns();
-  for (const RegionPlan& region : impl->plan.regions) {
-    impl->has_one_strand &= region.num_streams == 1;
-  }
-  describe_values(*impl);
-  describe_loops(*impl);
-  // While the constants are all there.
-  const Fingerprint made = simplified_fingerprint(given, impl->graph);
-  EDDY_ASSIGN_OR_RETURN(impl->program, make_program(*impl));
-  impl->fingerprint = program_fingerprint(made, *impl->program, impl->is_host_driven());
-  if (options.release_constants) {
-    impl->graph.release_constants(impl->program->unread_constants());
-  }
-  log.done("bound kernels");
-  return std::unique_ptr<Session>(new Session(std::move(impl)));
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
+                        make_session_core(library, std::move(graph), options));
+  return std::unique_ptr<Session>(new Session(std::move(core)));
 }
 
 Result<std::unique_ptr<Session>> Session::load(const Library& library, const std::string& path,
@@ -317,31 +35,31 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
 }
 
 Session::~Session() {
-  if (impl_->is_in_child()) {
+  if (core_->is_in_child()) {
     // Its threads are not here to be joined, and its locks may be taken for ever.
-    [[maybe_unused]] const Impl* left_alone = impl_.release();
+    [[maybe_unused]] const SessionCore* left_alone = core_.release();
     return;
   }
-  std::unique_lock lock(impl_->mutex);
-  const bool may_wait = !SessionScope::may_not_wait_for(impl_.get(), impl_->threads.get());
-  EDDY_CHECK(!SessionScope::is_inside(impl_.get()) && (may_wait || impl_->is_idle()))
+  std::unique_lock lock(core_->mutex);
+  const bool may_wait = !SessionScope::may_not_wait_for(core_.get(), core_->threads.get());
+  EDDY_CHECK(!SessionScope::is_inside(core_.get()) && (may_wait || core_->is_idle()))
       << "a session is destroyed inside a callback or host function that its runs wait for, so it "
          "would wait for ever; close() it there, and destroy it on another thread";
-  impl_->wait_until_true(lock, [this] { return impl_->is_idle(); });
+  core_->wait_until_true(lock, [this] { return core_->is_idle(); });
 }
 
-const std::vector<ValueDescription>& Session::inputs() const { return impl_->inputs; }
-const std::vector<ValueDescription>& Session::outputs() const { return impl_->outputs; }
-const Graph& Session::graph() const { return impl_->graph; }
-const Plan& Session::plan() const { return impl_->plan; }
-MemoryStatistics Session::memory() const { return impl_->device->allocator().statistics(); }
-const std::string& Session::fingerprint() const { return impl_->fingerprint; }
+const std::vector<ValueDescription>& Session::inputs() const { return core_->inputs; }
+const std::vector<ValueDescription>& Session::outputs() const { return core_->outputs; }
+const Graph& Session::graph() const { return core_->graph; }
+const Plan& Session::plan() const { return core_->plan; }
+MemoryStatistics Session::memory() const { return core_->device->allocator().statistics(); }
+const std::string& Session::fingerprint() const { return core_->fingerprint; }
 size_t Session::workspace_bytes() const {
-  const std::vector<size_t>& sizes = impl_->program->workspaces();
+  const std::vector<size_t>& sizes = core_->program->workspaces();
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
 }
-int Session::num_workers() const { return impl_->device->num_workers(); }
-int64_t Session::plan_ns() const { return impl_->plan_ns; }
+int Session::num_workers() const { return core_->device->num_workers(); }
+int64_t Session::plan_ns() const { return core_->plan_ns; }
 
 namespace {
 
@@ -366,68 +84,69 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
 }  // namespace
 
 Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
-  if (impl_->is_in_child()) return ForkGuard::error();
-  Run run(*impl_, options.trace_or_null);
+  if (core_->is_in_child()) return ForkGuard::error();
+  Run run(*core_, options.trace_or_null);
   EDDY_RETURN_IF_ERROR(run.bind_inputs(inputs));
-  EDDY_RETURN_IF_ERROR(run_to_end(*impl_, run, options));
+  EDDY_RETURN_IF_ERROR(run_to_end(*core_, run, options));
   return run.collect_outputs();
 }
 
 Result<std::unique_ptr<Call>> Session::prepare(TraceRecorder* trace_or_null) {
-  if (impl_->is_in_child()) return ForkGuard::error();
-  return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*impl_, trace_or_null)));
+  if (core_->is_in_child()) return ForkGuard::error();
+  return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*core_, trace_or_null)));
 }
 
 RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options) {
-  return AsyncRun::submit(*impl_, nullptr, std::move(inputs), std::move(callback), options);
+  return AsyncRun::submit(*core_, nullptr, std::move(inputs), std::move(callback), options);
 }
 
 Result<std::unique_ptr<Stream>> Session::create_stream() {
-  if (impl_->is_in_child()) return ForkGuard::error();
-  return impl_->stream_device().create_stream();
+  if (core_->is_in_child()) return ForkGuard::error();
+  return core_->stream_device().create_stream();
 }
 
 RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
                           const RunOptions& options) {
-  return AsyncRun::submit(*impl_, &stream, std::move(inputs), std::move(callback), options);
+  return AsyncRun::submit(*core_, &stream, std::move(inputs), std::move(callback), options);
 }
 
 void Session::cancel_all() {
-  if (!impl_->is_in_child()) impl_->cancel_all(false);
+  if (!core_->is_in_child()) core_->cancel_all(false);
 }
 
 void Session::close() {
-  if (impl_->is_in_child()) return;
-  impl_->cancel_all(true);
+  if (core_->is_in_child()) return;
+  core_->cancel_all(true);
   // The run that calls this could never end.
-  if (SessionScope::may_not_wait_for(impl_.get(), impl_->threads.get())) return;
-  std::unique_lock lock(impl_->mutex);
-  impl_->wait_until_true(lock, [this] { return impl_->is_idle(); });
+  if (SessionScope::may_not_wait_for(core_.get(), core_->threads.get())) return;
+  std::unique_lock lock(core_->mutex);
+  core_->wait_until_true(lock, [this] { return core_->is_idle(); });
 }
 
-std::string Session::placement_text() const { return impl_->placement; }
+std::string Session::placement_text() const { return core_->placement; }
 
 std::string Session::describe_runs() const {
-  if (impl_->is_in_child()) return ForkGuard::error().message() + "\n";
-  std::lock_guard lock(impl_->mutex);
-  std::string text = std::to_string(impl_->runs.size()) + " run(s) in flight, " +
-                     std::to_string(impl_->queued.size()) + " waiting for their turn\n";
+  if (core_->is_in_child()) return ForkGuard::error().message() + "\n";
+  std::lock_guard lock(core_->mutex);
+  std::string text = std::to_string(core_->runs.size()) + " run(s) in flight, " +
+                     std::to_string(core_->queued.size()) + " waiting for their turn\n";
   size_t number = 0;
-  for (const Run* run : impl_->runs) {
+  for (const Run* run : core_->runs) {
     text += "run " + std::to_string(number++) + ":\n" + run->describe();
   }
   return text;
 }
 
 std::vector<LoopReport> Session::loop_reports() const {
-  if (impl_->is_in_child()) return impl_->loops;
-  std::lock_guard lock(impl_->mutex);
-  return impl_->last_loops;
+  if (core_->is_in_child()) return core_->loops;
+  std::lock_guard lock(core_->mutex);
+  return core_->last_loops;
 }
 
 Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Call::~Call() {
-  if (state_->core.is_in_child()) [[maybe_unused]] const State* left_alone = state_.release();
+  if (state_->core.is_in_child()) [[maybe_unused]]
+    const State* left_alone = state_.release();
 }
 
 Status Call::bind_input(size_t index, const TensorView& view) {

@@ -59,6 +59,7 @@ class CostTable;
 class StepObserver;
 struct Accelerator;
 struct FluidMachine;
+struct SessionCore;
 
 struct SessionOptions {
   int num_threads = 0;  // CPU workers; 0: one for each processor
@@ -218,9 +219,8 @@ class Session {
   int64_t plan_ns() const;
 
  private:
-  struct Impl;
-  explicit Session(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Session(std::unique_ptr<SessionCore> core);
+  std::unique_ptr<SessionCore> core_;
 };
 
 }  // namespace eddy

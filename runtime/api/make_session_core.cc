@@ -1,0 +1,286 @@
+#include "runtime/api/make_session_core.h"
+
+#include <chrono>
+
+#include "graph/compile/choose_plan.h"
+#include "graph/compile/place.h"
+#include "graph/compile/simplify.h"
+#include "graph/schedule/cost_model.h"
+#include "graph/schedule/cost_table.h"
+#include "graph/schedule/plan_graph.h"
+#include "graph/simulate/fluid_machine.h"
+#include "ops/contract/evaluate.h"
+#include "runtime/api/host_predicate.h"
+#include "runtime/api/program_fingerprint.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/execute/host_command_buffer.h"
+
+namespace eddy {
+
+namespace {
+
+std::string type_text(const Graph& graph, const ValueType& type) {
+  std::string text(element_type_name(type.tensor.element));
+  if (!type.tensor.is_ranked) {
+    text += "[...]";
+  } else {
+    text += "[";
+    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+      const int64_t dim = type.tensor.dims[axis];
+      text += axis > 0 ? "," : "";
+      text += dim >= 0 ? std::to_string(dim) : (dim == kUnknownDim ? "?" : graph.symbol(dim));
+    }
+    text += "]";
+  }
+  for (int i = type.num_wrappers - 1; i >= 0; --i) {
+    const bool is_sequence = type.wrappers[static_cast<size_t>(i)] == Wrapper::kSequence;
+    text.insert(0, is_sequence ? "sequence(" : "optional(");
+    text += ")";
+  }
+  return text;
+}
+
+void describe_values(SessionCore& core) {
+  const Graph& graph = core.graph;
+  for (ValueId value : graph.inputs()) {
+    const ValueInfo& info = graph.value(value);
+    core.inputs.push_back({info.name, info.type, type_text(graph, info.type)});
+  }
+  for (size_t i = 0; i < core.inputs.size(); ++i) core.input_places[core.inputs[i].name] = i;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ValueInfo& info = graph.value(graph.outputs()[i]);
+    core.outputs.push_back({graph.output_names()[i], info.type, type_text(graph, info.type)});
+  }
+}
+
+void describe_loops(SessionCore& core) {
+  const bool is_host = core.is_host_driven();
+  const char* why_host = core.accelerator_or_null != nullptr
+                             ? "nodes of two devices are driven from the host"
+                             : "forced by the session's options";
+  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
+    if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+    core.loop_nodes.push_back(NodeId(n));
+    core.loops.push_back({core.graph.path(NodeId(n)), 0, is_host ? "host" : "device",
+                          is_host ? why_host : "all of its nodes run on CPU streams"});
+  }
+  core.last_loops = core.loops;
+}
+
+Status check_options(const SessionOptions& options) {
+  if (options.make_accelerator && options.loops == Loops::kDevice) {
+    return unsupported("loops beside an accelerator are driven from the host; leave loops auto");
+  }
+  if (!options.threads || options.num_threads == 0) return Status::ok();
+  if (options.num_threads == options.threads->num_workers()) return Status::ok();
+  return invalid_argument(
+      "num_threads is " + std::to_string(options.num_threads) + ", but the shared threads have " +
+      std::to_string(options.threads->num_workers()) + " workers; leave num_threads 0");
+}
+
+PlanOptions plan_options(const SessionOptions& options, int num_threads) {
+  PlanOptions plan;
+  plan.is_auto = options.assignment == Assignment::kAuto;
+  plan.max_streams = options.max_streams;
+  plan.costs_or_null = options.costs.get();
+  plan.rank_by_costs = options.rank_by_costs;
+  if (options.assignment == Assignment::kMatching) plan.policy = AssignPolicy::kMatching;
+  const bool is_serial =
+      options.assignment == Assignment::kSerial || (plan.is_auto && num_threads == 1);
+  if (is_serial) plan.policy = AssignPolicy::kSerial;
+  return plan;
+}
+
+// A plan of what nothing is known about is not simulated, as estimates would decide; nor is one of
+// two devices, because a machine is one.
+Plan make_plan(const SessionCore& core, const PlanOptions& planning) {
+  const SessionOptions& options = core.options;
+  const int num_threads = core.device->num_workers();
+  const bool is_one_stream = num_threads == 1 && !options.plan_for;
+  if (options.assignment != Assignment::kAuto || is_one_stream) {
+    return plan_graph(core.graph, planning);
+  }
+  const bool is_known = options.costs || options.plan_for;
+  if (is_known && !core.accelerator_or_null) {
+    const FluidMachine machine =
+        options.plan_for ? *options.plan_for : cpu_machine(static_cast<uint32_t>(num_threads));
+    return choose_plan(core.graph, machine, {planning});
+  }
+  Plan plan = plan_graph(core.graph, planning);
+  plan.notices.push_back(std::string("assign auto: not simulated, because ") +
+                         (is_known ? "two devices share the work" : "no costs are known") +
+                         "; rank, one stream where little would overlap by estimates");
+  return plan;
+}
+
+Result<std::shared_ptr<Device>> make_device(const SessionCore& core) {
+  const SessionOptions& options = core.options;
+  if (options.make_device) return options.make_device();
+  return std::shared_ptr<Device>(std::make_shared<CpuDevice>(
+      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()}));
+}
+
+Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
+  ProgramOptions options;
+  options.observer_or_null = core.options.observer_or_null;
+  if (core.options.release_constants) {
+    options.release_constants = [&core](std::span<const ConstantId> unread) {
+      core.graph.release_constants(unread);
+    };
+  }
+  options.bind_host = [&core](const KernelInit& init) {
+    return bind_host_predicate(core.library, &core, core.threads.get(), core.options.log, init);
+  };
+  options.is_non_blocking = [&core](const Node& node) {
+    const auto* named =
+        core.library.host_function_or_null(std::string(node.attributes.get_string("name", "")));
+    return named != nullptr && named->options.is_non_blocking;
+  };
+  options.min_released_bytes = core.options.min_released_bytes;
+  options.use_arenas = core.options.use_arenas;
+  options.accelerator_or_null = core.accelerator_or_null;
+  Device& device = *core.device;
+  if (core.is_host_driven()) {
+    Scheduler& scheduler = core.scheduler();
+    std::vector<Device*> devices = {&device};
+    if (core.accelerator_or_null) devices.push_back(core.accelerator_or_null->device.get());
+    for (Device* each : devices) {
+      if (!each->needs_polling()) continue;
+      core.pollers.push_back(scheduler.add_poller([each] { return each->poll(); }));
+    }
+    options.make_commands = [devices, &core, &scheduler]() -> std::unique_ptr<CommandBuffer> {
+      return std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler);
+    };
+  } else {
+    options.make_commands = [&device] { return device.create_command_buffer_or_null(); };
+  }
+  return Program::create(core.graph, core.plan, device, core.library.cpu_kernels(),
+                         std::move(options));
+}
+
+Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
+  SimplifyOptions simplify_options;
+  simplify_options.dims = options.dims;
+  simplify_options.input_dims = options.input_dims;
+  if (options.simplify) {
+    simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
+      return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
+                           inputs, node.outputs.size());
+    };
+  } else if (options.dims.empty() && options.input_dims.empty()) {
+    return graph;
+  }
+  return simplify(std::move(graph), library.ops(), simplify_options);
+}
+
+// The capability table of an accelerator: what binds there.
+Status can_run(const KernelRegistry& kernels, const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::vector<ValueType> inputs;
+  std::vector<TensorView> constants;
+  for (ValueId value : node.inputs) {
+    inputs.push_back(value.is_none() ? ValueType() : graph.value(value).type);
+    const bool is_constant =
+        !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
+    constants.push_back(is_constant ? graph.constant(graph.value(value).constant).view()
+                                    : TensorView());
+  }
+  std::vector<ValueType> outputs;
+  for (ValueId value : node.outputs) outputs.push_back(graph.value(value).type);
+  return kernels
+      .bind({*node.op, node.attributes, node.opset_version, node.name, inputs, outputs, constants})
+      .status();
+}
+
+// With an accelerator: devices for the nodes of the graph, copies between them.
+Status place_nodes(SessionCore& core, PlanOptions& plan) {
+  if (!core.options.make_accelerator) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(core.accelerator_or_null, core.options.make_accelerator());
+  const Accelerator& accelerator = *core.accelerator_or_null;
+  PlaceOptions options;
+  options.device = std::string(accelerator.device->kind());
+  options.choice.can_run = [&accelerator](const Graph& graph, NodeId node) {
+    return can_run(*accelerator.kernels, graph, node);
+  };
+  EDDY_ASSIGN_OR_RETURN(PlacedGraph placed,
+                        place(std::move(core.graph), core.library.ops(), options));
+  core.graph = std::move(placed.graph);
+  core.placement = placed.report.text();
+  plan.devices = {"cpu", options.device};
+  plan.value_devices = std::move(placed.value_devices);
+  return Status::ok();
+}
+
+// Times the steps of making a session and tells the log hook about each.
+class StepLog {
+ public:
+  explicit StepLog(const SessionOptions& options) : options_(options) {}
+
+  void done(const std::string& what) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto step = std::chrono::duration_cast<std::chrono::microseconds>(now - last_);
+    last_ = now;
+    if (options_.log) options_.log(what + " in " + std::to_string(step.count()) + " µs");
+  }
+  int64_t total_ns() const { return std::chrono::nanoseconds(last_ - start_).count(); }
+
+ private:
+  const SessionOptions& options_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_ = start_;
+};
+
+std::string count_text(size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
+                                                       const SessionOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_options(options));
+  const Fingerprint given = graph_fingerprint(graph, [&graph, &options] {
+    if (options.release_constants) graph.release_constants({});
+  });
+  StepLog log(options);
+  const size_t num_given = graph.num_nodes();
+  EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
+  auto core = std::make_unique<SessionCore>(library, options, std::move(ready));
+  log.done("simplified " + count_text(num_given, "node") + " to " +
+           std::to_string(core->graph.num_nodes()));
+  EDDY_ASSIGN_OR_RETURN(core->device, make_device(*core));
+  PlanOptions planning = plan_options(options, core->device->num_workers());
+  EDDY_RETURN_IF_ERROR(place_nodes(*core, planning));
+  if (core->accelerator_or_null) {
+    log.done("placed " + core->placement.substr(0, core->placement.find('\n')));
+  }
+  core->plan = make_plan(*core, planning);
+  log.done("planned " + count_text(core->graph.num_regions(), "region") + ", assignment " +
+           core->plan.assignment);
+  if (options.log) {
+    for (const std::string& notice : core->plan.notices) options.log(notice);
+  }
+  if (options.costs && options.log) {
+    const std::string text = cost_coverage(core->graph, *options.costs).text(core->graph);
+    if (!text.empty()) options.log("costs: " + text);
+  }
+  EDDY_RETURN_IF_ERROR(prove_plan(core->graph, core->plan));
+  log.done("proved the plan");
+  core->plan_ns = log.total_ns();
+  for (const RegionPlan& region : core->plan.regions) {
+    core->has_one_strand &= region.num_streams == 1;
+  }
+  describe_values(*core);
+  describe_loops(*core);
+  // While the constants are all there.
+  const Fingerprint made = simplified_fingerprint(given, core->graph);
+  EDDY_ASSIGN_OR_RETURN(core->program, make_program(*core));
+  core->fingerprint = program_fingerprint(made, *core->program, core->is_host_driven());
+  if (options.release_constants) {
+    core->graph.release_constants(core->program->unread_constants());
+  }
+  log.done("bound kernels");
+  return core;
+}
+
+}  // namespace eddy
