@@ -12,6 +12,7 @@ namespace eddy {
 namespace {
 
 constexpr size_t kMaxPairs = size_t{1} << 20;
+constexpr uint32_t kMaxOpenDepth = 3;  // a body is recorded twice for each around it
 
 // All that a command touches, in its regions too. Names: the one place of a value under any name
 // that a loop's forwarding gives it.
@@ -343,13 +344,15 @@ void open_loops(const Graph& graph, Plan& plan) {
   std::ranges::stable_sort(candidates, std::greater(),
                            [&](RegionId region) { return tree.depth(region); });
   const Toucher toucher(graph, plan);
-  std::vector<bool> has_open(graph.num_nodes(), false);
+  std::vector<uint32_t> num_inside(graph.num_nodes(), 0);  // open loops in one another, at most
   for (const RegionId region : candidates) {
     NodeId owner = graph.region(region).owner;
-    if (has_open[owner.index()]) continue;
+    const uint32_t num_open = num_inside[owner.index()] + 1;
+    if (num_open > kMaxOpenDepth) continue;
     LoopOpener(graph, plan, toucher, owner).run();
-    while (plan.regions[region.index()].open && !owner.is_none()) {
-      has_open[owner.index()] = true;
+    if (!plan.regions[region.index()].open) continue;
+    while (!owner.is_none()) {
+      num_inside[owner.index()] = std::max(num_inside[owner.index()], num_open);
       owner = graph.region(graph.node(owner).region).owner;
     }
   }

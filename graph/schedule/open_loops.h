@@ -11,8 +11,9 @@
 // the command that needs them, else before the iteration's streams begin; what the end of the
 // iteration or the next one's `before` needs, at the end. None can be left out.
 //
-// A loop stays closed when all its tails are demanded at its end, when an open loop is inside, or in
-// a plan for several devices.
+// A loop that holds open loops is one command of its region like any other, and may be open too. It
+// stays closed when all its tails are demanded at its end, when three open loops stand in one
+// another inside (a body is recorded twice for each around it), or in a plan for several devices.
 //
 // Contract: the plan's memory has been laid out. Adds records to regions; events of the machine
 // are numbered afterwards. Every plan is proved by nested_proof, which shares nothing with this.

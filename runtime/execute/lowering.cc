@@ -47,7 +47,7 @@ class Lowering {
       for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.reset(end_event(plan, s));
     }
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
-      const Place fork{++num_strands_, plan.machine_stream(s)};
+      const Place fork = new_strand(id, s);
       commands_.begin_fork(fork.stream);
       stream_commands(plan, s, fork);
       commands_.record(end_event(plan, s));
@@ -55,6 +55,15 @@ class Lowering {
     }
     stream_commands(plan, 0, at);
     for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(end_event(plan, s));
+  }
+
+  // Regions are recorded once for each set of an open loop around them; strands that run the same
+  // nodes are twins.
+  Place new_strand(RegionId region, uint32_t stream) {
+    const Place place{++num_strands_, plan_.regions[region.index()].machine_stream(stream)};
+    const auto [first, is_new] = first_strand_.emplace(std::pair(region, stream), place.strand);
+    if (!is_new) state_.add_twin(place.strand, first->second);
+    return place;
   }
 
   // The buffer's event for one of the plan's, of one of the sets of an open region; made when it is
@@ -124,18 +133,17 @@ class Lowering {
     }
   }
 
-  // What one loop's two sets share, by stream from 1.
-  struct Tails {
-    std::vector<LoopState::Tail*> counts;
-    std::vector<uint32_t> strands;  // of set 0
-  };
-  Tails find_tails(NodeId id, const RegionPlan& plan) {
-    Tails tails;
+  // Counts of what one loop's sets share, by stream from 1.
+  using Tails = std::vector<LoopState::Tail*>;
+  const Tails& find_tails(NodeId id, const RegionPlan& plan) {
+    const auto [found, is_new] = tails_.try_emplace(id);
+    Tails& tails = found->second;
+    if (!is_new) return tails;
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
-      tails.counts.push_back(&state_.loop(id).add_tail());
+      tails.push_back(&state_.loop(id).add_tail());
       for (const PlanCommand& command : plan.commands) {
         const bool is_here = command.stream == s && command.kind == PlanCommand::Kind::kLaunch;
-        if (is_here) state_.set_tail(command.node, *tails.counts.back());
+        if (is_here) state_.set_tail(command.node, *tails.back());
       }
     }
     const Graph& graph = state_.graph();
@@ -151,18 +159,17 @@ class Lowering {
     return tails;
   }
 
-  void open_region(const RegionPlan& plan, Tails& tails, Place at, uint32_t set) {
+  void open_region(RegionId id, const Tails& tails, Place at, uint32_t set) {
+    const RegionPlan& plan = plan_.regions[id.index()];
     for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(begun_event(plan, s, 1 - set));
     reset_set(plan, set);
     wait_for_previous(plan, NodeId(), set);
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
-      const Place fork{++num_strands_, plan.machine_stream(s)};
-      if (set == 0) tails.strands.push_back(fork.strand);
-      if (set == 1) state_.add_twin(fork.strand, tails.strands[s - 1]);
+      const Place fork = new_strand(id, s);
       commands_.begin_fork(fork.stream);
       commands_.wait(end_event(plan, s, 1 - set));
       commands_.record(begun_event(plan, s, set));
-      commands_.launch(LoopState::begin_tail, tails.counts[s - 1]);
+      commands_.launch(LoopState::begin_tail, tails[s - 1]);
       stream_commands(plan, s, fork, set);
       commands_.record(end_event(plan, s, set));
       commands_.end_fork();
@@ -214,11 +221,7 @@ class Lowering {
     TraceMark* whole = begin_span(at.stream, node.name);
     launch({StepKind::kEnter, id, at.strand}, LoopState::enter, &loop);
     const RegionPlan& after = plan_.regions[node.regions[1].index()];
-    Tails tails;
-    if (after.open) {
-      tails = find_tails(id, after);
-      enter_open(after);
-    }
+    if (after.open) enter_open(after);
     commands_.begin_while();
     TraceMark* iteration = nullptr;
     for (uint32_t set = 0; set < (after.open ? 2 : 1); ++set) {
@@ -228,7 +231,7 @@ class Lowering {
           decision({StepKind::kTest, id, at.strand}, LoopState::test, &loop);
       commands_.test_while(decide, context);
       if (after.open) {
-        open_region(after, tails, at, set);
+        open_region(node.regions[1], find_tails(id, after), at, set);
         push_rows(rows_of_loop_, id, at);
       } else {
         region(node.regions[1], at);
@@ -295,6 +298,8 @@ class Lowering {
   StepObserver* const observer_;
   Rows rows_of_node_;  // by the node of the body that makes them
   Rows rows_of_loop_;  // others, by their loop
+  std::map<NodeId, Tails> tails_;
+  std::map<std::pair<RegionId, uint32_t>, uint32_t> first_strand_;  // of a region's stream
   static constexpr uint32_t kNoEvent = UINT32_MAX;
   std::vector<uint32_t> events_;  // by the plan's
   uint32_t num_strands_ = 0;      // forked so far; strand 0 is the main one

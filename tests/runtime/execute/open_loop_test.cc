@@ -173,6 +173,46 @@ TEST_P(OpenLoopWays, ALoopInALoopIsEnteredAgain) {
   }
 }
 
+// One stands in the stream that goes on with the next iteration, one in the tail.
+TEST_P(OpenLoopWays, OpenLoopsInAnOpenLoopGiveWhatClosedOnesGive) {
+  GraphBuilder b(library_.ops());
+  const Value n = b.input("n", kInt);
+  const Value one = b.scalar(1.0f);
+  const auto out = b.while_loop(
+      {.name = "outer", .initial = {b.input("x", kFloat)}, .trip_limit = n, .num_scan_outputs = 2},
+      [&](Value, ValueSpan c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
+      [&](Value, ValueSpan f) {
+        const auto main = add_loop(b, b.op("Add", {f[0], one}), n, "main");
+        const auto tail = add_loop(b, b.op("Sub", {f[0], one}), n, "tail");
+        const Value next = b.op("Add", {b.op("Add", {main[0], one}), one});
+        const Value row = b.op("Neg", {b.op("Neg", {tail[0]})});
+        return std::vector<Value>{next, row, tail[1]};
+      });
+  for (size_t k = 0; k < out.size(); ++k) b.output("y" + std::to_string(k), out[k]);
+  auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  auto session = Session::create(library_, std::move(*graph), options());
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  EXPECT_EQ(count_open(**session), GetParam().assignment == Assignment::kRank ? 3u : 0u);
+  for (int64_t trips : {3, 0, 1, 2, 9}) {
+    const auto outputs =
+        (*session)->run({{"x", Tensor::scalar(4.0f)}, {"n", Tensor::scalar(trips)}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    float x = 4.0f;
+    std::vector<float> last, all;
+    for (int64_t i = 0; i < trips; ++i) {
+      last.push_back(x - 1 + static_cast<float>(trips));
+      for (const float row : expected_rows(trips, x - 1)) all.push_back(row);
+      x += 3 + static_cast<float>(trips);
+    }
+    EXPECT_EQ((*outputs)[0].second.values<float>()[0], x);
+    EXPECT_EQ(values<float>((*outputs)[1].second), last);
+    EXPECT_EQ(values<float>((*outputs)[2].second), all);
+  }
+}
+
 TEST_P(OpenLoopWays, AFailureInATailNamesItsIteration) {
   GraphBuilder b(library_.ops());
   const Value data = b.tensor<float>({3}, {1, 2, 3});
