@@ -72,7 +72,8 @@ class Toucher {
     const Region& region = graph_.region(id);
     const RegionPlan& plan = plan_.regions[id.index()];
     for (uint32_t s = 0; s < plan.num_streams; ++s) touched.streams.insert(plan.machine_stream(s));
-    for (const ValueId value : region.parameters) define(value, touched);
+    // Forwarding moves nothing: a forwarded parameter is a further name, maybe of a value around.
+    for (const ValueId value : region.parameters) touched.defines.insert(value.index());
     for (const NodeId node : region.nodes) this->node(node, touched);
     for (const ValueId value : region.results) read(value, touched);
   }

@@ -16,7 +16,8 @@ std::string try_deletions(const Graph& graph, const Plan& plan, ProofReport& rep
     std::vector<NestedCommand>& commands = nested.regions[r].commands;
     for (size_t c = 0; c < commands.size(); ++c) {
       const NestedCommand deleted = commands[c];
-      const bool is_wait = deleted.kind == NestedCommand::Kind::kWait;
+      const bool is_wait = deleted.kind == NestedCommand::Kind::kWait ||
+                           deleted.kind == NestedCommand::Kind::kWaitPrevious;
       if (!is_wait && deleted.kind != NestedCommand::Kind::kRecord) continue;
       if (deleted.id >= plan.regions[r].num_events) continue;  // of the region's entry or exit
       commands.erase(commands.begin() + static_cast<ptrdiff_t>(c));

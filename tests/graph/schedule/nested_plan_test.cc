@@ -2,8 +2,6 @@
 // them in random orders finds nothing; and what it finds in a spoilt plan, the proof finds too.
 #include <gtest/gtest.h>
 
-#include <iostream>
-
 #include "graph/base/random.h"
 #include "graph/schedule/nested_commands.h"
 #include "graph/schedule/nested_proof.h"
@@ -91,39 +89,6 @@ TEST(NestedPlanTest, TheSameGraphGivesTheSamePlan) {
       EXPECT_EQ(a.memory[name].offsets_bytes, b.memory[name].offsets_bytes);
     }
   }
-}
-
-// Loops whose tails go on into the next iteration.
-TEST(NestedProofTest, EachWaitForTheIterationBeforeIsNeeded) {
-  uint32_t num_open = 0;
-  uint32_t num_end_waits = 0;
-  uint32_t num_previous = 0;
-  for (uint64_t seed = 0; seed < 20 * kSeeds; ++seed) {
-    const Graph graph = nested_graph(seed, {.max_depth = 2, .max_nodes = 25});
-    Plan plan = plan_graph(graph, options_of(seed));
-    for (size_t r = 0; r < plan.regions.size(); ++r) {
-      if (!plan.regions[r].open) continue;
-      SCOPED_TRACE(testing::Message() << "seed " << seed << " region " << r);
-      ++num_open;
-      ASSERT_EQ(text(prove_nested(nested_commands(graph, plan))), "safe");
-      const auto drop_each = [&](auto& waits) {
-        for (size_t w = 0; w < waits.size(); ++w) {
-          const auto dropped = waits[w];
-          waits.erase(waits.begin() + static_cast<std::ptrdiff_t>(w));
-          EXPECT_FALSE(prove_nested(nested_commands(graph, plan)).is_safe()) << "wait " << w;
-          waits.insert(waits.begin() + static_cast<std::ptrdiff_t>(w), dropped);
-        }
-        return static_cast<uint32_t>(waits.size());
-      };
-      num_end_waits += drop_each(plan.regions[r].open->end_waits);
-      num_previous += drop_each(plan.regions[r].open->previous_waits);
-    }
-  }
-  EXPECT_GT(num_open, 20u);
-  EXPECT_GT(num_end_waits, 20u);
-  EXPECT_GT(num_previous, 5u);
-  std::cout << num_open << " open loops, " << num_end_waits << " waits at ends, " << num_previous
-            << " in the next iteration\n";
 }
 
 TEST(NestedProofTest, RegionsThatMayBeAtWorkTogetherShareNoEvent) {

@@ -1,0 +1,106 @@
+// Claim: where iterations overlap, each wait that orders them is needed: without any one of them
+// the proof finds a counter-example. Loops that hold open loops are open, too.
+#include "graph/schedule/open_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "graph/schedule/content_check.h"
+#include "graph/schedule/nested_commands.h"
+#include "graph/schedule/nested_proof.h"
+#include "graph/schedule/plan_graph.h"
+#include "tests/graph/schedule/nested_graphs.h"
+
+namespace eddy {
+namespace {
+
+constexpr NestedGraphOptions kGraphs{.max_depth = 3, .max_nodes = 90};
+
+PlanOptions options_of(uint64_t seed) {
+  PlanOptions options;
+  options.is_auto = false;
+  options.policy = seed % 2 == 0 ? AssignPolicy::kRank : AssignPolicy::kMatching;
+  options.max_streams = seed % 5 == 0 ? 2 + seed % 4 : 0;
+  return options;
+}
+
+uint32_t count_open(const Plan& plan) {
+  uint32_t count = 0;
+  for (const RegionPlan& region : plan.regions) count += region.open ? 1 : 0;
+  return count;
+}
+
+// How many open loops stand in one another, at most.
+uint32_t open_depth(const Graph& graph, const Plan& plan) {
+  uint32_t deepest = 0;
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+    uint32_t depth = 0;
+    RegionId at(r);
+    for (;;) {
+      depth += plan.regions[at.index()].open ? 1 : 0;
+      const NodeId owner = graph.region(at).owner;
+      if (owner.is_none()) break;
+      at = graph.node(owner).region;
+    }
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
+struct Sweep {
+  uint32_t num_plans = 0, num_open = 0, num_nested = 0;
+  uint32_t num_in = 0, num_at_end = 0, num_previous = 0;  // waits taken away
+};
+
+// Takes each record and wait of the regions of open loops away in turn.
+void expect_all_needed(const Graph& graph, const Plan& plan, Sweep& sweep) {
+  using Kind = NestedCommand::Kind;
+  NestedCommands nested = nested_commands(graph, plan);
+  const ContentCheck contents = check_contents(nested);
+  ASSERT_TRUE(prove_nested(nested, contents).is_safe());
+  for (size_t r = 0; r < plan.regions.size(); ++r) {
+    if (!plan.regions[r].open) continue;
+    ++sweep.num_open;
+    const size_t num_end_waits = plan.regions[r].open->end_waits.size();
+    std::vector<NestedCommand>& commands = nested.regions[r].commands;
+    for (size_t c = 0; c < commands.size(); ++c) {
+      const NestedCommand dropped = commands[c];
+      const bool is_sync = dropped.kind == Kind::kRecord || dropped.kind == Kind::kWait;
+      const bool is_previous = dropped.kind == Kind::kWaitPrevious;
+      if (!is_sync && !is_previous) continue;
+      if (is_sync && dropped.id >= plan.regions[r].num_events) continue;  // of the entry
+      commands.erase(commands.begin() + static_cast<std::ptrdiff_t>(c));
+      EXPECT_FALSE(prove_nested(nested, contents, 1).is_safe())
+          << "region " << r << " without command " << c << ", event " << dropped.id;
+      commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(c), dropped);
+      const bool is_at_end = c + 1 + num_end_waits >= commands.size() && !is_previous;
+      ++(is_previous ? sweep.num_previous : is_at_end ? sweep.num_at_end : sweep.num_in);
+    }
+  }
+}
+
+TEST(OpenLoopsTest, EachRecordAndWaitOfAnOpenLoopIsNeeded) {
+  Sweep sweep;
+  uint64_t seed = 0;
+  for (; sweep.num_plans < 2000 && !HasFailure(); ++seed) {
+    const Graph graph = nested_graph(seed, kGraphs);
+    const Plan plan = plan_graph(graph, options_of(seed));
+    if (count_open(plan) == 0) continue;
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ++sweep.num_plans;
+    sweep.num_nested += open_depth(graph, plan) > 1;
+    expect_all_needed(graph, plan, sweep);
+  }
+  EXPECT_GT(sweep.num_at_end, 500u);
+  EXPECT_GT(sweep.num_previous, 200u);
+  EXPECT_GT(sweep.num_nested, 20u);
+  std::cout << "seeds 0 to " << seed - 1 << ": " << sweep.num_plans << " plans with "
+            << sweep.num_open << " open loops, " << sweep.num_nested
+            << " of them in one another; taken away: " << sweep.num_in
+            << " records and waits inside, " << sweep.num_at_end << " waits at ends, "
+            << sweep.num_previous << " in the next iteration\n";
+}
+
+}  // namespace
+}  // namespace eddy
