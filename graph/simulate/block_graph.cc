@@ -86,7 +86,7 @@ Status BlockGraph::reset(Strategy strategy) {
 }
 
 bool BlockGraph::wants_rebuild() const {
-  return num_dead_ > num_slots() / 3 || successors_.size() > 3 * rebuilt_successors_;
+  return num_dead_ > num_slots() / 2 || successors_.size() > 3 * rebuilt_successors_;
 }
 
 void BlockGraph::emit(const BlockName& name) {

@@ -8,6 +8,7 @@ namespace eddy {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr uint32_t kBucketsPerTask = 2;
 constexpr uint32_t kMinBuckets = 64;
 constexpr uint32_t kMaxBuckets = 1u << 20;
 
@@ -21,6 +22,64 @@ double busiest(const BlockGraph& graph) {
 }
 
 }  // namespace
+
+// What the loop needs, where stores through its pointers leave it in registers.
+struct BlockTimeline::Loop {
+  const BlockTask* const tasks;
+  const uint32_t* const successors;
+  Task* const state;
+  double* const device_end;
+  double* const work_left;
+  uint32_t* const heads;
+  uint64_t* const is_used;
+  const double buckets_per_time;
+  const double behind;  // the bucket without an end
+  const double limit;
+  uint32_t* next_in_order;
+
+  uint32_t bucket_of(double ready) const {
+    const double place = ready * buckets_per_time;
+    return static_cast<uint32_t>(static_cast<int32_t>(place < behind ? place : behind));
+  }
+
+  void put(uint32_t slot, double ready) const {
+    const uint32_t bucket = bucket_of(ready);
+    state[slot].wait.next = heads[bucket];
+    heads[bucket] = slot;
+    is_used[bucket / 64] |= uint64_t{1} << (bucket % 64);
+    __builtin_prefetch(tasks + slot);
+  }
+
+  // False: the makespan is certainly above the limit.
+  template <bool kIsBounded>
+  bool take(uint32_t slot) {
+    const BlockTask& task = tasks[slot];
+    Task& own = state[slot];
+    double& device = device_end[task.device];
+    const double start = std::max(own.ready, device);
+    const double end = start + task.exe_time;
+    own.start = start;
+    device = end;
+    *next_in_order++ = slot;
+    if constexpr (kIsBounded) {
+      double& left = work_left[task.device];
+      left -= task.exe_time;
+      if (end + left > limit) return false;
+    }
+    const uint32_t* successor = successors + task.first_successor;
+    for (const uint32_t* const last = successor + task.num_successors; successor != last;
+         ++successor) {
+      Task& next = state[*successor];
+      const double ready = std::max(next.ready, end);
+      next.ready = ready;
+      if (--next.wait.num_predecessors == 0) put(*successor, ready);
+    }
+    return true;
+  }
+  ReadyKey key(uint32_t slot) const {
+    return ready_key(time_key(state[slot].ready), tasks[slot].rank, slot);
+  }
+};
 
 bool BlockTimeline::reset(const BlockGraph& graph) {
   is_simulated_ = false;
@@ -91,22 +150,22 @@ void BlockTimeline::prepare(const BlockGraph& graph, double horizon) {
   new_.order.resize(graph.num_tasks());
   const uint32_t* const num_predecessors = graph.num_predecessors().data();
   for (uint32_t slot = 0; slot < num_slots; ++slot) {
-    new_.tasks[slot] = {.ready = 0, .wait = {num_predecessors[slot], kNoSlot}};
+    new_.tasks[slot].ready = 0;
+    new_.tasks[slot].wait.num_predecessors = num_predecessors[slot];
   }
   work_left_ = graph.loads();
   device_end_.assign(work_left_.size(), 0);
   num_kept_ = num_done_ = 0;
 
-  const uint32_t num_buckets =
-      std::clamp(2 * std::bit_ceil(graph.num_tasks()), kMinBuckets, kMaxBuckets);
-  buckets_.resize(num_buckets);
-  is_used_.assign(num_buckets / 64, 0);
   // Without a horizon everything is behind it.
-  buckets_per_time_ = horizon > 0 && horizon < kNever ? num_buckets / horizon : kNever;
-  bucket_ = -1;
-  open_.clear();
-  place_ = 0;
-  behind_.clear();
+  const bool has_horizon = horizon > 0 && horizon < kNever;
+  num_buckets_ = has_horizon ? std::clamp(kBucketsPerTask * std::bit_ceil(graph.num_tasks()),
+                                          kMinBuckets, kMaxBuckets)
+                             : 0;
+  buckets_per_time_ = has_horizon ? num_buckets_ / horizon : 0;
+  heads_.assign(num_buckets_ + 1, kNoSlot);
+  is_used_.assign(heads_.size() / 64 + 1, 0);
+  queue_.clear();
 }
 
 // What was ready before the instant stays as it was.
@@ -115,12 +174,14 @@ void BlockTimeline::keep_prefix(const BlockGraph& graph, double instant) {
     return old_.tasks[slot].ready < time;
   };
   const auto end = std::lower_bound(old_.order.begin(), old_.order.end(), instant, is_before);
+  std::copy(old_.order.begin(), end, new_.order.begin());
   num_kept_ = num_done_ = static_cast<uint32_t>(end - old_.order.begin());
   const uint32_t first_new = graph.first_new_slot();
   const BlockTask* const tasks = graph.tasks().data();
   const uint32_t* const successors = graph.successors().data();
+  const Loop loop = make_loop(graph, 0);
   for (uint32_t i = 0; i < num_kept_; ++i) {
-    const uint32_t slot = old_.order[i];
+    const uint32_t slot = new_.order[i];
     const BlockTask& task = tasks[slot];
     const double task_end = old_.tasks[slot].start + task.exe_time;
     double& device_end = device_end_[task.device];
@@ -131,17 +192,17 @@ void BlockTimeline::keep_prefix(const BlockGraph& graph, double instant) {
       if (to < first_new && old_.tasks[to].ready < instant) continue;
       Task& next = new_.tasks[to];
       next.ready = std::max(next.ready, task_end);
-      if (--next.wait.num_predecessors == 0) put(tasks, to);
+      if (--next.wait.num_predecessors == 0) loop.put(to, next.ready);
     }
   }
 }
 
 // Only parts can wait for nothing.
 void BlockTimeline::find_roots(const BlockGraph& graph) {
-  const BlockTask* const tasks = graph.tasks().data();
+  const Loop loop = make_loop(graph, 0);
   for (const BlockGraph::Block& block : graph.blocks()) {
     for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
-      if (graph.num_predecessors()[slot] == 0) put(tasks, slot);
+      if (graph.num_predecessors()[slot] == 0) loop.put(slot, 0);
     }
   }
 }
@@ -166,99 +227,76 @@ SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold)
   return run<true>(graph, threshold);
 }
 
-void BlockTimeline::put(const BlockTask* tasks, uint32_t slot) {
-  Task& task = new_.tasks[slot];
-  const double place = task.ready * buckets_per_time_;
-  if (!(place < static_cast<double>(buckets_.size()))) {
-    behind_.put(ready_key(time_key(task.ready), tasks[slot].rank, slot));
-    return;
-  }
-  const auto number = static_cast<int32_t>(place);
-  if (number <= bucket_) {
-    const ReadyKey key = ready_key(time_key(task.ready), tasks[slot].rank, slot);
-    const auto rest = open_.begin() + static_cast<std::ptrdiff_t>(place_);
-    open_.insert(std::upper_bound(rest, open_.end(), key), key);
-    return;
-  }
-  Bucket& bucket = buckets_[static_cast<size_t>(number)];
-  uint64_t& word = is_used_[static_cast<size_t>(number) / 64];
-  const uint64_t bit = uint64_t{1} << (number % 64);
-  task.wait.next = kNoSlot;
-  __builtin_prefetch(tasks + slot);
-  if ((word & bit) != 0) {
-    new_.tasks[bucket.last].wait.next = slot;
-  } else {
-    bucket.first = slot;
-    word |= bit;
-  }
-  bucket.last = slot;
-}
-
-// False where no bucket holds anything.
-bool BlockTimeline::open_next_bucket(const BlockTask* tasks) {
-  size_t w = static_cast<size_t>(std::max(bucket_, 0)) / 64;
-  while (is_used_[w] == 0) {
-    if (++w == is_used_.size()) return false;
-  }
-  bucket_ = static_cast<int32_t>(w * 64) + std::countr_zero(is_used_[w]);
-  is_used_[w] &= is_used_[w] - 1;
-  open_.clear();
-  place_ = 0;
-  bool is_ascending = true;
-  bool is_descending = true;
-  for (uint32_t slot = buckets_[static_cast<size_t>(bucket_)].first; slot != kNoSlot;
-       slot = new_.tasks[slot].wait.next) {
-    const ReadyKey key = ready_key(time_key(new_.tasks[slot].ready), tasks[slot].rank, slot);
-    if (!open_.empty()) (open_.back() < key ? is_descending : is_ascending) = false;
-    open_.push_back(key);
-  }
-  if (is_ascending) return true;
-  if (is_descending) {
-    std::reverse(open_.begin(), open_.end());
-  } else {
-    std::sort(open_.begin(), open_.end());
-  }
-  return true;
-}
-
-// False: the makespan is certainly above the limit.
 template <bool kIsBounded>
-bool BlockTimeline::take(const BlockGraph& graph, uint32_t slot, double limit) {
-  const BlockTask* const tasks = graph.tasks().data();
-  const BlockTask& task = tasks[slot];
-  double& device_end = device_end_[task.device];
-  Task& own = new_.tasks[slot];
-  const double start = own.start = std::max(own.ready, device_end);
-  const double end = device_end = start + task.exe_time;
-  new_.order[num_done_++] = slot;
-  if constexpr (kIsBounded) {
-    double& left = work_left_[task.device];
-    left -= task.exe_time;
-    if (end + left > limit) return false;
+bool BlockTimeline::take_bucket(Loop& loop, uint32_t bucket) {
+  const uint32_t first = std::exchange(loop.heads[bucket], kNoSlot);
+  if (loop.state[first].wait.next == kNoSlot) return loop.take<kIsBounded>(first);
+  open_.clear();
+  for (uint32_t slot = first; slot != kNoSlot; slot = loop.state[slot].wait.next) {
+    open_.push_back(loop.key(slot));
   }
-  const uint32_t* successor = graph.successors().data() + task.first_successor;
-  for (const uint32_t* const last = successor + task.num_successors; successor != last;
-       ++successor) {
-    Task& next = new_.tasks[*successor];
-    next.ready = std::max(next.ready, end);
-    if (--next.wait.num_predecessors == 0) put(tasks, *successor);
+  // Mostly they came in order, the last of them is the first of the list.
+  std::reverse(open_.begin(), open_.end());
+  if (!std::is_sorted(open_.begin(), open_.end())) std::sort(open_.begin(), open_.end());
+  for (size_t i = 0; i < open_.size(); ++i) {
+    if (!loop.take<kIsBounded>(slot_of(open_[i]))) return false;
+    if (loop.heads[bucket] == kNoSlot) continue;
+    while (++i < open_.size()) queue_.put(open_[i]);
+    return take_by_queue<kIsBounded>(loop, bucket);
   }
   return true;
+}
+
+// What is in the queue and what comes into the bucket.
+template <bool kIsBounded>
+bool BlockTimeline::take_by_queue(Loop& loop, uint32_t bucket) {
+  for (;;) {
+    for (uint32_t slot = std::exchange(loop.heads[bucket], kNoSlot); slot != kNoSlot;
+         slot = loop.state[slot].wait.next) {
+      queue_.put(loop.key(slot));
+    }
+    if (queue_.is_empty()) return true;
+    if (!loop.take<kIsBounded>(slot_of(queue_.take()))) return false;
+  }
+}
+
+template <bool kIsBounded>
+bool BlockTimeline::take_all(Loop& loop) {
+  const uint32_t behind = static_cast<uint32_t>(loop.behind);
+  for (uint32_t word = 0; word <= behind / 64; ++word) {
+    uint64_t bits;
+    while ((bits = loop.is_used[word]) != 0) {
+      const uint32_t bucket = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+      if (bucket == behind) return take_by_queue<kIsBounded>(loop, behind);
+      loop.is_used[word] = bits & (bits - 1);
+      // What came late into it may have been taken with the others.
+      if (loop.heads[bucket] == kNoSlot) continue;
+      if (!take_bucket<kIsBounded>(loop, bucket)) return false;
+    }
+  }
+  return true;
+}
+
+BlockTimeline::Loop BlockTimeline::make_loop(const BlockGraph& graph, double limit) {
+  return {graph.tasks().data(),
+          graph.successors().data(),
+          new_.tasks.data(),
+          device_end_.data(),
+          work_left_.data(),
+          heads_.data(),
+          is_used_.data(),
+          buckets_per_time_,
+          static_cast<double>(num_buckets_),
+          limit,
+          new_.order.data() + num_kept_};
 }
 
 template <bool kIsBounded>
 SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
-  const double limit = limit_of(threshold);
-  const BlockTask* const tasks = graph.tasks().data();
-  do {
-    while (place_ < open_.size()) {
-      const uint32_t slot = slot_of(open_[place_++]);
-      if (!take<kIsBounded>(graph, slot, limit)) return SimulationEnd::kExceeds;
-    }
-  } while (open_next_bucket(tasks));
-  while (!behind_.is_empty()) {
-    if (!take<kIsBounded>(graph, slot_of(behind_.take()), limit)) return SimulationEnd::kExceeds;
-  }
+  Loop loop = make_loop(graph, limit_of(threshold));
+  const bool is_within = take_all<kIsBounded>(loop);
+  num_done_ = static_cast<uint32_t>(loop.next_in_order - new_.order.data());
+  if (!is_within) return SimulationEnd::kExceeds;
   EDDY_CHECK(num_done_ == graph.num_tasks()) << "tasks wait for each other in a circle";
   finish();
   if (is_overflow(new_.makespan)) return SimulationEnd::kOverflow;
@@ -269,7 +307,7 @@ SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
 
 void BlockTimeline::finish() {
   for (uint32_t i = 0; i < num_kept_; ++i) {
-    const uint32_t slot = new_.order[i] = old_.order[i];
+    const uint32_t slot = new_.order[i];
     new_.tasks[slot] = old_.tasks[slot];
   }
   new_.makespan =
