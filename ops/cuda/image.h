@@ -12,5 +12,7 @@ struct CudaImage {
 };
 
 CudaImage cuda_image();
+// The kernels of loop_control.h: linked code for sm_80 and sm_90, without PTX.
+CudaImage cuda_loop_image();
 
 }  // namespace eddy

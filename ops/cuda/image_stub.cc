@@ -3,5 +3,6 @@
 namespace eddy {
 
 CudaImage cuda_image() { return {}; }
+CudaImage cuda_loop_image() { return {}; }
 
 }  // namespace eddy

@@ -149,7 +149,12 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
       core.pollers.push_back(scheduler.add_poller([each] { return each->poll(); }));
     }
     options.make_commands = [devices, &core, &scheduler]() -> std::unique_ptr<CommandBuffer> {
-      return std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler);
+      std::unique_ptr<Recorder> recorder;
+      if (core.accelerator_or_null && core.accelerator_or_null->make_recorder) {
+        recorder = core.accelerator_or_null->make_recorder();
+      }
+      return std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler,
+                                                 std::move(recorder));
     };
   } else {
     options.make_commands = [&device] { return device.create_command_buffer_or_null(); };

@@ -16,9 +16,14 @@
 namespace eddy {
 
 Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(const CudaDeviceOptions& options);
-// On a given driver and image (a test's).
+// The images of ops/cuda/image.h; null: none.
+struct CudaImages {
+  const void* kernels = nullptr;
+  const void* loop_kernels = nullptr;
+};
+// On a given driver and images (a test's).
 Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(std::shared_ptr<const CudaApi> api,
-                                                                 const void* image,
+                                                                 const CudaImages& images,
                                                                  const CudaDeviceOptions& options);
 
 }  // namespace eddy

@@ -84,6 +84,13 @@ namespace eddy {
     CuResult(CuGraphExec* executable, CuGraph graph, unsigned long long flags))                   \
   X(graph_exec_destroy, "cuGraphExecDestroy", false, CuResult(CuGraphExec executable))            \
   X(graph_launch, "cuGraphLaunch", false, CuResult(CuGraphExec executable, CuStream stream))      \
+  X(stream_begin_capture, "cuStreamBeginCaptureToGraph", false,                                   \
+    CuResult(CuStream stream, CuGraph graph, const CuGraphNode* after,                            \
+             const void* edge_data_or_null, size_t num_after, CuCaptureMode mode))                \
+  X(stream_end_capture, "cuStreamEndCapture", false, CuResult(CuStream stream, CuGraph* graph))   \
+  X(stream_capture_info, "cuStreamGetCaptureInfo_v2", false,                                      \
+    CuResult(CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,              \
+             const CuGraphNode** last, size_t* num_last))                                         \
   X(graph_conditional_handle, "cuGraphConditionalHandleCreate", false,                            \
     CuResult(CuConditionalHandle* handle, CuGraph graph, CuContext context,                       \
              unsigned default_value, unsigned flags))
@@ -98,6 +105,10 @@ struct CudaApi {
 
   // Conditional nodes work from CUDA 12.8 on (before it, empty bodies hang).
   static constexpr int kDeviceDrivenVersion = 12080;
+  // What is issued to streams can be recorded as a part of a graph (CUDA 12.3 and newer).
+  bool has_capture() const {
+    return has_graphs() && stream_begin_capture && stream_end_capture && stream_capture_info;
+  }
   bool has_graphs() const {
     return graph_create && graph_add_node && graph_instantiate && graph_exec_destroy &&
            graph_destroy && graph_launch;

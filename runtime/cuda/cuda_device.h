@@ -5,7 +5,8 @@
 //
 // The device needs polling: somebody calls poll() while work is pending (a scheduler's poller, or
 // who waits). Completion costs no host function and, with memory words, no driver call.
-// Command buffers: none; regions are driven from the host (HostCommandBuffer).
+// Command buffers: none; regions are driven from the host (HostCommandBuffer), which records what it
+// issues with a CudaRecorder.
 //
 // Errors: creation says what is missing and what to do. A lost device refuses everything, its
 // streams become idle, and health() says what happened.

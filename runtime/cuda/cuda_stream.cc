@@ -199,6 +199,7 @@ void CudaStream::ask_driver() {
   if (still_polls_ < kAskEvery) return;
   still_polls_ = 0;
   const CudaContext::Use use(shared_.context);
+  if (shared_.context.is_lost()) return;
   const CuResult result = shared_.context.api().stream_query(stream_);
   if (result == CuResult::kNotReady) return;
   (void)shared_.context.check_order(result, "cuStreamQuery");

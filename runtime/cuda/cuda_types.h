@@ -59,6 +59,13 @@ enum class CuResult : int {
   kLaunchFailed = 719,
   kNotPermitted = 800,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureMerge = 902,
+  kCaptureUnmatched = 903,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kCapturedEvent = 907,
   kUnknown = 999,
 };
 
@@ -98,7 +105,17 @@ struct CuMemoryPoolProps {
 static_assert(sizeof(CuMemoryPoolProps) == 88);
 
 // CUgraphNodeType.
-enum class CuGraphNodeType : int { kKernel = 0, kMemset = 2, kEmpty = 5, kConditional = 13 };
+enum class CuGraphNodeType : int {
+  kKernel = 0,
+  kMemcpy = 1,
+  kMemset = 2,
+  kEmpty = 5,
+  kConditional = 13
+};
+
+// CUstreamCaptureMode: what else this thread, or others, may call meanwhile. CUstreamCaptureStatus.
+enum class CuCaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
+enum class CuCaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
 
 // CUgraphConditionalNodeType.
 enum class CuConditionalType : int { kIf = 0, kWhile = 1, kSwitch = 2 };

@@ -34,6 +34,8 @@
 
 namespace eddy {
 
+class RecordableWork;  // runtime/execute/recordable_work.h
+
 // < 0: failed (the context knows why); otherwise the decision.
 using DecideFunction = int32_t (*)(void* context);
 
@@ -78,10 +80,16 @@ class CommandBuffer {
 
   // `is_cheap`: below the inline budget, so a host that drives the buffer may run it itself.
   virtual void launch(WorkFunction run, void* context, bool is_cheap = true) = 0;
+  // Says of the launch recorded last that it is this; null: that it keeps the host's books only and
+  // touches no memory that a device's commands read or write.
+  virtual void note_recordable(RecordableWork* /*work_or_null*/) {}
   virtual void begin_while() = 0;
   virtual void test_while(DecideFunction decide, void* context) = 0;
   virtual void end_while() = 0;
   virtual void begin_case(DecideFunction decide, void* context, uint32_t num_branches) = 0;
+  // Says of the case begun last that deciding needs nothing that a device's commands write, so that
+  // nobody waits for them.
+  virtual void note_choice() {}
   virtual void begin_branch() = 0;
   virtual void end_case() = 0;
   // Strands that name one stream are never at work together: whoever records them orders them.

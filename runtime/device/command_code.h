@@ -30,7 +30,6 @@ class CommandCode : public CommandBuffer {
   void wait(uint32_t event) override;
   void finish() override;
 
- protected:
   enum class Op : uint16_t {
     kLaunch,  // run(context)
     kTest,    // decide(context) == 0: jump to target
@@ -55,6 +54,7 @@ class CommandCode : public CommandBuffer {
   };
   static_assert(sizeof(Command) == 24, "commands are walked in order; keep them dense");
 
+ protected:
   CommandCode() = default;
 
   bool is_finished() const { return is_finished_; }

@@ -10,10 +10,12 @@
 // outlives its accelerator. Threads: as the device.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
+#include "runtime/device/recorder.h"
 
 namespace eddy {
 
@@ -21,6 +23,10 @@ struct Accelerator {
   std::shared_ptr<Device> device;
   std::shared_ptr<const KernelRegistry> kernels;
   Allocator* staging = nullptr;
+  // Whether all of these bytes are staging memory.
+  std::function<bool(const void* data, size_t size_bytes)> is_staging = {};
+  // Records what kernels enqueue; empty, or makes null: everything is issued one by one.
+  std::function<std::unique_ptr<Recorder>()> make_recorder = {};
 };
 
 // The host's memory beside an accelerator: tensors in staging memory, strings in the CPU's.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/execute/accelerator.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/value_context.h"
 
@@ -106,11 +107,10 @@ bool refresh_shapes(ExecNode& node) {
 
 }  // namespace
 
-bool run_fixed(void* exec_node) {
-  ExecNode& node = *static_cast<ExecNode*>(exec_node);
-  node.current_node->store(node.id.index(), std::memory_order_relaxed);
-  for (const ExecNode::Refresh& refresh : node.refresh) refresh.to->data = refresh.from->view.data;
-  for (ExecNode::Output& output : node.out) {
+bool ExecNode::prepare() {
+  current_node->store(id.index(), std::memory_order_relaxed);
+  for (const Refresh& each : refresh) each.to->data = each.from->view.data;
+  for (Output& output : out) {
     if (output.place.is_planned()) {
       output.view->data = output.place.give_to(*output.slot);
       continue;
@@ -122,10 +122,34 @@ bool run_fixed(void* exec_node) {
       }
     }
     if (!output.slot->buffer.is_writable(output.size_bytes)) [[unlikely]] {
-      if (!make_writable(node, output)) return false;
+      if (!make_writable(*this, output)) return false;
     }
     output.view->data = output.slot->view.data;
   }
+  return true;
+}
+
+bool ExecNode::is_recordable() const {
+  if (!may_be_recorded) return false;
+  if (reads_staging_of_or_null == nullptr) return true;
+  return reads_staging_of_or_null->is_staging(inputs[0].data, inputs[0].size_bytes());
+}
+
+void ExecNode::add_addresses(std::vector<const void*>& addresses) const {
+  for (const TensorView& view : inputs) addresses.push_back(view.data);
+  for (const TensorView& view : outputs) addresses.push_back(view.data);
+}
+
+bool ExecNode::enqueue(NativeStream stream, Scratch* scratch_or_null) {
+  KernelArgs there = args;
+  there.stream = stream;
+  if (scratch_or_null != nullptr) there.scratch = scratch_or_null;
+  return run(there);
+}
+
+bool run_fixed(void* exec_node) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  if (!node.ExecNode::prepare()) return false;
   if (node.run(node.args)) [[likely]] return true;
   return fail(node, std::move(node.error));
 }

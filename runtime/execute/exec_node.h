@@ -9,6 +9,9 @@
 //   view     output 0 shares input 0's memory under another shape
 //   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data)
 //
+// Of a `fixed` node on an accelerator whose values no host needs for enqueueing, the two halves can
+// be had apart (recordable_work.h).
+//
 // `dynamic` grows input 0's buffer in place for operators that may append (Concat) when nobody
 // else uses the input: appending a row to a growing tensor is amortised O(row).
 #pragma once
@@ -20,13 +23,15 @@
 #include "runtime/device/device.h"
 #include "runtime/execute/output_memory.h"
 #include "runtime/execute/placement.h"
+#include "runtime/execute/recordable_work.h"
 #include "runtime/execute/slot.h"
 
 namespace eddy {
 
 class RunState;
+struct Accelerator;
 
-struct ExecNode {
+struct ExecNode : RecordableWork {
   KernelFunction run = nullptr;
   KernelArgs args;
   WorkFunction work = nullptr;  // which of the four ways
@@ -59,6 +64,16 @@ struct ExecNode {
   std::atomic<uint32_t>* current_node = nullptr;  // of its strand
   Status error;
   ValueKernelFunction run_value = nullptr;
+
+  // fixed, on an accelerator; else false. What a copy to the device reads where it stands must be
+  // memory that the device reads when it runs, not what it is given when it is issued.
+  bool may_be_recorded = false;
+  const Accelerator* reads_staging_of_or_null = nullptr;  // input 0 must be staging memory of it
+  bool prepare() override;
+  bool is_recordable() const override;
+  void add_addresses(std::vector<const void*>& addresses) const override;
+  bool enqueue(NativeStream stream, Scratch* scratch_or_null) override;
+  void forget_error() override { error = Status(); }
 
   // Slots whose last use this is (release_plan.h); never for `fixed`.
   std::vector<Slot*> release;

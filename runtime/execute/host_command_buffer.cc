@@ -11,13 +11,25 @@ constexpr uint32_t kCredit = 256;
 
 }  // namespace
 
-HostCommandBuffer::HostCommandBuffer(std::vector<Device*> devices, std::vector<uint32_t> stream_devices,
-                                     Scheduler& scheduler)
+HostCommandBuffer::HostCommandBuffer(std::vector<Device*> devices,
+                                     std::vector<uint32_t> stream_devices, Scheduler& scheduler,
+                                     std::unique_ptr<Recorder> recorder_or_null)
     : devices_(std::move(devices)),
       stream_devices_(std::move(stream_devices)),
-      scheduler_(scheduler) {}
+      scheduler_(scheduler),
+      recorder_or_null_(std::move(recorder_or_null)) {}
 
 HostCommandBuffer::~HostCommandBuffer() = default;
+
+void HostCommandBuffer::note_recordable(RecordableWork* work_or_null) {
+  notes_.resize(code().size());
+  notes_.back() = {true, work_or_null};
+}
+
+void HostCommandBuffer::note_choice() {
+  is_choice_.resize(code().size());
+  is_choice_.back() = true;
+}
 
 void HostCommandBuffer::finish() {
   CommandCode::finish();
@@ -124,6 +136,7 @@ void HostCommandBuffer::run_batch(void* batch) {
   const Command* const code = owner.code().data();
   while (stream.is_idle() && !owner.control_->is_stopped()) {
     const Command& command = code[self.at];
+    if (owner.segment_or_null(self.at, self.strand) != nullptr) return;
     if (command.op == Op::kLaunch && command.is_cheap) {
       if (!stream.launch({run_issued, &owner.issued_[self.at], true})) {
         return owner.refused(self.strand);
@@ -167,18 +180,77 @@ void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight
     decisions = batch.decisions;
     return;
   }
-  if (is_idle) {
-    in_flight = 0;
-  } else if (++in_flight > kCredit) {
-    await_stream(strand);
-    in_flight = 0;
-  }
+  take_credit(strand, in_flight);
   if (!stream.launch({run_issued, &issued_[at], code()[at].is_cheap})) return refused(strand);
   ++at;
 }
 
+void HostCommandBuffer::take_credit(uint32_t strand, uint32_t& in_flight) {
+  if (!stream_of(strand).is_idle()) {
+    if (++in_flight <= kCredit) return;
+    await_stream(strand);
+  }
+  in_flight = 0;
+}
+
+Segment* HostCommandBuffer::segment_or_null(uint32_t at, uint32_t strand) {
+  if (recorder_or_null_ == nullptr || device_index(strand) == 0) return nullptr;
+  const auto known = segments_.find(at);
+  if (known != segments_.end()) return known->second.segment.get();
+  const SegmentSource source{code(), strand_entries(), notes_, [this, strand](uint32_t other) {
+                               return device_index(other) == device_index(strand);
+                             }};
+  std::optional<FoundSegment> found = find_segment(source, at, strand);
+  IssuedSegment& made = segments_[at];
+  made.owner = this;
+  made.strand = strand;
+  if (!found) return nullptr;
+  made.segment = std::make_unique<Segment>(
+      std::move(found->steps), found->next,
+      SegmentShared{recorder_or_null_.get(), &device(strand).allocator()});
+  return made.segment.get();
+}
+
+bool HostCommandBuffer::run_segment(void* issued_segment) {
+  const auto& self = *static_cast<const IssuedSegment*>(issued_segment);
+  RunControl& control = *self.owner->control_;
+  if (control.is_stopped()) return false;
+  Status why;
+  if (self.segment->run(self.owner->stream_of(self.strand).native(), why)) return true;
+  if (!why.is_ok()) {
+    control.fail(std::move(why), self.strand);
+  } else {
+    control.request_stop(StopReason::kFailed);
+  }
+  return false;
+}
+
+// Kernels' host halves run on the thread's own stack.
+void HostCommandBuffer::issue_segment(Segment& segment, uint32_t& at, uint32_t strand,
+                                      uint32_t& in_flight) {
+  for (const SegmentStep& step : segment.steps()) {
+    if (step.kind == SegmentStep::Kind::kForget) events_[step.event].recorded.reset();
+  }
+  take_credit(strand, in_flight);
+  struct Launch {
+    Stream& stream;
+    Work work;
+    bool is_taken;
+  } launch{stream_of(strand), {run_segment, &segments_.at(at), true}, false};
+  Scheduler::call_on_thread_stack(
+      [](void* context) {
+        auto& self = *static_cast<Launch*>(context);
+        self.is_taken = self.stream.launch(self.work);
+      },
+      &launch);
+  if (!launch.is_taken) return refused(strand);
+  at = segment.next();
+}
+
 int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
-  await_stream(strand);
+  const auto at = static_cast<size_t>(&command - code().data());
+  const bool is_choice = at < is_choice_.size() && is_choice_[at];
+  if (!is_choice) await_stream(strand);
   if (control_->is_stopped() || !is_device_fine(strand)) return -1;
   const int32_t decision = command.decide(command.context);
   if (decision < 0) control_->request_stop(StopReason::kFailed);
@@ -246,6 +318,10 @@ void HostCommandBuffer::execute(uint32_t strand) {
   int decisions = kInlineDecisions;
   uint32_t in_flight = 0;  // at most; since the stream was last seen idle
   while (!control_->is_stopped()) {
+    if (Segment* const segment = segment_or_null(at, strand); segment != nullptr) {
+      issue_segment(*segment, at, strand, in_flight);
+      continue;
+    }
     const Command& command = code[at];
     switch (command.op) {
       case Op::kLaunch:

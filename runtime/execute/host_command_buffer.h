@@ -17,6 +17,9 @@
 // host, until the event has been recorded in this round (strands are issued in no global order),
 // then orders the streams.
 //
+// With a recorder for its second device, straight commands of that device's streams are recorded once
+// and launched as one (segment.h).
+//
 // Errors: as CommandBuffer. Stopping: seen before each command; issued work that has not started
 // is skipped. Stack memory running out, a command that the device refuses, and a device that is
 // lost fail the run (RunControl::fail).
@@ -25,11 +28,13 @@
 
 #include <deque>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/command_code.h"
+#include "runtime/execute/segment_finder.h"
 
 namespace eddy {
 
@@ -39,9 +44,11 @@ class HostCommandBuffer : public CommandCode {
       : HostCommandBuffer({&device}, {}, scheduler) {}
   // Each stream is of the device at that place; those beyond are of the first.
   HostCommandBuffer(std::vector<Device*> devices, std::vector<uint32_t> stream_devices,
-                    Scheduler& scheduler);
+                    Scheduler& scheduler, std::unique_ptr<Recorder> recorder_or_null = nullptr);
   ~HostCommandBuffer() override;
 
+  void note_recordable(RecordableWork* work_or_null) override;
+  void note_choice() override;
   void finish() override;
   void start(RunControl& control) override;
   void run_here(RunControl& control) override { start(control); }
@@ -78,6 +85,11 @@ class HostCommandBuffer : public CommandCode {
     int decisions;  // rounds until the task yields
   };
   static void run_batch(void* batch);
+  // The segment that begins at the command; null: none.
+  Segment* segment_or_null(uint32_t at, uint32_t strand);
+  void issue_segment(Segment& segment, uint32_t& at, uint32_t strand, uint32_t& in_flight);
+  static bool run_segment(void* issued_segment);
+  void take_credit(uint32_t strand, uint32_t& in_flight);
   void issue(uint32_t& at, uint32_t strand, uint32_t& in_flight, int& decisions);
   // The command after a test or switch that decided so.
   uint32_t after(uint32_t at, int32_t decision) const;
@@ -113,6 +125,17 @@ class HostCommandBuffer : public CommandCode {
   const std::vector<uint32_t> stream_devices_;
   Scheduler& scheduler_;
   std::vector<Issued> issued_;  // by command
+  // What lowering says of commands; shorter than the code.
+  std::vector<LaunchNote> notes_;
+  std::vector<bool> is_choice_;
+  const std::unique_ptr<Recorder> recorder_or_null_;
+  // A segment, and what its stream's Work needs to know.
+  struct IssuedSegment {
+    HostCommandBuffer* owner;
+    uint32_t strand;
+    std::unique_ptr<Segment> segment;  // null: none begins there
+  };
+  std::unordered_map<uint32_t, IssuedSegment> segments_;  // by command, once asked for
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<uint32_t> parents_;                 // by strand
   std::vector<std::unique_ptr<Event>> forks_;     // by strand: where its parent's stream was

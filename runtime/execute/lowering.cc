@@ -202,8 +202,17 @@ class Lowering {
     }
     push_rows(rows_of_node_, id, at);
     ReleaseList* list = state_.release_list_or_null(id);
-    if (list != nullptr) commands_.launch(ReleaseList::run, list);
+    if (list == nullptr) return;
+    commands_.launch(ReleaseList::run, list);
+    note_bookkeeping();
   }
+
+  // Says of the launch recorded last what a recording may make of it. A trace wants every span, an
+  // observer every step.
+  void note(RecordableWork* work_or_null) {
+    if (trace_ == nullptr && observer_ == nullptr) commands_.note_recordable(work_or_null);
+  }
+  void note_bookkeeping() { note(nullptr); }
 
   void exec(NodeId id, Place at) {
     ExecNode& node = state_.exec_node(id);
@@ -212,6 +221,8 @@ class Lowering {
     issued_on_.emplace_back(&node, at.strand);
     TraceMark* mark = begin_span(at.stream, node.node->name);
     launch({StepKind::kExec, id, at.strand}, node.work, &node, state_.program().is_cheap(id));
+    if (node.may_be_recorded) note(&node);
+    if (node.work == run_view) note_bookkeeping();
     end_span(mark);
   }
 
@@ -219,7 +230,10 @@ class Lowering {
     const Node& node = state_.graph().node(id);
     LoopState& loop = state_.loop(id);
     TraceMark* whole = begin_span(at.stream, node.name);
+    // Rows are stacked by the host, from bytes that must be there.
+    const bool is_bookkeeping = node.num_scan_outputs == 0;
     launch({StepKind::kEnter, id, at.strand}, LoopState::enter, &loop);
+    if (is_bookkeeping) note_bookkeeping();
     const RegionPlan& after = plan_.regions[node.regions[1].index()];
     if (after.open) enter_open(after);
     commands_.begin_while();
@@ -237,12 +251,14 @@ class Lowering {
         region(node.regions[1], at);
       }
       launch({StepKind::kAdvance, id, at.strand}, LoopState::advance, &loop);
+      if (is_bookkeeping) note_bookkeeping();
       end_span(iteration);
     }
     commands_.end_while();
     end_span(iteration);  // of the round in which the test was false
     if (after.open) leave_open(after);
     launch({StepKind::kLeave, id, at.strand}, LoopState::leave, &loop);
+    if (is_bookkeeping) note_bookkeeping();
     end_span(whole);
   }
 
@@ -259,6 +275,7 @@ class Lowering {
       region(node.regions[r], at);
       launch({StepKind::kFinishBranch, id, at.strand, static_cast<uint32_t>(r)},
              CaseState::finish_branch, &state.branch(r));
+      note_bookkeeping();
       end_span(mark);
     }
     commands_.end_case();

@@ -78,6 +78,7 @@ class Program {
   }
 
   bool has_accelerator() const { return options_.accelerator_or_null != nullptr; }
+  const Accelerator* accelerator_or_null() const { return options_.accelerator_or_null.get(); }
   // The device of an exec node, and the one in whose memory a value is: 1 is the accelerator.
   uint32_t device_of(NodeId node) const;
   uint32_t value_device(ValueId value) const {

@@ -310,6 +310,13 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   } else {
     exec->work = is_fixed ? run_fixed : run_dynamic;
   }
+  exec->may_be_recorded = is_on_accelerator && exec->work == run_fixed && !exec->has_host_values &&
+                          program_.observer_or_null() == nullptr;
+  if (is_on_accelerator && node.op->domain == "eddy" && node.op->name == "ToDevice") {
+    exec->reads_staging_of_or_null = program_.accelerator_or_null();
+    // A caller's memory and a loop's counter are read when the copy is issued.
+    exec->may_be_recorded &= graph.value(node.inputs[0]).origin == ValueOrigin::kNodeOutput;
+  }
   OutputTargets* const targets = targets_or_null(node.outputs[0]);
   if (is_fixed && targets != nullptr) {
     const ValueId in_place = find_in_place(graph, node, reads);

@@ -22,7 +22,12 @@ _NVCC_OPTIONS = [
     "-gencode=arch=compute_90,code=[sm_90,compute_90]",
     "--Werror=all-warnings",
     "-I.",
-    "-fatbin",
+]
+
+# Linked code has no PTX.
+_LINK_OPTIONS = [
+    "-gencode=arch=compute_80,code=sm_80",
+    "-gencode=arch=compute_90,code=sm_90",
 ]
 
 def _image_impl(ctx):
@@ -31,18 +36,31 @@ def _image_impl(ctx):
     fatbin = ctx.actions.declare_file(ctx.label.name + ".fatbin")
     code = ctx.actions.declare_file(ctx.label.name + "_bytes.c")
     nvcc = ctx.actions.args()
+    compiled = fatbin
+    if ctx.attr.device_link:
+        compiled = ctx.actions.declare_file(ctx.label.name + ".o")
     nvcc.add_all(_NVCC_OPTIONS)
+    nvcc.add_all(["-rdc=true", "-c"] if ctx.attr.device_link else ["-fatbin"])
     nvcc.add(ctx.files.srcs[0])
-    nvcc.add("-o", fatbin)
+    nvcc.add("-o", compiled)
     ctx.actions.run(
         executable = NVCC,
         arguments = [nvcc],
         inputs = ctx.files.srcs + ctx.files.hdrs,
-        outputs = [fatbin],
+        outputs = [compiled],
         mnemonic = "CudaImage",
         progress_message = "Compiling %s with nvcc" % ctx.files.srcs[0].short_path,
         use_default_shell_env = True,
     )
+    if ctx.attr.device_link:
+        ctx.actions.run(
+            executable = NVCC,
+            arguments = _LINK_OPTIONS + ["-dlink", "-fatbin", compiled.path, "-o", fatbin.path, "-lcudadevrt"],
+            inputs = [compiled],
+            outputs = [fatbin],
+            mnemonic = "CudaImageLink",
+            use_default_shell_env = True,
+        )
     ctx.actions.run_shell(
         command = "(echo '#include <stdint.h>'; {bin2c} --const --length --type longlong --name {symbol} {fatbin}) > {code}".format(
             bin2c = NVCC[:-len("nvcc")] + "bin2c",
@@ -60,13 +78,14 @@ def _image_impl(ctx):
 _image = rule(
     implementation = _image_impl,
     attrs = {
+        "device_link": attr.bool(default = False),
         "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
         "srcs": attr.label_list(allow_files = [".cu"]),
         "symbol": attr.string(mandatory = True),
     },
 )
 
-def eddy_cuda_image(name, srcs, symbol, hdrs = []):
+def eddy_cuda_image(name, srcs, symbol, hdrs = [], device_link = False):
     """The rule; built only where it is asked for, since without a toolkit it cannot be.
 
     Args:
@@ -74,5 +93,14 @@ def eddy_cuda_image(name, srcs, symbol, hdrs = []):
       srcs: one .cu file.
       symbol: the array's name.
       hdrs: what the source includes.
+      device_link: link with the device's runtime library, which has cudaGraphSetConditional; then
+        there is no PTX.
     """
-    _image(name = name, srcs = srcs, hdrs = hdrs, symbol = symbol, tags = ["manual"])
+    _image(
+        name = name,
+        srcs = srcs,
+        hdrs = hdrs,
+        device_link = device_link,
+        symbol = symbol,
+        tags = ["manual"],
+    )

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "graph/ir/builder.h"
@@ -14,6 +15,7 @@
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tools/check/differential_campaign.h"
 #include "tools/check/mixing_ops.h"
+#include "tools/check/oracle.h"
 
 namespace eddy::testing {
 namespace {
@@ -116,6 +118,69 @@ TEST_P(CudaSessionTest, ALostDeviceEndsTheRunWithItsReasonAndRefusesTheNext) {
   }
 }
 
+// Branch "yes" of a case: a loop "spin" of ten rounds, two kernels in its test and "squash" in its
+// body.
+Result<Graph> loop_in_a_case(const Library& library) {
+  GraphBuilder b(library.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
+  const Value choice = b.input("choice", tensor_type(ElementType::kBool, {}));
+  const auto spin = [&] {
+    return std::vector<Value>{b.while_loop(
+        {.name = "spin", .initial = {x}, .trip_limit = b.scalar(int64_t{10})},
+        [&](Value, ValueSpan carried) {
+          const Value low = b.op("ReduceMin", {carried[0]}, {{"keepdims", int64_t{0}}});
+          return WhileTest{b.op("Less", {low, b.scalar(2.0f)}), {carried[0]}};
+        },
+        [&](Value, ValueSpan carried) {
+          return std::vector<Value>{b.op("Tanh", {carried[0]}, {}, {.name = "squash"})};
+        })[0]};
+  };
+  const std::vector<CaseBody> branches = {[&] { return std::vector<Value>{x}; }, spin};
+  const auto results = b.case_of({.name = "pick", .selector = choice}, branches);
+  b.output("y", results[0]);
+  return b.finish();
+}
+
+TEST_P(CudaSessionTest, AFaultInALoopInACaseIsToldWithItsNodeAndIteration) {
+  // Three kernels a round, two in the test and one in the body: the host hears of a fault when it
+  // waits for the next test.
+  for (const uint64_t k : {1, 5, 12, 30}) {
+    SCOPED_TRACE("kernel " + std::to_string(k));
+    auto session = make(loop_in_a_case(library_));
+    ASSERT_THAT(session->placement_text(), HasSubstr("3 nodes on cuda"));
+    fake_->cuda().fault_kernel(k, CuResult::kIllegalAddress);
+    const auto outputs =
+        session->run({{"x", eight_ones()}, {"choice", Tensor::scalar(true)}});
+    ASSERT_FALSE(outputs.is_ok());
+    EXPECT_EQ(outputs.status().code(), StatusCode::kDeviceLost) << outputs.status().to_string();
+    EXPECT_THAT(outputs.status().to_string(),
+                HasSubstr("/spin[" + std::to_string(k / 3) + "]/"));
+    EXPECT_THAT(outputs.status().to_string(), HasSubstr("pick/"));
+    EXPECT_THAT(outputs.status().message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+    session.reset();
+    EXPECT_THAT(fake_->problems(), IsEmpty());
+    EXPECT_EQ(fake_->cuda().leaks(), "");
+  }
+}
+
+TEST_P(CudaSessionTest, ACallThatLosesTheDeviceInALoopInACaseIsToldWithItsNodeAndIteration) {
+  std::set<std::string> iterations;
+  for (uint64_t k = 20; k < 400; k += 13) {
+    auto session = make(loop_in_a_case(library_));
+    const NamedTensors inputs = {{"x", eight_ones()}, {"choice", Tensor::scalar(true)}};
+    fake_->cuda().fail_call(k, CuResult::kIllegalAddress);
+    const auto outputs = session->run(inputs);
+    fake_->cuda().fail_call(0, CuResult::kIllegalAddress);
+    if (outputs.is_ok()) continue;  // it had ended by then, or what failed was not needed
+    EXPECT_EQ(outputs.status().code(), StatusCode::kDeviceLost) << outputs.status().to_string();
+    const std::string text = outputs.status().to_string();
+    const size_t at = text.find("/spin[");
+    if (at != std::string::npos) iterations.insert(text.substr(at, text.find(']', at) - at));
+    session.reset();
+  }
+  EXPECT_GT(iterations.size(), 5u) << "too few failures fell into the loop to show anything";
+}
+
 TEST_P(CudaSessionTest, RunsAtOnceKeepTheirValuesApart) {
   auto session = make(newton(library_), 0.4);
   std::vector<RunHandle> handles;
@@ -149,6 +214,50 @@ TEST_P(CudaSessionTest, ARunOnTheCallersStreamWaitsItsTurnThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaSessionTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
+
+// x = tanh(x * w + i) and y = y + x, where one branch of the sum runs beside the other.
+Result<Graph> long_loop(const Library& library, int64_t rounds) {
+  GraphBuilder b(library.ops());
+  const ValueType eight = tensor_type(ElementType::kFloat, {8});
+  const Value x = b.input("x", eight);
+  const Value w = b.input("w", eight);
+  const auto results = b.while_loop(
+      {.name = "long", .initial = {x, x}, .trip_limit = b.scalar(rounds)},
+      [&](Value, ValueSpan v) {
+        const Value low = b.op("ReduceMin", {v[0]}, {{"keepdims", int64_t{0}}});
+        return WhileTest{b.op("Less", {low, b.scalar(2.0f)}), {v[0], v[1]}};
+      },
+      [&](Value, ValueSpan v) {
+        const Value left = b.op("Tanh", {b.op("Mul", {v[0], w})});
+        const Value right = b.op("Sigmoid", {b.op("Add", {v[1], w})});
+        const Value both = b.op("Add", {left, right});
+        return std::vector<Value>{b.op("Mul", {both, left}), b.op("Sub", {both, right})};
+      });
+  b.output("a", results[0]);
+  b.output("b", results[1]);
+  return b.finish();
+}
+
+NamedTensors long_inputs() {
+  return {{"x", eight_ones()}, {"w", Tensor::of<float>({8}, {1, 2, 3, 4, 5, 6, 7, 8})}};
+}
+
+TEST_P(CudaSessionTest, ALoopsBodyIsRecordedOnceForEachPlaceOfItsCarriedValues) {
+  constexpr int64_t kRounds = 24;
+  SessionOptions options;
+  auto expected =
+      std::move(*Session::create(library_, std::move(*long_loop(library_, kRounds)), options))
+          ->run(long_inputs());
+  ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+  auto session = make(long_loop(library_, kRounds));
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    auto outputs = session->run(long_inputs());
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ(check::difference(*expected, *outputs), "");
+  }
+  EXPECT_GE(fake_->cuda().num_graph_launches(), 2 * (kRounds - 8));
+  EXPECT_LE(fake_->cuda().num_instantiations(), 8u);
+}
 
 // Random graphs against the oracle, the devices mixed at random.
 TEST(CudaSessionCampaign, RandomGraphsGiveWhatTheOracleSays) {

@@ -4,12 +4,16 @@
 #include <functional>
 
 #include "graph/base/check.h"
+#include "ops/cuda/loop_control.h"
+#include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/cuda_transfers.h"
 
 namespace eddy::testing {
 namespace {
 
 constexpr const char* kKernel = "library";
+constexpr const char* kLoopStep = "eddy_loop_step";
+constexpr const char* kChoice = "eddy_case_choice";
 constexpr size_t kMaxAddresses = 24;
 
 // The addresses are there for the fake to check: each must be in a living block.
@@ -41,6 +45,7 @@ struct FakeAccelerator::Call {
   std::vector<Dims> dims;
   std::vector<std::vector<std::byte>> host_values;
   std::string op;
+  bool is_recorded = false;  // it runs each time its graph does
 };
 
 // A library kernel's state, and how to reach the fake.
@@ -61,6 +66,16 @@ FakeAccelerator::FakeAccelerator(const Library& library, const FakeAcceleratorOp
       }()) {
   cuda_.define_kernel(kKernel, sizeof(Params),
                       [this](const FakeKernelCall& call) { run(call.params_as<Params>().call); });
+  cuda_.define_kernel(kLoopStep, sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
+    cuda::loop_step(call.params_as<cuda::LoopStepParams>(), [&](uint64_t handle, uint32_t value) {
+      call.set_conditional(handle, value);
+    });
+  });
+  cuda_.define_kernel(kChoice, sizeof(cuda::CaseChoiceParams), [](const FakeKernelCall& call) {
+    cuda::case_choice(
+        call.params_as<cuda::CaseChoiceParams>(),
+        [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+  });
   engine_ = std::make_unique<FakeEngine>(cuda_);
 }
 
@@ -68,10 +83,11 @@ FakeAccelerator::~FakeAccelerator() = default;
 
 bool FakeAccelerator::enqueue(const KernelArgs& args) {
   const auto& wrapped = *static_cast<const Wrapped*>(args.state);
-  auto call = std::make_unique<Call>();
+  auto call = std::make_shared<Call>();
   call->run = wrapped.kernel.run;
   call->state = wrapped.kernel.state.get();
   call->op = wrapped.op;
+  call->is_recorded = wrapped.owner->cuda_.is_capturing(static_cast<CuStream>(args.stream));
   call->dims.reserve(args.num_inputs + args.num_outputs);
   Params params{};
   size_t num_addresses = 0;
@@ -114,13 +130,13 @@ bool FakeAccelerator::enqueue(const KernelArgs& args) {
 }
 
 void FakeAccelerator::run(uint64_t id) {
-  std::unique_ptr<Call> call;
+  std::shared_ptr<Call> call;
   {
     std::lock_guard lock(mutex_);
     const auto found = calls_.find(id);
     if (found == calls_.end()) return errors_.push_back("a kernel runs twice");
-    call = std::move(found->second);
-    calls_.erase(found);
+    call = found->second;
+    if (!call->is_recorded) calls_.erase(found);
   }
   VectorScratch scratch;
   Status error;
@@ -139,6 +155,7 @@ void FakeAccelerator::run(uint64_t id) {
   errors_.push_back(call->op + ": " + error.to_string());
 }
 
+// long: what is made refers to what is made before it.
 Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
   // What kernels refer to; the device goes last.
   struct Parts {
@@ -150,6 +167,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
     std::shared_ptr<CudaDevice> device;
     CuModule module = nullptr;
     CuFunction function = nullptr;
+    CudaLoopKernels loop_kernels;
     KernelRegistry kernels;
   };
   auto parts = std::make_shared<Parts>();
@@ -161,6 +179,11 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
         context.check(context.api().module_load(&parts->module, FakeCuda::kImage), "load"));
     EDDY_RETURN_IF_ERROR(context.check(
         context.api().module_function(&parts->function, parts->module, kKernel), "function"));
+    EDDY_RETURN_IF_ERROR(context.check(
+        context.api().module_function(&parts->loop_kernels.step, parts->module, kLoopStep), "step"));
+    EDDY_RETURN_IF_ERROR(context.check(
+        context.api().module_function(&parts->loop_kernels.choice, parts->module, kChoice),
+        "choice"));
   }
   const auto bind = [this, &library = library_.cpu_kernels(), &context,
                      function = parts->function](const KernelInit& init) -> Result<BoundKernel> {
@@ -203,6 +226,14 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
   accelerator->staging = &parts->device->staging();
+  accelerator->is_staging = [device = parts->device.get()](const void* data, size_t size_bytes) {
+    return device->is_staging(data, size_bytes);
+  };
+  if (options_.has_recorder) {
+    accelerator->make_recorder = [parts = parts.get()]() -> std::unique_ptr<Recorder> {
+      return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
+    };
+  }
   accelerator->kernels = std::shared_ptr<const KernelRegistry>(parts, &parts->kernels);
   return std::shared_ptr<const Accelerator>(std::move(accelerator));
 }

@@ -35,6 +35,7 @@ namespace eddy::testing {
 struct FakeAcceleratorOptions {
   uint64_t seed = 1;
   double cpu_share = 0;
+  bool has_recorder = true;  // else every kernel is launched by itself
   FakeCudaOptions cuda = {};  // its seed is `seed`
 };
 
@@ -65,7 +66,7 @@ class FakeAccelerator {
   std::unique_ptr<FakeEngine> engine_;
   std::atomic<uint64_t> num_kernels_{0};
   mutable std::mutex mutex_;
-  std::map<uint64_t, std::unique_ptr<Call>> calls_;  // under the mutex; enqueued
+  std::map<uint64_t, std::shared_ptr<Call>> calls_;  // under the mutex; enqueued
   uint64_t next_call_ = 1;                           // under the mutex
   std::vector<std::string> errors_;                  // under the mutex
 };

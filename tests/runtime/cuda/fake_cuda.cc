@@ -92,9 +92,8 @@ void FakeCuda::run(Stream& stream, Op op) {
       run_kernel(stream, op.kernel, nullptr);
       break;
     case OpKind::kGraph:
-      FakeGraphs::run(*op.graph, random_, [&](const FakeKernelLaunch& launch) {
-        return run_kernel(stream, launch, op.graph.get()) == CuResult::kSuccess;
-      });
+      FakeGraphs::run(*op.graph, random_,
+                      [&](const FakeNode& node) { return run_node(stream, node, *op.graph); });
       for (const std::string& problem : op.graph->problems) violation(problem);
       op.graph->problems.clear();
       break;
@@ -102,19 +101,12 @@ void FakeCuda::run(Stream& stream, Op op) {
       std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(op.to))
           .store(op.value, std::memory_order_release);
       break;
-    case OpKind::kCopy: {
-      const bool is_fine = check_copy_end(stream, op.to, op.bytes);
-      if (!check_copy_end(stream, op.from, op.bytes) || !is_fine) break;
-      const FakeMemory::Open open(memory);
-      std::memmove(reinterpret_cast<void*>(op.to), reinterpret_cast<void*>(op.from), op.bytes);
+    case OpKind::kCopy:
+      run_copy(stream, op.to, op.from, op.bytes);
       break;
-    }
-    case OpKind::kFill: {
-      if (!check_access(stream, "a fill", op.to, op.bytes)) break;
-      const FakeMemory::Open open(memory);
-      std::memset(reinterpret_cast<void*>(op.to), static_cast<int>(op.value), op.bytes);
+    case OpKind::kFill:
+      run_fill(stream, op.to, op.value, op.bytes);
       break;
-    }
     case OpKind::kAllocate:
       memory.mark_allocated(op.to);
       break;
@@ -122,6 +114,28 @@ void FakeCuda::run(Stream& stream, Op op) {
       memory.mark_freed(op.to);
       break;
   }
+}
+
+void FakeCuda::run_copy(const Stream& stream, uint64_t to, uint64_t from, size_t bytes) {
+  const bool is_fine = check_copy_end(stream, to, bytes);
+  if (!check_copy_end(stream, from, bytes) || !is_fine) return;
+  const FakeMemory::Open open(devices_[static_cast<size_t>(stream.device)]->memory);
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+}
+
+void FakeCuda::run_fill(const Stream& stream, uint64_t to, uint32_t value, size_t bytes) {
+  if (!check_access(stream, "a fill", to, bytes)) return;
+  const FakeMemory::Open open(devices_[static_cast<size_t>(stream.device)]->memory);
+  std::memset(reinterpret_cast<void*>(to), static_cast<int>(value), bytes);
+}
+
+bool FakeCuda::run_node(Stream& stream, const FakeNode& node, FakeExecutable& graph) {
+  if (node.type == CuGraphNodeType::kKernel) {
+    return run_kernel(stream, node.launch, &graph) == CuResult::kSuccess;
+  }
+  if (node.type == CuGraphNodeType::kMemcpy) run_copy(stream, node.to, node.from, node.bytes);
+  if (node.type == CuGraphNodeType::kMemset) run_fill(stream, node.to, node.value, node.bytes);
+  return true;
 }
 
 CuResult FakeCuda::run_kernel(Stream& stream, const FakeKernelLaunch& launch,

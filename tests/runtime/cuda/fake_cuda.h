@@ -17,7 +17,11 @@
 //   contexts  a call that needs a current context fails without one, or with another's stream
 //   errors    the k-th call can fail; a kernel can fault, and from then on every call of that
 //             device answers with the same error (sticky)
-//   graphs    kernels, empty and conditional nodes, in a random topological order; a conditional
+//   capture   what is issued to a capturing stream becomes nodes of its graph; a stream that waits
+//             for a captured event joins; waiting for the stream, asking after it or its events,
+//             words, allocations and waits for what is outside fail and spoil the capture, and so
+//             does ending it elsewhere than it began or before all streams have been joined
+//   graphs    kernels, copies, fills, empty and conditional nodes, in a random topological order; a conditional
 //             handle takes its default once a launch; a graph with conditionals has one executable
 //             at a time; more than five unfinished launches with WHILE nodes lose the device
 //
@@ -77,6 +81,9 @@ class FakeCuda {
   // The k-th call from now (1 is the next one) fails; 0: none does.
   void fail_call(uint64_t k, CuResult result);
   uint64_t num_calls() const { return num_calls_; }
+  uint64_t num_graph_launches() const { return num_graph_launches_; }
+  uint64_t num_instantiations() const { return num_instantiations_; }
+  bool is_capturing(CuStream stream) const;
   std::string failed_call() const;  // the entry that failed last
   // The k-th kernel that runs from now faults: its device is lost.
   void fault_kernel(uint64_t k, CuResult result = CuResult::kIllegalAddress);
@@ -95,9 +102,18 @@ class FakeCuda {
   struct Record {
     bool is_done = false;
   };
+  struct Capture {
+    CuGraph graph;
+    CuStream origin;
+    bool is_spoilt = false;
+    bool has_ended = false;
+    std::vector<CuGraphNode> nodes;
+  };
   struct Event {
     int device;
     std::shared_ptr<Record> latest;
+    std::shared_ptr<Capture> capture;  // its latest record was captured
+    std::vector<CuGraphNode> last;     // there
   };
   enum class OpKind {
     kKernel,
@@ -128,6 +144,8 @@ class FakeCuda {
     size_t next = 0;
     bool is_destroyed = false;
     uint32_t priority = 0;
+    std::shared_ptr<Capture> capture;
+    std::vector<CuGraphNode> last;  // captured; what comes next is behind these
     bool is_empty() const { return next == ops.size(); }
   };
   struct Function {
@@ -143,6 +161,14 @@ class FakeCuda {
   void fill_memory(CudaApi& api);
   void fill_kernels(CudaApi& api);
   void fill_graphs(CudaApi& api);
+  void fill_capture(CudaApi& api);
+  CuResult begin_capture(CuStream stream, CuGraph graph, std::vector<CuGraphNode> after);
+  CuResult end_capture(CuStream stream, CuGraph* graph);
+  CuResult capture(Stream& stream, Op op);
+  CuResult join_capture(Stream& stream, const Event& event);
+  CuResult spoil(Capture& capture, CuResult result);
+  // Of the streams of a device; null: none captures.
+  Capture* capture_of_device(int device);
   // Whether a call needs a current context, and whether it gives something back or waits, which
   // happens even when the call answers with an error.
   enum class CallKind { kFree, kRelease, kContext, kContextRelease };
@@ -158,6 +184,9 @@ class FakeCuda {
   bool step_locked();
   Stream* choose();
   void run(Stream& stream, Op op);
+  void run_copy(const Stream& stream, uint64_t to, uint64_t from, size_t bytes);
+  void run_fill(const Stream& stream, uint64_t to, uint32_t value, size_t bytes);
+  bool run_node(Stream& stream, const FakeNode& node, FakeExecutable& graph);
   CuResult run_kernel(Stream& stream, const FakeKernelLaunch& launch, FakeExecutable* graph);
   // False: noted as a violation, and what asked does not happen.
   bool check_access(const Stream& stream, const std::string& what, uint64_t address,
@@ -186,7 +215,9 @@ class FakeCuda {
   uintptr_t next_handle_ = 0x1000;
   int next_stream_ = 0;
   std::vector<std::string> violations_;
-  uint64_t num_calls_ = 0;
+  std::atomic<uint64_t> num_calls_{0};
+  std::atomic<uint64_t> num_graph_launches_{0};
+  std::atomic<uint64_t> num_instantiations_{0};
   uint64_t fail_at_ = 0;
   CuResult fail_with_ = CuResult::kUnknown;
   std::string failed_call_;

@@ -26,7 +26,11 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
       failed_call_ = name;
       const bool is_sticky =
           fail_with_ == CuResult::kIllegalAddress || fail_with_ == CuResult::kLaunchFailed;
-      if (is_sticky && current_device() >= 0) lose(current_device(), fail_with_);
+      // Without a current context nobody can say which device it was.
+      const int device = current_device();
+      for (int d = 0; is_sticky && d < options_.num_devices; ++d) {
+        if (device < 0 || d == device) lose(d, fail_with_);
+      }
       if (is_release(kind)) body(args...);  // given back all the same
       return fail_with_;
     }
@@ -63,6 +67,7 @@ CuResult FakeCuda::enqueue(CuStream handle, Op op) {
       devices_[static_cast<size_t>(stream.device)]->memory.mark_freed(op.to);
     return kOk;
   }
+  if (stream.capture != nullptr) return capture(stream, std::move(op));
   stream.ops.push_back(std::move(op));
   return kOk;
 }
@@ -75,7 +80,9 @@ void FakeCuda::fill_table(CudaApi& api) {
   if (options_.has_memory_words) fill_words(api);
   fill_memory(api);
   fill_kernels(api);
-  if (options_.has_graphs) fill_graphs(api);
+  if (!options_.has_graphs) return;
+  fill_graphs(api);
+  fill_capture(api);
 }
 
 void FakeCuda::fill_devices(CudaApi& api) {
@@ -161,9 +168,13 @@ void FakeCuda::fill_contexts(CudaApi& api) {
   });
 }
 
+// long: one entry of the table after the other.
 void FakeCuda::fill_streams(CudaApi& api) {
   define(api.context_synchronize, "context_synchronize", CallKind::kContextRelease, [this] {
     const int device = current_device();
+    if (Capture* open = capture_of_device(device)) {
+      return spoil(*open, CuResult::kCaptureUnsupported);
+    }
     const auto is_busy = [&](const auto& entry) {
       return entry.second->device == device && !entry.second->is_empty();
     };
@@ -190,6 +201,7 @@ void FakeCuda::fill_streams(CudaApi& api) {
   define(api.stream_destroy, "stream_destroy", CallKind::kContextRelease, [this](CuStream stream) {
     const auto found = streams_.find(stream);
     if (found == streams_.end()) return CuResult::kInvalidHandle;
+    if (found->second->capture != nullptr) violation("a stream that captures is destroyed");
     found->second->is_destroyed = true;  // it ends its work first
     if (found->second->is_empty()) streams_.erase(found);
     return kOk;
@@ -198,6 +210,9 @@ void FakeCuda::fill_streams(CudaApi& api) {
          [this](CuStream stream) {
            const auto found = streams_.find(stream);
            if (found == streams_.end()) return CuResult::kInvalidHandle;
+           if (found->second->capture != nullptr) {
+             return spoil(*found->second->capture, CuResult::kCaptureUnsupported);
+           }
            while (!found->second->is_empty()) {
              if (step_locked()) continue;
              violation("a synchronization that never ends");
@@ -208,12 +223,22 @@ void FakeCuda::fill_streams(CudaApi& api) {
   define(api.stream_query, "stream_query", CallKind::kContext, [this](CuStream stream) {
     const auto found = streams_.find(stream);
     if (found == streams_.end()) return CuResult::kInvalidHandle;
+    if (found->second->capture != nullptr) {
+      return spoil(*found->second->capture, CuResult::kCaptureUnsupported);
+    }
     return found->second->is_empty() ? kOk : CuResult::kNotReady;
   });
   define(api.stream_wait_event, "stream_wait_event", CallKind::kContext,
          [this](CuStream stream, CuEvent event, unsigned) {
            const auto found = events_.find(event);
            if (found == events_.end()) return CuResult::kInvalidHandle;
+           const auto waiter = streams_.find(stream);
+           if (waiter == streams_.end()) return CuResult::kInvalidHandle;
+           Stream& waits = *waiter->second;
+           if (found->second->capture != nullptr) return join_capture(waits, *found->second);
+           if (waits.capture != nullptr) {
+             return spoil(*waits.capture, CuResult::kCaptureIsolation);
+           }
            if (found->second->latest == nullptr) return kOk;
            return enqueue(stream, {.kind = OpKind::kWait, .record = found->second->latest});
          });
@@ -224,7 +249,7 @@ void FakeCuda::fill_events(CudaApi& api) {
          [this](CuEvent* event, unsigned flags) {
            if (flags != kCuEventDisableTiming) violation("an event with timing");
            *event = reinterpret_cast<CuEvent>(next_handle_++);
-           events_[*event] = std::make_unique<Event>(Event{current_device(), nullptr});
+           events_[*event] = std::make_unique<Event>(Event{current_device(), nullptr, nullptr, {}});
            return kOk;
          });
   define(api.event_destroy, "event_destroy", CallKind::kContextRelease, [this](CuEvent event) {
@@ -234,12 +259,24 @@ void FakeCuda::fill_events(CudaApi& api) {
          [this](CuEvent event, CuStream stream) {
            const auto found = events_.find(event);
            if (found == events_.end()) return CuResult::kInvalidHandle;
+           const auto on = streams_.find(stream);
+           if (on == streams_.end()) return CuResult::kInvalidHandle;
+           found->second->capture = on->second->capture;
+           found->second->last = on->second->last;
+           if (on->second->capture != nullptr) {
+             found->second->latest = nullptr;
+             return on->second->capture->is_spoilt ? CuResult::kCaptureInvalidated : kOk;
+           }
            found->second->latest = std::make_shared<Record>();
            return enqueue(stream, {.kind = OpKind::kRecord, .record = found->second->latest});
          });
   define(api.event_query, "event_query", CallKind::kContext, [this](CuEvent event) {
     const auto found = events_.find(event);
     if (found == events_.end()) return CuResult::kInvalidHandle;
+    if (found->second->capture != nullptr) {
+      if (found->second->capture->has_ended) return CuResult::kCapturedEvent;
+      return spoil(*found->second->capture, CuResult::kCapturedEvent);
+    }
     const auto& latest = found->second->latest;
     return latest == nullptr || latest->is_done ? kOk : CuResult::kNotReady;
   });
@@ -397,6 +434,7 @@ void FakeCuda::fill_graphs(CudaApi& api) {
            std::string problem;
            const CuResult result = graphs_.instantiate(executable, graph, problem);
            if (!problem.empty()) violation(problem);
+           num_instantiations_ += result == kOk ? 1 : 0;
            return result;
          });
   define(api.graph_exec_destroy, "graph_exec_destroy", CallKind::kContextRelease,
@@ -410,7 +448,35 @@ void FakeCuda::fill_graphs(CudaApi& api) {
              lose(device, CuResult::kLaunchFailed);  // what hardware does (Xid 13)
              return CuResult::kLaunchFailed;
            }
+           ++num_graph_launches_;
            return enqueue(stream, {.kind = OpKind::kGraph, .graph = std::move(graph)});
+         });
+}
+
+void FakeCuda::fill_capture(CudaApi& api) {
+  define(api.stream_begin_capture, "stream_begin_capture", CallKind::kContext,
+         [this](CuStream stream, CuGraph graph, const CuGraphNode* after, const void*,
+                size_t num_after, CuCaptureMode mode) {
+           if (mode != CuCaptureMode::kRelaxed) return CuResult::kNotSupported;
+           return begin_capture(stream, graph, {after, after + num_after});
+         });
+  define(api.stream_end_capture, "stream_end_capture", CallKind::kContextRelease,
+         [this](CuStream stream, CuGraph* graph) { return end_capture(stream, graph); });
+  define(api.stream_capture_info, "stream_capture_info", CallKind::kContext,
+         [this](CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,
+                const CuGraphNode** last, size_t* num_last) {
+           const auto found = streams_.find(stream);
+           if (found == streams_.end()) return CuResult::kInvalidHandle;
+           const Stream& asked = *found->second;
+           *status = asked.capture == nullptr       ? CuCaptureStatus::kNone
+                     : asked.capture->is_spoilt ? CuCaptureStatus::kInvalidated
+                                                    : CuCaptureStatus::kActive;
+           if (*status != CuCaptureStatus::kActive) return kOk;
+           *id = 1;
+           *graph = asked.capture->graph;
+           *last = asked.last.data();
+           *num_last = asked.last.size();
+           return kOk;
          });
 }
 

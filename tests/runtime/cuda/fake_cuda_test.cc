@@ -243,10 +243,11 @@ class FakeGraphTest : public FakeCudaTest {
     if (made != nullptr) *made = node;
     return params.conditional.bodies_out[0];
   }
-  CuConditionalHandle handle(unsigned value) {
+  CuConditionalHandle handle(unsigned value, CuGraph graph_or_null = nullptr) {
     CuConditionalHandle made = 0;
+    CuGraph graph = graph_or_null != nullptr ? graph_or_null : graph_;
     EXPECT_EQ(
-        api_->graph_conditional_handle(&made, graph_, context_, value, kCuConditionalAssignDefault),
+        api_->graph_conditional_handle(&made, graph, context_, value, kCuConditionalAssignDefault),
         kOk);
     return made;
   }
@@ -286,12 +287,12 @@ TEST_F(FakeGraphTest, AWhileRunsItsBodyUntilAKernelClearsItsHandle) {
 
 TEST_F(FakeGraphTest, AnInnerWhileThatNobodyRearmsRunsOnlyInTheFirstRound) {
   const CuConditionalHandle outer = handle(1);
-  const CuConditionalHandle inner = handle(1);
   int outer_left = 3;
   int inner_left = 2;
+  const CuGraph body = conditional(graph_, CuConditionalType::kWhile, outer);
+  const CuConditionalHandle inner = handle(1, body);
   define_countdown("outer", outer, outer_left);
   define_countdown("inner", inner, inner_left);
-  const CuGraph body = conditional(graph_, CuConditionalType::kWhile, outer);
   CuGraphNode loop = nullptr;
   const CuGraph inner_body = conditional(body, CuConditionalType::kWhile, inner, {}, &loop);
   const int one = 1;

@@ -9,6 +9,10 @@ constexpr int kMaxRounds = 1'000'000;  // of one WHILE in one launch
 
 std::vector<FakeNode> copy_nodes(const FakeGraph& graph, FakeExecutable& executable) {
   std::vector<FakeNode> nodes = graph.nodes;
+  for (const auto& [handle, value] : graph.handles) {
+    executable.handles[handle] = value;
+    executable.values[handle] = 0;
+  }
   for (FakeNode& node : nodes) {
     executable.has_while |=
         node.type == CuGraphNodeType::kConditional && node.condition == CuConditionalType::kWhile;
@@ -24,8 +28,8 @@ std::vector<FakeNode> copy_nodes(const FakeGraph& graph, FakeExecutable& executa
 // One launch: the nodes of each level in a random order that respects their edges.
 class Launch {
  public:
-  Launch(FakeExecutable& executable, Random& random, const FakeGraphs::RunKernel& run_kernel)
-      : executable_(executable), random_(random), run_kernel_(run_kernel) {}
+  Launch(FakeExecutable& executable, Random& random, const FakeGraphs::RunNode& run_leaf)
+      : executable_(executable), random_(random), run_leaf_(run_leaf) {}
 
   bool run(const std::vector<FakeNode>& nodes) {
     std::vector<bool> is_done(nodes.size(), false);
@@ -47,8 +51,8 @@ class Launch {
 
  private:
   bool run_node(const FakeNode& node) {
-    if (node.type == CuGraphNodeType::kKernel) return run_kernel_(node.launch);
-    if (node.type != CuGraphNodeType::kConditional) return true;
+    if (node.type == CuGraphNodeType::kEmpty) return true;
+    if (node.type != CuGraphNodeType::kConditional) return run_leaf_(node);
     const auto value = [&] { return executable_.values[node.handle]; };
     switch (node.condition) {
       case CuConditionalType::kIf:
@@ -71,7 +75,7 @@ class Launch {
 
   FakeExecutable& executable_;
   Random& random_;
-  const FakeGraphs::RunKernel& run_kernel_;
+  const FakeGraphs::RunNode& run_leaf_;
 };
 
 }  // namespace
@@ -144,17 +148,47 @@ CuResult FakeGraphs::add_node(CuGraphNode* node, CuGraph graph, const CuGraphNod
   return CuResult::kSuccess;
 }
 
+CuGraphNode FakeGraphs::append(CuGraph graph, const std::vector<CuGraphNode>& after,
+                               FakeNode made) {
+  FakeGraph& in = *graphs_.at(graph);
+  for (CuGraphNode before : after) made.after.push_back(nodes_.at(before).second);
+  const auto node = reinterpret_cast<CuGraphNode>(next_++);
+  nodes_[node] = {&in, in.nodes.size()};
+  in.nodes.push_back(std::move(made));
+  return node;
+}
+
+bool FakeGraphs::is_node_of(CuGraphNode node, CuGraph graph) const {
+  const auto found = nodes_.find(node);
+  return found != nodes_.end() && found->second.first == graphs_.at(graph).get();
+}
+
+bool FakeGraphs::are_all_before(const std::vector<CuGraphNode>& nodes,
+                                const std::vector<CuGraphNode>& last) const {
+  if (nodes.empty()) return true;
+  const FakeGraph& graph = *nodes_.at(nodes[0]).first;
+  std::vector<bool> is_before(graph.nodes.size(), false);
+  std::vector<size_t> open;
+  for (CuGraphNode node : last) open.push_back(nodes_.at(node).second);
+  while (!open.empty()) {
+    const size_t at = open.back();
+    open.pop_back();
+    if (is_before[at]) continue;
+    is_before[at] = true;
+    open.insert(open.end(), graph.nodes[at].after.begin(), graph.nodes[at].after.end());
+  }
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [&](CuGraphNode node) { return is_before[nodes_.at(node).second]; });
+}
+
 CuResult FakeGraphs::add_conditional(FakeGraph& graph, FakeNode& node,
                                      CuConditionalNodeParams& params, std::string& problem) {
-  FakeGraph::Default* handle = nullptr;
-  for (auto& [key, candidate] : graphs_) {
-    const auto place = candidate->handles.find(params.handle);
-    if (place != candidate->handles.end()) handle = &place->second;
-  }
-  if (handle == nullptr || handle->is_used) {
-    problem = "a conditional node needs a handle of its own";
+  const auto place = graph.handles.find(params.handle);
+  if (place == graph.handles.end() || place->second.is_used) {
+    problem = "a conditional node needs a handle of its own, made for its graph";
     return CuResult::kInvalidValue;
   }
+  FakeGraph::Default* const handle = &place->second;
   const bool is_size_fine = params.type == CuConditionalType::kWhile ? params.size == 1
                             : params.type == CuConditionalType::kIf  ? params.size - 1 <= 1
                                                                      : params.size > 0;
@@ -176,7 +210,7 @@ CuResult FakeGraphs::add_conditional(FakeGraph& graph, FakeNode& node,
 CuResult FakeGraphs::add_handle(CuConditionalHandle* handle, CuGraph graph, uint32_t value,
                                 unsigned flags) {
   const auto found = graphs_.find(graph);
-  if (found == graphs_.end() || found->second->is_body) return CuResult::kInvalidValue;
+  if (found == graphs_.end()) return CuResult::kInvalidValue;
   *handle = next_++;
   found->second->handles[*handle] = {value, flags == kCuConditionalAssignDefault, false};
   return CuResult::kSuccess;
@@ -193,7 +227,6 @@ CuResult FakeGraphs::instantiate(CuGraphExec* executable, CuGraph graph, std::st
   auto made = std::make_shared<FakeExecutable>();
   made->source = found->second;
   made->nodes = copy_nodes(source, *made);
-  for (const auto& [handle, value] : source.handles) made->values[handle] = 0;
   ++source.num_executables;
   *executable = reinterpret_cast<CuGraphExec>(next_++);
   executables_[*executable] = std::move(made);
@@ -213,11 +246,11 @@ std::shared_ptr<FakeExecutable> FakeGraphs::executable_or_null(CuGraphExec execu
   return found == executables_.end() ? nullptr : found->second;
 }
 
-void FakeGraphs::run(FakeExecutable& executable, Random& random, const RunKernel& run_kernel) {
-  for (const auto& [handle, value] : executable.source->handles) {
+void FakeGraphs::run(FakeExecutable& executable, Random& random, const RunNode& run_node) {
+  for (const auto& [handle, value] : executable.handles) {
     if (value.is_assigned_at_launch) executable.values[handle] = value.value;
   }
-  Launch(executable, random, run_kernel).run(executable.nodes);
+  Launch(executable, random, run_node).run(executable.nodes);
 }
 
 size_t FakeGraphs::num_graphs() const {

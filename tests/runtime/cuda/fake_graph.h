@@ -1,9 +1,10 @@
 // FakeGraphs: CUDA graphs of a fake GPU: explicit nodes, conditional bodies, executables.
 //
-// Kept to: a node runs after those it names; bodies hold only kernels, empty nodes and
-// conditionals; a conditional handle belongs to one graph, is used by one node, and takes its
-// default once per launch, so an inner WHILE that nobody re-arms runs only the first time; a graph
-// with conditionals has one executable at a time. Threads: guarded by the fake's mutex.
+// Kept to: a node runs after those it names; bodies hold only kernels, copies, fills, empty nodes
+// and conditionals; a conditional handle belongs to the graph whose node uses it, is used by one
+// node, and takes its default once per launch, so an inner WHILE that nobody re-arms runs only the
+// first time; a graph with conditionals has one executable at a time. Threads: guarded by the
+// fake's mutex.
 #pragma once
 
 #include <cstddef>
@@ -50,6 +51,10 @@ struct FakeNode {
   CuGraphNodeType type = CuGraphNodeType::kEmpty;
   std::vector<size_t> after;
   FakeKernelLaunch launch = {};
+  uint64_t to = 0;  // copies and fills
+  uint64_t from = 0;
+  size_t bytes = 0;
+  uint32_t value = 0;
   CuConditionalHandle handle = 0;
   CuConditionalType condition = CuConditionalType::kIf;
   std::vector<std::shared_ptr<FakeGraph>> bodies = {};
@@ -72,6 +77,7 @@ struct FakeExecutable {
   std::shared_ptr<FakeGraph> source;
   std::vector<FakeNode> nodes;  // bodies copied too
   bool has_while = false;
+  std::map<CuConditionalHandle, FakeGraph::Default> handles;  // of bodies too
   std::map<CuConditionalHandle, uint32_t> values;
   // Violations met while running, and whether a handle was set that is none of ours.
   std::vector<std::string> problems;
@@ -79,8 +85,8 @@ struct FakeExecutable {
 
 class FakeGraphs {
  public:
-  // Runs one kernel; false stops the launch (the device is lost).
-  using RunKernel = std::function<bool(const FakeKernelLaunch&)>;
+  // Runs one kernel, copy or fill; false stops the launch (the device is lost).
+  using RunNode = std::function<bool(const FakeNode&)>;
 
   CuGraph create();
   CuResult destroy(CuGraph graph);
@@ -88,11 +94,17 @@ class FakeGraphs {
   // `kernel`: resolved by the caller, for kernel nodes. `problem` says what was wrong.
   CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
                     CuGraphNodeParams& params, FakeKernelLaunch kernel, std::string& problem);
+  // As a capture does.
+  CuGraphNode append(CuGraph graph, const std::vector<CuGraphNode>& after, FakeNode made);
+  bool is_node_of(CuGraphNode node, CuGraph graph) const;
+  // Whether every one of `nodes` is among `last` or before them.
+  bool are_all_before(const std::vector<CuGraphNode>& nodes,
+                      const std::vector<CuGraphNode>& last) const;
   CuResult add_handle(CuConditionalHandle* handle, CuGraph graph, uint32_t value, unsigned flags);
   CuResult instantiate(CuGraphExec* executable, CuGraph graph, std::string& problem);
   CuResult destroy_executable(CuGraphExec executable);
   std::shared_ptr<FakeExecutable> executable_or_null(CuGraphExec executable) const;
-  static void run(FakeExecutable& executable, Random& random, const RunKernel& run_kernel);
+  static void run(FakeExecutable& executable, Random& random, const RunNode& run_node);
 
   size_t num_graphs() const;  // without bodies, which go with their graph
   size_t num_executables() const { return executables_.size(); }

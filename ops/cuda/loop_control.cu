@@ -1,0 +1,19 @@
+// The kernels of loop_control.h. Linked with the device's runtime library, which has
+// cudaGraphSetConditional, so it is an image of its own: linked code has no PTX beside it.
+#include "ops/cuda/loop_control.h"
+
+namespace eddy::cuda {
+
+extern "C" __global__ void eddy_loop_step(const __grid_constant__ LoopStepParams params) {
+  loop_step(params, [](uint64_t handle, uint32_t value) {
+    cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
+  });
+}
+
+extern "C" __global__ void eddy_case_choice(const __grid_constant__ CaseChoiceParams params) {
+  case_choice(params, [](uint64_t handle, uint32_t value) {
+    cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
+  });
+}
+
+}  // namespace eddy::cuda

@@ -1,0 +1,301 @@
+#include "runtime/cuda/cuda_recorder.h"
+
+#include "ops/cuda/loop_control.h"
+
+namespace eddy {
+namespace {
+
+class CudaRecording : public Recording {
+ public:
+  CudaRecording(CudaContext& context, CuGraph graph, CuGraphExec executable)
+      : context_(context), graph_(graph), executable_(executable) {}
+  ~CudaRecording() override {
+    const CudaContext::Use use(context_);
+    context_.api().graph_exec_destroy(executable_);
+    context_.api().graph_destroy(graph_);
+  }
+  Status launch(void* native_stream) override {
+    EDDY_RETURN_IF_ERROR(context_.health());
+    const CudaContext::Use use(context_);
+    return context_.check(
+        context_.api().graph_launch(executable_, static_cast<CuStream>(native_stream)),
+        "cuGraphLaunch");
+  }
+
+ private:
+  CudaContext& context_;
+  const CuGraph graph_;  // owns the bodies of its conditional nodes
+  const CuGraphExec executable_;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaRecorder> CudaRecorder::create_or_null(CudaContext& context,
+                                                           const CudaLoopKernels& kernels) {
+  if (!context.api().has_capture()) return nullptr;
+  return std::unique_ptr<CudaRecorder>(new CudaRecorder(context, kernels));
+}
+
+CudaRecorder::~CudaRecorder() {
+  abandon();
+  const CudaContext::Use use(context_);
+  for (CuEvent event : events_) context_.api().event_destroy(event);
+  for (CuStream stream : streams_) context_.api().stream_destroy(stream);
+}
+
+// ---------------------------------------------------------------- lanes
+
+Result<CuStream> CudaRecorder::stream(uint32_t lane) {
+  const CudaContext::Use use(context_);
+  while (streams_.size() <= lane) {
+    CuStream made = nullptr;
+    EDDY_RETURN_IF_ERROR(context_.check(context_.api().stream_create(&made, kCuStreamNonBlocking),
+                                        "cuStreamCreate"));
+    streams_.push_back(made);
+    has_begun_.push_back(false);
+  }
+  return streams_[lane];
+}
+
+Status CudaRecorder::begin() {
+  if (!levels_.empty()) return internal_error("a recording begins inside another one");
+  EDDY_RETURN_IF_ERROR(context_.health());
+  const CudaContext::Use use(context_);
+  CuGraph graph = nullptr;
+  EDDY_RETURN_IF_ERROR(context_.check(context_.api().graph_create(&graph, 0), "cuGraphCreate"));
+  levels_.push_back({});
+  levels_.back().graph = graph;
+  num_marks_ = 0;
+  return Status::ok();
+}
+
+Status CudaRecorder::open_capture() {
+  if (is_capturing_) return Status::ok();
+  if (levels_.empty()) return internal_error("a lane is used outside a recording");
+  EDDY_ASSIGN_OR_RETURN(const CuStream origin, stream(0));
+  const CudaContext::Use use(context_);
+  const Level& level = levels_.back();
+  EDDY_RETURN_IF_ERROR(context_.check(
+      context_.api().stream_begin_capture(origin, level.graph, level.last.data(), nullptr,
+                                          level.last.size(), CuCaptureMode::kRelaxed),
+      "cuStreamBeginCaptureToGraph"));
+  is_capturing_ = true;
+  has_begun_.assign(streams_.size(), false);
+  has_begun_[0] = true;
+  return Status::ok();
+}
+
+Status CudaRecorder::close_capture() {
+  if (!is_capturing_) return Status::ok();
+  const CudaContext::Use use(context_);
+  const CudaApi& api = context_.api();
+  CuCaptureStatus status = CuCaptureStatus::kNone;
+  uint64_t id = 0;
+  CuGraph graph = nullptr;
+  const CuGraphNode* last = nullptr;
+  size_t num_last = 0;
+  const CuResult asked =
+      api.stream_capture_info(streams_[0], &status, &id, &graph, &last, &num_last);
+  std::vector<CuGraphNode> nodes;
+  if (asked == CuResult::kSuccess && last != nullptr) nodes.assign(last, last + num_last);
+  is_capturing_ = false;
+  const CuResult ended = api.stream_end_capture(streams_[0], &graph);
+  EDDY_RETURN_IF_ERROR(context_.check(asked, "cuStreamGetCaptureInfo"));
+  EDDY_RETURN_IF_ERROR(context_.check(ended, "cuStreamEndCapture"));
+  levels_.back().last = std::move(nodes);
+  return Status::ok();
+}
+
+Result<void*> CudaRecorder::lane(uint32_t lane) {
+  EDDY_ASSIGN_OR_RETURN(const CuStream native, stream(lane));
+  EDDY_RETURN_IF_ERROR(open_capture());
+  if (!has_begun_[lane]) {
+    return internal_error("lane " + std::to_string(lane) + " is used before it follows a mark");
+  }
+  return static_cast<void*>(native);
+}
+
+Result<uint32_t> CudaRecorder::mark(uint32_t lane) {
+  EDDY_ASSIGN_OR_RETURN(void* const native, this->lane(lane));
+  const CudaContext::Use use(context_);
+  const CudaApi& api = context_.api();
+  if (events_.size() == num_marks_) {
+    CuEvent made = nullptr;
+    EDDY_RETURN_IF_ERROR(
+        context_.check(api.event_create(&made, kCuEventDisableTiming), "cuEventCreate"));
+    events_.push_back(made);
+  }
+  EDDY_RETURN_IF_ERROR(context_.check(
+      api.event_record(events_[num_marks_], static_cast<CuStream>(native)), "cuEventRecord"));
+  return num_marks_++;
+}
+
+Status CudaRecorder::follow(uint32_t lane, uint32_t mark) {
+  if (mark >= num_marks_) return internal_error("a lane follows a mark that is not there");
+  EDDY_ASSIGN_OR_RETURN(const CuStream native, stream(lane));
+  EDDY_RETURN_IF_ERROR(open_capture());
+  const CudaContext::Use use(context_);
+  EDDY_RETURN_IF_ERROR(context_.check(context_.api().stream_wait_event(native, events_[mark], 0),
+                                      "cuStreamWaitEvent"));
+  has_begun_[lane] = true;
+  return Status::ok();
+}
+
+Status CudaRecorder::copy(void* to, const void* from, size_t size_bytes) {
+  EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
+  const CudaContext::Use use(context_);
+  return context_.check(context_.api().copy(reinterpret_cast<CuDevicePointer>(to),
+                                            reinterpret_cast<CuDevicePointer>(from), size_bytes,
+                                            static_cast<CuStream>(native)),
+                        "cuMemcpyAsync");
+}
+
+Result<std::unique_ptr<Recording>> CudaRecorder::finish() {
+  if (levels_.size() != 1) return internal_error("a recording ends inside a loop or case");
+  EDDY_RETURN_IF_ERROR(close_capture());
+  const CudaContext::Use use(context_);
+  CuGraphExec executable = nullptr;
+  EDDY_RETURN_IF_ERROR(context_.check(
+      context_.api().graph_instantiate(&executable, levels_[0].graph, 0), "cuGraphInstantiate"));
+  auto recording = std::make_unique<CudaRecording>(context_, levels_[0].graph, executable);
+  levels_.clear();
+  return std::unique_ptr<Recording>(std::move(recording));
+}
+
+void CudaRecorder::abandon() {
+  if (levels_.empty()) return;
+  (void)close_capture();
+  const CudaContext::Use use(context_);
+  context_.api().graph_destroy(levels_[0].graph);
+  levels_.clear();
+}
+
+// ---------------------------------------------------------------- decisions
+
+bool CudaRecorder::can_decide() const {
+  return kernels_.step != nullptr && kernels_.choice != nullptr &&
+         context_.facts().has_device_driven;
+}
+
+Status CudaRecorder::launch_one(CuFunction function, const void* params) {
+  EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
+  const CudaContext::Use use(context_);
+  void* values[] = {const_cast<void*>(params)};  // the driver copies them
+  return context_.check(
+      context_.api().launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, static_cast<CuStream>(native),
+                                   values, nullptr),
+      "cuLaunchKernel");
+}
+
+Status CudaRecorder::step(const LoopWords& words, uint32_t flags, const void* predicate,
+                          CuConditionalHandle handle) {
+  const cuda::LoopStepParams params{
+      handle,     words.counter,  words.limit, static_cast<const uint8_t*>(predicate),
+      words.stop, words.progress, flags,       0};
+  return launch_one(kernels_.step, &params);
+}
+
+Status CudaRecorder::start_counter(const LoopWords& words) {
+  return step(words, cuda::LoopStepParams::kStart, nullptr, 0);
+}
+
+Status CudaRecorder::advance_counter(const LoopWords& words) {
+  return step(words, cuda::LoopStepParams::kAdvance, nullptr, 0);
+}
+
+Result<CuConditionalHandle> CudaRecorder::make_handle() {
+  if (!can_decide()) return unsupported("this device cannot decide loops and cases by itself");
+  const CudaContext::Use use(context_);
+  CuConditionalHandle handle = 0;
+  EDDY_RETURN_IF_ERROR(context_.check(
+      context_.api().graph_conditional_handle(&handle, levels_.back().graph, context_.handle(), 0,
+                                              kCuConditionalAssignDefault),
+      "cuGraphConditionalHandleCreate"));
+  return handle;
+}
+
+Result<std::vector<CuGraph>> CudaRecorder::add_conditional(CuConditionalHandle handle,
+                                                           CuConditionalType type,
+                                                           uint32_t num_bodies) {
+  EDDY_RETURN_IF_ERROR(close_capture());
+  const CudaContext::Use use(context_);
+  Level& level = levels_.back();
+  CuGraphNodeParams params;
+  params.type = CuGraphNodeType::kConditional;
+  params.conditional = {};
+  params.conditional.handle = handle;
+  params.conditional.type = type;
+  params.conditional.size = num_bodies;
+  params.conditional.context = context_.handle();
+  CuGraphNode node = nullptr;
+  EDDY_RETURN_IF_ERROR(
+      context_.check(context_.api().graph_add_node(&node, level.graph, level.last.data(), nullptr,
+                                                   level.last.size(), &params),
+                     "cuGraphAddNode"));
+  level.last = {node};
+  const CuGraph* const bodies = params.conditional.bodies_out;
+  return std::vector<CuGraph>(bodies, bodies + num_bodies);
+}
+
+Status CudaRecorder::begin_while(const LoopTest& test) {
+  EDDY_ASSIGN_OR_RETURN(const CuConditionalHandle handle, make_handle());
+  EDDY_RETURN_IF_ERROR(step(test.words, cuda::LoopStepParams::kTest, test.predicate, handle));
+  EDDY_ASSIGN_OR_RETURN(const std::vector<CuGraph> bodies,
+                        add_conditional(handle, CuConditionalType::kWhile, 1));
+  Level body;
+  body.graph = bodies[0];
+  body.handle = handle;
+  body.test = test;
+  levels_.push_back(std::move(body));
+  return Status::ok();
+}
+
+Status CudaRecorder::end_while() {
+  const Level& body = levels_.back();
+  EDDY_RETURN_IF_ERROR(
+      step(body.test.words, cuda::LoopStepParams::kTest, body.test.predicate, body.handle));
+  EDDY_RETURN_IF_ERROR(close_capture());
+  levels_.pop_back();
+  return Status::ok();
+}
+
+Status CudaRecorder::begin_case(const CaseChoice& choice, uint32_t num_branches) {
+  EDDY_ASSIGN_OR_RETURN(const CuConditionalHandle handle, make_handle());
+  const cuda::CaseChoiceParams params{handle,
+                                      choice.selector,
+                                      const_cast<uint32_t*>(choice.stop),
+                                      choice.failure,
+                                      static_cast<int32_t>(choice.type),
+                                      choice.num_choices,
+                                      choice.fallback,
+                                      0};
+  EDDY_RETURN_IF_ERROR(launch_one(kernels_.choice, &params));
+  // An IF's first body runs when its value is not 0. It has no place for "none of the two".
+  const bool is_if = choice.type == CaseChoice::Type::kBool && num_branches == 2;
+  const CuConditionalType type = is_if ? CuConditionalType::kIf : CuConditionalType::kSwitch;
+  EDDY_ASSIGN_OR_RETURN(std::vector<CuGraph> bodies, add_conditional(handle, type, num_branches));
+  if (is_if) std::swap(bodies[0], bodies[1]);
+  Level level;
+  level.branches = std::move(bodies);
+  levels_.push_back(std::move(level));
+  return Status::ok();
+}
+
+Status CudaRecorder::begin_branch() {
+  EDDY_RETURN_IF_ERROR(close_capture());
+  Level& level = levels_.back();
+  if (level.next_branch == level.branches.size()) {
+    return internal_error("a case has more branches than announced");
+  }
+  level.graph = level.branches[level.next_branch++];
+  level.last.clear();
+  return Status::ok();
+}
+
+Status CudaRecorder::end_case() {
+  EDDY_RETURN_IF_ERROR(close_capture());
+  levels_.pop_back();
+  return Status::ok();
+}
+
+}  // namespace eddy

@@ -1,0 +1,96 @@
+// CudaRecorder: recordings as CUDA graphs (runtime/device/recorder.h).
+//
+// Lanes are streams of the recorder's own that capture into the graph; they never run anything, so
+// nothing that polls or marks the device's streams can get into a capture. Libraries keep handles
+// and workspaces by stream: a lane's are used by the recordings of one recorder only.
+//
+// Around a device-decided loop or case the capture is cut: what came before becomes the
+// conditional node's dependencies, its body is a graph of its own that is captured into in turn,
+// and the next capture begins behind the node.
+//
+//   WHILE   default 0; a kernel before it and the last of its body set its handle, so an inner loop
+//           is re-armed each time its outer body runs
+//   IF/ELSE for two branches, SWITCH for more
+//
+// Capture is relaxed: other threads may call what they like, and so may kernels' host halves, but
+// for what captures cannot hold (synchronizing a lane, asking after it): then finish() fails.
+//
+// Errors: the driver's answers, as CudaContext::check; kUnsupported without capture (before CUDA
+// 12.3), and for loops and cases where conditional nodes or their kernels are missing.
+// Cost: instantiation, milliseconds for large graphs.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/cuda_context.h"
+#include "runtime/device/recorder.h"
+
+namespace eddy {
+
+// The kernels of ops/cuda/loop_control.h; null where the build has none.
+struct CudaLoopKernels {
+  CuFunction step = nullptr;
+  CuFunction choice = nullptr;
+};
+
+class CudaRecorder : public Recorder {
+ public:
+  // Null where the driver cannot capture into graphs. The context outlives it.
+  static std::unique_ptr<CudaRecorder> create_or_null(CudaContext& context,
+                                                      const CudaLoopKernels& kernels);
+  ~CudaRecorder() override;
+
+  Status begin() override;
+  Result<void*> lane(uint32_t lane) override;
+  Result<uint32_t> mark(uint32_t lane) override;
+  Status follow(uint32_t lane, uint32_t mark) override;
+  Status copy(void* to, const void* from, size_t size_bytes) override;
+  Result<std::unique_ptr<Recording>> finish() override;
+  void abandon() override;
+
+  bool can_decide() const override;
+  Status start_counter(const LoopWords& words) override;
+  Status advance_counter(const LoopWords& words) override;
+  Status begin_while(const LoopTest& test) override;
+  Status end_while() override;
+  Status begin_case(const CaseChoice& choice, uint32_t num_branches) override;
+  Status begin_branch() override;
+  Status end_case() override;
+
+ private:
+  // A graph that is being filled: the whole, a loop's body or a branch.
+  struct Level {
+    CuGraph graph = nullptr;
+    std::vector<CuGraphNode> last;  // what comes next is behind these
+    CuConditionalHandle handle = 0;
+    LoopTest test = {};             // of a loop's body
+    std::vector<CuGraph> branches;  // of a case; `graph` is the one begun last
+    size_t next_branch = 0;
+  };
+
+  CudaRecorder(CudaContext& context, const CudaLoopKernels& kernels)
+      : context_(context), kernels_(kernels) {}
+  Result<CuStream> stream(uint32_t lane);
+  Status open_capture();
+  // Ends the capture; `last` of the level is what it ended with.
+  Status close_capture();
+  Status step(const LoopWords& words, uint32_t flags, const void* predicate,
+              CuConditionalHandle handle);
+  Status launch_one(CuFunction function, const void* params);
+  Result<CuConditionalHandle> make_handle();
+  // Adds the conditional node behind what there is; its bodies.
+  Result<std::vector<CuGraph>> add_conditional(CuConditionalHandle handle, CuConditionalType type,
+                                               uint32_t num_bodies);
+
+  CudaContext& context_;
+  const CudaLoopKernels kernels_;
+  std::vector<CuStream> streams_;  // by lane
+  std::vector<bool> has_begun_;    // by lane, in the capture that is open
+  std::vector<CuEvent> events_;    // by mark; reused from recording to recording
+  uint32_t num_marks_ = 0;
+  bool is_capturing_ = false;
+  std::vector<Level> levels_;  // innermost last; none: nothing is recorded
+};
+
+}  // namespace eddy

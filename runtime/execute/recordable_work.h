@@ -1,0 +1,27 @@
+// RecordableWork: work in two halves, for buffers that record what it enqueues and launch that
+// again: finding its operands on the host, and enqueueing on the device.
+//
+// Threads: as the node it belongs to.
+#pragma once
+
+#include <vector>
+
+#include "ops/contract/kernel.h"
+
+namespace eddy {
+
+class RecordableWork {
+ public:
+  virtual ~RecordableWork() = default;
+  // Finds where the operands are now. False: failed, as the work itself would have.
+  virtual bool prepare() = 0;
+  // Whether what enqueue() does depends on nothing but the operands' addresses, as they are now.
+  virtual bool is_recordable() const = 0;
+  virtual void add_addresses(std::vector<const void*>& addresses) const = 0;
+  // On a native stream, with that scratch memory; null: with its own.
+  virtual bool enqueue(NativeStream stream, Scratch* scratch_or_null) = 0;
+  // Forgets why enqueue() failed: what was recorded is dropped, and the work done otherwise.
+  virtual void forget_error() = 0;
+};
+
+}  // namespace eddy

@@ -1,0 +1,139 @@
+#include "runtime/execute/segment.h"
+
+#include <algorithm>
+#include <map>
+
+namespace eddy {
+
+void* SegmentScratch::reserve(size_t size_bytes) {
+  if (buffers_.empty() || buffers_.back().capacity_bytes() < size_bytes) {
+    Result<BufferRef> larger = allocator_.allocate(size_bytes);
+    if (!larger.is_ok()) return nullptr;
+    buffers_.push_back(std::move(*larger));
+  }
+  return buffers_.back().data();
+}
+
+Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentShared& shared)
+    : steps_(std::move(steps)), next_(next), shared_(shared) {
+  for (const SegmentStep& step : steps_) {
+    num_works_ += step.kind == SegmentStep::Kind::kWork ? 1 : 0;
+    num_lanes_ = std::max(num_lanes_, step.lane + 1);
+  }
+  for (uint32_t lane = 0; lane < num_lanes_; ++lane) {
+    scratch_.push_back(std::make_unique<SegmentScratch>(*shared_.memory));
+  }
+}
+
+bool Segment::prepare(bool& is_recordable) {
+  addresses_.clear();
+  for (const SegmentStep& step : steps_) {
+    if (step.kind == SegmentStep::Kind::kBooks && !step.run(step.context)) return false;
+    if (step.kind != SegmentStep::Kind::kWork) continue;
+    if (!step.work->prepare()) return false;
+    is_recordable &= step.work->is_recordable();
+    step.work->add_addresses(addresses_);
+  }
+  return true;
+}
+
+Segment::Recorded* Segment::find_recorded() {
+  for (Recorded& recorded : recordings_) {
+    if (recorded.addresses == addresses_) return &recorded;
+  }
+  return nullptr;
+}
+
+// Notes that these addresses have been used once.
+void Segment::see() {
+  if (seen_.size() < kMostRecordings) {
+    seen_.push_back({addresses_, nullptr});
+  } else {
+    seen_[next_seen_++ % kMostRecordings].addresses = addresses_;
+  }
+}
+
+// In the order of the steps, which is one that the plan allows, on one stream.
+bool Segment::issue(NativeStream stream) {
+  return std::ranges::all_of(steps_, [&](const SegmentStep& step) {
+    return step.kind != SegmentStep::Kind::kWork || step.work->enqueue(stream, nullptr);
+  });
+}
+
+bool Segment::run(NativeStream stream, Status& why) {
+  bool is_recordable = !is_off_;
+  if (!prepare(is_recordable)) return false;
+  if (!is_recordable) return issue(stream);
+  Recorded* recorded = find_recorded();
+  if (recorded == nullptr) {
+    const auto is_same = [&](const Recorded& seen) { return seen.addresses == addresses_; };
+    const bool is_known = std::ranges::any_of(seen_, is_same);
+    if (!is_known || recordings_.size() == kMostRecordings) {
+      if (!is_known) see();
+      return issue(stream);
+    }
+    std::erase_if(seen_, is_same);
+    std::unique_ptr<Recording> made;
+    if (!record(made).is_ok()) {
+      is_off_ = true;
+      recordings_.clear();
+      return issue(stream);
+    }
+    recorded = &recordings_.emplace_back(Recorded{addresses_, std::move(made)});
+  }
+  why = recorded->recording->launch(stream);
+  return why.is_ok();
+}
+
+Status Segment::record(std::unique_ptr<Recording>& made) {
+  Status status = shared_.recorder->begin();
+  if (status.is_ok()) status = record_steps();
+  if (status.is_ok()) {
+    Result<std::unique_ptr<Recording>> finished = shared_.recorder->finish();
+    if (finished.is_ok()) {
+      made = std::move(*finished);
+      return Status::ok();
+    }
+    status = finished.take_status();
+  }
+  shared_.recorder->abandon();
+  for (const SegmentStep& step : steps_) {
+    if (step.work != nullptr) step.work->forget_error();
+  }
+  return status;
+}
+
+Status Segment::record_steps() {
+  Recorder& recorder = *shared_.recorder;
+  std::map<uint32_t, uint32_t> marks;  // by event
+  EDDY_RETURN_IF_ERROR(recorder.lane(0).status());
+  for (const SegmentStep& step : steps_) {
+    switch (step.kind) {
+      case SegmentStep::Kind::kBooks:
+      case SegmentStep::Kind::kForget:
+        break;
+      case SegmentStep::Kind::kBegin: {
+        EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder.mark(step.from));
+        EDDY_RETURN_IF_ERROR(recorder.follow(step.lane, mark));
+        break;
+      }
+      case SegmentStep::Kind::kRecord: {
+        EDDY_ASSIGN_OR_RETURN(marks[step.event], recorder.mark(step.lane));
+        break;
+      }
+      case SegmentStep::Kind::kFollow:
+        EDDY_RETURN_IF_ERROR(recorder.follow(step.lane, marks.at(step.event)));
+        break;
+      case SegmentStep::Kind::kWork: {
+        EDDY_ASSIGN_OR_RETURN(void* const lane, recorder.lane(step.lane));
+        if (!step.work->enqueue(lane, scratch_[step.lane].get())) {
+          return internal_error("work refuses to be recorded");
+        }
+        break;
+      }
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace eddy

@@ -1,0 +1,108 @@
+// Segment: straight commands of a host-driven buffer that are recorded once and launched as one.
+//
+// A segment begins on one strand, whose stream is an accelerator's, and goes on over jumps, forks
+// and joins to the next decision, or to the first command that cannot be part of it: work of
+// another device, work the host must see, an event that is not recorded inside. Streams that are
+// forked and joined inside become parallel lanes of the recording. (Nimble, section 4.1: what is
+// static is scheduled ahead of time; here also between two decisions of a loop.)
+//
+// Running it is one Work of its strand's stream. First every node finds its operands and the
+// books are kept (loops count, carried values change places), which gives the addresses that all
+// of the work will use. Those seen the second time are recorded; those recorded are launched
+// with one call. So a loop whose carried values alternate between two places has two recordings
+// that take turns (and one for its first round, where it reads the initial values), and nothing is
+// instantiated again while it runs. Addresses that never come back are issued one by one.
+//
+// Errors: what a node says where it is issued one by one; what a recording's launch answers. A
+// recording that fails is dropped for good, and the work issued instead.
+// Threads: those of its run. Cost: a few ns a node for finding operands; recording, milliseconds
+// once for each set of addresses.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/device/command_code.h"
+#include "runtime/device/recorder.h"
+#include "runtime/execute/recordable_work.h"
+
+namespace eddy {
+
+struct SegmentStep {
+  enum class Kind : uint8_t {
+    kBooks,   // run(context)
+    kWork,    // `work`, on `lane`
+    kForget,  // host event `event` is not recorded yet
+    kRecord,  // `event` is where `lane` is
+    kFollow,  // `lane` goes on behind `event`
+    kBegin,   // `lane` begins behind where lane `from` is
+  };
+  Kind kind = Kind::kBooks;
+  uint32_t lane = 0;
+  uint32_t from = 0;
+  uint32_t event = 0;
+  WorkFunction run = nullptr;
+  void* context = nullptr;
+  RecordableWork* work = nullptr;
+};
+
+// Memory that kernels of a recording use while they run; it stays as long as the segment.
+class SegmentScratch : public Scratch {
+ public:
+  explicit SegmentScratch(Allocator& allocator) : allocator_(allocator) {}
+  void* reserve(size_t size_bytes) override;
+
+ private:
+  Allocator& allocator_;
+  std::vector<BufferRef> buffers_;  // the last is the one in use
+};
+
+// What segments of one command buffer share.
+struct SegmentShared {
+  Recorder* recorder = nullptr;
+  Allocator* memory = nullptr;  // the accelerator's
+};
+
+class Segment {
+ public:
+  static constexpr size_t kMostRecordings = 8;
+
+  Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentShared& shared);
+
+  // The command that follows.
+  uint32_t next() const { return next_; }
+  size_t num_works() const { return num_works_; }
+  size_t num_recordings() const { return recordings_.size(); }
+  // Host events that are forgotten when it runs.
+  const std::vector<SegmentStep>& steps() const { return steps_; }
+
+  // As a Work of its strand's stream. False: failed, with a reason where no node has said why.
+  bool run(NativeStream stream, Status& why);
+
+ private:
+  struct Recorded {
+    std::vector<const void*> addresses;
+    std::unique_ptr<Recording> recording;  // null: seen once
+  };
+
+  bool prepare(bool& is_recordable);
+  Recorded* find_recorded();
+  void see();
+  bool issue(NativeStream stream);
+  Status record(std::unique_ptr<Recording>& made);
+  Status record_steps();
+
+  const std::vector<SegmentStep> steps_;
+  const uint32_t next_;
+  const SegmentShared shared_;
+  size_t num_works_ = 0;
+  uint32_t num_lanes_ = 1;
+  bool is_off_ = false;                                   // recording has failed
+  std::vector<std::unique_ptr<SegmentScratch>> scratch_;  // by lane
+  std::vector<const void*> addresses_;                    // of this run
+  std::vector<Recorded> recordings_;
+  std::vector<Recorded> seen_;  // once; the oldest goes
+  size_t next_seen_ = 0;
+};
+
+}  // namespace eddy

@@ -1,0 +1,338 @@
+// Claim: what is issued to a recorder's lanes is collected and runs when the recording is launched,
+// each time, in the order that marks say and in no other; loops and cases in it are decided by the
+// device; a capture that the driver would refuse is refused, and whatever call fails, nothing is
+// left behind and the next recording works.
+#include "runtime/cuda/cuda_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "ops/cuda/loop_control.h"
+#include "runtime/cuda/cuda_device.h"
+#include "tests/runtime/cuda/fake_cuda.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class RecorderFixture {
+ public:
+  explicit RecorderFixture(uint64_t seed) : fake_({.seed = seed}) {
+    fake_.define_kernel("add", sizeof(AddParams), [](const FakeKernelCall& call) {
+      const auto& p = call.params_as<AddParams>();
+      *p.to = *p.to * p.factor + p.term;
+    });
+    fake_.define_kernel("below", sizeof(BelowParams), [](const FakeKernelCall& call) {
+      const auto& p = call.params_as<BelowParams>();
+      *p.to = *p.number < p.limit ? 1 : 0;
+    });
+    fake_.define_kernel("step", sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
+      cuda::loop_step(call.params_as<cuda::LoopStepParams>(), [&](uint64_t handle, uint32_t value) {
+        call.set_conditional(handle, value);
+      });
+    });
+    fake_.define_kernel("choice", sizeof(cuda::CaseChoiceParams), [](const FakeKernelCall& call) {
+      cuda::case_choice(
+          call.params_as<cuda::CaseChoiceParams>(),
+          [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+    });
+  }
+
+  struct AddParams {
+    int64_t* to;
+    int64_t factor;
+    int64_t term;
+  };
+  struct BelowParams {
+    uint8_t* to;
+    const int64_t* number;
+    int64_t limit;
+  };
+
+  // Makes the device, calls `use`, and takes all of it down again.
+  Status run(const std::function<Status()>& use) {
+    EDDY_ASSIGN_OR_RETURN(device_, CudaDevice::create(fake_.api(), {}));
+    Status status = load();
+    if (status.is_ok()) status = use();
+    recorder_.reset();
+    stream_.reset();
+    host_ = BufferRef();
+    words_ = BufferRef();
+    if (module_ != nullptr) {
+      const CudaContext::Use use_context(device_->context());
+      fake_.api()->module_unload(module_);
+      module_ = nullptr;
+    }
+    device_.reset();
+    return status;
+  }
+
+  Status add(uint32_t lane, int64_t* to, int64_t factor, int64_t term) {
+    EDDY_ASSIGN_OR_RETURN(void* const native, recorder_->lane(lane));
+    const AddParams params{to, factor, term};
+    return launch("add", &params, native);
+  }
+  Status below(uint8_t* to, const int64_t* number, int64_t limit) {
+    EDDY_ASSIGN_OR_RETURN(void* const native, recorder_->lane(0));
+    const BelowParams params{to, number, limit};
+    return launch("below", &params, native);
+  }
+  Status launch(const char* name, const void* params, void* stream) {
+    CudaContext& context = device_->context();
+    const CudaContext::Use use(context);
+    CuFunction function = nullptr;
+    EDDY_RETURN_IF_ERROR(context.check(fake_.api()->module_function(&function, module_, name),
+                                       "cuModuleGetFunction"));
+    void* values[] = {const_cast<void*>(params)};
+    return context.check(fake_.api()->launch_kernel(function, 1, 1, 1, 1, 1, 1, 0,
+                                                    static_cast<CuStream>(stream), values, nullptr),
+                         "cuLaunchKernel");
+  }
+  // Launches and waits.
+  Status play(Recording& recording) {
+    EDDY_RETURN_IF_ERROR(recording.launch(stream_->native()));
+    const CudaContext::Use use(device_->context());
+    return device_->context().check(
+        fake_.api()->stream_synchronize(static_cast<CuStream>(stream_->native())),
+        "cuStreamSynchronize");
+  }
+  // In host memory that the device sees, and in the device's.
+  int64_t* host() const { return static_cast<int64_t*>(host_.data()); }
+  int64_t* words() const { return static_cast<int64_t*>(words_.data()); }
+  LoopWords loop_words(int at) const {
+    return {words() + 2 * at, words() + 2 * at + 1, reinterpret_cast<const uint32_t*>(host() + 7),
+            host() + 4 + at};
+  }
+
+  FakeCuda fake_;
+  std::unique_ptr<CudaDevice> device_;
+  std::unique_ptr<CudaRecorder> recorder_;
+
+ private:
+  Status load() {
+    CudaContext& context = device_->context();
+    CudaLoopKernels kernels;
+    {
+      const CudaContext::Use use(context);
+      const CudaApi& api = *fake_.api();
+      EDDY_RETURN_IF_ERROR(
+          context.check(api.module_load(&module_, FakeCuda::kImage), "cuModuleLoadData"));
+      EDDY_RETURN_IF_ERROR(context.check(api.module_function(&kernels.step, module_, "step"),
+                                         "cuModuleGetFunction"));
+      EDDY_RETURN_IF_ERROR(context.check(api.module_function(&kernels.choice, module_, "choice"),
+                                         "cuModuleGetFunction"));
+    }
+    EDDY_ASSIGN_OR_RETURN(host_, device_->staging().allocate(16 * sizeof(int64_t)));
+    EDDY_ASSIGN_OR_RETURN(words_, device_->allocator().allocate(8 * sizeof(int64_t)));
+    std::fill_n(host(), 16, 0);
+    EDDY_ASSIGN_OR_RETURN(stream_, device_->create_stream());
+    recorder_ = CudaRecorder::create_or_null(context, kernels);
+    return recorder_ != nullptr ? Status::ok() : unsupported("no recorder");
+  }
+
+  CuModule module_ = nullptr;
+  std::unique_ptr<Stream> stream_;
+  BufferRef host_;
+  BufferRef words_;
+};
+
+class CudaRecorderTest : public ::testing::TestWithParam<uint64_t>, protected RecorderFixture {
+ protected:
+  CudaRecorderTest() : RecorderFixture(GetParam()) {}
+  ~CudaRecorderTest() override {
+    EXPECT_EQ(fake_.leaks(), "");
+    EXPECT_THAT(fake_.violations(), IsEmpty());
+  }
+};
+
+// host[0] = (host[0] * 2 + 1) on one lane beside host[1] += 5 on another; then host[2] = 3 * [2]
+// + 1.
+Status record_diamond(RecorderFixture& f) {
+  EDDY_RETURN_IF_ERROR(f.recorder_->begin());
+  EDDY_RETURN_IF_ERROR(f.add(0, f.host(), 2, 1));
+  EDDY_ASSIGN_OR_RETURN(const uint32_t forked, f.recorder_->mark(0));
+  EDDY_RETURN_IF_ERROR(f.recorder_->follow(1, forked));
+  EDDY_RETURN_IF_ERROR(f.add(1, f.host(), 10, 0));
+  EDDY_RETURN_IF_ERROR(f.add(0, f.host() + 1, 1, 5));
+  EDDY_ASSIGN_OR_RETURN(const uint32_t joined, f.recorder_->mark(1));
+  EDDY_RETURN_IF_ERROR(f.recorder_->follow(0, joined));
+  return f.add(0, f.host(), 3, 1);
+}
+
+TEST_P(CudaRecorderTest, LanesRunInTheOrderOfTheirMarksAtEachLaunch) {
+  const Status status = run([&]() -> Status {
+    EDDY_RETURN_IF_ERROR(record_diamond(*this));
+    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    EXPECT_EQ(host()[0], 0) << "recording runs nothing";
+    EDDY_RETURN_IF_ERROR(play(*recording));
+    EXPECT_EQ(host()[0], 31);
+    EDDY_RETURN_IF_ERROR(play(*recording));
+    EXPECT_EQ(host()[0], (31 * 2 + 1) * 10 * 3 + 1);
+    EXPECT_EQ(host()[1], 10);
+    return Status::ok();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
+}
+
+// for (i = 0; i < outer; ++i) { for (j = 0; [0] < 3 * (i + 1); ++j) [0] += 1; [1] += [0] by a case
+// }
+Status record_loops(RecorderFixture& f, int64_t outer) {
+  Recorder& r = *f.recorder_;
+  auto* const flag = reinterpret_cast<uint8_t*>(f.host() + 8);
+  EDDY_RETURN_IF_ERROR(r.begin());
+  f.host()[6] = outer;
+  f.host()[9] = 100;
+  EDDY_RETURN_IF_ERROR(r.copy(f.loop_words(0).limit, f.host() + 6, sizeof(int64_t)));
+  EDDY_RETURN_IF_ERROR(r.copy(f.loop_words(1).limit, f.host() + 9, sizeof(int64_t)));
+  EDDY_RETURN_IF_ERROR(r.start_counter(f.loop_words(0)));
+  EDDY_RETURN_IF_ERROR(f.below(flag, f.host(), 1000));
+  EDDY_RETURN_IF_ERROR(r.begin_while({f.loop_words(0), flag}));
+  {
+    EDDY_RETURN_IF_ERROR(r.start_counter(f.loop_words(1)));
+    EDDY_RETURN_IF_ERROR(f.below(flag, f.loop_words(1).counter, 3));
+    EDDY_RETURN_IF_ERROR(r.begin_while({f.loop_words(1), flag}));
+    EDDY_RETURN_IF_ERROR(f.add(0, f.host(), 1, 1));
+    EDDY_RETURN_IF_ERROR(r.advance_counter(f.loop_words(1)));
+    EDDY_RETURN_IF_ERROR(f.below(flag, f.loop_words(1).counter, 3));
+    EDDY_RETURN_IF_ERROR(r.end_while());
+    // Branch 0 in the first round, 1 in the second, none and a failure from the third on.
+    CaseChoice choice;
+    choice.type = CaseChoice::Type::kInt64;
+    choice.selector = f.loop_words(0).counter;
+    choice.num_choices = 2;
+    choice.stop = f.loop_words(0).stop;
+    choice.failure = f.host() + 2;
+    EDDY_RETURN_IF_ERROR(r.begin_case(choice, 2));
+    EDDY_RETURN_IF_ERROR(r.begin_branch());
+    EDDY_RETURN_IF_ERROR(f.add(0, f.host() + 1, 1, 100));
+    EDDY_RETURN_IF_ERROR(r.begin_branch());
+    EDDY_RETURN_IF_ERROR(f.add(0, f.host() + 1, 1, 1000));
+    EDDY_RETURN_IF_ERROR(r.end_case());
+  }
+  EDDY_RETURN_IF_ERROR(r.advance_counter(f.loop_words(0)));
+  EDDY_RETURN_IF_ERROR(f.below(flag, f.host(), 1000));
+  return r.end_while();
+}
+
+TEST_P(CudaRecorderTest, LoopsAndCasesAreDecidedByTheDevice) {
+  const Status status = run([&]() -> Status {
+    EDDY_RETURN_IF_ERROR(record_loops(*this, 2));
+    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    for (int repeat = 1; repeat <= 2; ++repeat) {
+      EDDY_RETURN_IF_ERROR(play(*recording));
+      EXPECT_EQ(host()[0], repeat * 6) << "three rounds of the inner loop in each of the outer";
+      EXPECT_EQ(host()[1], repeat * 1100);
+      EXPECT_EQ(host()[4], 2) << "the outer loop's progress";
+      EXPECT_EQ(host()[5], 3) << "the inner loop's progress";
+    }
+    return Status::ok();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
+}
+
+TEST_P(CudaRecorderTest, AStopWordEndsALoopAndIsSetWhereACaseHasNoBranch) {
+  const Status status = run([&]() -> Status {
+    EDDY_RETURN_IF_ERROR(record_loops(*this, 100));
+    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    EDDY_RETURN_IF_ERROR(play(*recording));
+    EXPECT_EQ(host()[4], 3) << "the third round has no branch";
+    EXPECT_EQ(host()[2], 1);
+    EXPECT_EQ(host()[3], 2) << "the selector";
+    EXPECT_NE(host()[7], 0) << "stopped";
+    EDDY_RETURN_IF_ERROR(play(*recording));
+    EXPECT_EQ(host()[4], 0) << "no round begins while the word stands";
+    return Status::ok();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
+}
+
+TEST_P(CudaRecorderTest, WhatCapturesCannotHoldEndsThem) {
+  const Status status = run([&]() -> Status {
+    const CudaApi& api = *fake_.api();
+    const std::vector<std::pair<const char*, std::function<void(CuStream)>>> offences = {
+        {"synchronizing a lane", [&](CuStream lane) { api.stream_synchronize(lane); }},
+        {"asking after a lane", [&](CuStream lane) { api.stream_query(lane); }},
+        {"synchronizing all", [&](CuStream) { api.context_synchronize(); }},
+    };
+    for (const auto& [what, offend] : offences) {
+      EDDY_RETURN_IF_ERROR(record_diamond(*this));
+      EDDY_ASSIGN_OR_RETURN(void* const lane, recorder_->lane(0));
+      {
+        const CudaContext::Use use(device_->context());
+        offend(static_cast<CuStream>(lane));
+      }
+      EXPECT_FALSE(recorder_->finish().is_ok()) << what;
+      recorder_->abandon();
+    }
+    // A lane that nobody waits for.
+    EDDY_RETURN_IF_ERROR(record_diamond(*this));
+    EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder_->mark(0));
+    EDDY_RETURN_IF_ERROR(recorder_->follow(2, mark));
+    EDDY_RETURN_IF_ERROR(add(2, host(), 1, 1));
+    EXPECT_FALSE(recorder_->finish().is_ok()) << "an unjoined lane";
+    recorder_->abandon();
+    EXPECT_THAT(recorder_->lane(0).status().message(), HasSubstr("outside a recording"));
+    EDDY_RETURN_IF_ERROR(recorder_->begin());
+    EXPECT_THAT(recorder_->lane(3).status().message(), HasSubstr("before it follows"));
+    recorder_->abandon();
+    EXPECT_EQ(host()[0], 0);
+    EDDY_RETURN_IF_ERROR(record_diamond(*this));
+    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    EDDY_RETURN_IF_ERROR(play(*recording));
+    EXPECT_EQ(host()[0], 31);
+    return Status::ok();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaRecorderTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
+
+TEST(CudaRecorderFaults, EveryFailedCallIsToldAndNothingLeaks) {
+  std::set<std::string> failed;
+  for (const CuResult failure : {CuResult::kOutOfMemory, CuResult::kIllegalAddress}) {
+    bool has_failed = true;
+    for (uint64_t k = 1; has_failed; ++k) {
+      ASSERT_LT(k, 2000u) << "the sweep never reaches the end";
+      RecorderFixture f(k);
+      f.fake_.fail_call(k, failure);
+      const Status status = f.run([&]() -> Status {
+        EDDY_RETURN_IF_ERROR(record_loops(f, 2));
+        EDDY_ASSIGN_OR_RETURN(const auto recording, f.recorder_->finish());
+        EDDY_RETURN_IF_ERROR(f.play(*recording));
+        EXPECT_EQ(f.host()[0], 6);
+        return Status::ok();
+      });
+      has_failed = !f.fake_.failed_call().empty();
+      failed.insert(f.fake_.failed_call());
+      const std::string where = "call " + std::to_string(k) + ", " + f.fake_.failed_call();
+      if (!status.is_ok()) {
+        EXPECT_THAT(status.to_string(), HasSubstr("cu")) << where;
+      }
+      f.fake_.run_all();
+      if (f.fake_.failed_call() == "context_push") continue;
+      EXPECT_EQ(f.fake_.leaks(), "") << where << ": " << status.to_string();
+      EXPECT_THAT(f.fake_.violations(), IsEmpty()) << where;
+      if (failure == CuResult::kIllegalAddress || HasFatalFailure()) continue;
+      f.fake_.fail_call(0, failure);
+      const Status again = f.run([&]() -> Status {
+        EDDY_RETURN_IF_ERROR(record_diamond(f));
+        EDDY_ASSIGN_OR_RETURN(const auto recording, f.recorder_->finish());
+        EDDY_RETURN_IF_ERROR(f.play(*recording));
+        EXPECT_EQ(f.host()[0], 31) << where;
+        return Status::ok();
+      });
+      EXPECT_TRUE(again.is_ok()) << where << ": " << again.to_string();
+    }
+  }
+  EXPECT_THAT(failed, ::testing::IsSupersetOf({"stream_begin_capture", "stream_end_capture",
+                                               "stream_capture_info", "graph_add_node",
+                                               "graph_instantiate", "graph_launch"}));
+}
+
+}  // namespace
+}  // namespace eddy::testing

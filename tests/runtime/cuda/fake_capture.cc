@@ -1,0 +1,111 @@
+// Stream capture of a fake GPU.
+#include <algorithm>
+
+#include "tests/runtime/cuda/fake_cuda.h"
+
+namespace eddy::testing {
+namespace {
+
+constexpr CuResult kOk = CuResult::kSuccess;
+
+}  // namespace
+
+CuResult FakeCuda::spoil(Capture& capture, CuResult result) {
+  capture.is_spoilt = true;
+  return result;
+}
+
+FakeCuda::Capture* FakeCuda::capture_of_device(int device) {
+  for (auto& [handle, stream] : streams_) {
+    if (stream->device == device && stream->capture != nullptr) return stream->capture.get();
+  }
+  return nullptr;
+}
+
+bool FakeCuda::is_capturing(CuStream stream) const {
+  std::lock_guard lock(mutex_);
+  const auto found = streams_.find(stream);
+  return found != streams_.end() && found->second->capture != nullptr;
+}
+
+CuResult FakeCuda::begin_capture(CuStream handle, CuGraph graph, std::vector<CuGraphNode> after) {
+  const auto found = streams_.find(handle);
+  if (found == streams_.end()) return CuResult::kInvalidHandle;
+  if (found->second->capture != nullptr || !graphs_.has(graph)) return CuResult::kInvalidValue;
+  const bool are_of_it = std::all_of(after.begin(), after.end(), [&](CuGraphNode node) {
+    return graphs_.is_node_of(node, graph);
+  });
+  if (!are_of_it) return CuResult::kInvalidValue;
+  found->second->capture = std::make_shared<Capture>();
+  found->second->capture->graph = graph;
+  found->second->capture->origin = handle;
+  found->second->last = std::move(after);
+  return kOk;
+}
+
+CuResult FakeCuda::end_capture(CuStream handle, CuGraph* graph) {
+  const auto found = streams_.find(handle);
+  if (found == streams_.end()) return CuResult::kInvalidHandle;
+  const std::shared_ptr<Capture> capture = found->second->capture;
+  if (capture == nullptr) return CuResult::kInvalidValue;
+  if (capture->origin != handle) return spoil(*capture, CuResult::kCaptureUnmatched);
+  const bool are_joined =
+      capture->is_spoilt || graphs_.are_all_before(capture->nodes, found->second->last);
+  for (auto& [other, stream] : streams_) {
+    if (stream->capture != capture) continue;
+    stream->capture = nullptr;
+    stream->last.clear();
+  }
+  capture->has_ended = true;
+  if (capture->is_spoilt) return CuResult::kCaptureInvalidated;
+  if (!are_joined) return CuResult::kCaptureUnjoined;
+  *graph = capture->graph;
+  return kOk;
+}
+
+CuResult FakeCuda::capture(Stream& stream, Op op) {
+  Capture& into = *stream.capture;
+  if (into.is_spoilt) return CuResult::kCaptureInvalidated;
+  FakeNode node;
+  switch (op.kind) {
+    case OpKind::kKernel:
+      node.type = CuGraphNodeType::kKernel;
+      node.launch = std::move(op.kernel);
+      break;
+    case OpKind::kCopy:
+      node.type = CuGraphNodeType::kMemcpy;
+      break;
+    case OpKind::kFill:
+      node.type = CuGraphNodeType::kMemset;
+      break;
+    default:
+      return spoil(into, CuResult::kCaptureUnsupported);
+  }
+  node.to = op.to;
+  node.from = op.from;
+  node.bytes = op.bytes;
+  node.value = op.value;
+  const CuGraphNode made = graphs_.append(into.graph, stream.last, std::move(node));
+  into.nodes.push_back(made);
+  stream.last = {made};
+  return kOk;
+}
+
+// The stream waits for an event whose latest record was captured.
+CuResult FakeCuda::join_capture(Stream& stream, const Event& event) {
+  if (event.capture->has_ended) return CuResult::kCapturedEvent;
+  if (event.capture->is_spoilt) return CuResult::kCaptureInvalidated;
+  if (stream.capture != nullptr && stream.capture != event.capture) {
+    spoil(*stream.capture, CuResult::kCaptureMerge);
+    return spoil(*event.capture, CuResult::kCaptureMerge);
+  }
+  stream.capture = event.capture;
+  for (CuGraphNode node : event.last) {
+    const bool is_known =
+        std::find(stream.last.begin(), stream.last.end(), node) != stream.last.end();
+    if (!is_known) stream.last.push_back(node);
+  }
+  return kOk;
+}
+
+}  // namespace eddy::testing
