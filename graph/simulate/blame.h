@@ -41,13 +41,16 @@ SimulationResult blame_cycle(const TaskGraph<Time>& graph, const Timeline<Time>&
           find_waiting_cycle(start, graph.num_slots(), [&](uint32_t s) { return waits_for[s]; })};
 }
 
-// The makespan does not fit: the first task in order whose end does not.
+// The makespan may not fit: blames the first task in order whose end does not; without one all is
+// well.
 template <TimeValue Time>
-SimulationResult blame_overflow(const Timeline<Time>& timeline) {
+SimulationResult blame_overflow(const TaskGraph<Time>& graph, const Timeline<Time>& timeline) {
   for (const uint32_t slot : timeline.order) {
-    if (is_overflow(timeline.tasks[slot].end)) return {SimulationEnd::kOverflow, {slot}};
+    if (sum_overflows(timeline.tasks[slot].start, graph.task(slot).exe_time)) {
+      return {SimulationEnd::kOverflow, {slot}};
+    }
   }
-  return {SimulationEnd::kOverflow, {}};
+  return {};
 }
 
 }  // namespace eddy

@@ -299,7 +299,7 @@ SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
   if (!is_within) return SimulationEnd::kExceeds;
   EDDY_CHECK(num_done_ == graph.num_tasks()) << "tasks wait for each other in a circle";
   finish();
-  if (is_overflow(new_.makespan)) return SimulationEnd::kOverflow;
+  if (may_be_overflow(new_.makespan)) return SimulationEnd::kOverflow;
   if (new_.makespan > threshold) return SimulationEnd::kExceeds;
   is_simulated_ = true;
   return SimulationEnd::kDone;

@@ -27,9 +27,9 @@ void DeltaSimulation<Time>::resimulate() {
     return;
   }
   spare_.makespan = device_end_.empty() ? 0 : *std::ranges::max_element(device_end_);
-  if (is_overflow(spare_.makespan)) {
-    result_ = blame_overflow(spare_);
-    return;
+  if (may_be_overflow(spare_.makespan)) {
+    result_ = blame_overflow(graph_, spare_);
+    if (!result_.is_done()) return;
   }
   if (spare_.makespan > options_.threshold) {  // what stands before is not looked at on the way
     result_ = {SimulationEnd::kExceeds, {}};
@@ -98,8 +98,9 @@ uint32_t DeltaSimulation<Time>::simulate_rest() {
       double& left = work_left_[task.device];
       left -= static_cast<double>(task.exe_time);
       if (end > options_.threshold || static_cast<double>(end) + left > limit) {
-        result_ = is_overflow(end) ? SimulationResult{SimulationEnd::kOverflow, {slot}}
-                                   : SimulationResult{SimulationEnd::kExceeds, {}};
+        const bool is_overflow = sum_overflows(own.start, task.exe_time);
+        result_ = is_overflow ? SimulationResult{SimulationEnd::kOverflow, {slot}}
+                              : SimulationResult{SimulationEnd::kExceeds, {}};
         return num_done;
       }
     }

@@ -292,7 +292,7 @@ void DeltaSimulation<Time>::process(uint32_t slot) {
 // The device's tasks come one after the other, so its work ahead cannot end earlier than this.
 template <TimeValue Time>
 void DeltaSimulation<Time>::check_end(uint32_t slot, const Device& device) {
-  if (is_overflow(device.end)) {
+  if (may_be_overflow(device.end) && sum_overflows(at(slot).start, graph_.task(slot).exe_time)) {
     result_ = {SimulationEnd::kOverflow, {slot}};
     return;
   }

@@ -44,7 +44,7 @@ SimulationResult FullSimulation<Time>::run(const TaskGraph<Time>& graph, Timelin
   }
   timeline.makespan = device_end_.empty() ? 0 : *std::ranges::max_element(device_end_);
   if (num_done < graph.num_tasks()) return blame_cycle(graph, timeline, num_done);
-  if (is_overflow(timeline.makespan)) return blame_overflow(timeline);
+  if (may_be_overflow(timeline.makespan)) return blame_overflow(graph, timeline);
   return {};
 }
 

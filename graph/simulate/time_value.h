@@ -37,7 +37,7 @@ uint64_t time_key(Time time) {
   return std::bit_cast<uint64_t>(time);
 }
 
-// The sum, or the largest time of all where it does not fit; is_overflow() tells.
+// The sum, or the largest time of all where it does not fit; sum_overflows() tells.
 template <TimeValue Time>
 Time add_times(Time a, Time b) {
   if constexpr (std::same_as<Time, double>) {
@@ -48,9 +48,20 @@ Time add_times(Time a, Time b) {
   }
 }
 
-// The largest integer itself counts as overflow: a sum that stops there cannot be told from it.
+// Whether the sum does not fit its type.
 template <TimeValue Time>
-bool is_overflow(Time time) {
+bool sum_overflows(Time a, Time b) {
+  if constexpr (std::same_as<Time, double>) {
+    return !(a + b <= std::numeric_limits<double>::max());
+  } else {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum);
+  }
+}
+
+// What add_times() made of a sum that did not fit; but the largest integer may be a sum that does.
+template <TimeValue Time>
+bool may_be_overflow(Time time) {
   if constexpr (std::same_as<Time, double>) {
     return !(time <= std::numeric_limits<double>::max());
   } else {

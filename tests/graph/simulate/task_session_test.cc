@@ -130,6 +130,19 @@ TEST(TaskSession, ABatchIsValidatedAtItsEnd) {
   EXPECT_EQ(batch(""), "1@0 2@2 makespan 5");
 }
 
+TEST(TaskSession, TheLargestIntegerIsATimeLikeAnyOther) {
+  const std::string largest = "9223372036854775807";
+  EXPECT_EQ(simulated(file(task("1", largest, "0") + "," + task("2", "0", "0", "1") + "," +
+                           task("3", largest, "1"))),
+            "1@0 2@" + largest + " 3@0 makespan " + largest);
+  EXPECT_EQ(simulated(file(kPair, R"({"op":"set_exe","id":1,"exe_time":9223372036854775804})")),
+            "1@0 2@9223372036854775804 makespan " + largest);
+  EXPECT_EQ(simulated(file(task("1", largest, "0") + "," + task("2", largest, "0"))),
+            "task 2: its end does not fit a 64-bit integer; use a larger unit of time");
+  EXPECT_EQ(simulated(file(kPair, R"({"op":"set_exe","id":2,"exe_time":)" + largest + "}")),
+            "edit 0: task 2: its end does not fit a 64-bit integer; use a larger unit of time");
+}
+
 TEST(TaskSession, WhateverIsWrongIsNamed) {
   const auto edit = [](const std::string& text) { return simulated(file(kPair, text)); };
   EXPECT_EQ(simulated(file(kPair + "," + task("1", "1", "1"))),
@@ -144,7 +157,7 @@ TEST(TaskSession, WhateverIsWrongIsNamed) {
   EXPECT_EQ(simulated(file(task("1", "1", "0", "2") + "," + task("2", "1", "0", "1"))),
             "tasks wait for each other in a circle: 1 -> 2 -> 1");
   EXPECT_EQ(simulated(file(task("1", "9223372036854775807", "0") + "," + task("2", "1", "0"))),
-            "task 1: its end does not fit a 64-bit integer; use a larger unit of time");
+            "task 2: its end does not fit a 64-bit integer; use a larger unit of time");
   EXPECT_EQ(edit(R"({"op":"add_dep","from":2,"to":1})"),
             "edit 0: tasks wait for each other in a circle: 1 -> 2 -> 1");
   EXPECT_EQ(edit(R"({"op":"add_dep","from":2,"to":9})"),
