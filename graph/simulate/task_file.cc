@@ -85,7 +85,7 @@ Result<FileEdit> TaskFileReader::read_change(const JsonFields& fields, const std
   if (index == 6) {
     return fields.fail("there is no \"op\" \"" + op +
                        "\"; there are set_exe, set_device, add_dep, remove_dep, add_task, "
-                       "remove_task and batch");
+                       "remove_task, batch and undo");
   }
   edit.op = static_cast<FileEdit::Op>(index);
   if (edit.op == FileEdit::Op::kAddTask) {
@@ -114,6 +114,11 @@ Status TaskFileReader::read_edit(const Json& entry, const std::string& where, in
   const JsonFields fields(entry, where);
   EDDY_RETURN_IF_ERROR(fields.check_object());
   EDDY_ASSIGN_OR_RETURN(const std::string op, fields.text("op"));
+  if (op == "undo") {
+    if (depth > 0) return fields.fail("\"undo\" takes back a whole edit: it stands in no batch");
+    batch.is_undo = true;
+    return Status::ok();
+  }
   if (op != "batch") {
     EDDY_ASSIGN_OR_RETURN(FileEdit edit, read_change(fields, op));
     batch.edits.push_back(std::move(edit));

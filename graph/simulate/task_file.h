@@ -8,6 +8,8 @@
 //   {"op": "add_dep", "from", "to"}           {"op": "remove_dep", "from", "to"}
 //   {"op": "add_task", "task": {...}}         {"op": "remove_task", "id"}
 //   {"op": "batch", "ops": [edit...]}         (done together; batches in batches are flattened)
+//   {"op": "undo"}                            (takes back the last edit that still stands: two of
+//                                              them the last two; not in a batch)
 //
 // Unknown keys are ignored. Naming a device creates it; the string "1" and the integer 1 are two.
 // Where every time of the file is an integer, all stay integers and exact; one fraction makes all
@@ -16,7 +18,7 @@
 // This is what the file says; whether ids exist, edits apply and times are valid is checked by
 // whoever applies it (task_session.h).
 // Errors (invalid argument, one line, naming task or edit): missing or misshapen keys, an unknown
-// "op", batches nested more than 100 deep.
+// "op", batches nested more than 100 deep, an undo in a batch.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +57,7 @@ struct TaskFile {
   // Each is one edit of the file: several entries where it is a batch.
   struct Batch {
     bool is_batch = false;
+    bool is_undo = false;  // then there are no entries
     std::vector<FileEdit> edits;
   };
   std::vector<Batch> edits;

@@ -101,6 +101,11 @@ Status TaskSession<Time, Simulation>::apply(const TaskFile::Batch& batch,
                                             const std::string& where) {
   open_deps_.clear();
   open_times_.clear();
+  reverses_.clear();
+  if (batch.is_undo) {
+    Status status = apply_undo();
+    return status.is_ok() ? Status::ok() : std::move(status.prepend_message(where));
+  }
   for (const FileEdit& edit : batch.edits) {
     Status status = apply_change(edit);
     if (!status.is_ok()) return status.prepend_message(where + ": " + edit_name(edit.op));
@@ -109,7 +114,40 @@ Status TaskSession<Time, Simulation>::apply(const TaskFile::Batch& batch,
   if (status.is_ok()) status = describe(simulation_.simulate());
   if (!status.is_ok()) return status.prepend_message(where);
   simulation_.commit();
+  history_.push_back(std::move(reverses_));
   return Status::ok();
+}
+
+template <TimeValue Time, typename Simulation>
+Status TaskSession<Time, Simulation>::apply_undo() {
+  if (history_.empty()) return invalid_argument("undo: no edit stands that could be taken back");
+  const std::vector<Reverse>& changes = history_.back();
+  for (size_t i = changes.size(); i-- > 0;) apply_reverse(changes[i]);
+  history_.pop_back();
+  EDDY_RETURN_IF_ERROR(describe(simulation_.simulate()));
+  simulation_.commit();
+  return Status::ok();
+}
+
+template <TimeValue Time, typename Simulation>
+void TaskSession<Time, Simulation>::apply_reverse(const Reverse& change) {
+  using Op = FileEdit::Op;
+  if (change.op == Op::kAddTask) return insert_task(change.id, change.time, change.device);
+  const uint32_t slot = slots_.at(change.id);
+  switch (change.op) {
+    case Op::kSetExe:
+      return simulation_.set_exe_time(slot, change.time);
+    case Op::kSetDevice:
+      return simulation_.set_device(slot, change.device);
+    case Op::kAddDep:
+      return simulation_.add_dep(slot, slots_.at(change.to));
+    case Op::kRemoveDep:
+      simulation_.remove_dep(slot, slots_.at(change.to));
+      return;
+    default:
+      simulation_.remove_task(slot);
+      slots_.erase(change.id);
+  }
 }
 
 template <TimeValue Time, typename Simulation>
@@ -125,11 +163,17 @@ Status TaskSession<Time, Simulation>::apply_change(const FileEdit& edit) {
     case FileEdit::Op::kSetExe: {
       EDDY_ASSIGN_OR_RETURN(const uint32_t slot, slot_of(task.id));
       EDDY_ASSIGN_OR_RETURN(const Time time, time_of(task));
+      reverses_.push_back({.op = FileEdit::Op::kSetExe,
+                           .id = task.id,
+                           .time = simulation_.graph().task(slot).exe_time});
       simulation_.set_exe_time(slot, time);
       return Status::ok();
     }
     case FileEdit::Op::kSetDevice: {
       EDDY_ASSIGN_OR_RETURN(const uint32_t slot, slot_of(task.id));
+      reverses_.push_back({.op = FileEdit::Op::kSetDevice,
+                           .device = simulation_.graph().task(slot).device,
+                           .id = task.id});
       simulation_.set_device(slot, task.device);
       return Status::ok();
     }
@@ -146,19 +190,41 @@ template <TimeValue Time, typename Simulation>
 Status TaskSession<Time, Simulation>::add_task(const FileTask& task) {
   if (slots_.contains(task.id)) return double_id(task.id);
   EDDY_ASSIGN_OR_RETURN(const Time time, time_of(task));
-  const uint32_t rank = rank_for(task.id);
-  const uint32_t slot = simulation_.add_task({time, task.device, rank});
-  slots_[task.id] = slot;
-  if (slot >= ids_.size()) ids_.resize(slot + size_t{1});
-  ids_[slot] = task.id;
+  insert_task(task.id, time, task.device);
+  reverses_.push_back({.op = FileEdit::Op::kRemoveTask, .id = task.id});
   close_deps(task.id);
   for (const int64_t dep : task.deps) EDDY_RETURN_IF_ERROR(add_dep(dep, task.id));
   return Status::ok();
 }
 
 template <TimeValue Time, typename Simulation>
+void TaskSession<Time, Simulation>::insert_task(int64_t id, Time time, uint32_t device) {
+  const uint32_t slot = simulation_.add_task({time, device, rank_for(id)});
+  slots_[id] = slot;
+  if (slot >= ids_.size()) ids_.resize(slot + size_t{1});
+  ids_[slot] = id;
+}
+
+template <TimeValue Time, typename Simulation>
+void TaskSession<Time, Simulation>::connect(uint32_t from, uint32_t to) {
+  simulation_.add_dep(from, to);
+  reverses_.push_back({.op = FileEdit::Op::kRemoveDep, .id = ids_[from], .to = ids_[to]});
+}
+
+template <TimeValue Time, typename Simulation>
 void TaskSession<Time, Simulation>::remove_task(uint32_t slot) {
   const int64_t id = ids_[slot];
+  const auto& graph = simulation_.graph();
+  for (const uint32_t to : graph.successors(slot)) {
+    reverses_.push_back({.op = FileEdit::Op::kAddDep, .id = id, .to = ids_[to]});
+  }
+  for (const uint32_t from : graph.predecessors(slot)) {
+    reverses_.push_back({.op = FileEdit::Op::kAddDep, .id = ids_[from], .to = id});
+  }
+  reverses_.push_back({.op = FileEdit::Op::kAddTask,
+                       .device = graph.task(slot).device,
+                       .id = id,
+                       .time = graph.task(slot).exe_time});
   simulation_.remove_task(slot);
   slots_.erase(id);
   open_times_.erase(id);
@@ -174,7 +240,7 @@ Status TaskSession<Time, Simulation>::add_dep(int64_t from, int64_t to) {
   if (tail == slots_.end() || head == slots_.end()) {
     open_deps_.emplace(from, to);
   } else if (!simulation_.graph().has_dep(tail->second, head->second)) {
-    simulation_.add_dep(tail->second, head->second);
+    connect(tail->second, head->second);
   }
   return Status::ok();
 }
@@ -187,7 +253,7 @@ void TaskSession<Time, Simulation>::close_deps(int64_t id) {
     const auto tail = slots_.find(dep.first);
     const auto head = slots_.find(dep.second);
     if (tail == slots_.end() || head == slots_.end()) return false;
-    simulation_.add_dep(tail->second, head->second);
+    connect(tail->second, head->second);
     return true;
   });
 }
@@ -197,8 +263,11 @@ Status TaskSession<Time, Simulation>::remove_dep(int64_t from, int64_t to) {
   if (open_deps_.erase({from, to}) > 0) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const uint32_t tail, slot_of(from));
   EDDY_ASSIGN_OR_RETURN(const uint32_t head, slot_of(to));
-  if (simulation_.remove_dep(tail, head)) return Status::ok();
-  return invalid_argument(fmt::format("task {} does not depend on {}", to, from));
+  if (!simulation_.remove_dep(tail, head)) {
+    return invalid_argument(fmt::format("task {} does not depend on {}", to, from));
+  }
+  reverses_.push_back({.op = FileEdit::Op::kAddDep, .id = from, .to = to});
+  return Status::ok();
 }
 
 template <TimeValue Time, typename Simulation>

@@ -5,13 +5,17 @@
 // at its end, so its parts may name tasks that a later part adds, pass through cycles, and hold
 // times that a later part corrects. Setting a dependency that is there already changes nothing.
 //
+// An undo takes back the last edit that still stands, however many there were: ids, times, devices
+// and dependencies are what they were before it, and so is the timeline. It is not an edit itself.
+//
 // Simulation is DeltaSimulation, or FullResimulation for the same edits simulated anew each time.
 //
 // Errors (invalid argument, naming task and edit): an id twice, one that does not exist, a
 // dependency of a task on itself, one that is to be removed and is not there, a time that is
 // negative or not finite, a cycle with the tasks on it, an end that does not fit its type, a time
-// that no double holds beside fractions. After an error the session is of no further use.
-// Cost: of an edit O(log tasks) for each id, then that of the simulation.
+// that no double holds beside fractions, an undo where no edit stands. After an error the session
+// is of no further use. Cost: of an edit O(log tasks) for each id, then that of the simulation.
+// Memory: what takes an edit back, 32 bytes a change.
 #pragma once
 
 #include <map>
@@ -42,9 +46,22 @@ class TaskSession {
  private:
   using Dep = std::pair<int64_t, int64_t>;  // from, to
 
+  // One change that takes another one back.
+  struct Reverse {
+    FileEdit::Op op;
+    uint32_t device = 0;
+    int64_t id = 0;
+    int64_t to = 0;
+    Time time{};
+  };
+
   Result<Time> time_of(const FileTask& task);
   Result<uint32_t> slot_of(int64_t id) const;
   Status apply_change(const FileEdit& edit);
+  Status apply_undo();
+  void apply_reverse(const Reverse& change);
+  void insert_task(int64_t id, Time time, uint32_t device);
+  void connect(uint32_t from, uint32_t to);
   Status add_task(const FileTask& task);
   void remove_task(uint32_t slot);
   Status add_dep(int64_t from, int64_t to);
@@ -58,10 +75,12 @@ class TaskSession {
 
   Simulation simulation_;
   std::map<int64_t, uint32_t> slots_;
-  std::vector<int64_t> ids_;   // by slot
-  bool has_wide_ids_ = false;  // some id does not fit 32 bits, so ranks are not ids
+  std::vector<int64_t> ids_;                   // by slot
+  bool has_wide_ids_ = false;                  // some id does not fit 32 bits, so ranks are not ids
+  std::vector<std::vector<Reverse>> history_;  // by edit that stands
 
   // Of one batch.
+  std::vector<Reverse> reverses_;              // the last change first to be taken back
   std::set<Dep> open_deps_;                    // one end does not exist yet
   std::map<int64_t, std::string> open_times_;  // invalid, unless set again; what to say
 };

@@ -50,6 +50,7 @@ Result<std::string> read_text(const std::string& path) {
 
 std::string edit_title(size_t index, const TaskFile::Batch& batch) {
   if (batch.is_batch) return fmt::format("edit {} (batch of {})", index, batch.edits.size());
+  if (batch.is_undo) return fmt::format("edit {} (undo)", index);
   const FileEdit& edit = batch.edits.at(0);
   const bool is_dep = edit.op == FileEdit::Op::kAddDep || edit.op == FileEdit::Op::kRemoveDep;
   return fmt::format("edit {} ({} {}{})", index, edit_name(edit.op), edit.task.id,

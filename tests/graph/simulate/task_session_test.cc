@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
+#include "graph/base/random.h"
 #include "graph/simulate/json_document.h"
 
 namespace eddy {
@@ -48,6 +51,34 @@ std::string task(const std::string& id, const std::string& time, const std::stri
 
 std::string file(const std::string& tasks, const std::string& edits = "") {
   return R"({"tasks":[)" + tasks + R"(],"edits":[)" + edits + R"(],"unknown":{"a":[1]}})";
+}
+
+std::string joined(const std::vector<std::string>& edits, const std::string& last) {
+  std::string text = last;
+  for (size_t i = edits.size(); i-- > 0;) text = edits[i] + (text.empty() ? "" : ",") + text;
+  return text;
+}
+
+// About tasks 3, 6, 9, ... billions, which may or may not be there.
+std::string random_edit(Random& random) {
+  const auto id = [&] { return std::to_string((1 + random.below(8)) * 3000000000); };
+  const std::string number = std::to_string(random.below(6));
+  switch (random.below(7)) {
+    case 0:
+      return R"({"op":"set_exe","id":)" + id() + R"(,"exe_time":)" + number + "}";
+    case 1:
+      return R"({"op":"set_device","id":)" + id() + R"(,"device":)" + number + "}";
+    case 2:
+      return R"({"op":"add_dep","from":)" + id() + R"(,"to":)" + id() + "}";
+    case 3:
+      return R"({"op":"remove_dep","from":)" + id() + R"(,"to":)" + id() + "}";
+    case 4:
+      return R"({"op":"add_task","task":)" + task(id(), number, "1", id()) + "}";
+    case 5:
+      return R"({"op":"remove_task","id":)" + id() + "}";
+    default:
+      return R"({"op":"batch","ops":[)" + random_edit(random) + "," + random_edit(random) + "]}";
+  }
 }
 
 const std::string kPair = task("1", "2", "0") + "," + task("2", "3", "0", "1");
@@ -141,6 +172,58 @@ TEST(TaskSession, TheLargestIntegerIsATimeLikeAnyOther) {
             "task 2: its end does not fit a 64-bit integer; use a larger unit of time");
   EXPECT_EQ(simulated(file(kPair, R"({"op":"set_exe","id":2,"exe_time":)" + largest + "}")),
             "edit 0: task 2: its end does not fit a 64-bit integer; use a larger unit of time");
+}
+
+TEST(TaskSession, UndoTakesBackOneEditAfterTheOther) {
+  const std::string undo = R"({"op":"undo"})";
+  const std::string first = R"({"op":"remove_task","id":1})";
+  const std::string second = R"({"op":"batch","ops":[{"op":"add_task","task":)" +
+                             task("7", "4", "0") + R"(},{"op":"add_dep","from":7,"to":2},
+                             {"op":"set_exe","id":2,"exe_time":9}]})";
+  const std::string third = R"({"op":"set_device","id":7,"device":"x"})";
+  const std::string all = first + "," + second + "," + third;
+  EXPECT_EQ(simulated(file(kPair, all + "," + undo)), simulated(file(kPair, first + "," + second)));
+  EXPECT_EQ(simulated(file(kPair, all + "," + undo + "," + undo)), simulated(file(kPair, first)));
+  EXPECT_EQ(simulated(file(kPair, all + "," + undo + "," + undo + "," + undo)),
+            simulated(file(kPair)));
+  EXPECT_EQ(simulated(file(kPair, first + "," + undo + "," + third + "," + undo)),
+            "edit 2: set_device: there is no task 7");
+  EXPECT_EQ(simulated(file(kPair, first + "," + undo + "," + undo)),
+            "edit 2: undo: no edit stands that could be taken back");
+  EXPECT_EQ(simulated(file(kPair, R"({"op":"batch","ops":[)" + undo + "]}")),
+            "edit 0: op 0: \"undo\" takes back a whole edit: it stands in no batch");
+}
+
+// Twenty random edits, some of them batches, and as many undos: after each the file without the
+// edits that were taken back.
+TEST(TaskSession, AnyNumberOfUndosGivesTheTimelineOfTheEditsThatStand) {
+  constexpr uint64_t kSeed = 77;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed));
+  Random random(kSeed);
+  for (int round = 0; round < 60; ++round) {
+    std::string tasks;
+    for (int i = 1; i <= 6; ++i) {
+      tasks += (i == 1 ? "" : ",") + task(std::to_string(i * 3000000000), std::to_string(i % 4),
+                                          std::to_string(i % 2),
+                                          i > 2 ? std::to_string((i - 2) * 3000000000) : "");
+    }
+    std::vector<std::string> standing;
+    std::string edits;
+    for (int step = 0; step < 20; ++step) {
+      std::string edit = R"({"op":"undo"})";
+      if (standing.empty() || random.below(5) < 3) {
+        edit = random_edit(random);
+        std::string text = simulated(file(tasks, joined(standing, edit)));
+        if (text.find("makespan") == std::string::npos) continue;  // it does not apply
+        standing.push_back(edit);
+      } else {
+        standing.pop_back();
+      }
+      edits += (edits.empty() ? "" : ",") + edit;
+      ASSERT_EQ(simulated(file(tasks, edits)), simulated(file(tasks, joined(standing, ""))))
+          << edits;
+    }
+  }
 }
 
 TEST(TaskSession, WhateverIsWrongIsNamed) {
