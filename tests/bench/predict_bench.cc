@@ -3,7 +3,8 @@
 //
 //   bazel run //tests/bench:predict_bench -- [--filter NAME] [--rounds N] [--silero FILE]
 //
-// For each of ten models: the steps of a plan of one stream are measured in their place (run after
+// Sixteen models, six of them held out (predict_models.h), each kind with a sum of its own. For
+// each: the steps of a plan of one stream are measured in their place (run after
 // run, beside the plans themselves), each plan (serial, rank and matching on at most one and two
 // streams) is simulated with these costs on the machine that micrographs have measured, and run.
 // So for plans of one stream what is tested is that steps and overheads add up; those of two
@@ -123,15 +124,27 @@ class PredictBench {
       Status status = run_model(model);
       if (!status.is_ok()) return std::move(status.prepend_message(model.name));
     }
-    std::printf(
-        "mean error %.1f %% over %d plans of %d models (%.1f %% over those of two streams); "
-        "order preserved in %d of %d pairs that differ\n",
-        100 * sum_ / std::max(1, count_), count_, num_models_,
-        100 * parallel_sum_ / std::max(1, parallel_count_), pairs_ - wrong_, pairs_);
+    say_sums("models that the model was made with", seen_);
+    say_sums("held-out models", held_out_);
     return Status::ok();
   }
 
  private:
+  struct Sums {
+    double error = 0, parallel_error = 0;
+    int plans = 0, parallel_plans = 0, models = 0, pairs = 0, wrong_pairs = 0;
+  };
+
+  static void say_sums(const char* which, const Sums& sums) {
+    if (sums.models == 0) return;
+    std::printf(
+        "mean error %.1f %% over %d plans of %d %s (%.1f %% over those of two streams); "
+        "order preserved in %d of %d pairs that differ\n",
+        100 * sums.error / std::max(1, sums.plans), sums.plans, sums.models, which,
+        100 * sums.parallel_error / std::max(1, sums.parallel_plans), sums.pairs - sums.wrong_pairs,
+        sums.pairs);
+  }
+
   Status run_model(const PredictModel& model) {
     const Library library;
     StepProfile profile;
@@ -214,7 +227,8 @@ class PredictBench {
   }
 
   void report(const PredictModel& model, const std::vector<PlanResult>& results) {
-    ++num_models_;
+    Sums& sums = model.is_held_out ? held_out_ : seen_;
+    ++sums.models;
     for (const PlanResult& result : results) {
       const bool is_same = result.same_as != SIZE_MAX;
       std::printf("%-18s %-12s %7u %12.1f %12.1f %10.1f .. %8.1f %7.1f%%%s%s\n", model.name.c_str(),
@@ -223,38 +237,38 @@ class PredictBench {
                   100 * result.error(), is_same ? "  = " : "",
                   is_same ? results[result.same_as].kind->name : "");
       if (is_same) continue;
-      sum_ += std::abs(result.error());
-      ++count_;
+      sums.error += std::abs(result.error());
+      ++sums.plans;
       if (result.num_streams == 1) continue;
-      parallel_sum_ += std::abs(result.error());
-      ++parallel_count_;
+      sums.parallel_error += std::abs(result.error());
+      ++sums.parallel_plans;
     }
     for (size_t i = 0; i < results.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (results[i].same_as == SIZE_MAX && results[j].same_as == SIZE_MAX) {
-          compare(results[j], results[i]);
+          compare(results[j], results[i], sums);
         }
       }
     }
     std::fflush(stdout);
   }
 
-  void compare(const PlanResult& a, const PlanResult& b) {
+  static void compare(const PlanResult& a, const PlanResult& b, Sums& sums) {
     const PlanResult& faster = a.measured_ns < b.measured_ns ? a : b;
     const PlanResult& slower = a.measured_ns < b.measured_ns ? b : a;
     const bool differs =
         slower.measured_ns > 1.03 * faster.measured_ns && faster.high_ns < slower.low_ns;
     if (!differs) return;
-    ++pairs_;
+    ++sums.pairs;
     if (slower.predicted_ns > faster.predicted_ns) return;
-    ++wrong_;
+    ++sums.wrong_pairs;
     std::printf("  order of %s and %s is not preserved\n", a.kind->name, b.kind->name);
   }
 
   const BenchArguments& arguments_;
   const MeasuredMachine& machine_;
-  double sum_ = 0, parallel_sum_ = 0;
-  int count_ = 0, parallel_count_ = 0, num_models_ = 0, pairs_ = 0, wrong_ = 0;
+  Sums seen_;
+  Sums held_out_;
 };
 
 Status run_bench(const BenchArguments& arguments) {
@@ -270,7 +284,7 @@ int main(int argc, char** argv) {
   eddy::BenchArguments arguments;
   CLI::App app("Predicted against measured time of CPU plans.", "predict_bench");
   app.add_option("--filter", arguments.filter, "only models with this in their names");
-  app.add_option("--silero", arguments.silero, "the voice model's file, as an eleventh model");
+  app.add_option("--silero", arguments.silero, "the voice model's file, as one more");
   app.add_option("--models", arguments.models, "folder of the ONNX files of tests/bench/models");
   app.add_option("--rounds", arguments.rounds, "of measurement")->check(CLI::Range(3, 1000));
   app.add_option("--budget", arguments.budget_s, "seconds of one model");

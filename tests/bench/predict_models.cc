@@ -20,7 +20,7 @@ PredictModel from_file(const std::string& name, const std::string& path, int64_t
   const auto feed = [name, trip, inner_trip](const std::vector<ValueDescription>& inputs) {
     return loop_feed(inputs, {name.c_str(), name.c_str(), trip, inner_trip, 100, "", 0});
   };
-  return {name, build, feed};
+  return {name, build, feed, false};
 }
 
 PredictModel dynamic_model(const std::string& name) {
@@ -32,7 +32,8 @@ PredictModel dynamic_model(const std::string& name) {
       for (const auto& [_, value] : model->inputs) values.push_back(value);
       return Result<std::vector<HostValue>>(std::move(values));
     };
-    return {name, [model](const Library& library) { return model->build(library.ops()); }, feed};
+    return {name, [model](const Library& library) { return model->build(library.ops()); }, feed,
+            false};
   }
   EDDY_CHECK(false) << "no dynamic model is called " << name;
   return {};
@@ -73,9 +74,15 @@ std::vector<PredictModel> predict_models(const std::string& models,
       dynamic_model("beam_search"),
       dynamic_model("skipnet"),
       {"inception_v3", [](const Library& library) { return build_inception_v3(library.ops()); },
-       convnet_feed},
+       convnet_feed, false},
   };
+  const size_t num_seen = all.size();
+  for (const char* name :
+       {"nas_rnn", "blockdrop", "adaptive_time", "fixed_point", "early_exit", "tree"}) {
+    all.push_back(dynamic_model(name));
+  }
   if (!silero_path.empty()) all.push_back(from_file("silero", silero_path, 0));
+  for (size_t i = num_seen; i < all.size(); ++i) all[i].is_held_out = true;
   return all;
 }
 
