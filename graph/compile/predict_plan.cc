@@ -56,6 +56,7 @@ class Writer {
     region.num_streams = from.num_streams;
     region.num_events = from.num_events;
     region.lanes = from.streams;
+    region.is_open = from.open.has_value();
     for (const PlanCommand& command : from.commands) {
       FluidCommand to{FluidCommand::Kind::kLaunch, command.stream, command.event};
       if (command.kind == PlanCommand::Kind::kRecord) {
@@ -67,10 +68,28 @@ class Writer {
         if (kind == NodeKind::kWhile) to.kind = FluidCommand::Kind::kLoop;
         if (kind == NodeKind::kCaseOf) to.kind = FluidCommand::Kind::kCase;
         to.id = number_[command.node.index()];
+        if (command.stream == 0) wait_for_previous(from, command.node, region);
       }
       region.commands.push_back(to);
     }
+    if (from.open) {
+      for (const uint32_t event : from.open->end_waits) {
+        region.commands.push_back({FluidCommand::Kind::kWait, 0, event});
+      }
+      for (const OpenEnd::PreviousWait& wait : from.open->previous_waits) {
+        if (wait.before == NodeId()) region.entry_waits.push_back(wait.event);
+      }
+    }
     result_.program.regions.push_back(std::move(region));
+  }
+
+  // What the node must not overtake.
+  static void wait_for_previous(const RegionPlan& from, NodeId node, FluidRegion& region) {
+    if (!from.open) return;
+    for (const OpenEnd::PreviousWait& wait : from.open->previous_waits) {
+      if (wait.before != node) continue;
+      region.commands.push_back({FluidCommand::Kind::kWaitPrevious, 0, wait.event});
+    }
   }
 
   const Graph& graph_;

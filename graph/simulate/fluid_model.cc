@@ -7,34 +7,16 @@
 
 #include <fmt/format.h>
 
-#include "graph/base/random.h"
+#include "graph/simulate/fluid_frames.h"
 #include "graph/simulate/fluid_streams.h"
 
 namespace eddy {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNone = kNoInstance;
 using What = FluidSpan::What;
 
-struct StreamCommand {
-  FluidCommand command;
-  uint32_t position;  // in its region's list
-};
-
-// What a stream's issuer is in the middle of: a region's list, a loop or a case.
-struct Frame {
-  enum class Kind : uint8_t { kRegion, kLoop, kCase };
-  Kind kind = Kind::kRegion;
-  uint32_t id = 0;
-  double scale = 1;
-  uint32_t stream = 0;        // kRegion: of the region
-  uint32_t instance = kNone;  // kRegion, where it has several streams
-  uint32_t at = 0;            // kRegion: the next command; beyond them, the next end to wait for
-  uint32_t phase = 0;         // kLoop, kCase
-  uint64_t rounds_left = 0;   // kLoop
-  double round_scale = 1;     // kLoop: of each of them
-  int64_t value = 0;          // kCase
-};
+using Frame = FluidFrame;
 
 // Issues commands on the one host, and lets the streams run them.
 class Issuing {
@@ -43,14 +25,11 @@ class Issuing {
       : program_(program),
         machine_(machine),
         options_(options),
+        lists_(program),
         streams_(machine, options),
         loop_runs_(program.loops.size(), 0),
         case_runs_(program.cases.size(), 0) {
     for (const FluidRegion& region : program.regions) {
-      auto& lists = lists_.emplace_back(region.num_streams);
-      for (uint32_t i = 0; i < region.commands.size(); ++i) {
-        lists[region.commands[i].stream].push_back({region.commands[i], i});
-      }
       has_forks_ |= region.num_streams > 1;
     }
   }
@@ -142,9 +121,10 @@ class Issuing {
     while (!issuer(stream).frames.empty() && !issuer(stream).is_awaiting) {
       Issuer& self = issuer(stream);
       const Frame& frame = self.frames.back();
-      if (frame.kind == Frame::Kind::kRegion && frame.id == 0) self.root_position = position(frame);
+      if (frame.kind == Frame::Kind::kRegion && frame.id == 0)
+        self.root_position = lists_.position(frame);
       if (must_wait_for_issue(stream)) return;
-      const double cost = host_cost(frame) * frame.scale;
+      const double cost = lists_.host_cost(frame, machine_.host) * frame.scale;
       if (cost > 0 && may_issue_ != stream) {
         if (stream >= host_cost_.size()) host_cost_.resize(stream + 1);
         host_cost_[stream] = cost;
@@ -156,65 +136,16 @@ class Issuing {
     }
   }
 
-  uint32_t position(const Frame& frame) const {
-    const auto& list = lists_[frame.id][frame.stream];
-    return frame.at < list.size() ? list[frame.at].position : kNone;
-  }
-
   // A driver's wait binds to a record that was issued before; a strand's waits for the event
   // itself.
   bool must_wait_for_issue(uint32_t stream) {
     if (machine_.num_workers > 0) return false;
-    const Frame& frame = issuer(stream).frames.back();
-    if (frame.kind != Frame::Kind::kRegion || frame.instance == kNone) return false;
-    const auto& list = lists_[frame.id][frame.stream];
-    uint32_t event = kNone;
-    if (frame.at < list.size()) {
-      if (list[frame.at].command.kind == FluidCommand::Kind::kWait)
-        event = list[frame.at].command.id;
-    } else if (frame.stream == 0 && joins_left(frame) > 0) {
-      event = join_event(frame);
-    }
-    if (event == kNone) return false;
-    Unissued& events = unissued_[frame.instance];
-    if (events.issued.contains(event)) return false;
-    events.waiting[event].push_back(stream);
+    const FluidWait wait = lists_.next_wait(issuer(stream).frames.back());
+    if (!wait) return false;
+    Unissued& events = unissued_[wait.instance];
+    if (events.issued.contains(wait.event)) return false;
+    events.waiting[wait.event].push_back(stream);
     return true;
-  }
-
-  uint32_t joins_left(const Frame& frame) const {
-    const auto done = static_cast<uint32_t>(frame.at - lists_[frame.id][0].size());
-    return program_.regions[frame.id].num_streams - 1 - done;
-  }
-  // Of the further stream whose end comes next.
-  uint32_t join_event(const Frame& frame) const {
-    const FluidRegion& region = program_.regions[frame.id];
-    return region.num_events + region.num_streams - joins_left(frame);
-  }
-
-  double host_cost(const Frame& frame) const {
-    const FluidMachine::Costs& host = machine_.host;
-    if (frame.kind == Frame::Kind::kLoop) {
-      const FluidLoop& loop = program_.loops[frame.id];
-      if (frame.phase == kLoopTest) return host.decision_ns;
-      const bool launches = (frame.phase == kLoopAdvance && loop.advance.solo_ns > 0) ||
-                            (frame.phase == kLoopEnter && loop.enter.solo_ns > 0);
-      return launches ? host.launch_ns : 0;
-    }
-    if (frame.kind == Frame::Kind::kCase) return frame.phase == 0 ? host.decision_ns : 0;
-    const auto& list = lists_[frame.id][frame.stream];
-    if (frame.at >= list.size())
-      return frame.stream == 0 && joins_left(frame) > 0 ? host.wait_ns : 0;
-    switch (list[frame.at].command.kind) {
-      case FluidCommand::Kind::kLaunch:
-        return host.launch_ns;
-      case FluidCommand::Kind::kRecord:
-        return host.record_ns;
-      case FluidCommand::Kind::kWait:
-        return host.wait_ns;
-      default:
-        return 0;
-    }
   }
 
   void step(uint32_t stream) {
@@ -231,15 +162,28 @@ class Issuing {
   void enter_region(uint32_t stream, uint32_t id, double scale) {
     const FluidRegion& region = program_.regions[id];
     Frame frame{.kind = Frame::Kind::kRegion, .id = id, .scale = scale};
+    if (region.is_open) {
+      frame.previous = issuer(stream).frames.back().previous;
+      frame.stale = issuer(stream).frames.back().stale;
+    }
     if (region.num_streams > 1) {
-      frame.instance = streams_.add_instance(region.num_events + region.num_streams);
+      frame.instance = streams_.add_instance(num_instance_events(region));
       unissued_[frame.instance] = {};
     }
+    frame.is_entering = frame.previous != kNone;
+    issuer(stream).frames.push_back(frame);
+    if (!frame.is_entering) fork_streams(stream, frame);
+  }
+
+  void fork_streams(uint32_t stream, const Frame& frame) {
+    const FluidRegion& region = program_.regions[frame.id];
+    const uint32_t root_position = issuer(stream).root_position;
     for (uint32_t s = 1; s < region.num_streams; ++s) {
       Frame further = frame;
       further.stream = s;
+      further.is_entering = region.is_open;
+      further.entered = frame.previous == kNone ? 1 : 0;
       const uint32_t child = streams_.add_stream();
-      const uint32_t root_position = issuer(stream).root_position;
       issuer(child) = {{further}, root_position, false};
       FluidStep fork = make_step(FluidStep::Kind::kFork, frame);
       fork.target = child;
@@ -247,7 +191,23 @@ class Issuing {
       streams_.push(stream, fork);
       ready_.push_back(child);
     }
-    issuer(stream).frames.push_back(frame);
+  }
+
+  // One step on the way into an open region.
+  void step_entry(uint32_t stream) {
+    Frame& frame = issuer(stream).frames.back();
+    const FluidRegion& region = program_.regions[frame.id];
+    if (const FluidWait awaited = lists_.next_wait(frame)) {
+      ++frame.entered;
+      return wait(stream, frame, awaited);
+    }
+    frame.is_entering = false;
+    if (frame.stream > 0) {
+      return record(stream, frame, begun_event(region, frame.stream), machine_.stream.record_ns);
+    }
+    // All have begun in the last iteration, so nobody is in the one before it.
+    leave_instance(stream, frame.stale);
+    fork_streams(stream, frame);
   }
 
   FluidStep make_step(FluidStep::Kind kind, const Frame& frame) const {
@@ -284,8 +244,10 @@ class Issuing {
 
   void step_region(uint32_t stream) {
     Frame& frame = issuer(stream).frames.back();
-    const auto& list = lists_[frame.id][frame.stream];
+    const auto& list = lists_.of(frame);
+    if (frame.is_entering) return step_entry(stream);
     if (frame.at >= list.size()) return end_region(stream);
+    const FluidWait awaited = lists_.next_wait(frame);
     const FluidCommand command = list[frame.at++].command;
     switch (command.kind) {
       case FluidCommand::Kind::kLaunch: {
@@ -299,7 +261,8 @@ class Issuing {
       case FluidCommand::Kind::kRecord:
         return record(stream, frame, command.id, machine_.stream.record_ns);
       case FluidCommand::Kind::kWait:
-        return wait(stream, frame, command.id);
+      case FluidCommand::Kind::kWaitPrevious:
+        return wait(stream, frame, awaited);
       case FluidCommand::Kind::kLoop:
         issuer(stream).frames.push_back(
             {.kind = Frame::Kind::kLoop, .id = command.id, .scale = frame.scale});
@@ -325,11 +288,20 @@ class Issuing {
     events.waiting.erase(waiting);
   }
 
-  void wait(uint32_t stream, const Frame& frame, uint32_t event) {
-    if (frame.instance == kNone) return;
+  void wait(uint32_t stream, const Frame& frame, const FluidWait& awaited) {
+    if (!awaited) return;
     FluidStep step = make_step(FluidStep::Kind::kWait, frame);
-    step.target = event;
+    step.instance = awaited.instance;
+    step.target = awaited.event;
     step.delay_ns = machine_.stream.wait_ns;
+    streams_.push(stream, step);
+  }
+
+  // Nobody will look at its events again.
+  void leave_instance(uint32_t stream, uint32_t instance) {
+    if (instance == kNone) return;
+    FluidStep step = make_step(FluidStep::Kind::kLeave, issuer(stream).frames.back());
+    step.instance = instance;
     streams_.push(stream, step);
   }
 
@@ -338,24 +310,26 @@ class Issuing {
     Frame& frame = issuer(stream).frames.back();
     const FluidRegion& region = program_.regions[frame.id];
     if (frame.stream > 0) {
-      record(stream, frame, region.num_events + frame.stream, machine_.stream.record_ns);
+      record(stream, frame, end_event(region, frame.stream), machine_.stream.record_ns);
       streams_.push(stream, make_step(FluidStep::Kind::kEnd, frame));
       issuer(stream).frames.clear();
       return;
     }
-    if (joins_left(frame) > 0) {
-      wait(stream, frame, join_event(frame));
+    if (const FluidWait join = lists_.next_wait(frame)) {
+      wait(stream, frame, join);
       ++frame.at;
       return;
     }
-    if (frame.instance != kNone) {
-      streams_.push(stream, make_step(FluidStep::Kind::kLeave, frame));
+    if (region.is_open) {
+      const Frame left = frame;
+      issuer(stream).frames.pop_back();
+      issuer(stream).frames.back().previous = left.instance;
+      issuer(stream).frames.back().stale = left.previous;
+      return;
     }
+    leave_instance(stream, frame.instance);
     issuer(stream).frames.pop_back();
   }
-
-  static constexpr uint32_t kLoopEnter = 0, kLoopRound = 1, kLoopTest = 2, kLoopTested = 3,
-                            kLoopAdvance = 4;
 
   void step_loop(uint32_t stream) {
     Frame& frame = issuer(stream).frames.back();
@@ -365,7 +339,7 @@ class Issuing {
     const double scale = is_last ? frame.scale : frame.scale * frame.round_scale;
     switch (frame.phase) {
       case kLoopEnter: {
-        const int64_t trips = choose(loop.decision, loop.name, loop_runs_[id]++);
+        const int64_t trips = choose_value(loop.decision, loop.name, loop_runs_[id]++, options_);
         frame.rounds_left = std::min(static_cast<uint64_t>(trips), options_.max_rounds);
         if (frame.rounds_left > 0) {
           frame.round_scale = static_cast<double>(trips) / static_cast<double>(frame.rounds_left);
@@ -382,18 +356,32 @@ class Issuing {
         return push_control(stream, FluidStep::Kind::kDecision, What::kTest, id, loop.test, scale);
       case kLoopTested:
         if (is_last) {
-          push_control(stream, FluidStep::Kind::kWork, What::kLeave, id, loop.leave, frame.scale);
-          issuer(stream).frames.pop_back();
+          frame.phase = kLoopTails;
           return;
         }
         frame.phase = kLoopAdvance;
         return enter_region(stream, loop.after, scale);
+      case kLoopTails:
+        return leave_loop(stream, frame);
       default:
         frame.phase = kLoopRound;
         --frame.rounds_left;
         return push_control(stream, FluidStep::Kind::kWork, What::kAdvance, id, loop.advance,
                             scale);
     }
+  }
+
+  // Behind all further streams of an open loop.
+  void leave_loop(uint32_t stream, Frame& frame) {
+    if (const FluidWait tail = lists_.next_wait(frame)) {
+      ++frame.entered;
+      return wait(stream, frame, tail);
+    }
+    leave_instance(stream, frame.stale);
+    leave_instance(stream, frame.previous);
+    const FluidLoop& loop = program_.loops[frame.id];
+    push_control(stream, FluidStep::Kind::kWork, What::kLeave, frame.id, loop.leave, frame.scale);
+    issuer(stream).frames.pop_back();
   }
 
   void step_case(uint32_t stream) {
@@ -403,7 +391,7 @@ class Issuing {
     const FluidCase& branch = program_.cases[id];
     switch (frame.phase++) {
       case 0:
-        frame.value = choose(branch.decision, branch.name, case_runs_[id]++);
+        frame.value = choose_value(branch.decision, branch.name, case_runs_[id]++, options_);
         return push_control(stream, FluidStep::Kind::kDecision, What::kSelect, id, branch.select,
                             scale);
       case 1: {
@@ -419,26 +407,10 @@ class Issuing {
     }
   }
 
-  // Depends on seed, sample, name and execution only.
-  int64_t choose(const Decision& decision, const std::string& name, uint64_t execution) const {
-    if (!decision.trace.empty()) return decision.trace[execution % decision.trace.size()];
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    uint64_t seed = options_.seed;
-    for (const uint64_t part : {options_.sample, hash, execution})
-      seed = Random(seed ^ part).next();
-    double draw = Random(seed).uniform();
-    for (const Decision::Likely& likely : decision.distribution) {
-      if (draw < likely.probability) return likely.value;
-      draw -= likely.probability;
-    }
-    return decision.distribution.back().value;
-  }
-
   const FluidProgram& program_;
   const FluidMachine& machine_;
   const FluidOptions& options_;
-  std::vector<std::vector<std::vector<StreamCommand>>> lists_;  // by region and stream
+  const FluidLists lists_;
   bool has_forks_ = false;
   FluidStreams streams_;
   std::vector<uint64_t> loop_runs_;

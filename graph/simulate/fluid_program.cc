@@ -1,5 +1,6 @@
 #include "graph/simulate/fluid_program.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,7 +11,10 @@ namespace {
 class Checker {
  public:
   Checker(const FluidProgram& program, const FluidMachine& machine)
-      : program_(program), machine_(machine), owners_(program.regions.size(), 0) {}
+      : program_(program),
+        machine_(machine),
+        owners_(program.regions.size(), 0),
+        is_after_(program.regions.size()) {}
 
   Status run() {
     if (program_.regions.empty()) return invalid_argument("a program needs a root region");
@@ -67,6 +71,7 @@ class Checker {
   Status check_loop(const FluidLoop& loop) {
     EDDY_RETURN_IF_ERROR(own(loop.name, loop.before));
     EDDY_RETURN_IF_ERROR(own(loop.name, loop.after));
+    is_after_[loop.after] = true;
     for (const FluidDemand* demand : {&loop.enter, &loop.test, &loop.advance, &loop.leave}) {
       EDDY_RETURN_IF_ERROR(check_demand("'" + loop.name + "'", *demand));
     }
@@ -140,6 +145,9 @@ class Checker {
     if (!region.lanes.empty() && region.lanes.size() != region.num_streams) {
       return fail(0, "one lane for each stream");
     }
+    if (region.is_open && (!is_after_[r] || region.num_streams == 1)) {
+      return fail(0, "only what runs after a loop's test, on several streams, can be open");
+    }
     std::vector<bool> is_recorded(region.num_events);
     for (size_t at = 0; at < region.commands.size(); ++at) {
       const FluidCommand& command = region.commands[at];
@@ -150,7 +158,17 @@ class Checker {
         is_recorded[command.id] = true;
       } else if (command.kind == FluidCommand::Kind::kWait && !is_recorded[command.id]) {
         return fail(at, "it waits for an event that is recorded later or never");
+      } else if (command.kind == FluidCommand::Kind::kWaitPrevious &&
+                 (!region.is_open || command.stream != 0)) {
+        return fail(at, "only stream 0 of an open region waits for the iteration before");
       }
+    }
+    const auto is_event = [&](uint32_t event) { return event < region.num_events; };
+    if (!region.is_open && !region.entry_waits.empty()) {
+      return fail(0, "only an open region waits for the iteration before");
+    }
+    if (!std::ranges::all_of(region.entry_waits, is_event)) {
+      return fail(0, "it waits for an event that is none of its own");
     }
     return Status::ok();
   }
@@ -158,6 +176,7 @@ class Checker {
   const FluidProgram& program_;
   const FluidMachine& machine_;
   std::vector<uint32_t> owners_;
+  std::vector<bool> is_after_;
 };
 
 }  // namespace

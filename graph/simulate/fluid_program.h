@@ -6,12 +6,19 @@
 // for them. A loop runs `before`, then its test, then `after`, and again; a case runs one of its
 // regions or none. Every region but the root (0) belongs to one loop or case.
 //
+// The `after` of a loop may be open, as in a plan (graph/schedule/plan.h): the end of an iteration
+// does not wait for its further streams. In the next one they begin anew, each behind its own
+// last end, once stream 0 has passed the region's entry waits; that is when all of them have begun
+// in the iteration before, so that stream 0 is at most one iteration ahead. The loop's leave waits
+// for all of them.
+//
 // Decisions are those of a scenario: a trace gives the values of successive executions (from the
 // start again when it ends); a distribution is drawn from by seed, sample, the control's name and
 // which execution this is, as in scenario.h.
 //
 // check_fluid_program's errors (invalid argument; each names region and command): ids out of
-// range, a region without or with two owners or inside itself, an event that is not recorded
+// range, a region without or with two owners or inside itself, an open region that is no `after`
+// or has one stream, an event that is not recorded
 // exactly once and before its waits, demands that are negative, not finite or beyond the machine,
 // decisions that are none.
 // Threads: plain data. Cost: O(commands).
@@ -28,7 +35,8 @@
 namespace eddy {
 
 struct FluidCommand {
-  enum class Kind : uint8_t { kLaunch, kRecord, kWait, kLoop, kCase };
+  // kWaitPrevious, on stream 0 of an open region: for the event of the iteration before, if any.
+  enum class Kind : uint8_t { kLaunch, kRecord, kWait, kLoop, kCase, kWaitPrevious };
   Kind kind = Kind::kLaunch;
   uint32_t stream = 0;
   uint32_t id = 0;  // a kernel, an event, a loop or a case
@@ -39,6 +47,8 @@ struct FluidRegion {
   uint32_t num_events = 0;
   std::vector<uint32_t> lanes = {};  // of each stream, for drawing; empty: the same numbers
   std::vector<FluidCommand> commands = {};
+  bool is_open = false;
+  std::vector<uint32_t> entry_waits = {};  // where open: events of the iteration before
 };
 
 struct FluidLoop {
