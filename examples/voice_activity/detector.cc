@@ -10,10 +10,6 @@ namespace {
 
 constexpr int64_t kContextSamples = 64;
 
-Value zeros(GraphBuilder& b, std::initializer_list<int64_t> dims) {
-  return b.op("ConstantOfShape", {b.int64s(dims)});  // of float zeros when nothing is said
-}
-
 Value find(GraphBuilder& b, std::span<const NamedValue> outputs, const std::string& name) {
   const auto found = std::ranges::find(outputs, name, &NamedValue::name);
   if (found != outputs.end()) return found->value;
@@ -27,11 +23,11 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
   GraphBuilder b(ops, "voice_activity");
   const Value chunks =
       b.input("chunks", tensor_type(ElementType::kFloat, {b.symbol("chunks"), kChunkSamples}));
+  const Value state = b.input("state", tensor_type(ElementType::kFloat, {2, 1, 128}));
+  const Value context = b.input("context", tensor_type(ElementType::kFloat, {1, kContextSamples}));
   const Value num_chunks = b.op("Gather", {b.op("Shape", {chunks}), b.scalar<int64_t>(0)});
   const auto results = b.while_loop(
-      {.name = "chunks",
-       .initial = {zeros(b, {2, 1, 128}), zeros(b, {1, kContextSamples})},
-       .num_scan_outputs = 1},
+      {.name = "chunks", .initial = {state, context}, .num_scan_outputs = 1},
       [&](Value iteration, ValueSpan carried) {
         return WhileTest{b.op("Less", {iteration, num_chunks}), {carried[0], carried[1]}};
       },
@@ -46,11 +42,13 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
           b.fail(model.take_status());
           return {};
         }
-        const Value context = b.op("Slice", {chunk, b.int64s({kChunkSamples - kContextSamples}),
-                                             b.int64s({kChunkSamples}), b.int64s({1})});
-        return {find(b, *model, "stateN"), context, find(b, *model, "output")};
+        const Value end = b.op("Slice", {chunk, b.int64s({kChunkSamples - kContextSamples}),
+                                         b.int64s({kChunkSamples}), b.int64s({1})});
+        return {find(b, *model, "stateN"), end, find(b, *model, "output")};
       });
   b.output("probabilities", results[2]);
+  b.output("last_state", results[0]);
+  b.output("last_context", results[1]);
   return b.finish();
 }
 
@@ -63,15 +61,24 @@ Result<std::unique_ptr<Detector>> Detector::create(const std::string& model_path
   return detector;
 }
 
-Result<std::vector<float>> Detector::detect(std::span<const float> samples) {
+Result<std::vector<float>> Detector::detect(std::span<const float> samples,
+                                            DetectorMemory& memory) {
   const int64_t num_chunks =
       (static_cast<int64_t>(samples.size()) + kChunkSamples - 1) / kChunkSamples;
   std::vector<float> padded(samples.begin(), samples.end());
   padded.resize(static_cast<size_t>(num_chunks * kChunkSamples));
   const Tensor chunks = Tensor::of<float>({num_chunks, kChunkSamples}, padded);
-  EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session_->run({{"chunks", chunks}}));
+  EDDY_ASSIGN_OR_RETURN(
+      const NamedTensors outputs,
+      session_->run({{"chunks", chunks}, {"state", memory.state}, {"context", memory.context}}));
+  memory = {outputs[1].second, outputs[2].second};
   const std::span<const float> probabilities = outputs[0].second.values<float>();
   return std::vector<float>(probabilities.begin(), probabilities.end());
+}
+
+Result<std::vector<float>> Detector::detect(std::span<const float> samples) {
+  DetectorMemory nothing;
+  return detect(samples, nothing);
 }
 
 LoopReport Detector::loop_report() const {

@@ -1,54 +1,38 @@
-// voice_activity --model silero_vad.onnx --wav FILE [--wav FILE ...]: prints where the recordings,
-// joined with silence around each, hold speech.
+// voice_activity --model silero_vad.onnx --wav FILE [--wav FILE ...]: prints where each recording
+// holds speech, in its own time.
 //
 // Exit codes: 0; 2 usage; 3 a file is bad; 4 the run failed.
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
 #include "examples/report.h"
-#include "examples/voice_activity/detector.h"
-#include "examples/voice_activity/join.h"
-#include "examples/voice_activity/segments.h"
+#include "examples/voice_activity/find_speech.h"
 
 namespace eddy::voice {
 namespace {
 
-constexpr int kRuns = 3;  // the fastest is reported
+constexpr int kRepeats = 3;
 
-// The recording that the segment starts in or before.
-const Part& part_of(const Joined& joined, const Segment& segment) {
-  for (const Part& part : joined.parts) {
-    if (segment.start_s < part.end_s) return part;
-  }
-  return joined.parts.back();
+void print_speed(const FoundSpeech& found, const LoopReport& loop) {
+  const auto chunks = static_cast<double>(found.num_chunks);
+  std::printf("%s of %lld iterations, driven by the %s: %.1f us per chunk of %.0f ms, ",
+              found.num_runs == 1 ? "one loop" : "a loop", static_cast<long long>(found.num_chunks),
+              loop.driven.c_str(), 1e6 * found.detection_s / chunks, 1e3 * kChunkSeconds);
+  std::printf("%.0f times real time\n", chunks * kChunkSeconds / found.detection_s);
 }
 
 Status run(const std::string& model, const std::vector<std::string>& paths) {
-  EDDY_ASSIGN_OR_RETURN(const Joined joined, join(paths));
+  EDDY_RETURN_IF_ERROR(check_wavs(paths));
   EDDY_ASSIGN_OR_RETURN(const auto detector, Detector::create(model, {.num_threads = 1}));
-  std::vector<float> probabilities;
-  double best_s = 0;
-  for (int i = 0; i < kRuns; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    EDDY_ASSIGN_OR_RETURN(probabilities, detector->detect(joined.samples));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    if (i == 0 || took.count() < best_s) best_s = took.count();
+  EDDY_ASSIGN_OR_RETURN(const FoundSpeech found, find_speech(*detector, paths, kRepeats));
+  for (const Speech& speech : found.recordings) {
+    for (const Segment& segment : speech.segments) {
+      std::printf("%7.2f s to %6.2f s  %s\n", segment.start_s, segment.end_s,
+                  speech.recording.name.c_str());
+    }
   }
-
-  const auto segments = find_segments(probabilities, kChunkSeconds);
-  for (const Segment& segment : segments) {
-    std::printf("%7.2f s to %6.2f s  %s\n", segment.start_s, segment.end_s,
-                part_of(joined, segment).name.c_str());
-  }
-  const LoopReport loop = detector->loop_report();
-  std::printf("%s\n", summary(segments, joined.seconds()).c_str());
-  std::printf(
-      "one loop of %lld iterations, driven by the %s: %.1f us per chunk of %.0f ms, "
-      "%.0f times real time\n",
-      static_cast<long long>(loop.iterations), loop.driven.c_str(),
-      1e6 * best_s / static_cast<double>(probabilities.size()), 1e3 * kChunkSeconds,
-      joined.seconds() / best_s);
+  std::printf("%s\n", summary(found.segments(), found.seconds()).c_str());
+  if (found.num_chunks > 0) print_speed(found, detector->loop_report());
   return Status::ok();
 }
 

@@ -1,10 +1,12 @@
 #include "examples/voice_activity/wav.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <optional>
+#include <limits>
+#include <sstream>
 #include <string_view>
 
 namespace eddy::voice {
@@ -12,122 +14,266 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
 constexpr uint32_t kPcm = 1;
 constexpr uint32_t kFloat = 3;
 constexpr uint32_t kExtensible = 0xfffe;
+constexpr size_t kFormatBytes = 16;
+constexpr size_t kExtensibleBytes = 40;
+constexpr uint32_t kUnknownSize = 0xffffffff;
+constexpr uint32_t kLowestRate = 1000;  // below it there is nothing of a voice
+constexpr uint32_t kHighestRate = 1'000'000;
+constexpr size_t kBlockBytes = size_t{1} << 20;
+constexpr size_t kAllSamples = std::numeric_limits<size_t>::max();
+
+// What follows the format's number in the 16 bytes that name a subformat.
+constexpr unsigned char kSubformatTail[] = {0, 0, 0,    0, 0x10, 0,    0x80,
+                                            0, 0, 0xaa, 0, 0x38, 0x9b, 0x71};
 
 // Little-endian; the caller has checked that the bytes are there.
-uint32_t number(Bytes bytes, size_t at, size_t size) {
-  uint32_t value = 0;
-  for (size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<uint32_t>(bytes[at + i]);
+uint64_t number(Bytes bytes, size_t at, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<uint64_t>(bytes[at + i]);
   return value;
 }
 
-bool has_tag(Bytes bytes, size_t at, std::string_view tag) {
-  return bytes.size() >= at + 4 && std::memcmp(bytes.data() + at, tag.data(), 4) == 0;
+uint32_t number32(Bytes bytes, size_t at, size_t size) {
+  return static_cast<uint32_t>(number(bytes, at, size));
 }
 
-struct Format {
-  uint32_t kind = 0;
-  uint32_t channels = 0;
-  uint32_t sample_rate = 0;
-  uint32_t bits = 0;
-};
+std::string_view tag_of(Bytes bytes, size_t at = 0) {
+  return {reinterpret_cast<const char*>(bytes.data()) + at, 4};
+}
 
-Result<Format> decode_format(Bytes chunk) {
-  if (chunk.size() < 16) return invalid_argument("its format chunk is shorter than 16 bytes");
-  Format format{number(chunk, 0, 2), number(chunk, 2, 2), number(chunk, 4, 4),
-                number(chunk, 14, 2)};
-  if (format.kind == kExtensible && chunk.size() >= 26) format.kind = number(chunk, 24, 2);
-  const bool is_known = (format.kind == kPcm && (format.bits == 8 || format.bits == 16)) ||
-                        (format.kind == kFloat && format.bits == 32);
-  if (!is_known) {
-    return unsupported("samples of format " + std::to_string(format.kind) + " with " +
-                       std::to_string(format.bits) + " bits; convert it to 16-bit PCM (format 1)");
+std::string format_name(uint32_t kind) {
+  const char* name = kind == 2      ? " (ADPCM)"
+                     : kind == 6    ? " (A-law)"
+                     : kind == 7    ? " (mu-law)"
+                     : kind == 0x11 ? " (IMA ADPCM)"
+                     : kind == 0x55 ? " (MP3)"
+                                    : "";
+  return "format " + std::to_string(kind) + name;
+}
+
+// The format's number, which an extensible format keeps elsewhere.
+Result<uint32_t> decode_kind(Bytes chunk) {
+  const uint32_t kind = number32(chunk, 0, 2);
+  if (kind != kExtensible) return kind;
+  if (chunk.size() < kExtensibleBytes) {
+    return invalid_argument("its extensible format chunk has " + std::to_string(chunk.size()) +
+                            " bytes, and needs " + std::to_string(kExtensibleBytes));
   }
-  if (format.channels < 1 || format.channels > 2) {
-    return unsupported(std::to_string(format.channels) + " channels; give one or two");
+  if (std::memcmp(chunk.data() + 26, kSubformatTail, sizeof kSubformatTail) != 0) {
+    return unsupported("its extensible format names a subformat of its own; convert it to PCM");
   }
-  if (format.sample_rate < 1000 || format.sample_rate > 192000) {
-    return unsupported("a sample rate of " + std::to_string(format.sample_rate) +
-                       " Hz; give 1000 to 192000");
+  const uint32_t bits = number32(chunk, 14, 2), valid_bits = number32(chunk, 18, 2);
+  if (valid_bits > bits) {
+    return invalid_argument("it says that " + std::to_string(valid_bits) + " bits of its " +
+                            std::to_string(bits) + "-bit samples are valid");
   }
-  if (number(chunk, 12, 2) != format.channels * format.bits / 8) {
-    return invalid_argument("its frames are said to take " + std::to_string(number(chunk, 12, 2)) +
+  return number32(chunk, 24, 2);
+}
+
+Status check_samples(const WavFormat& format) {
+  const uint32_t bits = format.bits;
+  if (format.kind == kPcm) {
+    if (bits == 8 || bits == 16 || bits == 24 || bits == 32) return Status::ok();
+    return unsupported("PCM samples of " + std::to_string(bits) +
+                       " bits; convert it to 8, 16, 24 or 32");
+  }
+  if (format.kind == kFloat) {
+    if (bits == 32 || bits == 64) return Status::ok();
+    return unsupported("float samples of " + std::to_string(bits) +
+                       " bits; convert it to 32 or 64");
+  }
+  return unsupported("samples of " + format_name(format.kind) +
+                     "; convert it to PCM (format 1) or float (format 3)");
+}
+
+Result<WavFormat> decode_format(Bytes chunk) {
+  if (chunk.size() < kFormatBytes) {
+    return invalid_argument("its format chunk has " + std::to_string(chunk.size()) +
+                            " bytes, and needs " + std::to_string(kFormatBytes));
+  }
+  WavFormat format{0, number32(chunk, 2, 2), number32(chunk, 4, 4), number32(chunk, 14, 2)};
+  EDDY_ASSIGN_OR_RETURN(format.kind, decode_kind(chunk));
+  EDDY_RETURN_IF_ERROR(check_samples(format));
+  if (format.channels == 0) return invalid_argument("it has 0 channels, and needs one or more");
+  if (format.sample_rate < kLowestRate || format.sample_rate > kHighestRate) {
+    return unsupported("a sample rate of " + std::to_string(format.sample_rate) + " Hz; give " +
+                       std::to_string(kLowestRate) + " to " + std::to_string(kHighestRate));
+  }
+  if (const uint32_t frame_bytes = number32(chunk, 12, 2); frame_bytes != format.frame_bytes()) {
+    return invalid_argument("its frames are said to take " + std::to_string(frame_bytes) +
                             " bytes, which does not fit " + std::to_string(format.channels) +
                             " channel(s) of " + std::to_string(format.bits) + " bits");
   }
   return format;
 }
 
-float decode_sample(Bytes data, size_t at, const Format& format) {
-  const uint32_t bits = number(data, at, format.bits / 8);
-  if (format.bits == 8) return (static_cast<float>(bits) - 128) / 128;
-  if (format.bits == 16) return static_cast<float>(static_cast<int16_t>(bits)) / 32768;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+double decode_sample(Bytes bytes, size_t at, const WavFormat& format) {
+  const uint64_t raw = number(bytes, at, format.sample_bytes());
+  if (format.kind == kFloat) {
+    if (format.bits == 64) return std::bit_cast<double>(raw);
+    return std::bit_cast<float>(static_cast<uint32_t>(raw));
+  }
+  if (format.bits == 8) return (static_cast<double>(raw) - 128) / 128;
+  // The sign bit of the sample becomes that of the number.
+  const auto value = static_cast<int32_t>(static_cast<uint32_t>(raw << (32 - format.bits)));
+  return value / 2147483648.0;
 }
 
-Result<Recording> decode_data(Bytes data, const Format& format) {
-  const size_t sample_bytes = format.bits / 8;
-  const size_t frame_bytes = format.channels * sample_bytes;
-  Recording recording{static_cast<int>(format.sample_rate), {}};
-  recording.samples.reserve(data.size() / frame_bytes);
-  for (size_t at = 0; at + frame_bytes <= data.size(); at += frame_bytes) {
-    float sum = 0;
-    for (uint32_t c = 0; c < format.channels; ++c) {
-      sum += decode_sample(data, at + c * sample_bytes, format);
-    }
-    if (!std::isfinite(sum)) {
-      return invalid_argument("sample " + std::to_string(at / frame_bytes) + " is not finite");
-    }
-    recording.samples.push_back(sum / static_cast<float>(format.channels));
-  }
-  return recording;
+Result<Recording> read_all(Result<WavReader> reader) {
+  if (!reader.is_ok()) return reader.take_status();
+  EDDY_ASSIGN_OR_RETURN(std::vector<float> samples, reader->read(kAllSamples));
+  return Recording{reader->sample_rate(), std::move(samples)};
 }
 
 }  // namespace
 
-Result<Recording> decode_wav(Bytes bytes) {
-  if (!has_tag(bytes, 0, "RIFF") || !has_tag(bytes, 8, "WAVE")) {
+WavReader::WavReader(std::unique_ptr<std::istream> bytes, std::string name)
+    : bytes_(std::move(bytes)), name_(std::move(name)) {}
+
+Result<WavReader> WavReader::open(const std::string& path) {
+  WavReader reader(std::make_unique<std::ifstream>(path, std::ios::binary), path);
+  EDDY_RETURN_IF_ERROR(reader.named(reader.read_headers()));
+  return reader;
+}
+
+Result<WavReader> WavReader::over(std::unique_ptr<std::istream> bytes) {
+  WavReader reader(std::move(bytes), "");
+  EDDY_RETURN_IF_ERROR(reader.read_headers());
+  return reader;
+}
+
+Status WavReader::read_headers() {
+  std::byte head[12];
+  const size_t size = take(head, sizeof head);
+  if (bytes_->bad() || !(bytes_->good() || bytes_->eof())) return not_found("it cannot be read");
+  if (size == 0) return invalid_argument("it is empty");
+  const std::string_view tag = tag_of(head);
+  if (size == sizeof head && (tag == "RIFX" || tag == "RF64" || tag == "BW64")) {
+    return unsupported("a file of kind " + std::string(tag) + "; convert it to RIFF");
+  }
+  if (size < sizeof head || tag != "RIFF" || tag_of(head, 8) != "WAVE") {
     return invalid_argument("it is no WAV file: it does not start with RIFF and WAVE");
   }
-  std::optional<Format> format;
-  size_t at = 12;
-  while (bytes.size() - at >= 8) {
-    const size_t size = number(bytes, at + 4, 4);
-    if (size > bytes.size() - at - 8) {
-      return invalid_argument("its chunk at byte " + std::to_string(at) + " says it has " +
-                              std::to_string(size) + " bytes, but the file ends after " +
-                              std::to_string(bytes.size() - at - 8));
+  std::byte chunk[8];
+  while (take(chunk, sizeof chunk) == sizeof chunk) {
+    const uint32_t chunk_bytes = number32(chunk, 4, 4);
+    if (tag_of(chunk) == "data") return begin_data(chunk_bytes);
+    if (tag_of(chunk) == "fmt ") {
+      EDDY_RETURN_IF_ERROR(read_format(chunk_bytes));
+    } else {
+      EDDY_RETURN_IF_ERROR(skip(chunk_bytes));
     }
-    const Bytes chunk = bytes.subspan(at + 8, size);
-    if (has_tag(bytes, at, "fmt ")) {
-      EDDY_ASSIGN_OR_RETURN(format, decode_format(chunk));
-    } else if (has_tag(bytes, at, "data")) {
-      if (!format) return invalid_argument("its data chunk comes before any format chunk");
-      return decode_data(chunk, *format);
-    }
-    at = std::min(bytes.size(), at + 8 + size + size % 2);  // chunks start at even places
+    bytes_->ignore(chunk_bytes % 2);  // chunks start at even places
+    at_ += static_cast<uint64_t>(bytes_->gcount());
   }
   return invalid_argument("it has no data chunk");
 }
 
-Result<Recording> read_wav(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<std::byte> bytes;
-  char block[1 << 16];
-  while (file.read(block, sizeof block), file.gcount() > 0) {
-    const auto* start = reinterpret_cast<const std::byte*>(block);
-    bytes.insert(bytes.end(), start, start + file.gcount());
-    if (bytes.size() > kMaxFileBytes) return resource_exhausted(path + ": it is over 1 GiB");
+Status WavReader::read_format(uint64_t size_bytes) {
+  std::byte chunk[kExtensibleBytes];
+  const uint64_t at = at_;
+  const size_t wanted = std::min<uint64_t>(size_bytes, sizeof chunk);
+  const size_t size = take(chunk, wanted);
+  if (size < wanted) return ends_early(at, size_bytes, size);
+  EDDY_ASSIGN_OR_RETURN(format_, decode_format(Bytes(chunk, size)));
+  return skip(size_bytes - size);
+}
+
+// Where the file's length can be known, a data chunk beyond it is noticed before any sample.
+Status WavReader::begin_data(uint64_t size_bytes) {
+  if (format_.channels == 0)
+    return invalid_argument("its data chunk comes before any format chunk");
+  data_at_ = at_;
+  data_bytes_ = size_bytes;
+  has_data_size_ = size_bytes != kUnknownSize;
+  if (!has_data_size_) return Status::ok();
+  const auto here = bytes_->tellg();
+  bytes_->seekg(0, std::ios::end);
+  const auto end = bytes_->tellg();
+  bytes_->clear();
+  if (here < 0 || end < here) return Status::ok();
+  bytes_->seekg(here);
+  const auto left_bytes = static_cast<uint64_t>(end - here);
+  return size_bytes > left_bytes ? ends_early(at_, size_bytes, left_bytes) : Status::ok();
+}
+
+Status WavReader::skip(uint64_t size_bytes) {
+  if (size_bytes == 0) return Status::ok();
+  const uint64_t at = at_;
+  bytes_->ignore(static_cast<std::streamsize>(size_bytes));
+  const auto size = static_cast<uint64_t>(bytes_->gcount());
+  at_ += size;
+  return size < size_bytes ? ends_early(at, size_bytes, size) : Status::ok();
+}
+
+size_t WavReader::take(std::byte* to, size_t size) {
+  bytes_->read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(size));
+  const auto taken = static_cast<size_t>(bytes_->gcount());
+  at_ += taken;
+  return taken;
+}
+
+Result<std::vector<float>> WavReader::read(size_t max_samples) {
+  const size_t frame_bytes = format_.frame_bytes();
+  const size_t block_frames = std::max<size_t>(1, kBlockBytes / frame_bytes);
+  std::vector<std::byte> block;
+  std::vector<float> samples;
+  while (samples.size() < max_samples) {
+    uint64_t frames = std::min(block_frames, max_samples - samples.size());
+    const uint64_t data_left = data_bytes_ - (at_ - data_at_);
+    if (has_data_size_) frames = std::min<uint64_t>(frames, data_left / frame_bytes);
+    if (frames == 0) break;
+    block.resize(frames * frame_bytes);
+    const size_t size = take(block.data(), block.size());
+    if (bytes_->bad()) return named(not_found("it can be read no further"));
+    EDDY_RETURN_IF_ERROR(named(decode(Bytes(block.data(), size), samples)));
+    if (size == block.size()) continue;
+    if (has_data_size_) return named(ends_early(data_at_, data_bytes_, at_ - data_at_));
+    break;
   }
-  if (!file.eof()) return not_found(path + ": it cannot be read");
-  Result<Recording> recording = decode_wav(bytes);
-  if (!recording.is_ok()) return std::move(recording.take_status().prepend_message(path));
-  return recording;
+  return samples;
+}
+
+Status WavReader::decode(Bytes frames, std::vector<float>& samples) {
+  const size_t frame_bytes = format_.frame_bytes();
+  for (size_t at = 0; at + frame_bytes <= frames.size(); at += frame_bytes) {
+    double sum = 0;
+    for (uint32_t c = 0; c < format_.channels; ++c) {
+      sum += decode_sample(frames, at + c * format_.sample_bytes(), format_);
+    }
+    const double mean = sum / format_.channels;
+    if (!(std::abs(mean) <= std::numeric_limits<float>::max())) {  // what is no number, too
+      return invalid_argument("sample " + std::to_string(num_read_) + " is no finite float");
+    }
+    samples.push_back(static_cast<float>(mean));
+    ++num_read_;
+  }
+  return Status::ok();
+}
+
+Status WavReader::ends_early(uint64_t at, uint64_t size_bytes, uint64_t left_bytes) const {
+  return invalid_argument("its chunk at byte " + std::to_string(at - 8) + " says it has " +
+                          std::to_string(size_bytes) + " bytes, but the file ends after " +
+                          std::to_string(left_bytes));
+}
+
+Status WavReader::named(Status status) const {
+  return name_.empty() ? std::move(status) : std::move(status.prepend_message(name_));
+}
+
+Result<Recording> decode_wav(Bytes bytes) {
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return read_all(WavReader::over(std::make_unique<std::istringstream>(text)));
+}
+
+Result<Recording> read_wav(const std::string& path) { return read_all(WavReader::open(path)); }
+
+Status check_wavs(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) EDDY_RETURN_IF_ERROR(WavReader::open(path).take_status());
+  return Status::ok();
 }
 
 }  // namespace eddy::voice

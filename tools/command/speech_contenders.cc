@@ -144,7 +144,10 @@ class EddySilero : public Silero {
     const Dims dims = {static_cast<int64_t>(sound.size()) / voice::kChunkSamples,
                        voice::kChunkSamples};
     const Tensor chunks = Tensor::borrow(view_of(sound.data(), dims, ElementType::kFloat));
-    EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session_->run({{"chunks", chunks}}));
+    EDDY_ASSIGN_OR_RETURN(
+        const NamedTensors outputs,
+        session_->run(
+            {{"chunks", chunks}, {"state", before_.state}, {"context", before_.context}}));
     const std::span<const float> values = outputs[0].second.values<float>();
     return std::vector<float>(values.begin(), values.end());
   }
@@ -152,6 +155,7 @@ class EddySilero : public Silero {
 
  private:
   std::unique_ptr<Session> session_;
+  const voice::DetectorMemory before_;
 };
 
 class RivalSilero : public Silero {
