@@ -1,6 +1,8 @@
-// speech_to_text --encoder encoder_model.onnx --decoder decoder_model_merged.onnx
-//                --vocabulary tokens.txt --wav FILE [--wav FILE ...]
-// Prints the words of each recording, how many steps the decoder took, and how long.
+// speech_to_text --detector silero_vad.onnx --encoder encoder_model.onnx
+//                --decoder decoder_model_merged.onnx --vocabulary tokens.txt
+//                --wav FILE [--wav FILE ...]
+// Prints the words of each piece of speech in the recordings with its time, how many steps the
+// decoder took, and how long.
 //
 // Exit codes: 0; 2 usage; 3 a file is bad; 4 the run failed.
 #include <chrono>
@@ -8,17 +10,19 @@
 #include <cstring>
 
 #include "examples/report.h"
+#include "examples/speech_to_text/pieces.h"
 #include "examples/speech_to_text/timing.h"
 #include "examples/speech_to_text/transcriber.h"
-#include "examples/voice_activity/resample.h"
-#include "examples/voice_activity/wav.h"
+#include "examples/voice_activity/find_speech.h"
 
 namespace eddy::speech {
 namespace {
 
-constexpr int kRuns = 3;  // the fastest counts
+constexpr int kRuns = 3;            // of a measured piece; the fastest counts
+constexpr int kMeasuredPieces = 8;  // the first ones; the rest runs once
 
 struct Options {
+  std::string detector;
   MoonshineFiles files;
   std::string vocabulary;
   std::vector<std::string> wavs;
@@ -26,7 +30,9 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--encoder") == 0) {
+    if (std::strcmp(argv[i], "--detector") == 0) {
+      options.detector = argv[i + 1];
+    } else if (std::strcmp(argv[i], "--encoder") == 0) {
       options.files.encoder = argv[i + 1];
     } else if (std::strcmp(argv[i], "--decoder") == 0) {
       options.files.decoder = argv[i + 1];
@@ -38,50 +44,81 @@ bool parse(int argc, char** argv, Options& options) {
       return false;
     }
   }
-  return argc % 2 == 1 && !options.files.encoder.empty() && !options.files.decoder.empty() &&
-         !options.vocabulary.empty() && !options.wavs.empty();
+  return argc % 2 == 1 && !options.detector.empty() && !options.files.encoder.empty() &&
+         !options.files.decoder.empty() && !options.vocabulary.empty() && !options.wavs.empty();
 }
 
-Result<double> time_ms(Transcriber& transcriber, std::span<const float> samples, int64_t limit) {
-  const auto start = std::chrono::steady_clock::now();
-  EDDY_RETURN_IF_ERROR(transcriber.transcribe(samples, limit).status());
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
+class Printer {
+ public:
+  explicit Printer(Transcriber& transcriber) : transcriber_(transcriber) {}
 
-// Whole runs and runs that stop after the first token take turns, so that both see the same
-// machine.
-Result<Timing> measure(Transcriber& transcriber, std::span<const float> samples, int64_t limit) {
-  Timing timing;
-  for (int i = 0; i < kRuns; ++i) {
-    EDDY_ASSIGN_OR_RETURN(timing.whole_ms.emplace_back(), time_ms(transcriber, samples, limit));
-    EDDY_ASSIGN_OR_RETURN(timing.first_token_ms.emplace_back(), time_ms(transcriber, samples, 1));
+  Status print_words(const voice::Speech& speech) {
+    const voice::Part& recording = speech.recording;
+    const auto pieces = cut_pieces(speech.segments, speech.probabilities, voice::kChunkSeconds,
+                                   recording.seconds());
+    std::printf("%s%s\n", recording.name.c_str(), pieces.empty() ? ": no speech" : "");
+    EDDY_ASSIGN_OR_RETURN(auto sound, voice::SoundFile::open(recording.path));
+    for (const Piece& piece : pieces) {
+      EDDY_ASSIGN_OR_RETURN(const std::vector<float> samples,
+                            sound.read_between(piece.sound.start_s, piece.sound.end_s));
+      Status status = print_piece(piece, samples);
+      if (!status.is_ok()) return std::move(status.prepend_message(recording.path));
+    }
+    return Status::ok();
   }
-  return timing;
-}
+  std::string totals() const { return totals_.describe(); }
 
-Status print_words(Transcriber& transcriber, const std::string& path) {
-  EDDY_ASSIGN_OR_RETURN(const voice::Recording recording, voice::read_wav(path));
-  const std::vector<float> samples =
-      voice::resample(recording.samples, recording.sample_rate, kSampleRate);
-  const int64_t limit = Transcriber::token_limit(samples.size());
-  Result<Transcript> transcript = transcriber.transcribe(samples, limit);
-  if (!transcript.is_ok()) return std::move(transcript.take_status().prepend_message(path));
-  EDDY_ASSIGN_OR_RETURN(const Timing timing, measure(transcriber, samples, limit));
-  const std::string& text = transcript->text;
-  const double sound_s = static_cast<double>(samples.size()) / kSampleRate;
-  std::printf("%s: %s\n", path.substr(path.rfind('/') + 1).c_str(),
-              text.empty() ? "no speech" : text.c_str());
-  std::printf("  %s\n", describe(timing, transcript->tokens.size(), sound_s).c_str());
-  return Status::ok();
-}
+ private:
+  Status print_piece(const Piece& piece, std::span<const float> samples) {
+    const int64_t limit = Transcriber::token_limit(samples.size());
+    Timing timing;
+    Transcript transcript;
+    const bool is_measured = num_pieces_++ < kMeasuredPieces;
+    for (int i = 0; i < (is_measured ? kRuns : 1); ++i) {
+      EDDY_ASSIGN_OR_RETURN(transcript, timed(samples, limit, timing.whole_ms));
+      if (is_measured) {
+        EDDY_RETURN_IF_ERROR(timed(samples, 1, timing.first_token_ms).take_status());
+      }
+    }
+    const size_t num_steps = transcript.tokens.size();
+    std::printf("%7.2f s to %6.2f s  %s  (%zu step%s%s)\n", piece.speech.start_s,
+                piece.speech.end_s, transcript.text.empty() ? "-" : transcript.text.c_str(),
+                num_steps, num_steps == 1 ? "" : "s",
+                transcript.has_ended ? "" : ": the limit, so the text may go on");
+    std::fflush(stdout);
+    totals_.add(timing, count_words(transcript.text), num_steps,
+                static_cast<double>(samples.size()) / kSampleRate);
+    return Status::ok();
+  }
+
+  // Whole runs and runs that stop after the first token take turns, so that both see the same
+  // machine.
+  Result<Transcript> timed(std::span<const float> samples, int64_t limit,
+                           std::vector<double>& times_ms) {
+    const auto start = std::chrono::steady_clock::now();
+    EDDY_ASSIGN_OR_RETURN(Transcript transcript, transcriber_.transcribe(samples, limit));
+    const auto took = std::chrono::steady_clock::now() - start;
+    times_ms.push_back(std::chrono::duration<double, std::milli>(took).count());
+    return transcript;
+  }
+
+  Transcriber& transcriber_;
+  Totals totals_;
+  int num_pieces_ = 0;
+};
 
 Status run(const Options& options) {
   EDDY_ASSIGN_OR_RETURN(const auto transcriber,
                         Transcriber::create(options.files, options.vocabulary, {.num_threads = 1}));
-  for (const std::string& wav : options.wavs) {
-    EDDY_RETURN_IF_ERROR(print_words(*transcriber, wav));
+  EDDY_RETURN_IF_ERROR(voice::check_wavs(options.wavs));
+  EDDY_ASSIGN_OR_RETURN(const auto detector,
+                        voice::Detector::create(options.detector, {.num_threads = 1}));
+  EDDY_ASSIGN_OR_RETURN(const auto found, voice::find_speech(*detector, options.wavs));
+  Printer printer(*transcriber);
+  for (const voice::Speech& speech : found.recordings) {
+    EDDY_RETURN_IF_ERROR(printer.print_words(speech));
   }
+  std::printf("%s\n", printer.totals().c_str());
   return Status::ok();
 }
 
@@ -92,8 +129,9 @@ int main(int argc, char** argv) {
   eddy::speech::Options options;
   if (!eddy::speech::parse(argc, argv, options)) {
     std::fprintf(stderr,
-                 "usage: speech_to_text --encoder encoder_model.onnx --decoder "
-                 "decoder_model_merged.onnx --vocabulary tokens.txt --wav FILE [--wav FILE ...]\n");
+                 "usage: speech_to_text --detector silero_vad.onnx --encoder encoder_model.onnx "
+                 "--decoder decoder_model_merged.onnx --vocabulary tokens.txt --wav FILE "
+                 "[--wav FILE ...]\n");
     return 2;
   }
   return eddy::report(eddy::speech::run(options));

@@ -18,6 +18,7 @@ std::vector<float> prepare_sound(std::span<const float> samples) {
   double squares = 0;
   for (const float sample : samples) squares += static_cast<double>(sample) * sample;
   const double loudness = samples.empty() ? 0 : std::sqrt(squares / samples.size());
+  // Without this gain, Front_Center.wav would be "Front center", without comma and period.
   const double gain = loudness <= kSilence ? 1 : kLoudness / loudness;
   std::vector<float> result(std::max(samples.size(), kMinSamples));
   std::ranges::transform(samples, result.begin(),
@@ -52,7 +53,8 @@ Result<Transcript> Transcriber::transcribe(std::span<const float> samples, int64
   EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session_->run(inputs));
   const std::span<const int64_t> tokens = outputs[0].second.values<int64_t>();
   EDDY_ASSIGN_OR_RETURN(std::string text, vocabulary_.text(tokens));
-  return Transcript{std::move(text), {tokens.begin(), tokens.end()}};
+  const bool has_ended = !tokens.empty() && tokens.back() == kEndOfText;
+  return Transcript{std::move(text), {tokens.begin(), tokens.end()}, has_ended};
 }
 
 LoopReport Transcriber::loop_report() const {

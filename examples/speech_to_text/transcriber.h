@@ -1,7 +1,9 @@
 // Transcriber: the words in a recording, by Moonshine and its vocabulary.
 //
-// Recordings are brought to one loudness first (kLoudness), so that the words do not depend on how
-// far away the microphone stood. Silence stays as it is.
+// Sound is brought to one loudness first (kLoudness), so that the words do not depend on how far
+// away the microphone stood. They do depend on it: of Front_Center.wav of alsa-utils, which is 2.7
+// dB quieter, the model makes "Front center" as it is and "Front, center." at kLoudness, under ONNX
+// Runtime as here. Silence stays as it is.
 //
 // Errors: those of build_moonshine and Vocabulary; kInvalidArgument for sound longer than
 // kMaxSeconds; those of the run. Threads: as Session.
@@ -18,7 +20,8 @@
 
 namespace eddy::speech {
 
-// Attention looks at all pairs of moments, so memory grows with the square of the time.
+// Attention looks at all pairs of moments, so memory grows with the square of the time. Speech of
+// any length is cut into pieces first (pieces.h).
 inline constexpr int kMaxSeconds = 60;
 
 // Root mean square of the samples: 20 dB below full scale, the usual level of speech.
@@ -30,6 +33,7 @@ std::vector<float> prepare_sound(std::span<const float> samples);
 struct Transcript {
   std::string text;
   std::vector<int64_t> tokens;  // end-of-text included, if it was reached
+  bool has_ended = false;       // by end-of-text, not by the limit
 };
 
 class Transcriber {

@@ -5,17 +5,20 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
-#include "examples/voice_activity/resample.h"
-#include "examples/voice_activity/wav.h"
+#include "examples/speech_to_text/pieces.h"
+#include "examples/voice_activity/find_speech.h"
 #include "tests/examples/cached_model.h"
+#include "tests/examples/voice_activity/wav_file.h"
 
 namespace eddy::speech {
 namespace {
 
 const MoonshineFiles kFiles = {test::cached_model("moonshine_tiny_encoder-0.1.29.onnx"),
                                test::cached_model("moonshine_tiny_decoder-0.1.29.onnx")};
+const std::string kDetector = test::cached_model("silero_vad-1.9.0.onnx");
 const std::string kVocabulary = test::cached_model("llama_tokens-1.2.2.txt");
 
 std::string wav_path(const std::string& name) { return "/usr/share/sounds/alsa/" + name + ".wav"; }
@@ -23,7 +26,7 @@ std::string wav_path(const std::string& name) { return "/usr/share/sounds/alsa/"
 class TranscriberTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (const std::string& file : {kFiles.encoder, kFiles.decoder, kVocabulary}) {
+    for (const std::string& file : {kFiles.encoder, kFiles.decoder, kVocabulary, kDetector}) {
       if (!std::filesystem::exists(file))
         GTEST_SKIP() << "no " << file << "; tools/demo fetches it";
     }
@@ -41,10 +44,27 @@ class TranscriberTest : public testing::Test {
   }
 
   static std::vector<float> samples(const std::string& name) {
-    const auto recording = voice::read_wav(wav_path(name));
-    EXPECT_TRUE(recording.is_ok()) << recording.status().to_string();
-    if (!recording.is_ok()) return {};
-    return voice::resample(recording->samples, recording->sample_rate, kSampleRate);
+    auto file = voice::SoundFile::open(wav_path(name));
+    EXPECT_TRUE(file.is_ok()) << file.status().to_string();
+    return file.is_ok() ? *file->read(int64_t{1} << 40) : std::vector<float>();
+  }
+
+  // What was said in each piece of a recording.
+  static std::vector<std::string> texts(Transcriber& by, const std::string& path) {
+    auto detector = voice::Detector::create(kDetector, {.num_threads = 1});
+    auto found = voice::find_speech(**detector, {path});
+    EXPECT_TRUE(found.is_ok()) << found.status().to_string();
+    if (!found.is_ok()) return {};
+    const voice::Speech& speech = found->recordings[0];
+    auto file = voice::SoundFile::open(path);
+    std::vector<std::string> texts;
+    for (const Piece& piece : cut_pieces(speech.segments, speech.probabilities,
+                                         voice::kChunkSeconds, speech.recording.seconds())) {
+      const auto sound = file->read_between(piece.sound.start_s, piece.sound.end_s);
+      EXPECT_TRUE(sound.is_ok()) << sound.status().to_string();
+      texts.push_back(transcribe(by, *sound, Transcriber::token_limit(sound->size())).text);
+    }
+    return texts;
   }
 
   static Transcript transcribe(Transcriber& by, const std::vector<float>& samples, int64_t limit) {
@@ -69,8 +89,33 @@ TEST_F(TranscriberTest, RecordingsBecomeTheWordsThatWereSaid) {
       EXPECT_EQ(said.text, text);
       ASSERT_EQ(said.tokens.size(), 5u);
       EXPECT_EQ(said.tokens.back(), kEndOfText);
+      EXPECT_TRUE(said.has_ended);
+      EXPECT_EQ(texts(*by, wav_path(name)), std::vector<std::string>{text}) << "by its pieces";
     }
   }
+}
+
+// Longer than the transcriber takes at once.
+TEST_F(TranscriberTest, ALongRecordingBecomesItsWordsPieceByPiece) {
+  const auto by = transcriber();
+  ASSERT_NE(by, nullptr);
+  std::vector<float> sound;
+  std::vector<std::string> expected;
+  while (sound.size() <= size_t{kMaxSeconds} * kSampleRate) {
+    sound.resize(sound.size() + size_t{3} * kSampleRate);
+    const bool is_even = expected.size() % 2 == 0;
+    const auto words = samples(is_even ? "Front_Center" : "Side_Right");
+    sound.insert(sound.end(), words.begin(), words.end());
+    expected.push_back(is_even ? "Front center" : "Side right");
+  }
+  const char* folder = std::getenv("TEST_TMPDIR");
+  const auto path =
+      test::write_wav(std::string(folder != nullptr ? folder : "/tmp") + "/long.wav",
+                      test::riff(test::format_chunk({}) + test::chunk("data", test::pcm16(sound))));
+  std::vector<std::string> found = texts(*by, path);
+  // Where a chunk begins decides about commas.
+  for (std::string& text : found) std::erase_if(text, [](char c) { return c == ',' || c == '.'; });
+  EXPECT_EQ(found, expected);
 }
 
 TEST_F(TranscriberTest, TheLimitEndsTheTextEarly) {
@@ -81,6 +126,7 @@ TEST_F(TranscriberTest, TheLimitEndsTheTextEarly) {
   for (const int64_t limit : {0, 1, 3, 5}) {
     const Transcript cut = transcribe(*by, sound, limit);
     EXPECT_EQ(cut.tokens, std::vector<int64_t>(whole.tokens.begin(), whole.tokens.begin() + limit));
+    EXPECT_EQ(cut.has_ended, limit == 5);
   }
 }
 
