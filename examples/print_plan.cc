@@ -3,12 +3,10 @@
 // Shows: streams, ranks, records and waits of each region as text; given the name of a file, the
 // same as a picture (SVG). The graph is a diamond whose one side holds a loop. `eddy plan` prints
 // and draws the same of a model.
-#include <fstream>
 #include <iostream>
 
+#include "examples/draw_plan.h"
 #include "examples/report.h"
-#include "graph/compile/plan_drawing.h"
-#include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
@@ -37,23 +35,16 @@ Result<Graph> build(const Library& library) {
   return b.finish();
 }
 
-Status write_picture(const DrawnRegion& drawing, const std::string& path) {
-  std::ofstream file(path);
-  file << plan_svg(drawing, "diamond: two streams, one record, one wait");
-  return file.flush() ? Status::ok() : invalid_argument("cannot write " + path);
-}
-
 Status run(const char* picture_or_null) {
   Library library;
   EDDY_ASSIGN_OR_RETURN(Graph graph, build(library));
   // Left to itself, Eddy keeps nodes as small as these on one stream.
   const SessionOptions options{.num_threads = 2, .assignment = Assignment::kRank};
   EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), options));
-  const auto no_notes = [](NodeId) { return std::string(); };
-  const DrawnRegion drawing = draw_plan(session->graph(), session->plan(), no_notes);
-  std::cout << plan_text(drawing);
+  std::cout << plan_text(drawn_plan(*session));
   std::cout << "proved: " << (session->plan().is_proved ? "yes" : "no") << "\n";
-  return picture_or_null == nullptr ? Status::ok() : write_picture(drawing, picture_or_null);
+  if (picture_or_null == nullptr) return Status::ok();
+  return write_plan(*session, "diamond: two streams, one record, one wait", picture_or_null);
 }
 
 }  // namespace

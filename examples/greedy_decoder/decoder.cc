@@ -60,15 +60,21 @@ Result<Graph> build_decoder(const OpTable& ops, const Weights& weights) {
       {.name = "decode", .initial = {first, start}, .trip_limit = limit, .num_scan_outputs = 1},
       [&](Value, ValueSpan carried) {
         const Value h = carried[1];
-        const Value embedded = b.op("Gather", {embedding, carried[0]});
-        const Value both = b.op("Concat", {embedded, h}, {{"axis", 1}});
-        const Value z = b.op("Sigmoid", {b.op("MatMul", {both, renew})});
-        const Value n = b.op("Tanh", {b.op("MatMul", {both, proposal})});
-        const Value next = b.op("Add", {h, b.op("Mul", {z, b.op("Sub", {n, h})})});
+        const Value embedded = b.op("Gather", {embedding, carried[0]}, {}, {.name = "embed"});
+        const Value both = b.op("Concat", {embedded, h}, {{"axis", 1}}, {.name = "both"});
+        const Value to_renew = b.op("MatMul", {both, renew}, {}, {.name = "to_renew"});
+        const Value z = b.op("Sigmoid", {to_renew}, {}, {.name = "renewal"});
+        const Value to_propose = b.op("MatMul", {both, proposal}, {}, {.name = "to_propose"});
+        const Value n = b.op("Tanh", {to_propose}, {}, {.name = "proposal"});
+        const Value change = b.op("Sub", {n, h}, {}, {.name = "change"});
+        const Value renewed = b.op("Mul", {z, change}, {}, {.name = "renewed"});
+        const Value next = b.op("Add", {h, renewed}, {}, {.name = "next"});
+        const Value scores = b.op("MatMul", {next, output}, {}, {.name = "scores"});
         const Value token =
-            b.op("ArgMax", {b.op("MatMul", {next, output})}, {{"axis", 1}, {"keepdims", 0}});
-        const Value is_stop = b.op("Equal", {token, b.scalar(kStop)});
-        return WhileTest{b.op("Not", {is_stop}), {token, next}};
+            b.op("ArgMax", {scores}, {{"axis", 1}, {"keepdims", 0}}, {.name = "token"});
+        const Value is_stop = b.op("Equal", {token, b.scalar(kStop)}, {}, {.name = "is_stop"});
+        const Value goes_on = b.op("Not", {is_stop}, {}, {.name = "goes_on"});
+        return WhileTest{goes_on, {token, next}};
       },
       [&](Value, ValueSpan forwarded) {
         return Values{forwarded[0], forwarded[1], forwarded[0]};

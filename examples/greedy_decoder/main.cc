@@ -1,4 +1,5 @@
 // greedy_decoder [SEED]: decodes with random weights, and checks Eddy's tokens against plain loops.
+// greedy_decoder --plan FILE.svg: draws the plan instead.
 //
 // Exit codes: 0; 1 the tokens differ; 2 usage; 4 the run failed.
 #include <charconv>
@@ -6,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "examples/draw_plan.h"
 #include "examples/greedy_decoder/decoder.h"
 #include "examples/report.h"
 #include "runtime/api/session.h"
@@ -43,14 +45,27 @@ Status run(uint64_t seed, bool& is_right) {
   return Status::ok();
 }
 
+Status draw(const std::string& path) {
+  Library library;
+  EDDY_ASSIGN_OR_RETURN(Graph graph,
+                        build_decoder(library.ops(), make_weights(1, kVocabulary, kHidden)));
+  // Left to itself, Eddy keeps nodes as small as these on one stream.
+  const SessionOptions options{.num_threads = 2, .assignment = Assignment::kRank};
+  EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), options));
+  return write_plan(*session, "greedy decoder: a loop on two streams, left in its middle", path);
+}
+
 }  // namespace
 }  // namespace eddy::decoder
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--plan") == 0) {
+    return eddy::report(eddy::decoder::draw(argv[2]));
+  }
   uint64_t seed = 28;
   const char* end = argc == 2 ? argv[1] + std::strlen(argv[1]) : nullptr;
   if (argc > 2 || (argc == 2 && std::from_chars(argv[1], end, seed).ptr != end)) {
-    std::fprintf(stderr, "usage: greedy_decoder [SEED]\n");
+    std::fprintf(stderr, "usage: greedy_decoder [SEED] | --plan FILE.svg\n");
     return 2;
   }
   bool is_right = false;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kPageWidth = 1500;
 constexpr double kMargin = 16;
+constexpr double kTurnWidth = 16;  // a little more than the gap between two nodes
 constexpr const char* kFills[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
                                   "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
 
@@ -73,11 +74,11 @@ class SvgWriter {
         x, y, layout.width, layout.height, x + kPadding, y + 11,
         escaped(shortened(region.name, layout.width)));
     for (const BandLayout& band : layout.bands) add_lanes(band, layout.width, x, y);
-    // Behind the nodes, so that no arrow crosses what stands inside one.
-    for (const DrawnWait& wait : region.waits) add_arrow(wait, layout, x, y);
     for (size_t i = 0; i < region.nodes.size(); ++i) {
       add_node(region.nodes[i], layout.nodes[i], x, y);
     }
+    // Over the nodes: where the box of a loop lies between, an arrow behind it would seem to end.
+    for (const DrawnWait& wait : region.waits) add_arrow(wait, layout, x, y);
     add_events(region, layout, x, y);
   }
 
@@ -123,11 +124,22 @@ class SvgWriter {
     const double y0 = y + from.centers[0];
     const double x1 = x + to.x;
     const double y1 = y + to.centers[0];
-    const double bend = std::max(12.0, (x1 - x0) / 2);
+    // Along its own lane as far as that is empty, so that it climbs in the gap before the node that
+    // waits and not across what stands between.
+    const double turn = is_empty(layout, from, to) ? std::max(x0, x1 - kTurnWidth) : x0;
+    const double bend = std::max(12.0, (x1 - turn) / 2);
     text_ += fmt::format(
-        "<path d=\"M{:.1f},{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"none\" "
-        "stroke=\"#c22\" marker-end=\"url(#a)\"><title>event {}</title></path>\n",
-        x0, y0, x0 + bend, y0, x1 - bend, y1, x1, y1, wait.event);
+        "<path d=\"M{:.1f},{:.1f} H{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" "
+        "fill=\"none\" stroke=\"#c22\" marker-end=\"url(#a)\"><title>event {}</title></path>\n",
+        x0, y0, turn, turn + bend, y0, x1 - bend, y1, x1, y1, wait.event);
+  }
+
+  // Whether no node stands on the lane of `from` between it and `to`.
+  static bool is_empty(const RegionLayout& layout, const NodeLayout& from, const NodeLayout& to) {
+    return std::ranges::none_of(layout.nodes, [&](const NodeLayout& node) {
+      return node.band == from.band && node.x > from.x && node.x < to.x &&
+             std::ranges::find(node.centers, from.centers[0]) != node.centers.end();
+    });
   }
 
   // The events that go from one band to another: above the right corner of the node that records,
