@@ -13,28 +13,43 @@ constexpr int64_t kLayers = 6;
 using Values = std::vector<Value>;
 using Named = std::vector<NamedValue>;
 
-Value find(GraphBuilder& b, const Named& outputs, const std::string& name) {
-  const auto found = std::ranges::find(outputs, name, &NamedValue::name);
-  if (found != outputs.end()) return found->value;
-  b.fail(invalid_argument("the model has no output '" + name + "': it is no Moonshine tiny"));
-  return {};
-}
+// The outputs of a file that was imported.
+struct Imported {
+  const std::string& path;
+  Named outputs;
 
-Values find_caches(GraphBuilder& b, const Named& outputs, const std::string& side) {
-  Values caches;
-  for (const std::string& name : cache_names(side)) {
-    caches.push_back(find(b, outputs, "present." + name));
+  Value find(GraphBuilder& b, const std::string& name) const {
+    const auto found = std::ranges::find(outputs, name, &NamedValue::name);
+    if (found != outputs.end()) return found->value;
+    b.fail(invalid_argument(path + ": the model has no output '" + name +
+                            "': it is no Moonshine tiny"));
+    return {};
   }
-  return caches;
-}
+  Values find_caches(GraphBuilder& b, const std::string& side) const {
+    Values caches;
+    for (const std::string& name : cache_names(side)) caches.push_back(find(b, "present." + name));
+    return caches;
+  }
+};
 
-Named import_into(GraphBuilder& b, const OpTable& ops, const std::string& path,
-                  const Named& inputs) {
-  Result<Named> outputs = import_onnx_into(b, path, ops, inputs);
-  if (outputs.is_ok()) return std::move(*outputs);
-  b.fail(outputs.take_status());
-  return {};
-}
+class Importer {
+ public:
+  Importer(GraphBuilder& b, const OpTable& ops) : b_(b), ops_(ops) {}
+
+  Imported import(const std::string& path, const Named& inputs) {
+    Result<Named> outputs = import_onnx_into(b_, path, ops_, inputs);
+    if (outputs.is_ok()) return {path, std::move(*outputs)};
+    if (failure_.is_ok()) failure_ = outputs.take_status();
+    return {path, {}};
+  }
+  // Of the first file that failed, which it names, as the builder's does not.
+  Status take_failure() { return std::move(failure_); }
+
+ private:
+  GraphBuilder& b_;
+  const OpTable& ops_;
+  Status failure_;
+};
 
 // What the loop carries.
 struct Carried {
@@ -64,7 +79,7 @@ Carried before_first_step(GraphBuilder& b) {
 }
 
 // One token further.
-Carried decode(GraphBuilder& b, const OpTable& ops, const std::string& path, Value sound,
+Carried decode(GraphBuilder& b, Importer& importer, const std::string& path, Value sound,
                Value has_caches, const Carried& last) {
   Named inputs = {{"input_ids", last.token},
                   {"encoder_hidden_states", sound},
@@ -77,12 +92,12 @@ Carried decode(GraphBuilder& b, const OpTable& ops, const std::string& path, Val
   };
   give("decoder", last.decoder);
   give("encoder", last.encoder);
-  const Named outputs = import_into(b, ops, path, inputs);
+  const Imported decoded = importer.import(path, inputs);
   Carried next;
-  next.token = b.op("ArgMax", {find(b, outputs, "logits")}, {{"axis", -1}, {"keepdims", 0}});
-  next.decoder = find_caches(b, outputs, "decoder");
+  next.token = b.op("ArgMax", {decoded.find(b, "logits")}, {{"axis", -1}, {"keepdims", 0}});
+  next.decoder = decoded.find_caches(b, "decoder");
   next.encoder = b.if_else(
-      has_caches, [&] { return last.encoder; }, [&] { return find_caches(b, outputs, "encoder"); },
+      has_caches, [&] { return last.encoder; }, [&] { return decoded.find_caches(b, "encoder"); },
       "keep_encoder_caches");
   return next;
 }
@@ -104,8 +119,9 @@ Result<Graph> build_moonshine(const OpTable& ops, const MoonshineFiles& files) {
   const Value samples =
       b.input("samples", tensor_type(ElementType::kFloat, {1, b.symbol("samples")}));
   const Value token_limit = b.input("token_limit", tensor_type(ElementType::kInt64, {}));
-  const Named encoded = import_into(b, ops, files.encoder, {{"input_values", samples}});
-  const Value sound = find(b, encoded, "last_hidden_state");
+  Importer importer(b, ops);
+  const Imported encoded = importer.import(files.encoder, {{"input_values", samples}});
+  const Value sound = encoded.find(b, "last_hidden_state");
 
   const Carried start = before_first_step(b);
   const auto results = b.while_loop(
@@ -118,11 +134,12 @@ Result<Graph> build_moonshine(const OpTable& ops, const MoonshineFiles& files) {
         const Value has_caches =
             b.op("Reshape", {b.op("Greater", {iteration, b.scalar<int64_t>(0)}), b.int64s({1})});
         const Carried next =
-            decode(b, ops, files.decoder, sound, has_caches, Carried::of(forwarded));
+            decode(b, importer, files.decoder, sound, has_caches, Carried::of(forwarded));
         Values values = next.flat();
         values.push_back(next.token);  // a row of the stack
         return values;
       });
+  EDDY_RETURN_IF_ERROR(importer.take_failure());
   if (b.status().is_ok()) b.output("tokens", b.op("Reshape", {results.back(), b.int64s({-1})}));
   return b.finish();
 }

@@ -10,10 +10,11 @@ namespace {
 
 constexpr int64_t kContextSamples = 64;
 
-Value find(GraphBuilder& b, std::span<const NamedValue> outputs, const std::string& name) {
+Value find(GraphBuilder& b, const std::string& path, std::span<const NamedValue> outputs,
+           const std::string& name) {
   const auto found = std::ranges::find(outputs, name, &NamedValue::name);
   if (found != outputs.end()) return found->value;
-  b.fail(invalid_argument("the model has no output '" + name + "': it is no Silero VAD"));
+  b.fail(invalid_argument(path + ": the model has no output '" + name + "': it is no Silero VAD"));
   return {};
 }
 
@@ -26,6 +27,7 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
   const Value state = b.input("state", tensor_type(ElementType::kFloat, {2, 1, 128}));
   const Value context = b.input("context", tensor_type(ElementType::kFloat, {1, kContextSamples}));
   const Value num_chunks = b.op("Gather", {b.op("Shape", {chunks}), b.scalar<int64_t>(0)});
+  Status import_failure;
   const auto results = b.while_loop(
       {.name = "chunks", .initial = {state, context}, .num_scan_outputs = 1},
       [&](Value iteration, ValueSpan carried) {
@@ -39,13 +41,14 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
             std::vector<NamedValue>{
                 {"input", input}, {"state", forwarded[0]}, {"sr", b.scalar<int64_t>(kSampleRate)}});
         if (!model.is_ok()) {
-          b.fail(model.take_status());
+          import_failure = model.take_status();
           return {};
         }
         const Value end = b.op("Slice", {chunk, b.int64s({kChunkSamples - kContextSamples}),
                                          b.int64s({kChunkSamples}), b.int64s({1})});
-        return {find(b, *model, "stateN"), end, find(b, *model, "output")};
+        return {find(b, model_path, *model, "stateN"), end, find(b, model_path, *model, "output")};
       });
+  EDDY_RETURN_IF_ERROR(std::move(import_failure));  // names the file, as b.status() does not
   b.output("probabilities", results[2]);
   b.output("last_state", results[0]);
   b.output("last_context", results[1]);

@@ -73,9 +73,24 @@ class Simplifier {
     if (given == options_.input_dims.end()) return type;
     const ValueType fixed = TensorType(type.tensor.element, given->second);
     if (is_compatible(fixed, type)) return fixed;
-    builder_.fail(invalid_argument("input '" + info.name + "' is " + to_string(type) +
+    builder_.fail(invalid_argument("input '" + info.name + "' is " + text_of(type, info.type) +
                                    " and can't have the shape " + to_string(given->second)));
     return type;
+  }
+
+  // As to_string, but with the names that the source has for symbols.
+  std::string text_of(const ValueType& type, const ValueType& source_type) const {
+    if (!type.is_tensor() || !type.tensor.is_ranked) return to_string(type);
+    std::string text(element_type_name(type.tensor.element));
+    text += "[";
+    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+      const int64_t dim = type.tensor.dims[axis];
+      text += axis > 0 ? "," : "";
+      text += dim >= 0             ? std::to_string(dim)
+              : dim == kUnknownDim ? "?"
+                                   : source_.symbol(source_type.tensor.dims[axis]);
+    }
+    return text + "]";
   }
 
   ValueType substitute(ValueType type) {

@@ -166,11 +166,12 @@ std::string megabytes(uint64_t bytes) {
   return bytes == 0 ? "-" : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-std::string row_text(const Row& row, const std::string& rival_missing) {
+// Why there is no rival was said before the first row.
+std::string row_text(const Row& row) {
   const bool has_rival = !row.rival.ns.empty();
   std::string text =
       fmt::format("{}, per {}\n  Eddy          {}\n  ONNX Runtime  {}", row.name, row.unit,
-                  samples_text(row.eddy), has_rival ? samples_text(row.rival) : rival_missing);
+                  samples_text(row.eddy), has_rival ? samples_text(row.rival) : "-");
   text += fmt::format("\n  median at most {}: {}", duration_text(row.most_ns),
                       row.eddy.median() <= row.most_ns ? "met" : "MISSED");
   if (has_rival) {
@@ -234,7 +235,7 @@ class SpeechBench {
   void add_row(Row row) {
     row.eddy = sorted(std::move(row.eddy));
     row.rival = sorted(std::move(row.rival));
-    suite_.add_row(row_text(row, suite_.rival_missing()), row_json(row, suite_.rival_missing()));
+    suite_.add_row(row_text(row), row_json(row, suite_.rival_missing()));
   }
 
   // Calls each in turn until rounds or budget are over; [contender][round].

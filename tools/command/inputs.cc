@@ -157,26 +157,28 @@ Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, cons
 
 std::string open_inputs_text(const InputArguments& arguments, const Session& session,
                              const DataSet* data_set_or_null) {
-  if (!arguments.seed) return "";
   std::string text;
   std::string example;
+  std::vector<std::string> options;  // those that made values up
   for (size_t i = 0; i < session.inputs().size(); ++i) {
     const ValueDescription& input = session.inputs()[i];
+    if (!input.type.is_tensor() || input.type.tensor.is_static()) continue;
     const auto names_it = [&](const std::string& given) {
       return given.starts_with(input.name + "=");
     };
-    const bool is_given = std::ranges::any_of(arguments.files, names_it) ||
-                          std::ranges::any_of(arguments.values, names_it) ||
-                          (data_set_or_null != nullptr && data_set_or_null->inputs[i]);
-    if (is_given || !input.type.is_tensor() || input.type.tensor.is_static()) continue;
+    if (std::ranges::any_of(arguments.files, names_it)) continue;
+    const bool is_set = std::ranges::any_of(arguments.values, names_it);
+    if (!is_set && data_set_or_null != nullptr && data_set_or_null->inputs[i]) continue;
+    const char* const option = is_set ? "--set" : "--random-inputs";
+    if (std::ranges::find(options, option) == options.end()) options.emplace_back(option);
     if (text.empty()) example = input.name;
     text += (text.empty() ? "" : ", ") + fmt::format("{} ({})", input.name, input.text);
   }
   if (text.empty()) return "";
   return fmt::format(
-      "--random-inputs counted the open dimensions of {} as 1; --dim, --shape {}=2x3 or --input "
-      "{}=FILE gives others",
-      text, example, example);
+      "{} counted the open dimensions of {} as 1; --dim, --shape {}=2x3 or --input {}=FILE gives "
+      "others",
+      fmt::join(options, " and "), text, example, example);
 }
 
 NamedTensors name_inputs(const Session& session, const std::vector<HostValue>& values) {

@@ -36,8 +36,8 @@ Result<DataSet> read_data_set(const std::string& folder, const Session& session)
 Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,
                                            const DataSet* data_set_or_null);
 
-// Which of the inputs that --random-inputs made up had open dimensions, and what fixes them: for
-// runs that fail on them. Empty without any.
+// Which of the inputs that --set and --random-inputs made up had open dimensions, and what fixes
+// them: for runs that fail on them. Empty without any.
 std::string open_inputs_text(const InputArguments& arguments, const Session& session,
                              const DataSet* data_set_or_null);
 

@@ -150,15 +150,23 @@ TEST_F(TranscriberTest, ShortSoundAndSilenceEndAndLongSoundIsRefused) {
   EXPECT_NE(refused.status().message().find("longer than 60 s"), std::string::npos);
 }
 
-TEST_F(TranscriberTest, OtherModelsAreRefusedByWhatTheyLack) {
-  const auto swapped = Transcriber::create({kFiles.decoder, kFiles.encoder}, kVocabulary, {});
-  ASSERT_FALSE(swapped.is_ok());
-  EXPECT_NE(swapped.status().message().find("has no input 'input_values'"), std::string::npos)
-      << swapped.status().to_string();
-  const auto twice = Transcriber::create({kFiles.encoder, kFiles.encoder}, kVocabulary, {});
-  ASSERT_FALSE(twice.is_ok());
-  EXPECT_NE(twice.status().message().find("has no input 'input_ids'"), std::string::npos)
-      << twice.status().to_string();
+TEST_F(TranscriberTest, OtherModelsAreRefusedByNameAndWhatTheyLack) {
+  const auto expect = [](const MoonshineFiles& files, const std::string& file,
+                         const std::string& part) {
+    const auto refused = Transcriber::create(files, kVocabulary, {});
+    ASSERT_FALSE(refused.is_ok());
+    const std::string text = refused.status().to_string();
+    EXPECT_NE(text.find(file), std::string::npos) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect({kFiles.decoder, kFiles.encoder}, kFiles.decoder, "has no input 'input_values'");
+  expect({kFiles.encoder, kFiles.encoder}, kFiles.encoder, "has no input 'input_ids'");
+  expect({kFiles.encoder, kDetector}, kDetector, "has no input 'input_ids'");
+  const auto detector = voice::Detector::create(kFiles.encoder, {});
+  ASSERT_FALSE(detector.is_ok());
+  const std::string text = detector.status().to_string();
+  EXPECT_NE(text.find(kFiles.encoder), std::string::npos) << text;
+  EXPECT_NE(text.find("has no input 'input'"), std::string::npos) << text;
 }
 
 TEST_F(TranscriberTest, AMissingModelIsNamed) {

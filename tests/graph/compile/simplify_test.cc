@@ -168,6 +168,20 @@ TEST_F(SimplifyTest, AShapeThatDoesNotFitAnInputIsNamed) {
   EXPECT_EQ(simple.status().message(), "input 'x' is float[2,4] and can't have the shape [2,5]");
 }
 
+TEST_F(SimplifyTest, AShapeOfAnotherRankIsRefusedWithTheNamesOfTheInputsSymbols) {
+  for (const Dims& shape : {Dims{2}, Dims{2, 3, 4, 5}}) {
+    GraphBuilder b(ops_);
+    b.output("y",
+             b.input("x", tensor_type(ElementType::kFloat, {b.symbol("batch"), 4, kUnknownDim})));
+    auto graph = b.finish();
+    SimplifyOptions options;
+    options.input_dims = {{"x", shape}};
+    const auto simple = simplify(std::move(*graph), ops_, options);
+    EXPECT_EQ(simple.status().message(),
+              "input 'x' is float[batch,4,?] and can't have the shape " + to_string(shape));
+  }
+}
+
 TEST_F(SimplifyTest, AnInputsShapeFixesItsSymbolsInOtherInputsToo) {
   const auto shape_of_y = [&](SimplifyOptions options) {
     GraphBuilder b(ops_);

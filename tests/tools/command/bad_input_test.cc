@@ -191,8 +191,10 @@ TEST(BadInput, open_dimensions_that_were_made_up_are_named_when_a_run_fails) {
                        .inputs = {info("x", floats({-7, -8})), info("w", floats({3, 2}))},
                        .outputs = {info("y", floats({-7, 2}))},
                    })));
-  expect_refused({"run", path, "--random-inputs", "1"}, {"counted the open dimensions of x", "--dim"},
-                 4);
+  expect_refused({"run", path, "--random-inputs", "1"},
+                 {"--random-inputs counted the open dimensions of x", "--dim"}, 4);
+  expect_refused({"run", path, "--set", "x=1", "--set", "w=1"},
+                 {"--set counted the open dimensions of x", "--shape x="}, 4);
 }
 
 TEST(BadInput, a_missing_input_says_how_to_give_it) {
