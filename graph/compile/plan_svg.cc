@@ -67,6 +67,9 @@ class SvgWriter {
   }
 
  private:
+  // Where nodes begin on each lane of each band, from left to right.
+  using Lanes = std::map<std::pair<uint32_t, double>, std::vector<double>>;
+
   void add_region(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
     text_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#fafafa\" "
@@ -78,7 +81,8 @@ class SvgWriter {
       add_node(region.nodes[i], layout.nodes[i], x, y);
     }
     // Over the nodes: where the box of a loop lies between, an arrow behind it would seem to end.
-    for (const DrawnWait& wait : region.waits) add_arrow(wait, layout, x, y);
+    const Lanes lanes = lanes_of(layout);
+    for (const DrawnWait& wait : region.waits) add_arrow(wait, layout, lanes, x, y);
     add_events(region, layout, x, y);
   }
 
@@ -116,7 +120,8 @@ class SvgWriter {
     }
   }
 
-  void add_arrow(const DrawnWait& wait, const RegionLayout& layout, double x, double y) {
+  void add_arrow(const DrawnWait& wait, const RegionLayout& layout, const Lanes& lanes, double x,
+                 double y) {
     const NodeLayout& from = layout.nodes[wait.from];
     const NodeLayout& to = layout.nodes[wait.to];
     if (from.band != to.band) return;
@@ -126,7 +131,7 @@ class SvgWriter {
     const double y1 = y + to.centers[0];
     // Along its own lane as far as that is empty, so that it climbs in the gap before the node that
     // waits and not across what stands between.
-    const double turn = is_empty(layout, from, to) ? std::max(x0, x1 - kTurnWidth) : x0;
+    const double turn = is_empty(lanes, from, to) ? std::max(x0, x1 - kTurnWidth) : x0;
     const double bend = std::max(12.0, (x1 - turn) / 2);
     text_ += fmt::format(
         "<path d=\"M{:.1f},{:.1f} H{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" "
@@ -134,12 +139,20 @@ class SvgWriter {
         x0, y0, turn, turn + bend, y0, x1 - bend, y1, x1, y1, wait.event);
   }
 
+  static Lanes lanes_of(const RegionLayout& layout) {
+    Lanes lanes;
+    for (const NodeLayout& node : layout.nodes) {
+      for (const double center : node.centers) lanes[{node.band, center}].push_back(node.x);
+    }
+    for (auto& [lane, begins] : lanes) std::ranges::sort(begins);
+    return lanes;
+  }
+
   // Whether no node stands on the lane of `from` between it and `to`.
-  static bool is_empty(const RegionLayout& layout, const NodeLayout& from, const NodeLayout& to) {
-    return std::ranges::none_of(layout.nodes, [&](const NodeLayout& node) {
-      return node.band == from.band && node.x > from.x && node.x < to.x &&
-             std::ranges::find(node.centers, from.centers[0]) != node.centers.end();
-    });
+  static bool is_empty(const Lanes& lanes, const NodeLayout& from, const NodeLayout& to) {
+    const std::vector<double>& begins = lanes.at({from.band, from.centers[0]});
+    const auto next = std::ranges::upper_bound(begins, from.x);
+    return next == begins.end() || *next >= to.x;
   }
 
   // The events that go from one band to another: above the right corner of the node that records,
