@@ -126,15 +126,16 @@ std::string compare(Subject& subject, SessionOptions options, bool is_at_once) {
 }
 
 Mismatch make_mismatch(const Library& library, Recipe recipe, const Contestant& contestant,
-                       std::string what, bool shrinks) {
+                       std::string what, const DifferentialOptions& options) {
   Mismatch mismatch{recipe.seed, contestant.name, std::move(what), 0, {}};
   const auto fails = [&](const Recipe& smaller) {
     Subject subject(library, smaller);
     return !contestant.difference(subject).empty();
   };
-  if (shrinks) {
+  if (options.shrinks) {
     // Twice, because what depends on threads may not fail each time.
     recipe = shrink(std::move(recipe), [&](const Recipe& smaller) {
+               if (options.is_time_up && options.is_time_up()) return false;
                return fails(smaller) || fails(smaller);
              }).recipe;
   }
@@ -201,8 +202,8 @@ bool DifferentialCampaign::meet(Subject& subject) {
     ++report_.num_comparisons;
     std::string what = contestant.difference(subject);
     if (what.empty()) continue;
-    report_.mismatches.push_back(make_mismatch(subject.library(), subject.recipe(), contestant,
-                                               std::move(what), options_.shrinks));
+    report_.mismatches.push_back(
+        make_mismatch(subject.library(), subject.recipe(), contestant, std::move(what), options_));
     if (report_.mismatches.size() >= options_.max_mismatches) return false;
   }
   return true;

@@ -44,7 +44,7 @@ struct DifferentialOptions {
   size_t contestants_per_seed = 1;
   size_t max_mismatches = 3;  // further seeds are not tried
   bool shrinks = true;
-  // Asked before each seed; may be empty.
+  // Asked before each seed, and while a mismatch is shrunk; may be empty.
   std::function<bool()> is_time_up = {};
 };
 
@@ -64,8 +64,8 @@ struct DifferentialReport {
 };
 
 // One graph after another, for whoever tries each in several campaigns; run_differential is all of
-// them in a row. Seeds are those of the recipes; options' first_seed, num_seeds, generate and
-// is_time_up are the caller's business.
+// them in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate
+// are the caller's business.
 class DifferentialCampaign {
  public:
   DifferentialCampaign(std::vector<Contestant> contestants, DifferentialOptions options)

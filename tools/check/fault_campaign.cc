@@ -30,10 +30,12 @@ class Sweep {
         loops_(recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice),
         point_(recipe, loops_) {}
 
+  // False: a rule was broken. Ends early, and well, when the time is up.
   bool run() {
     std::array<uint64_t, kNumFaultKinds> counts = {};
     for (size_t kind = 0; kind < kNumFaultKinds; ++kind) {
       for (uint64_t kth = 1; kth <= options_.max_kth; ++kth) {
+        if (is_time_up()) return check({}, point_.close());
         if (!try_faults({{static_cast<FaultKind>(kind), kth}})) return false;
         if (!point_.has_fired()) break;
         counts[kind] = kth;
@@ -54,10 +56,13 @@ class Sweep {
         if (counts[kind] == 0) continue;
         pair.push_back({static_cast<FaultKind>(kind), 1 + random.below(counts[kind])});
       }
+      if (is_time_up()) return true;
       if (pair.size() == 2 && !try_faults(pair)) return false;
     }
     return true;
   }
+
+  bool is_time_up() const { return options_.is_time_up && options_.is_time_up(); }
 
   bool try_faults(const std::vector<Fault>& faults) {
     ++report_.num_points;
@@ -81,16 +86,6 @@ class Sweep {
   std::vector<Fault> faults_;
   std::string what_;
 };
-
-size_t count_descriptors() {
-  size_t count = 0;
-  std::error_code error;
-  for (auto it = std::filesystem::directory_iterator("/proc/self/fd", error);
-       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
-    ++count;
-  }
-  return count;
-}
 
 FaultViolation make_violation(Recipe recipe, const FaultOptions& options, const Sweep& sweep) {
   FaultViolation violation{recipe.seed, faults_text(sweep.faults()), sweep.what(), 0, {}};
@@ -121,27 +116,43 @@ GenerateOptions FaultOptions::fault_graphs() {
   return options;
 }
 
+bool FaultCampaign::meet(uint64_t seed) {
+  if (report_.violations.size() >= options_.max_violations) return false;
+  const Recipe recipe = make_recipe(seed, options_.generate);
+  ++report_.num_graphs;
+  Sweep sweep(recipe, options_, report_);
+  if (sweep.run()) return true;
+  report_.violations.push_back(make_violation(recipe, options_, sweep));
+  return report_.violations.size() < options_.max_violations;
+}
+
+size_t count_descriptors() {
+  size_t count = 0;
+  std::error_code error;
+  for (auto it = std::filesystem::directory_iterator("/proc/self/fd", error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    ++count;
+  }
+  return count;
+}
+
+std::string descriptors_left(size_t before) {
+  const size_t now = count_descriptors();
+  if (now == before) return {};
+  return std::to_string(before) + " descriptors were open before, " + std::to_string(now) +
+         " are now";
+}
+
 FaultReport run_faults(const FaultOptions& options) {
-  FaultReport report;
   const size_t num_descriptors = count_descriptors();
+  FaultCampaign campaign(options);
   for (uint64_t i = 0; i < options.num_seeds; ++i) {
     if (options.is_time_up && options.is_time_up()) break;
-    const Recipe recipe = make_recipe(options.first_seed + i, options.generate);
-    ++report.num_graphs;
-    Sweep sweep(recipe, options, report);
-    if (sweep.run()) continue;
-    report.violations.push_back(make_violation(recipe, options, sweep));
-    if (report.violations.size() >= options.max_violations) return report;
+    if (!campaign.meet(options.first_seed + i)) return campaign.report();
   }
-  const size_t num_left = count_descriptors();
-  if (num_left != num_descriptors) {
-    report.violations.push_back({options.first_seed,
-                                 "all",
-                                 std::to_string(num_descriptors) +
-                                     " descriptors were open before, " + std::to_string(num_left) +
-                                     " are now",
-                                 0,
-                                 {}});
+  FaultReport report = campaign.report();
+  if (std::string text = descriptors_left(num_descriptors); !text.empty()) {
+    report.violations.push_back({options.first_seed, "all", std::move(text), 0, {}});
   }
   return report;
 }

@@ -15,7 +15,7 @@
 //
 // A violation is shrunk while it stays one.
 //
-// Threads: one, the callback thread, and the scheduler's for loops that the host drives.
+// Threads: one a campaign, its callback thread, and the scheduler's for loops that the host drives.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ struct FaultOptions {
   size_t max_violations = 3;
   bool shrinks = true;
   GenerateOptions generate = fault_graphs();
-  // Asked before each graph; may be empty.
+  // Asked before each point; may be empty. A graph that it ends counts, with the points it had.
   std::function<bool()> is_time_up = {};
 
   // Small: a sweep asks for every step of every run.
@@ -57,6 +57,27 @@ struct FaultReport {
   std::array<uint64_t, kNumFaultKinds> fired = {};  // points at which a fault of the kind fired
   std::vector<FaultViolation> violations;
 };
+
+// One graph after another, for whoever shares seeds out to several threads, a campaign each;
+// run_faults is all of them in a row, and sees that no descriptor is left. first_seed and num_seeds
+// are the caller's business.
+class FaultCampaign {
+ public:
+  explicit FaultCampaign(FaultOptions options) : options_(std::move(options)) {}
+
+  // False: enough violations; further graphs are not tried.
+  bool meet(uint64_t seed);
+  const FaultReport& report() const { return report_; }
+
+ private:
+  const FaultOptions options_;
+  FaultReport report_;
+};
+
+// Descriptors that this process has open; and, when it has more or fewer than `before`, in one line
+// that they are.
+size_t count_descriptors();
+std::string descriptors_left(size_t before);
 
 FaultReport run_faults(const FaultOptions& options);
 

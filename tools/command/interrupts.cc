@@ -65,10 +65,10 @@ void Interrupts::watch() {
 
 void Interrupts::interrupt() {
   if (is_interrupted_.exchange(true)) {
-    std::fputs("eddy: interrupted twice, not waiting for the run to drain\n", stderr);
+    std::fputs("eddy: interrupted twice, not waiting any longer\n", stderr);
     std::_Exit(static_cast<int>(ExitCode::kCancelled));
   }
-  if (!cancel_attached()) abandon_();
+  if (!cancel_attached() && !is_patient_.load()) abandon_();
 }
 
 bool Interrupts::cancel_attached() {

@@ -3,7 +3,8 @@
 // A thread of its own waits for the signals, so nothing happens inside a signal handler:
 //   Ctrl-C (SIGINT), SIGTERM  cancels the session's runs, which drain and end with kCancelled;
 //                             a second one ends the process at once. While no session is attached
-//                             (loading, planning) there is nothing to drain: `abandon` is called.
+//                             (loading, planning) there is nothing to drain: `abandon` is called,
+//                             unless somebody has promised to look (Patience).
 //   Ctrl-\ (SIGQUIT)          prints where each run stands to standard error, and goes on.
 //
 // Make it first in main, before any other thread: it blocks the signals for all of them.
@@ -39,6 +40,21 @@ class Interrupts {
     Interrupts& interrupts_;
   };
 
+  // While it lives its owner looks at is_interrupted() often, and ends in its own way: a first
+  // signal is only noted.
+  class Patience {
+   public:
+    explicit Patience(Interrupts& interrupts) : interrupts_(interrupts) {
+      interrupts_.is_patient_.store(true);
+    }
+    ~Patience() { interrupts_.is_patient_.store(false); }
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
+   private:
+    Interrupts& interrupts_;
+  };
+
   bool is_interrupted() const { return is_interrupted_.load(); }
 
  private:
@@ -49,6 +65,7 @@ class Interrupts {
 
   const std::function<void()> abandon_;
   std::atomic<bool> is_interrupted_{false};
+  std::atomic<bool> is_patient_{false};
   std::atomic<bool> is_ending_{false};
   std::mutex mutex_;  // of session_
   Session* session_ = nullptr;

@@ -1,4 +1,6 @@
 // Claim: eddy check runs its campaigns, counts what it did, and ends as it should.
+#include <csignal>
+
 #include <gtest/gtest.h>
 
 #include "tests/tools/command/command_runner.h"
@@ -62,10 +64,49 @@ TEST(Check, EndsWhenItsTimeIsUp) {
   EXPECT_GT(check.json()["campaigns"]["order"]["graphs"], 0);
 }
 
+TEST(Check, ExitsWith5WhenTheTimeWasTooShortForTheSeeds) {
+  const Finished check =
+      run_eddy({"check", "--minutes", "0.005", "--seeds", "100000000", "--json"});
+  EXPECT_EQ(check.exit_code, 5) << check.err;
+  EXPECT_TRUE(is_one_line(check.err)) << check.err;
+  EXPECT_NE(check.err.find(" of 100000000 graphs; give more"), std::string::npos) << check.err;
+  EXPECT_EQ(check.json()["graphs"], check.json()["campaigns"]["order"]["graphs"]);
+}
+
+TEST(Check, InterruptedSaysWhatItHasCountedAndExitsWith5) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Finished check =
+        run_eddy({"check", "--seeds", "100000000", "--jobs", "2", "--json"}, {{signal, 1000}});
+    EXPECT_EQ(check.exit_code, 5) << check.err;
+    EXPECT_NE(check.err.find("interrupted after "), std::string::npos) << check.err;
+    EXPECT_GT(check.json()["graphs"], 0);
+    EXPECT_EQ(check.json()["campaigns"]["order"]["graphs"], check.json()["graphs"]);
+  }
+  const Finished faults = run_eddy({"check", "--faults", "--seeds", "100000"}, {{SIGINT, 1000}});
+  EXPECT_EQ(faults.exit_code, 5) << faults.err;
+  EXPECT_EQ(faults.out.find("faults: "), 0u) << faults.out;
+  EXPECT_NE(faults.out.find(" points, "), std::string::npos) << faults.out;
+}
+
+TEST(Check, JobsShareTheSeedsAndCountTheSame) {
+  const auto counts = [](const char* jobs) {
+    const Finished check = run_eddy({"check", "--seeds", "60", "--jobs", jobs, "--json"});
+    EXPECT_EQ(check.exit_code, 0) << check.err;
+    Json all = check.json()["campaigns"];
+    for (auto& campaign : all) campaign.erase("took_ns");
+    // The host's own order of issuing is the scheduler's.
+    all["order"].erase("steps");
+    all["order"].erase("accesses");
+    return all.dump();
+  };
+  EXPECT_EQ(counts("1"), counts("3"));
+}
+
 TEST(Check, RefusesWhatItDoesNotKnow) {
   for (const auto& arguments :
        std::vector<std::vector<std::string>>{{"check", "--policy", "sometimes"},
                                              {"check", "--seeds", "0"},
+                                             {"check", "--jobs", "0"},
                                              {"check", "--policy", "pct", "--faults"}}) {
     const Finished check = run_eddy(arguments);
     EXPECT_EQ(check.exit_code, 2);

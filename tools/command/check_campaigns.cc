@@ -1,0 +1,197 @@
+#include "tools/command/check_campaigns.h"
+
+#include <fmt/format.h>
+
+#include "tools/check/fault_campaign.h"
+#include "tools/check/mixing_ops.h"
+#include "tools/check/order_campaign.h"
+#include "tools/check/proof_campaign.h"
+#include "tools/command/model.h"
+
+namespace eddy {
+namespace {
+
+std::string again(uint64_t seed, const std::string& options) {
+  return fmt::format("eddy check --seeds 1 --first-seed {}{}", seed, options);
+}
+
+void note(std::vector<CheckViolation>& violations, const check::DifferentialReport& report,
+          const char* campaign, const std::string& again_options) {
+  for (const check::Mismatch& mismatch : report.mismatches) {
+    violations.push_back({campaign, mismatch.contestant + ": " + mismatch.what, mismatch.seed,
+                          again(mismatch.seed, again_options), mismatch.num_nodes,
+                          mismatch.graph_text});
+  }
+}
+
+// Each graph is built once and meets all campaigns, so that a run that ends early has tried fewer
+// graphs, none of them less.
+class GraphCampaigns : public CheckCampaigns {
+ public:
+  GraphCampaigns(const CheckArguments& arguments, const std::function<bool()>& is_time_up)
+      : arguments_(arguments), is_time_up_(is_time_up) {}
+
+  Status start() {
+    EDDY_RETURN_IF_ERROR(check::add_mixing_ops(library_));
+    if (arguments_.policy == "exhaustive") generate_ = check::exhaustive_graphs();
+    if (arguments_.policy.empty()) {
+      constexpr int kThreads = 2;
+      proofs_ = std::make_unique<check::ProofCampaign>(kMaxViolations);
+      differences_ = compare(check::cpu_contestants(kThreads));
+      add("proof", [this](check::Subject& subject) { return proofs_->meet(subject); });
+      add("differential", [this](check::Subject& subject) { return differences_->meet(subject); });
+    }
+    EDDY_ASSIGN_OR_RETURN(auto contestants, check::order_contestants(arguments_.policy, orders_));
+    order_differences_ = compare(std::move(contestants));
+    add("order", [this](check::Subject& subject) { return order_differences_->meet(subject); });
+    return Status::ok();
+  }
+
+  bool meet(uint64_t seed) override {
+    check::Subject subject(library_, check::make_recipe(seed, generate_));
+    bool goes_on = false;
+    for (Campaign& campaign : campaigns_) {
+      if (campaign.is_done) continue;
+      const int64_t start_ns = now_ns();
+      campaign.is_done = !campaign.meet(subject);
+      campaign.took_ns += now_ns() - start_ns;
+      goes_on |= !campaign.is_done;
+    }
+    return goes_on;
+  }
+
+  Json counts() const override {
+    Json all = Json::object();
+    if (proofs_ != nullptr) {
+      const check::ProofReport& report = proofs_->report();
+      all["proof"] = {{"plans", report.num_plans},
+                      {"deleted_records_and_waits", report.num_deletions},
+                      {"violations", report.violations.size()}};
+      const check::DifferentialReport& differences = differences_->report();
+      all["differential"] = {{"graphs", differences.num_graphs},
+                             {"nodes", differences.num_nodes},
+                             {"comparisons", differences.num_comparisons},
+                             {"mismatches", differences.mismatches.size()}};
+    }
+    const check::DifferentialReport& report = order_differences_->report();
+    all["order"] = {{"graphs", report.num_graphs},
+                    {"orders", orders_.num_orders},
+                    {"steps", orders_.num_steps},
+                    {"accesses", orders_.num_accesses},
+                    {"violations", report.mismatches.size()}};
+    if (arguments_.policy == "exhaustive") {
+      all["order"]["graphs_explored_whole"] = orders_.num_explored;
+    }
+    for (const Campaign& campaign : campaigns_) all[campaign.name]["took_ns"] = campaign.took_ns;
+    return all;
+  }
+
+  std::vector<CheckViolation> violations() const override {
+    std::vector<CheckViolation> all;
+    if (proofs_ != nullptr) {
+      for (const check::ProofViolation& violation : proofs_->report().violations) {
+        all.push_back({"proof", violation.what, violation.seed, again(violation.seed, ""), 0, {}});
+      }
+      note(all, differences_->report(), "differential", "");
+    }
+    note(all, order_differences_->report(), "order",
+         arguments_.policy.empty() ? "" : " --policy " + arguments_.policy);
+    return all;
+  }
+
+ private:
+  struct Campaign {
+    std::string name;
+    std::function<bool(check::Subject&)> meet;  // false: it has seen enough
+    int64_t took_ns = 0;
+    bool is_done = false;
+  };
+
+  void add(std::string name, std::function<bool(check::Subject&)> meet) {
+    campaigns_.push_back({std::move(name), std::move(meet)});
+  }
+
+  // Every contestant meets every seed when there is only one.
+  std::unique_ptr<check::DifferentialCampaign> compare(std::vector<check::Contestant> contestants) {
+    check::DifferentialOptions options;
+    options.max_mismatches = kMaxViolations;
+    options.is_time_up = is_time_up_;
+    if (arguments_.seeds == 1) options.contestants_per_seed = contestants.size();
+    return std::make_unique<check::DifferentialCampaign>(std::move(contestants), options);
+  }
+
+  const CheckArguments& arguments_;
+  const std::function<bool()>& is_time_up_;
+  Library library_;
+  check::GenerateOptions generate_;
+  check::OrderCounts orders_;
+  std::unique_ptr<check::ProofCampaign> proofs_;              // null: only orders are tried
+  std::unique_ptr<check::DifferentialCampaign> differences_;  // likewise
+  std::unique_ptr<check::DifferentialCampaign> order_differences_;
+  std::vector<Campaign> campaigns_;
+};
+
+class FaultCampaigns : public CheckCampaigns {
+ public:
+  explicit FaultCampaigns(const std::function<bool()>& is_time_up)
+      : campaign_({.max_violations = kMaxViolations, .is_time_up = is_time_up}) {}
+
+  bool meet(uint64_t seed) override {
+    const int64_t start_ns = now_ns();
+    const bool goes_on = campaign_.meet(seed);
+    took_ns_ += now_ns() - start_ns;
+    return goes_on;
+  }
+
+  Json counts() const override {
+    const check::FaultReport& report = campaign_.report();
+    Json fired = Json::object();
+    for (size_t kind = 0; kind < kNumFaultKinds; ++kind) {
+      fired[std::string(fault_kind_name(static_cast<FaultKind>(kind)))] = report.fired[kind];
+    }
+    return {{"faults",
+             {{"graphs", report.num_graphs},
+              {"points", report.num_points},
+              {"fired", std::move(fired)},
+              {"violations", report.violations.size()},
+              {"took_ns", took_ns_}}}};
+  }
+
+  std::vector<CheckViolation> violations() const override {
+    std::vector<CheckViolation> all;
+    for (const check::FaultViolation& violation : campaign_.report().violations) {
+      all.push_back({"faults", violation.faults + ": " + violation.what, violation.seed,
+                     again(violation.seed, " --faults"), violation.num_nodes,
+                     violation.graph_text});
+    }
+    return all;
+  }
+
+ private:
+  check::FaultCampaign campaign_;
+  int64_t took_ns_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CheckCampaigns>> CheckCampaigns::make(
+    const CheckArguments& arguments, const std::function<bool()>& is_time_up) {
+  if (arguments.faults) {
+    return std::unique_ptr<CheckCampaigns>(std::make_unique<FaultCampaigns>(is_time_up));
+  }
+  auto made = std::make_unique<GraphCampaigns>(arguments, is_time_up);
+  EDDY_RETURN_IF_ERROR(made->start());
+  return std::unique_ptr<CheckCampaigns>(std::move(made));
+}
+
+void add_counts(Json& sums, const Json& more) {
+  if (sums.is_null()) {
+    sums = more;
+  } else if (more.is_object()) {
+    for (const auto& [name, value] : more.items()) add_counts(sums[name], value);
+  } else {
+    sums = sums.get<int64_t>() + more.get<int64_t>();
+  }
+}
+
+}  // namespace eddy
