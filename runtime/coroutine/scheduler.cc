@@ -188,9 +188,12 @@ void Scheduler::run_loop() {
 
 bool Scheduler::may_end() {
   // Relaxed: the destructor's poke and our drain order it, and the list is under a mutex.
-  if (!stop_wanted_.load(std::memory_order_relaxed)) return false;
+  return stop_wanted_.load(std::memory_order_relaxed) && !has_tasks();
+}
+
+bool Scheduler::has_tasks() {
   std::lock_guard lock(tasks_mutex_);
-  return youngest_ == nullptr;
+  return youngest_ != nullptr;
 }
 
 void Scheduler::accept_wakes() {
@@ -241,7 +244,9 @@ void Scheduler::idle() {
     next_nap_ = kShortestNap;
   }
   const bool is_polling = !pollers_.is_empty();
-  if (now - idle_since_ < (is_polling ? options_.poll_spin : options_.spin)) {
+  // Pollers alone, with no task that waits for what they find, are in no hurry.
+  const bool is_urgent = is_polling && has_tasks();
+  if (now - idle_since_ < (is_urgent ? options_.poll_spin : options_.spin)) {
     for (int i = 0; i < 8; ++i) cpu_relax();
   } else if (is_polling) {
     sleep_until_woken(now + next_nap_);

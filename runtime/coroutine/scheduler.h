@@ -48,7 +48,7 @@ struct SchedulerOptions {
   StackPoolOptions stacks{};
   std::string thread_name = "eddy-sched";              // at most 15 characters
   std::chrono::nanoseconds spin{5'000};                // before sleeping, without pollers
-  std::chrono::nanoseconds poll_spin{200'000};         // before napping, with pollers
+  std::chrono::nanoseconds poll_spin{200'000};         // before napping, with pollers and tasks
   std::chrono::nanoseconds longest_poll_nap{100'000};  // naps grow from 2 µs to this
 };
 
@@ -139,6 +139,7 @@ class Scheduler {
   bool run_ready_tasks();
   void resume(Task* task);
   bool may_end();
+  bool has_tasks();
   void idle();
   void sleep_until_woken(Clock::time_point latest);
   bool is_own_thread() const { return current_or_null() == this; }
