@@ -249,8 +249,7 @@ void Run::wait() {
   while (core_.do_waiters_poll() && !is_done()) {
     if (!core_.device->poll()) std::this_thread::yield();
   }
-  constexpr int kSpins = 2000;  // some 20 µs
-  for (int spin = 0; spin < kSpins; ++spin) {
+  for (int spin = 0; spin < core_.num_wait_spins; ++spin) {
     if (is_done()) return;
     __builtin_ia32_pause();
   }

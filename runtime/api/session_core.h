@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct SessionCore {
 
   const Library& library;
   const SessionOptions options;
+  // Some 20 µs. To spin for another thread helps only where that one can run meanwhile.
+  const int num_wait_spins = std::thread::hardware_concurrency() > 1 ? 2000 : 0;
   Graph graph;  // constants that kernels have packed have let go of their bytes
   Plan plan;
   int64_t plan_ns = 0;
