@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "graph/schedule/byte_history.h"
 #include "graph/schedule/content_check.h"
@@ -46,7 +48,9 @@ void make_set(std::vector<uint32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-class Prover {
+}  // namespace
+
+class NestedProver::Prover {
  public:
   Prover(const NestedCommands& commands, const ContentCheck& contents, size_t max_violations)
       : commands_(commands), contents_(contents), max_violations_(max_violations) {}
@@ -55,7 +59,22 @@ class Prover {
     if (commands_.regions.empty()) return {};
     prove_region(0);
     for (const NestedViolation& violation : contents_.violations) add(violation);
-    return std::move(proof_);
+    return std::exchange(proof_, {});
+  }
+
+  // Loops and branches are proved once more only where asked; what they touch is known.
+  void remember() {
+    known_loops_.resize(commands_.loops.size());
+    known_cases_.resize(commands_.cases.size());
+  }
+  NestedProof run_again(uint32_t r) {
+    const NestedCommand* const owner = owner_or_null(r);
+    if (owner == nullptr) {
+      prove_region(0);
+    } else {
+      (void)(owner->kind == Kind::kLoop ? touch_loop(*owner) : touch_case(*owner));
+    }
+    return std::exchange(proof_, {});
   }
 
  private:
@@ -188,12 +207,34 @@ class Prover {
       case Kind::kLaunch:
         return touch_launch(command);
       case Kind::kLoop:
-        return touch_loop(command);
+        return known(known_loops_, command.id, [&] { return touch_loop(command); });
       case Kind::kCase:
-        return touch_case(command);
+        return known(known_cases_, command.id, [&] { return touch_case(command); });
       default:
         return {};
     }
+  }
+  // What a control node touches depends on no record or wait.
+  template <typename Touch>
+  static Touched known(std::vector<std::optional<Touched>>& all, uint32_t id, Touch touch) {
+    if (all.empty()) return touch();
+    if (!all[id]) all[id] = touch();
+    return *all[id];
+  }
+  // The loop or branch that the region belongs to; null for the root.
+  const NestedCommand* owner_or_null(uint32_t r) const {
+    for (const NestedRegion& region : commands_.regions) {
+      for (const NestedCommand& command : region.commands) {
+        if (command.kind == Kind::kLoop) {
+          const NestedLoop& loop = commands_.loops[command.id];
+          if (loop.before == r || loop.after == r) return &command;
+        } else if (command.kind == Kind::kCase) {
+          const std::vector<uint32_t>& regions = commands_.cases[command.id].regions;
+          if (std::find(regions.begin(), regions.end(), r) != regions.end()) return &command;
+        }
+      }
+    }
+    return nullptr;
   }
   Touched touch_launch(const NestedCommand& command) const {
     const NestedLaunch& launch = commands_.launches[command.id];
@@ -609,9 +650,10 @@ class Prover {
   const ContentCheck& contents_;
   const size_t max_violations_;
   NestedProof proof_;
+  // By id; empty: nothing is remembered.
+  std::vector<std::optional<Touched>> known_loops_;
+  std::vector<std::optional<Touched>> known_cases_;
 };
-
-}  // namespace
 
 std::string NestedViolation::to_string(
     const std::function<std::string(uint32_t)>& node_name,
@@ -647,9 +689,20 @@ std::string NestedViolation::to_string(
   return "unknown violation";
 }
 
+NestedProver::NestedProver(const NestedCommands& commands, const ContentCheck& contents,
+                           size_t max_violations)
+    : prover_(std::make_unique<Prover>(commands, contents, max_violations)) {}
+NestedProver::~NestedProver() = default;
+
+NestedProof NestedProver::prove() {
+  prover_->remember();
+  return prover_->run();
+}
+NestedProof NestedProver::prove_again(uint32_t region) { return prover_->run_again(region); }
+
 NestedProof prove_nested(const NestedCommands& commands, const ContentCheck& contents,
                          size_t max_violations) {
-  return Prover(commands, contents, max_violations).run();
+  return NestedProver::Prover(commands, contents, max_violations).run();
 }
 
 NestedProof prove_nested(const NestedCommands& commands) {

@@ -21,13 +21,15 @@
 // Also violations: a block outside its arena or off alignment; a rotating block without a block
 // to spare; one launch that reads and writes the same bytes other than in place where it may;
 // arena memory that leaves the graph or that a reader keeps; a region that does not start on the
-// stream of its control node; an event of the machine that two regions may use at once; and all that prove_order finds wrong with records and waits.
+// stream of its control node; an event of the machine that two regions may use at once; and all
+// that prove_order finds wrong with records and waits.
 //
 // Errors: none; a malformed list is an unsafe one. At most Proof::kMaxViolations are kept.
 // Cost: near linear in commands and uses, times the depth of nesting.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -75,5 +77,30 @@ NestedProof prove_nested(const NestedCommands& commands);
 struct ContentCheck;
 NestedProof prove_nested(const NestedCommands& commands, const ContentCheck& contents,
                          size_t max_violations = Proof::kMaxViolations);
+
+// Who changes the records and waits of one region at a time asks for what depends on them only: a
+// proof that was safe before is safe then exactly when prove_again() of that region is. (What a
+// region touches, and with it the proof of every other region, depends on no record or wait.)
+//
+//   NestedProver prover(commands, contents, 1);
+//   if (prover.prove().is_safe()) … commands.regions[r].commands lose a wait …
+//   prover.prove_again(r)   // and are as they were before another region changes
+//
+// Cost of prove_again(): that of one region, without the loops and branches in it.
+class NestedProver {
+ public:
+  // Both must outlive it.
+  NestedProver(const NestedCommands& commands, const ContentCheck& contents,
+               size_t max_violations = Proof::kMaxViolations);
+  ~NestedProver();
+
+  NestedProof prove();
+  NestedProof prove_again(uint32_t region);
+
+  class Prover;
+
+ private:
+  const std::unique_ptr<Prover> prover_;
+};
 
 }  // namespace eddy
