@@ -2,9 +2,9 @@
 // oracle bit for bit: outputs, trip counts, and the digest of every execution of every node.
 //
 // A contestant is one way of running a graph. Each seed meets `contestants_per_seed` of them, in
-// turn, with runs on one session of inputs 0, 1, then 0 again, so that whatever a run leaves
-// behind shows. A mismatch is shrunk while it stays one; the report has the smaller graph as
-// text, and the seed, which together with the options makes it again.
+// turn, with several runs on one session, so that whatever a run leaves behind shows. A mismatch is
+// shrunk while it stays one; the report has the smaller graph as text, and the seed, which together
+// with the options makes it again.
 //
 // Errors: what a contestant reports is a mismatch too, as is a graph that does not build.
 // Threads: one; sessions use theirs. Cost: with serial sessions about 0.3 ms a graph of 16 nodes.
@@ -28,14 +28,14 @@ struct Contestant {
   std::function<std::string(Subject& subject)> difference;
 };
 
-// A contestant that makes a session with the options made for a recipe, and runs it.
+// A contestant that makes a session with the options made for a recipe, and uses it in turn and
+// bound (session_way.h).
 using MakeSessionOptions = std::function<SessionOptions(const Recipe& recipe)>;
 Contestant session_contestant(std::string name, MakeSessionOptions make_options);
 
-// Sessions on the CPU: rank, matching and serial plans; loops driven by host and device; as given
-// and simplified; and runs at once. They share one device and its
-// threads.
-std::vector<Contestant> cpu_contestants(int num_threads);
+// Sessions on the CPU, one contestant for each use that they are put to; how they are made is drawn
+// from the recipe's seed. They share threads.
+std::vector<Contestant> cpu_contestants();
 
 struct DifferentialOptions {
   uint64_t first_seed = 0;

@@ -1,5 +1,6 @@
 #include "tools/check/order_campaign.h"
 
+#include "graph/base/random.h"
 #include "runtime/api/shared_threads.h"
 #include "tools/check/trial.h"
 
@@ -29,13 +30,16 @@ std::string try_orders(Subject& subject, const Way& way,
   options.assignment = way.assignment;
   options.loops = way.loops;
   options.threads = threads;
+  // Every third seed under a cap, every other with two runs in flight.
+  Random random(subject.recipe().seed + 0x0c4d);
+  if (random.below(3) == 0) options.max_streams = static_cast<uint32_t>(1 + random.below(3));
+  const bool has_two = random.below(2) == 0;
   auto trial = Trial::make(subject, options);
   if (!trial.is_ok()) return "no session: " + trial.status().to_string();
-  std::string text;
-  for (uint64_t variant : {0, 1, 0}) {
-    if (text.empty()) text = (*trial)->run(variant);
-    ++counts.num_orders;
-  }
+  std::string text = has_two ? (*trial)->run_two() : (*trial)->run(0);
+  if (text.empty() && !has_two) text = (*trial)->run(1);
+  if (text.empty()) text = (*trial)->run(0);
+  counts.num_orders += 3;
   counts.num_steps += (*trial)->device().now();
   counts.num_accesses += (*trial)->num_accesses();
   return text.empty() ? (*trial)->close() : text;

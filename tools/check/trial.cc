@@ -39,6 +39,7 @@ SessionOptions Trial::session_options() {
   SessionOptions options;
   options.assignment = options_.assignment;
   options.loops = options_.loops;
+  options.max_streams = options_.max_streams;
   options.threads = options_.threads;
   options.simplify = false;
   options.use_arenas = subject_.recipe().seed % 2 == 0;
@@ -122,6 +123,26 @@ std::string Trial::run(uint64_t variant) {
   if (text.empty()) text = difference(should.outputs, *outputs);
   if (text.empty()) text = digests_.difference(session_->graph(), should);
   return text.empty() ? text : "inputs " + std::to_string(variant) + ": " + text;
+}
+
+std::string Trial::run_two() {
+  std::shared_ptr<Result<NamedTensors>> outputs[2];
+  std::vector<RunHandle> handles;
+  for (uint64_t variant : {0, 1}) {
+    auto& slot = outputs[variant] =
+        std::make_shared<Result<NamedTensors>>(internal_error("no callback"));
+    handles.push_back(session_->run_async(
+        inputs(variant), [slot](Result<NamedTensors> made) { *slot = std::move(made); }));
+  }
+  for (RunHandle& handle : handles) (void)handle.wait();  // the outputs carry the status
+  std::string text = findings();
+  for (uint64_t variant : {0, 1}) {
+    if (!text.empty()) break;
+    const Result<NamedTensors>& made = *outputs[variant];
+    text = made.is_ok() ? difference(oracle(variant).outputs, *made) : made.status().to_string();
+    if (!text.empty()) text = "of two at once, inputs " + std::to_string(variant) + ": " + text;
+  }
+  return text;
 }
 
 std::string Trial::close() {

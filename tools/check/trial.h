@@ -27,6 +27,7 @@ struct TrialOptions {
   Chooser* chooser_or_null = nullptr;  // instead of `order`
   Assignment assignment = Assignment::kRank;
   Loops loops = Loops::kDevice;
+  uint32_t max_streams = 0;  // 0: no cap
   FaultPlan* faults_or_null = nullptr;
   StepObserver* observer_or_null = nullptr;  // asked before the watchers, told after them
   std::function<void(uint64_t tick)> on_tick = {};
@@ -53,6 +54,8 @@ class Trial {
 
   // One run; empty, or how it differs from what it should be, in one line.
   std::string run(uint64_t variant);
+  // Two runs in flight, of inputs 0 and 1. Their steps are watched for races, not compared.
+  std::string run_two();
   // What the watchers have found since they were asked last; empty: nothing.
   std::string findings();
   // Ends the session; empty, or what it has left behind on its device.

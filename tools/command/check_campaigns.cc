@@ -35,9 +35,8 @@ class GraphCampaigns : public CheckCampaigns {
     EDDY_RETURN_IF_ERROR(check::add_mixing_ops(library_));
     if (arguments_.policy == "exhaustive") generate_ = check::exhaustive_graphs();
     if (arguments_.policy.empty()) {
-      constexpr int kThreads = 2;
       proofs_ = std::make_unique<check::ProofCampaign>(kMaxViolations);
-      differences_ = compare(check::cpu_contestants(kThreads));
+      differences_ = compare(check::cpu_contestants());
       add("proof", [this](check::Subject& subject) { return proofs_->meet(subject); });
       add("differential", [this](check::Subject& subject) { return differences_->meet(subject); });
     }

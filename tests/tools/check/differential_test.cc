@@ -36,7 +36,7 @@ class DifferentialTest : public ::testing::Test {
     options.first_seed = number("EDDY_CHECK_FIRST", 0);
     options.num_seeds = number("EDDY_CHECK_SEEDS", num_seeds);
     options.generate = generate;
-    const auto contestants = cpu_contestants(2);
+    const auto contestants = cpu_contestants();
     if (options.num_seeds == 1) options.contestants_per_seed = contestants.size();
     const DifferentialReport report = run_differential(library_, contestants, options);
     EXPECT_EQ(report.mismatches.size(), 0u) << describe(report);
