@@ -105,6 +105,7 @@ class Maker {
     if (options.has_optionals && Random(~seed).below(4) == 0) {
       options.has_lists = options.has_optionals = false;
     }
+    options.has_floats |= options.may_have_floats && Random(~seed ^ 0xf10a).below(4) == 0;
     return options;
   }
 

@@ -19,9 +19,10 @@ struct GenerateOptions {
   int min_steps = 3;  // of the whole recipe; a step is one to three nodes
   int max_steps = 24;
   int max_depth = 6;
-  int64_t max_repeats = 160;  // product of trip counts around any step
-  bool has_floats = false;    // float operators of the library beside the mixing ones
-  bool has_lists = true;      // sequences
+  int64_t max_repeats = 160;     // product of trip counts around any step
+  bool has_floats = false;       // float operators of the library beside the mixing ones
+  bool may_have_floats = false;  // one recipe in four has them
+  bool has_lists = true;         // sequences
   // With them, one recipe in four has tensors only, so that callers can bind memory of their own.
   bool has_optionals = true;
   bool has_host_functions = true;

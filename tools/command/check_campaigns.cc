@@ -33,6 +33,7 @@ class GraphCampaigns : public CheckCampaigns {
 
   Status start() {
     EDDY_RETURN_IF_ERROR(check::add_mixing_ops(library_));
+    generate_.may_have_floats = true;
     if (arguments_.policy == "exhaustive") generate_ = check::exhaustive_graphs();
     if (arguments_.policy.empty()) {
       proofs_ = std::make_unique<check::ProofCampaign>(kMaxViolations);

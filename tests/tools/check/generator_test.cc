@@ -260,5 +260,19 @@ TEST_F(GeneratorTest, InputsHaveVariants) {
   EXPECT_NE(difference(make_inputs(random->recipe, 1), random->inputs), "");
 }
 
+TEST_F(GeneratorTest, OneRecipeInFourHasFloatsWhereItMay) {
+  int num_with = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Recipe may = make_recipe(seed, {.may_have_floats = true});
+    const bool has =
+        std::find(may.kinds.begin(), may.kinds.end(), Kind::kFloats) != may.kinds.end();
+    num_with += has;
+    const Recipe same = make_recipe(seed, {.has_floats = has});
+    EXPECT_EQ(may.kinds, same.kinds) << "seed " << seed;
+  }
+  EXPECT_GT(num_with, 400);
+  EXPECT_LT(num_with, 600);
+}
+
 }  // namespace
 }  // namespace eddy::check
