@@ -12,6 +12,16 @@
 // it.
 #define EDDY_UNWATCHED __attribute__((no_sanitize("thread")))
 
+// ThreadSanitizer's, declared in no header of its own.
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
+void AnnotateIgnoreSyncBegin(const char* file, int line);
+void AnnotateIgnoreSyncEnd(const char* file, int line);
+}
+
 namespace eddy {
 namespace {
 
@@ -85,6 +95,60 @@ class Lane {
   int32_t result_ = 0;
 };
 
+// Neither accesses nor locks count while it lives.
+class Unwatched {
+ public:
+  Unwatched() {
+    AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~Unwatched() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
+  }
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+};
+
+class WatchedAllocator : public Allocator {
+ public:
+  explicit WatchedAllocator(Allocator& allocator) : allocator_(allocator) {}
+
+  Result<BufferRef> allocate(size_t size_bytes) override {
+    return handed_out([&] { return allocator_.allocate(size_bytes); });
+  }
+  Result<BufferRef> allocate_strings(size_t count) override {
+    return handed_out([&] { return allocator_.allocate_strings(count); });
+  }
+  void release(Buffer* buffer) noexcept override {
+    __tsan_release(buffer->data);
+    const Unwatched unwatched;
+    buffer->owner = owner_;
+    owner_->release(buffer);
+  }
+  MemoryStatistics statistics() const override { return allocator_.statistics(); }
+
+ private:
+  template <typename Allocate>
+  Result<BufferRef> handed_out(const Allocate& allocate) {
+    Result<BufferRef> made = Status(internal_error("not allocated"));
+    {
+      const Unwatched unwatched;
+      made = allocate();
+      if (!made.is_ok()) return made;
+      owner_ = made->get()->owner;
+      made->get()->owner = this;
+    }
+    __tsan_acquire(made->data());
+    return made;
+  }
+
+  Allocator& allocator_;
+  BufferOwner* owner_ = nullptr;  // of everything that the allocator hands out
+};
+
 void* address_of(const EventPoint& point) { return const_cast<void*>(point.event); }
 
 class Lanes : public TsanLanes {
@@ -111,6 +175,10 @@ class Lanes : public TsanLanes {
   void on_start(LaneNumber main_strand) override { on_fork(0, main_strand); }
   void on_end(LaneNumber strand) override { on_idle_seen(strand); }
   void on_allocate(const void*, size_t) override {}
+
+  std::unique_ptr<Allocator> watched_allocator(Allocator& allocator) override {
+    return std::make_unique<WatchedAllocator>(allocator);
+  }
 
  private:
   Lane& lane(LaneNumber number) {

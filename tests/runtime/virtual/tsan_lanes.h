@@ -15,9 +15,11 @@
 //   a strand that ends, a stream  the host that has seen it
 //     that is idle
 //
-// What work does besides counts too: locks of an allocator that two lanes take order them, as on
-// any machine. So plans of fixed shapes are watched best. Lanes share the thread's thread_local
-// variables: work that keeps something there is reported falsely.
+// What work does besides counts too, as on any machine. An allocator's locks would order every two
+// lanes that allocate, and hide most of what is missing: give the device one that is watched apart
+// (watched_allocator), in which only a block that comes back orders who had it before who has it
+// next. Lanes share the thread's thread_local variables: work that keeps something there is
+// reported falsely.
 //
 // Ownership: outlives its devices, which may come one after another; lanes of the same number
 // share a stack. Threads: one, that of whoever polls. Cost: two switches a command.
@@ -25,6 +27,7 @@
 
 #include <memory>
 
+#include "runtime/device/device.h"
 #include "runtime/virtual/device_watcher.h"
 #include "runtime/virtual/lane_runner.h"
 
@@ -33,6 +36,8 @@ namespace eddy {
 class TsanLanes : public LaneRunner, public DeviceWatcher {
  public:
   static std::unique_ptr<TsanLanes> make_or_null();
+  // Outlived by `allocator`; outlives what it has handed out.
+  virtual std::unique_ptr<Allocator> watched_allocator(Allocator& allocator) = 0;
 };
 
 }  // namespace eddy

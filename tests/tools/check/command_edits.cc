@@ -179,4 +179,17 @@ std::vector<std::pair<const char*, CommandEdit>> command_edits() {
   };
 }
 
+CommandEdit count_wait(uint64_t& count) {
+  return at_nth(op(Op::kWait), [&count](Calls& calls, size_t at, std::deque<Liar>&) {
+    Call call;
+    call.context = &count;
+    call.run = [](void* context) {
+      ++*static_cast<uint64_t*>(context);
+      return true;
+    };
+    calls.insert(calls.begin() + static_cast<ptrdiff_t>(at), call);
+    return true;
+  });
+}
+
 }  // namespace eddy::check

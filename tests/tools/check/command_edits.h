@@ -10,4 +10,7 @@ namespace eddy::check {
 
 std::vector<std::pair<const char*, CommandEdit>> command_edits();
 
+// No defect: counts how often the n-th wait is reached, where a lost wait is lost.
+CommandEdit count_wait(uint64_t& count);
+
 }  // namespace eddy::check

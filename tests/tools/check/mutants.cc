@@ -226,6 +226,7 @@ MutantDevice::~MutantDevice() = default;
 
 Allocator& MutantDevice::allocator() {
   if (allocator_) return *allocator_;
+  if (mutation_.allocator_or_null != nullptr) return *mutation_.allocator_or_null;
   if (mutation_.leak_to_or_null != nullptr && is_turn()) {
     auto leaked = device_->allocator().allocate(1);
     if (leaked.is_ok()) mutation_.leak_to_or_null->push_back(std::move(*leaked));
