@@ -48,6 +48,21 @@ class DotWriter {
       add_edge(prefix, edge,
                fmt::format(" [color=red, style=dashed, fontcolor=red, label=\"e{}\"]", event));
     }
+    add_next_waits(region, prefix);
+  }
+
+  void add_next_waits(const DrawnRegion& region, const std::string& prefix) {
+    if (region.next_waits.empty()) return;
+    text_ +=
+        fmt::format("  {}_next [label=\"next iteration\", shape=plaintext, style=\"\"];\n", prefix);
+    for (const DrawnNextWait& wait : region.next_waits) {
+      const bool is_turn = wait.to == DrawnNextWait::kTurn;
+      text_ += fmt::format(
+          "  {0}_{1} -> {0}_{2} [color=blue, style=dashed, fontcolor=blue, label=\"e{3}\", "
+          "tooltip={4}, constraint=false];\n",
+          prefix, wait.from, is_turn ? "next" : std::to_string(wait.to), wait.event,
+          dot_string(wait.text));
+    }
   }
 
   void add_node(const DrawnNode& node, const std::string& id) {

@@ -51,11 +51,7 @@ class PlanArtist {
       drawn.nodes.push_back(node(command.node, stream, rank_text(plan.ranks, plan.cost_ranks, i)));
     }
     add_waits(plan, place, drawn);
-    if (plan.open) {
-      drawn.note = "goes on beside the next iteration, which waits for it at " +
-                   std::to_string(plan.open->end_waits.size()) + " places at the end and " +
-                   std::to_string(plan.open->previous_waits.size()) + " later";
-    }
+    if (plan.open) add_next_waits(plan, place, drawn);
     for (const Edge& edge : region_dag(graph_, id).edges()) {
       drawn.edges.emplace_back(place.at(region.nodes[edge.from]), place.at(region.nodes[edge.to]));
     }
@@ -87,6 +83,52 @@ class PlanArtist {
     }
   }
 
+  std::string value_text(ValueId id) const {
+    const ValueInfo& value = graph_.value(id);
+    if (!value.name.empty()) return value.name;
+    if (value.origin == ValueOrigin::kNodeOutput) return graph_.node(value.producer).name + "'s";
+    return value.index == 0 ? "the iteration" : "carried value " + std::to_string(value.index - 1);
+  }
+  std::string take_text(const RegionPlan& plan, const OpenEnd::Take& take) const {
+    std::string text = "stream " + std::to_string(plan.machine_stream(take.stream)) + " takes";
+    for (size_t i = 0; i < take.values.size(); ++i) {
+      text += (i > 0 ? ", " : " ") + value_text(take.values[i]);
+    }
+    return text + " before " + graph_.node(take.before).name;
+  }
+
+  void add_next_waits(const RegionPlan& plan, const std::unordered_map<NodeId, uint32_t>& place,
+                      DrawnRegion& drawn) const {
+    drawn.note = "the next iteration begins beside its tail";
+    // By event: the node it is drawn at, and what it stands behind.
+    std::unordered_map<uint32_t, std::pair<uint32_t, std::string>> recorded;
+    for (const PlanCommand& command : plan.commands) {
+      if (command.kind != PlanCommand::Kind::kRecord) continue;
+      recorded[command.event] = {place.at(command.node), graph_.node(command.node).name};
+    }
+    for (const OpenEnd::Take& take : plan.open->takes) {
+      const std::string text = take_text(plan, take);
+      drawn.note += "; " + text;
+      recorded[take.event] = {place.at(take.before), text};
+    }
+    const auto wait_text = [&](uint32_t event, const std::string& where) {
+      return where + " waits for e" + std::to_string(event) + " of " + recorded.at(event).second;
+    };
+    for (const uint32_t e : plan.open->end_waits) {
+      drawn.next_waits.push_back({e, recorded.at(e).first, DrawnNextWait::kTurn,
+                                  wait_text(e, "the end") + ", before values move on"});
+    }
+    for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
+      const std::string served = graph_.node(wait.serves).name;
+      const std::string where =
+          wait.before.is_none() ? "the next iteration" : "the next iteration's " + served;
+      std::string text = wait_text(wait.event, where);
+      if (wait.before.is_none()) text += ", for its " + served;
+      drawn.next_waits.push_back(
+          {wait.event, recorded.at(wait.event).first, place.at(wait.serves), std::move(text)});
+    }
+  }
+
   const Graph& graph_;
   const Plan& plan_;
   const NoteFunction& note_;
@@ -96,6 +138,11 @@ class PlanArtist {
 
 DrawnRegion draw_plan(const Graph& graph, const Plan& plan, const NoteFunction& note) {
   return PlanArtist(graph, plan, note).region(Graph::kRoot);
+}
+
+DrawnRegion draw_region(const Graph& graph, const Plan& plan, RegionId region) {
+  const NoteFunction no_note;
+  return PlanArtist(graph, plan, no_note).region(region);
 }
 
 DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
@@ -126,7 +173,8 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
 }
 
 DrawnTotals count_drawn(const DrawnRegion& region) {
-  DrawnTotals totals{1, region.nodes.size(), region.num_records, region.waits.size()};
+  DrawnTotals totals{1, region.nodes.size(), region.num_records,
+                     region.waits.size() + region.next_waits.size()};
   for (const DrawnNode& node : region.nodes) {
     for (const DrawnRegion& inner : node.regions) {
       const DrawnTotals more = count_drawn(inner);

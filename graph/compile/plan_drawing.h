@@ -34,13 +34,23 @@ struct DrawnWait {
   uint32_t to;
 };
 
+// Of an open loop: the next iteration waits for the last one's tail.
+struct DrawnNextWait {
+  static constexpr uint32_t kTurn = UINT32_MAX;
+  uint32_t event;
+  uint32_t from;     // index into nodes: who records, or before whom its stream takes a reference
+  uint32_t to;       // whom it serves: index into nodes, or the turn between the iterations
+  std::string text;  // the whole in words
+};
+
 struct DrawnRegion {
   std::string name;  // "after"; the root has the graph's
-  std::string note;  // of an open region: how the next iteration is ordered behind it
+  std::string note;  // of an open region: that it is, and what its streams take
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;
   std::vector<DrawnNode> nodes;  // issue order
   std::vector<DrawnWait> waits;  // by `to`
+  std::vector<DrawnNextWait> next_waits;
   // Dependences as pairs of indices into nodes.
   std::vector<std::pair<uint32_t, uint32_t>> edges;
 };
@@ -49,6 +59,8 @@ struct DrawnRegion {
 using NoteFunction = std::function<std::string(NodeId)>;
 
 DrawnRegion draw_plan(const Graph& graph, const Plan& plan, const NoteFunction& note);
+// One region, without notes on what is in it.
+DrawnRegion draw_region(const Graph& graph, const Plan& plan, RegionId region);
 DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan);
 
 // Nodes, records and waits of a region and all below it.

@@ -84,6 +84,7 @@ class SvgWriter {
     const Lanes lanes = lanes_of(layout);
     for (const DrawnWait& wait : region.waits) add_arrow(wait, layout, lanes, x, y);
     add_events(region, layout, x, y);
+    add_next_waits(region, layout, x, y);
   }
 
   void add_lanes(const BandLayout& band, double width, double x, double y) {
@@ -174,6 +175,27 @@ class SvgWriter {
       const NodeLayout& at = layout.nodes[node];
       add_event(x + at.x, y + at.centers[0] - at.height / 2 - 1, "start", events);
     }
+  }
+
+  // Below the right corner of the node that records for the next iteration, and below the left one
+  // of the node that waits there; what waits between the iterations has no node.
+  void add_next_waits(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
+    for (const DrawnNextWait& wait : region.next_waits) {
+      const NodeLayout& from = layout.nodes[wait.from];
+      add_next_wait(x + from.x + from.width, y + from.centers[0] + from.height / 2 + 7, "end",
+                    fmt::format("e{}↷", wait.event), wait.text);
+      if (wait.to == DrawnNextWait::kTurn) continue;
+      const NodeLayout& to = layout.nodes[wait.to];
+      add_next_wait(x + to.x, y + to.centers[0] + to.height / 2 + 7, "start",
+                    fmt::format("↷e{}", wait.event), wait.text);
+    }
+  }
+  void add_next_wait(double x, double y, const char* anchor, const std::string& label,
+                     const std::string& title) {
+    text_ += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#22c\" font-size=\"7\" "
+        "text-anchor=\"{}\">{}<title>{}</title></text>\n",
+        x, y, anchor, label, escaped(title));
   }
 
   void add_event(double x, double y, const char* anchor, const std::string& text) {

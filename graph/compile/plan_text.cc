@@ -55,12 +55,18 @@ void append_nodes(const DrawnRegion& region, int depth, std::string& text) {
 }
 
 void append_region(const DrawnRegion& region, int depth, std::string& text) {
-  text += fmt::format("{:{}}{}: {} on {}, {}, {}{}\n", "", 2 * depth,
+  const std::string between = region.next_waits.empty() ? std::string()
+                                                        : fmt::format(" and {} between iterations",
+                                                                      region.next_waits.size());
+  text += fmt::format("{:{}}{}: {} on {}, {}, {}{}{}\n", "", 2 * depth,
                       region.name.empty() ? "region" : region.name,
                       counted(region.nodes.size(), "node"), counted(region.num_streams, "stream"),
                       counted(region.num_records, "record"), counted(region.waits.size(), "wait"),
-                      region.note.empty() ? "" : "; " + region.note);
+                      between, region.note.empty() ? "" : "; " + region.note);
   append_nodes(region, depth + 1, text);
+  for (const DrawnNextWait& wait : region.next_waits) {
+    text += fmt::format("{:{}}{}\n", "", 2 * depth + 2, wait.text);
+  }
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ class Writer {
         if (kind == NodeKind::kCaseOf) to.kind = FluidCommand::Kind::kCase;
         to.id = number_[command.node.index()];
         if (command.stream == 0) wait_for_previous(from, command.node, region);
+        record_takes(from, command.node, region);
       }
       region.commands.push_back(to);
     }
@@ -81,6 +82,15 @@ class Writer {
       }
     }
     result_.program.regions.push_back(std::move(region));
+  }
+
+  // Taking a reference costs next to nothing.
+  static void record_takes(const RegionPlan& from, NodeId before, FluidRegion& region) {
+    if (!from.open) return;
+    for (const OpenEnd::Take& take : from.open->takes) {
+      if (take.before != before || take.event == OpenEnd::kNoEvent) continue;
+      region.commands.push_back({FluidCommand::Kind::kRecord, take.stream, take.event});
+    }
   }
 
   // What the node must not overtake.

@@ -1,6 +1,8 @@
 #include "graph/schedule/nested_commands.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 namespace eddy {
 namespace {
@@ -29,12 +31,13 @@ class Writer {
 
   NestedCommands run() {
     for (uint32_t v = 0; v < graph_.num_values(); ++v) add_name(ValueId(v));
+    find_takes();
     for (const MemoryArena& arena : plan_.memory.arenas) {
       result_.arena_sizes_bytes.push_back(arena.size_bytes);
     }
     result_.results = names(graph_.outputs());
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
-      result_.regions.push_back(region(plan_.regions[r]));
+      result_.regions.push_back(region(r));
     }
     return std::move(result_);
   }
@@ -48,7 +51,50 @@ class Writer {
     memory = {block->arena, block->size_bytes, block->offsets_bytes, names(block->holders)};
   }
 
-  NestedRegion region(const RegionPlan& plan) {
+  // Names for what is taken, and who reads them.
+  void find_takes() {
+    for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
+      const RegionPlan& plan = plan_.regions[r];
+      if (!plan.open) continue;
+      for (const OpenEnd::Take& take : plan.open->takes) {
+        for (const ValueId value : take.values) {
+          const auto name = static_cast<uint32_t>(result_.memory.size());
+          result_.region_of_name.push_back(r);
+          result_.memory.emplace_back();
+          name_of_take_[{r, take.stream, value.index()}] = name;
+        }
+      }
+    }
+  }
+
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t taken_name(uint32_t region, uint32_t stream, ValueId value) const {
+    const auto found = name_of_take_.find({region, stream, value.index()});
+    return found == name_of_take_.end() ? kNone : found->second;
+  }
+
+  // What a stream takes before the node.
+  void take(uint32_t r, NodeId before, std::vector<NestedCommand>& commands) {
+    const RegionPlan& plan = plan_.regions[r];
+    if (!plan.open) return;
+    for (const OpenEnd::Take& take : plan.open->takes) {
+      if (take.before != before) continue;
+      const uint32_t stream = take.stream;
+      NestedLaunch launch;
+      launch.node = graph_.region(RegionId(r)).owner.index();
+      for (const ValueId value : take.values) {
+        launch.passes.push_back({taken_name(r, stream, value), value.index()});
+      }
+      result_.launches.push_back(std::move(launch));
+      const auto id = static_cast<uint32_t>(result_.launches.size()) - 1;
+      commands.push_back({Kind::kLaunch, plan.machine_stream(stream), id});
+      if (take.event == OpenEnd::kNoEvent) continue;
+      commands.push_back({Kind::kRecord, plan.machine_stream(stream), take.event});
+    }
+  }
+
+  NestedRegion region(uint32_t r) {
+    const RegionPlan& plan = plan_.regions[r];
     NestedRegion region;
     const auto stream = [&plan](uint32_t s) { return plan.streams.empty() ? s : plan.streams[s]; };
     // Events: the plan's, then the entry, then the end of each further stream.
@@ -67,7 +113,11 @@ class Writer {
       switch (command.kind) {
         case PlanCommand::Kind::kLaunch:
           wait_for_previous(plan, command.node, commands);
+          take(r, command.node, commands);
           commands.push_back(node(command.node, stream(command.stream)));
+          if (commands.back().kind == Kind::kLaunch && plan.open) {
+            rename(r, command.stream, result_.launches[commands.back().id]);
+          }
           break;
         case PlanCommand::Kind::kRecord:
           commands.push_back({Kind::kRecord, stream(command.stream), command.event});
@@ -95,6 +145,17 @@ class Writer {
       if (wait.before != before) continue;
       commands.push_back({Kind::kWaitPrevious, plan.machine_stream(0), wait.event});
     }
+  }
+
+  // Reads by the stream's own references.
+  void rename(uint32_t region, uint32_t stream, NestedLaunch& launch) const {
+    const auto own = [&](uint32_t& name) {
+      const uint32_t taken = taken_name(region, stream, ValueId(name));
+      if (taken != kNone) name = taken;
+    };
+    for (uint32_t& name : launch.reads) own(name);
+    for (uint32_t& name : launch.kept) own(name);
+    for (NestedPass& pass : launch.passes) own(pass.from);
   }
 
   NestedCommand node(NodeId id, uint32_t stream) {
@@ -184,10 +245,22 @@ class Writer {
 
   const Graph& graph_;
   const Plan& plan_;
+  std::map<std::array<uint32_t, 3>, uint32_t> name_of_take_;  // by region, its stream, value
   NestedCommands result_;
 };
 
 }  // namespace
+
+std::vector<ValueId> taken_names(const Plan& plan) {
+  std::vector<ValueId> values;
+  for (const RegionPlan& region : plan.regions) {
+    if (!region.open) continue;
+    for (const OpenEnd::Take& take : region.open->takes) {
+      values.insert(values.end(), take.values.begin(), take.values.end());
+    }
+  }
+  return values;
+}
 
 NestedCommands nested_commands(const Graph& graph, const Plan& plan) {
   return Writer(graph, plan).run();

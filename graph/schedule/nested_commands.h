@@ -1,7 +1,8 @@
 // nested_commands: a plan, word for word, as nested commands (nested_command.h).
 //
-// Names are ValueIds. Accesses are what the nodes say: inputs are read, outputs written, a view's
-// output 0 passed. Cost: O(commands + uses).
+// Names are ValueIds, and behind them one for each reference that a stream of an open loop takes
+// (OpenEnd::Take), in the order of regions. Accesses are what the nodes say: inputs are read, outputs
+// written, a view's output 0 passed. Cost: O(commands + uses).
 #pragma once
 
 #include "graph/ir/graph.h"
@@ -9,6 +10,9 @@
 #include "graph/schedule/plan.h"
 
 namespace eddy {
+
+// By name beyond the graph's values: the value that it refers to.
+std::vector<ValueId> taken_names(const Plan& plan);
 
 NestedCommands nested_commands(const Graph& graph, const Plan& plan);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -43,11 +44,13 @@ class Toucher {
     }
   }
 
-  void read(ValueId value, Touched& touched) const {
+  // `is_taken`: by a reference of the reader's own.
+  void read(ValueId value, Touched& touched, bool is_taken = false) const {
     if (value.is_none()) return;
+    read_bytes(value, touched);
+    if (is_taken) return;
     touched.reads.insert(value.index());
     touched.reads.insert(name(value).index());
-    read_bytes(value, touched);
   }
   void read_bytes(ValueId value, Touched& touched) const {
     for (const uint32_t s : storages_.of_value[value.index()]) {
@@ -62,9 +65,9 @@ class Toucher {
     if (plan_.memory.block_or_null(value) != nullptr) touched.block_writes.insert(value.index());
   }
 
-  void node(NodeId id, Touched& touched) const {
+  void node(NodeId id, Touched& touched, const std::set<ValueId>& taken = {}) const {
     const Node& node = graph_.node(id);
-    for (const ValueId value : node.inputs) read(value, touched);
+    for (const ValueId value : node.inputs) read(value, touched, taken.contains(value));
     for (const ValueId value : node.outputs) define(value, touched);
     for (const RegionId region : node.regions) this->region(region, touched);
   }
@@ -114,55 +117,143 @@ class LoopOpener {
         toucher_(toucher),
         loop_(graph.node(loop)),
         region_(plan.regions[loop_.regions[1].index()]),
-        num_streams_(region_.num_streams) {}
+        num_streams_(region_.num_streams),
+        taken_(num_streams_) {}
 
   void run() {
-    if (!touch_commands()) return;
-    std::set<size_t> at_entry;
-    while (!order(at_entry)) {
-    }
-    if (!has_tail_) return;
-    record();
-    OpenEnd open;
-    for (const auto& [place, tail] : end_waits_) open.end_waits.push_back(event_of_.at(tail));
-    for (const auto& [before, tail] : previous_waits_) {
-      open.previous_waits.push_back({before, event_of_.at(tail)});
-    }
-    region_.open = std::move(open);
+    touch_turn();
+    find_takes();
+    do {
+      if (!touch_commands()) return;
+      std::map<size_t, NodeId> at_entry;  // launches waited for, and what for
+      while (!order(at_entry)) {
+      }
+    } while (drop_takes());
+    if (has_tail_) record();
   }
 
  private:
   using Clock = std::vector<uint32_t>;  // by stream: how many launches of the first iteration
 
+  // Of a node, or the taking of references.
   struct Launch {
-    NodeId node;
-    uint32_t stream;
-    uint32_t position;  // in its stream, from 1
-    Touched touched;
-    Clock clock;  // when it has ended
+    NodeId node;  // a taking: the node that it precedes
+    uint32_t stream = 0;
+    uint32_t position = 0;  // in its stream, from 1
+    Touched touched = {};
+    Clock clock = {};  // when it has ended
+    std::vector<ValueId> takes = {};
   };
+  struct Step {
+    PlanCommand::Kind kind;
+    uint32_t stream;
+    uint32_t id;  // of a launch, or an event
+  };
+  struct Wait {
+    NodeId before;
+    size_t tail;  // launch
+    NodeId serves;
+  };
+
+  bool is_exec(NodeId node) const { return graph_.node(node).kind == NodeKind::kExec; }
+  bool is_forwarded(ValueId value) const {
+    const ValueInfo& info = graph_.value(value);
+    return info.origin == ValueOrigin::kParameter && info.region == loop_.regions[1];
+  }
+
+  // What nodes on further streams read and the turn moves or makes anew.
+  void find_takes() {
+    for (const PlanCommand& command : region_.commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch || command.stream == 0) continue;
+      if (!is_exec(command.node)) continue;
+      for (const ValueId value : graph_.node(command.node).inputs) {
+        if (value.is_none()) continue;
+        const bool turns = turn_.defines.contains(value.index()) ||
+                           turn_.defines.contains(toucher_.name(value).index());
+        const ValueInfo& info = graph_.value(value);
+        const bool is_own = info.origin == ValueOrigin::kNodeOutput &&
+                            streams_of_.contains(info.producer) &&
+                            streams_of_.at(info.producer) == command.stream;
+        if (turns && !is_own) taken_[command.stream].insert(value);
+      }
+    }
+  }
+
+  // Taking is of no use where all that reads what was taken is waited for all the same.
+  bool drop_takes() {
+    bool has_dropped = false;
+    for (uint32_t s = 1; s < num_streams_; ++s) {
+      if (taken_[s].empty() || goes_on_reading(s)) continue;
+      taken_[s].clear();
+      has_dropped = true;
+    }
+    return has_dropped;
+  }
+  bool goes_on_reading(uint32_t stream) const {
+    return std::any_of(launches_.begin(), launches_.end(), [&](const Launch& launch) {
+      if (launch.stream != stream || !launch.takes.empty()) return false;
+      if (launch.position <= end_clock_[stream] || !is_exec(launch.node)) return false;
+      const std::vector<ValueId>& inputs = graph_.node(launch.node).inputs;
+      return std::any_of(inputs.begin(), inputs.end(),
+                         [&](ValueId value) { return taken_[stream].contains(value); });
+    });
+  }
 
   // False: too many to look at.
   bool touch_commands() {
+    launches_.clear();
+    steps_.clear();
     std::vector<uint32_t> counts(num_streams_, 0);
-    std::map<uint32_t, size_t> launch_of;  // by node
-    for (const PlanCommand& command : region_.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      Launch launch{command.node, command.stream, ++counts[command.stream], {}, {}};
-      toucher_.node(command.node, launch.touched);
-      launch.touched.streams.erase(region_.machine_stream(command.stream));
-      launch_of[command.node.index()] = launches_.size();
+    const auto add = [&](Launch launch) {
+      launch.position = ++counts[launch.stream];
+      steps_.push_back(
+          {PlanCommand::Kind::kLaunch, launch.stream, static_cast<uint32_t>(launches_.size())});
       launches_.push_back(std::move(launch));
+    };
+    std::vector<std::set<ValueId>> to_take = taken_;
+    for (const PlanCommand& command : region_.commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) {
+        steps_.push_back({command.kind, command.stream, command.event});
+        continue;
+      }
+      Launch take = taking(command, counts[command.stream] == 0, to_take[command.stream]);
+      if (!take.takes.empty()) add(std::move(take));
+      Launch launch{.node = command.node, .stream = command.stream};
+      const bool reads_taken = is_exec(command.node);
+      toucher_.node(command.node, launch.touched,
+                    reads_taken ? taken_[command.stream] : std::set<ValueId>());
+      launch.touched.streams.erase(region_.machine_stream(command.stream));
+      add_row(command.node, launch.touched);
+      add(std::move(launch));
     }
     const size_t num_tail = launches_.size() - counts[0];
-    if (num_tail == 0 || num_tail * launches_.size() > kMaxPairs) return false;
-    touch_turn(launch_of);
-    return true;
+    return num_tail > 0 && num_tail * launches_.size() <= kMaxPairs;
+  }
+
+  // What the stream takes right before that node: what is there since the iteration began, before
+  // the stream's first node; else before who first reads it.
+  Launch taking(const PlanCommand& command, bool is_first, std::set<ValueId>& left) const {
+    const std::vector<ValueId>& inputs = graph_.node(command.node).inputs;
+    const auto is_due = [&](ValueId value) {
+      const bool is_read = is_exec(command.node) && std::ranges::count(inputs, value) > 0;
+      return is_read || (is_first && is_forwarded(value));
+    };
+    Launch launch{.node = command.node, .stream = command.stream};
+    std::ranges::copy_if(left, std::back_inserter(launch.takes), is_due);
+    for (const ValueId value : launch.takes) {
+      left.erase(value);
+      launch.touched.reads.insert(value.index());
+      launch.touched.reads.insert(toucher_.name(value).index());
+    }
+    return launch;
   }
 
   // What happens on stream 0 between two iterations' `after`: carried values move, and the whole of
-  // `before`. A row that a command defines is stacked by that command.
-  void touch_turn(const std::map<uint32_t, size_t>& launch_of) {
+  // `before`.
+  void touch_turn() {
+    for (const PlanCommand& command : region_.commands) {
+      if (command.kind == PlanCommand::Kind::kLaunch) streams_of_[command.node] = command.stream;
+    }
     const Region& before = graph_.region(loop_.regions[0]);
     const Region& after = graph_.region(loop_.regions[1]);
     toucher_.region(loop_.regions[0], turn_);
@@ -171,19 +262,27 @@ class LoopOpener {
     const size_t num_carried = before.parameters.size() - 1;
     for (size_t k = 0; k < after.results.size(); ++k) {
       const ValueId result = after.results[k];
-      const ValueInfo& info = graph_.value(result);
-      const bool is_made_here =
-          info.origin == ValueOrigin::kNodeOutput && info.region == loop_.regions[1];
       if (k < num_carried) {
         turn_.reads.insert(toucher_.name(result).index());
         const RegionId home = graph_.value(toucher_.name(result)).region;
         const bool moves = home == loop_.regions[0] || home == loop_.regions[1];
         if (moves) turn_.defines.insert(toucher_.name(result).index());
-      } else if (is_made_here) {
-        toucher_.read_bytes(result, launches_[launch_of.at(info.producer.index())].touched);
-      } else {
+      } else if (!is_made_here(result)) {
         toucher_.read(result, turn_);
       }
+    }
+  }
+  bool is_made_here(ValueId value) const {
+    const ValueInfo& info = graph_.value(value);
+    return info.origin == ValueOrigin::kNodeOutput && info.region == loop_.regions[1];
+  }
+  // A row that a command defines is stacked by that command.
+  void add_row(NodeId node, Touched& touched) const {
+    const std::vector<ValueId>& results = graph_.region(loop_.regions[1]).results;
+    const size_t num_carried = graph_.region(loop_.regions[0]).parameters.size() - 1;
+    for (size_t k = num_carried; k < results.size(); ++k) {
+      const bool is_its = is_made_here(results[k]) && graph_.value(results[k]).producer == node;
+      if (is_its) toucher_.read_bytes(results[k], touched);
     }
   }
 
@@ -216,7 +315,7 @@ class LoopOpener {
   }
 
   // Two iterations in a row. False when streams of the second begin too early: at_entry has grown.
-  bool order(std::set<size_t>& at_entry) {
+  bool order(std::map<size_t, NodeId>& at_entry) {
     end_waits_.clear();
     previous_waits_.clear();
     std::vector<Clock> clocks(num_streams_, Clock(num_streams_, 0));
@@ -224,16 +323,18 @@ class LoopOpener {
     Clock& main = clocks[0];
     require(turn_, 0, main, [&](size_t tail) {
       join(main, launches_[tail].clock);
-      end_waits_.emplace_back(NodeId(), tail);
+      end_waits_.push_back({NodeId(), tail, NodeId()});
     });
+    end_clock_ = main;
     has_tail_ = false;
     for (const Launch& launch : launches_) {
       has_tail_ |= launch.stream > 0 && main[launch.stream] < launch.position;
     }
-    for (auto tail = at_entry.rbegin(); tail != at_entry.rend(); ++tail) {
-      if (main[launches_[*tail].stream] >= launches_[*tail].position) continue;
-      join(main, launches_[*tail].clock);
-      previous_waits_.emplace_back(NodeId(), *tail);
+    for (auto it = at_entry.rbegin(); it != at_entry.rend(); ++it) {
+      const auto& [tail, serves] = *it;
+      if (main[launches_[tail].stream] >= launches_[tail].position) continue;
+      join(main, launches_[tail].clock);
+      previous_waits_.push_back({NodeId(), tail, serves});
     }
     for (uint32_t s = 1; s < num_streams_; ++s) join(clocks[s], main);
     return second_iteration(clocks, at_entry);
@@ -241,48 +342,46 @@ class LoopOpener {
 
   void first_iteration(std::vector<Clock>& clocks) {
     std::vector<Clock> recorded(region_.num_events);
-    size_t next = 0;
-    for (const PlanCommand& command : region_.commands) {
-      Clock& clock = clocks[command.stream];
-      switch (command.kind) {
+    for (const Step& step : steps_) {
+      Clock& clock = clocks[step.stream];
+      switch (step.kind) {
         case PlanCommand::Kind::kLaunch:
-          ++clock[command.stream];
-          launches_[next++].clock = clock;
+          ++clock[step.stream];
+          launches_[step.id].clock = clock;
           break;
         case PlanCommand::Kind::kRecord:
-          recorded[command.event] = clock;
+          recorded[step.id] = clock;
           break;
         case PlanCommand::Kind::kWait:
-          join(clock, recorded[command.event]);
+          join(clock, recorded[step.id]);
           break;
       }
     }
   }
 
-  bool second_iteration(std::vector<Clock>& clocks, std::set<size_t>& at_entry) {
+  bool second_iteration(std::vector<Clock>& clocks, std::map<size_t, NodeId>& at_entry) {
     const size_t known = at_entry.size();
     std::vector<Clock> recorded(region_.num_events);
-    size_t next = 0;
-    for (const PlanCommand& command : region_.commands) {
-      Clock& clock = clocks[command.stream];
-      switch (command.kind) {
+    for (const Step& step : steps_) {
+      Clock& clock = clocks[step.stream];
+      switch (step.kind) {
         case PlanCommand::Kind::kLaunch: {
-          const Launch& later = launches_[next++];
+          const Launch& later = launches_[step.id];
           require(later.touched, later.stream, clock, [&](size_t tail) {
             join(clock, launches_[tail].clock);
             if (later.stream == 0) {
-              previous_waits_.emplace_back(later.node, tail);
+              previous_waits_.push_back({later.node, tail, later.node});
             } else {
-              at_entry.insert(tail);
+              at_entry.emplace(tail, later.node);
             }
           });
           break;
         }
         case PlanCommand::Kind::kRecord:
-          recorded[command.event] = clock;
+          recorded[step.id] = clock;
           break;
         case PlanCommand::Kind::kWait:
-          join(clock, recorded[command.event]);
+          join(clock, recorded[step.id]);
           break;
       }
     }
@@ -291,32 +390,41 @@ class LoopOpener {
 
   // Each tail that is waited for has a record right behind it.
   void record() {
-    std::set<uint32_t> wanted;  // nodes
+    std::set<size_t> wanted;  // launches
     for (const auto* waits : {&end_waits_, &previous_waits_}) {
-      for (const auto& [place, tail] : *waits) wanted.insert(launches_[tail].node.index());
+      for (const Wait& wait : *waits) wanted.insert(wait.tail);
     }
-    std::map<uint32_t, uint32_t> event_of_node;
-    for (const PlanCommand& command : region_.commands) {
-      if (command.kind == PlanCommand::Kind::kRecord) {
-        event_of_node[command.node.index()] = command.event;
+    std::map<size_t, uint32_t> event_of;
+    std::vector<PlanCommand> commands;
+    OpenEnd open;
+    size_t last = 0;  // launch
+    size_t next = 0;  // of region_.commands
+    for (const Step& step : steps_) {
+      const bool is_launch = step.kind == PlanCommand::Kind::kLaunch;
+      const bool is_taking = is_launch && !launches_[step.id].takes.empty();
+      if (!is_taking) commands.push_back(region_.commands[next++]);
+      if (step.kind == PlanCommand::Kind::kRecord) event_of[last] = step.id;
+      if (!is_launch) continue;
+      last = step.id;
+      const Launch& launch = launches_[last];
+      const bool has_record = !is_taking && next < region_.commands.size() &&
+                              region_.commands[next].kind == PlanCommand::Kind::kRecord;
+      const bool is_new = wanted.contains(last) && !has_record;
+      if (is_new) event_of[last] = region_.num_events++;
+      if (is_taking) {
+        const uint32_t event = is_new ? event_of[last] : OpenEnd::kNoEvent;
+        open.takes.push_back({launch.stream, launch.node, launch.takes, event});
+      } else if (is_new) {
+        commands.push_back(
+            {PlanCommand::Kind::kRecord, launch.stream, launch.node, event_of[last]});
       }
     }
-    std::vector<PlanCommand> commands;
-    for (const PlanCommand& command : region_.commands) {
-      commands.push_back(command);
-      const uint32_t node = command.node.index();
-      const bool is_new = command.kind == PlanCommand::Kind::kLaunch && wanted.contains(node) &&
-                          !event_of_node.contains(node);
-      if (!is_new) continue;
-      event_of_node[node] = region_.num_events++;
-      commands.push_back(
-          {PlanCommand::Kind::kRecord, command.stream, command.node, event_of_node[node]});
-    }
     region_.commands = std::move(commands);
-    for (size_t t = 0; t < launches_.size(); ++t) {
-      const auto found = event_of_node.find(launches_[t].node.index());
-      if (found != event_of_node.end()) event_of_[t] = found->second;
+    for (const Wait& wait : end_waits_) open.end_waits.push_back(event_of.at(wait.tail));
+    for (const Wait& wait : previous_waits_) {
+      open.previous_waits.push_back({wait.before, event_of.at(wait.tail), wait.serves});
     }
+    region_.open = std::move(open);
   }
 
   const Graph& graph_;
@@ -324,11 +432,14 @@ class LoopOpener {
   const Node& loop_;
   RegionPlan& region_;
   const uint32_t num_streams_;
-  std::vector<Launch> launches_;  // issue order
+  std::map<NodeId, uint32_t> streams_of_;
   Touched turn_;
+  std::vector<std::set<ValueId>> taken_;  // by stream
+  std::vector<Launch> launches_;          // issue order
+  std::vector<Step> steps_;
   bool has_tail_ = false;
-  std::vector<std::pair<NodeId, size_t>> end_waits_, previous_waits_;  // launches waited for
-  std::map<size_t, uint32_t> event_of_;                                // by launch
+  Clock end_clock_;  // of stream 0 at the end of an iteration
+  std::vector<Wait> end_waits_, previous_waits_;
 };
 
 }  // namespace

@@ -12,7 +12,8 @@
 // iteration begins while they still run. They go on in order from one iteration to the next, and
 // are waited for when the loop ends. What the next iteration must not touch before, its stream 0
 // waits for: at the end of the iteration, or within the next. Events then come in two sets, which
-// take turns by iteration.
+// take turns by iteration. A further stream may take references of its own to values that move on
+// with the iteration, so that only the taking is waited for, and not what reads them.
 //
 // The commands and waits alone say what is ordered; everything else is for people.
 #pragma once
@@ -37,12 +38,22 @@ struct PlanCommand {
 
 // How the next iteration is ordered behind the streams that go on (all waits are of stream 0).
 struct OpenEnd {
+  static constexpr uint32_t kNoEvent = UINT32_MAX;
   struct PreviousWait {
     NodeId before;       // none: before the iteration's further streams begin
     uint32_t event = 0;  // as recorded in the iteration before
+    NodeId serves;       // the node that must not begin earlier; for people
+  };
+  // From there on exec nodes of the stream read these values by references of the stream's own.
+  struct Take {
+    uint32_t stream = 0;
+    NodeId before;  // right before that node
+    std::vector<ValueId> values;
+    uint32_t event = kNoEvent;  // recorded right behind it
   };
   std::vector<uint32_t> end_waits;  // events of this iteration, waited for at its end
   std::vector<PreviousWait> previous_waits;
+  std::vector<Take> takes;
 };
 
 struct RegionPlan {

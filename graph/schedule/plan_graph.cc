@@ -434,7 +434,10 @@ Status prove_plan(const Graph& graph, Plan& plan) {
   plan.is_proved = proof.is_safe();
   if (plan.is_proved) return Status::ok();
   const auto node_name = [&](uint32_t node) { return graph.path(NodeId(node)); };
-  const auto value_name = [&](uint32_t value) {
+  const std::vector<ValueId> taken = taken_names(plan);
+  const auto value_name = [&](uint32_t name) {
+    const size_t num_values = graph.num_values();
+    const uint32_t value = name < num_values ? name : taken[name - num_values].index();
     const ValueInfo& info = graph.value(ValueId(value));
     if (!info.name.empty()) return "'" + info.name + "'";
     if (info.origin != ValueOrigin::kNodeOutput) return "value " + std::to_string(value);

@@ -158,6 +158,13 @@ class Printer {
       put(wait.before);
       put(wait.event);
     }
+    put(plan.open->takes.size());
+    for (const OpenEnd::Take& take : plan.open->takes) {
+      put(take.stream);
+      put(take.before);
+      put(take.values);
+      put(take.event);
+    }
   }
 
   const Graph& graph_;

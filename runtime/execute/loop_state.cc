@@ -79,6 +79,15 @@ void LoopState::connect() {
 
 void LoopState::reset() {
   for (ScanStack& stack : stacks_) stack.buffer.reset();
+  let_go_of_takings();
+}
+
+void LoopState::let_go_of_takings() {
+  for (const Taking& taking : takings_) {
+    for (const Taking::Pair& pair : taking.pairs) {
+      if (!pair.from->is_volatile) pair.to->release(0);  // what was copied is its own
+    }
+  }
 }
 
 bool LoopState::enter(void* loop) {
@@ -139,6 +148,7 @@ bool LoopState::advance(void* loop) {
 
 bool LoopState::leave(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
+  self.let_go_of_takings();
   Status status = self.results_.run(self.state_.allocator());
   for (ScanStack& stack : self.stacks_) {
     if (status.is_ok()) status = self.finish_stack(stack);
@@ -172,6 +182,16 @@ LoopState::RowPush& LoopState::row_apart(size_t index) {
 
 bool LoopState::begin_tail(void* tail) {
   static_cast<Tail*>(tail)->iteration.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool LoopState::take(void* taking) {
+  const Taking& self = *static_cast<const Taking*>(taking);
+  LoopState& loop = *self.owner;
+  for (const Taking::Pair& pair : self.pairs) {
+    Status status = pair.to->share(*pair.from, loop.state_.allocator());
+    if (!status.is_ok()) return loop.state_.fail(loop.id_, std::move(status));
+  }
   return true;
 }
 

@@ -13,7 +13,8 @@
 // Stacks grow by doubling; nothing is sized from a trip count.
 //
 // Of an open loop (graph/schedule/plan.h) each row is stacked by a command of its own, on the strand
-// of the node that makes it, and strands that go on into the next iteration count theirs.
+// of the node that makes it, and strands that go on into the next iteration count theirs. Such a
+// strand may read carried values by references of its own (Taking), which leave lets go of.
 //
 // The iteration is an int64 kept here; its slot is volatile (sharing it copies).
 #pragma once
@@ -69,6 +70,22 @@ class LoopState {
   static bool begin_tail(void* tail);
   Tail& add_tail() { return tails_.emplace_back(); }
 
+  // A strand's own references, made anew in each iteration.
+  struct Taking {
+    LoopState* owner = nullptr;
+    struct Pair {
+      Slot* to;
+      const Slot* from;
+      ValueId value;
+    };
+    std::vector<Pair> pairs;
+  };
+  static bool take(void* taking);
+  // In the order of OpenEnd::takes.
+  Taking& add_taking() { return takings_.emplace_back(Taking{this, {}}); }
+  const std::deque<Taking>& takings() const { return takings_; }
+  Taking& taking(size_t index) { return takings_[index]; }
+
   Slot& iteration_slot() { return iteration_slot_; }
   int64_t iteration() const { return counter_.load(std::memory_order_relaxed); }
   // Connects slots once all of them exist.
@@ -77,6 +94,7 @@ class LoopState {
   void reset();
 
  private:
+  void let_go_of_takings();
   bool push_rows();
   bool push_row_or_fail(ScanStack& stack);
   Status push_row(ScanStack& stack);
@@ -100,6 +118,7 @@ class LoopState {
   bool has_rows_apart_ = false;
   std::deque<RowPush> row_pushes_;
   std::deque<Tail> tails_;
+  std::deque<Taking> takings_;
 };
 
 }  // namespace eddy

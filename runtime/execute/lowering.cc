@@ -49,11 +49,11 @@ class Lowering {
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
       const Place fork = new_strand(id, s);
       commands_.begin_fork(fork.stream);
-      stream_commands(plan, s, fork);
+      stream_commands(id, s, fork);
       commands_.record(end_event(plan, s));
       commands_.end_fork();
     }
-    stream_commands(plan, 0, at);
+    stream_commands(id, 0, at);
     for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(end_event(plan, s));
   }
 
@@ -83,12 +83,14 @@ class Lowering {
     return event(plan, plan.num_events + plan.num_streams + stream, set);
   }
 
-  void stream_commands(const RegionPlan& plan, uint32_t stream, Place at, uint32_t set = 0) {
+  void stream_commands(RegionId id, uint32_t stream, Place at, uint32_t set = 0) {
+    const RegionPlan& plan = plan_.regions[id.index()];
     for (const PlanCommand& command : plan.commands) {
       if (command.stream != stream) continue;
       switch (command.kind) {
         case PlanCommand::Kind::kLaunch:
           if (stream == 0) wait_for_previous(plan, command.node, set);
+          take(id, command.node, at, set);
           node(command.node, at);
           break;
         case PlanCommand::Kind::kRecord:
@@ -108,6 +110,19 @@ class Lowering {
     if (!plan.open) return;
     for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
       if (wait.before == before) commands_.wait(event(plan, wait.event, 1 - set));
+    }
+  }
+
+  // What its stream takes before that node.
+  void take(RegionId id, NodeId before, Place at, uint32_t set) {
+    const RegionPlan& plan = plan_.regions[id.index()];
+    if (!plan.open) return;
+    const NodeId loop = state_.graph().region(id).owner;
+    for (uint32_t t = 0; t < plan.open->takes.size(); ++t) {
+      const OpenEnd::Take& take = plan.open->takes[t];
+      if (take.before != before) continue;
+      launch({StepKind::kTake, loop, at.strand, t}, LoopState::take, &state_.loop(loop).taking(t));
+      if (take.event != OpenEnd::kNoEvent) commands_.record(event(plan, take.event, set));
     }
   }
 
@@ -170,11 +185,11 @@ class Lowering {
       commands_.wait(end_event(plan, s, 1 - set));
       commands_.record(begun_event(plan, s, set));
       commands_.launch(LoopState::begin_tail, tails[s - 1]);
-      stream_commands(plan, s, fork, set);
+      stream_commands(id, s, fork, set);
       commands_.record(end_event(plan, s, set));
       commands_.end_fork();
     }
-    stream_commands(plan, 0, at, set);
+    stream_commands(id, 0, at, set);
     for (const uint32_t e : plan.open->end_waits) commands_.wait(event(plan, e, set));
   }
 

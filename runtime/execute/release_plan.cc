@@ -102,7 +102,10 @@ class Releases {
         if (!value.is_none()) read(value, node.region, NodeId(n));
       }
     }
-    for (uint32_t r = 0; r < graph_.num_regions(); ++r) read_results(RegionId(r));
+    for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
+      read_results(RegionId(r));
+      keep_taken(plan_.regions[r]);
+    }
     by_region_.resize(graph_.num_regions());
     for (uint32_t v = 0; v < graph_.num_values(); ++v) sort_in(ValueId(v));
     std::vector<uint32_t> positions(graph_.num_nodes(), 0);
@@ -157,6 +160,16 @@ class Releases {
         use.is_kept = true;
       } else if (!self.owner.is_none()) {
         read(value, graph_.node(self.owner).region, self.owner);
+      }
+    }
+  }
+
+  // Read by others than those that read it by name; made anew in the next iteration.
+  void keep_taken(const RegionPlan& plan) {
+    if (!plan.open) return;
+    for (const OpenEnd::Take& take : plan.open->takes) {
+      for (const ValueId value : take.values) {
+        uses_[resolve_forwarded(graph_, value).index()].is_kept = true;
       }
     }
   }

@@ -106,6 +106,7 @@ RunState::RunState(const Program& program, Allocator& allocator)
     if (kind == NodeKind::kCaseOf) cases_[n] = std::make_unique<CaseState>(*this, NodeId(n));
   }
   for (uint32_t v = 0; v < graph.num_values(); ++v) make_slot(ValueId(v));
+  make_taken_slots();
   if (program.uses_arenas()) make_arenas();
   for (size_t i = 0; i < graph.outputs().size(); ++i) outputs_.emplace_back();
   find_targets();
@@ -302,7 +303,8 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->args.state = kernel.state.get();
   exec->args.error = &exec->error;
   exec->may_append =
-      node.op->may_append && !is_on_accelerator && may_take_input(graph, node, 0, reads);
+      node.op->may_append && !is_on_accelerator && may_take_input(graph, node, 0, reads) &&
+      !is_taken(id, node.inputs[0]);
   if (kernel.run_value != nullptr) {
     exec->work = run_value;
   } else if (node.op->is_view) {
@@ -320,7 +322,9 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   OutputTargets* const targets = targets_or_null(node.outputs[0]);
   if (is_fixed && targets != nullptr) {
     const ValueId in_place = find_in_place(graph, node, reads);
-    if (!in_place.is_none()) targets->in_place_or_null = &slot(in_place);
+    if (!in_place.is_none() && !is_taken(id, in_place)) {
+      targets->in_place_or_null = &slot(in_place);
+    }
   }
   if (releases_by_itself(exec.get())) {
     for (ValueId value : program_.releases(id)) exec->release.push_back(&slot(value));
@@ -335,7 +339,7 @@ void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
   const ValueId value = exec.node->inputs[i];
   const bool is_read_there = is_on_accelerator && !is_host_input(*exec.node, i);
   const bool is_constant = !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
-  Slot* from = value.is_none() ? nullptr : &slot(value);
+  Slot* from = value.is_none() ? nullptr : &slot_read_by(exec.id, value);
   if (is_constant && is_read_there) from = &program_.constant_slot(value, 1);
   exec.input_slots.push_back(from);
   if (from == nullptr) return;

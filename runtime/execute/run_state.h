@@ -12,6 +12,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -70,6 +71,17 @@ class RunState {
   // The slot from which `to` is given the value `from`: a constant's where `to` is at home.
   Slot& slot_for(ValueId from, ValueId to);
 
+  // The slot by which a node right inside an open loop reads a value: the value's, or a reference
+  // that the node's stream takes (OpenEnd::Take).
+  Slot& slot_read_by(NodeId node, ValueId value) {
+    const auto taken = taken_slots_.find({node.index(), value.index()});
+    return taken == taken_slots_.end() ? slot(value) : *taken->second;
+  }
+
+  bool is_taken(NodeId reader, ValueId value) const {
+    return taken_slots_.contains({reader.index(), value.index()});
+  }
+
   // What the commands of one node point to.
   ExecNode& exec_node(NodeId node) { return *exec_nodes_[node.index()]; }
   LoopState& loop(NodeId node) { return *loops_[node.index()]; }
@@ -124,6 +136,7 @@ class RunState {
  private:
   Slot* make_slot(ValueId value);
   bool releases_by_itself(const ExecNode* node_or_null) const;
+  void make_taken_slots();
   void make_arenas();
   Placement placement(ValueId value);
   void find_targets();
@@ -139,6 +152,7 @@ class RunState {
   std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId
   std::deque<Slot> storage_;
   std::vector<Slot*> slots_;  // by ValueId
+  std::map<std::pair<uint32_t, uint32_t>, Slot*> taken_slots_;  // by the NodeId of who reads, ValueId
   std::vector<std::unique_ptr<ExecNode>> exec_nodes_;  // by NodeId
   std::vector<std::unique_ptr<LoopState>> loops_;
   std::vector<std::unique_ptr<CaseState>> cases_;

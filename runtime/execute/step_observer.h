@@ -8,6 +8,7 @@
 //   test, select   a decision reads the predicate or selector
 //   advance        the body's results become the next iteration's parameters
 //   row            of open loops: one of the body's results is stacked, beside other steps
+//   take           of open loops: a strand takes references of its own to carried values
 //   finish_branch  a branch's results become the outputs of its case-of
 //
 // Errors: a failure that before() returns becomes the step's own, with node and iteration path,
@@ -29,6 +30,7 @@ enum class StepKind : uint8_t {
   kTest,
   kAdvance,
   kRow,
+  kTake,
   kLeave,
   kSelect,
   kFinishBranch
@@ -38,7 +40,7 @@ struct Step {
   StepKind kind = StepKind::kExec;
   NodeId node;
   uint32_t strand = 0;  // of its run; 0 is the main one
-  uint32_t branch = 0;  // kFinishBranch; kRow: which result of `after`
+  uint32_t branch = 0;  // kFinishBranch; kRow: which result of `after`; kTake: which taking
 };
 
 class StepObserver {

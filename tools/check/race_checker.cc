@@ -188,9 +188,16 @@ void RaceChecker::Toucher::slot(What what, ValueId value) const {
   checker.touch(what, slot_key(state.slot(value)), now, value);
 }
 
+void RaceChecker::Toucher::own_slot(What what, const Slot& slot, ValueId value) const {
+  checker.touch(what, slot_key(slot), now, value);
+}
+
 void RaceChecker::Toucher::memory(What what, ValueId value) const {
   if (value.is_none() || is_constant(state, value)) return;
-  const Slot& slot = state.slot(value);
+  memory(what, state.slot(value), value);
+}
+
+void RaceChecker::Toucher::memory(What what, const Slot& slot, ValueId value) const {
   if (slot.kind != ValueKind::kTensor || slot.is_volatile || slot.view.data == nullptr) return;
   const bool is_own = slot.buffer && slot.buffer.get()->references.load() == 1;
   for_each_granule(slot.view.data, slot.view.size_bytes(), [&](uintptr_t key) {
@@ -214,8 +221,10 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
   switch (step.kind) {
     case StepKind::kExec:
       for (ValueId value : node.inputs) {
-        touch.slot(What::kRead, value);
-        touch.memory(What::kRead, value);
+        if (value.is_none() || is_constant(touch.state, value)) continue;
+        const Slot& slot = touch.state.slot_read_by(step.node, value);
+        touch.own_slot(What::kRead, slot, value);
+        touch.memory(What::kRead, slot, value);
       }
       break;
     case StepKind::kEnter:
@@ -242,7 +251,16 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       touch.memory(What::kRead, row);
       break;
     }
+    case StepKind::kTake:
+      for (const auto& pair : touch.state.loop(step.node).taking(step.branch).pairs) {
+        touch.slot(What::kRead, pair.value);
+        touch.own_slot(What::kWrite, *pair.to, pair.value);
+      }
+      break;
     case StepKind::kLeave: {
+      for (const LoopState::Taking& taking : touch.state.loop(step.node).takings()) {
+        for (const auto& pair : taking.pairs) touch.own_slot(What::kWrite, *pair.to, pair.value);
+      }
       const Region& before = graph.region(node.regions[0]);
       for (size_t k = 1; k < before.results.size(); ++k) {
         const ValueInfo& info = graph.value(before.results[k]);
@@ -287,7 +305,8 @@ Status RaceChecker::check_made(RunState& state, const ::eddy::Step& step) {
   const Node& node = graph.node(step.node);
   const auto check = [&](ValueId value) {
     if (value.is_none() || is_constant(state, value)) return Status::ok();
-    const Slot& slot = state.slot(value);
+    const bool is_exec = step.kind == StepKind::kExec;
+    const Slot& slot = is_exec ? state.slot_read_by(step.node, value) : state.slot(value);
     const bool is_made = slot.kind != ValueKind::kTensor || slot.view.data != nullptr ||
                          slot.view.size_bytes() == 0;
     return is_made ? Status::ok()

@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/virtual/virtual_device.h"
 
@@ -72,7 +73,9 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
     RunState& state;
     const Access now;
     void slot(What what, ValueId value) const;
+    void own_slot(What what, const Slot& slot, ValueId value) const;
     void memory(What what, ValueId value) const;
+    void memory(What what, const Slot& slot, ValueId value) const;
     void result(ValueId value, RegionId region, bool is_own_parameter) const;
   };
 

@@ -185,6 +185,15 @@ Json node_json(const Graph& graph, NodeId id, uint32_t stream, const Json& rank)
   return json;
 }
 
+std::string value_text(const Graph& graph, ValueId id) {
+  const ValueInfo& value = graph.value(id);
+  if (!value.name.empty()) return value.name;
+  if (value.origin == ValueOrigin::kNodeOutput) {
+    return fmt::format("{}:{}", graph.path(value.producer), value.index);
+  }
+  return fmt::format("value {}", id.index());
+}
+
 // Nodes in issue order; records, waits and the edges that waits serve name nodes by their place in
 // it. Ranks by cost are in nanoseconds.
 Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
@@ -221,12 +230,31 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
   }
   Json open = nullptr;  // waits for streams that go on into the next iteration: node, event
   if (region_plan.open) {
+    Json next_waits = Json::array();  // each with the edge it serves; to null: the turn
+    for (const DrawnNextWait& wait : draw_region(graph, plan, id).next_waits) {
+      const bool is_turn = wait.to == DrawnNextWait::kTurn;
+      next_waits.push_back({{"event", wait.event},
+                            {"edge", {wait.from, is_turn ? Json() : Json(wait.to)}},
+                            {"text", wait.text}});
+    }
     Json previous = Json::array();
     for (const OpenEnd::PreviousWait& wait : region_plan.open->previous_waits) {
       previous.push_back({wait.before.is_none() ? Json(nullptr) : Json(place.at(wait.before)),
                           wait.event});
     }
-    open = {{"end_waits", region_plan.open->end_waits}, {"previous_waits", std::move(previous)}};
+    Json takes = Json::array();
+    for (const OpenEnd::Take& take : region_plan.open->takes) {
+      Json values = Json::array();
+      for (const ValueId value : take.values) values.push_back(value_text(graph, value));
+      takes.push_back({{"stream", region_plan.machine_stream(take.stream)},
+                       {"before", place.at(take.before)},
+                       {"values", std::move(values)},
+                       {"event", take.event == OpenEnd::kNoEvent ? Json() : Json(take.event)}});
+    }
+    open = {{"end_waits", region_plan.open->end_waits},
+            {"previous_waits", std::move(previous)},
+            {"takes", std::move(takes)},
+            {"waits", std::move(next_waits)}};
   }
   const std::string path = region.owner.is_none() ? "" : graph.path(region.owner);
   return {{"path", path},
@@ -238,15 +266,6 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
           {"waits", std::move(waits)},
           {"wait_edges", std::move(wait_edges)},
           {"open", std::move(open)}};
-}
-
-std::string value_text(const Graph& graph, ValueId id) {
-  const ValueInfo& value = graph.value(id);
-  if (!value.name.empty()) return value.name;
-  if (value.origin == ValueOrigin::kNodeOutput) {
-    return fmt::format("{}:{}", graph.path(value.producer), value.index);
-  }
-  return fmt::format("value {}", id.index());
 }
 
 Json arenas_json(const MemoryPlan& memory) {

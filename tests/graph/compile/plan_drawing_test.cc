@@ -12,6 +12,8 @@
 #include "graph/compile/plan_layout.h"
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
+#include "graph/schedule/plan_graph.h"
+#include "tests/graph/schedule/nested_graphs.h"
 
 namespace eddy {
 namespace {
@@ -115,6 +117,51 @@ TEST(PlanPictures, show_every_node_of_every_region) {
   EXPECT_EQ(count_of(plan_text(region), "  rank "), totals.nodes);
   EXPECT_EQ(count_of(plan_dot(region), "fillcolor="), totals.nodes);
   EXPECT_EQ(count_of(plan_dot(region), "[color=red,"), totals.waits);
+}
+
+const DrawnRegion* find_open(const DrawnRegion& region) {
+  if (!region.next_waits.empty()) return &region;
+  for (const DrawnNode& node : region.nodes) {
+    for (const DrawnRegion& inner : node.regions) {
+      if (const DrawnRegion* found = find_open(inner)) return found;
+    }
+  }
+  return nullptr;
+}
+
+TEST(PlanPictures, say_of_each_wait_between_iterations_which_edge_it_serves) {
+  uint32_t num_waits = 0;
+  uint32_t num_takes = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Graph graph = nested_graph(seed, {.max_depth = 2, .max_nodes = 60});
+    const Plan plan = plan_graph(graph, {.is_auto = false});
+    size_t expected = 0;
+    for (uint32_t r = 0; r < plan.regions.size(); ++r) {
+      const auto& open = plan.regions[r].open;
+      if (!open) continue;
+      expected = open->end_waits.size() + open->previous_waits.size();
+      num_takes += static_cast<uint32_t>(open->takes.size());
+      EXPECT_EQ(draw_region(graph, plan, RegionId(r)).next_waits.size(), expected);
+    }
+    const DrawnRegion drawing = draw_plan(graph, plan, {});
+    const DrawnRegion* const open = find_open(drawing);
+    if (open == nullptr) continue;
+    const std::string text = plan_text(drawing);
+    const std::string dot = plan_dot(drawing);
+    const std::string svg = plan_svg(drawing, "plan");
+    for (const DrawnNextWait& wait : open->next_waits) {
+      ++num_waits;
+      EXPECT_LT(wait.from, open->nodes.size());
+      EXPECT_NE(wait.text.find(" waits for e" + std::to_string(wait.event) + " of "),
+                std::string::npos);
+      for (const std::string& form : {text, dot, svg}) {
+        EXPECT_NE(form.find(wait.text), std::string::npos) << wait.text;
+      }
+    }
+  }
+  EXPECT_GT(num_waits, 30u);
+  EXPECT_GT(num_takes, 10u);
 }
 
 TEST(PlanPictures, the_same_plan_gives_the_same_bytes) {

@@ -15,7 +15,7 @@
 namespace eddy {
 namespace {
 
-constexpr NestedGraphOptions kGraphs{.max_depth = 3, .max_nodes = 90};
+constexpr NestedGraphOptions kGraphs{.max_depth = 3, .max_nodes = 60};
 
 PlanOptions options_of(uint64_t seed) {
   PlanOptions options;
