@@ -48,7 +48,7 @@ class StepProfile : public StepObserver {
   const std::vector<std::vector<int64_t>>& decisions() const { return decisions_; }
 
  private:
-  static constexpr size_t kNumKinds = 7;
+  static constexpr size_t kNumKinds = static_cast<size_t>(StepKind::kFinishBranch) + 1;
   struct Cell {
     uint64_t ticks = 0;
     uint64_t count = 0;
