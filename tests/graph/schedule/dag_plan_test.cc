@@ -148,6 +148,19 @@ TEST(dag_plan, says_how_matching_saved_streams) {
   EXPECT_NE(plan["notices"][0].get<std::string>().find("exactly"), std::string::npos);
 }
 
+TEST(dag_plan, says_that_above_2000_nodes_streams_may_be_more_than_the_fewest) {
+  for (uint32_t num_nodes : {2000u, 2001u}) {
+    DagFile file;
+    file.num_nodes = num_nodes;
+    for (uint32_t node = 1; node < num_nodes; ++node) file.edges.push_back({node - 1, node});
+    const DagPlan plan = plan_dag(file, {.policy = AssignPolicy::kMatching}).value();
+    ASSERT_EQ(plan.notices.size(), 1u);
+    const bool is_exact = plan.notices[0].find("exactly") != std::string::npos;
+    EXPECT_EQ(is_exact, num_nodes == 2000) << plan.notices[0];
+    EXPECT_EQ(plan.notices[0].find("not proved fewest") == std::string::npos, is_exact);
+  }
+}
+
 TEST(dag_plan, names_and_times_its_steps) {
   const DagFile file = parse_dag_file(R"({"nodes": 2, "edges": [[0,1]]})").value();
   const DagPlan plan = plan_dag(file, {}).value();

@@ -211,9 +211,9 @@ void expect_each_loss_is_found(const Dag& dag, const std::vector<Command>& comma
   }
 }
 
-TEST(happens_before, dropping_any_wait_or_record_is_found_on_all_graphs_of_five_nodes) {
+TEST(happens_before, dropping_any_wait_or_record_is_found_on_all_graphs_of_six_nodes) {
   for (AssignPolicy policy : {AssignPolicy::kRank, AssignPolicy::kMatching}) {
-    testing::for_each_dag(5, [&](const Dag& dag) {
+    testing::for_each_dag(6, [&](const Dag& dag) {
       ASSERT_NO_FATAL_FAILURE(
           expect_each_loss_is_found(dag, plan(dag, {.policy = policy}).commands));
     });

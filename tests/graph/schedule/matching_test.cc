@@ -110,6 +110,20 @@ TEST(matching, random_graphs_of_nine_nodes_are_optimal) {
   }
 }
 
+TEST(matching, where_the_fewest_waits_and_the_fewest_streams_conflict_waits_win) {
+  const Dag dag = testing::dag_of(
+      10, {{0, 4}, {0, 6}, {1, 8}, {1, 9}, {2, 1}, {3, 0}, {3, 9}, {5, 1}, {7, 0}, {7, 1}});
+  ASSERT_NO_FATAL_FAILURE(expect_optimal(dag));
+  const PlannedDag planned = plan(dag, {.policy = AssignPolicy::kMatching});
+  EXPECT_EQ(planned.syncs.waits.size(), 5u);
+  EXPECT_EQ(planned.streams.num_streams, 5u);
+  EXPECT_EQ(model_width(dag), 4u);
+  // Four streams suffice for those who wait more often.
+  const PlannedDag narrow = plan(dag, {.policy = AssignPolicy::kRank});
+  EXPECT_EQ(narrow.streams.num_streams, 4u);
+  EXPECT_GT(narrow.syncs.waits.size(), 5u);
+}
+
 TEST(matching, joined_chains_keep_the_fewest_waits_and_stay_at_or_above_the_width) {
   testing::for_each_dag(5, [](const Dag& dag) {
     const PlannedDag planned = plan(dag, joined());

@@ -57,7 +57,7 @@ TEST(NestedPlanTest, EveryPlanIsProvedAndHoldsInRandomOrders) {
   EXPECT_GT(num_blocks, kSeeds) << "the graphs must be worth planning";
 }
 
-TEST(NestedPlanTest, TheCapHoldsOverAllRegions) {
+TEST(NestedPlanTest, TheCapHoldsOverAllRegionsAndStopsNone) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
@@ -65,11 +65,14 @@ TEST(NestedPlanTest, TheCapHoldsOverAllRegions) {
     options.max_streams = 1 + static_cast<uint32_t>(seed % 4);
     const Plan plan = plan_graph(graph, options);
     EXPECT_LE(plan.num_streams, options.max_streams);
-    for (const NestedRegion& region : nested_commands(graph, plan).regions) {
+    const NestedCommands commands = nested_commands(graph, plan);
+    for (const NestedRegion& region : commands.regions) {
       for (const NestedCommand& command : region.commands) {
         EXPECT_LT(command.stream, options.max_streams);
       }
     }
+    ASSERT_EQ(text(prove_nested(commands)), "safe");
+    ASSERT_EQ(simulate_often(commands, 4), "") << "nor does the cap stop it";
   }
 }
 
