@@ -27,6 +27,7 @@ class Simplifier {
       constant_bytes += source.constant(ConstantId(c)).view().size_bytes();
     }
     fold_bytes_left_ = options.max_folded_bytes_in_all + 2 * constant_bytes;
+    fold_work_left_ = options.max_folded_work + kWorkPerByte * static_cast<double>(constant_bytes);
   }
 
   void run() {
@@ -42,6 +43,11 @@ class Simplifier {
   }
 
  private:
+  // Weights are dequantized, transposed and joined: a few passes over each.
+  static constexpr double kWorkPerByte = 16;
+  // Of evaluating anything at all: a kernel is bound, about a microsecond.
+  static constexpr double kWorkPerNode = 256;
+
   // The value of the new graph that stands for `id`; constants are added when first used.
   Value value(ValueId id) {
     if (id.is_none()) return {};
@@ -107,7 +113,7 @@ class Simplifier {
 
   void nodes(RegionId region) {
     for (NodeId id : source_.region(region).nodes) {
-      if (!builder_.status().is_ok()) return;
+      if (!may_go_on()) return;
       if (!is_live_[id.index()]) continue;
       const Node& node = source_.node(id);
       switch (node.kind) {
@@ -122,6 +128,15 @@ class Simplifier {
           break;
       }
     }
+  }
+
+  bool may_go_on() {
+    if (!builder_.status().is_ok()) return false;
+    if (!options_.check) return true;
+    Status status = options_.check();
+    if (status.is_ok()) return true;
+    builder_.fail(std::move(status));
+    return false;
   }
 
   void set_outputs(const Node& node, std::span<const Value> made) {
@@ -250,7 +265,7 @@ class Simplifier {
       borrow_outputs(node, *known);
       return true;
     }
-    if (!is_small(node, views)) return false;
+    if (!is_affordable(node, views)) return false;
     auto results = options_.evaluate(node, views);
     if (!results.is_ok()) return false;
     size_t bytes = 0;
@@ -278,34 +293,47 @@ class Simplifier {
     return op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial";
   }
 
-  // Whether its results may be stored; takes their bytes off what is left.
-  bool is_small(const Node& node, std::span<const TensorView> inputs) {
+  // Whether there are bytes left to store its results and work left to make them; takes both off.
+  bool is_affordable(const Node& node, std::span<const TensorView> inputs) {
     std::vector<ValueType> types;
     std::vector<const ValueType*> pointers;
     std::vector<const TensorView*> known;
     types.reserve(inputs.size());
+    double moved = 0;  // elements
     for (const TensorView& view : inputs) {
       types.push_back(view.is_omitted() ? ValueType()
                                         : TensorType(view.element, Dims(view.shape())));
       pointers.push_back(view.is_omitted() ? nullptr : &types.back());
       known.push_back(view.is_omitted() || view.data == nullptr ? nullptr : &view);
+      if (known.back() != nullptr) moved += static_cast<double>(view.count());
     }
     std::vector<ValueType> outputs(node.outputs.size());
     InferContext context(node.attributes, pointers, known, outputs, node.opset_version);
     if (!infer_types(*node.op, context).is_ok()) return false;  // building it will say why
-    size_t total_bytes = 0;
-    for (const ValueType& type : outputs) {
+    size_t bytes = 0;
+    if (!add_up(outputs, bytes, moved)) return false;
+    const double operations = node.op->flops == nullptr ? 0 : node.op->flops(context, outputs);
+    const double work = kWorkPerNode + std::max(moved, operations);
+    if (bytes > std::min(options_.max_folded_bytes, fold_bytes_left_)) return false;
+    if (!(work <= fold_work_left_)) return false;
+    fold_bytes_left_ -= bytes;
+    fold_work_left_ -= work;
+    return true;
+  }
+
+  // Bytes and elements of all types; false where they are not known or exceed what is countable.
+  static bool add_up(std::span<const ValueType> types, size_t& bytes, double& elements) {
+    for (const ValueType& type : types) {
       const auto count = type.tensor.dims.count();
-      size_t bytes = 0;
+      size_t each = 0;
       if (!type.tensor.is_static() || !count ||
           __builtin_mul_overflow(static_cast<size_t>(*count),
-                                 element_size_bytes(type.tensor.element), &bytes) ||
-          __builtin_add_overflow(total_bytes, bytes, &total_bytes)) {
+                                 element_size_bytes(type.tensor.element), &each) ||
+          __builtin_add_overflow(bytes, each, &bytes)) {
         return false;
       }
+      elements += static_cast<double>(*count);
     }
-    if (total_bytes > std::min(options_.max_folded_bytes, fold_bytes_left_)) return false;
-    fold_bytes_left_ -= total_bytes;
     return true;
   }
 
@@ -409,6 +437,7 @@ class Simplifier {
   ConstantPool pool_;
   FoldedResults folded_;
   size_t fold_bytes_left_ = 0;
+  double fold_work_left_ = 0;
   std::map<const Node*, std::vector<std::optional<ValueType>>> carried_types_;  // as settled last
 };
 

@@ -15,7 +15,9 @@
 // is rebuilt with wider ones.
 //
 // Takes the graph over: the new one owns its constants. Errors: kInvalidArgument for a shape that
-// does not fit its input or names none; those of shape rules under the given sizes. Cost: O(nodes × depth of widening) plus what is evaluated.
+// does not fit its input or names none; those of shape rules under the given sizes; what `check`
+// says. Cost: O(nodes × depth of widening) plus what is evaluated, which is limited in bytes and in
+// work by the graph alone, never by a clock: the same graph gives the same result anywhere.
 #pragma once
 
 #include <functional>
@@ -43,6 +45,12 @@ struct SimplifyOptions {
   size_t max_folded_bytes = size_t{64} << 20;
   // Of all results together, beside twice the bytes of the graph's own constants.
   size_t max_folded_bytes_in_all = size_t{64} << 20;
+  // Of all evaluations together: elements read and written, or operations as the operator's schema
+  // counts them where that is more; beside 16 for each byte of the graph's own constants. What
+  // would exceed it is left to the run.
+  double max_folded_work = 0x1p28;
+  // Asked before each node; a failure ends the pass and is its result. Empty: nobody asks.
+  std::function<Status()> check = {};
 };
 
 Result<Graph> simplify(Graph graph, const OpTable& ops, SimplifyOptions options);

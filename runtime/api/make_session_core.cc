@@ -167,6 +167,7 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
   SimplifyOptions simplify_options;
   simplify_options.dims = options.dims;
   simplify_options.input_dims = options.input_dims;
+  simplify_options.check = options.check;
   if (options.simplify) {
     simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
       return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
@@ -247,6 +248,8 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   const Fingerprint given = graph_fingerprint(graph, [&graph, &options] {
     if (options.release_constants) graph.release_constants({});
   });
+  const auto check = [&options] { return options.check ? options.check() : Status::ok(); };
+  EDDY_RETURN_IF_ERROR(check());
   StepLog log(options);
   const size_t num_given = graph.num_nodes();
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
@@ -269,7 +272,9 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
     const std::string text = cost_coverage(core->graph, *options.costs).text(core->graph);
     if (!text.empty()) options.log("costs: " + text);
   }
+  EDDY_RETURN_IF_ERROR(check());
   EDDY_RETURN_IF_ERROR(prove_plan(core->graph, core->plan));
+  EDDY_RETURN_IF_ERROR(check());
   log.done("proved the plan");
   core->plan_ns = log.total_ns();
   for (const RegionPlan& region : core->plan.regions) {
@@ -285,6 +290,7 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
     core->graph.release_constants(core->program->unread_constants());
   }
   log.done("bound kernels");
+  EDDY_RETURN_IF_ERROR(check());
   return core;
 }
 

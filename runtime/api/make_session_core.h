@@ -7,7 +7,8 @@
 //
 // Errors: kInvalidArgument (options that contradict each other), kUnsupported (an operator or type
 // without a kernel, by name), and what the device or the accelerator says when it is made. A plan
-// without a proof is refused.
+// without a proof is refused. What SessionOptions::check says, asked between the steps and while
+// folding.
 // Threads: none but the caller's; a host-driven session registers its pollers with the scheduler.
 // Cost: that of planning and proving (graph/schedule), of folding, and of packing the constants.
 #pragma once

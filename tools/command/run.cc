@@ -199,9 +199,19 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const NamedT
   return written;
 }
 
+// Fails from `timeout_s` from now on.
+std::function<Status()> loading_deadline(double timeout_s) {
+  return [timeout_s, start_ns = now_ns()] {
+    if (static_cast<double>(now_ns() - start_ns) < timeout_s * 1e9) return Status::ok();
+    return deadline_exceeded(
+        fmt::format("loading passed its deadline of {} s; give a larger --timeout", timeout_s));
+  };
+}
+
 Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& interrupts) {
   auto options = make_session_options(arguments.shared);
   if (!options.is_ok()) return options.take_status();
+  if (arguments.timeout_s > 0) options->check = loading_deadline(arguments.timeout_s);
   const Library library;
   auto model = load_model(library, arguments.model, *options);
   if (!model.is_ok()) return model.take_status();
@@ -263,7 +273,7 @@ Action add_run(CLI::App& app) {
   app.add_option("--output-dir", arguments->output_dir, "write outputs to files in this folder");
   app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace");
   app.add_option("--timeout", arguments->timeout_s,
-                 "seconds after which a run is cancelled; each run of --repeat has its own")
+                 "seconds after which loading, or a run, is cancelled; each run of --repeat has its own")
       ->check(check_seconds());
   app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
       ->check(check_tolerance())

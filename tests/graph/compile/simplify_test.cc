@@ -157,6 +157,59 @@ TEST_F(SimplifyTest, LargeResultsAreComputedOnceAndShared) {
   EXPECT_EQ(times["Cast"], 2 + times["Add"] / 2) << "to float and to int64, and the small ones";
 }
 
+// A few lines of a graph that would keep a processor busy for hours are left to the run.
+TEST_F(SimplifyTest, EvaluationsEndWhereTheirWorkExceedsTheBudget) {
+  constexpr int64_t kSize = 1 << 12;
+  constexpr int kNodes = 100;
+  const auto sums_folded = [&](double max_folded_work) {
+    GraphBuilder b(ops_);
+    const Value all = b.op("ConstantOfShape", {b.int64s({kSize})});
+    for (int i = 0; i < kNodes; ++i) b.output("y" + std::to_string(i), b.op("ReduceSum", {all}));
+    SimplifyOptions options;
+    options.max_folded_work = max_folded_work;
+    std::map<std::string, int> times;
+    const Graph graph = run(b, options, &times);
+    EXPECT_EQ(times["ReduceSum"] + static_cast<int>(graph.num_nodes()), kNodes);
+    return times["ReduceSum"];
+  };
+  EXPECT_EQ(sums_folded(0x1p28), kNodes);
+  EXPECT_EQ(sums_folded(11 * (kSize + 400)), 10) << "and one for the constant of shape";
+}
+
+// 2 * 64 * 64 * 64 operations where only 3 * 64 * 64 elements are touched.
+TEST_F(SimplifyTest, WorkIsWhatTheOperatorsSchemaCountsWhereThatIsMore) {
+  const auto products_folded = [&](double max_folded_work) {
+    GraphBuilder b(ops_);
+    const Value square = b.op("ConstantOfShape", {b.int64s({64, 64})});
+    b.output("y", b.op("MatMul", {square, square}));
+    SimplifyOptions options;
+    options.max_folded_work = max_folded_work;
+    std::map<std::string, int> times;
+    run(b, options, &times);
+    return times["MatMul"];
+  };
+  EXPECT_EQ(products_folded(600'000), 1);
+  EXPECT_EQ(products_folded(400'000), 0);
+}
+
+TEST_F(SimplifyTest, ACheckThatFailsEndsThePassWithItsWords) {
+  GraphBuilder b(ops_);
+  Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
+  for (int i = 0; i < 10; ++i) x = b.op("Exp", {x});
+  b.output("y", x);
+  auto graph = b.finish();
+  int num_asked = 0;
+  SimplifyOptions options;
+  options.check = [&num_asked] {
+    return ++num_asked < 5 ? Status::ok() : deadline_exceeded("too late");
+  };
+  const auto simple = simplify(std::move(*graph), ops_, std::move(options));
+  ASSERT_FALSE(simple.is_ok());
+  EXPECT_EQ(simple.status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(simple.status().message(), "too late");
+  EXPECT_EQ(num_asked, 5);
+}
+
 TEST_F(SimplifyTest, AShapeThatDoesNotFitAnInputIsNamed) {
   GraphBuilder b(ops_);
   b.output("y", b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n"), 4})));
