@@ -9,6 +9,7 @@ namespace eddy {
 void add_elementwise_cpu(KernelRegistry& registry);  // arithmetic, comparisons, logic, activations, Cast, Where
 void add_reduction_cpu(KernelRegistry& registry);  // Reduce* of floats, ArgMax, ArgMin
 void add_typed_reduction_cpu(KernelRegistry& registry);  // the same of integers; ReduceLogSumExp
+void add_exact_reduction_cpu(KernelRegistry& registry);  // means, norms, logarithms of integers
 void add_softmax_cpu(KernelRegistry& registry);  // Softmax, LogSoftmax
 void add_quantize_cpu(KernelRegistry& registry);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
 void add_movement_cpu(KernelRegistry& registry);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...

@@ -67,10 +67,6 @@ bool run_reduce(const KernelArgs& args) {
   const int64_t out_count = out.count();
   if (out_count == 0) return true;
   float* const result = out.mutable_as<float>();
-  if (*mask == 0 && s.axes.no_op_if_empty) {
-    std::memmove(result, in.data, out.size_bytes());
-    return true;
-  }
   const Groups groups(in.shape(), *mask);
   if (groups.reduced_count == 0) {
     for (int64_t i = 0; i < out_count; ++i) result[i] = s.loops.fold(nullptr, 0);
@@ -184,6 +180,7 @@ Result<BoundKernel> bind_arg(const KernelInit& init) {
 
 void add_reduction_cpu(KernelRegistry& registry) {
   add_typed_reduction_cpu(registry);
+  add_exact_reduction_cpu(registry);
   for (const Row& row : kRows) registry.add({.op = row.name, .bind = bind_reduce});
   registry.add({.op = "ArgMax", .bind = bind_arg});
   registry.add({.op = "ArgMin", .bind = bind_arg});

@@ -1,12 +1,13 @@
 // Reductions, one output element at a time over all that it covers. Floats are gathered in double,
-// integers as 64-bit words that wrap; means, norms and logarithms of integers are taken in double
-// and cut.
+// integers as 64-bit words that wrap; means, norms and logarithms of integers are exact and cut
+// (exact_integer.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 
 #include "ops/reference/axes.h"
+#include "ops/reference/exact_integer.h"
 #include "ops/reference/families.h"
 #include "ops/reference/number.h"
 
@@ -119,6 +120,53 @@ Number reduce_integers(const TensorView& in, const Cover& cover, int64_t o, Kind
   return total;
 }
 
+template <typename T>  // int64_t or uint64_t
+T integer_at(const TensorView& in, const Cover& cover, int64_t o, int64_t j) {
+  return load_number(in, cover.position(o, j)).to_integer<T>();
+}
+
+template <typename T>
+T exact_log_sum_exp_of(const TensorView& in, const Cover& cover, int64_t o) {
+  T greatest = integer_at<T>(in, cover, o, 0);
+  for (int64_t j = 1; j < cover.count(); ++j) {
+    greatest = std::max(greatest, integer_at<T>(in, cover, o, j));
+  }
+  double total = 0;
+  for (int64_t j = 0; j < cover.count(); ++j) {
+    total += exp_below(integer_at<T>(in, cover, o, j), greatest);
+  }
+  return exact_log_sum_exp(greatest, total);
+}
+
+// Means, norms and logarithms.
+template <typename T>
+T reduce_exactly(const TensorView& in, const Cover& cover, int64_t o, Kind kind) {
+  const bool is_log = kind == Kind::kLogSum || kind == Kind::kLogSumExp;
+  if (cover.count() == 0) return is_log ? std::numeric_limits<T>::lowest() : T(0);
+  if (kind == Kind::kLogSumExp) return exact_log_sum_exp_of<T>(in, cover, o);
+  WideSum sum = 0;
+  SquareSum squares;
+  for (int64_t j = 0; j < cover.count(); ++j) {
+    const T x = integer_at<T>(in, cover, o, j);
+    sum += x;
+    squares.add(x);
+  }
+  if (kind == Kind::kMean) return exact_mean<T>(sum, cover.count());
+  return kind == Kind::kL2 ? exact_norm<T>(squares) : exact_log<T>(sum);
+}
+
+// A result of the widest type of its kind, as near as the element type comes.
+Number reduce_exactly(const TensorView& in, const Cover& cover, int64_t o, Kind kind) {
+  const int64_t bits = 8 * static_cast<int64_t>(element_size_bytes(in.element));
+  if (kSignedIntTypes.contains(in.element)) {
+    const int64_t highest = INT64_MAX >> (64 - bits);
+    const auto exact = reduce_exactly<int64_t>(in, cover, o, kind);
+    return Number::of_int(std::clamp(exact, -highest - 1, highest));
+  }
+  return Number::of_uint(
+      std::min(reduce_exactly<uint64_t>(in, cover, o, kind), UINT64_MAX >> (64 - bits)));
+}
+
 double reduce_log_sum_exp(const TensorView& in, const Cover& cover, int64_t o) {
   const double greatest = reduce_extreme(in, cover, o, true).to_double();
   if (std::isinf(greatest)) return greatest;  // nothing but -inf, or an inf
@@ -162,23 +210,16 @@ double reduce_floats(const TensorView& in, const Cover& cover, int64_t o, Kind k
 }
 
 Number reduce_one(const TensorView& in, const Cover& cover, int64_t o, Kind kind) {
-  switch (kind) {
-    case Kind::kMax:
-      return reduce_extreme(in, cover, o, true);
-    case Kind::kMin:
-      return reduce_extreme(in, cover, o, false);
-    case Kind::kLogSumExp:
-      return Number::of_double(reduce_log_sum_exp(in, cover, o));
-    case Kind::kL1:
-    case Kind::kProd:
-    case Kind::kSum:
-    case Kind::kSumSquare:
-      if (!kFloatTypes.contains(in.element)) return reduce_integers(in, cover, o, kind);
-      break;
-    default:
-      break;
+  if (kind == Kind::kMax || kind == Kind::kMin) {
+    return reduce_extreme(in, cover, o, kind == Kind::kMax);
   }
-  return Number::of_double(reduce_floats(in, cover, o, kind));
+  if (kFloatTypes.contains(in.element)) {
+    return Number::of_double(kind == Kind::kLogSumExp ? reduce_log_sum_exp(in, cover, o)
+                                                      : reduce_floats(in, cover, o, kind));
+  }
+  const bool wraps = kind == Kind::kL1 || kind == Kind::kProd || kind == Kind::kSum ||
+                     kind == Kind::kSumSquare;
+  return wraps ? reduce_integers(in, cover, o, kind) : reduce_exactly(in, cover, o, kind);
 }
 
 bool run_reduce(const KernelArgs& args) {
@@ -189,10 +230,6 @@ bool run_reduce(const KernelArgs& args) {
       state.axes.mask(in.rank, args.has_input(1) ? args.inputs[1] : TensorView());
   if (!mask.is_ok()) return args.fail(mask.take_status());
   const int64_t count = out.count();
-  if (*mask == 0 && state.axes.no_op_if_empty) {
-    for (int64_t i = 0; i < count; ++i) store_number(out, i, load_number(in, i));
-    return true;
-  }
   const Cover cover(in, *mask);
   for (int64_t o = 0; o < count; ++o) {
     store_number(out, o, reduce_one(in, cover, o, state.kind));

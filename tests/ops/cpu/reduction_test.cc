@@ -118,15 +118,124 @@ TEST(ReductionTest, ReducingNothingGivesTheNeutralValue) {
   }
 }
 
-TEST(ReductionTest, EmptyAxesReduceAllUnlessTheyMeanNothing) {
-  const TestTensor x = TestTensor::of<float>({2, 2}, {-1, 2, -3, 4});
-  OpCall call = reduce("ReduceL1", 18, x, {}, 0);
-  EXPECT_EQ(run_one(call, KernelSet::kCpu).values<float>(), std::vector<float>{10});
-  call.attributes.set("noop_with_empty_axes", int64_t{1});
-  EXPECT_TRUE(is_same_bits(run_one(call, KernelSet::kCpu), x));
-  compare_with_reference(call);
-  call.inputs.pop_back();
-  EXPECT_TRUE(is_same_bits(run_one(call, KernelSet::kCpu), x));
+// Over no axes each element is a group of its own: its norm is its absolute value, its logarithm
+// its own; only what is the identity on one element leaves it as it is.
+TEST(ReductionTest, EmptyAxesReduceAllOrWithNoopEachElementByItself) {
+  const std::vector<float> values = {-1, 2, -3, 4};
+  const TestTensor x = TestTensor::of<float>({2, 2}, values);
+  OpCall all = reduce("ReduceL1", 18, x, {}, 0);
+  EXPECT_EQ(run_one(all, KernelSet::kCpu).values<float>(), std::vector<float>{10});
+  for (const std::string op : kReductions) {
+    SCOPED_TRACE(op);
+    std::vector<float> expected;
+    for (const float value : values) {
+      expected.push_back(op == "ReduceL1" || op == "ReduceL2" ? std::fabs(value)
+                         : op == "ReduceSumSquare"            ? value * value
+                         : op == "ReduceLogSum"               ? std::log(value)
+                                                              : value);
+    }
+    for (const int64_t keepdims : {0, 1}) {
+      OpCall call = reduce(op, 18, x, {}, keepdims);
+      call.attributes.set("noop_with_empty_axes", int64_t{1});
+      for (const bool is_given : {true, false}) {
+        if (!is_given) call.inputs.pop_back();
+        for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+          EXPECT_TRUE(is_close(run_one(call, kernels), TestTensor::of<float>({2, 2}, expected),
+                               1e-6, 0));
+        }
+      }
+    }
+    OpCall integers = reduce(op, 18, TestTensor::of<int64_t>({3}, {-5, 0, 7}), {}, 1);
+    integers.attributes.set("noop_with_empty_axes", int64_t{1});
+    compare_with_reference(integers);
+    if (op == "ReduceL2") {
+      EXPECT_EQ(run_one(integers, KernelSet::kCpu).values<int64_t>(),
+                (std::vector<int64_t>{5, 0, 7}));
+    }
+  }
+}
+
+constexpr int64_t kLarge = (int64_t{1} << 60) + 1;  // as a double it loses its 1
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::lowest();
+
+TEST(ReductionTest, MeansNormsAndLogarithmsOfIntegersAreExactAndCutTowardsZero) {
+  struct Case {
+    const char* op;
+    std::vector<int64_t> values;
+    int64_t expected;
+  };
+  const std::vector<Case> cases = {
+      {"ReduceMean", {kLarge}, kLarge},
+      {"ReduceMean", {kLarge, kLarge + 2}, kLarge + 1},
+      {"ReduceMean", {kMost, kMost, kMost}, kMost},
+      {"ReduceMean", {kLeast, kLeast}, kLeast},
+      {"ReduceMean", {7, 0}, 3},
+      {"ReduceMean", {-7, 0}, -3},
+      {"ReduceL2", {-kLarge}, kLarge},
+      {"ReduceL2", {3, -4}, 5},
+      {"ReduceL2", {1, 1}, 1},
+      {"ReduceL2", {3 * kLarge, -4 * kLarge}, 5 * kLarge},
+      {"ReduceL2", {kLeast}, kMost},
+      {"ReduceL2", {kLeast, kLeast, kLeast, kLeast, kLeast}, kMost},
+      {"ReduceLogSum", {kLarge, 1 - kLarge}, 0},  // log(1)
+      {"ReduceLogSum", {kMost, kMost, kMost}, 44},
+      {"ReduceLogSum", {5, -5}, kLeast},
+      {"ReduceLogSum", {-5}, 0},
+      {"ReduceLogSumExp", {kLarge}, kLarge},
+      {"ReduceLogSumExp", {kLarge, kLarge, kLarge}, kLarge + 1},
+      {"ReduceLogSumExp", {-kLarge, -kLarge}, 1 - kLarge},
+      {"ReduceLogSumExp", {-3, -4}, -2},
+      {"ReduceLogSumExp", {0, kLeast}, 0},
+      {"ReduceLogSumExp", {kMost, kMost, kMost, kLeast}, kMost},
+  };
+  for (const Case& one : cases) {
+    const auto count = static_cast<int64_t>(one.values.size());
+    const OpCall call = reduce(one.op, 18, TestTensor::of<int64_t>({count}, one.values), {0}, 0);
+    for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+      EXPECT_EQ(run_one(call, kernels).values<int64_t>()[0], one.expected)
+          << one.op << " of " << one.values[0] << " and " << count - 1 << " more";
+    }
+  }
+}
+
+TEST(ReductionTest, ANormIsAsLargeAsTheElementTypeAllows) {
+  const auto norm = [](const TestTensor& x) {
+    return run_one(reduce("ReduceL2", 18, x, {0}, 0), KernelSet::kCpu);
+  };
+  EXPECT_EQ(norm(TestTensor::of<int32_t>({2}, {INT32_MIN, 5})).values<int32_t>()[0], INT32_MAX);
+  EXPECT_EQ(norm(TestTensor::of<uint32_t>({2}, {UINT32_MAX, 1})).values<uint32_t>()[0], UINT32_MAX);
+  EXPECT_EQ(norm(TestTensor::of<uint64_t>({1}, {UINT64_MAX})).values<uint64_t>()[0], UINT64_MAX);
+  EXPECT_EQ(norm(TestTensor::of<uint64_t>({2}, {UINT64_MAX, 9})).values<uint64_t>()[0], UINT64_MAX);
+}
+
+// Against what defines them: a norm's square is the last that does not exceed the sum of squares, a
+// mean times the count the last that does not exceed the sum in size.
+TEST(ReductionTest, NormsAndMeansOfRandomIntegersAreWhatTheyShouldBe) {
+  const uint64_t seed = 75;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (int round = 0; round < 500; ++round) {
+    const auto count = static_cast<int64_t>(1 + random.below(6));
+    const int shift = static_cast<int>(random.below(60)) + 3;
+    std::vector<int64_t> values;
+    __int128 sum = 0, squares = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      values.push_back(static_cast<int64_t>(random.next()) >> shift);
+      sum += values.back();
+      squares += static_cast<__int128>(values.back()) * values.back();
+    }
+    const TestTensor x = TestTensor::of<int64_t>({count, 1}, values);
+    const auto result = [&](const char* op) -> __int128 {
+      compare_with_reference(reduce(op, 18, x, {0}, 0));
+      return run_one(reduce(op, 18, x, {0}, 0), KernelSet::kCpu).values<int64_t>()[0];
+    };
+    const __int128 norm = result("ReduceL2"), mean = result("ReduceMean");
+    EXPECT_TRUE(norm * norm <= squares && (norm + 1) * (norm + 1) > squares);
+    const __int128 rest = sum - mean * count;
+    EXPECT_TRUE(sum >= 0 ? rest >= 0 && rest < count : rest <= 0 && rest > -count);
+    compare_with_reference(reduce("ReduceLogSumExp", 18, x, {0}, 0));
+  }
 }
 
 TEST(ReductionTest, BadAxesAreNamed) {
