@@ -84,7 +84,7 @@ struct OneHot {
     for (int64_t i = 0; i < count; ++i) {
       int64_t index = is_index_type(indices.element)
                           ? index_at(indices, i)
-                          : load_number(indices, i).to_integer<int64_t>();
+                          : load_number(indices, i).to_index();
       if (index < -depth || index >= depth) continue;
       if (index < 0) index += depth;
       data[(i / inner * depth + index) * inner + i % inner] = values[1];

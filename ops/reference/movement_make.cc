@@ -101,7 +101,7 @@ bool locate_one_hot(const KernelArgs& args, int64_t* sources) {
   for (int64_t i = 0; i < count; ++i) {
     const int64_t place = i / inner % depth;
     const int64_t at = i / (inner * depth) * inner + i % inner;
-    const int64_t index = load_number(indices, at).to_integer<int64_t>();
+    const int64_t index = load_number(indices, at).to_index();
     const bool in_range = index >= -depth && index < depth;
     sources[i] = in_range && place == (index < 0 ? index + depth : index) ? 1 : 0;
   }

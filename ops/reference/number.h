@@ -53,6 +53,13 @@ struct Number {
     if (kind == Kind::kFloat) return saturate<T>(float_value);
     return kind == Kind::kSigned ? static_cast<T>(signed_value) : static_cast<T>(unsigned_value);
   }
+  // As int64, but clamped there; a NaN is the lowest, which is no place in any tensor.
+  int64_t to_index() const {
+    if (kind == Kind::kFloat) {
+      return float_value == float_value ? saturate<int64_t>(float_value) : INT64_MIN;
+    }
+    return kind == Kind::kUnsigned && unsigned_value > INT64_MAX ? INT64_MAX : signed_value;
+  }
 };
 
 // Element i of a tensor whose type is in kNumberTypes; a programmer error for others.

@@ -3,6 +3,7 @@
 // The movement operators move each element where the reference's counting says, for every
 // storage size and for strings, on seeded random shapes; and what the standard leaves to care
 // (negative steps, crops, bad indices, growth in place) gives the values and messages written here.
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -274,6 +275,23 @@ TEST(MovementTest, one_hot_agrees_with_the_reference) {
                    any_tensor(element, {2}, random)};
     return call;
   });
+}
+
+TEST(MovementTest, one_hot_is_off_everywhere_for_what_is_no_index) {
+  const float inf = std::numeric_limits<float>::infinity();
+  OpCall call = make_call("OneHot", 11);
+  call.inputs = {TestTensor::of<float>({7}, {NAN, inf, -inf, 1e30f, -1e30f, 1.9f, -1}),
+                 TestTensor::scalar<int64_t>(3), TestTensor::of<float>({2}, {0, 1})};
+  std::vector<float> expected(21, 0);
+  expected[5 * 3 + 1] = 1;
+  expected[6 * 3 + 2] = 1;
+  for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+    EXPECT_EQ(run_one(call, kernels).values<float>(), expected);
+  }
+  call.inputs[0] = TestTensor::of<uint64_t>({2}, {UINT64_MAX, 2});
+  for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+    EXPECT_EQ(run_one(call, kernels).values<float>(), (std::vector<float>{0, 0, 0, 0, 0, 1}));
+  }
 }
 
 TEST(MovementTest, eye_like_and_constant_of_shape_agree_with_the_reference) {
