@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "ops/reference/number.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {
@@ -89,6 +90,63 @@ TEST(ElementwiseTest, SignsOfRemaindersFollowTheDivisorOrTheDividend) {
   }
 }
 
+// Every pair of small numbers: with fmod=0 the remainder is that of rounding down, so it has the
+// divisor's sign; with fmod=1 that of rounding towards zero.
+template <typename T>
+void expect_remainders(int64_t low) {
+  std::vector<T> a, b, floored, truncated;
+  for (int64_t x = low; x <= 9; ++x) {
+    for (int64_t y = low; y <= 9; ++y) {
+      if (y == 0) continue;
+      a.push_back(static_cast<T>(x));
+      b.push_back(static_cast<T>(y));
+      const int64_t quotient =
+          static_cast<int64_t>(std::floor(static_cast<double>(x) / static_cast<double>(y)));
+      floored.push_back(static_cast<T>(x - quotient * y));
+      truncated.push_back(static_cast<T>(x - x / y * y));
+    }
+  }
+  const Dims dims = {static_cast<int64_t>(a.size())};
+  OpCall call = make_call("Mod", 13, {TestTensor::of<T>(dims, a), TestTensor::of<T>(dims, b)});
+  for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+    call.attributes.set("fmod", int64_t{0});
+    EXPECT_EQ(run_one(call, kernels).values<T>(), floored);
+    call.attributes.set("fmod", int64_t{1});
+    EXPECT_EQ(run_one(call, kernels).values<T>(), truncated);
+  }
+}
+
+TEST(ElementwiseTest, RemaindersOfEveryPairOfSignsAreWhatDivisionLeaves) {
+  expect_remainders<int8_t>(-9);
+  expect_remainders<int16_t>(-9);
+  expect_remainders<int32_t>(-9);
+  expect_remainders<int64_t>(-9);
+  expect_remainders<uint8_t>(0);
+  expect_remainders<uint64_t>(0);
+}
+
+TEST(ElementwiseTest, ARemainderByOneZeroAmongOthersIsAnErrorOfIntegersAndNaNOfFloats) {
+  for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+    for (const int64_t fmod : {0, 1}) {
+      OpCall call = make_call("Mod", 13,
+                              {TestTensor::of<int32_t>({5}, {1, -2, 3, -4, 5}),
+                               TestTensor::of<int32_t>({5}, {2, -1, 3, 0, 5})});
+      call.attributes.set("fmod", fmod);
+      const auto result = run_op(call, kernels);
+      ASSERT_FALSE(result.is_ok());
+      EXPECT_NE(result.status().message().find("integer division by zero"), std::string::npos);
+    }
+    OpCall floats = make_call("Mod", 13,
+                              {TestTensor::of<float>({4}, {7.5f, -7.5f, 7.5f, 1}),
+                               TestTensor::of<float>({4}, {2, 2, -2, 0})});
+    floats.attributes.set("fmod", int64_t{1});
+    const std::vector<float> rest = run_one(floats, kernels).values<float>();
+    EXPECT_EQ((std::vector<float>(rest.begin(), rest.end() - 1)),
+              (std::vector<float>{1.5f, -1.5f, 1.5f}));
+    EXPECT_TRUE(std::isnan(rest[3]));
+  }
+}
+
 TEST(ElementwiseTest, RemaindersEqualTheReference) {
   Random random(43);
   for (ElementType element : {ElementType::kInt32, ElementType::kInt64, ElementType::kInt8,
@@ -98,7 +156,12 @@ TEST(ElementwiseTest, RemaindersEqualTheReference) {
       if (is_float && fmod == 0) continue;
       for (const auto& [a, b] : kShapes) {
         const double low = element == ElementType::kUint8 ? 0 : -9;
+        // Both signs, without 0.
         TestTensor divisor = TestTensor::random(element, b, random, 1, 5);
+        for (int64_t i = 0; low < 0 && i < divisor.count(); ++i) {
+          if (random.below(2) == 0) continue;
+          store_number(divisor.view(), i, Number::of_double(-number_at(divisor.view(), i)));
+        }
         OpCall call =
             make_call("Mod", 13, {TestTensor::random(element, a, random, low, 9), divisor});
         call.attributes.set("fmod", fmod);

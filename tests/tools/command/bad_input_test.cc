@@ -77,6 +77,19 @@ TEST(BadInput, an_unknown_operator_is_named) {
                        {"Frobnicate", "my_node", "eddy info"});
 }
 
+// Four tebibytes, that nobody knows of before the run: refused, not left to the kernel's killer.
+TEST(BadInput, a_tensor_beyond_the_machines_memory) {
+  const std::string path = write_test_file(
+      "large.onnx", model(graph({
+                        .nodes = {node("ConstantOfShape", {"shape"}, {"y"}, {}, "my_node")},
+                        .inputs = {info("shape", int64s({1}))},
+                        .outputs = {info("y", floats({-7}))},
+                    })));
+  expect_refused({"run", path, "--set", "shape=1099511627776"},
+                 {"my_node", "no memory for a tensor of 4398046511104 bytes", "of a limit of "}, 4);
+  EXPECT_EQ(run_eddy({"run", path, "--set", "shape=1000"}).exit_code, 0);
+}
+
 TEST(BadInput, an_unknown_opset) {
   const WireWriter identity = graph({
       .nodes = {node("Identity", {"x"}, {"y"})},
