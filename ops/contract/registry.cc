@@ -38,7 +38,9 @@ Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
     }
     if (kernel.status().code() != StatusCode::kUnsupported) return kernel;
     --place;
-    reasons += (reasons.empty() ? "" : "; ") + kernel.status().message();
+    const std::string& reason = kernel.status().message();
+    if (reasons.ends_with(reason)) continue;  // two kernels that refuse by the same words
+    reasons += (reasons.empty() ? "" : "; ") + reason;
   }
   if (reasons.empty()) reasons = "no kernel is registered for it";
   return unsupported("no kernel for " + describe(init) + ": " + reasons);

@@ -77,7 +77,8 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   lock();
   const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
   Buffer* buffer = fits ? take_cached(size_class) : nullptr;
-  const size_t used_bytes = statistics_.used_bytes;
+  // By others, for the message.
+  const size_t used_bytes = statistics_.used_bytes - (fits ? capacity_bytes : 0);
   if (fits && buffer == nullptr) {
     ++statistics_.num_system_allocations;
     // Smaller blocks of a tensor that grows are of no use any more.
