@@ -22,18 +22,33 @@ std::string_view kind_name(AttributeKind kind) {
   return "?";
 }
 
+std::string opset_text(int version) { return "opset " + std::to_string(version); }
+
 // The alternatives of AttributeValue stand in the order of AttributeKind.
 bool has_kind(const AttributeValue& value, AttributeKind kind) {
   return value.index() == static_cast<size_t>(kind);
 }
 
-Status check_attributes(const OpDef& def, const Attributes& attributes) {
+Status check_opset(const OpDef& def, const FormalAttribute& formal, int opset) {
+  if (opset >= formal.since_version && opset <= formal.last_version) return Status::ok();
+  const bool is_new = opset < formal.since_version;
+  return invalid_argument("attribute '" + formal.name + "' of " + def.name +
+                          (is_new ? " came with " + opset_text(formal.since_version)
+                                  : " ended with " + opset_text(formal.last_version)) +
+                          ", but the node is of " + opset_text(opset) +
+                          (is_new ? ": raise the opset or leave the attribute out"
+                                  : ": leave the attribute out"));
+}
+
+Status check_attributes(const OpDef& def, const Attributes& attributes, int opset) {
   for (const auto& entry : attributes.entries()) {
     const auto formal = std::find_if(def.attributes.begin(), def.attributes.end(),
                                      [&](const auto& a) { return a.name == entry.name; });
     if (formal == def.attributes.end()) {
-      return invalid_argument(def.name + " has no attribute '" + entry.name + "'");
+      return invalid_argument(def.name + " has no attribute '" + entry.name + "' in " +
+                              opset_text(opset));
     }
+    EDDY_RETURN_IF_ERROR(check_opset(def, *formal, opset));
     if (!has_kind(entry.value, formal->kind)) {
       return invalid_argument("attribute '" + entry.name + "' of " + def.name + " must be of kind " +
                               std::string(kind_name(formal->kind)));
@@ -56,6 +71,13 @@ Status check_input(const OpDef& def, const FormalInput& formal, const InferConte
   }
   const ElementType element = context.input(i).tensor.element;
   if (element == ElementType::kUndefined || formal.types.contains(element)) return Status::ok();
+  if (formal.later_types.contains(element)) {
+    if (context.opset_version() >= formal.later_since) return Status::ok();
+    return invalid_argument("input " + std::to_string(i) + " ('" + formal.name + "') of " +
+                            def.name + " can be " + std::string(element_type_name(element)) +
+                            " from " + opset_text(formal.later_since) + " on, but the node is of " +
+                            opset_text(context.opset_version()));
+  }
   return invalid_argument("input " + std::to_string(i) + " ('" + formal.name + "') of " + def.name +
                           " can't be " + std::string(element_type_name(element)));
 }
@@ -108,11 +130,16 @@ bool OpTable::knows(std::string_view domain, std::string_view name) const {
 
 Status infer_types(const OpDef& def, InferContext& context) {
   EDDY_RETURN_IF_ERROR(check_inputs(def, context));
-  EDDY_RETURN_IF_ERROR(check_attributes(def, context.attributes()));
+  EDDY_RETURN_IF_ERROR(check_attributes(def, context.attributes(), context.opset_version()));
   const int outputs = static_cast<int>(context.num_outputs());
   if (outputs < def.min_outputs || outputs > def.max_outputs) {
-    return invalid_argument(def.name + " has " + std::to_string(def.min_outputs) + " to " +
-                            std::to_string(def.max_outputs) + " outputs, not " +
+    return invalid_argument(def.name + " has " +
+                            (def.min_outputs == def.max_outputs
+                                 ? std::string()
+                                 : std::to_string(def.min_outputs) + " to ") +
+                            std::to_string(def.max_outputs) +
+                            (def.max_outputs == 1 ? " output" : " outputs") + " in " +
+                            opset_text(context.opset_version()) + ", not " +
                             std::to_string(outputs));
   }
   return def.infer(context);

@@ -9,6 +9,7 @@
 // Threads: an OpTable is immutable once graphs are built; infer functions are pure.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -84,6 +85,9 @@ struct FormalInput {
   std::string name;                    // ONNX's name: "data", "axes"
   TypeSet types = kAllTypes;           // allowed element types (of the innermost tensor)
   InputFlag flags = InputFlag::kNone;
+  // More types, in opsets from a later one on.
+  TypeSet later_types = {};
+  int later_since = 0;
 };
 
 enum class AttributeKind : uint8_t {
@@ -93,6 +97,9 @@ struct FormalAttribute {
   std::string name;
   AttributeKind kind;
   bool is_required = false;
+  // The opsets that have it, where they are not all of the definition's.
+  int since_version = 0;
+  int last_version = INT_MAX;
 };
 
 struct OpDef {

@@ -6,6 +6,7 @@
 #include "ops/reference/number.h"
 #include "ops/reference/storage.h"
 #include "ops/schema/index_rules.h"
+#include "ops/schema/movement_rules.h"
 
 namespace eddy {
 namespace {
@@ -98,8 +99,8 @@ void set_mask(const KernelArgs& args, int64_t i, bool keep) {
 
 // The same mask in every run: bits do not change from run to run.
 bool drop(const KernelArgs& args, double ratio, int64_t seed) {
-  if (!(ratio >= 0 && ratio < 1)) {
-    return args.fail(invalid_argument("ratio must lie in [0, 1), not " + std::to_string(ratio)));
+  if (Status status = check_dropout_ratio(ratio); !status.is_ok()) {
+    return args.fail(std::move(status));
   }
   std::mt19937 generator(static_cast<uint32_t>(seed));
   const double scale = 1.0 / (1.0 - ratio);

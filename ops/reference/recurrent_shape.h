@@ -1,10 +1,8 @@
 // RecurrentShape: sizes and strides of one call of LSTM, GRU or RNN, for either layout, and the
 // lengths of its sequences.
 //
-// Errors: kRunFailed when a sequence length is out of range.
+// Errors: as check_lengths.
 #pragma once
-
-#include <string>
 
 #include "ops/contract/kernel.h"
 #include "ops/reference/outputs.h"
@@ -41,14 +39,7 @@ inline Status make_recurrent_shape(const RecurrentRules& rules, const KernelArgs
   s.state_direction = rules.batch_first ? h : s.batch * h;
   if (!args.has_input(4)) return Status::ok();
   s.lengths_or_null = args.inputs[4].as<int32_t>();
-  for (int64_t b = 0; b < s.batch; ++b) {
-    if (s.length(b) < 0 || s.length(b) > s.sequence) {
-      return run_failed("sequence_lens[" + std::to_string(b) + "] is " +
-                        std::to_string(s.length(b)) + ", out of range 0.." +
-                        std::to_string(s.sequence));
-    }
-  }
-  return Status::ok();
+  return check_lengths({s.lengths_or_null, static_cast<size_t>(s.batch)}, s.sequence);
 }
 
 }  // namespace eddy

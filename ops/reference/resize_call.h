@@ -1,6 +1,6 @@
 // ResizeCall: the axes of one call of Resize, from attributes and inputs.
 //
-// Errors: as resolve_resize; kRunFailed for a region of interest that does not fit.
+// Errors: as resolve_resize and check_roi.
 #pragma once
 
 #include <string>
@@ -24,18 +24,13 @@ struct ResizeCall {
   std::array<bool, kMaxRank> is_resized{};
 };
 
-inline Status read_roi(const TensorView& roi, const ResizeShape& shape, ResizeCall& call) {
-  if (roi.count() != 2 * shape.num_places) {
-    return run_failed("roi must hold " + std::to_string(2 * shape.num_places) + " values, not " +
-                      std::to_string(roi.count()));
-  }
+inline void read_roi(const TensorView& roi, const ResizeShape& shape, ResizeCall& call) {
   for (size_t i = 0; i < static_cast<size_t>(call.rank); ++i) {
     const int place = shape.places[i];
     if (place < 0) continue;
     call.axes[i].roi_begin = load_number(roi, place).to_double();
     call.axes[i].roi_end = load_number(roi, shape.num_places + place).to_double();
   }
-  return Status::ok();
 }
 
 inline Status make_resize_call(const KernelArgs& args, ResizeCall& call) {
@@ -59,8 +54,11 @@ inline Status make_resize_call(const KernelArgs& args, ResizeCall& call) {
   }
   if (call.rules.coordinates != ResizeCoordinates::kTfCropAndResize) return Status::ok();
   const TensorView* roi = input_or_null(call.rules.roi_input);
-  if (roi == nullptr) return run_failed("tf_crop_and_resize needs the input roi");
-  return read_roi(*roi, shape, call);
+  const TensorType roi_type =
+      roi != nullptr ? TensorType(roi->element, Dims(roi->shape())) : TensorType();
+  EDDY_RETURN_IF_ERROR(check_roi(call.rules, x.rank, roi != nullptr ? &roi_type : nullptr));
+  read_roi(*roi, shape, call);
+  return Status::ok();
 }
 
 }  // namespace eddy

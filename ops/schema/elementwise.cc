@@ -313,13 +313,13 @@ Status add_casts(OpTable& table) {
   cast.since_version = 6;
   cast.inputs = {in("input")};
   cast.attributes = {attribute("to", AttributeKind::kInt, true),
-                     attribute("saturate", AttributeKind::kInt)};
+                     since(19, attribute("saturate", AttributeKind::kInt))};
   cast.infer = infer_cast;
   OpDef like = cast;
   like.name = "CastLike";
   like.since_version = 15;
   like.inputs = {in("input"), in("target_type", kAllTypes, InputFlag::kShapeOnly)};
-  like.attributes = {attribute("saturate", AttributeKind::kInt)};
+  like.attributes = {since(19, attribute("saturate", AttributeKind::kInt))};
   like.infer = infer_cast_like;
   OpDef clip = unary("Clip", 11, kNumericTypes);
   clip.inputs = {in("input", kNumericTypes), in("min", kNumericTypes, InputFlag::kOptional),
@@ -339,6 +339,8 @@ Status add_activations(OpTable& table) {
   for (const char* name : {"Acos", "Asin", "Atan", "Cos", "Sin", "Tan"}) {
     defs.push_back(unary(name, 7, kFloatTypes));
   }
+  // Erf: the standard once allowed integers, of which nobody said what they give; since opset 13 it
+  // is of floats.
   for (const char* name : {"Acosh", "Asinh", "Atanh", "Cosh", "Sinh", "Erf"}) {
     defs.push_back(unary(name, 9, kFloatTypes));
   }

@@ -58,7 +58,10 @@ Status tuple_length(const Dims& data, const Dims& indices, int64_t batch, int64_
 }
 
 Status check_batch(const Dims& data, const Dims& indices, int64_t batch) {
-  if (batch < 0 || batch >= data.rank() || batch >= indices.rank()) {
+  if (batch < 0) {
+    return invalid_argument("batch_dims must not be negative: " + text(batch));
+  }
+  if (batch >= data.rank() || batch >= indices.rank()) {
     return invalid_argument("batch_dims " + text(batch) + " must be less than the ranks of data " +
                             to_string(data) + " and indices " + to_string(indices));
   }
@@ -89,12 +92,20 @@ Status infer_gather_nd(InferContext& context) {
   return set_checked_output(context, 0, data->element, dims);
 }
 
-// none in every opset that has it, add and mul from 16, max and min from 18.
-Status check_reduction(const InferContext& context) {
+// none in every opset that has it, add and mul from 16, max and min from 18; only numbers combine.
+Status check_reduction(const InferContext& context, ElementType element) {
   const std::string_view name = context.attributes().get_string("reduction", "none");
   const int opset = context.opset_version();
-  if (name == "none" || name == "add" || name == "mul") return Status::ok();
-  if ((name == "max" || name == "min") && opset >= 18) return Status::ok();
+  if (name == "none") return Status::ok();
+  const bool is_known =
+      name == "add" || name == "mul" || ((name == "max" || name == "min") && opset >= 18);
+  if (is_known && (kNumericTypes.contains(element) || element == ElementType::kUndefined)) {
+    return Status::ok();
+  }
+  if (is_known) {
+    return unsupported("reduction '" + std::string(name) + "' combines numbers, not " +
+                       std::string(element_type_name(element)));
+  }
   return invalid_argument("reduction '" + std::string(name) +
                           "' is none of none, add, mul and (from opset 18) max, min");
 }
@@ -103,7 +114,7 @@ Status infer_scatter_elements(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* data, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* indices, tensor_input(context, 1));
   EDDY_ASSIGN_OR_RETURN(const TensorType* updates, tensor_input(context, 2));
-  EDDY_RETURN_IF_ERROR(check_reduction(context));
+  EDDY_RETURN_IF_ERROR(check_reduction(context, data->element));
   const int64_t axis = context.attributes().get_int("axis", 0);
   EDDY_RETURN_IF_ERROR(check_same_rank(*data, *indices, axis));
   if (data->element != updates->element) {
@@ -139,7 +150,7 @@ Status infer_scatter_nd(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* data, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* indices, tensor_input(context, 1));
   EDDY_ASSIGN_OR_RETURN(const TensorType* updates, tensor_input(context, 2));
-  EDDY_RETURN_IF_ERROR(check_reduction(context));
+  EDDY_RETURN_IF_ERROR(check_reduction(context, data->element));
   if (data->element != updates->element) {
     return invalid_argument("data and updates must have the same element type");
   }

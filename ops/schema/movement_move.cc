@@ -420,6 +420,7 @@ Status infer_trilu(InferContext& context) {
     return invalid_argument("the input must have at least two dimensions, not " +
                             to_string(data->dims));
   }
+  if (context.has_input(1)) EDDY_RETURN_IF_ERROR(expect_one_element(context, 1, "k"));
   context.set_output(0, *data);
   return Status::ok();
 }

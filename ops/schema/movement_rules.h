@@ -29,6 +29,8 @@ Status infer_squeeze(InferContext& context);
 Status infer_unsqueeze(InferContext& context);
 Status infer_flatten(InferContext& context);
 Status infer_dropout(InferContext& context);
+// In [0, 1), or an error.
+Status check_dropout_ratio(double ratio);
 Status infer_shape(InferContext& context);
 Status infer_size(InferContext& context);
 

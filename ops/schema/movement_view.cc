@@ -157,8 +157,14 @@ Status infer_flatten(InferContext& context) {
     return Status::ok();
   }
   const int rank = data->dims.rank();
-  EDDY_ASSIGN_OR_RETURN(const int axis,
-                        normalize_axis_inclusive(context.attributes().get_int("axis", 1), rank));
+  const int64_t given = context.attributes().get_int("axis", 1);
+  // Other operators say nothing of negative axes before opset 11, and everybody takes them.
+  if (given < 0 && context.opset_version() < 11) {
+    return invalid_argument("axis " + text(given) + " of Flatten is negative, which came with "
+                            "opset 11, but the node is of opset " +
+                            std::to_string(context.opset_version()));
+  }
+  EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis_inclusive(given, rank));
   Dims dims = {1, 1};
   EDDY_RETURN_IF_ERROR(flat_dim(data->dims, 0, axis, dims[0]));
   EDDY_RETURN_IF_ERROR(flat_dim(data->dims, axis, rank, dims[1]));
@@ -166,8 +172,36 @@ Status infer_flatten(InferContext& context) {
   return Status::ok();
 }
 
+namespace {
+
+// Input `i` where it is known and a float or a double; else a ratio that is allowed.
+double known_ratio(const InferContext& context, size_t i) {
+  const TensorView* ratio = context.value_or_null(i);
+  if (ratio == nullptr) return 0;
+  if (ratio->element == ElementType::kFloat) return ratio->as<float>()[0];
+  return ratio->element == ElementType::kDouble ? ratio->as<double>()[0] : 0;
+}
+
+// The ratio counts in training only.
+Status check_dropout_inputs(const InferContext& context) {
+  if (context.has_input(1)) EDDY_RETURN_IF_ERROR(expect_one_element(context, 1, "ratio"));
+  if (!context.has_input(2)) return Status::ok();
+  EDDY_RETURN_IF_ERROR(expect_one_element(context, 2, "training_mode"));
+  const TensorView* training = context.value_or_null(2);
+  if (training == nullptr || !training->as<bool>()[0]) return Status::ok();
+  return check_dropout_ratio(known_ratio(context, 1));
+}
+
+}  // namespace
+
+Status check_dropout_ratio(double ratio) {
+  if (ratio >= 0 && ratio < 1) return Status::ok();
+  return invalid_argument("ratio must lie in [0, 1), not " + std::to_string(ratio));
+}
+
 Status infer_dropout(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* data, tensor_input(context, 0));
+  EDDY_RETURN_IF_ERROR(check_dropout_inputs(context));
   TensorType mask = *data;
   if (context.opset_version() >= 10) mask.element = ElementType::kBool;
   context.set_output(0, *data);

@@ -120,8 +120,8 @@ OpDef batch_normalization(int since_version, int max_outputs) {
                      in("input_mean", kFloatTypes), in("input_var", kFloatTypes)},
           .max_outputs = max_outputs,
           .attributes = {attribute("epsilon", kFloat), attribute("momentum", kFloat),
-                         attribute("spatial", kInt), attribute("is_test", kInt),
-                         attribute("training_mode", kInt)},
+                         until(8, attribute("spatial", kInt)), until(6, attribute("is_test", kInt)),
+                         since(14, attribute("training_mode", kInt))},
           .infer = infer_batch_normalization};
 }
 

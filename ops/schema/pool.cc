@@ -10,7 +10,7 @@ namespace {
 
 using enum AttributeKind;
 
-constexpr TypeSet kMaxPoolTypes = kFloatTypes | TypeSet{ElementType::kInt8, ElementType::kUint8};
+constexpr TypeSet kByteTypes = {ElementType::kInt8, ElementType::kUint8};
 
 Status read_x(const InferContext& context, const TensorType*& x) {
   EDDY_ASSIGN_OR_RETURN(x, tensor_input(context, 0));
@@ -30,7 +30,16 @@ Status check_pads(const Windows& windows) {
   return Status::ok();
 }
 
+// Which index the places of maxima count by: rows first or columns first.
+Status check_storage_order(const InferContext& context) {
+  const int64_t order = context.attributes().get_int("storage_order", 0);
+  if (order == 0 || order == 1) return Status::ok();
+  return invalid_argument("storage_order must be 0 (rows first) or 1 (columns first), not " +
+                          std::to_string(order));
+}
+
 Status infer_pool(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(check_storage_order(context));
   const TensorType* x;
   EDDY_RETURN_IF_ERROR(read_x(context, x));
   TensorType y(x->element);
@@ -74,15 +83,25 @@ double global_pool_flops(const InferContext& context, std::span<const ValueType>
   return static_cast<double>(context.input(0).tensor.dims.count().value_or(0));
 }
 
-OpDef pool(const char* name, TypeSet types, int max_outputs, FormalAttribute extra) {
+OpDef pool(const char* name, int dilations_since, FormalAttribute extra) {
   return {.name = name,
-          .inputs = {in("X", types)},
-          .max_outputs = max_outputs,
-          .attributes = {attribute("auto_pad", kString), attribute("ceil_mode", kInt),
-                         attribute("dilations", kInts), attribute("kernel_shape", kInts, true),
-                         attribute("pads", kInts), attribute("strides", kInts), std::move(extra)},
+          .inputs = {in("X", kFloatTypes)},
+          .attributes = {attribute("auto_pad", kString), since(10, attribute("ceil_mode", kInt)),
+                         since(dilations_since, attribute("dilations", kInts)),
+                         attribute("kernel_shape", kInts, true), attribute("pads", kInts),
+                         attribute("strides", kInts), std::move(extra)},
           .infer = infer_pool,
           .flops = pool_flops};
+}
+
+// From opset 8 on, where the maxima are is a second output.
+OpDef max_pool(int since_version, int max_outputs) {
+  OpDef def = pool("MaxPool", 10, since(8, attribute("storage_order", kInt)));
+  def.since_version = since_version;
+  def.max_outputs = max_outputs;
+  def.inputs[0].later_types = kByteTypes;
+  def.inputs[0].later_since = 12;
+  return def;
 }
 
 OpDef global_pool(const char* name) {
@@ -96,8 +115,8 @@ OpDef global_pool(const char* name) {
 
 Status add_pool_schemas(OpTable& table) {
   return add_schemas(table,
-                     {pool("MaxPool", kMaxPoolTypes, 2, attribute("storage_order", kInt)),
-                      pool("AveragePool", kFloatTypes, 1, attribute("count_include_pad", kInt)),
+                     {max_pool(1, 1), max_pool(8, 2),
+                      pool("AveragePool", 19, since(7, attribute("count_include_pad", kInt))),
                       global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool")});
 }
 

@@ -51,6 +51,10 @@ Status check_scale(const InferContext& context) {
   if (block_size == 0 && (scale.dims.rank() == 0 || has_one_element(scale.dims))) {
     return Status::ok();
   }
+  if (context.opset_version() < 13) {
+    return invalid_argument("the scale of shape " + to_string(scale.dims) +
+                            " must be one value before opset 13");
+  }
   const int64_t given = context.attributes().get_int("axis", 1);
   EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis(given, x.dims.rank()));
   if (block_size > 0) return check_blocks(x.dims, scale.dims, axis, block_size);
@@ -71,8 +75,11 @@ Status infer_quantize(InferContext& context) {
       return invalid_argument("attribute 'output_dtype' and the zero point disagree");
     }
   } else if (named != 0) {
-    element = named > 0 && named < kNumElementTypes ? static_cast<ElementType>(named)
-                                                    : ElementType::kUndefined;
+    if (named < 0 || named >= kNumElementTypes) {
+      return invalid_argument("attribute 'output_dtype' is " + std::to_string(named) +
+                              ", which is no element type");
+    }
+    element = static_cast<ElementType>(named);
   }
   if (!kQuantizedTypes.contains(element)) {
     return unsupported("quantizing to " + std::string(element_type_name(element)));
@@ -111,9 +118,8 @@ OpDef quantize(std::string name, TypeSet x, TypeSet zero_point, InferFunction in
   def.since_version = 10;
   def.inputs = {in("x", x), in("scale", kScaleTypes),
                 in("zero_point", zero_point, InputFlag::kOptional)};
-  def.attributes = {
-      attribute("axis", AttributeKind::kInt), attribute("saturate", AttributeKind::kInt),
-      attribute("block_size", AttributeKind::kInt), attribute("output_dtype", AttributeKind::kInt)};
+  def.attributes = {since(13, attribute("axis", AttributeKind::kInt)),
+                    since(21, attribute("block_size", AttributeKind::kInt))};
   def.infer = std::move(infer);
   return def;
 }
@@ -124,6 +130,8 @@ Status add_quantize_schemas(OpTable& table) {
   std::vector<OpDef> defs;
   defs.push_back(quantize("QuantizeLinear", kScaleTypes | TypeSet{ElementType::kInt32},
                           kQuantizedTypes, infer_quantize));
+  defs.back().attributes.push_back(since(19, attribute("saturate", AttributeKind::kInt)));
+  defs.back().attributes.push_back(since(21, attribute("output_dtype", AttributeKind::kInt)));
   defs.push_back(
       quantize("DequantizeLinear", kDequantizableTypes, kDequantizableTypes, infer_dequantize));
   OpDef dynamic;

@@ -126,6 +126,11 @@ Status infer_recurrent(RecurrentKind kind, InferContext& context) {
   EDDY_RETURN_IF_ERROR(read_weights(context, rules, sizes));
   EDDY_RETURN_IF_ERROR(read_dims(context, 4, "sequence_lens", 1, dims));
   if (dims) EDDY_RETURN_IF_ERROR(agree("sequence_lens", *dims, 0, sizes.batch));
+  if (const TensorView* lengths = context.value_or_null(4)) {
+    const std::span<const int32_t> values(lengths->as<int32_t>(),
+                                          static_cast<size_t>(lengths->count()));
+    EDDY_RETURN_IF_ERROR(check_lengths(values, sizes.sequence));
+  }
   EDDY_RETURN_IF_ERROR(read_state(context, rules, 5, "initial_h", sizes));
   if (kind == RecurrentKind::kLstm) {
     EDDY_RETURN_IF_ERROR(read_state(context, rules, 6, "initial_c", sizes));
@@ -169,8 +174,8 @@ OpDef recurrent(RecurrentKind kind, std::string name) {
                     attribute("clip", kFloat),
                     attribute("direction", kString),
                     attribute("hidden_size", kInt),
-                    attribute("layout", kInt),
-                    attribute("output_sequence", kInt)};
+                    since(14, attribute("layout", kInt)),
+                    until(6, attribute("output_sequence", kInt))};
   if (kind == RecurrentKind::kLstm) {
     def.inputs.push_back(in("initial_c", kFloatTypes, optional));
     def.inputs.push_back(in("P", kFloatTypes, optional));

@@ -42,6 +42,12 @@ float take(bool has, float fallback, std::span<const float> values, size_t& next
   return has && next < values.size() ? values[next++] : fallback;
 }
 
+Status check_taken(std::string_view attribute, size_t given, size_t taken) {
+  if (given == taken) return Status::ok();
+  return invalid_argument(std::string(attribute) + " has " + std::to_string(given) +
+                          " values, but the activations take " + std::to_string(taken));
+}
+
 Status parse_activations(const Attributes& attributes, RecurrentRules& rules) {
   const auto names = attributes.get_strings("activations");
   const auto alphas = attributes.get_floats("activation_alpha");
@@ -67,7 +73,15 @@ Status parse_activations(const Attributes& attributes, RecurrentRules& rules) {
         found->kind, take(found->has_alpha, found->alpha, alphas, alpha),
         take(found->has_beta, found->beta, betas, beta)};
   }
-  return Status::ok();
+  EDDY_RETURN_IF_ERROR(check_taken("activation_alpha", alphas.size(), alpha));
+  return check_taken("activation_beta", betas.size(), beta);
+}
+
+Status read_flag(const Attributes& attributes, std::string_view name, bool& flag) {
+  const int64_t value = attributes.get_int(name, 0);
+  flag = value == 1;
+  if (value == 0 || value == 1) return Status::ok();
+  return invalid_argument(std::string(name) + " must be 0 or 1, not " + std::to_string(value));
 }
 
 Status parse_direction(const Attributes& attributes, RecurrentRules& rules) {
@@ -89,22 +103,29 @@ Status parse_recurrent(RecurrentKind kind, const Attributes& attributes, Recurre
   rules.kind = kind;
   EDDY_RETURN_IF_ERROR(parse_direction(attributes, rules));
   EDDY_RETURN_IF_ERROR(parse_activations(attributes, rules));
-  const int64_t layout = attributes.get_int("layout", 0);
-  if (layout != 0 && layout != 1) {
-    return invalid_argument("layout must be 0 or 1, not " + std::to_string(layout));
-  }
-  rules.batch_first = layout == 1;
+  EDDY_RETURN_IF_ERROR(read_flag(attributes, "layout", rules.batch_first));
   rules.has_clip = attributes.has("clip");
   rules.clip = attributes.get_float("clip", 0);
   if (rules.has_clip && !(rules.clip >= 0)) {
     return invalid_argument("clip must not be negative: " + std::to_string(rules.clip));
   }
-  rules.input_forget = attributes.get_int("input_forget", 0) != 0;
-  rules.linear_before_reset = attributes.get_int("linear_before_reset", 0) != 0;
+  EDDY_RETURN_IF_ERROR(read_flag(attributes, "input_forget", rules.input_forget));
+  EDDY_RETURN_IF_ERROR(
+      read_flag(attributes, "linear_before_reset", rules.linear_before_reset));
   rules.hidden_size = attributes.get_int("hidden_size", 0);
   if (attributes.has("hidden_size") && rules.hidden_size < 1) {
     return invalid_argument("hidden_size must be at least 1, not " +
                             std::to_string(rules.hidden_size));
+  }
+  return Status::ok();
+}
+
+Status check_lengths(std::span<const int32_t> lengths, int64_t sequence) {
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    if (lengths[b] >= 0 && (sequence < 0 || lengths[b] <= sequence)) continue;
+    return invalid_argument("sequence_lens[" + std::to_string(b) + "] is " +
+                            std::to_string(lengths[b]) + ", out of range 0.." +
+                            (sequence < 0 ? "the sequence's length" : std::to_string(sequence)));
   }
   return Status::ok();
 }

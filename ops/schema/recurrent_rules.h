@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "graph/base/status.h"
 #include "graph/ir/attributes.h"
@@ -64,5 +65,8 @@ struct RecurrentRules {
 };
 
 Status parse_recurrent(RecurrentKind kind, const Attributes& attributes, RecurrentRules& rules);
+
+// Fails on the first length that is not in 0..sequence (which may be unknown).
+Status check_lengths(std::span<const int32_t> lengths, int64_t sequence);
 
 }  // namespace eddy

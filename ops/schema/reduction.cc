@@ -1,4 +1,9 @@
 // Reductions and ArgMax/ArgMin. Axes are an attribute, or since opset 18 (ReduceSum: 13) an input.
+//
+// Empty axes mean all, or with noop_with_empty_axes none: then each element is reduced by itself, so
+// ReduceL1 gives absolute values, ReduceLogSum logarithms, ReduceSumSquare squares, and keepdims has
+// nothing to drop. (ONNX's text said "the input tensor" until 1.19, against its own function bodies;
+// it now says this for all opsets, and ONNX Runtime 1.30 does so.)
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 
@@ -83,11 +88,11 @@ double count_inputs(const InferContext& context, std::span<const ValueType>) {
   return static_cast<double>(context.input(0).tensor.dims.count().value_or(0));
 }
 
-OpDef by_attribute(std::string name, TypeSet types) {
+OpDef by_attribute(std::string name) {
   OpDef def;
   def.name = std::move(name);
   def.since_version = 1;
-  def.inputs = {in("data", types)};
+  def.inputs = {in("data", kNumericTypes)};
   def.attributes = {attribute("axes", AttributeKind::kInts),
                     attribute("keepdims", AttributeKind::kInt)};
   def.infer = infer_by_attribute;
@@ -95,11 +100,11 @@ OpDef by_attribute(std::string name, TypeSet types) {
   return def;
 }
 
-OpDef by_input(std::string name, int since, TypeSet types) {
+OpDef by_input(std::string name, int since_version) {
   OpDef def;
   def.name = std::move(name);
-  def.since_version = since;
-  def.inputs = {in("data", types),
+  def.since_version = since_version;
+  def.inputs = {in("data", kNumericTypes),
                 in("axes", {ElementType::kInt64}, InputFlag::kOptional | InputFlag::kHostValue)};
   def.attributes = {attribute("keepdims", AttributeKind::kInt),
                     attribute("noop_with_empty_axes", AttributeKind::kInt)};
@@ -115,7 +120,7 @@ OpDef arg_search(std::string name) {
   def.inputs = {in("data", kNumericTypes)};
   def.attributes = {attribute("axis", AttributeKind::kInt),
                     attribute("keepdims", AttributeKind::kInt),
-                    attribute("select_last_index", AttributeKind::kInt)};
+                    since(12, attribute("select_last_index", AttributeKind::kInt))};
   def.infer = infer_arg;
   def.flops = count_inputs;
   return def;
@@ -129,10 +134,13 @@ Status add_reduction_schemas(OpTable& table) {
        {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
         "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"}) {
     const std::string text = name;
-    const TypeSet types =
-        text == "ReduceMax" || text == "ReduceMin" ? kNumericTypes | kBoolType : kNumericTypes;
-    defs.push_back(by_attribute(name, types));
-    defs.push_back(by_input(name, text == "ReduceSum" ? 13 : 18, types));
+    defs.push_back(by_attribute(name));
+    defs.push_back(by_input(name, text == "ReduceSum" ? 13 : 18));
+    if (text != "ReduceMax" && text != "ReduceMin") continue;
+    for (OpDef* def : {&defs.back(), &defs[defs.size() - 2]}) {
+      def->inputs[0].later_types = kBoolType;
+      def->inputs[0].later_since = 20;
+    }
   }
   defs.push_back(arg_search("ArgMax"));
   defs.push_back(arg_search("ArgMin"));

@@ -31,6 +31,9 @@ Status infer_resize(int since_version, InferContext& context) {
     context.set_output(0, y);
     return Status::ok();
   }
+  const bool has_roi = rules.roi_input >= 0 && context.has_input(1);
+  EDDY_RETURN_IF_ERROR(
+      check_roi(rules, x->dims.rank(), has_roi ? &context.input(1).tensor : nullptr));
   if (is_pending(context, rules.scales_input) || is_pending(context, rules.sizes_input) ||
       !x->dims.is_static()) {
     for (int i = 0; i < y.dims.rank(); ++i) y.dims[i] = kUnknownDim;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <string>
 
 #include "ops/schema/rules.h"
@@ -55,6 +56,13 @@ constexpr Choice<ResizeAspect> kAspects[] = {{"stretch", ResizeAspect::kStretch}
                                              {"not_larger", ResizeAspect::kNotLarger},
                                              {"not_smaller", ResizeAspect::kNotSmaller}};
 
+// "1e+18", where to_string writes all digits.
+std::string short_text(float number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", static_cast<double>(number));
+  return text;
+}
+
 bool is_given(const TensorView* view) {
   return view != nullptr && !view->is_omitted() && view->count() > 0;
 }
@@ -90,9 +98,14 @@ Status apply_scales(const TensorView& scales, const Dims& x, ResizeShape& shape)
     const float scale = scales.as<float>()[shape.places[at]];
     // In float, as ONNX's own inference: 10 * 0.7f is 7.
     const double size = static_cast<double>(std::floor(static_cast<float>(x[i]) * scale));
-    if (!(scale > 0) || !(size <= kMaxSize)) {
+    if (!(scale > 0) || std::isinf(scale)) {
       return invalid_argument("scales must be positive and finite, not " + std::to_string(scale) +
                               " for axis " + std::to_string(i));
+    }
+    if (!(size <= kMaxSize)) {
+      return invalid_argument("scales ask for " + short_text(scale) + " times axis " +
+                              std::to_string(i) + " of size " + std::to_string(x[i]) +
+                              ", more than a tensor holds");
     }
     shape.scales[at] = scale;
     shape.output[i] = static_cast<int64_t>(size);
@@ -169,6 +182,17 @@ Status resolve_resize(const ResizeRules& rules, const Dims& x, const TensorView*
   if (has_sizes) return apply_sizes(rules, *sizes_or_null, x, shape);
   if (x.rank() == 0) return Status::ok();
   return invalid_argument("Resize needs scales or sizes");
+}
+
+Status check_roi(const ResizeRules& rules, int rank, const TensorType* roi_or_null) {
+  if (rules.coordinates != ResizeCoordinates::kTfCropAndResize) return Status::ok();
+  if (roi_or_null == nullptr) return invalid_argument("tf_crop_and_resize needs the input roi");
+  const std::optional<int64_t> count =
+      roi_or_null->is_ranked ? roi_or_null->dims.count() : std::nullopt;
+  const size_t num_places = rules.axes.empty() ? static_cast<size_t>(rank) : rules.axes.size();
+  if (!count || *count == static_cast<int64_t>(2 * num_places)) return Status::ok();
+  return invalid_argument("roi must hold " + std::to_string(2 * num_places) + " values, not " +
+                          std::to_string(*count));
 }
 
 }  // namespace eddy

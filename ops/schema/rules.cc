@@ -121,6 +121,14 @@ Status mark_axis(int64_t axis, int rank, uint32_t& mask) {
 
 }  // namespace
 
+Status expect_one_element(const InferContext& context, size_t i, std::string_view name) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, i));
+  const std::optional<int64_t> count = type->is_static() ? type->dims.count() : std::nullopt;
+  if (!count || *count == 1) return Status::ok();
+  return invalid_argument(std::string(name) + " must have one element, not " +
+                          std::to_string(*count));
+}
+
 Result<int> normalize_axis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
     if (rank == 0) {
@@ -194,7 +202,21 @@ FormalInput in(std::string name, TypeSet types, InputFlag flags) {
 }
 
 FormalAttribute attribute(std::string name, AttributeKind kind, bool is_required) {
-  return {std::move(name), kind, is_required};
+  FormalAttribute formal;
+  formal.name = std::move(name);
+  formal.kind = kind;
+  formal.is_required = is_required;
+  return formal;
+}
+
+FormalAttribute since(int version, FormalAttribute attribute) {
+  attribute.since_version = version;
+  return attribute;
+}
+
+FormalAttribute until(int version, FormalAttribute attribute) {
+  attribute.last_version = version;
+  return attribute;
 }
 
 }  // namespace eddy

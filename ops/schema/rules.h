@@ -42,6 +42,9 @@ Result<TensorType> broadcast_inputs(const InferContext& context, size_t first, s
 // skipped).
 Status expect_same_element(const InferContext& context, size_t first, size_t last);
 
+// Fails where input i surely has not one element.
+Status expect_one_element(const InferContext& context, size_t i, std::string_view name);
+
 // `axis` in -rank..rank-1 as 0..rank-1. "axis 3 is out of range for rank 2: -2..1".
 Result<int> normalize_axis(int64_t axis, int rank);
 // The same with `rank` itself allowed (Unsqueeze's places, Flatten's axis): 0..rank.
@@ -81,5 +84,8 @@ Status infer_broadcast(InferContext& context);
 // Shorthand for OpDef tables.
 FormalInput in(std::string name, TypeSet types = kAllTypes, InputFlag flags = InputFlag::kNone);
 FormalAttribute attribute(std::string name, AttributeKind kind, bool is_required = false);
+// The same attribute, in opsets from `version` on, or up to `version`.
+FormalAttribute since(int version, FormalAttribute attribute);
+FormalAttribute until(int version, FormalAttribute attribute);
 
 }  // namespace eddy

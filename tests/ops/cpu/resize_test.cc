@@ -130,7 +130,7 @@ TEST(ResizeTest, says_what_is_wrong_with_scales_and_sizes) {
   call.inputs[2] = floats({1, 0});
   EXPECT_EQ(message(), "scales must be positive and finite, not 0.000000 for axis 1");
   call.inputs[2] = floats({1, 1e30f});
-  EXPECT_EQ(message().substr(0, 34), "scales must be positive and finite");
+  EXPECT_EQ(message(), "scales ask for 1e+30 times axis 1 of size 4, more than a tensor holds");
   call.inputs[2] = floats({1});
   EXPECT_EQ(message(), "scales must hold 2 values, not [1]");
   call.inputs[3] = int64s({2, 4});
