@@ -108,7 +108,7 @@ Result<std::unique_ptr<RowState>> make_state(const KernelInit& init, CudaLaunche
 }
 
 Result<BoundKernel> bind_reduce(const KernelInit& init, CudaLauncher& launcher) {
-  // Over no axes some versions copy, which is no row's business.
+  // Over no axes every row has one element: left to the CPU.
   if (init.attributes.get_int("noop_with_empty_axes", 0) != 0) return cuda::no_cuda_kernel(init);
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
   EDDY_ASSIGN_OR_RETURN(state->axes, ReduceAxes::of(init));
