@@ -2,7 +2,7 @@
 //
 //   in turn       inputs 0, 1, 0 on one session, with digests of every step where nodes keep their
 //                 ids, and trip counts
-//   at once       up to six runs in flight on one session
+//   at once       up to four runs in flight on one session
 //   bound         one call; outputs bound or not, side by side in one block that nobody else may
 //                 touch, aligned to their elements only; inputs must stay as they are
 //   fed back      one call; outputs of a run are bound as the next run's inputs
