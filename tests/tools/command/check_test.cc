@@ -92,7 +92,7 @@ TEST(Check, JobsShareTheSeedsAndCountTheSame) {
   const auto counts = [](const char* jobs) {
     const Finished check = run_eddy({"check", "--seeds", "60", "--jobs", jobs, "--json"});
     EXPECT_EQ(check.exit_code, 0) << check.err;
-    Json all = check.json()["campaigns"];
+    auto all = check.json()["campaigns"];
     for (auto& campaign : all) campaign.erase("took_ns");
     // The host's own order of issuing is the scheduler's.
     all["order"].erase("steps");
