@@ -36,6 +36,7 @@
 #include "graph/ir/op.h"
 #include "graph/ir/tensor_view.h"
 #include "graph/ir/types.h"
+#include "ops/contract/device_fault.h"
 #include "ops/contract/packed_constants.h"
 
 namespace eddy {
@@ -65,6 +66,9 @@ struct KernelArgs {
   Scratch* scratch = nullptr;
   NativeStream stream = nullptr;
   Status* error = nullptr;  // where fail() puts its message
+  // Where a kernel on a device says later what it found (device_fault.h); null unless the bound
+  // kernel may_fault.
+  DeviceFault* fault = nullptr;
   uint32_t num_inputs = 0;
   uint32_t num_outputs = 0;
 
@@ -126,7 +130,12 @@ struct BoundKernel {
   // What run() reserves of its scratch for the shapes known now; 0: nothing, or not known. The
   // executor has that much at hand before the first run; more is found when it is asked for.
   size_t scratch_bytes = 0;
+  // run() enqueues a kernel that may write args.fault.
+  bool may_fault = false;
 };
+
+// Ok for none; else what fail() would have said.
+Status fault_status(const DeviceFault& fault);
 
 // What bind() gets. Borrowed for the call, except constants' bytes, which outlive the kernel.
 struct KernelInit {

@@ -121,6 +121,7 @@ RunState::RunState(const Program& program, Allocator& allocator)
     if (cases_[n]) cases_[n]->connect();
     if (graph.node(NodeId(n)).kind == NodeKind::kExec) make_node(NodeId(n), reads);
   }
+  make_faults();
 }
 
 RunState::~RunState() = default;
@@ -392,6 +393,7 @@ void RunState::reset() {
     error_ = Status();
     control.error = Status();
   }
+  for (const auto& [node, fault] : faults_) *fault = {};
   for (auto& loop : loops_) {
     if (loop) loop->reset();
   }

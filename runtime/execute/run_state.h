@@ -122,6 +122,8 @@ class RunState {
   bool fail(NodeId node, Status status);
   // The first failure: a node's, else the device's, with the node at which the strand stood.
   Status take_error();
+  // What kernels on the accelerator have found wrong, once its streams have passed; else ok.
+  Status take_faults();
 
   // The iteration of a loop that a node right inside it is at; tails may be one behind.
   int64_t iteration(NodeId loop, NodeId inner) const;
@@ -145,6 +147,7 @@ class RunState {
   void take_everywhere(OutputMemory& memory);
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
   void bind_input(ExecNode& exec, size_t i, bool is_on_accelerator);
+  void make_faults();
 
   const Program& program_;
   Allocator& allocator_;
@@ -166,6 +169,9 @@ class RunState {
   std::deque<ObservedStep> observed_steps_;
 
   std::deque<ReleaseList> release_lists_;
+  // Where kernels on the accelerator say what they found, in memory that both sides see.
+  BufferRef fault_memory_;
+  std::vector<std::pair<NodeId, DeviceFault*>> faults_;
   mutable std::mutex mutex_;
   Status error_;  // under the mutex
 };

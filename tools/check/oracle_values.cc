@@ -216,6 +216,7 @@ Result<std::vector<Tensor>> evaluate_dense(const Node& node, const BoundKernel& 
                         &scratch,
                         nullptr,
                         &error,
+                        nullptr,
                         static_cast<uint32_t>(views.size()),
                         static_cast<uint32_t>(out_views.size())};
   if (!kernel.run(args)) return error;

@@ -198,8 +198,10 @@ Result<std::vector<TestValue>> run_dense(const OpCall& call, const BoundKernel& 
     out_views[o].element = types[o].tensor.element;
   }
   TestScratch scratch;
+  DeviceFault fault;
   Status error;
   KernelArgs args;
+  if (kernel.may_fault) args.fault = &fault;
   args.inputs = in_views.data();
   args.outputs = out_views.data();
   args.state = kernel.state.get();
@@ -210,6 +212,7 @@ Result<std::vector<TestValue>> run_dense(const OpCall& call, const BoundKernel& 
   if (!kernel.run(args)) {
     return error.is_ok() ? internal_error("the kernel failed without a message") : error;
   }
+  EDDY_RETURN_IF_ERROR(fault_status(fault));
   return outputs;
 }
 

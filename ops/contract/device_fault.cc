@@ -1,0 +1,24 @@
+#include "ops/contract/device_fault.h"
+
+#include <string>
+
+#include "ops/contract/kernel.h"
+
+namespace eddy {
+
+Status fault_status(const DeviceFault& fault) {
+  const std::string value = std::to_string(fault.value), limit = std::to_string(fault.limit);
+  switch (fault.kind) {
+    case DeviceFault::kNone:
+      return Status::ok();
+    case DeviceFault::kIndex:
+      return invalid_argument("index " + value + " is out of range for axis " +
+                              std::to_string(fault.axis) + " of size " + limit);
+    case DeviceFault::kLength:
+      return run_failed("sequence length " + value + " is out of range 0.." + limit);
+    default:
+      return internal_error("a kernel on the device left an unfinished fault record");
+  }
+}
+
+}  // namespace eddy
