@@ -1,20 +1,29 @@
 // add_cuda_kernels: what a CUDA device runs. What is not here runs on the CPU.
 //
-// Here: elementwise operators with broadcasting (one launch each, vectorised where operands are
-// contiguous) and movement by strided copy. Not here on purpose: integer division (a zero divisor
-// is an error of the run, which a kernel on the device cannot raise) and attributes of opsets
-// before 7.
+// Every operator has a kernel of our own; products go to cuBLASLt (lt_products.h) and convolutions
+// to cuDNN (dnn_convolutions.h) where those are there and have a way. Not here on purpose: integer
+// division (a zero divisor is an error of the run, which no kernel here reports), attributes of
+// opsets before 7, and types, ranks and attributes that a kernel's bind refuses by name.
 //
-// `launcher` outlives every kernel bound through the registry.
+// `launcher` and the libraries outlive every kernel bound through the registry.
 // Errors: binding says kUnsupported for types and versions without a kernel; running passes on
-// what the launcher says.
+// what the launcher or the library says. Indices out of range are told through KernelArgs::fault.
 #pragma once
 
 #include "ops/contract/registry.h"
+#include "ops/cuda/dnn_convolutions.h"
 #include "ops/cuda/launcher.h"
+#include "ops/cuda/lt_products.h"
 
 namespace eddy {
 
-void add_cuda_kernels(KernelRegistry& registry, CudaLauncher& launcher);
+// Libraries found on this machine; null: our own kernels.
+struct CudaLibraries {
+  LtProducts* products = nullptr;
+  DnnConvolutions* convolutions = nullptr;
+};
+
+void add_cuda_kernels(KernelRegistry& registry, CudaLauncher& launcher,
+                      const CudaLibraries& libraries = {});
 
 }  // namespace eddy

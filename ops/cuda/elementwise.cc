@@ -68,6 +68,15 @@ Result<BoundKernel> bind_where(const KernelInit& init, CudaLauncher& launcher) {
                   run_elementwise<3, false>);
 }
 
+// Also CastLike, whose second input only names the type.
+Result<BoundKernel> bind_cast(const KernelInit& init, CudaLauncher& launcher) {
+  auto state = std::make_unique<LaunchState>();
+  const std::string name = "Cast_" + cuda::input_suffix(init) + "_" +
+                           std::string(cuda::type_suffix(init.outputs[0].tensor.element));
+  EDDY_RETURN_IF_ERROR(cuda::find_typed_kernel(init, launcher, name, *state));
+  return cuda::bound(run_elementwise<1, true>, std::move(state));
+}
+
 }  // namespace
 
 void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
@@ -88,6 +97,8 @@ void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
     add(op, bind_unary);
   }
   add("Where", bind_where);
+  add("Cast", bind_cast);
+  add("CastLike", bind_cast);
 }
 
 }  // namespace eddy

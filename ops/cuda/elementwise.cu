@@ -1,17 +1,14 @@
-// The device's half of all operators: one kernel for each line of kernel_list.h.
+// The device's half of elementwise operators and short rows: one kernel for each line of
+// kernel_list.h.
+#include "ops/cuda/device_inl.h"
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/row_inl.h"
 
 namespace eddy::cuda {
 
-#define EDDY_KERNEL(name, ...) EDDY_KERNEL_OF(ElementwiseParams, name, __VA_ARGS__)
-#define EDDY_KERNEL_OF(Params, name, ...)                                      \
-  extern "C" __global__ void __launch_bounds__(kBlockThreads)                  \
-      eddy_##name(const __grid_constant__ Params params) {                     \
-    const uint64_t first = uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x; \
-    __VA_ARGS__(params, first, uint64_t{gridDim.x} * kBlockThreads);           \
-  }
+#define EDDY_KERNEL_OF(Params, name, ...) EDDY_DEVICE_THREADS(name, Params, __VA_ARGS__)
+#define EDDY_KERNEL(name, ...) EDDY_DEVICE_THREADS(name, ElementwiseParams, __VA_ARGS__)
 #define EDDY_KERNEL_BINARY(op, type) EDDY_KERNEL(op##_##type, run_binary<op, type, type>)
 #define EDDY_KERNEL_COMPARE(op, type) EDDY_KERNEL(op##_##type, run_binary<op, bool, type>)
 #define EDDY_KERNEL_UNARY(op, type) EDDY_KERNEL(op##_##type, run_unary<op, type>)

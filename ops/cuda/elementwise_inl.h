@@ -100,6 +100,26 @@ EDDY_HD void run_unary(const ElementwiseParams& p, uint64_t first, uint64_t step
   }
 }
 
+// out[i] = in0[i] as another type; both contiguous.
+template <typename To, typename From>
+EDDY_HD void run_cast(const ElementwiseParams& p, uint64_t first, uint64_t step) {
+  constexpr int kCount = kPackCount<To, From>;
+  To* const out = static_cast<To*>(p.out);
+  if (p.is_aligned != 0) {
+    const uint64_t num_packs = p.count / kCount;
+    for (uint64_t item = first; item < num_packs; item += step) {
+      const auto pack = load_pack<From, kCount>(p, 0, item * kCount);
+      Pack<To, kCount> result;
+      for (int k = 0; k < kCount; ++k) result.values[k] = convert<To>(pack.values[k]);
+      reinterpret_cast<Pack<To, kCount>*>(out)[item] = result;
+    }
+    first += num_packs * kCount;
+  }
+  for (uint64_t item = first; item < p.count; item += step) {
+    out[item] = convert<To>(input<From>(p, 0)[item]);
+  }
+}
+
 // out[i] = in0[i] ? in1[i] : in2[i], for elements of any type of this size.
 template <typename Word>
 EDDY_HD void run_where(const ElementwiseParams& p, uint64_t first, uint64_t step) {

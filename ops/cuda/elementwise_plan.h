@@ -29,6 +29,8 @@ class ElementwisePlan {
     params_.a = a;
     params_.b = b;
   }
+  // The axes so far; pointers and count are launch()'s.
+  const cuda::ElementwiseParams& params() const { return params_; }
   // False: more axes than a kernel takes are left; refuse.
   bool fits() const { return fits_; }
 

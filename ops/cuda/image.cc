@@ -1,23 +1,20 @@
 #include "ops/cuda/image.h"
 
-#include <cstdint>
-
 extern "C" {
-// Made of elementwise.cu and loop_control.cu by eddy_cuda_image; lengths count words.
-extern const unsigned long long eddy_cuda_image[];
-extern const uint32_t eddy_cuda_imageLength;
+// Made of the sources of the device by eddy_cuda_image.
+extern const unsigned long long eddy_cuda_elementwise[];
+extern const unsigned long long eddy_cuda_lines[];
+extern const unsigned long long eddy_cuda_movement[];
+extern const unsigned long long eddy_cuda_products[];
 extern const unsigned long long eddy_cuda_loop_image[];
-extern const uint32_t eddy_cuda_loop_imageLength;
 }
 
 namespace eddy {
 
-CudaImage cuda_image() {
-  return {eddy_cuda_image, eddy_cuda_imageLength * sizeof(unsigned long long)};
+std::vector<const void*> cuda_images() {
+  return {eddy_cuda_elementwise, eddy_cuda_lines, eddy_cuda_movement, eddy_cuda_products};
 }
 
-CudaImage cuda_loop_image() {
-  return {eddy_cuda_loop_image, eddy_cuda_loop_imageLength * sizeof(unsigned long long)};
-}
+const void* cuda_loop_image() { return eddy_cuda_loop_image; }
 
 }  // namespace eddy

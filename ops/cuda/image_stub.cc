@@ -2,7 +2,7 @@
 
 namespace eddy {
 
-CudaImage cuda_image() { return {}; }
-CudaImage cuda_loop_image() { return {}; }
+std::vector<const void*> cuda_images() { return {}; }
+const void* cuda_loop_image() { return nullptr; }
 
 }  // namespace eddy

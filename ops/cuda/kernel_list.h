@@ -1,6 +1,7 @@
-// Every kernel of the image: X(name, body). A kernel is called eddy_<name> and takes one
+// Every kernel of elementwise.cu: X(name, body). A kernel is called eddy_<name> and takes one
 // ElementwiseParams; those of EDDY_CUDA_ROWS take one RowParams. The device's source, the host's
-// table of tests and the registry agree by this list.
+// table of tests and the registry agree by this list, and by movement_list.h, line_list.h and
+// product_list.h for the other sources.
 #pragma once
 
 // X(op, type) for each type.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "graph/base/status.h"
@@ -25,6 +26,9 @@ class CudaLauncher {
   // Enqueues `num_blocks` blocks of cuda::kBlockThreads threads on the stream; does not block.
   virtual Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                         NativeStream stream) = 0;
+  // Makes calls of a library that uses the current device: the device's context is current
+  // meanwhile. Refused with the device's own status once it is lost.
+  virtual Status in_context(const std::function<Status()>& calls) = 0;
   // How many blocks fill the device once.
   virtual uint32_t num_resident_blocks() const = 0;
 };

@@ -10,8 +10,10 @@ namespace eddy {
 namespace {
 
 struct CopyState : cuda::LaunchState {
-  IntList perm;                     // Transpose; empty: reversal
-  std::array<ListSource, 4> lists;  // Slice: starts, ends, axes, steps
+  int64_t block_size = 1;            // DepthToSpace, SpaceToDepth
+  bool is_column_row_depth = false;  // DepthToSpace
+  IntList perm;                      // Transpose; empty: reversal
+  std::array<ListSource, 4> lists;   // Slice: starts, ends, axes, steps
 };
 
 using Strides = std::array<int64_t, kMaxRank>;
@@ -77,6 +79,42 @@ bool run_slice(const KernelArgs& args) {
   return copy(args, plan, first);
 }
 
+// The input's channels as [block, block, depth] or [depth, block, block], the output's axes in the
+// order [batch, depth, rows, block, columns, block].
+bool run_depth_to_space(const KernelArgs& args) {
+  const auto& state = *static_cast<const CopyState*>(args.state);
+  const TensorView& in = args.inputs[0];
+  const Strides s = strides_of(in);
+  const int64_t block = state.block_size, depth = args.outputs[0].dims[1];
+  const int64_t depth_step = state.is_column_row_depth ? block * block * s[1] : s[1];
+  const int64_t row_step = state.is_column_row_depth ? block * s[1] : block * depth * s[1];
+  const int64_t column_step = state.is_column_row_depth ? s[1] : depth * s[1];
+  ElementwisePlan plan;
+  plan.add_axis(in.dims[0], {&s[0], 1});
+  plan.add_axis(depth, {&depth_step, 1});
+  plan.add_axis(in.dims[2], {&s[2], 1});
+  plan.add_axis(block, {&row_step, 1});
+  plan.add_axis(in.dims[3], {&s[3], 1});
+  plan.add_axis(block, {&column_step, 1});
+  return copy(args, plan, 0);
+}
+
+// The output's channels as [block, block, depth].
+bool run_space_to_depth(const KernelArgs& args) {
+  const int64_t block = static_cast<const CopyState*>(args.state)->block_size;
+  const TensorView &in = args.inputs[0], &out = args.outputs[0];
+  const Strides s = strides_of(in);
+  const int64_t row_step = block * s[2], column_step = block * s[3];
+  ElementwisePlan plan;
+  plan.add_axis(in.dims[0], {&s[0], 1});
+  plan.add_axis(block, {&s[2], 1});
+  plan.add_axis(block, {&s[3], 1});
+  plan.add_axis(in.dims[1], {&s[1], 1});
+  plan.add_axis(out.dims[2], {&row_step, 1});
+  plan.add_axis(out.dims[3], {&column_step, 1});
+  return copy(args, plan, 0);
+}
+
 Result<BoundKernel> bind_copy(const KernelInit& init, CudaLauncher& launcher, KernelFunction run) {
   const ElementType element = init.inputs[0].tensor.element;
   const size_t bytes = element_size_bytes(element);
@@ -92,10 +130,9 @@ Result<BoundKernel> bind_copy(const KernelInit& init, CudaLauncher& launcher, Ke
       EDDY_ASSIGN_OR_RETURN(state->lists[i], ListSource::make(init, i + 1, kNames[i]));
     }
   }
-  BoundKernel kernel;
-  kernel.run = run;
-  kernel.state = std::move(state);
-  return kernel;
+  state->block_size = init.attributes.get_int("blocksize", 1);
+  state->is_column_row_depth = init.attributes.get_string("mode", "DCR") == "CRD";
+  return cuda::bound(run, std::move(state));
 }
 
 }  // namespace
@@ -110,6 +147,8 @@ void add_movement_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
   add("Transpose", run_transpose);
   add("Expand", run_expand);
   add("Slice", run_slice);
+  add("DepthToSpace", run_depth_to_space);
+  add("SpaceToDepth", run_space_to_depth);
   // Where the executor shares the buffer instead, the kernel is never called.
   for (std::string_view op : {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}) {
     add(op, [](const KernelArgs& args) {

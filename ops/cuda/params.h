@@ -1,7 +1,10 @@
 // What kernels are told: plain structs, the same for the device, the host and the tests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "ops/contract/device_fault.h"
 
 namespace eddy::cuda {
 
@@ -41,6 +44,294 @@ struct RowParams {
   int32_t takes_last;  // ArgMax, ArgMin: of equals
   int32_t reserved[3];
 };
-static_assert(sizeof(RowParams) == sizeof(ElementwiseParams), "launches carry one size");
+
+// Concat and Split: rows of one tensor and rows of its parts, side by side, in words.
+inline constexpr int kMaxParts = 16;
+struct JoinParams {
+  void* whole;
+  void* parts[kMaxParts];
+  uint64_t ends[kMaxParts];  // where part i ends in a row of this launch's parts
+  uint64_t outer;            // rows
+  uint64_t row;              // words of a row of the whole
+  uint64_t first;            // where these parts begin in it
+  int32_t num_parts;
+  int32_t reserved;
+};
+
+// Gather: of [outer, size, inner] words, [outer, num_indices, inner].
+struct GatherParams {
+  void* out;
+  const void* data;
+  const void* indices;
+  DeviceFault* fault;
+  uint64_t count;  // of the output's words
+  uint64_t num_indices;
+  uint64_t inner;
+  int64_t size;
+  int32_t axis;
+  int32_t has_wide_indices;  // int64, else int32
+};
+
+// GatherElements and ScatterElements: dims are the indices', strides the data's.
+struct ElementsParams {
+  void* out;
+  const void* data;
+  const void* updates;
+  const void* indices;
+  DeviceFault* fault;
+  uint64_t count;  // of indices; ScatterElements: of lines along the axis
+  int32_t rank;
+  int32_t axis;
+  int64_t size;  // of the data's axis
+  uint64_t dims[kMaxAxes];
+  int64_t strides[kMaxAxes];
+  int32_t has_wide_indices;
+  int32_t reduction;  // Reduction of ops/reference/combine.h
+};
+
+// GatherND and ScatterND: tuples of `length` indices, each naming a slice of the data.
+struct TuplesParams {
+  void* out;
+  const void* data;
+  const void* updates;
+  const void* indices;  // int64
+  DeviceFault* fault;
+  uint64_t num_tuples;
+  uint64_t slice;             // elements
+  uint64_t tuples_per_batch;  // GatherND
+  int64_t batch_stride;       // elements of the data
+  int32_t length;
+  int32_t first_axis;  // that the first index of a tuple counts
+  int64_t sizes[kMaxAxes];
+  int64_t strides[kMaxAxes];
+  int32_t reduction;
+  int32_t reserved;
+};
+
+// Pad, and Tile as padding that wraps.
+struct PadParams {
+  void* out;
+  const void* in;
+  const void* fill;  // one element on the device; null: the bits below
+  uint64_t fill_bits;
+  uint64_t count;
+  int32_t rank;
+  int32_t mode;             // PadMode
+  uint64_t dims[kMaxAxes];  // of the output
+  int64_t sizes[kMaxAxes];  // of the input
+  int64_t before[kMaxAxes];
+  int64_t strides[kMaxAxes];  // of the input
+};
+
+// Trilu, OneHot, Range and fills: what a position alone decides.
+struct PositionParams {
+  void* out;
+  const void* in;
+  const void* other;  // Trilu: k (int64) or null; OneHot: [off, on]
+  uint64_t count;
+  int64_t rows;
+  int64_t columns;
+  int64_t depth;
+  int64_t inner;
+  uint64_t start;  // bits: Range's start, a fill's word
+  uint64_t delta;
+  int32_t is_upper;
+  int32_t reserved;
+};
+
+// Windows on up to three spatial axes; fewer are preceded by axes of 1.
+inline constexpr int kMaxSpatialAxes = 3;
+struct WindowParams {
+  int64_t in[kMaxSpatialAxes];
+  int64_t out[kMaxSpatialAxes];
+  int64_t kernel[kMaxSpatialAxes];
+  int64_t stride[kMaxSpatialAxes];
+  int64_t dilation[kMaxSpatialAxes];
+  int64_t pad[kMaxSpatialAxes];      // before
+  int64_t pad_end[kMaxSpatialAxes];  // after
+};
+
+struct PoolParams {
+  void* out;
+  const void* in;
+  int64_t* indices;  // MaxPool's second output, or null
+  uint64_t count;    // of the output's elements
+  int32_t counts_padding;
+  int32_t is_column_major;
+  WindowParams window;
+};
+
+// Conv and ConvTranspose. For the transposed one the window lies on the output (window.in) and
+// steps once for each element of the input (window.out).
+struct ConvParams {
+  void* out;
+  const void* in;
+  const void* weights;
+  const void* bias;  // or null
+  int64_t batch;
+  int64_t groups;
+  int64_t channels;  // of the input, in a group
+  int64_t filters;   // of the output, in a group
+  uint64_t count;    // of the output's elements
+  WindowParams window;
+};
+
+// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: out[m, n] = alpha * sum over k of a * b +
+// beta * c, strided.
+inline constexpr int kMaxBatchAxes = 6;
+struct ProductParams {
+  void* out;
+  const void* a;
+  const void* b;
+  const void* c;  // or null; MatMulInteger: A's zero points; DequantizeMatMul: B's scales
+  int64_t m, n, k;
+  int64_t a_row, a_column, b_row, b_column, c_row, c_column, out_row, out_column;
+  uint64_t num_batches;
+  uint64_t batch_dims[kMaxBatchAxes];
+  int64_t a_batch[kMaxBatchAxes];  // elements
+  int64_t b_batch[kMaxBatchAxes];
+  int32_t batch_rank;
+  float alpha;
+  float beta;
+  int32_t reserved;
+  const void* b_zero;   // of bytes: B's zero points, or null
+  int64_t a_zero_step;  // 0: one for all rows
+  int64_t a_zero_rows;  // rows of one matrix, where several are one tall matrix
+  int64_t b_zero_step;
+};
+
+// LayerNormalization (a row of `length`), InstanceNormalization (a plane of it); scale and bias are
+// broadcast to the input by strides (LayerNormalization) or belong to row % channels.
+struct NormParams {
+  void* out;
+  const void* in;
+  const void* scale;
+  const void* bias;  // or null
+  float* mean_out;   // or null
+  float* factor_out;
+  uint64_t count;  // of rows
+  uint64_t length;
+  uint64_t channels;
+  double epsilon;
+  int32_t rank;
+  int32_t reserved;
+  uint64_t dims[kMaxAxes];
+  int64_t strides[2][kMaxAxes];
+};
+
+// BatchNormalization with given moments: [outer, channels, inner].
+struct ChannelParams {
+  void* out;
+  const void* in;
+  const void* scale;
+  const void* bias;
+  const void* mean;
+  const void* variance;
+  uint64_t count;
+  uint64_t channels;
+  uint64_t inner;
+  double epsilon;
+};
+
+// CumSum and TopK: lines of `length` elements, [outer, length, inner].
+struct LineParams {
+  void* out;
+  const void* in;
+  int64_t* indices;  // TopK's second output, or null
+  uint64_t num_lines;
+  uint64_t length;
+  uint64_t inner;
+  uint64_t k;
+  int32_t is_largest;
+  int32_t is_exclusive;
+  int32_t is_reverse;
+  int32_t reserved;
+};
+
+// QuantizeLinear and DequantizeLinear: the scale of element (o, j, i) of [outer, count, inner] is
+// o * outer_step + j / block_size * block_step + i * inner_step.
+struct QuantizeParams {
+  void* out;
+  const void* in;
+  const void* scale;
+  const void* zero;  // or null
+  uint64_t count;
+  uint64_t axis;
+  uint64_t inner;
+  int64_t block_size;
+  int64_t outer_step;
+  int64_t block_step;
+  int64_t inner_step;
+  // DynamicQuantizeLinear
+  float* extremes;  // scratch: two for each block of the first launch
+  float* scale_out;
+  uint8_t* zero_out;
+  uint64_t num_extremes;  // pairs
+};
+
+// Resize: sizes and scales of each axis; an axis that is not resized is copied.
+struct ResizeAxisParams {
+  int64_t in;
+  int64_t out;
+  int64_t stride;  // of the input
+  double scale;
+  double roi_begin;
+  double roi_end;
+  int64_t num_taps;  // 0: not resized
+};
+struct ResizeParams {
+  void* out;
+  const void* in;
+  uint64_t count;
+  int32_t rank;
+  // ResizeMode, ResizeCoordinates, ResizeRounding of ops/schema/resize_rules.h.
+  int32_t mode;
+  int32_t coordinates;
+  int32_t rounding;
+  int32_t excludes_outside;
+  int32_t antialiases;
+  double cubic_coefficient;
+  double extrapolation;
+  ResizeAxisParams axes[kMaxAxes];
+};
+
+// One step of LSTM, GRU or RNN for all directions and batch items. Numbers are those of
+// ops/schema/recurrent_rules.h; S is the type sums are held in.
+inline constexpr int kMaxGates = 4;
+struct ActivationParams {
+  int32_t kind;
+  float alpha;
+  float beta;
+};
+struct RecurrentParams {
+  const void* before;      // S: [direction, x row, gate, hidden], inputs times their weights
+  const void* recurrence;  // T: [direction, gate, hidden, hidden]
+  const void* bias;        // T: [direction, 2, gate, hidden] or null
+  const void* peephole;    // T: [direction, 3, hidden] or null
+  const void* initial_h;   // T, or null: zeros
+  const void* initial_c;
+  void* h;        // S: two of [direction, batch, hidden]; the step's parity says which is read
+  void* c;        // S: [direction, batch, hidden]
+  void* update;   // S: GRU's z, likewise
+  void* reset_h;  // S: GRU's r * h, likewise
+  void* y;        // T, or null
+  void* y_h;      // T, or null; written by the last step
+  void* y_c;
+  const int32_t* lengths;  // or null: all `sequence`
+  DeviceFault* fault;
+  int64_t sequence, batch, hidden, directions;
+  int64_t x_step, x_batch;  // rows of `before`
+  int64_t x_rows;
+  int64_t y_step, y_batch, y_direction;
+  int64_t state_batch, state_direction;
+  int64_t step;
+  int32_t is_last;
+  int32_t first_direction_is_backwards;
+  int32_t has_clip;
+  float clip;
+  int32_t input_forget;
+  int32_t linear_before_reset;
+  ActivationParams activations[2][3];
+};
 
 }  // namespace eddy::cuda

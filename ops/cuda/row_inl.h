@@ -2,8 +2,7 @@
 // Softmax; what one thread does, for the device and for tests on the host.
 //
 // One thread takes one row at a time and walks it in order, so sums have the reference's order and
-// the same bits from run to run. That is right for many rows of some hundred elements; few long
-// rows leave most of the device idle.
+// the same bits from run to run. That is right for short rows; long ones are row_block_inl.h's.
 //
 // Floats are gathered in double, integers as 64-bit words that wrap.
 #pragma once
@@ -15,11 +14,11 @@ namespace eddy::cuda {
 
 EDDY_HD int64_t walk(uint64_t index, int32_t rank, const uint64_t* dims, const int64_t* strides) {
   int64_t offset = 0;
-  for (int axis = rank - 1; axis >= 0; --axis) {
+  for (int axis = rank - 1; axis > 0; --axis) {
     offset += static_cast<int64_t>(index % dims[axis]) * strides[axis];
     index /= dims[axis];
   }
-  return offset;
+  return rank > 0 ? offset + static_cast<int64_t>(index) * strides[0] : offset;
 }
 EDDY_HD int64_t row_start(const RowParams& p, uint64_t row) {
   return walk(row, p.num_kept, p.kept_dims, p.kept_strides);
@@ -51,6 +50,11 @@ struct ReduceSum {
   EDDY_HD static S step(S sum, S x) {
     return sum + x;
   }
+  // Of two partial results.
+  template <typename S>
+  EDDY_HD static S join(S a, S b) {
+    return a + b;
+  }
   EDDY_HD static double finish(double sum, double) { return sum; }
   EDDY_HD static uint64_t finish(uint64_t sum, double) { return sum; }
 };
@@ -62,6 +66,10 @@ struct ReduceProd : ReduceSum {
   template <typename S>
   EDDY_HD static S step(S sum, S x) {
     return sum * x;
+  }
+  template <typename S>
+  EDDY_HD static S join(S a, S b) {
+    return a * b;
   }
 };
 struct ReduceMean : ReduceSum {
@@ -161,22 +169,28 @@ EDDY_HD void run_extreme(const RowParams& p, uint64_t first, uint64_t step) {
 struct ArgMax : ReduceMax {};
 struct ArgMin : ReduceMin {};
 
+// Whether a is more extreme than b, as any NaN is.
+template <typename Op, typename C>
+EDDY_HD bool is_beyond(C a, C b) {
+  if (is_nan(b)) return false;
+  return is_nan(a) || Op::beats(a, b);
+}
+
 // The first (last: takes_last) place of the most extreme element; a NaN is more extreme than any
 // number.
 template <typename Op, typename T>
 EDDY_HD void run_arg(const RowParams& p, uint64_t first, uint64_t step) {
   const T* const in = static_cast<const T*>(p.in);
-  const auto beats = [](auto a, auto b) {
-    if (is_nan(b)) return false;
-    return is_nan(a) || Op::beats(a, b);
-  };
   for (uint64_t row = first; row < p.count; row += step) {
     const int64_t start = row_start(p, row);
     int64_t best = 0;
     auto champion = load(in[start]);
     for (uint64_t j = 1; j < p.length; ++j) {
       const auto next = load(in[start + row_element(p, j)]);
-      if (!beats(next, champion) && !(p.takes_last != 0 && !beats(champion, next))) continue;
+      if (!is_beyond<Op>(next, champion) &&
+          !(p.takes_last != 0 && !is_beyond<Op>(champion, next))) {
+        continue;
+      }
       best = static_cast<int64_t>(j);
       champion = next;
     }

@@ -1,10 +1,9 @@
 // The host's half of reductions, ArgMax, ArgMin, Softmax and LogSoftmax: which kernel, and where
-// the rows are.
+// the rows are. Which of the two kernels takes a row depends on its length alone.
 #include <algorithm>
 
-#include "ops/cuda/families.h"
 #include "ops/cuda/kernel_list.h"
-#include "ops/cuda/params.h"
+#include "ops/cuda/launch.h"
 #include "ops/reference/axes.h"
 
 namespace eddy {
@@ -12,10 +11,14 @@ namespace {
 
 using cuda::RowParams;
 
+// From here on a block takes a row, instead of a thread.
+constexpr uint64_t kLongRow = 128;
+
 struct RowState : cuda::LaunchState {
-  ReduceAxes axes;          // reductions
-  bool takes_last = false;  // ArgMax, ArgMin
-  int64_t axis = 0;         // all others
+  CudaFunction block = nullptr;  // the kernel for long rows
+  ReduceAxes axes;               // reductions
+  bool takes_last = false;       // ArgMax, ArgMin
+  int64_t axis = 0;              // all others
   bool has_axis = false;
   int since_version = 1;
 };
@@ -36,11 +39,10 @@ bool launch(const KernelArgs& args, RowParams& p) {
   p.out = args.outputs[0].data;
   p.in = args.inputs[0].data;
   p.takes_last = state.takes_last ? 1 : 0;
-  const uint64_t wanted = (p.count + cuda::kBlockThreads - 1) / cuda::kBlockThreads;
-  const uint64_t most = uint64_t{4} * state.launcher->num_resident_blocks();
-  const auto num_blocks = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, most));
-  Status status = state.launcher->launch(state.function, num_blocks, &p, args.stream);
-  return status.is_ok() || args.fail(std::move(status));
+  if (p.length >= kLongRow) {
+    return cuda::launch_blocks(args, *state.launcher, state.block, p.count, p);
+  }
+  return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
 }
 
 void add_kept(RowParams& p, int64_t dim, int64_t stride) {
@@ -101,6 +103,7 @@ Result<std::unique_ptr<RowState>> make_state(const KernelInit& init, CudaLaunche
   if (!has_kernel(name)) return cuda::no_cuda_kernel(init);
   auto state = std::make_unique<RowState>();
   EDDY_RETURN_IF_ERROR(cuda::find_kernel(launcher, name, *state));
+  EDDY_ASSIGN_OR_RETURN(state->block, launcher.find("eddy_Block" + name));
   state->takes_last = init.attributes.get_int("select_last_index", 0) != 0;
   state->has_axis = init.attributes.has("axis");
   state->since_version = init.op.since_version;

@@ -26,6 +26,12 @@ using f64 = double;
 using i32 = int32_t;
 using i64 = int64_t;
 using b8 = bool;
+using i8 = int8_t;
+using i16 = int16_t;
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
 struct f16 {
   uint16_t bits;
 };
@@ -82,6 +88,62 @@ EDDY_HD bf16 store<bf16>(float value) {
   return {float_to_bfloat16(value)};
 }
 #endif
+
+// A double, rounded once.
+template <typename T>
+EDDY_HD T store_double(double value) {
+  return static_cast<T>(value);
+}
+#ifdef __CUDACC__
+template <>
+EDDY_HD f16 store_double<f16>(double value) {
+  return {static_cast<__half_raw>(__double2half(value)).x};
+}
+template <>
+EDDY_HD bf16 store_double<bf16>(double value) {
+  return {static_cast<__nv_bfloat16_raw>(__double2bfloat16(value)).x};
+}
+#else
+template <>
+EDDY_HD f16 store_double<f16>(double value) {
+  return {double_to_float16(value)};
+}
+template <>
+EDDY_HD bf16 store_double<bf16>(double value) {
+  return {double_to_bfloat16(value)};
+}
+#endif
+
+template <typename T>
+inline constexpr bool is_real = std::is_floating_point_v<computed_t<T>>;
+
+// A float cut to an integer, clamped to its range; NaN becomes 0.
+template <typename T>
+EDDY_HD T saturate(double value) {
+  constexpr T kLowest = static_cast<T>(T(0) < T(-1) ? 0 : T(1) << (sizeof(T) * 8 - 1));
+  constexpr T kHighest = static_cast<T>(~kLowest);
+  if (!(value == value)) return 0;
+  if (value <= static_cast<double>(kLowest)) return kLowest;
+  // For 64-bit types the highest value rounds up to the first double out of range.
+  if (value >= static_cast<double>(kHighest)) return kHighest;
+  return static_cast<T>(value);
+}
+
+// Cast: floats to integers saturate, integers to integers keep the low bits, anything but zero is
+// true, and what is rounded is rounded once.
+template <typename To, typename From>
+EDDY_HD To convert(From from) {
+  const auto value = load(from);
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != 0;
+  } else if constexpr (std::is_same_v<To, f16> || std::is_same_v<To, bf16>) {
+    return store_double<To>(static_cast<double>(value));
+  } else if constexpr (!is_real<To> && is_real<From>) {
+    return saturate<To>(static_cast<double>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
 
 // C: the computed type.
 #define EDDY_BINARY_OP(Name, expression)  \

@@ -15,13 +15,15 @@ struct Parts {
   std::unique_ptr<CudaModule> module;
   std::unique_ptr<CudaModule> loop_module;  // null: no kernels that decide loops
   CudaLoopKernels loop_kernels;
+  std::unique_ptr<LtProducts> products;
+  std::unique_ptr<DnnConvolutions> convolutions;
   KernelRegistry kernels;
 };
 
 // Where they don't load (a GPU newer than the image), loops are driven from the host.
 void load_loop_kernels(Parts& parts, const void* image) {
   if (image == nullptr) return;
-  Result<std::unique_ptr<CudaModule>> module = CudaModule::load(parts.device->context(), image);
+  Result<std::unique_ptr<CudaModule>> module = CudaModule::load(parts.device->context(), {&image, 1});
   if (!module.is_ok()) return;
   parts.loop_module = std::move(*module);
   const auto find = [&](const char* name) {
@@ -33,15 +35,25 @@ void load_loop_kernels(Parts& parts, const void* image) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(std::shared_ptr<const CudaApi> api,
-                                                                 const CudaImages& images,
-                                                                 const CudaDeviceOptions& options) {
+Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
+    const CudaSources& sources, const CudaAcceleratorOptions& options) {
   auto parts = std::make_shared<Parts>();
-  EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(std::move(api), options));
-  EDDY_ASSIGN_OR_RETURN(parts->module, CudaModule::load(parts->device->context(), images.kernels));
-  add_cuda_kernels(parts->kernels, *parts->module);
+  EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(sources.api, options.device));
+  EDDY_ASSIGN_OR_RETURN(parts->module, CudaModule::load(parts->device->context(), sources.images));
+  if (sources.cublas_lt_or_null != nullptr) {
+    EDDY_ASSIGN_OR_RETURN(parts->products,
+                          LtProducts::create(sources.cublas_lt_or_null, *parts->module,
+                                             {.allows_tf32 = options.allows_tf32}));
+  }
+  if (sources.cudnn_or_null != nullptr) {
+    EDDY_ASSIGN_OR_RETURN(parts->convolutions,
+                          DnnConvolutions::create(sources.cudnn_or_null, *parts->module,
+                                                  {.allows_tf32 = options.allows_tf32}));
+  }
+  add_cuda_kernels(parts->kernels, *parts->module,
+                   {.products = parts->products.get(), .convolutions = parts->convolutions.get()});
   add_cuda_transfers(parts->kernels, *parts->device);
-  load_loop_kernels(*parts, images.loop_kernels);
+  load_loop_kernels(*parts, sources.loop_image_or_null);
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
   accelerator->staging = &parts->device->staging();
@@ -55,9 +67,18 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(std::shared_ptr
   return std::shared_ptr<const Accelerator>(std::move(accelerator));
 }
 
-Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(const CudaDeviceOptions& options) {
+Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
+    const CudaAcceleratorOptions& options) {
   EDDY_ASSIGN_OR_RETURN(auto api, load_cuda_api());
-  return make_cuda_accelerator(std::move(api), {cuda_image().data, cuda_loop_image().data}, options);
+  const std::vector<const void*> images = cuda_images();
+  CudaSources sources{
+      .api = std::move(api), .images = images, .loop_image_or_null = cuda_loop_image()};
+  // Without the libraries our own kernels do.
+  if (auto cublas_lt = load_cublas_lt(); cublas_lt.is_ok()) {
+    sources.cublas_lt_or_null = std::move(*cublas_lt);
+  }
+  if (auto cudnn = load_cudnn(); cudnn.is_ok()) sources.cudnn_or_null = std::move(*cudnn);
+  return make_cuda_accelerator(sources, options);
 }
 
 }  // namespace eddy

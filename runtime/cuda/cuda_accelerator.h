@@ -1,29 +1,44 @@
 // make_cuda_accelerator: a GPU as the second device of a session: streams and memory
-// (cuda_device.h), the kernels of ops/cuda on a loaded module, and the copies.
+// (cuda_device.h), the kernels of ops/cuda on a loaded module, libraries where they are found, and
+// the copies.
 //
 //   SessionOptions options;
-//   options.make_accelerator = [] { return make_cuda_accelerator({.ordinal = 0}); };
+//   options.make_accelerator = [] { return make_cuda_accelerator({.device = {.ordinal = 0}}); };
 //
-// Errors: what opening the driver, the device and the kernels' image says; kUnsupported for a build
-// without kernels. Cost: the driver's start and loading the image, some 100 ms.
+// Errors: what opening the driver, the device and the kernels' images says; kUnsupported for a
+// build without kernels. Cost: the driver's start and loading images and libraries, some 100 ms
+// each.
 #pragma once
 
 #include <memory>
+#include <span>
 
+#include "ops/cuda/cublas_lt.h"
+#include "ops/cuda/cudnn.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/execute/accelerator.h"
 
 namespace eddy {
 
-Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(const CudaDeviceOptions& options);
-// The images of ops/cuda/image.h; null: none.
-struct CudaImages {
-  const void* kernels = nullptr;
-  const void* loop_kernels = nullptr;
+struct CudaAcceleratorOptions {
+  CudaDeviceOptions device = {};
+  // float32 products and convolutions may round their operands to 10 bits of fraction: faster, less
+  // exact.
+  bool allows_tf32 = false;
 };
-// On a given driver and images (a test's).
-Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(std::shared_ptr<const CudaApi> api,
-                                                                 const CudaImages& images,
-                                                                 const CudaDeviceOptions& options);
+
+// What a device is made on: the machine's, or a test's.
+struct CudaSources {
+  std::shared_ptr<const CudaApi> api;
+  std::span<const void* const> images;  // of ops/cuda/image.h; borrowed for the call
+  const void* loop_image_or_null = nullptr;
+  std::shared_ptr<const CublasLtApi> cublas_lt_or_null = nullptr;
+  std::shared_ptr<const CudnnApi> cudnn_or_null = nullptr;
+};
+
+Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
+    const CudaAcceleratorOptions& options);
+Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
+    const CudaSources& sources, const CudaAcceleratorOptions& options);
 
 }  // namespace eddy

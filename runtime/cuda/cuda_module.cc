@@ -6,24 +6,30 @@
 
 namespace eddy {
 
-Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context, const void* image) {
-  if (image == nullptr) {
+Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context,
+                                                     std::span<const void* const> images) {
+  if (images.empty()) {
     return unsupported("this build has no CUDA kernels; build with --config=cuda and nvcc");
   }
   const CudaContext::Use use(context);
-  CuModule module = nullptr;
-  Status status = context.check(context.api().module_load(&module, image), "cuModuleLoadData");
-  if (!status.is_ok()) {
-    return std::move(status.prepend_message(
-        "the CUDA kernels don't load (made for compute capability 8.0 and newer, the device has " +
-        cuda_version_text(context.facts().compute_capability * 100) + ")"));
+  std::unique_ptr<CudaModule> loaded(new CudaModule(context));
+  for (const void* image : images) {
+    CuModule module = nullptr;
+    Status status = context.check(context.api().module_load(&module, image), "cuModuleLoadData");
+    if (!status.is_ok()) {
+      return std::move(status.prepend_message(
+          "the CUDA kernels don't load (made for compute capability 8.0 and newer, the device "
+          "has " +
+          cuda_version_text(context.facts().compute_capability * 100) + ")"));
+    }
+    loaded->modules_.push_back(module);
   }
-  return std::unique_ptr<CudaModule>(new CudaModule(context, module));
+  return loaded;
 }
 
 CudaModule::~CudaModule() {
   const CudaContext::Use use(context_);
-  context_.api().module_unload(module_);
+  for (CuModule module : modules_) context_.api().module_unload(module);
 }
 
 Result<CudaFunction> CudaModule::find(std::string_view name) {
@@ -33,7 +39,10 @@ Result<CudaFunction> CudaModule::find(std::string_view name) {
   const CudaContext::Use use(context_);
   CuFunction function = nullptr;
   const std::string key(name);
-  const CuResult result = context_.api().module_function(&function, module_, key.c_str());
+  CuResult result = CuResult::kNotFound;
+  for (size_t i = 0; i < modules_.size() && result == CuResult::kNotFound; ++i) {
+    result = context_.api().module_function(&function, modules_[i], key.c_str());
+  }
   if (result == CuResult::kNotFound) return unsupported("the CUDA image has no kernel " + key);
   EDDY_RETURN_IF_ERROR(context_.check(result, "cuModuleGetFunction"));
   functions_.emplace(key, function);
@@ -52,6 +61,12 @@ Status CudaModule::launch(CudaFunction function, uint32_t num_blocks, const void
       context_.api().launch_kernel(native, num_blocks, 1, 1, cuda::kBlockThreads, 1, 1, 0,
                                    static_cast<CuStream>(stream), values, nullptr),
       "cuLaunchKernel");
+}
+
+Status CudaModule::in_context(const std::function<Status()>& calls) {
+  EDDY_RETURN_IF_ERROR(context_.health());
+  const CudaContext::Use use(context_);
+  return calls();
 }
 
 uint32_t CudaModule::num_resident_blocks() const {

@@ -1,12 +1,14 @@
 #include "runtime/cuda/cuda_report.h"
 
+#include "ops/cuda/cublas_lt.h"
+#include "ops/cuda/cudnn.h"
 #include "ops/cuda/image.h"
 
 namespace eddy {
 
 CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api) {
   CudaReport report;
-  report.has_kernels = cuda_image().data != nullptr;
+  report.has_kernels = !cuda_images().empty();
   if (!api.is_ok()) {
     report.status = api.status();
     return report;
@@ -23,7 +25,30 @@ CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api) {
   return report;
 }
 
-CudaReport report_cuda() { return report_cuda(load_cuda_api()); }
+namespace {
+
+// "13.1.0" of 130100.
+std::string library_version_text(size_t version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+template <typename Api>
+std::string library_line(const std::string& what, const std::string& name,
+                         const Result<std::shared_ptr<const Api>>& api) {
+  if (!api.is_ok()) return api.status().message();
+  return what + " by " + name + " " + library_version_text((*api)->version());
+}
+
+}  // namespace
+
+CudaReport report_cuda() {
+  CudaReport report = report_cuda(load_cuda_api());
+  if (!report.status.is_ok()) return report;
+  report.libraries = {library_line("products", "cuBLASLt", load_cublas_lt()),
+                      library_line("convolutions", "cuDNN", load_cudnn())};
+  return report;
+}
 
 std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDeviceFacts& device) {
   std::vector<std::string> lines;
@@ -41,6 +66,7 @@ std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDevi
   } else {
     lines.push_back("no loops driven by the device: the driver lacks graph calls");
   }
+  lines.insert(lines.end(), report.libraries.begin(), report.libraries.end());
   return lines;
 }
 

@@ -1,7 +1,8 @@
 // CudaReport: what this machine and this build offer of CUDA, and what that allows, for people who
 // ask before they choose a device.
 //
-// Makes no context on any device. Cost: the driver's start, some 100 ms once a process.
+// Makes no context on any device. Cost: the driver's start and opening the libraries, some 100 ms
+// once a process.
 #pragma once
 
 #include <string>
@@ -17,10 +18,12 @@ struct CudaReport {
   int driver_version = 0;    // 13000 is 13.0; 0 without a driver
   bool has_kernels = false;  // this build carries the kernels' image
   std::vector<CudaDeviceFacts> devices;
+  // "products by cuBLASLt 13.1.0", or what is missing; empty where there is no device.
+  std::vector<std::string> libraries;
 };
 
 CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api);
-// Of the driver of this machine.
+// Of the driver and the libraries of this machine.
 CudaReport report_cuda();
 
 // What Eddy can do with a device, one line each: "completion by words that the device writes", or

@@ -128,6 +128,8 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--loops", arguments.loops, "who decides a loop's next iteration")
       ->check(CLI::IsMember({"auto", "host", "device"}))
       ->capture_default_str();
+  app.add_flag("--tf32", arguments.tf32,
+               "--device cuda: let float32 products round their operands to TF32 (faster)");
   app.add_flag("--exact", arguments.exact,
                "the same bits however loops are driven (always so on the CPU)");
   app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
@@ -151,8 +153,8 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
 
 namespace {
 
-Result<std::shared_ptr<const Accelerator>> cuda_accelerator() {
-  auto accelerator = make_cuda_accelerator({});
+Result<std::shared_ptr<const Accelerator>> cuda_accelerator(bool allows_tf32) {
+  auto accelerator = make_cuda_accelerator({.allows_tf32 = allows_tf32});
   if (accelerator.is_ok()) return accelerator;
   return std::move(accelerator.take_status().prepend_message("--device cuda"));
 }
@@ -176,7 +178,8 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     // Said before a model is read, where there is no driver or no GPU.
     Status status = report_cuda().status;
     if (!status.is_ok()) return std::move(status.prepend_message("--device cuda"));
-    options.make_accelerator = cuda_accelerator;
+    const bool allows_tf32 = arguments.tf32 && !arguments.exact;
+    options.make_accelerator = [allows_tf32] { return cuda_accelerator(allows_tf32); };
   }
   if (!arguments.costs.empty()) {
     EDDY_ASSIGN_OR_RETURN(options.costs, read_costs(arguments.costs));

@@ -23,6 +23,7 @@ struct ModelArguments {
   uint32_t streams = 0;
   int threads = 0;
   bool exact = false;             // what the CPU does anyway
+  bool tf32 = false;              // of --device cuda
   std::vector<std::string> dims;    // NAME=N
   std::vector<std::string> shapes;  // NAME=2x3
   std::string costs;

@@ -221,6 +221,47 @@ class Row {
   std::vector<OwnedTensor> inputs_;
 };
 
+// Operators that want shapes, indices or attributes of their own; the tests on the host cover them.
+bool wants_more_than_rows(std::string_view op) {
+  static constexpr std::string_view kOps[] = {"Cast",
+                                              "CastLike",
+                                              "Concat",
+                                              "Split",
+                                              "Gather",
+                                              "GatherElements",
+                                              "GatherND",
+                                              "Scatter",
+                                              "ScatterElements",
+                                              "ScatterND",
+                                              "DepthToSpace",
+                                              "SpaceToDepth",
+                                              "Trilu",
+                                              "OneHot",
+                                              "TopK",
+                                              "MatMul",
+                                              "Gemm",
+                                              "MatMulInteger",
+                                              "Conv",
+                                              "ConvTranspose",
+                                              "MaxPool",
+                                              "AveragePool",
+                                              "GlobalAveragePool",
+                                              "GlobalMaxPool",
+                                              "LayerNormalization",
+                                              "InstanceNormalization",
+                                              "BatchNormalization",
+                                              "Resize",
+                                              "QuantizeLinear",
+                                              "DequantizeLinear",
+                                              "DynamicQuantizeLinear",
+                                              "ConstantOfShape",
+                                              "Range",
+                                              "LSTM",
+                                              "GRU",
+                                              "RNN"};
+  return std::ranges::find(kOps, op) != std::end(kOps);
+}
+
 }  // namespace
 
 Json report_conformance(const GpuUnderReport& gpu, uint64_t seed) {
@@ -235,7 +276,7 @@ Json report_conformance(const GpuUnderReport& gpu, uint64_t seed) {
   int num_failed = 0;
   for (const KernelEntry& entry : cuda.entries()) {
     const OpDef* op = ops.find_or_null("", entry.op, kOpset);
-    if (op == nullptr || op->is_view) continue;
+    if (op == nullptr || op->is_view || wants_more_than_rows(entry.op)) continue;
     const bool needs_lists = op->inputs.size() > 1 &&
                              has_flag(op->inputs[1].flags, InputFlag::kHostValue) &&
                              !has_flag(op->inputs[1].flags, InputFlag::kOptional);

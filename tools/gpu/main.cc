@@ -73,7 +73,7 @@ Result<Json> run(const Arguments& arguments) {
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaDevice> device,
                         CudaDevice::create(api, {.ordinal = arguments.ordinal}));
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
-                        CudaModule::load(device->context(), cuda_image().data));
+                        CudaModule::load(device->context(), cuda_images()));
   const GpuUnderReport gpu{*device, *module};
   Json report = arguments.part == "conformance" ? report_conformance(gpu, kSeed)
                                                 : report_loops(gpu, kNumIterations);

@@ -7,46 +7,51 @@
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/row_inl.h"
+#include "tests/ops/cuda/host_kernels.h"
 
 namespace eddy::testing {
 
-namespace {
-
-template <auto kBody, typename Params>
-void run_body(const void* params, uint64_t first, uint64_t step) {
-  kBody(*static_cast<const Params*>(params), first, step);
-}
-
-}  // namespace
-
-std::map<std::string, HostKernel, std::less<>> host_kernels() {
+void add_elementwise_host_kernels(HostKernels& kernels) {
   using namespace cuda;  // the types of the list
-  return {
-#define EDDY_HOST_OF(name, Params, ...) {"eddy_" name, run_body<&__VA_ARGS__, Params>},
 #define EDDY_HOST_BINARY(op, type) \
-  EDDY_HOST_OF(#op "_" #type, ElementwiseParams, run_binary<op, type, type>)
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_binary<op, type, type>)
 #define EDDY_HOST_COMPARE(op, type) \
-  EDDY_HOST_OF(#op "_" #type, ElementwiseParams, run_binary<op, bool, type>)
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_binary<op, bool, type>)
 #define EDDY_HOST_UNARY(op, type) \
-  EDDY_HOST_OF(#op "_" #type, ElementwiseParams, run_unary<op, type>)
-#define EDDY_HOST_WORDS(size, word)                                \
-  EDDY_HOST_OF("Where_" #size, ElementwiseParams, run_where<word>) \
-  EDDY_HOST_OF("Copy_" #size, ElementwiseParams, run_copy<word>)
-#define EDDY_HOST_REDUCE(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_reduce<op, type>)
-#define EDDY_HOST_EXTREME(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_extreme<op, type>)
-#define EDDY_HOST_ARG(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_arg<op, type>)
-#define EDDY_HOST_SOFTMAX(op, type) EDDY_HOST_OF(#op "_" #type, RowParams, run_softmax<op, type>)
-      EDDY_CUDA_KERNELS(EDDY_HOST) EDDY_CUDA_ROWS(EDDY_HOST)};
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_unary<op, type>)
+#define EDDY_HOST_WORDS(size, word)                                   \
+  EDDY_HOST_THREADS(Where_##size, ElementwiseParams, run_where<word>) \
+  EDDY_HOST_THREADS(Copy_##size, ElementwiseParams, run_copy<word>)
+#define EDDY_HOST_REDUCE(op, type) EDDY_HOST_THREADS(op##_##type, RowParams, run_reduce<op, type>)
+#define EDDY_HOST_EXTREME(op, type) EDDY_HOST_THREADS(op##_##type, RowParams, run_extreme<op, type>)
+#define EDDY_HOST_ARG(op, type) EDDY_HOST_THREADS(op##_##type, RowParams, run_arg<op, type>)
+#define EDDY_HOST_SOFTMAX(op, type) EDDY_HOST_THREADS(op##_##type, RowParams, run_softmax<op, type>)
+  EDDY_CUDA_KERNELS(EDDY_HOST)
+  EDDY_CUDA_ROWS(EDDY_HOST)
 }
 
-void run_host_kernel(HostKernel kernel, uint32_t num_blocks, const void* params, Random& random) {
+HostKernels host_kernels() {
+  HostKernels kernels;
+  add_elementwise_host_kernels(kernels);
+  add_movement_host_kernels(kernels);
+  add_line_host_kernels(kernels);
+  add_product_host_kernels(kernels);
+  return kernels;
+}
+
+void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* params,
+                     Random& random) {
   std::vector<uint32_t> blocks(num_blocks);
   std::iota(blocks.begin(), blocks.end(), 0u);
   for (uint32_t i = num_blocks; i > 1; --i) std::swap(blocks[i - 1], blocks[random.below(i)]);
   const uint64_t step = uint64_t{num_blocks} * cuda::kBlockThreads;
   for (uint32_t block : blocks) {
+    if (kernel.run_block != nullptr) {
+      kernel.run_block(params, block, num_blocks);
+      continue;
+    }
     for (uint64_t thread = 0; thread < cuda::kBlockThreads; ++thread) {
-      kernel(params, uint64_t{block} * cuda::kBlockThreads + thread, step);
+      kernel.run_thread(params, uint64_t{block} * cuda::kBlockThreads + thread, step);
     }
   }
 }

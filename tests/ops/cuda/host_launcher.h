@@ -1,8 +1,9 @@
 // HostLauncher: CUDA kernels without CUDA: their bodies, compiled by the host's compiler, called
-// for every thread of the grid, blocks in a seeded random order.
+// for every thread (or, phase by phase, for every block) of the grid, blocks in a seeded random
+// order.
 //
 // What it shows: indexing, broadcasting, packing, tails, arithmetic. What it does not: the device's
-// own math library, and anything of its memory.
+// own math library, anything of its memory, and threads of a block that race within a phase.
 #pragma once
 
 #include <functional>
@@ -15,14 +16,20 @@
 
 namespace eddy::testing {
 
-// One thread: (parameters, first, step). Parameters are the kernel's own struct.
-using HostKernel = void (*)(const void* params, uint64_t first, uint64_t step);
+// One kernel; exactly one of the functions is set. Parameters are the kernel's own struct.
+struct HostKernel {
+  size_t params_bytes = 0;
+  void (*run_thread)(const void* params, uint64_t first, uint64_t step) = nullptr;
+  void (*run_block)(const void* params, uint64_t index, uint64_t count) = nullptr;
+};
 
-// Every kernel of the image, by its full name ("eddy_Add_f32").
-std::map<std::string, HostKernel, std::less<>> host_kernels();
+// Every kernel of the images, by its full name ("eddy_Add_f32").
+using HostKernels = std::map<std::string, HostKernel, std::less<>>;
+HostKernels host_kernels();
 
 // Calls the kernel for every thread of `num_blocks` blocks.
-void run_host_kernel(HostKernel kernel, uint32_t num_blocks, const void* params, Random& random);
+void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* params,
+                     Random& random);
 
 class HostLauncher : public CudaLauncher {
  public:
@@ -30,12 +37,13 @@ class HostLauncher : public CudaLauncher {
   Result<CudaFunction> find(std::string_view name) override;
   Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                 NativeStream stream) override;
+  Status in_context(const std::function<Status()>& calls) override { return calls(); }
   // Few, so that threads have several items.
   uint32_t num_resident_blocks() const override { return 1; }
   uint64_t num_launches() const { return num_launches_; }
 
  private:
-  const std::map<std::string, HostKernel, std::less<>> kernels_ = host_kernels();
+  const HostKernels kernels_ = host_kernels();
   Random random_;
   uint64_t num_launches_ = 0;
 };

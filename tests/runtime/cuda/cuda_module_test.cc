@@ -9,8 +9,8 @@
 
 #include "ops/cuda/cuda_kernels.h"
 #include "runtime/cuda/cuda_device.h"
-#include "tests/ops/cuda/host_launcher.h"
 #include "tests/runtime/cuda/fake_cuda.h"
+#include "tests/runtime/cuda/fake_kernels.h"
 
 namespace eddy::testing {
 namespace {
@@ -22,14 +22,7 @@ constexpr int64_t kCount = 5000;
 
 class CudaModuleTest : public ::testing::TestWithParam<uint64_t> {
  protected:
-  CudaModuleTest() {
-    for (const auto& [name, kernel] : host_kernels()) {
-      fake_.define_kernel(
-          name, sizeof(cuda::ElementwiseParams), [this, body = kernel](const FakeKernelCall& call) {
-            run_host_kernel(body, call.grid[0], call.params, random_);
-          });
-    }
-  }
+  CudaModuleTest() { define_host_kernels(fake_, random_); }
   ~CudaModuleTest() override {
     module_.reset();
     device_.reset();
@@ -84,7 +77,7 @@ class CudaModuleTest : public ::testing::TestWithParam<uint64_t> {
   Random random_{GetParam()};
   std::unique_ptr<CudaDevice> device_ = std::move(*CudaDevice::create(fake_.api(), {}));
   std::unique_ptr<CudaModule> module_ =
-      std::move(*CudaModule::load(device_->context(), FakeCuda::kImage));
+      std::move(*CudaModule::load(device_->context(), FakeCuda::kImages));
   Status error_;
 };
 
@@ -133,9 +126,10 @@ TEST_P(CudaModuleTest, ALostDeviceFailsTheNextLaunchByName) {
 TEST_P(CudaModuleTest, MissingKernelsAndImagesAreNamed) {
   EXPECT_THAT(module_->find("eddy_Nothing").status().message(),
               HasSubstr("no kernel eddy_Nothing"));
-  EXPECT_THAT(CudaModule::load(device_->context(), nullptr).status().message(),
+  EXPECT_THAT(CudaModule::load(device_->context(), {}).status().message(),
               HasSubstr("build with --config=cuda"));
-  EXPECT_THAT(CudaModule::load(device_->context(), "something else").status().message(),
+  const void* const others[] = {FakeCuda::kImage, "something else"};
+  EXPECT_THAT(CudaModule::load(device_->context(), others).status().message(),
               HasSubstr("cuModuleLoadData answered"));
 }
 

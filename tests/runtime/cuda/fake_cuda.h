@@ -69,6 +69,7 @@ class FakeCuda {
   void define_kernel(const std::string& name, size_t params_bytes, FakeKernel kernel);
   // A module is loaded from an image that starts with these bytes; any other is invalid.
   static constexpr const char* kImage = "fake image";
+  static constexpr const void* kImages[] = {kImage};
 
   // Runs one operation. False when none can run.
   bool step();

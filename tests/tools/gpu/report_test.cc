@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/ops/cuda/host_launcher.h"
 #include "tests/runtime/cuda/fake_cuda.h"
+#include "tests/runtime/cuda/fake_kernels.h"
 #include "tools/gpu/report_part.h"
 
 namespace eddy::testing {
@@ -15,14 +15,7 @@ using ::testing::IsEmpty;
 
 class GpuReportTest : public ::testing::TestWithParam<bool> {
  protected:
-  GpuReportTest() {
-    for (const auto& [name, kernel] : host_kernels()) {
-      fake_.define_kernel(
-          name, sizeof(cuda::ElementwiseParams), [this, body = kernel](const FakeKernelCall& call) {
-            run_host_kernel(body, call.grid[0], call.params, random_);
-          });
-    }
-  }
+  GpuReportTest() { define_host_kernels(fake_, random_); }
   ~GpuReportTest() override {
     module_.reset();
     device_.reset();
@@ -34,7 +27,7 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
   Random random_{3};
   std::unique_ptr<CudaDevice> device_ = std::move(*CudaDevice::create(fake_.api(), {}));
   std::unique_ptr<CudaModule> module_ =
-      std::move(*CudaModule::load(device_->context(), FakeCuda::kImage));
+      std::move(*CudaModule::load(device_->context(), FakeCuda::kImages));
   const GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }};
 };
 

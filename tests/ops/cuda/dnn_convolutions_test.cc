@@ -1,0 +1,94 @@
+// Claim: where cuDNN is there, convolutions go through it with the reference's values, its
+// algorithm is chosen once for each shape and is deterministic, and what it does not do is done by
+// our own kernels.
+#include "ops/cuda/dnn_convolutions.h"
+
+#include "tests/ops/cuda/fake_cudnn.h"
+#include "tests/ops/cuda/kernel_fixture.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class DnnConvolutionsTest : public CudaKernelFixture {
+ protected:
+  DnnConvolutionsTest() { use({}); }
+  ~DnnConvolutionsTest() override {
+    registry_ = {};
+    convolutions_.reset();
+    EXPECT_THAT(fake_.violations(), IsEmpty());
+    EXPECT_EQ(fake_.num_alive(), 0);
+  }
+  // From here on the fixture's registry has the library.
+  void use(const DnnOptions& options) {
+    registry_ = {};
+    convolutions_ = std::move(*DnnConvolutions::create(fake_.api(), launcher_, options));
+    add_cuda_kernels(registry_, launcher_, {.convolutions = convolutions_.get()});
+  }
+  OpCall make_conv(ElementType element, const Dims& x, const Dims& w, std::vector<int64_t> pads) {
+    OpCall call = make_call("Conv", {random(element, x, -1, 1), random(element, w, -1, 1),
+                                     random(element, {w[0]}, -1, 1)});
+    call.attributes.set("pads", std::move(pads));
+    call.attributes.set("group", x[1] / w[1]);
+    return call;
+  }
+
+  FakeCudnn fake_;
+  std::unique_ptr<DnnConvolutions> convolutions_;
+};
+
+TEST_F(DnnConvolutionsTest, LinesPlanesAndVolumesAreTheReferences) {
+  for (const ElementType element : kCudaFloats) {
+    const double tolerance = is_half(element) ? 2e-2 : 1e-6;
+    compare_ranked(make_conv(element, {2, 4, 9}, {6, 4, 3}, {1, 1}), tolerance, tolerance);
+    compare_ranked(make_conv(element, {2, 4, 9, 8}, {6, 2, 3, 2}, {1, 0, 1, 0}), tolerance,
+                   tolerance);
+    compare_ranked(make_conv(element, {1, 2, 4, 5, 3}, {3, 2, 2, 1, 3}, {0, 0, 1, 0, 0, 1}),
+                   tolerance, tolerance);
+    OpCall call = make_conv(element, {1, 3, 10, 10}, {4, 3, 3, 3}, {2, 2, 2, 2});
+    call.attributes.set("strides", std::vector<int64_t>{2, 3});
+    call.attributes.set("dilations", std::vector<int64_t>{2, 1});
+    call.inputs.pop_back();
+    compare_ranked(call, tolerance, tolerance);
+  }
+  EXPECT_EQ(fake_.num_convolutions(), 4 * 4 * 2);
+}
+
+TEST_F(DnnConvolutionsTest, AnAlgorithmIsChosenOnceForEachShape) {
+  const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(fake_.num_convolutions(), 5);
+  EXPECT_EQ(fake_.num_choices(), 1);
+}
+
+TEST_F(DnnConvolutionsTest, WhatTheLibraryDoesNotDoIsDoneByOurOwnKernels) {
+  fake_.offer_nothing(1);
+  compare_ranked(make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1}), 1e-5,
+                 1e-5);
+  // Padding at one end only.
+  compare_ranked(make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {0, 1, 1, 1}), 1e-5,
+                 1e-5);
+  EXPECT_EQ(fake_.num_convolutions(), 0);
+}
+
+TEST_F(DnnConvolutionsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
+  const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  ASSERT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(fake_.num_exact(), 1);
+  use({.allows_tf32 = true});
+  ASSERT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(fake_.num_exact(), 1);
+  EXPECT_EQ(fake_.num_convolutions(), 2);
+}
+
+TEST(Cudnn, AMissingLibraryIsToldAndAnotherOneNamesWhatItLacks) {
+  const auto missing = load_cudnn_from("libno_such_library.so");
+  EXPECT_THAT(missing.status().message(), HasSubstr("no cuDNN, so convolutions run on Eddy's own"));
+  EXPECT_THAT(load_cudnn_from("libc.so.6").status().message(),
+              HasSubstr("libc.so.6 lacks cudnnCreate"));
+}
+
+}  // namespace
+}  // namespace eddy::testing

@@ -1,0 +1,52 @@
+// FakeCudnn: cuDNN without a GPU: the door's table, computing convolutions by plain loops as the
+// descriptors say, and as strict: sizes that do not follow from window and padding, types that
+// differ, an algorithm that was not offered are errors, and what is not given back is counted.
+//
+// Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
+// offers is not deterministic, the second needs more workspace than anybody has, the third is good.
+// Threads: one. Outlives its table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/cuda/cudnn.h"
+
+namespace eddy::testing {
+
+class FakeCudnn {
+ public:
+  using Enqueue = std::function<void(void* stream, std::vector<const void*> addresses,
+                                     std::function<void()> work)>;
+  explicit FakeCudnn(Enqueue enqueue = nullptr);
+
+  std::shared_ptr<const CudnnApi> api() const { return api_; }
+  int num_convolutions() const { return num_convolutions_; }
+  int num_choices() const { return num_choices_; }
+  int num_exact() const { return num_exact_; }  // convolutions that may not round to TF32
+  int num_alive() const { return num_alive_; }
+  std::vector<std::string> violations() const { return violations_; }
+  // Offers nothing good for these many calls.
+  void offer_nothing(int calls) { unknown_ = calls; }
+
+ private:
+  struct Handle;
+  struct Shape;
+  struct Convolution;
+
+  void fill_descriptors(CudnnApi& api);
+  void fill_calls(CudnnApi& api);
+  int choose(int num_wanted, int* num_found, DnnAlgorithm* found);
+  std::string misfit(const Shape& x, const Shape& w, const Convolution& c, const Shape& y) const;
+  int violation(const std::string& what);
+  void enqueue(void* stream, std::vector<const void*> addresses, std::function<void()> work);
+
+  const Enqueue enqueue_;
+  int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
+  std::vector<std::string> violations_;
+  std::shared_ptr<const CudnnApi> api_;
+};
+
+}  // namespace eddy::testing

@@ -1,0 +1,16 @@
+#include "ops/cuda/line_inl.h"
+#include "ops/cuda/line_list.h"
+#include "ops/cuda/resize_inl.h"
+#include "ops/cuda/row_block_inl.h"
+#include "ops/cuda/window_inl.h"
+#include "tests/ops/cuda/host_kernels.h"
+
+namespace eddy::testing {
+
+void add_line_host_kernels(HostKernels& kernels) {
+  using namespace cuda;  // the types of the list
+  EDDY_CUDA_LINE_THREADS(EDDY_HOST_THREADS)
+  EDDY_CUDA_LINE_BLOCKS(EDDY_HOST_BLOCKS)
+}
+
+}  // namespace eddy::testing

@@ -1,0 +1,127 @@
+// Claim: where cuBLASLt is there, products go through it with the reference's values, its heuristic
+// is asked once for each shape, and what it does not do is done by our own kernels.
+#include "ops/cuda/lt_products.h"
+
+#include "tests/ops/cuda/fake_cublas_lt.h"
+#include "tests/ops/cuda/kernel_fixture.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class LtProductsTest : public CudaKernelFixture {
+ protected:
+  LtProductsTest() { use({}); }
+  ~LtProductsTest() override {
+    with_library_ = {};
+    products_.reset();
+    EXPECT_THAT(fake_.violations(), IsEmpty());
+    EXPECT_EQ(fake_.num_alive(), 0);
+  }
+  void use(const LtOptions& options) {
+    with_library_ = {};
+    products_ = std::move(*LtProducts::create(fake_.api(), launcher_, options));
+    add_cuda_kernels(with_library_, launcher_, {.products = products_.get()});
+  }
+  void compare_library(const OpCall& call, double tolerance) {
+    SCOPED_TRACE(call.op + ", seed " + std::to_string(kSeed));
+    compare_with_reference(call, with_library_, tolerance, tolerance);
+  }
+  OpCall make_matmul(ElementType element, const Dims& a, const Dims& b) {
+    return make_call("MatMul", {random(element, a, -1, 1), random(element, b, -1, 1)});
+  }
+
+  FakeCublasLt fake_;
+  std::unique_ptr<LtProducts> products_;
+  KernelRegistry with_library_;
+};
+
+TEST_F(LtProductsTest, ProductsOfEveryFloatAndShapeAreTheReferences) {
+  const std::pair<Dims, Dims> shapes[] = {
+      {{1, 37}, {37, 100}},      {{70, 37}, {37, 3}},    {{37}, {37, 5}},
+      {{5, 37}, {37}},           {{2, 3, 5, 7}, {7, 9}}, {{2, 3, 5, 7}, {2, 3, 7, 9}},
+      {{2, 3, 5, 7}, {3, 7, 9}}, {{1, 1}, {1, 1}},       {{4, 5, 6}, {1, 6, 2}},
+  };
+  for (const ElementType element : kCudaFloats) {
+    for (const auto& [a, b] : shapes) {
+      compare_library(make_matmul(element, a, b), is_half(element) ? 1e-2 : 1e-6);
+    }
+  }
+  EXPECT_GT(fake_.num_products(), 50);
+}
+
+TEST_F(LtProductsTest, GemmTransposesScalesAndAdds) {
+  for (const int64_t transposes_a : {0, 1}) {
+    for (const int64_t transposes_b : {0, 1}) {
+      for (const Dims& c : {Dims{9}, Dims{6, 9}, Dims{6, 1}, Dims{}}) {
+        for (const float beta : {1.0f, 0.5f}) {
+          OpCall call = make_call(
+              "Gemm", {random(ElementType::kFloat, transposes_a ? Dims{5, 6} : Dims{6, 5}, -1, 1),
+                       random(ElementType::kFloat, transposes_b ? Dims{9, 5} : Dims{5, 9}, -1, 1),
+                       random(ElementType::kFloat, c, -1, 1)});
+          call.attributes.set("transA", transposes_a);
+          call.attributes.set("transB", transposes_b);
+          call.attributes.set("alpha", 0.75f);
+          call.attributes.set("beta", beta);
+          compare_library(call, 1e-6);
+        }
+      }
+    }
+  }
+  EXPECT_GT(fake_.num_products(), 0);
+}
+
+TEST_F(LtProductsTest, TheHeuristicIsAskedOnceForEachShape) {
+  const OpCall call = make_matmul(ElementType::kFloat, {8, 16}, {16, 32});
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(run_op(call, with_library_).is_ok());
+  EXPECT_EQ(fake_.num_products(), 5);
+  EXPECT_LE(fake_.num_heuristics(), 2);  // buffers may be aligned in more than one way
+  const int before = fake_.num_heuristics();
+  ASSERT_TRUE(run_op(make_matmul(ElementType::kFloat, {9, 16}, {16, 32}), with_library_).is_ok());
+  EXPECT_EQ(fake_.num_heuristics(), before + 1);
+}
+
+TEST_F(LtProductsTest, WhatTheLibraryDoesNotDoIsDoneByOurOwnKernels) {
+  fake_.know_nothing(1);
+  compare_library(make_matmul(ElementType::kFloat, {8, 16}, {16, 32}), 1e-5);
+  EXPECT_EQ(fake_.num_products(), 0);
+  // Two batch axes that are walked differently, integers, nothing to multiply.
+  compare_library(make_matmul(ElementType::kFloat, {2, 1, 5, 7}, {1, 3, 7, 9}), 1e-5);
+  compare_library(make_call("MatMul", {random(ElementType::kInt32, {3, 4}, 0, 9),
+                                       random(ElementType::kInt32, {4, 5}, 0, 9)}),
+                  0);
+  compare_library(make_matmul(ElementType::kFloat, {3, 0}, {0, 5}), 0);
+  EXPECT_EQ(fake_.num_products(), 0);
+}
+
+TEST_F(LtProductsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
+  const OpCall floats = make_matmul(ElementType::kFloat, {8, 16}, {16, 32});
+  ASSERT_TRUE(run_op(floats, with_library_).is_ok());
+  EXPECT_EQ(fake_.num_tf32(), 0);
+  use({.allows_tf32 = true});
+  ASSERT_TRUE(run_op(floats, with_library_).is_ok());
+  EXPECT_EQ(fake_.num_tf32(), 1);
+  ASSERT_TRUE(run_op(make_matmul(ElementType::kFloat16, {8, 16}, {16, 32}), with_library_).is_ok());
+  EXPECT_EQ(fake_.num_tf32(), 1);
+}
+
+TEST_F(LtProductsTest, AFailureNamesItsCall) {
+  const OpCall call = make_matmul(ElementType::kFloat, {8, 16}, {16, 32});
+  fake_.fail_product(13);
+  const auto result = run_op(call, with_library_);
+  ASSERT_FALSE(result.is_ok());
+  EXPECT_EQ(result.status().message(), "cublasLtMatmul answered CUBLAS_STATUS_EXECUTION_FAILED");
+}
+
+TEST(CublasLt, AMissingLibraryIsToldAndAnotherOneNamesWhatItLacks) {
+  const auto missing = load_cublas_lt_from("libno_such_library.so");
+  EXPECT_THAT(missing.status().message(), HasSubstr("no cuBLASLt, so products run on Eddy's own"));
+  EXPECT_THAT(missing.status().message(), HasSubstr("libno_such_library.so"));
+  EXPECT_THAT(load_cublas_lt_from("libc.so.6").status().message(),
+              HasSubstr("libc.so.6 lacks cublasLtCreate"));
+}
+
+}  // namespace
+}  // namespace eddy::testing

@@ -1,0 +1,266 @@
+// Claim: sessions on a GPU's device (a fake driver's, whose kernels are those of ops/cuda, run on
+// the host) give the CPU's values within the rounding of sums: ONNX's own tests, where Debian's
+// libonnx-testdata is installed, with and without the libraries; and what a kernel finds wrong
+// fails the run by node and value.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <filesystem>
+
+#include "graph/io/import.h"
+#include "graph/io/tensor_file.h"
+#include "graph/ir/builder.h"
+#include "ops/reference/half.h"
+#include "runtime/api/session.h"
+#include "runtime/cuda/cuda_accelerator.h"
+#include "tests/ops/cuda/fake_cublas_lt.h"
+#include "tests/ops/cuda/fake_cudnn.h"
+#include "tests/runtime/cuda/fake_kernels.h"
+#include "tools/check/oracle.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+namespace fs = std::filesystem;
+
+const Library& library() {
+  static const Library* const library = new Library();
+  return *library;
+}
+
+// A fake GPU with the kernels of ops/cuda and fakes of cuBLASLt and cuDNN.
+class FakeGpu {
+ public:
+  FakeGpu(uint64_t seed, bool has_libraries)
+      : cuda_({.seed = seed}),
+        random_(seed),
+        cublas_lt_([this](void* stream, auto addresses, auto work) {
+          enqueue(stream, addresses, std::move(work));
+        }),
+        cudnn_([this](void* stream, auto addresses, auto work) {
+          enqueue(stream, addresses, std::move(work));
+        }),
+        has_libraries_(has_libraries) {
+    define_host_kernels(cuda_, random_);
+    cuda_.define_kernel(kWork, sizeof(Work), [this](const FakeKernelCall& call) {
+      works_[call.params_as<Work>().index]();
+    });
+    engine_ = std::make_unique<FakeEngine>(cuda_);
+  }
+
+  SessionOptions options() {
+    SessionOptions options;
+    options.num_threads = 2;
+    options.make_accelerator = [this] {
+      return make_cuda_accelerator(
+          {.api = cuda_.api(),
+           .images = FakeCuda::kImages,
+           .cublas_lt_or_null = has_libraries_ ? cublas_lt_.api() : nullptr,
+           .cudnn_or_null = has_libraries_ ? cudnn_.api() : nullptr},
+          {});
+    };
+    return options;
+  }
+  FakeCuda& cuda() { return cuda_; }
+  const FakeCublasLt& cublas_lt() const { return cublas_lt_; }
+  const FakeCudnn& cudnn() const { return cudnn_; }
+
+ private:
+  static constexpr const char* kWork = "library";
+  struct Work {
+    uint64_t index;
+    uint64_t addresses[6];
+  };
+
+  // A library's kernel: one of the fake's own, in its stream's order.
+  void enqueue(void* stream, const std::vector<const void*>& addresses,
+               std::function<void()> work) {
+    Work params{works_.size(), {}};
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      params.addresses[i] = reinterpret_cast<uint64_t>(addresses[i]);
+    }
+    works_.push_back(std::move(work));
+    const auto api = cuda_.api();
+    CuModule module = nullptr;
+    CuFunction function = nullptr;
+    ASSERT_EQ(api->module_load(&module, FakeCuda::kImage), CuResult::kSuccess);
+    ASSERT_EQ(api->module_function(&function, module, kWork), CuResult::kSuccess);
+    void* values[] = {&params};
+    ASSERT_EQ(api->launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, static_cast<CuStream>(stream),
+                                 values, nullptr),
+              CuResult::kSuccess);
+    ASSERT_EQ(api->module_unload(module), CuResult::kSuccess);
+  }
+
+  FakeCuda cuda_;
+  Random random_;
+  FakeCublasLt cublas_lt_;
+  FakeCudnn cudnn_;
+  const bool has_libraries_;
+  std::deque<std::function<void()>> works_;
+  std::unique_ptr<FakeEngine> engine_;
+};
+
+Tensor to_tensor(const HostValue& value) {
+  if (value.kind == HostValue::Kind::kNone) return Tensor();
+  if (value.kind == HostValue::Kind::kTensor) return Tensor::copy_of(value.view());
+  std::vector<Tensor> elements;
+  for (const HostValue& element : value.elements) elements.push_back(to_tensor(element));
+  return Tensor::sequence(value.element, std::move(elements));
+}
+
+Result<NamedTensors> read_inputs(const Graph& graph, const fs::path& folder) {
+  NamedTensors inputs;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const ValueInfo& info = graph.value(graph.inputs()[i]);
+    const fs::path file = folder / ("input_" + std::to_string(i) + ".pb");
+    EDDY_ASSIGN_OR_RETURN(const HostValue value, read_value(file.string(), info.type));
+    inputs.emplace_back(info.name, to_tensor(value));
+  }
+  return inputs;
+}
+
+double number(const TensorView& view, int64_t i) {
+  switch (view.element) {
+    case ElementType::kDouble:
+      return view.as<double>()[i];
+    case ElementType::kFloat16:
+      return view.as<Float16>()[i];
+    case ElementType::kBfloat16:
+      return view.as<Bfloat16>()[i];
+    default:
+      return view.as<float>()[i];
+  }
+}
+
+// Within ONNX's own tolerance for floats; else the same bits. Empty, or what differs.
+std::string far_from(const Tensor& actual, const Tensor& expected) {
+  if (expected.is_tensor() && expected.view().element == ElementType::kString) {
+    const auto* const texts = expected.view().as<std::string>();
+    const bool is_same = actual.view().count() == expected.view().count() &&
+                         std::equal(texts, texts + expected.view().count(),
+                                    actual.view().as<std::string>());
+    return is_same ? "" : "other texts";
+  }
+  if (!expected.is_tensor() || !kFloatTypes.contains(expected.view().element)) {
+    return check::difference({{"y", expected}}, {{"y", actual}});
+  }
+  const TensorView a = actual.view(), b = expected.view();
+  if (!std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end())) {
+    return "another shape";
+  }
+  for (int64_t i = 0; i < b.count(); ++i) {
+    const double x = number(a, i), y = number(b, i);
+    const bool is_same = x == y || (std::isnan(x) && std::isnan(y));
+    const double tolerance = element_size_bytes(b.element) == 2 ? 1e-2 : 1e-3;
+    if (!is_same && !(std::fabs(x - y) <= 1e-6 + tolerance * std::fabs(y))) {
+      return "element " + std::to_string(i) + " is " + std::to_string(x) + ", not " +
+             std::to_string(y);
+    }
+  }
+  return "";
+}
+
+struct Counts {
+  size_t compared = 0;
+  size_t on_device = 0;  // models with a node there
+};
+
+void compare(const fs::path& folder, uint64_t seed, bool has_libraries, Counts& counts) {
+  SCOPED_TRACE(folder.filename().string());
+  const auto make = [&] { return import_onnx((folder / "model.onnx").string(), library().ops()); };
+  Result<Graph> graph = make();
+  if (!graph.is_ok()) return;
+  const auto inputs = read_inputs(*graph, folder / "test_data_set_0");
+  if (!inputs.is_ok()) return;
+  auto on_cpu = Session::create(library(), std::move(*graph), {.num_threads = 1});
+  if (!on_cpu.is_ok()) return;
+  const auto expected = (*on_cpu)->run(*inputs);
+  if (!expected.is_ok()) return;
+  FakeGpu gpu(seed, has_libraries);
+  {
+    auto session = Session::create(library(), std::move(*make()), gpu.options());
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    counts.on_device += (*session)->placement_text().starts_with("0 nodes") ? 0 : 1;
+    const auto found = (*session)->run(*inputs);
+    ASSERT_TRUE(found.is_ok()) << found.status().to_string();
+    ASSERT_EQ(found->size(), expected->size());
+    for (size_t i = 0; i < expected->size(); ++i) {
+      EXPECT_EQ(far_from((*found)[i].second, (*expected)[i].second), "");
+    }
+    ++counts.compared;
+  }
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+  EXPECT_THAT(gpu.cublas_lt().violations(), IsEmpty());
+  EXPECT_THAT(gpu.cudnn().violations(), IsEmpty());
+  EXPECT_EQ(gpu.cublas_lt().num_alive() + gpu.cudnn().num_alive(), 0);
+  EXPECT_EQ(gpu.cuda().leaks(), "");
+}
+
+TEST(CudaKernelsSession, OnnxsOwnTestsGiveTheCpusValues) {
+  const fs::path data = "/usr/share/libonnx-testdata/data/node";
+  if (!fs::exists(data)) GTEST_SKIP() << "Debian's libonnx-testdata is not installed";
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(data)) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  // Every family with a kernel beyond elementwise ones, and a slice of all.
+  const char* const kFamilies[] = {"conv",  "matmul", "gemm",    "lstm",     "gru",   "simple_rnn",
+                                   "cast",  "gather", "scatter", "resize",   "pool",  "norm",
+                                   "topk",  "top_k",  "cumsum",  "quantize", "pad",   "tile",
+                                   "trilu", "tril",   "triu",    "onehot",   "split", "concat",
+                                   "range", "depth",  "reduce",  "softmax",  "arg"};
+  constexpr size_t kEvery = 7;
+  Counts counts;
+  for (size_t f = 0; f < folders.size(); ++f) {
+    const std::string name = folders[f].filename().string();
+    const bool is_family = std::ranges::any_of(
+        kFamilies, [&](const char* part) { return name.find(part) != std::string::npos; });
+    if (f % (is_family ? 2 : kEvery) != 0) continue;
+    compare(folders[f], f, f % 4 == 0, counts);
+  }
+  EXPECT_GE(counts.compared, 250u);
+  EXPECT_GE(counts.on_device, 150u);
+  std::printf("%zu models compared, %zu with nodes on the device\n", counts.compared,
+              counts.on_device);
+}
+
+TEST(CudaKernelsSession, AnIndexOutOfRangeFailsTheRunByNodeAndTheNextRunIsFine) {
+  FakeGpu gpu(5, false);
+  GraphBuilder builder(library().ops());
+  const Value table = builder.input("table", tensor_type(ElementType::kFloat, {40, 3}));
+  const Value index = builder.input("index", tensor_type(ElementType::kInt64, {20}));
+  builder.output("rows", builder.op("Gather", {table, index}, {}, {.name = "embed"}));
+  auto graph = builder.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  {
+    auto session = Session::create(library(), std::move(*graph), gpu.options());
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    HostValue indices = HostValue::tensor(ElementType::kInt64, {20});
+    HostValue values = HostValue::tensor(ElementType::kFloat, {40, 3});
+    for (int i = 0; i < 20; ++i) indices.view().mutable_as<int64_t>()[i] = i;
+    for (int i = 0; i < 120; ++i) values.view().mutable_as<float>()[i] = static_cast<float>(i);
+    const auto run = [&] {
+      return (*session)->run({{"table", to_tensor(values)}, {"index", to_tensor(indices)}});
+    };
+    for (int round = 0; round < 2; ++round) {
+      indices.view().mutable_as<int64_t>()[7] = 7;
+      const auto fine = run();
+      ASSERT_TRUE(fine.is_ok()) << fine.status().to_string();
+      indices.view().mutable_as<int64_t>()[7] = 40;
+      const auto wrong = run();
+      ASSERT_FALSE(wrong.is_ok());
+      EXPECT_THAT(wrong.status().to_string(), HasSubstr("embed"));
+      EXPECT_THAT(wrong.status().to_string(),
+                  HasSubstr("index 40 is out of range for axis 0 of size 40"));
+    }
+  }
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace eddy::testing
