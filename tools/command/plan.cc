@@ -194,6 +194,37 @@ std::string value_text(const Graph& graph, ValueId id) {
   return fmt::format("value {}", id.index());
 }
 
+// How the next iteration is ordered behind the region's streams, which go on; nodes by their place.
+Json open_json(const Graph& graph, const Plan& plan, RegionId id,
+               const std::map<NodeId, uint32_t>& place) {
+  const RegionPlan& region = plan.regions[id.index()];
+  Json waits = Json::array();  // each with the edge it serves; to null: the turn
+  for (const DrawnNextWait& wait : draw_region(graph, plan, id).next_waits) {
+    const bool is_turn = wait.to == DrawnNextWait::kTurn;
+    waits.push_back({{"event", wait.event},
+                     {"edge", {wait.from, is_turn ? Json() : Json(wait.to)}},
+                     {"text", wait.text}});
+  }
+  Json previous = Json::array();  // node, event
+  for (const OpenEnd::PreviousWait& wait : region.open->previous_waits) {
+    previous.push_back(
+        {wait.before.is_none() ? Json(nullptr) : Json(place.at(wait.before)), wait.event});
+  }
+  Json takes = Json::array();
+  for (const OpenEnd::Take& take : region.open->takes) {
+    Json values = Json::array();
+    for (const ValueId value : take.values) values.push_back(value_text(graph, value));
+    takes.push_back({{"stream", region.machine_stream(take.stream)},
+                     {"before", place.at(take.before)},
+                     {"values", std::move(values)},
+                     {"event", take.event == OpenEnd::kNoEvent ? Json() : Json(take.event)}});
+  }
+  return {{"end_waits", region.open->end_waits},
+          {"previous_waits", std::move(previous)},
+          {"takes", std::move(takes)},
+          {"waits", std::move(waits)}};
+}
+
 // Nodes in issue order; records, waits and the edges that waits serve name nodes by their place in
 // it. Ranks by cost are in nanoseconds.
 Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
@@ -228,34 +259,7 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
       wait_edges.push_back({recorder.at(command.event), place.at(command.node)});
     }
   }
-  Json open = nullptr;  // waits for streams that go on into the next iteration: node, event
-  if (region_plan.open) {
-    Json next_waits = Json::array();  // each with the edge it serves; to null: the turn
-    for (const DrawnNextWait& wait : draw_region(graph, plan, id).next_waits) {
-      const bool is_turn = wait.to == DrawnNextWait::kTurn;
-      next_waits.push_back({{"event", wait.event},
-                            {"edge", {wait.from, is_turn ? Json() : Json(wait.to)}},
-                            {"text", wait.text}});
-    }
-    Json previous = Json::array();
-    for (const OpenEnd::PreviousWait& wait : region_plan.open->previous_waits) {
-      previous.push_back({wait.before.is_none() ? Json(nullptr) : Json(place.at(wait.before)),
-                          wait.event});
-    }
-    Json takes = Json::array();
-    for (const OpenEnd::Take& take : region_plan.open->takes) {
-      Json values = Json::array();
-      for (const ValueId value : take.values) values.push_back(value_text(graph, value));
-      takes.push_back({{"stream", region_plan.machine_stream(take.stream)},
-                       {"before", place.at(take.before)},
-                       {"values", std::move(values)},
-                       {"event", take.event == OpenEnd::kNoEvent ? Json() : Json(take.event)}});
-    }
-    open = {{"end_waits", region_plan.open->end_waits},
-            {"previous_waits", std::move(previous)},
-            {"takes", std::move(takes)},
-            {"waits", std::move(next_waits)}};
-  }
+  Json open = region_plan.open ? open_json(graph, plan, id, place) : Json();
   const std::string path = region.owner.is_none() ? "" : graph.path(region.owner);
   return {{"path", path},
           {"region", region.name},
