@@ -169,6 +169,8 @@ std::vector<std::pair<const char*, CommandEdit>> command_edits() {
       {"a loop is not entered", at_nth(step(StepKind::kEnter), drop)},
       {"a round is not advanced", at_nth(step(StepKind::kAdvance), drop)},
       {"a round is advanced twice", at_nth(step(StepKind::kAdvance), repeat)},
+      {"a tail takes no reference", at_nth(step(StepKind::kTake), drop)},
+      {"a row is not stacked", at_nth(step(StepKind::kRow), drop)},
       {"a loop is not left", at_nth(step(StepKind::kLeave), drop)},
       {"a branch's results are lost", at_nth(step(StepKind::kFinishBranch), drop)},
       {"a loop makes one round more", at_nth(op(Op::kTest), decide_with(once_more))},
