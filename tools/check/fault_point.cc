@@ -111,7 +111,8 @@ void FaultPoint::on_tick(uint64_t tick) {
   const bool is_endless = tick - first_tick_ == kMaxTicks;
   if (is_endless) note("the runs still go on after " + std::to_string(kMaxTicks) + " steps");
   if (!is_endless && !plan_.should_fail(FaultKind::kCancel)) return;
-  if (cancelled_or_null_ != nullptr && !is_endless) return cancelled_or_null_->cancel();
+  RunHandle* const one_or_null = cancelled_or_null_.load();
+  if (one_or_null != nullptr && !is_endless) return one_or_null->cancel();
   trial_->session().cancel_all();
 }
 

@@ -68,12 +68,12 @@ class FaultPoint {
   std::vector<Fault> armed_;
   uint64_t num_fired_ = 0;
   uint64_t num_points_ = 0;
-  uint64_t first_tick_ = 0;  // of the point
+  std::atomic<uint64_t> first_tick_{0};  // of the point; whoever moves the device reads it
 
   std::mutex mutex_;
   std::string note_;                         // under the mutex: the first rule broken inside a step
   std::vector<std::string> injected_paths_;  // under the mutex: of the nodes that were failed
-  RunHandle* cancelled_or_null_ = nullptr;   // whose run a cancel ends
+  std::atomic<RunHandle*> cancelled_or_null_{nullptr};  // whose run a cancel ends; likewise
 };
 
 }  // namespace eddy::check
