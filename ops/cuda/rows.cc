@@ -12,7 +12,7 @@ namespace {
 using cuda::RowParams;
 
 // From here on a block takes a row, instead of a thread.
-constexpr uint64_t kLongRow = 128;
+constexpr uint64_t kLongRow = 256;
 
 struct RowState : cuda::LaunchState {
   CudaFunction block = nullptr;  // the kernel for long rows
