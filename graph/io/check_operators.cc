@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/io/import.h"
+
 namespace eddy {
 namespace {
 
@@ -89,14 +91,17 @@ class OperatorCheck {
 
 }  // namespace
 
-bool is_import_operator(const OpKey& key) {
+std::span<const std::string_view> import_operators(std::string_view domain) {
   static constexpr std::string_view kOnnx[] = {"If", "Loop", "Scan", "SequenceMap", "Constant"};
   static constexpr std::string_view kEddy[] = {"CaseOf", "While"};
-  if (key.domain == "eddy") {
-    return std::find(std::begin(kEddy), std::end(kEddy), key.name) != std::end(kEddy);
-  }
-  return key.domain.empty() &&
-         std::find(std::begin(kOnnx), std::end(kOnnx), key.name) != std::end(kOnnx);
+  if (domain.empty()) return kOnnx;
+  return domain == "eddy" ? std::span<const std::string_view>(kEddy)
+                          : std::span<const std::string_view>();
+}
+
+bool is_import_operator(const OpKey& key) {
+  const auto names = import_operators(key.domain);
+  return std::find(names.begin(), names.end(), key.name) != names.end();
 }
 
 bool is_forward(const OnnxNode& node) {

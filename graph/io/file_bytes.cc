@@ -113,7 +113,9 @@ namespace {
 
 Status check_file(const struct stat& info, const std::string& name, uint64_t max_bytes,
                   bool refuse_links) {
-  if (!S_ISREG(info.st_mode)) return invalid_argument(quoted_path(name) + " is not a regular file");
+  if (!S_ISREG(info.st_mode)) {
+    return invalid_argument(quoted_path(name) + " is not a regular file; name one that is");
+  }
   if (refuse_links && info.st_nlink != 1) {
     return invalid_argument(quoted_path(name) +
                             " has more than one hard link; copy it beside the model");

@@ -47,6 +47,10 @@ struct ImportOptions {
   std::function<void(std::string_view line)> warn = {};
 };
 
+// The operators of a domain that become control flow or constants while a model is read; no OpTable
+// has them.
+std::span<const std::string_view> import_operators(std::string_view domain);
+
 Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
                           const ImportOptions& options = {});
 

@@ -31,18 +31,31 @@ Run::~Run() {
 namespace {
 
 std::string found(ElementType element, std::span<const int64_t> dims) {
+  if (dims.size() > static_cast<size_t>(kMaxRank)) {
+    return "a tensor of rank " + std::to_string(dims.size());
+  }
   return std::string(element_type_name(element)) + to_string(Dims(dims));
+}
+std::string found(const TensorView& view) { return found(view.element, view.shape()); }
+
+bool is_of(const ValueType& type, ElementType element, std::span<const int64_t> dims) {
+  return dims.size() <= static_cast<size_t>(kMaxRank) &&
+         std::ranges::all_of(dims, [](int64_t dim) { return dim >= 0; }) &&
+         is_compatible(TensorType(element, Dims(dims)), type);
+}
+
+// That there is memory for as many bytes as the shape, which is a type's, has.
+Status check_memory(const std::string& what, const TensorView& view) {
+  EDDY_ASSIGN_OR_RETURN(const size_t bytes, tensor_size_bytes(view.element, view.shape()));
+  if (view.data != nullptr || bytes == 0) return Status::ok();
+  return invalid_argument(what + " was given a null pointer; give memory for " + found(view));
 }
 
 }  // namespace
 
 Status Run::check_input(size_t index, ElementType element, std::span<const int64_t> dims) const {
   const ValueDescription& input = core_.inputs[index];
-  if (dims.size() <= static_cast<size_t>(kMaxRank)) {
-    if (is_compatible(TensorType(element, Dims(dims)), ValueType(input.type.tensor))) {
-      return Status::ok();
-    }
-  }
+  if (is_of(ValueType(input.type.tensor), element, dims)) return Status::ok();
   return invalid_argument("input '" + input.name + "' must be " + input.text + ", but " +
                           found(element, dims) + " was given");
 }
@@ -54,6 +67,7 @@ Status Run::bind_tensor(size_t index, const TensorView& view) {
                             core_.inputs[index].text + ", but a tensor was given");
   }
   EDDY_RETURN_IF_ERROR(check_input(index, view.element, view.shape()));
+  EDDY_RETURN_IF_ERROR(check_memory("input '" + core_.inputs[index].name + "'", view));
   state_->slot(core_.graph.inputs()[index]).borrow(view);
   is_bound_[index] = true;
   return Status::ok();
@@ -135,49 +149,70 @@ Status Run::check_symbols() const {
   return Status::ok();
 }
 
-Status Run::bind_output(size_t index, const TensorView& view) {
-  EDDY_CHECK(index < core_.outputs.size()) << "there is no output " << index;
-  const ValueDescription& output = core_.outputs[index];
-  if (!is_compatible(TensorType(view.element, Dims(view.shape())), output.type)) {
-    return invalid_argument("output '" + output.name + "' is " + output.text + ", but memory for " +
-                            found(view.element, view.shape()) + " was given");
-  }
-  auto& bound = bound_outputs_[index];
-  state_->unbind_output(index);
-  bound = view;
-  is_any_bound_ = true;
-  return Status::ok();
-}
-
 namespace {
 
-bool is_aligned(const TensorView& view) {
-  const size_t size = element_size_bytes(view.element);
-  return size > 0 && reinterpret_cast<uintptr_t>(view.data) % size == 0;
+bool is_aligned(const void* data, ElementType element) {
+  const size_t size = element_size_bytes(element);
+  return size > 0 && reinterpret_cast<uintptr_t>(data) % size == 0;
+}
+
+bool do_overlap(const TensorView& a, const TensorView& b) {
+  const auto begin_a = reinterpret_cast<uintptr_t>(a.data);
+  const auto begin_b = reinterpret_cast<uintptr_t>(b.data);
+  return begin_a < begin_b + b.size_bytes() && begin_b < begin_a + a.size_bytes();
+}
+
+Status check_spare(const std::string& name, const TensorView& view, const TensorView& spare) {
+  if (view.element != spare.element || !std::ranges::equal(view.shape(), spare.shape())) {
+    return invalid_argument(name + " was given memory for " + found(view) + " and spare memory for " +
+                            found(spare) + "; give two alike, or one");
+  }
+  EDDY_RETURN_IF_ERROR(check_memory("the spare place of " + name, spare));
+  if (!do_overlap(view, spare)) return Status::ok();
+  return invalid_argument(name + " was given spare memory that overlaps the other; give memory " +
+                          "apart from it, or none");
 }
 
 }  // namespace
+
+Status Run::bind_output(size_t index, const TensorView& view, const TensorView* spare_or_null) {
+  EDDY_CHECK(index < core_.outputs.size()) << "there is no output " << index;
+  const ValueDescription& output = core_.outputs[index];
+  const std::string name = "output '" + output.name + "'";
+  if (!is_of(output.type, view.element, view.shape())) {
+    return invalid_argument(name + " is " + output.text + ", but memory for " + found(view) +
+                            " was given");
+  }
+  EDDY_RETURN_IF_ERROR(check_memory(name, view));
+  if (spare_or_null != nullptr) EDDY_RETURN_IF_ERROR(check_spare(name, view, *spare_or_null));
+  state_->unbind_output(index);
+  bound_outputs_[index] = {view, spare_or_null == nullptr ? nullptr : spare_or_null->data};
+  is_any_bound_ = true;
+  return Status::ok();
+}
 
 // Outputs are made in the caller's memory where that is apart from everything else that the caller
 // has bound; others are copied when the run is done.
 void Run::place_outputs() {
   if (!is_any_bound_) return;
   find_overlaps();
-  // Sequences share memory with their elements' makers, and outlive the run.
-  const auto is_tensor = [](const ValueDescription& output) { return output.type.is_tensor(); };
-  const bool are_tensors = std::ranges::all_of(core_.outputs, is_tensor);
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (!bound_outputs_[i]) continue;
-    const TensorView& view = *bound_outputs_[i];
-    const bool is_placed = are_tensors && view.element != ElementType::kString && is_aligned(view) &&
-                           std::ranges::find(overlapping_, i) == overlapping_.end() &&
-                           !core_.program->output_routes()[i].empty();
-    if (is_placed) {
-      state_->bind_output(i, view.data, view.size_bytes());
+    const auto& [view, spare_or_null] = *bound_outputs_[i];
+    if (may_be_made_in(i)) {
+      state_->bind_output(i, view.data, spare_or_null, view.size_bytes());
     } else {
       state_->unbind_output(i);
     }
   }
+}
+
+bool Run::may_be_made_in(size_t index) const {
+  const auto& [view, spare_or_null] = *bound_outputs_[index];
+  return view.element != ElementType::kString && is_aligned(view.data, view.element) &&
+         is_aligned(spare_or_null, view.element) &&
+         std::ranges::find(overlapping_, index) == overlapping_.end() &&
+         !core_.program->output_routes()[index].empty();
 }
 
 // Outputs whose memory other bound memory meets. One sweep, by beginning: a range that begins
@@ -197,7 +232,10 @@ void Run::find_overlaps() {
     }
   }
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
-    if (bound_outputs_[i]) add(bound_outputs_[i]->data, bound_outputs_[i]->size_bytes(), i);
+    if (!bound_outputs_[i]) continue;
+    const auto& [view, spare_or_null] = *bound_outputs_[i];
+    add(view.data, view.size_bytes(), i);
+    if (spare_or_null != nullptr) add(spare_or_null, view.size_bytes(), i);
   }
   std::ranges::sort(ranges_, {}, &Range::begin);
   uintptr_t end = 0;      // of all ranges so far
@@ -278,48 +316,65 @@ Status Run::finish() {
   return copy_outputs();
 }
 
-Status Run::copy_outputs() {
-  if (!is_any_bound_) return Status::ok();
-  // What one iteration made as one output may have become another, or one that nobody has bound.
+TensorView Run::made(size_t index) {
+  return state_->slot(core_.graph.outputs()[index]).view;
+}
+
+bool Run::is_home(size_t index) { return bound_outputs_[index]->has(made(index).data); }
+
+Status Run::check_made(size_t index) {
+  const TensorView& wanted = bound_outputs_[index]->view;
+  if (std::ranges::equal(made(index).shape(), wanted.shape())) return Status::ok();
+  return invalid_argument("output '" + core_.outputs[index].name + "' has shape " +
+                          to_string(Dims(made(index).shape())) + ", but memory for " +
+                          to_string(Dims(wanted.shape())) + " was given");
+}
+
+// What one iteration made as one output may have become another, or one that nobody has bound, or
+// part of a sequence; and the memory is about to take what is its own.
+Status Run::clear_callers_memory() {
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
-    const ValueId value = core_.graph.outputs()[i];
-    const Slot& slot = state_->slot(value);
-    if (!is_callers_memory(slot.buffer)) continue;
-    const bool is_home = bound_outputs_[i] && slot.view.data == bound_outputs_[i]->data;
-    if (!is_home) EDDY_RETURN_IF_ERROR(state_->move_home(value));
+    if (bound_outputs_[i] && is_home(i)) continue;
+    EDDY_ASSIGN_OR_RETURN(const size_t bytes, state_->move_home(core_.graph.outputs()[i]));
+    copied_bytes_ += bytes;
+  }
+  return Status::ok();
+}
+
+Status Run::copy_outputs() {
+  copied_bytes_ = 0;
+  if (!is_any_bound_) return Status::ok();
+  EDDY_RETURN_IF_ERROR(clear_callers_memory());
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (bound_outputs_[i]) EDDY_RETURN_IF_ERROR(check_made(i));
   }
   // What is copied may overlap where another output is to go: then all are read before any is
   // written.
   std::vector<Tensor> read(overlapping_.empty() ? 0 : bound_outputs_.size());
   for (size_t i = 0; i < read.size(); ++i) {
-    if (bound_outputs_[i]) read[i] = Tensor::copy_of(output(i));
+    if (bound_outputs_[i] && !is_home(i)) read[i] = Tensor::copy_of(made(i));
   }
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
-    if (!bound_outputs_[i]) continue;
-    EDDY_RETURN_IF_ERROR(copy_output(i, read.empty() ? output(i) : read[i].view()));
+    if (!bound_outputs_[i] || is_home(i)) continue;
+    copy_output(i, read.empty() ? made(i) : read[i].view());
   }
   return Status::ok();
 }
 
-Status Run::copy_output(size_t index, const TensorView& made) {
-  const TensorView& wanted = *bound_outputs_[index];
-  if (!std::equal(made.shape().begin(), made.shape().end(), wanted.shape().begin(),
-                  wanted.shape().end())) {
-    return invalid_argument("output '" + core_.outputs[index].name + "' has shape " +
-                            to_string(Dims(made.shape())) + ", but memory for " +
-                            to_string(Dims(wanted.shape())) + " was given");
+void Run::copy_output(size_t index, const TensorView& from) {
+  const TensorView& wanted = bound_outputs_[index]->view;
+  copied_bytes_ += from.size_bytes();
+  if (from.element == ElementType::kString) {
+    std::copy_n(from.as<std::string>(), from.count(), wanted.mutable_as<std::string>());
+  } else if (from.size_bytes() > 0) {
+    std::memcpy(wanted.data, from.data, from.size_bytes());
   }
-  if (made.data == wanted.data) return Status::ok();
-  if (made.element == ElementType::kString) {
-    std::copy_n(made.as<std::string>(), made.count(), wanted.mutable_as<std::string>());
-  } else if (made.size_bytes() > 0) {
-    std::memcpy(wanted.data, made.data, made.size_bytes());
-  }
-  return Status::ok();
 }
 
 TensorView Run::output(size_t index) {
-  return state_->slot(core_.graph.outputs()[index]).view;
+  TensorView view = made(index);
+  if (bound_outputs_[index] && !is_home(index)) view.data = bound_outputs_[index]->view.data;
+  return view;
 }
 
 namespace {
@@ -335,22 +390,22 @@ Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
 
 }  // namespace
 
+Tensor Run::collect_output(size_t index) {
+  const Slot& slot = state_->slot(core_.graph.outputs()[index]);
+  const std::shared_ptr<const void> device = core_.keep_alive();
+  if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, device);
+  if (slot.kind != ValueKind::kSequence) return Tensor();
+  std::vector<Tensor> elements;
+  for (const SequenceElement& element : slot.elements) {
+    elements.push_back(to_tensor(element.view(), element.buffer, device));
+  }
+  return Tensor::sequence(slot.sequence_element, std::move(elements));
+}
+
 NamedTensors Run::collect_outputs() {
   NamedTensors outputs;
-  const std::shared_ptr<const void> device = core_.keep_alive();
   for (size_t i = 0; i < core_.outputs.size(); ++i) {
-    const Slot& slot = state_->slot(core_.graph.outputs()[i]);
-    Tensor tensor;
-    if (slot.kind == ValueKind::kTensor) {
-      tensor = to_tensor(slot.view, slot.buffer, device);
-    } else if (slot.kind == ValueKind::kSequence) {
-      std::vector<Tensor> elements;
-      for (const SequenceElement& element : slot.elements) {
-        elements.push_back(to_tensor(element.view(), element.buffer, device));
-      }
-      tensor = Tensor::sequence(slot.sequence_element, std::move(elements));
-    }
-    outputs.emplace_back(core_.outputs[i].name, std::move(tensor));
+    outputs.emplace_back(core_.outputs[i].name, collect_output(i));
   }
   return outputs;
 }

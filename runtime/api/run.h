@@ -34,8 +34,9 @@ class Run {
   Status bind_inputs(const NamedTensors& inputs);
   // Every input is bound, and equal symbols have equal sizes.
   Status check_symbols() const;
-  // The caller's memory takes output `index`.
-  Status bind_output(size_t index, const TensorView& view);
+  // The caller's memory takes output `index`: the one place or, where there is a spare, either.
+  Status bind_output(size_t index, const TensorView& view,
+                     const TensorView* spare_or_null = nullptr);
 
   // Stops the run at that time, until finish(). Before launch.
   void arm_deadline(std::chrono::steady_clock::time_point when);
@@ -52,7 +53,12 @@ class Run {
   Status finish();
 
   NamedTensors collect_outputs();
+  // One of them, of any kind; shares memory of the session, copies the caller's.
+  Tensor collect_output(size_t index);
+  // Where it is; of a bound output: where the caller has it.
   TensorView output(size_t index);
+  // Bytes of bound outputs that finish() has copied.
+  size_t copied_bytes() const { return copied_bytes_; }
   // Of the loop's last time.
   int64_t iterations(NodeId loop) const { return state_->loop(loop).iteration(); }
   std::string describe() const { return state_->describe(); }
@@ -64,13 +70,26 @@ class Run {
     uintptr_t end;
     size_t output;  // kNoOutput: an input
   };
+  struct BoundOutput {
+    TensorView view;
+    void* spare_or_null = nullptr;
+
+    bool has(const void* data) const {
+      return data == view.data || (data != nullptr && data == spare_or_null);
+    }
+  };
   enum : uint32_t { kRunning, kWaking, kDone };
 
   Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
   void place_outputs();
   void find_overlaps();
+  bool may_be_made_in(size_t index) const;
+  TensorView made(size_t index);
+  bool is_home(size_t index);
+  Status check_made(size_t index);
+  Status clear_callers_memory();
   Status copy_outputs();
-  Status copy_output(size_t index, const TensorView& made);
+  void copy_output(size_t index, const TensorView& from);
   Status end_status();
   static void on_complete(void* run);
 
@@ -78,8 +97,9 @@ class Run {
   const bool is_traced_;
   std::unique_ptr<RunState> state_;
   std::vector<bool> is_bound_;
-  std::vector<std::optional<TensorView>> bound_outputs_;
+  std::vector<std::optional<BoundOutput>> bound_outputs_;
   bool is_any_bound_ = false;
+  size_t copied_bytes_ = 0;
   std::vector<Range> ranges_;        // kept for their room
   std::vector<size_t> overlapping_;  // outputs; may be repeated
   std::function<void()> on_done_;

@@ -12,6 +12,21 @@ namespace eddy {
 
 struct Call::State {
   State(SessionCore& c, TraceRecorder* trace_or_null) : core(c), run(c, trace_or_null) {}
+
+  // Before an input is bound anew.
+  Status check_input(size_t index) {
+    is_checked = false;
+    return check_place("input", index, core.inputs.size());
+  }
+  Status check_output(size_t index) const {
+    return check_place("output", index, core.outputs.size());
+  }
+  static Status check_place(const char* what, size_t index, size_t count) {
+    if (index < count) return Status::ok();
+    return invalid_argument(std::string("there is no ") + what + " " + std::to_string(index) +
+                            "; the graph has " + std::to_string(count));
+  }
+
   SessionCore& core;
   Run run;
   bool is_checked = false;
@@ -150,20 +165,23 @@ Call::~Call() {
 }
 
 Status Call::bind_input(size_t index, const TensorView& view) {
-  if (index >= state_->core.inputs.size()) {
-    return invalid_argument("there is no input " + std::to_string(index) + "; the graph has " +
-                            std::to_string(state_->core.inputs.size()));
-  }
-  state_->is_checked = false;
+  EDDY_RETURN_IF_ERROR(state_->check_input(index));
   return state_->run.bind_tensor(index, view);
 }
 
+Status Call::bind_input(size_t index, const Tensor& value) {
+  EDDY_RETURN_IF_ERROR(state_->check_input(index));
+  return state_->run.bind_input(index, value);
+}
+
 Status Call::bind_output(size_t index, const TensorView& view) {
-  if (index >= state_->core.outputs.size()) {
-    return invalid_argument("there is no output " + std::to_string(index) + "; the graph has " +
-                            std::to_string(state_->core.outputs.size()));
-  }
+  EDDY_RETURN_IF_ERROR(state_->check_output(index));
   return state_->run.bind_output(index, view);
+}
+
+Status Call::bind_output(size_t index, const TensorView& view, const TensorView& spare) {
+  EDDY_RETURN_IF_ERROR(state_->check_output(index));
+  return state_->run.bind_output(index, view, &spare);
 }
 
 Status Call::run(const RunOptions& options) {
@@ -179,5 +197,12 @@ TensorView Call::output(size_t index) const {
   EDDY_CHECK(index < state_->core.outputs.size()) << "there is no output " << index;
   return state_->run.output(index);
 }
+
+Tensor Call::value(size_t index) const {
+  EDDY_CHECK(index < state_->core.outputs.size()) << "there is no output " << index;
+  return state_->run.collect_output(index);
+}
+
+size_t Call::copied_bytes() const { return state_->run.copied_bytes(); }
 
 }  // namespace eddy

@@ -15,9 +15,17 @@
 //              no allocation, results written straight into the caller's memory.
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
-// the run ends. An output bound to caller's memory must have exactly the shape the run produces.
-// It is made there when a node of the root makes it; the result of a loop or branch is copied once
-// at the end, because its buffers rotate. run() and Call::output() hand results out uncopied.
+// the run ends. An output bound to caller's memory must have exactly the shape the run produces, and
+// is made there, whatever makes it: a node of the root or of any branch, or a loop. Where a loop's
+// number of iterations is settled as it begins (a trip limit, iteration < bound), its last iteration
+// writes the caller's memory. Where data decide, each may be the last, so what the loop carries
+// takes turns in two places: with one bound, every other time it ends elsewhere and is copied once;
+// with a spare bound too it ends in one of both, and output() says in which. (What the graph keeps
+// for longer, in a sequence or a later iteration, may need a copy still; Call::copied_bytes().)
+// An output that no node has made (of a loop of no iteration; captured, passed through) is the
+// caller's input or a constant and stays where that is: the copy of it is what was asked for. Bound
+// memory may be an input's, or overlap others: such outputs are copied when the run has read all
+// inputs, and all are read before any is written. Session::run() hands results out uncopied.
 //
 // Errors: kInvalidArgument (input missing, unknown, of wrong type or shape: which, expected,
 // found), kUnsupported (operator or type without kernel, by name, when creating), kCancelled,
@@ -153,11 +161,21 @@ class Call {
   ~Call();
   // Borrowed until rebound or the Call goes. Checked against the input's type here.
   Status bind_input(size_t index, const TensorView& view);
+  // Of any kind: sequences and nothing, too. Its memory is borrowed likewise.
+  Status bind_input(size_t index, const Tensor& value);
   // The run writes this output there. The view's shape must be the output's.
   Status bind_output(size_t index, const TensorView& view);
+  // Or there: the run writes to both, and leaves the output in the one of the two that output()
+  // then names. The spare is of the same type and shape, and apart from the view.
+  Status bind_output(size_t index, const TensorView& view, const TensorView& spare);
   Status run(const RunOptions& options = {});
-  // After run(): output `index`; valid until the next run of this Call.
+  // After run(): output `index`, a tensor; valid until the next run of this Call. Of a bound output:
+  // the caller's memory that holds it.
   TensorView output(size_t index) const;
+  // After run(): output `index` of any kind, as Session::run() returns it.
+  Tensor value(size_t index) const;
+  // Bytes that the last run had to copy because outputs were not made where they were bound.
+  size_t copied_bytes() const;
 
  private:
   friend class Session;

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/execute/run_state.h"
+#include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
+#include "runtime/execute/trip_rule.h"
 
 namespace eddy {
 namespace {
@@ -39,6 +40,7 @@ void LoopState::connect() {
   predicate_ = &state_.slot(before.results[0]);
   const ValueType& type = graph.value(before.results[0]).type;
   is_predicate_fixed_ = type.tensor.is_static();
+  find_settling_slots();
   for (size_t k = 1; k < before.parameters.size(); ++k) {
     initial_.add(state_.slot(before.parameters[k]),
                  state_.slot_for(node.inputs[k], before.parameters[k]), false, false,
@@ -77,6 +79,30 @@ void LoopState::connect() {
   results_.finish();
 }
 
+// What an accelerator has made is not read here.
+void LoopState::find_settling_slots() {
+  const TripRule rule = find_trip_rule(state_.graph(), id_);
+  is_settled_ = rule.is_settled;
+  for (const auto& [value, slot] : {std::pair{rule.first, &first_}, {rule.bound, &bound_}}) {
+    if (!is_settled_ || value.is_none()) continue;
+    is_settled_ = state_.program().value_device(value) == 0;
+    *slot = &state_.slot(value);
+  }
+}
+
+// Once the limit is read and the carried values have their first ones.
+int64_t LoopState::settle_trips() const {
+  if (!is_settled_) return -1;
+  const auto is_one = [](const Slot* slot) {
+    return slot->kind == ValueKind::kTensor && slot->view.data != nullptr &&
+           slot->view.count() == 1;
+  };
+  if ((first_ != nullptr && !is_one(first_)) || (bound_ != nullptr && !is_one(bound_))) return -1;
+  if (first_ != nullptr && *first_->view.as<uint8_t>() == 0) return 0;
+  const int64_t bound = bound_ == nullptr ? INT64_MAX : *bound_->view.as<int64_t>();
+  return std::max<int64_t>(std::min(limit_, bound), 0);
+}
+
 void LoopState::reset() {
   for (ScanStack& stack : stacks_) stack.buffer.reset();
   let_go_of_takings();
@@ -94,6 +120,7 @@ bool LoopState::enter(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
   self.counter_.store(0, std::memory_order_relaxed);
   self.limit_ = INT64_MAX;
+  self.settled_trips_ = -1;
   if (self.limit_slot_ != nullptr) {
     const TensorView& limit = self.limit_slot_->view;
     if (self.limit_slot_->kind != ValueKind::kTensor || limit.count() != 1) {
@@ -119,6 +146,7 @@ bool LoopState::enter(void* loop) {
   }
   for (Tail& tail : self.tails_) tail.iteration.store(-1, std::memory_order_relaxed);
   Status status = self.initial_.run(self.state_.allocator());
+  self.settled_trips_ = self.settle_trips();
   return status.is_ok() || self.state_.fail(self.id_, std::move(status));
 }
 

@@ -88,6 +88,10 @@ class LoopState {
 
   Slot& iteration_slot() { return iteration_slot_; }
   int64_t iteration() const { return counter_.load(std::memory_order_relaxed); }
+  const std::atomic<int64_t>& counter() const { return counter_; }
+  // How often the loop will run this time, from enter on; negative: data decide. Belongs to the
+  // strand that runs the loop, and to those that it forks.
+  const int64_t& settled_trips() const { return settled_trips_; }
   // Connects slots once all of them exist.
   void connect();
   // Drops references to memory of the last run.
@@ -101,16 +105,23 @@ class LoopState {
   Status grow(ScanStack& stack, size_t row_bytes);
   Status finish_stack(ScanStack& stack);
   int32_t slow_test();
+  void find_settling_slots();
+  int64_t settle_trips() const;
 
   RunState& state_;
   const NodeId id_;
   // Written by the strand that runs the loop; read by others for messages only (relaxed).
   std::atomic<int64_t> counter_{0};
   int64_t limit_ = INT64_MAX;
+  int64_t settled_trips_ = -1;
   const Slot* predicate_ = nullptr;
   bool is_predicate_fixed_ = false;  // known to be one bool
   Slot iteration_slot_;
   Slot* limit_slot_ = nullptr;
+  // Of the trip rule: whether it settles, and what it asks (null: not asked).
+  bool is_settled_ = false;
+  const Slot* first_ = nullptr;
+  const Slot* bound_ = nullptr;
   Transfers initial_;
   Transfers carried_;
   Transfers results_;

@@ -1,5 +1,7 @@
 #include "runtime/execute/output_memory.h"
 
+#include <algorithm>
+
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -47,24 +49,36 @@ void OutputMemory::take_from(Slot& slot) const {
   slot.view.data = nullptr;
 }
 
+bool OutputTarget::may_take(size_t size_bytes) const {
+  return memory->fits(size_bytes) && std::ranges::all_of(gates, &OutputGate::is_open);
+}
+
 bool OutputTarget::give_to(BufferRef& holder, size_t size_bytes) const {
-  if (!memory->fits(size_bytes)) return false;
+  if (!may_take(size_bytes)) return false;
   for (Slot* slot : passed) memory->take_from(*slot);
   return memory->give_to(holder);
 }
 
-bool OutputTargets::give_to(Slot& slot, size_t size_bytes) {
+bool OutputTargets::give_in_place(Slot& slot, size_t size_bytes) {
+  if (in_place_or_null == nullptr) return false;
   for (const OutputTarget& target : all) {
-    if (!target.memory->fits(size_bytes)) continue;
-    if (in_place_or_null != nullptr && target.memory->is_only_in(in_place_or_null->buffer)) {
-      slot.swap_memory(*in_place_or_null);
-      return true;
+    if (!target.memory->is_only_in(in_place_or_null->buffer) || !target.may_take(size_bytes)) {
+      continue;
     }
+    slot.swap_memory(*in_place_or_null);
+    return true;
+  }
+  return false;
+}
+
+bool OutputTargets::give_to(Slot& slot, size_t size_bytes) {
+  if (give_in_place(slot, size_bytes)) return true;
+  for (const OutputTarget& target : all) {
     BufferRef memory;
     const bool had_it = target.memory->is_in(slot.buffer);
     if (!target.give_to(had_it ? slot.buffer : memory, size_bytes)) continue;
     if (!had_it) {
-      if (!spare) spare.swap(slot.buffer);
+      if (!spare && !is_callers_memory(slot.buffer)) spare.swap(slot.buffer);
       slot.buffer = std::move(memory);
     }
     slot.view.data = slot.buffer.data();

@@ -4,8 +4,10 @@
 // The memory is a buffer like any other, shared by reference, but for one thing: only a value that
 // may become the output is written there (find_output_routes), so to everybody else it is never
 // writable. Who makes such a value takes the memory when nobody holds it any more, else writes
-// elsewhere; values that a loop carries thus rotate through it. Whatever is elsewhere in the end is
-// copied by whoever has bound the memory.
+// elsewhere. In a loop whose trips are settled when it is entered, only the iteration that makes
+// the output does so (OutputGate). In others each iteration may make it: carried values rotate
+// through the memory, and stay in the caller's if there are two for the output, taken by turns.
+// Whatever is elsewhere in the end is copied by whoever has bound the memory.
 //
 //   bind → (a run: give, share, swap, drop) → forget → … → unbind
 //
@@ -16,6 +18,7 @@
 #include <atomic>
 #include <vector>
 
+#include "graph/ir/graph.h"
 #include "runtime/execute/slot.h"
 
 namespace eddy {
@@ -53,10 +56,27 @@ class OutputMemory {
 // True when the buffer is the caller's.
 bool is_callers_memory(const BufferRef& buffer);
 
+// Closed in iterations of one loop that are known to make something else than the output.
+struct OutputGate {
+  // Of the strand that runs `node`; written by it.
+  const std::atomic<int64_t>* iteration = nullptr;
+  const int64_t* trips = nullptr;  // of this time; negative: not settled when the loop began
+  int64_t num_carried = 0;
+  NodeId node;                            // right inside the loop
+  const Slot* carried_or_null = nullptr;  // from which the last of those iterations takes it
+
+  bool is_open() const {
+    return *trips < 0 || iteration->load(std::memory_order_relaxed) == *trips - num_carried;
+  }
+};
+
 struct OutputTarget {
   OutputMemory* memory = nullptr;
   std::vector<Slot*> passed;  // names whose claims are over when the value is written
+  std::vector<OutputGate> gates;
 
+  // The value to be made may be the output, and has room there.
+  bool may_take(size_t size_bytes) const;
   // As OutputMemory::give_to, once those claims have ended.
   bool give_to(BufferRef& holder, size_t size_bytes) const;
 };
@@ -68,8 +88,11 @@ struct OutputTargets {
   BufferRef spare;  // what the slot had before it got the caller's memory
 
   // The slot's memory becomes the caller's, where some is bound that fits and nobody holds. False:
-  // the slot has what it had.
+  // the slot has what it had, or what it had before that was the caller's.
   bool give_to(Slot& slot, size_t size_bytes);
+
+ private:
+  bool give_in_place(Slot& slot, size_t size_bytes);
 };
 
 }  // namespace eddy

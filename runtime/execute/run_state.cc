@@ -183,87 +183,14 @@ Placement RunState::placement(ValueId value) {
   return place;
 }
 
-// Connects who makes a value that may be an output with the memory bound for it.
-void RunState::find_targets() {
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    for (const OutputRoute& route : program_.output_routes()[i]) {
-      OutputTarget target{&outputs_[i], {}};
-      for (const ValueId name : route.passed) target.passed.push_back(&slot(name));
-      targets_[route.made.index()].all.push_back(std::move(target));
-    }
-  }
-}
-
-OutputTargets* RunState::targets_or_null(ValueId value) {
-  const auto found = targets_.find(value.index());
-  return found == targets_.end() ? nullptr : &found->second;
-}
-
-void RunState::bind_output(size_t index, void* data, size_t size_bytes) {
-  OutputMemory& memory = outputs_[index];
-  forget_output(index);
-  if (memory.data() == data && memory.fits(size_bytes)) return;
-  unbind_output(index);
-  memory.bind(data, size_bytes);
-  tell_makers(index);
-}
-
-// Nearly always the maker's own slot is the only one that still has it, and may keep it.
-void RunState::forget_output(size_t index) {
-  OutputMemory& memory = outputs_[index];
-  if (!memory.is_held()) return;
-  const std::vector<OutputRoute>& routes = program_.output_routes()[index];
-  if (routes.size() == 1 && memory.is_only_in(slot(routes[0].made).buffer)) return;
-  for (const OutputRoute& route : routes) {
-    memory.take_from(slot(route.made));
-    for (const ValueId name : route.passed) memory.take_from(slot(name));
-  }
-  if (memory.is_held()) take_everywhere(memory);
-}
-
-void RunState::unbind_output(size_t index) {
-  OutputMemory& memory = outputs_[index];
-  if (!memory.is_bound()) return;
-  if (memory.is_held()) take_everywhere(memory);
-  memory.unbind();
-  tell_makers(index);
-}
-
-Status RunState::move_home(ValueId value) {
-  Slot& tensor = slot(value);
-  const void* const data = tensor.view.data;
-  const BufferRef callers = std::move(tensor.buffer);
-  EDDY_RETURN_IF_ERROR(tensor.make_writable(allocator_));
-  if (tensor.view.size_bytes() > 0) {
-    std::memcpy(tensor.view.data, data, tensor.view.size_bytes());
-  }
-  return Status::ok();
-}
-
-// Nodes know their targets only while something is bound, so that others pay nothing.
-void RunState::tell_makers(size_t index) {
-  for (const OutputRoute& route : program_.output_routes()[index]) {
-    OutputTargets& targets = targets_.at(route.made.index());
-    const auto is_bound = [](const OutputTarget& target) { return target.memory->is_bound(); };
-    const bool is_any_bound = std::ranges::any_of(targets.all, is_bound);
-    if (!is_any_bound) targets.spare.reset();
-    const ValueInfo& info = graph().value(route.made);
-    ExecNode* const node = exec_nodes_[info.producer.index()].get();
-    if (node != nullptr) node->out[info.index].targets_or_null = is_any_bound ? &targets : nullptr;
-  }
-}
-
-void RunState::take_everywhere(OutputMemory& memory) {
-  for (Slot& slot : storage_) {
-    memory.take_from(slot);
-    std::erase_if(slot.elements,
-                  [&](const SequenceElement& element) { return memory.is_in(element.buffer); });
-  }
+void RunState::set_tail(NodeId node, const LoopState::Tail& tail) {
+  tails_[node.index()] = &tail;
   for (auto& [value, targets] : targets_) {
-    if (memory.is_in(targets.spare)) targets.spare.reset();
-  }
-  for (auto& loop : loops_) {
-    if (loop) loop->reset();
+    for (OutputTarget& target : targets.all) {
+      for (OutputGate& gate : target.gates) {
+        if (gate.node == node) gate.iteration = &tail.iteration;
+      }
+    }
   }
 }
 
@@ -324,7 +251,7 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   if (is_fixed && targets != nullptr) {
     const ValueId in_place = find_in_place(graph, node, reads);
     if (!in_place.is_none() && !is_taken(id, in_place)) {
-      targets->in_place_or_null = &slot(in_place);
+      work_in_place(*targets, slot(in_place), reads[node.outputs[0].index()]);
     }
   }
   if (releases_by_itself(exec.get())) {

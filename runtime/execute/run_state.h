@@ -11,6 +11,7 @@
 // from any of them; describe() may be called from any thread while the run goes on.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
 #include "runtime/execute/output_memory.h"
+#include "runtime/execute/output_routes.h"
 #include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/execute/trace_marks.h"
@@ -94,7 +96,7 @@ class RunState {
   // Both strands run the same nodes, by turns.
   void add_twin(uint32_t strand, uint32_t of_strand);
   // The node runs on a strand that counts its loop's iterations by itself.
-  void set_tail(NodeId node, const LoopState::Tail& tail) { tails_[node.index()] = &tail; }
+  void set_tail(NodeId node, const LoopState::Tail& tail);
 
   // A mark whose address stays.
   TraceMark& add_trace_mark(const TraceMark& mark) { return trace_marks_.emplace_back(mark); }
@@ -107,12 +109,14 @@ class RunState {
   // The command that releases what no exec node releases by itself after `node`; null: nothing.
   ReleaseList* release_list_or_null(NodeId node);
 
-  // The caller's memory for an output that is not copied; before a run. What the last run left in it
-  // is forgotten. Stays bound until it is unbound, which ends every reference to it.
-  void bind_output(size_t index, void* data, size_t size_bytes);
+  // The caller's memory for an output that is not copied, and a second one of that size, or null;
+  // before a run. What the last run left in it is forgotten. Stays bound until it is unbound, which
+  // ends every reference to it.
+  void bind_output(size_t index, void* data, void* second_or_null, size_t size_bytes);
   void unbind_output(size_t index);
-  // Copies a tensor that stands in memory of the caller into memory of its own.
-  Status move_home(ValueId value);
+  // Copies a tensor, or elements of a sequence, that stand in memory of the caller into memory of
+  // their own; how many bytes those are.
+  Result<size_t> move_home(ValueId value);
   // Where a value that may be an output can be made; null: it stays.
   OutputTargets* targets_or_null(ValueId value);
 
@@ -141,8 +145,13 @@ class RunState {
   void make_taken_slots();
   void make_arenas();
   Placement placement(ValueId value);
+  // One output's memory of the caller: one place, or two.
+  using OutputPlaces = std::array<OutputMemory, 2>;
+
   void find_targets();
-  void forget_output(size_t index);
+  OutputTarget make_target(const OutputRoute& route, OutputMemory& memory);
+  void work_in_place(OutputTargets& targets, Slot& input, uint32_t num_reads);
+  void forget_output(size_t index, OutputMemory& memory);
   void tell_makers(size_t index);
   void take_everywhere(OutputMemory& memory);
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
@@ -151,7 +160,7 @@ class RunState {
 
   const Program& program_;
   Allocator& allocator_;
-  std::deque<OutputMemory> outputs_;                     // by output; before all that may hold them
+  std::deque<OutputPlaces> outputs_;                     // by output; before all that may hold them
   std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId
   std::deque<Slot> storage_;
   std::vector<Slot*> slots_;  // by ValueId

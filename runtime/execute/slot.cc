@@ -31,15 +31,20 @@ void Slot::borrow(const TensorView& tensor) {
   buffer.reset();
 }
 
+Status Slot::copy(const TensorView& tensor, Allocator& allocator) {
+  const Dims dims(tensor.shape());  // which may be this slot's own
+  const void* const data = tensor.data;
+  set_tensor(tensor.element, dims.span());
+  EDDY_RETURN_IF_ERROR(make_writable(allocator));
+  if (view.size_bytes() > 0) std::memcpy(view.data, data, view.size_bytes());
+  return Status::ok();
+}
+
 Status Slot::share(const Slot& source, Allocator& allocator) {
   kind = source.kind;
   if (source.kind == ValueKind::kTensor) {
+    if (source.is_volatile) return copy(source.view, allocator);
     set_tensor(source.view.element, source.view.shape());
-    if (source.is_volatile) {
-      EDDY_RETURN_IF_ERROR(make_writable(allocator));
-      std::memcpy(view.data, source.view.data, source.view.size_bytes());
-      return Status::ok();
-    }
     view.data = source.view.data;
     buffer = source.buffer;
   } else if (source.kind == ValueKind::kSequence) {

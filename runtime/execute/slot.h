@@ -49,6 +49,8 @@ class Slot {
   void set_tensor(ElementType element, std::span<const int64_t> dims);
   // Becomes a view of memory that outlives its use here.
   void borrow(const TensorView& tensor);
+  // Becomes a tensor like this one, whose bytes are not in this slot's buffer, in memory of its own.
+  Status copy(const TensorView& tensor, Allocator& allocator);
   // Becomes the same value as `source`. Fails only when a volatile source must be copied.
   Status share(const Slot& source, Allocator& allocator);
   void set_none();

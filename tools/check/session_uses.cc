@@ -159,32 +159,39 @@ class OutputBlock {
 
 Status bind_inputs(Call& call, const NamedTensors& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    EDDY_RETURN_IF_ERROR(call.bind_input(i, inputs[i].second.view()));
+    EDDY_RETURN_IF_ERROR(call.bind_input(i, inputs[i].second));
   }
   return Status::ok();
 }
 
-// One run with these inputs and some outputs bound. Outputs that are no tensors stay where they
-// are.
+// One run with these inputs and some outputs bound, to one place or to either of two. Outputs that
+// are no tensors stay where they are.
 std::string run_bound(Call& call, const NamedTensors& inputs, const NamedTensors& should,
-                      const OutputBlock& block, const std::vector<bool>& is_bound) {
+                      const OutputBlock& block, const OutputBlock* spares_or_null,
+                      const std::vector<bool>& is_bound) {
   if (const Status status = bind_inputs(call, inputs); !status.is_ok()) {
     return "bound inputs: " + status.to_string();
   }
   for (size_t i = 0; i < should.size(); ++i) {
     if (!is_bound[i]) continue;
-    const Status status = call.bind_output(i, block.view(i));
+    const Status status = spares_or_null == nullptr
+                              ? call.bind_output(i, block.view(i))
+                              : call.bind_output(i, block.view(i), spares_or_null->view(i));
     if (!status.is_ok()) return "bound outputs: " + status.to_string();
   }
   const Status status = call.run();
   if (!status.is_ok()) return status.to_string();
   NamedTensors made = should;
   for (size_t i = 0; i < should.size(); ++i) {
-    if (!should[i].second.is_tensor()) continue;
-    made[i].second = Tensor::borrow(is_bound[i] ? block.view(i) : call.output(i));
+    const bool is_there = is_bound[i] && spares_or_null == nullptr;
+    made[i].second = !should[i].second.is_tensor()
+                         ? call.value(i)
+                         : Tensor::borrow(is_there ? block.view(i) : call.output(i));
   }
   std::string text = difference(should, made);
-  if (text.empty() && !block.is_intact()) text = "bytes beside the bound outputs were written";
+  const bool is_intact =
+      block.is_intact() && (spares_or_null == nullptr || spares_or_null->is_intact());
+  if (text.empty() && !is_intact) text = "bytes beside the bound outputs were written";
   return text;
 }
 
@@ -199,18 +206,21 @@ std::vector<bool> draw_bound(const NamedTensors& outputs, Random& random) {
 }
 
 std::string use_bound(Session& session, Subject& subject, Random& random) {
-  if (!are_all_tensors(subject.expected(0).inputs)) return run_once(session, subject, 0);
   auto call = session.prepare();
   if (!call.is_ok()) return call.status().to_string();
   const std::vector<bool> is_bound = draw_bound(subject.expected(0).result.outputs, random);
+  const bool has_spares = random.below(2) == 0;
   for (uint64_t variant : kVariants) {
     const Subject::Expected& expected = subject.expected(variant);
     NamedTensors copies;  // a write would show
     for (const auto& [name, value] : expected.inputs) {
-      copies.emplace_back(name, Tensor::copy_of(value.view()));
+      copies.emplace_back(name, value.is_tensor() ? Tensor::copy_of(value.view()) : value);
     }
-    const OutputBlock block(expected.result.outputs);
-    std::string text = run_bound(**call, copies, expected.result.outputs, block, is_bound);
+    const NamedTensors& should = expected.result.outputs;
+    const OutputBlock block(should);
+    const OutputBlock spares(should);
+    std::string text =
+        run_bound(**call, copies, should, block, has_spares ? &spares : nullptr, is_bound);
     if (text.empty()) text = difference(expected.inputs, copies);
     if (!text.empty()) return of_inputs(variant) + text;
   }
@@ -227,7 +237,7 @@ std::string use_fed_back(Session& session, Subject& subject, const OracleResult&
   const OutputBlock next_block(second.outputs);
   std::string text;
   for (int round = 0; round < 2 && text.empty(); ++round) {
-    text = run_bound(**call, first.inputs, first.result.outputs, block, is_bound);
+    text = run_bound(**call, first.inputs, first.result.outputs, block, nullptr, is_bound);
     if (!text.empty()) break;
     // What the call hands out is valid until its next run; what was bound is ours.
     NamedTensors made = first.result.outputs;
@@ -235,7 +245,7 @@ std::string use_fed_back(Session& session, Subject& subject, const OracleResult&
       if (is_bound[i]) made[i].second = Tensor::borrow(block.view(i));
     }
     const NamedTensors inputs = fed_back(first.inputs, made);
-    text = run_bound(**call, inputs, second.outputs, next_block, is_bound);
+    text = run_bound(**call, inputs, second.outputs, next_block, nullptr, is_bound);
     if (!text.empty()) text = "fed back, " + text;
   }
   return text;

@@ -3,8 +3,9 @@
 //   in turn       inputs 0, 1, 0 on one session, with digests of every step where nodes keep their
 //                 ids, and trip counts
 //   at once       up to four runs in flight on one session
-//   bound         one call; outputs bound or not, side by side in one block that nobody else may
-//                 touch, aligned to their elements only; inputs must stay as they are
+//   bound         one call; outputs bound or not, each in one place or in either of two, side by
+//                 side in a block that nobody else may touch, aligned to their elements only;
+//                 inputs must stay as they are
 //   fed back      one call; outputs of a run are bound as the next run's inputs
 //   ended early   runs cancelled or past their deadline at any moment; each is right or says that
 //                 it was ended, its neighbour and its successor are right

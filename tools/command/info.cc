@@ -10,9 +10,12 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "graph/io/import.h"
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/library.h"
 #include "runtime/cuda/cuda_report.h"
@@ -144,7 +147,9 @@ Json operators_json(const Library& library) {
   }
   Json list = Json::array();
   for (const auto& [domain, count] : domains) {
+    const auto of_import = import_operators(domain);
     list.push_back({{"domain", domain.empty() ? "ai.onnx" : domain},
+                    {"import_operators", std::vector<std::string>(of_import.begin(), of_import.end())},
                     {"operators", count.names.size()},
                     {"definitions", count.definitions},
                     {"with_cpu_kernel", count.with_kernel},
@@ -219,10 +224,12 @@ void say_info(const Json& info, Console& console) {
   console.say(fmt::format("limits: max_map_count {}, open files {}",
                           plain_text(limits["max_map_count"]), plain_text(limits["open_files"])));
   for (const Json& domain : info["operators"]) {
-    console.say(fmt::format("operators of {}: {} in {} versions, {} of these with a CPU kernel",
+    const auto others = domain["import_operators"].get<std::vector<std::string>>();
+    console.say(fmt::format("operators of {}: {} in {} versions, {} of these with a CPU kernel{}{}",
                             plain_text(domain["domain"]), plain_text(domain["operators"]),
                             plain_text(domain["definitions"]),
-                            plain_text(domain["with_cpu_kernel"])));
+                            plain_text(domain["with_cpu_kernel"]),
+                            others.empty() ? "" : "; and ", fmt::join(others, ", ")));
   }
 }
 

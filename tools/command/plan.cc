@@ -379,6 +379,7 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
     options->plan_for = std::move(machine).value();
   }
   const Library library;
+  console.progress("loading " + one_line(arguments.model));
   auto model = load_model(library, arguments.model, *options);
   if (!model.is_ok()) return model.take_status();
   const Session& session = *model->session;

@@ -51,9 +51,16 @@ Result<NamedTensors> run_once(const RunArguments& arguments, Session& session,
 }
 
 Status run_all(const RunArguments& arguments, Session& session, const NamedTensors& inputs,
-               const Interrupts& interrupts, TraceRecorder* trace_or_null, RunReport& report) {
+               const Interrupts& interrupts, TraceRecorder* trace_or_null, Console& console,
+               RunReport& report) {
+  constexpr int64_t kShownNs = 100'000'000;
+  int64_t shown_ns = 0;
   for (uint32_t i = 0; i < arguments.repeat; ++i) {
     if (interrupts.is_interrupted()) return cancelled("interrupted between runs");
+    if (const int64_t now = now_ns(); now - shown_ns > kShownNs) {
+      console.progress(fmt::format("run {} of {}", i + 1, arguments.repeat));
+      shown_ns = now;
+    }
     report.outputs.clear();  // their memory is the next run's
     EDDY_ASSIGN_OR_RETURN(report.outputs,
                           run_once(arguments, session, inputs, trace_or_null, report));
@@ -182,12 +189,13 @@ void say_report(const Model& model, const RunReport& report, Console& console) {
 
 // Runs, and writes the trace whatever came of it.
 Outcome run_traced(const RunArguments& arguments, Session& session, const NamedTensors& inputs,
-                   const std::string& hint_or_empty, Interrupts& interrupts, RunReport& report) {
+                   const std::string& hint_or_empty, Interrupts& interrupts, Console& console,
+                   RunReport& report) {
   std::optional<TraceRecorder> trace;
   if (!arguments.trace.empty()) trace.emplace();
   const Interrupts::Attachment attachment(interrupts, session);
   Status status =
-      run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, report);
+      run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, console, report);
   Status written = trace ? trace->write_json(arguments.trace) : Status::ok();
   if (status.code() == StatusCode::kDeadlineExceeded) {
     status = deadline_exceeded(status.message() + "; give a larger --timeout");
@@ -213,6 +221,7 @@ Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& i
   if (!options.is_ok()) return options.take_status();
   if (arguments.timeout_s > 0) options->check = loading_deadline(arguments.timeout_s);
   const Library library;
+  console.progress("loading " + one_line(arguments.model));
   auto model = load_model(library, arguments.model, *options);
   if (!model.is_ok()) return model.take_status();
   Session& session = *model->session;
@@ -231,7 +240,7 @@ Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& i
   Outcome outcome =
       run_traced(arguments, session, name_inputs(session, *values),
                  open_inputs_text(arguments.inputs, session, data_set ? &*data_set : nullptr),
-                 interrupts, report);
+                 interrupts, console, report);
   if (!outcome.status().is_ok()) return outcome;
   if (data_set) compare_outputs(*data_set, arguments.tolerance, report);
   if (!arguments.output_dir.empty()) {

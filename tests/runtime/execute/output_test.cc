@@ -2,123 +2,14 @@
 // whichever branch or iteration makes them; nothing but a possible result is ever written there,
 // and what stands elsewhere in the end is copied once. In every way, on the CPU and the virtual
 // device.
-#include <mutex>
-
-#include "runtime/virtual/virtual_device.h"
-#include "tests/runtime/testing/ways.h"
+#include "tests/runtime/testing/output_ways.h"
 
 namespace eddy {
 namespace {
 
-using testing::Way;
-using testing::WaysTest;
+using namespace testing;
 
-constexpr int64_t kSize = 24;
-constexpr int64_t kDims[] = {kSize};
-const ValueType kRow = tensor_type(ElementType::kFloat, {kSize});
-const ValueType kInt = tensor_type(ElementType::kInt64, {});
-
-// Where a node has written, in order.
-class Log {
- public:
-  void add(const void* written) {
-    std::lock_guard lock(mutex_);
-    all_.push_back(written);
-  }
-  std::vector<const void*> take() {
-    std::lock_guard lock(mutex_);
-    return std::exchange(all_, {});
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<const void*> all_;
-};
-
-struct LogState : KernelState {
-  explicit LogState(Log& l) : log(l) {}
-  Log& log;
-};
-
-bool run_next(const KernelArgs& args) {
-  const TensorView& y = args.outputs[0];
-  static_cast<const LogState*>(args.state)->log.add(y.data);
-  for (int64_t i = 0; i < y.count(); ++i) {
-    y.mutable_as<float>()[i] = args.inputs[0].as<float>()[i] + 1;
-  }
-  return true;
-}
-
-class OutputTest : public WaysTest {
- protected:
-  OutputTest() {
-    // y = x + 1. "Next" may overwrite x, "Away" may not; their writes are logged.
-    for (const bool may_overwrite : {true, false}) {
-      OpDef def{.name = may_overwrite ? "Next" : "Away", .domain = "test"};
-      def.inputs = {{.name = "x"}};
-      def.infer = [](InferContext& context) {
-        context.set_output(0, context.input(0));
-        return Status::ok();
-      };
-      def.in_place_inputs = may_overwrite ? 1 : 0;
-      const Status status = library_.add_operator(def, [this](const KernelInit&) {
-        return Result<BoundKernel>({.run = run_next, .state = std::make_unique<LogState>(log_)});
-      });
-      EXPECT_TRUE(status.is_ok()) << status.to_string();
-    }
-  }
-
-  static Value next(GraphBuilder& b, Value x) { return b.op("Next", {x}, {}, {.domain = "test"}); }
-  static Value away(GraphBuilder& b, Value x) { return b.op("Away", {x}, {}, {.domain = "test"}); }
-
-  // Builds the graph anew for each device and checks it there.
-  template <typename Build, typename Check>
-  void on_every_device(Build build, Check check) {
-    for (const bool is_virtual : {false, true}) {
-      SCOPED_TRACE(is_virtual ? "virtual device" : "CPU");
-      GraphBuilder b(library_.ops());
-      build(b);
-      auto graph = b.finish();
-      ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
-      SessionOptions options = this->options();
-      if (is_virtual) {
-        options.make_device = []() -> Result<std::shared_ptr<Device>> {
-          return std::shared_ptr<Device>(std::make_shared<VirtualDevice>(VirtualDeviceOptions()));
-        };
-      }
-      auto session = Session::create(library_, std::move(*graph), options);
-      ASSERT_TRUE(session.is_ok()) << session.status().to_string();
-      check(**session);
-    }
-  }
-
-  // A call with x bound to 0, 0, …; kSize floats each.
-  struct Bound {
-    explicit Bound(Session& session) : call(std::move(*session.prepare())) {
-      bind_input(0, x.data());
-    }
-    void bind_input(size_t i, float* data) {
-      ASSERT_TRUE(call->bind_input(i, {data, kDims, 1, ElementType::kFloat}).is_ok());
-    }
-    void bind_count(size_t i, const int64_t* count) {
-      const TensorView view{const_cast<int64_t*>(count), nullptr, 0, ElementType::kInt64};
-      ASSERT_TRUE(call->bind_input(i, view).is_ok());
-    }
-    void bind_output(size_t i, float* data) {
-      ASSERT_TRUE(call->bind_output(i, {data, kDims, 1, ElementType::kFloat}).is_ok());
-    }
-    void run() {
-      const Status status = call->run();
-      ASSERT_TRUE(status.is_ok()) << status.to_string();
-    }
-
-    std::vector<float> x = std::vector<float>(kSize, 0.0f);
-    std::unique_ptr<Call> call;
-  };
-  static std::vector<float> row(float value) { return std::vector<float>(kSize, value); }
-
-  Log log_;
-};
+class OutputTest : public OutputWays {};
 
 TEST_P(OutputTest, EveryBranchWritesStraightIntoTheCallersMemory) {
   const auto build = [](GraphBuilder& b) {
@@ -165,7 +56,7 @@ TEST_P(OutputTest, WhatBeforeMakesIsWrittenThereInEveryIteration) {
     b.output("y", b.while_loop(
                       {.initial = {x}},
                       [&](Value i, ValueSpan c) {
-                        return WhileTest{b.op("Less", {i, n}), {away(b, c[0]), c[0]}};
+                        return WhileTest{is_below(b, i, n), {away(b, c[0]), c[0]}};
                       },
                       [&](Value, ValueSpan f) {
                         return std::vector<Value>{b.op("Add", {f[1], b.scalar(10.0f)})};
@@ -193,7 +84,7 @@ TEST_P(OutputTest, OutputsThatStandInEachOthersMemoryStayWhatTheyAre) {
       const auto results = b.while_loop(
           {.initial = {x}},
           [&](Value i, ValueSpan c) {
-            return WhileTest{b.op("Less", {i, n}), {c[0], away(b, c[0])}};
+            return WhileTest{is_below(b, i, n), {c[0], away(b, c[0])}};
           },
           [&](Value, ValueSpan f) { return std::vector<Value>{f[1]}; });
       b.output("first", results[is_carried_first ? 0 : 1]);
@@ -231,7 +122,7 @@ void build_counter(GraphBuilder& b, bool is_in_place) {
   b.output("y", b.while_loop(
                     {.initial = {x}},
                     [&](Value i, ValueSpan c) {
-                      return WhileTest{b.op("Less", {i, n}), {c[0]}};
+                      return WhileTest{OutputWays::is_below(b, i, n), {c[0]}};
                     },
                     [&](Value, ValueSpan f) {
                       const char* name = is_in_place ? "Next" : "Away";
@@ -300,7 +191,7 @@ TEST_P(OutputTest, RowsAreStackedInTheCallersMemory) {
       const Status status = bound.call->run();
       EXPECT_EQ(status.is_ok(), n == 4) << status.to_string();
       if (n != 4) continue;
-      EXPECT_EQ(bound.call->output(0).data, rows.data());  // nothing to copy
+      EXPECT_EQ(bound.call->copied_bytes(), 0u);
       for (int64_t i = 0; i < 4 * kSize; ++i) {
         EXPECT_EQ(rows[static_cast<size_t>(i)], static_cast<float>(i / kSize + 1));
       }
@@ -351,7 +242,7 @@ TEST_P(OutputTest, WhatASequenceKeepsIsNotWrittenAgain) {
         {.initial = {x, none}},
         [&](Value i, ValueSpan c) {
           const Value made = away(b, c[0]);
-          return WhileTest{b.op("Less", {i, n}), {made, c[1]}};
+          return WhileTest{is_below(b, i, n), {made, c[1]}};
         },
         [&](Value, ValueSpan f) {
           return std::vector<Value>{f[0], b.op("SequenceInsert", {f[1], f[0]})};

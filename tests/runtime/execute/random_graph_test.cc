@@ -1,9 +1,12 @@
 // Claim: whatever whiles and case-ofs are combined into, every way of running a graph gives what
 // the graph means. Random programs are built as graphs and interpreted plainly beside; each
 // session runs several inputs, and all outputs are kept and compared when the session has gone.
+// Calls with outputs in the caller's memory, in one place or two, give the same.
 //
 // EDDY_RANDOM_SEED=N runs that program alone and prints its graph; EDDY_RANDOM_COUNT=N runs N.
+#include <algorithm>
 #include <cstdlib>
+#include <deque>
 
 #include "graph/ir/print.h"
 #include "tests/runtime/testing/random_program.h"
@@ -193,6 +196,8 @@ class RandomGraphTest : public WaysTest {
     Random random(seed);
     std::vector<std::vector<Plain>> expected;
     std::vector<NamedTensors> outputs;
+    std::vector<std::unique_ptr<Call>> calls;  // used again, with what an earlier run has left
+    for (int c = 0; c < 2; ++c) calls.push_back(std::move(*session->prepare()));
     for (int r = 0; r < kRuns; ++r) {
       const std::vector<Plain> arguments = make_arguments(random);
       expected.push_back(Interpreter().run(program, arguments));
@@ -200,14 +205,63 @@ class RandomGraphTest : public WaysTest {
       ASSERT_TRUE(made.is_ok()) << made.status().to_string() << "\n" << text;
       compare(*made, expected.back(), text);
       if (HasFatalFailure()) return;
+      call_bound(*calls[random.below(calls.size())], to_inputs(arguments), *made, random);
+      if (HasFatalFailure()) FAIL() << text;
       // Memory of what is dropped serves the next run; what is kept must not notice.
       for (auto& output : *made) {
         if (random.below(2) == 0) output.second = Tensor();
       }
       outputs.push_back(std::move(*made));
     }
+    calls.clear();
     session.reset();
     for (size_t r = 0; r < outputs.size(); ++r) compare(outputs[r], expected[r], "kept\n" + text);
+  }
+
+  // As `made`, but in memory of ours: each tensor in one place or two, now and then the input's own.
+  static void call_bound(Call& call, const NamedTensors& inputs, const NamedTensors& made,
+                         Random& random) {
+    std::vector<float> own(inputs[0].second.values<float>().begin(),
+                           inputs[0].second.values<float>().end());
+    TensorView first = inputs[0].second.view();
+    first.data = own.data();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Status status =
+          i == 0 ? call.bind_input(0, first) : call.bind_input(i, inputs[i].second);
+      ASSERT_TRUE(status.is_ok()) << status.to_string();
+    }
+    std::deque<Tensor> places;
+    size_t in_own = random.below(2 * made.size());
+    for (size_t o = 0; o < made.size(); ++o) {
+      if (!made[o].second.is_tensor()) continue;
+      TensorView place[2];
+      for (TensorView& each : place) {
+        const Tensor& memory = made[o].second;
+        each = places.emplace_back(Tensor::zeros(memory.element_type(), memory.dims())).view();
+      }
+      const bool is_like_first = place[0].element == first.element &&
+                                 std::ranges::equal(place[0].shape(), first.shape());
+      if (o >= in_own && is_like_first) {
+        place[0].data = own.data();
+        in_own = made.size();
+      }
+      const Status status = random.below(2) == 0 ? call.bind_output(o, place[0])
+                                                 : call.bind_output(o, place[0], place[1]);
+      ASSERT_TRUE(status.is_ok()) << status.to_string();
+    }
+    const Status status = call.run();
+    ASSERT_TRUE(status.is_ok()) << status.to_string();
+    for (size_t o = 0; o < made.size(); ++o) {
+      const Tensor& should = made[o].second;
+      if (should.is_tensor()) {
+        const TensorView found = call.output(o);
+        ASSERT_TRUE(std::ranges::equal(found.shape(), should.view().shape()));
+        ASSERT_EQ(std::memcmp(found.data, should.view().data, found.size_bytes()), 0)
+            << "bound " << made[o].first;
+      } else {
+        ASSERT_EQ(floats_of(call.value(o)), floats_of(should)) << "beside bound " << made[o].first;
+      }
+    }
   }
 
   static void compare(const NamedTensors& made, const std::vector<Plain>& expected,

@@ -52,7 +52,8 @@ TEST(BadInput, a_missing_file) {
 }
 
 TEST(BadInput, a_folder_instead_of_a_file) {
-  expect_refused({"run", fresh_folder("folder")}, {"folder"});
+  expect_refused({"run", fresh_folder("folder")},
+                 {"folder", "is not a regular file; name one that is"});
 }
 
 TEST(BadInput, a_file_that_is_no_onnx) {

@@ -199,7 +199,7 @@ TEST(Plan, measuring_a_whole_model_sees_its_trips) {
 TEST(Plan, a_folder_as_a_bare_graph_is_a_bad_input) {
   const Finished plan = run_eddy({"plan", "--dag", fresh_folder("graph")});
   EXPECT_EQ(plan.exit_code, 3);
-  EXPECT_NE(plan.err.find("is not a regular file; --dag takes a JSON file"), std::string::npos)
+  EXPECT_NE(plan.err.find("is not a regular file; name one that is; --dag takes a JSON file"), std::string::npos)
       << plan.err;
 }
 

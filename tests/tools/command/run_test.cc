@@ -205,6 +205,7 @@ TEST(Info, lists_devices_libraries_limits_and_operators) {
   EXPECT_GT(document["limits"]["max_map_count"].get<int64_t>(), 0);
   EXPECT_EQ(document["operators"][0]["domain"], "ai.onnx");
   EXPECT_GT(document["operators"][0]["operators"].get<int>(), 50);
+  EXPECT_EQ(document["operators"][0]["import_operators"][1], "Loop");
   const Finished text = run_eddy({"info"});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_NE(text.out.find("device virtual: here everywhere"), std::string::npos) << text.out;
