@@ -46,15 +46,15 @@ calls() { # calls WHAT EXPECTED
 }
 
 expect "all is well" 0 "ok: 7 passed, 0 failed, 0 skipped"
-calls "every kind, its canaries and its tests" "asan asan ubsan ubsan tsan tsan fuzz "
+calls "every kind, its canaries and its tests" "asan_ubsan asan_ubsan tsan tsan fuzz "
 expect "slow tests are named" 0 "31.5 s  //tests/slow:b_test" asan
-export BROKEN=ubsan
+export BROKEN=asan_ubsan
 expect "a failed test" 1 "failed: //tests/slow:b_test S.A"
-expect "the others count too" 0 "ok: 7 passed" asan
+expect "the others count too" 0 "ok: 7 passed" tsan
 unset BROKEN
 export DEAF=tsan
 expect "canaries that were skipped" 1 "its canaries are silent"
-calls "nothing is run behind them" "asan asan ubsan ubsan tsan fuzz "
+calls "nothing is run behind them" "asan_ubsan asan_ubsan tsan fuzz "
 unset DEAF
 expect "the fuzz targets" 0 "fuzz" fuzz -- --jobs=1 //tests/graph/...
 grep -q "^fuzz .*--jobs=1 //tests/fuzz/...$" "$TEST_TMPDIR/calls" ||

@@ -195,12 +195,13 @@ std::string run_bound(Call& call, const NamedTensors& inputs, const NamedTensors
   return text;
 }
 
-// The same outputs throughout, since one that was bound stays bound.
-std::vector<bool> draw_bound(const NamedTensors& outputs, Random& random) {
+// Of the tensors (an optional's value may be one, but nobody knows before). The same outputs
+// throughout, since one that was bound stays bound.
+std::vector<bool> draw_bound(const Session& session, Random& random) {
   const bool are_all = random.below(2) == 0;
   std::vector<bool> is_bound;
-  for (const auto& [name, value] : outputs) {
-    is_bound.push_back(value.is_tensor() && (are_all || random.below(2) == 0));
+  for (const ValueDescription& output : session.outputs()) {
+    is_bound.push_back(output.type.is_tensor() && (are_all || random.below(2) == 0));
   }
   return is_bound;
 }
@@ -208,7 +209,7 @@ std::vector<bool> draw_bound(const NamedTensors& outputs, Random& random) {
 std::string use_bound(Session& session, Subject& subject, Random& random) {
   auto call = session.prepare();
   if (!call.is_ok()) return call.status().to_string();
-  const std::vector<bool> is_bound = draw_bound(subject.expected(0).result.outputs, random);
+  const std::vector<bool> is_bound = draw_bound(session, random);
   const bool has_spares = random.below(2) == 0;
   for (uint64_t variant : kVariants) {
     const Subject::Expected& expected = subject.expected(variant);
@@ -232,7 +233,7 @@ std::string use_fed_back(Session& session, Subject& subject, const OracleResult&
   const Subject::Expected& first = subject.expected(0);
   auto call = session.prepare();
   if (!call.is_ok()) return call.status().to_string();
-  const std::vector<bool> is_bound = draw_bound(first.result.outputs, random);
+  const std::vector<bool> is_bound = draw_bound(session, random);
   const OutputBlock block(first.result.outputs);
   const OutputBlock next_block(second.outputs);
   std::string text;

@@ -168,7 +168,7 @@ TEST_F(CudaProductTest, SequencesOfNoStepsKeepTheirStateAndWrongLengthsAreTold) 
     compare(call);
     call = make_recurrent(op, ElementType::kFloat, 1, 0);
     call.inputs[4] = TestTensor::of<int32_t>({3}, {5, 6, 3});
-    EXPECT_EQ(refusal(call), "sequence length 6 is out of range 0..5");
+    EXPECT_EQ(refusal(call), "sequence_lens[1] is 6, out of range 0..5");
   }
 }
 
