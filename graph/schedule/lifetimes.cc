@@ -4,6 +4,19 @@
 
 namespace eddy {
 
+void Lifetimes::keep_one_a_stream(std::vector<NodeId>& nodes, bool keep_first) const {
+  std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+    if (order_.stream(a) != order_.stream(b)) return order_.stream(a) < order_.stream(b);
+    return (order_.position(a) < order_.position(b)) == keep_first &&
+           order_.position(a) != order_.position(b);
+  });
+  const auto same_stream = [this](NodeId a, NodeId b) {
+    return order_.stream(a) == order_.stream(b);
+  };
+  nodes.erase(std::unique(nodes.begin(), nodes.end(), same_stream), nodes.end());
+  nodes.shrink_to_fit();
+}
+
 Lifetime Lifetimes::lifetime(RegionId home, std::span<const Access> accesses) const {
   Lifetime result;
   result.home = home;
@@ -17,20 +30,18 @@ Lifetime Lifetimes::lifetime(RegionId home, std::span<const Access> accesses) co
     result.touches.push_back(node);
     if (access.is_write) result.writes.push_back(node);
   }
-  const auto keep_one_a_stream = [this](std::vector<NodeId>& nodes, bool keep_first) {
-    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
-      if (order_.stream(a) != order_.stream(b)) return order_.stream(a) < order_.stream(b);
-      return (order_.position(a) < order_.position(b)) == keep_first &&
-             order_.position(a) != order_.position(b);
-    });
-    const auto same_stream = [this](NodeId a, NodeId b) {
-      return order_.stream(a) == order_.stream(b);
-    };
-    nodes.erase(std::unique(nodes.begin(), nodes.end(), same_stream), nodes.end());
-  };
   keep_one_a_stream(result.touches, false);
   keep_one_a_stream(result.writes, true);
   return result;
+}
+
+Lifetime Lifetimes::united(Lifetime a, const Lifetime& b) const {
+  a.touches.insert(a.touches.end(), b.touches.begin(), b.touches.end());
+  a.writes.insert(a.writes.end(), b.writes.begin(), b.writes.end());
+  a.lasts_to_end |= b.lasts_to_end;
+  keep_one_a_stream(a.touches, false);
+  keep_one_a_stream(a.writes, true);
+  return a;
 }
 
 bool Lifetimes::overlap(const Lifetime& a, const Lifetime& b) const {

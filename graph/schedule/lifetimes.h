@@ -32,6 +32,8 @@ class Lifetimes {
   Lifetimes(const RegionTree& tree, const NodeOrder& order) : tree_(tree), order_(order) {}
 
   Lifetime lifetime(RegionId home, std::span<const Access> accesses) const;
+  // Of what either is of; both have the same home.
+  Lifetime united(Lifetime a, const Lifetime& b) const;
   // That of whatever a node of `region` does inside.
   Lifetime of_node(RegionId region, NodeId node) const { return {region, {node}, {node}, false}; }
 
@@ -48,6 +50,8 @@ class Lifetimes {
   bool overlap(const Lifetime& a, const Lifetime& b) const;
 
  private:
+  void keep_one_a_stream(std::vector<NodeId>& nodes, bool keep_first) const;
+
   const RegionTree& tree_;
   const NodeOrder& order_;
 };

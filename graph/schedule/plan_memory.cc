@@ -50,7 +50,7 @@ class MemoryPlanner {
   bool is_planned(uint32_t s) const { return found_.all[s].reason == NoBlock::kHasBlock; }
   // The storage whose block s has, after joining.
   uint32_t leader(uint32_t s) const {
-    while (leader_[s] != s) s = leader_[s];
+    while (leader_[s] != s) s = leader_[s] = leader_[leader_[s]];
     return s;
   }
   uint64_t size_bytes(uint32_t s) const {
@@ -130,13 +130,19 @@ class MemoryPlanner {
                        [&](uint32_t other) { return leader(other) == s; });
   }
 
+  // The shorter list of accesses goes to the longer one, so that long chains stay cheap.
   void join(uint32_t first, uint32_t second) {
     leader_[first] = second;
     Storage& into = storage(second);
-    const auto& more = storage(first).accesses;
-    into.accesses.insert(into.accesses.end(), more.begin(), more.end());
-    into.home = tree_.common(into.home, storage(first).home);
-    life_[second] = lifetimes_.lifetime(into.home, into.accesses);
+    Storage& from = storage(first);
+    if (into.accesses.size() < from.accesses.size()) std::swap(into.accesses, from.accesses);
+    into.accesses.insert(into.accesses.end(), from.accesses.begin(), from.accesses.end());
+    from.accesses = {};
+    const RegionId home = tree_.common(into.home, from.home);
+    life_[second] = home == into.home && home == from.home
+                        ? lifetimes_.united(std::move(life_[first]), life_[second])
+                        : lifetimes_.lifetime(home, into.accesses);
+    into.home = home;
   }
 
   void drop_small_ones() {
@@ -164,9 +170,9 @@ class MemoryPlanner {
     for (uint32_t s = 0; s < found_.all.size(); ++s) {
       if (!is_planned(s) || leader_[s] != s) continue;
       const ValueId value = storage(s).value;
-      const std::string& device =
-          plan_.devices.empty() ? graph_.node(graph_.value(value).producer).device
-                                : plan_.devices[plan_.value_devices[value.index()]];
+      const std::string& device = plan_.devices.empty()
+                                      ? graph_.node(graph_.value(value).producer).device
+                                      : plan_.devices[plan_.value_devices[value.index()]];
       devices[device].push_back(s);
     }
     return devices;
@@ -304,8 +310,8 @@ class MemoryPlanner {
   const Plan& plan_;
   const Lifetimes lifetimes_;
   Storages found_;
-  std::vector<Lifetime> life_;    // by storage
-  std::vector<uint32_t> leader_;  // by storage
+  std::vector<Lifetime> life_;            // by storage
+  mutable std::vector<uint32_t> leader_;  // by storage; paths are halved as they are walked
   std::vector<MemoryArena> arenas_;
 };
 

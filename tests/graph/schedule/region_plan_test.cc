@@ -136,6 +136,16 @@ TEST_F(RegionPlanTest, AChainInPlaceNeedsOneBlock) {
   EXPECT_EQ(apart.arenas[0].size_bytes, 2 * kBlock);
 }
 
+// The time and memory of joining are near linear: at 50,000 nodes quadratic ones would take minutes
+// and tens of gigabytes.
+TEST_F(RegionPlanTest, ALongChainInPlaceIsPlannedToo) {
+  Value v = make({x_});
+  for (int i = 0; i < 50'000; ++i) v = step(v, x_);
+  b_.output("y", test(v));
+  plan();
+  EXPECT_EQ(arena_bytes(), kBlock);
+}
+
 TEST_F(RegionPlanTest, ACarriedValueHasTwoBlocksThatTakeTurns) {
   const Value y = loop(make({x_}), [&](Value v) { return make({v}); });
   b_.output("y", test(y));
