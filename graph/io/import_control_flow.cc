@@ -87,6 +87,7 @@ bool Importer::import_if(const NodeContext& at) {
   std::vector<Value> inputs;
   if (!inputs_of(at, &inputs)) return false;
   if (inputs.size() != 1 || inputs[0].is_none()) return fail_at(at, "needs one condition");
+  if (!check_condition(at, "the condition", inputs[0])) return false;
   const OnnxGraph* then_graph = body_or_null(at, "then_branch");
   const OnnxGraph* else_graph = body_or_null(at, "else_branch");
   if (then_graph == nullptr || else_graph == nullptr) return false;
@@ -109,14 +110,12 @@ void Importer::name_outputs(const NodeContext& at, std::span<const Value> values
   }
 }
 
-// The condition that a Loop's body gives for the next iteration.
-bool Importer::check_next_condition(const NodeContext& at, const OnnxGraph& body, Value condition) {
+// `what` says which condition it is.
+bool Importer::check_condition(const NodeContext& at, const std::string& what, Value condition) {
   const ValueType& type = builder_.type(condition);
-  const bool is_one =
-      !type.tensor.is_ranked || type.tensor.dims.count().value_or(1) == 1;
+  const bool is_one = !type.tensor.is_ranked || type.tensor.dims.count().value_or(1) == 1;
   if (type.is_tensor() && type.tensor.element == ElementType::kBool && is_one) return true;
-  return fail_at(at, "its body's condition, output " + quoted(body.outputs[0].name) +
-                         ", must be one bool, not " + to_string(type));
+  return fail_at(at, what + " must be one bool, not " + to_string(type));
 }
 
 // Carried values of the while node: the condition, unless the file leaves it out, then the
@@ -128,10 +127,7 @@ bool Importer::import_loop(const NodeContext& at) {
   if (body == nullptr || !inputs_of(at, &inputs)) return false;
   if (inputs.size() < 2) inputs.resize(2);
   const bool has_condition = !inputs[1].is_none();
-  if (has_condition && builder_.type(inputs[1]).tensor.element != ElementType::kBool) {
-    return fail_at(at,
-                   "the condition must be one bool, not " + to_string(builder_.type(inputs[1])));
-  }
+  if (has_condition && !check_condition(at, "the condition", inputs[1])) return false;
   const size_t num_carried = inputs.size() - 2;
   if (!check_counts(at, *body, "body", inputs.size(), 1 + num_carried)) return false;
 
@@ -160,9 +156,10 @@ bool Importer::import_loop(const NodeContext& at) {
           builder_.set_name(forwarded[i], value_name(at.scope, body->inputs[2 + i].name));
         }
         std::vector<Value> results = import_body(*body, at.scope, values);
-        if (!is_ok() || (has_condition && !check_next_condition(at, *body, results[0]))) {
-          return results;
-        }
+        if (!is_ok()) return results;
+        const std::string next =
+            "its body's condition, output " + quoted(body->outputs[0].name) + ",";
+        if (has_condition && !check_condition(at, next, results[0])) return results;
         for (size_t i = 0; i < num_carried; ++i) {
           is_wrapped[i] = wrap_optional(at, forwarded[i], results[1 + i]);
         }

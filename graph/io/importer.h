@@ -125,7 +125,7 @@ class Importer {
   const OnnxGraph* body_or_null(const NodeContext& at, std::string_view name);
   bool check_counts(const NodeContext& at, const OnnxGraph& body, std::string_view name,
                     size_t num_inputs, size_t num_outputs);
-  bool check_next_condition(const NodeContext& at, const OnnxGraph& body, Value condition);
+  bool check_condition(const NodeContext& at, const std::string& what, Value condition);
   std::vector<std::optional<ValueType>> wider_types(std::span<const OnnxValueInfo> declared,
                                                     std::span<const Value> initial,
                                                     bool trust_unranked);

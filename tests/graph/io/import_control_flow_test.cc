@@ -206,7 +206,7 @@ TEST(ImportIf, CapturesReachThroughSeveralLevels) {
 TEST(ImportIf, ConditionsOtherThanOneBoolAreRefused) {
   const WireWriter branch = graph({.outputs = {untyped("x")}});
   expect_import_error(if_model(branch, branch, int64s({})), StatusCode::kInvalidArgument,
-                      "the condition must be one bool");
+                      "(If): the condition must be one bool, not int64[]");
   expect_import_error(if_model(branch, branch, bools({2})), StatusCode::kInvalidArgument,
                       "must be one bool");
 }
