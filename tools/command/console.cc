@@ -1,5 +1,6 @@
 #include "tools/command/console.h"
 
+#include <poll.h>
 #include <unistd.h>
 #include <cmath>
 #include <cstdio>
@@ -69,10 +70,20 @@ void Console::fail(const Outcome& outcome) {
                {"exit", static_cast<int>(outcome.exit_code())}}}});
 }
 
+namespace {
+
+// Whoever read standard output has seen enough (`| head`).
+bool has_reader_left() {
+  pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+}  // namespace
+
 int Console::finish(const Outcome& outcome) {
   clear_progress();
   if (!outcome.status().is_ok()) fail(outcome);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && !has_reader_left()) {
     write_line(stderr, "eddy: cannot write to standard output; is the disk full?");
     return static_cast<int>(ExitCode::kRunFailed);
   }
