@@ -114,7 +114,9 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   }
   stream_options.devices = devices;
   StreamAssignment assignment = assign_streams(dag, order, stream_options);
-  if (options.is_auto && parallel_work_ns(assignment, costs) < options.min_parallel_ns) {
+  const double worthwhile_ns =
+      std::max(options.min_parallel_ns, assignment.num_streams * options.min_ns_a_stream);
+  if (options.is_auto && parallel_work_ns(assignment, costs) < worthwhile_ns) {
     stream_options.policy = AssignPolicy::kSerial;
     assignment = assign_streams(dag, order, stream_options);
   }

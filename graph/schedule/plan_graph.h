@@ -3,7 +3,8 @@
 //
 // Each region is planned as a bare DAG (region_dag): issue order by rank, streams by the chosen
 // policy, waits where streams meet. With `is_auto` a region gets one stream unless work worth
-// min_parallel_ns would overlap: a hand-off between threads costs tens of microseconds.
+// min_parallel_ns would overlap, and min_ns_a_stream for each stream: a hand-off between threads
+// costs tens of microseconds.
 //
 // Regions are planned from the outside in. A body's stream 0 is its control node's; its further
 // ones are the lowest-numbered that nobody else may use while it runs, so branches, the regions
@@ -14,8 +15,7 @@
 // for each device; a region has a stream of each of its devices all the same.
 //
 // Errors: prove_plan returns kInternal with the counter-example (nested_proof.h), or the node that
-// stands on another device's stream. Cost: that of
-// the policies, and of plan_memory.
+// stands on another device's stream. Cost: that of the policies, and of plan_memory.
 #pragma once
 
 #include "graph/base/status.h"
@@ -28,13 +28,14 @@ namespace eddy {
 
 struct PlanOptions {
   AssignPolicy policy = AssignPolicy::kRank;
-  bool is_auto = true;              // serial where parallel does not pay
-  uint32_t max_streams = 0;         // hard cap, over all regions, for each device; 0: none
+  bool is_auto = true;       // serial where parallel does not pay
+  uint32_t max_streams = 0;  // hard cap, over all regions, for each device; 0: none
   // Names of devices, the host's CPU first; empty: there is one and names mean nothing.
   std::vector<std::string> devices = {};
   // With `devices`: where each value's memory is, by ValueId (graph/compile/place.h).
   std::vector<uint32_t> value_devices = {};
   double min_parallel_ns = 60'000;  // work that must overlap, by the costs below
+  double min_ns_a_stream = 2'000;   // and so much for each stream: waits cost, too
   // What operators were measured to cost; null, and what the table lacks: estimates (cost_model.h).
   const CostTable* costs_or_null = nullptr;
   bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
