@@ -19,8 +19,8 @@ constexpr uint32_t kFloat = 3;
 constexpr uint32_t kExtensible = 0xfffe;
 constexpr size_t kFormatBytes = 16;
 constexpr size_t kExtensibleBytes = 40;
-constexpr uint32_t kUnknownSize = 0xffffffff;
-constexpr uint32_t kLowestRate = 1000;  // below it there is nothing of a voice
+constexpr uint32_t kStreamedSize = 0x7ffff000;  // and up: what programs write that cannot seek
+constexpr uint32_t kLowestRate = 1000;          // below it there is nothing of a voice
 constexpr uint32_t kHighestRate = 1'000'000;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 constexpr size_t kAllSamples = std::numeric_limits<size_t>::max();
@@ -188,8 +188,7 @@ Status WavReader::begin_data(uint64_t size_bytes) {
     return invalid_argument("its data chunk comes before any format chunk");
   data_at_ = at_;
   data_bytes_ = size_bytes;
-  has_data_size_ = size_bytes != kUnknownSize;
-  if (!has_data_size_) return Status::ok();
+  has_data_size_ = size_bytes != 0 && size_bytes < kStreamedSize;
   const auto here = bytes_->tellg();
   bytes_->seekg(0, std::ios::end);
   const auto end = bytes_->tellg();
@@ -197,7 +196,9 @@ Status WavReader::begin_data(uint64_t size_bytes) {
   if (here < 0 || end < here) return Status::ok();
   bytes_->seekg(here);
   const auto left_bytes = static_cast<uint64_t>(end - here);
-  return size_bytes > left_bytes ? ends_early(at_, size_bytes, left_bytes) : Status::ok();
+  has_data_size_ |= size_bytes >= kStreamedSize && size_bytes <= left_bytes;
+  return has_data_size_ && size_bytes > left_bytes ? ends_early(at_, size_bytes, left_bytes)
+                                                   : Status::ok();
 }
 
 Status WavReader::skip(uint64_t size_bytes) {

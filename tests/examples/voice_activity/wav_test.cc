@@ -119,12 +119,15 @@ TEST(Wav, ReadingInBlocksGivesTheSameSamples) {
 }
 
 TEST(Wav, DataOfUnknownSizeEndWithTheFile) {
-  std::string bytes = riff(format_chunk({}) + chunk("data", {'\0', '\x40', '\0', '\xc0', '\1'}));
-  bytes.pop_back();  // the fill byte
-  for (size_t i = 0; i < 4; ++i) bytes[12 + 24 + 4 + i] = '\xff';
-  const auto recording = decode(bytes);
-  ASSERT_TRUE(recording.is_ok()) << recording.status().to_string();
-  EXPECT_EQ(recording->samples, (std::vector<float>{0.5f, -0.5f}));
+  const std::string whole =
+      riff(format_chunk({}) + chunk("data", {'\0', '\x40', '\0', '\xc0', '\1'}));
+  for (const uint32_t size : {0u, 0x7ffff000u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+    std::string bytes = whole.substr(0, whole.size() - 1);  // the fill byte
+    for (size_t i = 0; i < 4; ++i) bytes[12 + 24 + 4 + i] = static_cast<char>(size >> 8 * i);
+    const auto recording = decode(bytes);
+    ASSERT_TRUE(recording.is_ok()) << size << ": " << recording.status().to_string();
+    EXPECT_EQ(recording->samples, (std::vector<float>{0.5f, -0.5f})) << size;
+  }
 }
 
 TEST(Wav, OtherChunksArePassedOver) {
