@@ -197,11 +197,15 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const NamedT
   Status status =
       run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, console, report);
   Status written = trace ? trace->write_json(arguments.trace) : Status::ok();
+  if (trace && trace->num_dropped() > 0) {
+    console.remark(fmt::format("trace: {} holds the last events; {} earlier ones had no room",
+                               arguments.trace, trace->num_dropped()));
+  }
   if (status.code() == StatusCode::kDeadlineExceeded) {
     status = deadline_exceeded(status.message() + "; give a larger --timeout");
   }
-  const bool is_cancelled = status.code() == StatusCode::kCancelled ||
-                            status.code() == StatusCode::kDeadlineExceeded;
+  const bool is_cancelled =
+      status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
   if (!hint_or_empty.empty() && !is_cancelled) status.prepend_message(hint_or_empty);
   if (!status.is_ok()) return Outcome::of_run(std::move(status));
   return written;
@@ -281,8 +285,9 @@ Action add_run(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--output-dir", arguments->output_dir, "write outputs to files in this folder");
   app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace");
-  app.add_option("--timeout", arguments->timeout_s,
-                 "seconds after which loading, or a run, is cancelled; each run of --repeat has its own")
+  app.add_option(
+         "--timeout", arguments->timeout_s,
+         "seconds after which loading, or a run, is cancelled; each run of --repeat has its own")
       ->check(check_seconds());
   app.add_option("--rtol", arguments->tolerance.rtol, "relative tolerance")
       ->check(check_tolerance())

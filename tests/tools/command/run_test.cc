@@ -70,7 +70,8 @@ TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
   const std::string model = write_test_file("count.onnx", counting_model());
   for (const char* loops : {"device", "host"}) {
     // Floats stop counting at 2^24, so this one never gets there.
-    std::vector<std::string> endless = count_to(model, "3e7", {"--timeout", "0.1", "--loops", loops});
+    std::vector<std::string> endless =
+        count_to(model, "3e7", {"--timeout", "0.1", "--loops", loops});
     std::ranges::replace(endless, std::string("trip=1000000"), std::string("trip=1000000000000"));
     const Finished late = run_eddy(endless);
     EXPECT_EQ(late.exit_code, 5) << late.out;
@@ -181,6 +182,16 @@ TEST(Run, a_data_set_that_differs_exits_1_and_names_the_place) {
       << run.err;
   EXPECT_EQ(run_eddy({"run", model, "--inputs", folder, "--atol", "1.5"}).exit_code, 0);
   EXPECT_EQ(run_eddy({"run", model, "--inputs", folder, "--rtol", "0.2"}).exit_code, 0);
+}
+
+TEST(Run, a_trace_that_has_not_room_for_all_events_says_so) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  const std::string trace = fresh_folder("trace") + "/t.json";
+  const Finished run = run_eddy(count_to(model, "400000", {"--trace", trace}));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.err.find("earlier ones had no room"), std::string::npos) << run.err;
+  const Finished small = run_eddy(count_to(model, "4", {"--trace", trace}));
+  EXPECT_EQ(small.err, "");
 }
 
 TEST(Run, a_trace_shows_each_stream_as_a_lane_and_each_iteration_as_a_span) {
