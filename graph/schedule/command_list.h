@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/schedule/command.h"
+#include "graph/proof/command.h"
 #include "graph/schedule/stream_assignment.h"
 #include "graph/schedule/sync_plan.h"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "graph/proof/happens_before.h"
 #include "graph/schedule/dag_file.h"
-#include "graph/schedule/happens_before.h"
 #include "graph/schedule/stream_assignment.h"
 #include "graph/schedule/sync_plan.h"
 

@@ -6,11 +6,11 @@
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
+#include "graph/proof/nested_proof.h"
 #include "graph/schedule/command_list.h"
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/issue_order.h"
 #include "graph/schedule/nested_commands.h"
-#include "graph/schedule/nested_proof.h"
 #include "graph/schedule/node_order.h"
 #include "graph/schedule/open_loops.h"
 #include "graph/schedule/plan_memory.h"
@@ -22,9 +22,12 @@ namespace {
 
 std::string policy_name(AssignPolicy policy) {
   switch (policy) {
-    case AssignPolicy::kRank: return "rank";
-    case AssignPolicy::kMatching: return "matching";
-    case AssignPolicy::kSerial: return "serial";
+    case AssignPolicy::kRank:
+      return "rank";
+    case AssignPolicy::kMatching:
+      return "matching";
+    case AssignPolicy::kSerial:
+      return "serial";
   }
   return "?";
 }
@@ -158,8 +161,8 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   return plan;
 }
 
-// In a loop's `after` stream 0 is one that ends with what the next iteration needs, if there is one:
-// others may go on meanwhile (open_loops.h). Which stream is the first is free to choose.
+// In a loop's `after` stream 0 is one that ends with what the next iteration needs, if there is
+// one: others may go on meanwhile (open_loops.h). Which stream is the first is free to choose.
 class CarriedFirst {
  public:
   CarriedFirst(const Graph& graph, RegionId id, RegionPlan& plan)
@@ -296,7 +299,8 @@ class GraphPlanner {
     return devices_.empty() ? 0 : plan_.stream_devices[stream];
   }
 
-  // What the cap leaves, the region's own stream included, of the device with the fewest; 0: no cap.
+  // What the cap leaves, the region's own stream included, of the device with the fewest; 0: no
+  // cap.
   uint32_t max_streams(uint32_t own_stream, const Streams& busy) const {
     if (options_.max_streams == 0) return 0;
     std::vector<uint32_t> taken(std::max<size_t>(plan_.devices.size(), 1), 0);
@@ -338,8 +342,8 @@ class GraphPlanner {
   // Streams of the region on which something may run beside `node`, and those inside its
   // neighbours that may.
   void add_beside(NodeId node, const RegionPlan& region,
-                  const std::vector<std::vector<NodeId>>& lanes,
-                  const std::vector<Inside>& insides, Streams& taken) const {
+                  const std::vector<std::vector<NodeId>>& lanes, const std::vector<Inside>& insides,
+                  Streams& taken) const {
     for (uint32_t s = 0; s < lanes.size(); ++s) {
       if (s == order_.stream(node)) continue;
       // Those before it, then those beside it, then those after it.
@@ -379,7 +383,8 @@ class EventNumbers {
       const std::vector<RegionId>& inner = graph_.node(command.node).regions;
       const bool is_apart = !inner.empty() && plan_.regions[inner.back().index()].open;
       uint32_t latest = end;
-      for (const RegionId each : inner) latest = std::max(latest, number(each, is_apart ? latest : end));
+      for (const RegionId each : inner)
+        latest = std::max(latest, number(each, is_apart ? latest : end));
       end = latest;
     }
     return end;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/check.h"
-#include "graph/simulate/regions.h"
+#include "graph/strategy/regions.h"
 
 namespace eddy {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "graph/base/status.h"
-#include "graph/simulate/operator_graph.h"
-#include "graph/simulate/topology.h"
+#include "graph/strategy/operator_graph.h"
+#include "graph/strategy/topology.h"
 
 namespace eddy {
 

@@ -16,10 +16,10 @@
 
 #include "graph/base/random.h"
 #include "graph/io/file_bytes.h"
-#include "graph/simulate/baselines.h"
-#include "graph/simulate/build_task_graph.h"
 #include "graph/simulate/full_simulation.h"
-#include "graph/simulate/search.h"
+#include "graph/strategy/baselines.h"
+#include "graph/strategy/build_task_graph.h"
+#include "graph/strategy/search.h"
 #include "tests/bench/networks.h"
 
 namespace eddy {

@@ -1,8 +1,8 @@
 #include "tools/check/proof_campaign.h"
 
-#include "graph/schedule/content_check.h"
+#include "graph/proof/content_check.h"
+#include "graph/proof/nested_proof.h"
 #include "graph/schedule/nested_commands.h"
-#include "graph/schedule/nested_proof.h"
 #include "graph/schedule/plan_graph.h"
 
 namespace eddy::check {

@@ -10,9 +10,9 @@
 
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/json_document.h"
-#include "graph/simulate/operator_file.h"
 #include "graph/simulate/task_session.h"
 #include "graph/simulate/timeline_svg.h"
+#include "graph/strategy/operator_file.h"
 #include "tools/command/model.h"
 #include "tools/command/subcommand.h"
 
@@ -21,7 +21,8 @@ namespace {
 
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 32;
 
-constexpr char kFileFormats[] = R"(Files, as JSON; graph/simulate/README.md says more:
+constexpr char kFileFormats[] =
+    R"(Files, as JSON; graph/strategy/README.md and graph/simulate/README.md say more:
   tasks      {"tasks": [{"id", "exe_time", "device", "deps": [id...]}...], "edits": [...]?}
   operators  {"operators": [{"name", "type", "shape", "inputs"?, "exe_by_tile"?...}...],
               "topology": {"devices": [...], "links" or "bandwidth"...}, "strategy"?, "edits"?}

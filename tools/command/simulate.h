@@ -7,8 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "graph/simulate/operator_file.h"
 #include "graph/simulate/timeline_report.h"
+#include "graph/strategy/operator_file.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
 

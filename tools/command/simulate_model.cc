@@ -7,7 +7,7 @@
 #include "graph/io/file_bytes.h"
 #include "graph/schedule/cost_table.h"
 #include "graph/simulate/json_document.h"
-#include "graph/simulate/model_operators.h"
+#include "graph/strategy/model_operators.h"
 #include "tools/command/model.h"
 #include "tools/command/simulate.h"
 

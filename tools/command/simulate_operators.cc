@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/io/file_bytes.h"
-#include "graph/simulate/operator_file.h"
-#include "graph/simulate/part_cost.h"
-#include "graph/simulate/scenario_file.h"
-#include "graph/simulate/strategy_simulation.h"
-#include "graph/simulate/task_label.h"
+#include "graph/strategy/operator_file.h"
+#include "graph/strategy/part_cost.h"
+#include "graph/strategy/scenario_file.h"
+#include "graph/strategy/strategy_simulation.h"
+#include "graph/strategy/task_label.h"
 #include "runtime/api/library.h"
 #include "tools/command/simulate.h"
 

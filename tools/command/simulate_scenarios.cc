@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "graph/simulate/scenario_file.h"
+#include "graph/strategy/scenario_file.h"
 #include "runtime/api/library.h"
 #include "tools/command/simulate.h"
 

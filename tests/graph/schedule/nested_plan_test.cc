@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "graph/base/random.h"
+#include "graph/proof/nested_proof.h"
 #include "graph/schedule/nested_commands.h"
-#include "graph/schedule/nested_proof.h"
 #include "graph/schedule/plan_graph.h"
 #include "tests/graph/schedule/nested_graphs.h"
 #include "tests/graph/schedule/nested_simulation.h"

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "graph/schedule/nested_command.h"
+#include "graph/proof/nested_command.h"
 
 namespace eddy {
 

@@ -6,9 +6,9 @@
 
 #include <iostream>
 
-#include "graph/schedule/content_check.h"
+#include "graph/proof/content_check.h"
+#include "graph/proof/nested_proof.h"
 #include "graph/schedule/nested_commands.h"
-#include "graph/schedule/nested_proof.h"
 #include "graph/schedule/plan_graph.h"
 #include "tests/graph/schedule/nested_graphs.h"
 

@@ -6,8 +6,8 @@
 
 #include "graph/analysis/dag.h"
 #include "graph/base/random.h"
-#include "graph/schedule/command.h"
-#include "graph/schedule/happens_before.h"
+#include "graph/proof/command.h"
+#include "graph/proof/happens_before.h"
 #include "graph/schedule/stream_assignment.h"
 #include "graph/schedule/sync_plan.h"
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "graph/ir/builder.h"
+#include "graph/proof/nested_proof.h"
 #include "graph/schedule/nested_commands.h"
-#include "graph/schedule/nested_proof.h"
 #include "graph/schedule/plan_graph.h"
 #include "graph/schedule/plan_memory.h"
 #include "tests/graph/schedule/nested_graphs.h"

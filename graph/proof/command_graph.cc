@@ -1,0 +1,108 @@
+#include "graph/proof/command_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy {
+namespace {
+
+constexpr uint32_t kNone = CommandGraph::kNone;
+using Kind = Command::Kind;
+
+class Reader {
+ public:
+  Reader(uint32_t num_nodes, std::span<const Command> commands, std::vector<Violation>& violations)
+      : num_nodes_(num_nodes), violations_(violations) {
+    graph_.commands = commands;
+  }
+
+  CommandGraph run() {
+    if (!count_ids()) return std::move(graph_);
+    const uint32_t size = static_cast<uint32_t>(graph_.commands.size());
+    graph_.previous.assign(size, kNone);
+    graph_.cause.assign(size, kNone);
+    graph_.launch_of_node.assign(num_nodes_, kNone);
+    record_of_event_.assign(graph_.num_events, kNone);
+    last_of_stream_.assign(graph_.num_streams, kNone);
+    for (uint32_t c = 0; c < size; ++c) {
+      const Command& command = graph_.commands[c];
+      graph_.previous[c] = last_of_stream_[command.stream];
+      command.kind == Kind::kLaunch ? read_launch(c) : read_event(c);
+      last_of_stream_[command.stream] = c;
+    }
+    for (uint32_t node = 0; node < num_nodes_; ++node) {
+      if (graph_.launch_of_node[node] == kNone) add(Violation::Kind::kNeverLaunched, node, node);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void add(Violation::Kind kind, uint32_t first, uint32_t second) {
+    if (violations_.size() < Proof::kMaxViolations) violations_.push_back({kind, first, second});
+  }
+
+  // Streams and events are numbered by whoever made the list; absurd ids are refused rather than
+  // allocated for.
+  bool count_ids() {
+    constexpr uint32_t kMaxIds = 1u << 28;
+    for (uint32_t c = 0; c < graph_.commands.size(); ++c) {
+      const Command& command = graph_.commands[c];
+      const bool is_event = command.kind != Kind::kLaunch;
+      const uint32_t highest = is_event ? std::max(command.stream, command.id) : command.stream;
+      if (highest >= kMaxIds) {
+        add(Violation::Kind::kOutOfRange, c, highest);
+        return false;
+      }
+      graph_.num_streams = std::max(graph_.num_streams, command.stream + 1);
+      if (is_event) graph_.num_events = std::max(graph_.num_events, command.id + 1);
+    }
+    return true;
+  }
+
+  void read_launch(uint32_t index) {
+    const uint32_t node = graph_.commands[index].id;
+    if (node >= num_nodes_) return add(Violation::Kind::kOutOfRange, index, node);
+    const uint32_t earlier = graph_.launch_of_node[node];
+    graph_.launch_of_node[node] = index;
+    if (earlier == kNone) {
+      joint_begin_ = index;
+      return;
+    }
+    bool is_joint = earlier + 1 == index;
+    for (uint32_t c = joint_begin_; is_joint && c < index; ++c) {
+      is_joint = graph_.stream(c) != graph_.stream(index);
+    }
+    if (!is_joint) return add(Violation::Kind::kLaunchedTwice, index, node);
+    graph_.cause[index] = earlier;
+    for (uint32_t c = joint_begin_; c < index; ++c) last_of_stream_[graph_.stream(c)] = index;
+  }
+
+  void read_event(uint32_t index) {
+    const Command& command = graph_.commands[index];
+    uint32_t& record = record_of_event_[command.id];
+    if (command.kind == Kind::kWait) {
+      graph_.cause[index] = record;
+      if (record == kNone) add(Violation::Kind::kUnrecordedWait, index, command.id);
+    } else if (record == kNone) {
+      record = index;
+    } else {
+      add(Violation::Kind::kRecordedTwice, index, command.id);
+    }
+  }
+
+  uint32_t num_nodes_;
+  std::vector<Violation>& violations_;
+  CommandGraph graph_;
+  std::vector<uint32_t> last_of_stream_;
+  std::vector<uint32_t> record_of_event_;
+  uint32_t joint_begin_ = 0;
+};
+
+}  // namespace
+
+CommandGraph read_command_graph(uint32_t num_nodes, std::span<const Command> commands,
+                                std::vector<Violation>& violations) {
+  return Reader(num_nodes, commands, violations).run();
+}
+
+}  // namespace eddy

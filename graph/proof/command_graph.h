@@ -1,0 +1,37 @@
+// Command graph: a command list as happens-before steps. Internal to the checker.
+//
+// Command c happens after previous[c], the one before it on its stream, and after cause[c]: the
+// record that a wait names, or the launch before it in a joint launch. After a joint launch all
+// its streams go on from its last command. Both are smaller than c, so the list's order is
+// topological, or kNone.
+//
+// Errors: what is malformed is reported as a violation; the graph is then not to be used.
+// Cost: O(commands + nodes + highest id).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/proof/command.h"
+#include "graph/proof/happens_before.h"
+
+namespace eddy {
+
+struct CommandGraph {
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  std::span<const Command> commands;
+  std::vector<uint32_t> previous;
+  std::vector<uint32_t> cause;
+  std::vector<uint32_t> launch_of_node;  // the last of a joint launch
+  uint32_t num_streams = 0;
+  uint32_t num_events = 0;
+
+  uint32_t stream(uint32_t command) const { return commands[command].stream; }
+};
+
+CommandGraph read_command_graph(uint32_t num_nodes, std::span<const Command> commands,
+                                std::vector<Violation>& violations);
+
+}  // namespace eddy

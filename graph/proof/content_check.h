@@ -1,0 +1,38 @@
+// Content check: follows nested commands in the order of issue and sees whether every name that
+// is read still stands where its writer put it. Internal to the checker; nested_proof.h says what
+// it is worth.
+//
+// A state holds references: "this name may stand at the memory of that written name". A write
+// ends the references of all others whose blocks overlap its own. A storage with several blocks
+// takes turns: its writer takes a block at which no holder stands, so a reference that is tagged
+// with a holder ("stands where that loop parameter stands") survives. States of branches are
+// united; a loop is followed until the state at its head grows no more, and the state is kept, so
+// that inner loops are followed again only when something new reaches them.
+#pragma once
+
+#include <vector>
+
+#include "graph/proof/nested_command.h"
+#include "graph/proof/nested_proof.h"
+
+namespace eddy {
+
+// The arena memory that commands touch directly, as written names; ascending.
+struct TouchedMemory {
+  std::vector<uint32_t> reads;
+  // Read where a holder stands: never the block that the writer takes meanwhile.
+  std::vector<uint32_t> held;
+  std::vector<uint32_t> writes;
+};
+
+struct ContentCheck {
+  std::vector<NestedViolation> violations;
+  std::vector<TouchedMemory> launches;           // as in NestedCommands
+  std::vector<TouchedMemory> loops;              // without what their regions touch, and rows
+  std::vector<std::vector<TouchedMemory>> rows;  // by loop, as in NestedLoop
+  std::vector<TouchedMemory> cases;
+};
+
+ContentCheck check_contents(const NestedCommands& commands);
+
+}  // namespace eddy

@@ -1,0 +1,202 @@
+#include "graph/proof/happens_before.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/proof/command_graph.h"
+#include "graph/proof/order_clocks.h"
+
+namespace eddy {
+namespace {
+
+constexpr uint32_t kNone = CommandGraph::kNone;
+using Kind = Command::Kind;
+
+struct Pair {
+  uint32_t before;  // command indices
+  uint32_t after;
+  uint32_t required;  // index of the pair asked for
+};
+
+class Prover {
+ public:
+  Prover(uint32_t num_nodes, std::span<const Command> commands,
+         std::span<const RequiredOrder> required)
+      : num_nodes_(num_nodes), commands_(commands), required_(required) {}
+  Proof run();
+
+ private:
+  void add(Violation::Kind kind, uint32_t first, uint32_t second) {
+    if (proof_.violations.size() < Proof::kMaxViolations) {
+      proof_.violations.push_back({kind, first, second});
+    }
+  }
+  void collect_pairs();
+  void drop_pairs_one_wait_apart();
+  void drop_pairs_found_by_search();
+  bool is_found_by_search(const Pair& pair, uint64_t& steps_left);
+  void drop_pairs_found_by_clocks();
+  void number_source_streams();
+
+  uint32_t num_nodes_;
+  std::span<const Command> commands_;
+  std::span<const RequiredOrder> required_;
+  CommandGraph graph_;
+  Proof proof_;
+  std::vector<Pair> pairs_;                 // not yet shown to be ordered; by `after`
+  std::vector<uint32_t> number_of_stream_;  // of streams that a pair's `before` is on
+  uint32_t num_source_streams_ = 0;
+  std::vector<uint32_t> visited_;
+  uint32_t visit_ = 0;
+};
+
+void Prover::collect_pairs() {
+  pairs_.reserve(required_.size());
+  for (uint32_t i = 0; i < required_.size(); ++i) {
+    const auto [before, after] = required_[i];
+    if (before >= num_nodes_ || after >= num_nodes_) {
+      add(Violation::Kind::kOutOfRange, i, std::max(before, after));
+      continue;
+    }
+    if (before == after) {
+      add(Violation::Kind::kUnordered, before, after);
+      continue;
+    }
+    const uint32_t first = graph_.launch_of_node[before];
+    const uint32_t second = graph_.launch_of_node[after];
+    const bool same_stream = first < second && graph_.stream(first) == graph_.stream(second);
+    if (!same_stream) pairs_.push_back({first, second, i});
+  }
+  std::sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
+    return a.after != b.after ? a.after < b.after : a.required < b.required;
+  });
+}
+
+// The waits directly before a launch cover everything up to their records' places.
+void Prover::drop_pairs_one_wait_apart() {
+  std::vector<uint32_t> seen_for(graph_.num_streams, kNone);
+  std::vector<uint32_t> latest(graph_.num_streams);
+  size_t kept = 0;
+  uint32_t launch = kNone;
+  for (const Pair& pair : pairs_) {
+    if (launch != pair.after) {
+      launch = pair.after;
+      for (uint32_t c = graph_.previous[launch];
+           c != kNone && graph_.commands[c].kind == Kind::kWait; c = graph_.previous[c]) {
+        const uint32_t record = graph_.cause[c];
+        if (record == kNone) continue;
+        const uint32_t stream = graph_.stream(record);
+        latest[stream] = seen_for[stream] == launch ? std::max(latest[stream], record) : record;
+        seen_for[stream] = launch;
+      }
+    }
+    const uint32_t stream = graph_.stream(pair.before);
+    const bool is_covered = seen_for[stream] == launch && latest[stream] > pair.before;
+    if (!is_covered) pairs_[kept++] = pair;
+  }
+  pairs_.resize(kept);
+}
+
+void Prover::number_source_streams() {
+  number_of_stream_.assign(graph_.num_streams, kNone);
+  num_source_streams_ = 0;
+  for (const Pair& pair : pairs_) {
+    uint32_t& number = number_of_stream_[graph_.stream(pair.before)];
+    if (number == kNone) number = num_source_streams_++;
+  }
+}
+
+// Worth as many steps as the clocks would take.
+void Prover::drop_pairs_found_by_search() {
+  uint64_t steps_left =
+      uint64_t{num_source_streams_ / OrderClocks::kWidth} * graph_.commands.size();
+  if (steps_left == 0) return;
+  visited_.assign(graph_.commands.size(), kNone);
+  size_t kept = 0;
+  for (const Pair& pair : pairs_) {
+    if (steps_left == 0 || !is_found_by_search(pair, steps_left)) pairs_[kept++] = pair;
+  }
+  pairs_.resize(kept);
+}
+
+// Backwards from `after`, through commands later than `before` only.
+bool Prover::is_found_by_search(const Pair& pair, uint64_t& steps_left) {
+  std::vector<uint32_t> stack = {pair.after};
+  const uint32_t visit = visit_++;
+  while (!stack.empty() && steps_left > 0) {
+    const uint32_t c = stack.back();
+    stack.pop_back();
+    --steps_left;
+    for (uint32_t next : {graph_.previous[c], graph_.cause[c]}) {
+      if (next == kNone || next < pair.before || visited_[next] == visit) continue;
+      if (graph_.stream(next) == graph_.stream(pair.before)) return true;
+      visited_[next] = visit;
+      stack.push_back(next);
+    }
+  }
+  return false;
+}
+
+void Prover::drop_pairs_found_by_clocks() {
+  if (pairs_.empty()) return;
+  number_source_streams();
+  OrderClocks clocks(graph_, number_of_stream_);
+  for (uint32_t first = 0; first < num_source_streams_; first += OrderClocks::kWidth) {
+    size_t kept = 0;
+    size_t next = 0;
+    clocks.pass(first, [&](uint32_t c) {
+      for (; next < pairs_.size() && pairs_[next].after == c; ++next) {
+        if (!clocks.has_happened(pairs_[next].before, c)) pairs_[kept++] = pairs_[next];
+      }
+    });
+    pairs_.resize(kept);
+  }
+}
+
+Proof Prover::run() {
+  if (commands_.size() >= kNone || required_.size() >= kNone) {
+    add(Violation::Kind::kOutOfRange, kNone, kNone);
+    return std::move(proof_);
+  }
+  graph_ = read_command_graph(num_nodes_, commands_, proof_.violations);
+  if (!proof_.is_safe()) return std::move(proof_);
+  collect_pairs();
+  drop_pairs_one_wait_apart();
+  number_source_streams();
+  drop_pairs_found_by_search();
+  drop_pairs_found_by_clocks();
+  for (const Pair& pair : pairs_) {
+    const auto [before, after] = required_[pair.required];
+    add(Violation::Kind::kUnordered, before, after);
+  }
+  return std::move(proof_);
+}
+
+}  // namespace
+
+std::string Violation::to_string() const {
+  const std::string a = std::to_string(first);
+  const std::string b = std::to_string(second);
+  switch (kind) {
+    case Kind::kUnordered:
+      return "node " + a + " is not ordered before node " + b;
+    case Kind::kUnrecordedWait:
+      return "command " + a + " waits for event " + b + ", not yet recorded";
+    case Kind::kRecordedTwice:
+      return "command " + a + " records event " + b + " again";
+    case Kind::kLaunchedTwice:
+      return "command " + a + " launches node " + b + " again";
+    case Kind::kNeverLaunched:
+      return "node " + a + " is never launched";
+    case Kind::kOutOfRange:
+      return "command or pair " + a + " names id " + b + ", out of range";
+  }
+  return "unknown violation";
+}
+
+Proof prove_order(uint32_t num_nodes, std::span<const Command> commands,
+                  std::span<const RequiredOrder> required) {
+  return Prover(num_nodes, commands, required).run();
+}
+
+}  // namespace eddy

@@ -1,0 +1,43 @@
+// MemoryMeter: the bytes that each device holds under a strategy, kept up to date while single
+// operators change (operator_graph.h's memory_use() says the same from scratch).
+//
+// Where no device has a limit the meter does nothing and always fits.
+// Threads: none. Cost: try_change() O(parts of the operators and of those that share weights).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/strategy/operator_graph.h"
+#include "graph/strategy/topology.h"
+
+namespace eddy {
+
+class MemoryMeter {
+ public:
+  // Borrows both.
+  MemoryMeter(const OperatorGraph& graph, const Topology& topology);
+
+  void reset(const Strategy& strategy);
+  // The operators' configurations are to be replaced by this one: whether everything fits then.
+  // keep() makes it so.
+  bool try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config);
+  void keep();
+
+ private:
+  bool fits() const;
+  void count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign);
+  void count_weights(uint32_t op, int64_t sign);
+
+  const OperatorGraph& graph_;
+  const Topology& topology_;
+  bool is_limited_ = false;
+  std::vector<std::vector<uint32_t>> groups_;
+  Strategy strategy_;
+  std::vector<int64_t> bytes_;
+  std::vector<int64_t> tried_;
+  std::vector<uint32_t> ops_;  // of the last try_change()
+  OperatorConfig config_;
+};
+
+}  // namespace eddy

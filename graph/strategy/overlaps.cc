@@ -1,0 +1,64 @@
+#include "graph/strategy/overlaps.h"
+
+#include <algorithm>
+
+namespace eddy {
+
+void Overlaps::set(const Operator& producer, const OperatorConfig& producer_config,
+                   const Operator& consumer, const OperatorConfig& consumer_config, size_t input) {
+  runs_.clear();
+  lengths_.clear();
+  num_tables_ = 0;
+  constant_ = 1;
+  const int consumer_rank = consumer.shape.rank();
+  num_axes_ = consumer_rank + 1;
+  for (int d = 0; d < consumer_rank; ++d) {
+    grid_[static_cast<size_t>(d)] = static_cast<uint32_t>(consumer_config.degree[d]);
+  }
+  grid_[static_cast<size_t>(consumer_rank)] = static_cast<uint32_t>(consumer_config.reduce);
+  num_parts_ = static_cast<uint32_t>(consumer_config.devices.size());
+
+  int64_t tile_step = 1;
+  for (int k = producer.shape.rank() - 1; k >= 0; --k) {
+    const InputDim& dim = consumer.inputs[input].dims[static_cast<size_t>(k)];
+    const int64_t extent = producer.shape[k];
+    const int64_t degree = producer_config.degree[k];
+    const int64_t tile = extent / degree;
+    const bool is_all = dim.axis == InputDim::kAll;
+    const uint32_t coordinates = is_all ? 1 : grid_[static_cast<size_t>(dim.axis)];
+    const int64_t axis_extent = is_all                      ? 1
+                                : dim.axis == consumer_rank ? consumer.reduction
+                                                            : consumer.shape[dim.axis];
+    const int64_t share = axis_extent / coordinates;
+    DimTable table{.runs = static_cast<uint32_t>(runs_.size()),
+                   .coordinate_step = coordinates > 1 ? 1u : 0u,
+                   .axis = is_all ? 0 : dim.axis,
+                   .tile_step = tile_step};
+    tile_step *= degree;
+    for (uint32_t c = 0; c < coordinates; ++c) {
+      const Interval read = dim.read({c * share, (c + 1) * share}, extent);
+      Run run{.lengths = static_cast<uint32_t>(lengths_.size())};
+      if (read.size() > 0) {
+        run.first = static_cast<uint32_t>(read.begin / tile);
+        run.count = static_cast<uint32_t>((read.end - 1) / tile) - run.first + 1;
+      }
+      for (uint32_t i = 0; i < run.count; ++i) {
+        const int64_t begin = (run.first + i) * tile;
+        lengths_.push_back(std::min(read.end, begin + tile) - std::max(read.begin, begin));
+      }
+      runs_.push_back(run);
+    }
+    if (coordinates == 1 && degree == 1) {
+      // The same for every pair: no table.
+      constant_ *= runs_.back().count == 0 ? 0 : lengths_.back();
+      continue;
+    }
+    // Outer dimensions first, so that tiles come in ascending order.
+    std::move_backward(tables_.begin(), tables_.begin() + num_tables_,
+                       tables_.begin() + num_tables_ + 1);
+    tables_[0] = table;
+    ++num_tables_;
+  }
+}
+
+}  // namespace eddy

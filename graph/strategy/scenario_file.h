@@ -1,0 +1,50 @@
+// Operator-graph files with loops and branches: the scenarios (scenario.h) they describe.
+//
+// An entry of "operators" may be a loop or a branch with operators of its own:
+//
+//   {"name": "decode", "type": "while", "inputs": [name...]?, "before": [operator...]?,
+//    "body": [operator...], "trips": n or "distribution": [[trips, probability]...] or
+//    "trace": [trips...], "decision": {"time"?, "device"?}?}
+//   {"name": "gate", "type": "case", "inputs": [name...]?, "branches": [[operator...]...],
+//    "probabilities": [p...] or "distribution": [[branch, probability]...] or "trace": [branch...],
+//    "decision": {"time"?, "device"?}?}
+//
+// "before" runs before each decision, "body" after each that goes on. "decision" is what reading
+// the predicate back and launching what follows costs, on the device that drives (the first one
+// unless said); without it a decision takes no time. Nested to any depth up to kMaxControlDepth.
+//
+// Within one list, operators become tasks and transfers as in a file without loops. What crosses
+// the border of a list is a dependency without a transfer: a loop waits for every operator outside
+// that it or its operators name, and who names a loop waits for it as a whole. Operators whose
+// inputs are all outside need in_features or in_channels. Names are unique in the whole file, as
+// are the entries of its strategy. Files for training and edits cannot have loops or branches.
+//
+// Errors: those of operator_file.h and scenario.h; a loop or branch without trips, probabilities or
+// trace, or with two of them; lists nested too deep. Cost: linear in the tasks of each list.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "graph/base/status.h"
+#include "graph/ir/op.h"
+#include "graph/simulate/scenario.h"
+#include "graph/strategy/topology.h"
+
+namespace eddy {
+
+inline constexpr int kMaxControlDepth = 64;
+
+// Whether an operator-graph file has a loop or branch.
+bool has_control_flow(const nlohmann::json& document);
+
+struct ScenarioFile {
+  Topology topology;
+  ScenarioRegion root;
+  std::vector<std::string> estimated;  // operators, at any depth (part_cost.h)
+};
+Result<ScenarioFile> read_scenario_file(const nlohmann::json& document, const OpTable* ops_or_null);
+
+}  // namespace eddy

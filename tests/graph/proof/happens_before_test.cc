@@ -1,0 +1,242 @@
+// Claim: the checker accepts exactly the command lists that order every required pair, finds every
+// wait or record that is dropped from a minimal plan, and refuses what devices let pass silently.
+#include "graph/proof/happens_before.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/graph/analysis/dags.h"
+#include "tests/graph/schedule/plans.h"
+
+namespace eddy {
+namespace {
+
+using testing::plan;
+using testing::PlannedDag;
+using testing::prove;
+using Kind = Command::Kind;
+
+Command launch(uint32_t stream, uint32_t node) { return {Kind::kLaunch, stream, node}; }
+Command record(uint32_t stream, uint32_t event) { return {Kind::kRecord, stream, event}; }
+Command wait(uint32_t stream, uint32_t event) { return {Kind::kWait, stream, event}; }
+
+std::vector<std::string> violations(uint32_t num_nodes, std::vector<Command> commands,
+                                    std::vector<RequiredOrder> required) {
+  std::vector<std::string> texts;
+  for (const Violation& v : prove_order(num_nodes, commands, required).violations) {
+    texts.push_back(v.to_string());
+  }
+  return texts;
+}
+using Texts = std::vector<std::string>;
+
+TEST(happens_before, one_stream_orders_what_it_runs) {
+  EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1)}, {{0, 1}}), Texts{});
+  EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1)}, {{1, 0}}),
+            Texts{"node 1 is not ordered before node 0"});
+}
+
+TEST(happens_before, two_streams_need_a_record_and_a_wait) {
+  EXPECT_EQ(violations(2, {launch(0, 0), launch(1, 1)}, {{0, 1}}),
+            Texts{"node 0 is not ordered before node 1"});
+  EXPECT_EQ(violations(2, {launch(0, 0), record(0, 0), wait(1, 0), launch(1, 1)}, {{0, 1}}),
+            Texts{});
+}
+
+TEST(happens_before, a_record_in_front_of_the_node_does_not_cover_it) {
+  EXPECT_EQ(violations(2, {record(0, 0), launch(0, 0), wait(1, 0), launch(1, 1)}, {{0, 1}}),
+            Texts{"node 0 is not ordered before node 1"});
+}
+
+TEST(happens_before, a_wait_behind_the_node_does_not_hold_it_back) {
+  EXPECT_EQ(violations(2, {launch(0, 0), record(0, 0), launch(1, 1), wait(1, 0)}, {{0, 1}}),
+            Texts{"node 0 is not ordered before node 1"});
+}
+
+TEST(happens_before, order_is_transitive_over_streams_and_empty_hops) {
+  // 0 on stream 0; stream 1 only passes the event on; 1 on stream 2.
+  EXPECT_EQ(violations(
+                2, {launch(0, 0), record(0, 0), wait(1, 0), record(1, 1), wait(2, 1), launch(2, 1)},
+                {{0, 1}}),
+            Texts{});
+}
+
+TEST(happens_before, a_wait_before_its_record_is_no_wait) {
+  EXPECT_EQ(violations(2, {launch(0, 0), wait(1, 0), launch(1, 1), record(0, 0)}, {}),
+            Texts{"command 1 waits for event 0, not yet recorded"});
+}
+
+TEST(happens_before, malformed_lists_are_refused) {
+  EXPECT_EQ(violations(1, {launch(0, 0), record(0, 0), record(0, 0)}, {}),
+            Texts{"command 2 records event 0 again"});
+  EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1), launch(0, 0)}, {}),
+            Texts{"command 2 launches node 0 again"});
+  EXPECT_EQ(violations(1, {launch(0, 0), launch(0, 0)}, {}),
+            Texts{"command 1 launches node 0 again"});
+  EXPECT_EQ(violations(2, {launch(0, 0)}, {}), Texts{"node 1 is never launched"});
+  EXPECT_EQ(violations(1, {launch(0, 0), launch(0, 5)}, {}),
+            Texts{"command or pair 1 names id 5, out of range"});
+  EXPECT_EQ(violations(1, {launch(0, 0), wait(0, UINT32_MAX)}, {}),
+            Texts{"command or pair 1 names id 4294967295, out of range"});
+  EXPECT_EQ(violations(1, {launch(UINT32_MAX, 0)}, {}),
+            Texts{"command or pair 0 names id 4294967295, out of range"});
+  EXPECT_EQ(violations(1, {launch(0, 0)}, {{0, 9}}),
+            Texts{"command or pair 0 names id 9, out of range"});
+}
+
+TEST(happens_before, a_joint_launch_starts_after_and_ends_before_all_on_its_streams) {
+  // 2 is on streams 0 and 1.
+  const std::vector<Command> commands = {launch(0, 0), launch(1, 1), launch(0, 2),
+                                         launch(1, 2), launch(0, 3), launch(1, 4)};
+  EXPECT_EQ(violations(5, commands, {{0, 2}, {1, 2}, {2, 3}, {2, 4}, {0, 4}, {1, 3}}), Texts{});
+  EXPECT_EQ(violations(5, commands, {{0, 1}, {3, 4}}),
+            (Texts{"node 0 is not ordered before node 1", "node 3 is not ordered before node 4"}));
+}
+
+TEST(happens_before, no_node_comes_before_itself) {
+  EXPECT_EQ(violations(1, {launch(0, 0)}, {{0, 0}}), Texts{"node 0 is not ordered before node 0"});
+}
+
+TEST(happens_before, an_empty_list_is_safe) { EXPECT_EQ(violations(0, {}, {}), Texts{}); }
+
+// The definition: command i happens before j by stream, by event, or jointly; closed by Warshall.
+class Model {
+ public:
+  explicit Model(const std::vector<Command>& commands)
+      : commands_(commands), before_(commands.size(), std::vector<bool>(commands.size())) {
+    for (size_t j = 0; j < commands.size(); ++j) {
+      for (size_t i = 0; i < j; ++i) before_[i][j] = is_direct(i, j);
+      for (size_t i = j; i-- > 0 && is_joint(i, j);) before_[j][i] = before_[i][j] = true;
+    }
+    for (size_t k = 0; k < commands.size(); ++k) {
+      for (size_t i = 0; i < commands.size(); ++i) {
+        if (!before_[i][k]) continue;
+        for (size_t j = 0; j < commands.size(); ++j) {
+          if (before_[k][j]) before_[i][j] = true;
+        }
+      }
+    }
+  }
+  bool is_ordered(uint32_t before, uint32_t after) const {
+    return before != after && before_[place(before)][place(after)];
+  }
+
+ private:
+  bool is_joint(size_t i, size_t j) const {
+    return commands_[i].kind == Kind::kLaunch && commands_[j].kind == Kind::kLaunch &&
+           commands_[i].id == commands_[j].id;
+  }
+  bool is_direct(size_t i, size_t j) const {
+    if (commands_[i].stream == commands_[j].stream) return true;
+    return commands_[i].kind == Kind::kRecord && commands_[j].kind == Kind::kWait &&
+           commands_[i].id == commands_[j].id;
+  }
+  size_t place(uint32_t node) const {
+    size_t i = 0;
+    while (commands_[i].kind != Kind::kLaunch || commands_[i].id != node) ++i;
+    return i;
+  }
+
+  const std::vector<Command>& commands_;
+  std::vector<std::vector<bool>> before_;
+};
+
+PlannedDag random_plan(Random& random, uint32_t num_nodes, Dag& dag) {
+  dag = testing::random_dag(random, {.num_nodes = num_nodes, .num_edges = num_nodes * 2});
+  const testing::Placement placement = testing::random_placement(random, num_nodes, 2);
+  StreamOptions options{.policy = static_cast<AssignPolicy>(random.below(3))};
+  options.max_streams = static_cast<uint32_t>(random.below(5));
+  if (random.below(2) == 0) {
+    options.devices = placement.devices;
+    options.further_devices = placement.further;
+  }
+  return plan(dag, options);
+}
+
+TEST(happens_before, agrees_with_its_definition_on_plans_with_some_waits_lost) {
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Dag dag;
+    std::vector<Command> commands = random_plan(random, 25, dag).commands;
+    std::erase_if(commands, [&](const Command& command) {
+      return command.kind == Kind::kWait && random.below(4) == 0;
+    });
+    const Model model(commands);
+    for (uint32_t u = 0; u < 25; ++u) {
+      for (uint32_t v = 0; v < 25; ++v) {
+        if (u == v) continue;
+        const std::vector<RequiredOrder> pair = {{u, v}};
+        ASSERT_EQ(prove_order(25, commands, pair).is_safe(), model.is_ordered(u, v))
+            << u << " before " << v;
+      }
+    }
+  }
+}
+
+// With many streams the search goes first; with every pair asked for, it runs out of steps and
+// leaves the rest to the clocks, in several passes.
+TEST(happens_before, agrees_with_its_definition_on_all_pairs_of_wide_plans) {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Dag dag = testing::random_dag(random, {.num_nodes = 150, .num_edges = 170});
+    std::vector<Command> commands = plan(dag).commands;
+    const Model model(commands);
+    std::vector<RequiredOrder> ordered;
+    for (uint32_t u = 0; u < 150; ++u) {
+      for (uint32_t v = 0; v < 150; ++v) {
+        if (model.is_ordered(u, v)) ordered.push_back({u, v});
+      }
+    }
+    ASSERT_TRUE(prove_order(150, commands, ordered).is_safe());
+    std::vector<RequiredOrder> wanted = ordered;
+    for (uint32_t i = 0; i < 40; ++i) {
+      const uint32_t u = static_cast<uint32_t>(random.below(150));
+      const uint32_t v = static_cast<uint32_t>(random.below(150));
+      if (!model.is_ordered(u, v)) wanted.push_back({u, v});
+    }
+    ASSERT_EQ(prove_order(150, commands, wanted).violations.size(), wanted.size() - ordered.size());
+  }
+}
+
+void expect_each_loss_is_found(const Dag& dag, const std::vector<Command>& commands) {
+  ASSERT_TRUE(prove(dag, commands).is_safe());
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (commands[i].kind == Kind::kLaunch) continue;
+    std::vector<Command> less = commands;
+    less.erase(less.begin() + static_cast<ptrdiff_t>(i));
+    ASSERT_FALSE(prove(dag, less).is_safe()) << "without command " << i;
+  }
+}
+
+TEST(happens_before, dropping_any_wait_or_record_is_found_on_all_graphs_of_six_nodes) {
+  for (AssignPolicy policy : {AssignPolicy::kRank, AssignPolicy::kMatching}) {
+    testing::for_each_dag(6, [&](const Dag& dag) {
+      ASSERT_NO_FATAL_FAILURE(
+          expect_each_loss_is_found(dag, plan(dag, {.policy = policy}).commands));
+    });
+  }
+}
+
+TEST(happens_before, dropping_any_wait_or_record_is_found_on_random_graphs) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Dag dag;
+    const PlannedDag planned = random_plan(random, 60, dag);
+    ASSERT_NO_FATAL_FAILURE(expect_each_loss_is_found(dag, planned.commands));
+  }
+}
+
+TEST(happens_before, keeps_a_hundred_counter_examples_at_most) {
+  std::vector<Command> commands;
+  std::vector<RequiredOrder> required;
+  for (uint32_t node = 0; node < 500; ++node) commands.push_back(launch(node, node));
+  for (uint32_t node = 1; node < 500; ++node) required.push_back({0, node});
+  EXPECT_EQ(prove_order(500, commands, required).violations.size(), Proof::kMaxViolations);
+}
+
+}  // namespace
+}  // namespace eddy
