@@ -122,9 +122,9 @@ struct BoundKernel {
   // Bit i: run() reads no bytes of constant input i, only its shape, because the state holds all
   // it needs. The executor may let the bytes go; the view's data is then null.
   uint64_t unread_constants = 0;
-  // The entry it came from: its library and version, and its place among the operator's. Set by
+  // The entry it came from: its provider and version, and its place among the operator's. Set by
   // the registry, for reports and fingerprints.
-  std::string_view library = {};
+  std::string_view provider = {};
   int since_version = 0;
   uint32_t place = 0;
   // What run() reserves of its scratch for the shapes known now; 0: nothing, or not known. The

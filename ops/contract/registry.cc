@@ -31,7 +31,7 @@ Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
   for (const KernelEntry* entry : candidates) {
     Result<BoundKernel> kernel = entry->bind(init);
     if (kernel.is_ok()) {
-      kernel->library = entry->library;
+      kernel->provider = entry->provider;
       kernel->since_version = entry->since_version;
       kernel->place = place;
       return kernel;

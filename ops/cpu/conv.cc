@@ -241,8 +241,8 @@ Result<BoundKernel> bind_conv_transpose(const KernelInit& init) { return bind(in
 }  // namespace
 
 void add_conv_cpu(KernelRegistry& registry) {
-  registry.add({.op = "Conv", .bind = bind_conv, .library = "tile, onednn"});
-  registry.add({.op = "ConvTranspose", .bind = bind_conv_transpose, .library = "onednn"});
+  registry.add({.op = "Conv", .bind = bind_conv, .provider = "tile, onednn"});
+  registry.add({.op = "ConvTranspose", .bind = bind_conv_transpose, .provider = "onednn"});
 }
 
 }  // namespace eddy

@@ -74,7 +74,7 @@ Result<BoundKernel> bind(const KernelInit& init) {
 }  // namespace
 
 void add_dequantize_matmul_cpu(KernelRegistry& registry) {
-  registry.add({.op = "DequantizeMatMul", .bind = bind, .library = "tile", .domain = "eddy"});
+  registry.add({.op = "DequantizeMatMul", .bind = bind, .provider = "tile", .domain = "eddy"});
 }
 
 }  // namespace eddy

@@ -131,7 +131,7 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
 }  // namespace
 
 void add_matmul_integer_cpu(KernelRegistry& registry) {
-  registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .library = "tile"});
+  registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .provider = "tile"});
 }
 
 }  // namespace eddy

@@ -160,15 +160,15 @@ void add_normalization_cpu(KernelRegistry& registry) {
   registry.add({.op = "BatchNormalization",
                 .since_version = 6,
                 .bind = bind_batch_normalization,
-                .library = "tile"});
+                .provider = "tile"});
   registry.add({.op = "InstanceNormalization",
                 .since_version = 6,
                 .bind = bind_instance_normalization,
-                .library = "tile"});
+                .provider = "tile"});
   registry.add({.op = "LayerNormalization",
                 .since_version = 17,
                 .bind = bind_layer_normalization,
-                .library = "tile"});
+                .provider = "tile"});
 }
 
 }  // namespace eddy

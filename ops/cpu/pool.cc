@@ -239,13 +239,13 @@ Result<BoundKernel> bind_global_pool(const KernelInit& init) {
 }  // namespace
 
 void add_pool_cpu(KernelRegistry& registry) {
-  registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .library = "cpu"});
-  registry.add({.op = "AveragePool", .bind = bind_pool<Average>, .library = "cpu"});
+  registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .provider = "cpu"});
+  registry.add({.op = "AveragePool", .bind = bind_pool<Average>, .provider = "cpu"});
   registry.add({.op = "GlobalAveragePool",
                 .bind = bind_global_pool<run_global_average_pool>,
-                .library = "tile"});
+                .provider = "tile"});
   registry.add(
-      {.op = "GlobalMaxPool", .bind = bind_global_pool<run_global_max_pool>, .library = "cpu"});
+      {.op = "GlobalMaxPool", .bind = bind_global_pool<run_global_max_pool>, .provider = "cpu"});
 }
 
 }  // namespace eddy

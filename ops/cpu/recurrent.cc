@@ -221,9 +221,9 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
 }  // namespace
 
 void add_recurrent_cpu(KernelRegistry& registry) {
-  registry.add({.op = "LSTM", .bind = bind_recurrent<RecurrentKind::kLstm>, .library = "tile"});
-  registry.add({.op = "GRU", .bind = bind_recurrent<RecurrentKind::kGru>, .library = "tile"});
-  registry.add({.op = "RNN", .bind = bind_recurrent<RecurrentKind::kRnn>, .library = "tile"});
+  registry.add({.op = "LSTM", .bind = bind_recurrent<RecurrentKind::kLstm>, .provider = "tile"});
+  registry.add({.op = "GRU", .bind = bind_recurrent<RecurrentKind::kGru>, .provider = "tile"});
+  registry.add({.op = "RNN", .bind = bind_recurrent<RecurrentKind::kRnn>, .provider = "tile"});
 }
 
 }  // namespace eddy

@@ -128,7 +128,7 @@ Result<BoundKernel> bind_resize(const KernelInit& init) {
 }  // namespace
 
 void add_resize_cpu(KernelRegistry& registry) {
-  registry.add({.op = "Resize", .since_version = 10, .bind = bind_resize, .library = "cpu"});
+  registry.add({.op = "Resize", .since_version = 10, .bind = bind_resize, .provider = "cpu"});
 }
 
 }  // namespace eddy

@@ -85,7 +85,7 @@ void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
     registry.add(
         {.op = op,
          .bind = [bind, &launcher](const KernelInit& init) { return bind(init, launcher); },
-         .library = "cuda"});
+         .provider = "cuda"});
   };
   for (std::string_view op : {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "And", "Or", "Xor",
                               "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {

@@ -65,7 +65,7 @@ inline void add_kernel(KernelRegistry& registry, CudaLauncher& launcher, std::st
                        BindCuda bind, std::string_view domain = "") {
   registry.add({.op = op,
                 .bind = [bind, &launcher](const KernelInit& init) { return bind(init, launcher); },
-                .library = "cuda",
+                .provider = "cuda",
                 .domain = domain});
 }
 inline BoundKernel bound(KernelFunction run, std::unique_ptr<KernelState> state,

@@ -142,7 +142,7 @@ void add_movement_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
     registry.add({.op = op,
                   .bind = [run, &launcher](
                               const KernelInit& init) { return bind_copy(init, launcher, run); },
-                  .library = "cuda"});
+                  .provider = "cuda"});
   };
   add("Transpose", run_transpose);
   add("Expand", run_expand);

@@ -153,7 +153,7 @@ void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher,
         {.op = op,
          .bind = [bind, &launcher, library_or_null](
                      const KernelInit& init) { return bind(init, launcher, library_or_null); },
-         .library = "cuda"});
+         .provider = "cuda"});
   };
   add("MatMul", bind_matmul);
   add("Gemm", bind_gemm);

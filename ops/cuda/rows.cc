@@ -147,7 +147,7 @@ void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
     registry.add(
         {.op = op,
          .bind = [bind, &launcher](const KernelInit& init) { return bind(init, launcher); },
-         .library = "cuda"});
+         .provider = "cuda"});
   };
   for (std::string_view op : {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceL2",
                               "ReduceLogSum", "ReduceSumSquare", "ReduceMax", "ReduceMin"}) {

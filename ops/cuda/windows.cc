@@ -190,7 +190,7 @@ void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
       {.op = "Conv",
        .bind = [&launcher, library_or_null](
                    const KernelInit& init) { return bind_conv(init, launcher, library_or_null); },
-       .library = "cuda"});
+       .provider = "cuda"});
   cuda::add_kernel(registry, launcher, "ConvTranspose", bind_conv_transpose);
 }
 

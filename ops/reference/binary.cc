@@ -329,9 +329,9 @@ Result<BoundKernel> bind_where(const KernelInit&) {
 
 void add_binary_reference(KernelRegistry& registry) {
   for (const BinaryRow& row : kBinary) {
-    registry.add({.op = row.name, .bind = bind_binary, .library = "reference"});
+    registry.add({.op = row.name, .bind = bind_binary, .provider = "reference"});
   }
-  registry.add({.op = "Where", .bind = bind_where, .library = "reference"});
+  registry.add({.op = "Where", .bind = bind_where, .provider = "reference"});
 }
 
 }  // namespace eddy

@@ -152,7 +152,7 @@ Result<BoundKernel> bind_cast(const KernelInit& init) {
 
 void add_cast_reference(KernelRegistry& registry) {
   for (std::string_view name : {"Cast", "CastLike"}) {
-    registry.add({.op = name, .bind = bind_cast, .library = "reference"});
+    registry.add({.op = name, .bind = bind_cast, .provider = "reference"});
   }
 }
 

@@ -118,9 +118,9 @@ Result<BoundKernel> bind_conv_transpose_reference(const KernelInit& init) {
 }
 
 void add_conv_reference(KernelRegistry& registry) {
-  registry.add({.op = "Conv", .bind = bind_conv_reference, .library = "reference"});
+  registry.add({.op = "Conv", .bind = bind_conv_reference, .provider = "reference"});
   registry.add(
-      {.op = "ConvTranspose", .bind = bind_conv_transpose_reference, .library = "reference"});
+      {.op = "ConvTranspose", .bind = bind_conv_transpose_reference, .provider = "reference"});
 }
 
 }  // namespace eddy

@@ -96,7 +96,7 @@ Result<BoundKernel> bind_reverse_sequence(const KernelInit& init) {
 
 void add_indexing_reference(KernelRegistry& registry) {
   const auto add = [&](std::string_view op, BindFunction bind) {
-    registry.add({.op = op, .bind = bind, .library = "reference"});
+    registry.add({.op = op, .bind = bind, .provider = "reference"});
   };
   add("GatherElements", bind_gather_elements);
   add("GatherND", bind_gather_nd);

@@ -118,8 +118,8 @@ Result<BoundKernel> bind_cum_sum(const KernelInit& init) {
 }  // namespace
 
 void add_indexing_order_reference(KernelRegistry& registry) {
-  registry.add({.op = "TopK", .bind = bind_top_k, .library = "reference"});
-  registry.add({.op = "CumSum", .bind = bind_cum_sum, .library = "reference"});
+  registry.add({.op = "TopK", .bind = bind_top_k, .provider = "reference"});
+  registry.add({.op = "CumSum", .bind = bind_cum_sum, .provider = "reference"});
 }
 
 }  // namespace eddy

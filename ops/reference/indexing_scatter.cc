@@ -94,7 +94,7 @@ Result<BoundKernel> bind_scatter(const KernelInit& init) {
 
 void add_indexing_scatter_reference(KernelRegistry& registry) {
   const auto add = [&](std::string_view op, BindFunction bind) {
-    registry.add({.op = op, .bind = bind, .library = "reference"});
+    registry.add({.op = op, .bind = bind, .provider = "reference"});
   };
   add("Scatter", bind_scatter<ScatterElements>);
   add("ScatterElements", bind_scatter<ScatterElements>);

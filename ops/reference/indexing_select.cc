@@ -275,9 +275,9 @@ Result<BoundKernel> bind_unique(const KernelInit& init) {
 }  // namespace
 
 void add_indexing_select_reference(KernelRegistry& registry) {
-  registry.add({.op = "NonZero", .bind = bind_non_zero, .library = "reference"});
-  registry.add({.op = "Compress", .bind = bind_select<compress>, .library = "reference"});
-  registry.add({.op = "Unique", .bind = bind_unique, .library = "reference"});
+  registry.add({.op = "NonZero", .bind = bind_non_zero, .provider = "reference"});
+  registry.add({.op = "Compress", .bind = bind_select<compress>, .provider = "reference"});
+  registry.add({.op = "Unique", .bind = bind_unique, .provider = "reference"});
 }
 
 }  // namespace eddy

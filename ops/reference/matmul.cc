@@ -170,12 +170,12 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit&) {
 }  // namespace
 
 void add_matmul_reference(KernelRegistry& registry) {
-  registry.add({.op = "MatMul", .bind = bind_matmul, .library = "reference"});
-  registry.add({.op = "Gemm", .bind = bind_gemm, .library = "reference"});
-  registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .library = "reference"});
+  registry.add({.op = "MatMul", .bind = bind_matmul, .provider = "reference"});
+  registry.add({.op = "Gemm", .bind = bind_gemm, .provider = "reference"});
+  registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .provider = "reference"});
   registry.add({.op = "DequantizeMatMul",
                 .bind = bind_dequantize_matmul,
-                .library = "reference",
+                .provider = "reference",
                 .domain = "eddy"});
 }
 

@@ -86,8 +86,8 @@ Result<BoundKernel> bind_split(const KernelInit& init) {
 }  // namespace
 
 void add_movement_reference(KernelRegistry& registry) {
-  registry.add({.op = "Concat", .bind = bind_concat, .library = "reference"});
-  registry.add({.op = "Split", .bind = bind_split, .library = "reference"});
+  registry.add({.op = "Concat", .bind = bind_concat, .provider = "reference"});
+  registry.add({.op = "Split", .bind = bind_split, .provider = "reference"});
   add_movement_locate_reference(registry);
   add_movement_make_reference(registry);
   add_movement_view_reference(registry);

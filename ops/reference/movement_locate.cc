@@ -256,7 +256,7 @@ Result<BoundKernel> bind_trilu(const KernelInit& init) {
 
 void add_movement_locate_reference(KernelRegistry& registry) {
   const auto add = [&](std::string_view op, BindFunction bind) {
-    registry.add({.op = op, .bind = bind, .library = "reference"});
+    registry.add({.op = op, .bind = bind, .provider = "reference"});
   };
   add("Slice", bind_slice);
   add("Gather", bind_gather);

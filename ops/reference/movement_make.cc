@@ -145,7 +145,7 @@ Result<BoundKernel> bind_range(const KernelInit& init) {
 
 void add_movement_make_reference(KernelRegistry& registry) {
   const auto add = [&](std::string_view op, BindFunction bind) {
-    registry.add({.op = op, .bind = bind, .library = "reference"});
+    registry.add({.op = op, .bind = bind, .provider = "reference"});
   };
   add("Constant", bind_constant);
   add("ConstantOfShape", bind_constant_of_shape);

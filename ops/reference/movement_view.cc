@@ -153,7 +153,7 @@ Result<BoundKernel> bind_dropout(const KernelInit& init) {
 
 void add_movement_view_reference(KernelRegistry& registry) {
   const auto add = [&](std::string_view op, BindFunction bind) {
-    registry.add({.op = op, .bind = bind, .library = "reference"});
+    registry.add({.op = op, .bind = bind, .provider = "reference"});
   };
   add("Identity", bind_identity);
   for (std::string_view op : {"Reshape", "Squeeze", "Unsqueeze", "Flatten"}) add(op, bind_view);
@@ -161,7 +161,7 @@ void add_movement_view_reference(KernelRegistry& registry) {
   add("Size", bind_size);
   add("Dropout", bind_dropout);
   for (std::string_view op : {"ToDevice", "ToHost", "Await"}) {
-    registry.add({.op = op, .bind = bind_identity, .library = "reference", .domain = "eddy"});
+    registry.add({.op = op, .bind = bind_identity, .provider = "reference", .domain = "eddy"});
   }
 }
 

@@ -165,15 +165,15 @@ void add_normalization_reference(KernelRegistry& registry) {
   registry.add({.op = "BatchNormalization",
                 .since_version = 6,
                 .bind = bind_batch_normalization,
-                .library = "reference"});
+                .provider = "reference"});
   registry.add({.op = "InstanceNormalization",
                 .since_version = 6,
                 .bind = bind_instance_normalization,
-                .library = "reference"});
+                .provider = "reference"});
   registry.add({.op = "LayerNormalization",
                 .since_version = 17,
                 .bind = bind_layer_normalization_reference,
-                .library = "reference"});
+                .provider = "reference"});
 }
 
 }  // namespace eddy

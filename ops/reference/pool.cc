@@ -190,11 +190,11 @@ Result<BoundKernel> bind_max_pool(const KernelInit& init) {
 }  // namespace
 
 void add_pool_reference(KernelRegistry& registry) {
-  registry.add({.op = "MaxPool", .bind = bind_max_pool, .library = "reference"});
-  registry.add({.op = "AveragePool", .bind = bind_pool<AveragePool>, .library = "reference"});
-  registry.add({.op = "GlobalMaxPool", .bind = bind_pool<GlobalMaxPool>, .library = "reference"});
+  registry.add({.op = "MaxPool", .bind = bind_max_pool, .provider = "reference"});
+  registry.add({.op = "AveragePool", .bind = bind_pool<AveragePool>, .provider = "reference"});
+  registry.add({.op = "GlobalMaxPool", .bind = bind_pool<GlobalMaxPool>, .provider = "reference"});
   registry.add(
-      {.op = "GlobalAveragePool", .bind = bind_pool<GlobalAveragePool>, .library = "reference"});
+      {.op = "GlobalAveragePool", .bind = bind_pool<GlobalAveragePool>, .provider = "reference"});
 }
 
 }  // namespace eddy

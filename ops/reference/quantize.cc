@@ -161,11 +161,11 @@ Result<BoundKernel> bind_quantize(const KernelInit& init) {
 
 void add_quantize_reference(KernelRegistry& registry) {
   registry.add(
-      {.op = "QuantizeLinear", .bind = bind_quantize<run_quantize>, .library = "reference"});
+      {.op = "QuantizeLinear", .bind = bind_quantize<run_quantize>, .provider = "reference"});
   registry.add(
-      {.op = "DequantizeLinear", .bind = bind_quantize<run_dequantize>, .library = "reference"});
+      {.op = "DequantizeLinear", .bind = bind_quantize<run_dequantize>, .provider = "reference"});
   registry.add(
-      {.op = "DynamicQuantizeLinear", .bind = bind_quantize<run_dynamic>, .library = "reference"});
+      {.op = "DynamicQuantizeLinear", .bind = bind_quantize<run_dynamic>, .provider = "reference"});
 }
 
 }  // namespace eddy

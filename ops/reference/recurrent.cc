@@ -201,9 +201,9 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
 
 void add_recurrent_reference(KernelRegistry& registry) {
   registry.add(
-      {.op = "LSTM", .bind = bind_recurrent<RecurrentKind::kLstm>, .library = "reference"});
-  registry.add({.op = "GRU", .bind = bind_recurrent<RecurrentKind::kGru>, .library = "reference"});
-  registry.add({.op = "RNN", .bind = bind_recurrent<RecurrentKind::kRnn>, .library = "reference"});
+      {.op = "LSTM", .bind = bind_recurrent<RecurrentKind::kLstm>, .provider = "reference"});
+  registry.add({.op = "GRU", .bind = bind_recurrent<RecurrentKind::kGru>, .provider = "reference"});
+  registry.add({.op = "RNN", .bind = bind_recurrent<RecurrentKind::kRnn>, .provider = "reference"});
 }
 
 }  // namespace eddy

@@ -304,10 +304,10 @@ Result<BoundKernel> bind_arg(const KernelInit& init) {
 
 void add_reduction_reference(KernelRegistry& registry) {
   for (const Row& row : kRows) {
-    registry.add({.op = row.name, .bind = bind_reduce, .library = "reference"});
+    registry.add({.op = row.name, .bind = bind_reduce, .provider = "reference"});
   }
   for (std::string_view name : {"ArgMax", "ArgMin"}) {
-    registry.add({.op = name, .bind = bind_arg, .library = "reference"});
+    registry.add({.op = name, .bind = bind_arg, .provider = "reference"});
   }
 }
 

@@ -124,7 +124,7 @@ Result<BoundKernel> bind_resize(const KernelInit& init) {
 }  // namespace
 
 void add_resize_reference(KernelRegistry& registry) {
-  registry.add({.op = "Resize", .since_version = 10, .bind = bind_resize, .library = "reference"});
+  registry.add({.op = "Resize", .since_version = 10, .bind = bind_resize, .provider = "reference"});
 }
 
 }  // namespace eddy

@@ -307,7 +307,7 @@ Result<BoundKernel> bind_concat(const KernelInit& init) {
 
 void add_sequence_reference(KernelRegistry& registry) {
   const auto add = [&](std::string_view op, BindFunction bind) {
-    registry.add({.op = op, .bind = bind, .library = "reference"});
+    registry.add({.op = op, .bind = bind, .provider = "reference"});
   };
   add("SequenceConstruct", bind_plain<construct>);
   add("SequenceEmpty", bind_empty);

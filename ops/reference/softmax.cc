@@ -92,7 +92,7 @@ Result<BoundKernel> bind_softmax(const KernelInit& init) {
 
 void add_softmax_reference(KernelRegistry& registry) {
   for (std::string_view name : {"Softmax", "LogSoftmax", "Hardmax"}) {
-    registry.add({.op = name, .bind = bind_softmax, .library = "reference"});
+    registry.add({.op = name, .bind = bind_softmax, .provider = "reference"});
   }
 }
 

@@ -223,10 +223,10 @@ Result<BoundKernel> bind_clip(const KernelInit& init) {
 
 void add_unary_reference(KernelRegistry& registry) {
   for (const UnaryRow& row : kUnary) {
-    registry.add({.op = row.name, .bind = bind_unary, .library = "reference"});
+    registry.add({.op = row.name, .bind = bind_unary, .provider = "reference"});
   }
-  registry.add({.op = "BitwiseNot", .bind = bind_unary, .library = "reference"});
-  registry.add({.op = "Clip", .bind = bind_clip, .library = "reference"});
+  registry.add({.op = "BitwiseNot", .bind = bind_unary, .provider = "reference"});
+  registry.add({.op = "Clip", .bind = bind_clip, .provider = "reference"});
 }
 
 }  // namespace eddy

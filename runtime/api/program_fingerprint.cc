@@ -128,7 +128,7 @@ class Printer {
   }
 
   void put_kernel(const BoundKernel& kernel) {
-    put(kernel.library);
+    put(kernel.provider);
     put(kernel.since_version);
     put(kernel.place);
   }

@@ -75,7 +75,7 @@ void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device) {
       kernel.state = std::move(state);
       return kernel;
     };
-    registry.add({.op = op, .bind = bind, .library = "cuda", .domain = "eddy"});
+    registry.add({.op = op, .bind = bind, .provider = "cuda", .domain = "eddy"});
   };
   add("ToDevice", run_to_device);
   add("ToHost", run_to_host);

@@ -40,7 +40,7 @@ class OperatorsTest : public ::testing::Test {
     }
     auto kernel = kernels.bind(
         {*find_op(call), call.attributes, call.opset, call.op, inputs, *outputs, constants});
-    return kernel.is_ok() ? std::string(kernel->library) : kernel.status().to_string();
+    return kernel.is_ok() ? std::string(kernel->provider) : kernel.status().to_string();
   }
 
   // What building a graph with the call as node "culprit" says.

@@ -219,7 +219,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
     parts->kernels.add({.op = name.second,
                         .since_version = since_version,
                         .bind = bind,
-                        .library = "fake",
+                        .provider = "fake",
                         .domain = name.first});
   }
   add_cuda_transfers(parts->kernels, *parts->device);
