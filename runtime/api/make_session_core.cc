@@ -146,7 +146,9 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
     if (core.accelerator_or_null) devices.push_back(core.accelerator_or_null->device.get());
     for (Device* each : devices) {
       if (!each->needs_polling()) continue;
-      core.pollers.push_back(scheduler.add_poller([each] { return each->poll(); }));
+      core.pollers.push_back(scheduler.add_poller([each] { return each->poll(); },
+                                                  [each] { return each->wants_polling(); }));
+      each->add_waker(&core, [&scheduler] { scheduler.poke(); });
     }
     options.make_commands = [devices, &core, &scheduler]() -> std::unique_ptr<CommandBuffer> {
       std::unique_ptr<Recorder> recorder;

@@ -6,6 +6,8 @@ namespace eddy {
 
 SessionCore::~SessionCore() {
   for (const PollerId poller : pollers) scheduler().remove_poller(poller);
+  if (device) device->remove_waker(this);
+  if (accelerator_or_null) accelerator_or_null->device->remove_waker(this);
 }
 
 Status SessionCore::enter(Run& run, Deadline deadline) {

@@ -28,11 +28,11 @@ std::unique_lock<std::mutex> PollSet::lock_list() {
   return lock;
 }
 
-PollerId PollSet::add(Poller poller) {
+PollerId PollSet::add(Poller poller, Wanted is_wanted) {
   EDDY_CHECK(poller != nullptr) << "a poller needs a function";
   const std::unique_lock lock = lock_list();
   const PollerId id{++last_id_};
-  entries_.push_back(std::make_unique<Entry>(Entry{id, std::move(poller)}));
+  entries_.push_back(std::make_unique<Entry>(Entry{id, std::move(poller), std::move(is_wanted)}));
   count_.fetch_add(1, std::memory_order_relaxed);
   return id;
 }
@@ -68,6 +68,15 @@ bool PollSet::poll() {
   polling_thread_.store(nullptr, std::memory_order_relaxed);
   if (sweep_needed_) sweep();
   return found;
+}
+
+bool PollSet::is_any_wanted() {
+  const std::unique_lock lock(mutex_);
+  bool is_wanted = false;
+  for (const auto& entry : entries_) {
+    is_wanted |= !entry->removed && (!entry->is_wanted || entry->is_wanted());
+  }
+  return is_wanted;
 }
 
 void PollSet::sweep() {

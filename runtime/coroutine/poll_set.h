@@ -30,17 +30,23 @@ class PollSet {
  public:
   using Poller = std::function<bool()>;
 
-  PollerId add(Poller poller);
+  // `is_wanted`: whether there is anything to look for; empty: always. Whoever says no must wake
+  // the polling thread when that changes, from the call on.
+  using Wanted = std::function<bool()>;
+  PollerId add(Poller poller, Wanted is_wanted = {});
   void remove(PollerId id);
 
   bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   // Calls each poller once; true if one of them found something.
   bool poll();
+  // Asks each; all of them, because asking arms their wake-ups.
+  bool is_any_wanted();
 
  private:
   struct Entry {
     PollerId id;
     Poller poller;
+    Wanted is_wanted;
     bool removed = false;
   };
 

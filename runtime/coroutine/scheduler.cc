@@ -160,8 +160,8 @@ TimerId Scheduler::run_at(Clock::time_point when, std::function<void()> callback
   return added.id;
 }
 
-PollerId Scheduler::add_poller(std::function<bool()> poller) {
-  const PollerId id = pollers_.add(std::move(poller));
+PollerId Scheduler::add_poller(std::function<bool()> poller, std::function<bool()> is_wanted) {
+  const PollerId id = pollers_.add(std::move(poller), std::move(is_wanted));
   if (!is_own_thread()) inbox_.poke();
   return id;
 }
@@ -248,7 +248,7 @@ void Scheduler::idle() {
   const bool is_urgent = is_polling && has_tasks();
   if (now - idle_since_ < (is_urgent ? options_.poll_spin : options_.spin)) {
     for (int i = 0; i < 8; ++i) cpu_relax();
-  } else if (is_polling) {
+  } else if (is_polling && pollers_.is_any_wanted()) {
     sleep_until_woken(now + next_nap_);
     next_nap_ = std::min(2 * next_nap_, std::max(options_.longest_poll_nap, kShortestNap));
   } else {

@@ -4,7 +4,8 @@
 // returns. Only the scheduler's thread resumes tasks; anybody may wake them. A round of its
 // loop: take wakes from the inbox, fire due timers, poll, resume up to 32 ready tasks in
 // order. With nothing to do it spins for a moment, then sleeps until a wake or the next timer
-// (with pollers: in short, growing naps). An idle scheduler without pollers uses no CPU.
+// (with pollers that are wanted: in short, growing naps). An idle scheduler without such pollers
+// uses no CPU.
 //
 // Contract for tasks: end by returning, never by an exception (CHECK). Do not block the
 // thread. Do not carry the value of a thread_local variable, errno included, over a wait or a
@@ -100,8 +101,11 @@ class Scheduler {
 
   // Calls `poller` again and again on the scheduler's thread until it is removed. It returns
   // whether it found something, must be quick and must neither wait nor throw. Pollers cost
-  // CPU: add one while something is pending, and remove it afterwards.
-  PollerId add_poller(std::function<bool()> poller);
+  // CPU: add one while something is pending, and remove it afterwards; or give `is_wanted`, which
+  // says whether anything is, and call poke() when it no longer says no (poll_set.h).
+  PollerId add_poller(std::function<bool()> poller, std::function<bool()> is_wanted = {});
+  // Makes the thread look at its pollers again.
+  void poke() { inbox_.poke(); }
   // When this returns, the poller is not running and never will again (from inside itself:
   // it is not called again).
   void remove_poller(PollerId id) { pollers_.remove(id); }

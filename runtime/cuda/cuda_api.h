@@ -63,6 +63,8 @@ namespace eddy {
   X(host_free, "cuMemFreeHost", true, CuResult(void* memory))                                     \
   X(host_device_pointer, "cuMemHostGetDevicePointer_v2", true,                                    \
     CuResult(CuDevicePointer* pointer, void* memory, unsigned flags))                             \
+  X(pointer_attribute, "cuPointerGetAttribute", false,                                            \
+    CuResult(void* value, int attribute, CuDevicePointer pointer))                                \
   X(copy, "cuMemcpyAsync", true,                                                                  \
     CuResult(CuDevicePointer to, CuDevicePointer from, size_t bytes, CuStream stream))            \
   X(fill, "cuMemsetD8Async", true,                                                                \

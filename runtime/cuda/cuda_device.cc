@@ -1,5 +1,7 @@
 #include "runtime/cuda/cuda_device.h"
 
+#include <cstring>
+
 namespace eddy {
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(std::shared_ptr<const CudaApi> api,
@@ -57,10 +59,45 @@ Status CudaDevice::probe_memory_words() {
 
 Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
   EDDY_RETURN_IF_ERROR(health());
-  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaStream> stream,
-                        CudaStream::create({*context_, words_, events_, polled_, progress_,
-                                            streams_, has_memory_words_}));
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaStream> stream, CudaStream::create(shared()));
   return std::unique_ptr<Stream>(std::move(stream));
+}
+
+Result<std::unique_ptr<Stream>> CudaDevice::adopt_stream(void* native_stream) {
+  EDDY_RETURN_IF_ERROR(health());
+  if (native_stream == nullptr) {
+    return invalid_argument("the null stream orders itself with all others; adopt another one");
+  }
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaStream> stream,
+                        CudaStream::adopt(shared(), static_cast<CuStream>(native_stream)));
+  return std::unique_ptr<Stream>(std::move(stream));
+}
+
+bool CudaDevice::is_device_memory(const void* memory) const {
+  if (!context_->api().pointer_attribute) return false;
+  const CudaContext::Use use(*context_);
+  unsigned type = 0;
+  const CuResult result = context_->api().pointer_attribute(
+      &type, kCuPointerMemoryType, reinterpret_cast<CuDevicePointer>(memory));
+  return result == CuResult::kSuccess && type == kCuMemoryTypeDevice;
+}
+
+Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
+  if (size_bytes == 0) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const BufferRef staged, staging().allocate(size_bytes));
+  std::memcpy(staged.data(), from, size_bytes);
+  const CudaContext::Use use(*context_);
+  const CudaApi& api = context_->api();
+  CuStream stream = nullptr;
+  EDDY_RETURN_IF_ERROR(
+      context_->check(api.stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate"));
+  Status status = context_->check(
+      api.copy(reinterpret_cast<CuDevicePointer>(to),
+               reinterpret_cast<CuDevicePointer>(staged.data()), size_bytes, stream),
+      "cuMemcpyAsync");
+  const Status ended = context_->check(api.stream_synchronize(stream), "cuStreamSynchronize");
+  api.stream_destroy(stream);
+  return status.is_ok() ? ended : status;
 }
 
 Result<std::unique_ptr<Event>> CudaDevice::create_event() {
@@ -72,6 +109,14 @@ Result<std::shared_ptr<Gate>> CudaDevice::create_gate() {
   EDDY_RETURN_IF_ERROR(health());
   EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words_.acquire());
   return std::shared_ptr<Gate>(std::make_shared<CudaGate>(words_, word));
+}
+
+bool CudaDevice::wants_polling() {
+  watch_.watch();
+  std::lock_guard lock(streams_.mutex);
+  bool has_work = !polled_.is_empty();
+  for (const CudaStream* stream : streams_.streams) has_work |= stream->has_work();
+  return has_work;
 }
 
 bool CudaDevice::poll() {

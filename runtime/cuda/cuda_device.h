@@ -38,11 +38,16 @@ class CudaDevice : public Device {
   Allocator& allocator() override { return *memory_; }
   // Page-locked host memory, for what is copied to and from the device.
   CudaAllocator& staging() { return *staging_; }
-  // Whether all of these bytes are such memory.
+  // Whether it is memory of a GPU's, as the driver says; any address may be asked about.
+  bool is_device_memory(const void* memory) const;
+  // Copies host memory to the device's, and returns when it is there.
+  Status write(void* to, const void* from, size_t size_bytes);
+  // Whether all of these bytes are staging memory.
   bool is_staging(const void* memory, size_t size_bytes) const {
     return pinned_->contains(memory, size_bytes);
   }
   Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
   std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override { return nullptr; }
@@ -50,6 +55,11 @@ class CudaDevice : public Device {
   Status health() const override { return context_->health(); }
   bool needs_polling() const override { return true; }
   bool poll() override;
+  bool wants_polling() override;
+  void add_waker(const void* key, std::function<void()> waker) override {
+    watch_.add(key, std::move(waker));
+  }
+  void remove_waker(const void* key) override { watch_.remove(key); }
 
   CudaContext& context() { return *context_; }
   // False: completion is heard by asking the driver for events.
@@ -61,6 +71,10 @@ class CudaDevice : public Device {
   Status probe_memory_words();
 
   // In the order in which they must go, last first.
+  CudaShared shared() {
+    return {*context_, words_, events_, polled_, progress_, streams_, watch_, has_memory_words_};
+  }
+
   const std::unique_ptr<CudaContext> context_;
   PinnedWords words_;
   CudaEventPool events_;
@@ -70,6 +84,7 @@ class CudaDevice : public Device {
   std::unique_ptr<CudaAllocator> staging_;
   const CudaPinnedMemory* pinned_ = nullptr;  // staging_'s
   CudaStreamList streams_;
+  WorkWatch watch_;
   bool has_memory_words_ = false;
 };
 

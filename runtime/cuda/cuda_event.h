@@ -66,6 +66,10 @@ class CudaPollList {
  public:
   // False: the record is complete already, the listener is not kept.
   bool add(std::shared_ptr<CudaRecord> record, EventListener& listener);
+  bool is_empty() {
+    std::lock_guard lock(mutex_);
+    return entries_.empty();
+  }
   // Takes out the listeners whose records are complete.
   void take_ready(std::vector<EventListener*>& ready);
 

@@ -17,13 +17,22 @@ Result<std::unique_ptr<CudaStream>> CudaStream::create(const CudaShared& shared)
     if (shared.has_memory_words) shared.words.release(word);
     return status;
   }
-  return std::unique_ptr<CudaStream>(new CudaStream(shared, stream, word));
+  return std::unique_ptr<CudaStream>(new CudaStream(shared, stream, word, true));
 }
 
-CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word)
+Result<std::unique_ptr<CudaStream>> CudaStream::adopt(const CudaShared& shared, CuStream stream) {
+  PinnedWord word;
+  if (shared.has_memory_words) {
+    EDDY_ASSIGN_OR_RETURN(word, shared.words.acquire());
+  }
+  return std::unique_ptr<CudaStream>(new CudaStream(shared, stream, word, false));
+}
+
+CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word, bool is_own)
     : shared_(shared),
       stream_(stream),
       word_(word),
+      is_own_(is_own),
       progress_(std::make_shared<StreamProgress>(word.host)) {
   shared_.progress.add(progress_);
   std::lock_guard lock(shared_.streams.mutex);
@@ -40,7 +49,7 @@ CudaStream::~CudaStream() {
   progress_->is_ended_.store(true, std::memory_order_release);
   shared_.progress.remove(progress_.get());
   const CudaContext::Use use(shared_.context);
-  shared_.context.api().stream_destroy(stream_);
+  if (is_own_) shared_.context.api().stream_destroy(stream_);
   if (word_.host != nullptr) shared_.words.release(word_);
 }
 
@@ -74,7 +83,8 @@ bool CudaStream::request(Item item) {
   if (shared_.context.is_lost()) return false;
   {
     std::lock_guard lock(mutex_);
-    progress_->requested_.fetch_add(1, std::memory_order_acq_rel);
+    progress_->requested_.fetch_add(1);
+    shared_.watch.tell();
     if (!kept_.empty() || is_issuing_ || !can_issue(item)) {
       kept_.push_back(std::move(item));
       return true;

@@ -24,6 +24,7 @@
 #include "runtime/cuda/cuda_event.h"
 #include "runtime/cuda/pinned_words.h"
 #include "runtime/cuda/stream_progress.h"
+#include "runtime/cuda/work_watch.h"
 
 namespace eddy {
 
@@ -64,6 +65,7 @@ struct CudaShared {
   CudaPollList& polled;
   ProgressList& progress;
   CudaStreamList& streams;
+  WorkWatch& watch;
   bool has_memory_words = false;
 };
 
@@ -74,6 +76,8 @@ class CudaStream : public Stream {
   static constexpr int kAskEvery = 64;        // polls of a stream that does not move
 
   static Result<std::unique_ptr<CudaStream>> create(const CudaShared& shared);
+  // On a stream that somebody else made and destroys, later.
+  static Result<std::unique_ptr<CudaStream>> adopt(const CudaShared& shared, CuStream stream);
   ~CudaStream() override;  // the stream must be idle
 
   bool launch(const Work& work) override;
@@ -87,6 +91,11 @@ class CudaStream : public Stream {
   // Hands on what was kept, marks where that is wanted, and takes out the listeners when the
   // stream is idle. True when something moved.
   bool poll(std::vector<EventListener*>& ready);
+  // Whether it has work that has not been heard to end; then the next poll() sees to it.
+  bool has_work() const {
+    std::lock_guard lock(mutex_);
+    return !listeners_.empty() || !is_idle();
+  }
 
  private:
   struct Item {
@@ -100,7 +109,7 @@ class CudaStream : public Stream {
     std::shared_ptr<CudaRecord> record;
   };
 
-  CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word);
+  CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word, bool is_own);
   bool request(Item item);
   bool can_issue(const Item& item) const;
   bool issue(Item& item);
@@ -113,6 +122,7 @@ class CudaStream : public Stream {
   const CudaShared shared_;
   const CuStream stream_;
   const PinnedWord word_;
+  const bool is_own_;  // else the driver's stream is somebody else's
   const std::shared_ptr<StreamProgress> progress_;
   mutable std::mutex mutex_;
   // Under the mutex.

@@ -40,10 +40,11 @@ bool run_to_device(const KernelArgs& args) {
   void* const to = args.outputs[0].data;
   const size_t size_bytes = from.size_bytes();
   if (size_bytes == 0) return true;
-  Status status = device.is_staging(from.data, size_bytes)
-                      ? enqueue(device, args.stream, to, from.data, size_bytes)
-                      : stage(device, args.stream, static_cast<char*>(to),
-                              static_cast<const char*>(from.data), size_bytes);
+  const bool is_seen =
+      device.is_staging(from.data, size_bytes) || device.is_device_memory(from.data);  // a caller's
+  Status status = is_seen ? enqueue(device, args.stream, to, from.data, size_bytes)
+                          : stage(device, args.stream, static_cast<char*>(to),
+                                  static_cast<const char*>(from.data), size_bytes);
   return status.is_ok() || args.fail(std::move(status));
 }
 

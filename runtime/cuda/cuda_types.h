@@ -88,6 +88,10 @@ constexpr unsigned kCuHostAllocMapped = 2;
 constexpr unsigned kCuWaitValueGreaterOrEqual = 0;  // (int32)(word - value) >= 0
 constexpr unsigned kCuWriteValueDefault = 0;        // behind a memory barrier
 
+// CUpointer_attribute, CUmemorytype.
+constexpr int kCuPointerMemoryType = 2;  // unsigned
+constexpr unsigned kCuMemoryTypeDevice = 2;
+
 // CUmemPool_attribute.
 constexpr int kCuPoolReleaseThreshold = 4;  // uint64_t: bytes kept at synchronization
 

@@ -21,7 +21,8 @@ class StreamProgress {
   // `word_or_null`: null where streams cannot write words; then set_completed() tells.
   explicit StreamProgress(uint32_t* word_or_null) : word_(word_or_null) {}
 
-  uint64_t requested() const { return requested_.load(std::memory_order_acquire); }
+  // Sequentially consistent: WorkWatch's sleepers look at it behind their watch().
+  uint64_t requested() const { return requested_.load(); }
   uint64_t issued() const { return issued_.load(std::memory_order_acquire); }
   uint64_t completed() const {
     if (is_ended_.load(std::memory_order_acquire)) return requested();

@@ -25,7 +25,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "graph/base/status.h"
@@ -103,6 +105,11 @@ class Device {
   virtual std::string_view kind() const = 0;  // "cpu", "cuda", "virtual"
   virtual Allocator& allocator() = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  // A stream of the driver's that somebody else made and keeps.
+  virtual Result<std::unique_ptr<Stream>> adopt_stream(void* /*native_stream*/) {
+    return unsupported("a device of kind " + std::string(kind()) +
+                       " has no streams but its own; use create_stream");
+  }
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
   virtual Result<std::shared_ptr<Gate>> create_gate() = 0;
   // A way to record regions and launch them as one; null where the device has none.
@@ -115,6 +122,12 @@ class Device {
   virtual bool needs_polling() const { return false; }
   // Moves the device on by a little; false when there was nothing to do.
   virtual bool poll() { return false; }
+  // Whether anything is under way that poll() would see end. From a no on, wakers are called when
+  // that changes, once, by whichever thread gives the device work.
+  virtual bool wants_polling() { return needs_polling(); }
+  // A waker of one's own, until it is removed by the same key; it is not called after that.
+  virtual void add_waker(const void* /*key*/, std::function<void()> /*waker*/) {}
+  virtual void remove_waker(const void* /*key*/) {}
 };
 
 }  // namespace eddy
