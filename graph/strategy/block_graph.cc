@@ -9,7 +9,7 @@ struct BlockGraph::Sink {
 
   uint32_t task(const TaskSpec<double>& spec, const TaskLabel& label) {
     const uint32_t slot = graph.num_slots();
-    graph.tasks_.push_back({spec.exe_time, spec.device, spec.rank, 0, 0});
+    graph.tasks_.push_back({spec.exe_time, spec.device, spec.rank, 0, 0, 0, false});
     if (graph.keeps_labels_) graph.labels_.push_back(label);
     return slot;
   }
@@ -128,18 +128,27 @@ void BlockGraph::lay_out(Block& block, bool has_parts) {
   }
   block.num_out = static_cast<uint32_t>(outs_.size()) - block.first_out;
   block.num_in = static_cast<uint32_t>(ins_.size()) - block.first_in;
+  EDDY_CHECK(tasks_.size() < kMaxSlots) << "more than 2^31 tasks";
   EDDY_CHECK(successors_.size() + edges_.size() < kNoSlot) << "more than 2^32 - 2 dependencies";
   auto end = static_cast<uint32_t>(successors_.size());
   for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
     BlockTask& task = tasks_[slot];
     end += task.num_successors;
     task.first_successor = end;
+    task.waits_alone = !has_parts && num_predecessors_[slot] == 1;
     peak_ = std::max(peak_, loads_[task.device] += task.exe_time);
   }
   successors_.resize(end);
-  if (has_parts) return;
+  if (!has_parts) lay_out_rows(block);
+}
+
+// A transfer or a hop leads to one task.
+void BlockGraph::lay_out_rows(const Block& block) {
   for (const Edge& edge : edges_) {
-    if (is_own(edge.from)) successors_[--tasks_[edge.from].first_successor] = edge.to;
+    if (edge.from - block.first >= block.count) continue;
+    BlockTask& task = tasks_[edge.from];
+    successors_[--task.first_successor] = edge.to;
+    task.num_alone = task.num_successors == 1 && tasks_[edge.to].waits_alone ? 1 : 0;
   }
 }
 
@@ -239,44 +248,79 @@ void BlockGraph::find_adjacent(uint32_t op) {
   if (relinked.weight_elements > 0) find(first_block_.back() + relinked.weight_group);
 }
 
-// Lays out what leaves the parts of relinked_.
-void BlockGraph::relink() {
+// How many dependencies leave each part of relinked_, in cursors_ and num_alone. Blocks come in
+// the order of their ranks.
+void BlockGraph::count_links() {
   adjacent_.clear();
   for (const uint32_t op : relinked_) {
     find_adjacent(op);
     const Block& parts = blocks_[parts_block(op)];
-    std::fill_n(cursors_.begin() + parts.first, parts.count, 0);
+    for (uint32_t slot = parts.first; slot < parts.first + parts.count; ++slot) {
+      BlockTask& task = tasks_[slot];
+      if (slot < marks_.tasks) {
+        saved_links_.push_back({slot, task.first_successor, task.num_successors, task.num_alone});
+      }
+      cursors_[slot] = task.num_alone = 0;
+    }
   }
+  std::ranges::sort(adjacent_);
   for (const uint32_t index : adjacent_) {
     is_found_[index] = false;
     for (const Edge& edge : outs(blocks_[index])) {
-      if (cursors_[edge.from] != kNoSlot) ++cursors_[edge.from];
+      if (cursors_[edge.from] == kNoSlot) continue;
+      ++cursors_[edge.from];
+      tasks_[edge.from].num_alone += tasks_[edge.to].waits_alone ? 1 : 0;
     }
   }
+}
+
+// Lays out what leaves the parts of relinked_: those that wait alone, then the others. Blocks give
+// what follows a forward part by ascending rank, and what follows a backward part by descending.
+void BlockGraph::relink() {
+  count_links();
+  const uint32_t first_backward = emitter_.first_backward_rank();
   auto end = static_cast<uint32_t>(successors_.size());
   for (const uint32_t op : relinked_) {
     const Block& parts = blocks_[parts_block(op)];
     for (uint32_t slot = parts.first; slot < parts.first + parts.count; ++slot) {
       BlockTask& task = tasks_[slot];
-      if (slot < marks_.tasks) {
-        saved_links_.push_back({slot, task.first_successor, task.num_successors});
-      }
-      task.first_successor = end;
       task.num_successors = cursors_[slot];
+      cursors_[slot] = end + task.num_alone;
+      // The place of the next of those that wait alone, until all are there.
+      task.first_successor = task.rank < first_backward ? end : end + task.num_alone;
       end += task.num_successors;
-      cursors_[slot] = task.first_successor;
     }
   }
   successors_.resize(end);
   for (const uint32_t index : adjacent_) {
     for (const Edge& edge : outs(blocks_[index])) {
-      if (cursors_[edge.from] != kNoSlot) successors_[cursors_[edge.from]++] = edge.to;
+      uint32_t& cursor = cursors_[edge.from];
+      if (cursor == kNoSlot) continue;
+      BlockTask& task = tasks_[edge.from];
+      if (!tasks_[edge.to].waits_alone) {
+        successors_[cursor++] = edge.to;
+      } else if (task.rank < first_backward) {
+        successors_[task.first_successor++] = edge.to;
+      } else {
+        successors_[--task.first_successor] = edge.to;
+      }
     }
   }
   for (const uint32_t op : relinked_) {
     const Block& parts = blocks_[parts_block(op)];
-    std::fill_n(cursors_.begin() + parts.first, parts.count, kNoSlot);
+    for (uint32_t slot = parts.first; slot < parts.first + parts.count; ++slot) {
+      BlockTask& task = tasks_[slot];
+      if (task.rank < first_backward) task.first_successor -= task.num_alone;
+      cursors_[slot] = kNoSlot;
+      EDDY_DCHECK(is_sorted_alone(task)) << "ranks of a block are not as it was emitted";
+    }
   }
+}
+
+bool BlockGraph::is_sorted_alone(const BlockTask& task) const {
+  const auto first = successors_.begin() + task.first_successor;
+  return std::is_sorted(first, first + task.num_alone,
+                        [this](uint32_t a, uint32_t b) { return tasks_[a].rank < tasks_[b].rank; });
 }
 
 void BlockGraph::commit() {
@@ -296,6 +340,7 @@ void BlockGraph::rollback() {
     const Links& links = saved_links_[i];
     tasks_[links.slot].first_successor = links.first_successor;
     tasks_[links.slot].num_successors = links.num_successors;
+    tasks_[links.slot].num_alone = links.num_alone;
   }
   for (size_t i = saved_slots_.size(); i-- > 0;) {
     emitter_.slots()[saved_slots_[i].first] = std::move(saved_slots_[i].second);

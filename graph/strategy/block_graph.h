@@ -24,7 +24,7 @@
 // configuration passed check_config(); after a change() that gave up, or an error, only rollback()
 // may follow. Threads: none.
 // Cost: change() O(tasks and dependencies of the blocks replaced + dependencies that leave their
-// neighbours' parts); commit() and rollback() O(blocks + tasks relinked); memory 28 bytes a task,
+// neighbours' parts); commit() and rollback() O(blocks + tasks relinked); memory 40 bytes a task,
 // 4 a dependency and 8 to 16 more for those between blocks.
 // Source: Jia, Zaharia, Aiken, "Beyond Data and Model Parallelism for Deep Neural Networks",
 // section 5.3, where a change replaces an operator's tasks.
@@ -42,18 +42,24 @@
 
 namespace eddy {
 
+// Half a cache line. Of its successors the first num_alone, by ascending rank, wait for nothing
+// else: they are ready together, when the task ends.
 struct BlockTask {
   double exe_time;
   uint32_t device;
   uint32_t rank;
   uint32_t first_successor;  // in BlockGraph::successors()
   uint32_t num_successors;
+  uint32_t num_alone;
+  bool waits_alone;  // for one task, whatever is replaced
 };
+static_assert(sizeof(BlockTask) == 32);
 
 class BlockGraph {
  public:
   // Relative; more than the errors of adding and subtracting loads between two reset() can be.
   static constexpr double kLoadRounding = 1e-7;
+  static constexpr uint32_t kMaxSlots = 1u << 31;
 
   // Slots first .. first + count - 1, and what crosses the block's border.
   struct Block {
@@ -119,6 +125,7 @@ class BlockGraph {
     uint32_t slot;
     uint32_t first_successor;
     uint32_t num_successors;
+    uint32_t num_alone;
   };
   struct Sink;
 
@@ -129,10 +136,13 @@ class BlockGraph {
   void remove(uint32_t index);
   void emit(const BlockName& name);
   void lay_out(Block& block, bool has_parts);
+  void lay_out_rows(const Block& block);
   bool emit_blocks(double limit);
   void find_neighbours(std::span<const uint32_t> ops);
   void find_adjacent(uint32_t op);
+  void count_links();
   void relink();
+  bool is_sorted_alone(const BlockTask& task) const;
   void forget();
 
   const OperatorGraph& graph_;

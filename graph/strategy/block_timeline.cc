@@ -11,6 +11,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr uint32_t kBucketsPerTask = 2;
 constexpr uint32_t kMinBuckets = 64;
 constexpr uint32_t kMaxBuckets = 1u << 20;
+constexpr uint32_t kFollowers = BlockGraph::kMaxSlots;
+constexpr uint32_t kLooks = 256;
 
 // Ends are exact, what is left to do is not.
 double limit_of(double threshold) { return threshold * (1 + 2 * BlockGraph::kLoadRounding); }
@@ -31,6 +33,7 @@ struct BlockTimeline::Loop {
   double* const device_end;
   double* const work_left;
   uint32_t* const heads;
+  uint32_t* const next;
   uint64_t* const is_used;
   const double buckets_per_time;
   const double behind;  // the bucket without an end
@@ -42,17 +45,30 @@ struct BlockTimeline::Loop {
     return static_cast<uint32_t>(static_cast<int32_t>(place < behind ? place : behind));
   }
 
-  void put(uint32_t slot, double ready) const {
+  void put(uint32_t entry, uint32_t slot, double ready) const {
     const uint32_t bucket = bucket_of(ready);
-    state[slot].wait.next = heads[bucket];
-    heads[bucket] = slot;
+    next[slot] = heads[bucket];
+    heads[bucket] = entry;
     is_used[bucket / 64] |= uint64_t{1} << (bucket % 64);
+  }
+  void put_task(uint32_t slot, double ready) const {
+    put(slot, slot, ready);
     __builtin_prefetch(tasks + slot);
+  }
+  void put_followers(uint32_t slot, double end) const { put(kFollowers | slot, slot, end); }
+  uint32_t next_of(uint32_t entry) const { return next[entry & ~kFollowers]; }
+
+  // The task of a slot has ended then.
+  void release(uint32_t slot, double end) const {
+    Task& next_task = state[slot];
+    const double ready = std::max(next_task.ready, end);
+    next_task.ready = ready;
+    if (--next_task.num_predecessors == 0) put_task(slot, ready);
   }
 
   // False: the makespan is certainly above the limit.
   template <bool kIsBounded>
-  bool take(uint32_t slot) {
+  [[gnu::always_inline]] bool take(uint32_t slot) {
     const BlockTask& task = tasks[slot];
     Task& own = state[slot];
     double& device = device_end[task.device];
@@ -66,16 +82,26 @@ struct BlockTimeline::Loop {
       left -= task.exe_time;
       if (end + left > limit) return false;
     }
-    const uint32_t* successor = successors + task.first_successor;
-    for (const uint32_t* const last = successor + task.num_successors; successor != last;
-         ++successor) {
-      Task& next = state[*successor];
-      const double ready = std::max(next.ready, end);
-      next.ready = ready;
-      if (--next.wait.num_predecessors == 0) put(*successor, ready);
-    }
+    if (task.num_alone != 0) put_followers(slot, end);
+    const uint32_t* successor = successors + task.first_successor + task.num_alone;
+    const uint32_t* const last = successors + task.first_successor + task.num_successors;
+    for (; successor != last; ++successor) release(*successor, end);
     return true;
   }
+
+  // visit(slot) for the tasks of an entry, by rank, after it said when they are ready.
+  template <typename Visit>
+  void for_each_task(uint32_t entry, const Visit& visit) const {
+    if (entry < kFollowers) return visit(entry);
+    const BlockTask& task = tasks[entry & ~kFollowers];
+    const double ready = state[entry & ~kFollowers].start + task.exe_time;
+    for (uint32_t i = 0; i < task.num_alone; ++i) {
+      const uint32_t slot = successors[task.first_successor + i];
+      state[slot].ready = ready;
+      visit(slot);
+    }
+  }
+
   ReadyKey key(uint32_t slot) const {
     return ready_key(time_key(state[slot].ready), tasks[slot].rank, slot);
   }
@@ -148,10 +174,15 @@ void BlockTimeline::prepare(const BlockGraph& graph, double horizon) {
   const uint32_t num_slots = graph.num_slots();
   new_.tasks.resize(num_slots);
   new_.order.resize(graph.num_tasks());
+  next_.resize(num_slots);
+  if (entries_.size() < num_slots) {
+    entries_.resize(num_slots);
+    open_.resize(num_slots);
+  }
   const uint32_t* const num_predecessors = graph.num_predecessors().data();
   for (uint32_t slot = 0; slot < num_slots; ++slot) {
     new_.tasks[slot].ready = 0;
-    new_.tasks[slot].wait.num_predecessors = num_predecessors[slot];
+    new_.tasks[slot].num_predecessors = num_predecessors[slot];
   }
   work_left_ = graph.loads();
   device_end_.assign(work_left_.size(), 0);
@@ -183,16 +214,17 @@ void BlockTimeline::keep_prefix(const BlockGraph& graph, double instant) {
   for (uint32_t i = 0; i < num_kept_; ++i) {
     const uint32_t slot = new_.order[i];
     const BlockTask& task = tasks[slot];
+    new_.tasks[slot] = old_.tasks[slot];
     const double task_end = old_.tasks[slot].start + task.exe_time;
     double& device_end = device_end_[task.device];
     device_end = std::max(device_end, task_end);
     work_left_[task.device] -= task.exe_time;
-    for (uint32_t k = 0; k < task.num_successors; ++k) {
+    // Those that wait for it alone were ready when it ended.
+    if (task.num_alone != 0 && task_end >= instant) loop.put_followers(slot, task_end);
+    for (uint32_t k = task.num_alone; k < task.num_successors; ++k) {
       const uint32_t to = successors[task.first_successor + k];
       if (to < first_new && old_.tasks[to].ready < instant) continue;
-      Task& next = new_.tasks[to];
-      next.ready = std::max(next.ready, task_end);
-      if (--next.wait.num_predecessors == 0) loop.put(to, next.ready);
+      loop.release(to, task_end);
     }
   }
 }
@@ -202,7 +234,7 @@ void BlockTimeline::find_roots(const BlockGraph& graph) {
   const Loop loop = make_loop(graph, 0);
   for (const BlockGraph::Block& block : graph.blocks()) {
     for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
-      if (graph.num_predecessors()[slot] == 0) loop.put(slot, 0);
+      if (graph.num_predecessors()[slot] == 0) loop.put_task(slot, 0);
     }
   }
 }
@@ -227,21 +259,60 @@ SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold)
   return run<true>(graph, threshold);
 }
 
+// Mostly the entries came in order, the last of them is the first of the list.
+size_t BlockTimeline::sort_bucket(const Loop& loop, uint32_t first) {
+  size_t num_entries = 0;
+  for (uint32_t entry = first; entry != kNoSlot; entry = loop.next_of(entry)) {
+    entries_[num_entries++] = entry;
+  }
+  size_t count = 0;
+  ReadyKey last = 0;
+  bool is_sorted = true;
+  while (num_entries > 0) {
+    loop.for_each_task(entries_[--num_entries], [&](uint32_t slot) {
+      const ReadyKey key = loop.key(slot);
+      is_sorted &= last < key;
+      open_[count++] = last = key;
+    });
+  }
+  if (!is_sorted) std::sort(open_.begin(), open_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
 template <bool kIsBounded>
 bool BlockTimeline::take_bucket(Loop& loop, uint32_t bucket) {
   const uint32_t first = std::exchange(loop.heads[bucket], kNoSlot);
-  if (loop.state[first].wait.next == kNoSlot) return loop.take<kIsBounded>(first);
-  open_.clear();
-  for (uint32_t slot = first; slot != kNoSlot; slot = loop.state[slot].wait.next) {
-    open_.push_back(loop.key(slot));
+  if (loop.next_of(first) == kNoSlot) {
+    return first < kFollowers ? loop.take<kIsBounded>(first)
+                              : take_followers<kIsBounded>(loop, bucket, first & ~kFollowers);
   }
-  // Mostly they came in order, the last of them is the first of the list.
-  std::reverse(open_.begin(), open_.end());
-  if (!std::is_sorted(open_.begin(), open_.end())) std::sort(open_.begin(), open_.end());
-  for (size_t i = 0; i < open_.size(); ++i) {
+  const size_t count = sort_bucket(loop, first);
+  for (size_t i = 0; i < count; ++i) {
     if (!loop.take<kIsBounded>(slot_of(open_[i]))) return false;
-    if (loop.heads[bucket] == kNoSlot) continue;
-    while (++i < open_.size()) queue_.put(open_[i]);
+    if (loop.heads[bucket] == kNoSlot) [[likely]]
+      continue;
+    while (++i < count) queue_.put(open_[i]);
+    return take_by_queue<kIsBounded>(loop, bucket);
+  }
+  return true;
+}
+
+// Those that wait for the task alone, where the bucket has no others.
+template <bool kIsBounded>
+bool BlockTimeline::take_followers(Loop& loop, uint32_t bucket, uint32_t slot) {
+  const BlockTask& task = loop.tasks[slot];
+  const double ready = loop.state[slot].start + task.exe_time;
+  const uint32_t* follower = loop.successors + task.first_successor;
+  const uint32_t* const last = follower + task.num_alone;
+  while (follower != last) {
+    loop.state[*follower].ready = ready;
+    if (!loop.take<kIsBounded>(*follower++)) return false;
+    if (loop.heads[bucket] == kNoSlot) [[likely]]
+      continue;
+    for (; follower != last; ++follower) {
+      loop.state[*follower].ready = ready;
+      queue_.put(loop.key(*follower));
+    }
     return take_by_queue<kIsBounded>(loop, bucket);
   }
   return true;
@@ -251,9 +322,9 @@ bool BlockTimeline::take_bucket(Loop& loop, uint32_t bucket) {
 template <bool kIsBounded>
 bool BlockTimeline::take_by_queue(Loop& loop, uint32_t bucket) {
   for (;;) {
-    for (uint32_t slot = std::exchange(loop.heads[bucket], kNoSlot); slot != kNoSlot;
-         slot = loop.state[slot].wait.next) {
-      queue_.put(loop.key(slot));
+    uint32_t entry = std::exchange(loop.heads[bucket], kNoSlot);
+    for (; entry != kNoSlot; entry = loop.next_of(entry)) {
+      loop.for_each_task(entry, [&](uint32_t slot) { queue_.put(loop.key(slot)); });
     }
     if (queue_.is_empty()) return true;
     if (!loop.take<kIsBounded>(slot_of(queue_.take()))) return false;
@@ -263,11 +334,16 @@ bool BlockTimeline::take_by_queue(Loop& loop, uint32_t bucket) {
 template <bool kIsBounded>
 bool BlockTimeline::take_all(Loop& loop) {
   const uint32_t behind = static_cast<uint32_t>(loop.behind);
+  uint32_t next_look = 0;
   for (uint32_t word = 0; word <= behind / 64; ++word) {
     uint64_t bits;
     while ((bits = loop.is_used[word]) != 0) {
       const uint32_t bucket = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
       if (bucket == behind) return take_by_queue<kIsBounded>(loop, behind);
+      if (kIsBounded && bucket >= next_look) {
+        next_look = bucket + behind / kLooks;
+        if (exceeds_from_here(bucket / loop.buckets_per_time, loop.limit)) return false;
+      }
       loop.is_used[word] = bits & (bits - 1);
       // What came late into it may have been taken with the others.
       if (loop.heads[bucket] == kNoSlot) continue;
@@ -284,6 +360,7 @@ BlockTimeline::Loop BlockTimeline::make_loop(const BlockGraph& graph, double lim
           device_end_.data(),
           work_left_.data(),
           heads_.data(),
+          next_.data(),
           is_used_.data(),
           buckets_per_time_,
           static_cast<double>(num_buckets_),
@@ -306,10 +383,6 @@ SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
 }
 
 void BlockTimeline::finish() {
-  for (uint32_t i = 0; i < num_kept_; ++i) {
-    const uint32_t slot = new_.order[i];
-    new_.tasks[slot] = old_.tasks[slot];
-  }
   new_.makespan =
       device_end_.empty() ? 0 : *std::max_element(device_end_.begin(), device_end_.end());
 }
