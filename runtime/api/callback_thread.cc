@@ -8,15 +8,18 @@ CallbackThread::~CallbackThread() {
     is_ending_ = true;
   }
   changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void CallbackThread::post(std::function<void()> callback) {
-  // Notifies under the lock: once the callback runs, this object may be destroyed.
   std::lock_guard lock(mutex_);
   queue_.push_back(std::move(callback));
-  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
   changed_.notify_one();
+}
+
+void CallbackThread::drain() {
+  std::unique_lock lock(mutex_);
+  drained_.wait(lock, [this] { return queue_.empty() && !is_busy_; });
 }
 
 void CallbackThread::loop() {
@@ -26,11 +29,50 @@ void CallbackThread::loop() {
     if (queue_.empty()) return;
     std::function<void()> callback = std::move(queue_.front());
     queue_.pop_front();
+    is_busy_ = true;
     lock.unlock();
     callback();
     callback = nullptr;  // its captures go before the lock is taken again
     lock.lock();
+    is_busy_ = false;
+    if (queue_.empty()) drained_.notify_all();
   }
+}
+
+std::unique_ptr<CallbackThread> CallbackThreads::take() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<CallbackThread> thread = std::move(idle_.back());
+      idle_.pop_back();
+      return thread;
+    }
+  }
+  return std::make_unique<CallbackThread>();
+}
+
+void CallbackThreads::give_back(std::unique_ptr<CallbackThread> thread) {
+  std::lock_guard lock(mutex_);
+  // One too many ends here, when the lock is released: it is drained, so that takes no time.
+  if (idle_.size() < kMaxIdle) idle_.push_back(std::move(thread));
+}
+
+SessionCallbacks::~SessionCallbacks() {
+  std::unique_ptr<CallbackThread> thread;
+  {
+    std::lock_guard lock(mutex_);  // whoever posted last may still hold it
+    thread = std::move(thread_or_null_);
+  }
+  if (thread == nullptr) return;
+  thread->drain();
+  threads_.give_back(std::move(thread));
+}
+
+void SessionCallbacks::post(std::function<void()> callback) {
+  // Posts under the lock: once the callback runs, this object may be destroyed.
+  std::lock_guard lock(mutex_);
+  if (thread_or_null_ == nullptr) thread_or_null_ = threads_.take();
+  thread_or_null_->post(std::move(callback));
 }
 
 }  // namespace eddy

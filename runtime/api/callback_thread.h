@@ -1,31 +1,70 @@
 // CallbackThread: one thread that calls users' callbacks, in the order in which they come.
+// CallbackThreads: those that no session needs at the moment.
+// SessionCallbacks: a session's own one, from its first callback to its end.
 //
-// Started by the first post(). The destructor runs what is queued, then joins.
-// Threads: post from any thread, callbacks included.
+// A session has a thread for itself, so that a callback that blocks holds up nobody else's. When
+// it goes, the next session takes the thread over: one of a short life pays for no thread.
+//
+// Ownership: a CallbackThreads outlives all that is lent from it.
+// Threads: post from any thread, callbacks included; a callback may let its session go elsewhere
+// before post() has returned.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace eddy {
 
 class CallbackThread {
  public:
-  CallbackThread() = default;
+  CallbackThread() : thread_([this] { loop(); }) {}
+  // Runs what is queued, then joins.
   ~CallbackThread();
   void post(std::function<void()> callback);
+  // Waits until nothing is queued or running.
+  void drain();
 
  private:
   void loop();
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable drained_;
   std::deque<std::function<void()>> queue_;  // under the mutex
+  bool is_busy_ = false;                     // under the mutex
   bool is_ending_ = false;                   // under the mutex
-  std::thread thread_;
+  std::thread thread_;                       // last: it uses all of the above
+};
+
+class CallbackThreads {
+ public:
+  std::unique_ptr<CallbackThread> take();
+  // Of a thread that is drained. Of many only some are kept.
+  void give_back(std::unique_ptr<CallbackThread> thread);
+
+ private:
+  static constexpr size_t kMaxIdle = 4;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CallbackThread>> idle_;  // under the mutex
+};
+
+class SessionCallbacks {
+ public:
+  explicit SessionCallbacks(CallbackThreads& threads) : threads_(threads) {}
+  // Runs what is queued.
+  ~SessionCallbacks();
+  void post(std::function<void()> callback);
+
+ private:
+  CallbackThreads& threads_;
+  std::mutex mutex_;
+  std::unique_ptr<CallbackThread> thread_or_null_;  // under the mutex
 };
 
 }  // namespace eddy

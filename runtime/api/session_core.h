@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "runtime/api/fork_guard.h"
 #include "runtime/api/run.h"
 #include "runtime/api/session.h"
+#include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/accelerator.h"
@@ -32,14 +32,14 @@ struct SessionCore {
   const Library& library;
   const SessionOptions options;
   // Some 20 µs. To spin for another thread helps only where that one can run meanwhile.
-  const int num_wait_spins = std::thread::hardware_concurrency() > 1 ? 2000 : 0;
+  const int num_wait_spins;
   Graph graph;  // constants that kernels have packed have let go of their bytes
   Plan plan;
   int64_t plan_ns = 0;
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
-  bool has_one_strand = true;  // no region has more than one stream
+  bool has_one_strand = true;                                 // no region has more than one stream
 
   // Of its threads. Asked before any lock is taken. Handles keep it.
   const std::shared_ptr<const ForkGuard> fork_guard;
@@ -143,18 +143,19 @@ struct SessionCore {
   std::vector<LoopReport> last_loops;  // under the mutex
 
   std::vector<PollerId> pollers;  // of polled devices whose loops the host drives
-  CallbackThread callbacks;        // last: ends first, while everything else is still there
+  SessionCallbacks callbacks;     // last: ends first, while everything else is still there
 
  private:
   SessionCore(const Library& l, std::shared_ptr<SharedThreads> t, SessionOptions&& o, Graph&& g)
       : library(l),
         options(std::move(o)),
+        num_wait_spins(t->num_processors() > 1 ? 2000 : 0),
         graph(std::move(g)),
         fork_guard(t->fork_guard()),
-        threads(std::move(t)) {}
+        threads(std::move(t)),
+        callbacks(threads->callback_threads()) {}
   static std::shared_ptr<SharedThreads> threads_of(const SessionOptions& options) {
-    return options.threads ? options.threads
-                           : std::make_shared<SharedThreads>(options.num_threads);
+    return options.threads ? options.threads : std::make_shared<SharedThreads>(options.num_threads);
   }
 };
 

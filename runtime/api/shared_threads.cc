@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "runtime/api/callback_thread.h"
 #include "runtime/api/fork_guard.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/worker_pool.h"
@@ -13,18 +14,26 @@ struct SharedThreads::Impl {
     scheduler_options.stacks.max_stacks = max;
   }
 
+  const int num_processors = usable_processors();
   const std::shared_ptr<const ForkGuard> fork_guard = std::make_shared<ForkGuard>();
   SchedulerOptions scheduler_options;
   const std::shared_ptr<WorkerPool> workers;
+  CallbackThreads callbacks;
   std::once_flag scheduler_made;
   std::unique_ptr<Scheduler> scheduler_or_null;  // ends before the workers that it issues to
 };
 
 SharedThreads::SharedThreads(int num_workers, size_t max_stacks)
     : impl_(std::make_unique<Impl>(num_workers, max_stacks)) {}
-SharedThreads::~SharedThreads() = default;
+SharedThreads::~SharedThreads() {
+  // A child has no threads to join.
+  if (impl_->fork_guard->is_in_child()) [[maybe_unused]]
+    const Impl* left_alone = impl_.release();
+}
 
 int SharedThreads::num_workers() const { return impl_->workers->num_threads(); }
+int SharedThreads::num_processors() const { return impl_->num_processors; }
+CallbackThreads& SharedThreads::callback_threads() { return impl_->callbacks; }
 
 Scheduler& SharedThreads::scheduler() {
   std::call_once(impl_->scheduler_made, [this] {

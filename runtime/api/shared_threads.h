@@ -5,8 +5,9 @@
 //   Session::create(library, std::move(graph), {.threads = threads});  // and so for the others
 //
 // A session that is given none makes its own. Share them where many sessions live in one process,
-// so that it has as many threads as processors, however many models it runs. Memory, limits,
-// callback threads and results stay each session's own.
+// so that it has as many threads as processors, however many models it runs. Memory, limits and
+// results stay each session's own, and so does its callback thread while the session lives; then
+// the next session takes it over.
 //
 // Waiting: host functions run on these threads, so inside one no run of any session that shares
 // them may be waited for (kWouldDeadlock). Callbacks run on their session's own thread: there only
@@ -22,6 +23,7 @@
 
 namespace eddy {
 
+class CallbackThreads;
 class ForkGuard;
 class Scheduler;
 class WorkerPool;
@@ -36,16 +38,19 @@ class SharedThreads {
   SharedThreads& operator=(const SharedThreads&) = delete;
 
   int num_workers() const;
+  // That this process might use when this was made.
+  int num_processors() const;
 
   // For sessions. The scheduler is made when it is first asked for.
   Scheduler& scheduler();
   const std::shared_ptr<WorkerPool>& workers() const;
+  CallbackThreads& callback_threads();
   // A child has none of these threads.
   const std::shared_ptr<const ForkGuard>& fork_guard() const;
 
  private:
   struct Impl;
-  const std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace eddy

@@ -7,15 +7,12 @@
 #include <algorithm>
 
 namespace eddy {
-namespace {
 
-int processors() {
+int usable_processors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::clamp(CPU_COUNT(&set), 1, WorkerPool::kMaxThreads);
+  return std::max(CPU_COUNT(&set), 1);
 }
-
-}  // namespace
 
 struct WorkerPool::Arena {
   explicit Arena(int num_threads)
@@ -26,7 +23,7 @@ struct WorkerPool::Arena {
 };
 
 WorkerPool::WorkerPool(int num_threads)
-    : num_threads_(num_threads > 0 ? std::min(num_threads, kMaxThreads) : processors()),
+    : num_threads_(std::min(num_threads > 0 ? num_threads : usable_processors(), kMaxThreads)),
       arena_(std::make_unique<Arena>(num_threads_)) {}
 
 WorkerPool::~WorkerPool() {

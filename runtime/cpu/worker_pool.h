@@ -18,6 +18,9 @@
 
 namespace eddy {
 
+// That this process may run on; at least 1.
+int usable_processors();
+
 class WorkerPool {
  public:
   using Function = void (*)(void* context);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "graph/base/random.h"
+#include "runtime/api/shared_threads.h"
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy {
@@ -49,6 +50,10 @@ class ClientsTest : public WaysTest {
     EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
     SessionOptions options = this->options();
     options.max_runs_in_flight = given.max_runs_in_flight;
+    if (given.threads) {
+      options.threads = given.threads;
+      options.num_threads = 0;
+    }
     auto session = Session::create(library_, std::move(*graph), options);
     EXPECT_TRUE(session.is_ok()) << session.status().to_string();
     return std::move(*session);
@@ -247,6 +252,23 @@ TEST_P(ClientsTest, AForkedChildIsToldToMakeItsOwnSession) {
   endless.cancel();
   EXPECT_EQ(endless.wait().code(), StatusCode::kCancelled);
   EXPECT_TRUE(session->run(count_to(3)).is_ok());
+}
+
+TEST_P(ClientsTest, AForkedChildMayDropThreadsThatItsParentShared) {
+  auto threads = std::make_shared<SharedThreads>(1);
+  auto session = make_counter(false, {.threads = threads});
+  EXPECT_TRUE(session->run_async(count_to(3), [](const Result<NamedTensors>&) {}).wait().is_ok());
+  session.reset();  // its threads stay
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    threads.reset();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "the child hung or crashed: " << status;
 }
 #endif
 

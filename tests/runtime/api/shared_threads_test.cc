@@ -121,6 +121,48 @@ TEST_P(SharedThreadsTest, SessionsAndTheirThreadsGoInAnyOrder) {
   }
 }
 
+TEST_P(SharedThreadsTest, ASessionTakesOverTheCallbackThreadOfOneThatWentAndSharesNone) {
+  const auto thread_of_callbacks = [&](Session& session) {
+    std::thread::id id;
+    EXPECT_TRUE(session
+                    .run_async(inputs(0, 3),
+                               [&id](Result<NamedTensors> outputs) {
+                                 EXPECT_EQ(value(outputs), 3.0f);
+                                 id = std::this_thread::get_id();
+                               })
+                    .wait()
+                    .is_ok());
+    return id;
+  };
+  auto a = make_counter(shared());
+  auto b = make_counter(shared());
+  const std::thread::id of_a = thread_of_callbacks(*a);
+  const std::thread::id of_b = thread_of_callbacks(*b);
+  EXPECT_NE(of_a, of_b);
+  EXPECT_NE(of_a, std::this_thread::get_id());
+  a.reset();
+  auto c = make_counter(shared());
+  EXPECT_EQ(thread_of_callbacks(*c), of_a);
+  EXPECT_EQ(thread_of_callbacks(*b), of_b);
+}
+
+TEST_P(SharedThreadsTest, MoreSessionsThanAreKeptThreadsForComeAndGo) {
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<RunHandle> handles;
+    std::atomic<int> num_right{0};
+    for (int i = 0; i < 12; ++i) {
+      sessions.push_back(make_counter(shared()));
+      handles.push_back(sessions.back()->run_async(inputs(0, 5), [&](Result<NamedTensors> outputs) {
+        num_right += value(outputs) == 5.0f;
+      }));
+    }
+    sessions.clear();  // each waits for its callback
+    EXPECT_EQ(num_right, 12);
+    for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
+  }
+}
+
 TEST_P(SharedThreadsTest, ResultsOutliveSessionsAndThreads) {
   Tensor y;
   {
