@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "graph/strategy/operator_graph.h"
 
@@ -70,54 +72,102 @@ void for_each_slice(const SliceBox& box, const Cuts& cuts, size_t axis, int64_t 
                     const Visit& visit) {
   // Most axes are not cut.
   while (axis <= kMaxRank && cuts[axis] == 1) ++axis;
-  if (axis > kMaxRank) return visit(static_cast<size_t>(base));
+  if (axis > kMaxRank) return visit(static_cast<uint32_t>(base));
   for (int64_t i = box.begin[axis]; i < box.end[axis]; ++i) {
     for_each_slice(box, cuts, axis + 1, base * cuts[axis] + i, visit);
   }
 }
 
-std::vector<uint32_t> devices_of(const WeightSlice& slice) {
-  std::vector<uint32_t> devices;
-  for (const SliceHolder& holder : slice.holders) devices.push_back(holder.device);
-  return devices;
-}
-
-// Orders holders by device, and joins slices that have the same ones.
-std::vector<WeightSlice> join_equal(std::vector<WeightSlice> slices) {
-  std::map<std::vector<uint32_t>, size_t> place_of;
-  std::vector<WeightSlice> joined;
-  const bool may_join = slices.size() > 1;
-  for (WeightSlice& slice : slices) {
-    std::sort(slice.holders.begin(), slice.holders.end(),
-              [](const SliceHolder& a, const SliceHolder& b) { return a.device < b.device; });
-    const auto [place, is_new] = may_join ? place_of.try_emplace(devices_of(slice), joined.size())
-                                          : std::pair(place_of.end(), true);
-    if (is_new) {
-      joined.push_back(std::move(slice));
-      continue;
-    }
-    WeightSlice& other = joined[place->second];
-    other.elements += slice.elements;
-    for (size_t h = 0; h < slice.holders.size(); ++h) {
-      auto& parts = other.holders[h].parts;
-      parts.insert(parts.end(), slice.holders[h].parts.begin(), slice.holders[h].parts.end());
+// The parts of a group, ascending, and the slices that each needs.
+class Needs {
+ public:
+  Needs(const OperatorGraph& graph, const Strategy& strategy, const std::vector<uint32_t>& group,
+        const Cuts& cuts) {
+    for (const uint32_t op : group) {
+      const OperatorConfig& config = strategy[op];
+      for (uint32_t part = 0; part < config.devices.size(); ++part) {
+        const SliceBox box = box_of(graph.operators[op], config, cuts, part);
+        for_each_slice(box, cuts, 0, 0, [this](uint32_t slice) { slices_.push_back(slice); });
+        parts_.push_back({op, part});
+        ends_.push_back(slices_.size());
+      }
     }
   }
-  const auto before = [](const PartOfOperator& a, const PartOfOperator& b) {
-    return a.op != b.op ? a.op < b.op : a.part < b.part;
-  };
-  const auto same = [](const PartOfOperator& a, const PartOfOperator& b) {
-    return a.op == b.op && a.part == b.part;
-  };
-  for (WeightSlice& slice : joined) {
-    for (SliceHolder& holder : slice.holders) {
-      if (!may_join) break;  // they came in order, each once
-      std::sort(holder.parts.begin(), holder.parts.end(), before);
-      holder.parts.erase(std::unique(holder.parts.begin(), holder.parts.end(), same),
-                         holder.parts.end());
+
+  // visit(part, its slices)
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    size_t begin = 0;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      visit(parts_[i], std::span(slices_).subspan(begin, ends_[i] - begin));
+      begin = ends_[i];
+    }
+  }
+
+ private:
+  std::vector<PartOfOperator> parts_;
+  std::vector<size_t> ends_;  // in slices_
+  std::vector<uint32_t> slices_;
+};
+
+uint32_t num_devices_of(const Strategy& strategy, const std::vector<uint32_t>& group) {
+  uint32_t count = 0;
+  for (const uint32_t op : group) {
+    for (const uint32_t device : strategy[op].devices) count = std::max(count, device + 1);
+  }
+  return count;
+}
+
+// Slices that have the same holders, by the first of them, still without parts; and where each
+// slice went.
+struct Joined {
+  std::vector<WeightSlice> slices;
+  std::vector<uint32_t> place_of;
+};
+
+Joined join_equal(const Strategy& strategy, const Needs& needs, size_t num_slices,
+                  uint32_t num_devices) {
+  using Bits = std::vector<uint64_t>;  // by device
+  std::vector<Bits> bits_of(num_slices, Bits(num_devices / 64 + 1));
+  needs.for_each([&](const PartOfOperator& part, std::span<const uint32_t> slices) {
+    const uint32_t device = strategy[part.op].devices[part.part];
+    for (const uint32_t slice : slices) {
+      bits_of[slice][device / 64] |= uint64_t{1} << (device % 64);
+    }
+  });
+  Joined joined;
+  std::map<Bits, uint32_t> known;
+  for (const Bits& bits : bits_of) {
+    const auto place = static_cast<uint32_t>(joined.slices.size());
+    const auto [found, is_new] = known.try_emplace(bits, place);
+    joined.place_of.push_back(found->second);
+    if (!is_new) continue;
+    WeightSlice& slice = joined.slices.emplace_back();
+    for (uint32_t device = 0; device < num_devices; ++device) {
+      if ((bits[device / 64] >> (device % 64) & 1) != 0) slice.holders.push_back({device, {}});
     }
   }
   return joined;
+}
+
+// A part may need several of the slices that were joined: it is added once.
+void add_parts(const Strategy& strategy, const Needs& needs, uint32_t num_devices, Joined& joined) {
+  std::vector<std::vector<PartOfOperator>*> parts_on(joined.slices.size() * num_devices);
+  for (size_t i = 0; i < joined.slices.size(); ++i) {
+    for (SliceHolder& holder : joined.slices[i].holders) {
+      parts_on[i * num_devices + holder.device] = &holder.parts;
+    }
+  }
+  std::vector<PartOfOperator> last(joined.slices.size(), {UINT32_MAX, UINT32_MAX});
+  needs.for_each([&](const PartOfOperator& part, std::span<const uint32_t> slices) {
+    const uint32_t device = strategy[part.op].devices[part.part];
+    for (const uint32_t slice : slices) {
+      const uint32_t place = joined.place_of[slice];
+      if (last[place].op == part.op && last[place].part == part.part) continue;
+      last[place] = part;
+      parts_on[size_t{place} * num_devices + device]->push_back(part);
+    }
+  });
 }
 
 }  // namespace
@@ -136,34 +186,13 @@ std::vector<WeightSlice> weight_slices(const OperatorGraph& graph, const Strateg
   if (group.empty()) return {};
   const Cuts cuts = common_cuts(graph, strategy, group);
   const int64_t count = product(cuts);
-  std::vector<WeightSlice> slices(static_cast<size_t>(count));
-  const int64_t elements = graph.operators[group[0]].weight_elements;
-  for (WeightSlice& slice : slices) slice.elements = (elements + count - 1) / count;
-  // Where a device's holder stands among those of a slice, by slice * num_devices + device.
-  uint32_t num_devices = 0;
-  for (const uint32_t op : group) {
-    for (const uint32_t device : strategy[op].devices) {
-      num_devices = std::max(num_devices, device + 1);
-    }
-  }
-  constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<uint32_t> place_of(slices.size() * num_devices, kNone);
-  for (const uint32_t op : group) {
-    const OperatorConfig& config = strategy[op];
-    for (uint32_t part = 0; part < config.devices.size(); ++part) {
-      const SliceBox box = box_of(graph.operators[op], config, cuts, part);
-      for_each_slice(box, cuts, 0, 0, [&](size_t s) {
-        auto& holders = slices[s].holders;
-        uint32_t& place = place_of[s * num_devices + config.devices[part]];
-        if (place == kNone) {
-          place = static_cast<uint32_t>(holders.size());
-          holders.push_back({config.devices[part], {}});
-        }
-        holders[place].parts.push_back({op, part});
-      });
-    }
-  }
-  return join_equal(std::move(slices));
+  const int64_t elements = (graph.operators[group[0]].weight_elements + count - 1) / count;
+  const uint32_t num_devices = num_devices_of(strategy, group);
+  const Needs needs(graph, strategy, group, cuts);
+  Joined joined = join_equal(strategy, needs, static_cast<size_t>(count), num_devices);
+  for (const uint32_t place : joined.place_of) joined.slices[place].elements += elements;
+  add_parts(strategy, needs, num_devices, joined);
+  return std::move(joined.slices);
 }
 
 }  // namespace eddy
