@@ -3,14 +3,18 @@
 //
 //   bazel run -c opt //tests/bench:search_bench -- build           task graph + full simulation
 //   bazel run -c opt //tests/bench:search_bench -- steps [N [NETWORK]]
-//                                                                N steps a case and way
+//                                                 searches of N steps, each way; then as many
+//                                                 steps from the best strategy found
 //   bazel run -c opt //tests/bench:search_bench -- quality [S]     S seconds of search a case
 //
-// Rates are of one thread; the best of several rounds. Seeds are fixed and printed.
+// Rates are of one thread; the best of several rounds. Steps are measured in processor time, the
+// three ways in turn; their speedups are those of each round, least to most. Seeds are fixed and
+// printed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <string>
 
@@ -84,48 +88,88 @@ void bench_build() {
   }
 }
 
-// Steps of one chain, from data parallel; the same in all ways.
-SearchResult walk(const OperatorGraph& graph, const Topology& topology, uint64_t steps,
-                  StepEvaluation way) {
-  SearchOptions options;
-  options.seed = kSeed;
-  options.max_steps = steps;
-  options.num_random = 0;
-  options.has_baselines = false;
-  options.initial = {{"data parallel", data_parallel_strategy(graph, topology)}};
-  options.evaluation = way;
-  auto result = search_strategy(graph, topology, options);
-  EDDY_CHECK(result.is_ok()) << result.status().to_string();
-  return std::move(result).value();
+constexpr StepEvaluation kWays[] = {StepEvaluation::kRebuild, StepEvaluation::kDelta,
+                                    StepEvaluation::kDeltaRejecting};
+
+// One phase of a search, measured in each way.
+struct StepTimes {
+  double us[kStepRounds][3];  // a step
+  uint64_t fingerprints[3];
+  SearchResult result;
+
+  bool is_same() const {
+    return fingerprints[0] == fingerprints[1] && fingerprints[0] == fingerprints[2];
+  }
+  double best(int way) const {
+    double least = kNever;
+    for (const auto& round : us) least = std::min(least, round[way]);
+    return least;
+  }
+  std::string speedups(int way) const {
+    double least = kNever;
+    double most = 0;
+    for (const auto& round : us) {
+      least = std::min(least, round[0] / round[way]);
+      most = std::max(most, round[0] / round[way]);
+    }
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.1f..%.1f", least, most);
+    return text;
+  }
+};
+
+StepTimes time_steps(const OperatorGraph& graph, const Topology& topology, SearchOptions options) {
+  StepTimes times;
+  for (int i = 0; i < 3 * kStepRounds; ++i) {
+    const int way = i % 3;
+    options.evaluation = kWays[way];
+    const std::clock_t begin = std::clock();
+    auto result = search_strategy(graph, topology, options);
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    EDDY_CHECK(result.is_ok()) << result.status().to_string();
+    times.us[i / 3][way] = seconds * 1e6 / static_cast<double>(result->steps);
+    times.fingerprints[way] = 0;
+    for (const SearchChain& chain : result->chains) {
+      times.fingerprints[way] = times.fingerprints[way] * 31 + chain.fingerprint;
+    }
+    times.result = std::move(result).value();
+  }
+  return times;
+}
+
+void print_steps(const NamedNetwork& network, int num_devices, const char* phase,
+                 const StepTimes& times) {
+  uint64_t accepted = 0;
+  for (const SearchChain& chain : times.result.chains) accepted += chain.accepted;
+  std::printf("%-12s %4d %-8s %6lu %7.1f %% %8.1f %8.1f %10.1f  %9s x, %9s x%s\n",
+              network.name.c_str(), num_devices, phase,
+              static_cast<unsigned long>(times.result.steps),
+              100.0 * static_cast<double>(accepted) / static_cast<double>(times.result.steps),
+              times.best(0), times.best(1), times.best(2), times.speedups(1).c_str(),
+              times.speedups(2).c_str(), times.is_same() ? "" : ", DIFFERENT STEPS ACCEPTED");
+  std::fflush(stdout);
 }
 
 void bench_steps(uint64_t steps, const std::string& only) {
-  std::printf("seed %lu, %lu steps from data parallel, the best of %d rounds\n",
+  std::printf("seed %lu, searches of up to %lu steps, the best of %d rounds\n",
               static_cast<unsigned long>(kSeed), static_cast<unsigned long>(steps), kStepRounds);
-  std::printf("network      GPUs  accepted  us a step: rebuild    delta  rejecting  speedup\n");
+  std::printf(
+      "                                           us a step\n"
+      "network      GPUs phase     steps accepted  rebuild    delta  rejecting  speedups\n");
   for (const NamedNetwork& network : networks()) {
     if (!only.empty() && network.name != only) continue;
     for (const int num_devices : {16, 64}) {
       const Topology topology = make_cluster("p100", num_devices);
       const OperatorGraph graph = network.make();
-      double us[3] = {kNever, kNever, kNever};
-      uint64_t fingerprints[3];
-      uint64_t accepted = 0;
-      const StepEvaluation ways[] = {StepEvaluation::kRebuild, StepEvaluation::kDelta,
-                                     StepEvaluation::kDeltaRejecting};
-      for (int i = 0; i < 3 * kStepRounds; ++i) {
-        const int way = i % 3;
-        const SearchResult result = walk(graph, topology, steps, ways[way]);
-        us[way] = std::min(us[way], result.seconds * 1e6 / static_cast<double>(result.steps));
-        fingerprints[way] = result.chains[0].fingerprint;
-        accepted = result.chains[0].accepted;
-      }
-      const bool is_same = fingerprints[0] == fingerprints[1] && fingerprints[0] == fingerprints[2];
-      std::printf("%-13s %3d %9lu %19.1f %8.1f %10.1f  %.1f x, %.1f x%s\n", network.name.c_str(),
-                  num_devices, static_cast<unsigned long>(accepted), us[0], us[1], us[2],
-                  us[0] / us[1], us[0] / us[2],
-                  is_same ? ", same steps accepted" : ", DIFFERENT STEPS ACCEPTED");
-      std::fflush(stdout);
+      SearchOptions options;
+      options.seed = kSeed;
+      options.max_steps = steps;
+      const StepTimes whole = time_steps(graph, topology, options);
+      print_steps(network, num_devices, "whole", whole);
+      options.has_baselines = false;
+      options.num_random = 0;
+      options.initial = {{"best", whole.result.best}};
+      print_steps(network, num_devices, "settled", time_steps(graph, topology, options));
     }
   }
 }
