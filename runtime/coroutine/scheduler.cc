@@ -172,8 +172,10 @@ void Scheduler::run_loop() {
   this_threads_scheduler = this;
   pthread_setname_np(pthread_self(), options_.thread_name.substr(0, 15).c_str());
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);  // 50 µs otherwise: as long as our longest nap
-  while (!may_end()) {
+  for (;;) {
+    // All that keeps the thread awake is read behind this; what comes later keeps the inbox awake.
     accept_wakes();
+    if (may_end()) break;
     bool worked = run_due_timers();
     worked |= pollers_.poll();
     worked |= run_ready_tasks();

@@ -169,15 +169,19 @@ inline sleep() {
 
 proctype consumer() {
   byte head, older, oldest;
-  bool is_done, has_seen = false;
+  bool is_done, is_new, has_seen = false;
   do
+#ifdef LOOKS_BEFORE_DRAINING
+  :: is_new = published && !has_seen;
+     drain();
+#else
   :: drain();
+     is_new = published && !has_seen;
+#endif
+     has_seen = has_seen || is_new;
      if
      :: received == NODES && has_seen -> break
-     :: else
-     fi;
-     if
-     :: published && !has_seen -> has_seen = true
+     :: is_new -> skip
      :: else -> sleep()
      fi
   od
