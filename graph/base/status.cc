@@ -1,5 +1,7 @@
 #include "graph/base/status.h"
 
+#include <algorithm>
+
 namespace eddy {
 
 std::string_view status_code_name(StatusCode code) {
@@ -26,20 +28,34 @@ const std::string& empty_string() {
 }
 }  // namespace
 
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+Status::Status(StatusCode code, std::string message)
+    : rep_(code == StatusCode::kOk ? nullptr : new Rep{code, one_line(std::move(message)), {}}) {}
+
 const std::string& Status::message() const { return rep_ ? rep_->message : empty_string(); }
 
 const std::string& Status::path() const { return rep_ ? rep_->path : empty_string(); }
 
 Status& Status::prepend_path(std::string_view outer) {
   if (!rep_ || outer.empty()) return *this;
-  std::string path(outer);
+  std::string path = one_line(std::string(outer));
   if (!rep_->path.empty()) path.append("/").append(rep_->path);
   rep_->path = std::move(path);
   return *this;
 }
 
 Status& Status::prepend_message(std::string_view context) {
-  if (rep_) rep_->message.insert(0, std::string(context) + ": ");
+  if (rep_) rep_->message.insert(0, one_line(std::string(context)) + ": ");
+  return *this;
+}
+
+Status& Status::append_message(std::string_view advice) {
+  if (rep_) rep_->message.append("; ").append(one_line(std::string(advice)));
   return *this;
 }
 

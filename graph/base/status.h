@@ -3,7 +3,8 @@
 // A Status is one pointer wide and null when all is well, so passing success costs nothing.
 // A failure carries a code, one line that says what, where and what to do, and a path: the
 // region and iteration path of the node that failed (`decode[17]/attend/MatMul`). Callers on
-// the way up may prepend to the path and to the message; the first error wins everywhere.
+// the way up may prepend to the path and to the message; the first error wins everywhere. Messages
+// and paths may quote any file's names: control characters in them become '?' here.
 //
 // Errors: these types do not fail. Result<T>::value() on a failure is a programmer error (CHECK).
 // Threads: as std::unique_ptr; distinct objects are independent.
@@ -33,14 +34,16 @@ enum class StatusCode : int {
   kInternal,       // a defect of Eddy
 };
 
+// The text with its control characters as '?'.
+std::string one_line(std::string text);
+
 // The stable, lower-case name of a code: "invalid argument".
 std::string_view status_code_name(StatusCode code);
 
 class [[nodiscard]] Status {
  public:
   Status() = default;  // success
-  Status(StatusCode code, std::string message)
-      : rep_(code == StatusCode::kOk ? nullptr : new Rep{code, std::move(message), {}}) {}
+  Status(StatusCode code, std::string message);
   Status(const Status& other) : rep_(other.rep_ ? new Rep(*other.rep_) : nullptr) {}
   Status& operator=(const Status& other) {
     if (this != &other) rep_.reset(other.rep_ ? new Rep(*other.rep_) : nullptr);
@@ -62,6 +65,8 @@ class [[nodiscard]] Status {
   Status& prepend_path(std::string_view outer);
   // Puts `context` and ": " before the message. No effect on success.
   Status& prepend_message(std::string_view context);
+  // Puts "; " and `advice` behind the message. No effect on success.
+  Status& append_message(std::string_view advice);
 
   // "invalid argument: at a/b: message", or "ok".
   std::string to_string() const;

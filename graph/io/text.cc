@@ -45,9 +45,7 @@ std::string quoted(std::string_view text) { return "'" + shortened(text) + "'"; 
 
 std::string quoted_path(std::string_view path) {
   constexpr size_t kMaxPath = 4096;  // Linux opens nothing longer
-  std::string text = "'";
-  for (const char c : path.substr(0, kMaxPath)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text + "'";
+  return "'" + std::string(path.substr(0, kMaxPath)) + "'";
 }
 
 }  // namespace eddy

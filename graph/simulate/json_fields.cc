@@ -1,6 +1,5 @@
 #include "graph/simulate/json_fields.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace eddy {
@@ -16,13 +15,6 @@ bool is_int64(const Json& value) {
 std::string quoted(const char* key) { return "\"" + std::string(key) + "\""; }
 
 }  // namespace
-
-Status JsonFields::fail(const std::string& what) const {
-  std::string line = where_ + ": " + what;
-  std::ranges::replace_if(
-      line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return invalid_argument(std::move(line));
-}
 
 Status JsonFields::check_object() const {
   return object_.is_object() ? Status::ok() : fail("must be a JSON object");

@@ -23,8 +23,7 @@ class JsonFields {
       : object_(object), where_(std::move(where)) {}
 
   const std::string& where() const { return where_; }
-  // One line, whatever the names in it: control characters are shown as '?'.
-  Status fail(const std::string& what) const;
+  Status fail(const std::string& what) const { return invalid_argument(where_ + ": " + what); }
   Status check_object() const;
   const nlohmann::json* find_or_null(const char* key) const;
 

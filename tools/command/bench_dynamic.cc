@@ -137,7 +137,7 @@ class DynamicBench {
     auto rival = suite_.load_rival(path, run);
     Status status = rival.is_ok() ? (*rival)->run() : rival.take_status();
     if (status.is_ok()) return std::move(*rival);
-    missing = one_line(status.message());
+    missing = status.message();
     return nullptr;
   }
 

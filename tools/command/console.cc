@@ -61,19 +61,19 @@ void Console::fail(const Outcome& outcome) {
   if (!status.path().empty()) line += "at " + status.path() + ": ";
   line += status.message();
   std::fflush(stdout);  // the reason comes after the results, also in one file
-  write_line(stderr, one_line(line));
+  write_line(stderr, one_line(std::move(line)));
   if (!is_json_) return;
   print(Json{{"error",
               {{"code", status_code_name(status.code())},
-               {"message", one_line(status.message())},
-               {"path", one_line(status.path())},
+               {"message", status.message()},
+               {"path", status.path()},
                {"exit", static_cast<int>(outcome.exit_code())}}}});
 }
 
 namespace {
 
 // Whoever read standard output has seen enough (`| head`).
-bool has_reader_left() {
+bool is_reader_gone() {
   pollfd out = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
@@ -83,20 +83,11 @@ bool has_reader_left() {
 int Console::finish(const Outcome& outcome) {
   clear_progress();
   if (!outcome.status().is_ok()) fail(outcome);
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && !has_reader_left()) {
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && !is_reader_gone()) {
     write_line(stderr, "eddy: cannot write to standard output; is the disk full?");
     return static_cast<int>(ExitCode::kRunFailed);
   }
   return static_cast<int>(outcome.exit_code());
-}
-
-std::string one_line(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line;
 }
 
 std::string duration_text(double ns) {

@@ -53,9 +53,6 @@ class Console {
   std::atomic<bool> has_printed_{false};  // claimed by whoever prints the document
 };
 
-// Control characters become spaces, so that what is printed stays one line.
-std::string one_line(std::string_view text);
-
 // "1.23 ms": three significant digits.
 std::string duration_text(double ns);
 

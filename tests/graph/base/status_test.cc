@@ -27,6 +27,15 @@ TEST(StatusTest, PathsGrowFromTheInsideOut) {
   EXPECT_EQ(status.to_string(), "run failed: at decode[3]/Gather: index 7 is out of range");
 }
 
+TEST(StatusTest, WhateverNamesAreQuotedTheTextIsOneLine) {
+  Status status = invalid_argument("node 'a\nb' is\x7f bad\t");
+  status.prepend_message("file\r\n");
+  status.prepend_path("loop\n");
+  status.append_message("mend\nit");
+  EXPECT_EQ(status.to_string(),
+            "invalid argument: at loop?: file??: node 'a?b' is? bad?; mend?it");
+}
+
 TEST(StatusTest, SuccessHasNoTextAndTakesNone) {
   Status status;
   status.prepend_path("a").prepend_message("b");
