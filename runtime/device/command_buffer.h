@@ -34,7 +34,7 @@
 
 namespace eddy {
 
-class RecordableWork;  // runtime/execute/recordable_work.h
+class RecordableWork;
 
 // < 0: failed (the context knows why); otherwise the decision.
 using DecideFunction = int32_t (*)(void* context);
@@ -87,9 +87,6 @@ class CommandBuffer {
   virtual void test_while(DecideFunction decide, void* context) = 0;
   virtual void end_while() = 0;
   virtual void begin_case(DecideFunction decide, void* context, uint32_t num_branches) = 0;
-  // Says of the case begun last that deciding needs nothing that a device's commands write, so that
-  // nobody waits for them.
-  virtual void note_choice() {}
   virtual void begin_branch() = 0;
   virtual void end_case() = 0;
   // Strands that name one stream are never at work together: whoever records them orders them.

@@ -147,6 +147,8 @@ bool ExecNode::enqueue(NativeStream stream, Scratch* scratch_or_null) {
   return run(there);
 }
 
+bool ExecNode::tell_error() { return fail(*this, std::move(error)); }
+
 bool run_fixed(void* exec_node) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
   if (!node.ExecNode::prepare()) return false;

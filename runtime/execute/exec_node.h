@@ -21,9 +21,9 @@
 #include "graph/ir/graph.h"
 #include "ops/contract/kernel.h"
 #include "runtime/device/device.h"
+#include "runtime/device/recordable_work.h"
 #include "runtime/execute/output_memory.h"
 #include "runtime/execute/placement.h"
-#include "runtime/execute/recordable_work.h"
 #include "runtime/execute/slot.h"
 
 namespace eddy {
@@ -73,6 +73,7 @@ struct ExecNode : RecordableWork {
   bool is_recordable() const override;
   void add_addresses(std::vector<const void*>& addresses) const override;
   bool enqueue(NativeStream stream, Scratch* scratch_or_null) override;
+  bool tell_error() override;
   void forget_error() override { error = Status(); }
 
   // Slots whose last use this is (release_plan.h); never for `fixed`.

@@ -26,11 +26,6 @@ void HostCommandBuffer::note_recordable(RecordableWork* work_or_null) {
   notes_.back() = {true, work_or_null};
 }
 
-void HostCommandBuffer::note_choice() {
-  is_choice_.resize(code().size());
-  is_choice_.back() = true;
-}
-
 void HostCommandBuffer::finish() {
   CommandCode::finish();
   for (const Command& command : code()) issued_.push_back({this, &command});
@@ -248,9 +243,7 @@ void HostCommandBuffer::issue_segment(Segment& segment, uint32_t& at, uint32_t s
 }
 
 int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
-  const auto at = static_cast<size_t>(&command - code().data());
-  const bool is_choice = at < is_choice_.size() && is_choice_[at];
-  if (!is_choice) await_stream(strand);
+  await_stream(strand);
   if (control_->is_stopped() || !is_device_fine(strand)) return -1;
   const int32_t decision = command.decide(command.context);
   if (decision < 0) control_->request_stop(StopReason::kFailed);

@@ -48,7 +48,6 @@ class HostCommandBuffer : public CommandCode {
   ~HostCommandBuffer() override;
 
   void note_recordable(RecordableWork* work_or_null) override;
-  void note_choice() override;
   void finish() override;
   void start(RunControl& control) override;
   void run_here(RunControl& control) override { start(control); }
@@ -127,7 +126,6 @@ class HostCommandBuffer : public CommandCode {
   std::vector<Issued> issued_;  // by command
   // What lowering says of commands; shorter than the code.
   std::vector<LaunchNote> notes_;
-  std::vector<bool> is_choice_;
   const std::unique_ptr<Recorder> recorder_or_null_;
   // A segment, and what its stream's Work needs to know.
   struct IssuedSegment {

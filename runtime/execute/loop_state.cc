@@ -79,13 +79,14 @@ void LoopState::connect() {
   results_.finish();
 }
 
-// What an accelerator has made is not read here.
+// Beside an accelerator a value of the host's may be a copy that is still on its way, so only
+// constants are read here.
 void LoopState::find_settling_slots() {
   const TripRule rule = find_trip_rule(state_.graph(), id_);
   is_settled_ = rule.is_settled;
   for (const auto& [value, slot] : {std::pair{rule.first, &first_}, {rule.bound, &bound_}}) {
     if (!is_settled_ || value.is_none()) continue;
-    is_settled_ = state_.program().value_device(value) == 0;
+    is_settled_ = is_constant(state_.graph(), value) || !state_.program().has_accelerator();
     *slot = &state_.slot(value);
   }
 }
@@ -146,8 +147,9 @@ bool LoopState::enter(void* loop) {
   }
   for (Tail& tail : self.tails_) tail.iteration.store(-1, std::memory_order_relaxed);
   Status status = self.initial_.run(self.state_.allocator());
+  if (!status.is_ok()) return self.state_.fail(self.id_, std::move(status));
   self.settled_trips_ = self.settle_trips();
-  return status.is_ok() || self.state_.fail(self.id_, std::move(status));
+  return true;
 }
 
 int32_t LoopState::slow_test() {

@@ -11,8 +11,8 @@
 //
 //   bind → (a run: give, share, swap, drop) → forget → … → unbind
 //
-// Threads: binding and forgetting between runs; give() as Slot. is_free() pairs with the release of
-// the last holder's reference.
+// Threads: binding and forgetting between runs; give_to() as Slot. is_held() pairs with the release
+// of the last holder's reference.
 #pragma once
 
 #include <atomic>

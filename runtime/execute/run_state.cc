@@ -340,7 +340,8 @@ Status RunState::take_error() {
   Status own = std::exchange(error_, Status());
   Status devices = std::exchange(control.error, Status());
   const uint32_t strand = std::exchange(control.failed_strand, RunControl::kNoStrand);
-  if (!own.is_ok() || devices.is_ok()) return own;
+  if (!own.is_ok()) return own;
+  if (devices.is_ok()) return internal_error("the run failed, and nothing has said why");
   if (strand < current_nodes_.size()) {
     const uint32_t node = current_node(strand).load(std::memory_order_relaxed);
     if (node != UINT32_MAX) devices.prepend_path(iteration_path(NodeId(node)));

@@ -31,7 +31,7 @@ Status RunState::take_faults() {
       continue;
     if (first.is_ok()) {
       first = fault_status(*fault);
-      first.prepend_path(iteration_path(node));
+      first.prepend_path(graph().path(node));  // of which iteration is not known any more
     }
     *fault = {};
   }

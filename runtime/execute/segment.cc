@@ -56,7 +56,8 @@ void Segment::see() {
 // In the order of the steps, which is one that the plan allows, on one stream.
 bool Segment::issue(NativeStream stream) {
   return std::ranges::all_of(steps_, [&](const SegmentStep& step) {
-    return step.kind != SegmentStep::Kind::kWork || step.work->enqueue(stream, nullptr);
+    return step.kind != SegmentStep::Kind::kWork || step.work->enqueue(stream, nullptr) ||
+           step.work->tell_error();
   });
 }
 

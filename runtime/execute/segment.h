@@ -14,7 +14,9 @@
 // instantiated again while it runs. Addresses that never come back are issued one by one.
 //
 // Errors: what a node says where it is issued one by one; what a recording's launch answers. A
-// recording that fails is dropped for good, and the work issued instead.
+// recording that fails is dropped for good, and the work issued instead. The books of a segment are
+// ahead of its work, so a node of a body whose segment goes on into the next iteration is named
+// with that one.
 // Threads: those of its run. Cost: a few ns a node for finding operands; recording, milliseconds
 // once for each set of addresses.
 #pragma once
@@ -22,9 +24,10 @@
 #include <memory>
 #include <vector>
 
+#include "ops/contract/kernel.h"
 #include "runtime/device/command_code.h"
+#include "runtime/device/recordable_work.h"
 #include "runtime/device/recorder.h"
-#include "runtime/execute/recordable_work.h"
 
 namespace eddy {
 

@@ -150,8 +150,8 @@ class CudaRecorderTest : public ::testing::TestWithParam<uint64_t>, protected Re
   }
 };
 
-// host[0] = (host[0] * 2 + 1) on one lane beside host[1] += 5 on another; then host[2] = 3 * [2]
-// + 1.
+// host[0] = host[0] * 2 + 1; then host[0] *= 10 on lane 1 beside host[1] += 5 on lane 0; then
+// host[0] = 3 * host[0] + 1.
 Status record_diamond(RecorderFixture& f) {
   EDDY_RETURN_IF_ERROR(f.recorder_->begin());
   EDDY_RETURN_IF_ERROR(f.add(0, f.host(), 2, 1));

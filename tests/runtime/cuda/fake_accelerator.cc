@@ -39,7 +39,7 @@ class VectorScratch : public Scratch {
 // One execution, from its enqueueing on.
 struct FakeAccelerator::Call {
   KernelFunction run = nullptr;
-  const KernelState* state = nullptr;
+  std::shared_ptr<const KernelState> state;  // a GPU has its own copy of what a launch needs
   std::vector<TensorView> inputs;
   std::vector<TensorView> outputs;
   std::vector<Dims> dims;
@@ -53,7 +53,8 @@ struct FakeAccelerator::Wrapped : KernelState {
   FakeAccelerator* owner = nullptr;
   CudaContext* context = nullptr;
   CuFunction function = nullptr;
-  BoundKernel kernel;
+  BoundKernel kernel;                        // without its state
+  std::shared_ptr<const KernelState> state;
   uint64_t host_values = 0;  // bit i: input i is read when the kernel is enqueued
   std::string op;
 };
@@ -85,7 +86,7 @@ bool FakeAccelerator::enqueue(const KernelArgs& args) {
   const auto& wrapped = *static_cast<const Wrapped*>(args.state);
   auto call = std::make_shared<Call>();
   call->run = wrapped.kernel.run;
-  call->state = wrapped.kernel.state.get();
+  call->state = wrapped.state;
   call->op = wrapped.op;
   call->is_recorded = wrapped.owner->cuda_.is_capturing(static_cast<CuStream>(args.stream));
   call->dims.reserve(args.num_inputs + args.num_outputs);
@@ -145,7 +146,7 @@ void FakeAccelerator::run(uint64_t id) {
   args.outputs = call->outputs.data();
   args.num_inputs = static_cast<uint32_t>(call->inputs.size());
   args.num_outputs = static_cast<uint32_t>(call->outputs.size());
-  args.state = call->state;
+  args.state = call->state.get();
   args.scratch = &scratch;
   args.error = &error;
   const bool is_fine = call->run(args);
@@ -194,6 +195,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
     auto wrapped = std::make_unique<Wrapped>();
     EDDY_ASSIGN_OR_RETURN(wrapped->kernel, library.bind(init));
     if (wrapped->kernel.run == nullptr) return unsupported("it makes its own outputs");
+    wrapped->state = std::move(wrapped->kernel.state);
     wrapped->owner = this;
     wrapped->context = &context;
     wrapped->function = function;

@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "ops/contract/kernel.h"
-
 namespace eddy {
+
+class Scratch;  // ops/contract/kernel.h
 
 class RecordableWork {
  public:
@@ -18,8 +18,11 @@ class RecordableWork {
   // Whether what enqueue() does depends on nothing but the operands' addresses, as they are now.
   virtual bool is_recordable() const = 0;
   virtual void add_addresses(std::vector<const void*>& addresses) const = 0;
-  // On a native stream, with that scratch memory; null: with its own.
-  virtual bool enqueue(NativeStream stream, Scratch* scratch_or_null) = 0;
+  // On a stream, as its native() says, with that scratch memory; null: with its own.
+  // False: failed; until tell_error() or forget_error() nobody knows.
+  virtual bool enqueue(void* native_stream, Scratch* scratch_or_null) = 0;
+  // Tells the run why enqueue() failed. False.
+  virtual bool tell_error() = 0;
   // Forgets why enqueue() failed: what was recorded is dropped, and the work done otherwise.
   virtual void forget_error() = 0;
 };
