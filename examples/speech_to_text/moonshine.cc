@@ -32,24 +32,11 @@ struct Imported {
   }
 };
 
-class Importer {
- public:
-  Importer(GraphBuilder& b, const OpTable& ops) : b_(b), ops_(ops) {}
-
-  Imported import(const std::string& path, const Named& inputs) {
-    Result<Named> outputs = import_onnx_into(b_, path, ops_, inputs);
-    if (outputs.is_ok()) return {path, std::move(*outputs)};
-    if (failure_.is_ok()) failure_ = outputs.take_status();
-    return {path, {}};
-  }
-  // Of the first file that failed, which it names, as the builder's does not.
-  Status take_failure() { return std::move(failure_); }
-
- private:
-  GraphBuilder& b_;
-  const OpTable& ops_;
-  Status failure_;
-};
+Imported import_file(GraphBuilder& b, const OpTable& ops, const std::string& path,
+                     const Named& inputs) {
+  Result<Named> outputs = import_onnx_into(b, path, ops, inputs);
+  return {path, outputs.is_ok() ? std::move(*outputs) : Named()};  // the builder keeps why not
+}
 
 // What the loop carries.
 struct Carried {
@@ -79,7 +66,7 @@ Carried before_first_step(GraphBuilder& b) {
 }
 
 // One token further.
-Carried decode(GraphBuilder& b, Importer& importer, const std::string& path, Value sound,
+Carried decode(GraphBuilder& b, const OpTable& ops, const std::string& path, Value sound,
                Value has_caches, const Carried& last) {
   Named inputs = {{"input_ids", last.token},
                   {"encoder_hidden_states", sound},
@@ -92,7 +79,7 @@ Carried decode(GraphBuilder& b, Importer& importer, const std::string& path, Val
   };
   give("decoder", last.decoder);
   give("encoder", last.encoder);
-  const Imported decoded = importer.import(path, inputs);
+  const Imported decoded = import_file(b, ops, path, inputs);
   Carried next;
   next.token = b.op("ArgMax", {decoded.find(b, "logits")}, {{"axis", -1}, {"keepdims", 0}});
   next.decoder = decoded.find_caches(b, "decoder");
@@ -119,8 +106,7 @@ Result<Graph> build_moonshine(const OpTable& ops, const MoonshineFiles& files) {
   const Value samples =
       b.input("samples", tensor_type(ElementType::kFloat, {1, b.symbol("samples")}));
   const Value token_limit = b.input("token_limit", tensor_type(ElementType::kInt64, {}));
-  Importer importer(b, ops);
-  const Imported encoded = importer.import(files.encoder, {{"input_values", samples}});
+  const Imported encoded = import_file(b, ops, files.encoder, {{"input_values", samples}});
   const Value sound = encoded.find(b, "last_hidden_state");
 
   const Carried start = before_first_step(b);
@@ -134,13 +120,13 @@ Result<Graph> build_moonshine(const OpTable& ops, const MoonshineFiles& files) {
         const Value has_caches =
             b.op("Reshape", {b.op("Greater", {iteration, b.scalar<int64_t>(0)}), b.int64s({1})});
         const Carried next =
-            decode(b, importer, files.decoder, sound, has_caches, Carried::of(forwarded));
+            decode(b, ops, files.decoder, sound, has_caches, Carried::of(forwarded));
         Values values = next.flat();
         values.push_back(next.token);  // a row of the stack
         return values;
       });
-  EDDY_RETURN_IF_ERROR(importer.take_failure());
-  if (b.status().is_ok()) b.output("tokens", b.op("Reshape", {results.back(), b.int64s({-1})}));
+  EDDY_RETURN_IF_ERROR(b.status());
+  b.output("tokens", b.op("Reshape", {results.back(), b.int64s({-1})}));
   return b.finish();
 }
 

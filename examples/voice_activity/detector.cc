@@ -27,7 +27,6 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
   const Value state = b.input("state", tensor_type(ElementType::kFloat, {2, 1, 128}));
   const Value context = b.input("context", tensor_type(ElementType::kFloat, {1, kContextSamples}));
   const Value num_chunks = b.op("Gather", {b.op("Shape", {chunks}), b.scalar<int64_t>(0)});
-  Status import_failure;
   const auto results = b.while_loop(
       {.name = "chunks", .initial = {state, context}, .num_scan_outputs = 1},
       [&](Value iteration, ValueSpan carried) {
@@ -40,15 +39,11 @@ Result<Graph> build_detector(const OpTable& ops, const std::string& model_path) 
             b, model_path, ops,
             std::vector<NamedValue>{
                 {"input", input}, {"state", forwarded[0]}, {"sr", b.scalar<int64_t>(kSampleRate)}});
-        if (!model.is_ok()) {
-          import_failure = model.take_status();
-          return {};
-        }
+        if (!model.is_ok()) return {};  // the builder keeps why
         const Value end = b.op("Slice", {chunk, b.int64s({kChunkSamples - kContextSamples}),
                                          b.int64s({kChunkSamples}), b.int64s({1})});
         return {find(b, model_path, *model, "stateN"), end, find(b, model_path, *model, "output")};
       });
-  EDDY_RETURN_IF_ERROR(std::move(import_failure));  // names the file, as b.status() does not
   b.output("probabilities", results[2]);
   b.output("last_state", results[0]);
   b.output("last_context", results[1]);

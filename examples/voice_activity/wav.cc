@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -273,7 +274,11 @@ Result<Recording> decode_wav(Bytes bytes) {
 Result<Recording> read_wav(const std::string& path) { return read_all(WavReader::open(path)); }
 
 Status check_wavs(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) EDDY_RETURN_IF_ERROR(WavReader::open(path).take_status());
+  for (const std::string& path : paths) {
+    EDDY_RETURN_IF_ERROR(WavReader::open(path).take_status());
+    if (std::filesystem::is_regular_file(path)) continue;
+    return invalid_argument(path + ": is no regular file, and is read more than once");
+  }
   return Status::ok();
 }
 

@@ -74,7 +74,8 @@ struct Recording {
 Result<Recording> read_wav(const std::string& path);
 Result<Recording> decode_wav(std::span<const std::byte> bytes);
 
-// Whether all of these can be opened, so that a bad one is named before the work begins.
+// Whether all of these can be opened, also more than once, so that a bad one is named before the
+// work begins.
 Status check_wavs(const std::vector<std::string>& paths);
 
 }  // namespace eddy::voice

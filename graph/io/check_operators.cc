@@ -91,15 +91,8 @@ class OperatorCheck {
 
 }  // namespace
 
-std::span<const std::string_view> import_operators(std::string_view domain) {
-  static constexpr std::string_view kOnnx[] = {"If", "Loop", "Scan", "SequenceMap", "Constant"};
-  static constexpr std::string_view kEddy[] = {"CaseOf", "While"};
-  if (domain.empty()) return kOnnx;
-  return domain == "eddy" ? std::span<const std::string_view>(kEddy)
-                          : std::span<const std::string_view>();
-}
-
 bool is_import_operator(const OpKey& key) {
+  if (key.domain.empty() && key.name == "Constant") return true;
   const auto names = import_operators(key.domain);
   return std::find(names.begin(), names.end(), key.name) != names.end();
 }

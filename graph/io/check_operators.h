@@ -13,7 +13,7 @@
 
 namespace eddy {
 
-// True for the operators that the importer itself turns into nodes: If, Loop, Scan ...
+// True for the operators that the importer itself turns into nodes or constants: If, Loop, Scan ...
 bool is_import_operator(const OpKey& key);
 // True for an Identity that the exporter put in: another name for its input.
 bool is_forward(const OnnxNode& node);

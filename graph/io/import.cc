@@ -95,19 +95,22 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-Status name_file(Status status, const std::string& path) {
-  status.prepend_message(quoted_path(path));
-  return status;
-}
-
 }  // namespace
+
+std::span<const std::string_view> import_operators(std::string_view domain) {
+  static constexpr std::string_view kOnnx[] = {"If", "Loop", "Scan", "SequenceMap"};
+  static constexpr std::string_view kEddy[] = {"CaseOf", "While"};
+  if (domain.empty()) return kOnnx;
+  return domain == "eddy" ? std::span<const std::string_view>(kEddy)
+                          : std::span<const std::string_view>();
+}
 
 Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
                           const ImportOptions& options) {
   // Errors of opening name the file themselves.
   EDDY_ASSIGN_OR_RETURN(auto bytes, read_file(path, options.limits.max_file_bytes));
   Result<Graph> graph = import_whole(std::move(bytes), folder_of(path), ops, options);
-  if (!graph.is_ok()) return name_file(graph.take_status(), path);
+  if (!graph.is_ok()) return std::move(graph.take_status().prepend_message(quoted_path(path)));
   return graph;
 }
 
@@ -123,17 +126,22 @@ Result<std::vector<NamedValue>> import_onnx_into(GraphBuilder& builder, const st
                                                  std::span<const NamedValue> inputs,
                                                  const ImportOptions& options) {
   EDDY_RETURN_IF_ERROR(builder.status());
-  EDDY_ASSIGN_OR_RETURN(auto bytes, read_file(path, options.limits.max_file_bytes));
-  Reading reading(folder_of(path), options);
-  Status status = reading.open(std::move(bytes), ops);
-  if (!status.is_ok()) {
-    builder.fail(name_file(status, path));
-    return name_file(std::move(status), path);
+  auto bytes = read_file(path, options.limits.max_file_bytes);
+  if (!bytes.is_ok()) {
+    builder.fail(bytes.take_status());  // names the file itself
+    return builder.status();
   }
+  Reading reading(folder_of(path), options);
   std::vector<NamedValue> outputs;
-  reading.import_with(builder,
-                      [&](Importer& importer) { outputs = importer.import_inline(inputs); });
-  if (!builder.status().is_ok()) return name_file(builder.status(), path);
+  Status status = reading.open(std::move(*bytes), ops);
+  if (status.is_ok()) {
+    reading.import_with(builder,
+                        [&](Importer& importer) { outputs = importer.import_inline(inputs); });
+  } else {
+    builder.fail(std::move(status));
+  }
+  builder.prepend_failure(quoted_path(path));
+  EDDY_RETURN_IF_ERROR(builder.status());
   return outputs;
 }
 

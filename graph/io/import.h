@@ -47,8 +47,7 @@ struct ImportOptions {
   std::function<void(std::string_view line)> warn = {};
 };
 
-// The operators of a domain that become control flow or constants while a model is read; no OpTable
-// has them.
+// The operators of a domain that become control flow while a model is read; no OpTable has them.
 std::span<const std::string_view> import_operators(std::string_view domain);
 
 Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
@@ -60,8 +59,9 @@ Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const OpTable&
 
 // Adds the model's nodes to the builder's innermost open region, as if its text stood there, and
 // returns its outputs in the file's order. Every graph input without a default must be given,
-// others may be. The values' names are kept as they are. On failure nothing of what was added is
-// taken back: give the builder up.
+// others may be. The values' names are kept as they are. On failure the builder has failed, too,
+// with the same status, which names the file, and nothing of what was added is taken back: give
+// the builder up.
 struct NamedValue {
   std::string name;
   Value value;

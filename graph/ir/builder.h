@@ -157,6 +157,8 @@ class GraphBuilder {
 
   // Records an error of the caller's own (an importer's), unless there is one already.
   void fail(Status status);
+  // Puts `context` before the message of the error, if there is one: the file it is about.
+  void prepend_failure(std::string_view context) { status_.prepend_message(context); }
   const Status& status() const { return status_; }
   // Region path of where nodes are added now ("decode/after"), for messages.
   std::string current_path() const;

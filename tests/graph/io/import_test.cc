@@ -290,13 +290,23 @@ TEST(ImportInto, MissingUnknownAndMistypedInputsAreNamed) {
     const Value v = b.input("v", tensor_type(element, {2}));
     std::vector<NamedValue> inputs;
     if (!name.empty()) inputs.push_back({name, v});
-    return import_onnx_into(b, path, standard_ops(), inputs).status().to_string();
+    const Status status = import_onnx_into(b, path, standard_ops(), inputs).status();
+    EXPECT_EQ(b.status().to_string(), status.to_string());
+    EXPECT_NE(status.message().find(path), std::string::npos) << status.to_string();
+    return status.to_string();
   };
   EXPECT_NE(status_with("", ElementType::kFloat).find("input 'x' of the model is not given"),
             std::string::npos);
   EXPECT_NE(status_with("q", ElementType::kFloat).find("no input 'q'"), std::string::npos);
   EXPECT_NE(status_with("x", ElementType::kInt64).find("must be float[2], not int64[2]"),
             std::string::npos);
+}
+
+TEST(ImportInto, AFileThatCannotBeReadFailsTheBuilder) {
+  GraphBuilder b(standard_ops());
+  const Status status = import_onnx_into(b, "/nowhere/at/all.onnx", standard_ops(), {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(b.status().to_string(), status.to_string());
 }
 
 TEST(ImportFile, AMissingFileAndAFolderAreNamed) {
