@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "tools/command/compare.h"
 #include "tools/command/inputs.h"
@@ -181,9 +180,6 @@ Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
                         Interrupts& interrupts) {
   auto options = make_session_options(arguments.shared);
   if (!options.is_ok()) return options.take_status();
-  // A model that wants more than half of the machine is refused, not killed.
-  options->memory_limit_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
-                                static_cast<size_t>(sysconf(_SC_PAGE_SIZE)) / 2;
   auto tests = find_tests(arguments.folders);
   if (!tests.is_ok()) return tests.take_status();
 
@@ -199,7 +195,7 @@ Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
           cancelled(fmt::format("interrupted at test {} of {}, {}", i + 1, tests->size(), path)));
     }
     ++counts[static_cast<int>(result.verdict)];
-    result.reason = one_line(result.reason);
+    result.reason = one_line(std::move(result.reason));
     Json entry = {{"path", path}, {"status", verdict_name(result.verdict)}};
     if (!result.reason.empty()) entry["reason"] = result.reason;
     list.push_back(std::move(entry));

@@ -1,5 +1,4 @@
 // Values that the command makes up: by a seed, or all elements the same.
-#include <unistd.h>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -10,6 +9,7 @@
 
 #include "ops/reference/number.h"
 #include "tools/command/inputs.h"
+#include "tools/command/machine_memory.h"
 
 namespace eddy {
 namespace {
@@ -27,9 +27,7 @@ Result<HostValue> empty_tensor(const ValueDescription& input, const char* option
   }
   const std::optional<int64_t> count = dims.count();
   const size_t element_bytes = std::max<size_t>(element_size_bytes(type.element), 1);
-  const auto memory_bytes =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-  if (!count || static_cast<size_t>(*count) > memory_bytes / element_bytes) {
+  if (!count || static_cast<size_t>(*count) > machine_memory_bytes() / element_bytes) {
     return resource_exhausted(fmt::format("{}: input {} of type {} does not fit into memory",
                                           option, input.name, to_string(dims)));
   }

@@ -1,6 +1,5 @@
 #include "tools/command/model.h"
 
-#include <unistd.h>
 
 #include <charconv>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/virtual/virtual_device.h"
+#include "tools/command/machine_memory.h"
 #include "tools/command/number_check.h"
 
 namespace eddy {
@@ -121,9 +121,13 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       ->capture_default_str();
   app.parse_complete_callback([&app, &arguments] {
     const bool is_ordered = app.count("--seed") > 0 || app.count("--policy") > 0;
-    if (!is_ordered || arguments.device == "virtual") return;
-    throw CLI::ValidationError("--seed, --policy",
-                               "they order the virtual device; add --device virtual");
+    if (is_ordered && arguments.device != "virtual") {
+      throw CLI::ValidationError("--seed, --policy",
+                                 "they order the virtual device; add --device virtual");
+    }
+    if (arguments.tf32 && (arguments.device != "cuda" || arguments.exact)) {
+      throw CLI::ValidationError("--tf32", "it rounds products of --device cuda, without --exact");
+    }
   });
   app.add_option("--loops", arguments.loops, "who decides a loop's next iteration")
       ->check(CLI::IsMember({"auto", "host", "device"}))
@@ -135,6 +139,11 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  app.add_option("--memory", arguments.memory_bytes,
+                 "all tensors in bytes, or as 2GiB; what wants more is refused (three quarters of "
+                 "the machine's)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
   add_shape_options(app, arguments.dims, arguments.shapes);
 }
 
@@ -178,17 +187,18 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     // Said before a model is read, where there is no driver or no GPU.
     Status status = report_cuda().status;
     if (!status.is_ok()) return std::move(status.prepend_message("--device cuda"));
-    const bool allows_tf32 = arguments.tf32 && !arguments.exact;
-    options.make_accelerator = [allows_tf32] { return cuda_accelerator(allows_tf32); };
+    options.make_accelerator = [allows_tf32 = arguments.tf32] {
+      return cuda_accelerator(allows_tf32);
+    };
   }
   if (!arguments.costs.empty()) {
     EDDY_ASSIGN_OR_RETURN(options.costs, read_costs(arguments.costs));
   }
   options.rank_by_costs = arguments.rank_by == "costs";
   options.num_threads = arguments.threads;
-  // Tensors that want more than three quarters of the machine are refused; the kernel would kill.
-  options.memory_limit_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 4 * 3 *
-                               static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+  // Who wants more than three quarters of the machine is refused; the kernel would kill.
+  options.memory_limit_bytes =
+      arguments.memory_bytes > 0 ? arguments.memory_bytes : machine_memory_bytes() / 4 * 3;
   if (arguments.device == "virtual") options.make_device = virtual_device(arguments);
   options.max_streams = arguments.streams;
   options.loops = arguments.loops == "host"     ? Loops::kHost

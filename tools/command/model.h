@@ -22,6 +22,7 @@ struct ModelArguments {
   std::string loops = "auto";
   uint32_t streams = 0;
   int threads = 0;
+  uint64_t memory_bytes = 0;      // of all tensors; 0: three quarters of the machine's
   bool exact = false;             // what the CPU does anyway
   bool tf32 = false;              // of --device cuda
   std::vector<std::string> dims;    // NAME=N
@@ -32,8 +33,8 @@ struct ModelArguments {
 
 // --assign, --streams, --costs, --rank-by: of everything that plans.
 void add_planning_options(CLI::App& app, ModelArguments& arguments);
-// --device, --seed, --policy, --loops, --exact, --threads and those of add_shape_options: of what
-// plans models. Not the former.
+// --device, --seed, --policy, --loops, --tf32, --exact, --threads, --memory and those of
+// add_shape_options: of what plans models. Not the former.
 void add_model_options(CLI::App& app, ModelArguments& arguments);
 // --dim, --shape: of everything that reads a model.
 void add_shape_options(CLI::App& app, std::vector<std::string>& dims,

@@ -202,8 +202,11 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const NamedT
                                arguments.trace, trace->num_dropped()));
   }
   if (status.code() == StatusCode::kDeadlineExceeded) {
-    status = deadline_exceeded(status.message() + "; give a larger --timeout");
+    status.append_message("give a larger --timeout");
   }
+  const bool is_over_limit = status.code() == StatusCode::kResourceExhausted &&
+                             status.message().find("of a limit of") != std::string::npos;
+  if (is_over_limit) status.append_message("--memory raises it");
   const bool is_cancelled =
       status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
   if (!hint_or_empty.empty() && !is_cancelled) status.prepend_message(hint_or_empty);

@@ -87,8 +87,40 @@ TEST(BadInput, a_tensor_beyond_the_machines_memory) {
                         .outputs = {info("y", floats({-7}))},
                     })));
   expect_refused({"run", path, "--set", "shape=1099511627776"},
-                 {"my_node", "no memory for a tensor of 4398046511104 bytes", "of a limit of "}, 4);
+                 {"my_node", "no memory for a tensor of 4398046511104 bytes", "of a limit of ",
+                  "--memory raises it"},
+                 4);
   EXPECT_EQ(run_eddy({"run", path, "--set", "shape=1000"}).exit_code, 0);
+}
+
+TEST(BadInput, a_tensor_beyond_the_memory_that_is_allowed) {
+  const std::string path = write_test_file(
+      "large.onnx", model(graph({
+                        .nodes = {node("ConstantOfShape", {"shape"}, {"y"}, {}, "my_node")},
+                        .inputs = {info("shape", int64s({1}))},
+                        .outputs = {info("y", floats({-7}))},
+                    })));
+  const std::vector<std::string> run = {"run", path, "--set", "shape=3000000", "--memory"};
+  const auto with = [&](const char* memory) {
+    std::vector<std::string> arguments = run;
+    arguments.push_back(memory);
+    return arguments;
+  };
+  expect_refused(with("8MiB"), {"no memory for a tensor of 12000000 bytes", "of a limit of 8388608"},
+                 4);
+  EXPECT_EQ(run_eddy(with("64MiB")).exit_code, 0);
+  expect_refused(with("0"), {"--memory"}, 2);
+  expect_refused(with("many"), {"--memory"}, 2);
+}
+
+TEST(BadInput, tf32_where_nothing_is_rounded) {
+  const std::string path = write_test_file("rounded.onnx", model(graph({
+                                               .nodes = {node("Identity", {"x"}, {"y"})},
+                                               .inputs = {info("x", floats({2}))},
+                                               .outputs = {info("y", floats({2}))},
+                                           })));
+  expect_refused({"run", path, "--tf32"}, {"--tf32", "--device cuda"}, 2);
+  expect_refused({"run", path, "--device", "cuda", "--exact", "--tf32"}, {"--tf32", "--exact"}, 2);
 }
 
 TEST(BadInput, an_unknown_opset) {
