@@ -201,7 +201,8 @@ Measured time_planning(const Planning& plan) {
     if (run > 0 && times_ms.back() > 1000) break;
   }
   std::sort(times_ms.begin(), times_ms.end());
-  measured.median_ms = times_ms[(times_ms.size() - 1) / 2];
+  const size_t count = times_ms.size();
+  measured.median_ms = (times_ms[(count - 1) / 2] + times_ms[count / 2]) / 2;
   measured.spread_ms = times_ms.back() - times_ms.front();
   return measured;
 }

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 32;
 
 constexpr char kFileFormats[] =
-    R"(Files, as JSON; graph/strategy/README.md and graph/simulate/README.md say more:
+    R"(Files, as JSON; graph/strategy/README.md says more about loops and branches:
   tasks      {"tasks": [{"id", "exe_time", "device", "deps": [id...]}...], "edits": [...]?}
   operators  {"operators": [{"name", "type", "shape", "inputs"?, "exe_by_tile"?...}...],
               "topology": {"devices": [...], "links" or "bandwidth"...}, "strategy"?, "edits"?}
@@ -32,6 +32,10 @@ constexpr char kFileFormats[] =
   a branch   {"name", "type": "case", "inputs"?, "branches": [[operator...]...],
               "probabilities": [p...] or "distribution": [[branch, probability]...] or
               "trace": [branch...], "decision"?}
+  an edit    {"op": "set_exe", "id", "exe_time"}, {"op": "set_device", "id", "device"},
+             {"op": "add_dep" or "remove_dep", "from", "to"}, {"op": "add_task", "task"},
+             {"op": "remove_task", "id"}, {"op": "batch", "ops": [edit...]}, {"op": "undo"}
+             of tasks; {"op": "set_config", "operator", ...} and batches of operators
 With --json, "estimated" lists the operators whose times come from a roofline.)";
 
 // The whole file, or standard input for "-".
