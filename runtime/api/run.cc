@@ -292,7 +292,10 @@ void Run::wait() {
     __builtin_ia32_pause();
   }
   done_.wait(kRunning, std::memory_order_acquire);
-  while (!is_done()) __builtin_ia32_pause();
+  // Who wakes the waiters is about to say so.
+  while (!is_done()) {
+    core_.num_wait_spins > 0 ? __builtin_ia32_pause() : static_cast<void>(sched_yield());
+  }
 }
 
 Status Run::end_status() {
