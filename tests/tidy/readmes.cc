@@ -98,6 +98,42 @@ std::vector<Finding> check_readme_names(const Tree& tree) {
   return findings;
 }
 
+std::vector<Finding> check_promises(const Tree& tree) {
+  static const std::regex kTest("tests/.*_test\\.(cc|sh)");
+  struct Promise {
+    std::string subject;
+    int begin = 0;  // its first line
+    int end = 0;    // the line behind it
+  };
+  std::vector<Promise> promises;
+  const auto readme = tree.files.find("README.md");
+  if (readme == tree.files.end()) return {};
+  int number = 0;
+  bool is_inside = false;
+  for (const auto& line : lines_of(readme->second)) {
+    ++number;
+    if (line.starts_with("## ")) is_inside = line == "## Reliability";
+    if (is_inside && line.starts_with("- **")) {
+      promises.push_back({std::string(line.substr(4, line.find("**", 4) - 4)), number, number});
+    }
+    const bool goes_on = is_inside && (line.starts_with("- **") || line.starts_with("  "));
+    if (goes_on && !promises.empty()) promises.back().end = number + 1;
+  }
+  if (promises.empty()) return {{"README.md", 0, "promises nothing under ## Reliability"}};
+  const std::vector<Word> words = words_in_backticks(readme->second);
+  std::vector<Finding> findings;
+  for (const Promise& promise : promises) {
+    const bool is_held = std::ranges::any_of(words, [&](const Word& word) {
+      return word.line >= promise.begin && word.line < promise.end &&
+             std::regex_match(word.text, kTest) && tree.files.contains(word.text);
+    });
+    if (is_held) continue;
+    findings.push_back({"README.md", promise.begin,
+                        "promises '" + promise.subject + "' and names no test that holds it"});
+  }
+  return findings;
+}
+
 std::vector<Finding> check_folders(const Tree& tree) {
   std::vector<Finding> findings;
   std::set<std::string> folders;

@@ -16,6 +16,10 @@ inline constexpr int kReadmeLines = 60;
 // wildcards are left alone.
 std::vector<Finding> check_readme_names(const Tree& tree);
 
+// Finds promises of the root README's section "Reliability" (its list's points, a subject in bold
+// each) that name no file of a test in backticks, and a section without promises.
+std::vector<Finding> check_promises(const Tree& tree);
+
 // Finds folders with C++ or CUDA files but no BUILD or no README.md, and READMEs longer than
 // one screen (not the one at the root). tests/X needs no README where X is a folder: the README
 // of X speaks for both.

@@ -112,6 +112,26 @@ TEST(ReadmeNames, WhatDoesNotExistIsFound) {
   }
 }
 
+TEST(Promises, EachNamesATestThatExists) {
+  Tree tree;
+  tree.files["tests/a/b_test.cc"] = "";
+  tree.files["graph/a.h"] = "";
+  tree.files["README.md"] =
+      "- **Elsewhere.** No promise.\n## Reliability\n- **Errors.** One line\n"
+      "  (`tests/a/b_test.cc`).\n- **Order.** Proved `tests/a/b_test.cc`\n\nNot promised: a.\n";
+  EXPECT_EQ(all(check_promises(tree)), "");
+  for (const char* named : {"", "`graph/a.h`", "`tests/a/c_test.cc`", "`tests/a`"}) {
+    tree.files["README.md"] =
+        "## Reliability\n- **Errors.** Held by `tests/a/b_test.cc`\n- **Order.** " +
+        std::string(named) + "\n\nNot promised: `tests/a/b_test.cc`\n";
+    EXPECT_EQ(all(check_promises(tree)),
+              "README.md:3: promises 'Order.' and names no test that holds it")
+        << named;
+  }
+  tree.files["README.md"] = "## Reliability\n";
+  EXPECT_EQ(check_promises(tree).size(), 1u);
+}
+
 TEST(Folders, NeedBuildAndReadme) {
   Tree tree;
   tree.files["graph/a/x.cc"] = "";

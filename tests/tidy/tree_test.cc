@@ -31,6 +31,8 @@ TEST(SourceTree, HasNoCircles) { expect_none(check_circles(source_tree())); }
 
 TEST(SourceTree, ReadmesNameWhatExists) { expect_none(check_readme_names(source_tree())); }
 
+TEST(SourceTree, EachPromiseNamesATest) { expect_none(check_promises(source_tree())); }
+
 TEST(SourceTree, FoldersHaveBuildAndReadme) { expect_none(check_folders(source_tree())); }
 
 TEST(SourceTree, LongFilesAndFunctionsSayWhy) {
