@@ -1,0 +1,130 @@
+#include "graph/compile/copy_graph.h"
+
+#include <algorithm>
+
+namespace eddy {
+
+GraphCopier::GraphCopier(const Graph& source, GraphBuilder& builder)
+    : source_(source), builder_(builder), values_(source.num_values()) {}
+
+void GraphCopier::run() {
+  for (const ValueId id : source_.inputs()) {
+    const ValueInfo& info = source_.value(id);
+    define(id, builder_.input(info.name, with_symbols(info.type)));
+  }
+  nodes(Graph::kRoot);
+  for (size_t i = 0; i < source_.outputs().size(); ++i) {
+    builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
+  }
+}
+
+void GraphCopier::define(ValueId id, Value value) {
+  values_[id.index()] = value;
+  if (!value.is_none()) defined(id, value);
+}
+
+Value GraphCopier::value(ValueId id) {
+  if (id.is_none()) return {};
+  const ValueInfo& info = source_.value(id);
+  if (info.origin != ValueOrigin::kConstant) return values_[id.index()];
+  return builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
+}
+
+std::vector<Value> GraphCopier::values(std::span<const ValueId> ids) {
+  std::vector<Value> result;
+  for (const ValueId id : ids) result.push_back(value(id));
+  return result;
+}
+
+void GraphCopier::define_all(std::span<const ValueId> ids, std::span<const Value> made) {
+  for (size_t i = 0; i < std::min(ids.size(), made.size()); ++i) define(ids[i], made[i]);
+}
+
+ValueType GraphCopier::with_symbols(ValueType type) {
+  for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+    const int64_t dim = type.tensor.dims[axis];
+    if (dim < kUnknownDim) type.tensor.dims[axis] = builder_.symbol(source_.symbol(dim));
+  }
+  return type;
+}
+
+void GraphCopier::nodes(RegionId region) {
+  for (const NodeId id : source_.region(region).nodes) {
+    if (!builder_.status().is_ok()) return;
+    switch (source_.node(id).kind) {
+      case NodeKind::kExec:
+        exec(id);
+        break;
+      case NodeKind::kWhile:
+        loop(source_.node(id));
+        break;
+      case NodeKind::kCaseOf:
+        branch(source_.node(id));
+        break;
+    }
+  }
+}
+
+void GraphCopier::copy_exec(NodeId id) {
+  const Node& node = source_.node(id);
+  OpOptions options{.name = node.name,
+                    .domain = node.op->domain,
+                    .opset_version = node.opset_version,
+                    .num_outputs = static_cast<int>(node.outputs.size()),
+                    .device = node.device,
+                    .output_names = {}};
+  for (const ValueId output : node.outputs) {
+    options.output_names.push_back(source_.value(output).name);
+  }
+  define_all(node.outputs,
+             builder_.ops(node.op->name, values(node.inputs), node.attributes, std::move(options)));
+}
+
+void GraphCopier::loop(const Node& node) {
+  const Region& before = source_.region(node.regions[0]);
+  const Region& after = source_.region(node.regions[1]);
+  WhileOptions options;
+  options.name = node.name;
+  options.trip_limit = value(node.inputs[0]);
+  for (size_t k = 1; k < before.parameters.size(); ++k) {
+    options.initial.push_back(value(node.inputs[k]));
+    options.carried_types.push_back(with_symbols(source_.value(before.parameters[k]).type));
+  }
+  options.num_scan_outputs = node.num_scan_outputs;
+  options.rebuild_on_widening = true;
+  const auto enter = [&](const Region& region, Value iteration, ValueSpan given) {
+    define(region.parameters[0], iteration);
+    define_all(std::span(region.parameters).subspan(1), given);
+  };
+  const auto made = builder_.while_loop(
+      options,
+      [&](Value iteration, ValueSpan carried) {
+        enter(before, iteration, carried);
+        nodes(node.regions[0]);
+        return WhileTest{value(before.results[0]), values(std::span(before.results).subspan(1))};
+      },
+      [&](Value iteration, ValueSpan forwarded) {
+        enter(after, iteration, forwarded);
+        nodes(node.regions[1]);
+        return values(after.results);
+      });
+  define_all(node.outputs, made);
+}
+
+void GraphCopier::branch(const Node& node) {
+  CaseOptions options;
+  options.name = node.name;
+  options.selector = value(node.inputs[0]);
+  options.default_region = node.default_region;
+  options.pass_through = values(std::span(node.inputs).subspan(1));
+  std::vector<CaseBody> bodies;
+  for (const RegionId region : node.regions) {
+    bodies.push_back([this, region] {
+      nodes(region);
+      return values(source_.region(region).results);
+    });
+  }
+  define_all(node.outputs, builder_.case_of(options, bodies));
+}
+
+}  // namespace eddy

@@ -1,0 +1,52 @@
+// GraphCopier: a graph rebuilt as it is, for passes that change only some exec nodes.
+//
+//   class Pass : public GraphCopier {
+//     void exec(NodeId id) override { … copy_exec(id) for those that stay … }
+//   };
+//
+// A pass overrides exec() and says with define() what stands for a value of the source; loops,
+// branches, types, symbols, names and devices are copied. Bodies may be built more than once
+// (WhileOptions::rebuild_on_widening), so exec() must decide alike each time.
+//
+// Ownership: borrows source and builder; the caller hands over blobs (adopt_blobs_of) and finishes.
+// Errors: the builder's. Cost: O(nodes).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/ir/builder.h"
+
+namespace eddy {
+
+class GraphCopier {
+ public:
+  GraphCopier(const Graph& source, GraphBuilder& builder);
+  virtual ~GraphCopier() = default;
+  void run();
+
+ protected:
+  virtual void exec(NodeId id) { copy_exec(id); }
+  // Called for every value of the source once something stands for it.
+  virtual void defined(ValueId, Value) {}
+
+  void copy_exec(NodeId id);
+  void define(ValueId id, Value value);
+  // What stands for it; constants are added anew at each use.
+  Value value(ValueId id);
+
+  const Graph& source_;
+  GraphBuilder& builder_;
+
+ private:
+  ValueType with_symbols(ValueType type);
+  void nodes(RegionId region);
+  void loop(const Node& node);
+  void branch(const Node& node);
+  void define_all(std::span<const ValueId> ids, std::span<const Value> made);
+  std::vector<Value> values(std::span<const ValueId> ids);
+
+  std::vector<Value> values_;  // by the source's ValueId
+};
+
+}  // namespace eddy

@@ -1,0 +1,112 @@
+#include "graph/ir/expression.h"
+
+#include <bit>
+#include <charconv>
+#include <cstdio>
+
+namespace eddy {
+namespace {
+
+bool is_name(std::string_view text) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (const char c : text) {
+    if (!is_word(c)) return false;
+  }
+  return !text.empty() && text.size() <= 64 && !(text[0] >= '0' && text[0] <= '9');
+}
+
+// All of `text` as a number of this base.
+bool read_number(std::string_view text, int base, uint32_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// "3dcccccd,00000000".
+bool read_attributes(std::string_view text, ElementFunction& function) {
+  constexpr size_t kDigits = 8;
+  uint32_t a = 0, b = 0;
+  if (text.size() != 2 * kDigits + 1 || text[kDigits] != ',') return false;
+  if (!read_number(text.substr(0, kDigits), 16, a)) return false;
+  if (!read_number(text.substr(kDigits + 1), 16, b)) return false;
+  function.a = std::bit_cast<float>(a);
+  function.b = std::bit_cast<float>(b);
+  return true;
+}
+
+// Cuts off what comes before `mark`, or all.
+std::string_view take_until(std::string_view& text, std::string_view mark) {
+  const size_t at = text.find(mark);
+  const std::string_view taken = text.substr(0, at);
+  text = at == std::string_view::npos ? std::string_view() : text.substr(at + mark.size());
+  return taken;
+}
+
+Status wrong(size_t step, std::string_view word) {
+  return invalid_argument("step " + std::to_string(step) + " of the fused program has '" +
+                          std::string(word.substr(0, 40)) +
+                          "' where a function, an earlier element or @a,b belongs");
+}
+
+Result<ExpressionStep> parse_step(std::string_view text, size_t index, uint32_t num_elements) {
+  ExpressionStep step;
+  const std::string_view name = take_until(text, " ");
+  if (!is_name(name)) return wrong(index, name);
+  step.function.name = name;
+  while (!text.empty()) {
+    const std::string_view word = take_until(text, " ");
+    if (word.starts_with('@')) {
+      if (!text.empty() || !read_attributes(word.substr(1), step.function)) {
+        return wrong(index, word);
+      }
+      break;
+    }
+    uint32_t argument = 0;
+    if (!read_number(word, 10, argument) || argument >= num_elements ||
+        step.arguments.size() == Expression::kMaxArguments) {
+      return wrong(index, word);
+    }
+    step.arguments.push_back(argument);
+  }
+  if (step.arguments.empty()) return wrong(index, name);
+  return step;
+}
+
+}  // namespace
+
+std::string Expression::text() const {
+  std::string text;
+  for (const ExpressionStep& step : steps) {
+    if (!text.empty()) text += "; ";
+    text += step.function.name;
+    for (const uint32_t argument : step.arguments) text += " " + std::to_string(argument);
+    const auto a = std::bit_cast<uint32_t>(step.function.a);
+    const auto b = std::bit_cast<uint32_t>(step.function.b);
+    if (a == 0 && b == 0) continue;
+    char attributes[24];
+    std::snprintf(attributes, sizeof(attributes), " @%08x,%08x", a, b);
+    text += attributes;
+  }
+  return text;
+}
+
+Result<Expression> parse_expression(std::string_view text, uint32_t num_inputs) {
+  Expression expression;
+  expression.num_inputs = num_inputs;
+  while (!text.empty()) {
+    if (expression.steps.size() == Expression::kMaxSteps) {
+      return invalid_argument("the fused program has more than " +
+                              std::to_string(Expression::kMaxSteps) + " steps");
+    }
+    const auto num_elements = num_inputs + static_cast<uint32_t>(expression.steps.size());
+    EDDY_ASSIGN_OR_RETURN(
+        ExpressionStep step,
+        parse_step(take_until(text, "; "), expression.steps.size(), num_elements));
+    expression.steps.push_back(std::move(step));
+  }
+  if (expression.steps.empty()) return invalid_argument("the fused program has no step");
+  return expression;
+}
+
+}  // namespace eddy

@@ -1,0 +1,256 @@
+// Claim: trees of elementwise nodes of one device and one shape become one node, as large as
+// readers, regions and limits allow, in loops and branches too; what has another reader stays a
+// value; a tree that the device refuses stays; the plan of what comes out is proved.
+#include "graph/compile/fuse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "graph/ir/builder.h"
+#include "graph/schedule/plan_graph.h"
+#include "ops/schema/standard.h"
+
+namespace eddy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const ValueType kRow = tensor_type(ElementType::kFloat, {64});
+
+class FuseTest : public ::testing::Test {
+ protected:
+  FuseTest() { EXPECT_TRUE(add_standard_schemas(ops_).is_ok()); }
+
+  // An elementwise node on the device.
+  static Value on_device(GraphBuilder& b, const char* op, std::initializer_list<Value> inputs,
+                         const char* name = "") {
+    return b.op(op, inputs, {}, {.name = name, .device = "cuda"});
+  }
+
+  FusedGraph fuse_it(GraphBuilder& b) {
+    Result<Graph> graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    std::vector<uint32_t> devices(graph->num_values(), 0);
+    for (uint32_t v = 0; v < graph->num_values(); ++v) {
+      const ValueInfo& info = graph->value(ValueId(v));
+      const bool is_made_there =
+          info.origin == ValueOrigin::kNodeOutput && graph->node(info.producer).device == "cuda";
+      devices[v] = is_made_there ? 1 : 0;
+    }
+    options_.function_of = [this](const Graph& g, NodeId id) -> std::optional<ElementFunction> {
+      const std::string& op = g.node(id).op->name;
+      if (others_.contains(op)) return std::nullopt;
+      return ElementFunction{op + "_f32", op == "LeakyRelu" ? 0.5f : 0.0f, 0};
+    };
+    options_.prepare = [this](const Expression& expression, const std::vector<ElementType>& inputs,
+                              ElementType) {
+      EXPECT_EQ(inputs.size(), expression.num_inputs);
+      programs_.push_back(expression.text());
+      return refuses_ ? unsupported("the compiler is out of order") : Status::ok();
+    };
+    Result<FusedGraph> fused = fuse(std::move(*graph), ops_, std::move(devices), options_);
+    EXPECT_TRUE(fused.is_ok()) << fused.status().to_string();
+    check(*fused);
+    return std::move(*fused);
+  }
+
+  // The values of the device are where its nodes say, and a plan can be proved.
+  static void check(const FusedGraph& fused) {
+    ASSERT_EQ(fused.value_devices.size(), fused.graph.num_values());
+    for (uint32_t n = 0; n < fused.graph.num_nodes(); ++n) {
+      const Node& node = fused.graph.node(NodeId(n));
+      if (node.kind != NodeKind::kExec) continue;
+      for (const ValueId output : node.outputs) {
+        EXPECT_EQ(fused.value_devices[output.index()], node.device == "cuda" ? 1u : 0u)
+            << node.name;
+      }
+    }
+    PlanOptions options;
+    options.is_auto = false;
+    options.devices = {"cpu", "cuda"};
+    options.value_devices = fused.value_devices;
+    Plan plan = plan_graph(fused.graph, options);
+    const Status proof = prove_plan(fused.graph, plan);
+    EXPECT_TRUE(proof.is_ok()) << proof.to_string();
+  }
+
+  // "region: operator name(inputs)" of every exec node, in order.
+  static std::vector<std::string> nodes(const Graph& graph) {
+    std::vector<std::string> lines;
+    for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+      for (const NodeId id : graph.region(RegionId(r)).nodes) {
+        const Node& node = graph.node(id);
+        if (node.kind != NodeKind::kExec) continue;
+        const std::string& region = graph.region(RegionId(r)).name;
+        lines.push_back((region.empty() ? "" : region + ": ") + node.op->name);
+      }
+    }
+    return lines;
+  }
+
+  OpTable ops_;
+  FuseOptions options_;
+  std::set<std::string> others_ = {"MatMul", "ReduceSum", "Identity"};
+  std::vector<std::string> programs_;
+  bool refuses_ = false;
+};
+
+TEST_F(FuseTest, AChainBecomesOneNodeUnderTheNameOfItsEnd) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  const Value y = on_device(b, "Mul", {x, b.tensor<float>({1}, {2.0f})}, "scale");
+  b.output("y", on_device(b, "LeakyRelu", {on_device(b, "Tanh", {y}, "squash")}, "end"));
+  const FusedGraph fused = fuse_it(b);
+  EXPECT_THAT(nodes(fused.graph), ElementsAre("Fused"));
+  EXPECT_EQ(fused.graph.node(NodeId(0)).name, "end");
+  EXPECT_EQ(fused.graph.node(NodeId(0)).device, "cuda");
+  EXPECT_EQ(fused.graph.value(fused.graph.outputs()[0]).type, kRow);
+  EXPECT_THAT(programs_,
+              ElementsAre("Mul_f32 0 1; Tanh_f32 2; LeakyRelu_f32 3 @3f000000,00000000"));
+  EXPECT_EQ(fused.report.text(),
+            "1 fused kernel of 3 elementwise nodes\n"
+            "  fused into end: Mul scale, Tanh squash, LeakyRelu end\n");
+}
+
+TEST_F(FuseTest, AResultThatTwoNodesOfATreeReadIsComputedOnce) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  const Value e = on_device(b, "Exp", {x});
+  b.output("y", on_device(b, "Mul", {e, on_device(b, "Sigmoid", {e})}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Fused"));
+  EXPECT_THAT(programs_, ElementsAre("Exp_f32 0; Sigmoid_f32 1; Mul_f32 1 2"));
+}
+
+TEST_F(FuseTest, WhatSomebodyElseReadsStaysAValue) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  const Value e = on_device(b, "Exp", {x}, "shared");
+  b.output("sum", on_device(b, "ReduceSum", {e}));
+  b.output("y", on_device(b, "Tanh", {on_device(b, "Neg", {e})}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Exp", "ReduceSum", "Fused"));
+}
+
+TEST_F(FuseTest, OutputsOfTheGraphStay) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  const Value e = on_device(b, "Exp", {x});
+  b.output("e", e);
+  b.output("y", on_device(b, "Neg", {e}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Exp", "Neg"));
+}
+
+TEST_F(FuseTest, OnlyResultsOfOneShapeAreFused) {
+  GraphBuilder b(ops_);
+  const Value wide = b.input("wide", tensor_type(ElementType::kFloat, {8, 64}));
+  const Value row = b.input("row", kRow);
+  const Value bias = on_device(b, "Exp", {on_device(b, "Neg", {row})});
+  b.output("y", on_device(b, "Tanh", {on_device(b, "Add", {wide, bias})}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Fused", "Fused"));
+  EXPECT_THAT(programs_,
+              ::testing::UnorderedElementsAre("Neg_f32 0; Exp_f32 1", "Add_f32 0 1; Tanh_f32 2"));
+}
+
+TEST_F(FuseTest, SymbolsAndOperatorsOfOneInputKeepAnUnknownShape) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n"), 4}));
+  const Value u = b.input("u", tensor_type(ElementType::kFloat, {kUnknownDim}));
+  const Value v = b.input("v", tensor_type(ElementType::kFloat, {kUnknownDim}));
+  b.output("symbolic", on_device(b, "Exp", {on_device(b, "Add", {x, x})}));
+  b.output("unary", on_device(b, "Tanh", {on_device(b, "Exp", {on_device(b, "Add", {u, v})})}));
+  // Whether u + v has the shape of u + v + u is not known.
+  b.output("apart", on_device(b, "Add", {u, on_device(b, "Add", {u, v})}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Fused", "Fused", "Add", "Add"));
+}
+
+TEST_F(FuseTest, NodesOfTheCpuStayAndSoDoOtherDomains) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  const Value on_cpu = b.op("Exp", {x}, {}, {.device = "cpu"});
+  const Value there = b.op("ToDevice", {on_cpu}, {}, {.domain = "eddy", .device = "cuda"});
+  b.output("y", on_device(b, "Neg", {there}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Exp", "ToDevice", "Neg"));
+}
+
+TEST_F(FuseTest, BodiesOfLoopsAndBranchesAreFusedEachForItself) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  const Value limit = b.input("limit", tensor_type(ElementType::kFloat, {}));
+  const Value captured = on_device(b, "Exp", {on_device(b, "Neg", {x})}, "captured");
+  const auto results = b.while_loop(
+      {.name = "grow", .initial = {x}},
+      [&](Value, ValueSpan carried) {
+        const Value squares = on_device(b, "Mul", {carried[0], carried[0]});
+        const Value sum = b.op("ReduceSum", {on_device(b, "Sqrt", {squares})},
+                               {{"keepdims", int64_t{0}}}, {.device = "cuda"});
+        return WhileTest{b.op("Less", {sum, limit}, {}, {.device = "cpu"}), {carried[0]}};
+      },
+      [&](Value, ValueSpan carried) {
+        const Value y = on_device(b, "Mul", {carried[0], captured});
+        return std::vector<Value>{on_device(b, "Add", {y, on_device(b, "Exp", {y})})};
+      });
+  const Value is_large = b.input("is_large", tensor_type(ElementType::kBool, {}));
+  const auto chosen = b.if_else(
+      is_large,
+      [&] { return std::vector<Value>{on_device(b, "Neg", {on_device(b, "Tanh", {results[0]})})}; },
+      [&] { return std::vector<Value>{on_device(b, "Neg", {results[0]})}; });
+  b.output("y", chosen[0]);
+  const FusedGraph fused = fuse_it(b);
+  EXPECT_THAT(nodes(fused.graph),
+              ElementsAre("Fused", "before: Fused", "before: ReduceSum", "before: Less",
+                          "after: Fused", "else: Neg", "then: Fused"));
+  EXPECT_THAT(fused.report.text(), HasSubstr("fused into grow/"));
+}
+
+TEST_F(FuseTest, LimitsCutATreeAndTheRestBecomesTreesOfItsOwn) {
+  options_.max_steps = 4;
+  GraphBuilder b(ops_);
+  Value x = b.input("x", kRow);
+  for (int i = 0; i < 10; ++i) x = on_device(b, "Exp", {x});
+  b.output("y", x);
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Fused", "Fused", "Fused"));
+
+  options_.max_inputs = 3;
+  GraphBuilder c(ops_);
+  Value sum = c.input("x", kRow);
+  for (int i = 0; i < 4; ++i) {
+    sum = on_device(c, "Add", {sum, c.input("i" + std::to_string(i), kRow)});
+  }
+  c.output("y", sum);
+  EXPECT_THAT(nodes(fuse_it(c).graph), ElementsAre("Fused", "Fused"));
+}
+
+TEST_F(FuseTest, ATreeThatTheDeviceRefusesStaysAndTheReportSaysWhy) {
+  refuses_ = true;
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  b.output("y", on_device(b, "Tanh", {on_device(b, "Exp", {x})}, "end"));
+  const FusedGraph fused = fuse_it(b);
+  EXPECT_THAT(nodes(fused.graph), ElementsAre("Exp", "Tanh"));
+  EXPECT_THAT(fused.report.text(), HasSubstr("not fused: end: the compiler is out of order"));
+}
+
+TEST_F(FuseTest, AHundredThousandNodesAreFusedInAMoment) {
+  GraphBuilder b(ops_);
+  Value x = b.input("x", kRow);
+  for (int i = 0; i < 100'000; ++i) x = on_device(b, i % 3 == 0 ? "Identity" : "Exp", {x});
+  b.output("y", x);
+  auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok());
+  options_.function_of = [](const Graph& g, NodeId id) -> std::optional<ElementFunction> {
+    if (g.node(id).op->name == "Identity") return std::nullopt;
+    return ElementFunction{"Exp_f32"};
+  };
+  options_.prepare = [](const Expression&, const std::vector<ElementType>&, ElementType) {
+    return Status::ok();
+  };
+  const std::vector<uint32_t> devices(graph->num_values(), 1);
+  const auto fused = fuse(std::move(*graph), ops_, devices, options_);
+  ASSERT_TRUE(fused.is_ok());
+  EXPECT_EQ(fused->report.kernels.size(), 33'333u);
+}
+
+}  // namespace
+}  // namespace eddy
