@@ -136,8 +136,13 @@ Result<DnnHandle> DnnConvolutions::handle_of(NativeStream stream) {
   if (known != handles_.end()) return known->second;
   DnnHandle handle = nullptr;
   EDDY_RETURN_IF_ERROR(check(api_->create(&handle), "cudnnCreate"));
+  // Kept only with its stream: the next run would enqueue on another one.
+  Status status = check(api_->set_stream(handle, stream), "cudnnSetStream");
+  if (!status.is_ok()) {
+    api_->destroy(handle);
+    return status;
+  }
   handles_.emplace(stream, handle);
-  EDDY_RETURN_IF_ERROR(check(api_->set_stream(handle, stream), "cudnnSetStream"));
   return handle;
 }
 

@@ -56,6 +56,19 @@ TEST_F(DnnConvolutionsTest, LinesPlanesAndVolumesAreTheReferences) {
   EXPECT_EQ(fake_.num_convolutions(), 4 * 4 * 2);
 }
 
+TEST_F(DnnConvolutionsTest, AHandleThatGotNoStreamIsGivenBackAndNotKept) {
+  const int num_alive = fake_.num_alive();
+  auto api = std::make_shared<CudnnApi>(*fake_.api());
+  int num_refusals = 1;
+  api->set_stream = [&, set = api->set_stream](DnnHandle handle, void* stream) {
+    return num_refusals-- > 0 ? 1 : set(handle, stream);
+  };
+  EXPECT_THAT(DnnConvolutions::create(api, launcher_, {}).status().message(),
+              HasSubstr("cudnnSetStream"));
+  EXPECT_EQ(fake_.num_alive(), num_alive);
+  EXPECT_TRUE(DnnConvolutions::create(api, launcher_, {}).is_ok());
+}
+
 TEST_F(DnnConvolutionsTest, AnAlgorithmIsChosenOnceForEachShape) {
   const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(run_op(call, registry_).is_ok());
