@@ -1,6 +1,6 @@
 // add_cuda_kernels: what a CUDA device runs. What is not here runs on the CPU.
 //
-// Every operator has a kernel of our own; products go to cuBLASLt (lt_products.h) and convolutions
+// What has a kernel has one of our own; products go to cuBLASLt (lt_products.h) and convolutions
 // to cuDNN (dnn_convolutions.h) where those are there and have a way. Not here on purpose: integer
 // division (a zero divisor is an error of the run, which no kernel here reports), attributes of
 // opsets before 7, and types, ranks and attributes that a kernel's bind refuses by name.

@@ -1,12 +1,17 @@
 // The host's half of elementwise operators: which kernel, and the parameters of each launch.
 #include "ops/cuda/elementwise_plan.h"
 #include "ops/cuda/families.h"
-#include "ops/cuda/kernel_list.h"
+#include "ops/cuda/node_function.h"
 
 namespace eddy {
 namespace {
 
 using cuda::LaunchState;
+
+struct VariadicState : LaunchState {
+  CudaFunction copy = nullptr;    // of a single input
+  CudaFunction divide = nullptr;  // Mean
+};
 
 template <size_t kInputs, bool kMayPack>
 bool run_elementwise(const KernelArgs& args) {
@@ -20,52 +25,64 @@ bool run_elementwise(const KernelArgs& args) {
   return plan.launch(args, *state.launcher, state.function, out.data, inputs, kMayPack);
 }
 
-// Whether the list has a kernel of this operator and type.
-bool has_kernel(std::string_view name) {
-#define EDDY_HAS_BINARY(op, type) || name == #op "_" #type
-#define EDDY_HAS_COMPARE EDDY_HAS_BINARY
-#define EDDY_HAS_UNARY EDDY_HAS_BINARY
-#define EDDY_HAS_WORDS(size, word) || name == "Where_" #size || name == "Copy_" #size
-  return false EDDY_CUDA_KERNELS(EDDY_HAS);
+// Max, Min, Sum and Mean of any number of inputs: two at a time, the result and the next.
+bool run_variadic(const KernelArgs& args) {
+  const auto& state = *static_cast<const VariadicState*>(args.state);
+  const TensorView& out = args.outputs[0];
+  TensorView pair[2] = {args.inputs[0], args.inputs[0]};
+  for (uint32_t i = 1; i < args.num_inputs || i == 1; ++i) {
+    const bool is_single = args.num_inputs == 1;
+    if (!is_single) pair[1] = args.inputs[i];
+    ElementwisePlan plan;
+    plan.add_broadcast(out, {pair, is_single ? size_t{1} : size_t{2}});
+    const void* inputs[] = {pair[0].data, pair[1].data};
+    const bool is_launched =
+        plan.launch(args, *state.launcher, is_single ? state.copy : state.function, out.data,
+                    {inputs, is_single ? size_t{1} : size_t{2}}, !is_single);
+    if (!is_launched) return false;
+    pair[0] = out;
+  }
+  if (state.divide == nullptr || args.num_inputs == 1) return true;
+  ElementwisePlan plan;
+  plan.add_broadcast(out, {&out, 1});
+  plan.set_attributes(static_cast<float>(args.num_inputs), 0);
+  const void* inputs[] = {out.data};
+  return plan.launch(args, *state.launcher, state.divide, out.data, inputs, true);
 }
 
-Result<BoundKernel> bind_one(const KernelInit& init, CudaLauncher& launcher,
-                             const std::string& name, KernelFunction run) {
-  if (!has_kernel(name)) return cuda::no_cuda_kernel(init);
+// One launch that applies the node's function.
+template <KernelFunction kRun>
+Result<BoundKernel> bind_function(const KernelInit& init, CudaLauncher& launcher) {
+  EDDY_ASSIGN_OR_RETURN(const ElementFunction function, cuda::element_function(init));
   auto state = std::make_unique<LaunchState>();
-  EDDY_RETURN_IF_ERROR(cuda::find_kernel(launcher, name, *state));
-  if (init.op.name == "LeakyRelu") state->a = init.attributes.get_float("alpha", 0.01f);
-  BoundKernel kernel;
-  kernel.run = run;
-  kernel.state = std::move(state);
-  return kernel;
+  EDDY_RETURN_IF_ERROR(cuda::find_typed_kernel(init, launcher, function.name, *state));
+  state->a = function.a;
+  state->b = function.b;
+  return cuda::bound(kRun, std::move(state));
 }
 
-std::string typed_name(const KernelInit& init) {
-  return init.op.name + "_" + std::string(cuda::type_suffix(init.inputs[0].tensor.element));
-}
-
-Result<BoundKernel> bind_binary(const KernelInit& init, CudaLauncher& launcher) {
-  if (init.inputs.size() != 2) {  // Max and Min of any number of inputs
-    return unsupported("only two inputs are supported by the CUDA kernel of " + init.op.name);
+Result<BoundKernel> bind_variadic(const KernelInit& init, CudaLauncher& launcher) {
+  auto state = std::make_unique<VariadicState>();
+  const ElementType element = init.inputs[0].tensor.element;
+  const std::string suffix = cuda::input_suffix(init);
+  const std::string op = init.op.name == "Sum" || init.op.name == "Mean" ? "Add" : init.op.name;
+  EDDY_RETURN_IF_ERROR(cuda::find_typed_kernel(init, launcher, op + "_" + suffix, *state));
+  EDDY_ASSIGN_OR_RETURN(state->copy,
+                        launcher.find("eddy_Copy_" + std::to_string(element_size_bytes(element))));
+  if (init.op.name == "Mean") {
+    EDDY_ASSIGN_OR_RETURN(state->divide, launcher.find("eddy_DivideBy_" + suffix));
   }
-  if (init.inputs[0].tensor.element != init.inputs[1].tensor.element) {
-    return unsupported("inputs of different types are not supported by the CUDA kernel of " +
-                       init.op.name);
-  }
-  if (init.op.since_version < 7) return cuda::no_cuda_kernel(init);  // broadcasting by attribute
-  return bind_one(init, launcher, typed_name(init), run_elementwise<2, true>);
+  return cuda::bound(run_variadic, std::move(state));
 }
 
-Result<BoundKernel> bind_unary(const KernelInit& init, CudaLauncher& launcher) {
-  return bind_one(init, launcher, typed_name(init), run_elementwise<1, true>);
-}
-
+// Only words move, so one kernel serves all types of a size.
 Result<BoundKernel> bind_where(const KernelInit& init, CudaLauncher& launcher) {
   const ElementType element = init.inputs[1].tensor.element;
   if (element == ElementType::kString) return cuda::no_cuda_kernel(init);
-  return bind_one(init, launcher, "Where_" + std::to_string(element_size_bytes(element)),
-                  run_elementwise<3, false>);
+  auto state = std::make_unique<LaunchState>();
+  EDDY_RETURN_IF_ERROR(cuda::find_typed_kernel(
+      init, launcher, "Where_" + std::to_string(element_size_bytes(element)), *state));
+  return cuda::bound(run_elementwise<3, false>, std::move(state));
 }
 
 // Also CastLike, whose second input only names the type.
@@ -77,25 +94,53 @@ Result<BoundKernel> bind_cast(const KernelInit& init, CudaLauncher& launcher) {
   return cuda::bound(run_elementwise<1, true>, std::move(state));
 }
 
+// The limits that are given follow x.
+bool run_clip_high(const KernelArgs& args) {
+  const TensorView inputs[] = {args.inputs[0], args.inputs[2]};
+  KernelArgs two = args;
+  two.inputs = inputs;
+  two.num_inputs = 2;
+  return run_elementwise<2, true>(two);
+}
+
+Result<BoundKernel> bind_clip(const KernelInit& init, CudaLauncher& launcher) {
+  const auto is_given = [&](size_t i) {
+    return init.inputs.size() > i && init.inputs[i].tensor.element != ElementType::kUndefined;
+  };
+  if (init.op.since_version < 11) return bind_function<run_elementwise<1, true>>(init, launcher);
+  if (is_given(1) && is_given(2)) return bind_function<run_elementwise<3, true>>(init, launcher);
+  if (is_given(1)) return bind_function<run_elementwise<2, true>>(init, launcher);
+  if (is_given(2)) return bind_function<run_clip_high>(init, launcher);
+  auto state = std::make_unique<LaunchState>();
+  const size_t size = element_size_bytes(init.inputs[0].tensor.element);
+  EDDY_RETURN_IF_ERROR(
+      cuda::find_typed_kernel(init, launcher, "Copy_" + std::to_string(size), *state));
+  return cuda::bound(run_elementwise<1, false>, std::move(state));
+}
+
 }  // namespace
 
 void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
-  using Bind = Result<BoundKernel> (*)(const KernelInit&, CudaLauncher&);
-  const auto add = [&](std::string_view op, Bind bind) {
-    registry.add(
-        {.op = op,
-         .bind = [bind, &launcher](const KernelInit& init) { return bind(init, launcher); },
-         .provider = "cuda"});
+  const auto add = [&](std::string_view op, cuda::BindCuda bind) {
+    cuda::add_kernel(registry, launcher, op, bind);
   };
-  for (std::string_view op : {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "And", "Or", "Xor",
-                              "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
-    add(op, bind_binary);
+  for (std::string_view op : {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Equal",
+                              "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu",
+                              "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}) {
+    add(op, bind_function<run_elementwise<2, true>>);
   }
   for (std::string_view op :
-       {"Abs", "Neg", "Relu", "Ceil", "Cos", "Erf", "Exp", "Floor", "LeakyRelu", "Log",
-        "Reciprocal", "Round", "Sigmoid", "Sin", "Softplus", "Sqrt", "Tanh", "Not"}) {
-    add(op, bind_unary);
+       {"Abs",     "Acos",       "Acosh",     "Asin",       "Asinh",          "Atan",
+        "Atanh",   "Ceil",       "Celu",      "Cos",        "Cosh",           "Elu",
+        "Erf",     "Exp",        "Floor",     "Gelu",       "HardSigmoid",    "HardSwish",
+        "IsInf",   "IsNaN",      "LeakyRelu", "Log",        "Mish",           "Neg",
+        "Not",     "Reciprocal", "Relu",      "Round",      "Selu",           "Shrink",
+        "Sigmoid", "Sign",       "Sin",       "Sinh",       "Softplus",       "Softsign",
+        "Sqrt",    "Tan",        "Tanh",      "BitwiseNot", "ThresholdedRelu"}) {
+    add(op, bind_function<run_elementwise<1, true>>);
   }
+  for (std::string_view op : {"Max", "Min", "Sum", "Mean"}) add(op, bind_variadic);
+  add("Clip", bind_clip);
   add("Where", bind_where);
   add("Cast", bind_cast);
   add("CastLike", bind_cast);

@@ -4,6 +4,7 @@
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/row_inl.h"
+#include "ops/cuda/unary_ops.h"
 
 namespace eddy::cuda {
 
@@ -11,7 +12,7 @@ namespace eddy::cuda {
 #define EDDY_KERNEL(name, ...) EDDY_DEVICE_THREADS(name, ElementwiseParams, __VA_ARGS__)
 #define EDDY_KERNEL_BINARY(op, type) EDDY_KERNEL(op##_##type, run_binary<op, type, type>)
 #define EDDY_KERNEL_COMPARE(op, type) EDDY_KERNEL(op##_##type, run_binary<op, bool, type>)
-#define EDDY_KERNEL_UNARY(op, type) EDDY_KERNEL(op##_##type, run_unary<op, type>)
+#define EDDY_KERNEL_UNARY(op, type) EDDY_KERNEL(op##_##type, run_unary<op, type, type>)
 #define EDDY_KERNEL_WORDS(size, word)        \
   EDDY_KERNEL(Where_##size, run_where<word>) \
   EDDY_KERNEL(Copy_##size, run_copy<word>)

@@ -10,11 +10,11 @@ constexpr uint64_t kPackBytes = 16;
 
 }  // namespace
 
-void ElementwisePlan::add_axis(int64_t size, std::span<const int64_t> strides) {
-  num_inputs_ = strides.size();
+template <typename Params>
+void BroadcastPlan<Params>::add_axis(int64_t size, std::span<const int64_t> strides) {
   if (size == 1) return;
   if (size == 0) is_empty_ = true;
-  cuda::ElementwiseParams& p = params_;
+  Params& p = params_;
   bool continues = p.rank > 0;
   for (size_t i = 0; continues && i < strides.size(); ++i) {
     continues = p.strides[i][p.rank - 1] == size * strides[i];
@@ -30,9 +30,11 @@ void ElementwisePlan::add_axis(int64_t size, std::span<const int64_t> strides) {
   for (size_t i = 0; i < strides.size(); ++i) p.strides[i][p.rank - 1] = strides[i];
 }
 
-void ElementwisePlan::add_broadcast(const TensorView& out, std::span<const TensorView> inputs) {
-  std::array<int64_t, cuda::kMaxInputs> step{};  // elements below the axis, by input
-  std::array<std::array<int64_t, cuda::kMaxInputs>, kMaxRank> strides{};
+template <typename Params>
+void BroadcastPlan<Params>::add_broadcast(const TensorView& out,
+                                          std::span<const TensorView> inputs) {
+  std::array<int64_t, Params::kInputs> step{};  // elements below the axis, by input
+  std::array<std::array<int64_t, Params::kInputs>, kMaxRank> strides{};
   step.fill(1);
   for (int d = out.rank - 1; d >= 0; --d) {
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -42,13 +44,13 @@ void ElementwisePlan::add_broadcast(const TensorView& out, std::span<const Tenso
       step[i] *= dim;
     }
   }
-  num_inputs_ = inputs.size();
   for (int d = 0; d < out.rank; ++d) {
     add_axis(out.dims[d], std::span(strides[static_cast<size_t>(d)]).first(inputs.size()));
   }
 }
 
-bool ElementwisePlan::can_pack(const void* out, std::span<const void* const> inputs) const {
+template <typename Params>
+bool BroadcastPlan<Params>::can_pack(const void* out, std::span<const void* const> inputs) const {
   if (params_.rank != 1 || reinterpret_cast<uintptr_t>(out) % kPackBytes != 0) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int64_t stride = params_.strides[i][0];
@@ -58,10 +60,12 @@ bool ElementwisePlan::can_pack(const void* out, std::span<const void* const> inp
   return true;
 }
 
-bool ElementwisePlan::launch(const KernelArgs& args, CudaLauncher& launcher, CudaFunction function,
-                             void* out, std::span<const void* const> inputs, bool may_pack) {
+template <typename Params>
+bool BroadcastPlan<Params>::launch(const KernelArgs& args, CudaLauncher& launcher,
+                                   CudaFunction function, void* out,
+                                   std::span<const void* const> inputs, bool may_pack) {
   if (is_empty_) return true;
-  cuda::ElementwiseParams& p = params_;
+  Params& p = params_;
   if (p.rank == 0) {  // one element
     p.dims[0] = 1;
     p.rank = 1;
@@ -82,5 +86,8 @@ bool ElementwisePlan::launch(const KernelArgs& args, CudaLauncher& launcher, Cud
   Status status = launcher.launch(function, num_blocks, &p, args.stream);
   return status.is_ok() || args.fail(std::move(status));
 }
+
+template class BroadcastPlan<cuda::ElementwiseParams>;
+template class BroadcastPlan<cuda::FusedParams>;
 
 }  // namespace eddy

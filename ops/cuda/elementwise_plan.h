@@ -1,4 +1,4 @@
-// ElementwisePlan: from tensor views to the parameters of one launch.
+// ElementwisePlan, FusedPlan: from tensor views to the parameters of one launch.
 //
 // Axes are added outermost first; those of 1 are dropped and those that every input walks alike
 // are merged, so equal shapes become one axis and `[8,1,64] + [64]` two.
@@ -13,7 +13,8 @@
 
 namespace eddy {
 
-class ElementwisePlan {
+template <typename Params>
+class BroadcastPlan {
  public:
   // Strides in elements, one for each input.
   void add_axis(int64_t size, std::span<const int64_t> strides);
@@ -30,17 +31,19 @@ class ElementwisePlan {
     params_.b = b;
   }
   // The axes so far; pointers and count are launch()'s.
-  const cuda::ElementwiseParams& params() const { return params_; }
+  const Params& params() const { return params_; }
   // False: more axes than a kernel takes are left; refuse.
   bool fits() const { return fits_; }
 
  private:
   bool can_pack(const void* out, std::span<const void* const> inputs) const;
 
-  cuda::ElementwiseParams params_{};
+  Params params_{};
   bool is_empty_ = false;
   bool fits_ = true;
-  size_t num_inputs_ = 0;
 };
+
+using ElementwisePlan = BroadcastPlan<cuda::ElementwiseParams>;
+using FusedPlan = BroadcastPlan<cuda::FusedParams>;
 
 }  // namespace eddy

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/contract/registry.h"
+#include "ops/cuda/element_types.h"
 #include "ops/cuda/launcher.h"
 
 namespace eddy {
@@ -12,6 +13,7 @@ class DnnConvolutions;
 class LtProducts;
 
 void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher);
+void add_fused_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_movement_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_parts_cuda(KernelRegistry& registry, CudaLauncher& launcher);
@@ -37,8 +39,6 @@ struct LaunchState : KernelState {
   float b = 0;
 };
 
-// "f32" of kFloat; empty where no kernel computes the type.
-std::string_view type_suffix(ElementType element);
 // "float16 is not supported by the CUDA kernel of Add".
 Status no_cuda_kernel(const KernelInit& init);
 // Finds eddy_<name>.

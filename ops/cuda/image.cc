@@ -2,6 +2,7 @@
 
 extern "C" {
 // Made of the sources of the device by eddy_cuda_image.
+extern const unsigned long long eddy_cuda_activations[];
 extern const unsigned long long eddy_cuda_elementwise[];
 extern const unsigned long long eddy_cuda_lines[];
 extern const unsigned long long eddy_cuda_movement[];
@@ -12,7 +13,8 @@ extern const unsigned long long eddy_cuda_loop_image[];
 namespace eddy {
 
 std::vector<const void*> cuda_images() {
-  return {eddy_cuda_elementwise, eddy_cuda_lines, eddy_cuda_movement, eddy_cuda_products};
+  return {eddy_cuda_activations, eddy_cuda_elementwise, eddy_cuda_lines, eddy_cuda_movement,
+          eddy_cuda_products};
 }
 
 const void* cuda_loop_image() { return eddy_cuda_loop_image; }

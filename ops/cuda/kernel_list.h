@@ -1,12 +1,15 @@
-// Every kernel of elementwise.cu: X(name, body). A kernel is called eddy_<name> and takes one
-// ElementwiseParams; those of EDDY_CUDA_ROWS take one RowParams. The device's source, the host's
-// table of tests and the registry agree by this list, and by movement_list.h, line_list.h and
-// product_list.h for the other sources.
+// Every kernel of elementwise.cu and activations.cu: X(name, body). A kernel is called eddy_<name>
+// and takes one ElementwiseParams; those of EDDY_CUDA_ROWS take one RowParams. The device's source,
+// the host's table of tests and the registry agree by this list, and by movement_list.h,
+// line_list.h and product_list.h for the other sources.
 #pragma once
 
 // X(op, type) for each type.
 #define EDDY_CUDA_FLOATS(X, op) X(op, f32) X(op, f64) X(op, f16) X(op, bf16)
 #define EDDY_CUDA_NUMBERS(X, op) EDDY_CUDA_FLOATS(X, op) X(op, i32) X(op, i64)
+#define EDDY_CUDA_BYTES(X, op) X(op, i8) X(op, u8)
+#define EDDY_CUDA_UNSIGNED(X, op) X(op, u8) X(op, u16) X(op, u32) X(op, u64)
+#define EDDY_CUDA_BITS(X, op) EDDY_CUDA_UNSIGNED(X, op) X(op, i8) X(op, i16) X(op, i32) X(op, i64)
 
 #define EDDY_CUDA_BINARY(X) \
   EDDY_CUDA_NUMBERS(X, Add) \
@@ -46,6 +49,45 @@
   EDDY_CUDA_FLOATS(X, Tanh)       \
   X(Not, b8)
 
+// Those of activations.cu.
+#define EDDY_CUDA_OTHER_UNARY(X)                                                                   \
+  X(Abs, i8)                                                                                       \
+  X(Neg, i8) X(Relu, i8) EDDY_CUDA_NUMBERS(X, Sign) X(Sign, i8) EDDY_CUDA_BITS(X, BitwiseNot)      \
+      EDDY_CUDA_FLOATS(X, Acos) EDDY_CUDA_FLOATS(X, Acosh) EDDY_CUDA_FLOATS(X, Asin)               \
+          EDDY_CUDA_FLOATS(X, Asinh) EDDY_CUDA_FLOATS(X, Atan) EDDY_CUDA_FLOATS(X, Atanh)          \
+              EDDY_CUDA_FLOATS(X, Celu) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, Cosh)      \
+                  EDDY_CUDA_FLOATS(X, DivideBy) EDDY_CUDA_FLOATS(X, Elu) EDDY_CUDA_FLOATS(X, Gelu) \
+                      EDDY_CUDA_FLOATS(X, GeluTanh) EDDY_CUDA_FLOATS(X, HardSigmoid)               \
+                          EDDY_CUDA_FLOATS(X, HardSwish) EDDY_CUDA_FLOATS(X, Mish)                 \
+                              EDDY_CUDA_FLOATS(X, Selu) EDDY_CUDA_FLOATS(X, Shrink)                \
+                                  EDDY_CUDA_FLOATS(X, Sinh) EDDY_CUDA_FLOATS(X, Softsign)          \
+                                      EDDY_CUDA_FLOATS(X, Tan)                                     \
+                                          EDDY_CUDA_FLOATS(X, ThresholdedRelu)
+
+#define EDDY_CUDA_OTHER_BINARY(X)                                                                  \
+  EDDY_CUDA_BYTES(X, Add)                                                                          \
+  EDDY_CUDA_BYTES(X, Sub)                                                                          \
+  EDDY_CUDA_BYTES(X, Mul)                                                                          \
+  EDDY_CUDA_BYTES(X, Max)                                                                          \
+  EDDY_CUDA_BYTES(X, Min)                                                                          \
+  X(Pow, i32)                                                                                      \
+  X(Pow, i64) EDDY_CUDA_NUMBERS(X, PRelu) EDDY_CUDA_FLOATS(X, Fmod) EDDY_CUDA_NUMBERS(X, ClipLow)  \
+      EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh) EDDY_CUDA_BYTES(X, ClipHigh)      \
+          EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) EDDY_CUDA_BITS(X, BitwiseXor) \
+              EDDY_CUDA_UNSIGNED(X, ShiftLeft) EDDY_CUDA_UNSIGNED(X, ShiftRight)
+
+#define EDDY_CUDA_OTHER_COMPARE(X) \
+  EDDY_CUDA_BYTES(X, Equal)        \
+  EDDY_CUDA_BYTES(X, Less)         \
+  EDDY_CUDA_BYTES(X, LessOrEqual)  \
+  EDDY_CUDA_BYTES(X, Greater)      \
+  EDDY_CUDA_BYTES(X, GreaterOrEqual)
+
+// Of one input, to bool.
+#define EDDY_CUDA_TEST(X) EDDY_CUDA_FLOATS(X, IsNaN) EDDY_CUDA_FLOATS(X, IsInf)
+// Of three inputs of one type.
+#define EDDY_CUDA_TERNARY(X) EDDY_CUDA_NUMBERS(X, Clip) EDDY_CUDA_BYTES(X, Clip)
+
 // X(size in bytes, word).
 #define EDDY_CUDA_WORDS(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t)
 
@@ -71,3 +113,9 @@
 #define EDDY_CUDA_KERNELS(X)   \
   EDDY_CUDA_BINARY(X##_BINARY) \
   EDDY_CUDA_COMPARE(X##_COMPARE) EDDY_CUDA_UNARY(X##_UNARY) EDDY_CUDA_WORDS(X##_WORDS)
+
+// Likewise, of activations.cu.
+#define EDDY_CUDA_ACTIVATIONS(X)       \
+  EDDY_CUDA_OTHER_BINARY(X##_BINARY)   \
+  EDDY_CUDA_OTHER_COMPARE(X##_COMPARE) \
+  EDDY_CUDA_OTHER_UNARY(X##_UNARY) EDDY_CUDA_TEST(X##_TEST) EDDY_CUDA_TERNARY(X##_TERNARY)

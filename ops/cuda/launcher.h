@@ -12,6 +12,7 @@
 
 #include "graph/base/status.h"
 #include "ops/contract/kernel.h"
+#include "ops/cuda/fused_text.h"
 
 namespace eddy {
 
@@ -23,6 +24,11 @@ class CudaLauncher {
   virtual ~CudaLauncher() = default;
   // kUnsupported when the image has no kernel of that name.
   virtual Result<CudaFunction> find(std::string_view name) = 0;
+  // Makes a kernel from its source, once for each name. kUnsupported where there is no compiler, or
+  // it refuses.
+  virtual Result<CudaFunction> compile(const cuda::KernelSource& source) {
+    return unsupported("there is no compiler for the kernel " + source.name);
+  }
   // Enqueues `num_blocks` blocks of cuda::kBlockThreads threads on the stream; does not block.
   virtual Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                         NativeStream stream) = 0;

@@ -13,20 +13,27 @@ inline constexpr int kMaxInputs = 3;
 inline constexpr uint32_t kBlockThreads = 256;
 
 // An elementwise kernel with broadcasting, or (one input) a strided copy.
-struct ElementwiseParams {
+template <int kCount>
+struct BroadcastParams {
+  static constexpr int kInputs = kCount;
   void* out;
-  const void* in[kMaxInputs];
+  const void* in[kCount];
   uint64_t count;  // of the output's elements, > 0
   // The output's axes, innermost last, merged as far as every input allows; at least one.
   int32_t rank;
   // Every pointer of a contiguous operand is a multiple of 16 bytes: packs may be moved.
   int32_t is_aligned;
   uint64_t dims[kMaxAxes];
-  int64_t strides[kMaxInputs][kMaxAxes];  // in elements of each input; 0 repeats
-  float a;                                // attributes (LeakyRelu's alpha)
+  int64_t strides[kCount][kMaxAxes];  // in elements of each input; 0 repeats
+  float a;                            // attributes (LeakyRelu's alpha)
   float b;
 };
+using ElementwiseParams = BroadcastParams<kMaxInputs>;
 static_assert(sizeof(ElementwiseParams) == 312, "kernels and their launches agree on this");
+// Of a kernel made from a chain of elementwise nodes (fused_inl.h).
+inline constexpr int kMaxFusedInputs = 12;
+using FusedParams = BroadcastParams<kMaxFusedInputs>;
+static_assert(sizeof(FusedParams) == 960, "as above; far below the 4 KiB that a launch takes");
 
 // A kernel that makes one result (a reduction) or one row (Softmax) of each row of the input. The
 // kept axes say where a row begins, the reduced ones where its elements are; innermost last.

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#ifdef __CUDACC__
+#ifdef __CUDACC_RTC__  // without the toolkit's headers
+#define EDDY_HD __device__ inline
+#elif defined(__CUDACC__)
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define EDDY_HD __host__ __device__ inline
@@ -63,7 +65,27 @@ template <typename T>
 EDDY_HD T store(computed_t<T> value) {
   return value;
 }
-#ifdef __CUDACC__
+#ifdef __CUDACC_RTC__
+// The instructions that the functions of cuda_fp16.h and cuda_bf16.h are.
+EDDY_HD float load(f16 value) {
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+}
+EDDY_HD float load(bf16 value) { return __uint_as_float(static_cast<uint32_t>(value.bits) << 16); }
+template <>
+EDDY_HD f16 store<f16>(float value) {
+  f16 result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+}
+template <>
+EDDY_HD bf16 store<bf16>(float value) {
+  bf16 result;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+}
+#elif defined(__CUDACC__)
 EDDY_HD float load(f16 value) { return __half2float(__half(__half_raw{value.bits})); }
 EDDY_HD float load(bf16 value) {
   return __bfloat162float(__nv_bfloat16(__nv_bfloat16_raw{value.bits}));
@@ -94,7 +116,22 @@ template <typename T>
 EDDY_HD T store_double(double value) {
   return static_cast<T>(value);
 }
-#ifdef __CUDACC__
+#ifdef __CUDACC_RTC__
+template <>
+EDDY_HD f16 store_double<f16>(double value) {
+  f16 result;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(result.bits) : "d"(value));
+  return result;
+}
+// To float by rounding to odd, which keeps what the second rounding needs.
+template <>
+EDDY_HD bf16 store_double<bf16>(double value) {
+  float toward_zero = __double2float_rz(value);
+  const bool is_cut = value == value && static_cast<double>(toward_zero) != value;
+  if (is_cut) toward_zero = __uint_as_float(__float_as_uint(toward_zero) | 1u);
+  return store<bf16>(toward_zero);
+}
+#elif defined(__CUDACC__)
 template <>
 EDDY_HD f16 store_double<f16>(double value) {
   return {static_cast<__half_raw>(__double2half(value)).x};
@@ -168,11 +205,28 @@ EDDY_HD uint64_t word(C value) {
       }                                              \
     }                                                \
   };
+// An integer to a negative power is the true value cut towards zero; of zero it is 0.
+template <typename C>
+EDDY_HD C power(C x, C y) {
+  if constexpr (std::is_floating_point_v<C>) {
+    return std::pow(x, y);
+  } else {
+    if (y < 0) return x == C(1) ? C(1) : x == C(-1) ? ((y & 1) != 0 ? C(-1) : C(1)) : C(0);
+    uint64_t result = 1;
+    uint64_t square = word(x);
+    for (uint64_t rest = word(y); rest != 0; rest >>= 1) {
+      if ((rest & 1) != 0) result *= square;
+      square *= square;
+    }
+    return static_cast<C>(result);
+  }
+}
 EDDY_WRAPPING_OP(Add, +)
 EDDY_WRAPPING_OP(Sub, -)
 EDDY_WRAPPING_OP(Mul, *)
 EDDY_BINARY_OP(Div, x / y)
-EDDY_BINARY_OP(Pow, std::pow(x, y))
+EDDY_BINARY_OP(Pow, power(x, y))
+EDDY_BINARY_OP(PRelu, x < C(0) ? Mul::apply(x, y) : x)
 EDDY_BINARY_OP(Max, x > y || x != x ? x : y)  // a NaN on either side is the result
 EDDY_BINARY_OP(Min, x < y || x != x ? x : y)
 EDDY_BINARY_OP(Equal, x == y)
@@ -183,52 +237,23 @@ EDDY_BINARY_OP(GreaterOrEqual, x >= y)
 EDDY_BINARY_OP(And, x&& y)
 EDDY_BINARY_OP(Or, x || y)
 EDDY_BINARY_OP(Xor, x != y)
+EDDY_BINARY_OP(BitwiseAnd, static_cast<C>(x& y))
+EDDY_BINARY_OP(BitwiseOr, static_cast<C>(x | y))
+EDDY_BINARY_OP(BitwiseXor, static_cast<C>(x ^ y))
+// Shifting out every bit leaves 0.
+EDDY_BINARY_OP(ShiftLeft, y >= C(sizeof(C) * 8) ? C(0) : static_cast<C>(word(x) << y))
+EDDY_BINARY_OP(ShiftRight, y >= C(sizeof(C) * 8) ? C(0) : static_cast<C>(word(x) >> y))
+EDDY_BINARY_OP(Fmod, std::fmod(x, y))
+EDDY_BINARY_OP(ClipLow, x < y ? y : x)
+EDDY_BINARY_OP(ClipHigh, y < x ? y : x)
 #undef EDDY_BINARY_OP
 #undef EDDY_WRAPPING_OP
 
-// `a`: the node's attribute, set when it is bound (LeakyRelu).
-#define EDDY_UNARY_OP(Name, expression)                     \
-  struct Name {                                             \
-    template <typename C>                                   \
-    EDDY_HD static C apply(C x, [[maybe_unused]] float a) { \
-      return expression;                                    \
-    }                                                       \
-  };
-EDDY_UNARY_OP(Ceil, std::ceil(x))
-EDDY_UNARY_OP(Cos, std::cos(x))
-EDDY_UNARY_OP(Erf, std::erf(x))
-EDDY_UNARY_OP(Exp, std::exp(x))
-EDDY_UNARY_OP(Floor, std::floor(x))
-EDDY_UNARY_OP(Log, std::log(x))
-EDDY_UNARY_OP(Reciprocal, C(1) / x)
-EDDY_UNARY_OP(Round, std::rint(x))
-EDDY_UNARY_OP(Sigmoid, C(1) / (C(1) + std::exp(-x)))
-EDDY_UNARY_OP(Sin, std::sin(x))
-EDDY_UNARY_OP(Softplus, x > C(0) ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)))
-EDDY_UNARY_OP(Sqrt, std::sqrt(x))
-EDDY_UNARY_OP(Tanh, std::tanh(x))
-EDDY_UNARY_OP(LeakyRelu, x < C(0) ? C(a) * x : x)
-EDDY_UNARY_OP(Relu, x < C(0) ? C(0) : x)
-EDDY_UNARY_OP(Not, !x)
-#undef EDDY_UNARY_OP
-struct Neg {
+// Where the low limit is above the high one the result is the high one.
+struct Clip {
   template <typename C>
-  EDDY_HD static C apply(C x, float) {
-    if constexpr (std::is_floating_point_v<C>) {
-      return -x;
-    } else {
-      return static_cast<C>(0 - word(x));
-    }
-  }
-};
-struct Abs {
-  template <typename C>
-  EDDY_HD static C apply(C x, float a) {
-    if constexpr (std::is_floating_point_v<C>) {
-      return std::fabs(x);
-    } else {
-      return x < 0 ? Neg::apply(x, a) : x;
-    }
+  EDDY_HD static C apply(C x, C low, C high) {
+    return ClipHigh::apply(ClipLow::apply(x, low), high);
   }
 };
 

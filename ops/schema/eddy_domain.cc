@@ -1,5 +1,7 @@
 #include "ops/schema/eddy_domain.h"
 
+#include <algorithm>
+
 #include "ops/schema/rules.h"
 
 namespace eddy {
@@ -26,9 +28,9 @@ Status check_column_values(const InferContext& context, size_t input, const char
   if (type.dims.rank() == 1 && (type.dims[0] < 0 || b[1] < 0 || type.dims[0] == b[1])) {
     return Status::ok();
   }
-  return invalid_argument("the " + std::string(name) + " of DequantizeMatMul must be one value or " +
-                          "one for each column of B, not of shape " + to_string(type.dims) +
-                          " for " + to_string(b));
+  return invalid_argument(
+      "the " + std::string(name) + " of DequantizeMatMul must be one value or " +
+      "one for each column of B, not of shape " + to_string(type.dims) + " for " + to_string(b));
 }
 
 Status infer_dequantize_matmul(InferContext& context) {
@@ -58,8 +60,9 @@ Status infer_dequantize_matmul(InferContext& context) {
     const auto scales = context.input(2).tensor.dims.count();
     const auto zeros = context.input(3).tensor.dims.count();
     if (scales && zeros && *scales != *zeros) {
-      return invalid_argument("scale and zero point of DequantizeMatMul must be equally many, not " +
-                              std::to_string(*scales) + " and " + std::to_string(*zeros));
+      return invalid_argument(
+          "scale and zero point of DequantizeMatMul must be equally many, not " +
+          std::to_string(*scales) + " and " + std::to_string(*zeros));
     }
   }
   Dims dims;
@@ -78,6 +81,25 @@ double dequantize_matmul_flops(const InferContext& context, std::span<const Valu
 Status infer_same(InferContext& context) {
   context.set_output(0, context.input(0));
   return Status::ok();
+}
+
+// All inputs broadcast; each has the type that the program says.
+Status infer_fused(InferContext& context) {
+  const int64_t to = context.attributes().get_int("to", 0);
+  if (to <= 0 || to >= kNumElementTypes) {
+    return invalid_argument("attribute 'to' of Fused is " + std::to_string(to) +
+                            ", which is no element type");
+  }
+  EDDY_ASSIGN_OR_RETURN(const TensorType type, broadcast_inputs(context, 0, context.num_inputs(),
+                                                                static_cast<ElementType>(to)));
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+double fused_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const std::string_view program = context.attributes().get_string("program", "");
+  const auto num_steps = 1.0 + static_cast<double>(std::ranges::count(program, ';'));
+  return num_steps * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
 }
 
 OpDef same_tensor(const char* name, bool is_view) {
@@ -107,6 +129,14 @@ Status add_eddy_schemas(OpTable& table) {
                              InputFlag::kOptional)},
                .infer = infer_dequantize_matmul,
                .flops = dequantize_matmul_flops},
+              {.name = "Fused",
+               .domain = "eddy",
+               .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic)},
+               .attributes = {attribute("program", AttributeKind::kString, true),
+                              attribute("to", AttributeKind::kInt, true)},
+               .infer = infer_fused,
+               .in_place_inputs = ~uint64_t{0},
+               .flops = fused_flops},
               same_tensor("ToDevice", false),
               same_tensor("ToHost", false),
               same_tensor("Await", true)});

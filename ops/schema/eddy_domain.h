@@ -7,6 +7,10 @@
 //                   MatMul do it, with B kept in bytes: float A[..., k], int8 or uint8 B[k, n],
 //                   float scale and, optional, zero_point of B's type: one value, or n. Made by
 //                   graph/compile/simplify from constant weights.
+//   Fused           what several elementwise operators make of each element, inputs broadcast as
+//                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
+//                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a
+//                   device; the CPU has no kernel of it.
 //   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by
 //                   graph/compile/place; on the CPU they are plain copies.
 //   Await           the same tensor, once the host may read its bytes: stands on a CPU stream

@@ -40,6 +40,7 @@ def _image_impl(ctx):
     if ctx.attr.device_link:
         compiled = ctx.actions.declare_file(ctx.label.name + ".o")
     nvcc.add_all(_NVCC_OPTIONS)
+    nvcc.add_all(ctx.attr.copts)
     nvcc.add_all(["-rdc=true", "-c"] if ctx.attr.device_link else ["-fatbin"])
     nvcc.add(ctx.files.srcs[0])
     nvcc.add("-o", compiled)
@@ -78,6 +79,7 @@ def _image_impl(ctx):
 _image = rule(
     implementation = _image_impl,
     attrs = {
+        "copts": attr.string_list(),
         "device_link": attr.bool(default = False),
         "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
         "srcs": attr.label_list(allow_files = [".cu"]),
@@ -85,7 +87,7 @@ _image = rule(
     },
 )
 
-def eddy_cuda_image(name, srcs, symbol, hdrs = [], device_link = False):
+def eddy_cuda_image(name, srcs, symbol, hdrs = [], copts = [], device_link = False, testonly = False):
     """The rule; built only where it is asked for, since without a toolkit it cannot be.
 
     Args:
@@ -93,6 +95,8 @@ def eddy_cuda_image(name, srcs, symbol, hdrs = [], device_link = False):
       srcs: one .cu file.
       symbol: the array's name.
       hdrs: what the source includes.
+      copts: added to nvcc's options.
+      testonly: as cc_test.
       device_link: link with the device's runtime library, which has cudaGraphSetConditional; then
         there is no PTX.
     """
@@ -100,6 +104,8 @@ def eddy_cuda_image(name, srcs, symbol, hdrs = [], device_link = False):
         name = name,
         srcs = srcs,
         hdrs = hdrs,
+        copts = copts,
+        testonly = testonly,
         device_link = device_link,
         symbol = symbol,
         tags = ["manual"],

@@ -217,8 +217,9 @@ TEST_F(CudaKernelsTest, WhatHasNoKernelIsRefusedByName) {
   EXPECT_THAT(refusal(make_call("Div", {random(ElementType::kInt32, {3}, 1, 9),
                                         random(ElementType::kInt32, {3}, 1, 9)})),
               ::testing::HasSubstr("int32 is not supported by the CUDA kernel of Div"));
-  EXPECT_THAT(refusal(make_call("Max", {random(ElementType::kFloat, {3}, 1, 9)})),
-              ::testing::HasSubstr("only two inputs"));
+  EXPECT_THAT(refusal(make_call("Pow", {random(ElementType::kFloat, {3}, 1, 9),
+                                        random(ElementType::kInt64, {3}, 1, 9)})),
+              ::testing::HasSubstr("inputs of different types are not supported"));
 }
 
 }  // namespace

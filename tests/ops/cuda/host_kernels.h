@@ -9,6 +9,7 @@
 
 namespace eddy::testing {
 
+void add_activation_host_kernels(HostKernels& kernels);
 void add_elementwise_host_kernels(HostKernels& kernels);
 void add_movement_host_kernels(HostKernels& kernels);
 void add_line_host_kernels(HostKernels& kernels);

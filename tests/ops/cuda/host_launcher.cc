@@ -7,6 +7,7 @@
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/row_inl.h"
+#include "ops/cuda/unary_ops.h"
 #include "tests/ops/cuda/host_kernels.h"
 
 namespace eddy::testing {
@@ -18,7 +19,7 @@ void add_elementwise_host_kernels(HostKernels& kernels) {
 #define EDDY_HOST_COMPARE(op, type) \
   EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_binary<op, bool, type>)
 #define EDDY_HOST_UNARY(op, type) \
-  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_unary<op, type>)
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_unary<op, type, type>)
 #define EDDY_HOST_WORDS(size, word)                                   \
   EDDY_HOST_THREADS(Where_##size, ElementwiseParams, run_where<word>) \
   EDDY_HOST_THREADS(Copy_##size, ElementwiseParams, run_copy<word>)
@@ -32,6 +33,7 @@ void add_elementwise_host_kernels(HostKernels& kernels) {
 
 HostKernels host_kernels() {
   HostKernels kernels;
+  add_activation_host_kernels(kernels);
   add_elementwise_host_kernels(kernels);
   add_movement_host_kernels(kernels);
   add_line_host_kernels(kernels);
@@ -51,7 +53,12 @@ void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* 
       continue;
     }
     for (uint64_t thread = 0; thread < cuda::kBlockThreads; ++thread) {
-      kernel.run_thread(params, uint64_t{block} * cuda::kBlockThreads + thread, step);
+      const uint64_t first = uint64_t{block} * cuda::kBlockThreads + thread;
+      if (kernel.fused_or_null != nullptr) {
+        kernel.fused_or_null->run(*static_cast<const cuda::FusedParams*>(params), first, step);
+        continue;
+      }
+      kernel.run_thread(params, first, step);
     }
   }
 }
@@ -60,6 +67,19 @@ Result<CudaFunction> HostLauncher::find(std::string_view name) {
   const auto found = kernels_.find(name);
   if (found == kernels_.end()) return unsupported("no kernel " + std::string(name));
   return CudaFunction(&found->second);
+}
+
+Result<HostKernel> host_kernel_of(const std::string& source) {
+  EDDY_ASSIGN_OR_RETURN(FusedInterpreter fused, FusedInterpreter::read(source));
+  HostKernel kernel;
+  kernel.params_bytes = sizeof(cuda::FusedParams);
+  kernel.fused_or_null = std::make_shared<const FusedInterpreter>(std::move(fused));
+  return kernel;
+}
+
+Result<CudaFunction> HostLauncher::compile(const cuda::KernelSource& source) {
+  EDDY_ASSIGN_OR_RETURN(HostKernel kernel, host_kernel_of(source.text));
+  return CudaFunction(&(kernels_[source.name] = std::move(kernel)));
 }
 
 Status HostLauncher::launch(CudaFunction function, uint32_t num_blocks, const void* params,

@@ -8,11 +8,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "graph/base/random.h"
 #include "ops/cuda/launcher.h"
 #include "ops/cuda/params.h"
+#include "tests/ops/cuda/fused_interpreter.h"
 
 namespace eddy::testing {
 
@@ -21,7 +23,12 @@ struct HostKernel {
   size_t params_bytes = 0;
   void (*run_thread)(const void* params, uint64_t first, uint64_t step) = nullptr;
   void (*run_block)(const void* params, uint64_t index, uint64_t count) = nullptr;
+  // Of a fused kernel, by its program.
+  std::shared_ptr<const FusedInterpreter> fused_or_null = nullptr;
 };
+
+// The kernel that a source of fused_text.h stands for; refuses any other text.
+Result<HostKernel> host_kernel_of(const std::string& source);
 
 // Every kernel of the images, by its full name ("eddy_Add_f32").
 using HostKernels = std::map<std::string, HostKernel, std::less<>>;
@@ -35,6 +42,7 @@ class HostLauncher : public CudaLauncher {
  public:
   explicit HostLauncher(uint64_t seed) : random_(seed) {}
   Result<CudaFunction> find(std::string_view name) override;
+  Result<CudaFunction> compile(const cuda::KernelSource& source) override;
   Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                 NativeStream stream) override;
   Status in_context(const std::function<Status()>& calls) override { return calls(); }
@@ -43,7 +51,7 @@ class HostLauncher : public CudaLauncher {
   uint64_t num_launches() const { return num_launches_; }
 
  private:
-  const HostKernels kernels_ = host_kernels();
+  HostKernels kernels_ = host_kernels();
   Random random_;
   uint64_t num_launches_ = 0;
 };

@@ -1,0 +1,24 @@
+// The kernels of activations.cu, on the host.
+#include "ops/cuda/elementwise_inl.h"
+#include "ops/cuda/kernel_list.h"
+#include "ops/cuda/unary_ops.h"
+#include "tests/ops/cuda/host_kernels.h"
+
+namespace eddy::testing {
+
+void add_activation_host_kernels(HostKernels& kernels) {
+  using namespace cuda;  // the types of the list
+#define EDDY_HOST_BINARY(op, type) \
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_binary<op, type, type>)
+#define EDDY_HOST_COMPARE(op, type) \
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_binary<op, bool, type>)
+#define EDDY_HOST_UNARY(op, type) \
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_unary<op, type, type>)
+#define EDDY_HOST_TEST(op, type) \
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_unary<op, bool, type>)
+#define EDDY_HOST_TERNARY(op, type) \
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_ternary<op, type>)
+  EDDY_CUDA_ACTIVATIONS(EDDY_HOST)
+}
+
+}  // namespace eddy::testing
