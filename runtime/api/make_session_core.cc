@@ -3,6 +3,8 @@
 #include <chrono>
 
 #include "graph/compile/choose_plan.h"
+#include "graph/compile/fold_norms.h"
+#include "graph/compile/fuse.h"
 #include "graph/compile/place.h"
 #include "graph/compile/simplify.h"
 #include "graph/schedule/cost_model.h"
@@ -181,8 +183,9 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
   return simplify(std::move(graph), library.ops(), simplify_options);
 }
 
-// The capability table of an accelerator: what binds there.
-Status can_run(const KernelRegistry& kernels, const Graph& graph, NodeId id) {
+// What binding a node is told while its graph is still being made.
+template <typename Use>
+auto with_init(const Graph& graph, NodeId id, Use use) {
   const Node& node = graph.node(id);
   std::vector<ValueType> inputs;
   std::vector<TensorView> constants;
@@ -195,9 +198,29 @@ Status can_run(const KernelRegistry& kernels, const Graph& graph, NodeId id) {
   }
   std::vector<ValueType> outputs;
   for (ValueId value : node.outputs) outputs.push_back(graph.value(value).type);
-  return kernels
-      .bind({*node.op, node.attributes, node.opset_version, node.name, inputs, outputs, constants})
-      .status();
+  return use(KernelInit{*node.op, node.attributes, node.opset_version, node.name, inputs, outputs,
+                        constants});
+}
+
+// Elementwise nodes of the accelerator become fewer kernels.
+Status fuse_nodes(SessionCore& core, PlanOptions& plan) {
+  const ElementFusion& fusion = core.accelerator_or_null->fusion;
+  if (!fusion.function_of) {
+    if (!fusion.why_not.empty()) core.placement += "not fused: " + fusion.why_not + "\n";
+    return Status::ok();
+  }
+  FuseOptions options;
+  options.device = plan.devices[1];
+  options.function_of = [&fusion](const Graph& graph, NodeId id) {
+    return with_init(graph, id, fusion.function_of);
+  };
+  options.prepare = fusion.prepare;
+  EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(core.graph), core.library.ops(),
+                                               std::move(plan.value_devices), options));
+  core.graph = std::move(fused.graph);
+  plan.value_devices = std::move(fused.value_devices);
+  core.placement += fused.report.text();
+  return Status::ok();
 }
 
 // With an accelerator: devices for the nodes of the graph, copies between them.
@@ -208,7 +231,9 @@ Status place_nodes(SessionCore& core, PlanOptions& plan) {
   PlaceOptions options;
   options.device = std::string(accelerator.device->kind());
   options.choice.can_run = [&accelerator](const Graph& graph, NodeId node) {
-    return can_run(*accelerator.kernels, graph, node);
+    return with_init(graph, node, [&](const KernelInit& init) {
+      return accelerator.kernels->bind(init).status();
+    });
   };
   EDDY_ASSIGN_OR_RETURN(PlacedGraph placed,
                         place(std::move(core.graph), core.library.ops(), options));
@@ -216,7 +241,7 @@ Status place_nodes(SessionCore& core, PlanOptions& plan) {
   core.placement = placed.report.text();
   plan.devices = {"cpu", options.device};
   plan.value_devices = std::move(placed.value_devices);
-  return Status::ok();
+  return fuse_nodes(core, plan);
 }
 
 // Times the steps of making a session and tells the log hook about each.
@@ -254,6 +279,11 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   EDDY_RETURN_IF_ERROR(check());
   StepLog log(options);
   const size_t num_given = graph.num_nodes();
+  if (options.folds_norms) {
+    EDDY_ASSIGN_OR_RETURN(FoldedNorms folded, fold_norms(std::move(graph), library.ops()));
+    graph = std::move(folded.graph);
+    log.done("folded " + count_text(folded.num_folded, "normalization"));
+  }
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
   auto core = std::make_unique<SessionCore>(library, options, std::move(ready));
   log.done("simplified " + count_text(num_given, "node") + " to " +

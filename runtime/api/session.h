@@ -94,6 +94,9 @@ struct SessionOptions {
   // keeps memory of its own.
   bool use_arenas = true;
   bool simplify = true;             // fold constants, drop branches never taken and dead nodes
+  // Normalizations behind convolutions become part of their weights: faster, and other bits within
+  // rounding (graph/compile/fold_norms.h).
+  bool folds_norms = false;
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};
   // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.

@@ -2,6 +2,7 @@
 
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/cuda/image.h"
+#include "ops/cuda/node_function.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/cuda_transfers.h"
@@ -12,6 +13,7 @@ namespace {
 // What kernels refer to; the device goes last.
 struct Parts {
   std::shared_ptr<CudaDevice> device;
+  std::unique_ptr<KernelCompiler> compiler;  // null: no fused kernels
   std::unique_ptr<CudaModule> module;
   std::unique_ptr<CudaModule> loop_module;  // null: no kernels that decide loops
   CudaLoopKernels loop_kernels;
@@ -23,7 +25,8 @@ struct Parts {
 // Where they don't load (a GPU newer than the image), loops are driven from the host.
 void load_loop_kernels(Parts& parts, const void* image) {
   if (image == nullptr) return;
-  Result<std::unique_ptr<CudaModule>> module = CudaModule::load(parts.device->context(), {&image, 1});
+  Result<std::unique_ptr<CudaModule>> module =
+      CudaModule::load(parts.device->context(), {&image, 1});
   if (!module.is_ok()) return;
   parts.loop_module = std::move(*module);
   const auto find = [&](const char* name) {
@@ -33,13 +36,34 @@ void load_loop_kernels(Parts& parts, const void* image) {
   parts.loop_kernels = {find("eddy_loop_step"), find("eddy_case_choice")};
 }
 
+ElementFusion fusion_of(Parts& parts, const std::string& why_not) {
+  if (parts.compiler == nullptr) return {.why_not = why_not};
+  return {.function_of = [](const KernelInit& init) -> std::optional<ElementFunction> {
+            Result<ElementFunction> function = cuda::element_function(init);
+            if (!function.is_ok()) return std::nullopt;
+            return std::move(*function);
+          },
+          .prepare = [module = parts.module.get()](const Expression& expression,
+                                                   const std::vector<ElementType>& inputs,
+                                                   ElementType output) -> Status {
+            EDDY_ASSIGN_OR_RETURN(const cuda::KernelSource source,
+                                  cuda::fused_kernel_source(expression, inputs, output));
+            return module->compile(source).status();
+          }};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
     const CudaSources& sources, const CudaAcceleratorOptions& options) {
   auto parts = std::make_shared<Parts>();
   EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(sources.api, options.device));
-  EDDY_ASSIGN_OR_RETURN(parts->module, CudaModule::load(parts->device->context(), sources.images));
+  if (sources.nvrtc_or_null != nullptr) {
+    parts->compiler =
+        std::make_unique<KernelCompiler>(sources.nvrtc_or_null, options.kernel_cache_folder);
+  }
+  EDDY_ASSIGN_OR_RETURN(parts->module, CudaModule::load(parts->device->context(), sources.images,
+                                                        parts->compiler.get()));
   if (sources.cublas_lt_or_null != nullptr) {
     EDDY_ASSIGN_OR_RETURN(parts->products,
                           LtProducts::create(sources.cublas_lt_or_null, *parts->module,
@@ -63,6 +87,7 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
   accelerator->make_recorder = [parts = parts.get()]() -> std::unique_ptr<Recorder> {
     return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
   };
+  accelerator->fusion = fusion_of(*parts, sources.why_no_nvrtc);
   accelerator->kernels = std::shared_ptr<const KernelRegistry>(parts, &parts->kernels);
   return std::shared_ptr<const Accelerator>(std::move(accelerator));
 }
@@ -78,6 +103,11 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
     sources.cublas_lt_or_null = std::move(*cublas_lt);
   }
   if (auto cudnn = load_cudnn(); cudnn.is_ok()) sources.cudnn_or_null = std::move(*cudnn);
+  if (auto nvrtc = load_nvrtc(); nvrtc.is_ok()) {
+    sources.nvrtc_or_null = std::move(*nvrtc);
+  } else {
+    sources.why_no_nvrtc = nvrtc.status().message();
+  }
   return make_cuda_accelerator(sources, options);
 }
 

@@ -12,9 +12,11 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cudnn.h"
+#include "ops/cuda/kernel_compiler.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/execute/accelerator.h"
 
@@ -22,6 +24,8 @@ namespace eddy {
 
 struct CudaAcceleratorOptions {
   CudaDeviceOptions device = {};
+  // Where machine code of fused kernels is kept between processes; "": nowhere.
+  std::string kernel_cache_folder = CodeCache::default_folder();
   // float32 products and convolutions may round their operands to 10 bits of fraction: faster, less
   // exact.
   bool allows_tf32 = false;
@@ -34,6 +38,9 @@ struct CudaSources {
   const void* loop_image_or_null = nullptr;
   std::shared_ptr<const CublasLtApi> cublas_lt_or_null = nullptr;
   std::shared_ptr<const CudnnApi> cudnn_or_null = nullptr;
+  // Null: elementwise nodes are not fused, and why.
+  std::shared_ptr<const NvrtcApi> nvrtc_or_null = nullptr;
+  std::string why_no_nvrtc = "there is no compiler for fused kernels";
 };
 
 Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(

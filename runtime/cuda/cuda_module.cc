@@ -7,12 +7,13 @@
 namespace eddy {
 
 Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context,
-                                                     std::span<const void* const> images) {
+                                                     std::span<const void* const> images,
+                                                     KernelCompiler* compiler_or_null) {
   if (images.empty()) {
     return unsupported("this build has no CUDA kernels; build with --config=cuda and nvcc");
   }
   const CudaContext::Use use(context);
-  std::unique_ptr<CudaModule> loaded(new CudaModule(context));
+  std::unique_ptr<CudaModule> loaded(new CudaModule(context, compiler_or_null));
   for (const void* image : images) {
     CuModule module = nullptr;
     Status status = context.check(context.api().module_load(&module, image), "cuModuleLoadData");
@@ -46,6 +47,27 @@ Result<CudaFunction> CudaModule::find(std::string_view name) {
   if (result == CuResult::kNotFound) return unsupported("the CUDA image has no kernel " + key);
   EDDY_RETURN_IF_ERROR(context_.check(result, "cuModuleGetFunction"));
   functions_.emplace(key, function);
+  return CudaFunction(function);
+}
+
+Result<CudaFunction> CudaModule::compile(const cuda::KernelSource& source) {
+  if (compiler_or_null_ == nullptr) return CudaLauncher::compile(source);
+  std::lock_guard lock(mutex_);
+  const auto found = functions_.find(source.name);
+  if (found != functions_.end()) return CudaFunction(found->second);
+  EDDY_RETURN_IF_ERROR(context_.health());
+  EDDY_ASSIGN_OR_RETURN(const std::string code,
+                        compiler_or_null_->compile(source, context_.facts().compute_capability));
+  const CudaContext::Use use(context_);
+  CuModule module = nullptr;
+  EDDY_RETURN_IF_ERROR(
+      context_.check(context_.api().module_load(&module, code.data()), "cuModuleLoadData"));
+  modules_.push_back(module);
+  CuFunction function = nullptr;
+  EDDY_RETURN_IF_ERROR(
+      context_.check(context_.api().module_function(&function, module, source.name.c_str()),
+                     "cuModuleGetFunction"));
+  functions_.emplace(source.name, function);
   return CudaFunction(function);
 }
 

@@ -1,10 +1,12 @@
-// CudaModule: the kernels' fat binaries, loaded on one GPU: what ops/cuda launches through.
+// CudaModule: the kernels' fat binaries, loaded on one GPU: what ops/cuda launches through; beside
+// them the kernels that are made while programs are bound.
 //
 // Ownership: the context outlives the module, the module every kernel bound through it. Streams
 // must be idle when it goes: a running kernel's code would go with it.
 // Errors: load() names the device and what the driver answered; find() is kUnsupported for a name
-// that the image lacks; launch() is what CudaContext::check makes of the answer.
-// Threads: any; find() takes a lock, launch() none.
+// that the image lacks; compile() what the compiler or the driver says; launch() is what
+// CudaContext::check makes of the answer.
+// Threads: any; find() and compile() take a lock, launch() none.
 #pragma once
 
 #include <map>
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/cuda/kernel_compiler.h"
 #include "ops/cuda/launcher.h"
 #include "runtime/cuda/cuda_context.h"
 
@@ -21,23 +24,27 @@ namespace eddy {
 class CudaModule : public CudaLauncher {
  public:
   // `images`: fat binaries, cubins or PTX; read during the call only. None: this build has none,
-  // kUnsupported. Their kernels have names of their own.
+  // kUnsupported. Their kernels have names of their own. A null compiler makes no kernels.
   static Result<std::unique_ptr<CudaModule>> load(CudaContext& context,
-                                                  std::span<const void* const> images);
+                                                  std::span<const void* const> images,
+                                                  KernelCompiler* compiler_or_null = nullptr);
   ~CudaModule() override;
 
   Result<CudaFunction> find(std::string_view name) override;
+  Result<CudaFunction> compile(const cuda::KernelSource& source) override;
   Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                 NativeStream stream) override;
   Status in_context(const std::function<Status()>& calls) override;
   uint32_t num_resident_blocks() const override;
 
  private:
-  explicit CudaModule(CudaContext& context) : context_(context) {}
+  CudaModule(CudaContext& context, KernelCompiler* compiler_or_null)
+      : context_(context), compiler_or_null_(compiler_or_null) {}
 
   CudaContext& context_;
-  std::vector<CuModule> modules_;
+  KernelCompiler* const compiler_or_null_;
   std::mutex mutex_;
+  std::vector<CuModule> modules_;  // under the mutex once loaded
   std::map<std::string, CuFunction, std::less<>> functions_;  // under the mutex
 };
 

@@ -3,6 +3,7 @@
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cudnn.h"
 #include "ops/cuda/image.h"
+#include "ops/cuda/nvrtc.h"
 
 namespace eddy {
 
@@ -40,13 +41,21 @@ std::string library_line(const std::string& what, const std::string& name,
   return what + " by " + name + " " + library_version_text((*api)->version());
 }
 
+std::string compiler_line(const Result<std::shared_ptr<const NvrtcApi>>& api) {
+  if (!api.is_ok()) return api.status().message();
+  int major = 0, minor = 0;
+  (*api)->version(&major, &minor);
+  return "elementwise nodes fused by NVRTC " + std::to_string(major) + "." + std::to_string(minor);
+}
+
 }  // namespace
 
 CudaReport report_cuda() {
   CudaReport report = report_cuda(load_cuda_api());
   if (!report.status.is_ok()) return report;
   report.libraries = {library_line("products", "cuBLASLt", load_cublas_lt()),
-                      library_line("convolutions", "cuDNN", load_cudnn())};
+                      library_line("convolutions", "cuDNN", load_cudnn()),
+                      compiler_line(load_nvrtc())};
   return report;
 }
 

@@ -12,12 +12,28 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "graph/ir/expression.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/device/recorder.h"
 
 namespace eddy {
+
+// What an accelerator offers for making one kernel of several elementwise nodes.
+struct ElementFusion {
+  // What a node applies to each element; none: it is not elementwise there. Empty: nothing is
+  // fused, and why.
+  std::function<std::optional<ElementFunction>(const KernelInit& init)> function_of = {};
+  // Makes the kernel of eddy.Fused for these types.
+  std::function<Status(const Expression& expression, const std::vector<ElementType>& inputs,
+                       ElementType output)>
+      prepare = {};
+  std::string why_not = {};
+};
 
 struct Accelerator {
   std::shared_ptr<Device> device;
@@ -27,6 +43,7 @@ struct Accelerator {
   std::function<bool(const void* data, size_t size_bytes)> is_staging = {};
   // Records what kernels enqueue; empty, or makes null: everything is issued one by one.
   std::function<std::unique_ptr<Recorder>()> make_recorder = {};
+  ElementFusion fusion = {};
 };
 
 // The host's memory beside an accelerator: tensors in staging memory, strings in the CPU's.

@@ -135,7 +135,8 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_flag("--tf32", arguments.tf32,
                "--device cuda: let float32 products round their operands to TF32 (faster)");
   app.add_flag("--exact", arguments.exact,
-               "the same bits however loops are driven (always so on the CPU)");
+               "the same bits however loops are driven, no normalization folded into a convolution "
+               "(always so on the CPU)");
   app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
@@ -190,6 +191,7 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     options.make_accelerator = [allows_tf32 = arguments.tf32] {
       return cuda_accelerator(allows_tf32);
     };
+    options.folds_norms = !arguments.exact;
   }
   if (!arguments.costs.empty()) {
     EDDY_ASSIGN_OR_RETURN(options.costs, read_costs(arguments.costs));

@@ -1,0 +1,164 @@
+// Claim: sessions on a GPU's device (a fake driver's, with a fake compiler) give the same bits with
+// elementwise nodes fused as with a kernel each, in loops, branches and over changing shapes; the
+// placement says what was fused or why not; kernels come from the cache on disk, and from the
+// compiler where that is forged; a compiler that refuses costs speed alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "graph/io/host_value.h"
+#include "graph/ir/builder.h"
+#include "tests/runtime/cuda/fake_fusing_gpu.h"
+#include "tools/check/oracle.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+namespace fs = std::filesystem;
+
+const Library& library() {
+  static const Library* const library = new Library();
+  return *library;
+}
+
+// x := tanh(x * f) + x * sigmoid(x) while the sum of |x| is below a limit, then one of two tails.
+Result<Graph> dynamic_graph() {
+  GraphBuilder b(library().ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n"), 33}));
+  const Value factor = b.input("f", tensor_type(ElementType::kFloat, {33}));
+  const Value limit = b.input("limit", tensor_type(ElementType::kFloat, {}));
+  const auto grown = b.while_loop(
+      {.name = "grow", .initial = {x}},
+      [&](Value, ValueSpan v) {
+        const Value size = b.op("Abs", {b.op("Mul", {v[0], b.scalar(0.5f)})});
+        const Value sum = b.op("ReduceSum", {size}, {{"keepdims", int64_t{0}}});
+        return WhileTest{b.op("Less", {sum, limit}), {v[0]}};
+      },
+      [&](Value, ValueSpan v) {
+        const Value left = b.op("Tanh", {b.op("Mul", {v[0], factor})});
+        const Value right = b.op("Mul", {v[0], b.op("Sigmoid", {v[0]})});
+        const Value sum = b.op("Add", {left, right});
+        return std::vector<Value>{b.op("Add", {sum, b.op("Abs", {v[0]})}, {}, {.name = "next"})};
+      });
+  const Value is_high = b.op("Greater", {b.op("Exp", {grown[0]}), b.op("Neg", {x})});
+  const Value chosen = b.op("Where", {is_high, b.op("Sqrt", {b.op("Abs", {grown[0]})}), x});
+  b.output("y",
+           b.cast(b.op("Clip", {chosen, b.scalar(-1.0f), b.scalar(1.5f)}), ElementType::kFloat16));
+  return b.finish();
+}
+
+NamedTensors inputs(int64_t rows, uint64_t seed) {
+  Random random(seed);
+  const auto make = [&](const Dims& dims) {
+    HostValue value = HostValue::tensor(ElementType::kFloat, dims);
+    for (int64_t i = 0; i < value.view().count(); ++i) {
+      value.view().mutable_as<float>()[i] = random.uniform(-1.0f, 1.0f);
+    }
+    return Tensor::copy_of(value.view());
+  };
+  return {{"x", make({rows, 33})}, {"f", make({33})}, {"limit", Tensor::scalar(500.0f)}};
+}
+
+struct Answer {
+  NamedTensors outputs;
+  int64_t trips = 0;
+  std::string placement;
+};
+
+Answer run(FusingGpu& gpu, bool fuses, int64_t rows, uint64_t seed) {
+  auto session = Session::create(library(), std::move(*dynamic_graph()), gpu.options(fuses));
+  EXPECT_TRUE(session.is_ok()) << session.status().to_string();
+  Answer answer;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    auto outputs = (*session)->run(inputs(rows, seed));
+    EXPECT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    // Out of the device's memory before the session goes.
+    answer.outputs.clear();
+    for (const auto& [name, tensor] : *outputs) {
+      answer.outputs.emplace_back(name, Tensor::copy_of(tensor.view()));
+    }
+  }
+  answer.trips = (*session)->loop_reports()[0].iterations;
+  answer.placement = (*session)->placement_text();
+  return answer;
+}
+
+void expect_clean(FusingGpu& gpu) {
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+  EXPECT_THAT(gpu.nvrtc().violations(), IsEmpty());
+  EXPECT_EQ(gpu.cuda().leaks(), "");
+}
+
+TEST(CudaFusion, FusedNodesGiveTheBitsOfAKernelEach) {
+  for (const auto& [rows, seed] : {std::pair<int64_t, uint64_t>{1, 3}, {4, 5}, {31, 7}}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    FusingGpu gpu(seed);
+    const Answer apart = run(gpu, false, rows, seed);
+    EXPECT_EQ(gpu.num_fused(), 0u);
+    const Answer fused = run(gpu, true, rows, seed);
+    EXPECT_EQ(check::difference(apart.outputs, fused.outputs), "");
+    EXPECT_EQ(apart.trips, fused.trips);
+    EXPECT_GT(fused.trips, 1);
+    EXPECT_GE(gpu.num_fused(), 2 * static_cast<uint64_t>(fused.trips));
+    EXPECT_THAT(fused.placement, HasSubstr("3 fused kernels of "));
+    EXPECT_THAT(fused.placement, HasSubstr("fused into grow/next: Mul Mul_0, Tanh Tanh_1, "));
+    EXPECT_THAT(apart.placement, HasSubstr("not fused: there is no compiler"));
+    expect_clean(gpu);
+  }
+}
+
+TEST(CudaFusion, ACompilerThatRefusesCostsSpeedAlone) {
+  FusingGpu gpu(11);
+  const Answer apart = run(gpu, false, 4, 11);
+  gpu.nvrtc().refuse(1, "fused.cu(3): error: out of order\nand more");
+  const Answer fused = run(gpu, true, 4, 11);
+  EXPECT_EQ(check::difference(apart.outputs, fused.outputs), "");
+  EXPECT_THAT(fused.placement, HasSubstr("2 fused kernels of "));
+  EXPECT_THAT(fused.placement,
+              HasSubstr("nvrtcCompileProgram refuses a fused kernel: NVRTC_ERROR_COMPILATION: "
+                        "fused.cu(3): error: out of order\n"));
+  EXPECT_THAT(fused.placement, Not(HasSubstr("and more")));
+  expect_clean(gpu);
+}
+
+TEST(CudaFusion, KernelsComeFromTheDiskTheSecondTimeUnlessTheyWereForged) {
+  const fs::path folder = fs::path(::testing::TempDir()) / ("fusion_" + std::to_string(getpid()));
+  fs::remove_all(folder);
+  {
+    FusingGpu gpu(13, folder.string());
+    const Answer first = run(gpu, true, 4, 13);
+    const int num_compiled = gpu.nvrtc().num_compiled();
+    EXPECT_EQ(num_compiled, 3);
+    const Answer second = run(gpu, true, 4, 13);
+    EXPECT_EQ(gpu.nvrtc().num_compiled(), num_compiled);
+    EXPECT_EQ(check::difference(first.outputs, second.outputs), "");
+    for (const auto& file : fs::directory_iterator(folder)) {
+      std::fstream(file.path(), std::ios::in | std::ios::out | std::ios::binary).seekp(60) << "no";
+    }
+    const Answer third = run(gpu, true, 4, 13);
+    EXPECT_EQ(gpu.nvrtc().num_compiled(), 2 * num_compiled);
+    EXPECT_EQ(check::difference(first.outputs, third.outputs), "");
+    expect_clean(gpu);
+  }
+  fs::remove_all(folder);
+}
+
+TEST(CudaFusion, AProgramFromAFileIsRefusedByItsNode) {
+  GraphBuilder b(library().ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {64}));
+  b.output("y", b.op("Fused", {x}, {{"program", std::string("system 0")}, {"to", int64_t{1}}},
+                     {.name = "forged", .domain = "eddy", .opset_version = 1}));
+  FusingGpu gpu(17);
+  auto session = Session::create(library(), std::move(*b.finish()), gpu.options(true));
+  ASSERT_FALSE(session.is_ok());
+  EXPECT_THAT(session.status().to_string(), HasSubstr("forged"));
+}
+
+}  // namespace
+}  // namespace eddy::testing

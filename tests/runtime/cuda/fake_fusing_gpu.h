@@ -1,0 +1,60 @@
+// FusingGpu: a fake GPU with the kernels of ops/cuda on the host and a fake NVRTC, for sessions
+// that fuse elementwise nodes.
+//
+// Ownership: outlives its sessions. Threads: one session at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/api/session.h"
+#include "runtime/cuda/cuda_accelerator.h"
+#include "tests/ops/cuda/fake_nvrtc.h"
+#include "tests/runtime/cuda/fake_kernels.h"
+
+namespace eddy::testing {
+
+class FusingGpu {
+ public:
+  explicit FusingGpu(uint64_t seed, std::string cache_folder = "")
+      : cuda_({.seed = seed}),
+        random_(seed),
+        nvrtc_(FakeCuda::kImage,
+               [this](const std::string& name, const HostKernel& kernel) {
+                 cuda_.define_kernel(name, kernel.params_bytes,
+                                     [this, kernel](const FakeKernelCall& call) {
+                                       ++num_fused_;
+                                       run_host_kernel(kernel, call.grid[0], call.params, random_);
+                                     });
+               }),
+        cache_folder_(std::move(cache_folder)) {
+    define_host_kernels(cuda_, random_);
+    engine_ = std::make_unique<FakeEngine>(cuda_);
+  }
+
+  SessionOptions options(bool fuses) {
+    SessionOptions options;
+    options.num_threads = 2;
+    options.make_accelerator = [this, fuses] {
+      return make_cuda_accelerator({.api = cuda_.api(),
+                                    .images = FakeCuda::kImages,
+                                    .nvrtc_or_null = fuses ? nvrtc_.api() : nullptr},
+                                   {.kernel_cache_folder = cache_folder_});
+    };
+    return options;
+  }
+  FakeCuda& cuda() { return cuda_; }
+  FakeNvrtc& nvrtc() { return nvrtc_; }
+  uint64_t num_fused() const { return num_fused_; }  // fused kernels that have run
+
+ private:
+  FakeCuda cuda_;
+  Random random_;
+  std::atomic<uint64_t> num_fused_{0};
+  FakeNvrtc nvrtc_;
+  const std::string cache_folder_;
+  std::unique_ptr<FakeEngine> engine_;
+};
+
+}  // namespace eddy::testing
