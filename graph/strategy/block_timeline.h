@@ -19,6 +19,9 @@
 // after every 3 to 20 of them (networks of tests/bench), too often to move them by segments. Nor
 // is the old order worth replaying: 1 to 3 % of them leave it in convolutional networks, 20 to
 // 40 % in recurrent ones, each with all that follows it.
+// A step of the search replaces 7 to 15 % of the tasks of convolutional networks, 12 to 35 % of
+// recurrent ones and up to half of AlexNet's; 80 to 90 % are ready behind the first instant. Tasks
+// laid out by time, puts without branches and other widths of buckets gain nothing.
 //
 // Rejection: with a threshold, simulate() ends with kExceeds as soon as a device's end plus the
 // work it still has is above it, which is the verdict of the complete simulation. Devices that
