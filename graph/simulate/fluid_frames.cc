@@ -1,6 +1,6 @@
 #include "graph/simulate/fluid_frames.h"
 
-#include "graph/base/random.h"
+#include "graph/simulate/decision_draw.h"
 
 namespace eddy {
 
@@ -90,11 +90,7 @@ double FluidLists::host_cost_of_loop(const FluidFrame& frame,
 int64_t choose_value(const Decision& decision, const std::string& name, uint64_t execution,
                      const FluidOptions& options) {
   if (!decision.trace.empty()) return decision.trace[execution % decision.trace.size()];
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  uint64_t seed = options.seed;
-  for (const uint64_t part : {options.sample, hash, execution}) seed = Random(seed ^ part).next();
-  double draw = Random(seed).uniform();
+  double draw = draw_uniform(options.seed, options.sample, name_hash(name), execution);
   for (const Decision::Likely& likely : decision.distribution) {
     if (draw < likely.probability) return likely.value;
     draw -= likely.probability;

@@ -339,7 +339,10 @@ class Issuing {
     const double scale = is_last ? frame.scale : frame.scale * frame.round_scale;
     switch (frame.phase) {
       case kLoopEnter: {
-        const int64_t trips = choose_value(loop.decision, loop.name, loop_runs_[id]++, options_);
+        const uint64_t execution = loop_runs_[id]++;
+        const int64_t trips = options_.choose
+                                  ? options_.choose(false, id, execution)
+                                  : choose_value(loop.decision, loop.name, execution, options_);
         frame.rounds_left = std::min(static_cast<uint64_t>(trips), options_.max_rounds);
         if (frame.rounds_left > 0) {
           frame.round_scale = static_cast<double>(trips) / static_cast<double>(frame.rounds_left);
@@ -390,10 +393,14 @@ class Issuing {
     const double scale = frame.scale;
     const FluidCase& branch = program_.cases[id];
     switch (frame.phase++) {
-      case 0:
-        frame.value = choose_value(branch.decision, branch.name, case_runs_[id]++, options_);
+      case 0: {
+        const uint64_t execution = case_runs_[id]++;
+        frame.value = options_.choose
+                          ? options_.choose(true, id, execution)
+                          : choose_value(branch.decision, branch.name, execution, options_);
         return push_control(stream, FluidStep::Kind::kDecision, What::kSelect, id, branch.select,
                             scale);
+      }
       case 1: {
         const bool is_branch =
             frame.value >= 0 && frame.value < static_cast<int64_t>(branch.regions.size());

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "graph/base/status.h"
@@ -33,6 +34,9 @@ namespace eddy {
 struct FluidOptions {
   uint64_t seed = 1;
   uint64_t sample = 0;
+  // Decides instead of the program's decisions, where given: which execution (from 0) of the loop
+  // or case `id` this is; the number of trips or the region.
+  std::function<int64_t(bool is_case, uint32_t id, uint64_t execution)> choose = {};
   uint64_t max_rounds = UINT64_MAX;  // of one execution of a loop that are simulated one by one
   uint64_t max_steps = 50'000'000;
   bool wants_spans = false;

@@ -1,14 +1,14 @@
 #include "graph/simulate/scenario.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "graph/base/random.h"
+#include "graph/simulate/decision_draw.h"
 #include "graph/simulate/full_simulation.h"
 #include "graph/simulate/scenario_program.h"
+#include "graph/simulate/scenario_sample.h"
 
 namespace eddy {
 namespace {
@@ -63,42 +63,6 @@ class Record {
   std::vector<std::vector<size_t>> starts_;  // by run and control
 };
 
-// A weighted sample of makespans.
-class Sample {
- public:
-  void add(double makespan, double weight) { values_.emplace_back(makespan, weight); }
-
-  void fill(const std::vector<double>& quantiles, ScenarioReport& report) {
-    std::ranges::sort(values_);
-    double total = 0;
-    for (const auto& [makespan, weight] : values_) total += weight;
-    for (const auto& [makespan, weight] : values_) report.expectation += makespan * weight / total;
-    report.best = values_.front().first;
-    report.worst = std::max(report.worst, values_.back().first);
-    if (!report.is_exact && values_.size() > 1) {
-      double squares = 0;
-      for (const auto& [makespan, weight] : values_) {
-        squares += (makespan - report.expectation) * (makespan - report.expectation);
-      }
-      const auto count = static_cast<double>(values_.size());
-      report.standard_error = std::sqrt(squares / (count - 1) / count);
-    }
-    for (const double quantile : quantiles) {
-      double sum = 0;
-      size_t i = 0;
-      // Sums of weights are rounded; what is missing of 1 by that is no weight of its own.
-      while (i + 1 < values_.size() &&
-             (sum += values_[i].second) < quantile * total * (1 - 1e-12)) {
-        ++i;
-      }
-      report.quantiles.push_back(values_[i].first);
-    }
-  }
-
- private:
-  std::vector<std::pair<double, double>> values_;  // makespan, weight
-};
-
 class Evaluation {
  public:
   Evaluation(const ScenarioProgram& program, const ScenarioOptions& options)
@@ -109,7 +73,7 @@ class Evaluation {
     report_.seed = options_.seed;
     EDDY_ASSIGN_OR_RETURN(report_.is_exact, try_all());
     if (!report_.is_exact) {
-      sample_ = {};
+      sample_.clear();
       EDDY_RETURN_IF_ERROR(take_samples());
       EDDY_RETURN_IF_ERROR(add_extreme());
     }
@@ -129,22 +93,15 @@ class Evaluation {
   Result<bool> try_all() {
     std::vector<std::pair<Choices, double>> all;
     for (size_t run = 0; run < record_.num_runs(); ++run) {
-      std::vector<size_t> options_taken;
-      for (bool has_more = true; has_more;) {
+      ChoiceTree tree;
+      do {
         if (all.size() == options_.max_exact) return false;
-        std::vector<size_t> num_options;
         Choices choices;
         double probability = 1 / static_cast<double>(record_.num_runs());
-        EDDY_RETURN_IF_ERROR(program_.walk(
-            enumerator(run, options_taken, num_options, choices, probability), options_.max_tasks));
+        EDDY_RETURN_IF_ERROR(
+            program_.walk(enumerator(run, tree, choices, probability), options_.max_tasks));
         all.emplace_back(std::move(choices), probability);
-        while (!options_taken.empty() && options_taken.back() + 1 == num_options.back()) {
-          options_taken.pop_back();
-          num_options.pop_back();
-        }
-        has_more = !options_taken.empty();
-        if (has_more) ++options_taken.back();
-      }
+      } while (tree.advance());
     }
     for (const auto& [choices, probability] : all) {
       EDDY_ASSIGN_OR_RETURN(const double makespan, simulate(choices));
@@ -154,19 +111,16 @@ class Evaluation {
     return true;
   }
 
-  ScenarioProgram::Choose enumerator(size_t run, std::vector<size_t>& options_taken,
-                                     std::vector<size_t>& num_options, Choices& choices,
+  ScenarioProgram::Choose enumerator(size_t run, ChoiceTree& tree, Choices& choices,
                                      double& probability) {
     return [&, next = record_.start(run)](uint32_t control, int64_t& value) mutable {
       const auto& about = program_.controls()[control];
       if (about.likely.empty()) {
         value = about.entry->decision.trace[next[control]++];
       } else {
-        const size_t place = num_options.size();
-        if (place == options_taken.size()) options_taken.push_back(0);
-        num_options.push_back(about.likely.size());
-        value = about.likely[options_taken[place]].value;
-        probability *= about.probabilities[options_taken[place]];
+        const size_t pick = tree.pick(about.likely.size());
+        value = about.likely[pick].value;
+        probability *= about.probabilities[pick];
       }
       choices.push_back(value);
       return true;
@@ -183,7 +137,8 @@ class Evaluation {
         value = about.entry->decision.trace[next[control]++];
         return true;
       }
-      const double draw = uniform(sample, about.name_hash, ++executions[control]);
+      const double draw =
+          draw_uniform(options_.seed, sample, about.name_hash, executions[control]++);
       const auto place =
           std::ranges::upper_bound(about.likely, draw, {}, &Decision::Likely::probability);
       value = (place == about.likely.end() ? about.likely.back() : *place).value;
@@ -191,16 +146,10 @@ class Evaluation {
     };
   }
 
-  double uniform(uint64_t sample, uint64_t name_hash, uint64_t execution) const {
-    uint64_t seed = options_.seed;
-    for (const uint64_t part : {sample, name_hash, execution}) seed = Random(seed ^ part).next();
-    return Random(seed).uniform();
-  }
-
   Status take_samples() {
     for (uint64_t sample = 0; sample < options_.num_samples; ++sample) {
       const auto runs = static_cast<double>(record_.num_runs());
-      const auto run = static_cast<size_t>(uniform(sample, 0, 0) * runs);
+      const auto run = static_cast<size_t>(draw_uniform(options_.seed, sample, 0, 0) * runs);
       Choices choices;
       const ScenarioProgram::Choose choose = sampler(run, sample);
       EDDY_RETURN_IF_ERROR(program_.walk(
@@ -253,7 +202,7 @@ class Evaluation {
   const ScenarioProgram& program_;
   const ScenarioOptions& options_;
   Record record_;
-  Sample sample_;
+  ScenarioSample sample_;
   ScenarioReport report_;
   std::map<Choices, double> makespans_;
   ScenarioProgram::Expansion expansion_;
@@ -262,28 +211,18 @@ class Evaluation {
   Timeline<double> timeline_;
 };
 
-Status check_options(const ScenarioOptions& options) {
-  if (options.num_samples == 0) return invalid_argument("the number of samples must be above 0");
-  for (const double quantile : options.quantiles) {
-    if (!(quantile >= 0 && quantile <= 1)) {
-      return invalid_argument(fmt::format("quantile {} is not between 0 and 1", quantile));
-    }
-  }
-  return Status::ok();
-}
-
 }  // namespace
 
 Result<ScenarioReport> evaluate_scenarios(const ScenarioRegion& root,
                                           const ScenarioOptions& options) {
-  EDDY_RETURN_IF_ERROR(check_options(options));
+  EDDY_RETURN_IF_ERROR(check_scenario_options(options));
   EDDY_ASSIGN_OR_RETURN(const ScenarioProgram program, ScenarioProgram::create(root));
   return Evaluation(program, options).run();
 }
 
 Result<ExpandedScenario> expand_scenario(const ScenarioRegion& root,
                                          const ScenarioOptions& options) {
-  EDDY_RETURN_IF_ERROR(check_options(options));
+  EDDY_RETURN_IF_ERROR(check_scenario_options(options));
   EDDY_ASSIGN_OR_RETURN(const ScenarioProgram program, ScenarioProgram::create(root));
   ScenarioProgram::Expansion expansion;
   expansion.wants_names = true;

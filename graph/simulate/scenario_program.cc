@@ -5,16 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "graph/simulate/decision_draw.h"
+
 namespace eddy {
 namespace {
 
 constexpr int kMaxDepth = 100;
-
-uint64_t hash_of(const std::string& text) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
 
 // Every entry after those it depends on, in the order given where that allows; too short where
 // there is a cycle.
@@ -161,7 +157,7 @@ void ScenarioProgram::prepare_control(Entry& entry) {
   Control& control = controls_[entry.control];
   const ScenarioEntry& from = *entry.entry;
   control.entry = &from;
-  control.name_hash = hash_of(from.name);
+  control.name_hash = name_hash(from.name);
   double sum = 0;
   for (const Decision::Likely& likely : from.decision.distribution) {
     if (likely.probability == 0) continue;

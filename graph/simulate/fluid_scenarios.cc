@@ -1,0 +1,231 @@
+#include "graph/simulate/fluid_scenarios.h"
+
+#include <algorithm>
+
+#include "graph/simulate/decision_draw.h"
+#include "graph/simulate/scenario_sample.h"
+
+namespace eddy {
+namespace {
+
+// A loop or case, by the dense number loops first, then cases.
+struct Control {
+  const Decision* decision = nullptr;
+  uint64_t name_hash = 0;
+  std::vector<Decision::Likely> likely;  // those above probability 0
+  double total = 0;                      // of their probabilities
+  int64_t extreme = 0;
+  uint64_t num_read = 0;  // of its trace, by the runs before this one
+};
+
+int64_t draw(const Control& control, double at) {
+  at *= control.total;
+  for (const Decision::Likely& likely : control.likely) {
+    if (at < likely.probability) return likely.value;
+    at -= likely.probability;
+  }
+  return control.likely.back().value;
+}
+
+// The work of each region, inner loops at their most trips.
+class RegionWork {
+ public:
+  RegionWork(const FluidProgram& program, const std::vector<Control>& controls)
+      : program_(program), controls_(controls), work_(program.regions.size()) {
+    // Inner regions behind those they stand in.
+    std::vector<uint32_t> order = {0};
+    std::vector<bool> is_found(program.regions.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      for (const FluidCommand& command : program.regions[order[i]].commands) {
+        for (const uint32_t inner : regions_of(command)) {
+          if (!is_found[inner]) order.push_back(inner);
+          is_found[inner] = true;
+        }
+      }
+    }
+    for (size_t i = order.size(); i-- > 0;) {
+      for (const FluidCommand& command : program.regions[order[i]].commands) {
+        work_[order[i]] += work_of(command);
+      }
+    }
+  }
+
+  double operator[](uint32_t region) const { return work_[region]; }
+
+ private:
+  std::vector<uint32_t> regions_of(const FluidCommand& command) const {
+    if (command.kind == FluidCommand::Kind::kCase) return program_.cases[command.id].regions;
+    if (command.kind != FluidCommand::Kind::kLoop) return {};
+    return {program_.loops[command.id].before, program_.loops[command.id].after};
+  }
+
+  double work_of(const FluidCommand& command) const {
+    if (command.kind == FluidCommand::Kind::kLaunch) return program_.kernels[command.id].solo_ns;
+    if (command.kind == FluidCommand::Kind::kLoop) {
+      const FluidLoop& loop = program_.loops[command.id];
+      const auto trips = static_cast<double>(controls_[command.id].extreme);
+      return (trips + 1) * work_[loop.before] + trips * work_[loop.after];
+    }
+    double most = 0;
+    for (const uint32_t region : regions_of(command)) most = std::max(most, work_[region]);
+    return most;
+  }
+
+  const FluidProgram& program_;
+  const std::vector<Control>& controls_;
+  std::vector<double> work_;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const FluidProgram& program, const FluidMachine& machine,
+             const ScenarioOptions& options, const FluidOptions& fluid)
+      : program_(program), machine_(machine), options_(options), fluid_(fluid) {}
+
+  Result<ScenarioReport> run() {
+    EDDY_RETURN_IF_ERROR(check_fluid_program(program_, machine_));
+    find_controls();
+    report_.seed = options_.seed;
+    if (!has_draws_) {
+      EDDY_RETURN_IF_ERROR(read_record());
+    } else {
+      if (!has_traces_) {
+        EDDY_ASSIGN_OR_RETURN(report_.is_exact, try_all());
+      }
+      if (!report_.is_exact) EDDY_RETURN_IF_ERROR(take_samples());
+    }
+    sample_.fill(options_.quantiles, report_);
+    return std::move(report_);
+  }
+
+ private:
+  void find_controls() {
+    for (const FluidLoop& loop : program_.loops) add_control(loop.name, loop.decision);
+    for (const FluidCase& branch : program_.cases) add_control(branch.name, branch.decision);
+    for (size_t i = 0; i < program_.loops.size(); ++i) {
+      controls_[i].extreme = std::ranges::max(values_of(controls_[i]));
+    }
+    const RegionWork work(program_, controls_);
+    for (size_t i = 0; i < program_.cases.size(); ++i) {
+      const std::vector<uint32_t>& regions = program_.cases[i].regions;
+      const auto work_in = [&](int64_t value) {
+        const bool is_region = value >= 0 && static_cast<uint64_t>(value) < regions.size();
+        return is_region ? work[regions[static_cast<size_t>(value)]] : 0;
+      };
+      Control& control = controls_[program_.loops.size() + i];
+      control.extreme = std::ranges::max(values_of(control), {}, work_in);
+    }
+  }
+
+  void add_control(const std::string& name, const Decision& decision) {
+    Control& control = controls_.emplace_back();
+    control.decision = &decision;
+    control.name_hash = name_hash(name);
+    for (const Decision::Likely& likely : decision.distribution) {
+      if (likely.probability > 0) control.likely.push_back(likely);
+      control.total += likely.probability;
+    }
+    (control.likely.empty() ? has_traces_ : has_draws_) = true;
+  }
+
+  static std::vector<int64_t> values_of(const Control& control) {
+    std::vector<int64_t> values = control.decision->trace;
+    for (const Decision::Likely& likely : control.likely) values.push_back(likely.value);
+    return values;
+  }
+
+  // The runs of the record.
+  Status read_record() {
+    bool has_ended = false;
+    while (!has_ended && report_.num_scenarios < options_.max_exact) {
+      EDDY_ASSIGN_OR_RETURN(const double makespan, simulate([](const Control& control, uint64_t k) {
+                              return read_trace(control, k);
+                            }));
+      sample_.add(makespan, 1);
+      ++report_.num_scenarios;
+      has_ended = std::ranges::all_of(controls_, [](const Control& control) {
+        return control.num_read == 0 || control.num_read >= control.decision->trace.size();
+      });
+    }
+    report_.is_exact = has_ended;
+    return Status::ok();
+  }
+
+  static int64_t read_trace(const Control& control, uint64_t execution) {
+    const std::vector<int64_t>& trace = control.decision->trace;
+    return trace[(control.num_read + execution) % trace.size()];
+  }
+
+  // False where the scenarios are too many.
+  Result<bool> try_all() {
+    ChoiceTree tree;
+    do {
+      if (report_.num_scenarios == options_.max_exact) return false;
+      double probability = 1;
+      EDDY_ASSIGN_OR_RETURN(const double makespan, simulate([&](const Control& control, uint64_t) {
+                              const auto& pick = control.likely[tree.pick(control.likely.size())];
+                              probability *= pick.probability / control.total;
+                              return pick.value;
+                            }));
+      sample_.add(makespan, probability);
+      ++report_.num_scenarios;
+    } while (tree.advance());
+    return true;
+  }
+
+  Status take_samples() {
+    sample_.clear();
+    for (uint64_t sample = 0; sample < options_.num_samples; ++sample) {
+      EDDY_ASSIGN_OR_RETURN(
+          const double makespan, simulate([&](const Control& control, uint64_t execution) {
+            if (control.likely.empty()) return read_trace(control, execution);
+            return draw(control, draw_uniform(options_.seed, sample, control.name_hash, execution));
+          }));
+      sample_.add(makespan, 1);
+    }
+    report_.num_scenarios = options_.num_samples;
+    auto extreme = simulate([](const Control& control, uint64_t) { return control.extreme; });
+    if (extreme.is_ok()) report_.worst = *extreme;
+    // Else it is longer than any that was drawn.
+    return Status::ok();
+  }
+
+  // choose(control, which of its executions in this run)
+  template <typename Choose>
+  Result<double> simulate(const Choose& choose) {
+    std::vector<uint64_t> num_executed(controls_.size());
+    FluidOptions options = fluid_;
+    options.wants_spans = false;
+    options.choose = [&](bool is_case, uint32_t id, uint64_t execution) {
+      const size_t number = is_case ? program_.loops.size() + id : id;
+      num_executed[number] = execution + 1;
+      return choose(controls_[number], execution);
+    };
+    EDDY_ASSIGN_OR_RETURN(const FluidTimeline timeline,
+                          simulate_fluid(program_, machine_, options));
+    for (size_t i = 0; i < controls_.size(); ++i) controls_[i].num_read += num_executed[i];
+    return timeline.makespan_ns;
+  }
+
+  const FluidProgram& program_;
+  const FluidMachine& machine_;
+  const ScenarioOptions& options_;
+  const FluidOptions& fluid_;
+  std::vector<Control> controls_;
+  bool has_traces_ = false;
+  bool has_draws_ = false;
+  ScenarioSample sample_;
+  ScenarioReport report_;
+};
+
+}  // namespace
+
+Result<ScenarioReport> evaluate_fluid_scenarios(const FluidProgram& program,
+                                                const FluidMachine& machine,
+                                                const ScenarioOptions& options,
+                                                const FluidOptions& fluid) {
+  EDDY_RETURN_IF_ERROR(check_scenario_options(options));
+  return Evaluation(program, machine, options, fluid).run();
+}
+
+}  // namespace eddy
