@@ -102,6 +102,10 @@ struct NestedCommands {
   std::vector<uint32_t> region_of_name;  // where it is defined
   std::vector<uint32_t> results;         // names that leave the root
   std::vector<uint64_t> arena_sizes_bytes;
+  // Streams whose launches let go of references when they are issued, not when they have ended: an
+  // accelerator's. A name made by a pass shares memory of its own with others, and its reader there
+  // keeps nobody from writing it.
+  std::vector<uint32_t> early_streams;
 };
 
 }  // namespace eddy

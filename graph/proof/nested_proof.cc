@@ -427,6 +427,7 @@ class NestedProver::Prover {
     }
     join_streams(2 * region.num_events, main, two.order);
     require_places(loop, two);
+    require_early(region, two);
     require_bytes(two.touched, two.iterations, two.order);
     require_streams(two.nodes, two.touched, two.order);
     check(loop.after, two.order);
@@ -560,6 +561,36 @@ class NestedProver::Prover {
         use = {node, {}};
       }
     }
+  }
+
+  // Who reads a passed-on name where references are let go of early has ended before the turn: the
+  // memory may be another's to write from there on.
+  void require_early(const NestedRegion& region, TwoIterations& two) {
+    if (commands_.early_streams.empty()) return;
+    std::set<uint32_t> passed;
+    for (const NestedCommand& command : region.commands) {
+      const bool is_launch = command.kind == Kind::kLaunch;
+      if (is_launch && commands_.launches[command.id].kept.empty()) {
+        for (const NestedPass& pass : commands_.launches[command.id].passes) passed.insert(pass.to);
+      } else {
+        for_each_defined(command, [&](uint32_t name) { passed.insert(name); });
+      }
+    }
+    uint32_t turn = kNone;  // the next
+    for (auto node = static_cast<uint32_t>(two.nodes.size()); node-- > 0;) {
+      if (two.iterations[node] >= 2) turn = node;
+      if (turn == node || !is_early(two.nodes[node], two.touched[node])) continue;
+      for (const uint32_t name : two.touched[node].names) {
+        if (!passed.contains(name)) continue;
+        require(two.order, node, turn, {NestedViolation::Kind::kUnordered, name});
+      }
+    }
+  }
+  bool is_early(const NestedCommand& command, const Touched& touched) const {
+    const auto is_one = [&](uint32_t stream) {
+      return std::ranges::find(commands_.early_streams, stream) != commands_.early_streams.end();
+    };
+    return is_one(command.stream) || std::ranges::any_of(touched.streams, is_one);
   }
 
   // In the order of issue, each byte's accesses follow each other. No `iterations`: all are of one.

@@ -11,7 +11,8 @@
 //             exit, which is proved too; so iterations and regions of one loop follow each other.
 //             Of an open loop two consecutive iterations are laid out one behind the other, with
 //             `before` as one command between them, and every two commands in them that conflict
-//             are connected: a value's name has one place in both.
+//             are connected: a value's name has one place in both. Where references are let go
+//             of early, a passed-on name is read before the turn to the next iteration.
 //   Content   Where all conflicting accesses are ordered, every run equals one that goes
 //             command by command. That one is followed (content_check.h): each name's possible
 //             places, through every branch and as many iterations as it takes until nothing

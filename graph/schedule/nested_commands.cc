@@ -36,6 +36,9 @@ class Writer {
       result_.arena_sizes_bytes.push_back(arena.size_bytes);
     }
     result_.results = names(graph_.outputs());
+    for (uint32_t s = 0; s < plan_.stream_devices.size(); ++s) {
+      if (plan_.stream_devices[s] != 0) result_.early_streams.push_back(s);
+    }
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
       result_.regions.push_back(region(r));
     }

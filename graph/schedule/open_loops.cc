@@ -141,7 +141,8 @@ class LoopOpener {
     uint32_t stream = 0;
     uint32_t position = 0;  // in its stream, from 1
     Touched touched = {};
-    Clock clock = {};  // when it has ended
+    bool ends_at_turn = false;  // whatever the turn touches
+    Clock clock = {};           // when it has ended
     std::vector<ValueId> takes = {};
   };
   struct Step {
@@ -161,11 +162,27 @@ class LoopOpener {
     return info.origin == ValueOrigin::kParameter && info.region == loop_.regions[1];
   }
 
+  // Work of another device: its references are let go of when it is issued, so they keep nobody
+  // from writing what it reads.
+  bool is_early(uint32_t stream) const {
+    return !region_.devices.empty() && region_.devices[stream] != 0;
+  }
+  // Such work reads memory under a name that others have it under, too.
+  bool reads_passed(const Touched& touched) const {
+    return std::ranges::any_of(touched.reads, [&](uint32_t id) {
+      const ValueInfo& info = graph_.value(ValueId(id));
+      if (!is_made_here(ValueId(id))) return false;
+      const Node& maker = graph_.node(info.producer);
+      return maker.kind != NodeKind::kExec || maker.op->is_view || maker.op->is_value_op ||
+             maker.op->may_append;
+    });
+  }
+
   // What nodes on further streams read and the turn moves or makes anew.
   void find_takes() {
     for (const PlanCommand& command : region_.commands) {
       if (command.kind != PlanCommand::Kind::kLaunch || command.stream == 0) continue;
-      if (!is_exec(command.node)) continue;
+      if (!is_exec(command.node) || is_early(command.stream)) continue;
       for (const ValueId value : graph_.node(command.node).inputs) {
         if (value.is_none()) continue;
         const bool turns = turn_.defines.contains(value.index()) ||
@@ -223,6 +240,7 @@ class LoopOpener {
       toucher_.node(command.node, launch.touched,
                     reads_taken ? taken_[command.stream] : std::set<ValueId>());
       launch.touched.streams.erase(region_.machine_stream(command.stream));
+      launch.ends_at_turn = is_early(command.stream) && reads_passed(launch.touched);
       add_row(command.node, launch.touched);
       add(std::move(launch));
     }
@@ -306,11 +324,12 @@ class LoopOpener {
   // know to have ended, the latest issued first; the wait updates the clock.
   template <typename Wait>
   void require(const Touched& later, uint32_t stream, Clock& clock, Wait wait) const {
+    const bool is_turn = &later == &turn_;
     for (size_t t = launches_.size(); t-- > 0;) {
       const Launch& tail = launches_[t];
       if (tail.stream == 0 || tail.stream == stream) continue;
-      if (clock[tail.stream] >= tail.position || !conflict(tail, later, stream)) continue;
-      wait(t);
+      if (clock[tail.stream] >= tail.position) continue;
+      if ((is_turn && tail.ends_at_turn) || conflict(tail, later, stream)) wait(t);
     }
   }
 
@@ -451,7 +470,7 @@ void open_loops(const Graph& graph, Plan& plan) {
     const bool is_after = node.kind == NodeKind::kWhile && node.regions[1] == RegionId(r);
     if (is_after && plan.regions[r].num_streams > 1) candidates.push_back(RegionId(r));
   }
-  if (candidates.empty() || !plan.devices.empty()) return;
+  if (candidates.empty()) return;
   const RegionTree tree(graph);
   std::ranges::stable_sort(candidates, std::greater(),
                            [&](RegionId region) { return tree.depth(region); });

@@ -11,19 +11,27 @@
 // the command that needs them, else before the iteration's streams begin; what the end of the
 // iteration or the next one's `before` needs, at the end. None can be left out.
 //
-// A tail that reads a carried value (or what `before` forwards) need not hold it up: its stream takes
-// a reference of its own, as soon as the value is there, and only that is waited for at the end.
-// Who writes the value's block again still waits for the reader, within the next iteration: a
+// A tail that reads a carried value (or what `before` forwards) need not hold it up: its stream
+// takes a reference of its own, as soon as the value is there, and only that is waited for at the
+// end. Who writes the value's block again still waits for the reader, within the next iteration: a
 // third block would let that go on too, at the price of memory for every carried value.
 //
-// Iterations overlap by one: events, strands and tails come in two sets, and an iteration begins its
-// streams behind the tails of the last but one. Deeper overlap would make nothing faster: a tail
-// follows the last one's on its stream, so the loop can be no faster than its tails, and stream 0
-// one iteration ahead keeps them at work; where it runs further ahead it only waits more at the end.
+// Iterations overlap by one: events, strands and tails come in two sets, and an iteration begins
+// its streams behind the tails of the last but one. Deeper overlap would make nothing faster: a
+// tail follows the last one's on its stream, so the loop can be no faster than its tails, and
+// stream 0 one iteration ahead keeps them at work; where it runs further ahead it only waits more
+// at the end.
 //
 // A loop that holds open loops is one command of its region like any other, and may be open too. It
-// stays closed when all its tails are demanded at its end, when three open loops stand in one
-// another inside (a body is recorded twice for each around it), or in a plan for several devices.
+// stays closed when all its tails are demanded at its end, or when three open loops stand in one
+// another inside (a body is recorded twice for each around it).
+//
+// Plans for several devices have the same loops: the tail is often what the CPU does with a row
+// that was copied to it. One thing differs. An accelerator's work lets go of its references when it
+// is issued, so they keep nobody from writing what it still reads. Its streams therefore take none,
+// and what reads a name that shares another's memory there (a view, what a loop or branch hands
+// out) has ended when the iteration ends; a name that its maker wrote is waited for where it is
+// made again.
 //
 // Contract: the plan's memory has been laid out. Adds records to regions; events of the machine
 // are numbered afterwards. Every plan is proved by nested_proof, which shares nothing with this.

@@ -162,13 +162,15 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
 }
 
 // In a loop's `after` stream 0 is one that ends with what the next iteration needs, if there is
-// one: others may go on meanwhile (open_loops.h). Which stream is the first is free to choose.
+// one: others may go on meanwhile (open_loops.h). Which stream of its device is the first is free
+// to choose.
 class CarriedFirst {
  public:
   CarriedFirst(const Graph& graph, RegionId id, RegionPlan& plan)
       : graph_(graph), id_(id), plan_(plan), is_needed_(graph.num_values(), false) {}
 
-  void run() {
+  // True when another stream ends with what the next iteration does not need.
+  bool run() {
     const NodeId owner = graph_.region(id_).owner;
     const Node& loop = graph_.node(owner);
     const size_t num_carried = graph_.region(loop.regions[0]).parameters.size() - 1;
@@ -185,14 +187,17 @@ class CarriedFirst {
     }
     uint32_t first = 0;
     for (uint32_t s = 1; s < plan_.num_streams && !ends_needed[0]; ++s) {
+      const bool is_near = plan_.devices.empty() || plan_.devices[s] == plan_.devices[0];
       const bool is_better = first == 0 || num_needed[s] > num_needed[first];
-      if (ends_needed[s] && is_better) first = s;
+      if (ends_needed[s] && is_near && is_better) first = s;
     }
     for (PlanCommand& command : plan_.commands) {
       if (command.stream == 0 || command.stream == first) {
         command.stream = command.stream == 0 ? first : 0;
       }
     }
+    if (first > 0) ends_needed[first] = false;  // that was stream 0's
+    return std::find(ends_needed.begin() + 1, ends_needed.end(), false) != ends_needed.end();
   }
 
  private:
@@ -259,14 +264,16 @@ class GraphPlanner {
     Streams streams;
   };
 
-  // `busy`: streams that others may be using while the region runs. Returns those of the region and
-  // all in it.
-  Streams plan(RegionId id, uint32_t own_stream, const Streams& busy) {
+  // `busy`: streams that others may be using while the region runs; `before`: those of the regions
+  // that follow it, which may use them while its tail runs. Returns those of the region and all in
+  // it.
+  Streams plan(RegionId id, uint32_t own_stream, Streams busy, const Streams& before = {}) {
     RegionPlan& region = plan_.regions[id.index()];
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
                          device_of(own_stream));
-    const bool may_swap = region.num_streams > 1 && devices_.empty();
-    if (may_swap && is_after(id)) CarriedFirst(graph_, id, region).run();
+    const bool is_body = region.num_streams > 1 && is_after(id);
+    const bool has_tail = is_body && CarriedFirst(graph_, id, region).run();
+    if (has_tail && options_.max_streams == 0) busy.insert(before.begin(), before.end());
     region.streams = pick_streams(region, own_stream, busy);
     Streams used(region.streams.begin(), region.streams.end());
     order_.add(region);
@@ -280,7 +287,7 @@ class GraphPlanner {
       add_beside(command.node, region, lanes, insides, taken);
       Inside inside{command.node, {}};
       for (const RegionId each : inner) {
-        const Streams more = plan(each, region.streams[command.stream], taken);
+        const Streams more = plan(each, region.streams[command.stream], taken, inside.streams);
         inside.streams.insert(more.begin(), more.end());
       }
       used.insert(inside.streams.begin(), inside.streams.end());

@@ -8,7 +8,9 @@
 //
 // Regions are planned from the outside in. A body's stream 0 is its control node's; its further
 // ones are the lowest-numbered that nobody else may use while it runs, so branches, the regions
-// of one loop and loops that follow each other share them. The cap holds for the whole plan.
+// of one loop and loops that follow each other share them. (Where a tail of `after` may go on
+// beside the next `before`, these two share none, unless there is a cap.) The cap holds for the
+// whole plan.
 //
 // Several devices: an exec node stands on a stream of the device that Node::device names, a control
 // node on one of the first accelerator that any node inside is on, else of the CPU. The cap holds
@@ -38,7 +40,7 @@ struct PlanOptions {
   double min_ns_a_stream = 2'000;   // and so much for each stream: waits cost, too
   // What operators were measured to cost; null, and what the table lacks: estimates (cost_model.h).
   const CostTable* costs_or_null = nullptr;
-  bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
+  bool rank_by_costs = false;   // longest chain by cost, not by number of nodes
   bool lays_out_memory = true;  // a plan without memory is for looking at, not for running
 };
 

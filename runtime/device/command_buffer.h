@@ -66,9 +66,7 @@ struct RunControl {
     failed_strand = strand;
     return true;
   }
-  bool is_stopped() const {
-    return stop.load(std::memory_order_acquire) != StopReason::kRunning;
-  }
+  bool is_stopped() const { return stop.load(std::memory_order_acquire) != StopReason::kRunning; }
 };
 
 // Where a strand stands, for people who ask why a run does not end.
@@ -83,6 +81,9 @@ class CommandBuffer {
   // Says of the launch recorded last that it is this; null: that it keeps the host's books only and
   // touches no memory that a device's commands read or write.
   virtual void note_recordable(RecordableWork* /*work_or_null*/) {}
+  // Says of the reset recorded last that strands which go on meanwhile wait for the event: neither
+  // the reset nor what is done with the event behind it can be launched as one with other commands.
+  virtual void note_apart() {}
   virtual void begin_while() = 0;
   virtual void test_while(DecideFunction decide, void* context) = 0;
   virtual void end_while() = 0;

@@ -23,7 +23,12 @@ HostCommandBuffer::~HostCommandBuffer() = default;
 
 void HostCommandBuffer::note_recordable(RecordableWork* work_or_null) {
   notes_.resize(code().size());
-  notes_.back() = {true, work_or_null};
+  notes_.back() = {.is_known = true, .work_or_null = work_or_null};
+}
+
+void HostCommandBuffer::note_apart() {
+  notes_.resize(code().size());
+  notes_.back().is_apart = true;
 }
 
 void HostCommandBuffer::finish() {
@@ -70,7 +75,8 @@ Status HostCommandBuffer::set_up() {
 // Ends the run when the device is lost: what its streams have done cannot be told.
 bool HostCommandBuffer::is_fine(const Device& device, uint32_t strand) {
   Status health = device.health();
-  if (health.is_ok()) [[likely]] return true;
+  if (health.is_ok()) [[likely]]
+    return true;
   control_->fail(std::move(health), strand);
   return false;
 }
@@ -162,8 +168,7 @@ uint32_t HostCommandBuffer::after(uint32_t at, int32_t decision) const {
 }
 
 // Issues the command at `at`, or runs it and what follows, and moves on.
-void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight,
-                              int& decisions) {
+void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight, int& decisions) {
   Stream& stream = stream_of(strand);
   const bool is_idle = stream.is_idle();
   if (is_idle && code()[at].is_cheap) {

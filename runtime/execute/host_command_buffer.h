@@ -17,8 +17,8 @@
 // host, until the event has been recorded in this round (strands are issued in no global order),
 // then orders the streams.
 //
-// With a recorder for its second device, straight commands of that device's streams are recorded once
-// and launched as one (segment.h).
+// With a recorder for its second device, straight commands of that device's streams are recorded
+// once and launched as one (segment.h).
 //
 // Errors: as CommandBuffer. Stopping: seen before each command; issued work that has not started
 // is skipped. Stack memory running out, a command that the device refuses, and a device that is
@@ -48,6 +48,7 @@ class HostCommandBuffer : public CommandCode {
   ~HostCommandBuffer() override;
 
   void note_recordable(RecordableWork* work_or_null) override;
+  void note_apart() override;
   void finish() override;
   void start(RunControl& control) override;
   void run_here(RunControl& control) override { start(control); }
@@ -68,8 +69,8 @@ class HostCommandBuffer : public CommandCode {
   };
   struct HostEvent {
     std::vector<std::unique_ptr<Event>> by_device;
-    Completion recorded;     // in this round
-    uint32_t device = 0;     // that recorded it last; written before `recorded`
+    Completion recorded;  // in this round
+    uint32_t device = 0;  // that recorded it last; written before `recorded`
   };
 
   Stream& stream_of(uint32_t strand) { return *streams_[strand_streams()[strand]]; }
@@ -125,7 +126,7 @@ class HostCommandBuffer : public CommandCode {
   Scheduler& scheduler_;
   std::vector<Issued> issued_;  // by command
   // What lowering says of commands; shorter than the code.
-  std::vector<LaunchNote> notes_;
+  std::vector<CommandNote> notes_;
   const std::unique_ptr<Recorder> recorder_or_null_;
   // A segment, and what its stream's Work needs to know.
   struct IssuedSegment {
@@ -135,8 +136,8 @@ class HostCommandBuffer : public CommandCode {
   };
   std::unordered_map<uint32_t, IssuedSegment> segments_;  // by command, once asked for
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<uint32_t> parents_;                 // by strand
-  std::vector<std::unique_ptr<Event>> forks_;     // by strand: where its parent's stream was
+  std::vector<uint32_t> parents_;              // by strand
+  std::vector<std::unique_ptr<Event>> forks_;  // by strand: where its parent's stream was
   std::deque<HostEvent> events_;
   std::deque<std::atomic<StrandState>> states_;  // by strand; for describing only
   Status setup_error_;

@@ -141,10 +141,14 @@ class Lowering {
     }
   }
   void reset_set(const RegionPlan& plan, uint32_t set) {
-    for (uint32_t e = 0; e < plan.num_events; ++e) commands_.reset(event(plan, e, set));
+    const auto reset = [this](uint32_t event) {
+      commands_.reset(event);
+      commands_.note_apart();
+    };
+    for (uint32_t e = 0; e < plan.num_events; ++e) reset(event(plan, e, set));
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
-      commands_.reset(end_event(plan, s, set));
-      commands_.reset(begun_event(plan, s, set));
+      reset(end_event(plan, s, set));
+      reset(begun_event(plan, s, set));
     }
   }
 

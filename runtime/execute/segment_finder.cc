@@ -48,6 +48,10 @@ class Finder {
     return events_[index];
   }
 
+  CommandNote note(uint32_t at) const {
+    return at < source_.notes.size() ? source_.notes[at] : CommandNote();
+  }
+
   void add(SegmentStep step) {
     steps_.push_back(step);
     is_over_ |= steps_.size() == kMostSteps;
@@ -87,6 +91,7 @@ class Finder {
         walkers_[w].at = command.target;
         return true;
       case Op::kReset:
+        if (note(at).is_apart) return false;
         event(command.target) = Event::kReset;
         add({.kind = Kind::kForget, .event = command.target});
         break;
@@ -118,15 +123,15 @@ class Finder {
 
   bool launch(size_t w, const CommandCode::Command& command) {
     const uint32_t at = walkers_[w].at;
-    const LaunchNote note = at < source_.notes.size() ? source_.notes[at] : LaunchNote();
-    if (!note.is_known || !is_first_visit(at)) return false;
+    const CommandNote known = note(at);
+    if (!known.is_known || !is_first_visit(at)) return false;
     not_joined(w);
-    const Kind kind = note.work_or_null != nullptr ? Kind::kWork : Kind::kBooks;
+    const Kind kind = known.work_or_null != nullptr ? Kind::kWork : Kind::kBooks;
     add({.kind = kind,
          .lane = walkers_[w].lane,
          .run = command.run,
          .context = command.context,
-         .work = note.work_or_null});
+         .work = known.work_or_null});
     return true;
   }
 

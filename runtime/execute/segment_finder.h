@@ -5,7 +5,9 @@
 // waited for; from there the buffer goes on as always.
 //
 // Contract: an event that is recorded inside has been reset inside, as lowering does where a region
-// is entered, so nobody outside waits for it. Cost: O(commands of the segment), at most
+// is entered, so nobody outside waits for it. Events of open loops are waited for by strands that
+// go on from one iteration to the next: their resets are noted as apart, and a segment ends before
+// one. Cost: O(commands of the segment), at most
 // kMostSteps.
 #pragma once
 
@@ -17,16 +19,17 @@
 
 namespace eddy {
 
-// What a recorded buffer's launches are, by command.
-struct LaunchNote {
-  bool is_known = false;
+// What a recorded buffer's commands are, by command.
+struct CommandNote {
+  bool is_apart = false;                   // a reset
+  bool is_known = false;                   // a launch
   RecordableWork* work_or_null = nullptr;  // known and null: it keeps the host's books
 };
 
 struct SegmentSource {
   const std::vector<CommandCode::Command>& code;
   const std::vector<uint32_t>& strand_entries;
-  const std::vector<LaunchNote>& notes;
+  const std::vector<CommandNote>& notes;
   // Whether a strand's stream is one of the recorder's device.
   std::function<bool(uint32_t strand)> is_recordable;
 };

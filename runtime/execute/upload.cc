@@ -7,19 +7,8 @@
 namespace eddy {
 namespace {
 
-// What a stream calls to enqueue one copy.
-struct Copy {
-  const BoundKernel& kernel;
-  KernelArgs args;
-
-  static bool run(void* copy) {
-    const Copy& self = *static_cast<Copy*>(copy);
-    return self.kernel.run(self.args);
-  }
-};
-
 // Then their staging memory is wanted back.
-constexpr int kMostQueued = 64;
+constexpr size_t kMostQueued = 64;
 
 }  // namespace
 
@@ -49,26 +38,29 @@ Status Uploader::copy(const TensorView& from, Slot& to) {
   EDDY_RETURN_IF_ERROR(start());
   EDDY_ASSIGN_OR_RETURN(const BoundKernel* bound, kernel(from.element));
   EDDY_RETURN_IF_ERROR(to.make_writable(accelerator_.device->allocator()));
-  Status error;
-  Copy copy{*bound, {}};
-  copy.args.inputs = &from;
-  copy.args.outputs = &to.view;
+  Copy& copy = copies_.emplace_back(Copy{*bound, from, to.view});
+  copy.args.inputs = &copy.from;
+  copy.args.outputs = &copy.to;
   copy.args.num_inputs = copy.args.num_outputs = 1;
   copy.args.state = bound->state.get();
   copy.args.stream = stream_->native();
-  copy.args.error = &error;
-  if (!stream_->launch({Copy::run, &copy}) || !error.is_ok()) {
-    return error.is_ok() ? accelerator_.device->health() : error;
+  copy.args.error = &copy.error;
+  if (!stream_->launch({Copy::run, &copy})) {
+    return copy.error.is_ok() ? accelerator_.device->health() : std::move(copy.error);
   }
-  return ++num_queued_ < kMostQueued ? Status::ok() : finish();
+  return copies_.size() < kMostQueued ? Status::ok() : finish();
 }
 
 Status Uploader::finish() {
   while (stream_ != nullptr && !stream_->is_idle()) {
     if (!accelerator_.device->poll()) std::this_thread::yield();
   }
-  num_queued_ = 0;
-  return accelerator_.device->health();
+  Status first;
+  for (Copy& copy : copies_) {
+    if (first.is_ok()) first = std::move(copy.error);
+  }
+  copies_.clear();
+  return first.is_ok() ? accelerator_.device->health() : first;
 }
 
 }  // namespace eddy

@@ -7,6 +7,7 @@
 // kernel or the device says. Threads: one; finish() blocks and moves the device on.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -25,13 +26,26 @@ class Uploader {
   Status finish();
 
  private:
+  // What the stream calls, now or later, to enqueue one copy.
+  struct Copy {
+    static bool run(void* copy) {
+      const Copy& self = *static_cast<Copy*>(copy);
+      return self.kernel.run(self.args);
+    }
+
+    const BoundKernel& kernel;
+    TensorView from, to;
+    Status error = {};
+    KernelArgs args = {};
+  };
+
   Status start();
   Result<const BoundKernel*> kernel(ElementType element);
 
   const Accelerator& accelerator_;
   std::unique_ptr<Stream> stream_;
   std::map<ElementType, BoundKernel> kernels_;
-  int num_queued_ = 0;  // copies; far below a stream's credit
+  std::deque<Copy> copies_;  // queued; far below a stream's credit
 };
 
 }  // namespace eddy

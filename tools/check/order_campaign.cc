@@ -21,6 +21,7 @@ struct Way {
   SchedulePolicy policy;
   Assignment assignment;
   Loops loops;
+  bool has_accelerator = false;
 };
 
 std::string try_orders(Subject& subject, const Way& way,
@@ -32,6 +33,8 @@ std::string try_orders(Subject& subject, const Way& way,
   options.threads = threads;
   // Every third seed under a cap, every other with two runs in flight.
   Random random(subject.recipe().seed + 0x0c4d);
+  constexpr double kCpuShares[] = {0, 0.3, 0.7};
+  if (way.has_accelerator) options.accelerator_cpu_share = kCpuShares[random.below(3)];
   if (random.below(3) == 0) options.max_streams = static_cast<uint32_t>(1 + random.below(3));
   const bool has_two = random.below(2) == 0;
   auto trial = Trial::make(subject, options);
@@ -85,7 +88,10 @@ Result<std::vector<Contestant>> order_contestants(const std::string& policy_or_e
   static constexpr Way kWays[] = {
       {"rank/device", SchedulePolicy::kUniform, Assignment::kRank, Loops::kDevice},
       {"matching/device", SchedulePolicy::kUniform, Assignment::kMatching, Loops::kDevice},
-      {"rank/host", SchedulePolicy::kUniform, Assignment::kRank, Loops::kHost}};
+      {"rank/host", SchedulePolicy::kUniform, Assignment::kRank, Loops::kHost},
+      {"rank/two-devices", SchedulePolicy::kUniform, Assignment::kRank, Loops::kHost, true},
+      {"matching/two-devices", SchedulePolicy::kUniform, Assignment::kMatching, Loops::kHost,
+       true}};
   std::vector<Contestant> contestants;
   if (policy_or_empty == "exhaustive") {
     contestants.push_back({"virtual/exhaustive", [&counts](Subject& subject) {

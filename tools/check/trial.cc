@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "tools/check/virtual_accelerator.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -22,7 +24,7 @@ Status Trial::Chain::before(RunState& state, const ::eddy::Step& step) {
 
 void Trial::Chain::after(RunState& state, const ::eddy::Step& step, int32_t decision) {
   if (trial_.options_.checks_races) trial_.races_.after(state, step, decision);
-  trial_.digests_.after(state, step, decision);
+  if (!trial_.has_accelerator()) trial_.digests_.after(state, step, decision);
   StepObserver* last = trial_.options_.observer_or_null;
   if (last != nullptr) last->after(state, step, decision);
 }
@@ -49,6 +51,13 @@ SessionOptions Trial::session_options() {
     if (!options_.wrap) return std::shared_ptr<Device>(device_);
     return options_.wrap(device_);
   };
+  if (has_accelerator()) {
+    options.make_accelerator = [this]() -> Result<std::shared_ptr<const Accelerator>> {
+      return make_virtual_accelerator(
+          device_, subject_.library(),
+          all_but(options_.accelerator_cpu_share, subject_.recipe().seed));
+    };
+  }
   return options;
 }
 
@@ -121,7 +130,7 @@ std::string Trial::run(uint64_t variant) {
   std::string text = findings();
   if (text.empty() && !outputs.is_ok()) text = outputs.status().to_string();
   if (text.empty()) text = difference(should.outputs, *outputs);
-  if (text.empty()) text = digests_.difference(session_->graph(), should);
+  if (text.empty() && !has_accelerator()) text = digests_.difference(session_->graph(), should);
   return text.empty() ? text : "inputs " + std::to_string(variant) + ": " + text;
 }
 

@@ -34,6 +34,9 @@ struct TrialOptions {
   // Stands between session and device; for planting bugs. Empty: nothing does.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
   bool checks_races = true;
+  // In 0..1: nodes on an accelerator beside the CPU, but for so many (virtual_accelerator.h). Steps
+  // are then watched for races, not compared: they are those of another graph. Negative: none.
+  double accelerator_cpu_share = -1;
   std::shared_ptr<SharedThreads> threads = {};  // null: the session's own
   // A run that never ends is told from one that is slow, by the time in which nothing moves; then
   // the session is abandoned, for it could never be destroyed.
@@ -76,6 +79,7 @@ class Trial {
   };
 
   Trial(Subject& subject, const TrialOptions& options) : subject_(subject), options_(options) {}
+  bool has_accelerator() const { return options_.accelerator_cpu_share >= 0; }
   Status start();
   Result<NamedTensors> run_watched(uint64_t variant);
   SessionOptions session_options();

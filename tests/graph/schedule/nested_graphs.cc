@@ -1,5 +1,7 @@
 #include "tests/graph/schedule/nested_graphs.h"
 
+#include <algorithm>
+
 #include "graph/base/check.h"
 #include "graph/base/random.h"
 
@@ -97,7 +99,11 @@ class Maker {
   }
   Value node(const char* name, const std::vector<Value>& inputs, Attributes attributes = {}) {
     --nodes_left_;
-    return b_.op(name, inputs, std::move(attributes), {.domain = "nested"});
+    return b_.op(name, inputs, std::move(attributes), {.domain = "nested", .device = device()});
+  }
+  std::string device() {
+    if (options_.num_devices == 1) return {};
+    return nested_devices(options_.num_devices)[random_.below(options_.num_devices)];
   }
   Value make(const ValueType& type) {
     const Dims& dims = type.tensor.dims;
@@ -163,7 +169,7 @@ class Maker {
       case 7: {
         --nodes_left_;
         const auto both = b_.ops("Two", pick_some(), {{"size", some_type().tensor.dims[0]}},
-                                 {.domain = "nested", .num_outputs = 2});
+                                 {.domain = "nested", .num_outputs = 2, .device = device()});
         return visible_.insert(visible_.end(), both.begin(), both.end()), void();
       }
       default:
@@ -228,6 +234,24 @@ const OpTable& nested_ops() {
 
 Graph nested_graph(uint64_t seed, const NestedGraphOptions& options) {
   return Maker(seed, options).run();
+}
+
+std::vector<std::string> nested_devices(uint32_t num_devices) {
+  std::vector<std::string> names = {"cpu"};
+  for (uint32_t d = 1; d < num_devices; ++d) names.push_back("gpu" + std::to_string(d));
+  return names;
+}
+
+std::vector<uint32_t> nested_value_devices(const Graph& graph,
+                                           const std::vector<std::string>& devices) {
+  std::vector<uint32_t> result(graph.num_values(), 0);
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    const ValueInfo& info = graph.value(ValueId(v));
+    if (info.origin != ValueOrigin::kNodeOutput) continue;
+    const auto named = std::ranges::find(devices, graph.node(info.producer).device);
+    if (named != devices.end()) result[v] = static_cast<uint32_t>(named - devices.begin());
+  }
+  return result;
 }
 
 }  // namespace eddy

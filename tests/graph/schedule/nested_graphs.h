@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "graph/ir/builder.h"
 #include "graph/ir/op.h"
@@ -20,10 +22,16 @@ const OpTable& nested_ops();
 
 struct NestedGraphOptions {
   int max_depth = 5;
-  uint32_t max_nodes = 60;  // about
+  uint32_t max_nodes = 60;   // about
+  uint32_t num_devices = 1;  // more: each node is on a random one (nested_devices)
 };
 
 // Same seed, same graph.
 Graph nested_graph(uint64_t seed, const NestedGraphOptions& options = {});
+
+// The names of that many devices, as a plan wants them; and each value where its maker is.
+std::vector<std::string> nested_devices(uint32_t num_devices);
+std::vector<uint32_t> nested_value_devices(const Graph& graph,
+                                           const std::vector<std::string>& devices);
 
 }  // namespace eddy

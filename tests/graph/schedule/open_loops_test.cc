@@ -15,7 +15,9 @@
 namespace eddy {
 namespace {
 
-constexpr NestedGraphOptions kGraphs{.max_depth = 3, .max_nodes = 60};
+NestedGraphOptions graphs_on(uint32_t num_devices) {
+  return {.max_depth = 3, .max_nodes = 60, .num_devices = num_devices};
+}
 
 PlanOptions options_of(uint64_t seed) {
   PlanOptions options;
@@ -80,26 +82,43 @@ void expect_all_needed(const Graph& graph, const Plan& plan, Sweep& sweep) {
   }
 }
 
-TEST(OpenLoopsTest, EachRecordAndWaitOfAnOpenLoopIsNeeded) {
-  Sweep sweep;
+void sweep_plans(uint32_t num_devices, uint32_t num_plans, Sweep& sweep) {
   uint64_t seed = 0;
-  for (; sweep.num_plans < 2000 && !HasFailure(); ++seed) {
-    const Graph graph = nested_graph(seed, kGraphs);
-    const Plan plan = plan_graph(graph, options_of(seed));
+  for (; sweep.num_plans < num_plans && !testing::Test::HasFailure(); ++seed) {
+    const Graph graph = nested_graph(seed, graphs_on(num_devices));
+    PlanOptions options = options_of(seed);
+    if (num_devices > 1) {
+      options.devices = nested_devices(num_devices);
+      options.value_devices = nested_value_devices(graph, options.devices);
+    }
+    Plan plan = plan_graph(graph, options);
     if (count_open(plan) == 0) continue;
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ++sweep.num_plans;
     sweep.num_nested += open_depth(graph, plan) > 1;
+    ASSERT_TRUE(prove_plan(graph, plan).is_ok());
     expect_all_needed(graph, plan, sweep);
   }
-  EXPECT_GT(sweep.num_at_end, 500u);
-  EXPECT_GT(sweep.num_previous, 200u);
-  EXPECT_GT(sweep.num_nested, 20u);
-  std::cout << "seeds 0 to " << seed - 1 << ": " << sweep.num_plans << " plans with "
-            << sweep.num_open << " open loops, " << sweep.num_nested
+  std::cout << "seeds 0 to " << seed - 1 << ", devices: " << num_devices << ": " << sweep.num_plans
+            << " plans with " << sweep.num_open << " open loops, " << sweep.num_nested
             << " of them in one another; taken away: " << sweep.num_in
             << " records and waits inside, " << sweep.num_at_end << " waits at ends, "
             << sweep.num_previous << " in the next iteration\n";
+}
+
+TEST(OpenLoopsTest, EachRecordAndWaitOfAnOpenLoopIsNeeded) {
+  Sweep sweep;
+  sweep_plans(1, 1200, sweep);
+  EXPECT_GT(sweep.num_at_end, 400u);
+  EXPECT_GT(sweep.num_previous, 200u);
+  EXPECT_GT(sweep.num_nested, 20u);
+}
+
+TEST(OpenLoopsTest, EachIsNeededWhereALoopIsOnTwoDevicesToo) {
+  Sweep sweep;
+  sweep_plans(2, 500, sweep);
+  EXPECT_GT(sweep.num_at_end, 150u);
+  EXPECT_GT(sweep.num_previous, 60u);
 }
 
 }  // namespace

@@ -150,12 +150,10 @@ TEST_P(CudaSessionTest, AFaultInALoopInACaseIsToldWithItsNodeAndIteration) {
     auto session = make(loop_in_a_case(library_));
     ASSERT_THAT(session->placement_text(), HasSubstr("3 nodes on cuda"));
     fake_->cuda().fault_kernel(k, CuResult::kIllegalAddress);
-    const auto outputs =
-        session->run({{"x", eight_ones()}, {"choice", Tensor::scalar(true)}});
+    const auto outputs = session->run({{"x", eight_ones()}, {"choice", Tensor::scalar(true)}});
     ASSERT_FALSE(outputs.is_ok());
     EXPECT_EQ(outputs.status().code(), StatusCode::kDeviceLost) << outputs.status().to_string();
-    EXPECT_THAT(outputs.status().to_string(),
-                HasSubstr("/spin[" + std::to_string(k / 3) + "]/"));
+    EXPECT_THAT(outputs.status().to_string(), HasSubstr("/spin[" + std::to_string(k / 3) + "]/"));
     EXPECT_THAT(outputs.status().to_string(), HasSubstr("pick/"));
     EXPECT_THAT(outputs.status().message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
     session.reset();
@@ -273,6 +271,68 @@ TEST_P(CudaSessionTest, ALoopsBodyIsRecordedOnceForEachPlaceOfItsCarriedValues) 
   }
   EXPECT_GE(fake_->cuda().num_graph_launches(), 2 * (kRounds - 8));
   EXPECT_LE(fake_->cuda().num_instantiations(), 8u);
+}
+
+// x = tanh(x * w), and rows of each round that take longer to make than the next x. There is work
+// right before the loop and in each test, so that recordings meet the loop's own commands.
+Result<Graph> loop_with_rows(const Library& library) {
+  GraphBuilder b(library.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
+  const Value w = b.input("w", tensor_type(ElementType::kFloat, {8}));
+  const auto results = b.while_loop(
+      {.name = "rows",
+       .initial = {b.op("Abs", {b.op("Neg", {x})})},
+       .trip_limit = b.scalar(int64_t{7}),
+       .num_scan_outputs = 2},
+      [&](Value, ValueSpan v) {
+        const Value low = b.op("ReduceMin", {b.op("Abs", {v[0]})}, {{"keepdims", int64_t{0}}});
+        return WhileTest{b.op("Less", {low, b.scalar(2.0f)}), {v[0]}};
+      },
+      [&](Value, ValueSpan v) {
+        const Value next = b.op("Tanh", {b.op("Mul", {v[0], w})}, {}, {.name = "next"});
+        Value left = next;
+        Value right = b.op("Reshape", {v[0], b.constant(Tensor::of<int64_t>({2}, {2, 4}).view())});
+        for (int i = 0; i < 3; ++i) {
+          left = b.op("Sigmoid", {b.op("Add", {left, w})});
+          right = b.op("Sigmoid", {b.op("Mul", {right, right})});
+        }
+        return std::vector<Value>{next, left, right};
+      });
+  b.output("last", results[0]);
+  b.output("left", results[1]);
+  b.output("right", results[2]);
+  return b.finish();
+}
+
+// Iterations overlap on the GPU's streams and the CPU's, also where values have memory of their
+// own, whose references are let go of before the GPU has read it.
+TEST_P(CudaSessionTest, OpenLoopsGiveWhatTheCpuGives) {
+  auto expected = std::move(*Session::create(library_, std::move(*loop_with_rows(library_)), {}))
+                      ->run(long_inputs());
+  ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+  uint32_t num_open = 0;
+  for (const double cpu_share : {0.0, 0.4}) {
+    for (const bool use_arenas : {true, false}) {
+      FakeAccelerator fake(library_, {.seed = GetParam(), .cpu_share = cpu_share});
+      SessionOptions options;
+      options.num_threads = 2;
+      options.assignment = GetParam() % 2 == 0 ? Assignment::kMatching : Assignment::kRank;
+      options.use_arenas = use_arenas;
+      options.make_accelerator = fake.maker();
+      auto session = Session::create(library_, std::move(*loop_with_rows(library_)), options);
+      ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+      for (const RegionPlan& region : (*session)->plan().regions) num_open += region.open ? 1 : 0;
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        auto outputs = (*session)->run(long_inputs());
+        ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+        EXPECT_EQ(check::difference(*expected, *outputs), "") << "share " << cpu_share;
+      }
+      session->reset();
+      EXPECT_THAT(fake.problems(), IsEmpty());
+      EXPECT_EQ(fake.cuda().leaks(), "");
+    }
+  }
+  EXPECT_GT(num_open, 1u);
 }
 
 // Random graphs against the oracle, the devices mixed at random.
