@@ -1,9 +1,12 @@
 // Changing configurations by delta gives the timeline of building the new strategy anew and
 // simulating it in full, bit for bit, after every change, rejection and rollback.
+//
+// EDDY_STRATEGY_GRAPHS sets how many random operator graphs are tried, of kSteps changes each.
 #include "graph/strategy/strategy_simulation.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <span>
@@ -17,6 +20,8 @@
 
 namespace eddy {
 namespace {
+
+constexpr int kSteps = 20;
 
 Topology random_topology(Random& random) {
   TopologySpec spec;
@@ -141,7 +146,7 @@ void change_at_random(uint64_t seed) {
   simulation.keep_labels();
   const Status status = simulation.reset(strategy);
   ASSERT_TRUE(status.is_ok()) << status.to_string();
-  for (int step = 0; step < 20; ++step) {
+  for (int step = 0; step < kSteps; ++step) {
     Strategy changed = strategy;
     std::vector<uint32_t> ops;
     for (uint64_t n = 1 + random.below(2); n > 0; --n) {
@@ -205,8 +210,11 @@ TEST(StrategySimulation, TimesThatAddUpToTooMuchAreRefusedAndUndone) {
 
 TEST(StrategySimulation, ChangesByDeltaGiveTheTimelineOfBuildingAnew) {
   constexpr uint64_t kFirstSeed = 4242;
-  std::printf("seeds from %llu\n", static_cast<unsigned long long>(kFirstSeed));
-  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 500 && !HasFatalFailure(); ++seed) {
+  const char* wanted = std::getenv("EDDY_STRATEGY_GRAPHS");
+  const uint64_t num_graphs = wanted == nullptr ? 500 : std::strtoull(wanted, nullptr, 10);
+  std::printf("%llu graphs, seeds from %llu\n", static_cast<unsigned long long>(num_graphs),
+              static_cast<unsigned long long>(kFirstSeed));
+  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + num_graphs && !HasFatalFailure(); ++seed) {
     change_at_random(seed);
   }
 }
