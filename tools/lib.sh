@@ -41,8 +41,7 @@ eddy_bazel() {
 eddy_setup() {
   local options=(--quiet)
   local configs=" ${EDDY_CONFIG:-} $* "
-  [[ "$configs" == *tsan* || "$configs" == *" fuzz "* || "$configs" == *=fuzz* ]] &&
-    options+=(--sanitizers)
+  [[ "$configs" =~ tsan|asan_ubsan|" fuzz "|=fuzz ]] && options+=(--sanitizers)
   "$eddy_root/tools/setup" "${options[@]}"
 }
 

@@ -213,7 +213,7 @@ Story<Time> shrink(Story<Time> story) {
     }
     for (const auto& [id, task] : ReferenceGraph<Time>(story.graph)) {
       for (const uint32_t dep : task.deps) {
-        has_shrunk |= try_without([id, dep](Story<Time>& s) {
+        has_shrunk |= try_without([id = id, dep](Story<Time>& s) {
           if (s.graph.contains(id)) s.graph[id].deps.erase(dep);
         });
       }
