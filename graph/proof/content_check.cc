@@ -4,6 +4,9 @@
 #include <map>
 #include <span>
 #include <tuple>
+#include <utility>
+
+#include "graph/proof/nested_shape.h"
 
 namespace eddy {
 namespace {
@@ -405,6 +408,14 @@ class Follower {
 
 }  // namespace
 
-ContentCheck check_contents(const NestedCommands& commands) { return Follower(commands).run(); }
+ContentCheck check_contents(const NestedCommands& commands) {
+  if (commands.regions.empty()) return {};
+  if (auto malformed = find_malformed(commands)) {
+    ContentCheck result;
+    result.violations.push_back(std::move(*malformed));
+    return result;
+  }
+  return Follower(commands).run();
+}
 
 }  // namespace eddy

@@ -32,7 +32,7 @@ struct NestedCommand {
   };
   Kind kind = Kind::kLaunch;
   uint32_t stream = 0;
-  uint32_t id = 0;  // kLaunch, kLoop, kCase: into that list; kRecord, kWait: an event
+  uint32_t id = 0;  // kLaunch, kLoop, kCase: into that list; kRecord, kWait…: an event
   bool operator==(const NestedCommand&) const = default;
 };
 

@@ -25,45 +25,18 @@
 // stream of its control node; an event of the machine that two regions may use at once; and all
 // that prove_order finds wrong with records and waits.
 //
-// Errors: none; a malformed list is an unsafe one. At most Proof::kMaxViolations are kept.
-// Cost: near linear in commands and uses, times the depth of nesting.
+// Errors: none; a malformed list (nested_shape.h) is an unsafe one. At most Proof::kMaxViolations
+// are kept. Cost: near linear in commands and uses, times the depth of nesting.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "graph/proof/happens_before.h"
 #include "graph/proof/nested_command.h"
+#include "graph/proof/nested_violation.h"
 
 namespace eddy {
-
-struct NestedViolation {
-  enum class Kind {
-    kUnordered,       // first, second: nodes with no path between; name: what both touch
-    kUnorderedBytes,  // the same, over arena bytes that belong to `name`
-    kSharedStream,    // the same, over a stream that `second` or `first` needs for itself
-    kSharedEvent,     // `first` and `second`, or the region and `second`, use one event at once
-    kOverwritten,     // first reads `name`, whose place second may have written
-    kOverlap,         // first reads or writes bytes of `name` that it also writes
-    kBadBlock,        // name: its blocks lie outside their arena, off alignment, or are too few
-    kEscapes,         // first (or the graph's end) keeps arena memory of `name`
-    kMalformed,       // text says what
-  };
-  static constexpr uint32_t kNone = UINT32_MAX;  // as a node: the region's entry, exit, or the end
-
-  Kind kind = Kind::kMalformed;
-  uint32_t region = 0;
-  uint32_t first = kNone;
-  uint32_t second = kNone;
-  uint32_t name = kNone;
-  std::string text;
-
-  // One line; `node_name` and `value_name` turn ids into what people know them by.
-  std::string to_string(const std::function<std::string(uint32_t)>& node_name,
-                        const std::function<std::string(uint32_t)>& value_name) const;
-};
 
 struct NestedProof {
   std::vector<NestedViolation> violations;
@@ -98,9 +71,8 @@ class NestedProver {
   NestedProof prove();
   NestedProof prove_again(uint32_t region);
 
-  class Prover;
-
  private:
+  class Prover;
   const std::unique_ptr<Prover> prover_;
 };
 

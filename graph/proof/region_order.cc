@@ -1,0 +1,120 @@
+#include "graph/proof/region_order.h"
+
+#include <map>
+#include <utility>
+
+#include "graph/proof/byte_history.h"
+
+namespace eddy {
+
+uint32_t RegionOrder::dense(uint32_t stream) {
+  const auto [it, is_new] = dense_.emplace(stream, static_cast<uint32_t>(lanes_.size()));
+  if (is_new) lanes_.emplace_back();
+  return it->second;
+}
+
+uint32_t RegionOrder::add_node(const NestedCommand& command, uint32_t id, Touched touched,
+                               uint32_t iteration) {
+  const uint32_t node = num_nodes();
+  const uint32_t stream = dense(command.stream);
+  listed_.push_back({Command::Kind::kLaunch, stream, node});
+  Lane& lane = lanes_[stream];
+  if (lane.first == kNone) lane.first = node;
+  lane.last = node;
+  nodes_.push_back({command, id, std::move(touched), iteration});
+  return node;
+}
+void RegionOrder::add_record(uint32_t stream, uint32_t event) {
+  listed_.push_back({Command::Kind::kRecord, dense(stream), event});
+}
+void RegionOrder::add_wait(uint32_t stream, uint32_t event) {
+  listed_.push_back({Command::Kind::kWait, dense(stream), event});
+}
+
+void RegionOrder::require(uint32_t before, uint32_t after, Reason reason) {
+  if (before == after || before == kNone) return;
+  required_.push_back({before, after});
+  reasons_.push_back(reason);
+}
+
+void RegionOrder::require_bytes() {
+  std::map<uint32_t, ByteHistory> arenas;
+  const auto for_each_block = [&](uint32_t name, auto visit) {
+    const NestedMemory& memory = commands_.memory[name];
+    for (const uint64_t offset : memory.offsets_bytes) {
+      visit(arenas[memory.arena], offset, offset + memory.size_bytes);
+    }
+  };
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    const auto require_after = [&](uint32_t name) {
+      return [this, node, name](uint32_t earlier) {
+        require(earlier, node, {NestedViolation::Kind::kUnorderedBytes, name});
+      };
+    };
+    const Touched& touched = nodes_[node].touched;
+    const uint32_t iteration = nodes_[node].iteration;
+    for (const bool is_held : {false, true}) {
+      for (const uint32_t name : is_held ? touched.held : touched.reads) {
+        for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
+          bytes.read(begin, end, {node, name, is_held, iteration}, require_after(name));
+        });
+      }
+    }
+    for (const uint32_t name : touched.writes) {
+      for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
+        bytes.write(begin, end, {node, name, false, iteration}, require_after(name));
+      });
+    }
+  }
+}
+
+void RegionOrder::require_streams() {
+  struct Use {
+    uint32_t owner = kNone;  // the last that had it for itself
+    uint32_t user = kNone;   // the last that stood on it since
+  };
+  std::unordered_map<uint32_t, Use> uses;
+  const Reason reason{NestedViolation::Kind::kSharedStream, kNone};
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    const NestedCommand& command = nodes_[node].command;
+    // The entry and the exit of a region are no work.
+    const bool is_work =
+        command.kind != NestedCommand::Kind::kEnter && command.kind != NestedCommand::Kind::kExit;
+    if (is_work) {
+      Use& own = uses[command.stream];
+      require(own.owner, node, reason);
+      own.user = node;
+    }
+    for (const uint32_t stream : nodes_[node].touched.streams) {
+      Use& use = uses[stream];
+      require(use.owner, node, reason);
+      require(use.user, node, reason);
+      use = {node, kNone};
+    }
+  }
+}
+
+void RegionOrder::prove(uint32_t region, const std::function<void(NestedViolation)>& found) const {
+  for (const Violation& violation : prove_order(num_nodes(), listed_, required_).violations) {
+    if (violation.kind != Violation::Kind::kUnordered) {
+      found(
+          {NestedViolation::Kind::kMalformed, region, kNone, kNone, kNone, violation.to_string()});
+      continue;
+    }
+    Reason reason;
+    for (size_t i = 0; i < required_.size(); ++i) {
+      if (required_[i].before == violation.first && required_[i].after == violation.second) {
+        reason = reasons_[i];
+        break;
+      }
+    }
+    found({reason.kind,
+           region,
+           nodes_[violation.first].id,
+           nodes_[violation.second].id,
+           reason.name,
+           {}});
+  }
+}
+
+}  // namespace eddy

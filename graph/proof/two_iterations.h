@@ -1,0 +1,33 @@
+// two_iterations: two iterations of an open loop's `after` behind one another, each followed by one
+// command for all that happens between them (the turn), with every pair that must be ordered.
+//
+// Every name of the loop has one place: what changes it comes after all that used it before. Values
+// move on in the turn, `before` runs, and its results are tested and forwarded. Rows that a command
+// of `after` defines are stacked by that command. Where references are let go of early, a reader of
+// a passed-on name has ended before the turn: its memory may be another's to write from there on.
+// The loop's end waits for all streams: that is what an open loop means, and nothing to prove.
+//
+// Part of the nested proof. Cost: near linear in the commands of `after` and what they touch.
+#pragma once
+
+#include <vector>
+
+#include "graph/proof/region_order.h"
+
+namespace eddy {
+
+// What a proof of an open loop is made from.
+struct OpenLoop {
+  const NestedCommands& commands;
+  const ContentCheck& contents;
+  const NestedCommand& command;     // kLoop
+  const Touched& before;            // all that the region does
+  std::vector<uint32_t> own_names;  // of `before` and `after`
+
+  const NestedLoop& loop() const { return commands.loops[command.id]; }
+};
+
+// `inside`: by command of `after`; rows are added to those that stack them.
+RegionOrder two_iterations(const OpenLoop& open, std::vector<Touched>& inside);
+
+}  // namespace eddy
