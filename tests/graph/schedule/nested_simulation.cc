@@ -36,28 +36,66 @@ struct Work {
   bool is_in_after = false;
   size_t choice = 0;
   std::unique_ptr<Frame> child;  // of a loop or branch
+  // Of an open loop: iterations whose tails may still be at work, the last one last.
+  std::vector<std::unique_ptr<Frame>> tails;
 };
 
 struct Lane {
   std::vector<NestedCommand> commands;
   size_t at = 0;
   std::unique_ptr<Work> work;
+  bool is_done() const { return !work && at == commands.size(); }
 };
 
+// One region at work. Both regions of one iteration have one number.
 struct Frame {
-  std::map<uint32_t, Lane> lanes;  // by stream
+  const Frame* parent_or_null = nullptr;
+  uint32_t region = 0;
+  const NestedLoop* loop_or_null = nullptr;  // whose iteration it is
+  uint64_t number = 0;
+  const Frame* last_or_null = nullptr;  // the iteration before, of an open loop's `after`
+  uint32_t main = 0;                    // stream
+  std::map<uint32_t, Lane> lanes;       // by stream
   std::vector<bool> recorded;
+
   bool is_done() const {
-    return std::all_of(lanes.begin(), lanes.end(), [](const auto& lane) {
-      return !lane.second.work && lane.second.at == lane.second.commands.size();
-    });
+    return std::all_of(lanes.begin(), lanes.end(),
+                       [](const auto& lane) { return lane.second.is_done(); });
+  }
+  bool is_open() const {
+    return loop_or_null != nullptr && loop_or_null->is_open && region == loop_or_null->after;
+  }
+  // The next iteration may begin.
+  bool has_ended() const { return is_open() ? lanes.at(main).is_done() : is_done(); }
+  // A stream goes on behind what it did in the iteration before.
+  bool may_begin(uint32_t stream) const {
+    return last_or_null == nullptr || stream == main || !last_or_null->lanes.contains(stream) ||
+           last_or_null->lanes.at(stream).is_done();
+  }
+  bool owns(uint32_t its_region) const {
+    return its_region == region || (loop_or_null != nullptr && its_region == loop_or_null->before);
   }
 };
 
 class Machine {
  public:
   Machine(const NestedCommands& commands, uint64_t seed)
-      : commands_(commands), random_(seed), pointers_(commands.memory.size()) {
+      : commands_(commands),
+        random_(seed),
+        pointers_(commands.memory.size()),
+        is_defined_(commands.memory.size(), false),
+        made_in_(commands.memory.size(), 0) {
+    for (const NestedLaunch& launch : commands.launches) {
+      for (const uint32_t name : launch.writes) is_defined_[name] = true;
+      note_defined(launch.passes);
+    }
+    for (const NestedLoop& loop : commands.loops) {
+      for (const auto* list : {&loop.enter, &loop.forward, &loop.leave}) note_defined(*list);
+      for (const uint32_t name : loop.stacks) is_defined_[name] = true;
+    }
+    for (const NestedCase& branch : commands.cases) {
+      for (const auto& results : branch.results) note_defined(results);
+    }
     for (const uint64_t size : commands.arena_sizes_bytes) {
       bytes_.emplace_back(size / kGrain + 1, 0);
     }
@@ -65,7 +103,7 @@ class Machine {
   }
 
   std::string run() {
-    const std::unique_ptr<Frame> root = frame(0);
+    const std::unique_ptr<Frame> root = frame(0, nullptr, nullptr, ++last_number_);
     for (int steps = 0; !root->is_done() && error_.empty(); ++steps) {
       if (steps == kMaxSteps) return "";  // long enough
       std::vector<std::function<void()>> actions;
@@ -81,51 +119,87 @@ class Machine {
     }
     return error_;
   }
+  // Commands that began while the tail of an iteration before was at work.
+  uint64_t num_early() const { return num_early_; }
 
  private:
+  void note_defined(const std::vector<NestedPass>& passes) {
+    for (const NestedPass& pass : passes) is_defined_[pass.to] = true;
+  }
   void fail(uint32_t name, const std::string& what) {
     if (error_.empty()) error_ = "value " + std::to_string(name) + " " + what;
   }
 
-  std::unique_ptr<Frame> frame(uint32_t region) const {
+  std::unique_ptr<Frame> frame(uint32_t region, const Frame* parent_or_null,
+                               const NestedLoop* loop_or_null, uint64_t number) const {
     auto frame = std::make_unique<Frame>();
+    frame->parent_or_null = parent_or_null;
+    frame->region = region;
+    frame->loop_or_null = loop_or_null;
+    frame->number = number;
     frame->recorded.resize(commands_.regions[region].num_events, false);
+    frame->main = commands_.regions[region].commands[0].stream;
     for (const NestedCommand& command : commands_.regions[region].commands) {
       frame->lanes[command.stream].commands.push_back(command);
     }
     return frame;
   }
 
-  void collect(Frame& frame, std::vector<std::function<void()>>& actions) {
+  using Actions = std::vector<std::function<void()>>;
+
+  void collect(Frame& frame, Actions& actions) {
     for (auto& [stream, lane] : frame.lanes) {
       if (lane.work && lane.work->launch != nullptr) {
-        actions.push_back([this, &lane] { end_launch(lane); });
-      } else if (lane.work && !lane.work->child->is_done()) {
-        collect(*lane.work->child, actions);
+        actions.push_back([this, &frame, &lane] { end_launch(frame, lane); });
       } else if (lane.work) {
-        actions.push_back([this, &lane] { go_on(lane); });
-      } else if (lane.at < lane.commands.size()) {
+        collect_inside(frame, lane, actions);
+      } else if (lane.at < lane.commands.size() && frame.may_begin(stream)) {
         const NestedCommand& next = lane.commands[lane.at];
         if (next.kind == Kind::kWait && !frame.recorded[next.id]) continue;
+        if (next.kind == Kind::kWaitPrevious && frame.last_or_null != nullptr &&
+            !frame.last_or_null->recorded[next.id]) {
+          continue;
+        }
         actions.push_back([this, &frame, &lane] { begin(frame, lane); });
       }
     }
   }
+  // Of the lane's loop or branch.
+  void collect_inside(Frame& frame, Lane& lane, Actions& actions) {
+    Work& work = *lane.work;
+    for (const std::unique_ptr<Frame>& tail : work.tails) collect(*tail, actions);
+    const bool is_at_test = work.loop != nullptr && !work.is_in_after;
+    if (!work.child->has_ended()) {
+      collect(*work.child, actions);
+    } else if (!is_at_test || may_enter_after(work)) {
+      actions.push_back([this, &frame, &lane] { go_on(frame, lane); });
+    }
+  }
+  // Tails of the last but one have ended; where the loop ends, all of them have.
+  static bool may_enter_after(const Work& work) {
+    const size_t num_waited =
+        work.trips_left == 0 ? work.tails.size() : std::max<size_t>(work.tails.size(), 1) - 1;
+    return std::all_of(work.tails.begin(),
+                       work.tails.begin() + static_cast<std::ptrdiff_t>(num_waited),
+                       [](const auto& tail) { return tail->is_done(); });
+  }
 
   void begin(Frame& frame, Lane& lane) {
     const NestedCommand& command = lane.commands[lane.at++];
+    const bool is_early = frame.last_or_null != nullptr && !frame.last_or_null->is_done();
+    num_early_ += is_early ? 1 : 0;
     switch (command.kind) {
       case Kind::kRecord:
         frame.recorded[command.id] = true;
         break;
       case Kind::kLaunch:
-        begin_launch(lane, commands_.launches[command.id]);
+        begin_launch(frame, lane, commands_.launches[command.id]);
         break;
       case Kind::kLoop:
-        begin_loop(lane, commands_.loops[command.id]);
+        begin_loop(frame, lane, commands_.loops[command.id]);
         break;
       case Kind::kCase:
-        begin_case(lane, commands_.cases[command.id]);
+        begin_case(frame, lane, commands_.cases[command.id]);
         break;
       default:
         break;
@@ -144,8 +218,23 @@ class Machine {
       if (token != pointer.token) fail(name, "is read after its bytes were written for another");
     });
   }
-  void check(const std::vector<uint32_t>& names) {
-    for (const uint32_t name : names) check(name, pointers_[name]);
+  // Read by the frame: intact, and of the iteration that the frame is.
+  void check(const Frame& frame, uint32_t name) {
+    check(name, pointers_[name]);
+    if (!is_defined_[name]) return;
+    const uint32_t region = commands_.region_of_name[name];
+    for (const Frame* at = &frame; at != nullptr; at = at->parent_or_null) {
+      if (!at->owns(region)) continue;
+      if (made_in_[name] != at->number) fail(name, "is read in another iteration than it was made");
+      return;
+    }
+  }
+  void check(const Frame& frame, const std::vector<uint32_t>& names) {
+    for (const uint32_t name : names) check(frame, name);
+  }
+  void make(uint32_t name, const Pointer& pointer, uint64_t number) {
+    pointers_[name] = pointer;
+    made_in_[name] = number;
   }
 
   // The first block at which no holder stands.
@@ -164,10 +253,10 @@ class Machine {
     return {};
   }
 
-  void begin_launch(Lane& lane, const NestedLaunch& launch) {
+  void begin_launch(Frame& frame, Lane& lane, const NestedLaunch& launch) {
     lane.work = std::make_unique<Work>();
     lane.work->launch = &launch;
-    check(launch.reads);
+    check(frame, launch.reads);
     for (const uint32_t name : launch.reads) lane.work->reads.emplace_back(name, pointers_[name]);
     for (const uint32_t name : launch.writes) {
       const Pointer to = place(name);
@@ -175,7 +264,7 @@ class Machine {
       if (to.token != 0) for_each_grain(to, [&](uint64_t& token) { token = to.token; });
     }
   }
-  void end_launch(Lane& lane) {
+  void end_launch(Frame& frame, Lane& lane) {
     const Work& work = *lane.work;
     for (size_t i = 0; i < work.reads.size(); ++i) {
       const auto& [name, from] = work.reads[i];
@@ -187,75 +276,135 @@ class Machine {
     }
     for (const auto& [name, to] : work.writes) {
       check(name, to);
-      pointers_[name] = to;
+      make(name, to, frame.number);
     }
-    pass(work.launch->passes);
+    pass(frame, work.launch->passes, frame.number);
+    for (const auto& [name, to] : work.writes) stack(frame, name);
+    for (const NestedPass& pass : work.launch->passes) stack(frame, pass.to);
     lane.work.reset();
   }
 
-  void pass(const std::vector<NestedPass>& passes) {
+  // All at once; read by `frame`, made in the iteration of that number.
+  void pass(const Frame& frame, const std::vector<NestedPass>& passes, uint64_t number) {
     std::vector<Pointer> from;
-    for (const NestedPass& pass : passes) from.push_back(pointers_[pass.from]);
-    for (size_t i = 0; i < passes.size(); ++i) pointers_[passes[i].to] = from[i];
+    for (const NestedPass& pass : passes) {
+      check_made(frame, pass.from);
+      from.push_back(pointers_[pass.from]);
+    }
+    for (size_t i = 0; i < passes.size(); ++i) make(passes[i].to, from[i], number);
+  }
+  // What is passed on need not be intact: who reads it finds out.
+  void check_made(const Frame& frame, uint32_t name) {
+    const Pointer pointer = pointers_[name];
+    pointers_[name].token = 0;
+    check(frame, name);
+    pointers_[name] = pointer;
   }
 
-  void begin_loop(Lane& lane, const NestedLoop& loop) {
+  // A row of an open loop is read by who defines it.
+  void stack(const Frame& frame, uint32_t name) {
+    if (!frame.is_open()) return;
+    const std::vector<uint32_t>& rows = frame.loop_or_null->rows;
+    if (std::find(rows.begin(), rows.end(), name) != rows.end()) check(frame, name);
+  }
+  bool is_stacked_apart(const NestedLoop& loop, uint32_t row) const {
+    return loop.is_open && is_defined_[row] && commands_.region_of_name[row] == loop.after &&
+           std::none_of(loop.forward.begin(), loop.forward.end(),
+                        [&](const NestedPass& pass) { return pass.to == row; });
+  }
+
+  void begin_loop(Frame& frame, Lane& lane, const NestedLoop& loop) {
     lane.work = std::make_unique<Work>();
     lane.work->loop = &loop;
     lane.work->trips_left = random_.below(kMaxTrips);
-    check(loop.reads);
-    pass(loop.enter);
-    lane.work->child = frame(loop.before);
+    check(frame, loop.reads);
+    begin_iteration(frame, *lane.work, loop.enter, frame);
   }
-  void begin_case(Lane& lane, const NestedCase& branch) {
-    check(branch.reads);
+  void begin_iteration(const Frame& frame, Work& work, const std::vector<NestedPass>& passes,
+                       const Frame& from) {
+    const uint64_t number = ++last_number_;
+    pass(from, passes, number);
+    work.is_in_after = false;
+    work.child = this->frame(work.loop->before, &frame, work.loop, number);
+  }
+  void begin_case(Frame& frame, Lane& lane, const NestedCase& branch) {
+    check(frame, branch.reads);
     const size_t num_ways = branch.regions.size() + (branch.may_run_none ? 1 : 0);
     const size_t choice = random_.below(num_ways);
-    if (choice == branch.regions.size()) return pass(branch.pass_through);
+    if (choice == branch.regions.size()) return end_case(frame, frame, branch.pass_through);
     lane.work = std::make_unique<Work>();
     lane.work->branch = &branch;
     lane.work->choice = choice;
-    lane.work->child = frame(branch.regions[choice]);
+    lane.work->child = this->frame(branch.regions[choice], &frame, nullptr, ++last_number_);
+  }
+  void end_case(const Frame& frame, const Frame& from, const std::vector<NestedPass>& passes) {
+    pass(from, passes, frame.number);
+    for (const NestedPass& pass : passes) stack(frame, pass.to);
   }
 
   // A region of the loop or branch has ended.
-  void go_on(Lane& lane) {
+  void go_on(Frame& frame, Lane& lane) {
     Work& work = *lane.work;
     if (work.branch != nullptr) {
-      pass(work.branch->results[work.choice]);
+      end_case(frame, *work.child, work.branch->results[work.choice]);
       lane.work.reset();
     } else if (work.is_in_after) {
-      check(work.loop->rows);
-      pass(work.loop->advance);
-      work.is_in_after = false;
-      work.child = frame(work.loop->before);
+      turn(frame, work);
     } else {
-      check(work.loop->tested);
-      if (work.trips_left == 0) {
-        pass(work.loop->leave);
-        lane.work.reset();
-        return;
-      }
-      --work.trips_left;
-      pass(work.loop->forward);
-      work.is_in_after = true;
-      work.child = frame(work.loop->after);
+      test(frame, lane);
     }
+  }
+  void turn(const Frame& frame, Work& work) {
+    for (const uint32_t row : work.loop->rows) {
+      if (!is_stacked_apart(*work.loop, row)) check(*work.child, row);
+    }
+    std::unique_ptr<Frame> after = std::move(work.child);
+    begin_iteration(frame, work, work.loop->advance, *after);
+    if (after->is_open()) work.tails.push_back(std::move(after));
+  }
+  void test(Frame& frame, Lane& lane) {
+    Work& work = *lane.work;
+    const NestedLoop& loop = *work.loop;
+    check(*work.child, loop.tested);
+    if (work.trips_left == 0) {
+      pass(*work.child, loop.leave, frame.number);
+      for (const uint32_t name : loop.stacks) make(name, pointers_[name], frame.number);
+      for (const NestedPass& pass : loop.leave) stack(frame, pass.to);
+      lane.work.reset();
+      return;
+    }
+    --work.trips_left;
+    const uint64_t number = work.child->number;
+    pass(*work.child, loop.forward, number);
+    work.is_in_after = true;
+    work.child = this->frame(loop.after, &frame, &loop, number);
+    if (work.tails.empty()) return;
+    work.tails.erase(work.tails.begin(), work.tails.end() - 1);
+    work.tails.back()->last_or_null = nullptr;
+    work.child->last_or_null = work.tails.back().get();
   }
 
   const NestedCommands& commands_;
   Random random_;
   uint64_t hurry_ = 1;
   std::vector<Pointer> pointers_;             // by name
+  std::vector<bool> is_defined_;              // by name: by a command or a pass
+  std::vector<uint64_t> made_in_;             // by name: the iteration's number
   std::vector<std::vector<uint64_t>> bytes_;  // by arena: tokens
   uint64_t last_token_ = 0;
+  uint64_t last_number_ = 0;
+  uint64_t num_early_ = 0;
   std::string error_;
 };
 
 }  // namespace
 
-std::string simulate_nested(const NestedCommands& commands, uint64_t seed) {
-  return Machine(commands, seed).run();
+std::string simulate_nested(const NestedCommands& commands, uint64_t seed,
+                            uint64_t* num_early_or_null) {
+  Machine machine(commands, seed);
+  std::string error = machine.run();
+  if (num_early_or_null != nullptr) *num_early_or_null += machine.num_early();
+  return error;
 }
 
 }  // namespace eddy

@@ -5,8 +5,9 @@
 // A launch takes time: it starts, others may go on, it ends. What it reads must be intact from
 // its start to its end; what it writes is lost for others from its start on.
 //
-// Iterations follow each other, also those of open loops; that these may overlap is tried on the
-// virtual device, under the eyes of a race checker (tools/check).
+// Iterations of open loops overlap as far as they may: the next one begins where `after` exits, and
+// enters its own `after` once the tails of the last but one have ended. A name has one place in all
+// of them, so each name knows in which iteration it was made: who reads it must be of that one.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace eddy {
 
-// Empty, or what went wrong. `decisions` and `order` are seeds.
-std::string simulate_nested(const NestedCommands& commands, uint64_t seed);
+// Empty, or what went wrong. Adds how many commands began beside an earlier iteration's tail.
+std::string simulate_nested(const NestedCommands& commands, uint64_t seed,
+                            uint64_t* num_early_or_null = nullptr);
 
 }  // namespace eddy
