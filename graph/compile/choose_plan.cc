@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "graph/compile/predict_plan.h"
+#include "graph/simulate/fluid_scenarios.h"
 
 namespace eddy {
 namespace {
 
 constexpr uint32_t kDefaultStreams = 16;  // of a machine that names none
+constexpr uint64_t kScenarios = 16;       // where decisions have distributions; the same for all
 
 struct Candidate {
   AssignPolicy policy = AssignPolicy::kSerial;
@@ -102,20 +104,29 @@ class Chooser {
     });
     if (is_repeated) return Status::ok();  // a larger cap needed no more
     Status status;
+    const FluidProgram program = fluid_program(graph_, plan, work_).program;
+    const uint64_t num_scenarios = has_draws() ? kScenarios : 1;
     for (const uint64_t max_rounds : {16, 2}) {
       FluidOptions options;
       options.max_rounds = max_rounds;
-      options.max_steps = options_.max_steps;
-      auto timeline = predict_plan(graph_, plan, work_, machine_, options);
-      if (timeline.is_ok()) {
-        candidate.predicted_ns = timeline->makespan_ns;
+      options.max_steps = options_.max_steps / num_scenarios;
+      auto report = evaluate_fluid_scenarios(
+          program, machine_, {.max_exact = num_scenarios, .num_samples = num_scenarios}, options);
+      if (report.is_ok()) {
+        candidate.predicted_ns = report->expectation;
         tried_.push_back(candidate);
         return Status::ok();
       }
-      status = timeline.take_status();
+      status = report.take_status();
       if (status.code() != StatusCode::kResourceExhausted) return status;
     }
     return status;
+  }
+
+  bool has_draws() const {
+    return std::ranges::any_of(work_.controls, [](const ControlWork& control) {
+      return !control.decision.distribution.empty();
+    });
   }
 
   const Candidate* choose() const {

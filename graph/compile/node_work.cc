@@ -26,6 +26,14 @@ Decision decision_of(const Graph& graph, NodeId id, const CostTable* measured_or
   const bool is_loop = node.kind == NodeKind::kWhile;
   Decision decision;
   if (measured_or_null != nullptr) {
+    const auto likely = measured_or_null->distributions.find(graph.path(id));
+    if (likely != measured_or_null->distributions.end()) {
+      for (const auto& [value, probability] : likely->second) {
+        decision.distribution.push_back(
+            {is_loop ? std::max<int64_t>(0, value) : value, probability});
+      }
+      return decision;
+    }
     const auto seen = measured_or_null->decisions.find(graph.path(id));
     if (seen != measured_or_null->decisions.end()) {
       const size_t count = std::min(seen->second.size(), kMaxSeen);

@@ -3,8 +3,9 @@
 //
 // Where kernels were measured on a CPU, a table says so (cost_table.h); what it lacks, and control
 // nodes, are estimates (cost_model.h). For machines whose throughput is known instead (a GPU),
-// kernels are put on its roofline. Decisions are those that the table saw; else loops run as often
-// as their constant trip limit says, or kGuessedTrips times, and branches are taken in turn.
+// kernels are put on its roofline. Decisions are those that the table saw or expects; else loops
+// run as often as their constant trip limit says, or kGuessedTrips times, and branches are taken in
+// turn.
 //
 // Threads: pure. Cost: O(nodes + uses).
 #pragma once

@@ -63,6 +63,14 @@ double exec_cost_ns(const Graph& graph, const Node& node, const CostTable* table
 
 double rounds_of(const Graph& graph, NodeId loop, const CostTable* table_or_null) {
   if (table_or_null == nullptr) return kGuessedTrips;
+  const auto likely = table_or_null->distributions.find(graph.path(loop));
+  if (likely != table_or_null->distributions.end()) {
+    double mean = 0;
+    for (const auto& [trips, probability] : likely->second) {
+      mean += probability * static_cast<double>(std::max<int64_t>(0, trips));
+    }
+    return mean + 1;
+  }
   const auto seen = table_or_null->decisions.find(graph.path(loop));
   if (seen == table_or_null->decisions.end()) return kGuessedTrips;
   double sum = 0;

@@ -52,11 +52,33 @@ Result<MeasuredCost> read_cost(const Json& entry) {
   return cost;
 }
 
+Status read_distribution(const std::string& path, const Json& values, CostTable& table) {
+  const auto found = values.find("distribution");
+  auto& list = table.distributions[path];
+  double sum = 0;
+  if (found != values.end() && found->is_array()) {
+    for (const Json& pair : *found) {
+      const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_number_integer() &&
+                           pair[1].is_number() && pair[1].get<double>() >= 0;
+      if (!is_pair) break;
+      list.emplace_back(pair[0].get<int64_t>(), pair[1].get<double>());
+      sum += list.back().second;
+    }
+    if (list.size() == found->size() && std::abs(sum - 1) <= 1e-6) return Status::ok();
+  }
+  return invalid_argument("\"decisions\": the \"distribution\" of \"" + path +
+                          "\" must be a list of [value, probability] that add up to 1");
+}
+
 Status read_decisions(const Json& document, CostTable& table) {
   const auto found = document.find("decisions");
   if (found == document.end()) return Status::ok();
   if (!found->is_object()) return invalid_argument("\"decisions\" must be an object");
   for (const auto& [path, values] : found->items()) {
+    if (values.is_object()) {
+      EDDY_RETURN_IF_ERROR(read_distribution(path, values, table));
+      continue;
+    }
     std::vector<int64_t>& list = table.decisions[path];
     for (const Json& value : values) {
       if (!value.is_number_integer()) break;
@@ -154,6 +176,9 @@ std::string to_json(const CostTable& table) {
   }
   Json document = {{"costs", std::move(costs)}, {"dispatch_ns", table.dispatch_ns}};
   if (!table.decisions.empty()) document["decisions"] = table.decisions;
+  for (const auto& [path, likely] : table.distributions) {
+    document["decisions"][path] = {{"distribution", likely}};
+  }
   return document.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 

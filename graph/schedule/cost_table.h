@@ -10,15 +10,18 @@
 //
 //   {"costs": [{"op": "MatMul", "shapes": "float[2,3],float[3,4]->float[2,4]", "device": "cpu",
 //               "ns": 512.5, "low_ns": 498, "high_ns": 561, "samples": 15}, ...],
-//    "dispatch_ns": 40?, "decisions": {"decode": [17], "decode/gate": [0, 1, 1, ...]}?}
+//    "dispatch_ns": 40?, "decisions": {"decode": [17], "decode/gate": [0, 1, 1, ...],
+//                                      "refine": {"distribution": [[4, 0.5], [9, 0.5]]}}?}
 //
 // Only "op", "shapes", "device" and "ns" are needed. `dispatch_ns` is what a run costs beside its
 // operators; it has been taken off every time. `decisions` are those of a run that was watched:
-// by a control node's path, the trips of a loop or the branches of a case-of, in turn.
+// by a control node's path, the trips of a loop or the branches of a case-of, in turn; or what they
+// may be, each with its probability.
 //
 // Errors (invalid argument, one line): JSON that does not parse, with line and column; an entry
 // that lacks a key or has a negative, infinite or NaN time, with its index; a second entry for
-// the same key; decisions that are no lists of integers. Threads: const access from any. Cost: a look-up is one hash of the key.
+// the same key; decisions that are neither lists of integers nor distributions. Threads: const
+// access from any. Cost: a look-up is one hash of the key.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/base/status.h"
@@ -53,6 +57,8 @@ class CostTable {
 
   double dispatch_ns = 0;
   std::map<std::string, std::vector<int64_t>> decisions;  // by path; none is empty
+  // By path: (value, probability), which add up to 1. A path is in one of the two.
+  std::map<std::string, std::vector<std::pair<int64_t, double>>> distributions;
 
  private:
   std::vector<MeasuredCost> costs_;

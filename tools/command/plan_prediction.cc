@@ -6,6 +6,8 @@
 
 #include "graph/compile/plan_timeline.h"
 #include "graph/io/file_bytes.h"
+#include "graph/simulate/fluid_scenarios.h"
+#include "tools/command/simulate.h"
 
 namespace eddy {
 namespace {
@@ -15,6 +17,26 @@ constexpr uint64_t kRounds[] = {1000, 16, 2};  // tried in turn
 constexpr uint64_t kDrawnRounds = 16;          // more make no picture that anybody reads
 constexpr uint64_t kMaxSteps = 2'000'000;
 constexpr uint64_t kMaxDrawnSteps = 200'000;
+constexpr uint64_t kMaxScenarioSteps = 10'000'000;  // of all scenarios together
+constexpr uint64_t kFewestScenarios = 20;
+
+// Nothing where there is one scenario, or time for a few only.
+Result<std::optional<ScenarioReport>> over_scenarios(const FluidProgram& program,
+                                                     const FluidMachine& machine,
+                                                     const FluidTimeline& one,
+                                                     const FluidOptions& simulating) {
+  ScenarioOptions options;
+  const uint64_t affordable = kMaxScenarioSteps / std::max<uint64_t>(one.num_steps, 1);
+  options.max_exact = options.num_samples = std::min(options.num_samples, affordable);
+  if (affordable < kFewestScenarios) return std::optional<ScenarioReport>();
+  auto report = evaluate_fluid_scenarios(program, machine, options, simulating);
+  if (!report.is_ok()) {
+    if (report.status().code() != StatusCode::kResourceExhausted) return report.take_status();
+    return std::optional<ScenarioReport>();
+  }
+  if (report->num_scenarios == 1) return std::optional<ScenarioReport>();
+  return std::optional<ScenarioReport>(std::move(*report));
+}
 
 }  // namespace
 
@@ -53,6 +75,9 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
     if (timeline.is_ok()) {
       prediction.timeline = std::move(*timeline);
       prediction.max_rounds = simulating.max_rounds;
+      EDDY_ASSIGN_OR_RETURN(
+          prediction.scenarios,
+          over_scenarios(prediction.program.program, machine, prediction.timeline, simulating));
       return std::optional<Prediction>(std::move(prediction));
     }
     if (timeline.status().code() != StatusCode::kResourceExhausted) return timeline.take_status();
@@ -61,15 +86,29 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
 }
 
 std::string prediction_text(const Prediction& prediction) {
-  return fmt::format("simulated: {} on {}", duration_text(prediction.timeline.makespan_ns),
-                     prediction.machine);
+  std::string text = fmt::format(
+      "simulated: {} on {}", duration_text(prediction.timeline.makespan_ns), prediction.machine);
+  if (!prediction.scenarios) return text;
+  const ScenarioReport& report = *prediction.scenarios;
+  text += fmt::format("; over {} scenarios{} {} expected", report.num_scenarios,
+                      report.is_exact ? "" : " sampled", duration_text(report.expectation));
+  const std::vector<double> quantiles = ScenarioOptions().quantiles;
+  for (size_t i = 0; i < quantiles.size(); ++i) {
+    text +=
+        fmt::format(", {:g} % within {}", quantiles[i] * 100, duration_text(report.quantiles[i]));
+  }
+  return text + fmt::format(", worst {}", duration_text(report.worst));
 }
 
 Json prediction_json(const Prediction& prediction) {
-  return {{"machine", prediction.machine},
-          {"ns", prediction.timeline.makespan_ns},
-          {"host_busy_ns", prediction.timeline.host_busy_ns},
-          {"max_rounds", prediction.max_rounds}};
+  Json json = {{"machine", prediction.machine},
+               {"ns", prediction.timeline.makespan_ns},
+               {"host_busy_ns", prediction.timeline.host_busy_ns},
+               {"max_rounds", prediction.max_rounds}};
+  if (prediction.scenarios) {
+    json["scenarios"] = scenarios_json(*prediction.scenarios, ScenarioOptions().quantiles);
+  }
+  return json;
 }
 
 std::string prediction_svg(const Session& session, const Prediction& prediction,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/compile/predict_plan.h"
+#include "graph/simulate/scenario.h"
 #include "runtime/api/session.h"
 #include "tools/command/console.h"
 
@@ -19,6 +20,8 @@ struct Prediction {
   PlanProgram program;
   FluidTimeline timeline;
   uint64_t max_rounds = 0;  // longer loops were simulated by that many rounds
+  // Where decisions make a difference and the time for it is short; in nanoseconds.
+  std::optional<ScenarioReport> scenarios;
 };
 
 // Nothing where neither costs nor a machine's throughput are known, where the plan is one of two

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "graph/simulate/scenario.h"
 #include "graph/simulate/timeline_report.h"
 #include "graph/strategy/operator_file.h"
 #include "tools/command/console.h"
@@ -97,6 +98,7 @@ Outcome simulate_model(const SimulateArguments& arguments, Console& console,
 // An operator-graph file with loops or branches: expectation, quantiles and extremes.
 Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::json& document,
                            Console& console);
+Json scenarios_json(const ScenarioReport& report, const std::vector<double>& quantiles);
 // --search: looks for a better strategy and says which.
 Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,
                          Console& console, Interrupts& interrupts);

@@ -1,7 +1,12 @@
 // eddy simulate, of operator graphs with loops and branches: what they cost over all scenarios.
+#include <numeric>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "graph/io/file_bytes.h"
+#include "graph/simulate/full_simulation.h"
+#include "graph/simulate/timeline_svg.h"
 #include "graph/strategy/scenario_file.h"
 #include "runtime/api/library.h"
 #include "tools/command/simulate.h"
@@ -9,20 +14,7 @@
 namespace eddy {
 namespace {
 
-Json report_json(const ScenarioReport& report, const ScenarioOptions& options) {
-  Json quantiles = Json::array();
-  for (size_t i = 0; i < report.quantiles.size(); ++i) {
-    quantiles.push_back({options.quantiles[i], report.quantiles[i]});
-  }
-  return {{"exact", report.is_exact},
-          {"scenarios", report.num_scenarios},
-          {"expectation", report.expectation},
-          {"standard_error", report.standard_error},
-          {"quantiles", std::move(quantiles)},
-          {"best", report.best},
-          {"worst", report.worst},
-          {"seed", report.seed}};
-}
+constexpr uint64_t kMaxDrawnTasks = 1'000'000;
 
 void say_report(const ScenarioReport& report, const ScenarioOptions& options, Console& console) {
   console.say(report.is_exact ? fmt::format("all {} scenarios", report.num_scenarios)
@@ -38,12 +30,49 @@ void say_report(const ScenarioReport& report, const ScenarioOptions& options, Co
   console.say(fmt::format("best {}, worst {}", report.best, report.worst));
 }
 
+// One scenario of them, decisions among the tasks.
+Status draw_scenario(const SimulateArguments& arguments, const ScenarioFile& file) {
+  ScenarioOptions options;
+  options.seed = arguments.seed;
+  options.max_tasks = kMaxDrawnTasks;
+  EDDY_ASSIGN_OR_RETURN(ExpandedScenario scenario, expand_scenario(file.root, options));
+  scenario.graph.make_predecessors();
+  Timeline<double> timeline;
+  simulate_full(scenario.graph, timeline);
+  std::vector<uint32_t> slots(scenario.graph.num_slots());
+  std::iota(slots.begin(), slots.end(), 0u);
+  const uint32_t num_nodes = file.topology.num_nodes();
+  const TimelineView<double> view{
+      scenario.graph,
+      timeline,
+      slots,
+      [&](uint32_t slot) { return scenario.names[slot]; },
+      [&](uint32_t device) { return file.topology.simulated_name(device); },
+      [&](uint32_t slot) { return scenario.graph.task(slot).device >= num_nodes; }};
+  return write_file(arguments.svg, timeline_svg(view, input_name(arguments) + ", one scenario"));
+}
+
 }  // namespace
+
+Json scenarios_json(const ScenarioReport& report, const std::vector<double>& quantiles) {
+  Json pairs = Json::array();
+  for (size_t i = 0; i < report.quantiles.size(); ++i) {
+    pairs.push_back({quantiles[i], report.quantiles[i]});
+  }
+  return {{"exact", report.is_exact},
+          {"scenarios", report.num_scenarios},
+          {"expectation", report.expectation},
+          {"standard_error", report.standard_error},
+          {"quantiles", std::move(pairs)},
+          {"best", report.best},
+          {"worst", report.worst},
+          {"seed", report.seed}};
+}
 
 Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::json& document,
                            Console& console) {
-  if (arguments.search || !arguments.emit_tasks.empty() || !arguments.svg.empty()) {
-    return Outcome::usage("--search, --emit-tasks and --svg take graphs without loops or branches");
+  if (arguments.search || !arguments.emit_tasks.empty()) {
+    return Outcome::usage("--search and --emit-tasks take graphs without loops or branches");
   }
   const Library library;
   auto file = read_scenario_file(document, &library.ops());
@@ -56,8 +85,12 @@ Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::j
   if (!report.is_ok()) {
     return std::move(report.take_status().prepend_message(input_name(arguments)));
   }
+  if (!arguments.svg.empty()) {
+    Status status = draw_scenario(arguments, *file);
+    if (!status.is_ok()) return std::move(status.prepend_message(input_name(arguments)));
+  }
   if (console.is_json()) {
-    Json answer = {{"scenarios", report_json(*report, options)}};
+    Json answer = {{"scenarios", scenarios_json(*report, options.quantiles)}};
     if (!file->estimated.empty()) answer["estimated"] = file->estimated;
     console.print(answer);
   } else {

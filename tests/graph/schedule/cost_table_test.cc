@@ -48,6 +48,28 @@ TEST(CostTable, KeysOfNodesAreTheirTypesAndEmptyWhereOneIsOpen) {
   EXPECT_EQ(cost_key(*graph, graph->node(NodeId(1))), "");
 }
 
+TEST(CostTable, DecisionsAreWhatWasSeenOrWhatIsLikely) {
+  const auto table = parse_cost_table(
+      R"({"costs": [], "decisions": {"seen": [3, 4], "likely": {"distribution": [[4, 0.25], [9, 0.75]]}}})");
+  ASSERT_TRUE(table.is_ok()) << table.status().to_string();
+  EXPECT_EQ(table->decisions.at("seen"), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(table->decisions.count("likely"), 0u);
+  const std::vector<std::pair<int64_t, double>> likely = {{4, 0.25}, {9, 0.75}};
+  EXPECT_EQ(table->distributions.at("likely"), likely);
+  const auto again = parse_cost_table(to_json(*table));
+  ASSERT_TRUE(again.is_ok()) << again.status().to_string();
+  EXPECT_EQ(again->decisions, table->decisions);
+  EXPECT_EQ(again->distributions, table->distributions);
+  for (const char* bad : {"{}", R"({"distribution": [[4, 0.5]]})", R"({"distribution": [[4]]})",
+                          R"({"distribution": [[4, 2], [5, -1]]})", R"({"distribution": []})"}) {
+    const auto refused =
+        parse_cost_table(R"({"costs": [], "decisions": {"l": )" + std::string(bad) + "}}");
+    ASSERT_FALSE(refused.is_ok()) << bad;
+    EXPECT_NE(refused.status().message().find("\"distribution\" of \"l\""), std::string::npos)
+        << refused.status().message();
+  }
+}
+
 TEST(CostTable, RefusesWhatIsNoTable) {
   const std::pair<const char*, const char*> kCases[] = {
       {"{", "is no JSON"},

@@ -175,6 +175,29 @@ TEST(Plan, a_machine_is_read_planned_for_and_simulated) {
   EXPECT_NE(bad.err.find("--machine "), std::string::npos) << bad.err;
 }
 
+TEST(Plan, a_loop_with_likely_trips_is_predicted_over_scenarios) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  const std::string machine =
+      write_test_file("driven.json", R"({"name":"toy","units":4,"flops_per_ns":1,"bytes_per_ns":1,
+                         "shortest_ns":1000,"readback_ns":5000,"streams":2})");
+  const std::string likely = write_test_file(
+      "likely.json", R"({"costs":[],"decisions":{"count":{"distribution":[[2,0.5],[12,0.5]]}}})");
+  const json planned = plan_json({path, "--machine", machine, "--costs", likely});
+  const json& scenarios = planned["simulated"]["scenarios"];
+  EXPECT_EQ(scenarios["exact"], true) << planned["simulated"];
+  EXPECT_EQ(scenarios["scenarios"], 2);
+  const double best = scenarios["best"];
+  const double worst = scenarios["worst"];
+  EXPECT_DOUBLE_EQ(scenarios["expectation"].get<double>(), (best + worst) / 2);
+  // Ten more trips read back ten more predicates, and run the body as often.
+  EXPECT_GE(worst - best, 10 * (5000 + 1000));
+  const Finished text = run_eddy({"plan", path, "--machine", machine, "--costs", likely});
+  EXPECT_NE(text.out.find("over 2 scenarios"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("worst "), std::string::npos) << text.out;
+  EXPECT_TRUE(plan_json({path, "--machine", machine})["simulated"]["scenarios"].is_null())
+      << "one scenario is none";
+}
+
 TEST(Plan, lanes_run_over_simulated_time_where_costs_are_known) {
   const std::string path = write_two_chains();
   const std::string svg = fresh_folder("timeline") + "/p.svg";
@@ -199,7 +222,8 @@ TEST(Plan, measuring_a_whole_model_sees_its_trips) {
 TEST(Plan, a_folder_as_a_bare_graph_is_a_bad_input) {
   const Finished plan = run_eddy({"plan", "--dag", fresh_folder("graph")});
   EXPECT_EQ(plan.exit_code, 3);
-  EXPECT_NE(plan.err.find("is not a regular file; name one that is; --dag takes a JSON file"), std::string::npos)
+  EXPECT_NE(plan.err.find("is not a regular file; name one that is; --dag takes a JSON file"),
+            std::string::npos)
       << plan.err;
 }
 

@@ -1,5 +1,8 @@
 // eddy simulate takes operator graphs, loops and branches in them, models and searches; eddy
 // measure writes the costs that it reads.
+#include <fstream>
+#include <iterator>
+
 #include <gtest/gtest.h>
 
 #include "tests/tools/command/command_runner.h"
@@ -104,6 +107,15 @@ TEST(SimulateOperators, LoopsAndBranchesAreSimulatedByTheirScenarios) {
   EXPECT_DOUBLE_EQ(report["best"].get<double>(), 4 + 2 * 11);
   EXPECT_DOUBLE_EQ(report["worst"].get<double>(), 4 + 4 * 11);
   EXPECT_FALSE(done.json().contains("estimated"));
+  // One scenario is drawn, with its decisions.
+  const std::string picture = fresh_folder("scenario") + "/s.svg";
+  const Finished drawn = run_eddy({"simulate", path, "--svg", picture});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  std::ifstream file(picture);
+  const std::string svg{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  EXPECT_NE(svg.find("decode[1]/step.0"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("decode[2]?"), std::string::npos) << svg;
+  EXPECT_EQ(run_eddy({"simulate", path, "--search"}).exit_code, 2);
 }
 
 TEST(SimulateOperators, BadFilesAreRefusedWithExitCodeThree) {
