@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "graph/schedule/region_tree.h"
 #include "graph/schedule/storages.h"
@@ -12,14 +13,15 @@
 namespace eddy {
 namespace {
 
-constexpr size_t kMaxPairs = size_t{1} << 20;
-constexpr uint32_t kMaxOpenDepth = 3;  // a body is recorded twice for each around it
+constexpr size_t kMaxPairs = size_t{1} << 20;       // of commands
+constexpr size_t kMaxBlockPairs = size_t{1} << 23;  // of blocks
+constexpr uint32_t kMaxOpenDepth = 3;               // a body is recorded twice for each around it
 
 // All that a command touches, in its regions too. Names: the one place of a value under any name
 // that a loop's forwarding gives it.
 struct Touched {
   std::set<uint32_t> reads, defines;             // names
-  std::set<uint32_t> block_reads, block_writes;  // values with blocks
+  std::set<uint32_t> block_reads, block_writes;  // values with blocks, the first with the same
   std::set<uint32_t> streams;                    // of the machine, inside
 };
 
@@ -31,7 +33,18 @@ bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
 class Toucher {
  public:
   Toucher(const Graph& graph, const Plan& plan)
-      : graph_(graph), plan_(plan), storages_(find_storages(graph, RegionTree(graph))) {}
+      : graph_(graph),
+        plan_(plan),
+        storages_(find_storages(graph, RegionTree(graph))),
+        block_(graph.num_values(), kNoBlock) {
+    std::map<std::tuple<uint32_t, uint64_t, std::vector<uint64_t>>, uint32_t> first;
+    for (uint32_t v = 0; v < graph.num_values(); ++v) {
+      const ValueMemory* memory = plan.memory.block_or_null(ValueId(v));
+      if (memory == nullptr) continue;
+      block_[v] = first.try_emplace({memory->arena, memory->size_bytes, memory->offsets_bytes}, v)
+                      .first->second;
+    }
+  }
 
   ValueId name(ValueId value) const {
     for (;;) {
@@ -54,15 +67,14 @@ class Toucher {
   }
   void read_bytes(ValueId value, Touched& touched) const {
     for (const uint32_t s : storages_.of_value[value.index()]) {
-      const ValueId written = storages_.all[s].value;
-      if (plan_.memory.block_or_null(written) != nullptr) {
-        touched.block_reads.insert(written.index());
-      }
+      const uint32_t block = block_[storages_.all[s].value.index()];
+      if (block != kNoBlock) touched.block_reads.insert(block);
     }
   }
   void define(ValueId value, Touched& touched) const {
     touched.defines.insert(name(value).index());
-    if (plan_.memory.block_or_null(value) != nullptr) touched.block_writes.insert(value.index());
+    const uint32_t block = block_[value.index()];
+    if (block != kNoBlock) touched.block_writes.insert(block);
   }
 
   void node(NodeId id, Touched& touched, const std::set<ValueId>& taken = {}) const {
@@ -105,8 +117,11 @@ class Toucher {
   }
 
   const Graph& graph_;
+  static constexpr uint32_t kNoBlock = UINT32_MAX;
+
   const Plan& plan_;
   const Storages storages_;
+  std::vector<uint32_t> block_;  // by value: the first value with the same block
 };
 
 // One loop with several streams in its `after`.
@@ -245,7 +260,19 @@ class LoopOpener {
       add(std::move(launch));
     }
     const size_t num_tail = launches_.size() - counts[0];
-    return num_tail > 0 && num_tail * launches_.size() <= kMaxPairs;
+    return num_tail > 0 && num_tail * launches_.size() <= kMaxPairs &&
+           num_block_pairs() <= kMaxBlockPairs;
+  }
+  size_t num_block_pairs() const {
+    const auto count = [](const Touched& touched) {
+      return touched.block_reads.size() + touched.block_writes.size();
+    };
+    size_t all = count(turn_), tail = 0;
+    for (const Launch& launch : launches_) {
+      all += count(launch.touched);
+      if (launch.stream != 0) tail += count(launch.touched);
+    }
+    return all * tail;
   }
 
   // What the stream takes right before that node: what is there since the iteration began, before

@@ -41,8 +41,8 @@
 //
 // Contract: the plan's memory has been laid out. Adds records to regions; events of the machine
 // are numbered afterwards. Every plan is proved by nested_proof, which shares nothing with this.
-// Cost: O(tail commands * commands) for each loop with several streams; beyond kMaxPairs it stays
-// closed.
+// Cost: O(tail commands * commands + blocks of the tail * blocks) for each loop with several
+// streams; beyond a million pairs of commands, or eight of blocks, it stays closed.
 #pragma once
 
 #include "graph/ir/graph.h"

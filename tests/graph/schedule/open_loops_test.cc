@@ -124,6 +124,52 @@ TEST(OpenLoopsTest, EachIsNeededWhereALoopIsOnTwoDevicesToo) {
   EXPECT_GT(sweep.num_previous, 40u);
 }
 
+// A loop whose tail is `num_tail` nodes in place beside as many that are carried.
+Graph long_tail(uint32_t num_tail) {
+  GraphBuilder b(nested_ops(), "long");
+  b.set_opset("nested", 1);
+  const auto node = [&](const char* op, std::vector<Value> inputs, Attributes attributes = {}) {
+    return b.op(op, inputs, std::move(attributes), {.domain = "nested"});
+  };
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
+  const Value start = node("Make", {x}, {{"size", int64_t{8}}});
+  const auto outputs = b.while_loop(
+      {.initial = {start}, .num_scan_outputs = 1},
+      [&](Value, ValueSpan v) {
+        return WhileTest{node("Test", {v[0]}), {v[0]}};
+      },
+      [&](Value, ValueSpan v) {
+        Value next = node("Make", {v[0]}, {{"size", int64_t{8}}});
+        Value row = node("Make", {x}, {{"size", int64_t{8}}});
+        for (uint32_t i = 0; i < num_tail; ++i) {
+          next = node("Step", {next, next});
+          row = node("Step", {row, row});
+        }
+        return std::vector<Value>{next, row};
+      });
+  b.output("rows", outputs[1]);
+  return std::move(b.finish().value());
+}
+
+// Where looking at all pairs would take too long, the loop stays closed.
+TEST(OpenLoopsTest, ALoopWithTooManyPairsStaysClosed) {
+  for (const auto& [num_tail, num_open] : {std::pair{100u, 1u}, {1'100u, 0u}}) {
+    const Graph graph = long_tail(num_tail);
+    Plan plan = plan_graph(graph, {.is_auto = false});
+    EXPECT_EQ(count_open(plan), num_open) << num_tail;
+    EXPECT_TRUE(prove_plan(graph, plan).is_ok());
+  }
+}
+
+TEST(OpenLoopsTest, OpenLoopsStandInOneAnotherAtMostThreeDeep) {
+  uint32_t deepest = 0;
+  for (uint64_t seed = 0; seed < 1'000; ++seed) {
+    const Graph graph = nested_graph(seed, {.max_depth = 5, .max_nodes = 150});
+    deepest = std::max(deepest, open_depth(graph, plan_graph(graph, options_of(seed))));
+  }
+  EXPECT_EQ(deepest, 3u);
+}
+
 // What the slow machine finds in one of some orders; empty: nothing.
 std::string simulate_often(const NestedCommands& commands, uint64_t times, uint64_t& num_early) {
   for (uint64_t seed = 0; seed < times; ++seed) {
