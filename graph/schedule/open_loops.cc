@@ -5,10 +5,9 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "graph/schedule/region_tree.h"
-#include "graph/schedule/storages.h"
+#include "graph/schedule/touched_values.h"
 
 namespace eddy {
 namespace {
@@ -16,113 +15,6 @@ namespace {
 constexpr size_t kMaxPairs = size_t{1} << 20;       // of commands
 constexpr size_t kMaxBlockPairs = size_t{1} << 23;  // of blocks
 constexpr uint32_t kMaxOpenDepth = 3;               // a body is recorded twice for each around it
-
-// All that a command touches, in its regions too. Names: the one place of a value under any name
-// that a loop's forwarding gives it.
-struct Touched {
-  std::set<uint32_t> reads, defines;             // names
-  std::set<uint32_t> block_reads, block_writes;  // values with blocks, the first with the same
-  std::set<uint32_t> streams;                    // of the machine, inside
-};
-
-bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
-  if (a.size() > b.size()) return meet(b, a);
-  return std::any_of(a.begin(), a.end(), [&](uint32_t id) { return b.contains(id); });
-}
-
-class Toucher {
- public:
-  Toucher(const Graph& graph, const Plan& plan)
-      : graph_(graph),
-        plan_(plan),
-        storages_(find_storages(graph, RegionTree(graph))),
-        block_(graph.num_values(), kNoBlock) {
-    std::map<std::tuple<uint32_t, uint64_t, std::vector<uint64_t>>, uint32_t> first;
-    for (uint32_t v = 0; v < graph.num_values(); ++v) {
-      const ValueMemory* memory = plan.memory.block_or_null(ValueId(v));
-      if (memory == nullptr) continue;
-      block_[v] = first.try_emplace({memory->arena, memory->size_bytes, memory->offsets_bytes}, v)
-                      .first->second;
-    }
-  }
-
-  ValueId name(ValueId value) const {
-    for (;;) {
-      const ValueInfo& info = graph_.value(value);
-      const NodeId owner = graph_.region(info.region).owner;
-      const bool is_forwarded = info.origin == ValueOrigin::kParameter && info.index > 0 &&
-                                !owner.is_none() && graph_.node(owner).regions[1] == info.region;
-      if (!is_forwarded) return value;
-      value = graph_.region(graph_.node(owner).regions[0]).results[info.index];
-    }
-  }
-
-  // `is_taken`: by a reference of the reader's own.
-  void read(ValueId value, Touched& touched, bool is_taken = false) const {
-    if (value.is_none()) return;
-    read_bytes(value, touched);
-    if (is_taken) return;
-    touched.reads.insert(value.index());
-    touched.reads.insert(name(value).index());
-  }
-  void read_bytes(ValueId value, Touched& touched) const {
-    for (const uint32_t s : storages_.of_value[value.index()]) {
-      const uint32_t block = block_[storages_.all[s].value.index()];
-      if (block != kNoBlock) touched.block_reads.insert(block);
-    }
-  }
-  void define(ValueId value, Touched& touched) const {
-    touched.defines.insert(name(value).index());
-    const uint32_t block = block_[value.index()];
-    if (block != kNoBlock) touched.block_writes.insert(block);
-  }
-
-  void node(NodeId id, Touched& touched, const std::set<ValueId>& taken = {}) const {
-    const Node& node = graph_.node(id);
-    for (const ValueId value : node.inputs) read(value, touched, taken.contains(value));
-    for (const ValueId value : node.outputs) define(value, touched);
-    for (const RegionId region : node.regions) this->region(region, touched);
-  }
-  void region(RegionId id, Touched& touched) const {
-    const Region& region = graph_.region(id);
-    const RegionPlan& plan = plan_.regions[id.index()];
-    for (uint32_t s = 0; s < plan.num_streams; ++s) touched.streams.insert(plan.machine_stream(s));
-    // Forwarding moves nothing: a forwarded parameter is a further name, maybe of a value around.
-    for (const ValueId value : region.parameters) touched.defines.insert(value.index());
-    for (const NodeId node : region.nodes) this->node(node, touched);
-    for (const ValueId value : region.results) read(value, touched);
-  }
-
-  bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const {
-    for (const uint32_t x : a) {
-      for (const uint32_t y : b) {
-        if (x == y || blocks_meet(*plan_.memory.block_or_null(ValueId(x)),
-                                  *plan_.memory.block_or_null(ValueId(y)))) {
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
- private:
-  static bool blocks_meet(const ValueMemory& a, const ValueMemory& b) {
-    if (a.arena != b.arena) return false;
-    for (const uint64_t x : a.offsets_bytes) {
-      for (const uint64_t y : b.offsets_bytes) {
-        if (x < y + b.size_bytes && y < x + a.size_bytes) return true;
-      }
-    }
-    return false;
-  }
-
-  const Graph& graph_;
-  static constexpr uint32_t kNoBlock = UINT32_MAX;
-
-  const Plan& plan_;
-  const Storages storages_;
-  std::vector<uint32_t> block_;  // by value: the first value with the same block
-};
 
 // One loop with several streams in its `after`.
 class LoopOpener {
@@ -155,7 +47,7 @@ class LoopOpener {
     NodeId node;  // a taking: the node that it precedes
     uint32_t stream = 0;
     uint32_t position = 0;  // in its stream, from 1
-    Touched touched = {};
+    TouchedValues touched = {};
     bool ends_at_turn = false;  // whatever the turn touches
     Clock clock = {};           // when it has ended
     std::vector<ValueId> takes = {};
@@ -183,7 +75,7 @@ class LoopOpener {
     return !region_.devices.empty() && region_.devices[stream] != 0;
   }
   // Such work reads memory under a name that others have it under, too.
-  bool reads_passed(const Touched& touched) const {
+  bool reads_passed(const TouchedValues& touched) const {
     return std::ranges::any_of(touched.reads, [&](uint32_t id) {
       const ValueInfo& info = graph_.value(ValueId(id));
       if (!is_made_here(ValueId(id))) return false;
@@ -264,7 +156,7 @@ class LoopOpener {
            num_block_pairs() <= kMaxBlockPairs;
   }
   size_t num_block_pairs() const {
-    const auto count = [](const Touched& touched) {
+    const auto count = [](const TouchedValues& touched) {
       return touched.block_reads.size() + touched.block_writes.size();
     };
     size_t all = count(turn_), tail = 0;
@@ -322,7 +214,7 @@ class LoopOpener {
     return info.origin == ValueOrigin::kNodeOutput && info.region == loop_.regions[1];
   }
   // A row that a command defines is stacked by that command.
-  void add_row(NodeId node, Touched& touched) const {
+  void add_row(NodeId node, TouchedValues& touched) const {
     const std::vector<ValueId>& results = graph_.region(loop_.regions[1]).results;
     const size_t num_carried = graph_.region(loop_.regions[0]).parameters.size() - 1;
     for (size_t k = num_carried; k < results.size(); ++k) {
@@ -331,8 +223,8 @@ class LoopOpener {
     }
   }
 
-  bool conflict(const Launch& tail, const Touched& later, uint32_t later_stream) const {
-    const Touched& first = tail.touched;
+  bool conflict(const Launch& tail, const TouchedValues& later, uint32_t later_stream) const {
+    const TouchedValues& first = tail.touched;
     const uint32_t own = region_.machine_stream(tail.stream);
     return meet(first.reads, later.defines) || meet(first.defines, later.defines) ||
            meet(first.defines, later.reads) || later.streams.contains(own) ||
@@ -350,7 +242,7 @@ class LoopOpener {
   // Calls wait(tail) for tails that `later` on `stream` must come after and that `clock` does not
   // know to have ended, the latest issued first; the wait updates the clock.
   template <typename Wait>
-  void require(const Touched& later, uint32_t stream, Clock& clock, Wait wait) const {
+  void require(const TouchedValues& later, uint32_t stream, Clock& clock, Wait wait) const {
     const bool is_turn = &later == &turn_;
     for (size_t t = launches_.size(); t-- > 0;) {
       const Launch& tail = launches_[t];
@@ -479,7 +371,7 @@ class LoopOpener {
   RegionPlan& region_;
   const uint32_t num_streams_;
   std::map<NodeId, uint32_t> streams_of_;
-  Touched turn_;
+  TouchedValues turn_;
   std::vector<std::set<ValueId>> taken_;  // by stream
   std::vector<Launch> launches_;          // issue order
   std::vector<Step> steps_;

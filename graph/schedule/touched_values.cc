@@ -1,0 +1,98 @@
+#include "graph/schedule/touched_values.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "graph/schedule/region_tree.h"
+
+namespace eddy {
+
+bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
+  if (a.size() > b.size()) return meet(b, a);
+  return std::any_of(a.begin(), a.end(), [&](uint32_t id) { return b.contains(id); });
+}
+
+Toucher::Toucher(const Graph& graph, const Plan& plan)
+    : graph_(graph),
+      plan_(plan),
+      storages_(find_storages(graph, RegionTree(graph))),
+      block_(graph.num_values(), kNoBlock) {
+  std::map<std::tuple<uint32_t, uint64_t, std::vector<uint64_t>>, uint32_t> first;
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    const ValueMemory* memory = plan.memory.block_or_null(ValueId(v));
+    if (memory == nullptr) continue;
+    block_[v] = first.try_emplace({memory->arena, memory->size_bytes, memory->offsets_bytes}, v)
+                    .first->second;
+  }
+}
+
+ValueId Toucher::name(ValueId value) const {
+  for (;;) {
+    const ValueInfo& info = graph_.value(value);
+    const NodeId owner = graph_.region(info.region).owner;
+    const bool is_forwarded = info.origin == ValueOrigin::kParameter && info.index > 0 &&
+                              !owner.is_none() && graph_.node(owner).regions[1] == info.region;
+    if (!is_forwarded) return value;
+    value = graph_.region(graph_.node(owner).regions[0]).results[info.index];
+  }
+}
+
+void Toucher::read(ValueId value, TouchedValues& touched, bool is_taken) const {
+  if (value.is_none()) return;
+  read_bytes(value, touched);
+  if (is_taken) return;
+  touched.reads.insert(value.index());
+  touched.reads.insert(name(value).index());
+}
+void Toucher::read_bytes(ValueId value, TouchedValues& touched) const {
+  for (const uint32_t s : storages_.of_value[value.index()]) {
+    const uint32_t block = block_[storages_.all[s].value.index()];
+    if (block != kNoBlock) touched.block_reads.insert(block);
+  }
+}
+void Toucher::define(ValueId value, TouchedValues& touched) const {
+  touched.defines.insert(name(value).index());
+  const uint32_t block = block_[value.index()];
+  if (block != kNoBlock) touched.block_writes.insert(block);
+}
+
+void Toucher::node(NodeId id, TouchedValues& touched, const std::set<ValueId>& taken) const {
+  const Node& node = graph_.node(id);
+  for (const ValueId value : node.inputs) read(value, touched, taken.contains(value));
+  for (const ValueId value : node.outputs) define(value, touched);
+  for (const RegionId region : node.regions) this->region(region, touched);
+}
+void Toucher::region(RegionId id, TouchedValues& touched) const {
+  const Region& region = graph_.region(id);
+  const RegionPlan& plan = plan_.regions[id.index()];
+  for (uint32_t s = 0; s < plan.num_streams; ++s) touched.streams.insert(plan.machine_stream(s));
+  // Forwarding moves nothing: a forwarded parameter is a further name, maybe of a value around.
+  for (const ValueId value : region.parameters) touched.defines.insert(value.index());
+  for (const NodeId node : region.nodes) this->node(node, touched);
+  for (const ValueId value : region.results) read(value, touched);
+}
+
+bool Toucher::blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const {
+  for (const uint32_t x : a) {
+    for (const uint32_t y : b) {
+      if (x == y || blocks_meet(*plan_.memory.block_or_null(ValueId(x)),
+                                *plan_.memory.block_or_null(ValueId(y)))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool Toucher::blocks_meet(const ValueMemory& a, const ValueMemory& b) {
+  if (a.arena != b.arena) return false;
+  for (const uint64_t x : a.offsets_bytes) {
+    for (const uint64_t y : b.offsets_bytes) {
+      if (x < y + b.size_bytes && y < x + a.size_bytes) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace eddy
