@@ -1,6 +1,8 @@
 #include "graph/analysis/antichain.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "graph/base/check.h"
 
@@ -116,6 +118,26 @@ Antichain heaviest_antichain(const Dag& dag, std::span<const uint64_t> weights) 
     if (is_member && weights[v] > 0) result.nodes.push_back(v);
   }
   return result;
+}
+
+uint64_t heaviest_weight_of_few(std::span<const uint32_t> comparable,
+                                std::span<const uint64_t> weights) {
+  const size_t count = weights.size();
+  EDDY_CHECK(count <= kFewNodes && comparable.size() == count) << "few nodes, one set for each";
+  struct Set {
+    bool is_unordered = true;
+    uint64_t weight = 0;
+  };
+  std::array<Set, size_t{1} << kFewNodes> sets;
+  uint64_t heaviest = 0;
+  for (uint32_t members = 1; members < uint32_t{1} << count; ++members) {
+    const auto lowest = static_cast<size_t>(std::countr_zero(members));
+    const uint32_t others = members & (members - 1);
+    sets[members] = {sets[others].is_unordered && (comparable[lowest] & others) == 0,
+                     sets[others].weight + weights[lowest]};
+    if (sets[members].is_unordered) heaviest = std::max(heaviest, sets[members].weight);
+  }
+  return heaviest;
 }
 
 }  // namespace eddy

@@ -29,4 +29,10 @@ struct Antichain {
 
 Antichain heaviest_antichain(const Dag& dag, std::span<const uint64_t> weights);
 
+// The weight of the heaviest one, of few nodes, by trying every set. comparable[v]: the nodes that
+// are ordered before or after v, as bits; a symmetric relation. Cost: O(2^n).
+constexpr size_t kFewNodes = 6;
+uint64_t heaviest_weight_of_few(std::span<const uint32_t> comparable,
+                                std::span<const uint64_t> weights);
+
 }  // namespace eddy

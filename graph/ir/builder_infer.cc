@@ -2,6 +2,10 @@
 // unknown → unranked), so inferring a loop's regions again until nothing changes ends. Values that
 // hand their types on from one to the next could take a round each: after some rounds all carried
 // values of the loop are opened at once (loosened).
+#include <array>
+#include <cstddef>
+#include <memory_resource>
+
 #include "graph/ir/builder.h"
 
 namespace eddy {
@@ -23,9 +27,12 @@ void GraphBuilder::set_type(ValueId value, const ValueType& type) {
 
 Status GraphBuilder::infer_node(NodeId node) {
   switch (graph_.node(node).kind) {
-    case NodeKind::kExec: return infer_exec(node);
-    case NodeKind::kWhile: return infer_while(node);
-    case NodeKind::kCaseOf: return infer_case(node);
+    case NodeKind::kExec:
+      return infer_exec(node);
+    case NodeKind::kWhile:
+      return infer_while(node);
+    case NodeKind::kCaseOf:
+      return infer_case(node);
   }
   return internal_error("unknown node kind");
 }
@@ -43,9 +50,12 @@ Status GraphBuilder::infer_region(RegionId region) {
 Status GraphBuilder::infer_exec(NodeId id) {
   const Node& node = graph_.node(id);
   const size_t count = node.inputs.size();
-  std::vector<const ValueType*> types(count, nullptr);
-  std::vector<TensorView> views(count);
-  std::vector<const TensorView*> values(count, nullptr);
+  // Lists that last for one call, in one block: the usual ones on the stack.
+  std::array<std::byte, 1024> block;
+  std::pmr::monotonic_buffer_resource memory(block.data(), block.size());
+  std::pmr::vector<const ValueType*> types(count, nullptr, &memory);
+  std::pmr::vector<TensorView> views(count, &memory);
+  std::pmr::vector<const TensorView*> values(count, nullptr, &memory);
   for (size_t i = 0; i < count; ++i) {
     if (node.inputs[i].is_none()) continue;
     const ValueInfo& info = graph_.value(node.inputs[i]);
@@ -54,7 +64,7 @@ Status GraphBuilder::infer_exec(NodeId id) {
     views[i] = graph_.constant(info.constant).view();
     values[i] = &views[i];
   }
-  std::vector<ValueType> outputs(node.outputs.size());
+  std::pmr::vector<ValueType> outputs(node.outputs.size(), &memory);
   InferContext context(node.attributes, types, values, outputs, node.opset_version);
   EDDY_RETURN_IF_ERROR(infer_types(*node.op, context));
   for (size_t i = 0; i < outputs.size(); ++i) set_type(node.outputs[i], outputs[i]);

@@ -25,20 +25,22 @@ double bytes(const ValueType& type) {
 }
 
 double exec_flops(const Graph& graph, const Node& node) {
-  std::vector<const ValueType*> inputs;
   bool is_static = true;
   double work = 0;
   for (ValueId value : node.inputs) {
-    inputs.push_back(value.is_none() ? nullptr : &graph.value(value).type);
     is_static &= value.is_none() || graph.value(value).type.tensor.is_static();
   }
-  std::vector<ValueType> outputs;
   for (ValueId value : node.outputs) {
-    outputs.push_back(graph.value(value).type);
-    is_static &= outputs.back().tensor.is_static();
-    work += elements(outputs.back());
+    is_static &= graph.value(value).type.tensor.is_static();
+    work += elements(graph.value(value).type);
   }
   if (node.op->flops == nullptr || !is_static) return work;
+  std::vector<const ValueType*> inputs;
+  for (ValueId value : node.inputs) {
+    inputs.push_back(value.is_none() ? nullptr : &graph.value(value).type);
+  }
+  std::vector<ValueType> outputs;
+  for (ValueId value : node.outputs) outputs.push_back(graph.value(value).type);
   const std::vector<const TensorView*> values(inputs.size(), nullptr);
   std::vector<ValueType> unused(outputs.size());
   return node.op->flops(InferContext(node.attributes, inputs, values, unused, node.opset_version),

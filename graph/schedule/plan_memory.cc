@@ -1,6 +1,7 @@
 #include "graph/schedule/plan_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -271,6 +272,7 @@ class MemoryPlanner {
 
   uint64_t heaviest_set(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& weights) {
     const auto count = static_cast<uint32_t>(lives.size());
+    if (count <= kFewNodes) return heaviest_of_few(lives, weights);
     std::vector<Edge> edges;
     for (uint32_t a = 0; a < count; ++a) {
       for (uint32_t b = 0; b < count; ++b) {
@@ -279,6 +281,19 @@ class MemoryPlanner {
     }
     const Dag dag = Dag::from_acyclic_edges(count, edges);
     return heaviest_antichain(transitive_reduction(dag), weights).weight;
+  }
+
+  uint64_t heaviest_of_few(const std::vector<Lifetime>& lives,
+                           const std::vector<uint64_t>& weights) const {
+    std::array<uint32_t, kFewNodes> comparable = {};
+    for (size_t a = 0; a < lives.size(); ++a) {
+      for (size_t b = 0; b < lives.size(); ++b) {
+        if (a == b || !lifetimes_.ends_before(lives[a], lives[b])) continue;
+        comparable[a] |= uint32_t{1} << b;
+        comparable[b] |= uint32_t{1} << a;
+      }
+    }
+    return heaviest_weight_of_few(std::span(comparable).first(lives.size()), weights);
   }
 
   // What is alive when a node writes: written by then, and still to be touched.

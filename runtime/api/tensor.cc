@@ -1,18 +1,26 @@
 #include "runtime/api/tensor.h"
 
+#include <cstddef>
 #include <cstring>
-#include <new>
 
 namespace eddy {
 namespace {
 
 constexpr size_t kAlignment = 64;
 
+// One allocation, the count of references included.
+std::shared_ptr<void> make_bytes(size_t size_bytes) {
+  size_t space = size_bytes + kAlignment - 1;
+  const auto block = std::make_shared_for_overwrite<std::byte[]>(space);
+  void* data = block.get();
+  return {block, std::align(kAlignment, size_bytes, data, space)};
+}
+
 std::shared_ptr<void> copy_bytes(const TensorView& view) {
   const size_t bytes = view.size_bytes();
-  void* data = ::operator new(std::max<size_t>(bytes, 1), std::align_val_t{kAlignment});
-  if (bytes > 0) std::memcpy(data, view.data, bytes);
-  return {data, [](void* p) { ::operator delete(p, std::align_val_t{kAlignment}); }};
+  std::shared_ptr<void> made = make_bytes(bytes);
+  if (bytes > 0) std::memcpy(made.get(), view.data, bytes);
+  return made;
 }
 
 std::shared_ptr<void> copy_strings(const TensorView& view) {
@@ -47,8 +55,11 @@ Tensor Tensor::zeros(ElementType element, const Dims& dims) {
     return copy_of({const_cast<std::string*>(empty.data()), dims.data(), dims.rank(), element});
   }
   const size_t bytes = static_cast<size_t>(*dims.count()) * element_size_bytes(element);
-  const std::vector<char> zero(bytes, 0);
-  return copy_of({const_cast<char*>(zero.data()), dims.data(), dims.rank(), element});
+  const std::shared_ptr<void> zero = make_bytes(bytes);
+  std::memset(zero.get(), 0, bytes);
+  Tensor tensor = borrow({zero.get(), dims.data(), dims.rank(), element});
+  tensor.owner_ = zero;
+  return tensor;
 }
 
 Tensor Tensor::sequence(ElementType element, std::vector<Tensor> elements) {

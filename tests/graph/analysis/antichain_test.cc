@@ -59,6 +59,25 @@ TEST(AntichainTest, NoneIsHeavier) {
   }
 }
 
+TEST(AntichainTest, OfFewNodesTheWeightIsTheSame) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const Dag dag = random_dag(random, kFewNodes);
+    std::vector<uint64_t> weights(dag.num_nodes());
+    for (uint64_t& weight : weights) weight = random.below(100);
+    const BitMatrix reaches = reachability(dag);
+    std::vector<uint32_t> comparable(dag.num_nodes(), 0);
+    for (uint32_t u = 0; u < dag.num_nodes(); ++u) {
+      for (uint32_t v = 0; v < dag.num_nodes(); ++v) {
+        if (u != v && (reaches.test(u, v) || reaches.test(v, u))) comparable[u] |= 1u << v;
+      }
+    }
+    EXPECT_EQ(heaviest_weight_of_few(comparable, weights), heaviest_antichain(dag, weights).weight);
+  }
+  EXPECT_EQ(heaviest_weight_of_few({}, {}), 0u);
+}
+
 TEST(AntichainTest, AChainHoldsItsHeaviestNode) {
   constexpr uint32_t kLength = 5000;
   std::vector<Edge> edges;
