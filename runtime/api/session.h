@@ -151,6 +151,7 @@ class RunHandle {
   explicit RunHandle(std::shared_ptr<State> state);
 
  private:
+  friend class AsyncRun;
   std::shared_ptr<State> state_;
 };
 
@@ -205,7 +206,9 @@ class Session {
   // As run_async, in the order of a stream of this session's device: the run starts once all that
   // was issued to the stream before has run, and what is issued afterwards runs after the run has
   // ended, however it ends. Borrowed inputs may be written by work in front. The stream belongs
-  // to the caller, goes before the session, and is issued to by one thread at a time.
+  // to the caller, goes before the session, and is issued to by one thread at a time. It may go
+  // once the handles of its runs have been waited for: what is still queued is waited for then.
+  // To destroy it before a run has ended is a programmer error (CHECK).
   Result<std::unique_ptr<Stream>> create_stream();
   RunHandle run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
                    const RunOptions& options = {});

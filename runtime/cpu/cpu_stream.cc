@@ -1,5 +1,7 @@
 #include "runtime/cpu/cpu_stream.h"
 
+#include <thread>
+
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -40,9 +42,18 @@ bool CpuStreamEvent::listen_or_complete(EventListener& listener) {
 }
 
 CpuStream::~CpuStream() {
-  // The worker that made the stream idle may still hold the mutex.
-  std::lock_guard lock(mutex_);
-  EDDY_CHECK(is_idle()) << "a stream is destroyed while it has work";
+  for (;;) {
+    {
+      // The worker that made the stream idle may still hold the mutex.
+      std::lock_guard lock(mutex_);
+      if (is_idle()) return;
+      const Item& front = queue_.front();
+      EDDY_CHECK(front.kind != Item::Kind::kWait || front.event->has_completed(front.generation))
+          << "a stream is destroyed while it waits for a run or event that has not ended; wait for "
+             "the run's handle first";
+    }
+    std::this_thread::yield();
+  }
 }
 
 bool CpuStream::launch(const Work& work) {

@@ -31,6 +31,9 @@ class CpuStreamEvent : public Event {
   void complete_record(uint64_t generation);
   // The latest record issued; 0 when none.
   uint64_t issued() const { return issued_.load(std::memory_order_acquire); }
+  bool has_completed(uint64_t generation) const {
+    return completed_.load(std::memory_order_acquire) >= generation;
+  }
   // True when record `generation` is complete; otherwise the listener is kept.
   bool listen_for(uint64_t generation, EventListener& listener);
 
@@ -59,7 +62,9 @@ class CpuGate : public Gate {
 class CpuStream : public Stream, private EventListener {
  public:
   explicit CpuStream(WorkerPool& pool) : pool_(pool) {}
-  ~CpuStream() override;  // the stream must be idle
+  // Waits for what is queued. Nothing of that may wait for what has not ended, since the stream
+  // then might stay for ever: a programmer error.
+  ~CpuStream() override;
 
   bool launch(const Work& work) override;
   bool record(Event& event) override;
@@ -84,7 +89,7 @@ class CpuStream : public Stream, private EventListener {
   WorkerPool& pool_;
   std::atomic<uint64_t> pending_{0};
   std::mutex mutex_;
-  std::deque<Item> queue_;                // under the mutex
+  std::deque<Item> queue_;                      // under the mutex
   std::vector<EventListener*> idle_listeners_;  // under the mutex
 };
 

@@ -49,6 +49,8 @@ class VirtualDevice : public Device {
   LaneNumber current_lane() const { return engine_.current_lane(); }
   // Who waits for what, one line each; empty when nobody waits.
   std::string wait_graph() const { return engine_.wait_graph(); }
+  // Events and gates that live; streams and strands that outlive the device are a CHECK.
+  int num_events() const { return engine_.num_events(); }
   // Rules of the seam that were broken so far.
   std::vector<std::string> violations() const { return engine_.violations(); }
 

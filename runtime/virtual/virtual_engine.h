@@ -93,6 +93,10 @@ class VirtualEngine {
   // Under the lock: the device is lost from now on; every lane gets to see it.
   void lose(std::string why);
 
+  // Events and gates that live.
+  void count_event(int more) { num_events_.fetch_add(more, std::memory_order_relaxed); }
+  int num_events() const { return num_events_.load(std::memory_order_relaxed); }
+
   // Every lane that waits, and for what; one line each.
   std::string wait_graph() const;
   std::vector<std::string> violations() const;
@@ -106,6 +110,7 @@ class VirtualEngine {
   std::atomic<bool> is_stepping_{false};
   std::atomic<uint64_t> now_{0};
   std::atomic<bool> is_lost_{false};
+  std::atomic<int> num_events_{0};
 
   mutable std::mutex mutex_;
   // Under the mutex.

@@ -1,6 +1,7 @@
 #include "runtime/virtual/virtual_stream.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "graph/base/check.h"
 
@@ -12,6 +13,7 @@ std::shared_ptr<VirtualEventState> make_state(VirtualEngine& engine) {
   auto state = std::make_shared<VirtualEventState>();
   auto guard = engine.lock();
   state->number = engine.next_number();
+  engine.count_event(1);
   return state;
 }
 
@@ -70,9 +72,22 @@ VirtualStream::VirtualStream(VirtualEngine& engine) : engine_(engine) {
 }
 
 VirtualStream::~VirtualStream() {
+  while (may_go_on()) {
+    if (!engine_.step()) std::this_thread::yield();  // somebody else moves it
+  }
   auto guard = engine_.lock();
-  EDDY_CHECK(queue_.empty()) << "a stream is destroyed while it has work";
+  EDDY_CHECK(queue_.empty())
+      << "a stream is destroyed while it waits for a run or event that has not ended; wait for the "
+         "run's handle first";
   engine_.remove_lane(*this);
+}
+
+bool VirtualStream::may_go_on() const {
+  auto guard = engine_.lock();
+  if (queue_.empty() || engine_.current_lane() != 0) return false;
+  const Item& front = queue_.front();
+  const bool is_parked = front.kind == Item::Kind::kWait && front.event->completed < front.record;
+  return !is_parked || engine_.is_lost();
 }
 
 bool VirtualStream::may_enqueue(FaultKind kind, const char* what) {

@@ -41,6 +41,7 @@ struct VirtualEventState {
 class VirtualEvent : public Event {
  public:
   explicit VirtualEvent(VirtualEngine& engine);
+  ~VirtualEvent() override { engine_.count_event(-1); }
   bool is_complete() const override;
   bool listen_or_complete(EventListener& listener) override;
 
@@ -53,6 +54,7 @@ class VirtualEvent : public Event {
 class VirtualGate : public Gate {
  public:
   explicit VirtualGate(VirtualEngine& engine);
+  ~VirtualGate() override { engine_.count_event(-1); }
   void open() override;
 
  private:
@@ -64,7 +66,9 @@ class VirtualGate : public Gate {
 class VirtualStream : public Stream, public VirtualLane {
  public:
   explicit VirtualStream(VirtualEngine& engine);
-  ~VirtualStream() override;  // the stream must be idle
+  // Moves the device on until what is queued has run. Nothing of that may wait for what has not
+  // ended: a programmer error.
+  ~VirtualStream() override;
 
   bool launch(const Work& work) override;
   bool record(Event& event) override;
@@ -86,6 +90,8 @@ class VirtualStream : public Stream, public VirtualLane {
     uint64_t number = 0;  // for the watcher
   };
 
+  // Whether something is queued that steps of the device will bring to an end.
+  bool may_go_on() const;
   bool may_enqueue(FaultKind kind, const char* what);  // under the lock
   void push(Item item);                                // likewise
   bool park_or_go_on(const Item& item);                // likewise

@@ -219,6 +219,33 @@ TEST_P(WaitingTest, ACallReportsItsLoops) {
   }
 }
 
+TEST_P(WaitingTest, AStreamMayGoAsSoonAsTheHandlesOfItsRunsHaveBeenWaitedFor) {
+  auto session = make_counter(2);
+  for (int round = 0; round < 300; ++round) {
+    auto stream = session->create_stream();
+    ASSERT_TRUE(stream.is_ok()) << stream.status().to_string();
+    RunHandle first = session->run_on(**stream, to(static_cast<float>(round % 4)), {});
+    RunHandle second = session->run_on(**stream, to(2), {});
+    if (round % 3 == 0) second.cancel();
+    EXPECT_TRUE(first.wait().is_ok());
+    const Status status = second.wait();
+    EXPECT_TRUE(status.is_ok() || (round % 3 == 0 && status.code() == StatusCode::kCancelled));
+    stream->reset();
+  }
+}
+
+TEST_P(WaitingTest, AStreamDestroyedBeforeItsRunHasEndedSaysWhatToWaitFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        auto session = make_counter();
+        auto stream = std::move(*session->create_stream());
+        RunHandle endless_run = session->run_on(*stream, endless(), {});
+        stream.reset();
+      },
+      "wait for the run's handle first");
+}
+
 TEST_P(WaitingTest, ASessionDestroyedInItsOwnCallbackSaysSo) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
