@@ -48,19 +48,24 @@ TEST(ResizeTest, agrees_for_every_mode_and_coordinate_rule) {
   }
 }
 
+// At quarters no two of the ways agree.
 TEST(ResizeTest, nearest_rounds_as_told) {
   const auto values = [](const char* rounding) {
     OpCall call = resize({4}, 1);
     call.attributes = {{"nearest_mode", std::string(rounding)},
                        {"coordinate_transformation_mode", std::string("asymmetric")}};
     call.inputs[0] = floats({0, 1, 2, 3});
-    call.inputs[3] = int64s({8});
+    call.inputs[3] = int64s({16});
     return run_one(call, KernelSet::kCpu);
   };
-  EXPECT_TRUE(is_same_bits(values("floor"), floats({0, 0, 1, 1, 2, 2, 3, 3})));
-  EXPECT_TRUE(is_same_bits(values("ceil"), floats({0, 1, 1, 2, 2, 3, 3, 3})));
-  EXPECT_TRUE(is_same_bits(values("round_prefer_floor"), floats({0, 0, 1, 1, 2, 2, 3, 3})));
-  EXPECT_TRUE(is_same_bits(values("round_prefer_ceil"), floats({0, 1, 1, 2, 2, 3, 3, 3})));
+  EXPECT_TRUE(
+      is_same_bits(values("floor"), floats({0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3})));
+  EXPECT_TRUE(
+      is_same_bits(values("ceil"), floats({0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3})));
+  EXPECT_TRUE(is_same_bits(values("round_prefer_floor"),
+                           floats({0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3})));
+  EXPECT_TRUE(is_same_bits(values("round_prefer_ceil"),
+                           floats({0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3})));
 }
 
 TEST(ResizeTest, integers_take_their_nearest_neighbours) {

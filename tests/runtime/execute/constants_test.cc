@@ -21,7 +21,7 @@ class ConstantsTest : public testing::Test {
   }
 
   // Both branches multiply by weights of equal bytes.
-  std::unique_ptr<Session> make() {
+  std::unique_ptr<Session> make(bool release_constants = true) {
     GraphBuilder b(library_.ops());
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, kDepth}));
     const Value weights = b.tensor<float>({kDepth, kColumns}, weights_);
@@ -35,7 +35,10 @@ class ConstantsTest : public testing::Test {
           return std::vector<Value>{b.op("Neg", {b.op("MatMul", {x, again})})};
         });
     b.output("y", y[0]);
-    auto session = Session::create(library_, std::move(*b.finish()), {.num_threads = 1});
+    SessionOptions options;
+    options.num_threads = 1;
+    options.release_constants = release_constants;
+    auto session = Session::create(library_, std::move(*b.finish()), options);
     EXPECT_TRUE(session.is_ok()) << session.status().to_string();
     return std::move(*session);
   }
@@ -46,6 +49,18 @@ class ConstantsTest : public testing::Test {
     EXPECT_TRUE(outputs.is_ok()) << outputs.status().to_string();
     const auto values = (*outputs)[0].second.values<float>();
     return {values.begin(), values.end()};
+  }
+
+  // How many constants are weights, and of how many of them the bytes are there.
+  static std::pair<int, int> weights_with_bytes(const Session& session) {
+    std::pair<int, int> counts;
+    for (uint32_t c = 0; c < session.graph().num_constants(); ++c) {
+      const Constant& constant = session.graph().constant(ConstantId(c));
+      if (constant.dims.rank() != 2) continue;
+      ++counts.first;
+      counts.second += constant.data != nullptr ? 1 : 0;
+    }
+    return counts;
   }
 
   float expected(int64_t column) const {
@@ -62,12 +77,8 @@ class ConstantsTest : public testing::Test {
 
 TEST_F(ConstantsTest, PackedWeightsAreGoneAndProductsAreRight) {
   auto session = make();
-  for (uint32_t c = 0; c < session->graph().num_constants(); ++c) {
-    const Constant& constant = session->graph().constant(ConstantId(c));
-    if (constant.dims.rank() == 2) {
-      EXPECT_EQ(constant.data, nullptr);
-    }
-  }
+  EXPECT_EQ(weights_with_bytes(*make(/*release_constants=*/false)), (std::pair{2, 2}));
+  EXPECT_EQ(weights_with_bytes(*session), (std::pair{2, 0}));
   for (int64_t j : {0, 1, 77, 127}) {
     EXPECT_EQ(run(*session, true)[static_cast<size_t>(j)], expected(j));
     EXPECT_EQ(run(*session, false)[static_cast<size_t>(j)], -expected(j));

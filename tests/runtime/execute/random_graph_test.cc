@@ -196,6 +196,7 @@ class RandomGraphTest : public WaysTest {
     Random random(seed);
     std::vector<std::vector<Plain>> expected;
     std::vector<NamedTensors> outputs;
+    std::vector<std::vector<bool>> dropped;
     std::vector<std::unique_ptr<Call>> calls;  // used again, with what an earlier run has left
     for (int c = 0; c < 2; ++c) calls.push_back(std::move(*session->prepare()));
     for (int r = 0; r < kRuns; ++r) {
@@ -203,19 +204,23 @@ class RandomGraphTest : public WaysTest {
       expected.push_back(Interpreter().run(program, arguments));
       auto made = session->run(to_inputs(arguments));
       ASSERT_TRUE(made.is_ok()) << made.status().to_string() << "\n" << text;
-      compare(*made, expected.back(), text);
+      compare(*made, expected.back(), {}, text);
       if (HasFatalFailure()) return;
       call_bound(*calls[random.below(calls.size())], to_inputs(arguments), *made, random);
       if (HasFatalFailure()) FAIL() << text;
       // Memory of what is dropped serves the next run; what is kept must not notice.
-      for (auto& output : *made) {
-        if (random.below(2) == 0) output.second = Tensor();
+      std::vector<bool>& gone = dropped.emplace_back(made->size(), false);
+      for (size_t i = 0; i < made->size(); ++i) {
+        gone[i] = random.below(2) == 0;
+        if (gone[i]) (*made)[i].second = Tensor();
       }
       outputs.push_back(std::move(*made));
     }
     calls.clear();
     session.reset();
-    for (size_t r = 0; r < outputs.size(); ++r) compare(outputs[r], expected[r], "kept\n" + text);
+    for (size_t r = 0; r < outputs.size(); ++r) {
+      compare(outputs[r], expected[r], dropped[r], "kept\n" + text);
+    }
   }
 
   // As `made`, but in memory of ours: each tensor in one place or two, now and then the input's own.
@@ -264,12 +269,16 @@ class RandomGraphTest : public WaysTest {
     }
   }
 
+  // `is_dropped`: outputs that are no longer there; none where it is empty.
   static void compare(const NamedTensors& made, const std::vector<Plain>& expected,
-                      const std::string& text) {
+                      const std::vector<bool>& is_dropped, const std::string& text) {
+    ASSERT_EQ(made.size(), expected.size()) << text;
     for (size_t i = 0; i < made.size(); ++i) {
       const Tensor& value = made[i].second;
-      if (value.kind() == ValueKind::kNone) continue;  // dropped
+      if (!is_dropped.empty() && is_dropped[i]) continue;
+      ASSERT_NE(value.kind(), ValueKind::kNone) << made[i].first << "\n" << text;
       if (value.is_tensor() && value.element_type() == ElementType::kInt64) {
+        ASSERT_EQ(value.values<int64_t>().size(), 1u) << made[i].first << "\n" << text;
         ASSERT_EQ(value.values<int64_t>()[0], expected[i].number) << made[i].first << "\n" << text;
       } else {
         ASSERT_EQ(floats_of(value), expected[i].floats) << made[i].first << "\n" << text;

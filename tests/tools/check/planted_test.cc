@@ -169,27 +169,29 @@ TEST_F(PlantedTest, ADecisionThatIsMadeTwiceIsNoticed) {
   }
 }
 
+constexpr std::pair<const char*, StreamBug> kStreamBugs[] = {
+    {"a stream loses a wait", StreamBug::kLostWait},
+    {"a stream loses a record", StreamBug::kLostRecord},
+    {"a stream loses a launch", StreamBug::kLostLaunch},
+    {"a stream runs work twice", StreamBug::kLaunchedTwice},
+    {"a stream runs work where it is issued", StreamBug::kRunsEarly},
+    {"a stream changes the order of work", StreamBug::kSwapped},
+    {"a stream says idle too early", StreamBug::kIdleTooEarly},
+    {"a stream forgets to say that it is idle", StreamBug::kNeverIdle},
+    {"an event happens too early", StreamBug::kEarlyRecord}};
+
 TEST_F(PlantedTest, EveryBrokenPromiseOfAStreamIsNoticed) {
-  const std::pair<const char*, StreamBug> kBugs[] = {
-      {"a stream loses a wait", StreamBug::kLostWait},
-      {"a stream loses a record", StreamBug::kLostRecord},
-      {"a stream loses a launch", StreamBug::kLostLaunch},
-      {"a stream runs work twice", StreamBug::kLaunchedTwice},
-      {"a stream runs work where it is issued", StreamBug::kRunsEarly},
-      {"a stream changes the order of work", StreamBug::kSwapped},
-      {"a stream says idle too early", StreamBug::kIdleTooEarly},
-      {"a stream forgets to say that it is idle", StreamBug::kNeverIdle},
-      {"an event happens too early", StreamBug::kEarlyRecord}};
-  for (const auto& [name, bug] : kBugs) {
+  for (const auto& [name, bug] : kStreamBugs) {
     expect_caught(name, {.mutation = {.stream = bug}, .loops = Loops::kHost});
   }
 }
 
+constexpr std::pair<const char*, MemoryBug> kMemoryBugs[] = {
+    {"one block is handed out twice", MemoryBug::kSameBlockTwice},
+    {"a block is freed early", MemoryBug::kFreedEarly}};
+
 TEST_F(PlantedTest, EveryDefectOfMemoryIsNoticed) {
-  const std::pair<const char*, MemoryBug> kBugs[] = {
-      {"one block is handed out twice", MemoryBug::kSameBlockTwice},
-      {"a block is freed early", MemoryBug::kFreedEarly}};
-  for (const auto& [name, bug] : kBugs) {
+  for (const auto& [name, bug] : kMemoryBugs) {
     expect_caught(name, {.mutation = {.memory = bug}});
   }
   std::vector<BufferRef> leaked;
@@ -273,13 +275,14 @@ class Spoiler : public StepObserver {
   bool has_spoilt_ = false;
 };
 
+constexpr std::pair<const char*, Spoiler::What> kSpoilt[] = {
+    {"a value changes after it was made", Spoiler::What::kByte},
+    {"a shape is that of another iteration", Spoiler::What::kShape},
+    {"two values change places", Spoiler::What::kSwappedInputs},
+    {"an iteration is counted twice", Spoiler::What::kCounter}};
+
 TEST_F(PlantedTest, ValuesThatAreSpoiltBetweenStepsAreNoticed) {
-  const std::pair<const char*, Spoiler::What> kWays[] = {
-      {"a value changes after it was made", Spoiler::What::kByte},
-      {"a shape is that of another iteration", Spoiler::What::kShape},
-      {"two values change places", Spoiler::What::kSwappedInputs},
-      {"an iteration is counted twice", Spoiler::What::kCounter}};
-  for (const auto& [name, what] : kWays) {
+  for (const auto& [name, what] : kSpoilt) {
     std::string found;
     for (uint64_t seed = first_seed(); found.empty() && seed < first_seed() + kGraphs; ++seed) {
       for (size_t n = 0; found.empty() && n < kPlaces; ++n) {
@@ -299,8 +302,8 @@ bool is_kind(const RegionPlan& plan, size_t at, PlanCommand::Kind kind) {
   return plan.commands[at].kind == kind;
 }
 
-// long: a table of edits, and the loop that tries them
-TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
+// long: a table of edits
+std::vector<std::pair<const char*, PlanEdit>> plan_edits() {
   using Kind = PlanCommand::Kind;
   const auto erase = [](Kind kind) {
     return [kind](RegionPlan& plan, size_t at) {
@@ -317,7 +320,7 @@ TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
       return true;
     };
   };
-  const std::pair<const char*, PlanEdit> kEdits[] = {
+  return {
       {"plan: a wait is missing", erase(Kind::kWait)},
       {"plan: a record is missing", erase(Kind::kRecord)},
       {"plan: a node is missing", erase(Kind::kLaunch)},
@@ -356,7 +359,10 @@ TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
          return true;
        }},
   };
-  for (const auto& [name, edit] : kEdits) {
+}
+
+TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
+  for (const auto& [name, edit] : plan_edits()) {
     size_t num_caught = 0;
     std::string what;
     for (uint64_t seed = first_seed(); num_caught == 0 && seed < first_seed() + kGraphs; ++seed) {
@@ -381,6 +387,15 @@ TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
     EXPECT_GT(num_caught, 0u) << name;
     std::printf("%-40s caught by proof: %s\n", name, what.substr(0, 110).c_str());
   }
+}
+
+// Each of them fails its test above when no watcher notices it.
+TEST_F(PlantedTest, AtLeastFortyDefectsArePlanted) {
+  constexpr size_t kApart = 5;  // a leak, a missed wake-up, three failures that nobody hears
+  const size_t count = command_edits().size() + std::size(kStreamBugs) + std::size(kMemoryBugs) +
+                       std::size(kSpoilt) + plan_edits().size() + kApart;
+  std::printf("%zu defects are planted\n", count);
+  EXPECT_GE(count, 40u);
 }
 
 }  // namespace

@@ -57,6 +57,11 @@ struct Case {
 double gelu_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
+// The same where 1 + tanh would cancel.
+double gelu_tanh_tail(double x) {
+  const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+  return x * std::exp(2 * u) / (1 + std::exp(2 * u));
+}
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
 const Case kCases[] = {
@@ -73,7 +78,12 @@ const Case kCases[] = {
     {"Elu", UnaryOp::kElu, [](double x) { return x < 0 ? std::expm1(x) : x; }, -1e-3f, 0, 2.5, 1},
     {"Gelu", UnaryOp::kGelu, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }, -3, 6,
      20},
+    // Relative errors grow with the square: half an ulp of x is 75 of the result at -12.5. What
+    // cancels there has no digit left.
+    {"Gelu tail", UnaryOp::kGelu, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); },
+     -12.5f, -3, 260},
     {"GeluTanh", UnaryOp::kGeluTanh, gelu_tanh, -3, 6, 20},
+    {"GeluTanh tail", UnaryOp::kGeluTanh, gelu_tanh_tail, -7, -3, 90},
 };
 
 TEST(LoopsTest, VectorFunctionsAreWithinTheStatedErrorOfTheExactResult) {
