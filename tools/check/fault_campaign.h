@@ -11,7 +11,9 @@
 //   nothing hangs: neither the virtual device (steps) nor the machine (seconds)
 //   the caller's inputs are never written, its outputs not after the run
 //   the next run is right, or says that the device is lost
-//   when the session goes nothing is left: bytes, queued work, file descriptors
+//   a callback may ask the session what it likes: no lock is held while it is called
+//   when the session goes nothing is left: bytes, events, queued work, file descriptors (streams,
+//   strands and stacks that are left end the process, with a message)
 //
 // A violation is shrunk while it stays one.
 //

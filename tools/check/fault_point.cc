@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "runtime/api/async_run.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/execute/run_state.h"
 #include "tools/check/mixing_ops.h"
@@ -83,6 +84,7 @@ std::string FaultPoint::take_note() {
 }
 
 Status FaultPoint::Injector::before(RunState& state, const ::eddy::Step& step) {
+  if (point_.is_call_) point_.in_call_or_null_ = &state;
   if (state.control.is_stopped()) {
     point_.note(state.iteration_path(step.node) + " starts after its run was decided");
   }
@@ -95,10 +97,16 @@ Status FaultPoint::Injector::before(RunState& state, const ::eddy::Step& step) {
   return run_failed("told to fail");
 }
 
-void FaultPoint::Injector::after(RunState& state, const ::eddy::Step&, int32_t) {
-  if (point_.plan_.should_fail(FaultKind::kDeadline)) {
-    state.control.request_stop(StopReason::kDeadline);
-  }
+void FaultPoint::Injector::after(RunState&, const ::eddy::Step&, int32_t) {}
+
+void FaultPoint::watch(std::optional<RunHandle> first) {
+  std::lock_guard lock(mutex_);
+  first_ = std::move(first);
+}
+
+std::optional<RunHandle> FaultPoint::watched() {
+  std::lock_guard lock(mutex_);
+  return first_;
 }
 
 Result<int64_t> FaultPoint::choose(std::span<const TensorView> inputs) {
@@ -108,12 +116,19 @@ Result<int64_t> FaultPoint::choose(std::span<const TensorView> inputs) {
 }
 
 void FaultPoint::on_tick(uint64_t tick) {
+  if (plan_.should_fail(FaultKind::kDeadline)) pass_deadline();
   const bool is_endless = tick - first_tick_ == kMaxTicks;
   if (is_endless) note("the runs still go on after " + std::to_string(kMaxTicks) + " steps");
   if (!is_endless && !plan_.should_fail(FaultKind::kCancel)) return;
-  RunHandle* const one_or_null = cancelled_or_null_.load();
-  if (one_or_null != nullptr && !is_endless) return one_or_null->cancel();
+  auto first = watched();
+  if (first && loops_ != Loops::kHost && !is_endless) return first->cancel();
   trial_->session().cancel_all();
+}
+
+// Of the first run in flight, as its timer would; or of the prepared one.
+void FaultPoint::pass_deadline() {
+  if (const auto first = watched()) return AsyncRun::stop(*first, StopReason::kDeadline);
+  if (in_call_or_null_ != nullptr) in_call_or_null_->control.request_stop(StopReason::kDeadline);
 }
 
 // What is made once and reused fails only while it is made.
@@ -188,7 +203,6 @@ std::string FaultPoint::wait_for(RunHandle& handle) {
 std::string FaultPoint::run_in_flight() {
   Flight flights[2];
   std::vector<RunHandle> handles;
-  handles.reserve(2);  // cancelled_or_null_ points into it
   // The second run in the order of a stream, every other time.
   std::unique_ptr<Stream> stream;
   if (num_points_ % 2 == 1 || is_armed(FaultKind::kCreateGate)) {
@@ -201,21 +215,25 @@ std::string FaultPoint::run_in_flight() {
       flight.status = outputs.status();
       if (outputs.is_ok()) flight.outputs = std::move(*outputs);
       ++flight.num_callbacks;
+      // With a lock of the session held this would hang.
+      (void)trial_->session().describe_runs();
+      (void)trial_->session().loop_reports();
       if (plan_.should_fail(FaultKind::kCallback)) throw std::runtime_error("told to throw");
     };
     Session& session = trial_->session();
     const bool is_behind = stream != nullptr && &flight == &flights[1];
     handles.push_back(is_behind ? session.run_on(*stream, trial_->inputs(0), callback)
                                 : session.run_async(trial_->inputs(0), callback));
-    if (loops_ != Loops::kHost) cancelled_or_null_ = &handles[0];
+    watch(handles[0]);
   }
   for (RunHandle& handle : handles) {
     if (std::string text = wait_for(handle); !text.empty()) {
+      watch(std::nullopt);
       (void)stream.release();
       return text;
     }
   }
-  cancelled_or_null_ = nullptr;
+  watch(std::nullopt);
   while (stream != nullptr && !stream->is_idle()) trial_->device().poll();
   size_t num_failed = 0;
   for (size_t i = 0; i < 2; ++i) {
@@ -265,7 +283,10 @@ std::string FaultPoint::run_call() {
       return status.to_string();
     }
   }
+  is_call_ = true;
   const Status status = (*call)->run();
+  is_call_ = false;
+  in_call_or_null_ = nullptr;
   NamedTensors made;
   for (size_t i = 0; status.is_ok() && i < wanted.size(); ++i) {
     if (!wanted[i].type.is_tensor()) return {};

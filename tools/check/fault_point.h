@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,9 @@ class FaultPoint {
   std::string check_next_run();
   Result<int64_t> choose(std::span<const TensorView> inputs);
   void on_tick(uint64_t tick);
+  void pass_deadline();
+  void watch(std::optional<RunHandle> first);
+  std::optional<RunHandle> watched();
   void note(std::string violation);
   std::string take_note();
   bool is_armed(FaultKind kind) const;
@@ -73,7 +78,9 @@ class FaultPoint {
   std::mutex mutex_;
   std::string note_;                         // under the mutex: the first rule broken inside a step
   std::vector<std::string> injected_paths_;  // under the mutex: of the nodes that were failed
-  std::atomic<RunHandle*> cancelled_or_null_{nullptr};  // whose run a cancel ends; likewise
+  std::optional<RunHandle> first_;           // under the mutex: of the runs in flight
+  bool is_call_ = false;                     // one prepared run is, on this thread
+  RunState* in_call_or_null_ = nullptr;
 };
 
 }  // namespace eddy::check

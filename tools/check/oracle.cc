@@ -37,13 +37,17 @@ class Interpreter {
 
   std::vector<Tensor> read(std::span<const ValueId> ids) {
     std::vector<Tensor> values;
+    values.reserve(ids.size());
     for (ValueId id : ids) values.push_back(id.is_none() ? Tensor() : at(id));
     return values;
   }
 
   // Parallel assignment: all of `values` were read before the first is written.
-  void assign(std::span<const ValueId> ids, std::span<const Tensor> values) {
-    for (size_t i = 0; i < ids.size(); ++i) at(ids[i]) = values[i];
+  void assign(std::span<const ValueId> ids, std::span<Tensor> values) {
+    for (size_t i = 0; i < ids.size(); ++i) at(ids[i]) = std::move(values[i]);
+  }
+  void assign(std::span<const ValueId> ids, std::vector<Tensor>&& values) {
+    assign(ids, std::span(values));
   }
 
   Status run_region(RegionId region) {
@@ -67,15 +71,17 @@ class Interpreter {
       return resource_exhausted("the oracle stops after " +
                                 std::to_string(options_.max_executions) + " executions");
     }
-    EDDY_ASSIGN_OR_RETURN(const std::vector<Tensor> made,
-                          evaluate(kernels_, id, node, read(node.inputs)));
-    assign(node.outputs, made);
+    read_.clear();
+    for (ValueId input : node.inputs) read_.push_back(input.is_none() ? Tensor() : at(input));
+    EDDY_ASSIGN_OR_RETURN(std::vector<Tensor> made, evaluate(kernels_, id, node, read_));
     if (options_.on_made) options_.on_made(id, made);
     if (options_.record_executions) {
-      std::vector<uint64_t> digests;
-      for (const Tensor& value : made) digests.push_back(digest(value));
-      result_.executions.push_back({id, iterations_, combine_digests(digests)});
+      digests_.clear();
+      for (const Tensor& value : made) digests_.push_back(digest(value));
+      result_.executions.push_back(
+          {id, Iterations(std::span<const int64_t>(iterations_)), combine_digests(digests_)});
     }
+    assign(node.outputs, std::move(made));
     return Status::ok();
   }
 
@@ -110,8 +116,7 @@ class Interpreter {
     if (!node.inputs[0].is_none()) {
       EDDY_ASSIGN_OR_RETURN(limit, one_int(at(node.inputs[0]), "the trip limit"));
     }
-    const std::vector<Tensor> initial = read(std::span(node.inputs).subspan(1));
-    assign(std::span(loop.before.parameters).subspan(1), initial);
+    assign(std::span(loop.before.parameters).subspan(1), read(std::span(node.inputs).subspan(1)));
     iterations_.push_back(0);
     Status status = run_rounds(node, loop, limit);
     const int64_t trips = iterations_.back();
@@ -121,7 +126,7 @@ class Interpreter {
     }
     iterations_.pop_back();
     EDDY_RETURN_IF_ERROR(std::move(status));
-    result_.trips.push_back({id, iterations_, trips});
+    result_.trips.push_back({id, Iterations(std::span<const int64_t>(iterations_)), trips});
     return finish_while(node, loop);
   }
 
@@ -137,11 +142,11 @@ class Interpreter {
              read(std::span(loop.before.results).subspan(1)));
       at(loop.after.parameters[0]) = iteration;
       EDDY_RETURN_IF_ERROR(run_region(node.regions[1]));
-      const std::vector<Tensor> results = read(loop.after.results);
+      std::vector<Tensor> results = read(loop.after.results);
       const size_t num_carried = loop.before.parameters.size() - 1;
       assign(std::span(loop.before.parameters).subspan(1), std::span(results).first(num_carried));
       for (size_t s = 0; s < loop.rows.size(); ++s) {
-        loop.rows[s].push_back(results[num_carried + s]);
+        loop.rows[s].push_back(std::move(results[num_carried + s]));
       }
     }
   }
@@ -153,7 +158,7 @@ class Interpreter {
       EDDY_ASSIGN_OR_RETURN(Tensor stacked, stack(loop.rows[s], graph_.value(row).type.tensor));
       outputs.push_back(std::move(stacked));
     }
-    assign(node.outputs, outputs);
+    assign(node.outputs, std::move(outputs));
     return Status::ok();
   }
 
@@ -179,6 +184,8 @@ class Interpreter {
   OracleKernels kernels_;
   std::vector<Tensor> values_;  // by ValueId
   std::vector<int64_t> iterations_;
+  std::vector<Tensor> read_;  // of one execution; kept for their memory
+  std::vector<uint64_t> digests_;
   uint64_t num_executions_ = 0;
   OracleResult result_;
 };

@@ -24,6 +24,7 @@
 #include "graph/ir/graph.h"
 #include "runtime/api/library.h"
 #include "runtime/api/tensor.h"
+#include "tools/check/iterations.h"
 
 namespace eddy::check {
 
@@ -37,13 +38,13 @@ struct OracleOptions {
 
 struct NodeExecution {
   NodeId node;
-  std::vector<int64_t> iterations;  // of the enclosing loops, outermost first
-  uint64_t digest = 0;              // digest_outputs of its outputs
+  Iterations iterations;  // of the enclosing loops
+  uint64_t digest = 0;    // combine_digests of its outputs
 };
 
 struct TripCount {
   NodeId node;
-  std::vector<int64_t> iterations;
+  Iterations iterations;
   int64_t trips = 0;
 };
 

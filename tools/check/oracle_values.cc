@@ -1,5 +1,7 @@
 #include "tools/check/oracle_values.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 
@@ -25,30 +27,26 @@ class HeapScratch : public Scratch {
 // ---- Mixing operators: their meaning once more, from the words of mixing_ops.h.
 
 // All bits of a tensor, eight bytes at a time, the last ones filled up with zeros.
-uint64_t taken_in(uint64_t state, const Tensor& value) {
-  const TensorView view = value.view();
-  state = mix(state, static_cast<uint64_t>(value.element_type()) * (uint64_t{1} << 32) +
-                         static_cast<uint64_t>(value.dims().rank()));
-  for (int64_t dim : value.dims()) state = mix(state, static_cast<uint64_t>(dim));
-  for (size_t at = 0; at < view.size_bytes(); at += 8) {
+uint64_t taken_in(uint64_t state, const TensorView& view) {
+  static_assert(std::endian::native == std::endian::little);
+  const std::span<const int64_t> shape = view.shape();
+  state = mix(state,
+              static_cast<uint64_t>(view.element) * (uint64_t{1} << 32) + uint64_t{shape.size()});
+  for (int64_t dim : shape) state = mix(state, static_cast<uint64_t>(dim));
+  const size_t size_bytes = view.size_bytes();
+  for (size_t at = 0; at < size_bytes; at += 8) {
     uint64_t word = 0;
-    for (size_t i = 0; i < 8 && at + i < view.size_bytes(); ++i) {
-      word += static_cast<uint64_t>(view.as<uint8_t>()[at + i]) << (8 * i);
-    }
+    std::memcpy(&word, view.as<uint8_t>() + at, std::min<size_t>(8, size_bytes - at));
     state = mix(state, word);
   }
   return state;
 }
 
-Tensor words_of(const std::vector<uint64_t>& words) {
-  std::vector<int64_t> values(words.begin(), words.end());
-  return Tensor::of<int64_t>({static_cast<int64_t>(values.size())},
-                             std::span<const int64_t>(values));
-}
-
-std::vector<uint64_t> numbered(uint64_t state, uint64_t count, uint64_t first = 0) {
-  std::vector<uint64_t> words;
-  for (uint64_t i = 0; i < count; ++i) words.push_back(mix(state, first + i));
+// `count` words, written where they stay.
+Tensor numbered(uint64_t state, uint64_t count, uint64_t first = 0) {
+  Tensor words = Tensor::zeros(ElementType::kInt64, {static_cast<int64_t>(count)});
+  int64_t* const to = words.view().mutable_as<int64_t>();
+  for (uint64_t i = 0; i < count; ++i) to[i] = static_cast<int64_t>(mix(state, first + i));
   return words;
 }
 
@@ -60,20 +58,21 @@ Tensor scalar_of(ElementType type, int64_t value) {
 
 Tensor mixed(uint64_t state, const Tensor& x) {
   const auto given = x.values<int64_t>();
-  std::vector<int64_t> made;
+  Tensor made = Tensor::zeros(ElementType::kInt64, x.dims());
+  int64_t* const to = made.view().mutable_as<int64_t>();
   for (size_t i = 0; i < given.size(); ++i) {
-    made.push_back(static_cast<int64_t>(mix(mix(state, i), static_cast<uint64_t>(given[i]))));
+    to[i] = static_cast<int64_t>(mix(mix(state, i), static_cast<uint64_t>(given[i])));
   }
-  return Tensor::of<int64_t>(x.dims(), std::span<const int64_t>(made));
+  return made;
 }
 
 Tensor floats_of(uint64_t state) {
-  std::vector<float> values;
-  for (uint64_t word : numbered(state, 4)) {
+  float values[4];
+  for (uint64_t i = 0; i < 4; ++i) {
     // The upper 24 bits, as a signed number, over 2^23.
-    auto bits = static_cast<int64_t>(word >> 40);
+    auto bits = static_cast<int64_t>(mix(state, i) >> 40);
     if (bits >= 1 << 23) bits -= 1 << 24;
-    values.push_back(static_cast<float>(bits) / 8388608.0f);
+    values[i] = static_cast<float>(bits) / 8388608.0f;
   }
   return Tensor::of<float>({4}, std::span<const float>(values));
 }
@@ -84,22 +83,22 @@ Result<std::vector<Tensor>> evaluate_mixing(const Node& node, std::span<const Te
   uint64_t state = static_cast<uint64_t>(given.get_int("id", 0));
   if (name == "Fold") {
     state = mix(state, inputs[0].elements().size());
-    for (const Tensor& element : inputs[0].elements()) state = taken_in(state, element);
-    return std::vector<Tensor>{words_of(numbered(state, 3))};
+    for (const Tensor& element : inputs[0].elements()) state = taken_in(state, element.view());
+    return std::vector<Tensor>{numbered(state, 3)};
   }
   const bool leaves_first_out = name == "Mix" || name == "MixInPlace" || name == "Go";
   for (const Tensor& input : inputs.subspan(leaves_first_out ? 1 : 0)) {
-    state = taken_in(state, input);
+    state = taken_in(state, input.view());
   }
   const auto choices = given.get_ints("choices");
   const int64_t chosen = choices.empty() ? 0 : choices[state % choices.size()];
   if (name == "Mix" || name == "MixInPlace") return std::vector<Tensor>{mixed(state, inputs[0])};
-  if (name == "Row") return std::vector<Tensor>{words_of(numbered(state, 3))};
-  if (name == "Resize") return std::vector<Tensor>{words_of(numbered(state, state % 6))};
+  if (name == "Row") return std::vector<Tensor>{numbered(state, 3)};
+  if (name == "Resize") return std::vector<Tensor>{numbered(state, state % 6)};
   if (name == "Floats") return std::vector<Tensor>{floats_of(state)};
   if (name == "Trips") return std::vector<Tensor>{Tensor::scalar(chosen)};
   if (name == "Twins") {
-    return std::vector<Tensor>{words_of(numbered(state, 3)), words_of(numbered(state, 2, 16))};
+    return std::vector<Tensor>{numbered(state, 3), numbered(state, 2, 16)};
   }
   if (name == "Go") {
     const auto early = static_cast<uint64_t>(given.get_int("early", 0));
@@ -296,12 +295,12 @@ Result<Tensor> stack(std::span<const Tensor> rows, const TensorType& row_type) {
 
 uint64_t digest(const TensorView& view) {
   if (view.is_omitted()) return 2;
-  return taken_in(0, Tensor::borrow(view));
+  return taken_in(0, view);
 }
 
 uint64_t digest(const Tensor& value) {
   if (value.kind() == ValueKind::kNone) return 1;
-  if (value.is_tensor()) return taken_in(0, value);
+  if (value.is_tensor()) return taken_in(0, value.view());
   uint64_t state = mix(3, value.elements().size());
   for (const Tensor& element : value.elements()) state = mix(state, digest(element));
   return state;

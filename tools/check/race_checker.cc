@@ -46,7 +46,8 @@ void RaceChecker::reset(const VirtualDevice* device_or_null) {
   clocks_.clear();
   points_.clear();
   issued_.clear();
-  shadows_.clear();
+  places_.clear();
+  for (Shadow& shadow : shadows_) shadow.clear();
   reported_.clear();
   races_.clear();
   num_accesses_ = 0;
@@ -63,6 +64,10 @@ uint64_t RaceChecker::num_accesses() const {
 }
 
 RaceChecker::Clock& RaceChecker::clock(LaneNumber lane) {
+  // A clock that has begun is as long as that.
+  if (lane < clocks_.size() && lane < clocks_[lane].size() && clocks_[lane][lane] != 0) {
+    return clocks_[lane];
+  }
   if (clocks_.size() <= lane) clocks_.resize(lane + 1);
   Clock& own = clocks_[lane];
   if (own.size() <= lane) own.resize(lane + 1);
@@ -75,17 +80,21 @@ void RaceChecker::join(Clock& into, const Clock& from) {
   for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
+void RaceChecker::join_lanes(LaneNumber into, LaneNumber from) {
+  clock(std::max(into, from));  // first: it may move the others
+  const Clock& known = clock(from);
+  join(clock(into), known);
+}
+
 void RaceChecker::tick(LaneNumber lane) { ++clock(lane)[lane]; }
 
-bool RaceChecker::is_before(const Access& access, LaneNumber lane) {
-  const Clock& now = clock(lane);
+bool RaceChecker::is_before(const Access& access, const Clock& now) {
   return access.lane < now.size() && access.time <= now[access.lane];
 }
 
 void RaceChecker::on_fork(LaneNumber parent, LaneNumber child) {
   std::lock_guard lock(mutex_);
-  clock(child);  // first: it may move the parent's
-  join(clock(child), Clock(clock(parent)));
+  join_lanes(child, parent);
   tick(parent);
 }
 
@@ -122,8 +131,7 @@ void RaceChecker::on_begin(LaneNumber lane, uint64_t item) {
 
 void RaceChecker::on_idle_seen(LaneNumber lane) {
   std::lock_guard lock(mutex_);
-  clock(lane);
-  join(clock(0), Clock(clock(lane)));
+  join_lanes(0, lane);
   tick(lane);
 }
 
@@ -135,13 +143,22 @@ void RaceChecker::on_end(LaneNumber strand) { on_idle_seen(strand); }
 
 void RaceChecker::on_allocate(const void* data, size_t size_bytes) {
   std::lock_guard lock(mutex_);
-  for_each_granule(data, size_bytes, [&](uintptr_t key) { shadows_.erase(key); });
+  for_each_granule(data, size_bytes, [&](uintptr_t key) { forget(key); });
 }
+
+RaceChecker::Shadow& RaceChecker::shadow(uintptr_t key) {
+  const uint32_t place = places_.of(key);
+  if (place >= shadows_.size()) shadows_.resize(place + 1);
+  return shadows_[place];
+}
+
+void RaceChecker::forget(uintptr_t key) { shadow(key).clear(); }
 
 void RaceChecker::touch(What what, uintptr_t key, const Access& now, ValueId value) {
   ++num_accesses_;
-  Shadow& shadow = shadows_[key];
-  if (shadow.write.time != 0 && !is_before(shadow.write, now.lane)) {
+  Shadow& shadow = this->shadow(key);
+  const Clock& known = clocks_[now.lane];  // begun by toucher()
+  if (shadow.write.time != 0 && !is_before(shadow.write, known)) {
     report(shadow.write, now, true, what, value);
   }
   if (what == What::kRead) {
@@ -154,7 +171,7 @@ void RaceChecker::touch(What what, uintptr_t key, const Access& now, ValueId val
     return;
   }
   for (const Access& read : shadow.reads) {
-    if (!is_before(read, now.lane)) report(read, now, false, what, value);
+    if (!is_before(read, known)) report(read, now, false, what, value);
   }
   shadow.reads.clear();
   shadow.write = now;
@@ -202,7 +219,7 @@ void RaceChecker::Toucher::memory(What what, const Slot& slot, ValueId value) co
   const bool is_own = slot.buffer && slot.buffer.get()->references.load() == 1;
   for_each_granule(slot.view.data, slot.view.size_bytes(), [&](uintptr_t key) {
     // Who has read it through other slots has let go of it before: the count orders that.
-    if (what == What::kWrite && is_own) checker.shadows_.erase(key);
+    if (what == What::kWrite && is_own) checker.forget(key);
     checker.touch(what, key, now, value);
   });
 }
@@ -307,8 +324,8 @@ Status RaceChecker::check_made(RunState& state, const ::eddy::Step& step) {
     if (value.is_none() || is_constant(state, value)) return Status::ok();
     const bool is_exec = step.kind == StepKind::kExec;
     const Slot& slot = is_exec ? state.slot_read_by(step.node, value) : state.slot(value);
-    const bool is_made = slot.kind != ValueKind::kTensor || slot.view.data != nullptr ||
-                         slot.view.size_bytes() == 0;
+    const bool is_made =
+        slot.kind != ValueKind::kTensor || slot.view.data != nullptr || slot.view.size_bytes() == 0;
     return is_made ? Status::ok()
                    : internal_error("reads value " + std::to_string(value.index()) +
                                     ", which nothing has made yet");

@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/base/numbering.h"
 #include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/virtual/virtual_device.h"
@@ -66,6 +67,10 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
   struct Shadow {
     Access write;
     std::vector<Access> reads;  // since the write, the last of each lane
+    void clear() {
+      write = {};
+      reads.clear();
+    }
   };
   enum class What : uint8_t { kRead, kWrite };
   struct Toucher {
@@ -79,10 +84,13 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
     void result(ValueId value, RegionId region, bool is_own_parameter) const;
   };
 
+  Shadow& shadow(uintptr_t key);
+  void forget(uintptr_t key);
   Clock& clock(LaneNumber lane);
   static void join(Clock& into, const Clock& from);
+  void join_lanes(LaneNumber into, LaneNumber from);
   void tick(LaneNumber lane);
-  bool is_before(const Access& access, LaneNumber lane);
+  static bool is_before(const Access& access, const Clock& now);
   void touch(What what, uintptr_t key, const Access& now, ValueId value);
   void report(const Access& first, const Access& now, bool first_writes, What what, ValueId value);
   Toucher toucher(RunState& state, const ::eddy::Step& step);
@@ -95,7 +103,8 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
   std::vector<Clock> clocks_;                                                        // by lane
   std::unordered_map<const void*, std::vector<std::pair<uint64_t, Clock>>> points_;  // young last
   std::unordered_map<uint64_t, Clock> issued_;
-  std::unordered_map<uintptr_t, Shadow> shadows_;
+  Numbering<uintptr_t> places_;                          // slots and granules
+  std::vector<Shadow> shadows_;                          // by place
   std::vector<std::pair<uint32_t, uint32_t>> reported_;  // nodes
   std::vector<std::string> races_;
   uint64_t num_accesses_ = 0;

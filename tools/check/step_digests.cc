@@ -18,19 +18,19 @@ uint64_t digest_slot(const Slot& slot) {
   return digest(Tensor::sequence(slot.sequence_element, std::move(elements)));
 }
 
-std::vector<int64_t> iterations_around(RunState& state, NodeId node) {
+Iterations iterations_around(RunState& state, NodeId node, std::vector<int64_t>& scratch) {
   const Graph& graph = state.graph();
-  std::vector<int64_t> iterations;
+  scratch.clear();
   for (RegionId at = graph.node(node).region; !graph.region(at).owner.is_none();) {
     const NodeId owner = graph.region(at).owner;
     if (graph.node(owner).kind == NodeKind::kWhile) {
-      iterations.push_back(state.iteration(owner, node));
+      scratch.push_back(state.iteration(owner, node));
     }
     node = owner;
     at = graph.node(owner).region;
   }
-  std::reverse(iterations.begin(), iterations.end());
-  return iterations;
+  std::reverse(scratch.begin(), scratch.end());
+  return Iterations(std::span<const int64_t>(scratch));
 }
 
 // Equal for equal executions in whatever order; for others by a chance in 2^64.
@@ -64,9 +64,8 @@ void StepDigests::after(RunState& state, const ::eddy::Step& step, int32_t decis
   const std::vector<ValueId>& outputs = state.graph().node(step.node).outputs;
   uint64_t digest = outputs.size();  // as combine_digests
   for (ValueId output : outputs) digest = mix(digest, digest_slot(state.slot(output)));
-  NodeExecution execution{step.node, iterations_around(state, step.node), digest};
   std::lock_guard lock(mutex_);
-  executions_.push_back(std::move(execution));
+  executions_.push_back({step.node, iterations_around(state, step.node, scratch_), digest});
 }
 
 void StepDigests::clear() {
@@ -81,7 +80,7 @@ std::string StepDigests::difference(const Graph& graph, const OracleResult& expe
   const auto found = sorted(executions_);
   const auto should = sorted(expected.executions);
   const auto name = [&](const NodeExecution& step) {
-    return execution_path(graph, step.node, step.iterations);
+    return execution_path(graph, step.node, step.iterations.span());
   };
   const NodeExecution* wrong = nullptr;  // the first in the oracle's order
   const char* how = "";

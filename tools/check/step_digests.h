@@ -30,6 +30,7 @@ class StepDigests : public StepObserver {
  private:
   std::mutex mutex_;
   std::vector<NodeExecution> executions_;  // under the mutex
+  std::vector<int64_t> scratch_;           // under the mutex
 };
 
 }  // namespace eddy::check

@@ -160,6 +160,9 @@ std::string Trial::close() {
   session_.reset();
   const size_t used_bytes = device_->allocator().statistics().used_bytes;
   if (used_bytes > 0) return std::to_string(used_bytes) + " bytes are still in use";
+  if (device_->num_events() > 0) {
+    return std::to_string(device_->num_events()) + " events or gates are left";
+  }
   const std::string waits = device_->wait_graph();
   return waits.empty() ? findings() : "somebody still waits:\n" + waits;
 }

@@ -221,8 +221,9 @@ Action add_check(CLI::App& app) {
   CLI::Option* policy =
       app.add_option("--policy", arguments->policy,
                      "only the order campaign, under this policy: uniform, pct, starve, late, "
-                     "early, exhaustive")
-          ->check(CLI::IsMember({"uniform", "pct", "starve", "late", "early", "exhaustive"}));
+                     "early, exhaustive; or under all but the last in turn: all")
+          ->check(
+              CLI::IsMember({"uniform", "pct", "starve", "late", "early", "exhaustive", "all"}));
   app.add_flag("--faults", arguments->faults, "the fault campaign instead of the others")
       ->excludes(policy);
   app.add_option("--minutes", arguments->minutes,

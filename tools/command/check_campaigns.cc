@@ -41,7 +41,8 @@ class GraphCampaigns : public CheckCampaigns {
       add("proof", [this](check::Subject& subject) { return proofs_->meet(subject); });
       add("differential", [this](check::Subject& subject) { return differences_->meet(subject); });
     }
-    EDDY_ASSIGN_OR_RETURN(auto contestants, check::order_contestants(arguments_.policy, orders_));
+    const std::string policy = arguments_.policy == "all" ? std::string() : arguments_.policy;
+    EDDY_ASSIGN_OR_RETURN(auto contestants, check::order_contestants(policy, orders_));
     order_differences_ = compare(std::move(contestants));
     add("order", [this](check::Subject& subject) { return order_differences_->meet(subject); });
     return Status::ok();

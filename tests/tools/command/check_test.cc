@@ -27,6 +27,15 @@ TEST(Check, SaysTheSameAsText) {
   EXPECT_NE(check.out.find(" a second\n"), std::string::npos) << check.out;
 }
 
+TEST(Check, TriesOrdersAloneUnderAllPolicies) {
+  const Finished check = run_eddy({"check", "--policy", "all", "--seeds", "22", "--json"});
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  const auto campaigns = check.json()["campaigns"];
+  EXPECT_EQ(campaigns.size(), 1u);
+  EXPECT_EQ(campaigns["order"]["graphs"], 22);
+  EXPECT_EQ(campaigns["order"]["orders"], 66);
+}
+
 TEST(Check, SweepsFaults) {
   const Finished check = run_eddy({"check", "--faults", "--seeds", "2", "--json"});
   EXPECT_EQ(check.exit_code, 0) << check.err;
