@@ -105,13 +105,14 @@ class Maker {
     if (options_.num_devices == 1) return {};
     return nested_devices(options_.num_devices)[random_.below(options_.num_devices)];
   }
-  Value make(const ValueType& type) {
+  // By value: types that the builder returns move when a node is added.
+  Value make(ValueType type) {
     const Dims& dims = type.tensor.dims;
     const Value made = node("Make", pick_some(), {{"size", dims[dims.rank() - 1]}});
     return dims.rank() == 1 ? made : node("View", {made});
   }
   // A visible one of the type, or a new one.
-  Value some_value(const ValueType& type) {
+  Value some_value(ValueType type) {
     for (int tries = 0; tries < 6 && random_.below(8) != 0; ++tries) {
       const Value value = pick();
       if (b_.type(value) == type) return value;
