@@ -15,9 +15,10 @@ namespace eddy {
 struct DeviceFault {
   enum Kind : int32_t {
     kNone = 0,
-    kIndex = 1,    // `value` is no index of an axis of size `limit`
-    kLength = 2,   // `value` is no length of a sequence of `limit` steps
-    kWriting = 3,  // between the two
+    kIndex = 1,     // `value` is no index of an axis of size `limit`
+    kLength = 2,    // `value` is no length of a sequence of `limit` steps
+    kWriting = 3,   // between the two
+    kDivision = 4,  // integer division by zero at element `value` of input 1; `axis` 1: of Mod
   };
   int32_t kind = kNone;
   int32_t axis = 0;

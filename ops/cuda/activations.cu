@@ -1,6 +1,7 @@
 // The device's half of elementwise operators beyond those of elementwise.cu: one kernel for each
 // line of EDDY_CUDA_ACTIVATIONS in kernel_list.h.
 #include "ops/cuda/device_inl.h"
+#include "ops/cuda/division_inl.h"
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/unary_ops.h"
@@ -14,6 +15,9 @@ namespace eddy::cuda {
 #define EDDY_KERNEL_TEST(op, type) EDDY_KERNEL(op##_##type, run_unary<op, bool, type>)
 #define EDDY_KERNEL_TERNARY(op, type) EDDY_KERNEL(op##_##type, run_ternary<op, type>)
 
+#define EDDY_KERNEL_DIVISION(op, type) EDDY_KERNEL(op##_##type, run_division<op, type>)
+
 EDDY_CUDA_ACTIVATIONS(EDDY_KERNEL)
+EDDY_CUDA_DIVISION(EDDY_KERNEL_DIVISION)
 
 }  // namespace eddy::cuda

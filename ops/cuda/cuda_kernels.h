@@ -1,13 +1,13 @@
 // add_cuda_kernels: what a CUDA device runs. What is not here runs on the CPU.
 //
 // What has a kernel has one of our own; products go to cuBLASLt (lt_products.h) and convolutions
-// to cuDNN (dnn_convolutions.h) where those are there and have a way. Not here on purpose: integer
-// division (a zero divisor is an error of the run, which no kernel here reports), attributes of
+// to cuDNN (dnn_convolutions.h) where those are there and have a way. Not here on purpose: attributes of
 // opsets before 7, and types, ranks and attributes that a kernel's bind refuses by name.
 //
 // `launcher` and the libraries outlive every kernel bound through the registry.
 // Errors: binding says kUnsupported for types and versions without a kernel; running passes on
-// what the launcher or the library says. Indices out of range are told through KernelArgs::fault.
+// what the launcher or the library says. Indices out of range and integer
+// divisions by zero are told through KernelArgs::fault.
 #pragma once
 
 #include "ops/contract/registry.h"

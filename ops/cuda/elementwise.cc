@@ -1,6 +1,7 @@
 // The host's half of elementwise operators: which kernel, and the parameters of each launch.
 #include "ops/cuda/elementwise_plan.h"
 #include "ops/cuda/families.h"
+#include "ops/cuda/launch.h"
 #include "ops/cuda/node_function.h"
 
 namespace eddy {
@@ -59,6 +60,33 @@ Result<BoundKernel> bind_function(const KernelInit& init, CudaLauncher& launcher
   state->a = function.a;
   state->b = function.b;
   return cuda::bound(kRun, std::move(state));
+}
+
+bool run_division(const KernelArgs& args) {
+  const auto& state = *static_cast<const LaunchState*>(args.state);
+  DeviceFault* const fault = cuda::fault_or_null(args);
+  if (fault == nullptr) return false;
+  const TensorView& out = args.outputs[0];
+  ElementwisePlan plan;
+  plan.add_broadcast(out, {args.inputs, 2});
+  const void* inputs[] = {args.inputs[0].data, args.inputs[1].data, fault};
+  return plan.launch(args, *state.launcher, state.function, out.data, inputs, false);
+}
+
+// Div and Mod: of floats as all others, of integers by what may fail.
+Result<BoundKernel> bind_division(const KernelInit& init, CudaLauncher& launcher) {
+  const ElementType element = init.inputs[0].tensor.element;
+  if (!kIntTypes.contains(element) || init.op.since_version < 7) {
+    return bind_function<run_elementwise<2, true>>(init, launcher);
+  }
+  const bool is_remainder = init.attributes.get_int("fmod", 0) != 0;
+  const char* const op = init.op.name == "Div" ? "IntegerDiv"
+                         : is_remainder        ? "Remainder"
+                                               : "Modulo";
+  auto state = std::make_unique<LaunchState>();
+  EDDY_RETURN_IF_ERROR(cuda::find_typed_kernel(
+      init, launcher, std::string(op) + "_" + cuda::input_suffix(init), *state));
+  return cuda::bound(run_division, std::move(state), true);
 }
 
 Result<BoundKernel> bind_variadic(const KernelInit& init, CudaLauncher& launcher) {
@@ -124,9 +152,9 @@ void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
   const auto add = [&](std::string_view op, cuda::BindCuda bind) {
     cuda::add_kernel(registry, launcher, op, bind);
   };
-  for (std::string_view op : {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Equal",
-                              "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu",
-                              "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}) {
+  for (std::string_view op :
+       {"Add", "Sub", "Mul", "Pow", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
+        "GreaterOrEqual", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}) {
     add(op, bind_function<run_elementwise<2, true>>);
   }
   for (std::string_view op :
@@ -139,6 +167,8 @@ void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
         "Sqrt",    "Tan",        "Tanh",      "BitwiseNot", "ThresholdedRelu"}) {
     add(op, bind_function<run_elementwise<1, true>>);
   }
+  add("Div", bind_division);
+  add("Mod", bind_division);
   for (std::string_view op : {"Max", "Min", "Sum", "Mean"}) add(op, bind_variadic);
   add("Clip", bind_clip);
   add("Where", bind_where);

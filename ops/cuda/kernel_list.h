@@ -52,7 +52,8 @@
 // Those of activations.cu.
 #define EDDY_CUDA_OTHER_UNARY(X)                                                                   \
   X(Abs, i8)                                                                                       \
-  X(Neg, i8) X(Relu, i8) EDDY_CUDA_NUMBERS(X, Sign) X(Sign, i8) EDDY_CUDA_BITS(X, BitwiseNot)      \
+  X(Neg, i8)                                                                                       \
+  X(Relu, i8) EDDY_CUDA_NUMBERS(X, Sign) X(Sign, i8) EDDY_CUDA_BITS(X, BitwiseNot)                 \
       EDDY_CUDA_FLOATS(X, Acos) EDDY_CUDA_FLOATS(X, Acosh) EDDY_CUDA_FLOATS(X, Asin)               \
           EDDY_CUDA_FLOATS(X, Asinh) EDDY_CUDA_FLOATS(X, Atan) EDDY_CUDA_FLOATS(X, Atanh)          \
               EDDY_CUDA_FLOATS(X, Celu) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, Cosh)      \
@@ -71,7 +72,8 @@
   EDDY_CUDA_BYTES(X, Max)                                                                          \
   EDDY_CUDA_BYTES(X, Min)                                                                          \
   X(Pow, i32)                                                                                      \
-  X(Pow, i64) EDDY_CUDA_NUMBERS(X, PRelu) EDDY_CUDA_FLOATS(X, Fmod) EDDY_CUDA_NUMBERS(X, ClipLow)  \
+  X(Pow, i64)                                                                                      \
+  EDDY_CUDA_NUMBERS(X, PRelu) EDDY_CUDA_FLOATS(X, Fmod) EDDY_CUDA_NUMBERS(X, ClipLow)              \
       EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh) EDDY_CUDA_BYTES(X, ClipHigh)      \
           EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) EDDY_CUDA_BITS(X, BitwiseXor) \
               EDDY_CUDA_UNSIGNED(X, ShiftLeft) EDDY_CUDA_UNSIGNED(X, ShiftRight)
@@ -82,6 +84,12 @@
   EDDY_CUDA_BYTES(X, LessOrEqual)  \
   EDDY_CUDA_BYTES(X, Greater)      \
   EDDY_CUDA_BYTES(X, GreaterOrEqual)
+
+// Of integers: what may fail, so no functions of elements (division_inl.h).
+#define EDDY_CUDA_DIVISION(X)   \
+  EDDY_CUDA_BITS(X, IntegerDiv) \
+  EDDY_CUDA_BITS(X, Remainder)  \
+  EDDY_CUDA_BITS(X, Modulo)
 
 // Of one input, to bool.
 #define EDDY_CUDA_TEST(X) EDDY_CUDA_FLOATS(X, IsNaN) EDDY_CUDA_FLOATS(X, IsInf)

@@ -11,6 +11,7 @@
 
 #include <cstring>
 
+#include "ops/cuda/fault_inl.h"
 #include "ops/cuda/params.h"
 #include "ops/cuda/scalar_ops.h"
 
@@ -19,25 +20,6 @@ namespace eddy::cuda {
 struct alignas(16) Word16 {
   uint64_t low, high;
 };
-
-EDDY_HD void report_fault(DeviceFault* fault, int32_t kind, int32_t axis, int64_t value,
-                          int64_t limit) {
-#ifdef __CUDA_ARCH__
-  if (atomicCAS_system(&fault->kind, DeviceFault::kNone, DeviceFault::kWriting) !=
-      DeviceFault::kNone) {
-    return;
-  }
-#else
-  if (fault->kind != DeviceFault::kNone) return;
-#endif
-  fault->axis = axis;
-  fault->value = value;
-  fault->limit = limit;
-#ifdef __CUDA_ARCH__
-  __threadfence_system();
-#endif
-  *static_cast<volatile int32_t*>(&fault->kind) = kind;
-}
 
 // Index i counted from the front, or -1 after reporting it.
 EDDY_HD int64_t read_index(const void* indices, int32_t is_wide, uint64_t i, int64_t size,

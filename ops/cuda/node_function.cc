@@ -60,7 +60,7 @@ size_t num_given(const KernelInit& init) {
   }));
 }
 
-// Not in the list: integer division, which may fail.
+// Div and Mod: of floats; of integers they may fail, so they are no functions.
 constexpr std::string_view kOps[] = {
     "Abs",
     "Acos",

@@ -1,4 +1,5 @@
 // The kernels of activations.cu, on the host.
+#include "ops/cuda/division_inl.h"
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/unary_ops.h"
@@ -19,6 +20,9 @@ void add_activation_host_kernels(HostKernels& kernels) {
 #define EDDY_HOST_TERNARY(op, type) \
   EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_ternary<op, type>)
   EDDY_CUDA_ACTIVATIONS(EDDY_HOST)
+#define EDDY_HOST_DIVISION(op, type) \
+  EDDY_HOST_THREADS(op##_##type, ElementwiseParams, run_division<op, type>)
+  EDDY_CUDA_DIVISION(EDDY_HOST_DIVISION)
 }
 
 }  // namespace eddy::testing

@@ -131,6 +131,39 @@ TEST_F(ActivationKernels, AnyNumberOfInputsIsFoldedFromTheFirstOn) {
   }
 }
 
+TEST_F(ActivationKernels, IntegersAreDividedTowardsZeroAndTheirRestsAreExact) {
+  for (const ElementType element :
+       {ElementType::kInt8, ElementType::kUint8, ElementType::kInt16, ElementType::kUint16,
+        ElementType::kInt32, ElementType::kUint32, ElementType::kInt64, ElementType::kUint64}) {
+    const bool is_signed = kSignedIntTypes.contains(element);
+    const TestTensor x = random(element, {3, 65}, is_signed ? -99 : 0, 99);
+    for (const double low : {1.0, is_signed ? -9.0 : 1.0}) {
+      const TestTensor y = random(element, {65}, low, low < 0 ? -1 : 9);
+      OpCall rest = make_call("Mod", {x, y});
+      compare(make_call("Div", {x, y}));
+      compare(rest);
+      rest.attributes.set("fmod", int64_t{1});
+      compare(rest);
+    }
+  }
+  const int64_t lowest = std::numeric_limits<int64_t>::min();
+  const TestTensor ends = TestTensor::of<int64_t>({3}, {lowest, lowest, 7});
+  const TestTensor minus_one = TestTensor::of<int64_t>({}, {-1});
+  compare(make_call("Div", {ends, minus_one}));
+  compare(make_call("Mod", {ends, minus_one}));
+}
+
+TEST_F(ActivationKernels, ADivisionByZeroFailsTheRunByItsElement) {
+  const TestTensor x = random(ElementType::kInt32, {2, 5}, -9, 9);
+  const TestTensor y = TestTensor::of<int32_t>({5}, {1, 2, 3, 0, 5});
+  for (const char* op : {"Div", "Mod"}) {
+    const OpCall call = make_call(op, {x, y});
+    EXPECT_EQ(refusal(call),
+              "integer division by zero in " + std::string(op) + " at element 3 of input 1");
+    EXPECT_EQ(refusal(call), run_op(call, KernelSet::kReference).status().message());
+  }
+}
+
 TEST_F(ActivationKernels, FmodAndTestsOfFloatsAreExact) {
   const float infinity = std::numeric_limits<float>::infinity();
   const TestTensor special =

@@ -41,6 +41,7 @@ std::vector<Family> families() {
        By::kType,
        {"Div", "Exp", "Log", "Tanh", "Sigmoid", "Erf", "Gelu", "Elu", "Sqrt", "Sin", "Acos",
         "Softplus", "Mish", "IsNaN", "Round", "LeakyRelu"}},
+      {"Div, Mod of integers", By::kType, {"IntegerDiv", "Modulo", "Remainder"}},
       {"And, Or, Xor, Not", By::kType, {"And", "Or", "Xor", "Not"}},
       {"BitwiseAnd, …Or, …Xor, …Not",
        By::kType,
