@@ -55,6 +55,32 @@ void describe_values(SessionCore& core) {
   }
 }
 
+// Which inputs somebody reads on the host, and who.
+void find_host_readers(SessionCore& core) {
+  const Graph& graph = core.graph;
+  core.host_readers.resize(graph.inputs().size());
+  if (!core.accelerator_or_null) return;
+  const auto read = [&](ValueId value, const std::string& reader) {
+    for (size_t i = 0; i < graph.inputs().size(); ++i) {
+      if (graph.inputs()[i] == value) core.host_readers[i] = reader;
+    }
+  };
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    const bool is_copy = node.kind == NodeKind::kExec && node.op->domain == "eddy" &&
+                         node.op->name == "ToDevice";
+    for (size_t i = 0; i < node.inputs.size() && !is_copy; ++i) {
+      const bool is_shape = node.kind == NodeKind::kExec &&
+                            has_flag(input_flags(node, i), InputFlag::kShapeOnly);
+      if (!node.inputs[i].is_none() && !is_shape) read(node.inputs[i], "node " + node.name);
+    }
+  }
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+    for (ValueId value : graph.region(RegionId(r)).results) read(value, "the graph's results");
+  }
+  for (ValueId value : graph.outputs()) read(value, "the graph's results");
+}
+
 void describe_loops(SessionCore& core) {
   const bool is_host = core.is_host_driven();
   const char* why_host = core.accelerator_or_null != nullptr
@@ -313,6 +339,7 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
     core->has_one_strand &= region.num_streams == 1;
   }
   describe_values(*core);
+  find_host_readers(*core);
   describe_loops(*core);
   // While the constants are all there.
   const Fingerprint made = simplified_fingerprint(given, core->graph);

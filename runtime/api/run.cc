@@ -14,6 +14,7 @@ Run::Run(SessionCore& core, TraceRecorder* trace_or_null)
       state_(is_traced_ ? core.program->make_traced(*trace_or_null) : core.program->acquire()) {
   is_bound_.resize(core.graph.inputs().size(), false);
   bound_outputs_.resize(core.graph.outputs().size());
+  is_on_device_.resize(core.graph.outputs().size(), false);
   state_->control.on_complete = &Run::on_complete;
   state_->control.context = this;
 }
@@ -76,6 +77,7 @@ Status Run::bind_tensor(size_t index, const TensorView& view) {
 Status Run::bind_input(size_t index, const Tensor& value) {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
   const ValueDescription& input = core_.inputs[index];
+  if (value.is_on_device()) EDDY_RETURN_IF_ERROR(check_device_input(index));
   if (value.is_tensor()) return bind_tensor(index, value.view());
   Slot& slot = state_->slot(core_.graph.inputs()[index]);
   if (value.kind() == ValueKind::kNone) {
@@ -95,6 +97,10 @@ Status Run::bind_input(size_t index, const Tensor& value) {
     slot.sequence_element = input.type.tensor.element;
     for (const Tensor& element : value.elements()) {
       EDDY_RETURN_IF_ERROR(check_input(index, element.element_type(), element.dims().span()));
+      if (element.is_on_device()) {
+        return invalid_argument("an element of input '" + input.name +
+                                "' is in a GPU's memory; sequences are in the host's");
+      }
       // Borrowed, whoever owns it: a buffer of another session's device must not stay here.
       slot.elements.push_back(
           {BufferRef(), element.view().data, element.element_type(), element.dims()});
@@ -102,6 +108,20 @@ Status Run::bind_input(size_t index, const Tensor& value) {
   }
   is_bound_[index] = true;
   return Status::ok();
+}
+
+// Memory of a GPU's can only be copied there.
+Status Run::check_device_input(size_t index) const {
+  const std::string& name = core_.inputs[index].name;
+  if (core_.accelerator_or_null == nullptr) {
+    return invalid_argument("input '" + name +
+                            "' is in a GPU's memory, but the session has no accelerator; copy it "
+                            "to the host, or make the session with one");
+  }
+  const std::string& reader = core_.host_readers[index];
+  if (reader.empty()) return Status::ok();
+  return invalid_argument("input '" + name + "' is in a GPU's memory, but " + reader +
+                          " reads it on the host; hand it over in the host's memory");
 }
 
 Status Run::bind_inputs(const NamedTensors& inputs) {
@@ -149,6 +169,18 @@ Status Run::check_symbols() const {
   return Status::ok();
 }
 
+Status Run::bind_device_output(size_t index, const TensorView& view) {
+  if (core_.accelerator_or_null == nullptr || !core_.accelerator_or_null->write) {
+    return invalid_argument("the session has no accelerator, in whose memory an output could go");
+  }
+  if (view.element == ElementType::kString) {
+    return unsupported("strings can't live in a GPU's memory");
+  }
+  EDDY_RETURN_IF_ERROR(bind_output(index, view));
+  is_on_device_[index] = true;
+  return Status::ok();
+}
+
 namespace {
 
 bool is_aligned(const void* data, ElementType element) {
@@ -186,6 +218,7 @@ Status Run::bind_output(size_t index, const TensorView& view, const TensorView* 
   EDDY_RETURN_IF_ERROR(check_memory(name, view));
   if (spare_or_null != nullptr) EDDY_RETURN_IF_ERROR(check_spare(name, view, *spare_or_null));
   state_->unbind_output(index);
+  is_on_device_[index] = false;
   bound_outputs_[index] = {view, spare_or_null == nullptr ? nullptr : spare_or_null->data};
   is_any_bound_ = true;
   return Status::ok();
@@ -199,7 +232,7 @@ void Run::place_outputs() {
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (!bound_outputs_[i]) continue;
     const auto& [view, spare_or_null] = *bound_outputs_[i];
-    if (may_be_made_in(i)) {
+    if (!is_on_device_[i] && may_be_made_in(i)) {
       state_->bind_output(i, view.data, spare_or_null, view.size_bytes());
     } else {
       state_->unbind_output(i);
@@ -359,19 +392,23 @@ Status Run::copy_outputs() {
   }
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (!bound_outputs_[i] || is_home(i)) continue;
-    copy_output(i, read.empty() ? made(i) : read[i].view());
+    EDDY_RETURN_IF_ERROR(copy_output(i, read.empty() ? made(i) : read[i].view()));
   }
   return Status::ok();
 }
 
-void Run::copy_output(size_t index, const TensorView& from) {
+Status Run::copy_output(size_t index, const TensorView& from) {
   const TensorView& wanted = bound_outputs_[index]->view;
   copied_bytes_ += from.size_bytes();
+  if (is_on_device_[index]) {
+    return core_.accelerator_or_null->write(wanted.data, from.data, from.size_bytes());
+  }
   if (from.element == ElementType::kString) {
     std::copy_n(from.as<std::string>(), from.count(), wanted.mutable_as<std::string>());
   } else if (from.size_bytes() > 0) {
     std::memcpy(wanted.data, from.data, from.size_bytes());
   }
+  return Status::ok();
 }
 
 TensorView Run::output(size_t index) {

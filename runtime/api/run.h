@@ -37,6 +37,8 @@ class Run {
   // The caller's memory takes output `index`: the one place or, where there is a spare, either.
   Status bind_output(size_t index, const TensorView& view,
                      const TensorView* spare_or_null = nullptr);
+  // Memory of the accelerator's takes it.
+  Status bind_device_output(size_t index, const TensorView& view);
 
   // Stops the run at that time, until finish(). Before launch.
   void arm_deadline(std::chrono::steady_clock::time_point when);
@@ -80,6 +82,7 @@ class Run {
   };
   enum : uint32_t { kRunning, kWaking, kDone };
 
+  Status check_device_input(size_t index) const;
   Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
   void place_outputs();
   void find_overlaps();
@@ -89,7 +92,7 @@ class Run {
   Status check_made(size_t index);
   Status clear_callers_memory();
   Status copy_outputs();
-  void copy_output(size_t index, const TensorView& from);
+  Status copy_output(size_t index, const TensorView& from);
   Status end_status();
   static void on_complete(void* run);
 
@@ -98,6 +101,7 @@ class Run {
   std::unique_ptr<RunState> state_;
   std::vector<bool> is_bound_;
   std::vector<std::optional<BoundOutput>> bound_outputs_;
+  std::vector<bool> is_on_device_;  // by output, where bound
   bool is_any_bound_ = false;
   size_t copied_bytes_ = 0;
   std::vector<Range> ranges_;        // kept for their room

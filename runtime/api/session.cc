@@ -120,6 +120,11 @@ Result<std::unique_ptr<Stream>> Session::create_stream() {
   return core_->stream_device().create_stream();
 }
 
+Result<std::unique_ptr<Stream>> Session::adopt_stream(void* native_stream) {
+  if (core_->is_in_child()) return ForkGuard::error();
+  return core_->stream_device().adopt_stream(native_stream);
+}
+
 RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
                           const RunOptions& options) {
   return AsyncRun::submit(*core_, &stream, std::move(inputs), std::move(callback), options);
@@ -172,6 +177,11 @@ Status Call::bind_input(size_t index, const TensorView& view) {
 Status Call::bind_input(size_t index, const Tensor& value) {
   EDDY_RETURN_IF_ERROR(state_->check_input(index));
   return state_->run.bind_input(index, value);
+}
+
+Status Call::bind_device_output(size_t index, const TensorView& view) {
+  EDDY_RETURN_IF_ERROR(state_->check_output(index));
+  return state_->run.bind_device_output(index, view);
 }
 
 Status Call::bind_output(size_t index, const TensorView& view) {

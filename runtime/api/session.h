@@ -172,6 +172,9 @@ class Call {
   // Or there: the run writes to both, and leaves the output in the one of the two that output()
   // then names. The spare is of the same type and shape, and apart from the view.
   Status bind_output(size_t index, const TensorView& view, const TensorView& spare);
+  // The same in the accelerator's memory, where it is once run() returns. Inputs of the kind:
+  // Tensor by DLPack (dlpack.h).
+  Status bind_device_output(size_t index, const TensorView& view);
   Status run(const RunOptions& options = {});
   // After run(): output `index`, a tensor; valid until the next run of this Call. Of a bound output:
   // the caller's memory that holds it.
@@ -210,6 +213,9 @@ class Session {
   // once the handles of its runs have been waited for: what is still queued is waited for then.
   // To destroy it before a run has ended is a programmer error (CHECK).
   Result<std::unique_ptr<Stream>> create_stream();
+  // A driver's stream of the accelerator (a cudaStream_t) as one for run_on: it stays the caller's
+  // and outlives what is returned, through which alone it is issued to meanwhile.
+  Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream);
   RunHandle run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
                    const RunOptions& options = {});
   Result<std::unique_ptr<Call>> prepare(TraceRecorder* trace_or_null = nullptr);

@@ -39,7 +39,9 @@ struct SessionCore {
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
-  bool has_one_strand = true;                                 // no region has more than one stream
+  // By input, with an accelerator: a node that reads it on the host; empty: it is copied there only.
+  std::vector<std::string> host_readers;
+  bool has_one_strand = true;  // no region has more than one stream
 
   // Of its threads. Asked before any lock is taken. Handles keep it.
   const std::shared_ptr<const ForkGuard> fork_guard;

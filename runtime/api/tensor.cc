@@ -40,6 +40,14 @@ Tensor Tensor::borrow(const TensorView& view) {
   return tensor;
 }
 
+Tensor Tensor::adopt(const TensorView& view, std::shared_ptr<const void> owner,
+                     bool is_on_device) {
+  Tensor tensor = borrow(view);
+  tensor.owner_ = std::move(owner);
+  tensor.is_on_device_ = is_on_device;
+  return tensor;
+}
+
 Tensor Tensor::copy_of(const TensorView& view) {
   Tensor tensor = borrow(view);
   const auto copy = view.element == ElementType::kString ? copy_strings(view) : copy_bytes(view);

@@ -30,6 +30,10 @@ class Tensor {
 
   static Tensor borrow(const TensorView& view);
   static Tensor copy_of(const TensorView& view);
+  // Borrowed too; `owner` lives as long as copies of the tensor do. `is_on_device`: the memory is an
+  // accelerator's, which the host can't read (dlpack.h).
+  static Tensor adopt(const TensorView& view, std::shared_ptr<const void> owner,
+                      bool is_on_device);
   static Tensor sequence(ElementType element, std::vector<Tensor> elements);
   // Shares a device buffer in which view.data lies, and keeps its device alive.
   static Tensor in_buffer(const TensorView& view, BufferRef buffer,
@@ -51,6 +55,7 @@ class Tensor {
   }
 
   ValueKind kind() const { return kind_; }
+  bool is_on_device() const { return is_on_device_; }
   bool is_tensor() const { return kind_ == ValueKind::kTensor; }
   ElementType element_type() const { return element_; }
   const Dims& dims() const { return dims_; }           // tensors
@@ -71,6 +76,7 @@ class Tensor {
   ElementType element_ = ElementType::kUndefined;
   Dims dims_;
   void* data_ = nullptr;
+  bool is_on_device_ = false;
   std::shared_ptr<const void> owner_;  // copy_of's memory, or the device of buffer_
   BufferRef buffer_;                   // after owner_, so that it goes first
   std::vector<Tensor> elements_;

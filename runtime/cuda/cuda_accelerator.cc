@@ -81,6 +81,10 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
   accelerator->staging = &parts->device->staging();
+  accelerator->write = [device = parts->device.get()](void* to, const void* from,
+                                                      size_t size_bytes) {
+    return device->write(to, from, size_bytes);
+  };
   accelerator->is_staging = [device = parts->device.get()](const void* data, size_t size_bytes) {
     return device->is_staging(data, size_bytes);
   };

@@ -41,6 +41,8 @@ struct Accelerator {
   Allocator* staging = nullptr;
   // Whether all of these bytes are staging memory.
   std::function<bool(const void* data, size_t size_bytes)> is_staging = {};
+  // Copies host memory to the accelerator's, and returns when it is there; empty: it can't.
+  std::function<Status(void* to, const void* from, size_t size_bytes)> write = {};
   // Records what kernels enqueue; empty, or makes null: everything is issued one by one.
   std::function<std::unique_ptr<Recorder>()> make_recorder = {};
   ElementFusion fusion = {};

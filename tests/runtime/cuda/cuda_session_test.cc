@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "graph/ir/builder.h"
+#include "runtime/api/dlpack.h"
 #include "runtime/api/session.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tools/check/differential_campaign.h"
@@ -47,12 +48,14 @@ Result<Graph> newton(const Library& library) {
 
 class CudaSessionTest : public ::testing::TestWithParam<uint64_t> {
  protected:
-  std::unique_ptr<Session> make(Result<Graph> graph, double cpu_share = 0) {
+  std::unique_ptr<Session> make(Result<Graph> graph, double cpu_share = 0,
+                                Loops loops = Loops::kAuto) {
     EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
     fake_ = std::make_unique<FakeAccelerator>(
         library_, FakeAcceleratorOptions{.seed = GetParam(), .cpu_share = cpu_share});
     SessionOptions options;
     options.num_threads = 2;
+    options.loops = loops;
     options.assignment = Assignment::kRank;
     options.make_accelerator = fake_->maker();
     auto session = Session::create(library_, std::move(*graph), options);
@@ -69,14 +72,17 @@ class CudaSessionTest : public ::testing::TestWithParam<uint64_t> {
 };
 
 TEST_P(CudaSessionTest, NewtonsMethodStopsWhereTheCpuStops) {
-  auto session = make(newton(library_));
-  EXPECT_THAT(session->placement_text(), HasSubstr("7 nodes on cuda, 0 on the CPU"));
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    auto outputs = session->run({{"a", Tensor::scalar(2.0)}, {"tolerance", Tensor::scalar(1e-6)}});
-    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
-    EXPECT_NEAR((*outputs)[0].second.values<double>()[0], 1.414214, 1e-6);
-    EXPECT_EQ(session->loop_reports()[0].iterations, 4);
-    EXPECT_EQ(session->loop_reports()[0].driven, "host");
+  for (const Loops loops : {Loops::kHost, Loops::kAuto}) {
+    auto session = make(newton(library_), 0, loops);
+    EXPECT_THAT(session->placement_text(), HasSubstr("7 nodes on cuda, 0 on the CPU"));
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      auto outputs =
+          session->run({{"a", Tensor::scalar(2.0)}, {"tolerance", Tensor::scalar(1e-6)}});
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      EXPECT_NEAR((*outputs)[0].second.values<double>()[0], 1.414214, 1e-6);
+      EXPECT_EQ(session->loop_reports()[0].iterations, 4);
+      EXPECT_EQ(session->loop_reports()[0].driven, "host");
+    }
   }
 }
 
@@ -147,7 +153,7 @@ TEST_P(CudaSessionTest, AFaultInALoopInACaseIsToldWithItsNodeAndIteration) {
   // waits for the next test.
   for (const uint64_t k : {1, 5, 12, 30}) {
     SCOPED_TRACE("kernel " + std::to_string(k));
-    auto session = make(loop_in_a_case(library_));
+    auto session = make(loop_in_a_case(library_), 0, Loops::kHost);
     ASSERT_THAT(session->placement_text(), HasSubstr("3 nodes on cuda"));
     fake_->cuda().fault_kernel(k, CuResult::kIllegalAddress);
     const auto outputs = session->run({{"x", eight_ones()}, {"choice", Tensor::scalar(true)}});
@@ -172,7 +178,7 @@ TEST_P(CudaSessionTest, ACallThatLosesTheDeviceInALoopInACaseIsToldWithItsNodeAn
   std::set<std::string> iterations;
   for (uint64_t k = 20; k < 400; k += 3) {
     const bool is_lost = k % 2 == 0;
-    auto session = make(loop_in_a_case(library_));
+    auto session = make(loop_in_a_case(library_), 0, Loops::kHost);
     fake_->cuda().fail_call(k, is_lost ? CuResult::kIllegalAddress : CuResult::kOutOfMemory);
     const auto outputs = session->run(inputs);
     fake_->cuda().fail_call(0, CuResult::kIllegalAddress);
@@ -263,7 +269,7 @@ TEST_P(CudaSessionTest, ALoopsBodyIsRecordedOnceForEachPlaceOfItsCarriedValues) 
       std::move(*Session::create(library_, std::move(*long_loop(library_, kRounds)), options))
           ->run(long_inputs());
   ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
-  auto session = make(long_loop(library_, kRounds));
+  auto session = make(long_loop(library_, kRounds), 0, Loops::kHost);
   for (int repeat = 0; repeat < 2; ++repeat) {
     auto outputs = session->run(long_inputs());
     ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
@@ -333,6 +339,90 @@ TEST_P(CudaSessionTest, OpenLoopsGiveWhatTheCpuGives) {
     }
   }
   EXPECT_GT(num_open, 1u);
+
+TEST_P(CudaSessionTest, WhateverCallFailsWhileBodiesAreRecordedTheRunIsRightOrSaysWhy) {
+  SessionOptions options;
+  auto cpu = std::move(*Session::create(library_, std::move(*long_loop(library_, 8)), options));
+  const auto expected = cpu->run(long_inputs());
+  std::set<std::string> failed;
+  for (uint64_t k = 1; k < 400; k += 7) {
+    auto session = make(long_loop(library_, 8), 0, Loops::kHost);
+    fake_->cuda().fail_call(k, k % 2 == 0 ? CuResult::kOutOfMemory : CuResult::kInvalidValue);
+    const auto outputs = session->run(long_inputs());
+    const std::string call = fake_->cuda().failed_call();
+    failed.insert(call);
+    fake_->cuda().fail_call(0, CuResult::kSuccess);
+    SCOPED_TRACE("call " + std::to_string(k) + ", " + call);
+    if (outputs.is_ok()) {
+      EXPECT_EQ(check::difference(*expected, *outputs), "");
+    } else {
+      EXPECT_THAT(outputs.status().to_string(), HasSubstr("answered CUDA_ERROR_"));
+    }
+    session.reset();
+    if (call == "context_push") fake_.reset();  // nothing can be given back then
+    if (call.empty()) break;
+  }
+  EXPECT_GT(failed.size(), 6u) << "too few kinds of calls have failed to show anything";
+}
+
+// A caller's array on the GPU, by DLPack.
+TEST_P(CudaSessionTest, CallersMemoryOnTheGpuIsReadAndWrittenWhereItIs) {
+  auto session = make(long_loop(library_, 5));
+  const auto expected = session->run(long_inputs());
+  ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+  auto device = std::move(*CudaDevice::create(fake_->cuda().api(), {}));
+  {
+    const BufferRef x = std::move(*device->allocator().allocate(32));
+    const BufferRef y = std::move(*device->allocator().allocate(32));
+    const Tensor ones = eight_ones();
+    ASSERT_TRUE(device->write(x.data(), ones.view().data, 32).is_ok());
+    std::vector<int64_t> shape = {8};
+    DLManagedTensor managed{};
+    managed.dl_tensor.data = x.data();
+    managed.dl_tensor.device = {kDLCUDA, 0};
+    managed.dl_tensor.ndim = 1;
+    managed.dl_tensor.dtype = {kDLFloat, 32, 1};
+    managed.dl_tensor.shape = shape.data();
+    const auto given = tensor_from_dlpack(&managed);
+    ASSERT_TRUE(given.is_ok()) << given.status().to_string();
+    auto call = std::move(*session->prepare());
+    ASSERT_TRUE(call->bind_input(0, *given).is_ok());
+    const Tensor w = long_inputs()[1].second;
+    ASSERT_TRUE(call->bind_input(1, w.view()).is_ok());
+    const Tensor shaped = eight_ones();
+    TensorView to = shaped.view();
+    to.data = y.data();
+    ASSERT_TRUE(call->bind_device_output(0, to).is_ok());
+    const Status status = call->run();
+    ASSERT_TRUE(status.is_ok()) << status.to_string();
+    // Read back by the next run, as an input.
+    managed.dl_tensor.data = y.data();
+    const auto made = tensor_from_dlpack(&managed);
+    const auto again = session->run({{"x", *made}, {"w", w}});
+    ASSERT_TRUE(again.is_ok()) << again.status().to_string();
+    const auto wanted = session->run({{"x", (*expected)[0].second}, {"w", w}});
+    EXPECT_EQ(check::difference(*wanted, *again), "");
+  }
+}
+
+TEST_P(CudaSessionTest, ARunTakesItsTurnOnADriversStreamOfTheCallers) {
+  auto session = make(newton(library_));
+  EXPECT_THAT(session->adopt_stream(nullptr).status().message(), HasSubstr("null stream"));
+  auto device = std::move(*CudaDevice::create(fake_->cuda().api(), {}));
+  auto theirs = std::move(*device->create_stream());
+  auto stream = session->adopt_stream(theirs->native());
+  ASSERT_TRUE(stream.is_ok()) << stream.status().to_string();
+  double root = 0;
+  RunHandle handle =
+      session->run_on(**stream, {{"a", Tensor::scalar(2.0)}, {"tolerance", Tensor::scalar(1e-9)}},
+                      [&](Result<NamedTensors> outputs) {
+                        ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+                        root = (*outputs)[0].second.values<double>()[0];
+                      });
+  EXPECT_TRUE(handle.wait().is_ok());
+  EXPECT_NEAR(root, std::sqrt(2.0), 1e-8);
+  while (!(*stream)->is_idle()) std::this_thread::yield();
+  stream->reset();
 }
 
 // Random graphs against the oracle, the devices mixed at random.

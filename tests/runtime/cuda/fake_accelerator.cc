@@ -68,9 +68,8 @@ FakeAccelerator::FakeAccelerator(const Library& library, const FakeAcceleratorOp
   cuda_.define_kernel(kKernel, sizeof(Params),
                       [this](const FakeKernelCall& call) { run(call.params_as<Params>().call); });
   cuda_.define_kernel(kLoopStep, sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
-    cuda::loop_step(call.params_as<cuda::LoopStepParams>(), [&](uint64_t handle, uint32_t value) {
-      call.set_conditional(handle, value);
-    });
+    cuda::loop_step(call.params_as<cuda::LoopStepParams>(),
+                    [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
   });
   cuda_.define_kernel(kChoice, sizeof(cuda::CaseChoiceParams), [](const FakeKernelCall& call) {
     cuda::case_choice(
@@ -181,7 +180,8 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
     EDDY_RETURN_IF_ERROR(context.check(
         context.api().module_function(&parts->function, parts->module, kKernel), "function"));
     EDDY_RETURN_IF_ERROR(context.check(
-        context.api().module_function(&parts->loop_kernels.step, parts->module, kLoopStep), "step"));
+        context.api().module_function(&parts->loop_kernels.step, parts->module, kLoopStep),
+        "step"));
     EDDY_RETURN_IF_ERROR(context.check(
         context.api().module_function(&parts->loop_kernels.choice, parts->module, kChoice),
         "choice"));
@@ -228,6 +228,10 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
   accelerator->staging = &parts->device->staging();
+  accelerator->write = [device = parts->device.get()](void* to, const void* from,
+                                                      size_t size_bytes) {
+    return device->write(to, from, size_bytes);
+  };
   accelerator->is_staging = [device = parts->device.get()](const void* data, size_t size_bytes) {
     return device->is_staging(data, size_bytes);
   };

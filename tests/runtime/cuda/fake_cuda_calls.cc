@@ -347,6 +347,16 @@ void FakeCuda::fill_memory(CudaApi& api) {
            *pointer = reinterpret_cast<uint64_t>(memory);
            return is_pinned(*pointer, 0) ? kOk : CuResult::kInvalidValue;
          });
+  define(api.pointer_attribute, "pointer_attribute", CallKind::kContext,
+         [this](void* value, int attribute, CuDevicePointer pointer) {
+           if (attribute != kCuPointerMemoryType) return CuResult::kInvalidValue;
+           const bool is_device =
+               std::any_of(devices_.begin(), devices_.end(),
+                           [&](const auto& device) { return device->memory.contains(pointer); });
+           if (!is_device && !is_pinned(pointer, 0)) return CuResult::kInvalidValue;
+           *static_cast<unsigned*>(value) = is_device ? kCuMemoryTypeDevice : 1;
+           return kOk;
+         });
   define(api.copy, "copy", CallKind::kContext,
          [this](CuDevicePointer to, CuDevicePointer from, size_t bytes, CuStream stream) {
            return enqueue(stream, {.kind = OpKind::kCopy, .to = to, .from = from, .bytes = bytes});
