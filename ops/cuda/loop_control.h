@@ -24,7 +24,7 @@ struct LoopStepParams {
   const int64_t* limit;
   const uint8_t* predicate;  // kTest
   const volatile uint32_t* stop;
-  volatile int64_t* progress;
+  volatile int64_t* progress;  // {the counter, whether the loop is over}
   uint32_t flags;
   uint32_t reserved;
 };
@@ -46,11 +46,14 @@ static_assert(sizeof(CaseChoiceParams) == 48);
 template <typename Set>
 EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
   int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
-  if ((p.flags & LoopStepParams::kAdvance) != 0) ++count;
+  // An iteration that has been stopped is not over: whoever asks where it was is told its number.
+  if ((p.flags & LoopStepParams::kAdvance) != 0 && *p.stop == 0) ++count;
   *p.counter = count;
-  *p.progress = count;
+  p.progress[0] = count;
+  if ((p.flags & LoopStepParams::kStart) != 0) p.progress[1] = 0;
   if ((p.flags & LoopStepParams::kTest) == 0) return;
   const bool goes_on = *p.stop == 0 && count < *p.limit && *p.predicate != 0;
+  if (!goes_on) p.progress[1] = 1;
   set(p.handle, goes_on ? 1u : 0u);
 }
 

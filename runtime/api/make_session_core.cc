@@ -81,24 +81,47 @@ void find_host_readers(SessionCore& core) {
   for (ValueId value : graph.outputs()) read(value, "the graph's results");
 }
 
-void describe_loops(SessionCore& core) {
-  const bool is_host = core.is_host_driven();
-  const char* why_host = core.accelerator_or_null != nullptr
-                             ? "nodes of two devices are driven from the host"
-                             : "forced by the session's options";
+// Whether the accelerator can drive loops, and may.
+bool can_device_drive(const SessionCore& core) {
+  if (!core.accelerator_or_null || core.options.loops == Loops::kHost) return false;
+  if (!core.accelerator_or_null->make_recorder) return false;
+  const std::unique_ptr<Recorder> recorder = core.accelerator_or_null->make_recorder();
+  return recorder != nullptr && recorder->can_decide();
+}
+
+// How a loop is driven, and why.
+LoopReport describe_loop(const SessionCore& core, NodeId loop) {
+  LoopReport report{core.graph.path(loop), 0, "host", "forced by the session's options"};
+  if (core.accelerator_or_null == nullptr) {
+    if (core.is_host_driven()) return report;
+    report.driven = "device";
+    report.reason = "all of its nodes run on CPU streams";
+  } else if (core.program->has_device_loops()) {
+    const LoopVerdict& verdict = core.program->loop_verdict(loop);
+    report.driven = verdict.is_driven_by_device ? "device" : "host";
+    report.reason = verdict.reason;
+  } else if (core.options.loops != Loops::kHost) {
+    report.reason = "the accelerator cannot decide loops by itself";
+  }
+  return report;
+}
+
+// Fails where a loop cannot be driven as the options force it to be.
+Status describe_loops(SessionCore& core) {
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
     if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
     core.loop_nodes.push_back(NodeId(n));
-    core.loops.push_back({core.graph.path(NodeId(n)), 0, is_host ? "host" : "device",
-                          is_host ? why_host : "all of its nodes run on CPU streams"});
+    core.loops.push_back(describe_loop(core, NodeId(n)));
+    const LoopReport& report = core.loops.back();
+    if (core.options.loops != Loops::kDevice || report.driven == "device") continue;
+    return unsupported("loop " + report.path + " can't be driven by the device: " + report.reason +
+                       "; leave loops auto");
   }
   core.last_loops = core.loops;
+  return Status::ok();
 }
 
 Status check_options(const SessionOptions& options) {
-  if (options.make_accelerator && options.loops == Loops::kDevice) {
-    return unsupported("loops beside an accelerator are driven from the host; leave loops auto");
-  }
   if (!options.threads || options.num_threads == 0) return Status::ok();
   if (options.num_threads == options.threads->num_workers()) return Status::ok();
   return invalid_argument(
@@ -167,6 +190,8 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   options.min_released_bytes = core.options.min_released_bytes;
   options.use_arenas = core.options.use_arenas;
   options.accelerator_or_null = core.accelerator_or_null;
+  options.has_device_loops = can_device_drive(core);
+  options.are_loops_measured = core.options.loops == Loops::kAuto && core.options.measure_loops;
   Device& device = *core.device;
   if (core.is_host_driven()) {
     Scheduler& scheduler = core.scheduler();
@@ -178,16 +203,15 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
                                                   [each] { return each->wants_polling(); }));
       each->add_waker(&core, [&scheduler] { scheduler.poke(); });
     }
-    options.make_commands = [devices, &core, &scheduler]() -> std::unique_ptr<CommandBuffer> {
-      std::unique_ptr<Recorder> recorder;
-      if (core.accelerator_or_null && core.accelerator_or_null->make_recorder) {
-        recorder = core.accelerator_or_null->make_recorder();
-      }
+    options.make_commands = [devices, &core, &scheduler](
+                                Recorder* recorder_or_null) -> std::unique_ptr<CommandBuffer> {
       return std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler,
-                                                 std::move(recorder));
+                                                 recorder_or_null);
     };
   } else {
-    options.make_commands = [&device] { return device.create_command_buffer_or_null(); };
+    options.make_commands = [&device](Recorder*) {
+      return device.create_command_buffer_or_null();
+    };
   }
   return Program::create(core.graph, core.plan, device, core.library.cpu_kernels(),
                          std::move(options));
@@ -254,8 +278,13 @@ Status place_nodes(SessionCore& core, PlanOptions& plan) {
   if (!core.options.make_accelerator) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(core.accelerator_or_null, core.options.make_accelerator());
   const Accelerator& accelerator = *core.accelerator_or_null;
+  for (const std::string& notice : accelerator.notices) {
+    if (core.options.log) core.options.log(notice);
+  }
   PlaceOptions options;
   options.device = std::string(accelerator.device->kind());
+  // A host that computes a loop's predicate is one that drives it.
+  if (core.options.loops == Loops::kDevice) options.choice.max_host_elements = 0;
   options.choice.can_run = [&accelerator](const Graph& graph, NodeId node) {
     return with_init(graph, node, [&](const KernelInit& init) {
       return accelerator.kernels->bind(init).status();
@@ -340,10 +369,10 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   }
   describe_values(*core);
   find_host_readers(*core);
-  describe_loops(*core);
   // While the constants are all there.
   const Fingerprint made = simplified_fingerprint(given, core->graph);
   EDDY_ASSIGN_OR_RETURN(core->program, make_program(*core));
+  EDDY_RETURN_IF_ERROR(describe_loops(*core));
   core->fingerprint = program_fingerprint(made, *core->program, core->is_host_driven());
   if (options.release_constants) {
     core->graph.release_constants(core->program->unread_constants());

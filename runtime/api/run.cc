@@ -284,6 +284,7 @@ void Run::find_overlaps() {
 
 void Run::on_complete(void* run) {
   Run& self = *static_cast<Run*>(run);
+  self.state_->end_device_loops();
   if (self.deadline_ && std::chrono::steady_clock::now() > *self.deadline_) {
     self.stop(StopReason::kDeadline);
   }

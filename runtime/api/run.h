@@ -63,6 +63,7 @@ class Run {
   size_t copied_bytes() const { return copied_bytes_; }
   // Of the loop's last time.
   int64_t iterations(NodeId loop) const { return state_->loop(loop).iteration(); }
+  bool is_driven_by_device(NodeId loop) const { return state_->loop(loop).is_driven_by_device(); }
   std::string describe() const { return state_->describe(); }
 
  private:

@@ -76,6 +76,9 @@ struct SessionOptions {
   size_t memory_limit_bytes = 0;     // of tensors; 0: no limit
   uint32_t max_runs_in_flight = 64;  // further runs wait their turn; 0: no limit
   Loops loops = Loops::kAuto;        // who decides a loop's next iteration
+  // With loops auto beside an accelerator: loops that it can drive are driven both ways for a few
+  // times, then by what was faster. False: by the accelerator.
+  bool measure_loops = true;
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;  // hard cap per device; 0: no cap
   // What operators were measured to cost (`eddy measure`): decides whether streams pay and, where
@@ -113,7 +116,8 @@ struct SessionOptions {
   std::function<Result<std::shared_ptr<Device>>()> make_device = {};
   // Makes a second device with memory and kernels of its own (runtime/cuda/cuda_accelerator.h):
   // nodes that it has kernels for run there, the rest on the CPU, with copies planned between
-  // (graph/compile/place.h). Its loops are driven by the host. Empty: there is none.
+  // (graph/compile/place.h). Loops that it can decide by itself may be driven by it, others by
+  // the host. Empty: there is none.
   std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator = {};
   // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
   StepObserver* observer_or_null = nullptr;

@@ -70,9 +70,30 @@ void SessionCore::cancel_all(bool is_closing) {
   end_leaving();
 }
 
+namespace {
+
+// Why a loop that the device can drive was not driven by it this time.
+const char* not_by_device(const SessionOptions& options) {
+  const bool is_measured = options.loops == Loops::kAuto && options.measure_loops;
+  return is_measured ? "it is measured, could not be recorded, or devices drove as many loops as "
+                       "they may"
+                     : "it could not be recorded, or devices drove as many loops as they may";
+}
+
+}  // namespace
+
 void SessionCore::report_loops(const Run& run) {
   for (size_t i = 0; i < loop_nodes.size(); ++i) {
     last_loops[i].iterations = run.iterations(loop_nodes[i]);
+    if (loops[i].driven == "host" || accelerator_or_null == nullptr) continue;
+    // One that has not been entered is as it would have been.
+    const bool is_driven = run.is_driven_by_device(loop_nodes[i]) || last_loops[i].iterations == 0;
+    last_loops[i].driven = is_driven ? "device" : "host";
+    const LoopChoice* choice = program->loop_choice_or_null(loop_nodes[i]);
+    const std::string measured = choice == nullptr ? "" : choice->text();
+    last_loops[i].reason = !measured.empty() ? measured
+                           : is_driven       ? loops[i].reason
+                                             : not_by_device(options);
   }
 }
 

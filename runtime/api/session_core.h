@@ -39,7 +39,7 @@ struct SessionCore {
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
-  // By input, with an accelerator: a node that reads it on the host; empty: it is copied there only.
+  // By input, with an accelerator: a node that reads it on the host; empty: it is copied only.
   std::vector<std::string> host_readers;
   bool has_one_strand = true;  // no region has more than one stream
 

@@ -30,8 +30,8 @@ class Tensor {
 
   static Tensor borrow(const TensorView& view);
   static Tensor copy_of(const TensorView& view);
-  // Borrowed too; `owner` lives as long as copies of the tensor do. `is_on_device`: the memory is an
-  // accelerator's, which the host can't read (dlpack.h).
+  // Borrowed too; `owner` lives as long as copies of the tensor do. `is_on_device`: the memory is
+  // an accelerator's, which the host can't read (dlpack.h).
   static Tensor adopt(const TensorView& view, std::shared_ptr<const void> owner,
                       bool is_on_device);
   static Tensor sequence(ElementType element, std::vector<Tensor> elements);

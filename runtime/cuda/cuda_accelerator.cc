@@ -20,7 +20,20 @@ struct Parts {
   std::unique_ptr<LtProducts> products;
   std::unique_ptr<DnnConvolutions> convolutions;
   KernelRegistry kernels;
+  std::vector<std::string> notices;
 };
+
+// A library that is there and gives no handle is done without; a lost device is not.
+template <typename Door>
+Status keep_door(Result<std::unique_ptr<Door>> made, Parts& parts, std::unique_ptr<Door>& door) {
+  if (made.is_ok()) {
+    door = std::move(*made);
+    return Status::ok();
+  }
+  EDDY_RETURN_IF_ERROR(parts.device->health());
+  parts.notices.push_back(made.status().message() + "; our own kernels do its work");
+  return Status::ok();
+}
 
 // Where they don't load (a GPU newer than the image), loops are driven from the host.
 void load_loop_kernels(Parts& parts, const void* image) {
@@ -65,14 +78,14 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
   EDDY_ASSIGN_OR_RETURN(parts->module, CudaModule::load(parts->device->context(), sources.images,
                                                         parts->compiler.get()));
   if (sources.cublas_lt_or_null != nullptr) {
-    EDDY_ASSIGN_OR_RETURN(parts->products,
-                          LtProducts::create(sources.cublas_lt_or_null, *parts->module,
-                                             {.allows_tf32 = options.allows_tf32}));
+    EDDY_RETURN_IF_ERROR(keep_door(LtProducts::create(sources.cublas_lt_or_null, *parts->module,
+                                                      {.allows_tf32 = options.allows_tf32}),
+                                   *parts, parts->products));
   }
   if (sources.cudnn_or_null != nullptr) {
-    EDDY_ASSIGN_OR_RETURN(parts->convolutions,
-                          DnnConvolutions::create(sources.cudnn_or_null, *parts->module,
-                                                  {.allows_tf32 = options.allows_tf32}));
+    EDDY_RETURN_IF_ERROR(keep_door(DnnConvolutions::create(sources.cudnn_or_null, *parts->module,
+                                                           {.allows_tf32 = options.allows_tf32}),
+                                   *parts, parts->convolutions));
   }
   add_cuda_kernels(parts->kernels, *parts->module,
                    {.products = parts->products.get(), .convolutions = parts->convolutions.get()});
@@ -80,6 +93,7 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
   load_loop_kernels(*parts, sources.loop_image_or_null);
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
+  accelerator->notices = parts->notices;
   accelerator->staging = &parts->device->staging();
   accelerator->write = [device = parts->device.get()](void* to, const void* from,
                                                       size_t size_bytes) {

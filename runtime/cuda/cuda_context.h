@@ -32,6 +32,7 @@ struct CudaDeviceFacts {
   int driver_version = 0;         // 13000 is 13.0
   bool has_memory_words = false;  // streams can write words and wait for them
   bool has_graphs = false;
+  bool has_capture = false;        // what is issued to streams can become part of a graph
   bool has_device_driven = false;  // conditional nodes, CUDA 12.8 or newer
 };
 

@@ -143,10 +143,15 @@ Status CudaRecorder::follow(uint32_t lane, uint32_t mark) {
 
 Status CudaRecorder::copy(void* to, const void* from, size_t size_bytes) {
   EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
+  return copy_now(native, to, from, size_bytes);
+}
+
+Status CudaRecorder::copy_now(void* native_stream, void* to, const void* from,
+                              size_t size_bytes) {
   const CudaContext::Use use(context_);
   return context_.check(context_.api().copy(reinterpret_cast<CuDevicePointer>(to),
                                             reinterpret_cast<CuDevicePointer>(from), size_bytes,
-                                            static_cast<CuStream>(native)),
+                                            static_cast<CuStream>(native_stream)),
                         "cuMemcpyAsync");
 }
 

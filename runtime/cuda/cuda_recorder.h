@@ -46,6 +46,7 @@ class CudaRecorder : public Recorder {
   Result<uint32_t> mark(uint32_t lane) override;
   Status follow(uint32_t lane, uint32_t mark) override;
   Status copy(void* to, const void* from, size_t size_bytes) override;
+  Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) override;
   Result<std::unique_ptr<Recording>> finish() override;
   void abandon() override;
 

@@ -10,6 +10,7 @@ namespace eddy {
 CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api) {
   CudaReport report;
   report.has_kernels = !cuda_images().empty();
+  report.has_loop_kernels = cuda_loop_image() != nullptr;
   if (!api.is_ok()) {
     report.status = api.status();
     return report;
@@ -66,8 +67,15 @@ std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDevi
   lines.push_back(device.has_memory_words
                       ? "completion by words that the device writes"
                       : "completion by asking the driver: it cannot write words in streams");
+  lines.push_back(
+      device.has_capture
+          ? "loop bodies and static regions are launched as CUDA graphs"
+          : "no CUDA graphs: the driver cannot capture streams into them, CUDA 12.3 can");
   if (device.has_device_driven) {
     lines.push_back("the driver has conditional nodes, for loops driven by the device");
+    if (!report.has_loop_kernels) {
+      lines.push_back("but this build has no kernels that decide loops; build with --config=cuda");
+    }
   } else if (device.driver_version < CudaApi::kDeviceDrivenVersion) {
     lines.push_back(
         "no loops driven by the device: CUDA " + cuda_version_text(CudaApi::kDeviceDrivenVersion) +

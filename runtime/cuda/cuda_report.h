@@ -17,6 +17,7 @@ struct CudaReport {
   Status status;
   int driver_version = 0;    // 13000 is 13.0; 0 without a driver
   bool has_kernels = false;  // this build carries the kernels' image
+  bool has_loop_kernels = false;  // and the kernels that decide loops on the device
   std::vector<CudaDeviceFacts> devices;
   // "products by cuBLASLt 13.1.0", or what is missing; empty where there is no device.
   std::vector<std::string> libraries;

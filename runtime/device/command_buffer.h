@@ -29,6 +29,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "runtime/device/device.h"
 
@@ -53,11 +54,24 @@ struct RunControl {
   static constexpr uint32_t kNoStrand = UINT32_MAX;
   Status error;
   uint32_t failed_strand = kNoStrand;
+  // A word that a device reads too, 0 while the run goes on; null: none.
+  uint32_t* stop_word_or_null = nullptr;
 
   // The first reason wins. True if it was this one.
   bool request_stop(StopReason reason) {
     StopReason expected = StopReason::kRunning;
-    return stop.compare_exchange_strong(expected, reason, std::memory_order_acq_rel);
+    // Sequentially consistent, as begin(): one of the two sees the other.
+    if (!stop.compare_exchange_strong(expected, reason)) return false;
+    tell_device(1);
+    return true;
+  }
+  // At the start of a launch.
+  void begin() {
+    tell_device(0);
+    if (stop.load() != StopReason::kRunning) tell_device(1);
+  }
+  void tell_device(uint32_t value) {
+    if (stop_word_or_null != nullptr) std::atomic_ref<uint32_t>(*stop_word_or_null).store(value);
   }
   // request_stop(kFailed) by a device, with its reason. Only the winner writes `error`.
   bool fail(Status status, uint32_t strand = kNoStrand) {
@@ -88,6 +102,11 @@ class CommandBuffer {
   virtual void test_while(DecideFunction decide, void* context) = 0;
   virtual void end_while() = 0;
   virtual void begin_case(DecideFunction decide, void* context, uint32_t num_branches) = 0;
+  // Says of the case begun last that deciding takes long, and more stack than a task has.
+  virtual void note_choice() {}
+  // Asked whenever commands may have failed without a word, and once all have ended: < 0: so it is,
+  // and the context knows why.
+  virtual void add_check(DecideFunction /*check*/, void* /*context*/) {}
   virtual void begin_branch() = 0;
   virtual void end_case() = 0;
   // Strands that name one stream are never at work together: whoever records them orders them.
@@ -112,6 +131,9 @@ class CommandBuffer {
   // The driver's stream that a strand's commands are issued to, once recording has ended; null
   // where there is none.
   virtual void* native_stream(uint32_t) const { return nullptr; }
+  // Calls `tell` now, and again whenever strands have got other streams: where they could not be
+  // made at once, a later start makes them.
+  virtual void tell_streams(std::function<void()> tell) { tell(); }
 };
 
 }  // namespace eddy

@@ -40,7 +40,7 @@ struct LoopWords {
   int64_t* counter = nullptr;
   int64_t* limit = nullptr;
   const uint32_t* stop = nullptr;  // not 0: no further iteration begins
-  int64_t* progress = nullptr;     // the counter, for the host to read; it may lag behind
+  int64_t* progress = nullptr;     // {the counter, 1 once it is over}, for the host; may lag behind
 };
 
 // What decides a loop: go on while the counter is below the limit, `predicate` (a bool in memory
@@ -73,6 +73,8 @@ class Recorder {
   virtual Status follow(uint32_t lane, uint32_t mark) = 0;
   // In lane 0: a copy within the device's memory or from or to host memory that the device sees.
   virtual Status copy(void* to, const void* from, size_t size_bytes) = 0;
+  // The same at once, on a native stream.
+  virtual Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) = 0;
   virtual Result<std::unique_ptr<Recording>> finish() = 0;
   virtual void abandon() = 0;
 

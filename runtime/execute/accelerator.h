@@ -38,6 +38,7 @@ struct ElementFusion {
 struct Accelerator {
   std::shared_ptr<Device> device;
   std::shared_ptr<const KernelRegistry> kernels;
+  std::vector<std::string> notices = {};  // what is done without, a line each, for the log
   Allocator* staging = nullptr;
   // Whether all of these bytes are staging memory.
   std::function<bool(const void* data, size_t size_bytes)> is_staging = {};

@@ -13,11 +13,11 @@ constexpr uint32_t kCredit = 256;
 
 HostCommandBuffer::HostCommandBuffer(std::vector<Device*> devices,
                                      std::vector<uint32_t> stream_devices, Scheduler& scheduler,
-                                     std::unique_ptr<Recorder> recorder_or_null)
+                                     Recorder* recorder_or_null)
     : devices_(std::move(devices)),
       stream_devices_(std::move(stream_devices)),
       scheduler_(scheduler),
-      recorder_or_null_(std::move(recorder_or_null)) {}
+      recorder_or_null_(recorder_or_null) {}
 
 HostCommandBuffer::~HostCommandBuffer() = default;
 
@@ -29,6 +29,11 @@ void HostCommandBuffer::note_recordable(RecordableWork* work_or_null) {
 void HostCommandBuffer::note_apart() {
   notes_.resize(code().size());
   notes_.back().is_apart = true;
+}
+
+void HostCommandBuffer::note_choice() {
+  is_choice_.resize(code().size());
+  is_choice_.back() = true;
 }
 
 void HostCommandBuffer::finish() {
@@ -89,9 +94,13 @@ void HostCommandBuffer::refused(uint32_t strand) {
 void HostCommandBuffer::start(RunControl& control) {
   EDDY_CHECK(is_finished()) << "launching a command buffer that is still being recorded";
   control_ = &control;
+  control.begin();
   num_live_.store(1, std::memory_order_relaxed);
   for (HostEvent& event : events_) event.recorded.reset();
-  if (!setup_error_.is_ok()) setup_error_ = set_up();  // what was missing then may be there now
+  if (!setup_error_.is_ok()) {
+    setup_error_ = set_up();  // what was missing then may be there now
+    if (tell_streams_) tell_streams_();
+  }
   Status status = setup_error_;
   if (status.is_ok()) {
     status = scheduler_.spawn([this] { execute(0); }, "run");
@@ -144,6 +153,7 @@ void HostCommandBuffer::run_batch(void* batch) {
       }
       ++self.at;
     } else if (command.op == Op::kTest || command.op == Op::kSwitch) {
+      if (!owner.checks_.empty()) return;  // decide() looks whether what is read may be trusted
       const int32_t decision = command.decide(command.context);
       if (decision < 0) {
         owner.control_->request_stop(StopReason::kFailed);
@@ -207,7 +217,7 @@ Segment* HostCommandBuffer::segment_or_null(uint32_t at, uint32_t strand) {
   if (!found) return nullptr;
   made.segment = std::make_unique<Segment>(
       std::move(found->steps), found->next,
-      SegmentShared{recorder_or_null_.get(), &device(strand).allocator()});
+      SegmentShared{recorder_or_null_, &device(strand).allocator()});
   return made.segment.get();
 }
 
@@ -247,10 +257,28 @@ void HostCommandBuffer::issue_segment(Segment& segment, uint32_t& at, uint32_t s
   at = segment.next();
 }
 
+void HostCommandBuffer::run_checks() {
+  for (const Check& each : checks_) {
+    if (each.check(each.context) < 0) control_->request_stop(StopReason::kFailed);
+  }
+}
+
 int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
+  const auto at = static_cast<size_t>(&command - code().data());
+  const bool is_choice = at < is_choice_.size() && is_choice_[at];
   await_stream(strand);
+  run_checks();
   if (control_->is_stopped() || !is_device_fine(strand)) return -1;
-  const int32_t decision = command.decide(command.context);
+  struct Call {
+    const Command& command;
+    int32_t decision;
+    static void run(void* context) {
+      auto& self = *static_cast<Call*>(context);
+      self.decision = self.command.decide(self.command.context);
+    }
+  } call{command, 0};
+  is_choice ? Scheduler::call_on_thread_stack(Call::run, &call) : Call::run(&call);
+  const int32_t decision = call.decision;
   if (decision < 0) control_->request_stop(StopReason::kFailed);
   return decision;
 }
@@ -290,6 +318,7 @@ void HostCommandBuffer::await_all(uint32_t last_strand) {
     if (!stream->is_idle()) await_idle(*stream);
   }
   for (const Device* device : devices_) is_fine(*device, last_strand);
+  run_checks();
   set_state(last_strand, StrandState::kIdle);
 }
 

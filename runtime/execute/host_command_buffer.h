@@ -17,8 +17,8 @@
 // host, until the event has been recorded in this round (strands are issued in no global order),
 // then orders the streams.
 //
-// With a recorder for its second device, straight commands of that device's streams are recorded
-// once and launched as one (segment.h).
+// With a recorder for its second device, which outlives it, straight commands of that device's
+// streams are recorded once and launched as one (segment.h).
 //
 // Errors: as CommandBuffer. Stopping: seen before each command; issued work that has not started
 // is skipped. Stack memory running out, a command that the device refuses, and a device that is
@@ -44,16 +44,24 @@ class HostCommandBuffer : public CommandCode {
       : HostCommandBuffer({&device}, {}, scheduler) {}
   // Each stream is of the device at that place; those beyond are of the first.
   HostCommandBuffer(std::vector<Device*> devices, std::vector<uint32_t> stream_devices,
-                    Scheduler& scheduler, std::unique_ptr<Recorder> recorder_or_null = nullptr);
+                    Scheduler& scheduler, Recorder* recorder_or_null = nullptr);
   ~HostCommandBuffer() override;
 
   void note_recordable(RecordableWork* work_or_null) override;
   void note_apart() override;
+  void note_choice() override;
+  void add_check(DecideFunction check, void* context) override {
+    checks_.push_back({check, context});
+  }
   void finish() override;
   void start(RunControl& control) override;
   void run_here(RunControl& control) override { start(control); }
   StrandState strand_state(uint32_t strand) const override {
     return states_[strand].load(std::memory_order_relaxed);
+  }
+  void tell_streams(std::function<void()> tell) override {
+    tell_streams_ = std::move(tell);
+    tell_streams_();
   }
   void* native_stream(uint32_t strand) const override {
     const bool is_known =
@@ -94,6 +102,7 @@ class HostCommandBuffer : public CommandCode {
   // The command after a test or switch that decided so.
   uint32_t after(uint32_t at, int32_t decision) const;
   int32_t decide(const Command& command, uint32_t strand);
+  void run_checks();
   void record(HostEvent& event, uint32_t strand);
   void wait(HostEvent& event, uint32_t strand);
   uint32_t device_index(uint32_t strand) const {
@@ -127,7 +136,13 @@ class HostCommandBuffer : public CommandCode {
   std::vector<Issued> issued_;  // by command
   // What lowering says of commands; shorter than the code.
   std::vector<CommandNote> notes_;
-  const std::unique_ptr<Recorder> recorder_or_null_;
+  std::vector<bool> is_choice_;
+  struct Check {
+    DecideFunction check;
+    void* context;
+  };
+  std::vector<Check> checks_;
+  Recorder* const recorder_or_null_;
   // A segment, and what its stream's Work needs to know.
   struct IssuedSegment {
     HostCommandBuffer* owner;
@@ -141,6 +156,7 @@ class HostCommandBuffer : public CommandCode {
   std::deque<HostEvent> events_;
   std::deque<std::atomic<StrandState>> states_;  // by strand; for describing only
   Status setup_error_;
+  std::function<void()> tell_streams_;  // may be empty
 
   RunControl* control_ = nullptr;
   std::atomic<uint32_t> num_live_{0};  // only the scheduler thread after start(); see end_strand

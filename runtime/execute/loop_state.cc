@@ -120,6 +120,7 @@ void LoopState::let_go_of_takings() {
 bool LoopState::enter(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
   self.counter_.store(0, std::memory_order_relaxed);
+  self.drive_from(nullptr);
   self.limit_ = INT64_MAX;
   self.settled_trips_ = -1;
   if (self.limit_slot_ != nullptr) {
@@ -172,7 +173,8 @@ bool LoopState::advance(void* loop) {
   if (!self.stacks_.empty() && !self.has_rows_apart_ && !self.push_rows()) return false;
   Status status = self.carried_.run(self.state_.allocator());
   if (!status.is_ok()) [[unlikely]] return self.state_.fail(self.id_, std::move(status));
-  self.counter_.store(self.iteration() + 1, std::memory_order_relaxed);
+  const int64_t count = self.counter_.load(std::memory_order_relaxed);
+  self.counter_.store(count + 1, std::memory_order_relaxed);
   return true;
 }
 

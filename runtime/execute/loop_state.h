@@ -87,11 +87,24 @@ class LoopState {
   Taking& taking(size_t index) { return takings_[index]; }
 
   Slot& iteration_slot() { return iteration_slot_; }
-  int64_t iteration() const { return counter_.load(std::memory_order_relaxed); }
+  int64_t iteration() const {
+    const int64_t* progress = progress_or_null_.load(std::memory_order_acquire);
+    if (progress == nullptr) return counter_.load(std::memory_order_relaxed);
+    return std::atomic_ref<int64_t>(const_cast<int64_t&>(*progress))
+        .load(std::memory_order_relaxed);
+  }
+  // The host's own count.
   const std::atomic<int64_t>& counter() const { return counter_; }
   // How often the loop will run this time, from enter on; negative: data decide. Belongs to the
   // strand that runs the loop, and to those that it forks.
   const int64_t& settled_trips() const { return settled_trips_; }
+  // A device counts the iterations, in that word, until the loop is entered again.
+  void drive_from(const int64_t* progress) {
+    progress_or_null_.store(progress, std::memory_order_release);
+  }
+  bool is_driven_by_device() const {
+    return progress_or_null_.load(std::memory_order_relaxed) != nullptr;
+  }
   // Connects slots once all of them exist.
   void connect();
   // Drops references to memory of the last run.
@@ -112,6 +125,7 @@ class LoopState {
   const NodeId id_;
   // Written by the strand that runs the loop; read by others for messages only (relaxed).
   std::atomic<int64_t> counter_{0};
+  std::atomic<const int64_t*> progress_or_null_{nullptr};
   int64_t limit_ = INT64_MAX;
   int64_t settled_trips_ = -1;
   const Slot* predicate_ = nullptr;

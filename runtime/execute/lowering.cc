@@ -20,9 +20,13 @@ class Lowering {
   void run() {
     region(Graph::kRoot, {});
     commands_.finish();
-    for (const auto& [node, strand] : issued_on_) {
-      node->args.stream = commands_.native_stream(strand);
-    }
+    commands_.tell_streams([nodes = issued_on_, loops = device_loops_, &commands = commands_,
+                            &state = state_] {
+      for (const auto& [node, strand] : nodes) node->args.stream = commands.native_stream(strand);
+      for (const auto& [loop, strand] : loops) {
+        loop->set_strand(commands.native_stream(strand), state.current_node(strand));
+      }
+    });
   }
 
  private:
@@ -245,7 +249,29 @@ class Lowering {
     end_span(mark);
   }
 
+  // By the device where that may be, else by these commands.
   void loop(NodeId id, Place at) {
+    DeviceLoop* const device = state_.device_loop_or_null(id);
+    if (device == nullptr) return host_loop(id, at);
+    commands_.begin_case(DeviceLoop::choose, device, DeviceLoop::kNumBranches);
+    commands_.note_choice();
+    commands_.begin_branch();
+    host_loop(id, at);
+    commands_.launch(DeviceLoop::left, device);
+    note_bookkeeping();
+    commands_.begin_branch();
+    commands_.launch(DeviceLoop::launch, device);
+    commands_.begin_branch();
+    commands_.launch(DeviceLoop::launch, device);
+    commands_.begin_case(DeviceLoop::heard, device, 1);
+    commands_.begin_branch();
+    commands_.end_case();
+    commands_.end_case();
+    commands_.add_check(DeviceLoop::finish, device);
+    device_loops_.emplace_back(device, at.strand);
+  }
+
+  void host_loop(NodeId id, Place at) {
     const Node& node = state_.graph().node(id);
     LoopState& loop = state_.loop(id);
     TraceMark* whole = begin_span(at.stream, node.name);
@@ -340,6 +366,7 @@ class Lowering {
   std::vector<uint32_t> events_;  // by the plan's
   uint32_t num_strands_ = 0;      // forked so far; strand 0 is the main one
   std::vector<std::pair<ExecNode*, uint32_t>> issued_on_;  // nodes and their strands
+  std::vector<std::pair<DeviceLoop*, uint32_t>> device_loops_;
 };
 
 }  // namespace

@@ -162,6 +162,15 @@ Status Program::bind(const KernelRegistry& registry) {
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
+  if (has_device_loops()) {
+    loop_verdicts_ =
+        judge_loops(graph_, {[this](NodeId node) { return device_of(node) != 0; },
+                             [this](ValueId value) { return value_device(value) != 0; }});
+    loop_choices_.resize(options_.are_loops_measured ? graph_.num_nodes() : 0);
+    for (size_t n = 0; n < loop_choices_.size(); ++n) {
+      if (loop_verdicts_[n].is_outermost) loop_choices_[n] = std::make_unique<LoopChoice>();
+    }
+  }
   return Status::ok();
 }
 
@@ -308,7 +317,8 @@ std::unique_ptr<RunState> Program::make_traced(TraceRecorder& recorder) {
 
 std::unique_ptr<RunState> Program::make_state(TraceRecorder* trace_or_null) {
   auto state = std::make_unique<RunState>(*this, memory(0));
-  state->commands = options_.make_commands();
+  if (trace_or_null == nullptr && observer_or_null() == nullptr) state->start_recording();
+  state->commands = options_.make_commands(state->recorder_or_null());
   lower(plan_, *state, trace_or_null);
   return state;
 }

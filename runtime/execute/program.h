@@ -23,6 +23,8 @@
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/accelerator.h"
+#include "runtime/execute/loop_choice.h"
+#include "runtime/execute/loop_drive.h"
 #include "runtime/execute/output_routes.h"
 #include "runtime/execute/release_plan.h"
 #include "runtime/execute/run_state.h"
@@ -43,8 +45,12 @@ struct ProgramOptions {
   // need not be in memory side by side: frees the constants named, which nobody reads any more, and
   // lets go of files' pages, which come back when they are read again. May be empty.
   std::function<void(std::span<const ConstantId>)> release_constants = {};
-  // Makes the buffer that a run state's commands are recorded into.
-  std::function<std::unique_ptr<CommandBuffer>()> make_commands;
+  // Makes the buffer that a run state's commands are recorded into; the recorder, the state's,
+  // outlives it.
+  std::function<std::unique_ptr<CommandBuffer>(Recorder* recorder_or_null)> make_commands;
+  // Loops that the accelerator can drive are driven by it; measured: where it is faster.
+  bool has_device_loops = false;
+  bool are_loops_measured = false;
   // Of a plan for two devices, its second one; null for all others.
   std::shared_ptr<const Accelerator> accelerator_or_null = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
@@ -77,6 +83,13 @@ class Program {
     return *constants_[value.index()];
   }
 
+  bool has_device_loops() const { return options_.has_device_loops && has_accelerator(); }
+  // Of a while node, where has_device_loops().
+  const LoopVerdict& loop_verdict(NodeId node) const { return loop_verdicts_[node.index()]; }
+  // Of a loop that the accelerator may drive and that is measured, shared by all runs; else null.
+  LoopChoice* loop_choice_or_null(NodeId node) const {
+    return loop_choices_.empty() ? nullptr : loop_choices_[node.index()].get();
+  }
   bool has_accelerator() const { return options_.accelerator_or_null != nullptr; }
   const Accelerator* accelerator_or_null() const { return options_.accelerator_or_null.get(); }
   // The device of an exec node, and the one in whose memory a value is: 1 is the accelerator.
@@ -132,6 +145,8 @@ class Program {
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
   std::vector<ConstantId> unread_constants_;
+  std::vector<LoopVerdict> loop_verdicts_;  // by NodeId
+  std::vector<std::unique_ptr<LoopChoice>> loop_choices_;  // by NodeId; empty: nothing is measured
   std::vector<size_t> workspaces_;  // by the machine's stream
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
   std::unique_ptr<StagedHostMemory> host_memory_;  // beside an accelerator

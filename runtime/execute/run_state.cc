@@ -1,8 +1,10 @@
+// long: the parts of one run refer to each other, and are made together.
 #include "runtime/execute/run_state.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/execute/fixed_nodes.h"
 #include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
 
@@ -63,8 +65,6 @@ bool may_take_input(const Graph& graph, const Node& node, size_t i,
          graph.node(owner).kind == NodeKind::kWhile && info.origin == ValueOrigin::kParameter;
 }
 
-bool is_fixed_tensor(const ValueType& type) { return type.is_tensor() && type.tensor.is_static(); }
-
 // The input that output 0 may overwrite where it stands, element for element; none: null.
 ValueId find_in_place(const Graph& graph, const Node& node, const std::vector<uint32_t>& reads) {
   const ValueType& to = graph.value(node.outputs[0]).type;
@@ -78,17 +78,6 @@ ValueId find_in_place(const Graph& graph, const Node& node, const std::vector<ui
     }
   }
   return {};
-}
-
-bool is_fixed_node(const Graph& graph, const Node& node) {
-  for (ValueId value : node.inputs) {
-    if (!value.is_none() && !is_fixed_tensor(graph.value(value).type)) return false;
-  }
-  for (ValueId value : node.outputs) {
-    if (!is_fixed_tensor(graph.value(value).type)) return false;
-    if (graph.value(value).type.tensor.element == ElementType::kString) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -324,6 +313,34 @@ void RunState::reset() {
   for (auto& loop : loops_) {
     if (loop) loop->reset();
   }
+  for (auto& loop : device_loops_) {
+    if (loop) loop->forget();
+  }
+}
+
+void RunState::start_recording() {
+  const Accelerator* accelerator = program_.accelerator_or_null();
+  if (accelerator == nullptr || !accelerator->make_recorder) return;
+  recorder_ = accelerator->make_recorder();
+  const bool can_decide = recorder_ != nullptr && recorder_->can_decide();
+  if (!can_decide || !program_.has_device_loops()) return;
+  Result<BufferRef> word = allocator_.allocate(sizeof(uint32_t));
+  if (!word.is_ok()) return;  // then loops are driven from the host
+  stop_word_ = std::move(*word);
+  control.stop_word_or_null = static_cast<uint32_t*>(stop_word_.data());
+  control.tell_device(0);
+  device_loops_.resize(graph().num_nodes());
+  for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
+    const LoopVerdict& verdict = program_.loop_verdict(NodeId(n));
+    if (!verdict.is_driven_by_device || !verdict.is_outermost) continue;
+    device_loops_[n] = std::make_unique<DeviceLoop>(*this, NodeId(n));
+  }
+}
+
+void RunState::end_device_loops() {
+  for (const auto& loop : device_loops_) {
+    if (loop) loop->end_run();
+  }
 }
 
 bool RunState::fail(NodeId node, Status status) {
@@ -344,6 +361,14 @@ Status RunState::take_error() {
   if (devices.is_ok()) return internal_error("the run failed, and nothing has said why");
   if (strand < current_nodes_.size()) {
     const uint32_t node = current_node(strand).load(std::memory_order_relaxed);
+    // What a device drives by itself is one piece of work; where it was, its counters say.
+    for (const auto& loop : device_loops_) {
+      const NodeId running = loop ? loop->innermost_running() : NodeId();
+      if (running.is_none()) continue;
+      const int64_t iteration = loops_[running.index()]->iteration();
+      devices.prepend_path(iteration_path(running) + "[" + std::to_string(iteration) + "]");
+      return devices;
+    }
     if (node != UINT32_MAX) devices.prepend_path(iteration_path(NodeId(node)));
   }
   return devices;

@@ -23,7 +23,9 @@
 #include "graph/ir/graph.h"
 #include "graph/schedule/plan.h"
 #include "runtime/device/command_buffer.h"
+#include "runtime/device/recorder.h"
 #include "runtime/execute/case_state.h"
+#include "runtime/execute/device_loop.h"
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
 #include "runtime/execute/output_memory.h"
@@ -88,6 +90,20 @@ class RunState {
   ExecNode& exec_node(NodeId node) { return *exec_nodes_[node.index()]; }
   LoopState& loop(NodeId node) { return *loops_[node.index()]; }
   CaseState& branch(NodeId node) { return *cases_[node.index()]; }
+  // Null unless an accelerator may drive the loop by itself.
+  DeviceLoop* device_loop_or_null(NodeId node) {
+    return device_loops_.empty() ? nullptr : device_loops_[node.index()].get();
+  }
+  // With a recorder of the accelerator's, and a DeviceLoop for every loop that may be one; before
+  // the commands are made.
+  void start_recording();
+  // The run has ended: loops of other runs may be driven by devices in place of this one's.
+  void end_device_loops();
+
+  // Of the accelerator; null: nothing is recorded.
+  Recorder* recorder_or_null() { return recorder_.get(); }
+  // Not 0 once the run has been stopped; read by devices. Null: no device loop.
+  const uint32_t* stop_word() const { return control.stop_word_or_null; }
 
   // Strands of one stream are never at work together.
   StreamScratch& scratch(uint32_t stream);
@@ -137,7 +153,6 @@ class RunState {
   std::string describe() const;
 
   RunControl control;
-  std::unique_ptr<CommandBuffer> commands;  // recorded by lowering
 
  private:
   Slot* make_slot(ValueId value);
@@ -160,6 +175,8 @@ class RunState {
 
   const Program& program_;
   Allocator& allocator_;
+  std::unique_ptr<Recorder> recorder_;  // before all that it has recorded
+  BufferRef stop_word_;
   std::deque<OutputPlaces> outputs_;                     // by output; before all that may hold them
   std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId
   std::deque<Slot> storage_;
@@ -181,8 +198,12 @@ class RunState {
   // Where kernels on the accelerator say what they found, in memory that both sides see.
   BufferRef fault_memory_;
   std::vector<std::pair<NodeId, DeviceFault*>> faults_;
+  std::vector<std::unique_ptr<DeviceLoop>> device_loops_;  // by NodeId; empty: none
   mutable std::mutex mutex_;
   Status error_;  // under the mutex
+
+ public:
+  std::unique_ptr<CommandBuffer> commands;  // recorded by lowering; goes before all of the above
 };
 
 }  // namespace eddy

@@ -143,7 +143,7 @@ TEST(ProgramFingerprint, OtherKernelsHaveAnother) {
     KernelRegistry registry;
     add(registry);
     ProgramOptions options;
-    options.make_commands = [&] { return device.create_command_buffer_or_null(); };
+    options.make_commands = [&](Recorder*) { return device.create_command_buffer_or_null(); };
     auto program = Program::create(graph, plan, device, registry, std::move(options));
     EXPECT_TRUE(program.is_ok()) << program.status().to_string();
     return program_fingerprint(graph_fingerprint(graph), **program, false);

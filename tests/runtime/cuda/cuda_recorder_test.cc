@@ -106,7 +106,7 @@ class RecorderFixture {
   int64_t* words() const { return static_cast<int64_t*>(words_.data()); }
   LoopWords loop_words(int at) const {
     return {words() + 2 * at, words() + 2 * at + 1, reinterpret_cast<const uint32_t*>(host() + 7),
-            host() + 4 + at};
+            host() + 10 + 2 * at};
   }
 
   FakeCuda fake_;
@@ -227,8 +227,8 @@ TEST_P(CudaRecorderTest, LoopsAndCasesAreDecidedByTheDevice) {
       EDDY_RETURN_IF_ERROR(play(*recording));
       EXPECT_EQ(host()[0], repeat * 6) << "three rounds of the inner loop in each of the outer";
       EXPECT_EQ(host()[1], repeat * 1100);
-      EXPECT_EQ(host()[4], 2) << "the outer loop's progress";
-      EXPECT_EQ(host()[5], 3) << "the inner loop's progress";
+      EXPECT_EQ(host()[10], 2) << "the outer loop's progress";
+      EXPECT_EQ(host()[12], 3) << "the inner loop's progress";
     }
     return Status::ok();
   });
@@ -240,12 +240,12 @@ TEST_P(CudaRecorderTest, AStopWordEndsALoopAndIsSetWhereACaseHasNoBranch) {
     EDDY_RETURN_IF_ERROR(record_loops(*this, 100));
     EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
     EDDY_RETURN_IF_ERROR(play(*recording));
-    EXPECT_EQ(host()[4], 3) << "the third round has no branch";
+    EXPECT_EQ(host()[10], 3) << "the third round has no branch";
     EXPECT_EQ(host()[2], 1);
     EXPECT_EQ(host()[3], 2) << "the selector";
     EXPECT_NE(host()[7], 0) << "stopped";
     EDDY_RETURN_IF_ERROR(play(*recording));
-    EXPECT_EQ(host()[4], 0) << "no round begins while the word stands";
+    EXPECT_EQ(host()[10], 0) << "no round begins while the word stands";
     return Status::ok();
   });
   EXPECT_TRUE(status.is_ok()) << status.to_string();

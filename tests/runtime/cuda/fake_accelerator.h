@@ -35,7 +35,7 @@ namespace eddy::testing {
 struct FakeAcceleratorOptions {
   uint64_t seed = 1;
   double cpu_share = 0;
-  bool has_recorder = true;  // else every kernel is launched by itself
+  bool has_recorder = true;   // else every kernel is launched by itself
   FakeCudaOptions cuda = {};  // its seed is `seed`
 };
 

@@ -41,7 +41,7 @@ bool FakeCuda::can_run(const Op& op) const {
 FakeCuda::Stream* FakeCuda::choose() {
   std::vector<Stream*> ready;
   for (auto& [handle, stream] : streams_) {
-    if (!stream->is_empty() && can_run(stream->ops[stream->next])) ready.push_back(stream.get());
+    if (stream->has_next() && can_run(stream->ops[stream->next])) ready.push_back(stream.get());
   }
   if (ready.empty()) return nullptr;
   if (policy_ == 0) return ready[random_.below(ready.size())];
@@ -92,10 +92,7 @@ void FakeCuda::run(Stream& stream, Op op) {
       run_kernel(stream, op.kernel, nullptr);
       break;
     case OpKind::kGraph:
-      FakeGraphs::run(*op.graph, random_,
-                      [&](const FakeNode& node) { return run_node(stream, node, *op.graph); });
-      for (const std::string& problem : op.graph->problems) violation(problem);
-      op.graph->problems.clear();
+      run_graph(stream, op.graph);
       break;
     case OpKind::kWriteWord:
       std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(op.to))
@@ -127,6 +124,36 @@ void FakeCuda::run_fill(const Stream& stream, uint64_t to, uint32_t value, size_
   if (!check_access(stream, "a fill", to, bytes)) return;
   const FakeMemory::Open open(devices_[static_cast<size_t>(stream.device)]->memory);
   std::memset(reinterpret_cast<void*>(to), static_cast<int>(value), bytes);
+}
+
+// The lock is let go between the rounds of its loops, so that others may call meanwhile.
+void FakeCuda::run_graph(Stream& stream, const std::shared_ptr<FakeExecutable>& graph) {
+  const int device = stream.device;
+  const auto is_lost = [&] {
+    return devices_[static_cast<size_t>(device)]->lost != CuResult::kSuccess;
+  };
+  stream.is_running = true;
+  FakeGraphs::run(
+      *graph, random_,
+      [&](const FakeNode& node) { return !is_lost() && run_node(stream, node, *graph); },
+      [this] { let_others_run(); });
+  stream.is_running = false;
+  for (const std::string& problem : graph->problems) violation(problem);
+  graph->problems.clear();
+}
+
+bool FakeCuda::is_any_running() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const auto& entry) { return entry.second->is_running; });
+}
+
+// Whoever has waited gets in first: the mutex alone would be taken back before they wake.
+void FakeCuda::let_others_run() {
+  mutex_.unlock();
+  do {
+    std::this_thread::yield();
+  } while (num_waiting_.load(std::memory_order_relaxed) > 0);
+  mutex_.lock();
 }
 
 bool FakeCuda::run_node(Stream& stream, const FakeNode& node, FakeExecutable& graph) {
@@ -190,7 +217,7 @@ void FakeCuda::lose(int device, CuResult result) {
   devices_[static_cast<size_t>(device)]->lost = result;
   for (auto& [handle, stream] : streams_) {
     if (stream->device != device) continue;
-    for (; !stream->is_empty(); ++stream->next) {
+    for (; stream->next < stream->ops.size(); ++stream->next) {
       const Op& op = stream->ops[stream->next];
       if (op.kind == OpKind::kRecord) op.record->is_done = true;
       if (op.kind == OpKind::kAllocate)
@@ -211,7 +238,7 @@ void FakeCuda::fail_call(uint64_t k, CuResult result) {
   std::lock_guard lock(mutex_);
   fail_at_ = k == 0 ? 0 : num_calls_ + k;
   fail_with_ = result;
-  failed_call_.clear();
+  if (k != 0) failed_call_.clear();
 }
 
 std::string FakeCuda::failed_call() const {
@@ -270,6 +297,7 @@ size_t FakeCuda::num_while_launches(int device) const {
   size_t count = 0;
   for (const auto& [handle, stream] : streams_) {
     if (stream->device != device) continue;
+    count += stream->is_running ? 1 : 0;
     for (size_t i = stream->next; i < stream->ops.size(); ++i) {
       const Op& op = stream->ops[i];
       count += op.kind == OpKind::kGraph && op.graph->has_while ? 1 : 0;

@@ -21,9 +21,10 @@
 //             for a captured event joins; waiting for the stream, asking after it or its events,
 //             words, allocations and waits for what is outside fail and spoil the capture, and so
 //             does ending it elsewhere than it began or before all streams have been joined
-//   graphs    kernels, copies, fills, empty and conditional nodes, in a random topological order; a conditional
-//             handle takes its default once a launch; a graph with conditionals has one executable
-//             at a time; more than five unfinished launches with WHILE nodes lose the device
+//   graphs    kernels, copies, fills, empty and conditional nodes, in a random topological order;
+//             others may call between the rounds of a WHILE; a conditional handle takes its default
+//             once a launch; a graph with conditionals has one executable at a time; more than five
+//             unfinished launches with WHILE nodes lose the device
 //
 // What it does not show: time, and operations of several streams that truly overlap (each runs
 // whole, in some order).
@@ -144,10 +145,12 @@ class FakeCuda {
     std::vector<Op> ops;
     size_t next = 0;
     bool is_destroyed = false;
+    bool is_running = false;  // a graph, between two of its rounds
     uint32_t priority = 0;
     std::shared_ptr<Capture> capture;
     std::vector<CuGraphNode> last;  // captured; what comes next is behind these
-    bool is_empty() const { return next == ops.size(); }
+    bool is_empty() const { return next == ops.size() && !is_running; }
+    bool has_next() const { return next < ops.size() && !is_running; }
   };
   struct Function {
     std::string name;
@@ -183,6 +186,10 @@ class FakeCuda {
   CuResult enqueue(CuStream stream, Op op);
   bool can_run(const Op& op) const;
   bool step_locked();
+  void run_graph(Stream& stream, const std::shared_ptr<FakeExecutable>& graph);
+  // Another thread's graph goes on between its rounds.
+  bool is_any_running() const;
+  void let_others_run();
   Stream* choose();
   void run(Stream& stream, Op op);
   void run_copy(const Stream& stream, uint64_t to, uint64_t from, size_t bytes);
@@ -201,6 +208,7 @@ class FakeCuda {
 
   const FakeCudaOptions options_;
   mutable std::mutex mutex_;
+  std::atomic<int> num_waiting_{0};  // callers, for the mutex
   Random random_;
   int policy_;
   std::vector<std::unique_ptr<Device>> devices_;

@@ -1,4 +1,4 @@
-// The table of a fake GPU: what each call checks and enqueues.
+// long: the table of a fake GPU: what each call checks and enqueues, one after the other.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,9 @@ template <typename... Args, typename Body>
 void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name, CallKind kind,
                       Body body) {
   entry = [this, name, kind, body](Args... args) -> CuResult {
+    num_waiting_.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
+    num_waiting_.fetch_sub(1, std::memory_order_relaxed);
     if (++num_calls_ == fail_at_) {
       failed_call_ = name;
       const bool is_sticky =
@@ -180,6 +182,10 @@ void FakeCuda::fill_streams(CudaApi& api) {
     };
     while (std::any_of(streams_.begin(), streams_.end(), is_busy)) {
       if (step_locked()) continue;
+      if (is_any_running()) {
+        let_others_run();
+        continue;
+      }
       violation("a synchronization that never ends");
       return CuResult::kUnknown;
     }
@@ -215,6 +221,10 @@ void FakeCuda::fill_streams(CudaApi& api) {
            }
            while (!found->second->is_empty()) {
              if (step_locked()) continue;
+             if (is_any_running()) {
+               let_others_run();
+               continue;
+             }
              violation("a synchronization that never ends");
              return CuResult::kUnknown;
            }
@@ -297,6 +307,7 @@ void FakeCuda::fill_words(CudaApi& api) {
          });
 }
 
+// long: one entry of the table after the other.
 void FakeCuda::fill_memory(CudaApi& api) {
   define(api.pool_create, "pool_create", CallKind::kFree,
          [this](CuMemoryPool* pool, const CuMemoryPoolProps* props) {
@@ -478,9 +489,9 @@ void FakeCuda::fill_capture(CudaApi& api) {
            const auto found = streams_.find(stream);
            if (found == streams_.end()) return CuResult::kInvalidHandle;
            const Stream& asked = *found->second;
-           *status = asked.capture == nullptr       ? CuCaptureStatus::kNone
+           *status = asked.capture == nullptr   ? CuCaptureStatus::kNone
                      : asked.capture->is_spoilt ? CuCaptureStatus::kInvalidated
-                                                    : CuCaptureStatus::kActive;
+                                                : CuCaptureStatus::kActive;
            if (*status != CuCaptureStatus::kActive) return kOk;
            *id = 1;
            *graph = asked.capture->graph;

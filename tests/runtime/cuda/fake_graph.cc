@@ -28,8 +28,9 @@ std::vector<FakeNode> copy_nodes(const FakeGraph& graph, FakeExecutable& executa
 // One launch: the nodes of each level in a random order that respects their edges.
 class Launch {
  public:
-  Launch(FakeExecutable& executable, Random& random, const FakeGraphs::RunNode& run_leaf)
-      : executable_(executable), random_(random), run_leaf_(run_leaf) {}
+  Launch(FakeExecutable& executable, Random& random, const FakeGraphs::RunNode& run_leaf,
+         const FakeGraphs::NextRound& next_round)
+      : executable_(executable), random_(random), run_leaf_(run_leaf), next_round_(next_round) {}
 
   bool run(const std::vector<FakeNode>& nodes) {
     std::vector<bool> is_done(nodes.size(), false);
@@ -66,6 +67,7 @@ class Launch {
             executable_.problems.push_back("a WHILE node does not end");
             return false;
           }
+          next_round_();
           if (!run(node.bodies[0]->nodes)) return false;
         }
         return true;
@@ -76,6 +78,7 @@ class Launch {
   FakeExecutable& executable_;
   Random& random_;
   const FakeGraphs::RunNode& run_leaf_;
+  const FakeGraphs::NextRound& next_round_;
 };
 
 }  // namespace
@@ -246,11 +249,12 @@ std::shared_ptr<FakeExecutable> FakeGraphs::executable_or_null(CuGraphExec execu
   return found == executables_.end() ? nullptr : found->second;
 }
 
-void FakeGraphs::run(FakeExecutable& executable, Random& random, const RunNode& run_node) {
+void FakeGraphs::run(FakeExecutable& executable, Random& random, const RunNode& run_node,
+                     const NextRound& next_round) {
   for (const auto& [handle, value] : executable.handles) {
     if (value.is_assigned_at_launch) executable.values[handle] = value.value;
   }
-  Launch(executable, random, run_node).run(executable.nodes);
+  Launch(executable, random, run_node, next_round).run(executable.nodes);
 }
 
 size_t FakeGraphs::num_graphs() const {

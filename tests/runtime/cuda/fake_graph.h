@@ -87,6 +87,8 @@ class FakeGraphs {
  public:
   // Runs one kernel, copy or fill; false stops the launch (the device is lost).
   using RunNode = std::function<bool(const FakeNode&)>;
+  // Called before each round of a WHILE.
+  using NextRound = std::function<void()>;
 
   CuGraph create();
   CuResult destroy(CuGraph graph);
@@ -104,7 +106,8 @@ class FakeGraphs {
   CuResult instantiate(CuGraphExec* executable, CuGraph graph, std::string& problem);
   CuResult destroy_executable(CuGraphExec executable);
   std::shared_ptr<FakeExecutable> executable_or_null(CuGraphExec executable) const;
-  static void run(FakeExecutable& executable, Random& random, const RunNode& run_node);
+  static void run(FakeExecutable& executable, Random& random, const RunNode& run_node,
+                  const NextRound& next_round);
 
   size_t num_graphs() const;  // without bodies, which go with their graph
   size_t num_executables() const { return executables_.size(); }

@@ -74,7 +74,7 @@ Lowered lower_graph(const Library& library, const Graph& graph, const Plan& plan
   CpuDevice device(CpuDeviceOptions{2, 0});
   Recorded* recorded = nullptr;
   ProgramOptions options;
-  options.make_commands = [&recorded]() -> std::unique_ptr<CommandBuffer> {
+  options.make_commands = [&recorded](Recorder*) -> std::unique_ptr<CommandBuffer> {
     auto commands = std::make_unique<Recorded>();
     recorded = commands.get();
     return commands;

@@ -1,0 +1,179 @@
+#include "runtime/execute/device_loop.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/loop_recording.h"
+#include "runtime/execute/program.h"
+#include "runtime/execute/run_state.h"
+#include "runtime/execute/temporaries.h"
+
+namespace eddy {
+namespace {
+
+// Loops that devices drive right now. The process's, because its devices are: sessions know nothing
+// of each other, and the GPU that crashes is everybody's.
+std::atomic<int>& num_driven() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+}  // namespace
+
+DeviceLoop::DeviceLoop(RunState& state, NodeId loop)
+    : state_(state), id_(loop), choice_or_null_(state.program().loop_choice_or_null(loop)) {
+  find_outside();
+  find_depth();
+}
+
+DeviceLoop::~DeviceLoop() { end_run(); }
+
+bool DeviceLoop::take_place() {
+  int count = num_driven().load(std::memory_order_relaxed);
+  while (count + depth_ <= kMostAtOnce) {
+    if (num_driven().compare_exchange_weak(count, count + depth_, std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void DeviceLoop::find_depth() {
+  const Graph& graph = state_.graph();
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+    int depth = 1;
+    NodeId at(n);
+    while (!at.is_none() && at != id_) {
+      at = graph.region(graph.node(at).region).owner;
+      depth += !at.is_none() && graph.node(at).kind == NodeKind::kWhile ? 1 : 0;
+    }
+    if (at == id_) depth_ = std::max(depth_, depth);
+  }
+}
+
+// What the loop reads from outside, and the parameters outside that may hold a block which a node
+// inside writes.
+void DeviceLoop::find_outside() {
+  const Graph& graph = state_.graph();
+  std::set<const Slot*> found;
+  const auto read = [&](ValueId value) {
+    if (value.is_none()) return;
+    const ValueId root = resolve_forwarded(graph, value);
+    const ValueInfo& info = graph.value(root);
+    if (info.origin == ValueOrigin::kConstant || is_inside(graph, info.region, id_)) return;
+    found.insert(&state_.slot(root));
+  };
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+    if (!is_inside(graph, RegionId(r), id_)) continue;
+    const Region& region = graph.region(RegionId(r));
+    for (ValueId result : region.results) read(result);
+    for (NodeId id : region.nodes) {
+      const Node& node = graph.node(id);
+      // A limit is read, not where it is.
+      const bool is_loop = node.kind == NodeKind::kWhile;
+      for (size_t i = is_loop ? 1 : 0; i < node.inputs.size(); ++i) read(node.inputs[i]);
+      for (ValueId output : node.outputs) {
+        const ValueMemory* memory = state_.program().plan().memory.block_or_null(output);
+        if (memory == nullptr) continue;
+        for (ValueId holder : memory->holders) read(holder);
+      }
+    }
+  }
+  outside_.assign(found.begin(), found.end());
+}
+
+void DeviceLoop::read_outside(std::vector<const void*>& addresses) const {
+  addresses.clear();
+  for (const Slot* slot : outside_) addresses.push_back(slot->view.data);
+}
+
+int32_t DeviceLoop::choose(void* device_loop) {
+  DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
+  const LoopChoice::Advice advice = self.choice_or_null_ == nullptr
+                                        ? LoopChoice::Advice{LoopChoice::Way::kDevice, false}
+                                        : self.choice_or_null_->next();
+  self.is_try_ = advice.is_try;
+  const bool is_by_device = advice.way == LoopChoice::Way::kDevice && self.is_ready();
+  if (advice.way == LoopChoice::Way::kDevice && !is_by_device) self.is_try_ = false;
+  if (self.is_try_) self.began_ = Clock::now();
+  if (!is_by_device) return kByHost;
+  return self.is_try_ ? kTryDevice : kByDevice;
+}
+
+int32_t DeviceLoop::heard(void* device_loop) {
+  static_cast<DeviceLoop*>(device_loop)->report(LoopChoice::Way::kDevice);
+  return 0;
+}
+
+bool DeviceLoop::left(void* device_loop) {
+  static_cast<DeviceLoop*>(device_loop)->report(LoopChoice::Way::kHost);
+  return true;
+}
+
+void DeviceLoop::report(LoopChoice::Way way) {
+  if (!is_try_) return;
+  is_try_ = false;
+  const std::chrono::nanoseconds elapsed = Clock::now() - began_;
+  choice_or_null_->report(way, elapsed.count(), state_.loop(id_).iteration());
+}
+
+bool DeviceLoop::is_ready() {
+  if (is_off_) return false;
+  if (!has_place_) has_place_ = take_place();
+  if (!has_place_) return false;
+  // What the loop has left the last time goes now, unless somebody else has it.
+  for (ValueId output : state_.graph().node(id_).outputs) state_.slot(output).buffer.reset();
+  read_outside(addresses_);
+  current_ = nullptr;
+  for (const auto& recording : recordings_) {
+    if (recording->addresses == addresses_ && recording->is_free()) current_ = recording.get();
+  }
+  if (current_ != nullptr) return true;
+  if (recordings_.size() == kMostRecordings) return false;
+  Result<std::unique_ptr<LoopRecording>> made =
+      LoopRecording::make(state_, id_, *state_.recorder_or_null());
+  if (!made.is_ok()) {
+    is_off_ = true;
+    return false;
+  }
+  (*made)->addresses = addresses_;
+  current_ = recordings_.emplace_back(std::move(*made)).get();
+  return true;
+}
+
+bool DeviceLoop::launch(void* device_loop) {
+  DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
+  self.current_node_->store(self.id_.index(), std::memory_order_relaxed);
+  Status status = self.current_->write_words();
+  if (status.is_ok()) status = self.current_->launch(self.stream_);
+  if (status.is_ok()) status = self.current_->leave();
+  ++self.num_launches_;
+  return status.is_ok() || self.state_.fail(self.id_, std::move(status));
+}
+
+int32_t DeviceLoop::finish(void* device_loop) {
+  DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
+  int32_t result = 0;
+  for (const auto& recording : self.recordings_) {
+    if (recording->check() < 0) result = -1;
+  }
+  return result;
+}
+
+NodeId DeviceLoop::innermost_running() const {
+  return current_ != nullptr ? current_->innermost_running() : NodeId();
+}
+
+void DeviceLoop::forget() {
+  if (current_ != nullptr) current_->forget();
+}
+
+void DeviceLoop::end_run() {
+  if (has_place_) num_driven().fetch_sub(depth_, std::memory_order_relaxed);
+  has_place_ = false;
+}
+
+}  // namespace eddy

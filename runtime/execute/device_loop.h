@@ -1,0 +1,110 @@
+// DeviceLoop: one while node of one run, driven by the accelerator itself: recorded with its inner
+// loops and branches as one piece of work, launched once, and finished without the host.
+//
+// It stands beside the commands that drive the same loop from the host: choose() takes the one or
+// the other each time the loop begins.
+//
+//   choose   how it is driven this time. By the device: a recording for the present addresses is
+//            there (or has been made now), the process may have this loop more on its devices, and
+//            the host is not known to be faster (loop_choice.h)
+//   launch   the recording goes to the strand's stream; the loop's outputs are where it leaves them
+//   heard    of a try: the device has ended it
+//   left     of a try: the host has
+//   finish   what a case without a branch has left becomes the run's failure
+//
+// Where values meet they are copied, because a recording's addresses are fixed: each carried value
+// has a home that its parameter is; the next value is copied there at the end of an iteration
+// (all at once: results may permute), and each branch copies its results to the outputs' homes.
+//
+//   initial values → homes
+//   limits to the device · count 0 · before · test                     (from here on, recorded)
+//   WHILE { after · next values → homes · count + 1 · before · test }
+//
+// Recordings depend on the addresses of what the loop captures; a few are kept. The
+// homes of a recording's results may live on in values that the loop has made: such a recording
+// is not used until they are gone, and another one is.
+//
+// The process's limit: six or more loops at once have crashed GPUs, so at most kMostAtOnce are
+// driven by devices at a time, over all sessions, a loop with inner ones counting by its depth;
+// others are driven from the host meanwhile.
+//
+// Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
+// the loop. Iterations are read while it runs, so a lost device is told with them. Threads: those
+// of its run. Cost: recording, milliseconds for each set of addresses.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "runtime/device/recorder.h"
+#include "runtime/execute/loop_choice.h"
+#include "runtime/execute/slot.h"
+
+namespace eddy {
+
+class RunState;
+class LoopRecording;
+
+class DeviceLoop {
+ public:
+  static constexpr int kMostAtOnce = 4;
+  static constexpr size_t kMostRecordings = 4;
+
+  // The state's exec nodes are there.
+  DeviceLoop(RunState& state, NodeId loop);
+  ~DeviceLoop();
+
+  // What choose() answers.
+  enum Branch : int32_t { kByHost, kByDevice, kTryDevice, kNumBranches };
+
+  static int32_t choose(void* device_loop);
+  static bool launch(void* device_loop);
+  static int32_t heard(void* device_loop);
+  static bool left(void* device_loop);
+  // Looks for failures that the device has left; < 0: there is one. At any time.
+  static int32_t finish(void* device_loop);
+  // The loop, this or one inside, in which the device was last heard of; none: it has ended.
+  NodeId innermost_running() const;
+  void forget();
+  // Gives up its place among those that the process may have at once.
+  void end_run();
+
+  // Where its strand issues to, and says what it is at.
+  void set_strand(void* native_stream, std::atomic<uint32_t>& current_node) {
+    stream_ = native_stream;
+    current_node_ = &current_node;
+  }
+  // Launches so far.
+  uint64_t num_launches() const { return num_launches_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_ready();
+  bool take_place();
+  void report(LoopChoice::Way way);
+  void find_outside();
+  void find_depth();
+  void read_outside(std::vector<const void*>& addresses) const;
+
+  RunState& state_;
+  const NodeId id_;
+  void* stream_ = nullptr;
+  std::atomic<uint32_t>* current_node_ = nullptr;
+  LoopChoice* choice_or_null_ = nullptr;  // null: the device's way whenever it can
+  Clock::time_point began_;
+  bool is_try_ = false;
+  int depth_ = 1;           // WHILEs that may be active at once
+  bool is_off_ = false;     // it could not be recorded
+  bool has_place_ = false;  // among those that the process may have at once
+  uint64_t num_launches_ = 0;
+  std::vector<const Slot*> outside_;  // what the loop reads, and what its writers must keep off
+  std::vector<const void*> addresses_;
+  std::vector<std::unique_ptr<LoopRecording>> recordings_;
+  LoopRecording* current_ = nullptr;
+};
+
+}  // namespace eddy

@@ -1,0 +1,58 @@
+// judge_loops: which loops beside an accelerator it can drive by itself, and why others not: the
+// allow-list for recordings that decide (runtime/device/recorder.h).
+//
+// A loop can be driven by the device when
+//   - it has nodes, and all of them run there, with fixed shapes and nothing that the host must
+//     read first, and so on inside its inner loops and branches;
+//   - its predicate, and inner selectors, are made there (the copy to the host is left out), or are
+//     bools that it carries and nobody else reads;
+//   - its limit is known when it begins, and inner ones before that;
+//   - carried values and results keep their shapes, and no rows are stacked;
+//   - its iteration number is only copied to the device.
+// Inner loops of such a loop go with it.
+//
+// Pure. Cost: O(nodes of loops), a loop's depth times.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/ir/graph.h"
+
+namespace eddy {
+
+struct LoopVerdict {
+  bool is_driven_by_device = false;
+  bool is_outermost = false;  // of those driven by the device
+  std::string reason;         // either way
+};
+
+// What the graph does not say.
+struct LoopDriveFacts {
+  std::function<bool(NodeId)> is_on_device;  // exec nodes
+  std::function<bool(ValueId)> is_value_on_device;
+};
+
+// How often each value is read or passed on.
+std::vector<uint32_t> count_uses(const Graph& graph);
+
+// By NodeId; empty reasons for nodes that are no loops.
+std::vector<LoopVerdict> judge_loops(const Graph& graph, const LoopDriveFacts& facts);
+
+// A carried bool of the host's that only decides its loop: the device keeps it.
+bool is_decision_only(const Graph& graph, const Node& loop, size_t carried,
+                      const std::vector<uint32_t>& uses);
+
+// A carried value that nobody reads, inside or behind the loop: it only goes round.
+bool is_carried_idly(const Graph& graph, const Node& loop, size_t carried,
+                     const std::vector<uint32_t>& uses);
+
+// The node that copies a value to the host, null when something else makes it.
+const Node* copy_to_host_or_null(const Graph& graph, ValueId value);
+// Whether the value is the iteration number of a loop.
+bool is_iteration(const Graph& graph, ValueId value);
+// Whether a region is one of the node's, or inside one of them.
+bool is_inside(const Graph& graph, RegionId region, NodeId node);
+
+}  // namespace eddy

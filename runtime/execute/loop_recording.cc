@@ -1,0 +1,478 @@
+#include "runtime/execute/loop_recording.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/program.h"
+#include "runtime/execute/temporaries.h"
+
+namespace eddy {
+namespace {
+
+constexpr size_t kMostWords = 1024;  // of host memory
+
+size_t bytes_of(const Graph& graph, ValueId value) {
+  const TensorType& type = graph.value(value).type.tensor;
+  Result<size_t> size_bytes = tensor_size_bytes(type.element, type.dims.span());
+  return size_bytes.is_ok() ? *size_bytes : 0;
+}
+
+}  // namespace
+
+LoopRecording::LoopRecording(RunState& state, NodeId loop, Recorder& recorder)
+    : state_(state), top_(loop), recorder_(recorder), uses_(count_uses(state.graph())) {}
+
+Result<std::unique_ptr<LoopRecording>> LoopRecording::make(RunState& state, NodeId loop,
+                                                           Recorder& recorder) {
+  std::unique_ptr<LoopRecording> made(new LoopRecording(state, loop, recorder));
+  Status status = recorder.begin();
+  if (status.is_ok()) status = made->record();
+  if (status.is_ok()) {
+    Result<std::unique_ptr<Recording>> recording = recorder.finish();
+    if (recording.is_ok()) {
+      made->recording_ = std::move(*recording);
+      return made;
+    }
+    status = recording.take_status();
+  }
+  recorder.abandon();
+  return status;
+}
+
+// ---------------------------------------------------------------- memory
+
+Result<void*> LoopRecording::device_memory(size_t size_bytes) {
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.program().memory(1).allocate(size_bytes));
+  kept_.push_back(buffer);
+  return buffer.data();
+}
+
+Result<void*> LoopRecording::home(ValueId value, size_t size_bytes) {
+  const auto known = homes_.find(value.index());
+  if (known != homes_.end()) return known->second.data();
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.program().memory(1).allocate(size_bytes));
+  return (homes_[value.index()] = std::move(buffer)).data();
+}
+
+Result<int64_t*> LoopRecording::host_words(size_t count) {
+  if (!words_) {
+    EDDY_ASSIGN_OR_RETURN(words_, state_.allocator().allocate(kMostWords * sizeof(int64_t)));
+    std::memset(words_.data(), 0, kMostWords * sizeof(int64_t));
+  }
+  if (num_words_ + count > kMostWords) return resource_exhausted("too many loops in one");
+  num_words_ += count;
+  return static_cast<int64_t*>(words_.data()) + (num_words_ - count);
+}
+
+void LoopRecording::point(ValueId value, void* data) {
+  Slot& slot = state_.slot(value);
+  slot.buffer.reset();
+  slot.view.data = data;
+}
+
+Result<const void*> LoopRecording::decision_address(ValueId value) {
+  const ValueId root = resolve_forwarded(graph(), value);
+  if (const Node* copy = copy_to_host_or_null(graph(), root); copy != nullptr) {
+    return static_cast<const void*>(state_.slot(copy->inputs[0]).view.data);
+  }
+  if (const auto kept = kept_decisions_.find(root.index()); kept != kept_decisions_.end()) {
+    return static_cast<const void*>(kept->second);
+  }
+  EDDY_ASSIGN_OR_RETURN(int64_t* const word, host_words(1));
+  const TensorView& view = state_.slot(root).view;
+  std::memcpy(word, view.data, std::min(view.size_bytes(), sizeof(int64_t)));
+  return static_cast<const void*>(word);
+}
+
+bool LoopRecording::is_free() const {
+  const auto is_ours = [](const BufferRef& buffer, uint32_t ours) {
+    return buffer.get()->references.load(std::memory_order_acquire) == ours;
+  };
+  return std::ranges::all_of(outputs_, [&](const Output& output) {
+    if (!output.buffer) return true;
+    const auto is_same = [&](const Output& other) {
+      return other.buffer.get() == output.buffer.get();
+    };
+    // Ours: in homes_ or made_, and as outputs.
+    return is_ours(output.buffer,
+                   1 + static_cast<uint32_t>(std::ranges::count_if(outputs_, is_same)));
+  });
+}
+
+// ---------------------------------------------------------------- recording
+
+Status LoopRecording::record() {
+  EDDY_RETURN_IF_ERROR(recorder_.lane(0).status());
+  EDDY_RETURN_IF_ERROR(record_loop(top_));
+  // What the outside sees, and who owns it.
+  const Node& node = graph().node(top_);
+  const Region& before = graph().region(node.regions[0]);
+  for (size_t k = 1; k < before.results.size(); ++k) {
+    const ValueId output = node.outputs[k - 1];
+    if (uses_[output.index()] == 0) continue;
+    const ValueId root = resolve_forwarded(graph(), before.results[k]);
+    const ValueInfo& info = graph().value(root);
+    if (info.origin == ValueOrigin::kConstant || !is_inside(graph(), info.region, top_)) {
+      outputs_.push_back(
+          {&state_.slot(output), &state_.slot_for(before.results[k], output), {}, {}});
+      continue;
+    }
+    const Slot& slot = state_.slot(root);
+    BufferRef owner;
+    for (const auto* memory : {&homes_, &made_}) {
+      for (const auto& [value, buffer] : *memory) {
+        if (buffer.data() == slot.view.data) owner = buffer;
+      }
+    }
+    outputs_.push_back({&state_.slot(output), nullptr, owner, slot.view.data});
+  }
+  return Status::ok();
+}
+
+Result<LoopRecording::Loop*> LoopRecording::make_words(NodeId id) {
+  EDDY_ASSIGN_OR_RETURN(void* const on_device, device_memory(2 * sizeof(int64_t)));
+  EDDY_ASSIGN_OR_RETURN(int64_t* const on_host, host_words(3));
+  Loop loop;
+  loop.id = id;
+  loop.words.counter = static_cast<int64_t*>(on_device);
+  loop.words.limit = loop.words.counter + 1;
+  loop.words.stop = state_.stop_word();
+  loop.words.progress = on_host;
+  loop.limit_word = on_host + 2;
+  return &loops_.emplace_back(loop);
+}
+
+Status LoopRecording::record_loop(NodeId id) {
+  const Node& node = graph().node(id);
+  EDDY_ASSIGN_OR_RETURN(Loop* const loop, make_words(id));
+  EDDY_RETURN_IF_ERROR(recorder_.copy(loop->words.limit, loop->limit_word, sizeof(int64_t)));
+  EDDY_RETURN_IF_ERROR(enter_loop(id));
+  EDDY_RETURN_IF_ERROR(recorder_.start_counter(loop->words));
+  Addresses first;
+  EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &first));
+  LoopTest test{loop->words, nullptr};
+  const ValueId predicate = graph().region(node.regions[0]).results[0];
+  EDDY_ASSIGN_OR_RETURN(test.predicate, decision_address(predicate));
+  EDDY_RETURN_IF_ERROR(recorder_.begin_while(test));
+  EDDY_RETURN_IF_ERROR(record_region(node.regions[1], nullptr));
+  EDDY_RETURN_IF_ERROR(copy_next(node));
+  EDDY_RETURN_IF_ERROR(recorder_.advance_counter(loop->words));
+  Addresses second;
+  EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &second));
+  // The loop ends with what either has made.
+  if (first != second) return internal_error("a loop's test writes elsewhere the second time");
+  EDDY_RETURN_IF_ERROR(recorder_.end_while());
+  return leave_loop(node);
+}
+
+// Initial values go to the homes of the parameters.
+Status LoopRecording::enter_loop(NodeId id) {
+  const Node& node = graph().node(id);
+  const Region& before = graph().region(node.regions[0]);
+  std::vector<Copy> copies;
+  for (size_t k = 1; k < before.parameters.size(); ++k) {
+    const ValueId parameter = before.parameters[k];
+    if (is_carried_idly(graph(), node, k, uses_)) continue;
+    if (state_.program().value_device(parameter) == 0) {
+      // A decision: the device keeps it. What comes from the host is read at each launch.
+      EDDY_ASSIGN_OR_RETURN(void* const kept, device_memory(sizeof(uint8_t)));
+      kept_decisions_[parameter.index()] = kept;
+      const ValueId from = resolve_forwarded(graph(), node.inputs[k]);
+      const bool is_given = graph().value(from).origin == ValueOrigin::kConstant ||
+                            !is_inside(graph(), graph().value(from).region, top_);
+      if (is_given) {
+        EDDY_ASSIGN_OR_RETURN(int64_t* const word, host_words(1));
+        carried_in_.push_back({&state_.slot(from), reinterpret_cast<uint8_t*>(word)});
+        copies.push_back({kept, word, sizeof(uint8_t)});
+      } else {
+        EDDY_ASSIGN_OR_RETURN(const void* const address, decision_address(from));
+        copies.push_back({kept, address, sizeof(uint8_t)});
+      }
+      continue;
+    }
+    const size_t size_bytes = bytes_of(graph(), parameter);
+    EDDY_ASSIGN_OR_RETURN(void* const to, home(parameter, size_bytes));
+    const Slot& from = state_.slot_for(node.inputs[k], parameter);
+    if (id == top_) {
+      entries_.push_back({&from, to});
+    } else {
+      copies.push_back({to, from.view.data, size_bytes});
+    }
+  }
+  EDDY_RETURN_IF_ERROR(copy_all(std::move(copies)));
+  for (size_t k = 1; k < before.parameters.size(); ++k) {
+    const auto at = homes_.find(before.parameters[k].index());
+    if (at != homes_.end()) point(before.parameters[k], at->second.data());
+  }
+  return Status::ok();
+}
+
+Status LoopRecording::copy_next(const Node& node) {
+  const Region& before = graph().region(node.regions[0]);
+  const Region& after = graph().region(node.regions[1]);
+  std::vector<Copy> copies;
+  for (size_t k = 1; k < before.parameters.size(); ++k) {
+    const ValueId parameter = before.parameters[k];
+    const ValueId next = after.results[k - 1];
+    if (is_carried_idly(graph(), node, k, uses_)) continue;
+    if (const auto kept = kept_decisions_.find(parameter.index()); kept != kept_decisions_.end()) {
+      EDDY_ASSIGN_OR_RETURN(const void* const address, decision_address(next));
+      copies.push_back({kept->second, address, sizeof(uint8_t)});
+      continue;
+    }
+    copies.push_back({homes_.at(parameter.index()).data(),
+                      state_.slot_for(next, parameter).view.data, bytes_of(graph(), parameter)});
+  }
+  return copy_all(std::move(copies));
+}
+
+// Of an inner loop: its outputs are where it leaves its values.
+Status LoopRecording::leave_loop(const Node& node) {
+  const Region& before = graph().region(node.regions[0]);
+  for (size_t k = 1; k < before.results.size(); ++k) {
+    const ValueId output = node.outputs[k - 1];
+    if (uses_[output.index()] == 0) continue;
+    point(output, state_.slot_for(before.results[k], output).view.data);
+  }
+  return Status::ok();
+}
+
+// All at once: what one copy writes and another one reads is read first.
+Status LoopRecording::copy_all(std::vector<Copy> copies) {
+  std::erase_if(copies,
+                [](const Copy& copy) { return copy.to == copy.from || copy.size_bytes == 0; });
+  const auto is_written = [&](const Copy& read) {
+    const auto begin = reinterpret_cast<uintptr_t>(read.from);
+    return std::ranges::any_of(copies, [&](const Copy& write) {
+      const auto at = reinterpret_cast<uintptr_t>(write.to);
+      return begin < at + write.size_bytes && at < begin + read.size_bytes;
+    });
+  };
+  std::vector<bool> goes_round;
+  for (const Copy& copy : copies) goes_round.push_back(is_written(copy));
+  for (size_t i = 0; i < copies.size(); ++i) {
+    if (!goes_round[i]) continue;
+    EDDY_ASSIGN_OR_RETURN(void* const between, device_memory(copies[i].size_bytes));
+    EDDY_RETURN_IF_ERROR(recorder_.copy(between, copies[i].from, copies[i].size_bytes));
+    copies[i].from = between;
+  }
+  for (const Copy& copy : copies) {
+    EDDY_RETURN_IF_ERROR(recorder_.copy(copy.to, copy.from, copy.size_bytes));
+  }
+  return Status::ok();
+}
+
+Status LoopRecording::record_case(NodeId id) {
+  const Node& node = graph().node(id);
+  EDDY_ASSIGN_OR_RETURN(int64_t* const failure, host_words(2));
+  CaseChoice choice;
+  const ElementType element = graph().value(node.inputs[0]).type.tensor.element;
+  choice.type = element == ElementType::kBool    ? CaseChoice::Type::kBool
+                : element == ElementType::kInt32 ? CaseChoice::Type::kInt32
+                                                 : CaseChoice::Type::kInt64;
+  EDDY_ASSIGN_OR_RETURN(choice.selector, decision_address(node.inputs[0]));
+  const auto num_regions = static_cast<int32_t>(node.regions.size());
+  const bool has_pass_through = node.inputs.size() > 1;
+  choice.num_choices = num_regions;
+  choice.fallback = node.default_region >= 0 ? node.default_region
+                    : has_pass_through       ? num_regions
+                                             : CaseChoice::kFail;
+  choice.stop = state_.stop_word();
+  choice.failure = failure;
+  cases_.push_back({id, failure});
+  const auto num_branches = static_cast<uint32_t>(num_regions + (has_pass_through ? 1 : 0));
+  EDDY_RETURN_IF_ERROR(recorder_.begin_case(choice, num_branches));
+  for (uint32_t branch = 0; branch < num_branches; ++branch) {
+    EDDY_RETURN_IF_ERROR(recorder_.begin_branch());
+    const bool is_region = branch < node.regions.size();
+    if (is_region) EDDY_RETURN_IF_ERROR(record_region(node.regions[branch], nullptr));
+    std::vector<Copy> copies;
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const ValueId output = node.outputs[k];
+      if (uses_[output.index()] == 0) continue;
+      const ValueId from =
+          is_region ? graph().region(node.regions[branch]).results[k] : node.inputs[k + 1];
+      const size_t size_bytes = bytes_of(graph(), output);
+      EDDY_ASSIGN_OR_RETURN(void* const to, home(output, size_bytes));
+      copies.push_back({to, state_.slot_for(from, output).view.data, size_bytes});
+    }
+    EDDY_RETURN_IF_ERROR(copy_all(std::move(copies)));
+  }
+  EDDY_RETURN_IF_ERROR(recorder_.end_case());
+  for (const ValueId output : node.outputs) {
+    const auto at = homes_.find(output.index());
+    if (at != homes_.end()) point(output, at->second.data());
+  }
+  return Status::ok();
+}
+
+// In the plan's issue order. A decision joins all lanes; behind it they begin anew.
+Status LoopRecording::record_region(RegionId id, Addresses* log) {
+  const RegionPlan& plan = state_.program().plan().regions[id.index()];
+  std::vector<bool> has_begun(plan.num_streams, false);
+  std::map<uint32_t, uint32_t> marks;  // by event; none: behind the last decision, so passed
+  uint32_t start = 0;
+  const auto begin_phase = [&]() -> Status {
+    std::fill(has_begun.begin(), has_begun.end(), false);
+    marks.clear();
+    if (plan.num_streams == 1) return Status::ok();
+    EDDY_ASSIGN_OR_RETURN(start, recorder_.mark(0));
+    return Status::ok();
+  };
+  const auto join = [&]() -> Status {
+    for (uint32_t lane = 1; lane < plan.num_streams; ++lane) {
+      if (!has_begun[lane]) continue;
+      EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder_.mark(lane));
+      EDDY_RETURN_IF_ERROR(recorder_.follow(0, mark));
+    }
+    return Status::ok();
+  };
+  const auto begin_lane = [&](uint32_t lane) -> Status {
+    if (lane == 0 || has_begun[lane]) return Status::ok();
+    has_begun[lane] = true;
+    return recorder_.follow(lane, start);
+  };
+  EDDY_RETURN_IF_ERROR(begin_phase());
+  for (const PlanCommand& command : plan.commands) {
+    const uint32_t lane = command.stream;
+    if (command.kind == PlanCommand::Kind::kRecord) {
+      if (lane != 0 && !has_begun[lane]) continue;
+      EDDY_ASSIGN_OR_RETURN(marks[command.event], recorder_.mark(lane));
+    } else if (command.kind == PlanCommand::Kind::kWait) {
+      const auto mark = marks.find(command.event);
+      if (mark == marks.end()) continue;
+      EDDY_RETURN_IF_ERROR(begin_lane(lane));
+      EDDY_RETURN_IF_ERROR(recorder_.follow(lane, mark->second));
+    } else if (graph().node(command.node).kind == NodeKind::kExec) {
+      EDDY_RETURN_IF_ERROR(begin_lane(lane));
+      EDDY_RETURN_IF_ERROR(record_exec(command.node, lane, log));
+    } else {
+      EDDY_RETURN_IF_ERROR(join());
+      EDDY_RETURN_IF_ERROR(graph().node(command.node).kind == NodeKind::kWhile
+                               ? record_loop(command.node)
+                               : record_case(command.node));
+      EDDY_RETURN_IF_ERROR(begin_phase());
+    }
+  }
+  return join();
+}
+
+Status LoopRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
+  const Node& node = graph().node(id);
+  ExecNode& exec = state_.exec_node(id);
+  if (copy_to_host_or_null(graph(), node.outputs[0]) != nullptr) return Status::ok();
+  if (is_iteration(graph(), node.inputs.empty() ? node.outputs[0] : node.inputs[0])) {
+    const NodeId owner = graph().region(graph().value(node.inputs[0]).region).owner;
+    for (const Loop& loop : loops_) {
+      if (loop.id == owner) point(node.outputs[0], loop.words.counter);
+    }
+    return Status::ok();
+  }
+  if (node.op->is_view) {
+    return exec.work(&exec) ? Status::ok() : internal_error("a view fails");
+  }
+  // A value with no place in the plan has memory that is the recording's alone.
+  for (const ExecNode::Output& output : exec.out) {
+    if (output.place.is_planned()) continue;
+    const ValueId value = node.outputs[static_cast<size_t>(&output - exec.out.data())];
+    BufferRef& memory = made_[value.index()];
+    if (!memory) {
+      const size_t size_bytes = std::max<size_t>(output.slot->view.size_bytes(), 1);
+      EDDY_ASSIGN_OR_RETURN(memory, state_.program().memory(1).allocate(size_bytes));
+    }
+    point(value, memory.data());
+  }
+  EDDY_ASSIGN_OR_RETURN(void* const native, recorder_.lane(lane));
+  while (scratch_.size() <= lane) scratch_.emplace_back(state_.program().memory(1));
+  for (const ExecNode::Refresh& refresh : exec.refresh) {
+    refresh.to->data = refresh.from->view.data;
+  }
+  for (ExecNode::Output& output : exec.out) {
+    output.view->data =
+        output.place.is_planned() ? output.place.give_to(*output.slot) : output.slot->view.data;
+  }
+  if (log != nullptr) exec.add_addresses(*log);
+  if (exec.enqueue(native, &scratch_[lane])) return Status::ok();
+  Status error = std::move(exec.error);
+  exec.forget_error();
+  return error.is_ok() ? internal_error("a kernel refuses to be recorded") : error;
+}
+
+// ---------------------------------------------------------------- launching
+
+Status LoopRecording::write_words() {
+  for (const Loop& loop : loops_) {
+    const ValueId limit = graph().node(loop.id).inputs[0];
+    int64_t value = std::numeric_limits<int64_t>::max();
+    if (!limit.is_none()) {
+      const TensorView& view = state_.slot(limit).view;
+      if (view.count() != 1 || view.data == nullptr) {
+        return run_failed("the trip limit must be one int64, but has " +
+                          std::to_string(view.count()) + " elements");
+      }
+      value = *view.as<int64_t>();
+    }
+    *loop.limit_word = value;
+    loop.words.progress[0] = 0;
+    loop.words.progress[1] = loop.id == top_ ? 0 : 1;
+  }
+  for (const CarriedIn& decision : carried_in_) {
+    *decision.word = *decision.from->view.as<uint8_t>() != 0 ? 1 : 0;
+  }
+  for (const Case& each : cases_) each.failure[0] = 0;
+  return Status::ok();
+}
+
+Status LoopRecording::launch(void* native_stream) {
+  for (const Entry& entry : entries_) {
+    const size_t size_bytes = entry.from->view.size_bytes();
+    if (size_bytes == 0) continue;
+    EDDY_RETURN_IF_ERROR(
+        recorder_.copy_now(native_stream, entry.home, entry.from->view.data, size_bytes));
+  }
+  return recording_->launch(native_stream);
+}
+
+Status LoopRecording::leave() {
+  for (const Loop& loop : loops_) state_.loop(loop.id).drive_from(loop.words.progress);
+  for (const Output& output : outputs_) {
+    if (output.from != nullptr) {
+      EDDY_RETURN_IF_ERROR(output.slot->share(*output.from, state_.allocator()));
+      continue;
+    }
+    output.slot->buffer = output.buffer;
+    output.slot->view.data = output.data;
+  }
+  return Status::ok();
+}
+
+NodeId LoopRecording::innermost_running() const {
+  NodeId innermost;
+  for (const Loop& loop : loops_) {  // outer ones come first
+    const auto is_over = std::atomic_ref<int64_t>(loop.words.progress[1]);
+    if (is_over.load(std::memory_order_acquire) == 0) innermost = loop.id;
+  }
+  return innermost;
+}
+
+void LoopRecording::forget() {
+  for (const Loop& loop : loops_) loop.words.progress[1] = 1;
+}
+
+int32_t LoopRecording::check() {
+  for (const Case& each : cases_) {
+    if (std::atomic_ref<int64_t>(each.failure[0]).load(std::memory_order_acquire) == 0) continue;
+    const Node& node = graph().node(each.id);
+    state_.fail(each.id, run_failed("the selector is " + std::to_string(each.failure[1]) +
+                                    ", but there are branches 0 to " +
+                                    std::to_string(node.regions.size() - 1) +
+                                    ", no default and nothing to pass through"));
+    each.failure[0] = 0;
+    return -1;
+  }
+  return 0;
+}
+
+}  // namespace eddy

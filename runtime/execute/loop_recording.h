@@ -1,0 +1,116 @@
+// LoopRecording: a while node with everything in it, recorded with the device's own decisions, and
+// the memory that it needs besides the plan's (device_loop.h says what goes where).
+//
+// Internal to DeviceLoop. Making one moves the slots inside the loop, whose values are dead by
+// then, to where the recording has them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "graph/schedule/plan.h"
+#include "runtime/device/recorder.h"
+#include "runtime/execute/run_state.h"
+#include "runtime/execute/segment.h"
+
+namespace eddy {
+
+class LoopRecording {
+ public:
+  // Records. On failure the recorder holds nothing.
+  static Result<std::unique_ptr<LoopRecording>> make(RunState& state, NodeId loop,
+                                                     Recorder& recorder);
+
+  // The addresses that it was made for; by the caller.
+  std::vector<const void*> addresses;
+
+  // Nobody else holds memory that a launch would write.
+  bool is_free() const;
+  // Gives the words that the host writes their values: limits, decisions carried in.
+  Status write_words();
+  // Enqueues copies of the initial values to their homes, which may come from anywhere, and the
+  // recording behind them.
+  Status launch(void* native_stream);
+  // The outputs' slots become what the recording leaves there; iterations are read from its words.
+  Status leave();
+  // The loop that had not ended when the device was last heard of; none: it is all over.
+  NodeId innermost_running() const;
+  // It is all over.
+  void forget();
+  // < 0: a case had no branch for its selector; said in the run's error.
+  int32_t check();
+
+ private:
+  // The words of one loop.
+  struct Loop {
+    NodeId id;
+    LoopWords words;
+    int64_t* limit_word = nullptr;  // in host memory
+  };
+  // A decision carried into the outermost loop: read from its slot at each launch.
+  struct Entry {
+    const Slot* from;
+    void* home;
+  };
+  struct CarriedIn {
+    const Slot* from;
+    uint8_t* word;
+  };
+  struct Case {
+    NodeId id;
+    int64_t* failure;
+  };
+  struct Output {
+    Slot* slot;
+    const Slot* from;  // of outside, or a constant; null: as recorded
+    BufferRef buffer;
+    void* data = nullptr;
+  };
+  // A copy that is one of several at once.
+  struct Copy {
+    void* to;
+    const void* from;
+    size_t size_bytes;
+  };
+  using Addresses = std::vector<const void*>;
+
+  LoopRecording(RunState& state, NodeId loop, Recorder& recorder);
+  Status record();
+  Status record_loop(NodeId id);
+  Result<Loop*> make_words(NodeId id);
+  Status enter_loop(NodeId id);
+  Status leave_loop(const Node& node);
+  Status copy_next(const Node& node);
+  Status record_case(NodeId id);
+  Status record_region(RegionId id, Addresses* log);
+  Status record_exec(NodeId id, uint32_t lane, Addresses* log);
+  Status copy_all(std::vector<Copy> copies);
+  Result<void*> home(ValueId value, size_t size_bytes);
+  Result<void*> device_memory(size_t size_bytes);
+  Result<const void*> decision_address(ValueId value);
+  Result<int64_t*> host_words(size_t count);
+  // The value's slot is that memory, which it does not own.
+  void point(ValueId value, void* data);
+  const Graph& graph() const { return state_.graph(); }
+
+  RunState& state_;
+  const NodeId top_;
+  Recorder& recorder_;
+  std::unique_ptr<Recording> recording_;
+  std::vector<uint32_t> uses_;
+  std::map<uint32_t, BufferRef> homes_;       // by ValueId; written by each launch
+  std::map<uint32_t, BufferRef> made_;        // by ValueId: made inside, not in the plan
+  std::vector<BufferRef> kept_;               // other memory of the recording's own
+  std::map<uint32_t, void*> kept_decisions_;  // by ValueId of the parameter: on the device
+  BufferRef words_;                           // host memory
+  size_t num_words_ = 0;
+  std::deque<Loop> loops_;
+  std::vector<Entry> entries_;  // of the outermost loop
+  std::vector<CarriedIn> carried_in_;
+  std::vector<Case> cases_;
+  std::vector<Output> outputs_;
+  std::deque<SegmentScratch> scratch_;  // by lane
+};
+
+}  // namespace eddy

@@ -1,0 +1,61 @@
+// Claim: a CUDA library that is there but gives no handle is done without, and that is said.
+#include "runtime/cuda/cuda_accelerator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/ops/cuda/fake_cublas_lt.h"
+#include "tests/ops/cuda/fake_cudnn.h"
+#include "tests/runtime/cuda/fake_kernels.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CudaAcceleratorTest : public ::testing::Test {
+ protected:
+  CudaAcceleratorTest() { define_host_kernels(fake_, random_); }
+  ~CudaAcceleratorTest() override {
+    EXPECT_THAT(fake_.violations(), IsEmpty());
+    EXPECT_EQ(fake_.leaks(), "");
+  }
+  Result<std::shared_ptr<const Accelerator>> make(std::shared_ptr<const CublasLtApi> cublas_lt,
+                                                  std::shared_ptr<const CudnnApi> cudnn) {
+    return make_cuda_accelerator({.api = fake_.api(),
+                                  .images = FakeCuda::kImages,
+                                  .cublas_lt_or_null = std::move(cublas_lt),
+                                  .cudnn_or_null = std::move(cudnn)},
+                                 {});
+  }
+
+  FakeCuda fake_{{.seed = 4}};
+  Random random_{4};
+  FakeCublasLt cublas_lt_;
+  FakeCudnn cudnn_;
+};
+
+TEST_F(CudaAcceleratorTest, LibrariesThatGiveHandlesNeedNoWord) {
+  const auto made = make(cublas_lt_.api(), cudnn_.api());
+  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  EXPECT_THAT((*made)->notices, IsEmpty());
+}
+
+TEST_F(CudaAcceleratorTest, LibrariesWithoutHandlesAreDoneWithout) {
+  auto cublas_lt = std::make_shared<CublasLtApi>(*cublas_lt_.api());
+  cublas_lt->create = [](auto...) { return 1; };
+  auto cudnn = std::make_shared<CudnnApi>(*cudnn_.api());
+  cudnn->create = [](auto...) { return 1; };
+  const auto made = make(cublas_lt, cudnn);
+  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  const auto notice = [](const char* library) {
+    return AllOf(HasSubstr(library), HasSubstr("our own kernels do its work"));
+  };
+  EXPECT_THAT((*made)->notices, ElementsAre(notice("cublasLtCreate"), notice("cudnnCreate")));
+}
+
+}  // namespace
+}  // namespace eddy::testing
