@@ -1,6 +1,7 @@
 // gpu_report: what this machine's GPU does with Eddy: prints a table and writes JSON.
 //
-//   gpu_report --part conformance|loops [--json FILE] [--device N]
+//   gpu_report --part conformance|loops|control|hand|models|networks|probe [--json FILE]
+//              [--device N] [--networks DIR] [--loops N --kernels N]
 //
 // Exit codes as the eddy command: 0; 1 when a row differs from what was expected; 2 usage; 4 when
 // there is no GPU or it is lost.
@@ -9,6 +10,7 @@
 #include <fstream>
 
 #include "ops/cuda/image.h"
+#include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
 #include "tools/gpu/report_part.h"
 
@@ -23,37 +25,59 @@ constexpr int kNumIterations = 10'000;
 struct Arguments {
   std::string part;
   std::string json_file;
+  std::string networks;  // a folder
   int ordinal = 0;
+  int loops = 4;    // of a probe
+  int kernels = 1;  // of a probe
 };
+
+constexpr const char* kParts = "conformance|loops|control|hand|models|networks|probe";
 
 int usage(const std::string& problem) {
   std::fprintf(stderr,
-               "gpu_report: %s; use gpu_report --part conformance|loops [--json FILE] "
-               "[--device N]\n",
-               problem.c_str());
+               "gpu_report: %s; use gpu_report --part %s [--json FILE] [--device N], with "
+               "--networks DIR for networks and --loops N --kernels N for probe\n",
+               problem.c_str(), kParts);
   return 2;
+}
+
+bool is_known(const std::string& part) {
+  const std::string all = "|" + std::string(kParts) + "|";
+  return !part.empty() && all.find("|" + part + "|") != std::string::npos;
+}
+
+std::string parse_number(const std::string& name, const std::string& text, int& number) {
+  char* end = nullptr;
+  const long value = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || value < 0 || value > 1000) {
+    return name + " takes a number from 0 to 1000, not '" + text + "'";
+  }
+  number = static_cast<int>(value);
+  return "";
 }
 
 // Empty when the arguments are fine.
 std::string parse(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
-    if (name != "--part" && name != "--json" && name != "--device") return "no option " + name;
+    std::string* const text = name == "--part"       ? &arguments.part
+                              : name == "--json"     ? &arguments.json_file
+                              : name == "--networks" ? &arguments.networks
+                                                     : nullptr;
+    int* const number = name == "--device"    ? &arguments.ordinal
+                        : name == "--loops"   ? &arguments.loops
+                        : name == "--kernels" ? &arguments.kernels
+                                              : nullptr;
+    if (text == nullptr && number == nullptr) return "no option " + name;
     if (i + 1 == argc) return name + " needs a value";
-    const std::string value = argv[i + 1];
-    if (name == "--part") arguments.part = value;
-    if (name == "--json") arguments.json_file = value;
-    if (name == "--device") {
-      char* end = nullptr;
-      const long ordinal = std::strtol(value.c_str(), &end, 10);
-      if (value.empty() || *end != '\0' || ordinal < 0 || ordinal > 1000) {
-        return "--device takes a number from 0, not '" + value + "'";
-      }
-      arguments.ordinal = static_cast<int>(ordinal);
-    }
+    if (text != nullptr) *text = argv[i + 1];
+    if (number == nullptr) continue;
+    const std::string problem = parse_number(name, argv[i + 1], *number);
+    if (!problem.empty()) return problem;
   }
-  const bool is_known = arguments.part == "conformance" || arguments.part == "loops";
-  return is_known ? "" : "--part is conformance or loops, not '" + arguments.part + "'";
+  if (!is_known(arguments.part)) return "no part '" + arguments.part + "'";
+  const bool needs_folder = arguments.part == "networks" && arguments.networks.empty();
+  return needs_folder ? "the part networks needs --networks DIR" : "";
 }
 
 void print_rows(const Json& report) {
@@ -65,7 +89,24 @@ void print_rows(const Json& report) {
     }
     std::printf("%s\n", line.c_str());
   }
+  if (report.contains("left_out")) {
+    std::printf("left out: %s\n", report["left_out"].dump().c_str());
+  }
   std::printf("%zu rows, %d failed\n", report["rows"].size(), report["failed"].get<int>());
+}
+
+Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
+  SessionsUnderReport sessions;
+  sessions.make_accelerator = [ordinal = arguments.ordinal] {
+    return make_cuda_accelerator({.device = {.ordinal = ordinal}});
+  };
+  if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
+  if (arguments.part == "loops") return report_loops(gpu, kNumIterations);
+  if (arguments.part == "control") return report_control(sessions);
+  if (arguments.part == "hand") return report_hand_written(sessions);
+  if (arguments.part == "models") return report_models(sessions);
+  if (arguments.part == "networks") return report_networks(sessions, arguments.networks);
+  return report_probe(sessions, arguments.loops, arguments.kernels);
 }
 
 Result<Json> run(const Arguments& arguments) {
@@ -74,9 +115,7 @@ Result<Json> run(const Arguments& arguments) {
                         CudaDevice::create(api, {.ordinal = arguments.ordinal}));
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
                         CudaModule::load(device->context(), cuda_images()));
-  const GpuUnderReport gpu{*device, *module};
-  Json report = arguments.part == "conformance" ? report_conformance(gpu, kSeed)
-                                                : report_loops(gpu, kNumIterations);
+  Json report = run_part(arguments, {*device, *module});
   const CudaDeviceFacts& facts = device->context().facts();
   report["gpu"] = {{"model", facts.name},
                    {"compute_capability", facts.compute_capability},

@@ -6,12 +6,15 @@
 // the document's "error" says so.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_module.h"
+#include "runtime/execute/accelerator.h"
 
 namespace eddy {
 
@@ -22,13 +25,45 @@ struct GpuUnderReport {
   std::function<void()> progress = [] {};
 };
 
-// Every operator with a CUDA kernel, by type, against the reference kernels, from upload to
-// download. Rows whose values differ, and calls that fail, count as failed.
+// Every operator with a CUDA kernel that takes rows of numbers, by type, against the reference
+// kernels, from upload to download; "left_out" names the others. Rows whose values differ, and
+// calls that fail, count as failed.
 nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 
 // Host-driven loops of one small kernel: launch, hear of it by the stream's word, decide, again;
 // 1, 2, 4 and 8 loops side by side. Microseconds per iteration of each, the median of five runs
 // with the fastest and the slowest.
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
+
+// For parts that make sessions, or use an accelerator as a session does.
+struct SessionsUnderReport {
+  std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator;
+  bool is_small = false;  // sizes for tests
+  int num_warm_runs = 7;  // enough for loops to be measured both ways
+  int num_runs = 9;
+  std::chrono::seconds time_limit{420};    // no row begins later
+  std::function<void()> progress = [] {};  // as above
+};
+
+// Small loops, each way of driving them: a scalar counter, a matmul, eight of these side by side,
+// nested ones, a 4-way case inside, 32 side by side, named host functions that decide. Against the
+// CPU's results and trips; microseconds a round.
+nlohmann::json report_control(const SessionsUnderReport& what);
+
+// The same loops as conditional graphs by hand, from the same kernels, without a session; and the
+// floor of host predicates: a graph of 1 and of 10 kernels, launched and heard of.
+nlohmann::json report_hand_written(const SessionsUnderReport& what);
+
+// `num_loops` conditional loops of `num_kernels` in a chain at once, on streams of their own. Loses
+// the device where it does not stand that many: one probe, one process.
+nlohmann::json report_probe(const SessionsUnderReport& what, int num_loops, int num_kernels);
+
+// The dynamic models of examples/dynamic_models, their loops driven by the host, by the device and
+// as Eddy chooses: results against the CPU's, trips, and milliseconds a run.
+nlohmann::json report_models(const SessionsUnderReport& what);
+
+// Networks that tools/gpu/export_networks.py has left in a folder: NAME/model.onnx with input.npy
+// and output.npy, one stream and several, against that output.
+nlohmann::json report_networks(const SessionsUnderReport& what, const std::string& folder);
 
 }  // namespace eddy

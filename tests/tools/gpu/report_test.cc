@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tools/gpu/report_part.h"
@@ -52,6 +53,68 @@ TEST_P(GpuReportTest, AFaultEndsThePartAndIsTold) {
   EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
   EXPECT_EQ(report["failed"], 1);
   EXPECT_THAT(report_loops(gpu_, 5)["error"].get<std::string>(), HasSubstr("device lost"));
+}
+
+class GpuReportSessions : public ::testing::Test {
+ protected:
+  GpuReportSessions() {
+    what_.make_accelerator = fake_.maker();
+    what_.is_small = true;
+    what_.num_warm_runs = 1;
+    what_.num_runs = 1;
+  }
+  ~GpuReportSessions() override {
+    EXPECT_THAT(fake_.problems(), IsEmpty());
+    EXPECT_EQ(fake_.cuda().leaks(), "");
+  }
+
+  const Library library_;
+  FakeAccelerator fake_{library_, {.seed = 5}};
+  SessionsUnderReport what_;
+};
+
+TEST_F(GpuReportSessions, SmallModelsPassInEveryWay) {
+  const auto report = report_models(what_);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_GE(report["rows"].size(), 16u);
+}
+
+TEST_F(GpuReportSessions, ControlLoopsPassInEveryWayOrSayWhyNot) {
+  const auto report = report_control(what_);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_FALSE(report.contains("error")) << report["error"];
+  EXPECT_EQ(report["rows"].size(), 24u);
+  for (const auto& row : report["rows"]) {
+    const bool is_host_predicate = row["case"].get<std::string>().starts_with("host predicate");
+    const bool is_refused = is_host_predicate && row["way"] == "device";
+    EXPECT_EQ(row["status"], is_refused ? "refused" : "passed") << row;
+  }
+}
+
+TEST_F(GpuReportSessions, HandWrittenGraphsCountToWhatTheyShould) {
+  const auto report = report_hand_written(what_);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_FALSE(report.contains("error")) << report["error"];
+  EXPECT_EQ(report["rows"].size(), 5u);
+}
+
+TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
+  EXPECT_EQ(report_probe(what_, 4, 2)["failed"], 0) << report_probe(what_, 4, 2).dump(1);
+  const auto report = report_probe(what_, 8, 1);  // the fake stands five
+  EXPECT_EQ(report["rows"][0]["status"], "failed");
+  EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("CUDA_ERROR_"));
+}
+
+TEST_F(GpuReportSessions, ALostDeviceEndsThePartAndIsTold) {
+  fake_.cuda().fault_kernel(100);
+  const auto report = report_models(what_);
+  EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("device lost"));
+  EXPECT_EQ(report["failed"], 1);
+}
+
+TEST_F(GpuReportSessions, AFolderWithoutNetworksIsNamed) {
+  const auto report = report_networks(what_, "/no/such/folder");
+  EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("no networks in /no/such/folder"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Words, GpuReportTest, ::testing::Bool());

@@ -1,0 +1,137 @@
+#include "tools/gpu/case_rows.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tools/gpu/host_difference.h"
+
+namespace eddy {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+// Iterations of the counted loop; -1: none is counted.
+int64_t trips(const GpuCase& one, const Session& session) {
+  for (const LoopReport& loop : session.loop_reports()) {
+    if (!one.counted_loop.empty() && loop.path == one.counted_loop) return loop.iterations;
+  }
+  return -1;
+}
+
+class CaseRows {
+ public:
+  CaseRows(const Library& library, GpuCase one, const SessionsUnderReport& what)
+      : library_(library), one_(std::move(one)), what_(what) {}
+
+  // What is expected of every way.
+  Status run_on_cpu() {
+    EDDY_ASSIGN_OR_RETURN(const auto session, make({}));
+    EDDY_ASSIGN_OR_RETURN(expected_, session->run(one_.inputs));
+    expected_trips_ = trips(one_, *session);
+    if (one_.expected) expected_ = *one_.expected;
+    return Status::ok();
+  }
+
+  Json row(const CaseWay& way, const Status& on_cpu) const {
+    Json row = {{"case", one_.name}, {"way", way.name}};
+    if (!one_.size.empty()) row["size"] = one_.size;
+    const Status status = on_cpu.is_ok() ? run(way, row) : on_cpu;
+    const bool is_refused = status.code() == StatusCode::kUnsupported;
+    row["status"] = status.is_ok() ? "passed" : is_refused ? "refused" : "failed";
+    if (!status.is_ok()) row["reason"] = status.to_string();
+    row["is_lost"] = status.code() == StatusCode::kDeviceLost;
+    return row;
+  }
+
+ private:
+  Result<std::unique_ptr<Session>> make(const SessionOptions& options) const {
+    EDDY_ASSIGN_OR_RETURN(Graph graph, one_.build(library_.ops()));
+    return Session::create(library_, std::move(graph), options);
+  }
+
+  Status run(const CaseWay& way, Json& row) const {
+    SessionOptions options;
+    options.loops = way.loops;
+    options.assignment = way.assignment;
+    options.make_accelerator = what_.make_accelerator;
+    EDDY_ASSIGN_OR_RETURN(const auto session, make(options));
+    std::vector<double> times_ms;
+    for (int i = -what_.num_warm_runs; i < what_.num_runs; ++i) {
+      const Clock::time_point start = Clock::now();
+      EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session->run(one_.inputs));
+      const std::chrono::duration<double, std::milli> took = Clock::now() - start;
+      if (i >= 0) times_ms.push_back(took.count());
+      const std::string difference = host_difference(expected_, outputs);
+      if (!difference.empty()) return run_failed(difference + " by " + one_.made_by);
+    }
+    const int64_t found = trips(one_, *session);
+    if (found != expected_trips_) {
+      return run_failed("the loop went round " + std::to_string(found) + " times, expected " +
+                        std::to_string(expected_trips_));
+    }
+    describe(*session, found, row);
+    add_times(std::move(times_ms), row);
+    return Status::ok();
+  }
+
+  void describe(const Session& session, int64_t found_trips, Json& row) const {
+    if (found_trips >= 0) row["trips"] = found_trips;
+    const std::vector<LoopReport> loops = session.loop_reports();
+    row["device_driven_loops"] = std::ranges::count(loops, "device", &LoopReport::driven);
+    if (!loops.empty()) row["first_loop"] = loops[0].driven + ": " + loops[0].reason;
+    const std::string placement = session.placement_text();
+    row["placement"] = placement.substr(0, placement.find('\n'));
+  }
+
+  void add_times(std::vector<double> times_ms, Json& row) const {
+    std::sort(times_ms.begin(), times_ms.end());
+    const double median_ms = times_ms[times_ms.size() / 2];
+    row["ms"] = median_ms;
+    row["ms_fastest"] = times_ms.front();
+    row["ms_slowest"] = times_ms.back();
+    if (one_.num_rounds > 0) {
+      row["us_per_round"] = 1e3 * median_ms / static_cast<double>(one_.num_rounds);
+    }
+  }
+
+  const Library& library_;
+  const GpuCase one_;
+  const SessionsUnderReport& what_;
+  NamedTensors expected_;
+  int64_t expected_trips_ = -1;
+};
+
+}  // namespace
+
+Json report_cases(const std::string& part, const Library& library,
+                  std::span<const std::function<GpuCase()>> cases, std::span<const CaseWay> ways,
+                  const SessionsUnderReport& what) {
+  Json report = {{"part", part}, {"rows", Json::array()}, {"failed", 0}};
+  int num_failed = 0;
+  const Clock::time_point end = Clock::now() + what.time_limit;
+  for (const std::function<GpuCase()>& make : cases) {
+    GpuCase one = make();
+    const std::string name = one.name;
+    CaseRows rows(library, std::move(one), what);
+    const Status on_cpu = rows.run_on_cpu();
+    for (const CaseWay& way : ways) {
+      if (Clock::now() > end) {
+        report["error"] = "out of time before " + name + ", " + way.name;
+        return report;
+      }
+      Json row = rows.row(way, on_cpu);
+      num_failed += row["status"] == "failed" ? 1 : 0;
+      report["failed"] = num_failed;
+      const bool is_lost = row["is_lost"];
+      row.erase("is_lost");
+      report["rows"].push_back(row);
+      if (!is_lost) continue;
+      report["error"] = row["reason"];
+      return report;
+    }
+  }
+  return report;
+}
+
+}  // namespace eddy

@@ -1,0 +1,44 @@
+// case_rows: what all parts that run sessions have in common: a graph with its inputs, run on the
+// CPU for what is expected, then in several ways on the accelerator, each row with its time.
+//
+// A row passes when every run gave the CPU's outputs (host_difference.h) and the counted loop went
+// round as often. Times are medians of `num_runs` runs behind `num_warm_runs`, with the fastest and
+// the slowest; microseconds a round where the case says what a round is.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/api/session.h"
+#include "tools/gpu/report_part.h"
+
+namespace eddy {
+
+struct GpuCase {
+  std::string name;
+  std::string size;
+  std::function<Result<Graph>(const OpTable& ops)> build;
+  NamedTensors inputs;
+  // Path of the loop whose trips are compared and told; empty: none.
+  std::string counted_loop;
+  int64_t num_rounds = 0;  // of a run, for times a round; 0: times a run only
+  // In place of the CPU's.
+  std::optional<NamedTensors> expected;
+  std::string made_by = "the CPU";  // `expected`, or the CPU
+};
+
+struct CaseWay {
+  std::string name;
+  Loops loops = Loops::kAuto;
+  Assignment assignment = Assignment::kAuto;
+};
+
+// One row for each case and way. A way that refuses the case (loops that the device cannot drive)
+// has status "refused" with the reason; it is no failure.
+nlohmann::json report_cases(const std::string& part, const Library& library,
+                            std::span<const std::function<GpuCase()>> cases,
+                            std::span<const CaseWay> ways, const SessionsUnderReport& what);
+
+}  // namespace eddy

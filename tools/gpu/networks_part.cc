@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "graph/io/import.h"
+#include "graph/io/tensor_file.h"
+#include "tools/gpu/case_rows.h"
+
+namespace eddy {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<Tensor> read_tensor(const fs::path& file) {
+  EDDY_ASSIGN_OR_RETURN(const HostValue value, read_value(file.string(), ValueType()));
+  return Tensor::copy_of(value.view());
+}
+
+// What export_networks.py has left in `folder`.
+Result<GpuCase> read_network(const Library& library, const fs::path& folder) {
+  GpuCase one;
+  one.name = folder.filename().string();
+  one.made_by = "PyTorch on the machine that exported it";
+  const std::string file = (folder / "model.onnx").string();
+  EDDY_ASSIGN_OR_RETURN(const Graph graph, import_onnx(file, library.ops()));
+  if (graph.inputs().size() != 1 || graph.outputs().size() != 1) {
+    return unsupported(file + " has not one input and one output");
+  }
+  EDDY_ASSIGN_OR_RETURN(const Tensor input, read_tensor(folder / "input.npy"));
+  EDDY_ASSIGN_OR_RETURN(const Tensor output, read_tensor(folder / "output.npy"));
+  one.inputs = {{graph.value(graph.inputs()[0]).name, input}};
+  one.expected = NamedTensors{{graph.output_names()[0], output}};
+  one.build = [file](const OpTable& ops) { return import_onnx(file, ops); };
+  return one;
+}
+
+}  // namespace
+
+nlohmann::json report_networks(const SessionsUnderReport& what, const std::string& folder) {
+  const Library library;
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
+  }
+  std::sort(folders.begin(), folders.end());
+  std::string problem =
+      folders.empty() ? "no networks in " + folder + "; make some with export_networks.py " + folder
+                      : "";
+  std::vector<std::function<GpuCase()>> cases;
+  for (const fs::path& each : folders) {
+    Result<GpuCase> one = read_network(library, each);
+    if (!one.is_ok()) {
+      problem = each.string() + ": " + one.status().to_string();
+      break;
+    }
+    cases.push_back([made = std::move(*one)] { return made; });
+  }
+  if (!problem.empty()) {
+    return {
+        {"part", "networks"}, {"rows", nlohmann::json::array()}, {"failed", 1}, {"error", problem}};
+  }
+  const CaseWay ways[] = {{"one stream", Loops::kAuto, Assignment::kSerial},
+                          {"several streams", Loops::kAuto, Assignment::kRank}};
+  return report_cases("networks", library, cases, ways, what);
+}
+
+}  // namespace eddy
