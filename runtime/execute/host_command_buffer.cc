@@ -254,6 +254,7 @@ void HostCommandBuffer::issue_segment(Segment& segment, uint32_t& at, uint32_t s
       },
       &launch);
   if (!launch.is_taken) return refused(strand);
+  in_flight += static_cast<uint32_t>(segment.num_issued());
   at = segment.next();
 }
 

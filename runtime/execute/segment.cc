@@ -55,6 +55,7 @@ void Segment::see() {
 
 // In the order of the steps, which is one that the plan allows, on one stream.
 bool Segment::issue(NativeStream stream) {
+  num_issued_ = num_works_;
   return std::ranges::all_of(steps_, [&](const SegmentStep& step) {
     return step.kind != SegmentStep::Kind::kWork || step.work->enqueue(stream, nullptr) ||
            step.work->tell_error();
@@ -62,6 +63,7 @@ bool Segment::issue(NativeStream stream) {
 }
 
 bool Segment::run(NativeStream stream, Status& why) {
+  num_issued_ = 0;
   bool is_recordable = !is_off_;
   if (!prepare(is_recordable)) return false;
   if (!is_recordable) return issue(stream);
@@ -69,7 +71,8 @@ bool Segment::run(NativeStream stream, Status& why) {
   if (recorded == nullptr) {
     const auto is_same = [&](const Recorded& seen) { return seen.addresses == addresses_; };
     const bool is_known = std::ranges::any_of(seen_, is_same);
-    if (!is_known || recordings_.size() == kMostRecordings) {
+    const bool is_wanted = is_known || num_works_ > kMostIssued;
+    if (!is_wanted || recordings_.size() == kMostRecordings) {
       if (!is_known) see();
       return issue(stream);
     }

@@ -11,7 +11,9 @@
 // of the work will use. Those seen the second time are recorded; those recorded are launched
 // with one call. So a loop whose carried values alternate between two places has two recordings
 // that take turns (and one for its first round, where it reads the initial values), and nothing is
-// instantiated again while it runs. Addresses that never come back are issued one by one.
+// instantiated again while it runs. Addresses that never come back are issued one by one. The
+// thread that issues is the one that records: at most kMostRecordings times in the life of a
+// segment.
 //
 // Errors: what a node says where it is issued one by one; what a recording's launch answers. A
 // recording that fails is dropped for good, and the work issued instead. The books of a segment are
@@ -69,6 +71,8 @@ struct SegmentShared {
 class Segment {
  public:
   static constexpr size_t kMostRecordings = 8;
+  // More works than a stream should have in flight are recorded when first seen, not issued.
+  static constexpr size_t kMostIssued = 256;
 
   Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentShared& shared);
 
@@ -76,6 +80,8 @@ class Segment {
   uint32_t next() const { return next_; }
   size_t num_works() const { return num_works_; }
   size_t num_recordings() const { return recordings_.size(); }
+  // By the last run, one by one; 0: it was launched as one.
+  size_t num_issued() const { return num_issued_; }
   // Host events that are forgotten when it runs.
   const std::vector<SegmentStep>& steps() const { return steps_; }
 
@@ -99,6 +105,7 @@ class Segment {
   const uint32_t next_;
   const SegmentShared shared_;
   size_t num_works_ = 0;
+  size_t num_issued_ = 0;
   uint32_t num_lanes_ = 1;
   bool is_off_ = false;                                   // recording has failed
   std::vector<std::unique_ptr<SegmentScratch>> scratch_;  // by lane

@@ -1,0 +1,163 @@
+// Claim: a segment is as long as it may be and no longer: it holds straight work and books, goes over
+// jumps once, takes in forks that are joined inside, and ends before decisions, before what the host
+// must see, before other devices' strands and before waits for what is not recorded inside.
+#include "runtime/execute/segment_finder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace eddy {
+namespace {
+
+using ::testing::ElementsAre;
+using Kind = SegmentStep::Kind;
+
+class NoWork : public RecordableWork {
+ public:
+  bool prepare() override { return true; }
+  bool is_recordable() const override { return true; }
+  void add_addresses(std::vector<const void*>&) const override {}
+  bool enqueue(void*, Scratch*) override { return true; }
+  bool tell_error() override { return false; }
+  void forget_error() override {}
+};
+
+// Commands with what lowering would have said of them.
+class Commands : public CommandCode {
+ public:
+  void work() { note(&works_.emplace_back()); }
+  void books() { note(nullptr); }
+  void host_work() { launch(nothing, nullptr); }
+
+  std::optional<FoundSegment> find(uint32_t at, uint32_t strand = 0) {
+    notes_.resize(code().size());
+    const SegmentSource source{code(), strand_entries(), notes_,
+                               [this](uint32_t other) { return other != other_devices_strand_; }};
+    return find_segment(source, at, strand);
+  }
+  static std::vector<Kind> kinds(const FoundSegment& found) {
+    std::vector<Kind> kinds;
+    for (const SegmentStep& step : found.steps) kinds.push_back(step.kind);
+    return kinds;
+  }
+  Op op_at(uint32_t at) const { return code()[at].op; }
+  void put_on_other_device(uint32_t strand) { other_devices_strand_ = strand; }
+
+  void start(RunControl&) override {}
+  void run_here(RunControl&) override {}
+  StrandState strand_state(uint32_t) const override { return StrandState::kIdle; }
+
+ private:
+  static bool nothing(void*) { return true; }
+  void note(RecordableWork* work_or_null) {
+    launch(nothing, nullptr);
+    notes_.resize(code().size());
+    notes_.back() = {true, work_or_null};
+  }
+
+  std::deque<NoWork> works_;
+  std::vector<LaunchNote> notes_;
+  uint32_t other_devices_strand_ = UINT32_MAX;
+};
+
+int32_t decide(void*) { return 0; }
+
+TEST(SegmentFinder, StraightWorkAndBooksGoTogetherUpToADecision) {
+  Commands c;
+  c.begin_while();
+  c.work();
+  c.books();
+  c.work();
+  c.test_while(decide, nullptr);
+  c.end_while();
+  c.finish();
+  const auto found = c.find(0);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(Commands::kinds(*found), ElementsAre(Kind::kWork, Kind::kBooks, Kind::kWork));
+  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kTest);
+}
+
+TEST(SegmentFinder, OneWorkIsNoSegment) {
+  Commands c;
+  c.work();
+  c.host_work();
+  c.work();
+  c.finish();
+  EXPECT_FALSE(c.find(0));
+  EXPECT_FALSE(c.find(1)) << "the host must see it";
+}
+
+TEST(SegmentFinder, ABodyGoesOnOverItsRepetitionWithTheNextTest) {
+  Commands c;
+  c.begin_while();
+  c.work();  // before
+  c.test_while(decide, nullptr);
+  c.work();  // after
+  c.work();
+  c.end_while();
+  c.finish();
+  const auto found = c.find(2);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(Commands::kinds(*found), ElementsAre(Kind::kWork, Kind::kWork, Kind::kWork));
+  EXPECT_EQ(found->next, 1u) << "the next round's test";
+}
+
+// A fork with one work, beside one of the parent's; `joined`: the parent waits for its end.
+void fork_and_join(Commands& c, bool is_joined) {
+  const uint32_t end = c.add_event();
+  c.reset(end);
+  c.work();
+  c.begin_fork(1);
+  c.work();
+  c.record(end);
+  c.end_fork();
+  c.work();
+  if (is_joined) c.wait(end);
+  c.work();
+  c.finish();
+}
+
+TEST(SegmentFinder, ForksThatAreJoinedInsideBecomeLanes) {
+  Commands c;
+  fork_and_join(c, true);
+  const auto found = c.find(0);
+  ASSERT_TRUE(found);
+  std::vector<uint32_t> lanes;
+  for (const SegmentStep& step : found->steps) {
+    if (step.kind == Kind::kWork) lanes.push_back(step.lane);
+  }
+  EXPECT_THAT(lanes, ::testing::UnorderedElementsAre(0, 0, 0, 1));
+  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kEnd);
+}
+
+TEST(SegmentFinder, AForkThatNobodyJoinsIsLeftOut) {
+  Commands c;
+  fork_and_join(c, false);
+  EXPECT_FALSE(c.find(0)) << "before the fork there is one work";
+}
+
+TEST(SegmentFinder, AnotherDevicesStrandIsLeftOut) {
+  Commands c;
+  fork_and_join(c, true);
+  c.put_on_other_device(1);
+  EXPECT_FALSE(c.find(0));
+  EXPECT_FALSE(c.find(2, 1)) << "nothing is recorded of that device";
+}
+
+TEST(SegmentFinder, AWaitForWhatIsRecordedOutsideEndsIt) {
+  Commands c;
+  const uint32_t outside = c.add_event();
+  c.work();
+  c.work();
+  c.wait(outside);
+  c.work();
+  c.finish();
+  const auto found = c.find(0);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kWait);
+}
+
+}  // namespace
+}  // namespace eddy
