@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <set>
+#include <thread>
 
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
@@ -410,6 +411,19 @@ TEST_P(CudaDeviceLoopTest, ADeadlineEndsItAndTheNextRunIsItsOwn) {
     EXPECT_GT(session->loop_reports().size(), 0u);
   }
   EXPECT_GT(fake_->cuda().num_graph_launches(), 0u);
+}
+
+TEST_P(CudaDeviceLoopTest, ACancelEndsItWithinAnIteration) {
+  auto session = make(endless, Loops::kDevice);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    RunHandle handle = session->run_async({{"x", eight(1)}}, {});
+    const uint64_t begun = fake_->num_kernels() + 50;
+    while (fake_->num_kernels() < begun) std::this_thread::yield();
+    handle.cancel();
+    const uint64_t cancelled = fake_->num_kernels();
+    EXPECT_EQ(handle.wait().code(), StatusCode::kCancelled);
+    EXPECT_LE(fake_->num_kernels() - cancelled, 3u) << "the kernels of one iteration";
+  }
 }
 
 TEST_P(CudaDeviceLoopTest, ALostDeviceIsToldWithTheLoopAndItsIteration) {

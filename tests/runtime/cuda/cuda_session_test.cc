@@ -198,6 +198,8 @@ TEST_P(CudaSessionTest, ACallThatLosesTheDeviceInALoopInACaseIsToldWithItsNodeAn
     if (at != std::string::npos) iterations.insert(text.substr(at, text.find(']', at) - at));
     session.reset();
   }
+  // Without a context nothing could be given back.
+  if (fake_->cuda().failed_call() == "context_push") fake_.reset();
   EXPECT_GT(iterations.size(), 5u) << "too few failures fell into the loop to show anything";
 }
 
@@ -340,6 +342,7 @@ TEST_P(CudaSessionTest, OpenLoopsGiveWhatTheCpuGives) {
     }
   }
   EXPECT_GT(num_open, 1u);
+}
 
 TEST_P(CudaSessionTest, WhateverCallFailsWhileBodiesAreRecordedTheRunIsRightOrSaysWhy) {
   SessionOptions options;
@@ -364,6 +367,35 @@ TEST_P(CudaSessionTest, WhateverCallFailsWhileBodiesAreRecordedTheRunIsRightOrSa
     if (call.empty()) break;
   }
   EXPECT_GT(failed.size(), 6u) << "too few kinds of calls have failed to show anything";
+}
+
+TEST_P(CudaSessionTest, WhatARecordingIsRefusedIsDoneWithoutItOrTold) {
+  const auto expected =
+      std::move(*Session::create(library_, std::move(*long_loop(library_, 8)), {}))
+          ->run(long_inputs());
+  for (const char* entry : {"stream_begin_capture", "stream_end_capture", "graph_create",
+                            "graph_instantiate", "graph_launch"}) {
+    for (const Loops loops : {Loops::kHost, Loops::kDevice}) {
+      SCOPED_TRACE(entry);
+      auto session = make(long_loop(library_, 8), 0, loops);
+      fake_->cuda().fail_next(entry, CuResult::kOutOfMemory);
+      bool has_failed = false;
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        const auto outputs = session->run(long_inputs());
+        if (outputs.is_ok()) {
+          EXPECT_EQ(check::difference(*expected, *outputs), "");
+        } else {
+          EXPECT_FALSE(has_failed) << "once is enough";
+          EXPECT_THAT(outputs.status().to_string(), HasSubstr("answered CUDA_ERROR_"));
+          has_failed = true;
+        }
+      }
+      EXPECT_EQ(fake_->cuda().failed_call(), entry);
+      session.reset();
+      EXPECT_THAT(fake_->problems(), IsEmpty());
+      EXPECT_EQ(fake_->cuda().leaks(), "");
+    }
+  }
 }
 
 // A caller's array on the GPU, by DLPack.
@@ -431,9 +463,11 @@ TEST(CudaSessionCampaign, RandomGraphsGiveWhatTheOracleSays) {
   Library library;
   ASSERT_TRUE(check::add_mixing_ops(library).is_ok());
   uint64_t num_kernels = 0;
+  uint64_t num_graph_launches = 0;
   for (const double cpu_share : {0.0, 0.3, 0.7}) {
     for (uint64_t seed = 1; seed <= 12; ++seed) {
-      FakeAccelerator fake(library, {.seed = seed, .cpu_share = cpu_share});
+      FakeAccelerator fake(
+          library, {.seed = seed, .cpu_share = cpu_share, .has_recorder = seed % 4 != 0});
       check::GenerateOptions generate;
       generate.has_floats = true;
       const auto contestant = check::session_contestant("cuda", [&](const check::Recipe&) {
@@ -450,10 +484,12 @@ TEST(CudaSessionCampaign, RandomGraphsGiveWhatTheOracleSays) {
       EXPECT_THAT(fake.problems(), IsEmpty()) << "seed " << seed;
       EXPECT_EQ(fake.cuda().leaks(), "") << "seed " << seed;
       num_kernels += fake.num_kernels();
+      num_graph_launches += fake.cuda().num_graph_launches();
       if (::testing::Test::HasFailure()) return;
     }
   }
   EXPECT_GT(num_kernels, 1'000u) << "too few to show anything";
+  EXPECT_GT(num_graph_launches, 50u) << "too few recordings to show anything";
 }
 
 }  // namespace

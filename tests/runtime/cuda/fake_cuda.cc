@@ -136,7 +136,7 @@ void FakeCuda::run_graph(Stream& stream, const std::shared_ptr<FakeExecutable>& 
   FakeGraphs::run(
       *graph, random_,
       [&](const FakeNode& node) { return !is_lost() && run_node(stream, node, *graph); },
-      [this] { let_others_run(); });
+      [this] { let_callers_in(); });
   stream.is_running = false;
   for (const std::string& problem : graph->problems) violation(problem);
   graph->problems.clear();
@@ -148,11 +148,16 @@ bool FakeCuda::is_any_running() const {
 }
 
 // Whoever has waited gets in first: the mutex alone would be taken back before they wake.
-void FakeCuda::let_others_run() {
+void FakeCuda::let_callers_in() {
+  if (num_waiting_.load(std::memory_order_relaxed) == 0) return;
   mutex_.unlock();
-  do {
-    std::this_thread::yield();
-  } while (num_waiting_.load(std::memory_order_relaxed) > 0);
+  while (num_waiting_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
+  mutex_.lock();
+}
+
+void FakeCuda::let_graph_go_on() {
+  mutex_.unlock();
+  std::this_thread::yield();
   mutex_.lock();
 }
 
@@ -239,6 +244,13 @@ void FakeCuda::fail_call(uint64_t k, CuResult result) {
   fail_at_ = k == 0 ? 0 : num_calls_ + k;
   fail_with_ = result;
   if (k != 0) failed_call_.clear();
+}
+
+void FakeCuda::fail_next(const std::string& entry, CuResult result) {
+  std::lock_guard lock(mutex_);
+  fail_next_ = entry;
+  fail_with_ = result;
+  failed_call_.clear();
 }
 
 std::string FakeCuda::failed_call() const {

@@ -82,6 +82,8 @@ class FakeCuda {
 
   // The k-th call from now (1 is the next one) fails; 0: none does.
   void fail_call(uint64_t k, CuResult result);
+  // The next call of that entry fails.
+  void fail_next(const std::string& entry, CuResult result);
   uint64_t num_calls() const { return num_calls_; }
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
@@ -189,7 +191,8 @@ class FakeCuda {
   void run_graph(Stream& stream, const std::shared_ptr<FakeExecutable>& graph);
   // Another thread's graph goes on between its rounds.
   bool is_any_running() const;
-  void let_others_run();
+  void let_callers_in();
+  void let_graph_go_on();
   Stream* choose();
   void run(Stream& stream, Op op);
   void run_copy(const Stream& stream, uint64_t to, uint64_t from, size_t bytes);
@@ -228,6 +231,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_graph_launches_{0};
   std::atomic<uint64_t> num_instantiations_{0};
   uint64_t fail_at_ = 0;
+  std::string fail_next_;  // an entry
   CuResult fail_with_ = CuResult::kUnknown;
   std::string failed_call_;
   uint64_t kernels_until_fault_ = 0;

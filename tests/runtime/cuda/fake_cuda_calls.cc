@@ -24,7 +24,8 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
     num_waiting_.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
     num_waiting_.fetch_sub(1, std::memory_order_relaxed);
-    if (++num_calls_ == fail_at_) {
+    if (++num_calls_ == fail_at_ || fail_next_ == name) {
+      fail_next_.clear();
       failed_call_ = name;
       const bool is_sticky =
           fail_with_ == CuResult::kIllegalAddress || fail_with_ == CuResult::kLaunchFailed;
@@ -183,7 +184,7 @@ void FakeCuda::fill_streams(CudaApi& api) {
     while (std::any_of(streams_.begin(), streams_.end(), is_busy)) {
       if (step_locked()) continue;
       if (is_any_running()) {
-        let_others_run();
+        let_graph_go_on();
         continue;
       }
       violation("a synchronization that never ends");
@@ -222,7 +223,7 @@ void FakeCuda::fill_streams(CudaApi& api) {
            while (!found->second->is_empty()) {
              if (step_locked()) continue;
              if (is_any_running()) {
-               let_others_run();
+               let_graph_go_on();
                continue;
              }
              violation("a synchronization that never ends");

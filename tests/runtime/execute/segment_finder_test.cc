@@ -54,11 +54,11 @@ class Commands : public CommandCode {
   void note(RecordableWork* work_or_null) {
     launch(nothing, nullptr);
     notes_.resize(code().size());
-    notes_.back() = {true, work_or_null};
+    notes_.back() = {.is_known = true, .work_or_null = work_or_null};
   }
 
   std::deque<NoWork> works_;
-  std::vector<LaunchNote> notes_;
+  std::vector<CommandNote> notes_;
   uint32_t other_devices_strand_ = UINT32_MAX;
 };
 
