@@ -41,13 +41,13 @@ struct SessionWay {
   uint64_t seed = 0;  // for what the use draws
 
   static SessionWay draw(uint64_t seed, SessionUse use);
-  // "bound, rank, 2 streams, loops on host, 4 workers, no arenas"
+  // "bound, rank, at most 2 streams, loops on the host, no arenas, 4 workers"
   std::string text() const;
 };
 
 std::string difference(Subject& subject, const SessionWay& way, const CheckThreads& threads);
 
-// Runs the session with inputs 0, 1 and 0; as `in turn`.
+// Runs the session with inputs 0, 1 and 0; as `in turn`, and bound.
 std::string run_in_turn(Subject& subject, SessionOptions options);
 
 }  // namespace eddy::check

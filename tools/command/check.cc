@@ -54,8 +54,13 @@ class Check {
   // The first of them on this thread, which says how far all have come.
   void run_jobs() {
     std::vector<std::thread> threads;
-    for (size_t j = 1; j < jobs_.size(); ++j) {
-      threads.emplace_back([this, j] { run_job(jobs_[j], /*has_terminal=*/false); });
+    try {
+      for (size_t j = 1; j < jobs_.size(); ++j) {
+        threads.emplace_back([this, j] { run_job(jobs_[j], /*has_terminal=*/false); });
+      }
+    } catch (...) {  // no more threads: those there are end first
+      jobs_[0].failure = std::current_exception();
+      has_failed_ = true;
     }
     run_job(jobs_[0], /*has_terminal=*/true);
     for (std::thread& thread : threads) thread.join();
@@ -215,7 +220,7 @@ Action add_check(CLI::App& app) {
   app.add_option("--first-seed", arguments->first_seed, "where to start")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--jobs", arguments->jobs, "graphs at once; the counts are the same")
+  app.add_option("--jobs", arguments->jobs, "graphs at once; the same graphs are met")
       ->check(CLI::Range(uint32_t{1}, uint32_t{256}))
       ->capture_default_str();
   CLI::Option* policy =

@@ -1,7 +1,7 @@
 // CheckCampaigns: what one job of `eddy check` does with each seed, and what it has counted.
 //
 // A seed means the same graph, and meets the same contestants, in whatever job and order it comes;
-// so the sums over all jobs are those of one job with all seeds.
+// so all jobs together count the graphs, plans, comparisons and orders of one job with all seeds.
 //
 // Errors: of the campaigns' names when made; violations are kept, not errors. Threads: one a job.
 #pragma once
