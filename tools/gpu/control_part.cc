@@ -105,21 +105,22 @@ GpuCase with_case(int64_t num_trips) {
   const auto build = [=](GraphBuilder& b) {
     const Value x = b.input("x", kScalar);
     const auto results = b.while_loop(
-        {.name = "loop", .initial = {x, b.scalar(int64_t{0}), b.scalar(0.0f)}},
+        {.name = "loop", .initial = {x, b.scalar(0.0f), b.scalar(0.0f)}},
         [&](Value, ValueSpan v) {
           const Value test = b.op("Less", {v[2], b.scalar(static_cast<float>(num_trips))});
           return WhileTest{test, {v[0], v[1], v[2]}};
         },
         [&](Value, ValueSpan v) {
+          const Value selector = b.op("Cast", {v[1]}, {{"to", int64_t{7}}});
           std::vector<CaseBody> bodies;
           for (int64_t branch = 0; branch < 4; ++branch) {
             bodies.push_back([&, branch] {
               const auto step = static_cast<float>(1 + branch);
               return std::vector<Value>{b.op("Add", {v[0], b.scalar(step)}),
-                                        b.scalar((branch + 1) % 4)};
+                                        b.op("Add", {v[1], b.scalar(branch < 3 ? 1.0f : -3.0f)})};
             });
           }
-          const auto next = b.case_of({.name = "pick", .selector = v[1]}, bodies);
+          const auto next = b.case_of({.name = "pick", .selector = selector}, bodies);
           return std::vector<Value>{next[0], next[1], b.op("Add", {v[2], b.scalar(1.0f)})};
         });
     b.output("y", results[0]);
