@@ -59,7 +59,10 @@ bool DifferentialCampaign::meet(Subject& subject) {
     const uint64_t turn = subject.recipe().seed * per_seed + c;
     const Contestant& contestant = contestants_[turn % contestants_.size()];
     ++report_.num_comparisons;
+    const Subject::Met before = subject.met;
     std::string what = contestant.difference(subject);
+    report_.met.num_fed_back += subject.met.num_fed_back - before.num_fed_back;
+    report_.met.num_ended_early += subject.met.num_ended_early - before.num_ended_early;
     if (what.empty()) continue;
     report_.mismatches.push_back(
         make_mismatch(subject.library(), subject.recipe(), contestant, std::move(what), options_));

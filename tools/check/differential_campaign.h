@@ -60,6 +60,7 @@ struct DifferentialReport {
   uint64_t num_graphs = 0;
   uint64_t num_comparisons = 0;  // graphs times contestants
   uint64_t num_nodes = 0;
+  Subject::Met met;
   std::vector<Mismatch> mismatches;
 };
 

@@ -72,7 +72,9 @@ std::string land(Flight& flight, Subject& subject, bool may_end = false) {
   if (!status.is_ok()) {
     const bool is_ended =
         status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
-    return may_end && is_ended ? std::string() : of_inputs(flight.variant) + status.to_string();
+    if (!may_end || !is_ended) return of_inputs(flight.variant) + status.to_string();
+    ++subject.met.num_ended_early;
+    return {};
   }
   const std::string text =
       difference(subject.expected(flight.variant).result.outputs, **flight.outputs);
@@ -246,6 +248,10 @@ std::string use_fed_back(Session& session, Subject& subject, const OracleResult&
       if (is_bound[i]) made[i].second = Tensor::borrow(block.view(i));
     }
     const NamedTensors inputs = fed_back(first.inputs, made);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool is_new = inputs[i].second.view().data != first.inputs[i].second.view().data;
+      subject.met.num_fed_back += is_new ? 1 : 0;
+    }
     text = run_bound(**call, inputs, second.outputs, next_block, nullptr, is_bound);
     if (!text.empty()) text = "fed back, " + text;
   }

@@ -40,6 +40,13 @@ class Subject {
 
   const Expected& expected(uint64_t variant);
 
+  // What uses of it have met, so that a campaign can tell whether they have shown anything.
+  struct Met {
+    uint64_t num_fed_back = 0;     // inputs that were outputs of the run before
+    uint64_t num_ended_early = 0;  // runs
+  };
+  Met met;
+
  private:
   const Library& library_;
   const Recipe recipe_;
