@@ -24,7 +24,7 @@ namespace {
 
 using testing::num_allocations;
 
-constexpr int64_t kMaxGrowthBytes = int64_t{1} << 20;
+[[maybe_unused]] constexpr int64_t kMaxGrowthBytes = int64_t{1} << 20;
 const ValueType kInt = tensor_type(ElementType::kInt64, {});
 
 int64_t number(const char* variable, int64_t otherwise) {

@@ -5,7 +5,14 @@
 
 #include "tools/check/virtual_accelerator.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)  // clang
+#if __has_feature(address_sanitizer)
+#define EDDY_CHECKS_LEAKS 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define EDDY_CHECKS_LEAKS 1
+#endif
+#ifdef EDDY_CHECKS_LEAKS
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -91,7 +98,7 @@ namespace {
 // A session with a run that hangs could never be destroyed. LeakSanitizer is told so.
 void abandon(std::unique_ptr<Session> session) {
   [[maybe_unused]] const Session* const left_alone = session.release();
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef EDDY_CHECKS_LEAKS
   __lsan_ignore_object(left_alone);
 #endif
 }
@@ -113,10 +120,10 @@ Result<NamedTensors> Trial::run_watched(uint64_t variant) {
       last_move = now;
     }
     if (now - last_move < kStill) continue;
-    const Status status =
-        internal_error("the run hangs:\n" + session_->describe_runs() + device_->wait_graph());
+    std::string text = "the run hangs: " + session_->describe_runs() + device_->wait_graph();
+    for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) text.replace(at, 1, "; ");
     abandon(std::move(session_));
-    return status;
+    return internal_error(std::move(text));
   }
   return std::move(*outputs);
 }

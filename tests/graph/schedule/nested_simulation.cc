@@ -148,7 +148,8 @@ class Machine {
   using Actions = std::vector<std::function<void()>>;
 
   void collect(Frame& frame, Actions& actions) {
-    for (auto& [stream, lane] : frame.lanes) {
+    for (auto& [stream, of_stream] : frame.lanes) {
+      Lane& lane = of_stream;  // clang 14 captures no structured bindings
       if (lane.work && lane.work->launch != nullptr) {
         actions.push_back([this, &frame, &lane] { end_launch(frame, lane); });
       } else if (lane.work) {
