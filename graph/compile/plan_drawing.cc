@@ -161,6 +161,10 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
       node.streams.push_back(further.stream);
     }
     node.rank = rank_text(plan.unit_ranks, plan.cost_ranks, id);
+    for (size_t s = 0; file.device_names.size() > 1 && s < node.streams.size(); ++s) {
+      const uint32_t device = plan.streams.device_of_stream[node.streams[s]];
+      node.device += (s > 0 ? "+" : "") + file.device_names[device];
+    }
   }
   for (const SyncPlan::Wait& wait : plan.syncs.waits) {
     const Edge served = plan.syncs.served_edge(wait);

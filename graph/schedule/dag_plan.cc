@@ -122,7 +122,14 @@ Status DagPlanner::assign() {
   plan_.matching = matched.matching_size;
   plan_.streams = std::move(matched.streams);
   list_streams_by_device();
-  plan_.notices.push_back(notice_of(matched.fewest));
+  // Each claim where it holds: devices are matched one by one, and a cap puts chains together.
+  if (!file_.further_devices.empty()) {
+    plan_.notices.push_back(
+        "matching: fewest waits on each device by itself; with nodes on several devices not proved "
+        "fewest");
+  } else if (options_.max_streams == 0) {
+    plan_.notices.push_back(notice_of(matched.fewest));
+  }
   if (options_.max_streams != 0) {
     plan_.notices.push_back("matching: under a cap the fewest waits hold for the assignment only");
   }

@@ -340,7 +340,6 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
         {"values", values_json(graph, session.plan().memory)}}},
       {"num_streams", session.plan().num_streams},
       {"placement", session.placement_text()},
-      {"plan_ns", session.plan_ns()},
       {"fingerprint", session.fingerprint()},
       {"costs", coverage_json(session.graph(), costs_or_null)},
       {"simulated", prediction ? prediction_json(*prediction) : Json()},
@@ -362,9 +361,12 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
       "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",
       memory.constant_bytes, memory.num_fixed, memory.fixed_bytes, memory.num_dynamic));
   say_arenas(session.plan().memory, console);
-  console.say(fmt::format("{} on {}; assignment {}; planned in {}", totals_text(drawing),
-                          counted(session.plan().num_streams, "stream"), session.plan().assignment,
-                          duration_text(static_cast<double>(session.plan_ns()))));
+  console.say(fmt::format("{} on {}; assignment {}", totals_text(drawing),
+                          counted(session.plan().num_streams, "stream"),
+                          session.plan().assignment));
+  // Apart, so that what goes to standard output is the same each time.
+  console.remark(
+      fmt::format("planned in {}", duration_text(static_cast<double>(session.plan_ns()))));
   for (const std::string& notice : session.plan().notices) console.say("notice: " + notice);
   if (prediction) console.say(prediction_text(*prediction));
   console.say(session.plan().is_proved ? "proof: safe" : "proof: none");

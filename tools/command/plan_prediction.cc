@@ -38,6 +38,21 @@ Result<std::optional<ScenarioReport>> over_scenarios(const FluidProgram& program
   return std::optional<ScenarioReport>(std::move(*report));
 }
 
+// Loops are cut short, the shorter the longer it takes; options.max_rounds says at which length, and
+// is the most there may be. Nothing when it is too long even so.
+Result<std::optional<FluidTimeline>> simulate_shortened(const FluidProgram& program,
+                                                        const FluidMachine& machine,
+                                                        FluidOptions& options) {
+  const uint64_t most = options.max_rounds;
+  for (const uint64_t rounds : kRounds) {
+    options.max_rounds = std::min(rounds, most);
+    auto timeline = simulate_fluid(program, machine, options);
+    if (timeline.is_ok()) return std::optional<FluidTimeline>(std::move(*timeline));
+    if (timeline.status().code() != StatusCode::kResourceExhausted) return timeline.take_status();
+  }
+  return std::optional<FluidTimeline>();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const FluidMachine>> read_machine(const std::string& path) {
@@ -67,22 +82,25 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
   prediction.program = fluid_program(session.graph(), session.plan(),
                                      work_on(session.graph(), machine, options.costs.get()));
   FluidOptions simulating;
-  simulating.wants_spans = wants_spans;
-  simulating.max_steps = wants_spans ? kMaxDrawnSteps : kMaxSteps;
-  for (const uint64_t rounds : kRounds) {
-    simulating.max_rounds = wants_spans ? std::min(rounds, kDrawnRounds) : rounds;
-    auto timeline = simulate_fluid(prediction.program.program, machine, simulating);
-    if (timeline.is_ok()) {
-      prediction.timeline = std::move(*timeline);
-      prediction.max_rounds = simulating.max_rounds;
-      EDDY_ASSIGN_OR_RETURN(
-          prediction.scenarios,
-          over_scenarios(prediction.program.program, machine, prediction.timeline, simulating));
-      return std::optional<Prediction>(std::move(prediction));
-    }
-    if (timeline.status().code() != StatusCode::kResourceExhausted) return timeline.take_status();
-  }
-  return std::optional<Prediction>();
+  simulating.max_steps = kMaxSteps;
+  EDDY_ASSIGN_OR_RETURN(auto timeline,
+                        simulate_shortened(prediction.program.program, machine, simulating));
+  if (!timeline) return std::optional<Prediction>();
+  prediction.timeline = std::move(*timeline);
+  prediction.max_rounds = simulating.max_rounds;
+  EDDY_ASSIGN_OR_RETURN(
+      prediction.scenarios,
+      over_scenarios(prediction.program.program, machine, prediction.timeline, simulating));
+  if (!wants_spans) return std::optional<Prediction>(std::move(prediction));
+  FluidOptions drawing;
+  drawing.wants_spans = true;
+  drawing.max_steps = kMaxDrawnSteps;
+  drawing.max_rounds = kDrawnRounds;
+  EDDY_ASSIGN_OR_RETURN(prediction.drawn,
+                        simulate_shortened(prediction.program.program, machine, drawing));
+  prediction.drawn_rounds = drawing.max_rounds;
+  if (!prediction.drawn) return std::optional<Prediction>();
+  return std::optional<Prediction>(std::move(prediction));
 }
 
 std::string prediction_text(const Prediction& prediction) {
@@ -113,9 +131,9 @@ Json prediction_json(const Prediction& prediction) {
 
 std::string prediction_svg(const Session& session, const Prediction& prediction,
                            const std::string& title) {
-  return plan_timeline_svg(session.graph(), prediction.program, prediction.timeline,
+  return plan_timeline_svg(session.graph(), prediction.program, *prediction.drawn,
                            fmt::format("{} on {} (ns; at most {} rounds of a loop)", title,
-                                       prediction.machine, prediction.max_rounds));
+                                       prediction.machine, prediction.drawn_rounds));
 }
 
 }  // namespace eddy

@@ -20,6 +20,9 @@ struct Prediction {
   PlanProgram program;
   FluidTimeline timeline;
   uint64_t max_rounds = 0;  // longer loops were simulated by that many rounds
+  // The same with spans and fewer rounds, for a picture; where asked for.
+  std::optional<FluidTimeline> drawn;
+  uint64_t drawn_rounds = 0;
   // Where decisions make a difference and the time for it is short; in nanoseconds.
   std::optional<ScenarioReport> scenarios;
 };

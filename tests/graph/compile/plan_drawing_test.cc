@@ -178,6 +178,21 @@ TEST(PlanPictures, names_cannot_break_out_of_their_place) {
   EXPECT_EQ(count_of(plan_dot(region), "\\\"&"), 1u) << plan_dot(region);
 }
 
+TEST(PlanPictures, devices_are_named_and_matching_claims_what_holds) {
+  auto file = parse_dag_file(
+      R"({"nodes":3,"edges":[[0,1],[0,2]],"devices":[["x","y"],["x","y"],["x","y"]]})");
+  auto plan = plan_dag(*file, {.policy = AssignPolicy::kMatching});
+  const std::string text = plan_text(draw_dag_plan(*file, *plan));
+  EXPECT_EQ(count_of(text, " x+y "), 3u) << text;
+  ASSERT_EQ(plan->notices.size(), 1u);
+  EXPECT_NE(plan->notices[0].find("each device by itself"), std::string::npos);
+
+  file = parse_dag_file(R"({"nodes":3,"edges":[[0,1],[0,2]]})");
+  plan = plan_dag(*file, {.policy = AssignPolicy::kMatching, .max_streams = 1});
+  ASSERT_EQ(plan->notices.size(), 1u);
+  EXPECT_NE(plan->notices[0].find("under a cap"), std::string::npos);
+}
+
 TEST(PlanPictures, a_diamond_reads_as_expected) {
   auto file = parse_dag_file(R"({"nodes":4,"edges":[[0,1],[0,2],[1,3],[2,3]]})");
   auto plan = plan_dag(*file, {});
