@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "graph/simulate/timeline_svg.h"
@@ -31,9 +32,111 @@ std::string name_of(const Graph& graph, const PlanProgram& program, const FluidS
   return "";
 }
 
+constexpr size_t kMostDrawn = 2000;
+
+NodeId node_of(const PlanProgram& program, const FluidSpan& span) {
+  if (span.what == What::kKernel) return program.kernels[span.id];
+  const bool is_case = span.what == What::kSelect || span.what == What::kFinish;
+  return is_case ? program.cases[span.id] : program.loops[span.id];
+}
+
+bool is_first(What what) { return what == What::kEnter || what == What::kSelect; }
+bool is_last(What what) { return what == What::kLeave || what == What::kFinish; }
+
+// What the spans of a plan, by start, say beside themselves.
+class Surroundings {
+ public:
+  using View = TimelineView<double>;
+
+  Surroundings(const Graph& graph, const Plan& plan, const PlanProgram& program,
+               const std::vector<FluidSpan>& spans, const Timeline<double>& times)
+      : graph_(graph), plan_(plan), program_(program), spans_(spans), times_(times) {}
+
+  // Outer ones first, as they begin first.
+  std::vector<View::Frame> frames() const {
+    std::map<NodeId, std::pair<uint32_t, uint32_t>> lanes;  // of all that a control node holds
+    for (const FluidSpan& span : spans_) {
+      const NodeId node = node_of(program_, span);
+      if (span.what != What::kKernel) widen(lanes, node, span.lane);
+      for (RegionId at = graph_.node(node).region; !graph_.region(at).owner.is_none();) {
+        widen(lanes, graph_.region(at).owner, span.lane);
+        at = graph_.node(graph_.region(at).owner).region;
+      }
+    }
+    std::map<NodeId, size_t> open;  // the frame that has begun
+    std::vector<View::Frame> frames;
+    for (size_t i = 0; i < spans_.size(); ++i) {
+      const FluidSpan& span = spans_[i];
+      if (span.what == What::kKernel) continue;
+      const NodeId node = node_of(program_, span);
+      const TaskTimes<double>& time = times_.tasks[i];
+      if (is_first(span.what) && frames.size() < kMostDrawn) {
+        open[node] = frames.size();
+        const auto& [first, last] = lanes.at(node);
+        frames.push_back({time.start, time.end, first, last, graph_.path(node)});
+      }
+      const auto begun = open.find(node);
+      if (begun != open.end()) {
+        frames[begun->second].end = std::max(frames[begun->second].end, time.end);
+      }
+    }
+    return frames;
+  }
+
+  std::vector<View::Arrow> arrows() const {
+    std::map<NodeId, std::vector<uint32_t>> begins;  // by start
+    std::map<NodeId, std::vector<uint32_t>> ends;
+    for (uint32_t i = 0; i < spans_.size(); ++i) {
+      const What what = spans_[i].what;
+      const NodeId node = node_of(program_, spans_[i]);
+      if (what == What::kKernel || is_first(what)) begins[node].push_back(i);
+      if (what == What::kKernel || is_last(what)) ends[node].push_back(i);
+    }
+    std::vector<View::Arrow> arrows;
+    for (const RegionPlan& region : plan_.regions) {
+      std::map<uint32_t, NodeId> recorder;
+      for (const PlanCommand& command : region.commands) {
+        if (command.kind == PlanCommand::Kind::kRecord) recorder[command.event] = command.node;
+        const bool is_wait = command.kind == PlanCommand::Kind::kWait;
+        if (!is_wait || !recorder.contains(command.event)) continue;
+        add_arrows(ends[recorder[command.event]], begins[command.node], command.event, arrows);
+      }
+    }
+    return arrows;
+  }
+
+ private:
+  static void widen(std::map<NodeId, std::pair<uint32_t, uint32_t>>& lanes, NodeId node,
+                    uint32_t lane) {
+    auto& [first, last] = lanes.try_emplace(node, lane, lane).first->second;
+    first = std::min(first, lane);
+    last = std::max(last, lane);
+  }
+  // To each beginning from the latest end before it.
+  void add_arrows(const std::vector<uint32_t>& ends, const std::vector<uint32_t>& begins,
+                  uint32_t event, std::vector<View::Arrow>& arrows) const {
+    for (const uint32_t to : begins) {
+      const double start = times_.tasks[to].start;
+      const auto after = std::ranges::upper_bound(
+          ends, start, {}, [&](uint32_t slot) { return times_.tasks[slot].end; });
+      if (after == ends.begin() || arrows.size() == kMostDrawn) continue;
+      const uint32_t from = *(after - 1);
+      arrows.push_back({from, to,
+                        "e" + std::to_string(event) + " of " +
+                            graph_.node(node_of(program_, spans_[from])).name});
+    }
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  const PlanProgram& program_;
+  const std::vector<FluidSpan>& spans_;
+  const Timeline<double>& times_;
+};
+
 }  // namespace
 
-std::string plan_timeline_svg(const Graph& graph, const PlanProgram& program,
+std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const PlanProgram& program,
                               const FluidTimeline& timeline, const std::string& title) {
   std::vector<FluidSpan> spans = timeline.spans;
   std::ranges::stable_sort(spans, {}, &FluidSpan::start_ns);
@@ -53,13 +156,17 @@ std::string plan_timeline_svg(const Graph& graph, const PlanProgram& program,
   TaskGraph<double> tasks;
   tasks.assign(specs, {});
   tasks.make_predecessors();
+  const Surroundings around(graph, plan, program, spans, times);
   const TimelineView<double> view{
       tasks,
       times,
       times.order,
       [&](uint32_t slot) { return name_of(graph, program, spans[slot]); },
       [](uint32_t lane) { return "stream " + std::to_string(lane); },
-      [](uint32_t) { return false; }};
+      [](uint32_t) { return false; },
+      true,
+      around.frames(),
+      around.arrows()};
   return timeline_svg(view, title);
 }
 

@@ -2,9 +2,11 @@
 // to right; steps of loops and branches are named after what they do.
 //
 // Each execution of a node is a box; where a loop was cut to a few rounds (FluidOptions), each box
-// stands for several. The timeline must have been made with wants_spans.
+// stands for several. A frame stands around each execution of a loop or branch, over the lanes that
+// it uses, and a red arrow for each wait, from the end of what is waited for (at most kMostDrawn of
+// each). The timeline must have been made with wants_spans.
 //
-// The same timeline gives the same bytes. Threads: pure. Cost: O(spans).
+// The same timeline gives the same bytes. Threads: pure. Cost: O((spans + waits) log spans).
 #pragma once
 
 #include <string>
@@ -13,7 +15,7 @@
 
 namespace eddy {
 
-std::string plan_timeline_svg(const Graph& graph, const PlanProgram& program,
+std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const PlanProgram& program,
                               const FluidTimeline& timeline, const std::string& title);
 
 }  // namespace eddy

@@ -194,7 +194,7 @@ bool DagReader::end_array() {
   }
   if (depth_ == 3 && field_ == Field::kDevices && items_ == 0) return misshapen();
   items_ = 0;
-  --depth_;
+  if (--depth_ == 1) field_ = Field::kUnknown;  // what follows is in no list
   return true;
 }
 

@@ -27,6 +27,24 @@ struct TimelineView {
   std::function<std::string(uint32_t slot)> task_name;
   std::function<std::string(uint32_t device)> device_name;
   std::function<bool(uint32_t slot)> is_communication;
+
+  // Of pictures of plans: their tasks have no edges, so no critical path; frames stand around what
+  // these devices do meanwhile (outer ones first), arrows from a slot's end to another's start.
+  struct Frame {
+    Time start;
+    Time end;
+    uint32_t first_device;
+    uint32_t last_device;
+    std::string label;
+  };
+  struct Arrow {
+    uint32_t from;
+    uint32_t to;
+    std::string label;
+  };
+  bool is_plan = false;
+  std::vector<Frame> frames = {};
+  std::vector<Arrow> arrows = {};
 };
 
 template <TimeValue Time>

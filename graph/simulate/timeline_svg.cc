@@ -61,8 +61,10 @@ class TimelineSvg {
   std::string write() {
     collect_lanes();
     is_critical_.resize(view_.graph.num_slots());
-    for (const uint32_t slot : critical_path(view_.graph, view_.timeline)) {
-      is_critical_[slot] = true;
+    if (!view_.is_plan) {
+      for (const uint32_t slot : critical_path(view_.graph, view_.timeline)) {
+        is_critical_[slot] = true;
+      }
     }
     const double lanes_height = kLaneHeight * static_cast<double>(lanes_.size());
     const double width = 2 * kMargin + label_width_ + kPlotWidth;
@@ -73,9 +75,11 @@ class TimelineSvg {
         width, height);
     add_head();
     add_axis(lanes_height);
+    for (const auto& frame : view_.frames) add_frame(frame);
     for (size_t i = 0; i < lanes_.size(); ++i) {
       add_lane(lanes_[i], kHeadHeight + kLaneHeight * static_cast<double>(i));
     }
+    for (const auto& arrow : view_.arrows) add_arrow(arrow);
     return text_ + "</svg>\n";
   }
 
@@ -108,6 +112,10 @@ class TimelineSvg {
       label_width_ = std::clamp(name_width, label_width_, 260.0);
     }
     lanes_ = std::move(lanes);
+    row_of_device_.assign(view_.graph.num_devices(), kHidden);
+    for (uint32_t row = 0; row < lanes_.size(); ++row) {
+      row_of_device_[view_.graph.task(lanes_[row].slots[0]).device] = row;
+    }
   }
 
   double x_of(Time time) const {
@@ -123,6 +131,14 @@ class TimelineSvg {
     const double y = 34;
     add_box(kMargin, y, 26, "#cfe3f7", false);
     add("<text x=\"{}\" y=\"{}\">task</text>\n", kMargin + 32, y + 10);
+    if (view_.is_plan) {
+      add("<path d=\"M{},{} h20\" stroke=\"#d11\"/>\n<text x=\"{}\" y=\"{}\">wait</text>\n",
+          kMargin + 84, y + 7, kMargin + 112, y + 10);
+      add("<rect x=\"{}\" y=\"{}\" width=\"26\" height=\"14\" fill=\"none\" stroke=\"#4a7\"/>\n"
+          "<text x=\"{}\" y=\"{}\">loop or branch</text>\n",
+          kMargin + 156, y, kMargin + 188, y + 10);
+      return;
+    }
     add_box(kMargin + 80, y, 26, "#fcd9a8", false);
     add("<text x=\"{}\" y=\"{}\">communication</text>\n", kMargin + 112, y + 10);
     add_box(kMargin + 212, y, 26, "#ffffff", true);
@@ -153,6 +169,37 @@ class TimelineSvg {
           "<text x=\"{0:.1f}\" y=\"{3:.1f}\" fill=\"#555\" text-anchor=\"middle\">{4:.6g}</text>\n",
           x, kHeadHeight, kHeadHeight + lanes_height, kHeadHeight + lanes_height + 14, i * step);
     }
+  }
+
+  double top_of(uint32_t row) const { return kHeadHeight + kLaneHeight * row; }
+
+  // Around the lanes between its first and its last, as far as they are drawn.
+  void add_frame(const typename TimelineView<Time>::Frame& frame) {
+    uint32_t first = kHidden;
+    uint32_t last = 0;
+    for (uint32_t device = frame.first_device; device <= frame.last_device; ++device) {
+      if (row_of_device_[device] == kHidden) continue;
+      first = std::min(first, row_of_device_[device]);
+      last = std::max(last, row_of_device_[device]);
+    }
+    if (first == kHidden) return;
+    const double x = x_of(frame.start);
+    add("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"#4a7\" "
+        "fill-opacity=\"0.06\" stroke=\"#4a7\" stroke-width=\"0.8\"><title>{}</title></rect>\n",
+        x, top_of(first) + 0.5, std::max(x_of(frame.end) - x, kNarrow),
+        kLaneHeight * (last - first + 1) - 1, escaped(frame.label));
+  }
+
+  void add_arrow(const typename TimelineView<Time>::Arrow& arrow) {
+    const uint32_t from = row_of_device_[view_.graph.task(arrow.from).device];
+    const uint32_t to = row_of_device_[view_.graph.task(arrow.to).device];
+    if (from == kHidden || to == kHidden) return;
+    const double x = x_of(view_.timeline.tasks[arrow.to].start);
+    const double y = top_of(to) + kLaneHeight / 2;
+    add("<path d=\"M{:.2f},{:.1f} L{:.2f},{:.1f} m-4,{} l4,{} l-4,{}\" fill=\"none\" "
+        "stroke=\"#d11\" stroke-width=\"0.8\"><title>{}</title></path>\n",
+        x_of(view_.timeline.tasks[arrow.from].end), top_of(from) + kLaneHeight / 2, x, y, -2.5, 2.5,
+        2.5, escaped(arrow.label));
   }
 
   void add_lane(const Lane& lane, double y) {
@@ -231,6 +278,8 @@ class TimelineSvg {
   const TimelineView<Time>& view_;
   const std::string& title_;
   std::vector<Lane> lanes_;
+  static constexpr uint32_t kHidden = UINT32_MAX;
+  std::vector<uint32_t> row_of_device_;
   std::vector<bool> is_critical_;
   size_t num_hidden_ = 0;
   double label_width_ = 60;

@@ -131,7 +131,7 @@ Json prediction_json(const Prediction& prediction) {
 
 std::string prediction_svg(const Session& session, const Prediction& prediction,
                            const std::string& title) {
-  return plan_timeline_svg(session.graph(), prediction.program, *prediction.drawn,
+  return plan_timeline_svg(session.graph(), session.plan(), prediction.program, *prediction.drawn,
                            fmt::format("{} on {} (ns; at most {} rounds of a loop)", title,
                                        prediction.machine, prediction.drawn_rounds));
 }

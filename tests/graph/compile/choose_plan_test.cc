@@ -233,11 +233,19 @@ TEST(PlanTimeline, DrawsEachStreamAndNamesItsNodes) {
   options.wants_spans = true;
   const auto timeline = simulate_fluid(program.program, cpu_machine(2), options);
   ASSERT_TRUE(timeline.is_ok());
-  const std::string svg = plan_timeline_svg(graph, program, *timeline, "two chains");
+  const std::string svg = plan_timeline_svg(graph, plan, program, *timeline, "two chains");
   EXPECT_NE(svg.find("stream 0"), std::string::npos);
   EXPECT_NE(svg.find("stream 1"), std::string::npos);
   EXPECT_NE(svg.find(graph.node(NodeId(0)).name), std::string::npos);
-  EXPECT_EQ(svg, plan_timeline_svg(graph, program, *timeline, "two chains"));
+  EXPECT_EQ(svg, plan_timeline_svg(graph, plan, program, *timeline, "two chains"));
+  size_t num_waits = 0;
+  for (const PlanCommand& command : plan.regions[0].commands) {
+    num_waits += command.kind == PlanCommand::Kind::kWait ? 1 : 0;
+  }
+  size_t num_arrows = 0;
+  for (size_t at = 0; (at = svg.find("<title>e", at)) != std::string::npos; ++at) ++num_arrows;
+  EXPECT_GT(num_waits, 0u);
+  EXPECT_EQ(num_arrows, num_waits) << "each node runs once, so each wait is drawn once";
 }
 
 }  // namespace

@@ -205,6 +205,14 @@ TEST(Plan, lanes_run_over_simulated_time_where_costs_are_known) {
                                   "--svg", svg, "--svg-over", "time"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_NE(read_text(svg).find("stream 0"), std::string::npos);
+  EXPECT_EQ(read_text(svg).find("critical path"), std::string::npos) << "lanes have no edges";
+  const auto figure = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"plan", path, "--costs", cost_file("dear.json", kDearExp),
+                                          "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_eddy(arguments).out;
+  };
+  EXPECT_EQ(figure({}), figure({"--svg", svg, "--svg-over", "time"})) << "a picture changes nothing";
   const Finished unknown = run_eddy({"plan", path, "--svg", svg, "--svg-over", "time"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_NE(unknown.err.find("give --costs or --machine"), std::string::npos) << unknown.err;
