@@ -99,18 +99,6 @@ class DagPlanner {
   DagPlan plan_;
 };
 
-const char* notice_of(FewestStreams fewest) {
-  switch (fewest) {
-    case FewestStreams::kExact:
-      return "matching: fewest streams among assignments with the fewest waits, exactly";
-    case FewestStreams::kJoined:
-      return "matching: fewest waits; streams saved by joining chains, not proved fewest";
-    case FewestStreams::kGreedily:
-      return "matching: fewest waits; streams saved by joining chains first fit, not proved fewest";
-  }
-  return "";
-}
-
 Status DagPlanner::assign() {
   if (options_.policy != AssignPolicy::kMatching) {
     plan_.streams = assign_streams(dag_, plan_.issue_order, stream_options_);
@@ -128,10 +116,10 @@ Status DagPlanner::assign() {
         "matching: fewest waits on each device by itself; with nodes on several devices not proved "
         "fewest");
   } else if (options_.max_streams == 0) {
-    plan_.notices.push_back(notice_of(matched.fewest));
+    plan_.notices.push_back(streams_notice(plan_.streams.fewest));
   }
   if (options_.max_streams != 0) {
-    plan_.notices.push_back("matching: under a cap the fewest waits hold for the assignment only");
+    plan_.notices.push_back(kCapNotice);
   }
   return Status::ok();
 }

@@ -133,9 +133,11 @@ MatchingAssignment assign_by_matching(const Dag& reduced, std::span<const uint32
   Matching first = maximum_matching(edges);
   MatchingAssignment result;
   result.matching_size = first.size;
+  FewestStreams fewest = FewestStreams::kExact;
   const std::vector<uint32_t> successors =
-      save_streams(reduced, slots, edges, std::move(first), options.exact_nodes, result.fewest);
+      save_streams(reduced, slots, edges, std::move(first), options.exact_nodes, fewest);
   result.streams = assign_chains(reduced, issue_order, options, successors);
+  result.streams.fewest = fewest;
   return result;
 }
 

@@ -31,12 +31,9 @@
 
 namespace eddy {
 
-enum class FewestStreams { kExact, kJoined, kGreedily };
-
 struct MatchingAssignment {
   StreamAssignment streams;
   uint32_t matching_size = 0;  // |M|
-  FewestStreams fewest = FewestStreams::kExact;
 };
 
 MatchingAssignment assign_by_matching(const Dag& reduced, std::span<const uint32_t> issue_order,

@@ -91,9 +91,44 @@ void put_first(StreamAssignment& assignment, uint32_t device) {
   }
 }
 
+// With nodes for what the list numbers.
+std::vector<PlanCommand> plan_commands(const Region& region, std::span<const Command> list) {
+  std::vector<PlanCommand> commands;
+  NodeId latest;
+  for (const Command& command : list) {
+    PlanCommand mine;
+    mine.stream = command.stream;
+    switch (command.kind) {
+      case Command::Kind::kLaunch:
+        mine.kind = PlanCommand::Kind::kLaunch;
+        mine.node = latest = region.nodes[command.id];
+        break;
+      case Command::Kind::kRecord:
+        mine.kind = PlanCommand::Kind::kRecord;
+        mine.event = command.id;
+        mine.node = latest;
+        break;
+      case Command::Kind::kWait:
+        mine.kind = PlanCommand::Kind::kWait;
+        mine.event = command.id;
+        break;
+    }
+    commands.push_back(mine);
+  }
+  // A wait stands before the node it serves.
+  NodeId next;
+  for (size_t i = commands.size(); i-- > 0;) {
+    PlanCommand& command = commands[i];
+    if (command.kind == PlanCommand::Kind::kLaunch) next = command.node;
+    if (command.kind == PlanCommand::Kind::kWait) command.node = next;
+  }
+  return commands;
+}
+
 RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> all_costs,
                        const PlanOptions& options, uint32_t max_streams,
-                       std::span<const uint32_t> all_devices, uint32_t own_device) {
+                       std::span<const uint32_t> all_devices, uint32_t own_device,
+                       FewestStreams& worst) {
   const Region& region = graph.region(id);
   RegionPlan plan;
   if (!all_devices.empty()) plan.devices = {own_device};
@@ -123,6 +158,7 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
     stream_options.policy = AssignPolicy::kSerial;
     assignment = assign_streams(dag, order, stream_options);
   }
+  worst = std::max(worst, assignment.fewest);
   if (!devices.empty()) {
     put_first(assignment, own_device);
     plan.devices = assignment.device_of_stream;
@@ -130,34 +166,7 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   const SyncPlan syncs = plan_syncs(dag, assignment, order);
   plan.num_streams = assignment.num_streams;
   plan.num_events = static_cast<uint32_t>(syncs.records.size());
-  NodeId latest;
-  for (const Command& command : command_list(order, assignment, syncs)) {
-    PlanCommand mine;
-    mine.stream = command.stream;
-    switch (command.kind) {
-      case Command::Kind::kLaunch:
-        mine.kind = PlanCommand::Kind::kLaunch;
-        mine.node = latest = region.nodes[command.id];
-        break;
-      case Command::Kind::kRecord:
-        mine.kind = PlanCommand::Kind::kRecord;
-        mine.event = command.id;
-        mine.node = latest;
-        break;
-      case Command::Kind::kWait:
-        mine.kind = PlanCommand::Kind::kWait;
-        mine.event = command.id;
-        break;
-    }
-    plan.commands.push_back(mine);
-  }
-  // A wait stands before the node it serves.
-  NodeId next;
-  for (size_t i = plan.commands.size(); i-- > 0;) {
-    PlanCommand& command = plan.commands[i];
-    if (command.kind == PlanCommand::Kind::kLaunch) next = command.node;
-    if (command.kind == PlanCommand::Kind::kWait) command.node = next;
-  }
+  plan.commands = plan_commands(region, command_list(order, assignment, syncs));
   return plan;
 }
 
@@ -230,8 +239,10 @@ class CarriedFirst {
 // it runs.
 class GraphPlanner {
  public:
-  GraphPlanner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph),
+  // `worst`: of all regions' streams.
+  GraphPlanner(const Graph& graph, const PlanOptions& options, FewestStreams& worst)
+      : worst_(worst),
+        graph_(graph),
         options_(options),
         costs_(estimate_costs_ns(graph, options.costs_or_null)),
         order_(graph) {
@@ -270,7 +281,7 @@ class GraphPlanner {
   Streams plan(RegionId id, uint32_t own_stream, Streams busy, const Streams& before = {}) {
     RegionPlan& region = plan_.regions[id.index()];
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
-                         device_of(own_stream));
+                         device_of(own_stream), worst_);
     const bool is_body = region.num_streams > 1 && is_after(id);
     const bool has_tail = is_body && CarriedFirst(graph_, id, region).run();
     if (has_tail && options_.max_streams == 0) busy.insert(before.begin(), before.end());
@@ -366,6 +377,7 @@ class GraphPlanner {
     }
   }
 
+  FewestStreams& worst_;
   const Graph& graph_;
   const PlanOptions& options_;
   const std::vector<double> costs_;
@@ -405,9 +417,13 @@ class EventNumbers {
 }  // namespace
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options) {
-  Plan plan = GraphPlanner(graph, options).run();
+  FewestStreams worst = FewestStreams::kExact;
+  Plan plan = GraphPlanner(graph, options, worst).run();
   plan.assignment = policy_name(options.policy);
   if (options.is_auto && plan.num_streams == 1) plan.assignment = "serial";
+  if (options.policy == AssignPolicy::kMatching && plan.assignment != "serial") {
+    plan.notices.push_back(options.max_streams == 0 ? streams_notice(worst) : kCapNotice);
+  }
   if (options.lays_out_memory) {
     plan.memory = plan_memory(graph, plan);
     open_loops(graph, plan);

@@ -40,6 +40,18 @@ std::span<const NodeStream> StreamAssignment::further_streams_of(uint32_t node) 
   return {first, last};
 }
 
+const char* streams_notice(FewestStreams fewest) {
+  switch (fewest) {
+    case FewestStreams::kExact:
+      return "matching: fewest streams among assignments with the fewest waits, exactly";
+    case FewestStreams::kJoined:
+      return "matching: fewest waits; streams saved by joining chains, not proved fewest";
+    case FewestStreams::kGreedily:
+      return "matching: fewest waits; streams saved by joining chains first fit, not proved fewest";
+  }
+  return "";
+}
+
 StreamAssignment assign_streams(const Dag& dag, std::span<const uint32_t> issue_order,
                                 const StreamOptions& options) {
   EDDY_CHECK(issue_order.size() == dag.num_nodes()) << "the issue order names each node once";

@@ -55,12 +55,21 @@ struct StreamOptions {
   uint32_t exact_nodes = 2000;
 };
 
+// How `matching` saved streams: fewest, or by joining chains, where ends reach starts too often to
+// list first fit. The better come first.
+enum class FewestStreams : uint8_t { kExact, kJoined, kGreedily };
+// One line for people.
+const char* streams_notice(FewestStreams fewest);
+inline constexpr char kCapNotice[] =
+    "matching: under a cap the fewest waits hold for the assignment only";
+
 struct StreamAssignment {
   std::vector<uint32_t> stream_of_node;  // on the node's (first) device
   uint32_t num_streams = 0;
   std::vector<uint32_t> device_of_stream;
   // The other streams of nodes on several devices, by node.
   std::vector<NodeStream> further;
+  FewestStreams fewest = FewestStreams::kExact;  // of `matching`
 
   std::span<const NodeStream> further_streams_of(uint32_t node) const;
 

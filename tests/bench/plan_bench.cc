@@ -89,7 +89,7 @@ Outcome plan_by_matching(uint32_t num_nodes, const std::vector<Edge>& edges, Few
   const Dag reduced = transitive_reduction(dag);
   const std::vector<uint32_t> order = issue_order(unit_ranks(dag, topological_order(dag)));
   const MatchingAssignment matched = assign_by_matching(reduced, order, {});
-  how = matched.fewest;
+  how = matched.streams.fewest;
   return finish(reduced, matched.streams, order, edges);
 }
 

@@ -170,8 +170,9 @@ TEST(matching, says_how_it_saved_streams) {
   Random random(1);
   const Dag small = transitive_reduction(testing::random_dag(random, {}));
   const std::vector<uint32_t> order = topological_order(small);
-  EXPECT_EQ(assign_by_matching(small, order, {}).fewest, FewestStreams::kExact);
-  EXPECT_EQ(assign_by_matching(small, order, {.exact_nodes = 19}).fewest, FewestStreams::kJoined);
+  EXPECT_EQ(assign_by_matching(small, order, {}).streams.fewest, FewestStreams::kExact);
+  EXPECT_EQ(assign_by_matching(small, order, {.exact_nodes = 19}).streams.fewest,
+            FewestStreams::kJoined);
   // Far more ends and starts reach each other than there are edges.
   std::vector<Edge> edges;
   for (uint32_t node = 0; node < 2000; ++node) {
@@ -181,7 +182,7 @@ TEST(matching, says_how_it_saved_streams) {
   const Dag hourglass = testing::dag_of(4001, edges);
   const std::vector<uint32_t> rank_order = plan(hourglass).order;
   const MatchingAssignment greedy = assign_by_matching(hourglass, rank_order, {});
-  EXPECT_EQ(greedy.fewest, FewestStreams::kGreedily);
+  EXPECT_EQ(greedy.streams.fewest, FewestStreams::kGreedily);
   EXPECT_EQ(greedy.streams.num_streams, 2000u);
   EXPECT_EQ(greedy.matching_size, 2u);
 }

@@ -198,6 +198,16 @@ TEST(Plan, a_loop_with_likely_trips_is_predicted_over_scenarios) {
       << "one scenario is none";
 }
 
+TEST(Plan, matching_says_how_it_saved_streams) {
+  const std::string path = write_two_chains();
+  const Finished plan = run_eddy({"plan", path, "--assign", "matching"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_NE(plan.out.find("notice: matching: fewest streams"), std::string::npos) << plan.out;
+  const Finished capped = run_eddy({"plan", path, "--assign", "matching", "--streams", "1"});
+  EXPECT_NE(capped.out.find("notice: matching: under a cap"), std::string::npos) << capped.out;
+  EXPECT_EQ(run_eddy({"plan", path, "--assign", "rank"}).out.find("matching:"), std::string::npos);
+}
+
 TEST(Plan, lanes_run_over_simulated_time_where_costs_are_known) {
   const std::string path = write_two_chains();
   const std::string svg = fresh_folder("timeline") + "/p.svg";
