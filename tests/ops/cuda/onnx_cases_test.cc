@@ -3,6 +3,7 @@
 // named here with the test that compares it instead. (Debian's libonnx-testdata.)
 #include <algorithm>
 #include <filesystem>
+#include <list>
 #include <map>
 #include <set>
 
@@ -55,7 +56,8 @@ class OnnxCases : public CudaKernelFixture {
 
   // The call of a model that is one node with a CUDA kernel; false: it is another model.
   bool read_call(const fs::path& folder, OpCall& call) {
-    const auto graph = import_onnx((folder / "model.onnx").string(), ops_);
+    const Result<Graph>& graph =
+        graphs_.emplace_back(import_onnx((folder / "model.onnx").string(), ops_));
     if (!graph.is_ok() || graph->num_nodes() != 1) return false;
     const Node& node = graph->node(NodeId(0));
     if (node.kind != NodeKind::kExec || !with_kernel_.contains(node.op->name)) return false;
@@ -106,6 +108,7 @@ class OnnxCases : public CudaKernelFixture {
   std::set<std::string> with_kernel_;
   std::map<std::string, int> compared_;  // cases, by operator
   std::map<std::string, int> refusals_;  // by reason
+  std::list<Result<Graph>> graphs_;      // attributes of calls refer to their tensors
 };
 
 TEST_F(OnnxCases, EveryOperatorWithAKernelGivesTheReferencesValues) {
