@@ -116,14 +116,17 @@ TEST(CudaRandomLoops, GiveTheCpusBitsDrivenByEither) {
     Case one(library, seed);
     const Status expected = one.expect();
     ASSERT_TRUE(expected.is_ok()) << expected.to_string();
-    for (const Loops loops : {Loops::kDevice, Loops::kHost}) {
-      if (loops == Loops::kHost && seed % 4 != 0) continue;
+    for (const Loops loops : {Loops::kHost, Loops::kDevice}) {
+      // A seed that is tried alone is tried both ways, so that it shows which of them is wrong.
+      const bool is_alone = seeds.first == seeds.last;
+      if (loops == Loops::kHost && seed % 4 != 0 && !is_alone) continue;
       auto session = loops == Loops::kHost ? one.make(loops) : one.make_by_device();
       ASSERT_TRUE(session.is_ok()) << session.status().to_string();
       for (int repeat = 0; repeat < 2; ++repeat) {
         const auto outputs = (*session)->run(one.inputs());
         ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
-        ASSERT_EQ(one.difference(**session, *outputs), "");
+        ASSERT_EQ(one.difference(**session, *outputs), "")
+            << "driven by the " << (loops == Loops::kHost ? "host" : "device");
       }
       if (loops == Loops::kHost) continue;
       num_forced += one.is_forced() ? 1 : 0;
