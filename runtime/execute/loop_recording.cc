@@ -373,9 +373,9 @@ Status LoopRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
   if (node.op->is_view) {
     return exec.work(&exec) ? Status::ok() : internal_error("a view fails");
   }
-  // A value with no place in the plan has memory that is the recording's alone.
+  // Memory of the recording's own for each value: the plan's blocks are shared by where carried
+  // values stand, and here they stand in homes.
   for (const ExecNode::Output& output : exec.out) {
-    if (output.place.is_planned()) continue;
     const ValueId value = node.outputs[static_cast<size_t>(&output - exec.out.data())];
     BufferRef& memory = made_[value.index()];
     if (!memory) {
@@ -390,8 +390,7 @@ Status LoopRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
     refresh.to->data = refresh.from->view.data;
   }
   for (ExecNode::Output& output : exec.out) {
-    output.view->data =
-        output.place.is_planned() ? output.place.give_to(*output.slot) : output.slot->view.data;
+    output.view->data = output.slot->view.data;
   }
   if (log != nullptr) exec.add_addresses(*log);
   if (exec.enqueue(native, &scratch_[lane])) return Status::ok();
