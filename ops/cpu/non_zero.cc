@@ -44,7 +44,7 @@ ValueKernelFunction function_of(ElementType element) {
     case ElementType::kInt64:
       return non_zero<int64_t>;
     case ElementType::kBool:
-      return non_zero<bool>;
+      return non_zero<uint8_t>;  // bytes of a caller, which may be any
     default:
       return nullptr;
   }
