@@ -299,13 +299,13 @@ class Simplifier {
     std::vector<const ValueType*> pointers;
     std::vector<const TensorView*> known;
     types.reserve(inputs.size());
-    double moved = 0;  // elements
+    double moved = 0;  // elements stepped through
     for (const TensorView& view : inputs) {
       types.push_back(view.is_omitted() ? ValueType()
                                         : TensorType(view.element, Dims(view.shape())));
       pointers.push_back(view.is_omitted() ? nullptr : &types.back());
       known.push_back(view.is_omitted() || view.data == nullptr ? nullptr : &view);
-      if (known.back() != nullptr) moved += static_cast<double>(view.count());
+      if (known.back() != nullptr) moved += num_steps(view.shape());
     }
     std::vector<ValueType> outputs(node.outputs.size());
     InferContext context(node.attributes, pointers, known, outputs, node.opset_version);
@@ -321,8 +321,8 @@ class Simplifier {
     return true;
   }
 
-  // Bytes and elements of all types; false where they are not known or exceed what is countable.
-  static bool add_up(std::span<const ValueType> types, size_t& bytes, double& elements) {
+  // Bytes and steps of all types; false where they are not known or exceed what is countable.
+  static bool add_up(std::span<const ValueType> types, size_t& bytes, double& steps) {
     for (const ValueType& type : types) {
       const auto count = type.tensor.dims.count();
       size_t each = 0;
@@ -332,9 +332,17 @@ class Simplifier {
           __builtin_add_overflow(bytes, each, &bytes)) {
         return false;
       }
-      elements += static_cast<double>(*count);
+      steps += num_steps(type.tensor.dims.span());
     }
     return true;
+  }
+
+  // Elements; of an empty tensor, how many there would be without its zeros: kernels may step
+  // through the other dimensions.
+  static double num_steps(std::span<const int64_t> dims) {
+    double product = 1;
+    for (const int64_t dim : dims) product *= static_cast<double>(std::max<int64_t>(dim, 1));
+    return product;
   }
 
   void loop(const Node& node) {

@@ -115,6 +115,10 @@ Result<TensorLayout> layout_of(const OnnxTensor& tensor, const ImportLimits& lim
     layout.dims.push_back(dim);
   }
   const std::optional<int64_t> count = layout.dims.count();
+  if (!count && std::find(layout.dims.begin(), layout.dims.end(), 0) != layout.dims.end()) {
+    return resource_exhausted("a tensor of shape " + to_string(layout.dims) +
+                              " is empty, but its other dimensions are too large");
+  }
   if (!count || *count > limits.max_elements) {
     return resource_exhausted("a tensor of shape " + to_string(layout.dims) + " has more than " +
                               std::to_string(limits.max_elements) + " elements");

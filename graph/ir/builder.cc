@@ -73,6 +73,11 @@ Value GraphBuilder::input(std::string name, const ValueType& type) {
     fail(invalid_argument("input '" + name + "' is declared twice"));
     return {};
   }
+  if (type.tensor.is_static() && !type.tensor.dims.count()) {
+    fail(resource_exhausted("input '" + name + "' is declared with the shape " +
+                            to_string(type.tensor.dims) + ", which is too large"));
+    return {};
+  }
   return add_parameter(type, std::move(name));
 }
 
@@ -175,7 +180,8 @@ std::string GraphBuilder::unique_node_name(RegionId region, std::string wanted,
   auto& names = node_names_[region.index()];
   if (!wanted.empty() && names.insert(wanted).second) return wanted;
   const std::string base = (wanted.empty() ? std::string(stem) : wanted) + "_";
-  for (size_t i = names.size();; ++i) {
+  // Steps that double: no set of given names makes this long.
+  for (uint64_t i = names.size(), step = 1;; i += step, step *= 2) {
     std::string name = base + std::to_string(i);
     if (names.insert(name).second) return name;
   }

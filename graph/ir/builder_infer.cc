@@ -67,7 +67,14 @@ Status GraphBuilder::infer_exec(NodeId id) {
   std::pmr::vector<ValueType> outputs(node.outputs.size(), &memory);
   InferContext context(node.attributes, types, values, outputs, node.opset_version);
   EDDY_RETURN_IF_ERROR(infer_types(*node.op, context));
-  for (size_t i = 0; i < outputs.size(); ++i) set_type(node.outputs[i], outputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorType& tensor = outputs[i].tensor;
+    if (tensor.is_static() && !tensor.dims.count()) {
+      return resource_exhausted("output " + std::to_string(i) + " would have the shape " +
+                                to_string(tensor.dims) + ", which is too large");
+    }
+    set_type(node.outputs[i], outputs[i]);
+  }
   return Status::ok();
 }
 

@@ -3,23 +3,28 @@
 #include <algorithm>
 
 namespace eddy {
+namespace {
+
+// No memory bounds the other dimensions of an empty tensor, yet kernels step through them and
+// reckon with their product.
+constexpr int64_t kMaxEmptyProduct = int64_t{1} << 28;
+
+}  // namespace
 
 bool Dims::is_static() const {
   return std::all_of(begin(), end(), [](int64_t dim) { return dim >= 0; });
 }
 
 std::optional<int64_t> Dims::count() const {
-  int64_t product = 1;
-  bool overflow = false;
+  int64_t product = 1;  // of the dimensions that are not zero
   bool has_zero = false;
   for (int64_t dim : span()) {
     if (dim < 0) return std::nullopt;
     has_zero |= dim == 0;
-    if (!overflow) overflow = __builtin_mul_overflow(product, dim, &product);
+    if (dim != 0 && __builtin_mul_overflow(product, dim, &product)) return std::nullopt;
   }
-  if (has_zero) return 0;
-  if (overflow) return std::nullopt;
-  return product;
+  if (!has_zero) return product;
+  return product <= kMaxEmptyProduct ? std::optional<int64_t>(0) : std::nullopt;
 }
 
 bool Dims::operator==(const Dims& other) const {

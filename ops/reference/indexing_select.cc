@@ -118,7 +118,11 @@ Status take(ValueContext& context, const Axis3& shape, const int64_t* chosen, in
 }
 
 Result<int64_t*> scratch_for(ValueContext& context, int64_t count) {
-  void* memory = context.scratch().reserve((static_cast<size_t>(count) + 1) * sizeof(int64_t));
+  size_t bytes = 0;
+  void* const memory =
+      __builtin_mul_overflow(static_cast<size_t>(count) + 1, sizeof(int64_t), &bytes)
+          ? nullptr
+          : context.scratch().reserve(bytes);
   if (memory == nullptr) return resource_exhausted("out of scratch memory");
   return static_cast<int64_t*>(memory);
 }

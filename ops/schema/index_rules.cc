@@ -105,8 +105,7 @@ Status check_size(ElementType element, const Dims& dims) {
       !__builtin_mul_overflow(*count, static_cast<int64_t>(element_size_bytes(element)), &bytes)) {
     return Status::ok();
   }
-  return resource_exhausted("the output " + to_string(dims) +
-                            " has more bytes than an int64 counts");
+  return resource_exhausted("the output " + to_string(dims) + " is too large");
 }
 
 Status set_checked_output(InferContext& context, size_t i, ElementType element, const Dims& dims) {

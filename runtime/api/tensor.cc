@@ -57,7 +57,8 @@ Tensor Tensor::copy_of(const TensorView& view) {
 }
 
 Tensor Tensor::zeros(ElementType element, const Dims& dims) {
-  EDDY_CHECK(dims.is_static()) << "zeros() of the open shape " << to_string(dims);
+  EDDY_CHECK(dims.count().has_value())
+      << "zeros() of " << to_string(dims) << ", which is open or too large";
   if (element == ElementType::kString) {
     const std::vector<std::string> empty(static_cast<size_t>(*dims.count()));
     return copy_of({const_cast<std::string*>(empty.data()), dims.data(), dims.rank(), element});

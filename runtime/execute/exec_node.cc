@@ -76,6 +76,9 @@ Status infer_outputs(ExecNode& node) {
       return internal_error("the shape rule of " + node.node->op->name +
                             " left an output shape open: " + to_string(type));
     }
+    // Views take no memory that would refuse the size.
+    Result<size_t> bytes = tensor_size_bytes(type.tensor.element, type.tensor.dims.span());
+    if (!bytes.is_ok()) return bytes.status();
   }
   node.has_shapes = true;
   return Status::ok();

@@ -6,13 +6,12 @@
 namespace eddy {
 
 Result<size_t> tensor_size_bytes(ElementType element, std::span<const int64_t> dims) {
-  size_t bytes = element_size_bytes(element);
-  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return size_t{0};
-  for (int64_t dim : dims) {
-    if (__builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes) || bytes > SIZE_MAX / 4) {
-      return resource_exhausted("a tensor of shape " + to_string(Dims(dims)) +
-                                " does not fit into memory");
-    }
+  const std::optional<int64_t> count = Dims(dims).count();
+  size_t bytes = 0;
+  if (!count ||
+      __builtin_mul_overflow(static_cast<size_t>(*count), element_size_bytes(element), &bytes) ||
+      bytes > SIZE_MAX / 4) {
+    return resource_exhausted("a tensor of shape " + to_string(Dims(dims)) + " is too large");
   }
   return bytes;
 }

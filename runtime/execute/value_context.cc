@@ -3,6 +3,11 @@
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
+namespace {
+
+constexpr size_t kMaxNewElements = size_t{1} << 19;
+
+}  // namespace
 
 ElementType SlotContext::element_type(size_t i) const {
   return in(i).kind == ValueKind::kSequence ? in(i).sequence_element : in(i).view.element;
@@ -48,6 +53,11 @@ void SlotContext::append_element(size_t o, size_t i, size_t position) {
 }
 
 Result<TensorView> SlotContext::append_new(size_t o, ElementType element, const Dims& dims) {
+  // Elements without bytes cost memory, too, that no limit counts.
+  if (out(o).elements.size() >= kMaxNewElements) {
+    return resource_exhausted("a node makes a sequence of more than " +
+                              std::to_string(kMaxNewElements) + " tensors");
+  }
   Slot fresh;
   fresh.set_tensor(element, dims.span());
   EDDY_RETURN_IF_ERROR(fresh.make_writable(node_.state->allocator()));

@@ -13,7 +13,16 @@ TEST(DimsTest, CountIsTheProductUnlessUnknownOrTooLarge) {
   EXPECT_EQ(Dims().count(), 1);
   EXPECT_EQ((Dims{2, kUnknownDim}).count(), std::nullopt);
   EXPECT_EQ((Dims{INT64_MAX, 2}).count(), std::nullopt);
-  EXPECT_EQ((Dims{INT64_MAX, 2, 0}).count(), 0);
+}
+
+// Kernels step through the other dimensions of an empty tensor, and reckon with their product.
+TEST(DimsTest, EmptyTensorsCountOnlyWhenTheirOtherDimensionsAreFew) {
+  EXPECT_EQ((Dims{0}).count(), 0);
+  EXPECT_EQ((Dims{1 << 14, 0, 1 << 14}).count(), 0);
+  EXPECT_EQ((Dims{1 << 14, 0, 1 << 14, 2}).count(), std::nullopt);
+  EXPECT_EQ((Dims{INT64_MAX, 2, 0}).count(), std::nullopt);
+  EXPECT_EQ((Dims{0, INT64_MAX, 2}).count(), std::nullopt);
+  EXPECT_EQ((Dims{0, kUnknownDim, INT64_MAX}).count(), std::nullopt);
 }
 
 TEST(DimsDeathTest, MoreThanTheLargestRankIsAProgrammerError) {

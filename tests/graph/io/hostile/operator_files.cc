@@ -104,6 +104,59 @@ void add_bombs(HostileFiles& files) {
        tensor<float>("b", {1, 20000}, std::vector<float>(20000, 1))});
 }
 
+// Tensors without elements whose other dimensions would be stepped through, made while reading or,
+// from a shape that is multiplied by an input's ones, while running.
+void add_empty_bombs(HostileFiles& files) {
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape,
+                       const Messages& rest, const char* says) {
+    const Messages constants = {ints("s", shape), ints("big", {0, kHuge, 1 << 20}),
+                                tensor<int64_t>("axis", {}, {1})};
+    for (const bool is_open : {false, true}) {
+      Messages nodes = {node("Cast", {"x"}, {"n"}, {attribute("to", 7)}),
+                        node("Mul", {"s", "n"}, {"t"}),
+                        node("ConstantOfShape", {is_open ? "t" : "s"}, {"e"})};
+      nodes.insert(nodes.end(), rest.begin(), rest.end());
+      files.push_back({"bomb_of_nothing_" + name + (is_open ? "_open" : "_folded"),
+                       model(graph({.nodes = nodes,
+                                    .inputs = {info("x", floats({1}))},
+                                    .outputs = {untyped("y")},
+                                    .initializers = constants})),
+                       says});
+    }
+  };
+  constexpr int64_t kMany = 1 << 27;
+  add("fill", {0, kHuge, 1 << 20}, {node("Identity", {"e"}, {"y"})}, "too large");
+  add("reshape", {0, kMany}, {node("Reshape", {"e", "big"}, {"y"})}, "too large");
+  add("expand", {0, 1, 1}, {node("Expand", {"e", "big"}, {"y"})}, "too large");
+  add("cumsum", {1 << 14, 0, 1 << 14},
+      {node("CumSum", {"e", "axis"}, {"c"}), node("Gather", {"c", "big"}, {"y"})}, "out of range");
+  add("unique", {kMany, 0}, {node("Unique", {"e"}, {"y"}, {attribute("axis", 0)})},
+      "resource exhausted");
+  add("split", {kMany, 0},
+      {node("SplitToSequence", {"e"}, {"q"}), node("SequenceLength", {"q"}, {"y"})},
+      "more than 524288 tensors");
+}
+
+// Names as a writer of unnamed nodes would make them, so that each must be tried.
+void add_taken_names(HostileFiles& files) {
+  constexpr int kCount = 10000;
+  Messages nodes;
+  std::string from = "x";
+  for (int i = 0; i < 2 * kCount; ++i) {
+    const std::string to = i + 1 == 2 * kCount ? "y" : "v" + std::to_string(i);
+    const std::string name = i < kCount ? "Abs_" + std::to_string(kCount + i) : "";
+    nodes.push_back(node("Abs", {from}, {to}, {}, name));
+    from = to;
+  }
+  nodes.push_back(node("Gather", {"y", "i"}, {"z"}));
+  files.push_back({"names_taken",
+                   model(graph({.nodes = nodes,
+                                .inputs = {info("x", floats({2}))},
+                                .outputs = {untyped("z")},
+                                .initializers = {ints("i", {99})}})),
+                   "out of range"});
+}
+
 // Sixty nodes, each twice as large as the one before.
 void add_doubling(HostileFiles& files) {
   Messages nodes;
@@ -146,6 +199,8 @@ HostileFiles operator_files() {
   HostileFiles files;
   add_nonsense(files);
   add_bombs(files);
+  add_empty_bombs(files);
+  add_taken_names(files);
   add_doubling(files);
   add_folding(files);
   return files;

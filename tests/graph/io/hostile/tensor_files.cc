@@ -68,6 +68,9 @@ void add_dimensions(HostileFiles& files) {
   add("dimensions_overflow_to_one", {.dims = {3, 0x5555555555555555 + 1, 1}, .data = "abcd"},
       "more than 68719476736");
   add("dimension_int64_max", {.dims = {INT64_MAX}, .data = "abcd"}, "more than 68719476736");
+  add("dimensions_empty_but_huge", {.dims = {int64_t{1} << 61, 0}, .data = ""},
+      "empty, but its other dimensions are too large");
+  files.push_back({"input_empty_but_huge", with_input_type(1, {kBig, 0, kBig}), "too large"});
   add("rank_9", {.dims = std::vector<int64_t>(9, 1), .data = "abcd"}, "rank 9 is not supported");
   add("rank_10000", {.dims = std::vector<int64_t>(10000, 1), .data = "abcd"},
       "rank 10000 is not supported");
