@@ -31,10 +31,10 @@ class NestedProver::Prover {
     for (uint32_t name = 0; name < commands.region_of_name.size(); ++name) {
       names_of_region_[commands.region_of_name[name]].push_back(name);
     }
-    owner_of_region_.resize(commands.regions.size());
-    for (const NestedRegion& region : commands.regions) {
-      for (const NestedCommand& command : region.commands) note_owner(command);
-    }
+    is_open_.resize(commands.regions.size());
+    for (const NestedLoop& loop : commands.loops) is_open_[loop.after] = loop.is_open;
+    orders_.resize(commands.regions.size());
+    definer_.resize(commands.region_of_name.size());
   }
 
   NestedProof run() {
@@ -45,36 +45,13 @@ class NestedProver::Prover {
     return std::exchange(proof_, {});
   }
 
-  // Loops and branches are proved once more only where asked; what they touch is known.
-  void remember() {
-    known_loops_.resize(commands_.loops.size());
-    known_cases_.resize(commands_.cases.size());
-  }
   NestedProof run_again(uint32_t r) {
-    if (malformed_) return {{*malformed_}};
-    const NestedCommand owner = r == 0 ? NestedCommand() : owner_of_region_[r];
-    if (owner.kind == Kind::kLoop) {
-      touch_loop(owner);
-    } else if (owner.kind == Kind::kCase) {
-      touch_case(owner);
-    } else {
-      prove_region(0);
-    }
+    if (malformed_ || !orders_[r]) return run();
+    prove_list(r);
     return std::exchange(proof_, {});
   }
 
  private:
-  void note_owner(const NestedCommand& command) {
-    if (command.kind == Kind::kLoop) {
-      const NestedLoop& loop = commands_.loops[command.id];
-      for (const uint32_t inner : {loop.before, loop.after}) owner_of_region_[inner] = command;
-    } else if (command.kind == Kind::kCase) {
-      for (const uint32_t inner : commands_.cases[command.id].regions) {
-        owner_of_region_[inner] = command;
-      }
-    }
-  }
-
   bool is_full() const { return proof_.violations.size() >= max_violations_; }
   void add(NestedViolation violation) {
     if (!is_full()) proof_.violations.push_back(std::move(violation));
@@ -82,29 +59,47 @@ class NestedProver::Prover {
   void malformed(uint32_t region, uint32_t node, std::string text) {
     add({NestedViolation::Kind::kMalformed, region, node, kNone, kNone, std::move(text)});
   }
-  void prove(uint32_t r, const RegionOrder& order) {
-    order.prove(r, [this](NestedViolation violation) { add(std::move(violation)); });
+  // The list as it is, against what the region's nodes require.
+  void prove_list(uint32_t r) {
+    RegionOrder& order = *orders_[r];
+    if (is_open_[r]) {
+      list_two_iterations(commands_.regions[r], order);
+    } else {
+      list_once(commands_.regions[r], order);
+    }
+    order.prove(r, [this](NestedViolation violation) {
+      add(std::move(violation));
+      return !is_full();
+    });
+  }
+  static void list_once(const NestedRegion& region, RegionOrder& order) {
+    order.begin_list();
+    for (const NestedCommand& command : region.commands) {
+      if (command.kind == Kind::kRecord) {
+        order.list_record(command.stream, command.id);
+      } else if (command.kind == Kind::kWait) {
+        order.list_wait(command.stream, command.id);
+      } else {
+        order.list_node();
+      }
+    }
   }
 
   // Proves the region and those in it; returns what they touch.
   Touched prove_region(uint32_t r) {
-    RegionOrder order(commands_);
+    RegionOrder order(commands_, commands_.regions[r].commands.size());
     for (const NestedCommand& command : commands_.regions[r].commands) {
       if (is_full()) return {};
-      if (command.kind == Kind::kRecord) {
-        order.add_record(command.stream, command.id);
-      } else if (command.kind == Kind::kWait) {
-        order.add_wait(command.stream, command.id);
-      } else {
-        order.add_node(command, node_of(commands_, command), touch(command));
-      }
+      if (is_of_event(command)) continue;
+      order.add_node(command, node_of(commands_, command), touch(command));
     }
     require_frame(order);
     require_names(r, order);
     order.require_bytes();
     order.require_streams();
-    prove(r, order);
-    return touch_region(r, order.nodes());
+    orders_[r].emplace(std::move(order));
+    prove_list(r);
+    return touch_region(r, orders_[r]->nodes());
   }
 
   // What the region touches, seen from around it. Its own events and those of each loop and branch
@@ -148,19 +143,12 @@ class NestedProver::Prover {
       case Kind::kLaunch:
         return touch_launch(command);
       case Kind::kLoop:
-        return known(known_loops_, command.id, [&] { return touch_loop(command); });
+        return touch_loop(command);
       case Kind::kCase:
-        return known(known_cases_, command.id, [&] { return touch_case(command); });
+        return touch_case(command);
       default:
         return {};
     }
-  }
-  // What a control node touches depends on no record or wait.
-  template <typename Touch>
-  static Touched known(std::vector<std::optional<Touched>>& all, uint32_t id, Touch touch) {
-    if (all.empty()) return touch();
-    if (!all[id]) all[id] = touch();
-    return *all[id];
   }
 
   Touched touch_launch(const NestedCommand& command) const {
@@ -230,8 +218,8 @@ class NestedProver::Prover {
     if (is_full()) return;
     OpenLoop open{commands_, contents_, command, before, names_of_region_[loop.before]};
     add_all(open.own_names, names_of_region_[loop.after]);
-    const RegionOrder order = two_iterations(open, inside);
-    prove(loop.after, order);
+    orders_[loop.after].emplace(two_iterations(open, inside));
+    prove_list(loop.after);
     std::vector<RegionOrder::Node> nodes;
     for (size_t c = 0; c < inside.size(); ++c) {
       const NestedCommand& each = commands_.regions[loop.after].commands[c];
@@ -271,21 +259,22 @@ class NestedProver::Prover {
 
   // Who reads a name comes after the command that defines it.
   void require_names(uint32_t r, RegionOrder& order) {
-    std::unordered_map<uint32_t, uint32_t> definer;
+    const auto is_own = [&](uint32_t name) { return commands_.region_of_name[name] == r; };
+    for (const uint32_t name : names_of_region_[r]) definer_[name] = kNone;
     for (uint32_t node = 0; node < order.num_nodes(); ++node) {
-      for_each_defined(commands_, order.nodes()[node].command,
-                       [&](uint32_t name) { definer[name] = node; });
+      for_each_defined(commands_, order.nodes()[node].command, [&](uint32_t name) {
+        if (is_own(name)) definer_[name] = node;
+      });
     }
     const auto require_definer = [&](uint32_t name, uint32_t node) {
-      const auto found = definer.find(name);
-      if (found == definer.end()) return;  // a parameter, an input or a constant
-      if (found->second == node)
-        malformed(r, order.nodes()[node].id, "a node reads its own output");
-      order.require(found->second, node, {NestedViolation::Kind::kUnordered, name});
+      const uint32_t definer = is_own(name) ? definer_[name] : kNone;
+      if (definer == kNone) return;  // another region's, a parameter, an input or a constant
+      if (definer == node) malformed(r, order.nodes()[node].id, "a node reads its own output");
+      order.require(definer, node, {NestedViolation::Kind::kUnordered, name});
     };
     for (uint32_t node = 0; node < order.num_nodes(); ++node) {
       for (const uint32_t name : order.nodes()[node].touched.names) {
-        if (commands_.region_of_name[name] == r) require_definer(name, node);
+        require_definer(name, node);
       }
     }
     for (const uint32_t name : r == 0 ? commands_.results : std::vector<uint32_t>()) {
@@ -298,11 +287,11 @@ class NestedProver::Prover {
   const size_t max_violations_;
   const std::optional<NestedViolation> malformed_;
   std::vector<std::vector<uint32_t>> names_of_region_;
-  std::vector<NestedCommand> owner_of_region_;  // loops and branches; of the root a kEnter
+  std::vector<bool> is_open_;  // by region: it is the `after` of an open loop
+  // By region: its nodes and what they require, which no record or wait changes.
+  std::vector<std::optional<RegionOrder>> orders_;
+  std::vector<uint32_t> definer_;  // by name: the node of its region that defines it
   NestedProof proof_;
-  // By id; empty: nothing is remembered.
-  std::vector<std::optional<Touched>> known_loops_;
-  std::vector<std::optional<Touched>> known_cases_;
 };
 
 NestedProver::NestedProver(const NestedCommands& commands, const ContentCheck& contents,
@@ -310,10 +299,7 @@ NestedProver::NestedProver(const NestedCommands& commands, const ContentCheck& c
     : prover_(std::make_unique<Prover>(commands, contents, max_violations)) {}
 NestedProver::~NestedProver() = default;
 
-NestedProof NestedProver::prove() {
-  prover_->remember();
-  return prover_->run();
-}
+NestedProof NestedProver::prove() { return prover_->run(); }
 NestedProof NestedProver::prove_again(uint32_t region) { return prover_->run_again(region); }
 
 NestedProof prove_nested(const NestedCommands& commands, const ContentCheck& contents,

@@ -60,7 +60,7 @@ NestedProof prove_nested(const NestedCommands& commands, const ContentCheck& con
 //   if (prover.prove().is_safe()) … commands.regions[r].commands lose a wait …
 //   prover.prove_again(r)   // and are as they were before another region changes
 //
-// Cost of prove_again(): that of one region, without the loops and branches in it.
+// Cost of prove_again(): prove_order's of the one region.
 class NestedProver {
  public:
   // Both must outlive it.

@@ -8,26 +8,33 @@
 namespace eddy {
 
 uint32_t RegionOrder::dense(uint32_t stream) {
-  const auto [it, is_new] = dense_.emplace(stream, static_cast<uint32_t>(lanes_.size()));
-  if (is_new) lanes_.emplace_back();
-  return it->second;
+  const uint32_t number = dense_.of(stream);
+  if (number == lanes_.size()) lanes_.emplace_back();
+  return number;
 }
 
 uint32_t RegionOrder::add_node(const NestedCommand& command, uint32_t id, Touched touched,
                                uint32_t iteration) {
   const uint32_t node = num_nodes();
-  const uint32_t stream = dense(command.stream);
-  listed_.push_back({Command::Kind::kLaunch, stream, node});
-  Lane& lane = lanes_[stream];
+  Lane& lane = lanes_[dense(command.stream)];
   if (lane.first == kNone) lane.first = node;
   lane.last = node;
   nodes_.push_back({command, id, std::move(touched), iteration});
   return node;
 }
-void RegionOrder::add_record(uint32_t stream, uint32_t event) {
+
+void RegionOrder::begin_list() {
+  listed_.clear();
+  num_listed_nodes_ = 0;
+}
+void RegionOrder::list_node() {
+  const uint32_t node = num_listed_nodes_++;
+  listed_.push_back({Command::Kind::kLaunch, dense(nodes_[node].command.stream), node});
+}
+void RegionOrder::list_record(uint32_t stream, uint32_t event) {
   listed_.push_back({Command::Kind::kRecord, dense(stream), event});
 }
-void RegionOrder::add_wait(uint32_t stream, uint32_t event) {
+void RegionOrder::list_wait(uint32_t stream, uint32_t event) {
   listed_.push_back({Command::Kind::kWait, dense(stream), event});
 }
 
@@ -73,7 +80,12 @@ void RegionOrder::require_streams() {
     uint32_t owner = kNone;  // the last that had it for itself
     uint32_t user = kNone;   // the last that stood on it since
   };
-  std::unordered_map<uint32_t, Use> uses;
+  std::vector<Use> uses;  // by dense stream
+  const auto use_of = [&](uint32_t stream) -> Use& {
+    const uint32_t number = dense(stream);
+    if (number >= uses.size()) uses.resize(lanes_.size());
+    return uses[number];
+  };
   const Reason reason{NestedViolation::Kind::kSharedStream, kNone};
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
     const NestedCommand& command = nodes_[node].command;
@@ -81,12 +93,12 @@ void RegionOrder::require_streams() {
     const bool is_work =
         command.kind != NestedCommand::Kind::kEnter && command.kind != NestedCommand::Kind::kExit;
     if (is_work) {
-      Use& own = uses[command.stream];
+      Use& own = use_of(command.stream);
       require(own.owner, node, reason);
       own.user = node;
     }
     for (const uint32_t stream : nodes_[node].touched.streams) {
-      Use& use = uses[stream];
+      Use& use = use_of(stream);
       require(use.owner, node, reason);
       require(use.user, node, reason);
       use = {node, kNone};
@@ -94,26 +106,29 @@ void RegionOrder::require_streams() {
   }
 }
 
-void RegionOrder::prove(uint32_t region, const std::function<void(NestedViolation)>& found) const {
+RegionOrder::Reason RegionOrder::reason_of(uint32_t before, uint32_t after) const {
+  for (size_t i = 0; i < required_.size(); ++i) {
+    if (required_[i].before == before && required_[i].after == after) return reasons_[i];
+  }
+  return {};
+}
+
+void RegionOrder::prove(uint32_t region, const std::function<bool(NestedViolation)>& found) const {
   for (const Violation& violation : prove_order(num_nodes(), listed_, required_).violations) {
     if (violation.kind != Violation::Kind::kUnordered) {
-      found(
+      const bool goes_on = found(
           {NestedViolation::Kind::kMalformed, region, kNone, kNone, kNone, violation.to_string()});
+      if (!goes_on) return;
       continue;
     }
-    Reason reason;
-    for (size_t i = 0; i < required_.size(); ++i) {
-      if (required_[i].before == violation.first && required_[i].after == violation.second) {
-        reason = reasons_[i];
-        break;
-      }
-    }
-    found({reason.kind,
-           region,
-           nodes_[violation.first].id,
-           nodes_[violation.second].id,
-           reason.name,
-           {}});
+    const Reason reason = reason_of(violation.first, violation.second);
+    const bool goes_on = found({reason.kind,
+                                region,
+                                nodes_[violation.first].id,
+                                nodes_[violation.second].id,
+                                reason.name,
+                                {}});
+    if (!goes_on) return;
   }
 }
 

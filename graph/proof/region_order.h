@@ -3,20 +3,23 @@
 //
 // Part of the nested proof: of a closed region once through, of an open loop's `after` two
 // iterations in a row (two_iterations.h). Nodes are the commands that do something, in the order of
-// issue.
+// issue. What they require depends on no record or wait, so that lists which differ in those only
+// are proved one after the other against the same requirements.
 //
-//   RegionOrder order(commands);
-//   order.add_node(command, node, touched); order.add_wait(stream, event); …
+//   RegionOrder order(commands, num_nodes);
+//   order.add_node(command, node, touched); …
 //   order.require_bytes(); order.require_streams(); order.require(a, b, reason);
-//   order.prove(region, violations)
+//   order.begin_list();
+//   order.list_node(); order.list_wait(stream, event); order.list_node(); …
+//   order.prove(region, found)
 //
 // Cost: requiring is O(log spans) for each access; proving is prove_order's.
 #pragma once
 
 #include <functional>
-#include <unordered_map>
 #include <vector>
 
+#include "graph/base/numbering.h"
 #include "graph/proof/happens_before.h"
 #include "graph/proof/touched.h"
 
@@ -38,12 +41,15 @@ class RegionOrder {
     uint32_t iteration = 0;
   };
 
-  explicit RegionOrder(const NestedCommands& commands) : commands_(commands) {}
+  // `num_nodes`: about so many will be added.
+  RegionOrder(const NestedCommands& commands, size_t num_nodes) : commands_(commands) {
+    nodes_.reserve(num_nodes);
+    required_.reserve(4 * num_nodes);
+    reasons_.reserve(4 * num_nodes);
+  }
 
   uint32_t add_node(const NestedCommand& command, uint32_t id, Touched touched,
                     uint32_t iteration = 0);
-  void add_record(uint32_t stream, uint32_t event);
-  void add_wait(uint32_t stream, uint32_t event);
   const std::vector<Node>& nodes() const { return nodes_; }
   uint32_t num_nodes() const { return static_cast<uint32_t>(nodes_.size()); }
   // Calls visit(first node, last node) for each stream that has nodes.
@@ -61,8 +67,14 @@ class RegionOrder {
   // A stream that a loop or branch uses inside is its own while it runs.
   void require_streams();
 
-  // Calls found(violation) for every pair that is not ordered, and what prove_order finds wrong.
-  void prove(uint32_t region, const std::function<void(NestedViolation)>& found) const;
+  // The list that is proved: every node once, in their order, and records and waits between them.
+  void begin_list();
+  void list_node();
+  void list_record(uint32_t stream, uint32_t event);
+  void list_wait(uint32_t stream, uint32_t event);
+  // Calls found(violation) for every pair that is not ordered, and what prove_order finds wrong,
+  // while that says true.
+  void prove(uint32_t region, const std::function<bool(NestedViolation)>& found) const;
 
  private:
   struct Lane {
@@ -70,14 +82,16 @@ class RegionOrder {
     uint32_t last = kNone;
   };
   uint32_t dense(uint32_t stream);
+  Reason reason_of(uint32_t before, uint32_t after) const;
 
   const NestedCommands& commands_;
   std::vector<Command> listed_;
+  uint32_t num_listed_nodes_ = 0;
   std::vector<Node> nodes_;
   std::vector<RequiredOrder> required_;
   std::vector<Reason> reasons_;  // of required_
   std::vector<Lane> lanes_;      // by dense stream
-  std::unordered_map<uint32_t, uint32_t> dense_;
+  Numbering<uint32_t> dense_;
 };
 
 }  // namespace eddy

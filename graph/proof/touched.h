@@ -84,6 +84,13 @@ void for_each_defined(const NestedCommands& commands, const NestedCommand& comma
   }
 }
 
+// A record or wait, which does nothing by itself.
+inline bool is_of_event(const NestedCommand& command) {
+  return command.kind == NestedCommand::Kind::kRecord ||
+         command.kind == NestedCommand::Kind::kWait ||
+         command.kind == NestedCommand::Kind::kWaitPrevious;
+}
+
 // The node of a launch, loop or branch; none for others.
 inline uint32_t node_of(const NestedCommands& commands, const NestedCommand& command) {
   switch (command.kind) {

@@ -21,7 +21,7 @@ class TwoIterations {
         loop_(open.loop()),
         after_(open.commands.regions[loop_.after]),
         inside_(inside),
-        order_(open.commands) {}
+        order_(open.commands, 2 * (after_.commands.size() + 1)) {}
 
   RegionOrder run() {
     for (size_t c = 0; c < after_.commands.size(); ++c) {
@@ -79,24 +79,11 @@ class TwoIterations {
     std::set<uint32_t> begun;  // streams
     for (size_t c = 0; c < after_.commands.size(); ++c) {
       const NestedCommand& command = after_.commands[c];
-      const uint32_t event = command.id + iteration * after_.num_events;
-      switch (command.kind) {
-        case Kind::kRecord:
-          order_.add_record(command.stream, event);
-          break;
-        case Kind::kWait:
-          order_.add_wait(command.stream, event);
-          break;
-        case Kind::kWaitPrevious:
-          if (iteration > 0) order_.add_wait(command.stream, command.id);
-          break;
-        default: {
-          const uint32_t node =
-              order_.add_node(command, node_of(commands_, command), inside_[c], iteration);
-          if (begun.empty()) entry = node;
-          if (begun.insert(command.stream).second) order_.require(entry, node, {});
-        }
-      }
+      if (is_of_event(command)) continue;
+      const uint32_t node =
+          order_.add_node(command, node_of(commands_, command), inside_[c], iteration);
+      if (begun.empty()) entry = node;
+      if (begun.insert(command.stream).second) order_.require(entry, node, {});
     }
   }
 
@@ -181,6 +168,29 @@ class TwoIterations {
 
 RegionOrder two_iterations(const OpenLoop& open, std::vector<Touched>& inside) {
   return TwoIterations(open, inside).run();
+}
+
+void list_two_iterations(const NestedRegion& after, RegionOrder& order) {
+  order.begin_list();
+  for (uint32_t iteration = 0; iteration < 2; ++iteration) {
+    for (const NestedCommand& command : after.commands) {
+      const uint32_t event = command.id + iteration * after.num_events;
+      switch (command.kind) {
+        case Kind::kRecord:
+          order.list_record(command.stream, event);
+          break;
+        case Kind::kWait:
+          order.list_wait(command.stream, event);
+          break;
+        case Kind::kWaitPrevious:
+          if (iteration > 0) order.list_wait(command.stream, command.id);
+          break;
+        default:
+          order.list_node();
+      }
+    }
+    order.list_node();  // the turn
+  }
 }
 
 }  // namespace eddy

@@ -30,4 +30,7 @@ struct OpenLoop {
 // `inside`: by command of `after`; rows are added to those that stack them.
 RegionOrder two_iterations(const OpenLoop& open, std::vector<Touched>& inside);
 
+// Lists both iterations, with the records and waits that `after` has.
+void list_two_iterations(const NestedRegion& after, RegionOrder& order);
+
 }  // namespace eddy
