@@ -101,8 +101,13 @@ void RaceChecker::on_fork(LaneNumber parent, LaneNumber child) {
 void RaceChecker::on_record(LaneNumber lane, const EventPoint& point) {
   std::lock_guard lock(mutex_);
   auto& points = points_[point.event];
-  if (points.size() >= kMaxPoints) points.erase(points.begin());
-  points.emplace_back(point.record, clock(lane));
+  if (points.size() < kMaxPoints) {
+    points.emplace_back();
+  } else {
+    std::rotate(points.begin(), points.begin() + 1, points.end());
+  }
+  points.back().first = point.record;
+  points.back().second = clock(lane);
   tick(lane);
 }
 
@@ -117,7 +122,15 @@ void RaceChecker::on_wait(LaneNumber lane, const EventPoint& point) {
 
 void RaceChecker::on_issue(LaneNumber, uint64_t item) {
   std::lock_guard lock(mutex_);
-  issued_[item] = clock(0);
+  if (spare_.empty()) {
+    issued_[item] = clock(0);
+  } else {
+    Issued::node_type reused = std::move(spare_.back());
+    spare_.pop_back();
+    reused.key() = item;
+    reused.mapped() = clock(0);
+    issued_.insert(std::move(reused));
+  }
   tick(0);
 }
 
@@ -126,7 +139,7 @@ void RaceChecker::on_begin(LaneNumber lane, uint64_t item) {
   const auto issued = issued_.find(item);
   if (issued == issued_.end()) return;
   join(clock(lane), issued->second);
-  issued_.erase(issued);
+  spare_.push_back(issued_.extract(issued));
 }
 
 void RaceChecker::on_idle_seen(LaneNumber lane) {
