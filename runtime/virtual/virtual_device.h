@@ -9,8 +9,8 @@
 // use, violations of the seam's rules, and who waits for what when nothing moves any more.
 //
 // It needs polling: nothing happens but in poll(). With the same options and the same calls every
-// run is the same; so several threads that issue at once, or loops that the host drives on the
-// scheduler's thread beside them, are legal but not repeatable.
+// run is the same, step by step (digest()). So several threads that issue at once are legal but not
+// repeatable; of a scheduler's thread that drives loops and a caller's, one may issue at a time.
 //
 // Errors: kDeviceLost once lost, kResourceExhausted where allocation is told to fail. Threads: as
 // runtime/device/device.h. Cost: some 100 ns a step.
@@ -45,6 +45,8 @@ class VirtualDevice : public Device {
 
   // Steps done: the virtual time.
   uint64_t now() const { return engine_.now(); }
+  // Of the order of all steps so far: equal for runs that went alike, step by step.
+  uint64_t digest() const { return engine_.digest(); }
   // The lane whose step the calling thread is in; 0: none, the host.
   LaneNumber current_lane() const { return engine_.current_lane(); }
   // Who waits for what, one line each; empty when nobody waits.

@@ -15,6 +15,11 @@ struct Stepping {
 };
 thread_local const Stepping* stepping = nullptr;
 
+uint64_t digest_of(uint64_t before, LaneNumber lane, size_t num_ready) {
+  const uint64_t mixed = (before ^ (uint64_t{lane} << 32 | num_ready)) * 0x9e3779b97f4a7c15u;
+  return mixed ^ mixed >> 32;
+}
+
 }  // namespace
 
 VirtualEngine::VirtualEngine(VirtualEngineOptions options)
@@ -32,6 +37,7 @@ VirtualLane* VirtualEngine::choose() {
   size_t chosen = 0;
   if (ready_.size() > 1) chosen = chooser_.choose(ready_ids_);
   VirtualLane* lane = ready_[chosen];
+  digest_.store(digest_of(digest(), lane->id_, ready_.size()), std::memory_order_relaxed);
   ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(chosen));
   ready_ids_.erase(ready_ids_.begin() + static_cast<ptrdiff_t>(chosen));
   lane->is_ready_ = false;

@@ -65,6 +65,9 @@ class VirtualEngine {
   // One lane does one thing; false when none could, or another thread is stepping.
   bool step();
   uint64_t now() const { return now_.load(std::memory_order_relaxed); }
+  // Of all steps so far, in order: which lane took each, and out of how many. Equal for two runs
+  // that went alike step by step.
+  uint64_t digest() const { return digest_.load(std::memory_order_relaxed); }
   // The lane that the calling thread is stepping; 0 on any other thread.
   LaneNumber current_lane() const;
 
@@ -109,6 +112,7 @@ class VirtualEngine {
   Chooser& chooser_;
   std::atomic<bool> is_stepping_{false};
   std::atomic<uint64_t> now_{0};
+  std::atomic<uint64_t> digest_{0};  // written by whoever steps
   std::atomic<bool> is_lost_{false};
   std::atomic<int> num_events_{0};
 

@@ -24,6 +24,13 @@ struct Way {
   bool has_accelerator = false;
 };
 
+void count(OrderCounts& counts, const Trial& trial, uint64_t num_orders) {
+  counts.num_orders += num_orders;
+  counts.num_steps += trial.device().now();
+  counts.num_accesses += trial.num_accesses();
+  counts.digest = counts.digest * 31 + trial.device().digest();
+}
+
 std::string try_orders(Subject& subject, const Way& way,
                        const std::shared_ptr<SharedThreads>& threads, OrderCounts& counts) {
   TrialOptions options;
@@ -42,9 +49,7 @@ std::string try_orders(Subject& subject, const Way& way,
   std::string text = has_two ? (*trial)->run_two() : (*trial)->run(0);
   if (text.empty() && !has_two) text = (*trial)->run(1);
   if (text.empty()) text = (*trial)->run(0);
-  counts.num_orders += 3;
-  counts.num_steps += (*trial)->device().now();
-  counts.num_accesses += (*trial)->num_accesses();
+  count(counts, **trial, 3);
   return text.empty() ? (*trial)->close() : text;
 }
 
@@ -65,10 +70,8 @@ std::string try_all_orders(Subject& subject, OrderCounts& counts) {
     explorer.made(replay.made());
     ++num_orders;
   }
-  counts.num_orders += num_orders;
   counts.num_explored += text.empty() && explorer.next_or_null() == nullptr ? 1 : 0;
-  counts.num_steps += (*trial)->device().now();
-  counts.num_accesses += (*trial)->num_accesses();
+  count(counts, **trial, num_orders);
   return text.empty() ? (*trial)->close() : text;
 }
 

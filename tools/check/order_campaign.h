@@ -6,6 +6,9 @@
 // orders follow from the recipe's seed. The exhaustive one takes every order of the first inputs,
 // up to a limit; give it small graphs (exhaustive_graphs).
 //
+// A seed takes the same steps each time, also where a scheduler's thread drives loops beside the
+// caller's: nothing moves there before all runs of a round have been submitted.
+//
 // Threads: one, and the scheduler's for loops that the host drives.
 #pragma once
 
@@ -23,6 +26,7 @@ struct OrderCounts {
   uint64_t num_steps = 0;     // choices' worth: commands of strands and streams
   uint64_t num_accesses = 0;  // of values and memory, each checked for races
   uint64_t num_explored = 0;  // graphs all of whose orders were taken
+  uint64_t digest = 0;        // of every step's lane, in order: equal when all went alike
 };
 
 // For policy "uniform", "pct", "starve", "late", "early", "exhaustive"; empty: all but the last.

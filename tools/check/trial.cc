@@ -1,8 +1,11 @@
 #include "tools/check/trial.h"
 
 #include <chrono>
+#include <semaphore>
 #include <thread>
 
+#include "runtime/api/shared_threads.h"
+#include "runtime/coroutine/scheduler.h"
 #include "tools/check/virtual_accelerator.h"
 
 #if defined(__has_feature)  // clang
@@ -42,6 +45,12 @@ Result<std::unique_ptr<Trial>> Trial::make(Subject& subject, const TrialOptions&
   return trial;
 }
 
+Trial::Trial(Subject& subject, const TrialOptions& options)
+    : subject_(subject),
+      options_(options),
+      threads_(is_host_driven() && !options.threads ? std::make_shared<SharedThreads>()
+                                                    : options.threads) {}
+
 Trial::~Trial() { session_.reset(); }
 
 SessionOptions Trial::session_options() {
@@ -49,7 +58,7 @@ SessionOptions Trial::session_options() {
   options.assignment = options_.assignment;
   options.loops = options_.loops;
   options.max_streams = options_.max_streams;
-  options.threads = options_.threads;
+  options.threads = threads_;
   options.simplify = false;
   options.use_arenas = subject_.recipe().seed % 2 == 0;
   if (subject_.recipe().seed % 3 == 0) options.min_released_bytes = 0;
@@ -144,12 +153,14 @@ std::string Trial::run(uint64_t variant) {
 std::string Trial::run_two() {
   std::shared_ptr<Result<NamedTensors>> outputs[2];
   std::vector<RunHandle> handles;
+  std::shared_ptr<const void> held = hold();
   for (uint64_t variant : {0, 1}) {
     auto& slot = outputs[variant] =
         std::make_shared<Result<NamedTensors>>(internal_error("no callback"));
     handles.push_back(session_->run_async(
         inputs(variant), [slot](Result<NamedTensors> made) { *slot = std::move(made); }));
   }
+  held.reset();
   for (RunHandle& handle : handles) (void)handle.wait();  // the outputs carry the status
   std::string text = findings();
   for (uint64_t variant : {0, 1}) {
@@ -159,6 +170,22 @@ std::string Trial::run_two() {
     if (!text.empty()) text = "of two at once, inputs " + std::to_string(variant) + ": " + text;
   }
   return text;
+}
+
+std::shared_ptr<const void> Trial::hold() {
+  if (!is_host_driven()) return nullptr;
+  struct Hold {  // the task's, too
+    std::binary_semaphore has_begun{0};
+    std::binary_semaphore may_end{0};
+  };
+  auto hold = std::make_shared<Hold>();
+  const Status status = threads_->scheduler().spawn([hold] {
+    hold->has_begun.release();
+    hold->may_end.acquire();  // blocks the scheduler's thread, which is what it is for
+  });
+  if (!status.is_ok()) return nullptr;
+  hold->has_begun.acquire();
+  return {hold.get(), [hold](const void*) { hold->may_end.release(); }};
 }
 
 std::string Trial::close() {

@@ -6,6 +6,9 @@
 //
 // The device lives on when the session has gone, so that what is left behind can be counted.
 //
+// With the same options every trial takes the same steps, with loops that the host drives, too, as
+// long as nobody else uses its threads: the scheduler's thread is held while runs are submitted.
+//
 // Errors: of building, the oracle and the session. Threads: one; the scheduler's beside it when
 // the host drives loops.
 #pragma once
@@ -51,6 +54,7 @@ class Trial {
 
   Session& session() { return *session_; }
   VirtualDevice& device() { return *device_; }
+  const VirtualDevice& device() const { return *device_; }
   const NamedTensors& inputs(uint64_t variant) { return subject_.expected(variant).inputs; }
   // What the oracle says of a variant of the inputs; asked once.
   const OracleResult& oracle(uint64_t variant) { return subject_.expected(variant).result; }
@@ -61,6 +65,9 @@ class Trial {
   std::string run_two();
   // What the watchers have found since they were asked last; empty: nothing.
   std::string findings();
+  // While it lives, runs that are submitted do not begin: loops that the host drives would, each in
+  // its own moment. Null where nothing begins by itself, and where there is no stack for it.
+  std::shared_ptr<const void> hold();
   // Ends the session; empty, or what it has left behind on its device.
   std::string close();
 
@@ -78,14 +85,16 @@ class Trial {
     Trial& trial_;
   };
 
-  Trial(Subject& subject, const TrialOptions& options) : subject_(subject), options_(options) {}
+  Trial(Subject& subject, const TrialOptions& options);
   bool has_accelerator() const { return options_.accelerator_cpu_share >= 0; }
+  bool is_host_driven() const { return options_.loops == Loops::kHost || has_accelerator(); }
   Status start();
   Result<NamedTensors> run_watched(uint64_t variant);
   SessionOptions session_options();
 
   Subject& subject_;
   const TrialOptions options_;
+  const std::shared_ptr<SharedThreads> threads_;  // null: the session's own
   Chain chain_{*this};
   RaceChecker races_;
   StepDigests digests_;

@@ -61,6 +61,30 @@ TEST_F(OrderTest, MemoryThatCameBackIsWrittenAgain) {
   }
 }
 
+// Also with two runs in flight whose loops the host drives: a seed that fails can be looked at again.
+TEST_F(OrderTest, ASeedTakesTheSameStepsEachTime) {
+  const uint64_t first = number("EDDY_CHECK_FIRST", 0);
+  const uint64_t num_seeds = number("EDDY_CHECK_SEEDS", 200);
+  std::vector<uint64_t> digests;
+  for (int time = 0; time < 2; ++time) {
+    OrderCounts counts;
+    const auto contestants = order_contestants("uniform", counts);
+    ASSERT_TRUE(contestants.is_ok()) << contestants.status().to_string();
+    for (uint64_t i = 0; i < num_seeds * contestants->size(); ++i) {
+      const Contestant& contestant = (*contestants)[i % contestants->size()];
+      Subject subject(library_, make_recipe(first + i / contestants->size()));
+      EXPECT_EQ(contestant.difference(subject), "");
+      if (time == 0) {
+        digests.push_back(counts.digest);
+        continue;
+      }
+      ASSERT_EQ(counts.digest, digests[i]) << "EDDY_CHECK_FIRST=" << first + i / contestants->size()
+                                           << " EDDY_CHECK_SEEDS=1, " << contestant.name;
+    }
+    EXPECT_GT(counts.num_steps, 10 * num_seeds);
+  }
+}
+
 TEST_F(OrderTest, LargeGraphsDoToo) {
   expect_no_mismatch("", {.min_steps = 40, .max_steps = 100, .has_floats = true}, 60);
 }
