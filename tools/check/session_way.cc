@@ -27,6 +27,13 @@ Result<Graph> round_trip(const Graph& graph, const Library& library) {
   return import_onnx_bytes(std::as_bytes(std::span(bytes)), library.ops());
 }
 
+// Only tensors can be fed back.
+SessionUse possible_use(Subject& subject, SessionUse use) {
+  const bool is_possible =
+      use != SessionUse::kFedBack || are_all_tensors(subject.expected(0).inputs);
+  return is_possible ? use : SessionUse::kInTurn;
+}
+
 const char* assignment_name(Assignment assignment) {
   switch (assignment) {
     case Assignment::kAuto:
@@ -50,9 +57,6 @@ bool has_digests(const SessionOptions& options) {
 std::string difference(Subject& subject, SessionWay way) {
   if (std::string text = prepare(subject); !text.empty()) return text;
   const Subject::Expected& first = subject.expected(0);
-  if (way.use == SessionUse::kFedBack && !are_all_tensors(first.inputs)) {
-    way.use = SessionUse::kInTurn;
-  }
   OracleResult second;  // of the run that is fed with the first one's outputs
   if (way.use == SessionUse::kFedBack) {
     auto result = interpret(*subject.graph_or_null(), subject.library(),
@@ -132,14 +136,16 @@ std::string SessionWay::text() const {
 }
 
 std::string difference(Subject& subject, const SessionWay& way, const CheckThreads& threads) {
-  SessionWay complete = way;
+  SessionWay possible = way;
+  possible.use = possible_use(subject, way.use);
+  SessionWay complete = possible;
   const CheckThreads::Pool& pool = threads.with(way.num_workers);
   complete.options.threads = pool.threads;
   complete.options.make_device = [&pool]() -> Result<std::shared_ptr<Device>> {
     return pool.device;
   };
   std::string text = difference(subject, std::move(complete));
-  return text.empty() ? text : way.text() + ": " + text;
+  return text.empty() ? text : possible.text() + ": " + text;
 }
 
 std::string run_in_turn(Subject& subject, SessionOptions options) {

@@ -8,6 +8,7 @@
 
 #include "tools/check/differential_campaign.h"
 #include "tools/check/mixing_ops.h"
+#include "tools/check/session_way.h"
 #include "tools/check/shrink.h"
 
 namespace eddy::check {
@@ -102,6 +103,32 @@ TEST_F(DifferentialTest, EveryEditOfShrinkingGivesAValidGraph) {
     const Shrunk shrunk = shrink(make_recipe(seed, {.has_floats = true}), is_valid);
     EXPECT_TRUE(shrunk.recipe.root.steps.empty()) << "seed " << seed;
   }
+}
+
+TEST_F(DifferentialTest, AMismatchSaysHowTheSessionWasUsed) {
+  bool is_broken = false;
+  Library library;
+  ASSERT_TRUE(add_mixing_ops(library, [&](std::span<const TensorView> inputs) -> Result<int64_t> {
+                if (is_broken) return run_failed("broken");
+                return choose_by_mixing(inputs);
+              }).is_ok());
+  const CheckThreads threads;
+  int num_fed_back = 0;
+  int num_others = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    is_broken = false;
+    Subject subject(library, make_recipe(seed));
+    const bool is_fed_back = are_all_tensors(subject.expected(0).inputs);
+    ASSERT_TRUE(subject.expected(1).status.is_ok());
+    is_broken = true;
+    const SessionWay way = SessionWay::draw(seed, SessionUse::kFedBack);
+    const std::string text = difference(subject, way, threads);
+    if (text.empty()) continue;
+    EXPECT_TRUE(text.starts_with(is_fed_back ? "fed back, " : "in turn, ")) << seed << ": " << text;
+    ++(is_fed_back ? num_fed_back : num_others);
+  }
+  EXPECT_GT(num_fed_back, 0);
+  EXPECT_GT(num_others, 0);
 }
 
 TEST_F(DifferentialTest, AContestantThatFailsIsAMismatch) {
