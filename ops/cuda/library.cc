@@ -14,7 +14,7 @@ Result<DynamicLibrary> DynamicLibrary::open(std::span<const char* const> names) 
   std::string reasons;
   for (const char* name : names) {
     DynamicLibrary opened;
-    opened.library_.reset(dlopen(name, RTLD_NOW | RTLD_LOCAL));
+    opened.library_.reset(dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
     if (opened.library_ != nullptr) {
       opened.name_ = name;
       return opened;

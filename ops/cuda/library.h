@@ -2,7 +2,8 @@
 // functions that tests replace: the general half of every door to a CUDA library.
 //
 // Entries are std::functions, so that a fake without globals can have state of its own. A library
-// stays open as long as the table that was filled from it.
+// that was opened stays in the process to its end: NVIDIA's keep memory and threads of their own
+// (NVRTC 71 KiB), which would be lost with every close and made anew with every open.
 // Errors: open() says what was looked for and what the loader answered. Threads: any.
 #pragma once
 

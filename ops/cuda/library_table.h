@@ -5,7 +5,7 @@
 //     find("twice", api.twice);
 //   });
 //
-// The library stays open as long as the table. Errors: kNotFound: `without`, then what the loader
+// Errors: kNotFound: `without`, then what the loader
 // answered; kUnsupported, naming the functions that the library lacks.
 #pragma once
 
