@@ -1,7 +1,8 @@
-// Claim: the CPU device keeps every device's promises, and its command buffers decide loops and
-// branches by themselves.
+// Claim: the CPU device keeps every device's promises, its command buffers decide loops and
+// branches by themselves, and its streams run what they hold before they go, on one worker too.
 #include "runtime/cpu/cpu_device.h"
 
+#include "graph/base/random.h"
 #include "tests/runtime/device/command_buffer_conformance.h"
 #include "tests/runtime/device/conformance.h"
 
@@ -13,8 +14,43 @@ std::unique_ptr<TestedDevice> make_two_workers() {
       std::make_unique<CpuDevice>(CpuDeviceOptions{.num_threads = 2, .memory_limit_bytes = 0}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance, ::testing::Values(make_two_workers));
-INSTANTIATE_TEST_SUITE_P(Cpu, CommandBufferConformance, ::testing::Values(make_two_workers));
+std::unique_ptr<TestedDevice> make_one_worker() {
+  return std::make_unique<TestedDevice>(
+      std::make_unique<CpuDevice>(CpuDeviceOptions{.num_threads = 1, .memory_limit_bytes = 0}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance,
+                         ::testing::Values(make_two_workers, make_one_worker));
+INSTANTIATE_TEST_SUITE_P(Cpu, CommandBufferConformance,
+                         ::testing::Values(make_two_workers, make_one_worker));
+
+bool count_up(void* count) {
+  ++*static_cast<std::atomic<int>*>(count);
+  return true;
+}
+
+TEST(CpuStreamTest, AStreamRunsWhatItHoldsBeforeItGoes) {
+  for (const int num_threads : {1, 2}) {
+    CpuDevice device({.num_threads = num_threads, .memory_limit_bytes = 0});
+    Random random(20261122);
+    for (int round = 0; round < 300; ++round) {
+      std::atomic<int> count{0};
+      const Work work{count_up, &count, false};
+      auto first = std::move(*device.create_stream());
+      auto second = std::move(*device.create_stream());
+      auto event = std::move(*device.create_event());
+      const auto num_works = static_cast<int>(random.below(100));
+      for (int i = 0; i < num_works; ++i) first->launch(work);
+      first->record(*event);
+      second->wait(*event);
+      second->launch(work);
+      first.reset();  // the wait of the second is over then, its work is not
+      EXPECT_GE(count, num_works) << "workers: " << num_threads << ", round " << round;
+      second.reset();
+      EXPECT_EQ(count, num_works + 1) << "workers: " << num_threads << ", round " << round;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace eddy::testing
