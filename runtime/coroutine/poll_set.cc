@@ -1,6 +1,7 @@
 #include "runtime/coroutine/poll_set.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "graph/base/check.h"
@@ -38,7 +39,7 @@ PollerId PollSet::add(Poller poller, Wanted is_wanted) {
 }
 
 void PollSet::remove(PollerId id) {
-  Poller dropped;  // destroyed after the lock is gone: it may own anything
+  std::unique_ptr<Entry> dropped;  // destroyed after the lock is gone: it may own anything
   const std::unique_lock lock = lock_list();
   const auto place = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
     return entry->id == id && !entry->removed;
@@ -46,7 +47,7 @@ void PollSet::remove(PollerId id) {
   EDDY_CHECK(place != entries_.end()) << "no poller " << static_cast<std::uint64_t>(id);
   count_.fetch_sub(1, std::memory_order_relaxed);
   if (lock.owns_lock()) {
-    dropped = std::move((*place)->poller);
+    dropped = std::move(*place);
     entries_.erase(place);
   } else {
     // It may be the one that runs now: its function lives on until the pass is over.
@@ -55,33 +56,34 @@ void PollSet::remove(PollerId id) {
   }
 }
 
-bool PollSet::poll() {
-  if (is_empty() || waiting_.load(std::memory_order_relaxed) != 0) return false;
+template <typename Visit>
+void PollSet::visit_each(Visit visit) {
+  std::vector<std::unique_ptr<Entry>> dropped;  // destroyed after the lock is gone
   const std::unique_lock lock(mutex_);
   polling_thread_.store(this_thread(), std::memory_order_relaxed);
-  bool found = false;
   const std::size_t size = entries_.size();  // those added during the pass wait for the next
   for (std::size_t i = 0; i < size; ++i) {
-    Entry& entry = *entries_[i];
-    if (!entry.removed) found |= entry.poller();
+    if (!entries_[i]->removed) visit(*entries_[i]);
   }
   polling_thread_.store(nullptr, std::memory_order_relaxed);
-  if (sweep_needed_) sweep();
+  if (!std::exchange(sweep_needed_, false)) return;
+  const auto kept = std::stable_partition(entries_.begin(), entries_.end(),
+                                          [](const auto& entry) { return !entry->removed; });
+  std::move(kept, entries_.end(), std::back_inserter(dropped));
+  entries_.erase(kept, entries_.end());
+}
+
+bool PollSet::poll() {
+  if (is_empty() || waiting_.load(std::memory_order_relaxed) != 0) return false;
+  bool found = false;
+  visit_each([&found](Entry& entry) { found |= entry.poller(); });
   return found;
 }
 
 bool PollSet::is_any_wanted() {
-  const std::unique_lock lock(mutex_);
   bool is_wanted = false;
-  for (const auto& entry : entries_) {
-    is_wanted |= !entry->removed && (!entry->is_wanted || entry->is_wanted());
-  }
+  visit_each([&](Entry& entry) { is_wanted |= !entry.is_wanted || entry.is_wanted(); });
   return is_wanted;
-}
-
-void PollSet::sweep() {
-  std::erase_if(entries_, [](const auto& entry) { return entry->removed; });
-  sweep_needed_ = false;
 }
 
 }  // namespace eddy

@@ -3,7 +3,9 @@
 //
 // Contract: a poller returns whether it found something new. It must be quick and must not
 // wait or throw. After remove() has returned, its function is not running and never runs again; a
-// poller may remove itself or others, or add some, from inside its own call.
+// poller may remove itself or others, or add some, from inside its own call, and so may the
+// function that says whether it is wanted. What removed functions own is destroyed without locks,
+// after the pass if it is a pass that removes them.
 //
 // Errors: removing an unknown poller is a CHECK. Threads: add and remove from any; poll from
 // the scheduler's. Memory order: a mutex guards the list and is held during a pass;
@@ -53,7 +55,8 @@ class PollSet {
   // Locks against a pass of another thread; from inside a pass there is nothing to lock.
   std::unique_lock<std::mutex> lock_list();
   bool is_polling_here() const;
-  void sweep();
+  template <typename Visit>
+  void visit_each(Visit visit);
 
   std::mutex mutex_;
   // Guarded by mutex_. By pointer: a poller may add others while its function runs.
@@ -62,7 +65,7 @@ class PollSet {
   bool sweep_needed_ = false;  // guarded by mutex_
   std::atomic<std::size_t> count_{0};
   std::atomic<std::size_t> waiting_{0};
-  std::atomic<const void*> polling_thread_{nullptr};  // written by poll(), compared to oneself
+  std::atomic<const void*> polling_thread_{nullptr};  // of a pass; compared to oneself
 };
 
 }  // namespace eddy

@@ -1,0 +1,55 @@
+// Claim: what pollers own may use the set as it goes, and so may the functions that say whether a
+// poller is wanted: nothing of theirs runs where it would wait for its own lock.
+#include "runtime/coroutine/poll_set.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace eddy {
+namespace {
+
+// Adds a poller to the set as it goes.
+struct AddsAsItGoes {
+  PollSet& set;
+  int& num_gone;
+  ~AddsAsItGoes() {
+    ++num_gone;
+    set.add([] { return false; });
+  }
+};
+
+TEST(PollSetTest, WhatARemovedPollerOwnsMayUseTheSet) {
+  PollSet set;
+  int num_gone = 0;
+  const auto owner = [&] { return std::make_shared<AddsAsItGoes>(set, num_gone); };
+  // From outside; of either function.
+  set.remove(set.add([kept = owner()] { return false; }));
+  set.remove(set.add([] { return false; }, [kept = owner()] { return true; }));
+  EXPECT_EQ(num_gone, 2);
+  // From inside a pass.
+  PollerId self{};
+  self = set.add([&, kept = owner()] { return set.remove(self), true; });
+  EXPECT_TRUE(set.poll());
+  EXPECT_EQ(num_gone, 3);
+  EXPECT_FALSE(set.poll());
+}
+
+TEST(PollSetTest, AskingWhetherAPollerIsWantedMayChangeTheSet) {
+  PollSet set;
+  int num_gone = 0;
+  PollerId self{};
+  self = set.add([] { return true; },
+                 [&, kept = std::make_shared<AddsAsItGoes>(set, num_gone)] {
+                   set.remove(self);
+                   set.add([] { return false; }, [] { return false; });
+                   return false;
+                 });
+  EXPECT_FALSE(set.is_any_wanted());
+  EXPECT_EQ(num_gone, 1);
+  EXPECT_TRUE(set.is_any_wanted()) << "what the owner added says nothing, so it is wanted";
+  EXPECT_FALSE(set.poll());
+}
+
+}  // namespace
+}  // namespace eddy
