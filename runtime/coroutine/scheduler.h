@@ -85,10 +85,10 @@ class Scheduler {
   static bool is_in_task();
   // Inside a task: lets everything else that is ready go first.
   static void yield();
-  // Inside a task: waits until then; wakes for nothing else.
-  // Calls the function at once, on the thread's own large stack instead of the task's: for code
+  // Inside a task: calls the function at once, on the thread's own large stack instead of the task's: for code
   // that is not ours to bound (kernels, library calls). It must not wait, yield or throw.
   static void call_on_thread_stack(void (*function)(void*), void* context);
+  // Inside a task: waits until then; wakes for nothing else.
   static void sleep_until(Clock::time_point when);
 
   // Runs `callback` on the scheduler's thread at `when`, or as soon as it can after: exactly

@@ -8,6 +8,9 @@
 //                          └───────────────record────────────────────────────────▶┘
 //                      done ──reset (only while no strand can wait or record)──▶ pending
 //
+// Threads: a strand is the thread's that runs it, the event's while it is on its list, the
+// recorder's once record() has returned it. Events: wait_or_done and record from any, record once
+// between two resets; reset while nobody else has the event. Errors: none.
 // Memory order: record releases what its strand did before; wait acquires it, either by seeing
 // `done` or by being enqueued by the recorder.
 #pragma once
