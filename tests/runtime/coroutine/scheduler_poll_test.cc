@@ -1,12 +1,15 @@
 // Claim: pollers are called while they are there and never after, also when other threads add
-// and remove them; and a scheduler with nothing to do uses no CPU.
+// and remove them; and a scheduler with nothing to do sleeps.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,48 +23,95 @@ namespace {
 using Clock = Scheduler::Clock;
 using namespace std::chrono_literals;
 
-double cpu_seconds_of_process() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) { return time.tv_sec + time.tv_usec * 1e-6; };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
+// What the system says of one thread of this process.
+struct ThreadStatus {
+  char state = '?';            // S: it sleeps
+  std::int64_t num_sleeps = 0;  // how often it has given up the processor by itself
+};
 
-TEST(SchedulerPoll, AnIdleSchedulerUsesNoCpu) {
+class SchedulerThread {
+ public:
+  explicit SchedulerThread(Scheduler& scheduler) {
+    Completion known;
+    EXPECT_TRUE(scheduler
+                    .spawn([&] {
+                      path_ = "/proc/self/task/" + std::to_string(gettid()) + "/status";
+                      known.notify();
+                    })
+                    .is_ok());
+    known.wait();
+  }
+  ThreadStatus status() const {
+    ThreadStatus status;
+    std::ifstream file(path_);
+    for (std::string key; file >> key;) {
+      if (key == "State:") file >> status.state;
+      if (key == "voluntary_ctxt_switches:") file >> status.num_sleeps;
+    }
+    return status;
+  }
+  // Waits until it sleeps; says how often it has slept by then.
+  std::int64_t await_sleep() const {
+    for (;;) {
+      const ThreadStatus now = status();
+      if (now.state == 'S') return now.num_sleeps;
+      std::this_thread::yield();
+    }
+  }
+  // Waits until it has slept for a while.
+  std::int64_t await_lasting_sleep() const {
+    std::int64_t sleeps = await_sleep();
+    for (std::int64_t before = -1; before != sleeps; sleeps = await_sleep()) {
+      before = sleeps;
+      std::this_thread::sleep_for(20ms);
+    }
+    return sleeps;
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(SchedulerPoll, AnIdleSchedulerSleepsUntilItIsWoken) {
   Completion go;
   Scheduler scheduler;
+  const SchedulerThread thread(scheduler);
   ASSERT_TRUE(scheduler.spawn([&] { go.wait(); }).is_ok());
   scheduler.run_at(Clock::now() + 1h, [] {});
+  const std::int64_t sleeps = thread.await_lasting_sleep();
   std::this_thread::sleep_for(50ms);
-  const double before = cpu_seconds_of_process();
-  std::this_thread::sleep_for(300ms);
-  EXPECT_LT(cpu_seconds_of_process() - before, 0.03);  // a spinning one would use 0.3
+  EXPECT_EQ(thread.status().num_sleeps, sleeps);
+  EXPECT_EQ(thread.status().state, 'S');
   go.notify();
 }
 
 TEST(SchedulerPoll, AfterAPollerIsGoneTheSchedulerIsIdleAgain) {
   Scheduler scheduler;
+  const SchedulerThread thread(scheduler);
   std::atomic<int> polls{0};
   const PollerId id = scheduler.add_poller([&] { return ++polls, false; });
   while (polls < 100) std::this_thread::yield();
   scheduler.remove_poller(id);
   const int at_removal = polls;
-  std::this_thread::sleep_for(20ms);
+  // It may be on its way into one last nap.
+  const std::int64_t sleeps = thread.await_lasting_sleep();
   EXPECT_EQ(polls, at_removal);
-  const double before = cpu_seconds_of_process();
-  std::this_thread::sleep_for(200ms);
-  EXPECT_LT(cpu_seconds_of_process() - before, 0.03);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(thread.status().num_sleeps, sleeps);
 }
 
 TEST(SchedulerPoll, APollerThatFindsNothingIsCalledInNapsAndStillServesWakes) {
   Scheduler scheduler({.poll_spin = 100us, .longest_poll_nap = 1ms});
+  const SchedulerThread thread(scheduler);
   std::atomic<int> polls{0};
   const PollerId id = scheduler.add_poller([&] { return ++polls, false; });
   std::this_thread::sleep_for(20ms);
   const int before = polls;
-  std::this_thread::sleep_for(100ms);
+  const std::int64_t sleeps = thread.status().num_sleeps;
+  while (thread.status().num_sleeps < sleeps + 50) std::this_thread::yield();
+  // A nap before each: a spinning thread would manage thousands.
   EXPECT_GT(polls - before, 0);
-  EXPECT_LT(polls - before, 2000);  // 100 naps; a spinning one would manage a million
+  EXPECT_LT(polls - before, 500);
   Completion ran;
   ASSERT_TRUE(scheduler.spawn([&] { ran.notify(); }).is_ok());
   ran.wait();
