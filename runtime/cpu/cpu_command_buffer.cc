@@ -7,8 +7,14 @@
 namespace eddy {
 namespace {
 
-constexpr int kSliceRounds = 64;               // looked at every so many rounds
-constexpr uint64_t kSliceCycles = 200'000;     // some 60 to 100 µs
+constexpr uint64_t kSliceCycles = 200'000;  // some 60 to 100 µs
+constexpr int kShortRounds = 64;            // between two looks at the clock
+
+// After how many rounds to look again, where the last `rounds` of them took that long.
+int rounds_to_look(uint64_t cycles, int rounds) {
+  return cycles / static_cast<uint64_t>(rounds) < kSliceCycles / (2 * kShortRounds) ? kShortRounds
+                                                                                    : 1;
+}
 
 }  // namespace
 
@@ -76,8 +82,10 @@ void CpuCommandBuffer::execute(Strand& strand, bool is_pool_thread) {
   const std::atomic<StopReason>& stop = control_->stop;
   strand.state.store(StrandState::kRunning, std::memory_order_relaxed);
   uint32_t at = strand.counter;
-  int rounds = kSliceRounds;
-  uint64_t slice_start = 0;
+  const uint64_t slice_start = __rdtsc();
+  uint64_t looked_at = slice_start;
+  int look_every = 1;  // rounds, of those with somebody waiting
+  int rounds = 1;
   const auto is_running = [&] {
     return stop.load(std::memory_order_acquire) == StopReason::kRunning;
   };
@@ -102,14 +110,15 @@ void CpuCommandBuffer::execute(Strand& strand, bool is_pool_thread) {
       }
       case Op::kRepeat:
         at = command.target;
-        if (--rounds > 0) [[likely]] break;
-        rounds = kSliceRounds;
-        if (slice_start == 0) slice_start = __rdtsc();
-        if (is_pool_thread && pool_.has_waiting() && __rdtsc() - slice_start > kSliceCycles) {
-          strand.counter = at;
-          return enqueue(strand);
+        if (!is_pool_thread || !pool_.has_waiting()) [[likely]] break;
+        if (--rounds > 0) break;
+        if (const uint64_t now = __rdtsc(); now - slice_start <= kSliceCycles) {
+          rounds = look_every = rounds_to_look(now - looked_at, look_every);
+          looked_at = now;
+          break;
         }
-        break;
+        strand.counter = at;
+        return enqueue(strand);
       case Op::kJump:
         at = command.target;
         break;
@@ -119,7 +128,9 @@ void CpuCommandBuffer::execute(Strand& strand, bool is_pool_thread) {
           control_->request_stop(StopReason::kFailed);
           break;
         }
-        at = targets()[command.target + static_cast<uint32_t>(decision)];
+        const uint32_t entry = command.target + static_cast<uint32_t>(decision);
+        EDDY_CHECK(entry < targets().size()) << "a case has no branch " << decision;
+        at = targets()[entry];
         break;
       }
       case Op::kFork: {

@@ -2,9 +2,10 @@
 //
 // A loop in steady state takes no lock and allocates nothing.
 //
-// Giving way: a strand counts the rounds of all its loops; after kSliceRounds of them, or when
-// kSliceCycles of the time-stamp counter have passed since it was picked up, it goes to the end
-// of the worker pool's queue if anybody waits there.
+// Giving way: at the end of a round of any of its loops, a strand that somebody in the worker pool's
+// queue waits for goes to the end of that queue, once kSliceCycles of the time-stamp counter have
+// passed since it was picked up. While rounds are short it looks at the counter every
+// kShortRounds of them only.
 //
 // Cost: a command about 1–2 ns plus its function.
 #pragma once
