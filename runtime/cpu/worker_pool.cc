@@ -5,6 +5,8 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace eddy {
 
@@ -27,9 +29,11 @@ WorkerPool::WorkerPool(int num_threads)
       arena_(std::make_unique<Arena>(num_threads_)) {}
 
 WorkerPool::~WorkerPool() {
-  for (int64_t live = num_live_.load(std::memory_order_acquire); live != 0;
-       live = num_live_.load(std::memory_order_acquire)) {
-    num_live_.wait(live, std::memory_order_acquire);
+  // Nobody wakes it: a task's last touch of the pool is that it counts no more.
+  constexpr int kNumYields = 100;
+  constexpr std::chrono::microseconds kNap{100};
+  for (int i = 0; num_live_.load(std::memory_order_acquire) != 0; ++i) {
+    i < kNumYields ? std::this_thread::yield() : std::this_thread::sleep_for(kNap);
   }
 }
 
@@ -39,7 +43,7 @@ void WorkerPool::enqueue(Function run, void* context) {
   arena_->arena.enqueue([this, run, context] {
     num_waiting_.fetch_sub(1, std::memory_order_relaxed);
     run(context);
-    if (num_live_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_live_.notify_all();
+    num_live_.fetch_sub(1, std::memory_order_release);  // from here on the pool may be gone
   });
 }
 
