@@ -13,33 +13,20 @@
 
 #include <cstddef>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EDDY_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define EDDY_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) && !defined(EDDY_ASAN)
-#define EDDY_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__) && !defined(EDDY_TSAN)
-#define EDDY_TSAN 1
-#endif
+#include "graph/base/sanitizers.h"
 
-#ifdef EDDY_ASAN
+#if EDDY_HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef EDDY_TSAN
+#if EDDY_HAS_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
 namespace eddy::switch_hooks {
 
 // Memory maps that a sanitizer takes for each fiber, besides those of the stack.
-#ifdef EDDY_TSAN
+#if EDDY_HAS_TSAN
 inline constexpr std::size_t kMapsPerFiber = 3;
 #else
 inline constexpr std::size_t kMapsPerFiber = 0;
@@ -55,14 +42,14 @@ struct Side {
 
 // Once for each fiber, on the thread that resumes it, before the first switch to it.
 inline void create([[maybe_unused]] Side& side) {
-#ifdef EDDY_TSAN
+#if EDDY_HAS_TSAN
   side.tsan_fiber = __tsan_create_fiber(0);
 #endif
 }
 
 // Once, after the fiber's last switch away.
 inline void destroy([[maybe_unused]] Side& side) {
-#ifdef EDDY_TSAN
+#if EDDY_HAS_TSAN
   if (side.tsan_fiber != nullptr) __tsan_destroy_fiber(side.tsan_fiber);
   side.tsan_fiber = nullptr;
 #endif
@@ -70,32 +57,32 @@ inline void destroy([[maybe_unused]] Side& side) {
 
 // The thread's own stack takes part as a side whose TSan fiber is the thread itself.
 inline void adopt_current([[maybe_unused]] Side& side) {
-#ifdef EDDY_TSAN
+#if EDDY_HAS_TSAN
   side.tsan_fiber = __tsan_get_current_fiber();
 #endif
 }
 
 inline void before([[maybe_unused]] Side& from, [[maybe_unused]] const Side& to,
                    [[maybe_unused]] bool last_way_out) {
-#ifdef EDDY_ASAN
+#if EDDY_HAS_ASAN
   __sanitizer_start_switch_fiber(last_way_out ? nullptr : &from.asan_fake_stack, to.stack_bottom,
                                  to.stack_bytes);
 #endif
-#ifdef EDDY_TSAN
+#if EDDY_HAS_TSAN
   __tsan_switch_to_fiber(to.tsan_fiber, 0);
 #endif
 }
 
 // `from` learns its bounds: the side that resumes a fiber does not know its own.
 inline void after([[maybe_unused]] Side& to, [[maybe_unused]] Side& from) {
-#ifdef EDDY_ASAN
+#if EDDY_HAS_ASAN
   __sanitizer_finish_switch_fiber(to.asan_fake_stack, &from.stack_bottom, &from.stack_bytes);
 #endif
 }
 
 // Makes memory that held stack frames usable for new ones.
 inline void unpoison([[maybe_unused]] const void* base, [[maybe_unused]] std::size_t size_bytes) {
-#ifdef EDDY_ASAN
+#if EDDY_HAS_ASAN
   __asan_unpoison_memory_region(base, size_bytes);
 #endif
 }

@@ -4,11 +4,14 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "graph/base/check.h"
+#include "graph/base/sanitizers.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if EDDY_HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -18,14 +21,21 @@ namespace {
 constexpr size_t kAlignment = kSizeClassAlignment;
 // Under AddressSanitizer, reading what has gone back to the pool is an error.
 void close([[maybe_unused]] const Buffer* buffer) {
-#if defined(__SANITIZE_ADDRESS__)
+#if EDDY_HAS_ASAN
   __asan_poison_memory_region(buffer->data, buffer->capacity_bytes);
 #endif
 }
 void open([[maybe_unused]] const Buffer* buffer) {
-#if defined(__SANITIZE_ADDRESS__)
+#if EDDY_HAS_ASAN
   __asan_unpoison_memory_region(buffer->data, buffer->capacity_bytes);
 #endif
+}
+
+void give_back(std::span<Buffer* const> buffers) {
+  for (Buffer* buffer : buffers) {
+    open(buffer);
+    std::free(buffer);
+  }
 }
 
 constexpr size_t kHeaderBytes = kAlignment;
@@ -71,9 +81,18 @@ Buffer* HostAllocator::take_cached(size_t size_class) {
   return nullptr;
 }
 
+// From the system. Where that has no more, what is cached for other sizes goes back first.
+void* HostAllocator::allocate_block(size_t capacity_bytes) {
+  void* block = std::aligned_alloc(kAlignment, kHeaderBytes + capacity_bytes);
+  if (block != nullptr) return block;
+  trim();
+  return std::aligned_alloc(kAlignment, kHeaderBytes + capacity_bytes);
+}
+
 Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   const size_t size_class = size_bytes < kMaxPooledBytes ? size_class_of(size_bytes) : 0;
   const size_t capacity_bytes = size_class_bytes(size_class);
+  std::vector<Buffer*> spares;
   lock();
   const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
   Buffer* buffer = fits ? take_cached(size_class) : nullptr;
@@ -87,8 +106,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
         Buffer* spare = free_[c].back();
         free_[c].pop_back();
         statistics_.cached_bytes -= spare->capacity_bytes;
-        open(spare);
-        std::free(spare);
+        spares.push_back(spare);
       }
     }
   }
@@ -98,8 +116,8 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
     buffer->references.store(1, std::memory_order_relaxed);
     return BufferRef(buffer);
   }
-  void* block =
-      fits ? std::aligned_alloc(kAlignment, kHeaderBytes + capacity_bytes) : nullptr;
+  give_back(spares);
+  void* block = fits ? allocate_block(capacity_bytes) : nullptr;
   if (block == nullptr) {
     if (fits) {
       lock();
@@ -150,16 +168,12 @@ MemoryStatistics HostAllocator::statistics() const {
 }
 
 void HostAllocator::trim() {
+  decltype(free_) lists;
   lock();
-  for (auto& list : free_) {
-    for (Buffer* buffer : list) {
-      open(buffer);
-      std::free(buffer);
-    }
-    list.clear();
-  }
+  lists.swap(free_);
   statistics_.cached_bytes = 0;
   unlock();
+  for (const std::vector<Buffer*>& list : lists) give_back(list);
 }
 
 }  // namespace eddy

@@ -8,7 +8,9 @@
 // that grows does not leave its whole past behind.
 //
 // Errors: kResourceExhausted past the limit (used bytes, not cached ones) or when the system has
-// no more. Threads: any; one short spin lock a call. Cost: O(1), about 20 ns when cached.
+// no more, though all cached blocks have gone back to it. Threads: any; one short spin lock a call.
+// After fork() a child must leave it and its buffers alone: the lock may have been held.
+// Cost: O(1), about 20 ns when cached.
 #pragma once
 
 #include <array>
@@ -36,6 +38,7 @@ class HostAllocator : public Allocator {
  private:
   Buffer* take_cached(size_t size_class);
   bool charge(size_t bytes);
+  void* allocate_block(size_t capacity_bytes);
   void lock() const;
   void unlock() const;
 

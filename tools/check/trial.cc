@@ -4,18 +4,12 @@
 #include <semaphore>
 #include <thread>
 
+#include "graph/base/sanitizers.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "tools/check/virtual_accelerator.h"
 
-#if defined(__has_feature)  // clang
-#if __has_feature(address_sanitizer)
-#define EDDY_CHECKS_LEAKS 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define EDDY_CHECKS_LEAKS 1
-#endif
-#ifdef EDDY_CHECKS_LEAKS
+#if EDDY_HAS_ASAN
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -107,7 +101,7 @@ namespace {
 // A session with a run that hangs could never be destroyed. LeakSanitizer is told so.
 void abandon(std::unique_ptr<Session> session) {
   [[maybe_unused]] const Session* const left_alone = session.release();
-#ifdef EDDY_CHECKS_LEAKS
+#if EDDY_HAS_ASAN
   __lsan_ignore_object(left_alone);
 #endif
 }

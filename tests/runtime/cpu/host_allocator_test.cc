@@ -2,12 +2,15 @@
 #include "runtime/cpu/host_allocator.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "graph/base/random.h"
+#include "graph/base/sanitizers.h"
 
 namespace eddy {
 namespace {
@@ -45,7 +48,7 @@ TEST(HostAllocatorTest, TheLimitHoldsAndCachedMemoryDoesNotCount) {
 }
 
 TEST(HostAllocatorTest, WhatTheSystemRefusesIsNotCountedAsInUse) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
+#if EDDY_HAS_ASAN || EDDY_HAS_TSAN
   GTEST_SKIP() << "a sanitizer ends the process where the system would refuse";
 #endif
   HostAllocator allocator;
@@ -56,6 +59,27 @@ TEST(HostAllocatorTest, WhatTheSystemRefusesIsNotCountedAsInUse) {
   EXPECT_EQ(giant.status().message(),
             "no memory for a tensor of " + std::to_string(size_t{1} << 47) +
                 " bytes: " + std::to_string(first->capacity_bytes()) + " bytes are in use");
+}
+
+TEST(HostAllocatorTest, WhereTheSystemHasNoMoreCachedBlocksOfOtherSizesGoBack) {
+#if EDDY_HAS_ASAN || EDDY_HAS_TSAN
+  GTEST_SKIP() << "a sanitizer's own memory does not fit in a limited address space";
+#endif
+  constexpr size_t kMiB = size_t{1} << 20;
+  HostAllocator allocator;
+  allocator.allocate(90 * kMiB)->reset();
+  ASSERT_GE(allocator.statistics().cached_bytes, 90 * kMiB);
+  size_t num_pages = 0;
+  std::ifstream("/proc/self/statm") >> num_pages;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = num_pages * 4096 + 200 * kMiB;  // of 224 that the class of 210 takes
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  const auto buffer = allocator.allocate(210 * kMiB);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_TRUE(buffer.is_ok()) << buffer.status().to_string();
+  EXPECT_EQ(allocator.statistics().cached_bytes, 0u);
 }
 
 TEST(HostAllocatorTest, ATensorThatGrowsDoesNotLeaveItsPastBehind) {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "graph/base/sanitizers.h"
 #include "graph/schedule/plan_graph.h"
 #include "runtime/execute/run_state.h"
 #include "tests/tools/check/command_edits.h"
@@ -110,7 +111,7 @@ class PlantedTest : public ::testing::Test {
   // Some defects read memory that has gone back, which AddressSanitizer ends the process for: there
   // each is tried in a process of its own, and that counts as caught.
   void expect_caught_or_ended(const char* name, const Planted& planted) {
-#if defined(__SANITIZE_ADDRESS__)
+#if EDDY_HAS_ASAN
     const auto try_alone = [&] {
       expect_caught(name, planted);
       std::fflush(stdout);
