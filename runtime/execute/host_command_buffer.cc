@@ -173,7 +173,11 @@ void HostCommandBuffer::run_batch(void* batch) {
 
 uint32_t HostCommandBuffer::after(uint32_t at, int32_t decision) const {
   const Command& command = code()[at];
-  if (command.op == Op::kSwitch) return targets()[command.target + static_cast<uint32_t>(decision)];
+  if (command.op == Op::kSwitch) {
+    const uint32_t entry = command.target + static_cast<uint32_t>(decision);
+    EDDY_CHECK(entry < targets().size()) << "a case has no branch " << decision;
+    return targets()[entry];
+  }
   return decision != 0 ? at + 1 : command.target;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/trip_rule.h"
@@ -209,6 +210,9 @@ LoopState::RowPush& LoopState::row_apart(size_t index) {
   has_rows_apart_ = true;
   const Graph& graph = state_.graph();
   const size_t num_carried = graph.region(graph.node(id_).regions[0]).parameters.size() - 1;
+  EDDY_CHECK(index >= num_carried && index - num_carried < stacks_.size())
+      << "result " << index << " of a loop with " << num_carried << " carried values and "
+      << stacks_.size() << " scan outputs is no row";
   return row_pushes_.emplace_back(RowPush{this, &stacks_[index - num_carried]});
 }
 
@@ -247,6 +251,7 @@ Status LoopState::push_row(ScanStack& stack) {
   const size_t offset_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
   if (!stack.has_room(offset_bytes + row_bytes)) [[unlikely]] {
     EDDY_RETURN_IF_ERROR(grow(stack, row_bytes));
+    EDDY_CHECK(stack.has_room(offset_bytes + row_bytes)) << "a stack has grown by too little";
   }
   char* to = static_cast<char*>(stack.buffer.data()) + offset_bytes;
   if (stack.element == ElementType::kString) {
@@ -260,6 +265,7 @@ Status LoopState::push_row(ScanStack& stack) {
 
 // Room for at least one row more than there are, doubling; keeps the rows stacked so far.
 Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
+  EDDY_CHECK(stack.num_rows == 0 || stack.buffer) << "a stack has lost its rows";
   const size_t used_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
   size_t wanted_bytes = 0;
   if (__builtin_mul_overflow(used_bytes + row_bytes, size_t{2}, &wanted_bytes)) {

@@ -24,6 +24,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/graph.h"
 #include "runtime/execute/output_memory.h"
 #include "runtime/execute/transfer.h"
@@ -84,7 +85,10 @@ class LoopState {
   // In the order of OpenEnd::takes.
   Taking& add_taking() { return takings_.emplace_back(Taking{this, {}}); }
   const std::deque<Taking>& takings() const { return takings_; }
-  Taking& taking(size_t index) { return takings_[index]; }
+  Taking& taking(size_t index) {
+    EDDY_CHECK(index < takings_.size()) << "there is no taking " << index;
+    return takings_[index];
+  }
 
   Slot& iteration_slot() { return iteration_slot_; }
   int64_t iteration() const {

@@ -31,7 +31,6 @@ class OutputMemory {
 
   // Nobody may hold the memory bound before.
   void bind(void* data, size_t size_bytes);
-  void unbind() { bind(nullptr, 0); }
   bool is_bound() const { return buffer_.data != nullptr; }
   const void* data() const { return buffer_.data; }
   // A slot, sequence or stack refers to it.

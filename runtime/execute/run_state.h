@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/graph.h"
 #include "graph/schedule/plan.h"
 #include "runtime/device/command_buffer.h"
@@ -71,7 +72,10 @@ class RunState {
   Allocator& allocator() { return allocator_; }
 
   // The slot of a value: one of this run's, or the program's for constants.
-  Slot& slot(ValueId value) { return *slots_[value.index()]; }
+  Slot& slot(ValueId value) {
+    EDDY_CHECK(value.index() < slots_.size()) << "there is no value " << value.index();
+    return *slots_[value.index()];
+  }
   // The slot from which `to` is given the value `from`: a constant's where `to` is at home.
   Slot& slot_for(ValueId from, ValueId to);
 
@@ -87,9 +91,9 @@ class RunState {
   }
 
   // What the commands of one node point to.
-  ExecNode& exec_node(NodeId node) { return *exec_nodes_[node.index()]; }
-  LoopState& loop(NodeId node) { return *loops_[node.index()]; }
-  CaseState& branch(NodeId node) { return *cases_[node.index()]; }
+  ExecNode& exec_node(NodeId node) { return part(exec_nodes_, node, "exec node"); }
+  LoopState& loop(NodeId node) { return part(loops_, node, "loop"); }
+  CaseState& branch(NodeId node) { return part(cases_, node, "branch"); }
   // Null unless an accelerator may drive the loop by itself.
   DeviceLoop* device_loop_or_null(NodeId node) {
     return device_loops_.empty() ? nullptr : device_loops_[node.index()].get();
@@ -155,6 +159,13 @@ class RunState {
   RunControl control;
 
  private:
+  template <typename Part>
+  static Part& part(const std::vector<std::unique_ptr<Part>>& parts, NodeId node,
+                    const char* what) {
+    EDDY_CHECK(node.index() < parts.size() && parts[node.index()] != nullptr)
+        << "node " << node.index() << " is no " << what;
+    return *parts[node.index()];
+  }
   Slot* make_slot(ValueId value);
   bool releases_by_itself(const ExecNode* node_or_null) const;
   void make_taken_slots();

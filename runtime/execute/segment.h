@@ -78,8 +78,6 @@ class Segment {
 
   // The command that follows.
   uint32_t next() const { return next_; }
-  size_t num_works() const { return num_works_; }
-  size_t num_recordings() const { return recordings_.size(); }
   // By the last run, one by one; 0: it was launched as one.
   size_t num_issued() const { return num_issued_; }
   // Host events that are forgotten when it runs.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 void Transfers::add(Slot& to, Slot& from, bool is_temporary, bool is_fixed,
                     const ValueType& from_type) {
+  EDDY_CHECK(!is_finished_) << "a transfer is added behind the last";
   if (&to == &from) return;
   auto& list = !is_temporary ? shares_ : (is_fixed ? fixed_ : swaps_);
   list.push_back({&to, &from});
@@ -15,10 +18,13 @@ void Transfers::add(Slot& to, Slot& from, bool is_temporary, bool is_fixed,
 }
 
 void Transfers::add_unchanging(Slot& to, Slot& from) {
+  EDDY_CHECK(!is_finished_) << "a transfer is added behind the last";
   if (&to != &from) unchanging_.push_back({&to, &from});
 }
 
 void Transfers::finish() {
+  EDDY_CHECK(!is_finished_) << "transfers are finished twice";
+  is_finished_ = true;
   const auto times_read = [&](const Slot* slot) {
     size_t count = 0;
     for (const auto* list : {&fixed_, &swaps_, &shares_}) {
@@ -48,6 +54,7 @@ void Transfers::finish() {
 }
 
 Status Transfers::read_shares(Allocator& allocator) {
+  EDDY_CHECK(is_finished_) << "transfers run before they are finished";
   for (size_t i = 0; i < shares_.size(); ++i) {
     EDDY_RETURN_IF_ERROR(temporaries_[i].share(*shares_[i].from, allocator));
   }

@@ -65,6 +65,7 @@ class Transfers {
   std::vector<Move> shares_;
   std::vector<Move> unchanging_;
   std::deque<Slot> temporaries_;  // one for each share
+  bool is_finished_ = false;
 };
 
 }  // namespace eddy

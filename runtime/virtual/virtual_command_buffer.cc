@@ -119,7 +119,9 @@ void VirtualCommandBuffer::decide(Strand& strand, const Command& command, Guard&
   if (decision < 0) {
     control_->request_stop(StopReason::kFailed);
   } else if (command.op == Op::kSwitch) {
-    strand.counter = targets()[command.target + static_cast<uint32_t>(decision)];
+    const uint32_t entry = command.target + static_cast<uint32_t>(decision);
+    EDDY_CHECK(entry < targets().size()) << "a case has no branch " << decision;
+    strand.counter = targets()[entry];
   } else {
     strand.counter = decision != 0 ? strand.counter + 1 : command.target;
   }
