@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "runtime/api/session_scope.h"
 
@@ -42,6 +43,11 @@ Result<int64_t> call_watched(const HostState& state, const KernelArgs& args) {
   return decision;
 }
 
+Status too_large(const HostState& state, int64_t decision) {
+  return run_failed("host function '" + state.name + "' decided " + std::to_string(decision) +
+                    ", which its int32 output can't hold; give the node an int64 output");
+}
+
 bool run(const KernelArgs& args) {
   const auto& state = *static_cast<const HostState*>(args.state);
   Result<int64_t> decision =
@@ -50,7 +56,10 @@ bool run(const KernelArgs& args) {
   TensorView& output = args.outputs[0];
   switch (output.element) {
     case ElementType::kBool: *output.mutable_as<bool>() = *decision != 0; return true;
-    case ElementType::kInt32: *output.mutable_as<int32_t>() = static_cast<int32_t>(*decision); return true;
+    case ElementType::kInt32:
+      if (!std::in_range<int32_t>(*decision)) return args.fail(too_large(state, *decision));
+      *output.mutable_as<int32_t>() = static_cast<int32_t>(*decision);
+      return true;
     case ElementType::kInt64: *output.mutable_as<int64_t>() = *decision; return true;
     default: return args.fail(internal_error("a host function decides a bool, int32 or int64"));
   }

@@ -1,10 +1,36 @@
 #include "runtime/api/library.h"
 
+#include <exception>
+
 #include "graph/base/check.h"
 #include "ops/cpu/cpu_kernels.h"
 #include "ops/schema/standard.h"
 
 namespace eddy {
+
+namespace {
+
+Status thrown(const std::string& by, const char* what_or_null) {
+  return run_failed(by + (what_or_null == nullptr ? " threw something"
+                                                  : std::string(" threw: ") + what_or_null));
+}
+
+// The same function, failing where that one throws. `by`: who it is, for the message.
+template <typename Returned, typename Argument>
+std::function<Returned(Argument&)> without_throwing(
+    std::string by, std::function<Returned(Argument&)> function) {
+  return [by = std::move(by), function = std::move(function)](Argument& argument) -> Returned {
+    try {
+      return function(argument);
+    } catch (const std::exception& error) {
+      return thrown(by, error.what());
+    } catch (...) {
+      return thrown(by, nullptr);
+    }
+  };
+}
+
+}  // namespace
 
 Library::Library() {
   const Status status = add_standard_schemas(ops_);
@@ -23,11 +49,14 @@ Status Library::add_operator(OpDef def, BindFunction bind) {
   const std::string name = def.name;
   const std::string domain = def.domain;
   const int since_version = def.since_version;
+  if (def.infer) def.infer = without_throwing("the shape rule of " + name, std::move(def.infer));
   EDDY_RETURN_IF_ERROR(ops_.add(std::move(def)));
   if (!bind) return Status::ok();
   // The registry keeps views of names: the table's own strings live as long as the library.
   const OpDef* kept = ops_.find_or_null(domain, name, since_version);
-  cpu_kernels_.add({kept->name, since_version, std::move(bind), "custom", kept->domain});
+  cpu_kernels_.add({kept->name, since_version,
+                    without_throwing("binding a kernel of " + name, std::move(bind)), "custom",
+                    kept->domain});
   return Status::ok();
 }
 

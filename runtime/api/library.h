@@ -47,7 +47,8 @@ class Library {
   };
   const NamedHostFunction* host_function_or_null(const std::string& name) const;
 
-  // `bind` may be empty for an operator that only shape rules and other devices know.
+  // `bind` may be empty for an operator that only shape rules and other devices know. Where the
+  // shape rule, `bind` or a kernel throws, making the session or the run fails with what it says.
   Status add_operator(OpDef def, BindFunction bind);
   // For nodes of operator eddy.HostPredicate with attribute name = `name`.
   Status add_host_function(std::string name, HostFunction function,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "runtime/execute/accelerator.h"
 #include "runtime/execute/run_state.h"
@@ -108,6 +109,34 @@ bool refresh_shapes(ExecNode& node) {
   return status.is_ok() || fail(node, std::move(status));
 }
 
+[[gnu::cold, gnu::noinline]] bool throwing(const KernelArgs& args, const char* what_or_null) {
+  return args.fail(run_failed(what_or_null == nullptr
+                                  ? "the kernel threw something"
+                                  : std::string("the kernel threw: ") + what_or_null));
+}
+
+// Kernels are not to throw, but users write some, and nobody above could tell the run. Free where
+// nothing is thrown.
+inline bool call(const ExecNode& node, const KernelArgs& args) {
+  try {
+    return node.run(args);
+  } catch (const std::exception& error) {
+    return throwing(args, error.what());
+  } catch (...) {
+    return throwing(args, nullptr);
+  }
+}
+
+Status call_value_kernel(const ExecNode& node, ValueContext& context) {
+  try {
+    return node.run_value(context);
+  } catch (const std::exception& error) {
+    return run_failed(std::string("the kernel threw: ") + error.what());
+  } catch (...) {
+    return run_failed("the kernel threw something");
+  }
+}
+
 }  // namespace
 
 bool ExecNode::prepare() {
@@ -147,7 +176,7 @@ bool ExecNode::enqueue(NativeStream stream, Scratch* scratch_or_null) {
   KernelArgs there = args;
   there.stream = stream;
   if (scratch_or_null != nullptr) there.scratch = scratch_or_null;
-  return run(there);
+  return call(*this, there);
 }
 
 bool ExecNode::tell_error() { return fail(*this, std::move(error)); }
@@ -155,7 +184,7 @@ bool ExecNode::tell_error() { return fail(*this, std::move(error)); }
 bool run_fixed(void* exec_node) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
   if (!node.ExecNode::prepare()) return false;
-  if (node.run(node.args)) [[likely]] return true;
+  if (call(node, node.args)) [[likely]] return true;
   return fail(node, std::move(node.error));
 }
 
@@ -179,7 +208,7 @@ bool run_dynamic(void* exec_node) {
     }
     node.outputs[i] = slot.view;
   }
-  if (!node.run(node.args)) [[unlikely]] return fail(node, std::move(node.error));
+  if (!call(node, node.args)) [[unlikely]] return fail(node, std::move(node.error));
   release_inputs(node);
   return true;
 }
@@ -207,7 +236,7 @@ bool run_value(void* exec_node) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
   node.current_node->store(node.id.index(), std::memory_order_relaxed);
   SlotContext context(node);
-  if (Status status = node.run_value(context); !status.is_ok()) {
+  if (Status status = call_value_kernel(node, context); !status.is_ok()) {
     return fail(node, std::move(status));
   }
   if (Status status = context.check_outputs(); !status.is_ok()) {
