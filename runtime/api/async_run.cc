@@ -27,7 +27,7 @@ RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTenso
   std::shared_ptr<AsyncRun> run(
       new AsyncRun(core, std::move(inputs), std::move(callback), options));
   RunHandle handle(run->handle_);
-  if (Status status = run->run_->bind_inputs(run->inputs_); !status.is_ok()) {
+  if (Status status = run->run_->give_inputs(run->inputs_); !status.is_ok()) {
     post_end(std::move(run), std::move(status));
     return handle;
   }
@@ -119,7 +119,7 @@ std::function<void()> AsyncRun::leave_wait() {
     if (!give_up) return {};
     return [&core, give_up = std::move(give_up), status = wish_status(wish_, "turn")] {
       give_up(status);
-      core.end_leaving();
+      core.let_go();
     };
   }
   if (phase_ != Phase::kBehindStream || has_left_stream_) return {};
@@ -127,7 +127,7 @@ std::function<void()> AsyncRun::leave_wait() {
   core.hold();
   return [&core, self = self_, status = wish_status(wish_, "stream")] {
     post_end(self, status);
-    core.end_leaving();
+    core.let_go();
   };
 }
 
@@ -166,16 +166,20 @@ void AsyncRun::take_turn(std::shared_ptr<AsyncRun> self) {
 
 void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
   AsyncRun& run = *self;
+  run.run_->take_state();
   {
-    std::scoped_lock lock(run.handle_->mutex, run.core_.mutex);
+    std::lock_guard lock(run.handle_->mutex);
     run.phase_ = Phase::kLaunched;
-    // A wish or close that came before found no run to stop.
+    // A wish that came before found no run to stop.
     if (run.wish_ != StopReason::kRunning) run.run_->stop(run.wish_);
-    if (run.core_.is_closed) run.run_->stop(StopReason::kCancelled);
   }
   run.run_->launch(false, run.deadline_, [self = std::move(self)]() mutable {
-    if (self->gate_) self->gate_->open();
     AsyncRun& ended = *self;
+    if (ended.gate_) {
+      // What comes behind on the stream may write the inputs.
+      if (ended.run_->has_made_outputs()) ended.run_->copy_given_outputs();
+      ended.gate_->open();
+    }
     ended.core_.callbacks.post([self = std::move(self)] {
       Status status = self->run_->finish();
       self->end(std::move(status), true);
@@ -186,6 +190,7 @@ void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
 void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status) {
   if (self->gate_) self->gate_->open();
   SessionCore& core = self->core_;
+  core.hold();
   core.callbacks.post(
       [self = std::move(self), status = std::move(status)] { self->end(status, false); });
 }
@@ -203,16 +208,25 @@ void AsyncRun::end(Status status, bool has_entered) {
       status.is_ok() ? Result<NamedTensors>(NamedTensors()) : Result<NamedTensors>(status);
   if (status.is_ok()) {
     result = run_->collect_outputs();
+    status = result.status();
     std::lock_guard lock(core_.mutex);
     core_.report_loops(*run_);
   }
-  if (callback_) call_back(std::move(result));
-  callback_ = nullptr;
-  if (has_entered) core_.begin_leaving(*run_);
-  run_.reset();
-  inputs_.clear();
+  {
+    // What users have handed over goes as their callback is called: it may own the session.
+    SessionScope scope(&core_, nullptr);
+    call_back(std::move(result));
+    callback_ = nullptr;
+    if (has_entered) core_.begin_leaving(*run_);
+    run_.reset();
+    inputs_.clear();
+  }
   if (!has_left_stream) front_.reset();
-  if (has_entered) core_.end_leaving();
+  if (has_entered) {
+    core_.end_leaving();
+  } else {
+    core_.let_go();
+  }
   // From here on the session may be gone.
   std::lock_guard lock(handle_->mutex);
   handle_->is_done = true;
@@ -222,7 +236,7 @@ void AsyncRun::end(Status status, bool has_entered) {
 
 // What a user's callback throws must not end the callback thread.
 void AsyncRun::call_back(Result<NamedTensors> result) {
-  SessionScope scope(&core_, nullptr);
+  if (!callback_) return;
   try {
     callback_(std::move(result));
   } catch (const std::exception& error) {

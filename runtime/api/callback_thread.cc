@@ -1,8 +1,11 @@
 #include "runtime/api/callback_thread.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 CallbackThread::~CallbackThread() {
+  if (is_its_own_) return;
   {
     std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -22,6 +25,13 @@ void CallbackThread::drain() {
   drained_.wait(lock, [this] { return queue_.empty() && !is_busy_; });
 }
 
+void CallbackThread::leave_to_itself() {
+  std::lock_guard lock(mutex_);
+  EDDY_CHECK(is_here() && queue_.empty()) << "a callback thread is left with callbacks to call";
+  is_its_own_ = true;
+  thread_.detach();
+}
+
 void CallbackThread::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -33,6 +43,7 @@ void CallbackThread::loop() {
     lock.unlock();
     callback();
     callback = nullptr;  // its captures go before the lock is taken again
+    if (is_its_own_) return delete this;
     lock.lock();
     is_busy_ = false;
     if (queue_.empty()) drained_.notify_all();
@@ -64,8 +75,17 @@ SessionCallbacks::~SessionCallbacks() {
     thread = std::move(thread_or_null_);
   }
   if (thread == nullptr) return;
-  thread->drain();
-  threads_.give_back(std::move(thread));
+  if (thread->is_here()) {
+    thread.release()->leave_to_itself();
+  } else {
+    thread->drain();
+    threads_.give_back(std::move(thread));
+  }
+}
+
+bool SessionCallbacks::is_here() {
+  std::lock_guard lock(mutex_);
+  return thread_or_null_ != nullptr && thread_or_null_->is_here();
 }
 
 void SessionCallbacks::post(std::function<void()> callback) {

@@ -28,6 +28,10 @@ class CallbackThread {
   void post(std::function<void()> callback);
   // Waits until nothing is queued or running.
   void drain();
+  // Whether the caller is inside a callback of this thread.
+  bool is_here() const { return std::this_thread::get_id() == thread_.get_id(); }
+  // Inside the last callback, by the owner, who lets go of it: the thread ends by itself.
+  void leave_to_itself();
 
  private:
   void loop();
@@ -38,6 +42,7 @@ class CallbackThread {
   std::deque<std::function<void()>> queue_;  // under the mutex
   bool is_busy_ = false;                     // under the mutex
   bool is_ending_ = false;                   // under the mutex
+  bool is_its_own_ = false;                  // the thread's own
   std::thread thread_;                       // last: it uses all of the above
 };
 
@@ -57,9 +62,11 @@ class CallbackThreads {
 class SessionCallbacks {
  public:
   explicit SessionCallbacks(CallbackThreads& threads) : threads_(threads) {}
-  // Runs what is queued.
+  // Runs what is queued; inside a callback nothing may be, and the thread ends with that callback.
   ~SessionCallbacks();
   void post(std::function<void()> callback);
+  // Whether the caller is inside one of them.
+  bool is_here();
 
  private:
   CallbackThreads& threads_;

@@ -1,6 +1,7 @@
 #include "runtime/api/make_session_core.h"
 
 #include <chrono>
+#include <exception>
 
 #include "graph/compile/choose_plan.h"
 #include "graph/compile/fold_norms.h"
@@ -189,6 +190,7 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   };
   options.min_released_bytes = core.options.min_released_bytes;
   options.use_arenas = core.options.use_arenas;
+  options.max_free_states = core.options.max_runs_in_flight;
   options.accelerator_or_null = core.accelerator_or_null;
   options.has_device_loops = can_device_drive(core);
   options.are_loops_measured = core.options.loops == Loops::kAuto && core.options.measure_loops;
@@ -223,9 +225,16 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
   simplify_options.input_dims = options.input_dims;
   simplify_options.check = options.check;
   if (options.simplify) {
-    simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
-      return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
-                           inputs, node.outputs.size());
+    simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs)
+        -> Result<std::vector<OwnedTensor>> {
+      try {
+        return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
+                             inputs, node.outputs.size());
+      } catch (const std::exception& error) {
+        return run_failed(std::string("the kernel threw: ") + error.what());
+      } catch (...) {
+        return run_failed("the kernel threw something");
+      }
     };
   } else if (options.dims.empty() && options.input_dims.empty()) {
     return graph;

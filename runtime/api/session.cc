@@ -1,5 +1,6 @@
 #include "runtime/api/session.h"
 
+#include <new>
 #include <numeric>
 
 #include "graph/io/import.h"
@@ -11,7 +12,9 @@
 namespace eddy {
 
 struct Call::State {
-  State(SessionCore& c, TraceRecorder* trace_or_null) : core(c), run(c, trace_or_null) {}
+  State(SessionCore& c, TraceRecorder* trace_or_null) : core(c), run(c, trace_or_null) {
+    run.take_state();
+  }
 
   // Before an input is bound anew.
   Status check_input(size_t index) {
@@ -55,12 +58,16 @@ Session::~Session() {
     [[maybe_unused]] const SessionCore* left_alone = core_.release();
     return;
   }
+  if (core_->callbacks.is_here()) {
+    core_.release()->orphan();
+    return;
+  }
   std::unique_lock lock(core_->mutex);
   const bool may_wait = !SessionScope::may_not_wait_for(core_.get(), core_->threads.get());
   EDDY_CHECK(!SessionScope::is_inside(core_.get()) && (may_wait || core_->is_idle()))
-      << "a session is destroyed inside a callback or host function that its runs wait for, so it "
-         "would wait for ever; close() it there, and destroy it on another thread";
-  core_->wait_until_true(lock, [this] { return core_->is_idle(); });
+      << "a session is destroyed inside a host function that its runs wait for, so it would wait "
+         "for ever; close() it there, and destroy it on another thread or in a callback";
+  core_->wait_until_idle(lock);
 }
 
 const std::vector<ValueDescription>& Session::inputs() const { return core_->inputs; }
@@ -78,8 +85,33 @@ int64_t Session::plan_ns() const { return core_->plan_ns; }
 
 namespace {
 
-// Enters, runs on this thread or the workers, waits, leaves.
-Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
+// The turn of a run that its own thread waits for, until it is over.
+class Turn {
+ public:
+  // Of a run that has entered. A Call keeps its state; else it goes before the turn does.
+  Turn(SessionCore& core, Run& run) : core_(core), run_(run), keeps_state_(run.has_state()) {}
+  ~Turn() {
+    const bool with_report = run_.has_state() && run_.has_made_outputs();
+    if (keeps_state_) {
+      core_.leave(run_, with_report);
+    } else {
+      core_.begin_leaving(run_, with_report);
+      if (run_.has_state()) run_.drop_state();
+      core_.end_leaving();
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  SessionCore& core_;
+  Run& run_;
+  const bool keeps_state_;
+};
+
+// Enters, runs on this thread or the workers, waits, collects, leaves: then the session may be gone.
+Status run_to_end(SessionCore& core, Run& run, const RunOptions& options,
+                  Result<NamedTensors>* outputs_or_null = nullptr) try {
   if (core.is_in_child()) return ForkGuard::error();
   if (SessionScope::may_not_wait_for(&core, core.threads.get())) {
     return would_deadlock(
@@ -87,13 +119,19 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
         "function for one of a session that shares its threads; use run_async");
   }
   const SessionCore::Deadline deadline = deadline_of(options);
+  run.forget_stop();
   EDDY_RETURN_IF_ERROR(core.enter(run, deadline));
+  const Turn turn(core, run);
+  if (!run.has_state()) run.take_state();
   if (deadline) run.arm_deadline(*deadline);
   const bool on_this_thread = core.has_one_strand && !core.is_host_driven();
   run.launch(on_this_thread, deadline, {});
   run.wait();
-  core.leave(run);
-  return run.finish();
+  EDDY_RETURN_IF_ERROR(run.finish());
+  if (outputs_or_null != nullptr) *outputs_or_null = run.collect_outputs();
+  return Status::ok();
+} catch (const std::bad_alloc&) {
+  return resource_exhausted("no memory for what a run needs");
 }
 
 }  // namespace
@@ -101,9 +139,10 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options) {
 Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
   if (core_->is_in_child()) return ForkGuard::error();
   Run run(*core_, options.trace_or_null);
-  EDDY_RETURN_IF_ERROR(run.bind_inputs(inputs));
-  EDDY_RETURN_IF_ERROR(run_to_end(*core_, run, options));
-  return run.collect_outputs();
+  EDDY_RETURN_IF_ERROR(run.give_inputs(inputs));
+  Result<NamedTensors> outputs = NamedTensors();
+  EDDY_RETURN_IF_ERROR(run_to_end(*core_, run, options, &outputs));
+  return outputs;
 }
 
 Result<std::unique_ptr<Call>> Session::prepare(TraceRecorder* trace_or_null) {
@@ -140,7 +179,7 @@ void Session::close() {
   // The run that calls this could never end.
   if (SessionScope::may_not_wait_for(core_.get(), core_->threads.get())) return;
   std::unique_lock lock(core_->mutex);
-  core_->wait_until_true(lock, [this] { return core_->is_idle(); });
+  core_->wait_until_idle(lock);
 }
 
 std::string Session::placement_text() const { return core_->placement; }
@@ -149,7 +188,7 @@ std::string Session::describe_runs() const {
   if (core_->is_in_child()) return ForkGuard::error().message() + "\n";
   std::lock_guard lock(core_->mutex);
   std::string text = std::to_string(core_->runs.size()) + " run(s) in flight, " +
-                     std::to_string(core_->queued.size()) + " waiting for their turn\n";
+                     std::to_string(core_->queue.size()) + " waiting for their turn\n";
   size_t number = 0;
   for (const Run* run : core_->runs) {
     text += "run " + std::to_string(number++) + ":\n" + run->describe();

@@ -15,7 +15,8 @@
 //              no allocation, results written straight into the caller's memory.
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
-// the run ends. An output bound to caller's memory must have exactly the shape the run produces, and
+// the run ends. Where it is not aligned to the element's size the run reads a copy. A run takes
+// memory of the session's when it has its turn, a Call when it is prepared. An output bound to caller's memory must have exactly the shape the run produces, and
 // is made there, whatever makes it: a node of the root or of any branch, or a loop. Where a loop's
 // number of iterations is settled as it begins (a trip limit, iteration < bound), its last iteration
 // writes the caller's memory. Where data decide, each may be the last, so what the loop carries
@@ -35,9 +36,12 @@
 // except waiting there for a run of the same session, and in host functions for a run of a session
 // that shares its threads (kWouldDeadlock).
 // fork(): in a child every call on the parent's sessions, calls and handles fails with
-// kInvalidArgument, and destroying them does nothing; make sessions of its own there.
-// Destruction: cancels nothing; waits for runs in flight (close() first to cancel them). Not where
-// close() would not wait (CHECK).
+// kInvalidArgument, and destroying them does nothing; make sessions of its own there. Tensors that
+// the parent's sessions made may be read there, but must be left undestroyed (as _exit() does).
+// Destruction: cancels nothing; waits for runs in flight (close() first to cancel them). In a
+// callback of its own, which may hold the last reference, it does not wait: the session goes as
+// soon as its last run has ended, before that run's handle is done. In a host function that its
+// runs wait for it is a programmer error (CHECK).
 #pragma once
 
 #include <chrono>
@@ -74,7 +78,7 @@ struct SessionOptions {
   // Scheduler and workers together with other sessions (num_threads stays 0); null: its own.
   std::shared_ptr<SharedThreads> threads = {};
   size_t memory_limit_bytes = 0;     // of tensors; 0: no limit
-  uint32_t max_runs_in_flight = 64;  // further runs wait their turn; 0: no limit
+  uint32_t max_runs_in_flight = 64;  // further runs wait, in order, for their turn; 0: no limit
   Loops loops = Loops::kAuto;        // who decides a loop's next iteration
   // With loops auto beside an accelerator: loops that it can drive are driven both ways for a few
   // times, then by what was faster. False: by the accelerator.
@@ -227,9 +231,9 @@ class Session {
   // Cancels every run in flight or waiting for its turn. Safe in signal-handling threads, not in
   // signal handlers.
   void cancel_all();
-  // Cancels, waits for the runs in flight and refuses new ones with kCancelled. Inside a callback
-  // or host function of this session, or a host function of one that shares its threads, it does
-  // not wait.
+  // Cancels, waits for the runs in flight and refuses new ones with kCancelled; the last callback
+  // has returned then. Inside a callback or host function of this session, or a host function of
+  // one that shares its threads, it does not wait.
   void close();
 
   // Which nodes run on the accelerator, which on the CPU and why; empty without an accelerator.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 SessionCore::~SessionCore() {
@@ -10,45 +12,64 @@ SessionCore::~SessionCore() {
   if (accelerator_or_null) accelerator_or_null->device->remove_waker(this);
 }
 
-Status SessionCore::enter(Run& run, Deadline deadline) {
-  std::unique_lock lock(mutex);
-  const uint64_t cancels = num_cancels;
-  const auto may_go_on = [&] { return is_closed || num_cancels != cancels || has_turn(); };
-  const bool is_late = !wait_until_true(lock, may_go_on, deadline) ||
-                       (deadline && std::chrono::steady_clock::now() >= *deadline);
-  if (is_closed) return cancelled("the session is closed");
-  if (num_cancels != cancels) {
-    return cancelled("the run was cancelled while it waited for its turn");
-  }
-  if (is_late) {
-    return deadline_exceeded("the run passed its deadline while it waited for its turn");
-  }
+namespace {
+
+Status late() {
+  return deadline_exceeded("the run passed its deadline while it waited for its turn");
+}
+Status closed() { return cancelled("the session is closed"); }
+
+}  // namespace
+
+// Under the mutex: takes a turn if one is free.
+bool SessionCore::try_enter(Run& run) {
+  if (options.max_runs_in_flight != 0 && num_turns >= options.max_runs_in_flight) return false;
+  ++num_turns;
   runs.push_back(&run);
-  return Status::ok();
+  return true;
+}
+
+Status SessionCore::enter(Run& run, Deadline deadline) {
+  using Answer = WaitingThread::Answer;
+  std::unique_lock lock(mutex);
+  if (is_closed) return closed();
+  if (deadline && std::chrono::steady_clock::now() >= *deadline) return late();
+  if (try_enter(run)) return Status::ok();
+  WaitingThread self;
+  queue.push_back({&run, {}, {}, &self});
+  wait_until_true(lock, self.answered, [&] { return self.answer != Answer::kNone; }, deadline);
+  if (self.answer == Answer::kTurn) return Status::ok();
+  if (self.answer == Answer::kNone) {
+    std::erase_if(queue, [&](const Waiting& waiting) { return waiting.run == &run; });
+    settle(std::move(lock));
+    return late();
+  }
+  Status status =
+      is_closed ? closed() : cancelled("the run was cancelled while it waited for its turn");
+  --num_holds;
+  settle(std::move(lock));
+  return status;
 }
 
 bool SessionCore::try_enter_or_queue(Waiting waiting, Status& status) {
   std::lock_guard lock(mutex);
   if (is_closed) {
-    status = cancelled("the session is closed");
+    status = closed();
     return false;
   }
-  if (!has_turn()) {
-    queued.push_back(std::move(waiting));
-    return false;
-  }
-  runs.push_back(waiting.run);
-  return true;
+  if (try_enter(*waiting.run)) return true;
+  queue.push_back(std::move(waiting));
+  return false;
 }
 
 std::function<void(Status)> SessionCore::leave_queue(const Run& run) {
   std::lock_guard lock(mutex);
-  const auto it = std::find_if(queued.begin(), queued.end(),
+  const auto it = std::find_if(queue.begin(), queue.end(),
                                [&](const Waiting& waiting) { return waiting.run == &run; });
-  if (it == queued.end()) return {};
+  if (it == queue.end()) return {};
   std::function<void(Status)> give_up = std::move(it->give_up);
-  queued.erase(it);
-  ++num_leaving;
+  queue.erase(it);
+  ++num_holds;
   return give_up;
 }
 
@@ -57,17 +78,24 @@ void SessionCore::cancel_all(bool is_closing) {
   {
     std::lock_guard lock(mutex);
     is_closed = is_closed || is_closing;
-    ++num_cancels;
     for (Run* run : runs) run->stop(StopReason::kCancelled);
-    waiting.swap(queued);
-    ++num_leaving;
-    changed.notify_all();
+    for (Waiting& one : queue) {
+      if (one.thread_or_null == nullptr) {
+        waiting.push_back(std::move(one));
+      } else {
+        one.thread_or_null->answer = WaitingThread::Answer::kCancelled;
+        one.thread_or_null->answered.notify_one();
+        ++num_holds;  // until the thread has seen it
+      }
+    }
+    queue.clear();
+    ++num_holds;
   }
   for (Waiting& one : waiting) {
     one.give_up(cancelled("the run was cancelled while it waited for its turn"));
   }
   waiting.clear();
-  end_leaving();
+  let_go();
 }
 
 namespace {
@@ -97,55 +125,86 @@ void SessionCore::report_loops(const Run& run) {
   }
 }
 
-std::function<void()> SessionCore::take_out(const Run& run, bool with_report) {
+// Under the mutex: the run is in flight no longer.
+void SessionCore::take_out(const Run& run, bool with_report) {
   if (with_report) report_loops(run);
   std::erase(runs, &run);
-  changed.notify_all();  // others may have their turn
-  if (queued.empty()) return {};
-  runs.push_back(queued.front().run);
-  std::function<void()> start_next = std::move(queued.front().start);
-  queued.pop_front();
-  return start_next;
 }
 
-void SessionCore::leave(Run& run) {
-  std::function<void()> start_next;
-  {
-    std::lock_guard lock(mutex);
-    start_next = take_out(run, /*with_report=*/run.has_made_outputs());
-    if (!start_next) return;
-    ++num_leaving;
+// Under the mutex: a turn that somebody had goes to who has waited longest. What is returned starts
+// a run that waits on no thread: to be called without locks; may be empty.
+std::function<void()> SessionCore::pass_turn() {
+  EDDY_CHECK(num_turns > 0) << "a run leaves that never entered";
+  if (queue.empty()) {
+    --num_turns;
+    return {};
   }
-  start_next();
-  end_leaving();
+  Waiting next = std::move(queue.front());
+  queue.pop_front();
+  runs.push_back(next.run);
+  if (next.thread_or_null == nullptr) return std::move(next.start);
+  // Under the mutex: the thread's answer is on its stack.
+  next.thread_or_null->answer = WaitingThread::Answer::kTurn;
+  next.thread_or_null->answered.notify_one();
+  return {};
+}
+
+// The last to use the session says so to who waits, and ends it where nobody owns it any more: on
+// the callback thread, because all others belong to threads that the session may own.
+void SessionCore::settle(std::unique_lock<std::mutex> lock) {
+  if (!is_idle()) return;
+  // Under the mutex: who waits may end the session at once.
+  idle.notify_all();
+  if (!is_orphan) return;
+  lock.unlock();
+  if (callbacks.is_here()) {
+    delete this;
+  } else {
+    callbacks.post([this] { delete this; });
+  }
+}
+
+void SessionCore::leave(Run& run, bool with_report) {
+  std::unique_lock lock(mutex);
+  take_out(run, with_report);
+  const std::function<void()> start_next = pass_turn();
+  settle(std::move(lock));
+  if (start_next) start_next();  // it is in flight: so the session is there
+}
+
+void SessionCore::begin_leaving(Run& run, bool with_report) {
+  std::lock_guard lock(mutex);
+  take_out(run, with_report);
 }
 
 void SessionCore::end_leaving() {
-  std::lock_guard lock(mutex);
-  --num_leaving;
-  // Under the mutex: a waiting close() may end the session as soon as it is idle.
-  changed.notify_all();
+  std::unique_lock lock(mutex);
+  const std::function<void()> start_next = pass_turn();
+  settle(std::move(lock));
+  if (start_next) start_next();
 }
 
 void SessionCore::hold() {
   std::lock_guard lock(mutex);
-  ++num_leaving;
+  ++num_holds;
+}
+
+void SessionCore::let_go() {
+  std::unique_lock lock(mutex);
+  --num_holds;
+  settle(std::move(lock));
 }
 
 void SessionCore::leave_stream() {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   --num_behind_streams;
-  changed.notify_all();
+  settle(std::move(lock));
 }
 
-void SessionCore::begin_leaving(Run& run, bool with_report) {
-  std::function<void()> start_next;
-  {
-    std::lock_guard lock(mutex);
-    start_next = take_out(run, with_report);
-    ++num_leaving;
-  }
-  if (start_next) start_next();
+void SessionCore::orphan() {
+  std::unique_lock lock(mutex);
+  is_orphan = true;
+  settle(std::move(lock));
 }
 
 SessionCore::Deadline deadline_of(const RunOptions& options) {

@@ -76,45 +76,58 @@ struct SessionCore {
   // Made when first needed: host-driven loops and deadlines. Any thread.
   Scheduler& scheduler() const { return threads->scheduler(); }
 
-  // Runs in flight. A run enters before it launches and leaves when it is done.
+  // Turns. A run enters before it launches and leaves when it is over; who comes when all turns are
+  // taken waits, and is served in the order of coming, whichever way it waits.
+  //
+  //   queue ──▶ in flight ──begin_leaving──▶ leaving: nobody ──end_leaving──▶ gone: its turn is
+  //             (in `runs`)                  reaches it any more              the next one's
+  //
   // Waits for its turn; kCancelled once closed or by cancel_all, kDeadlineExceeded when it takes
   // too long.
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   Status enter(Run& run, Deadline deadline);
-  // An asynchronous run that waits for its turn. One of the two is called, once.
+  // A thread that waits for the turn of its run.
+  struct WaitingThread {
+    enum class Answer { kNone, kTurn, kCancelled } answer = Answer::kNone;  // under the mutex
+    std::condition_variable answered;
+  };
+  // A run that waits for its turn: on a thread of its own, or with functions of which one is
+  // called, once.
   struct Waiting {
     Run* run = nullptr;
     std::function<void()> start;
     std::function<void(Status)> give_up;
+    WaitingThread* thread_or_null = nullptr;
   };
   bool try_enter_or_queue(Waiting waiting, Status& status);
-  // Takes a run out of the queue: its give_up, to be called without locks and followed by
-  // end_leaving(). Empty when it is not there: it has its turn, or waits for nothing.
+  // Takes an asynchronous run out of the queue: its give_up, to be called without locks and
+  // followed by let_go(). Empty when it is not there: it has its turn, or waits for nothing.
   std::function<void(Status)> leave_queue(const Run& run);
   // Stops the runs in flight and ends those that wait for their turn; closed: refuses new ones.
   void cancel_all(bool is_closing);
   // What loop_reports() says from now on. Under the mutex.
   void report_loops(const Run& run);
-  // Under the mutex: the run is in flight no longer. Starts whoever has its turn now; to be called
-  // without locks; may be empty.
-  std::function<void()> take_out(const Run& run, bool with_report);
-  void leave(Run& run);
-  // leave() in two steps, for a run that must be gone before the session may go: between them
-  // nobody reaches the run any more, but the session still waits.
+  // After leave(), end_leaving(), let_go() and leave_stream() the session may be gone.
+  void leave(Run& run, bool with_report);
+  // leave() in two steps: between them nobody reaches the run any more, but it still has its turn.
   void begin_leaving(Run& run, bool with_report = false);
   void end_leaving();
-  // Keeps the session until end_leaving().
+  // Keeps the session until let_go().
   void hold();
+  void let_go();
   // A run that stood behind a stream no longer does.
   void leave_stream();
+  // In a callback of the session's own, where nobody may wait: the session goes by itself as soon
+  // as it is idle. Its owner has let go of it.
+  void orphan();
 
   // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
   bool do_waiters_poll() const { return device->needs_polling() && !is_host_driven(); }
-  // Waits for `changed` until the predicate (asked under the lock) holds.
+  // Waits for the condition variable until the predicate (asked under the lock) holds.
   // False when the deadline came first.
   template <typename Predicate>
-  bool wait_until_true(std::unique_lock<std::mutex>& lock, Predicate is_true,
-                       Deadline deadline = std::nullopt) {
+  bool wait_until_true(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                       Predicate is_true, Deadline deadline = std::nullopt) {
     while (do_waiters_poll() && !is_true()) {
       if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
       lock.unlock();
@@ -126,21 +139,23 @@ struct SessionCore {
     changed.wait(lock, is_true);
     return true;
   }
+  // Until nothing uses the session any more.
+  void wait_until_idle(std::unique_lock<std::mutex>& lock) {
+    wait_until_true(lock, idle, [this] { return is_idle(); });
+  }
 
   std::mutex mutex;
-  std::condition_variable changed;  // a run left, or close() was called
-  std::vector<Run*> runs;           // under the mutex; keeps its capacity
-  std::deque<Waiting> queued;       // under the mutex
-  uint64_t num_cancels = 0;         // under the mutex; calls of cancel_all
-  size_t num_leaving = 0;           // under the mutex
-  size_t num_behind_streams = 0;    // under the mutex; run_on, not yet in flight
-  bool is_closed = false;           // under the mutex
+  std::condition_variable idle;   // is_idle() has come true
+  std::vector<Run*> runs;         // under the mutex; keeps its capacity
+  std::deque<Waiting> queue;      // under the mutex; empty while a turn is free
+  size_t num_turns = 0;           // under the mutex; taken: runs in flight, and those that leave
+  size_t num_holds = 0;           // under the mutex
+  size_t num_behind_streams = 0;  // under the mutex; run_on, not yet in flight
+  bool is_closed = false;         // under the mutex
+  bool is_orphan = false;         // under the mutex
   // Under the mutex: nothing uses the session any more.
   bool is_idle() const {
-    return runs.empty() && queued.empty() && num_behind_streams == 0 && num_leaving == 0;
-  }
-  bool has_turn() const {
-    return options.max_runs_in_flight == 0 || runs.size() < options.max_runs_in_flight;
+    return num_turns == 0 && queue.empty() && num_behind_streams == 0 && num_holds == 0;
   }
   std::vector<LoopReport> last_loops;  // under the mutex
 
@@ -148,6 +163,11 @@ struct SessionCore {
   SessionCallbacks callbacks;     // last: ends first, while everything else is still there
 
  private:
+  bool try_enter(Run& run);
+  void take_out(const Run& run, bool with_report);
+  std::function<void()> pass_turn();
+  void settle(std::unique_lock<std::mutex> lock);
+
   SessionCore(const Library& l, std::shared_ptr<SharedThreads> t, SessionOptions&& o, Graph&& g)
       : library(l),
         options(std::move(o)),

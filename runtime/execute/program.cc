@@ -325,6 +325,7 @@ std::unique_ptr<RunState> Program::make_state(TraceRecorder* trace_or_null) {
 
 void Program::release(std::unique_ptr<RunState> state) {
   std::lock_guard lock(mutex_);
+  if (options_.max_free_states != 0 && free_.size() >= options_.max_free_states) return;
   free_.push_back(std::move(state));
 }
 

@@ -53,6 +53,8 @@ struct ProgramOptions {
   bool are_loops_measured = false;
   // Of a plan for two devices, its second one; null for all others.
   std::shared_ptr<const Accelerator> accelerator_or_null = {};
+  // Run states that the pool keeps at most; 0: as many as there were at once.
+  size_t max_free_states = 0;
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
   StepObserver* observer_or_null = nullptr;
 };
@@ -120,7 +122,7 @@ class Program {
   std::unique_ptr<RunState> acquire();
   // A new one whose commands trace; drop it after its run instead of releasing it.
   std::unique_ptr<RunState> make_traced(TraceRecorder& recorder);
-  // Puts it back, after its run has ended.
+  // Puts it back, after its run has ended. One too many goes, with its memory.
   void release(std::unique_ptr<RunState> state);
 
  private:

@@ -246,17 +246,6 @@ TEST_P(WaitingTest, AStreamDestroyedBeforeItsRunHasEndedSaysWhatToWaitFor) {
       "wait for the run's handle first");
 }
 
-TEST_P(WaitingTest, ASessionDestroyedInItsOwnCallbackSaysSo) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(
-      {
-        auto session = make_counter();
-        (void)session->run_async(to(1), [&](Result<NamedTensors>) { session.reset(); }).wait();
-        std::this_thread::sleep_for(std::chrono::seconds(10));
-      },
-      "a session is destroyed inside a callback or host function");
-}
-
 EDDY_IN_ALL_WAYS(WaitingTest);
 
 }  // namespace

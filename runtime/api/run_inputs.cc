@@ -1,0 +1,180 @@
+// Inputs of a run: checked, given or bound, and copied where kernels could not read them.
+#include <algorithm>
+
+#include "graph/base/check.h"
+#include "runtime/api/bound_memory.h"
+#include "runtime/api/run.h"
+#include "runtime/api/session_core.h"
+
+namespace eddy {
+
+Status Run::check_input(size_t index, ElementType element, std::span<const int64_t> dims) const {
+  const ValueDescription& input = core_.inputs[index];
+  if (is_of(ValueType(input.type.tensor), element, dims)) return Status::ok();
+  return invalid_argument("input '" + input.name + "' must be " + input.text + ", but " +
+                          found(element, dims) + " was given");
+}
+
+Status Run::check_tensor(size_t index, const TensorView& view) const {
+  const ValueDescription& input = core_.inputs[index];
+  if (input.type.is_sequence()) {
+    return invalid_argument("input '" + input.name + "' must be " + input.text +
+                            ", but a tensor was given");
+  }
+  EDDY_RETURN_IF_ERROR(check_input(index, view.element, view.shape()));
+  return check_memory("input '" + input.name + "'", view);
+}
+
+Status Run::check_elements(size_t index, const Tensor& sequence) const {
+  const std::string& name = core_.inputs[index].name;
+  for (const Tensor& element : sequence.elements()) {
+    EDDY_RETURN_IF_ERROR(check_input(index, element.element_type(), element.dims().span()));
+    if (element.is_on_device()) {
+      return invalid_argument("an element of input '" + name +
+                              "' is in a GPU's memory; sequences are in the host's");
+    }
+    if (!is_aligned(element.view().data, element.element_type())) {
+      return invalid_argument("an element of input '" + name + "' is at an address that is no " +
+                              "multiple of " + std::to_string(alignment_of(element.element_type())) +
+                              " bytes; copy it");
+    }
+  }
+  return Status::ok();
+}
+
+Status Run::check_value(size_t index, const Tensor& value) const {
+  EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
+  const ValueDescription& input = core_.inputs[index];
+  if (value.is_on_device()) EDDY_RETURN_IF_ERROR(check_device_input(index));
+  if (value.is_tensor()) return check_tensor(index, value.view());
+  const bool is_none = value.kind() == ValueKind::kNone;
+  const ValueType type = input.type.is_optional() ? input.type.unwrapped() : input.type;
+  if (is_none ? input.type.is_optional() : type.is_sequence()) return check_elements(index, value);
+  return invalid_argument("input '" + input.name + "' must be " + input.text + ", but " +
+                          (is_none ? "nothing" : "a sequence") + " was given");
+}
+
+void Run::borrow(size_t index, const TensorView& view) {
+  state_->slot(core_.graph.inputs()[index]).borrow(view);
+  std::erase_if(misaligned_, [index](const auto& each) { return each.first == index; });
+  if (!is_aligned(view.data, view.element)) misaligned_.emplace_back(index, view.data);
+}
+
+// Anew for each launch: the caller may have written there.
+Status Run::align_inputs() {
+  for (const auto& [index, data] : misaligned_) {
+    Slot& slot = state_->slot(core_.graph.inputs()[index]);
+    TensorView from = slot.view;
+    from.data = const_cast<void*>(data);
+    EDDY_RETURN_IF_ERROR(slot.copy(from, state_->allocator()));
+  }
+  return Status::ok();
+}
+
+// What has been checked.
+void Run::put(size_t index, const Tensor& value) {
+  Slot& slot = state_->slot(core_.graph.inputs()[index]);
+  if (value.is_tensor()) {
+    return value.is_on_device() ? slot.borrow(value.view()) : borrow(index, value.view());
+  }
+  std::erase_if(misaligned_, [index](const auto& each) { return each.first == index; });
+  slot.set_none();
+  if (value.kind() == ValueKind::kNone) return;
+  slot.kind = ValueKind::kSequence;
+  slot.sequence_element = core_.inputs[index].type.tensor.element;
+  for (const Tensor& element : value.elements()) {
+    // Borrowed, whoever owns it: a buffer of another session's device must not stay here.
+    slot.elements.push_back(
+        {BufferRef(), element.view().data, element.element_type(), element.dims()});
+  }
+}
+
+Status Run::bind_tensor(size_t index, const TensorView& view) {
+  EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
+  EDDY_RETURN_IF_ERROR(check_tensor(index, view));
+  borrow(index, view);
+  is_bound_[index] = true;
+  return Status::ok();
+}
+
+Status Run::bind_input(size_t index, const Tensor& value) {
+  EDDY_RETURN_IF_ERROR(check_value(index, value));
+  put(index, value);
+  is_bound_[index] = true;
+  return Status::ok();
+}
+
+// Memory of a GPU's can only be copied there.
+Status Run::check_device_input(size_t index) const {
+  const std::string& name = core_.inputs[index].name;
+  if (core_.accelerator_or_null == nullptr) {
+    return invalid_argument("input '" + name +
+                            "' is in a GPU's memory, but the session has no accelerator; copy it "
+                            "to the host, or make the session with one");
+  }
+  const std::string& reader = core_.host_readers[index];
+  if (reader.empty()) return Status::ok();
+  return invalid_argument("input '" + name + "' is in a GPU's memory, but " + reader +
+                          " reads it on the host; hand it over in the host's memory");
+}
+
+Status Run::give_inputs(const NamedTensors& inputs) {
+  given_.resize(core_.inputs.size(), nullptr);
+  for (const auto& [name, tensor] : inputs) {
+    const auto it = core_.input_places.find(name);
+    if (it == core_.input_places.end()) {
+      std::string known;
+      for (const ValueDescription& input : core_.inputs) {
+        known += (known.empty() ? "" : ", ") + input.name;
+      }
+      return invalid_argument("there is no input '" + name + "'; the graph's inputs are: " +
+                              (known.empty() ? "none" : known));
+    }
+    if (is_bound_[it->second]) {
+      return invalid_argument("input '" + name + "' is given twice; leave one out");
+    }
+    EDDY_RETURN_IF_ERROR(check_value(it->second, tensor));
+    given_[it->second] = &tensor;
+    is_bound_[it->second] = true;
+  }
+  return check_symbols();
+}
+
+// Of an input that is a tensor: given, or bound to the state.
+std::optional<std::span<const int64_t>> Run::bound_shape(size_t index) const {
+  if (!given_.empty()) {
+    if (!given_[index]->is_tensor()) return std::nullopt;
+    return given_[index]->dims().span();
+  }
+  const Slot& slot = state_->slot(core_.graph.inputs()[index]);
+  if (slot.kind != ValueKind::kTensor) return std::nullopt;
+  return slot.view.shape();
+}
+
+Status Run::check_symbols() const {
+  std::vector<std::pair<int64_t, int64_t>> sizes;  // symbol, size
+  for (size_t i = 0; i < is_bound_.size(); ++i) {
+    const ValueDescription& input = core_.inputs[i];
+    if (!is_bound_[i]) return invalid_argument("input '" + input.name + "' (" + input.text + ") is missing");
+    const std::optional<std::span<const int64_t>> shape = bound_shape(i);
+    if (!shape || !input.type.tensor.is_ranked) continue;
+    for (int axis = 0; axis < input.type.tensor.dims.rank(); ++axis) {
+      const int64_t symbol = input.type.tensor.dims[axis];
+      if (symbol >= kUnknownDim) continue;
+      const int64_t size = (*shape)[static_cast<size_t>(axis)];
+      const auto known = std::find_if(sizes.begin(), sizes.end(),
+                                      [&](const auto& pair) { return pair.first == symbol; });
+      if (known == sizes.end()) {
+        sizes.emplace_back(symbol, size);
+      } else if (known->second != size) {
+        return invalid_argument("dimension '" + core_.graph.symbol(symbol) + "' is " +
+                                std::to_string(known->second) + " in one input, but axis " +
+                                std::to_string(axis) + " of input '" + input.name + "' is " +
+                                std::to_string(size));
+      }
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace eddy

@@ -1,0 +1,266 @@
+// Outputs of a run: bound to the caller's memory and made there or copied, and collected.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "graph/base/check.h"
+#include "runtime/api/bound_memory.h"
+#include "runtime/api/run.h"
+#include "runtime/api/session_core.h"
+
+namespace eddy {
+
+Status Run::bind_device_output(size_t index, const TensorView& view) {
+  if (core_.accelerator_or_null == nullptr || !core_.accelerator_or_null->write) {
+    return invalid_argument("the session has no accelerator, in whose memory an output could go");
+  }
+  if (view.element == ElementType::kString) {
+    return unsupported("strings can't live in a GPU's memory");
+  }
+  EDDY_RETURN_IF_ERROR(bind_output(index, view));
+  is_on_device_[index] = true;
+  return Status::ok();
+}
+
+namespace {
+
+bool do_overlap(const TensorView& a, const TensorView& b) {
+  const auto begin_a = reinterpret_cast<uintptr_t>(a.data);
+  const auto begin_b = reinterpret_cast<uintptr_t>(b.data);
+  return begin_a < begin_b + b.size_bytes() && begin_b < begin_a + a.size_bytes();
+}
+
+Status check_spare(const std::string& name, const TensorView& view, const TensorView& spare) {
+  if (view.element != spare.element || !std::ranges::equal(view.shape(), spare.shape())) {
+    return invalid_argument(name + " was given memory for " + found(view) + " and spare memory for " +
+                            found(spare) + "; give two alike, or one");
+  }
+  EDDY_RETURN_IF_ERROR(check_memory("the spare place of " + name, spare));
+  if (!do_overlap(view, spare)) return Status::ok();
+  return invalid_argument(name + " was given spare memory that overlaps the other; give memory " +
+                          "apart from it, or none");
+}
+
+}  // namespace
+
+Status Run::bind_output(size_t index, const TensorView& view, const TensorView* spare_or_null) {
+  EDDY_CHECK(index < core_.outputs.size()) << "there is no output " << index;
+  const ValueDescription& output = core_.outputs[index];
+  const std::string name = "output '" + output.name + "'";
+  if (!is_of(output.type, view.element, view.shape())) {
+    return invalid_argument(name + " is " + output.text + ", but memory for " + found(view) +
+                            " was given");
+  }
+  EDDY_RETURN_IF_ERROR(check_memory(name, view));
+  if (spare_or_null != nullptr) EDDY_RETURN_IF_ERROR(check_spare(name, view, *spare_or_null));
+  state_->unbind_output(index);
+  is_on_device_[index] = false;
+  bound_outputs_[index] = {view, spare_or_null == nullptr ? nullptr : spare_or_null->data};
+  is_any_bound_ = true;
+  return Status::ok();
+}
+
+// Outputs are made in the caller's memory where that is apart from everything else that the caller
+// has bound; others are copied when the run is done.
+void Run::place_outputs() {
+  if (!is_any_bound_) return;
+  find_overlaps();
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (!bound_outputs_[i]) continue;
+    const auto& [view, spare_or_null] = *bound_outputs_[i];
+    if (!is_on_device_[i] && may_be_made_in(i)) {
+      state_->bind_output(i, view.data, spare_or_null, view.size_bytes());
+    } else {
+      state_->unbind_output(i);
+    }
+  }
+}
+
+bool Run::may_be_made_in(size_t index) const {
+  const auto& [view, spare_or_null] = *bound_outputs_[index];
+  return view.element != ElementType::kString && is_aligned(view.data, view.element) &&
+         is_aligned(spare_or_null, view.element) &&
+         std::ranges::find(overlapping_, index) == overlapping_.end() &&
+         !core_.program->output_routes()[index].empty();
+}
+
+// Outputs whose memory other bound memory meets. One sweep, by beginning: a range that begins
+// before another has ended meets it; of outputs that go on there, all but the longest have met.
+void Run::find_overlaps() {
+  ranges_.clear();
+  overlapping_.clear();
+  const auto add = [this](const void* data, size_t size_bytes, size_t output) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    if (size_bytes > 0) ranges_.push_back({begin, begin + size_bytes, output});
+  };
+  for (const ValueId input : core_.graph.inputs()) {
+    const Slot& slot = state_->slot(input);
+    if (slot.kind == ValueKind::kTensor) add(slot.view.data, slot.view.size_bytes(), kNoOutput);
+    for (const SequenceElement& element : slot.elements) {
+      add(element.data, element.view().size_bytes(), kNoOutput);
+    }
+  }
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (!bound_outputs_[i]) continue;
+    const auto& [view, spare_or_null] = *bound_outputs_[i];
+    add(view.data, view.size_bytes(), i);
+    if (spare_or_null != nullptr) add(spare_or_null, view.size_bytes(), i);
+  }
+  std::ranges::sort(ranges_, {}, &Range::begin);
+  uintptr_t end = 0;      // of all ranges so far
+  const Range* longest = nullptr;  // of the outputs
+  for (const Range& range : ranges_) {
+    const bool is_output = range.output != kNoOutput;
+    if (longest != nullptr && range.begin < longest->end) overlapping_.push_back(longest->output);
+    if (is_output && range.begin < end) overlapping_.push_back(range.output);
+    if (is_output && (longest == nullptr || range.end > longest->end)) longest = &range;
+    end = std::max(end, range.end);
+  }
+}
+
+namespace {
+
+Status no_memory() { return resource_exhausted("no memory for copies of the run's outputs"); }
+
+}  // namespace
+
+TensorView Run::made(size_t index) {
+  return state_->slot(core_.graph.outputs()[index]).view;
+}
+
+bool Run::is_home(size_t index) { return bound_outputs_[index]->has(made(index).data); }
+
+Status Run::check_made(size_t index) {
+  const TensorView& wanted = bound_outputs_[index]->view;
+  if (std::ranges::equal(made(index).shape(), wanted.shape())) return Status::ok();
+  return invalid_argument("output '" + core_.outputs[index].name + "' has shape " +
+                          to_string(Dims(made(index).shape())) + ", but memory for " +
+                          to_string(Dims(wanted.shape())) + " was given");
+}
+
+// What one iteration made as one output may have become another, or one that nobody has bound, or
+// part of a sequence; and the memory is about to take what is its own.
+Status Run::clear_callers_memory() {
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (bound_outputs_[i] && is_home(i)) continue;
+    EDDY_ASSIGN_OR_RETURN(const size_t bytes, state_->move_home(core_.graph.outputs()[i]));
+    copied_bytes_ += bytes;
+  }
+  return Status::ok();
+}
+
+Status Run::copy_outputs() try {
+  copied_bytes_ = 0;
+  if (!is_any_bound_) return Status::ok();
+  EDDY_RETURN_IF_ERROR(clear_callers_memory());
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (bound_outputs_[i]) EDDY_RETURN_IF_ERROR(check_made(i));
+  }
+  // What is copied may overlap where another output is to go: then all are read before any is
+  // written.
+  std::vector<Tensor> read(overlapping_.empty() ? 0 : bound_outputs_.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (bound_outputs_[i] && !is_home(i)) read[i] = Tensor::copy_of(made(i));
+  }
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    if (!bound_outputs_[i] || is_home(i)) continue;
+    EDDY_RETURN_IF_ERROR(copy_output(i, read.empty() ? made(i) : read[i].view()));
+  }
+  return Status::ok();
+} catch (const std::bad_alloc&) {
+  return no_memory();
+}
+
+Status Run::copy_output(size_t index, const TensorView& from) {
+  const TensorView& wanted = bound_outputs_[index]->view;
+  copied_bytes_ += from.size_bytes();
+  if (is_on_device_[index]) {
+    return core_.accelerator_or_null->write(wanted.data, from.data, from.size_bytes());
+  }
+  if (from.element == ElementType::kString) {
+    std::copy_n(from.as<std::string>(), from.count(), wanted.mutable_as<std::string>());
+  } else if (from.size_bytes() > 0) {
+    std::memcpy(wanted.data, from.data, from.size_bytes());
+  }
+  return Status::ok();
+}
+
+TensorView Run::output(size_t index) {
+  TensorView view = made(index);
+  if (bound_outputs_[index] && !is_home(index)) view.data = bound_outputs_[index]->view.data;
+  return view;
+}
+
+namespace {
+
+Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
+                 const std::shared_ptr<const void>& device) {
+  // What no step has made is nothing, and no reason to read through a null pointer.
+  if (view.data == nullptr && view.size_bytes() > 0) return Tensor();
+  // Borrowed memory (the caller's input, a constant) may go before the tensor does.
+  const bool is_own = buffer && !is_callers_memory(buffer);
+  return is_own ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);
+}
+
+bool is_inside(const void* data, const TensorView& view) {
+  const auto begin = reinterpret_cast<uintptr_t>(view.data);
+  const auto at = reinterpret_cast<uintptr_t>(data);
+  return at >= begin && at < begin + view.size_bytes();
+}
+
+}  // namespace
+
+bool Run::is_given(const void* data) const {
+  return std::ranges::any_of(given_, [data](const Tensor* input) {
+    if (input->is_tensor()) return is_inside(data, input->view());
+    return std::ranges::any_of(input->elements(), [data](const Tensor& element) {
+      return is_inside(data, element.view());
+    });
+  });
+}
+
+void Run::copy_given_outputs() {
+  try {
+    for (size_t i = 0; i < core_.outputs.size(); ++i) {
+      const Slot& slot = state_->slot(core_.graph.outputs()[i]);
+      const bool is_copied =
+          slot.kind == ValueKind::kTensor
+              ? is_given(slot.view.data)
+              : std::ranges::any_of(slot.elements, [this](const SequenceElement& element) {
+                  return is_given(element.data);
+                });
+      if (!is_copied) continue;
+      copies_.resize(core_.outputs.size());
+      copies_[i] = collect_output(i);
+    }
+  } catch (const std::bad_alloc&) {
+    copy_error_ = no_memory();
+  }
+}
+
+Tensor Run::collect_output(size_t index) {
+  if (!copies_.empty() && copies_[index]) return *copies_[index];
+  const Slot& slot = state_->slot(core_.graph.outputs()[index]);
+  const std::shared_ptr<const void> device = core_.keep_alive();
+  if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, device);
+  if (slot.kind != ValueKind::kSequence) return Tensor();
+  std::vector<Tensor> elements;
+  for (const SequenceElement& element : slot.elements) {
+    elements.push_back(to_tensor(element.view(), element.buffer, device));
+  }
+  return Tensor::sequence(slot.sequence_element, std::move(elements));
+}
+
+Result<NamedTensors> Run::collect_outputs() {
+  try {
+    NamedTensors outputs;
+    for (size_t i = 0; i < core_.outputs.size(); ++i) {
+      outputs.emplace_back(core_.outputs[i].name, collect_output(i));
+    }
+    return outputs;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+}  // namespace eddy

@@ -1,0 +1,134 @@
+// Claim: a session serves the runs that wait for their turn in the order in which they came, whether
+// a thread waits with them or not, and a run takes memory only when it has its turn.
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "tests/runtime/testing/ways.h"
+
+namespace eddy {
+namespace {
+
+using testing::WaysTest;
+
+class TurnsTest : public WaysTest {
+ protected:
+  // A session in which one run at a time notes its number, and the run of number 0 waits for go_.
+  std::unique_ptr<Session> make_noting(int64_t num_elements) {
+    const Status status = library_.add_host_function(
+        "note", [this](std::span<const TensorView> inputs) -> Result<int64_t> {
+          const int64_t number = *inputs[0].as<int64_t>();
+          if (number == 0) go_.get_future().wait();
+          std::lock_guard lock(mutex_);
+          order_.push_back(number);
+          return 1;
+        });
+    EXPECT_TRUE(status.is_ok());
+    GraphBuilder b(library_.ops());
+    const Value number = b.input("number", tensor_type(ElementType::kInt64, {}));
+    b.output("noted", b.op("HostPredicate", {number}, {{"name", std::string("note")}},
+                           {.domain = "eddy"}));
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {num_elements}));
+    b.output("y", b.op("ReduceSum", {b.op("Exp", {b.op("Tanh", {x})})}));
+    SessionOptions one = options();
+    one.max_runs_in_flight = 1;
+    auto session = Session::create(library_, std::move(*b.finish()), one);
+    EXPECT_TRUE(session.is_ok()) << session.status().to_string();
+    return std::move(*session);
+  }
+  static NamedTensors inputs(int64_t number, const Tensor& x) {
+    return {{"number", Tensor::scalar<int64_t>(number)}, {"x", x}};
+  }
+  static void await_waiting(const Session& session, int count) {
+    const std::string text = ", " + std::to_string(count) + " waiting";
+    while (session.describe_runs().find(text) == std::string::npos) std::this_thread::yield();
+  }
+
+  std::promise<void> go_;
+  std::mutex mutex_;
+  std::vector<int64_t> order_;  // under the mutex
+};
+
+TEST_P(TurnsTest, RunsAreServedInTheOrderOfComingHoweverTheyWait) {
+  auto session = make_noting(4);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {4});
+  RunHandle first = session->run_async(inputs(0, x), {});
+  std::vector<RunHandle> handles;
+  std::vector<std::thread> threads;
+  for (int k = 1; k <= 8; ++k) {
+    if (k % 3 == 1) {
+      handles.push_back(session->run_async(inputs(k, x), {}));
+    } else {
+      threads.emplace_back([&, k] { EXPECT_TRUE(session->run(inputs(k, x)).is_ok()); });
+    }
+    await_waiting(*session, k);
+  }
+  // One that leaves the queue leaves the order of the others.
+  handles[1].cancel();
+  await_waiting(*session, 7);
+  go_.set_value();
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < handles.size(); ++i) EXPECT_EQ(handles[i].wait().is_ok(), i != 1);
+  std::lock_guard lock(mutex_);
+  EXPECT_EQ(order_, (std::vector<int64_t>{0, 1, 2, 3, 5, 6, 7, 8}));
+}
+
+TEST_P(TurnsTest, AThreadThatWaitsGivesUpAtItsDeadlineAndWhenAllAreCancelled) {
+  auto session = make_noting(4);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {4});
+  RunHandle first = session->run_async(inputs(0, x), {});
+  const auto late = session->run(inputs(1, x), {.timeout = std::chrono::milliseconds(3)});
+  EXPECT_EQ(late.status().message(), "the run passed its deadline while it waited for its turn");
+  std::thread waits([&] {
+    EXPECT_EQ(session->run(inputs(2, x)).status().message(),
+              "the run was cancelled while it waited for its turn");
+  });
+  await_waiting(*session, 1);
+  session->cancel_all();
+  waits.join();
+  go_.set_value();
+  EXPECT_EQ(first.wait().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(session->run(inputs(3, x)).is_ok());
+}
+
+TEST_P(TurnsTest, AThousandRunsThatWaitTakeNoMemory) {
+  constexpr int64_t kElements = 100'000;
+  auto session = make_noting(kElements);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {kElements});
+  ASSERT_TRUE(session->run(inputs(1, x)).is_ok());
+  constexpr size_t kOutputBytes = 1024;  // of one run may still be with its caller
+  const size_t one_run_bytes = session->memory().peak_bytes + kOutputBytes;
+  std::vector<RunHandle> handles;
+  for (int k = 0; k < 1000; ++k) handles.push_back(session->run_async(inputs(k, x), {}));
+  EXPECT_LE(session->memory().used_bytes, one_run_bytes);
+  go_.set_value();
+  for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
+  EXPECT_LE(session->memory().peak_bytes, one_run_bytes);
+}
+
+TEST_P(TurnsTest, ThePoolKeepsNoMoreStatesThanRunsMayBeInFlight) {
+  constexpr int64_t kElements = 100'000;
+  auto session = make_noting(kElements);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {kElements});
+  ASSERT_TRUE(session->run(inputs(1, x)).is_ok());
+  const size_t one_run_bytes = session->memory().used_bytes;
+  const int64_t number = 1;
+  {
+    std::vector<std::unique_ptr<Call>> calls;
+    for (int k = 0; k < 5; ++k) {
+      calls.push_back(std::move(*session->prepare()));
+      ASSERT_TRUE(calls.back()
+                      ->bind_input(0, {const_cast<int64_t*>(&number), nullptr, 0, ElementType::kInt64})
+                      .is_ok());
+      ASSERT_TRUE(calls.back()->bind_input(1, x).is_ok());
+      ASSERT_TRUE(calls.back()->run().is_ok());
+    }
+    EXPECT_GE(session->memory().used_bytes, 2 * one_run_bytes);
+  }
+  EXPECT_LE(session->memory().used_bytes, one_run_bytes);
+}
+
+EDDY_IN_ALL_WAYS(TurnsTest);
+
+}  // namespace
+}  // namespace eddy
