@@ -9,51 +9,129 @@ struct BlockGraph::Sink {
 
   uint32_t task(const TaskSpec<double>& spec, const TaskLabel& label) {
     const uint32_t slot = graph.num_slots();
-    graph.tasks_.push_back({spec.exe_time, spec.device, spec.rank, 0, 0, 0, false});
+    const auto no_list = static_cast<uint32_t>(graph.lists_.size()) - 1;
+    graph.tasks_.push_back({spec.exe_time, spec.device, spec.rank, no_list, 0, kNoSlot});
+    graph.in_counts_.push_back(0);
     if (graph.keeps_labels_) graph.labels_.push_back(label);
     return slot;
   }
-  void dep(uint32_t from, uint32_t to) { graph.edges_.push_back({from, to}); }
-  void tie(uint32_t from, uint32_t to) { dep(from, to); }
+  void dep(uint32_t from, uint32_t to) {
+    graph.tasks_[from].next = to;
+    ++graph.in_counts_[to];
+  }
+  void tie(uint32_t, uint32_t to, const TaskLabel& label) {
+    half(label).ties.push_back({row(label), to});
+    ++graph.in_counts_[to];
+  }
+  void transfer(const TaskSpec<double>& spec, const TaskLabel& label, uint32_t, uint32_t to) {
+    Half& of = half(label);
+    of.transfers.push_back({spec.exe_time, spec.device, spec.rank, to, row(label)});
+    if (graph.keeps_labels_) of.labels.push_back(label);
+    ++graph.in_counts_[to];
+  }
+  void ring_hop(const WeightSlice& slice, size_t h, uint32_t hop, const std::vector<PartSlots>&) {
+    if (h == 0) add_holders(slice);
+    RingHolder* const first = &graph.holders_.back() + 1 - slice.holders.size();
+    first[h].out = hop;
+    first[(h + 1) % slice.holders.size()].in = hop;
+    graph.in_counts_[hop] = 2;
+  }
+
+ private:
+  static uint32_t row(const TaskLabel& label) {
+    return label.is_backward ? label.to_part : label.part;
+  }
+  Half& half(const TaskLabel& label) {
+    return label.is_backward ? graph.backward_ : graph.forward_;
+  }
+  void add_holders(const WeightSlice& slice) {
+    for (const SliceHolder& holder : slice.holders) {
+      for (const PartOfOperator& part : holder.parts) {
+        graph.ring_ties_.push_back({graph.ring_rows_[part.op] + part.part, graph.num_holders()});
+      }
+      graph.holders_.push_back({.num_parts = static_cast<uint32_t>(holder.parts.size())});
+    }
+  }
 };
 
 BlockGraph::BlockGraph(const OperatorGraph& graph, const Topology& topology)
     : graph_(graph),
       emitter_(graph, topology),
       readers_(graph.operators.size()),
-      loads_(topology.num_simulated()),
-      is_relinked_(graph.operators.size()) {
-  uint32_t num_blocks = 0;
-  for (uint32_t op = 0; op < graph.operators.size(); ++op) {
-    first_block_.push_back(num_blocks);
-    const auto num_inputs = static_cast<uint32_t>(graph.operators[op].inputs.size());
-    num_blocks += num_inputs + 1;
-    for (uint32_t input = 0; input < num_inputs; ++input) {
-      if (!emitter_.is_distinct_input(op, input)) continue;
-      readers_[graph.operators[op].inputs[input].producer].push_back({Kind::kInput, op, input});
-    }
-  }
-  first_block_.push_back(num_blocks);
-  blocks_.resize(num_blocks + emitter_.weight_groups().size());
-  is_found_.resize(blocks_.size());
-  is_changed_.resize(blocks_.size());
+      loads_(topology.num_simulated()) {
+  number_blocks();
+  make_lists();
 }
 
-uint32_t BlockGraph::index_of(const BlockName& name) const {
-  switch (name.kind) {
-    case Kind::kParts:
-      return parts_block(name.op);
-    case Kind::kInput:
-      return first_block_[name.op] + name.input;
-    case Kind::kRings:
-      return first_block_.back() + name.op;
+void BlockGraph::number_blocks() {
+  for (uint32_t op = 0; op < graph_.operators.size(); ++op) {
+    first_block_.push_back(static_cast<uint32_t>(names_.size()));
+    const std::vector<OperatorInput>& inputs = graph_.operators[op].inputs;
+    for (uint32_t input = 0; input < inputs.size(); ++input) {
+      if (emitter_.is_distinct_input(op, input)) {
+        readers_[inputs[input].producer].push_back(static_cast<uint32_t>(names_.size()));
+      }
+      names_.push_back({Kind::kInput, op, input});
+    }
+    names_.push_back({Kind::kParts, op});
   }
-  EDDY_CHECK(false) << "no such kind of block";
+  first_block_.push_back(static_cast<uint32_t>(names_.size()));
+  for (uint32_t group = 0; group < emitter_.weight_groups().size(); ++group) {
+    names_.push_back({Kind::kRings, group});
+  }
+  blocks_.resize(names_.size());
+  is_found_.resize(names_.size());
+  is_changed_.resize(names_.size());
+}
+
+// Ranks of blocks ascend forward and descend backward.
+void BlockGraph::make_lists() {
+  places_.resize(names_.size());
+  ring_places_.resize(graph_.operators.size(), kNoSlot);
+  ring_rows_.resize(graph_.operators.size());
+  const auto add_place = [this](uint32_t& place) {
+    place = static_cast<uint32_t>(row_bases_.size());
+    row_bases_.push_back(0);
+  };
+  const auto end_list = [this](uint32_t first) {
+    lists_.push_back({.first = first, .last = static_cast<uint32_t>(row_bases_.size())});
+  };
+  for (uint32_t op = 0; op < graph_.operators.size(); ++op) {
+    auto first = static_cast<uint32_t>(row_bases_.size());
+    for (const uint32_t reader : readers_[op]) add_place(places_[reader].forward);
+    end_list(first);
+    first = static_cast<uint32_t>(row_bases_.size());
+    for (auto input = static_cast<uint32_t>(graph_.operators[op].inputs.size()); input-- > 0;) {
+      if (!emitter_.is_distinct_input(op, input)) continue;
+      add_place(places_[input_block(op, input)].backward);
+    }
+    if (graph_.is_training && graph_.operators[op].weight_elements > 0) {
+      add_place(ring_places_[op]);
+    }
+    end_list(first);
+    first = static_cast<uint32_t>(row_bases_.size());
+    add_place(places_[parts_block(op)].forward);
+    end_list(first);
+    first = static_cast<uint32_t>(row_bases_.size());
+    add_place(places_[parts_block(op)].backward);
+    end_list(first);
+  }
+  lists_.push_back({});
+}
+
+std::span<const uint32_t> BlockGraph::tiles(uint32_t op, const std::vector<uint32_t>& slots) const {
+  const size_t num_parts = strategy_[op].devices.size();
+  const std::span<const uint32_t> all(slots);
+  return strategy_[op].reduce > 1 ? all.subspan(num_parts) : all;
 }
 
 void BlockGraph::mark_ends() {
-  marks_ = {num_slots(), static_cast<uint32_t>(successors_.size()),
-            static_cast<uint32_t>(outs_.size()), static_cast<uint32_t>(ins_.size())};
+  marks_ = {num_slots(),
+            num_transfers(),
+            static_cast<uint32_t>(rows_.size()),
+            static_cast<uint32_t>(ties_.size()),
+            num_holders(),
+            static_cast<uint32_t>(ins_.size())};
 }
 
 Status BlockGraph::reset(Strategy strategy) {
@@ -61,119 +139,251 @@ Status BlockGraph::reset(Strategy strategy) {
   emitter_.clear_status();
   tasks_.clear();
   num_predecessors_.clear();
-  successors_.clear();
-  outs_.clear();
+  transfers_.clear();
+  rows_.clear();
+  ties_.clear();
+  holders_.clear();
   ins_.clear();
   labels_.clear();
-  cursors_.clear();
+  transfer_labels_.clear();
+  in_counts_.clear();
   num_dead_ = 0;
   std::fill(loads_.begin(), loads_.end(), 0);
   for (uint32_t op = 0; op < strategy_.size(); ++op) {
-    emit({Kind::kParts, op});
+    emit(parts_block(op));
     for (uint32_t input = 0; input < graph_.operators[op].inputs.size(); ++input) {
-      emit({Kind::kInput, op, input});
+      emit(input_block(op, input));
     }
   }
   for (uint32_t group = 0; group < emitter_.weight_groups().size(); ++group) {
-    emit({Kind::kRings, group});
+    emit(ring_block(group));
   }
-  relinked_.clear();
-  for (uint32_t op = 0; op < strategy_.size(); ++op) relinked_.push_back(op);
-  if (status().is_ok()) relink();
   forget();
-  rebuilt_successors_ = successors_.size();
   return status();
 }
 
-bool BlockGraph::wants_rebuild() const {
-  return num_dead_ > num_slots() / 2 || successors_.size() > 3 * rebuilt_successors_;
+bool BlockGraph::wants_rebuild() const { return num_dead_ > (num_slots() + num_transfers()) / 2; }
+
+void BlockGraph::emit(uint32_t index) {
+  if (!status().is_ok()) return;
+  const BlockName& name = names_[index];
+  Block& block = blocks_[index];
+  block = {.first = num_slots(),
+           .first_transfer = num_transfers(),
+           .first_row = static_cast<uint32_t>(rows_.size()),
+           .first_holder = num_holders(),
+           .first_in = static_cast<uint32_t>(ins_.size())};
+  forward_.clear();
+  backward_.clear();
+  ring_ties_.clear();
+  emit_tasks(name);
+  if (!status().is_ok()) return;
+  block.count = num_slots() - block.first;
+  block.num_holders = num_holders() - block.first_holder;
+  if (name.kind == Kind::kParts) join_parts(name.op);
+  lay_out(index);
+  count_ins(block, name);
+  add_load(block);
+  note_first_rows(index);
+  EDDY_CHECK(tasks_.size() < kMaxSlots && transfers_.size() < kMaxSlots &&
+             holders_.size() < kMaxSlots)
+      << "more than 2^31 tasks";
+  EDDY_CHECK(ties_.size() < kNoSlot && rows_.size() < kNoSlot) << "more than 2^32 - 2 dependencies";
 }
 
-void BlockGraph::emit(const BlockName& name) {
-  Block& block = blocks_[index_of(name)];
-  block = {.first = num_slots()};
-  edges_.clear();
+void BlockGraph::emit_tasks(const BlockName& name) {
   Sink sink{*this};
   switch (name.kind) {
     case Kind::kParts:
-      emitter_.emit_parts(name.op, strategy_[name.op], sink);
-      break;
+      return emitter_.emit_parts(name.op, strategy_[name.op], sink);
     case Kind::kInput:
-      emitter_.emit_input(name.op, name.input, strategy_, sink);
-      break;
+      return emitter_.emit_input(name.op, name.input, strategy_, sink);
     case Kind::kRings:
-      emitter_.emit_sync(name.op, strategy_, sink);
-      break;
+      count_ring_rows(name.op);
+      return emitter_.emit_sync(name.op, strategy_, sink);
   }
-  block.count = num_slots() - block.first;
-  num_predecessors_.resize(tasks_.size());
-  cursors_.resize(tasks_.size(), kNoSlot);
-  if (status().is_ok()) lay_out(block, name.kind == Kind::kParts);
 }
 
-// The block's dependencies: those that leave its own tasks are in rows, but for parts, which other
-// blocks follow, too.
-void BlockGraph::lay_out(Block& block, bool has_parts) {
-  const auto is_own = [&block](uint32_t slot) { return slot - block.first < block.count; };
-  block.first_out = static_cast<uint32_t>(outs_.size());
-  block.first_in = static_cast<uint32_t>(ins_.size());
-  for (const Edge& edge : edges_) {
-    ++num_predecessors_[edge.to];
-    if (!is_own(edge.to)) ins_.push_back(edge.to);
-    if (has_parts || !is_own(edge.from)) {
-      outs_.push_back(edge);
+// Where the rows of each operator of the group begin; how many there are.
+uint32_t BlockGraph::count_ring_rows(uint32_t group) {
+  uint32_t count = 0;
+  for (const uint32_t op : emitter_.weight_groups()[group]) {
+    ring_rows_[op] = count;
+    count += static_cast<uint32_t>(strategy_[op].devices.size());
+  }
+  return count;
+}
+
+// Says which rows follow the operator's parts and sums.
+void BlockGraph::join_parts(uint32_t op) {
+  const PartSlots& slots = emitter_.slots()[op];
+  const bool is_summed = strategy_[op].reduce > 1;
+  const auto join = [this](std::span<const uint32_t> tasks, uint32_t list) {
+    for (uint32_t row = 0; row < tasks.size(); ++row) {
+      tasks_[tasks[row]].list = list;
+      tasks_[tasks[row]].row = row;
+    }
+  };
+  const size_t num_parts = strategy_[op].devices.size();
+  const std::span<const uint32_t> forward(slots.forward);
+  join(forward.first(num_parts), list_of(op, is_summed ? kToSums : kForward));
+  join(forward.subspan(num_parts), list_of(op, kForward));
+  if (!graph_.is_training) return;
+  const std::span<const uint32_t> backward(slots.backward);
+  join(backward.first(num_parts), list_of(op, kBackward));
+  join(backward.subspan(num_parts), list_of(op, kFromSums));
+}
+
+// Of the rings, now that the hops are known.
+void BlockGraph::tie_holders() {
+  for (const Tie& tie : ring_ties_) {
+    const RingHolder& holder = holders_[tie.to];
+    if (holder.num_parts > 1) {
+      forward_.ties.push_back({tie.row, kHolder | tie.to});
     } else {
-      ++tasks_[edge.from].num_successors;
+      forward_.ties.push_back({tie.row, holder.out});
+      forward_.ties.push_back({tie.row, holder.in});
     }
   }
-  block.num_out = static_cast<uint32_t>(outs_.size()) - block.first_out;
-  block.num_in = static_cast<uint32_t>(ins_.size()) - block.first_in;
-  EDDY_CHECK(tasks_.size() < kMaxSlots) << "more than 2^31 tasks";
-  EDDY_CHECK(successors_.size() + edges_.size() < kNoSlot) << "more than 2^32 - 2 dependencies";
-  auto end = static_cast<uint32_t>(successors_.size());
-  for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
-    BlockTask& task = tasks_[slot];
-    end += task.num_successors;
-    task.first_successor = end;
-    task.waits_alone = !has_parts && num_predecessors_[slot] == 1;
-    peak_ = std::max(peak_, loads_[task.device] += task.exe_time);
-  }
-  successors_.resize(end);
-  if (!has_parts) lay_out_rows(block);
 }
 
-// A transfer or a hop leads to one task.
-void BlockGraph::lay_out_rows(const Block& block) {
-  for (const Edge& edge : edges_) {
-    if (edge.from - block.first >= block.count) continue;
-    BlockTask& task = tasks_[edge.from];
-    successors_[--task.first_successor] = edge.to;
-    task.num_alone = task.num_successors == 1 && tasks_[edge.to].waits_alone ? 1 : 0;
+// The rows, with what was emitted.
+void BlockGraph::lay_out(uint32_t index) {
+  const BlockName& name = names_[index];
+  Block& block = blocks_[index];
+  const OperatorConfig* const config = name.kind == Kind::kRings ? nullptr : &strategy_[name.op];
+  switch (name.kind) {
+    case Kind::kParts:
+      block.num_forward = static_cast<uint32_t>(config->devices.size());
+      block.num_backward = block.num_forward / static_cast<uint32_t>(config->reduce);
+      if (config->reduce == 1) block.num_forward = block.num_backward = 0;
+      break;
+    case Kind::kInput: {
+      if (!emitter_.is_distinct_input(name.op, name.input)) break;
+      const uint32_t producer = graph_.operators[name.op].inputs[name.input].producer;
+      block.num_forward =
+          static_cast<uint32_t>(tiles(producer, emitter_.slots()[producer].forward).size());
+      block.num_backward = static_cast<uint32_t>(config->devices.size());
+      break;
+    }
+    case Kind::kRings:
+      if (graph_.is_training) block.num_forward = count_ring_rows(name.op);
+      tie_holders();
+      break;
+  }
+  if (!graph_.is_training) block.num_backward = 0;
+  rows_.resize(rows_.size() + block.num_forward + block.num_backward);
+  lay_out_half(forward_, false, rows_.data() + block.first_row, block.num_forward);
+  lay_out_half(backward_, true, rows_.data() + block.first_row + block.num_forward,
+               block.num_backward);
+  block.num_transfers = num_transfers() - block.first_transfer;
+}
+
+// Transfers come by ascending rank, or by descending.
+void BlockGraph::lay_out_half(const Half& half, bool is_reversed, BlockRow* rows,
+                              uint32_t num_rows) {
+  for (const BlockTransfer& transfer : half.transfers) ++rows[transfer.row].num_transfers;
+  for (const Tie& tie : half.ties) ++rows[tie.row].num_ties;
+  auto first_transfer = num_transfers();
+  auto first_tie = static_cast<uint32_t>(ties_.size());
+  for (uint32_t row = 0; row < num_rows; ++row) {
+    rows[row].first_transfer = first_transfer;
+    rows[row].tie = first_tie;
+    first_transfer += rows[row].num_transfers;
+    if (rows[row].num_ties > 1) first_tie += rows[row].num_ties;
+    rows[row].num_transfers = 0;
+  }
+  transfers_.resize(first_transfer);
+  ties_.resize(first_tie);
+  if (keeps_labels_) transfer_labels_.resize(first_transfer);
+  const size_t count = half.transfers.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = is_reversed ? count - 1 - i : i;
+    BlockRow& row = rows[half.transfers[at].row];
+    const uint32_t place = row.first_transfer + row.num_transfers++;
+    transfers_[place] = half.transfers[at];
+    if (keeps_labels_) transfer_labels_[place] = half.labels[at];
+  }
+  for (const Tie& tie : half.ties) {
+    BlockRow& row = rows[tie.row];
+    (row.num_ties == 1 ? row.tie : ties_[row.tie++]) = tie.to;
+  }
+  for (uint32_t row = 0; row < num_rows; ++row) {
+    if (rows[row].num_ties > 1) rows[row].tie -= rows[row].num_ties;
+  }
+}
+
+// Moves what was counted for the block's own tasks and its neighbours' to where it belongs.
+void BlockGraph::count_ins(Block& block, const BlockName& name) {
+  num_predecessors_.resize(tasks_.size());
+  for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
+    num_predecessors_[slot] = std::exchange(in_counts_[slot], 0);
+  }
+  if (name.kind != Kind::kInput) return;
+  const auto count = [this](std::span<const uint32_t> slots) {
+    for (const uint32_t slot : slots) {
+      const uint32_t num = std::exchange(in_counts_[slot], 0);
+      if (num == 0) continue;
+      num_predecessors_[slot] += num;
+      ins_.push_back({slot, num});
+    }
+  };
+  count(emitter_.slots()[name.op].forward);
+  count(emitter_.slots()[graph_.operators[name.op].inputs[name.input].producer].backward);
+  block.num_in = static_cast<uint32_t>(ins_.size()) - block.first_in;
+}
+
+void BlockGraph::add_load(const Block& block) {
+  for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
+    peak_ = std::max(peak_, loads_[tasks_[slot].device] += tasks_[slot].exe_time);
+  }
+  const BlockTransfer* transfer = transfers_.data() + block.first_transfer;
+  for (const BlockTransfer* const last = transfer + block.num_transfers; transfer != last;
+       ++transfer) {
+    peak_ = std::max(peak_, loads_[transfer->device] += transfer->exe_time);
+  }
+}
+
+void BlockGraph::note_first_rows(uint32_t index) {
+  const Block& block = blocks_[index];
+  const BlockName& name = names_[index];
+  if (name.kind != Kind::kRings) {
+    const Places& places = places_[index];
+    if (places.forward != kNoSlot) row_bases_[places.forward] = block.first_row;
+    if (places.backward != kNoSlot) {
+      row_bases_[places.backward] = block.first_row + block.num_forward;
+    }
+    return;
+  }
+  if (!graph_.is_training) return;
+  uint32_t row = block.first_row;
+  for (const uint32_t op : emitter_.weight_groups()[name.op]) {
+    row_bases_[ring_places_[op]] = row;
+    row += static_cast<uint32_t>(strategy_[op].devices.size());
   }
 }
 
 // The parts first, since the others read where they are; transfers last, since they are many.
 void BlockGraph::find_blocks(std::span<const uint32_t> ops) {
-  names_.clear();
-  const auto find = [this](const BlockName& name) {
-    if (!is_found_[index_of(name)]) names_.push_back(name);
-    is_found_[index_of(name)] = true;
+  found_.clear();
+  const auto find = [this](uint32_t index) {
+    if (!is_found_[index]) found_.push_back(index);
+    is_found_[index] = true;
   };
-  for (const uint32_t op : ops) find({Kind::kParts, op});
+  for (const uint32_t op : ops) find(parts_block(op));
   for (const uint32_t op : ops) {
     const Operator& changed = graph_.operators[op];
-    if (changed.weight_elements > 0) find({Kind::kRings, changed.weight_group});
+    if (changed.weight_elements > 0) find(ring_block(changed.weight_group));
   }
   for (const uint32_t op : ops) {
     const auto num_inputs = static_cast<uint32_t>(graph_.operators[op].inputs.size());
-    for (uint32_t input = 0; input < num_inputs; ++input) find({Kind::kInput, op, input});
-    for (const BlockName& reader : readers_[op]) find(reader);
+    for (uint32_t input = 0; input < num_inputs; ++input) find(input_block(op, input));
+    for (const uint32_t reader : readers_[op]) find(reader);
   }
-  for (const BlockName& name : names_) is_found_[index_of(name)] = false;
+  for (const uint32_t index : found_) is_found_[index] = false;
 }
 
-// The block's tasks are dead from here on: nothing leads to them once their neighbours' parts are
-// relinked.
+// The block is dead from here on: no place leads to it once its successor is noted.
 void BlockGraph::remove(uint32_t index) {
   Block& block = blocks_[index];
   if (!is_changed_[index]) {
@@ -181,20 +391,25 @@ void BlockGraph::remove(uint32_t index) {
     changed_.push_back(index);
     originals_.push_back(block);
   }
-  for (const uint32_t to : ins(block)) --num_predecessors_[to];
+  for (const In& in : ins(block)) num_predecessors_[in.slot] -= in.count;
   for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
     loads_[tasks_[slot].device] -= tasks_[slot].exe_time;
   }
-  num_dead_ += block.count;
+  const BlockTransfer* transfer = transfers_.data() + block.first_transfer;
+  for (const BlockTransfer* const last = transfer + block.num_transfers; transfer != last;
+       ++transfer) {
+    loads_[transfer->device] -= transfer->exe_time;
+  }
+  num_dead_ += block.count + block.num_transfers;
   block = {};
 }
 
 // False as soon as a device is busy for too long.
 bool BlockGraph::emit_blocks(double limit) {
   peak_ = *std::max_element(loads_.begin(), loads_.end());
-  for (const BlockName& name : names_) {
+  for (const uint32_t index : found_) {
     if (peak_ * (1 - kLoadRounding) > limit) return false;
-    emit(name);
+    emit(index);
     if (!status().is_ok()) return true;
   }
   return peak_ * (1 - kLoadRounding) <= limit;
@@ -206,121 +421,12 @@ bool BlockGraph::change(std::span<const uint32_t> ops, const OperatorConfig& con
     saved_num_dead_ = num_dead_;
   }
   find_blocks(ops);
-  for (const BlockName& name : names_) remove(index_of(name));
+  for (const uint32_t index : found_) remove(index);
   for (const uint32_t op : ops) {
     saved_slots_.emplace_back(op, emitter_.slots()[op]);
     saved_configs_.emplace_back(op, std::exchange(strategy_[op], config));
   }
-  if (!emit_blocks(limit)) return false;
-  if (!status().is_ok()) return true;
-  find_neighbours(ops);
-  relink();
-  return true;
-}
-
-// Operators whose parts lead into a block that was replaced.
-void BlockGraph::find_neighbours(std::span<const uint32_t> ops) {
-  relinked_.clear();
-  const auto find = [this](uint32_t op) {
-    if (!is_relinked_[op]) relinked_.push_back(op);
-    is_relinked_[op] = true;
-  };
-  for (const uint32_t op : ops) {
-    find(op);
-    const Operator& changed = graph_.operators[op];
-    for (const OperatorInput& input : changed.inputs) find(input.producer);
-    for (const BlockName& reader : readers_[op]) find(reader.op);
-    if (changed.weight_elements == 0 || !graph_.is_training) continue;
-    for (const uint32_t other : emitter_.weight_groups()[changed.weight_group]) find(other);
-  }
-  for (const uint32_t op : relinked_) is_relinked_[op] = false;
-}
-
-// Blocks into which the operator's parts may lead.
-void BlockGraph::find_adjacent(uint32_t op) {
-  const auto find = [this](uint32_t index) {
-    if (!is_found_[index]) adjacent_.push_back(index);
-    is_found_[index] = true;
-  };
-  for (uint32_t index = first_block_[op]; index < first_block_[op + 1]; ++index) find(index);
-  for (const BlockName& reader : readers_[op]) find(index_of(reader));
-  const Operator& relinked = graph_.operators[op];
-  if (relinked.weight_elements > 0) find(first_block_.back() + relinked.weight_group);
-}
-
-// How many dependencies leave each part of relinked_, in cursors_ and num_alone. Blocks come in
-// the order of their ranks.
-void BlockGraph::count_links() {
-  adjacent_.clear();
-  for (const uint32_t op : relinked_) {
-    find_adjacent(op);
-    const Block& parts = blocks_[parts_block(op)];
-    for (uint32_t slot = parts.first; slot < parts.first + parts.count; ++slot) {
-      BlockTask& task = tasks_[slot];
-      if (slot < marks_.tasks) {
-        saved_links_.push_back({slot, task.first_successor, task.num_successors, task.num_alone});
-      }
-      cursors_[slot] = task.num_alone = 0;
-    }
-  }
-  std::ranges::sort(adjacent_);
-  for (const uint32_t index : adjacent_) {
-    is_found_[index] = false;
-    for (const Edge& edge : outs(blocks_[index])) {
-      if (cursors_[edge.from] == kNoSlot) continue;
-      ++cursors_[edge.from];
-      tasks_[edge.from].num_alone += tasks_[edge.to].waits_alone ? 1 : 0;
-    }
-  }
-}
-
-// Lays out what leaves the parts of relinked_: those that wait alone, then the others. Blocks give
-// what follows a forward part by ascending rank, and what follows a backward part by descending.
-void BlockGraph::relink() {
-  count_links();
-  const uint32_t first_backward = emitter_.first_backward_rank();
-  auto end = static_cast<uint32_t>(successors_.size());
-  for (const uint32_t op : relinked_) {
-    const Block& parts = blocks_[parts_block(op)];
-    for (uint32_t slot = parts.first; slot < parts.first + parts.count; ++slot) {
-      BlockTask& task = tasks_[slot];
-      task.num_successors = cursors_[slot];
-      cursors_[slot] = end + task.num_alone;
-      // The place of the next of those that wait alone, until all are there.
-      task.first_successor = task.rank < first_backward ? end : end + task.num_alone;
-      end += task.num_successors;
-    }
-  }
-  successors_.resize(end);
-  for (const uint32_t index : adjacent_) {
-    for (const Edge& edge : outs(blocks_[index])) {
-      uint32_t& cursor = cursors_[edge.from];
-      if (cursor == kNoSlot) continue;
-      BlockTask& task = tasks_[edge.from];
-      if (!tasks_[edge.to].waits_alone) {
-        successors_[cursor++] = edge.to;
-      } else if (task.rank < first_backward) {
-        successors_[task.first_successor++] = edge.to;
-      } else {
-        successors_[--task.first_successor] = edge.to;
-      }
-    }
-  }
-  for (const uint32_t op : relinked_) {
-    const Block& parts = blocks_[parts_block(op)];
-    for (uint32_t slot = parts.first; slot < parts.first + parts.count; ++slot) {
-      BlockTask& task = tasks_[slot];
-      if (task.rank < first_backward) task.first_successor -= task.num_alone;
-      cursors_[slot] = kNoSlot;
-      EDDY_DCHECK(is_sorted_alone(task)) << "ranks of a block are not as it was emitted";
-    }
-  }
-}
-
-bool BlockGraph::is_sorted_alone(const BlockTask& task) const {
-  const auto first = successors_.begin() + task.first_successor;
-  return std::is_sorted(first, first + task.num_alone,
-                        [this](uint32_t a, uint32_t b) { return tasks_[a].rank < tasks_[b].rank; });
+  return emit_blocks(limit);
 }
 
 void BlockGraph::commit() {
@@ -329,34 +435,35 @@ void BlockGraph::commit() {
 }
 
 void BlockGraph::rollback() {
-  for (size_t i = changed_.size(); i-- > 0;) {
-    for (const uint32_t to : ins(blocks_[changed_[i]])) --num_predecessors_[to];
-    blocks_[changed_[i]] = originals_[i];
-  }
-  for (const Block& original : originals_) {
-    for (const uint32_t to : ins(original)) ++num_predecessors_[to];
-  }
-  for (size_t i = saved_links_.size(); i-- > 0;) {
-    const Links& links = saved_links_[i];
-    tasks_[links.slot].first_successor = links.first_successor;
-    tasks_[links.slot].num_successors = links.num_successors;
-    tasks_[links.slot].num_alone = links.num_alone;
-  }
   for (size_t i = saved_slots_.size(); i-- > 0;) {
     emitter_.slots()[saved_slots_[i].first] = std::move(saved_slots_[i].second);
     strategy_[saved_configs_[i].first] = std::move(saved_configs_[i].second);
   }
+  for (size_t i = changed_.size(); i-- > 0;) {
+    for (const In& in : ins(blocks_[changed_[i]])) num_predecessors_[in.slot] -= in.count;
+    blocks_[changed_[i]] = originals_[i];
+  }
+  for (size_t i = 0; i < changed_.size(); ++i) {
+    for (const In& in : ins(originals_[i])) num_predecessors_[in.slot] += in.count;
+    note_first_rows(changed_[i]);
+  }
   tasks_.resize(marks_.tasks);
   num_predecessors_.resize(marks_.tasks);
-  cursors_.resize(marks_.tasks);
-  if (keeps_labels_) labels_.resize(marks_.tasks);
-  successors_.resize(marks_.successors);
-  outs_.resize(marks_.outs);
+  in_counts_.resize(marks_.tasks);
+  transfers_.resize(marks_.transfers);
+  if (keeps_labels_) {
+    labels_.resize(marks_.tasks);
+    transfer_labels_.resize(marks_.transfers);
+  }
+  rows_.resize(marks_.rows);
+  ties_.resize(marks_.ties);
+  holders_.resize(marks_.holders);
   ins_.resize(marks_.ins);
   if (!changed_.empty()) {
     loads_.swap(saved_loads_);
     num_dead_ = saved_num_dead_;
   }
+  if (!status().is_ok()) std::fill(in_counts_.begin(), in_counts_.end(), 0);
   emitter_.clear_status();
   forget();
 }
@@ -365,7 +472,6 @@ void BlockGraph::forget() {
   for (const uint32_t index : changed_) is_changed_[index] = false;
   changed_.clear();
   originals_.clear();
-  saved_links_.clear();
   saved_configs_.clear();
   saved_slots_.clear();
   mark_ends();

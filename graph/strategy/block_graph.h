@@ -2,17 +2,23 @@
 // replaced as wholes when configurations change.
 //
 // A block is what task_emitter.h emits at once: an operator's parts, one of its inputs, the rings
-// of a group. Its tasks have consecutive slots behind all slots there were, so that a transaction
-// is undone by cutting the arrays off where it began. Blocks that go leave their slots behind;
-// once those are many, wants_rebuild() says so and reset() makes all anew.
+// of a group. Its tasks, transfers and rows stand together behind all there were, so that a
+// transaction is undone by cutting the arrays off where it began. Blocks that go leave their place
+// behind; once that is much, wants_rebuild() says so and reset() makes all anew.
 //
 //   graph.reset(strategy);
 //   if (graph.change(ops, config, limit)) {...}  // any number of changes,
 //   graph.commit();                              // or rollback()
 //
-// Dependencies that leave a task of an input or a ring stay within the block or lead to parts, and
-// are laid out once. Those that leave a part lead into neighbouring blocks: they are laid out
-// anew, behind all others, whenever one of these is replaced.
+// What follows a task is not kept with it, since neighbours come and go, but with the block that
+// joins the two: a row for each task that the block starts from. A task knows the number of its
+// row, and its operator's RowList the places where the first rows of these blocks are noted: to
+// replace a block is to note other first rows, and nobody else is touched.
+//
+// Transfers over one link, by far the most tasks, wait for the task that their row starts from and
+// lead to one other: they stand in their row by rank, are all ready at once, and are no BlockTask.
+// A part leads to every hop of the rings of its weights' slices; for these, all parts that one
+// device has of a slice are one holder.
 //
 // The loads say how long each simulated device is busy: the largest is a lower bound of the
 // makespan. change() looks at it after every block and gives up as soon as it is above the limit,
@@ -20,12 +26,10 @@
 // emission of a few blocks. Loads are sums of doubles in the order of history: compare them with
 // kLoadRounding in mind.
 //
-// Errors: those of task_emitter.h, in status(); rollback() clears it. Contract: every
-// configuration passed check_config(); after a change() that gave up, or an error, only rollback()
-// may follow. Threads: none.
-// Cost: change() O(tasks and dependencies of the blocks replaced + dependencies that leave their
-// neighbours' parts); commit() and rollback() O(blocks + tasks relinked); memory 40 bytes a task,
-// 4 a dependency and 8 to 16 more for those between blocks.
+// Errors: those of task_emitter.h, in status(); rollback() clears it. Contract: every configuration
+// passed check_config(); after a change() that gave up, or an error, only rollback() may follow.
+// Threads: none. Cost: change() O(tasks and dependencies of the blocks replaced); commit() and
+// rollback() O(parts of these blocks); memory 40 bytes a task, 24 a transfer, 4 another dependency.
 // Source: Jia, Zaharia, Aiken, "Beyond Data and Model Parallelism for Deep Neural Networks",
 // section 5.3, where a change replaces an operator's tasks.
 #pragma once
@@ -36,51 +40,97 @@
 #include <utility>
 #include <vector>
 
-#include "graph/analysis/dag.h"
 #include "graph/strategy/strategy.h"
 #include "graph/strategy/task_emitter.h"
 
 namespace eddy {
 
-// Half a cache line. Of its successors the first num_alone, by ascending rank, wait for nothing
-// else: they are ready together, when the task ends.
+// A part, a sum, a hop of a ring, or a hop of a route with several.
 struct BlockTask {
   double exe_time;
   uint32_t device;
   uint32_t rank;
-  uint32_t first_successor;  // in BlockGraph::successors()
-  uint32_t num_successors;
-  uint32_t num_alone;
-  bool waits_alone;  // for one task, whatever is replaced
+  uint32_t list;  // of rows, in BlockGraph::lists()
+  uint32_t row;   // in each of them
+  uint32_t next;  // waits for it, too; kNoSlot: none
 };
 static_assert(sizeof(BlockTask) == 32);
+
+// Over one link, between two tasks.
+struct BlockTransfer {
+  double exe_time;
+  uint32_t device;
+  uint32_t rank;
+  uint32_t to;  // slot
+  uint32_t row;
+};
+static_assert(sizeof(BlockTransfer) == 24);
+
+// What a block joins to one task: transfers by ascending rank, and ties. A tie is a slot, or
+// kHolder + a holder. One alone is the row's own.
+struct BlockRow {
+  uint32_t first_transfer = 0;
+  uint32_t num_transfers = 0;
+  uint32_t tie = 0;  // the first of several in BlockGraph::ties(), or itself
+  uint32_t num_ties = 0;
+
+  std::span<const uint32_t> ties(const uint32_t* all) const {
+    return {num_ties == 1 ? &tie : all + tie, num_ties};
+  }
+};
+
+// The rows of a task: row_bases()[place] + its row, for the places from `first` to `last`, with
+// ascending ranks of transfers.
+struct RowList {
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+
+// The parts that one device has of one slice: two hops wait for all of them. Where there is one
+// part alone, these are ties of its own.
+struct RingHolder {
+  uint32_t out = kNoSlot;  // slots
+  uint32_t in = kNoSlot;
+  uint32_t num_parts = 0;
+};
 
 class BlockGraph {
  public:
   // Relative; more than the errors of adding and subtracting loads between two reset() can be.
   static constexpr double kLoadRounding = 1e-7;
-  static constexpr uint32_t kMaxSlots = 1u << 31;
+  static constexpr uint32_t kMaxSlots = 1u << 31;  // and transfers, and holders
+  static constexpr uint32_t kHolder = kMaxSlots;
 
-  // Slots first .. first + count - 1, and what crosses the block's border.
   struct Block {
-    uint32_t first = 0;
+    uint32_t first = 0;  // slots
     uint32_t count = 0;
-    uint32_t first_out = 0;  // in outs(): dependencies from parts
-    uint32_t num_out = 0;
-    uint32_t first_in = 0;  // in ins(): slots of other blocks that wait for this one
+    uint32_t first_transfer = 0;
+    uint32_t num_transfers = 0;
+    uint32_t first_row = 0;  // forward, then backward
+    uint32_t num_forward = 0;
+    uint32_t num_backward = 0;
+    uint32_t first_holder = 0;
+    uint32_t num_holders = 0;
+    uint32_t first_in = 0;  // in ins()
     uint32_t num_in = 0;
+  };
+  // How many dependencies lead from a block to a task of another.
+  struct In {
+    uint32_t slot;
+    uint32_t count;
   };
 
   // Borrows both.
   BlockGraph(const OperatorGraph& graph, const Topology& topology);
 
-  // Labels of slots; only after keep_labels(), which comes before reset().
+  // Labels of slots and transfers; only after keep_labels(), which comes before reset().
   void keep_labels() { keeps_labels_ = true; }
   const TaskLabel& label(uint32_t slot) const { return labels_[slot]; }
+  const TaskLabel& transfer_label(uint32_t transfer) const { return transfer_labels_[transfer]; }
 
   Status reset(Strategy strategy);
-  // These operators, each once, get this configuration. False: gave up, since some device is
-  // busy for longer than `limit`.
+  // These operators, each once, get this configuration. False: gave up, since some device is busy
+  // for longer than `limit`.
   bool change(std::span<const uint32_t> ops, const OperatorConfig& config,
               double limit = std::numeric_limits<double>::infinity());
   void commit();
@@ -90,16 +140,21 @@ class BlockGraph {
   const Strategy& strategy() const { return strategy_; }
   const Status& status() const { return emitter_.status(); }
   uint32_t num_slots() const { return static_cast<uint32_t>(tasks_.size()); }  // dead ones too
-  uint32_t num_tasks() const { return num_slots() - num_dead_; }
+  uint32_t num_transfers() const { return static_cast<uint32_t>(transfers_.size()); }
+  uint32_t num_holders() const { return static_cast<uint32_t>(holders_.size()); }
+  // Transfers too; what is dead not.
+  uint32_t num_tasks() const { return num_slots() + num_transfers() - num_dead_; }
   const std::vector<BlockTask>& tasks() const { return tasks_; }
-  const std::vector<uint32_t>& num_predecessors() const { return num_predecessors_; }
-  const std::vector<uint32_t>& successors() const { return successors_; }
+  const std::vector<BlockTransfer>& transfers() const { return transfers_; }
+  const std::vector<BlockRow>& rows() const { return rows_; }
+  const std::vector<uint32_t>& ties() const { return ties_; }
+  const std::vector<RowList>& lists() const { return lists_; }
+  const std::vector<uint32_t>& row_bases() const { return row_bases_; }
+  const std::vector<RingHolder>& holders() const { return holders_; }
+  const std::vector<uint32_t>& num_predecessors() const { return num_predecessors_; }  // by slot
   const std::vector<double>& loads() const { return loads_; }  // by simulated device
   const std::vector<Block>& blocks() const { return blocks_; }
-  std::span<const Edge> outs(const Block& block) const {
-    return {outs_.data() + block.first_out, block.num_out};
-  }
-  std::span<const uint32_t> ins(const Block& block) const {
+  std::span<const In> ins(const Block& block) const {
     return {ins_.data() + block.first_in, block.num_in};
   }
 
@@ -107,9 +162,14 @@ class BlockGraph {
   uint32_t first_new_slot() const { return marks_.tasks; }
   const std::vector<uint32_t>& changed_blocks() const { return changed_; }
   const std::vector<Block>& original_blocks() const { return originals_; }
+  // visit(slot, its row before, its row) for every task that is not new and that a changed block,
+  // by place in changed_blocks(), starts from; the row before is empty where it was a ring's.
+  template <typename Visit>
+  void for_each_source(size_t place, const Visit& visit) const;
 
  private:
   enum class Kind { kParts, kInput, kRings };
+  enum List { kForward, kBackward, kToSums, kFromSums, kNumLists };  // of an operator
   struct BlockName {
     Kind kind;
     uint32_t op = 0;  // or the group
@@ -117,72 +177,131 @@ class BlockGraph {
   };
   struct Marks {
     uint32_t tasks = 0;
-    uint32_t successors = 0;
-    uint32_t outs = 0;
+    uint32_t transfers = 0;
+    uint32_t rows = 0;
+    uint32_t ties = 0;
+    uint32_t holders = 0;
     uint32_t ins = 0;
   };
-  struct Links {  // of one part, before it was relinked
-    uint32_t slot;
-    uint32_t first_successor;
-    uint32_t num_successors;
-    uint32_t num_alone;
+  struct Tie {
+    uint32_t row;
+    uint32_t to;
+  };
+  // Of one direction of the block being emitted.
+  struct Half {
+    std::vector<BlockTransfer> transfers;
+    std::vector<Tie> ties;
+    std::vector<TaskLabel> labels;
+
+    void clear() {
+      transfers.clear();
+      ties.clear();
+      labels.clear();
+    }
   };
   struct Sink;
 
+  void number_blocks();
+  void make_lists();
   uint32_t parts_block(uint32_t op) const { return first_block_[op + 1] - 1; }
-  uint32_t index_of(const BlockName& name) const;
+  uint32_t input_block(uint32_t op, uint32_t input) const { return first_block_[op] + input; }
+  uint32_t ring_block(uint32_t group) const { return first_block_.back() + group; }
+  uint32_t list_of(uint32_t op, List list) const { return op * kNumLists + list; }
+  // The tasks that stand for the operator's tiles.
+  std::span<const uint32_t> tiles(uint32_t op, const std::vector<uint32_t>& slots) const;
+
   void mark_ends();
   void find_blocks(std::span<const uint32_t> ops);
   void remove(uint32_t index);
-  void emit(const BlockName& name);
-  void lay_out(Block& block, bool has_parts);
-  void lay_out_rows(const Block& block);
+  void emit(uint32_t index);
+  void emit_tasks(const BlockName& name);
+  void join_parts(uint32_t op);
+  uint32_t count_ring_rows(uint32_t group);
+  void tie_holders();
+  void lay_out(uint32_t index);
+  void lay_out_half(const Half& half, bool is_reversed, BlockRow* rows, uint32_t num_rows);
+  void count_ins(Block& block, const BlockName& name);
+  void add_load(const Block& block);
+  void note_first_rows(uint32_t index);
   bool emit_blocks(double limit);
-  void find_neighbours(std::span<const uint32_t> ops);
-  void find_adjacent(uint32_t op);
-  void count_links();
-  void relink();
-  bool is_sorted_alone(const BlockTask& task) const;
   void forget();
 
   const OperatorGraph& graph_;
   TaskEmitter emitter_;
   Strategy strategy_;
   std::vector<uint32_t> first_block_;  // by operator: its inputs, then its parts; then groups
-  std::vector<std::vector<BlockName>> readers_;  // by operator
+  std::vector<BlockName> names_;       // by block
+  std::vector<std::vector<uint32_t>> readers_;  // by operator: input blocks
+  std::vector<RowList> lists_;                  // by operator and List; then an empty one
+  std::vector<uint32_t> ring_places_;           // by operator; in row_bases_
+  struct Places {
+    uint32_t forward = kNoSlot;  // in row_bases_, where the block's first rows are noted
+    uint32_t backward = kNoSlot;
+  };
+  std::vector<Places> places_;  // by block
   bool keeps_labels_ = false;
   std::vector<TaskLabel> labels_;
+  std::vector<TaskLabel> transfer_labels_;
 
   std::vector<BlockTask> tasks_;
   std::vector<uint32_t> num_predecessors_;
-  std::vector<uint32_t> successors_;
-  std::vector<Edge> outs_;
-  std::vector<uint32_t> ins_;
+  std::vector<BlockTransfer> transfers_;
+  std::vector<BlockRow> rows_;
+  std::vector<uint32_t> ties_;
+  std::vector<RingHolder> holders_;
+  std::vector<In> ins_;
+  std::vector<uint32_t> row_bases_;
   std::vector<Block> blocks_;
   std::vector<double> loads_;
   double peak_ = 0;  // of the loads, while a change is emitted
   uint32_t num_dead_ = 0;
-  size_t rebuilt_successors_ = 0;  // how many there were after reset()
 
   // Of one change.
-  std::vector<BlockName> names_;    // to be replaced, in the order of emission
-  std::vector<bool> is_found_;      // by block; false between uses
-  std::vector<Edge> edges_;         // of the block being emitted
-  std::vector<uint32_t> relinked_;  // operators
-  std::vector<bool> is_relinked_;   // by operator; false between uses
-  std::vector<uint32_t> adjacent_;  // blocks
-  std::vector<uint32_t> cursors_;   // by slot; kNoSlot but for parts being relinked
+  std::vector<uint32_t> found_;  // blocks to be replaced, in the order of emission
+  std::vector<bool> is_found_;   // by block; false between uses
+  Half forward_;                 // of the block being emitted
+  Half backward_;
+  std::vector<uint32_t> in_counts_;  // by slot; 0 between uses
+  std::vector<uint32_t> ring_rows_;  // by operator: the first
+  std::vector<Tie> ring_ties_;       // of parts, to holders
 
   // Of the transaction.
   Marks marks_;
   std::vector<uint32_t> changed_;  // blocks
   std::vector<Block> originals_;   // by place in changed_
   std::vector<bool> is_changed_;   // by block
-  std::vector<Links> saved_links_;
   std::vector<double> saved_loads_;
   std::vector<std::pair<uint32_t, OperatorConfig>> saved_configs_;
   std::vector<std::pair<uint32_t, PartSlots>> saved_slots_;
   uint32_t saved_num_dead_ = 0;
 };
+
+template <typename Visit>
+void BlockGraph::for_each_source(size_t place, const Visit& visit) const {
+  const auto visit_old = [&](uint32_t slot, const BlockRow& before, const BlockRow& row) {
+    if (slot < marks_.tasks) visit(slot, before, row);
+  };
+  const BlockName& name = names_[changed_[place]];
+  const Block& block = blocks_[changed_[place]];
+  uint32_t row = block.first_row;
+  if (name.kind == Kind::kRings) {
+    for (const uint32_t op : emitter_.weight_groups()[name.op]) {
+      for (uint32_t part = 0; part < strategy_[op].devices.size() && block.num_forward > 0;
+           ++part) {
+        visit_old(emitter_.slots()[op].backward[part], {}, rows_[row++]);
+      }
+    }
+  }
+  if (name.kind != Kind::kInput || block.num_forward == 0) return;
+  const uint32_t producer = graph_.operators[name.op].inputs[name.input].producer;
+  uint32_t before = originals_[place].first_row;
+  for (const uint32_t slot : tiles(producer, emitter_.slots()[producer].forward)) {
+    visit_old(slot, rows_[before++], rows_[row++]);
+  }
+  before = originals_[place].first_row + originals_[place].num_forward;
+  for (uint32_t part = 0; part < block.num_backward; ++part) {
+    visit_old(emitter_.slots()[name.op].backward[part], rows_[before++], rows_[row++]);
+  }
+}
 
 }  // namespace eddy

@@ -4,14 +4,15 @@
 #include <bit>
 #include <utility>
 
+#include "graph/strategy/block_loop.h"
+
 namespace eddy {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr uint32_t kBucketsPerTask = 2;
+constexpr uint32_t kBucketsPerTask = 1;
 constexpr uint32_t kMinBuckets = 64;
 constexpr uint32_t kMaxBuckets = 1u << 20;
-constexpr uint32_t kFollowers = BlockGraph::kMaxSlots;
 constexpr uint32_t kLooks = 256;
 
 // Ends are exact, what is left to do is not.
@@ -23,89 +24,9 @@ double busiest(const BlockGraph& graph) {
   return loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
 }
 
+double time_of(ReadyKey key) { return std::bit_cast<double>(static_cast<uint64_t>(key >> 64)); }
+
 }  // namespace
-
-// What the loop needs, where stores through its pointers leave it in registers.
-struct BlockTimeline::Loop {
-  const BlockTask* const tasks;
-  const uint32_t* const successors;
-  Task* const state;
-  double* const device_end;
-  double* const work_left;
-  uint32_t* const heads;
-  uint32_t* const next;
-  uint64_t* const is_used;
-  const double buckets_per_time;
-  const double behind;  // the bucket without an end
-  const double limit;
-  uint32_t* next_in_order;
-
-  uint32_t bucket_of(double ready) const {
-    const double place = ready * buckets_per_time;
-    return static_cast<uint32_t>(static_cast<int32_t>(place < behind ? place : behind));
-  }
-
-  void put(uint32_t entry, uint32_t slot, double ready) const {
-    const uint32_t bucket = bucket_of(ready);
-    next[slot] = heads[bucket];
-    heads[bucket] = entry;
-    is_used[bucket / 64] |= uint64_t{1} << (bucket % 64);
-  }
-  void put_task(uint32_t slot, double ready) const {
-    put(slot, slot, ready);
-    __builtin_prefetch(tasks + slot);
-  }
-  void put_followers(uint32_t slot, double end) const { put(kFollowers | slot, slot, end); }
-  uint32_t next_of(uint32_t entry) const { return next[entry & ~kFollowers]; }
-
-  // The task of a slot has ended then.
-  void release(uint32_t slot, double end) const {
-    Task& next_task = state[slot];
-    const double ready = std::max(next_task.ready, end);
-    next_task.ready = ready;
-    if (--next_task.num_predecessors == 0) put_task(slot, ready);
-  }
-
-  // False: the makespan is certainly above the limit.
-  template <bool kIsBounded>
-  [[gnu::always_inline]] bool take(uint32_t slot) {
-    const BlockTask& task = tasks[slot];
-    Task& own = state[slot];
-    double& device = device_end[task.device];
-    const double start = std::max(own.ready, device);
-    const double end = start + task.exe_time;
-    own.start = start;
-    device = end;
-    *next_in_order++ = slot;
-    if constexpr (kIsBounded) {
-      double& left = work_left[task.device];
-      left -= task.exe_time;
-      if (end + left > limit) return false;
-    }
-    if (task.num_alone != 0) put_followers(slot, end);
-    const uint32_t* successor = successors + task.first_successor + task.num_alone;
-    const uint32_t* const last = successors + task.first_successor + task.num_successors;
-    for (; successor != last; ++successor) release(*successor, end);
-    return true;
-  }
-
-  // visit(slot) for the tasks of an entry, by rank, after it said when they are ready.
-  template <typename Visit>
-  void for_each_task(uint32_t entry, const Visit& visit) const {
-    if (entry < kFollowers) return visit(entry);
-    const BlockTask& task = tasks[entry & ~kFollowers];
-    const double ready = state[entry & ~kFollowers].start + task.exe_time;
-    for (uint32_t i = 0; i < task.num_alone; ++i) {
-      const uint32_t slot = successors[task.first_successor + i];
-      state[slot].ready = ready;
-      visit(slot);
-    }
-  }
-
-  ReadyKey key(uint32_t slot) const {
-    return ready_key(time_key(state[slot].ready), tasks[slot].rank, slot);
-  }
-};
 
 bool BlockTimeline::reset(const BlockGraph& graph) {
   is_simulated_ = false;
@@ -123,70 +44,70 @@ void BlockTimeline::commit() {
   is_simulated_ = false;
 }
 
-// New tasks that wait for no other new one cannot be ready before what they wait for has ended,
-// and the others not before these; what was removed, or waits for what is new or removed, was as
-// before until it was ready.
+// New tasks wait for others, new or not: what is not new has ended when it did. What was removed,
+// or waits for what is new or removed, was as before until it was ready.
 double BlockTimeline::first_instant(const BlockGraph& graph) {
   const uint32_t first_new = graph.first_new_slot();
-  const BlockTask* const tasks = graph.tasks().data();
-  const uint32_t* const successors = graph.successors().data();
   double instant = kNever;
+  const auto bound_by = [&](const BlockGraph::Block& block) {
+    for (const BlockGraph::In& in : graph.ins(block)) {
+      if (in.slot < first_new) instant = std::min(instant, old_.tasks[in.slot].ready);
+    }
+  };
   for (const BlockGraph::Block& block : graph.original_blocks()) {
+    bound_by(block);
     for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
       instant = std::min(instant, old_.tasks[slot].ready);
     }
-    for (const uint32_t to : graph.ins(block)) instant = std::min(instant, old_.tasks[to].ready);
   }
-  earliest_.assign(graph.num_slots() - first_new, 0);
-  for (const uint32_t index : graph.changed_blocks()) {
+  // By new slot, then by holder.
+  const uint32_t num_new = graph.num_slots() - first_new;
+  earliest_.assign(num_new + graph.num_holders(), kNever);
+  for (size_t place = 0; place < graph.changed_blocks().size(); ++place) {
+    const uint32_t index = graph.changed_blocks()[place];
     const BlockGraph::Block& block = graph.blocks()[index];
-    for (const Edge& edge : graph.outs(block)) {
-      if (edge.from >= first_new || edge.to < first_new) continue;
-      const double end = old_.tasks[edge.from].start + tasks[edge.from].exe_time;
-      double& earliest = earliest_[edge.to - first_new];
-      earliest = std::max(earliest, end);
-    }
-  }
-  for (const uint32_t index : graph.changed_blocks()) {
-    const BlockGraph::Block& block = graph.blocks()[index];
+    bound_by(block);
+    graph.for_each_source(place, [&](uint32_t slot, const BlockRow& before, const BlockRow& row) {
+      const double end = old_.tasks[slot].start + graph.tasks()[slot].exe_time;
+      if (before.num_transfers + row.num_transfers != 0) instant = std::min(instant, end);
+      for (const uint32_t to : row.ties(graph.ties().data())) {
+        if (to < first_new) continue;
+        double& earliest =
+            earliest_[to < Loop::kHolder ? to - first_new : num_new + (to - Loop::kHolder)];
+        earliest = earliest == kNever ? end : std::max(earliest, end);
+      }
+    });
     for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
-      const BlockTask& task = tasks[slot];
-      for (uint32_t i = 0; i < task.num_successors; ++i) {
-        const uint32_t to = successors[task.first_successor + i];
-        if (to >= first_new) {
-          earliest_[to - first_new] = kNever;
-        } else {
-          instant = std::min(instant, old_.tasks[to].ready);
-        }
+      if (graph.num_predecessors()[slot] == 0) instant = 0;
+    }
+    for (uint32_t i = block.first_holder; i < block.first_holder + block.num_holders; ++i) {
+      for (const uint32_t hop : {graph.holders()[i].out, graph.holders()[i].in}) {
+        double& earliest = earliest_[hop - first_new];
+        const double end = earliest_[num_new + i];
+        if (end != kNever) earliest = earliest == kNever ? end : std::max(earliest, end);
       }
     }
   }
-  for (const uint32_t index : graph.changed_blocks()) {
-    const BlockGraph::Block& block = graph.blocks()[index];
-    for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
-      instant = std::min(instant, earliest_[slot - first_new]);
-    }
-  }
+  for (uint32_t i = 0; i < num_new; ++i) instant = std::min(instant, earliest_[i]);
   return instant;
 }
 
 void BlockTimeline::prepare(const BlockGraph& graph, double horizon) {
   const uint32_t num_slots = graph.num_slots();
   new_.tasks.resize(num_slots);
-  new_.order.resize(graph.num_tasks());
-  next_.resize(num_slots);
-  if (entries_.size() < num_slots) {
-    entries_.resize(num_slots);
-    open_.resize(num_slots);
-  }
+  new_.transfer_starts.resize(graph.num_transfers());
+  if (next_.size() < num_slots) next_.resize(num_slots);
   const uint32_t* const num_predecessors = graph.num_predecessors().data();
   for (uint32_t slot = 0; slot < num_slots; ++slot) {
     new_.tasks[slot].ready = 0;
     new_.tasks[slot].num_predecessors = num_predecessors[slot];
   }
-  work_left_ = graph.loads();
-  device_end_.assign(work_left_.size(), 0);
-  num_kept_ = num_done_ = 0;
+  holders_.resize(graph.num_holders());
+  for (uint32_t i = 0; i < graph.num_holders(); ++i) {
+    holders_[i] = {0, graph.holders()[i].num_parts};
+  }
+  devices_.clear();
+  for (const double load : graph.loads()) devices_.push_back({0, load});
 
   // Without a horizon everything is behind it.
   const bool has_horizon = horizon > 0 && horizon < kNever;
@@ -201,32 +122,44 @@ void BlockTimeline::prepare(const BlockGraph& graph, double horizon) {
 
 // What was ready before the instant stays as it was.
 void BlockTimeline::keep_prefix(const BlockGraph& graph, double instant) {
-  const auto is_before = [this](uint32_t slot, double time) {
-    return old_.tasks[slot].ready < time;
-  };
-  const auto end = std::lower_bound(old_.order.begin(), old_.order.end(), instant, is_before);
-  std::copy(old_.order.begin(), end, new_.order.begin());
-  num_kept_ = num_done_ = static_cast<uint32_t>(end - old_.order.begin());
   const uint32_t first_new = graph.first_new_slot();
-  const BlockTask* const tasks = graph.tasks().data();
-  const uint32_t* const successors = graph.successors().data();
   const Loop loop = make_loop(graph, 0);
-  for (uint32_t i = 0; i < num_kept_; ++i) {
-    const uint32_t slot = new_.order[i];
-    const BlockTask& task = tasks[slot];
-    new_.tasks[slot] = old_.tasks[slot];
-    const double task_end = old_.tasks[slot].start + task.exe_time;
-    double& device_end = device_end_[task.device];
-    device_end = std::max(device_end, task_end);
-    work_left_[task.device] -= task.exe_time;
-    // Those that wait for it alone were ready when it ended.
-    if (task.num_alone != 0 && task_end >= instant) loop.put_followers(slot, task_end);
-    for (uint32_t k = task.num_alone; k < task.num_successors; ++k) {
-      const uint32_t to = successors[task.first_successor + k];
-      if (to < first_new && old_.tasks[to].ready < instant) continue;
-      loop.release(to, task_end);
+  const auto is_kept = [&](uint32_t slot) {
+    return slot < first_new && old_.tasks[slot].ready < instant;
+  };
+  const auto keep = [&](uint32_t device, double exe_time, double end) {
+    devices_[device].end = std::max(devices_[device].end, end);
+    devices_[device].bound -= exe_time;
+  };
+  const auto keep_task = [&](uint32_t slot) {
+    const BlockTask& task = loop.tasks[slot];
+    const double end = old_.tasks[slot].start + task.exe_time;
+    keep(task.device, task.exe_time, end);
+    const auto release = [&](uint32_t to, double ready) {
+      if (!is_kept(to)) loop.release(to, ready);
+    };
+    const bool has_followers = loop.release_all(task, end, release);
+    if (has_followers && end >= instant) return loop.put_followers(slot, end);
+    if (!has_followers) return;
+    loop.for_each_row(task, [&](const BlockRow& row) {
+      for (uint32_t i = row.first_transfer; i < row.first_transfer + row.num_transfers; ++i) {
+        const BlockTransfer& transfer = loop.transfers[i];
+        new_.transfer_starts[i] = old_.transfer_starts[i];
+        const double transfer_end = old_.transfer_starts[i] + transfer.exe_time;
+        keep(transfer.device, transfer.exe_time, transfer_end);
+        release(transfer.to, transfer_end);
+      }
+    });
+  };
+  for (const BlockGraph::Block& block : graph.blocks()) {
+    for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
+      if (is_kept(slot)) {
+        new_.tasks[slot] = old_.tasks[slot];
+        keep_task(slot);
+      }
     }
   }
+  for (Device& device : devices_) device.bound += device.end;
 }
 
 // Only parts can wait for nothing.
@@ -241,8 +174,8 @@ void BlockTimeline::find_roots(const BlockGraph& graph) {
 
 // The work that is left on a device comes after all that it has done, and after the instant.
 bool BlockTimeline::exceeds_from_here(double instant, double limit) const {
-  for (size_t d = 0; d < device_end_.size(); ++d) {
-    if (std::max(device_end_[d], instant) + work_left_[d] > limit) return true;
+  for (const Device& device : devices_) {
+    if (device.bound + std::max(instant - device.end, 0.0) > limit) return true;
   }
   return false;
 }
@@ -259,59 +192,117 @@ SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold)
   return run<true>(graph, threshold);
 }
 
-// Mostly the entries came in order, the last of them is the first of the list.
-size_t BlockTimeline::sort_bucket(const Loop& loop, uint32_t first) {
-  size_t num_entries = 0;
-  for (uint32_t entry = first; entry != kNoSlot; entry = loop.next_of(entry)) {
-    entries_[num_entries++] = entry;
-  }
-  size_t count = 0;
-  ReadyKey last = 0;
-  bool is_sorted = true;
-  while (num_entries > 0) {
-    loop.for_each_task(entries_[--num_entries], [&](uint32_t slot) {
-      const ReadyKey key = loop.key(slot);
-      is_sorted &= last < key;
-      open_[count++] = last = key;
-    });
-  }
-  if (!is_sorted) std::sort(open_.begin(), open_.begin() + static_cast<std::ptrdiff_t>(count));
-  return count;
+bool BlockTimeline::is_emptied(const Loop& loop, uint32_t bucket) const {
+  return loop.heads[bucket] == kNoSlot && queue_.is_empty();
 }
 
 template <bool kIsBounded>
-bool BlockTimeline::take_bucket(Loop& loop, uint32_t bucket) {
-  const uint32_t first = std::exchange(loop.heads[bucket], kNoSlot);
-  if (loop.next_of(first) == kNoSlot) {
-    return first < kFollowers ? loop.take<kIsBounded>(first)
-                              : take_followers<kIsBounded>(loop, bucket, first & ~kFollowers);
-  }
-  const size_t count = sort_bucket(loop, first);
-  for (size_t i = 0; i < count; ++i) {
-    if (!loop.take<kIsBounded>(slot_of(open_[i]))) return false;
-    if (loop.heads[bucket] == kNoSlot) [[likely]]
-      continue;
-    while (++i < count) queue_.put(open_[i]);
-    return take_by_queue<kIsBounded>(loop, bucket);
+bool BlockTimeline::take_entry(Loop& loop, uint32_t entry) {
+  return entry < Loop::kFollowers ? loop.take<kIsBounded>(entry)
+                                  : take_followers<kIsBounded>(loop, entry & ~Loop::kFollowers);
+}
+
+// The transfers that wait for the task, where nothing else is ready with them.
+template <bool kIsBounded>
+bool BlockTimeline::take_followers(Loop& loop, uint32_t slot) {
+  const BlockTask& task = loop.tasks[slot];
+  const double ready = loop.end_of(slot);
+  const RowList& list = loop.lists[task.list];
+  for (uint32_t place = list.first; place < list.last; ++place) {
+    const BlockRow& row = loop.rows[loop.row_bases[place] + task.row];
+    const BlockTransfer* transfer = loop.transfers + row.first_transfer;
+    const BlockTransfer* const last = transfer + row.num_transfers;
+    while (transfer != last) {
+      if (!loop.take_run<kIsBounded>(transfer, last, ready)) return false;
+      if (loop.devices[transfer[-1].device].end > ready) [[likely]]
+        continue;
+      // One without length may have released something that comes before the others.
+      const uint32_t rank = transfer[-1].rank;
+      loop.for_each_key(Loop::kFollowers | slot, [&](ReadyKey key) {
+        if (static_cast<uint32_t>(key >> 32) > rank) queue_.put(key);
+      });
+      return true;
+    }
   }
   return true;
 }
 
-// Those that wait for the task alone, where the bucket has no others.
+// Tasks that are ready at the same time, without followers of others.
 template <bool kIsBounded>
-bool BlockTimeline::take_followers(Loop& loop, uint32_t bucket, uint32_t slot) {
-  const BlockTask& task = loop.tasks[slot];
-  const double ready = loop.state[slot].start + task.exe_time;
-  const uint32_t* follower = loop.successors + task.first_successor;
-  const uint32_t* const last = follower + task.num_alone;
-  while (follower != last) {
-    loop.state[*follower].ready = ready;
-    if (!loop.take<kIsBounded>(*follower++)) return false;
+bool BlockTimeline::take_tasks(Loop& loop, uint32_t bucket, const ReadyKey* first,
+                               const ReadyKey* last) {
+  for (; first != last; ++first) {
+    if (!loop.take<kIsBounded>(slot_of(*first))) return false;
     if (loop.heads[bucket] == kNoSlot) [[likely]]
       continue;
-    for (; follower != last; ++follower) {
-      loop.state[*follower].ready = ready;
-      queue_.put(loop.key(*follower));
+    while (++first != last) queue_.put(*first);
+    return true;
+  }
+  return true;
+}
+
+// Entries of a bucket that are ready at the same time, task by task.
+template <bool kIsBounded>
+bool BlockTimeline::take_together(Loop& loop, uint32_t bucket, const ReadyKey* first,
+                                  const ReadyKey* last) {
+  // Those with followers are first.
+  if (slot_of(*first) < Loop::kFollowers) return take_tasks<kIsBounded>(loop, bucket, first, last);
+  const double ready = time_of(*first);
+  open_.clear();
+  for (; first != last; ++first) {
+    loop.for_each_key(slot_of(*first),
+                      [this](ReadyKey key) { open_.push_back(static_cast<uint64_t>(key)); });
+  }
+  if (!std::is_sorted(open_.begin(), open_.end())) std::sort(open_.begin(), open_.end());
+  for (size_t i = 0; i < open_.size(); ++i) {
+    const auto slot = static_cast<uint32_t>(open_[i]);
+    if (!(slot < Loop::kTransfer
+              ? loop.take<kIsBounded>(slot)
+              : loop.take_transfer<kIsBounded>(slot & ~Loop::kTransfer, ready))) {
+      return false;
+    }
+    if (loop.heads[bucket] == kNoSlot) [[likely]]
+      continue;
+    while (++i < open_.size()) {
+      queue_.put(static_cast<ReadyKey>(time_key(ready)) << 64 | open_[i]);
+    }
+  }
+  return true;
+}
+
+template <bool kIsBounded>
+bool BlockTimeline::take_bucket(Loop& loop, uint32_t bucket) {
+  const uint32_t head = std::exchange(loop.heads[bucket], kNoSlot);
+  if (loop.next_of(head) == kNoSlot) {
+    if (!take_entry<kIsBounded>(loop, head)) return false;
+    return is_emptied(loop, bucket) || take_by_queue<kIsBounded>(loop, bucket);
+  }
+  entries_.clear();
+  for (uint32_t entry = head; entry != kNoSlot; entry = loop.next_of(entry)) {
+    const BlockTask& task = loop.tasks[entry & ~Loop::kFollowers];
+    const uint32_t rank = entry < Loop::kFollowers ? task.rank : 0;
+    entries_.push_back(ready_key(time_key(loop.ready_of(entry)), rank, entry));
+  }
+  // Mostly they came in order, the last of them is the first of the list.
+  std::reverse(entries_.begin(), entries_.end());
+  if (!std::is_sorted(entries_.begin(), entries_.end())) {
+    std::sort(entries_.begin(), entries_.end());
+  }
+  const ReadyKey* const end = entries_.data() + entries_.size();
+  for (const ReadyKey* first = entries_.data(); first != end;) {
+    const ReadyKey* last = first + 1;
+    while (last != end && *last >> 64 == *first >> 64) ++last;
+    // Followers are first among those that are ready together.
+    if (last == first + 1) {
+      if (!take_entry<kIsBounded>(loop, slot_of(*first))) return false;
+    } else if (!take_together<kIsBounded>(loop, bucket, first, last)) {
+      return false;
+    }
+    first = last;
+    if (is_emptied(loop, bucket)) [[likely]]
+      continue;
+    for (; first != end; ++first) {
+      loop.for_each_key(slot_of(*first), [this](ReadyKey key) { queue_.put(key); });
     }
     return take_by_queue<kIsBounded>(loop, bucket);
   }
@@ -324,10 +315,10 @@ bool BlockTimeline::take_by_queue(Loop& loop, uint32_t bucket) {
   for (;;) {
     uint32_t entry = std::exchange(loop.heads[bucket], kNoSlot);
     for (; entry != kNoSlot; entry = loop.next_of(entry)) {
-      loop.for_each_task(entry, [&](uint32_t slot) { queue_.put(loop.key(slot)); });
+      loop.for_each_key(entry, [this](ReadyKey key) { queue_.put(key); });
     }
     if (queue_.is_empty()) return true;
-    if (!loop.take<kIsBounded>(slot_of(queue_.take()))) return false;
+    if (!loop.take_key<kIsBounded>(queue_.take())) return false;
   }
 }
 
@@ -336,6 +327,10 @@ bool BlockTimeline::take_all(Loop& loop) {
   const uint32_t behind = static_cast<uint32_t>(loop.behind);
   uint32_t next_look = 0;
   for (uint32_t word = 0; word <= behind / 64; ++word) {
+    if (word + 1 <= behind / 64) {
+      loop.for_each_known(word + 1, [&](const BlockTask& task) { loop.prefetch_rows(task); });
+    }
+    loop.for_each_known(word, [&](const BlockTask& task) { loop.prefetch_ties(task); });
     uint64_t bits;
     while ((bits = loop.is_used[word]) != 0) {
       const uint32_t bucket = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
@@ -355,26 +350,28 @@ bool BlockTimeline::take_all(Loop& loop) {
 
 BlockTimeline::Loop BlockTimeline::make_loop(const BlockGraph& graph, double limit) {
   return {graph.tasks().data(),
-          graph.successors().data(),
+          graph.transfers().data(),
+          graph.rows().data(),
+          graph.ties().data(),
+          graph.lists().data(),
+          graph.row_bases().data(),
+          graph.holders().data(),
           new_.tasks.data(),
-          device_end_.data(),
-          work_left_.data(),
+          new_.transfer_starts.data(),
+          holders_.data(),
+          devices_.data(),
           heads_.data(),
           next_.data(),
           is_used_.data(),
           buckets_per_time_,
           static_cast<double>(num_buckets_),
-          limit,
-          new_.order.data() + num_kept_};
+          limit};
 }
 
 template <bool kIsBounded>
 SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
   Loop loop = make_loop(graph, limit_of(threshold));
-  const bool is_within = take_all<kIsBounded>(loop);
-  num_done_ = static_cast<uint32_t>(loop.next_in_order - new_.order.data());
-  if (!is_within) return SimulationEnd::kExceeds;
-  EDDY_CHECK(num_done_ == graph.num_tasks()) << "tasks wait for each other in a circle";
+  if (!take_all<kIsBounded>(loop)) return SimulationEnd::kExceeds;
   finish();
   if (may_be_overflow(new_.makespan)) return SimulationEnd::kOverflow;
   if (new_.makespan > threshold) return SimulationEnd::kExceeds;
@@ -383,8 +380,8 @@ SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
 }
 
 void BlockTimeline::finish() {
-  new_.makespan =
-      device_end_.empty() ? 0 : *std::max_element(device_end_.begin(), device_end_.end());
+  new_.makespan = 0;
+  for (const Device& device : devices_) new_.makespan = std::max(new_.makespan, device.end);
 }
 
 }  // namespace eddy

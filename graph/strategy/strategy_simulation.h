@@ -25,15 +25,9 @@
 
 #include "graph/strategy/block_graph.h"
 #include "graph/strategy/block_timeline.h"
+#include "graph/strategy/strategy_snapshot.h"
 
 namespace eddy {
-
-// A graph of its own, tasks in the order of their ranks, with predecessors.
-struct StrategySnapshot {
-  TaskGraph<double> graph;
-  Timeline<double> timeline;
-  std::vector<TaskLabel> labels;  // where they are kept
-};
 
 class StrategySimulation {
  public:

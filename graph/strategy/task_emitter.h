@@ -11,12 +11,20 @@
 // every dependency and transfer is reversed. A ring over k devices moves 2 (k-1)/k of the slice
 // over each of its hops; a hop waits for the backward parts at its two ends.
 //
-// Tasks go to a sink (`uint32_t task(const TaskSpec<double>&, const TaskLabel&)` gives the slot,
-// `void dep(from, to)` joins a task of this block to another, `void tie(from, to)` two tasks of
-// which none needs to be of this block), which is how the same code builds and edits graphs. Ranks
-// do not depend on what was emitted before: each block has a range of ranks of its own, in the
-// order of the operators forward, then backward in reverse, then rings; so the same strategy has
-// the same timeline however its graph came about.
+// Tasks go to a sink, which is told
+//
+//   uint32_t task(spec, label)              a part, a sum, a hop; gives the slot
+//   void dep(from, to)                      `from` is of this block; one `to` for each at most
+//   void tie(from, to, label)               two parts or sums on one device, or one and the first
+//                                           hop of a route; the label says which
+//   void transfer(spec, label, from, to)    a transfer over one link, with both dependencies
+//   void ring_hop(slice, h, hop, slots)     `hop` waits for the backward parts of holder h of the
+//                                           slice and of the holder after it
+//
+// which is how the same code builds and edits graphs. Ranks do not depend on what was emitted
+// before: each block has a range of ranks of its own, in the order of the operators forward, then
+// backward in reverse, then rings; so the same strategy has the same timeline however its graph
+// came about.
 //
 // Errors (kept in status(), the first one; later calls do nothing): a part whose time
 // cannot be found, no route between two devices that must talk, a block with too many tasks.
@@ -58,6 +66,7 @@ class TaskEmitter {
 
   // By operator. emit_input() reads those of both ends.
   std::vector<PartSlots>& slots() { return slots_; }
+  const std::vector<PartSlots>& slots() const { return slots_; }
 
   template <typename Sink>
   void emit_parts(uint32_t op, const OperatorConfig& config, Sink& sink);
@@ -85,6 +94,13 @@ class TaskEmitter {
     uint32_t device = 0;
   };
 
+  struct Route {
+    uint32_t from = 0;  // slots and devices
+    uint32_t from_device = 0;
+    uint32_t to = 0;
+    uint32_t to_device = 0;
+  };
+
   Ranks ranks_of(uint32_t block) const;
   bool take_rank(Ranks& ranks);
   End tile_end(uint32_t op, const OperatorConfig& config, uint32_t tile) const;
@@ -93,8 +109,8 @@ class TaskEmitter {
   void emit_transfer(const End& from, const End& to, int64_t size_bytes, TaskLabel label,
                      Ranks& ranks, Sink& sink);
   template <typename Sink>
-  void emit_hops(const End& from, const End& to, int64_t size_bytes, TaskLabel label, Ranks& ranks,
-                 Sink& sink);
+  void emit_route(const Route& route, int64_t size_bytes, TaskLabel label, Ranks& ranks,
+                  Sink& sink);
   template <typename Sink>
   void emit_sums(uint32_t op, const OperatorConfig& config, const PartCost::Work& work,
                  Ranks& ranks, Sink& sink);
@@ -147,17 +163,19 @@ void TaskEmitter::emit_parts(uint32_t op, const OperatorConfig& config, Sink& si
   PartSlots& slots = slots_[op];
   slots.forward.clear();
   slots.backward.clear();
+  // What runs at about the same time stands together.
   for (uint32_t part = 0; part < config.devices.size(); ++part) {
     if (!take_rank(ranks)) return;
     const uint32_t device = config.devices[part];
-    const double time = costs_.time(*work, device);
-    TaskLabel label{.op = op, .part = part};
-    slots.forward.push_back(sink.task({time, device, ranks.forward++}, label));
-    if (!graph_.is_training) continue;
-    label.is_backward = true;
+    slots.forward.push_back(
+        sink.task({costs_.time(*work, device), device, ranks.forward++}, {.op = op, .part = part}));
+  }
+  for (uint32_t part = 0; part < config.devices.size() && graph_.is_training; ++part) {
+    const uint32_t device = config.devices[part];
+    const double time = costs_.time(*work, device) * work->backward_factor;
     slots.backward.push_back(
-        sink.task({time * work->backward_factor, device, ranks.backward--}, label));
-    sink.dep(slots.forward.back(), slots.backward.back());
+        sink.task({time, device, ranks.backward--}, {.is_backward = true, .op = op, .part = part}));
+    sink.dep(slots.forward[part], slots.backward[part]);
   }
   if (config.reduce > 1) emit_sums(op, config, *work, ranks, sink);
 }
@@ -196,44 +214,48 @@ void TaskEmitter::emit_sums(uint32_t op, const OperatorConfig& config, const Par
 }
 
 template <typename Sink>
-void TaskEmitter::emit_transfer(const End& from, const End& to, int64_t size_bytes, TaskLabel label,
-                                Ranks& ranks, Sink& sink) {
-  if (from.device != to.device) return emit_hops(from, to, size_bytes, label, ranks, sink);
-  sink.tie(from.forward, to.forward);
-  if (graph_.is_training) sink.tie(to.backward, from.backward);
+[[gnu::always_inline]] inline void TaskEmitter::emit_transfer(const End& from, const End& to,
+                                                              int64_t size_bytes, TaskLabel label,
+                                                              Ranks& ranks, Sink& sink) {
+  if (from.device == to.device) {
+    sink.tie(from.forward, to.forward, label);
+  } else {
+    emit_route({from.forward, from.device, to.forward, to.device}, size_bytes, label, ranks, sink);
+  }
+  if (!graph_.is_training) return;
+  label.is_backward = true;
+  if (from.device == to.device) {
+    sink.tie(to.backward, from.backward, label);
+  } else {
+    emit_route({to.backward, to.device, from.backward, from.device}, size_bytes, label, ranks,
+               sink);
+  }
 }
 
 template <typename Sink>
-void TaskEmitter::emit_hops(const End& from, const End& to, int64_t size_bytes, TaskLabel label,
-                            Ranks& ranks, Sink& sink) {
-  uint32_t last = from.forward;
-  for (uint32_t at = from.device; at != to.device;) {
-    label.link = topology_.next_link(at, to.device);
-    if (label.link == UINT32_MAX) return fail_route(from.device, to.device, label.op);
-    if (!take_rank(ranks)) return;
+[[gnu::always_inline]] inline void TaskEmitter::emit_route(const Route& route, int64_t size_bytes,
+                                                           TaskLabel label, Ranks& ranks,
+                                                           Sink& sink) {
+  uint32_t last = route.from;
+  for (uint32_t at = route.from_device; at != route.to_device;) {
+    label.link = topology_.next_link(at, route.to_device);
+    if (label.link == UINT32_MAX) return fail_route(route.from_device, route.to_device, label.op);
+    if (!label.is_backward && !take_rank(ranks)) return;
     const Link& link = topology_.link(label.link);
-    label.has_hops |= link.to != to.device;
-    const uint32_t slot = sink.task({link.time(size_bytes), link.channel, ranks.forward++}, label);
-    sink.dep(last, slot);
+    label.has_hops |= link.to != route.to_device;
+    const TaskSpec<double> spec{link.time(size_bytes), link.channel,
+                                label.is_backward ? ranks.backward-- : ranks.forward++};
+    if (!label.has_hops) return sink.transfer(spec, label, route.from, route.to);
+    const uint32_t slot = sink.task(spec, label);
+    if (at == route.from_device) {
+      sink.tie(last, slot, label);
+    } else {
+      sink.dep(last, slot);
+    }
     last = slot;
     at = link.to;
   }
-  sink.dep(last, to.forward);
-  if (!graph_.is_training) return;
-  label.is_backward = true;
-  label.has_hops = false;
-  last = to.backward;
-  for (uint32_t at = to.device; at != from.device;) {
-    label.link = topology_.next_link(at, from.device);
-    if (label.link == UINT32_MAX) return fail_route(to.device, from.device, label.op);
-    const Link& link = topology_.link(label.link);
-    label.has_hops |= link.to != from.device;
-    const uint32_t slot = sink.task({link.time(size_bytes), link.channel, ranks.backward--}, label);
-    sink.dep(last, slot);
-    last = slot;
-    at = link.to;
-  }
-  sink.dep(last, from.backward);
+  sink.dep(last, route.to);
 }
 
 template <typename Sink>
@@ -298,12 +320,10 @@ void TaskEmitter::emit_ring(uint32_t group, uint32_t slice_number, const WeightS
       const Link& link = topology_.link(label.link);
       const double time = link.latency * laps + size_bytes / link.bandwidth;
       const uint32_t slot = sink.task({time, link.channel, ranks.forward++}, label);
-      if (last != kNoSlot) sink.dep(last, slot);
-      for (const SliceHolder* end : {&from, &to}) {
-        if (last != kNoSlot) break;
-        for (const PartOfOperator& part : end->parts) {
-          sink.dep(slots_[part.op].backward[part.part], slot);
-        }
+      if (last == kNoSlot) {
+        sink.ring_hop(slice, h, slot, slots_);
+      } else {
+        sink.dep(last, slot);
       }
       last = slot;
       at = link.to;

@@ -1,0 +1,218 @@
+// BlockTimeline::Loop: Algorithm 1 over a BlockGraph, but for the order in which entries of the
+// calendar are taken, which is block_timeline.cc's.
+//
+// take() starts a task, says to all that wait for it that it has ended, and puts those that wait
+// for nothing else into the calendar, and its transfers, as one entry. take_run() does the same for
+// transfers that follow one another over one link. All of it is pointers, which stay in registers
+// whatever is stored through them.
+//
+// Rejection: a device's bound, what it has done, idled and still has to do, grows only where it
+// idles; as soon as one is above the limit, taking says false.
+//
+// Contract: what is released or taken waits in this timeline; nothing is taken twice. Threads:
+// none. Cost: O(1) a dependency; misses of the cache are most of it, so that entries are looked at
+// up to 128 buckets before they are taken.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "graph/simulate/ready_queue.h"
+#include "graph/strategy/block_timeline.h"
+
+namespace eddy {
+
+struct BlockTimeline::Loop {
+  static constexpr uint32_t kFollowers = BlockGraph::kMaxSlots;
+  static constexpr uint32_t kTransfer = BlockGraph::kMaxSlots;
+  static constexpr uint32_t kHolder = BlockGraph::kHolder;
+
+  const BlockTask* const tasks;
+  const BlockTransfer* const transfers;
+  const BlockRow* const rows;
+  const uint32_t* const ties;
+  const RowList* const lists;
+  const uint32_t* const row_bases;
+  const RingHolder* const ring_holders;
+  Task* const state;
+  double* const transfer_starts;
+  Holder* const holders;
+  Device* const devices;
+  uint32_t* const heads;
+  uint32_t* const next;
+  uint64_t* const is_used;
+  const double buckets_per_time;
+  const double behind;  // the bucket without an end
+  const double limit;
+
+  uint32_t bucket_of(double ready) const {
+    const double place = ready * buckets_per_time;
+    return static_cast<uint32_t>(static_cast<int32_t>(place < behind ? place : behind));
+  }
+
+  void put(uint32_t entry, uint32_t slot, double ready) const {
+    const uint32_t bucket = bucket_of(ready);
+    next[slot] = heads[bucket];
+    heads[bucket] = entry;
+    is_used[bucket / 64] |= uint64_t{1} << (bucket % 64);
+  }
+  void put_task(uint32_t slot, double ready) const {
+    put(slot, slot, ready);
+    __builtin_prefetch(tasks + slot);
+  }
+  void put_followers(uint32_t slot, double end) const { put(kFollowers | slot, slot, end); }
+  uint32_t next_of(uint32_t entry) const { return next[entry & ~kFollowers]; }
+
+  double end_of(uint32_t slot) const { return state[slot].start + tasks[slot].exe_time; }
+  double ready_of(uint32_t entry) const {
+    return entry < kFollowers ? state[entry].ready : end_of(entry & ~kFollowers);
+  }
+
+  // What the task of a slot waits for has ended then.
+  void release(uint32_t slot, double end) const {
+    Task& task = state[slot];
+    const double ready = std::max(task.ready, end);
+    task.ready = ready;
+    if (--task.num_predecessors == 0) put_task(slot, ready);
+  }
+  // release(slot, ready) for who waits by a tie for what has ended then.
+  template <typename Release>
+  [[gnu::always_inline]] void end_tie(uint32_t to, double end, const Release& release) const {
+    if (to < kHolder) [[likely]]
+      return release(to, end);
+    Holder& holder = holders[to - kHolder];
+    holder.ready = std::max(holder.ready, end);
+    if (--holder.num_parts != 0) return;
+    release(ring_holders[to - kHolder].out, holder.ready);
+    release(ring_holders[to - kHolder].in, holder.ready);
+  }
+
+  // What taking the task will ask for: first where to look, then what is found there.
+  void prefetch_rows(const BlockTask& task) const {
+    const RowList& list = lists[task.list];
+    if (list.first == list.last) return;
+    __builtin_prefetch(rows + row_bases[list.first] + task.row);
+    __builtin_prefetch(rows + row_bases[list.last - 1] + task.row);
+  }
+  void prefetch_ties(const BlockTask& task) const {
+    const RowList& list = lists[task.list];
+    if (list.first == list.last) return;
+    const BlockRow& row = rows[row_bases[list.first] + task.row];
+    if (row.num_ties == 1 && row.tie < kHolder) __builtin_prefetch(state + row.tie);
+  }
+
+  // visit(task) for the entries of 64 buckets, as far as they are known.
+  template <typename Visit>
+  void for_each_known(uint32_t word, const Visit& visit) const {
+    for (uint64_t bits = is_used[word]; bits != 0; bits &= bits - 1) {
+      uint32_t entry = heads[word * 64 + static_cast<uint32_t>(std::countr_zero(bits))];
+      for (; entry != kNoSlot; entry = next_of(entry)) visit(tasks[entry & ~kFollowers]);
+    }
+  }
+
+  // visit(row) for the rows that follow a task.
+  template <typename Visit>
+  [[gnu::always_inline]] void for_each_row(const BlockTask& task, const Visit& visit) const {
+    const RowList& list = lists[task.list];
+    for (uint32_t place = list.first; place < list.last; ++place) {
+      visit(rows[row_bases[place] + task.row]);
+    }
+  }
+
+  // release(slot, ready) for who waits for the task, which ends then, but for its transfers;
+  // whether there are any.
+  template <typename Release>
+  [[gnu::always_inline]] bool release_all(const BlockTask& task, double end,
+                                          const Release& release) const {
+    if (task.next != kNoSlot) release(task.next, end);
+    uint32_t num_transfers = 0;
+    for_each_row(task, [&](const BlockRow& row) {
+      num_transfers |= row.num_transfers;
+      for (const uint32_t to : row.ties(ties)) end_tie(to, end, release);
+    });
+    return num_transfers != 0;
+  }
+
+  // The device does something that is ready then; when it begins. Sets is_within to false when the
+  // makespan is certainly above the limit.
+  template <bool kIsBounded>
+  [[gnu::always_inline]] double occupy(Device& device, double ready, double exe_time,
+                                       bool& is_within) const {
+    const double start = std::max(ready, device.end);
+    if constexpr (kIsBounded) {
+      device.bound += start - device.end;
+      is_within &= device.bound <= limit;
+    }
+    device.end = start + exe_time;
+    return start;
+  }
+
+  template <bool kIsBounded>
+  [[gnu::always_inline]] bool take(uint32_t slot) const {
+    const BlockTask& task = tasks[slot];
+    Task& own = state[slot];
+    bool is_within = true;
+    const double start =
+        occupy<kIsBounded>(devices[task.device], own.ready, task.exe_time, is_within);
+    const double end = start + task.exe_time;
+    own.start = start;
+    if (!is_within) return false;
+    const auto release_then = [this](uint32_t to, double ready) { release(to, ready); };
+    if (release_all(task, end, release_then)) put_followers(slot, end);
+    return true;
+  }
+  template <bool kIsBounded>
+  [[gnu::always_inline]] bool take_transfer(uint32_t number, double ready) const {
+    const BlockTransfer& transfer = transfers[number];
+    bool is_within = true;
+    const double start =
+        occupy<kIsBounded>(devices[transfer.device], ready, transfer.exe_time, is_within);
+    transfer_starts[number] = start;
+    release(transfer.to, start + transfer.exe_time);
+    return is_within;
+  }
+  // From `transfer` on, all over one link; they come one after the other. Ends with one that ends
+  // when it was ready.
+  template <bool kIsBounded>
+  [[gnu::always_inline]] bool take_run(const BlockTransfer*& transfer, const BlockTransfer* last,
+                                       double ready) const {
+    const uint32_t device = transfer->device;
+    bool is_within = true;
+    double start = occupy<kIsBounded>(devices[device], ready, 0, is_within);
+    do {
+      const double end = start + transfer->exe_time;
+      transfer_starts[transfer - transfers] = start;
+      release(transfer->to, end);
+      start = end;
+      ++transfer;
+    } while (start > ready && transfer != last && transfer->device == device);
+    devices[device].end = start;
+    return is_within;
+  }
+  template <bool kIsBounded>
+  [[gnu::always_inline]] bool take_key(ReadyKey key) const {
+    const uint32_t slot = slot_of(key);
+    return slot < kTransfer
+               ? take<kIsBounded>(slot)
+               : take_transfer<kIsBounded>(slot & ~kTransfer,
+                                           std::bit_cast<double>(static_cast<uint64_t>(key >> 64)));
+  }
+
+  ReadyKey task_key(uint32_t slot) const {
+    return ready_key(time_key(state[slot].ready), tasks[slot].rank, slot);
+  }
+  // visit(key) for the tasks and transfers of an entry.
+  template <typename Visit>
+  void for_each_key(uint32_t entry, const Visit& visit) const {
+    if (entry < kFollowers) return visit(task_key(entry));
+    const uint64_t ready = time_key(end_of(entry & ~kFollowers));
+    for_each_row(tasks[entry & ~kFollowers], [&](const BlockRow& row) {
+      for (uint32_t i = row.first_transfer; i < row.first_transfer + row.num_transfers; ++i) {
+        visit(ready_key(ready, transfers[i].rank, kTransfer | i));
+      }
+    });
+  }
+};
+
+}  // namespace eddy
