@@ -110,16 +110,15 @@ Status DagPlanner::assign() {
   plan_.matching = matched.matching_size;
   plan_.streams = std::move(matched.streams);
   list_streams_by_device();
-  // Each claim where it holds: devices are matched one by one, and a cap puts chains together.
-  if (!file_.further_devices.empty()) {
-    plan_.notices.push_back(
-        "matching: fewest waits on each device by itself; with nodes on several devices not proved "
-        "fewest");
-  } else if (options_.max_streams == 0) {
-    plan_.notices.push_back(streams_notice(plan_.streams.fewest));
-  }
+  // Each claim where it holds: a cap puts chains together.
   if (options_.max_streams != 0) {
     plan_.notices.push_back(kCapNotice);
+  } else if (matched.above_fewest > 0) {
+    plan_.notices.push_back("matching: two nodes may share several devices; at most " +
+                            std::to_string(matched.above_fewest) +
+                            " waits above the fewest, streams not proved fewest");
+  } else {
+    plan_.notices.push_back(streams_notice(plan_.streams.fewest));
   }
   return Status::ok();
 }
@@ -127,12 +126,16 @@ Status DagPlanner::assign() {
 // Puts each node's streams into the order in which the file lists its devices.
 void DagPlanner::list_streams_by_device() {
   std::vector<NodeStream>& further = plan_.streams.further;
-  const auto place_of = [&](const NodeStream& one) {
-    const uint32_t device = plan_.streams.device_of_stream[one.stream];
-    const auto first = std::ranges::lower_bound(file_.listed_devices, one.node, {}, &NodeDevice::node);
-    return std::find(first, file_.listed_devices.end(), NodeDevice{one.node, device});
-  };
-  std::ranges::sort(further, {}, place_of);
+  std::vector<uint32_t> stream_on(file_.device_names.size());  // of the node at hand, by device
+  for (size_t first = 0, end = 0; first < further.size(); first = end) {
+    for (; end < further.size() && further[end].node == further[first].node; ++end) {
+      stream_on[plan_.streams.device_of_stream[further[end].stream]] = further[end].stream;
+    }
+    // Both lists go by node and have one entry for each of its further devices.
+    for (size_t i = first; i < end; ++i) {
+      further[i].stream = stream_on[file_.listed_devices[i].device];
+    }
+  }
 }
 
 Status DagPlanner::prove() {

@@ -6,6 +6,7 @@
 #include "graph/analysis/matching.h"
 #include "graph/analysis/reachability.h"
 #include "graph/schedule/chain_placement.h"
+#include "graph/schedule/edge_pairs.h"
 #include "graph/schedule/slots.h"
 
 namespace eddy {
@@ -13,21 +14,6 @@ namespace {
 
 constexpr uint32_t kUnmatched = Matching::kUnmatched;
 static_assert(kUnmatched == Slots::kNoSlot, "a matching's rows serve as successors");
-
-// One row for each slot: the slots on the same device at the end of an edge.
-Bipartite pairs_of_edges(const Dag& reduced, const Slots& slots) {
-  Bipartite graph;
-  graph.num_right = slots.size();
-  graph.targets.reserve(reduced.num_edges());
-  for (uint32_t slot = 0; slot < slots.size(); ++slot) {
-    for (uint32_t child : reduced.children(slots.node(slot))) {
-      const uint32_t target = slots.find(child, slots.device(slot));
-      if (target != Slots::kNoSlot) graph.targets.push_back(target);
-    }
-    graph.end_row();
-  }
-  return graph;
-}
 
 // The pairs of the closure that an assignment with the fewest waits may use.
 Bipartite tight_pairs(const Dag& reduced, const Slots& slots, const Bipartite& edges,
@@ -102,11 +88,12 @@ class EndsAndStarts {
 };
 
 // The successors of the chains after the second pass.
-std::vector<uint32_t> save_streams(const Dag& reduced, const Slots& slots, const Bipartite& edges,
+std::vector<uint32_t> save_streams(const Dag& reduced, const Slots& slots, const EdgePairs& edges,
                                    Matching first, uint32_t exact_nodes, FewestStreams& how) {
   if (slots.size() <= exact_nodes) {
-    how = FewestStreams::kExact;
-    const Bipartite tight = tight_pairs(reduced, slots, edges, minimum_vertex_cover(edges, first));
+    how = edges.num_shared == 0 ? FewestStreams::kExact : FewestStreams::kForChosenDevices;
+    const Bipartite tight =
+        tight_pairs(reduced, slots, edges.pairs, minimum_vertex_cover(edges.pairs, first));
     return maximum_matching(tight, std::move(first)).right_of_left;
   }
   how = FewestStreams::kGreedily;
@@ -129,10 +116,11 @@ std::vector<uint32_t> save_streams(const Dag& reduced, const Slots& slots, const
 MatchingAssignment assign_by_matching(const Dag& reduced, std::span<const uint32_t> issue_order,
                                       const StreamOptions& options) {
   const Slots slots(reduced.num_nodes(), options);
-  const Bipartite edges = pairs_of_edges(reduced, slots);
-  Matching first = maximum_matching(edges);
+  const EdgePairs edges = choose_pairs(reduced, slots);
+  Matching first = maximum_matching(edges.pairs);
   MatchingAssignment result;
   result.matching_size = first.size;
+  result.above_fewest = edges.above_fewest;
   FewestStreams fewest = FewestStreams::kExact;
   const std::vector<uint32_t> successors =
       save_streams(reduced, slots, edges, std::move(first), options.exact_nodes, fewest);
@@ -143,7 +131,7 @@ MatchingAssignment assign_by_matching(const Dag& reduced, std::span<const uint32
 
 uint32_t matching_size(const Dag& reduced, const StreamOptions& options) {
   const Slots slots(reduced.num_nodes(), options);
-  return maximum_matching(pairs_of_edges(reduced, slots)).size;
+  return maximum_matching(choose_pairs(reduced, slots).pairs).size;
 }
 
 }  // namespace eddy

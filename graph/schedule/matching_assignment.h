@@ -17,6 +17,11 @@
 // pairs of the closure with none). Augmenting M within the tight pairs keeps y covered, so
 // Hopcroft-Karp from M ends at the most pairs, which is the fewest streams.
 //
+// Nodes on several devices have a place on a stream of each. Where an edge joins two that share
+// several devices, it is first given to one of them, so that the waits are the fewest all the same
+// (edge_pairs.h, which says where that cannot be had); the streams are then the fewest for this
+// choice.
+//
 // Contract: as stream_assignment.h; `reduced` is the transitive reduction of the graph. Under a
 // cap the chains are placed on the streams there are, and the minimum no longer holds.
 // Cost: exact O(nodes * edges / 64) and nodes^2 bits and tight pairs; else near linear.
@@ -34,12 +39,13 @@ namespace eddy {
 struct MatchingAssignment {
   StreamAssignment streams;
   uint32_t matching_size = 0;  // |M|
+  uint32_t above_fewest = 0;   // |E'| - |M| is at most so far above the fewest waits
 };
 
 MatchingAssignment assign_by_matching(const Dag& reduced, std::span<const uint32_t> issue_order,
                                       const StreamOptions& options);
 
-// |M| alone: pairs of E' on one device, each node once before and once behind.
+// |M| alone: edges of E' whose ends follow each other on a stream of a device that they share.
 uint32_t matching_size(const Dag& reduced, const StreamOptions& options);
 
 }  // namespace eddy

@@ -44,6 +44,9 @@ const char* streams_notice(FewestStreams fewest) {
   switch (fewest) {
     case FewestStreams::kExact:
       return "matching: fewest streams among assignments with the fewest waits, exactly";
+    case FewestStreams::kForChosenDevices:
+      return "matching: fewest waits; fewest streams for the devices chosen where two nodes share "
+             "several, not proved fewest";
     case FewestStreams::kJoined:
       return "matching: fewest waits; streams saved by joining chains, not proved fewest";
     case FewestStreams::kGreedily:

@@ -55,9 +55,10 @@ struct StreamOptions {
   uint32_t exact_nodes = 2000;
 };
 
-// How `matching` saved streams: fewest, or by joining chains, where ends reach starts too often to
-// list first fit. The better come first.
-enum class FewestStreams : uint8_t { kExact, kJoined, kGreedily };
+// How `matching` saved streams: fewest; fewest once edges between nodes that share several devices
+// were given to one each; or by joining chains, where ends reach starts too often to list first
+// fit. The better come first.
+enum class FewestStreams : uint8_t { kExact, kForChosenDevices, kJoined, kGreedily };
 // One line for people.
 const char* streams_notice(FewestStreams fewest);
 inline constexpr char kCapNotice[] =

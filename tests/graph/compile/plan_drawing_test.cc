@@ -185,7 +185,7 @@ TEST(PlanPictures, devices_are_named_and_matching_claims_what_holds) {
   const std::string text = plan_text(draw_dag_plan(*file, *plan));
   EXPECT_EQ(count_of(text, " x+y "), 3u) << text;
   ASSERT_EQ(plan->notices.size(), 1u);
-  EXPECT_NE(plan->notices[0].find("each device by itself"), std::string::npos);
+  EXPECT_NE(plan->notices[0].find("where two nodes share several"), std::string::npos);
 
   file = parse_dag_file(R"({"nodes":3,"edges":[[0,1],[0,2]]})");
   plan = plan_dag(*file, {.policy = AssignPolicy::kMatching, .max_streams = 1});

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -94,6 +96,55 @@ TEST(dag_plan, the_order_and_repetition_of_edges_do_not_change_a_byte) {
   }
 }
 
+// Up to three devices for each node, listed in any order; in half of the files.
+void draw_devices(Random& random, DagFile& file) {
+  if (random.below(2) == 0) return;
+  file.device_names = {"a", "b", "c"};
+  for (uint32_t node = 0; node < file.num_nodes; ++node) {
+    const std::vector<uint32_t> listed = testing::random_permutation(random, 3);
+    file.devices.push_back(listed[0]);
+    for (uint64_t i = 1; i <= random.below(3); ++i) {
+      file.listed_devices.push_back({node, listed[i]});
+    }
+  }
+  file.further_devices = file.listed_devices;
+  std::sort(file.further_devices.begin(), file.further_devices.end());
+}
+
+std::vector<std::string> devices_of(const DagFile& file, uint32_t node) {
+  if (file.devices.empty()) return {""};
+  std::vector<std::string> names = {file.device_names[file.devices[node]]};
+  for (const NodeDevice& listed : file.listed_devices) {
+    if (listed.node == node) names.push_back(file.device_names[listed.device]);
+  }
+  return names;
+}
+
+std::vector<uint32_t> streams_of(const Json& plan, uint32_t node) {
+  const Json& streams = plan["streams"][node];
+  if (streams.is_array()) return streams.get<std::vector<uint32_t>>();
+  return {streams.get<uint32_t>()};
+}
+
+// A node has a stream of each of its devices, in the order of the file.
+void expect_a_stream_of_each_device(const Json& plan, const DagFile& file, uint32_t max_streams) {
+  std::map<uint32_t, std::string> device_of;  // by stream
+  for (uint32_t node = 0; node < file.num_nodes; ++node) {
+    const std::vector<uint32_t> streams = streams_of(plan, node);
+    const std::vector<std::string> devices = devices_of(file, node);
+    ASSERT_EQ(streams.size(), devices.size());
+    ASSERT_EQ(plan["streams"][node].is_array(), streams.size() > 1);
+    for (size_t i = 0; i < streams.size(); ++i) {
+      ASSERT_EQ(device_of.try_emplace(streams[i], devices[i]).first->second, devices[i]);
+    }
+  }
+  std::map<std::string, uint32_t> num_streams;
+  for (const auto& [stream, device] : device_of) ++num_streams[device];
+  for (const auto& [device, count] : num_streams) {
+    ASSERT_TRUE(max_streams == 0 || count <= max_streams) << device;
+  }
+}
+
 // The promises of the JSON, checked on the JSON alone.
 void expect_promises(const Json& plan, const Dag& dag) {
   ASSERT_EQ(plan["proof"], "safe");
@@ -108,11 +159,12 @@ void expect_promises(const Json& plan, const Dag& dag) {
   }
   // Streams in issue order and waits, and nothing else, order every edge.
   std::vector<Edge> order;
-  std::vector<uint32_t> last(dag.num_nodes(), UINT32_MAX);
+  std::map<uint32_t, uint32_t> last;  // by stream
   for (const Json& node : plan["issue_order"]) {
-    const uint32_t stream = plan["streams"][node.get<size_t>()].get<uint32_t>();
-    if (last[stream] != UINT32_MAX) order.push_back({last[stream], node.get<uint32_t>()});
-    last[stream] = node.get<uint32_t>();
+    for (const uint32_t stream : streams_of(plan, node.get<uint32_t>())) {
+      if (last.contains(stream)) order.push_back({last[stream], node.get<uint32_t>()});
+      last[stream] = node.get<uint32_t>();
+    }
   }
   for (const Json& wait : plan["waits"]) {
     const uint32_t source = node_of_event.at(wait[1].get<size_t>());
@@ -124,15 +176,18 @@ void expect_promises(const Json& plan, const Dag& dag) {
   for (const Edge& edge : dag.edges()) ASSERT_TRUE(reach[edge.from][edge.to]);
 }
 
-TEST(dag_plan, keeps_its_promises_under_every_policy_and_cap) {
-  for (uint64_t seed = 0; seed < 120; ++seed) {
+TEST(dag_plan, keeps_its_promises_under_every_policy_and_cap_on_one_device_or_three) {
+  for (uint64_t seed = 0; seed < 240; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const Dag dag = testing::random_dag(random, {.num_nodes = 45, .num_edges = 100});
     DagPlanOptions options{.policy = static_cast<AssignPolicy>(seed % 3)};
     options.max_streams = static_cast<uint32_t>(random.below(4));
-    const Json plan = Json::parse(to_json(plan_dag(file_of(dag, random), options).value()));
+    DagFile file = file_of(dag, random);
+    draw_devices(random, file);
+    const Json plan = Json::parse(to_json(plan_dag(file, options).value()));
     ASSERT_NO_FATAL_FAILURE(expect_promises(plan, dag));
+    ASSERT_NO_FATAL_FAILURE(expect_a_stream_of_each_device(plan, file, options.max_streams));
     ASSERT_EQ(plan["reduced_edges"], testing::model_reduction(dag).size());
     if (options.policy == AssignPolicy::kMatching && options.max_streams == 0) {
       ASSERT_EQ(plan["waits"].size(),
@@ -146,6 +201,21 @@ TEST(dag_plan, says_how_matching_saved_streams) {
   const Json plan = Json::parse(plan_json(json, {.policy = AssignPolicy::kMatching}));
   ASSERT_EQ(plan["notices"].size(), 1u);
   EXPECT_NE(plan["notices"][0].get<std::string>().find("exactly"), std::string::npos);
+}
+
+std::string matching_notice(const std::string& json) {
+  const Json plan = Json::parse(plan_json(json, {.policy = AssignPolicy::kMatching}));
+  EXPECT_EQ(plan["notices"].size(), 1u);
+  return plan["notices"][0].get<std::string>();
+}
+
+TEST(dag_plan, says_exactly_only_where_no_two_nodes_of_an_edge_share_several_devices) {
+  const std::string copies = R"({"nodes": 3, "edges": [[0,1],[1,2]], "devices": )";
+  EXPECT_NE(matching_notice(copies + R"(["a", ["a", "b"], "b"]})").find("exactly"),
+            std::string::npos);
+  const std::string shared = matching_notice(copies + R"([["a", "b"], ["a", "b"], "b"]})");
+  EXPECT_NE(shared.find("fewest waits"), std::string::npos) << shared;
+  EXPECT_NE(shared.find("not proved fewest"), std::string::npos) << shared;
 }
 
 TEST(dag_plan, says_that_above_2000_nodes_streams_may_be_more_than_the_fewest) {
