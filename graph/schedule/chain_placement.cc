@@ -13,6 +13,7 @@ namespace eddy {
 namespace {
 
 constexpr uint32_t kNoStream = StreamSets::kNoStream;
+constexpr size_t kFewStreams = 64;  // of a device: asked for one by one
 
 class ChainPlacer {
  public:
@@ -26,6 +27,8 @@ class ChainPlacer {
   void visit(uint32_t node);
   uint32_t choose_stream(uint32_t slot, StreamSets::Set recyclable);
   uint32_t find_recyclable(uint32_t slot, StreamSets::Set recyclable);
+  template <typename Accept>
+  uint32_t find_first(uint32_t device, StreamSets::Set recyclable, Accept accept);
   uint32_t new_stream(uint32_t device);
   void assign(uint32_t slot, uint32_t stream);
   uint32_t extension(uint32_t slot, uint32_t stream) const;
@@ -44,7 +47,9 @@ class ChainPlacer {
   std::vector<double> earliest_start_;  // empty: no cap
   std::vector<uint32_t> stream_of_slot_;
   std::vector<uint32_t> device_of_stream_;
-  std::vector<uint32_t> tail_;  // the last node of each stream in issue order
+  std::vector<std::vector<uint32_t>> streams_of_device_;
+  std::vector<uint32_t> slots_left_;  // without a stream, by device
+  std::vector<uint32_t> tail_;        // the last node of each stream in issue order
   std::vector<StreamSets::Set> recyclable_after_;
   StreamSets sets_;
   CommandMemory commands_;
@@ -60,10 +65,13 @@ ChainPlacer::ChainPlacer(const Dag& dag, std::span<const uint32_t> order,
       slots_(dag.num_nodes(), options),
       position_(position_of(order)),
       stream_of_slot_(slots_.size(), kNoStream),
+      streams_of_device_(slots_.num_devices()),
+      slots_left_(slots_.num_devices(), 0),
       recyclable_after_(dag.num_nodes(), StreamSets::kEmpty),
       commands_(options.commands),
       free_times_(options.max_streams == 0 ? 0 : slots_.num_devices()) {
   compute_ranks(order);
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) ++slots_left_[slots_.device(slot)];
 }
 
 void ChainPlacer::compute_ranks(std::span<const uint32_t> order) {
@@ -97,7 +105,8 @@ void ChainPlacer::visit(uint32_t node) {
   });
   slots_.for_each_of(node, [&](uint32_t slot) {
     const uint32_t stream = stream_of_slot_[slot];
-    if (tail_[stream] == node) recyclable = sets_.unite(recyclable, sets_.single(stream));
+    if (tail_[stream] != node || slots_left_[device_of_stream_[stream]] == 0) return;
+    recyclable = sets_.unite(recyclable, sets_.single(stream));
   });
   recyclable_after_[node] = recyclable;
 }
@@ -114,19 +123,32 @@ uint32_t ChainPlacer::choose_stream(uint32_t slot, StreamSets::Set recyclable) {
 }
 
 uint32_t ChainPlacer::find_recyclable(uint32_t slot, StreamSets::Set recyclable) {
-  const uint32_t device = slots_.device(slot);
   const uint32_t node = slots_.node(slot);
   if (commands_.is_known(node)) {
-    const uint32_t stream = sets_.find_first(recyclable, [&](uint32_t s) {
-      return device_of_stream_[s] == device && commands_.has_run(s, node);
-    });
+    const uint32_t stream = find_first(slots_.device(slot), recyclable,
+                                       [&](uint32_t s) { return commands_.has_run(s, node); });
     if (stream != kNoStream) return stream;
   }
-  return sets_.find_first(recyclable, [&](uint32_t s) { return device_of_stream_[s] == device; });
+  return find_first(slots_.device(slot), recyclable, [](uint32_t) { return true; });
+}
+
+// Of the device's streams: the set may hold many of others'.
+template <typename Accept>
+uint32_t ChainPlacer::find_first(uint32_t device, StreamSets::Set recyclable, Accept accept) {
+  const std::vector<uint32_t>& streams = streams_of_device_[device];
+  if (streams.size() > kFewStreams) {
+    return sets_.find_first(
+        recyclable, [&](uint32_t s) { return device_of_stream_[s] == device && accept(s); });
+  }
+  for (const uint32_t stream : streams) {
+    if (accept(stream) && sets_.contains(recyclable, stream)) return stream;
+  }
+  return kNoStream;
 }
 
 uint32_t ChainPlacer::new_stream(uint32_t device) {
   device_of_stream_.push_back(device);
+  streams_of_device_[device].push_back(static_cast<uint32_t>(tail_.size()));
   tail_.push_back(UINT32_MAX);
   if (options_.max_streams != 0) free_times_.add_stream(device);
   return static_cast<uint32_t>(device_of_stream_.size()) - 1;
@@ -135,6 +157,11 @@ uint32_t ChainPlacer::new_stream(uint32_t device) {
 void ChainPlacer::assign(uint32_t slot, uint32_t stream) {
   const uint32_t node = slots_.node(slot);
   stream_of_slot_[slot] = stream;
+  const uint32_t device = slots_.device(slot);
+  if (--slots_left_[device] == 0) {
+    // Nobody will recycle them any more.
+    for (const uint32_t each : streams_of_device_[device]) sets_.tail_changed(each);
+  }
   commands_.note(stream, node);
   if (options_.max_streams != 0) free_times_.extend(stream, earliest_start_[node], cost(node));
   // Under a cap a node may be put before nodes that a chain has already claimed.

@@ -14,7 +14,8 @@
 //
 // Contract: as stream_assignment.h. `successor_of_slot` names for each slot (slots.h) a
 // descendant's slot on the same device, each at most once, or Slots::kNoSlot.
-// Cost: O(nodes + edges) set operations, see stream_sets.h.
+// Cost: O(nodes + edges) set operations, see stream_sets.h. Nodes on many devices hold larger sets:
+// 10^5 nodes with 4 * 10^5 short edges take 0.06 s on one device, 0.5 s on 10^3, 1.3 s on 10^4.
 // Source: NNC, "Static Schedule".
 #pragma once
 

@@ -102,6 +102,7 @@ class DagReader {
   Status status_;
   Names command_names_;
   Names device_names_;
+  std::vector<uint32_t> latest_node_on_;  // by device
   Field field_ = Field::kNone;
   uint32_t depth_ = 0;
   uint32_t seen_ = 0;
@@ -289,18 +290,12 @@ bool DagReader::read_device(const Scalar& value) {
   const uint32_t device = device_names_.number((is_string ? "s" : "i") + name, name);
   const bool is_first = depth_ == 2 || items_ == 0;
   if (depth_ == 3) ++items_;
-  if (is_first) {
-    file_.devices.push_back(device);
-    return true;
-  }
+  if (is_first) file_.devices.push_back(device);
   const uint32_t node = static_cast<uint32_t>(file_.devices.size()) - 1;
-  bool is_repeated = file_.devices.back() == device;
-  for (auto it = file_.further_devices.rbegin();
-       it != file_.further_devices.rend() && it->node == node; ++it) {
-    is_repeated |= it->device == device;
-  }
+  if (device == latest_node_on_.size()) latest_node_on_.push_back(UINT32_MAX);
+  const bool is_repeated = std::exchange(latest_node_on_[device], node) == node;
   if (is_repeated) return fail(place() + ": lists device " + name + " twice");
-  file_.further_devices.push_back({node, device});
+  if (!is_first) file_.further_devices.push_back({node, device});
   return true;
 }
 

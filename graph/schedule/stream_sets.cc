@@ -19,12 +19,27 @@ StreamSets::Set StreamSets::new_fork(const Fork& fork) {
 }
 
 void StreamSets::drop_stale(Leaf& leaf) {
-  if (leaf.made_at == now_) return;
-  for (uint64_t rest = leaf.streams; rest != 0; rest &= rest - 1) {
-    const uint32_t stream = leaf.key * 64 + static_cast<uint32_t>(std::countr_zero(rest));
-    if (changed_at_[stream] > leaf.made_at) leaf.streams &= ~(rest & -rest);
+  if (word_changed_at_[leaf.key] > leaf.made_at) {
+    // All 64 at once: bits come and go at random, and each would be a guess.
+    const uint32_t* const changed_at = changed_at_.data() + size_t{leaf.key} * 64;
+    uint64_t is_stale = 0;
+    for (uint32_t bit = 0; bit < 64; ++bit) {
+      is_stale |= uint64_t{changed_at[bit] > leaf.made_at} << bit;
+    }
+    leaf.streams &= ~is_stale;
   }
   leaf.made_at = now_;
+}
+
+bool StreamSets::contains(Set set, uint32_t stream) {
+  const uint32_t key = stream / 64;
+  set = resolve(set);
+  while (set != kEmpty && !is_leaf(set)) {
+    if (!covers(fork(set), key)) return false;
+    set = resolve((key & fork(set).bit) ? fork(set).high : fork(set).low);
+  }
+  if (set == kEmpty || leaf(set).key != key) return false;
+  return changed_at_[stream] <= leaf(set).made_at && (leaf(set).streams >> (stream % 64) & 1) != 0;
 }
 
 // Skips forks that lost a side, and leaves that lost all streams.

@@ -11,8 +11,8 @@
 // them, whenever they are met.
 //
 // Contract: a Set is valid as long as the StreamSets that made it.
-// Cost: single O(1); unite O(words in which the arguments differ); find_first O(log streams +
-// stale bits dropped + bits that the predicate refuses).
+// Cost: single O(1); unite O(words in which the arguments differ); contains O(log streams);
+// find_first O(log streams + stale bits dropped + bits that the predicate refuses).
 // Source for the shape: Okasaki, Gill, "Fast Mergeable Integer Maps", 1998.
 #pragma once
 
@@ -31,12 +31,17 @@ class StreamSets {
 
   // `stream` has a new tail and leaves all existing sets. Streams are numbered from 0 upwards.
   void tail_changed(uint32_t stream) {
-    if (stream >= changed_at_.size()) changed_at_.resize(stream + size_t{1});
-    changed_at_[stream] = ++now_;
+    if (stream >= changed_at_.size()) {
+      changed_at_.resize((stream / 64 + size_t{1}) * 64);
+      word_changed_at_.resize(stream / 64 + size_t{1});
+    }
+    changed_at_[stream] = word_changed_at_[stream / 64] = ++now_;
   }
 
   Set single(uint32_t stream) { return new_leaf(stream / 64, uint64_t{1} << (stream % 64)); }
   Set unite(Set a, Set b);
+
+  bool contains(Set set, uint32_t stream);
 
   // The lowest stream of the set that accept(stream) takes, or kNoStream.
   template <typename Accept>
@@ -98,7 +103,8 @@ class StreamSets {
 
   std::vector<Leaf> leaves_;
   std::vector<Fork> forks_;
-  std::vector<uint32_t> changed_at_;
+  std::vector<uint32_t> changed_at_;       // by stream
+  std::vector<uint32_t> word_changed_at_;  // the latest of 64 streams
   uint32_t now_ = 0;
 };
 

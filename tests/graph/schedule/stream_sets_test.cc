@@ -1,5 +1,5 @@
 // Claim: a set holds the streams put into it or its parts, less those whose tail changed since;
-// find_first gives the lowest that the predicate takes.
+// find_first gives the lowest that the predicate takes, contains knows each.
 #include "graph/schedule/stream_sets.h"
 
 #include <gtest/gtest.h>
@@ -50,6 +50,9 @@ TEST(stream_sets, random_operations_equal_plain_sets) {
           plain.back().insert(plain[b].begin(), plain[b].end());
       }
       const size_t checked = random.below(fast.size());
+      const auto asked = static_cast<uint32_t>(random.below(num_streams));
+      ASSERT_EQ(sets.contains(fast[checked], asked), plain[checked].contains(asked));
+      ASSERT_EQ(sets.contains(fast[checked], stream), plain[checked].contains(stream));
       ASSERT_EQ(members(sets, fast[checked]), plain[checked]);
     }
     for (size_t i = 0; i < fast.size(); ++i) ASSERT_EQ(members(sets, fast[i]), plain[i]);
