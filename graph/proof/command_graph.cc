@@ -24,8 +24,10 @@ class Reader {
     graph_.launch_of_node.assign(num_nodes_, kNone);
     record_of_event_.assign(graph_.num_events, kNone);
     last_of_stream_.assign(graph_.num_streams, kNone);
+    joint_of_stream_.assign(graph_.num_streams, kNone);
     for (uint32_t c = 0; c < size; ++c) {
       const Command& command = graph_.commands[c];
+      if (!goes_on(c)) end_joint(c);
       graph_.previous[c] = last_of_stream_[command.stream];
       command.kind == Kind::kLaunch ? read_launch(c) : read_event(c);
       last_of_stream_[command.stream] = c;
@@ -59,22 +61,29 @@ class Reader {
     return true;
   }
 
+  // Whether the command is a further launch of the joint one before it.
+  bool goes_on(uint32_t index) const {
+    const Command& command = graph_.commands[index];
+    return joint_begin_ != kNone && command.kind == Kind::kLaunch &&
+           command.id == graph_.commands[joint_begin_].id;
+  }
+  // All streams of the launch go on from its last command.
+  void end_joint(uint32_t end) {
+    for (uint32_t c = joint_begin_; c < end; ++c) last_of_stream_[graph_.stream(c)] = end - 1;
+    joint_begin_ = kNone;
+  }
+
   void read_launch(uint32_t index) {
     const uint32_t node = graph_.commands[index].id;
     if (node >= num_nodes_) return add(Violation::Kind::kOutOfRange, index, node);
     const uint32_t earlier = graph_.launch_of_node[node];
     graph_.launch_of_node[node] = index;
-    if (earlier == kNone) {
-      joint_begin_ = index;
-      return;
-    }
-    bool is_joint = earlier + 1 == index;
-    for (uint32_t c = joint_begin_; is_joint && c < index; ++c) {
-      is_joint = graph_.stream(c) != graph_.stream(index);
-    }
-    if (!is_joint) return add(Violation::Kind::kLaunchedTwice, index, node);
+    const bool is_first = joint_begin_ == kNone;
+    if (is_first) joint_begin_ = index;
+    const uint32_t joint = std::exchange(joint_of_stream_[graph_.stream(index)], joint_begin_);
+    if (earlier == kNone) return;
+    if (is_first || joint == joint_begin_) return add(Violation::Kind::kLaunchedTwice, index, node);
     graph_.cause[index] = earlier;
-    for (uint32_t c = joint_begin_; c < index; ++c) last_of_stream_[graph_.stream(c)] = index;
   }
 
   void read_event(uint32_t index) {
@@ -95,7 +104,8 @@ class Reader {
   CommandGraph graph_;
   std::vector<uint32_t> last_of_stream_;
   std::vector<uint32_t> record_of_event_;
-  uint32_t joint_begin_ = 0;
+  std::vector<uint32_t> joint_of_stream_;  // where the latest one that it takes part in begins
+  uint32_t joint_begin_ = kNone;           // of the launch at hand
 };
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "graph/proof/happens_before.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/proof/command_graph.h"
 #include "graph/proof/order_clocks.h"
+#include "graph/proof/order_marks.h"
 
 namespace eddy {
 namespace {
@@ -36,7 +39,10 @@ class Prover {
   void drop_pairs_found_by_search();
   bool is_found_by_search(const Pair& pair, uint64_t& steps_left);
   void drop_pairs_found_by_clocks();
+  void drop_pairs_found_by_marks();
+  std::vector<uint32_t> sources() const;
   void number_source_streams();
+  uint64_t num_passes() const;
 
   uint32_t num_nodes_;
   std::span<const Command> commands_;
@@ -106,10 +112,24 @@ void Prover::number_source_streams() {
   }
 }
 
-// Worth as many steps as the clocks would take.
+// Commands that a pair's `before` is, ascending.
+std::vector<uint32_t> Prover::sources() const {
+  std::vector<uint32_t> sources;
+  for (const Pair& pair : pairs_) sources.push_back(pair.before);
+  std::sort(sources.begin(), sources.end());
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  return sources;
+}
+
+// Of clocks or marks over all commands, whichever takes fewer.
+uint64_t Prover::num_passes() const {
+  return std::min<uint64_t>(num_source_streams_ / OrderClocks::kWidth,
+                            sources().size() / OrderMarks::kWidth);
+}
+
+// Worth as many steps as the passes would take.
 void Prover::drop_pairs_found_by_search() {
-  uint64_t steps_left =
-      uint64_t{num_source_streams_ / OrderClocks::kWidth} * graph_.commands.size();
+  uint64_t steps_left = num_passes() * graph_.commands.size();
   if (steps_left == 0) return;
   visited_.assign(graph_.commands.size(), kNone);
   size_t kept = 0;
@@ -138,8 +158,6 @@ bool Prover::is_found_by_search(const Pair& pair, uint64_t& steps_left) {
 }
 
 void Prover::drop_pairs_found_by_clocks() {
-  if (pairs_.empty()) return;
-  number_source_streams();
   OrderClocks clocks(graph_, number_of_stream_);
   for (uint32_t first = 0; first < num_source_streams_; first += OrderClocks::kWidth) {
     size_t kept = 0;
@@ -153,6 +171,45 @@ void Prover::drop_pairs_found_by_clocks() {
   }
 }
 
+void Prover::drop_pairs_found_by_marks() {
+  const std::vector<uint32_t> marked = sources();
+  struct Asked {
+    Pair pair;
+    uint32_t number;  // of `before` among the sources
+  };
+  std::vector<Asked> asked;
+  std::vector<Pair> left;
+  for (const Pair& pair : pairs_) {
+    // The list's order is topological.
+    if (pair.before > pair.after) {
+      left.push_back(pair);
+      continue;
+    }
+    const auto place = std::lower_bound(marked.begin(), marked.end(), pair.before);
+    asked.push_back({pair, static_cast<uint32_t>(place - marked.begin())});
+  }
+  // By pass; pairs_ are by `after` already.
+  std::stable_sort(asked.begin(), asked.end(), [](const Asked& a, const Asked& b) {
+    return a.number / OrderMarks::kWidth < b.number / OrderMarks::kWidth;
+  });
+  OrderMarks marks(graph_);
+  for (size_t first = 0, end = 0; first < asked.size(); first = end) {
+    const uint32_t begin = asked[first].number / OrderMarks::kWidth * OrderMarks::kWidth;
+    while (end < asked.size() && asked[end].number - begin < OrderMarks::kWidth) ++end;
+    const std::span<const uint32_t> all = marked;
+    size_t next = first;
+    marks.pass(all.subspan(begin, std::min<size_t>(OrderMarks::kWidth, all.size() - begin)),
+               asked[end - 1].pair.after, [&](uint32_t c) {
+                 for (; next < end && asked[next].pair.after == c; ++next) {
+                   const bool is_found = marks.has_happened(asked[next].number - begin, c);
+                   if (!is_found) left.push_back(asked[next].pair);
+                 }
+               });
+    EDDY_CHECK(next == end) << "each pair has been looked at";
+  }
+  pairs_ = std::move(left);
+}
+
 Proof Prover::run() {
   if (commands_.size() >= kNone || required_.size() >= kNone) {
     add(Violation::Kind::kOutOfRange, kNone, kNone);
@@ -164,7 +221,12 @@ Proof Prover::run() {
   drop_pairs_one_wait_apart();
   number_source_streams();
   drop_pairs_found_by_search();
-  drop_pairs_found_by_clocks();
+  number_source_streams();
+  if (num_source_streams_ / OrderClocks::kWidth <= sources().size() / OrderMarks::kWidth) {
+    drop_pairs_found_by_clocks();
+  } else {
+    drop_pairs_found_by_marks();
+  }
   for (const Pair& pair : pairs_) {
     const auto [before, after] = required_[pair.required];
     add(Violation::Kind::kUnordered, before, after);

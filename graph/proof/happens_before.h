@@ -10,11 +10,11 @@
 // twice (other than jointly) or never, an id out of range.
 //
 // Idea: most pairs share a stream or stand one wait apart. The rest: with few streams, vector
-// clocks, 16 streams at a time; with many, a short backward search first, and clocks for what it
-// leaves. Both are exact.
+// clocks, 16 streams at a time; with many, a short backward search first, and for what it leaves
+// clocks or, where streams are short, marks for 512 commands at a time. All are exact.
 //
 // Errors: none; a malformed list is an unsafe one. At most kMaxViolations are kept.
-// Cost: O(commands * streams / 16) at worst; near linear with few streams or sparse graphs.
+// Cost: O(commands * min(streams / 16, nodes / 512)) at worst; near linear with few streams or sparse graphs.
 // Memory: 24 bytes a command and 64 bytes an event.
 #pragma once
 

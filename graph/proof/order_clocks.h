@@ -69,8 +69,8 @@ class OrderClocks {
     if (component(c) < kWidth) clock[component(c)] = c + 1;
     if (command.kind == Command::Kind::kRecord) clock_of_event_[command.id] = clock;
     // The streams of a joint launch go on together.
-    for (uint32_t joint = cause; is_joint && joint != CommandGraph::kNone;
-         joint = graph_.cause[joint]) {
+    if (!is_joint || graph_.is_joint_next(c)) return;
+    for (uint32_t joint = cause; joint != CommandGraph::kNone; joint = graph_.cause[joint]) {
       stream_clock(joint) = clock;
     }
   }
