@@ -248,7 +248,12 @@ class Machine {
             const Pointer& held = pointers_[holder];
             return held.token != 0 && held.arena == memory.arena && held.offset == offset;
           });
-      if (!is_held) return {++last_token_, memory.arena, offset, memory.size_bytes};
+      if (is_held) continue;
+      if (offset + memory.size_bytes > commands_.arena_sizes_bytes[memory.arena]) {
+        fail(name, "stands outside its arena");
+        return {};
+      }
+      return {++last_token_, memory.arena, offset, memory.size_bytes};
     }
     fail(name, "finds no free block");
     return {};

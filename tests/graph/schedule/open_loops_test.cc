@@ -112,6 +112,7 @@ void sweep_plans(uint32_t num_devices, uint32_t num_plans, Sweep& sweep) {
 TEST(OpenLoopsTest, EachRecordAndWaitOfAnOpenLoopIsNeeded) {
   Sweep sweep;
   sweep_plans(1, 700, sweep);
+  EXPECT_GT(sweep.num_in, 2000u);
   EXPECT_GT(sweep.num_at_end, 250u);
   EXPECT_GT(sweep.num_previous, 100u);
   EXPECT_GT(sweep.num_nested, 10u);
@@ -120,6 +121,7 @@ TEST(OpenLoopsTest, EachRecordAndWaitOfAnOpenLoopIsNeeded) {
 TEST(OpenLoopsTest, EachIsNeededWhereALoopIsOnTwoDevicesToo) {
   Sweep sweep;
   sweep_plans(2, 300, sweep);
+  EXPECT_GT(sweep.num_in, 1000u);
   EXPECT_GT(sweep.num_at_end, 100u);
   EXPECT_GT(sweep.num_previous, 40u);
 }
