@@ -7,8 +7,10 @@
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
 #include "graph/proof/nested_proof.h"
+#include "graph/schedule/carried_first.h"
 #include "graph/schedule/command_list.h"
 #include "graph/schedule/cost_model.h"
+#include "graph/schedule/event_numbers.h"
 #include "graph/schedule/issue_order.h"
 #include "graph/schedule/nested_commands.h"
 #include "graph/schedule/node_order.h"
@@ -16,6 +18,7 @@
 #include "graph/schedule/plan_memory.h"
 #include "graph/schedule/region_dag.h"
 #include "graph/schedule/sync_plan.h"
+#include "graph/schedule/value_text.h"
 
 namespace eddy {
 namespace {
@@ -170,71 +173,6 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   return plan;
 }
 
-// In a loop's `after` stream 0 is one that ends with what the next iteration needs, if there is
-// one: others may go on meanwhile (open_loops.h). Which stream of its device is the first is free
-// to choose.
-class CarriedFirst {
- public:
-  CarriedFirst(const Graph& graph, RegionId id, RegionPlan& plan)
-      : graph_(graph), id_(id), plan_(plan), is_needed_(graph.num_values(), false) {}
-
-  // True when another stream ends with what the next iteration does not need.
-  bool run() {
-    const NodeId owner = graph_.region(id_).owner;
-    const Node& loop = graph_.node(owner);
-    const size_t num_carried = graph_.region(loop.regions[0]).parameters.size() - 1;
-    const std::vector<ValueId>& results = graph_.region(id_).results;
-    for (size_t k = 0; k < num_carried; ++k) is_needed_[results[k].index()] = true;
-    std::vector<uint32_t> num_needed(plan_.num_streams, 0);
-    std::vector<bool> has_last(plan_.num_streams, false), ends_needed(plan_.num_streams, false);
-    for (auto command = plan_.commands.rbegin(); command != plan_.commands.rend(); ++command) {
-      if (command->kind != PlanCommand::Kind::kLaunch) continue;
-      const bool is_needed = mark(command->node);
-      num_needed[command->stream] += is_needed ? 1 : 0;
-      if (!has_last[command->stream]) ends_needed[command->stream] = is_needed;
-      has_last[command->stream] = true;
-    }
-    uint32_t first = 0;
-    for (uint32_t s = 1; s < plan_.num_streams && !ends_needed[0]; ++s) {
-      const bool is_near = plan_.devices.empty() || plan_.devices[s] == plan_.devices[0];
-      const bool is_better = first == 0 || num_needed[s] > num_needed[first];
-      if (ends_needed[s] && is_near && is_better) first = s;
-    }
-    for (PlanCommand& command : plan_.commands) {
-      if (command.stream == 0 || command.stream == first) {
-        command.stream = command.stream == 0 ? first : 0;
-      }
-    }
-    if (first > 0) ends_needed[first] = false;  // that was stream 0's
-    return std::find(ends_needed.begin() + 1, ends_needed.end(), false) != ends_needed.end();
-  }
-
- private:
-  // True when a value that is needed is made by it; then what it reads is needed, too.
-  bool mark(NodeId id) {
-    const std::vector<ValueId>& outputs = graph_.node(id).outputs;
-    const auto is_needed = [&](ValueId value) { return is_needed_[value.index()]; };
-    if (std::none_of(outputs.begin(), outputs.end(), is_needed)) return false;
-    need_inputs(id);
-    return true;
-  }
-  void need_inputs(NodeId id) {
-    const Node& node = graph_.node(id);
-    for (const ValueId value : node.inputs) {
-      if (!value.is_none()) is_needed_[value.index()] = true;
-    }
-    for (const RegionId region : node.regions) {
-      for (const NodeId inner : graph_.region(region).nodes) need_inputs(inner);
-      for (const ValueId value : graph_.region(region).results) is_needed_[value.index()] = true;
-    }
-  }
-
-  const Graph& graph_;
-  const RegionId id_;
-  RegionPlan& plan_;
-  std::vector<bool> is_needed_;  // by ValueId
-};
-
 // Plans region by region from the outside in, and gives each the streams that are free as long as
 // it runs.
 class GraphPlanner {
@@ -283,7 +221,7 @@ class GraphPlanner {
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
                          device_of(own_stream), worst_);
     const bool is_body = region.num_streams > 1 && is_after(id);
-    const bool has_tail = is_body && CarriedFirst(graph_, id, region).run();
+    const bool has_tail = is_body && put_carried_first(graph_, id, region);
     if (has_tail && options_.max_streams == 0) busy.insert(before.begin(), before.end());
     region.streams = pick_streams(region, own_stream, busy);
     Streams used(region.streams.begin(), region.streams.end());
@@ -386,34 +324,6 @@ class GraphPlanner {
   Plan plan_;
 };
 
-// Gives each region its events of the machine: regions of one loop or branch share them, unless
-// they may be at work together.
-class EventNumbers {
- public:
-  EventNumbers(const Graph& graph, Plan& plan) : graph_(graph), plan_(plan) {}
-
-  // Returns where those of the region and all in it end.
-  uint32_t number(RegionId id, uint32_t first) {
-    RegionPlan& region = plan_.regions[id.index()];
-    region.first_event = first;
-    uint32_t end = first + region.num_machine_events();
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const std::vector<RegionId>& inner = graph_.node(command.node).regions;
-      const bool is_apart = !inner.empty() && plan_.regions[inner.back().index()].open;
-      uint32_t latest = end;
-      for (const RegionId each : inner)
-        latest = std::max(latest, number(each, is_apart ? latest : end));
-      end = latest;
-    }
-    return end;
-  }
-
- private:
-  const Graph& graph_;
-  Plan& plan_;
-};
-
 }  // namespace
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options) {
@@ -428,7 +338,7 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
     plan.memory = plan_memory(graph, plan);
     open_loops(graph, plan);
   }
-  plan.num_events = EventNumbers(graph, plan).number(Graph::kRoot, 0);
+  number_events(graph, plan);
   return plan;
 }
 
@@ -468,10 +378,7 @@ Status prove_plan(const Graph& graph, Plan& plan) {
   const auto value_name = [&](uint32_t name) {
     const size_t num_values = graph.num_values();
     const uint32_t value = name < num_values ? name : taken[name - num_values].index();
-    const ValueInfo& info = graph.value(ValueId(value));
-    if (!info.name.empty()) return "'" + info.name + "'";
-    if (info.origin != ValueOrigin::kNodeOutput) return "value " + std::to_string(value);
-    return "output " + std::to_string(info.index) + " of " + graph.path(info.producer);
+    return "'" + value_text(graph, ValueId(value)) + "'";
   };
   return internal_error("the plan is unsafe: " +
                         proof.violations[0].to_string(node_name, value_name));

@@ -1,0 +1,77 @@
+#include "graph/schedule/carried_first.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace eddy {
+namespace {
+
+class CarriedFirst {
+ public:
+  CarriedFirst(const Graph& graph, RegionId id, RegionPlan& plan)
+      : graph_(graph), id_(id), plan_(plan), is_needed_(graph.num_values(), false) {}
+
+  // True when another stream ends with what the next iteration does not need.
+  bool run() {
+    const NodeId owner = graph_.region(id_).owner;
+    const Node& loop = graph_.node(owner);
+    const size_t num_carried = graph_.region(loop.regions[0]).parameters.size() - 1;
+    const std::vector<ValueId>& results = graph_.region(id_).results;
+    for (size_t k = 0; k < num_carried; ++k) is_needed_[results[k].index()] = true;
+    std::vector<uint32_t> num_needed(plan_.num_streams, 0);
+    std::vector<bool> has_last(plan_.num_streams, false), ends_needed(plan_.num_streams, false);
+    for (auto command = plan_.commands.rbegin(); command != plan_.commands.rend(); ++command) {
+      if (command->kind != PlanCommand::Kind::kLaunch) continue;
+      const bool is_needed = mark(command->node);
+      num_needed[command->stream] += is_needed ? 1 : 0;
+      if (!has_last[command->stream]) ends_needed[command->stream] = is_needed;
+      has_last[command->stream] = true;
+    }
+    uint32_t first = 0;
+    for (uint32_t s = 1; s < plan_.num_streams && !ends_needed[0]; ++s) {
+      const bool is_near = plan_.devices.empty() || plan_.devices[s] == plan_.devices[0];
+      const bool is_better = first == 0 || num_needed[s] > num_needed[first];
+      if (ends_needed[s] && is_near && is_better) first = s;
+    }
+    for (PlanCommand& command : plan_.commands) {
+      if (command.stream == 0 || command.stream == first) {
+        command.stream = command.stream == 0 ? first : 0;
+      }
+    }
+    if (first > 0) ends_needed[first] = false;  // that was stream 0's
+    return std::find(ends_needed.begin() + 1, ends_needed.end(), false) != ends_needed.end();
+  }
+
+ private:
+  // True when a value that is needed is made by it; then what it reads is needed, too.
+  bool mark(NodeId id) {
+    const std::vector<ValueId>& outputs = graph_.node(id).outputs;
+    const auto is_needed = [&](ValueId value) { return is_needed_[value.index()]; };
+    if (std::none_of(outputs.begin(), outputs.end(), is_needed)) return false;
+    need_inputs(id);
+    return true;
+  }
+  void need_inputs(NodeId id) {
+    const Node& node = graph_.node(id);
+    for (const ValueId value : node.inputs) {
+      if (!value.is_none()) is_needed_[value.index()] = true;
+    }
+    for (const RegionId region : node.regions) {
+      for (const NodeId inner : graph_.region(region).nodes) need_inputs(inner);
+      for (const ValueId value : graph_.region(region).results) is_needed_[value.index()] = true;
+    }
+  }
+
+  const Graph& graph_;
+  const RegionId id_;
+  RegionPlan& plan_;
+  std::vector<bool> is_needed_;  // by ValueId
+};
+
+}  // namespace
+
+bool put_carried_first(const Graph& graph, RegionId region, RegionPlan& plan) {
+  return CarriedFirst(graph, region, plan).run();
+}
+
+}  // namespace eddy

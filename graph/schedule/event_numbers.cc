@@ -1,0 +1,41 @@
+#include "graph/schedule/event_numbers.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace eddy {
+namespace {
+
+class EventNumbers {
+ public:
+  EventNumbers(const Graph& graph, Plan& plan) : graph_(graph), plan_(plan) {}
+
+  // Returns where those of the region and all in it end.
+  uint32_t number(RegionId id, uint32_t first) {
+    RegionPlan& region = plan_.regions[id.index()];
+    region.first_event = first;
+    uint32_t end = first + region.num_machine_events();
+    for (const PlanCommand& command : region.commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) continue;
+      const std::vector<RegionId>& inner = graph_.node(command.node).regions;
+      const bool is_apart = !inner.empty() && plan_.regions[inner.back().index()].open;
+      uint32_t latest = end;
+      for (const RegionId each : inner)
+        latest = std::max(latest, number(each, is_apart ? latest : end));
+      end = latest;
+    }
+    return end;
+  }
+
+ private:
+  const Graph& graph_;
+  Plan& plan_;
+};
+
+}  // namespace
+
+void number_events(const Graph& graph, Plan& plan) {
+  plan.num_events = EventNumbers(graph, plan).number(Graph::kRoot, 0);
+}
+
+}  // namespace eddy
