@@ -69,9 +69,9 @@ class DotWriter {
   void add_node(const DrawnNode& node, const std::string& id) {
     text_ += fmt::format(
         "  {} [label={}, fillcolor=\"{}\"];\n", id,
-        dot_string(fmt::format("{} {}{} s{}", node.kind, node.name,
-                               node.note.empty() ? "" : " (" + node.note + ")",
-                               fmt::join(node.streams, "+"))),
+        dot_string(fmt::format(
+            "{} {}{} s{}{}", node.kind, node.name, node.note.empty() ? "" : " (" + node.note + ")",
+            fmt::join(node.streams, "+"), node.devices.empty() ? "" : " on " + device_text(node))),
         kColours[node.streams[0] % std::size(kColours)]);
     for (size_t r = 0; r < node.regions.size(); ++r) {
       const std::string inner = fmt::format("{}_r{}", id, r);

@@ -4,8 +4,10 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "graph/schedule/region_dag.h"
+#include "graph/schedule/value_text.h"
 
 namespace eddy {
 namespace {
@@ -65,7 +67,7 @@ class PlanArtist {
     drawn.name = node.name;
     drawn.kind = kind_name(node);
     drawn.streams = {stream};
-    if (!plan_.devices.empty()) drawn.device = plan_.devices[plan_.stream_devices[stream]];
+    if (!plan_.devices.empty()) drawn.devices = {plan_.devices[plan_.stream_devices[stream]]};
     drawn.rank = std::move(rank);
     if (node.kind != NodeKind::kExec && note_) drawn.note = note_(id);
     for (const RegionId inner : node.regions) drawn.regions.push_back(region(inner));
@@ -83,16 +85,10 @@ class PlanArtist {
     }
   }
 
-  std::string value_text(ValueId id) const {
-    const ValueInfo& value = graph_.value(id);
-    if (!value.name.empty()) return value.name;
-    if (value.origin == ValueOrigin::kNodeOutput) return graph_.node(value.producer).name + "'s";
-    return value.index == 0 ? "the iteration" : "carried value " + std::to_string(value.index - 1);
-  }
   std::string take_text(const RegionPlan& plan, const OpenEnd::Take& take) const {
     std::string text = "stream " + std::to_string(plan.machine_stream(take.stream)) + " takes";
     for (size_t i = 0; i < take.values.size(); ++i) {
-      text += (i > 0 ? ", " : " ") + value_text(take.values[i]);
+      text += (i > 0 ? ", " : " ") + value_text(graph_, take.values[i]);
     }
     return text + " before " + graph_.node(take.before).name;
   }
@@ -163,7 +159,7 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
     node.rank = rank_text(plan.unit_ranks, plan.cost_ranks, id);
     for (size_t s = 0; file.device_names.size() > 1 && s < node.streams.size(); ++s) {
       const uint32_t device = plan.streams.device_of_stream[node.streams[s]];
-      node.device += (s > 0 ? "+" : "") + file.device_names[device];
+      node.devices.push_back(file.device_names[device]);
     }
   }
   for (const SyncPlan::Wait& wait : plan.syncs.waits) {
@@ -174,6 +170,10 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
                    [](const DrawnWait& a, const DrawnWait& b) { return a.to < b.to; });
   for (const Edge& edge : file.edges) drawn.edges.emplace_back(place[edge.from], place[edge.to]);
   return drawn;
+}
+
+std::string device_text(const DrawnNode& node) {
+  return fmt::format("{}", fmt::join(node.devices, "+"));
 }
 
 DrawnTotals count_drawn(const DrawnRegion& region) {

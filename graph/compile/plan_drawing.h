@@ -19,12 +19,12 @@ namespace eddy {
 struct DrawnRegion;
 
 struct DrawnNode {
-  std::string name;               // "MatMul_3"
-  std::string kind;               // "MatMul", "while", "case-of"
-  std::string note;               // of a loop: how it is driven, and why
-  std::vector<uint32_t> streams;  // of the machine: one, or several for a joint launch
-  std::string device;             // of a plan for several devices: "cuda"
-  std::string rank;               // longest chain that follows, in nodes or nanoseconds
+  std::string name;                  // "MatMul_3"
+  std::string kind;                  // "MatMul", "while", "case-of"
+  std::string note;                  // of a loop: how it is driven, and why
+  std::vector<uint32_t> streams;     // of the machine: one, or several for a joint launch
+  std::vector<std::string> devices;  // of a plan for several devices: of each stream, "cuda"
+  std::string rank;                  // longest chain that follows, in nodes or nanoseconds
   std::vector<DrawnRegion> regions;
 };
 
@@ -44,8 +44,8 @@ struct DrawnNextWait {
 };
 
 struct DrawnRegion {
-  std::string name;  // "after"; the root has the graph's
-  std::string note;  // of an open region: that it is, and what its streams take
+  std::string name;          // "after"; the root has the graph's
+  std::string note;          // of an open region: that it is, and what its streams take
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;
   std::vector<DrawnNode> nodes;  // issue order
@@ -54,6 +54,9 @@ struct DrawnRegion {
   // Dependences as pairs of indices into nodes.
   std::vector<std::pair<uint32_t, uint32_t>> edges;
 };
+
+// "cuda", or of a joint launch "a+b"; empty: the plan is for one device.
+std::string device_text(const DrawnNode& node);
 
 // What is to be said of a loop or branch; may return nothing.
 using NoteFunction = std::function<std::string(NodeId)>;

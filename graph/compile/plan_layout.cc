@@ -40,6 +40,15 @@ void size_node(const DrawnNode& node, double max_width, NodeLayout& layout) {
   layout.height = kNodeHeight;
 }
 
+// For "s17", and for a device's name behind it.
+double lane_label_width(const DrawnRegion& region) {
+  size_t letters = 0;
+  for (const DrawnNode& node : region.nodes) {
+    for (const std::string& device : node.devices) letters = std::max(letters, device.size() + 1);
+  }
+  return 26 + static_cast<double>(std::min(letters, kMaxLetters)) * kLetterWidth;
+}
+
 uint32_t num_lanes(const DrawnRegion& region) {
   uint32_t count = 0;
   for (const DrawnNode& node : region.nodes) {
@@ -51,25 +60,25 @@ uint32_t num_lanes(const DrawnRegion& region) {
 // Nodes get x and band in issue order: behind their lane's last node and behind what they wait
 // for. One that would stick out starts the next band.
 void place_in_bands(const DrawnRegion& region, double max_width, RegionLayout& layout) {
-  std::vector<double> lane_end(num_lanes(region), kLaneLabelWidth);
+  std::vector<double> lane_end(num_lanes(region), layout.lane_label_width);
   uint32_t band = 0;
   bool is_band_empty = true;
   size_t next_wait = 0;
   for (uint32_t i = 0; i < region.nodes.size(); ++i) {
     NodeLayout& node = layout.nodes[i];
-    double x = kLaneLabelWidth;
+    double x = layout.lane_label_width;
     for (const uint32_t stream : region.nodes[i].streams) {
       x = std::max(x, lane_end[stream] + kNodeGap);
     }
     for (; next_wait < region.waits.size() && region.waits[next_wait].to == i; ++next_wait) {
       const NodeLayout& from = layout.nodes[region.waits[next_wait].from];
-      const double after = from.band == band ? from.x + from.width : kLaneLabelWidth;
+      const double after = from.band == band ? from.x + from.width : layout.lane_label_width;
       x = std::max(x, after + kArrowGap);
     }
     if (x + node.width > max_width && !is_band_empty) {
       ++band;
-      std::fill(lane_end.begin(), lane_end.end(), kLaneLabelWidth);
-      x = kLaneLabelWidth + kArrowGap;
+      std::fill(lane_end.begin(), lane_end.end(), layout.lane_label_width);
+      x = layout.lane_label_width + kArrowGap;
     }
     is_band_empty = false;
     node.x = x;
@@ -87,10 +96,14 @@ void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
   size_t first = 0;
   for (uint32_t b = 0; b < num_bands; ++b) {
     std::map<uint32_t, double> heights;
+    std::map<uint32_t, std::string> devices;
     size_t end = first;
     for (; end < layout.nodes.size() && layout.nodes[end].band == b; ++end) {
-      for (const uint32_t stream : region.nodes[end].streams) {
-        heights[stream] = std::max(heights[stream], layout.nodes[end].height);
+      const DrawnNode& node = region.nodes[end];
+      for (size_t s = 0; s < node.streams.size(); ++s) {
+        double& height = heights[node.streams[s]];
+        height = std::max(height, layout.nodes[end].height);
+        if (!node.devices.empty()) devices[node.streams[s]] = node.devices[s];
       }
     }
     BandLayout& band = layout.bands[b];
@@ -98,7 +111,7 @@ void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
     std::map<uint32_t, double> centers;
     for (const auto& [stream, height] : heights) {
       centers[stream] = y + kLaneGap / 2 + height / 2;
-      band.lanes.push_back({stream, centers[stream]});
+      band.lanes.push_back({stream, centers[stream], devices[stream]});
       y += height + kLaneGap;
     }
     for (; first < end; ++first) {
@@ -112,6 +125,27 @@ void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
   layout.height = y + kPadding;
 }
 
+// On which lane of its band a node stands first.
+size_t lane_of(const RegionLayout& layout, const NodeLayout& node) {
+  const std::vector<LaneLayout>& lanes = layout.bands[node.band].lanes;
+  const auto found = std::ranges::lower_bound(lanes, node.centers[0], {}, &LaneLayout::center);
+  return static_cast<size_t>(found - lanes.begin());
+}
+
+void choose_arrows(const DrawnRegion& region, RegionLayout& layout) {
+  for (const DrawnWait& wait : region.waits) {
+    const NodeLayout& from = layout.nodes[wait.from];
+    const NodeLayout& to = layout.nodes[wait.to];
+    bool is_arrow = from.band == to.band;
+    if (is_arrow && layout.bands[from.band].lanes.size() > kManyLanes) {
+      const size_t a = lane_of(layout, from);
+      const size_t b = lane_of(layout, to);
+      is_arrow = std::max(a, b) - std::min(a, b) <= kNearLanes;
+    }
+    layout.is_arrow.push_back(is_arrow);
+  }
+}
+
 }  // namespace
 
 RegionLayout lay_out_plan(const DrawnRegion& region, double max_width) {
@@ -119,12 +153,15 @@ RegionLayout lay_out_plan(const DrawnRegion& region, double max_width) {
   layout.width = static_cast<double>(region.name.size()) * kLetterWidth + 2 * kPadding;
   layout.width = std::max(layout.width, 40.0);
   layout.nodes.resize(region.nodes.size());
-  const double node_width = std::max(kMinWidth, max_width - kLaneLabelWidth - kArrowGap - kPadding);
+  layout.lane_label_width = lane_label_width(region);
+  const double node_width =
+      std::max(kMinWidth, max_width - layout.lane_label_width - kArrowGap - kPadding);
   for (size_t i = 0; i < region.nodes.size(); ++i) {
     size_node(region.nodes[i], node_width, layout.nodes[i]);
   }
   place_in_bands(region, max_width, layout);
   place_lanes(region, layout);
+  choose_arrows(region, layout);
   return layout;
 }
 

@@ -1,9 +1,14 @@
 // Where everything of a drawn plan goes: boxes in pixels, relative to their region's corner.
 //
+// A wait is an arrow where that can be followed: within a band, and where the band has many lanes
+// only to a lane nearby. Every other wait is its event's name at both ends.
+//
 // Threads: pure. Cost: O(nodes + waits).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/compile/plan_drawing.h"
@@ -24,6 +29,7 @@ struct NodeLayout {
 struct LaneLayout {
   uint32_t stream = 0;
   double center = 0;
+  std::string device;  // of a plan for several
 };
 
 struct BandLayout {
@@ -39,11 +45,14 @@ struct RegionLayout {
   double height = 0;
   std::vector<NodeLayout> nodes;  // as DrawnRegion::nodes
   std::vector<BandLayout> bands;
+  double lane_label_width = 0;
+  std::vector<bool> is_arrow;  // as DrawnRegion::waits
 };
 
 inline constexpr double kTitleHeight = 16;  // of a control node, and of each of its regions
-inline constexpr double kLaneLabelWidth = 26;
 inline constexpr double kPadding = 6;
+inline constexpr size_t kManyLanes = 20;  // of a band, for arrows
+inline constexpr size_t kNearLanes = 5;
 
 RegionLayout lay_out_plan(const DrawnRegion& region, double max_width);
 

@@ -12,6 +12,8 @@ namespace {
 
 constexpr double kPageWidth = 1500;
 constexpr double kMargin = 16;
+constexpr double kEventLetter = 4.3;
+constexpr double kIntoGap = 7;     // between two nodes
 constexpr double kTurnWidth = 16;  // a little more than the gap between two nodes
 constexpr const char* kFills[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
                                   "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
@@ -52,7 +54,8 @@ std::string shortened(const std::string& text, double width) {
 class SvgWriter {
  public:
   std::string write(const DrawnRegion& root, const RegionLayout& layout, const std::string& title) {
-    const double width = std::max({layout.width, 420.0, static_cast<double>(title.size()) * 7.3}) + 2 * kMargin;
+    const double width =
+        std::max({layout.width, 420.0, static_cast<double>(title.size()) * 7.3}) + 2 * kMargin;
     const double height = layout.height + 2 * kMargin + kTitleHeight;
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
@@ -76,24 +79,32 @@ class SvgWriter {
         "stroke=\"#bbb\" rx=\"3\"/>\n<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#555\">{}</text>\n",
         x, y, layout.width, layout.height, x + kPadding, y + 11,
         escaped(shortened(region.name, layout.width)));
-    for (const BandLayout& band : layout.bands) add_lanes(band, layout.width, x, y);
+    for (const BandLayout& band : layout.bands) add_lanes(band, layout, x, y);
     for (size_t i = 0; i < region.nodes.size(); ++i) {
       add_node(region.nodes[i], layout.nodes[i], x, y);
     }
     // Over the nodes: where the box of a loop lies between, an arrow behind it would seem to end.
     const Lanes lanes = lanes_of(layout);
-    for (const DrawnWait& wait : region.waits) add_arrow(wait, layout, lanes, x, y);
+    for (size_t w = 0; w < region.waits.size(); ++w) {
+      if (layout.is_arrow[w]) add_arrow(region.waits[w], layout, lanes, x, y);
+    }
     add_events(region, layout, x, y);
     add_next_waits(region, layout, x, y);
   }
 
-  void add_lanes(const BandLayout& band, double width, double x, double y) {
-    for (const LaneLayout& lane : band.lanes) {
+  void add_lanes(const BandLayout& band, const RegionLayout& layout, double x, double y) {
+    const bool has_many = band.lanes.size() > kManyLanes;
+    for (size_t i = 0; i < band.lanes.size(); ++i) {
+      const LaneLayout& lane = band.lanes[i];
+      // Every fifth line darker: the eye loses one among many.
+      const bool is_dark = has_many && i % 5 == 0;
       text_ += fmt::format(
-          "<path d=\"M{:.1f},{:.1f} H{:.1f}\" stroke=\"#ddd\"/>"
-          "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#999\">s{}</text>\n",
-          x + kLaneLabelWidth, y + lane.center, x + width - 2, x + 4, y + lane.center + 3.5,
-          lane.stream);
+          "<path d=\"M{:.1f},{:.1f} H{:.1f}\" stroke=\"{}\"/>"
+          "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#999\">s{}{}</text>\n",
+          x + layout.lane_label_width, y + lane.center, x + layout.width - 2,
+          is_dark ? "#aaa" : "#ddd", x + 4, y + lane.center + 3.5, lane.stream,
+          escaped(shortened(lane.device.empty() ? "" : " " + lane.device,
+                            layout.lane_label_width - 18)));
     }
   }
 
@@ -125,7 +136,6 @@ class SvgWriter {
                  double y) {
     const NodeLayout& from = layout.nodes[wait.from];
     const NodeLayout& to = layout.nodes[wait.to];
-    if (from.band != to.band) return;
     const double x0 = x + from.x + from.width;
     const double y0 = y + from.centers[0];
     const double x1 = x + to.x;
@@ -156,25 +166,57 @@ class SvgWriter {
     return next == begins.end() || *next >= to.x;
   }
 
-  // The events that go from one band to another: above the right corner of the node that records,
-  // and above the left one of those that wait.
+  // The events that no arrow shows: above the right corner of the node that records, and above the
+  // left one of those that wait, as many as there is room for.
   void add_events(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
     std::map<uint32_t, uint32_t> recorded;
-    std::map<uint32_t, std::string> awaited;
-    for (const DrawnWait& wait : region.waits) {
-      if (layout.nodes[wait.from].band == layout.nodes[wait.to].band) continue;
+    std::map<uint32_t, std::vector<uint32_t>> awaited;  // waits
+    for (uint32_t w = 0; w < region.waits.size(); ++w) {
+      const DrawnWait& wait = region.waits[w];
+      if (layout.is_arrow[w]) continue;
       recorded[wait.from] = wait.event;
-      awaited[wait.to] += fmt::format("▸e{}", wait.event);
+      awaited[wait.to].push_back(w);
     }
     for (const auto& [node, event] : recorded) {
       const NodeLayout& at = layout.nodes[node];
-      add_event(x + at.x + at.width, y + at.centers[0] - at.height / 2 - 1, "end",
-                fmt::format("e{}▸", event));
+      add_event(x + at.x + at.width + kIntoGap, y + at.centers[0] - at.height / 2 - 1, "end",
+                fmt::format("e{}▸", event), "recorded by " + region.nodes[node].name);
     }
-    for (const auto& [node, events] : awaited) {
+    for (const auto& [node, waits] : awaited) {
       const NodeLayout& at = layout.nodes[node];
-      add_event(x + at.x, y + at.centers[0] - at.height / 2 - 1, "start", events);
+      const auto own = recorded.find(node);
+      const size_t taken = own == recorded.end() ? 0 : std::to_string(own->second).size() + 2;
+      const double room = at.width + kIntoGap - static_cast<double>(taken) * kEventLetter;
+      add_event(x + at.x, y + at.centers[0] - at.height / 2 - 1, "start",
+                events_text(region, waits, room), waits_text(region, waits));
     }
+  }
+
+  // "▸e3▸e7", or "▸e3+4" where more would stick out.
+  static std::string events_text(const DrawnRegion& region, const std::vector<uint32_t>& waits,
+                                 double width) {
+    std::string text;
+    size_t letters = 0;
+    for (size_t i = 0; i < waits.size(); ++i) {
+      const std::string next = std::to_string(region.waits[waits[i]].event);
+      letters += next.size() + 2;
+      const bool is_last = i + 1 == waits.size();
+      const size_t room = letters + (is_last ? 0 : 3);
+      if (i > 0 && static_cast<double>(room) * kEventLetter > width) {
+        return text + fmt::format("+{}", waits.size() - i);
+      }
+      text += "▸e" + next;
+    }
+    return text;
+  }
+  static std::string waits_text(const DrawnRegion& region, const std::vector<uint32_t>& waits) {
+    std::string text = "waits for";
+    for (size_t i = 0; i < waits.size(); ++i) {
+      const DrawnWait& wait = region.waits[waits[i]];
+      text +=
+          fmt::format("{} e{} of {}", i == 0 ? "" : ",", wait.event, region.nodes[wait.from].name);
+    }
+    return text;
   }
 
   // Below the right corner of the node that records for the next iteration, and below the left one
@@ -198,11 +240,12 @@ class SvgWriter {
         x, y, anchor, label, escaped(title));
   }
 
-  void add_event(double x, double y, const char* anchor, const std::string& text) {
+  void add_event(double x, double y, const char* anchor, const std::string& text,
+                 const std::string& title) {
     text_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c22\" font-size=\"7\" "
-        "text-anchor=\"{}\">{}</text>\n",
-        x, y, anchor, text);
+        "text-anchor=\"{}\">{}<title>{}</title></text>\n",
+        x, y, anchor, text, escaped(title));
   }
 
   std::string text_;

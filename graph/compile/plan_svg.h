@@ -2,8 +2,9 @@
 // for waits, nested boxes for the regions of loops and branches.
 //
 // A node stands to the right of everything it is ordered after. A region wider than the page is
-// broken into bands, one below the other, each with the lanes it uses; a wait between two bands
-// is drawn as its event's name at both ends. The whole name of each node is in its tooltip.
+// broken into bands, one below the other, each with the lanes it uses. A wait between two bands, or
+// between lanes that are far apart in a band of many, is drawn as its event's name at both ends.
+// The whole name of each node is in its tooltip, and so is all that it waits for.
 //
 // The same plan gives the same bytes. Threads: pure. Cost: O(nodes + waits + size of the text).
 #pragma once

@@ -39,16 +39,17 @@ void append_nodes(const DrawnRegion& region, int depth, std::string& text) {
   size_t rank_width = 1;
   for (const DrawnNode& node : region.nodes) {
     stream_width = std::max(stream_width, fmt::format("{}", fmt::join(node.streams, "+")).size());
-    device_width = std::max(device_width, node.device.size());
+    device_width = std::max(device_width, device_text(node).size());
     rank_width = std::max(rank_width, node.rank.size());
   }
   for (size_t i = 0; i < region.nodes.size(); ++i) {
     const DrawnNode& node = region.nodes[i];
     const std::string device =
-        device_width == 0 ? "" : fmt::format(" {:<{}}", node.device, device_width);
+        device_width == 0 ? "" : fmt::format(" {:<{}}", device_text(node), device_width);
     text += fmt::format("{:{}}stream {:<{}}{}  rank {:>{}}  {} {}{}{}\n", "", 2 * depth,
                         fmt::format("{}", fmt::join(node.streams, "+")), stream_width, device,
-                        node.rank, rank_width, node.kind, node.name, sync_text(region, waits[i], recorded[i]),
+                        node.rank, rank_width, node.kind, node.name,
+                        sync_text(region, waits[i], recorded[i]),
                         node.note.empty() ? "" : "  (" + node.note + ")");
     for (const DrawnRegion& inner : node.regions) append_region(inner, depth + 1, text);
   }

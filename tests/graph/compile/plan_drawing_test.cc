@@ -13,6 +13,7 @@
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/schedule/plan_graph.h"
+#include "graph/schedule/value_text.h"
 #include "tests/graph/schedule/nested_graphs.h"
 
 namespace eddy {
@@ -46,6 +47,12 @@ DrawnRegion nested_drawing(uint32_t num_nodes, uint64_t seed, int depth) {
   node.regions = {nested_drawing(num_nodes / 2, seed + 1, 0),
                   nested_drawing(num_nodes / 2, seed + 2, depth - 1)};
   return region;
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
 }
 
 struct Box {
@@ -96,17 +103,45 @@ TEST(PlanLayout, boxes_stay_apart_inside_and_behind_what_they_wait_for) {
   }
 }
 
+// Arrows are for what the eye can follow.
+TEST(PlanLayout, a_wait_across_many_lanes_is_no_arrow) {
+  const DrawnRegion wide = random_drawing(2000, 1);
+  const RegionLayout layout = lay_out_plan(wide, 1500);
+  ASSERT_EQ(layout.is_arrow.size(), wide.waits.size());
+  size_t num_arrows = 0;
+  for (size_t w = 0; w < wide.waits.size(); ++w) {
+    if (!layout.is_arrow[w]) continue;
+    ++num_arrows;
+    const NodeLayout& from = layout.nodes[wide.waits[w].from];
+    const NodeLayout& to = layout.nodes[wide.waits[w].to];
+    ASSERT_EQ(from.band, to.band);
+    const BandLayout& band = layout.bands[from.band];
+    const double top = std::min(from.centers[0], to.centers[0]);
+    const double bottom = std::max(from.centers[0], to.centers[0]);
+    const auto between = std::ranges::count_if(band.lanes, [&](const LaneLayout& lane) {
+      return lane.center > top && lane.center <= bottom;
+    });
+    if (band.lanes.size() > kManyLanes) {
+      EXPECT_LE(between, static_cast<ptrdiff_t>(kNearLanes));
+    }
+  }
+  EXPECT_GT(num_arrows, 0u);
+  EXPECT_LT(num_arrows, wide.waits.size() / 2);
+  // The rest has its event's name at both ends.
+  const std::string svg = plan_svg(wide, "wide");
+  EXPECT_EQ(count_of(svg, "marker-end"), num_arrows);
+  EXPECT_GT(count_of(svg, "<title>waits for e"), 0u);
+
+  const DrawnRegion narrow = random_drawing(20, 1);
+  const RegionLayout few = lay_out_plan(narrow, 5000);
+  EXPECT_EQ(std::ranges::count(few.is_arrow, true), std::ssize(narrow.waits));
+}
+
 TEST(PlanLayout, a_long_plan_is_broken_into_bands_of_the_pages_width) {
   const DrawnRegion region = random_drawing(2000, 1, 3, 1);
   const RegionLayout layout = lay_out_plan(region, 1500);
   EXPECT_LE(layout.width, 1510);
   EXPECT_GT(layout.bands.size(), 10u);
-}
-
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
 }
 
 TEST(PlanPictures, show_every_node_of_every_region) {
@@ -129,6 +164,21 @@ const DrawnRegion* find_open(const DrawnRegion& region) {
   return nullptr;
 }
 
+// Each reference that a stream takes is said with the stream, the value and the node.
+void expect_takes(const Graph& graph, const Plan& plan, RegionId id, const std::string& text) {
+  const RegionPlan& region = plan.regions[id.index()];
+  if (!region.open) return;
+  for (const OpenEnd::Take& take : region.open->takes) {
+    const std::string start = fmt::format("stream {} takes ", region.machine_stream(take.stream));
+    std::string values;
+    for (const ValueId value : take.values) {
+      values += (values.empty() ? "" : ", ") + value_text(graph, value);
+    }
+    const std::string whole = start + values + " before " + graph.node(take.before).name;
+    EXPECT_NE(text.find(whole), std::string::npos) << whole;
+  }
+}
+
 TEST(PlanPictures, say_of_each_wait_between_iterations_which_edge_it_serves) {
   uint32_t num_waits = 0;
   uint32_t num_takes = 0;
@@ -148,6 +198,7 @@ TEST(PlanPictures, say_of_each_wait_between_iterations_which_edge_it_serves) {
     const DrawnRegion* const open = find_open(drawing);
     if (open == nullptr) continue;
     const std::string text = plan_text(drawing);
+    for (uint32_t r = 0; r < plan.regions.size(); ++r) expect_takes(graph, plan, RegionId(r), text);
     const std::string dot = plan_dot(drawing);
     const std::string svg = plan_svg(drawing, "plan");
     for (const DrawnNextWait& wait : open->next_waits) {
@@ -184,6 +235,9 @@ TEST(PlanPictures, devices_are_named_and_matching_claims_what_holds) {
   auto plan = plan_dag(*file, {.policy = AssignPolicy::kMatching});
   const std::string text = plan_text(draw_dag_plan(*file, *plan));
   EXPECT_EQ(count_of(text, " x+y "), 3u) << text;
+  const std::string svg = plan_svg(draw_dag_plan(*file, *plan), "devices");
+  EXPECT_GT(count_of(svg, ">s0 x<") + count_of(svg, ">s0 y<"), 0u) << "lanes name devices";
+  EXPECT_EQ(count_of(plan_dot(draw_dag_plan(*file, *plan)), " on x+y"), 3u);
   ASSERT_EQ(plan->notices.size(), 1u);
   EXPECT_NE(plan->notices[0].find("where two nodes share several"), std::string::npos);
 
