@@ -173,11 +173,14 @@ void BlockTimeline::find_roots(const BlockGraph& graph) {
 }
 
 // The work that is left on a device comes after all that it has done, and after the instant.
-bool BlockTimeline::exceeds_from_here(double instant, double limit) const {
+// Below 0 where that is too much; else the next instant at which it can be.
+double BlockTimeline::next_verdict(double instant, double limit) const {
+  double next = kNever;
   for (const Device& device : devices_) {
-    if (device.bound + std::max(instant - device.end, 0.0) > limit) return true;
+    if (device.bound + std::max(instant - device.end, 0.0) > limit) return -1;
+    next = std::min(next, limit - (device.bound - device.end));
   }
-  return false;
+  return next;
 }
 
 SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold) {
@@ -188,7 +191,7 @@ SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold)
   keep_prefix(graph, instant);
   if (instant == 0) find_roots(graph);
   if (!is_bounded) return run<false>(graph, threshold);
-  if (exceeds_from_here(instant, limit_of(threshold))) return SimulationEnd::kExceeds;
+  if (next_verdict(instant, limit_of(threshold)) < 0) return SimulationEnd::kExceeds;
   return run<true>(graph, threshold);
 }
 
@@ -336,8 +339,9 @@ bool BlockTimeline::take_all(Loop& loop) {
       const uint32_t bucket = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
       if (bucket == behind) return take_by_queue<kIsBounded>(loop, behind);
       if (kIsBounded && bucket >= next_look) {
-        next_look = bucket + behind / kLooks;
-        if (exceeds_from_here(bucket / loop.buckets_per_time, loop.limit)) return false;
+        const double next = next_verdict(bucket / loop.buckets_per_time, loop.limit);
+        if (next < 0) return false;
+        next_look = std::max(loop.bucket_of(next), bucket + behind / kLooks);
       }
       loop.is_used[word] = bits & (bits - 1);
       // What came late into it may have been taken with the others.

@@ -15,7 +15,7 @@
 //
 // Rejection: with a threshold, simulate() ends with kExceeds as soon as the time that a device has
 // idled plus all its work is above it, which is the verdict of the complete simulation. Devices
-// that wait are looked at kLooks times on the way to the horizon.
+// that wait are looked at when one of them can be late, kLooks times at most up to the horizon.
 //
 // Errors: kOverflow (timeline.h); kCycle does not occur, since ranks of blocks ascend. Contract:
 // simulate() is followed by commit(), if it is done, or rollback(). Threads: none. Cost: simulate()
@@ -79,7 +79,7 @@ class BlockTimeline {
   void prepare(const BlockGraph& graph, double horizon);
   void keep_prefix(const BlockGraph& graph, double instant);
   void find_roots(const BlockGraph& graph);
-  bool exceeds_from_here(double instant, double limit) const;
+  double next_verdict(double instant, double limit) const;
   template <bool kIsBounded>
   SimulationEnd run(const BlockGraph& graph, double threshold);
   Loop make_loop(const BlockGraph& graph, double limit);

@@ -18,6 +18,7 @@ void MemoryMeter::reset(const Strategy& strategy) {
   if (!is_limited_) return;
   strategy_ = strategy;
   bytes_ = memory_use(graph_, topology_, strategy);
+  weight_bytes_.assign(groups_.size(), {});
 }
 
 void MemoryMeter::count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign) {
@@ -26,15 +27,16 @@ void MemoryMeter::count_tiles(uint32_t op, const OperatorConfig& config, int64_t
   for (const uint32_t device : config.devices) tried_[device] += tile_bytes;
 }
 
-void MemoryMeter::count_weights(uint32_t op, int64_t sign) {
-  const Operator& changed = graph_.operators[op];
-  if (changed.weight_elements == 0) return;
-  const int64_t scale = sign * (graph_.is_training ? 3 : 1) * graph_.bytes_per_element;
-  for (const WeightSlice& slice : weight_slices(graph_, strategy_, groups_[changed.weight_group])) {
+// By device, under the strategy as it is.
+std::vector<int64_t> MemoryMeter::weight_bytes(uint32_t group) const {
+  std::vector<int64_t> bytes(bytes_.size());
+  const int64_t scale = (graph_.is_training ? 3 : 1) * graph_.bytes_per_element;
+  for (const WeightSlice& slice : weight_slices(graph_, strategy_, groups_[group])) {
     for (const SliceHolder& holder : slice.holders) {
-      tried_[holder.device] += scale * slice.elements;
+      bytes[holder.device] += scale * slice.elements;
     }
   }
+  return bytes;
 }
 
 bool MemoryMeter::try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config) {
@@ -43,14 +45,22 @@ bool MemoryMeter::try_change(const std::vector<uint32_t>& ops, const OperatorCon
   config_ = config;
   tried_ = bytes_;
   // All of them share their weights, if they have any.
-  count_weights(ops[0], -1);
+  const uint32_t group = graph_.operators[ops[0]].weight_group;
+  const bool has_weights = graph_.operators[ops[0]].weight_elements > 0;
+  if (has_weights && weight_bytes_[group].empty()) weight_bytes_[group] = weight_bytes(group);
   std::vector<OperatorConfig> old;
   for (const uint32_t op : ops) {
     count_tiles(op, strategy_[op], -1);
     count_tiles(op, config, 1);
     old.push_back(std::exchange(strategy_[op], config));
   }
-  count_weights(ops[0], 1);
+  tried_weights_.clear();
+  if (has_weights) {
+    tried_weights_ = weight_bytes(group);
+    for (size_t d = 0; d < tried_.size(); ++d) {
+      tried_[d] += tried_weights_[d] - weight_bytes_[group][d];
+    }
+  }
   for (size_t i = 0; i < ops.size(); ++i) strategy_[ops[i]] = std::move(old[i]);
   return fits();
 }
@@ -59,6 +69,9 @@ void MemoryMeter::keep() {
   if (!is_limited_) return;
   for (const uint32_t op : ops_) strategy_[op] = config_;
   bytes_.swap(tried_);
+  if (!tried_weights_.empty()) {
+    weight_bytes_[graph_.operators[ops_[0]].weight_group].swap(tried_weights_);
+  }
 }
 
 bool MemoryMeter::fits() const {

@@ -27,7 +27,7 @@ class MemoryMeter {
  private:
   bool fits() const;
   void count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign);
-  void count_weights(uint32_t op, int64_t sign);
+  std::vector<int64_t> weight_bytes(uint32_t group) const;
 
   const OperatorGraph& graph_;
   const Topology& topology_;
@@ -36,8 +36,11 @@ class MemoryMeter {
   Strategy strategy_;
   std::vector<int64_t> bytes_;
   std::vector<int64_t> tried_;
-  std::vector<uint32_t> ops_;  // of the last try_change()
+  std::vector<std::vector<int64_t>> weight_bytes_;  // by group and device; empty: not yet known
+  // Of the last try_change().
+  std::vector<uint32_t> ops_;
   OperatorConfig config_;
+  std::vector<int64_t> tried_weights_;  // of its group
 };
 
 }  // namespace eddy
