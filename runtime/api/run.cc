@@ -11,6 +11,7 @@ Run::Run(SessionCore& core, TraceRecorder* trace_or_null)
     : core_(core), trace_or_null_(trace_or_null) {
   is_bound_.resize(core.graph.inputs().size(), false);
   bound_outputs_.resize(core.graph.outputs().size());
+  bound_dims_.resize(core.graph.outputs().size());
   is_on_device_.resize(core.graph.outputs().size(), false);
 }
 

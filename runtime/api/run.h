@@ -132,6 +132,7 @@ class Run {
   // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.
   std::vector<std::pair<size_t, const void*>> misaligned_;
   std::vector<std::optional<BoundOutput>> bound_outputs_;
+  std::vector<Dims> bound_dims_;    // of their views: the caller's need not outlive the call
   std::vector<bool> is_on_device_;  // by output, where bound
   bool is_any_bound_ = false;
   size_t copied_bytes_ = 0;

@@ -55,7 +55,10 @@ Status Run::bind_output(size_t index, const TensorView& view, const TensorView* 
   if (spare_or_null != nullptr) EDDY_RETURN_IF_ERROR(check_spare(name, view, *spare_or_null));
   state_->unbind_output(index);
   is_on_device_[index] = false;
-  bound_outputs_[index] = {view, spare_or_null == nullptr ? nullptr : spare_or_null->data};
+  bound_dims_[index] = Dims(view.shape());
+  TensorView kept = view;
+  kept.dims = bound_dims_[index].data();
+  bound_outputs_[index] = {kept, spare_or_null == nullptr ? nullptr : spare_or_null->data};
   is_any_bound_ = true;
   return Status::ok();
 }

@@ -108,6 +108,30 @@ TEST_P(RegressionTest, BoundOutputOfWrongShapeIsRefused) {
   EXPECT_EQ(call->run().code(), StatusCode::kInvalidArgument);  // the run makes [2], memory is [4]
 }
 
+// The fault campaign binds tensors that it moves afterwards, and their shapes with them.
+TEST_P(RegressionTest, AShapeThatWasBoundMayGo) {
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n")}));
+  b.output("y", b.op("Neg", {x}));
+  auto s = make_session(b);
+  float in[2] = {1, 2}, out[2] = {}, spare[2] = {};
+  auto call = std::move(*s->prepare());
+  for (const bool has_spare : {false, true}) {
+    int64_t of_input = 2, of_output = 2, of_spare = 2;
+    const TensorView place{out, &of_output, 1, ElementType::kFloat};
+    ASSERT_TRUE(call->bind_input(0, {in, &of_input, 1, ElementType::kFloat}).is_ok());
+    const Status bound =
+        has_spare ? call->bind_output(0, place, {spare, &of_spare, 1, ElementType::kFloat})
+                  : call->bind_output(0, place);
+    ASSERT_TRUE(bound.is_ok()) << bound.to_string();
+    of_input = of_output = of_spare = 7;
+    const Status status = call->run();
+    ASSERT_TRUE(status.is_ok()) << status.to_string();
+    EXPECT_EQ(call->output(0).shape()[0], 2);
+    EXPECT_EQ(call->output(0).as<float>()[1], -2.0f);
+  }
+}
+
 TEST_P(RegressionTest, SequencesOutliveTheSessionThatMadeThem) {
   const ValueType seq = ValueType::sequence_of(tensor_type(ElementType::kFloat, {2}));
   GraphBuilder a(library_.ops());
