@@ -210,8 +210,7 @@ std::string FaultPoint::run_in_flight() {
     if (!made.is_ok() && !check_status(made.status()).empty()) return check_status(made.status());
     if (made.is_ok()) stream = std::move(*made);
   }
-  // Takes a stack, so not where these are counted.
-  std::shared_ptr<const void> held = is_armed(FaultKind::kStack) ? nullptr : trial_->hold();
+  std::shared_ptr<const void> held = trial_->hold();
   for (Flight& flight : flights) {
     const auto callback = [this, &flight](Result<NamedTensors> outputs) {
       flight.status = outputs.status();

@@ -26,6 +26,18 @@ TEST(FaultTest, TheOracleIsNotToldToFail) {
   EXPECT_GT(report.fired[static_cast<size_t>(FaultKind::kHostFunction)], 0u);
 }
 
+TEST(FaultTest, AGraphIsSweptAlikeEachTime) {
+  FaultOptions options;
+  options.first_seed = 20;
+  options.num_seeds = 8;  // every fourth with loops on the host
+  const FaultReport once = run_faults(options);
+  const FaultReport again = run_faults(options);
+  EXPECT_EQ(once.num_points, again.num_points);
+  for (size_t kind = 0; kind < kNumFaultKinds; ++kind) {
+    EXPECT_EQ(once.fired[kind], again.fired[kind]) << fault_kind_name(static_cast<FaultKind>(kind));
+  }
+}
+
 TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
   FaultOptions options;
   options.first_seed = number("EDDY_CHECK_FIRST", 20);
