@@ -15,11 +15,12 @@ std::string again(uint64_t seed, const std::string& options) {
   return fmt::format("eddy check --seeds 1 --first-seed {}{}", seed, options);
 }
 
+// `remark`: said behind what differs.
 void note(std::vector<CheckViolation>& violations, const check::DifferentialReport& report,
-          const char* campaign, const std::string& again_options) {
+          const char* campaign, const std::string& again_options, const char* remark = "") {
   for (const check::Mismatch& mismatch : report.mismatches) {
-    violations.push_back({campaign, mismatch.contestant + ": " + mismatch.what, mismatch.seed,
-                          again(mismatch.seed, again_options), mismatch.num_nodes,
+    violations.push_back({campaign, mismatch.contestant + ": " + mismatch.what + remark,
+                          mismatch.seed, again(mismatch.seed, again_options), mismatch.num_nodes,
                           mismatch.graph_text});
   }
 }
@@ -93,7 +94,8 @@ class GraphCampaigns : public CheckCampaigns {
       for (const check::ProofViolation& violation : proofs_->report().violations) {
         all.push_back({"proof", violation.what, violation.seed, again(violation.seed, ""), 0, {}});
       }
-      note(all, differences_->report(), "differential", "");
+      note(all, differences_->report(), "differential", "",
+           " (workers of the machine take part, so it may need several tries)");
     }
     note(all, order_differences_->report(), "order",
          arguments_.policy.empty() ? "" : " --policy " + arguments_.policy);
