@@ -27,7 +27,14 @@ using LtLayout = struct LtLayoutTag*;          // cublasLtMatrixLayout_t
 using LtPreference = struct LtPreferenceTag*;  // cublasLtMatmulPreference_t
 
 constexpr int kLtSuccess = 0;        // cublasStatus_t
+constexpr int kLtNoMemory = 3;
 constexpr int kLtNotSupported = 15;  // no algorithm for this product
+// The call was refused for what it asked, and nothing has been enqueued; the same call will be
+// refused again.
+constexpr bool is_lt_refusal(int status) {
+  constexpr int kInvalidValue = 7, kArchMismatch = 8;
+  return status == kLtNotSupported || status == kInvalidValue || status == kArchMismatch;
+}
 
 // cudaDataType, cublasComputeType_t, cublasOperation_t.
 enum class LtType : int { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 14 };

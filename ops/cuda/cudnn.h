@@ -25,6 +25,13 @@ using DnnFilter = struct DnnFilterTag*;
 using DnnConvolution = struct DnnConvolutionTag*;
 
 constexpr int kDnnSuccess = 0;
+// The call was refused for what it asked, and nothing has been enqueued; the same call will be
+// refused again. Version 9 has ranges of codes, the versions before it single ones.
+constexpr bool is_dnn_refusal(int status) {
+  constexpr int kOldBadParam = 3, kOldInvalidValue = 5, kOldArchMismatch = 6, kOldNotSupported = 9;
+  return (status >= 2000 && status < 4000) || status == kOldBadParam ||
+         status == kOldInvalidValue || status == kOldArchMismatch || status == kOldNotSupported;
+}
 enum class DnnType : int { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
 constexpr int kDnnFormatNchw = 0;
 constexpr int kDnnCrossCorrelation = 1;  // what ONNX calls a convolution

@@ -1,6 +1,7 @@
 #include "ops/cuda/dnn_convolutions.h"
 
 #include <array>
+#include <atomic>
 #include <limits>
 
 namespace eddy {
@@ -94,13 +95,13 @@ struct DnnConvolutions::Plan {
   DnnFilter w = nullptr;
   DnnConvolution convolution = nullptr;
   DnnAlgorithm chosen{};
-  bool is_known = false;
+  std::atomic<bool> is_known{false};  // false: the library has no way, or has refused this one
   bool is_double = false;
 };
 
 DnnConvolutions::DnnConvolutions(std::shared_ptr<const CudnnApi> api, CudaLauncher& launcher,
                                  const DnnOptions& options)
-    : api_(std::move(api)), launcher_(launcher), options_(options) {}
+    : api_(std::move(api)), launcher_(launcher), options_(options), plans_(options.max_plans) {}
 
 Result<std::unique_ptr<DnnConvolutions>> DnnConvolutions::create(
     std::shared_ptr<const CudnnApi> api, CudaLauncher& launcher, const DnnOptions& options) {
@@ -126,8 +127,9 @@ bool DnnConvolutions::has_type(ElementType element) {
 Status DnnConvolutions::check(int status, const char* call) const {
   if (status == kDnnSuccess) return Status::ok();
   const char* const text = api_->error_string(status);
-  return run_failed(std::string(call) + " answered " +
-                    (text != nullptr ? text : std::to_string(status)));
+  std::string answer =
+      std::string(call) + " answered " + (text != nullptr ? text : std::to_string(status));
+  return is_dnn_refusal(status) ? unsupported(std::move(answer)) : run_failed(std::move(answer));
 }
 
 Result<DnnHandle> DnnConvolutions::handle_of(NativeStream stream) {
@@ -211,21 +213,26 @@ Status DnnConvolutions::choose(DnnHandle handle, Plan& plan) const {
   return Status::ok();
 }
 
-Result<const DnnConvolutions::Plan*> DnnConvolutions::find(DnnHandle handle, ElementType element,
-                                                           const ConvParams& p) {
+Result<std::shared_ptr<DnnConvolutions::Plan>> DnnConvolutions::find(DnnHandle handle,
+                                                                     ElementType element,
+                                                                     const ConvParams& p) {
   Key key = {static_cast<int64_t>(element), p.batch, p.groups, p.channels, p.filters};
   const WindowParams& w = p.window;
   for (int i = 0; i < cuda::kMaxSpatialAxes; ++i) {
     key.insert(key.end(), {w.in[i], w.out[i], w.kernel[i], w.stride[i], w.dilation[i], w.pad[i]});
   }
   std::lock_guard lock(mutex_);
-  const auto known = plans_.find(key);
-  if (known != plans_.end()) return static_cast<const Plan*>(known->second.get());
-  auto plan = std::make_unique<Plan>(*api_);
-  EDDY_RETURN_IF_ERROR(describe(*plan, element, p));
-  if (plan->is_known) EDDY_RETURN_IF_ERROR(choose(handle, *plan));
-  return static_cast<const Plan*>(
-      plans_.emplace(std::move(key), std::move(plan)).first->second.get());
+  if (std::shared_ptr<Plan> known = plans_.find(key)) return known;
+  auto plan = std::make_shared<Plan>(*api_);
+  Status status = describe(*plan, element, p);
+  if (status.is_ok() && plan->is_known) status = choose(handle, *plan);
+  if (status.code() == StatusCode::kUnsupported) {
+    plan->is_known = false;
+  } else if (!status.is_ok()) {
+    return status;
+  }
+  plans_.add(std::move(key), plan);
+  return plan;
 }
 
 Status DnnConvolutions::enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan,
@@ -257,9 +264,13 @@ Result<bool> DnnConvolutions::run(const KernelArgs& args, ElementType element,
   bool is_done = false;
   EDDY_RETURN_IF_ERROR(launcher_.in_context([&]() -> Status {
     EDDY_ASSIGN_OR_RETURN(DnnHandle handle, handle_of(args.stream));
-    EDDY_ASSIGN_OR_RETURN(const Plan* plan, find(handle, element, p));
-    is_done = plan->is_known;
-    return is_done ? enqueue(args, handle, *plan, p) : Status::ok();
+    EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan, find(handle, element, p));
+    if (!plan->is_known) return Status::ok();
+    Status status = enqueue(args, handle, *plan, p);
+    is_done = status.code() != StatusCode::kUnsupported;
+    if (is_done) return status;
+    plan->is_known = false;  // our own kernel from here on, in every run
+    return Status::ok();
   }));
   return is_done;
 }

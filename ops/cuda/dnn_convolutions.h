@@ -3,9 +3,9 @@
 //
 // A convolution is asked for by ConvParams, as our own kernels are; what the library does not do
 // (padding that differs at the two ends beyond what the strides make of it, no deterministic
-// algorithm within the workspace) is answered with false, and the caller takes its own kernel.
-// Algorithms are asked for once for each shape and type, only deterministic ones are taken:
-// same bits from run to run.
+// algorithm within the workspace, whatever it refuses when it is asked) is answered with false, and
+// the caller takes its own kernel. Algorithms are asked for once for each shape and type, of which
+// the latest are kept (plan_cache.h); only deterministic ones are taken: same bits from run to run.
 //
 // Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any, one at a
 // time a stream; finding a known shape takes a lock.
@@ -17,17 +17,18 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "ops/cuda/cudnn.h"
 #include "ops/cuda/launcher.h"
 #include "ops/cuda/params.h"
+#include "ops/cuda/plan_cache.h"
 
 namespace eddy {
 
 struct DnnOptions {
   bool allows_tf32 = false;  // float32 products may round their operands to 10 bits
   size_t max_workspace_bytes = size_t{256} << 20;
+  size_t max_plans = 1024;  // some KiB each
 };
 
 class DnnConvolutions {
@@ -46,13 +47,14 @@ class DnnConvolutions {
 
  private:
   struct Plan;
-  using Key = std::vector<int64_t>;
+  using Key = PlanCache<Plan>::Key;
 
   DnnConvolutions(std::shared_ptr<const CudnnApi> api, CudaLauncher& launcher,
                   const DnnOptions& options);
   Status check(int status, const char* call) const;
   Result<DnnHandle> handle_of(NativeStream stream);
-  Result<const Plan*> find(DnnHandle handle, ElementType element, const cuda::ConvParams& params);
+  Result<std::shared_ptr<Plan>> find(DnnHandle handle, ElementType element,
+                                     const cuda::ConvParams& params);
   Status describe(Plan& plan, ElementType element, const cuda::ConvParams& params) const;
   Status choose(DnnHandle handle, Plan& plan) const;
   Status enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan,
@@ -62,8 +64,8 @@ class DnnConvolutions {
   CudaLauncher& launcher_;
   const DnnOptions options_;
   std::mutex mutex_;
-  std::map<NativeStream, DnnHandle> handles_;   // under the mutex
-  std::map<Key, std::unique_ptr<Plan>> plans_;  // under the mutex; a plan stays where it is
+  std::map<NativeStream, DnnHandle> handles_;  // under the mutex
+  PlanCache<Plan> plans_;                      // under the mutex
 };
 
 }  // namespace eddy

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 namespace eddy {
 namespace {
@@ -80,7 +81,7 @@ bool LtProduct::read(const cuda::ProductParams& p) {
 
 }  // namespace
 
-// The layouts and the algorithm of one shape; null algorithm: the heuristic knows none.
+// The layouts and the algorithm of one shape.
 struct LtProducts::Plan {
   explicit Plan(const CublasLtApi& table) : api(table) {}
   ~Plan() {
@@ -94,7 +95,7 @@ struct LtProducts::Plan {
   const CublasLtApi& api;
   std::array<LtLayout, 4> layouts{};  // first, second, addend, result
   LtHeuristic found{};
-  bool is_known = false;
+  std::atomic<bool> is_known{false};  // false: the library has no way, or has refused this one
 };
 
 namespace {
@@ -155,7 +156,7 @@ bool LtProducts::has_type(ElementType element) {
 
 LtProducts::LtProducts(std::shared_ptr<const CublasLtApi> api, CudaLauncher& launcher,
                        const LtOptions& options)
-    : api_(std::move(api)), launcher_(launcher), options_(options) {}
+    : api_(std::move(api)), launcher_(launcher), options_(options), plans_(options.max_plans) {}
 
 Result<std::unique_ptr<LtProducts>> LtProducts::create(std::shared_ptr<const CublasLtApi> api,
                                                        CudaLauncher& launcher,
@@ -179,8 +180,11 @@ LtProducts::~LtProducts() {
 Status LtProducts::check(int status, const char* call) const {
   if (status == kLtSuccess) return Status::ok();
   const char* const name = api_->status_name(status);
-  return run_failed(std::string(call) + " answered " +
-                    (name != nullptr ? name : std::to_string(status)));
+  std::string text =
+      std::string(call) + " answered " + (name != nullptr ? name : std::to_string(status));
+  if (is_lt_refusal(status)) return unsupported(std::move(text));
+  if (status == kLtNoMemory) return resource_exhausted(std::move(text));
+  return run_failed(std::move(text));
 }
 
 size_t LtProducts::num_plans() const {
@@ -188,20 +192,20 @@ size_t LtProducts::num_plans() const {
   return plans_.size();
 }
 
-Result<std::unique_ptr<LtProducts::Plan>> LtProducts::make_plan(const Key& key, ElementType element,
-                                                                const cuda::ProductParams& params) {
+// kUnsupported: the library has no way for it.
+Status LtProducts::make_plan(Plan& plan, const Key& key, ElementType element,
+                             const cuda::ProductParams& params) {
   LtProduct product;
-  auto plan = std::make_unique<Plan>(*api_);
-  if (!product.read(params)) return plan;
+  if (!product.read(params)) return Status::ok();
   const LtType type = lt_type(element);
   const auto rows = static_cast<uint64_t>(product.n), columns = static_cast<uint64_t>(product.m);
   const LtProduct::Side result{rows, columns, product.n, product.m * product.n, false};
   LtProduct::Side addend = result;
   addend.leading = product.addend_leading;
   const LtProduct::Side* const sides[] = {&product.first, &product.second, &addend, &result};
-  for (size_t i = 0; i < plan->layouts.size(); ++i) {
+  for (size_t i = 0; i < plan.layouts.size(); ++i) {
     EDDY_RETURN_IF_ERROR(
-        check(make_layout(*api_, type, *sides[i], product.num_batches, plan->layouts[i]),
+        check(make_layout(*api_, type, *sides[i], product.num_batches, plan.layouts[i]),
               "cublasLtMatrixLayoutCreate"));
   }
   const Operation operation(*api_, product, compute_of(element, options_), params.c);
@@ -220,21 +224,22 @@ Result<std::unique_ptr<LtProducts::Plan>> LtProducts::make_plan(const Key& key, 
   EDDY_RETURN_IF_ERROR(check(status, "cublasLtMatmulPreferenceSetAttribute"));
   int num_found = 0;
   status =
-      api_->heuristic(handle_, operation.get(), plan->layouts[0], plan->layouts[1],
-                      plan->layouts[2], plan->layouts[3], preference, 1, &plan->found, &num_found);
-  if (status == kLtNotSupported) return plan;
+      api_->heuristic(handle_, operation.get(), plan.layouts[0], plan.layouts[1], plan.layouts[2],
+                      plan.layouts[3], preference, 1, &plan.found, &num_found);
   EDDY_RETURN_IF_ERROR(check(status, "cublasLtMatmulAlgoGetHeuristic"));
-  plan->is_known = num_found > 0 && plan->found.state == kLtSuccess;
-  return plan;
+  plan.is_known = num_found > 0 && plan.found.state == kLtSuccess;
+  return Status::ok();
 }
 
-Result<const LtProducts::Plan*> LtProducts::find(const Key& key, ElementType element,
-                                                 const cuda::ProductParams& params) {
+Result<std::shared_ptr<LtProducts::Plan>> LtProducts::find(const Key& key, ElementType element,
+                                                           const cuda::ProductParams& params) {
   std::lock_guard lock(mutex_);
-  const auto known = plans_.find(key);
-  if (known != plans_.end()) return static_cast<const Plan*>(known->second.get());
-  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, make_plan(key, element, params));
-  return static_cast<const Plan*>(plans_.emplace(key, std::move(plan)).first->second.get());
+  if (std::shared_ptr<Plan> known = plans_.find(key)) return known;
+  auto plan = std::make_shared<Plan>(*api_);
+  Status status = make_plan(*plan, key, element, params);
+  if (!status.is_ok() && status.code() != StatusCode::kUnsupported) return status;
+  plans_.add(key, plan);
+  return plan;
 }
 
 Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
@@ -261,7 +266,7 @@ Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
                    alignment_of(p.out)};
   bool is_done = false;
   EDDY_RETURN_IF_ERROR(launcher_.in_context([&]() -> Status {
-    EDDY_ASSIGN_OR_RETURN(const Plan* plan, find(key, element, p));
+    EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan, find(key, element, p));
     if (!plan->is_known) return Status::ok();
     const size_t bytes = plan->found.workspace_bytes;
     void* const workspace = bytes == 0 ? nullptr : args.scratch->reserve(bytes);
@@ -278,12 +283,15 @@ Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
     const auto factor = [&](int i) {
       return is_double ? static_cast<const void*>(wide + i) : static_cast<const void*>(factors + i);
     };
-    is_done = true;
-    return check(
-        api_->matmul(handle_, operation.get(), factor(0), p.b, plan->layouts[0], p.a,
-                     plan->layouts[1], factor(1), addend, plan->layouts[2], p.out, plan->layouts[3],
-                     &plan->found.algorithm, workspace, bytes, args.stream),
-        "cublasLtMatmul");
+    Status status =
+        check(api_->matmul(handle_, operation.get(), factor(0), p.b, plan->layouts[0], p.a,
+                           plan->layouts[1], factor(1), addend, plan->layouts[2], p.out,
+                           plan->layouts[3], &plan->found.algorithm, workspace, bytes, args.stream),
+              "cublasLtMatmul");
+    is_done = status.code() != StatusCode::kUnsupported;
+    if (is_done) return status;
+    plan->is_known = false;  // our own kernel from here on, in every run
+    return Status::ok();
   }));
   return is_done;
 }

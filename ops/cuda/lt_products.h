@@ -2,31 +2,33 @@
 // descriptors and the algorithm that the library's heuristic names first.
 //
 // A product is asked for by ProductParams, as our own kernels are; what the library does not do
-// (several batch axes, a broadcast column added, transposed results) is answered with false, and
-// the caller takes its own kernel. The heuristic is asked once for each shape, type and alignment;
+// (several batch axes, a broadcast column added, transposed results, whatever it refuses when it is
+// asked) is answered with false, and the caller takes its own kernel. The heuristic is asked once
+// for each shape, type and alignment, of which the latest are kept (plan_cache.h);
 // workspaces come from the stream's scratch memory, so concurrent streams share nothing and the
 // same shape has the same algorithm: same bits from run to run.
 //
 // Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any; finding a
 // known shape takes a lock, the product itself none.
 // Cost: a lookup and one call; the first time a shape is met, some 50 µs.
-// Errors: kDeviceLost and others as the library answers, by the call's name.
+// Errors: what the library answers, by the call's name. Memory that it lacks is an error, too: a
+// kernel of ours instead would give other bits in that run alone.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/launcher.h"
 #include "ops/cuda/params.h"
+#include "ops/cuda/plan_cache.h"
 
 namespace eddy {
 
 struct LtOptions {
   bool allows_tf32 = false;  // float32 products may round their operands to 10 bits
   size_t max_workspace_bytes = size_t{32} << 20;
+  size_t max_plans = 4096;  // some KiB each
 };
 
 class LtProducts {
@@ -46,21 +48,22 @@ class LtProducts {
 
  private:
   struct Plan;
-  using Key = std::vector<int64_t>;
+  using Key = PlanCache<Plan>::Key;
 
   LtProducts(std::shared_ptr<const CublasLtApi> api, CudaLauncher& launcher,
              const LtOptions& options);
   Status check(int status, const char* call) const;
-  Result<const Plan*> find(const Key& key, ElementType element, const cuda::ProductParams& params);
-  Result<std::unique_ptr<Plan>> make_plan(const Key& key, ElementType element,
-                                          const cuda::ProductParams& params);
+  Result<std::shared_ptr<Plan>> find(const Key& key, ElementType element,
+                                     const cuda::ProductParams& params);
+  Status make_plan(Plan& plan, const Key& key, ElementType element,
+                   const cuda::ProductParams& params);
 
   const std::shared_ptr<const CublasLtApi> api_;
   CudaLauncher& launcher_;
   const LtOptions options_;
   LtHandle handle_ = nullptr;
   mutable std::mutex mutex_;
-  std::map<Key, std::unique_ptr<Plan>> plans_;  // under the mutex; a plan stays where it is
+  PlanCache<Plan> plans_;  // under the mutex
 };
 
 }  // namespace eddy

@@ -86,6 +86,45 @@ TEST_F(DnnConvolutionsTest, WhatTheLibraryDoesNotDoIsDoneByOurOwnKernels) {
   EXPECT_EQ(fake_.num_convolutions(), 0);
 }
 
+TEST_F(DnnConvolutionsTest, WhatTheLibraryRefusesWhenAskedIsDoneByOurOwnKernelInEveryRun) {
+  constexpr int kBadParam = 3, kNotSupported = 9, kNewBadParam = 2003, kNewNotSupported = 3000;
+  int64_t width = 8;  // a shape of its own for each
+  for (const int refusal : {kBadParam, kNotSupported, kNewBadParam, kNewNotSupported}) {
+    for (const char* call : {"choose", "convolution_set", "convolve"}) {
+      SCOPED_TRACE(std::string(call) + " answers " + std::to_string(refusal));
+      const OpCall conv =
+          make_conv(ElementType::kFloat, {1, 3, 8, ++width}, {4, 3, 3, 3}, {1, 1, 1, 1});
+      const int num_convolutions = fake_.num_convolutions();
+      fake_.fail_next(call, refusal);
+      compare_ranked(conv, 1e-5, 1e-5);  // twice
+      EXPECT_EQ(fake_.num_convolutions(), num_convolutions);
+    }
+  }
+}
+
+TEST_F(DnnConvolutionsTest, AFailureNamesItsCallAndTheNextRunAsksAgain) {
+  const OpCall conv = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  constexpr int kExecutionFailed = 8;
+  for (const auto& [call, name] : {std::pair{"choose", "cudnnGetConvolutionForwardAlgorithm_v7"},
+                                   {"convolve", "cudnnConvolutionForward"},
+                                   {"add", "cudnnAddTensor"}}) {
+    fake_.fail_next(call, kExecutionFailed);
+    const auto result = run_op(conv, registry_);
+    ASSERT_FALSE(result.is_ok());
+    EXPECT_THAT(result.status().message(), HasSubstr(std::string(name) + " answered"));
+    EXPECT_TRUE(run_op(conv, registry_).is_ok());
+  }
+}
+
+TEST_F(DnnConvolutionsTest, PlansOfTheShapesMetLastAreKept) {
+  use({.max_plans = 3});
+  for (int64_t width = 3; width <= 20; ++width) {
+    compare_ranked(make_conv(ElementType::kFloat, {1, 3, 8, width}, {4, 3, 3, 3}, {1, 1, 1, 1}),
+                   1e-6, 1e-6);
+    EXPECT_LE(fake_.num_alive(), 2 + 3 * 5) << "two handles at most, five descriptors a plan";
+  }
+}
+
 TEST_F(DnnConvolutionsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
   const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
   ASSERT_TRUE(run_op(call, registry_).is_ok());

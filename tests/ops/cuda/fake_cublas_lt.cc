@@ -75,6 +75,7 @@ int FakeCublasLt::violation(const std::string& what) {
 
 void FakeCublasLt::fill_products(CublasLtApi& api) {
   api.matmul_create = [this](LtMatmul* matmul, LtCompute compute, LtType scale) {
+    if (description_refusal_ != 0) return description_refusal_;
     if ((scale == LtType::kDouble) != (compute == LtCompute::kDouble)) {
       return violation("factors of another type than sums");
     }
@@ -165,6 +166,7 @@ int FakeCublasLt::find_algorithm(const Preference& preference, int num_wanted, L
                                  int* num_found) {
   ++num_heuristics_;
   *num_found = 0;
+  if (heuristic_refusal_ != 0) return heuristic_refusal_;
   if (num_wanted < 1) return violation("no algorithm was asked for");
   if (unknown_ > 0) {
     --unknown_;
@@ -238,6 +240,7 @@ void FakeCublasLt::fill(CublasLtApi& api) {
                       const LtAlgorithm* algorithm, void* workspace, size_t workspace_bytes,
                       void* stream) {
     if (fail_with_ != 0) return std::exchange(fail_with_, 0);
+    if (product_refusal_ != 0) return product_refusal_;
     const auto matmul = *reinterpret_cast<Matmul*>(matmul_handle);
     const Layout la = *reinterpret_cast<Layout*>(a_layout),
                  lb = *reinterpret_cast<Layout*>(b_layout);

@@ -34,6 +34,10 @@ class FakeCublasLt {
   void know_nothing(int calls) { unknown_ = calls; }
   // The next product answers with this status.
   void fail_product(int status) { fail_with_ = status; }
+  // All products, heuristics or descriptions of products answer so; 0: none do any more.
+  void refuse_products(int status) { product_refusal_ = status; }
+  void refuse_heuristics(int status) { heuristic_refusal_ = status; }
+  void refuse_descriptions(int status) { description_refusal_ = status; }
 
  private:
   struct Matmul;
@@ -57,6 +61,7 @@ class FakeCublasLt {
   const Enqueue enqueue_;
   int num_products_ = 0, num_heuristics_ = 0, num_tf32_ = 0, num_alive_ = 0;
   int unknown_ = 0, fail_with_ = 0;
+  int product_refusal_ = 0, heuristic_refusal_ = 0, description_refusal_ = 0;
   std::vector<std::string> violations_;
   std::shared_ptr<const CublasLtApi> api_;
 };

@@ -80,6 +80,12 @@ int FakeCudnn::violation(const std::string& what) {
   return kBadParam;
 }
 
+int FakeCudnn::failure_of(const char* call) {
+  if (fail_call_ != call) return kDnnSuccess;
+  fail_call_.clear();
+  return fail_with_;
+}
+
 void FakeCudnn::enqueue(void* stream, std::vector<const void*> addresses,
                         std::function<void()> work) {
   if (enqueue_) return enqueue_(stream, std::move(addresses), std::move(work));
@@ -127,6 +133,7 @@ void FakeCudnn::fill_descriptors(CudnnApi& api) {
   };
   api.convolution_set = [this](DnnConvolution handle, int rank, const int* pads, const int* strides,
                                const int* dilations, int mode, DnnType compute) {
+    if (const int failure = failure_of("convolution_set"); failure != 0) return failure;
     if (mode != kDnnCrossCorrelation) return violation("a convolution with mirrored weights");
     if (compute != DnnType::kFloat && compute != DnnType::kDouble)
       return violation("sums of halves");
@@ -148,6 +155,7 @@ void FakeCudnn::fill_descriptors(CudnnApi& api) {
 
 int FakeCudnn::choose(int num_wanted, int* num_found, DnnAlgorithm* found) {
   ++num_choices_;
+  if (const int failure = failure_of("choose"); failure != 0) return failure;
   if (num_wanted < 3) return violation("too few algorithms were asked for");
   *num_found = 3;
   for (int i = 0; i < 3; ++i) {
@@ -201,6 +209,7 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
                         DnnFilter filter, const void* weights, DnnConvolution convolution,
                         int algorithm, void* workspace, size_t workspace_bytes, const void* beta,
                         DnnTensor y_tensor, void* y) {
+    if (const int failure = failure_of("convolve"); failure != 0) return failure;
     const Shape xs = *reinterpret_cast<Shape*>(x_tensor), ws = *reinterpret_cast<Shape*>(filter);
     const Shape ys = *reinterpret_cast<Shape*>(y_tensor);
     const Convolution c = *reinterpret_cast<Convolution*>(convolution);
@@ -235,6 +244,7 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
   };
   api.add = [this](DnnHandle handle, const void*, DnnTensor a_tensor, const void* a, const void*,
                    DnnTensor c_tensor, void* c) {
+    if (const int failure = failure_of("add"); failure != 0) return failure;
     const Shape as = *reinterpret_cast<Shape*>(a_tensor), cs = *reinterpret_cast<Shape*>(c_tensor);
     if (as.dims[1] != cs.dims[1] || as.volume(0) != as.dims[1]) return violation("another bias");
     const FakeFloat type = float_of(cs.type);

@@ -30,6 +30,11 @@ class FakeCudnn {
   std::vector<std::string> violations() const { return violations_; }
   // Offers nothing good for these many calls.
   void offer_nothing(int calls) { unknown_ = calls; }
+  // The next call of that name ("choose", "convolve", "convolution_set", "add") answers so.
+  void fail_next(std::string call, int status) {
+    fail_call_ = std::move(call);
+    fail_with_ = status;
+  }
 
  private:
   struct Handle;
@@ -45,6 +50,11 @@ class FakeCudnn {
 
   const Enqueue enqueue_;
   int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
+  // The status that the call of that name shall answer with; 0: it may go on.
+  int failure_of(const char* call);
+
+  std::string fail_call_;
+  int fail_with_ = 0;
   std::vector<std::string> violations_;
   std::shared_ptr<const CudnnApi> api_;
 };

@@ -77,9 +77,12 @@ TEST_F(LtProductsTest, TheHeuristicIsAskedOnceForEachShape) {
   const OpCall call = make_matmul(ElementType::kFloat, {8, 16}, {16, 32});
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(run_op(call, with_library_).is_ok());
   EXPECT_EQ(fake_.num_products(), 5);
-  EXPECT_LE(fake_.num_heuristics(), 2);  // buffers may be aligned in more than one way
-  const int before = fake_.num_heuristics();
+  // Buffers may be aligned in more than one way.
+  const auto num_plans = [&] { return static_cast<int>(products_->num_plans()); };
+  const int before = num_plans();
+  EXPECT_EQ(fake_.num_heuristics(), before);
   ASSERT_TRUE(run_op(make_matmul(ElementType::kFloat, {9, 16}, {16, 32}), with_library_).is_ok());
+  EXPECT_EQ(num_plans(), before + 1);
   EXPECT_EQ(fake_.num_heuristics(), before + 1);
 }
 
@@ -105,6 +108,52 @@ TEST_F(LtProductsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
   EXPECT_EQ(fake_.num_tf32(), 1);
   ASSERT_TRUE(run_op(make_matmul(ElementType::kFloat16, {8, 16}, {16, 32}), with_library_).is_ok());
   EXPECT_EQ(fake_.num_tf32(), 1);
+}
+
+TEST_F(LtProductsTest, WhatTheLibraryRefusesWhenAskedIsDoneByOurOwnKernelInEveryRun) {
+  constexpr int kInvalidValue = 7, kArchMismatch = 8;
+  using Refuse = void (FakeCublasLt::*)(int);
+  int64_t rows = 8;  // a shape of its own for each
+  for (const int refusal : {kInvalidValue, kArchMismatch, kLtNotSupported}) {
+    for (const Refuse refuse : {&FakeCublasLt::refuse_products, &FakeCublasLt::refuse_heuristics,
+                                &FakeCublasLt::refuse_descriptions}) {
+      const OpCall call = make_matmul(ElementType::kFloat, {++rows, 16}, {16, 32});
+      const int num_products = fake_.num_products();
+      (fake_.*refuse)(refusal);
+      compare_library(call, 1e-5);
+      const auto first = run_op(call, with_library_);
+      ASSERT_TRUE(first.is_ok()) << first.status().to_string();
+      EXPECT_EQ(fake_.num_products(), num_products);
+      (fake_.*refuse)(0);
+      const size_t num_plans = products_->num_plans();
+      const auto second = run_op(call, with_library_);
+      ASSERT_TRUE(second.is_ok()) << second.status().to_string();
+      // Buffers that are aligned in another way have another plan.
+      if (products_->num_plans() == num_plans) {
+        EXPECT_TRUE(is_same_bits((*second)[0].tensor(), (*first)[0].tensor()));
+      }
+    }
+  }
+}
+
+TEST_F(LtProductsTest, MemoryThatTheLibraryLacksFailsTheRunByTheCallsName) {
+  const OpCall call = make_matmul(ElementType::kFloat, {8, 16}, {16, 32});
+  fake_.refuse_heuristics(kLtNoMemory);
+  const auto result = run_op(call, with_library_);
+  fake_.refuse_heuristics(0);
+  ASSERT_FALSE(result.is_ok());
+  EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(result.status().message(), HasSubstr("cublasLtMatmulAlgoGetHeuristic answered"));
+  EXPECT_TRUE(run_op(call, with_library_).is_ok()) << "the next run asks again";
+}
+
+TEST_F(LtProductsTest, PlansOfTheShapesMetLastAreKept) {
+  use({.max_plans = 3});
+  for (int64_t rows = 1; rows <= 20; ++rows) {
+    compare_library(make_matmul(ElementType::kFloat, {rows, 16}, {16, 8}), 1e-6);
+    EXPECT_LE(products_->num_plans(), 3u);
+    EXPECT_LE(fake_.num_alive(), 1 + 3 * 4) << "a handle, four layouts a plan";
+  }
 }
 
 TEST_F(LtProductsTest, AFailureNamesItsCall) {
