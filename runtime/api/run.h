@@ -80,6 +80,7 @@ class Run {
   int64_t iterations(NodeId loop) const { return state_->loop(loop).iteration(); }
   bool is_driven_by_device(NodeId loop) const { return state_->loop(loop).is_driven_by_device(); }
   std::string describe() const;
+  std::string why_by_host(NodeId loop) const { return state_->why_by_host(loop); }
 
  private:
   static constexpr size_t kNoOutput = SIZE_MAX;

@@ -98,18 +98,6 @@ void SessionCore::cancel_all(bool is_closing) {
   let_go();
 }
 
-namespace {
-
-// Why a loop that the device can drive was not driven by it this time.
-const char* not_by_device(const SessionOptions& options) {
-  const bool is_measured = options.loops == Loops::kAuto && options.measure_loops;
-  return is_measured ? "it is measured, could not be recorded, or devices drove as many loops as "
-                       "they may"
-                     : "it could not be recorded, or devices drove as many loops as they may";
-}
-
-}  // namespace
-
 void SessionCore::report_loops(const Run& run) {
   for (size_t i = 0; i < loop_nodes.size(); ++i) {
     last_loops[i].iterations = run.iterations(loop_nodes[i]);
@@ -121,7 +109,7 @@ void SessionCore::report_loops(const Run& run) {
     const std::string measured = choice == nullptr ? "" : choice->text();
     last_loops[i].reason = !measured.empty() ? measured
                            : is_driven       ? loops[i].reason
-                                             : not_by_device(options);
+                                             : run.why_by_host(loop_nodes[i]);
   }
 }
 

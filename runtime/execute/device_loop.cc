@@ -99,7 +99,9 @@ int32_t DeviceLoop::choose(void* device_loop) {
   const bool is_by_device = advice.way == LoopChoice::Way::kDevice && self.is_ready();
   if (advice.way == LoopChoice::Way::kDevice && !is_by_device) self.is_try_ = false;
   if (self.is_try_) self.began_ = Clock::now();
+  if (advice.way == LoopChoice::Way::kHost) self.why_by_host_ = "it is being measured";
   if (!is_by_device) return kByHost;
+  self.why_by_host_.clear();
   return self.is_try_ ? kTryDevice : kByDevice;
 }
 
@@ -121,8 +123,11 @@ void DeviceLoop::report(LoopChoice::Way way) {
 }
 
 bool DeviceLoop::is_ready() {
-  if (is_off_) return false;
+  why_by_host_ = why_off_;
+  if (!why_off_.empty()) return false;
   if (!has_place_) has_place_ = take_place();
+  why_by_host_ = "devices drive as many loops at once as they may, " +
+                 std::to_string(kMostAtOnce) + " over the process, inner ones counted";
   if (!has_place_) return false;
   // What the loop has left the last time goes now, unless somebody else has it.
   for (ValueId output : state_.graph().node(id_).outputs) state_.slot(output).buffer.reset();
@@ -132,11 +137,13 @@ bool DeviceLoop::is_ready() {
     if (recording->addresses == addresses_ && recording->is_free()) current_ = recording.get();
   }
   if (current_ != nullptr) return true;
+  why_by_host_ = "the memory of its recordings is in use";
   if (recordings_.size() == kMostRecordings) return false;
   Result<std::unique_ptr<LoopRecording>> made =
       LoopRecording::make(state_, id_, *state_.recorder_or_null());
   if (!made.is_ok()) {
-    is_off_ = true;
+    why_off_ = "it could not be recorded: " + made.status().message();
+    why_by_host_ = why_off_;
     return false;
   }
   (*made)->addresses = addresses_;
@@ -149,6 +156,7 @@ bool DeviceLoop::launch(void* device_loop) {
   self.current_node_->store(self.id_.index(), std::memory_order_relaxed);
   Status status = self.current_->write_words();
   if (status.is_ok()) status = self.current_->launch(self.stream_);
+  if (!status.is_ok()) self.current_->forget();  // it has not begun
   if (status.is_ok()) status = self.current_->leave();
   ++self.num_launches_;
   return status.is_ok() || self.state_.fail(self.id_, std::move(status));

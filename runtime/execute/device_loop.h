@@ -36,6 +36,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -69,6 +70,8 @@ class DeviceLoop {
   // The loop, this or one inside, in which the device was last heard of; none: it has ended.
   NodeId innermost_running() const;
   void forget();
+  // Why the host drove it when it was chosen last; empty: the device did.
+  const std::string& why_by_host() const { return why_by_host_; }
   // Gives up its place among those that the process may have at once.
   void end_run();
 
@@ -98,7 +101,8 @@ class DeviceLoop {
   Clock::time_point began_;
   bool is_try_ = false;
   int depth_ = 1;           // WHILEs that may be active at once
-  bool is_off_ = false;     // it could not be recorded
+  std::string why_off_;     // it could not be recorded; empty: it could
+  std::string why_by_host_;
   bool has_place_ = false;  // among those that the process may have at once
   uint64_t num_launches_ = 0;
   std::vector<const Slot*> outside_;  // what the loop reads, and what its writers must keep off

@@ -343,11 +343,23 @@ void RunState::end_device_loops() {
   }
 }
 
+std::string RunState::why_by_host(NodeId loop) const {
+  const Graph& graph = program_.graph();
+  if (device_loops_.empty()) return "the word by which it would be stopped has no memory";
+  for (NodeId at = loop; !at.is_none(); at = graph.region(graph.node(at).region).owner) {
+    if (device_loops_[at.index()]) return device_loops_[at.index()]->why_by_host();
+  }
+  return "";
+}
+
 bool RunState::fail(NodeId node, Status status) {
   std::lock_guard lock(mutex_);
   if (error_.is_ok()) {
     error_ = std::move(status);
-    error_.prepend_path(iteration_path(node));
+    // Calls that come after a loss are the first to hear of it; they name nobody.
+    const bool is_lost = error_.code() == StatusCode::kDeviceLost;
+    const std::string running = is_lost ? path_of_running_loop() : "";
+    error_.prepend_path(running.empty() ? iteration_path(node) : running);
   }
   return false;
 }
@@ -361,17 +373,25 @@ Status RunState::take_error() {
   if (devices.is_ok()) return internal_error("the run failed, and nothing has said why");
   if (strand < current_nodes_.size()) {
     const uint32_t node = current_node(strand).load(std::memory_order_relaxed);
-    // What a device drives by itself is one piece of work; where it was, its counters say.
-    for (const auto& loop : device_loops_) {
-      const NodeId running = loop ? loop->innermost_running() : NodeId();
-      if (running.is_none()) continue;
-      const int64_t iteration = loops_[running.index()]->iteration();
-      devices.prepend_path(iteration_path(running) + "[" + std::to_string(iteration) + "]");
-      return devices;
+    const std::string running = path_of_running_loop();
+    if (!running.empty()) {
+      devices.prepend_path(running);
+    } else if (node != UINT32_MAX) {
+      devices.prepend_path(iteration_path(NodeId(node)));
     }
-    if (node != UINT32_MAX) devices.prepend_path(iteration_path(NodeId(node)));
   }
   return devices;
+}
+
+// What a device drives by itself is one piece of work; where it was, its counters say.
+std::string RunState::path_of_running_loop() const {
+  for (const auto& loop : device_loops_) {
+    const NodeId running = loop ? loop->innermost_running() : NodeId();
+    if (running.is_none()) continue;
+    const int64_t iteration = loops_[running.index()]->iteration();
+    return iteration_path(running) + "[" + std::to_string(iteration) + "]";
+  }
+  return "";
 }
 
 int64_t RunState::iteration(NodeId loop, NodeId inner) const {

@@ -103,6 +103,8 @@ class RunState {
   void start_recording();
   // The run has ended: loops of other runs may be driven by devices in place of this one's.
   void end_device_loops();
+  // Why the host drove a loop, this or the one that it goes with, that the device can drive.
+  std::string why_by_host(NodeId loop) const;
 
   // Of the accelerator; null: nothing is recorded.
   Recorder* recorder_or_null() { return recorder_.get(); }
@@ -153,6 +155,8 @@ class RunState {
   int64_t iteration(NodeId loop, NodeId inner) const;
   // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
   std::string iteration_path(NodeId node) const;
+  // Of the loop, with its iteration, that a device drives right now; empty: none.
+  std::string path_of_running_loop() const;
   // Where each strand is now and what it waits for, one line each.
   std::string describe() const;
 
