@@ -82,7 +82,7 @@ std::string list(std::span<const ElementType> inputs, Each each) {
 }
 
 std::string body_text(std::span<const ElementType> inputs, ElementType output,
-                      const std::string& steps, size_t result) {
+                      const std::string& apply) {
   using S = const std::string&;
   const std::string out(type_suffix(output));
   std::string members;
@@ -95,8 +95,6 @@ std::string body_text(std::span<const ElementType> inputs, ElementType output,
   const std::string of_pack = list(inputs, [](S i, S) { return "x.p" + i + ".values[k]"; });
   const std::string of_offsets =
       list(inputs, [](S i, S type) { return "input<" + type + ">(p, " + i + ")[at[" + i + "]]"; });
-  const std::string parameters =
-      list(inputs, [](S i, S type) { return "[[maybe_unused]] " + type + " v" + i; });
   const std::string types = list(inputs, [](S, S type) { return type; });
   return "struct Body {\n  using Out = " + out +
          ";\n  static constexpr int kInputs = " + std::to_string(inputs.size()) +
@@ -108,14 +106,13 @@ std::string body_text(std::span<const ElementType> inputs, ElementType output,
          of_pack +
          "); }\n  EDDY_HD static Out at(const FusedParams& p, const int64_t (&at)[kInputs]) {\n"
          "    return apply(" +
-         of_offsets + ");\n  }\n  EDDY_HD static Out apply(" + parameters + ") {\n" + steps +
-         "    return " + element(result) + ";\n  }\n};\n";
+         of_offsets + ");\n  }\n" + apply + "};\n";
 }
 
 }  // namespace
 
-Result<KernelSource> fused_kernel_source(const Expression& expression,
-                                         std::span<const ElementType> inputs, ElementType output) {
+Result<std::string> expression_function(const std::string& name, const Expression& expression,
+                                        std::span<const ElementType> inputs, ElementType output) {
   if (inputs.empty() || inputs.size() > kMaxFusedInputs || inputs.size() != expression.num_inputs) {
     return invalid_argument("a fused kernel takes 1 to " + std::to_string(kMaxFusedInputs) +
                             " inputs, not " + std::to_string(inputs.size()));
@@ -134,7 +131,18 @@ Result<KernelSource> fused_kernel_source(const Expression& expression,
                             std::string(element_type_name(types.back())) + ", its node " +
                             std::string(element_type_name(output)));
   }
-  const std::string body = body_text(inputs, output, steps, types.size() - 1);
+  const std::string parameters = list(inputs, [](const std::string& i, const std::string& type) {
+    return "[[maybe_unused]] " + type + " v" + i;
+  });
+  return "  EDDY_HD static " + std::string(type_suffix(output)) + " " + name + "(" + parameters +
+         ") {\n" + steps + "    return " + element(types.size() - 1) + ";\n  }\n";
+}
+
+Result<KernelSource> fused_kernel_source(const Expression& expression,
+                                         std::span<const ElementType> inputs, ElementType output) {
+  EDDY_ASSIGN_OR_RETURN(const std::string apply,
+                        expression_function("apply", expression, inputs, output));
+  const std::string body = body_text(inputs, output, apply);
   Fingerprint fingerprint;
   fingerprint.add(body);
   KernelSource source;

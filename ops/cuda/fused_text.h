@@ -29,8 +29,12 @@ namespace eddy::cuda {
 
 struct KernelSource {
   std::string name;  // of the kernel: "eddy_fused_" and 32 digits that stand for the text
-  std::string text;  // C++, which includes ops/cuda/fused_inl.h
+  std::string text;  // C++, which includes headers of ops/cuda (kernel_headers.h)
 };
+
+// The text of one function, `EDDY_HD static <output> <name>(<inputs>)`, that an expression is.
+Result<std::string> expression_function(const std::string& name, const Expression& expression,
+                                        std::span<const ElementType> inputs, ElementType output);
 
 Result<KernelSource> fused_kernel_source(const Expression& expression,
                                          std::span<const ElementType> inputs, ElementType output);

@@ -50,7 +50,7 @@ Result<std::string> KernelCompiler::ask_nvrtc(const cuda::KernelSource& source,
   }
   NvrtcProgram program = nullptr;
   const auto refusal = [&](const char* call, int result) {
-    return unsupported(std::string(call) + " refuses a fused kernel: " + api_->error_text(result));
+    return unsupported(std::string(call) + " refuses a kernel: " + api_->error_text(result));
   };
   int result = api_->create(&program, source.text.c_str(), (source.name + ".cu").c_str(),
                             static_cast<int>(names.size()), texts.data(), names.data());

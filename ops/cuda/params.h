@@ -35,6 +35,19 @@ inline constexpr int kMaxFusedInputs = 12;
 using FusedParams = BroadcastParams<kMaxFusedInputs>;
 static_assert(sizeof(FusedParams) == 960, "as above; far below the 4 KiB that a launch takes");
 
+// A loop as one kernel (persistent_inl.h).
+inline constexpr int kMaxLoopInputs = 48;
+inline constexpr int kMaxLoopOutputs = 24;
+struct LoopParams {
+  const void* in[kMaxLoopInputs];
+  void* out[kMaxLoopOutputs];
+  uint64_t given;  // bit i: the host's bool i
+  int64_t limit;
+  const volatile uint32_t* stop;  // not 0: no further iteration begins
+  volatile int64_t* progress;     // {iterations, whether the loop is over}
+};
+static_assert(sizeof(LoopParams) == 608, "as above");
+
 // A kernel that makes one result (a reduction) or one row (Softmax) of each row of the input. The
 // kept axes say where a row begins, the reduced ones where its elements are; innermost last.
 struct RowParams {

@@ -14,6 +14,10 @@ using uint32_t = unsigned int;
 using uint64_t = unsigned long;
 using size_t = unsigned long;
 
+#ifndef HUGE_VAL
+#define HUGE_VAL (__longlong_as_double(0x7ff0000000000000LL))
+#endif
+
 namespace std {
 
 using ::acos;
@@ -46,6 +50,16 @@ template <typename A, typename B>
 inline constexpr bool is_same_v = false;
 template <typename A>
 inline constexpr bool is_same_v<A, A> = true;
+template <bool kFirst, typename A, typename B>
+struct conditional {
+  using type = A;
+};
+template <typename A, typename B>
+struct conditional<false, A, B> {
+  using type = B;
+};
+template <bool kFirst, typename A, typename B>
+using conditional_t = typename conditional<kFirst, A, B>::type;
 template <typename T>
 inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>;
 

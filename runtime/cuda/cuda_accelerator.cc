@@ -1,8 +1,13 @@
 #include "runtime/cuda/cuda_accelerator.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/cuda/image.h"
 #include "ops/cuda/node_function.h"
+#include "ops/cuda/params.h"
+#include "ops/cuda/persistent_text.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/cuda_transfers.h"
@@ -65,6 +70,36 @@ ElementFusion fusion_of(Parts& parts, const std::string& why_not) {
           }};
 }
 
+// One block, whose launch takes what the call has by value.
+Status launch_loop(CudaModule& module, const void* kernel, const LoopCall& call,
+                   void* native_stream) {
+  cuda::LoopParams params{};
+  if (call.inputs.size() > std::size(params.in) || call.results.size() > std::size(params.out)) {
+    return internal_error("a persistent loop has more inputs or results than its kernel takes");
+  }
+  std::ranges::copy(call.inputs, params.in);
+  std::ranges::copy(call.results, params.out);
+  params.given = call.given;
+  params.limit = call.limit;
+  params.stop = call.stop;
+  params.progress = call.progress;
+  return module.launch(kernel, 1, &params, native_stream);
+}
+
+LoopFusion loop_fusion_of(Parts& parts) {
+  if (parts.compiler == nullptr) return {};
+  CudaModule* const module = parts.module.get();
+  return {.prepare = [module](const LoopProgram& program) -> Result<const void*> {
+            EDDY_ASSIGN_OR_RETURN(const cuda::KernelSource source,
+                                  cuda::persistent_kernel_source(program));
+            return module->compile(source);
+          },
+          .launch =
+              [module](const void* kernel, const LoopCall& call, void* native_stream) {
+                return launch_loop(*module, kernel, call, native_stream);
+              }};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
@@ -106,6 +141,7 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
     return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
   };
   accelerator->fusion = fusion_of(*parts, sources.why_no_nvrtc);
+  accelerator->loop_fusion = loop_fusion_of(*parts);
   accelerator->kernels = std::shared_ptr<const KernelRegistry>(parts, &parts->kernels);
   return std::shared_ptr<const Accelerator>(std::move(accelerator));
 }

@@ -13,10 +13,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "graph/ir/expression.h"
+#include "graph/ir/loop_program.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/device/recorder.h"
@@ -35,6 +37,24 @@ struct ElementFusion {
   std::string why_not = {};
 };
 
+// One launch of a loop's kernel: a pointer for each input and result of its program, bit i of
+// `given` for the host's bool i, and words in host memory that the device reads and writes.
+struct LoopCall {
+  std::span<const void* const> inputs;
+  std::span<void* const> results;
+  uint64_t given = 0;
+  int64_t limit = 0;
+  const uint32_t* stop = nullptr;  // not 0: no further iteration begins
+  int64_t* progress = nullptr;     // {iterations, 1 once it is over}; may lag behind
+};
+
+// What an accelerator offers for running a whole loop as one kernel.
+struct LoopFusion {
+  // Makes the kernel. Empty: loops never are one. kUnsupported: this one cannot be, and why.
+  std::function<Result<const void*>(const LoopProgram& program)> prepare = {};
+  std::function<Status(const void* kernel, const LoopCall& call, void* native_stream)> launch = {};
+};
+
 struct Accelerator {
   std::shared_ptr<Device> device;
   std::shared_ptr<const KernelRegistry> kernels;
@@ -47,6 +67,7 @@ struct Accelerator {
   // Records what kernels enqueue; empty, or makes null: everything is issued one by one.
   std::function<std::unique_ptr<Recorder>()> make_recorder = {};
   ElementFusion fusion = {};
+  LoopFusion loop_fusion = {};
 };
 
 // The host's memory beside an accelerator: tensors in staging memory, strings in the CPU's.

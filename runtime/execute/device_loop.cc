@@ -6,6 +6,7 @@
 
 #include "runtime/execute/loop_drive.h"
 #include "runtime/execute/loop_recording.h"
+#include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/program.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/temporaries.h"
@@ -23,7 +24,10 @@ std::atomic<int>& num_driven() {
 }  // namespace
 
 DeviceLoop::DeviceLoop(RunState& state, NodeId loop)
-    : state_(state), id_(loop), choice_or_null_(state.program().loop_choice_or_null(loop)) {
+    : state_(state),
+      id_(loop),
+      persistent_or_null_(state.program().persistent_loop_or_null(loop)),
+      choice_or_null_(state.program().loop_choice_or_null(loop)) {
   find_outside();
   find_depth();
 }
@@ -125,30 +129,43 @@ void DeviceLoop::report(LoopChoice::Way way) {
 bool DeviceLoop::is_ready() {
   why_by_host_ = why_off_;
   if (!why_off_.empty()) return false;
-  if (!has_place_) has_place_ = take_place();
-  why_by_host_ = "devices drive as many loops at once as they may, " +
-                 std::to_string(kMostAtOnce) + " over the process, inner ones counted";
-  if (!has_place_) return false;
+  if (!find_place()) return false;
   // What the loop has left the last time goes now, unless somebody else has it.
   for (ValueId output : state_.graph().node(id_).outputs) state_.slot(output).buffer.reset();
-  read_outside(addresses_);
+  if (persistent_or_null_ == nullptr) read_outside(addresses_);
   current_ = nullptr;
-  for (const auto& recording : recordings_) {
-    if (recording->addresses == addresses_ && recording->is_free()) current_ = recording.get();
+  for (const auto& launch : launches_) {
+    if (launch->addresses == addresses_ && launch->is_free()) current_ = launch.get();
   }
   if (current_ != nullptr) return true;
-  why_by_host_ = "the memory of its recordings is in use";
-  if (recordings_.size() == kMostRecordings) return false;
-  Result<std::unique_ptr<LoopRecording>> made =
-      LoopRecording::make(state_, id_, *state_.recorder_or_null());
+  why_by_host_ = "the memory of its earlier results is in use";
+  if (launches_.size() == kMostLaunches) return false;
+  Result<std::unique_ptr<LoopLaunch>> made = make_launch();
   if (!made.is_ok()) {
     why_off_ = "it could not be recorded: " + made.status().message();
     why_by_host_ = why_off_;
     return false;
   }
   (*made)->addresses = addresses_;
-  current_ = recordings_.emplace_back(std::move(*made)).get();
+  current_ = launches_.emplace_back(std::move(*made)).get();
   return true;
+}
+
+Result<std::unique_ptr<LoopLaunch>> DeviceLoop::make_launch() {
+  if (persistent_or_null_ != nullptr) {
+    return PersistentLaunch::make(state_, id_, *persistent_or_null_);
+  }
+  return LoopRecording::make(state_, id_, *state_.recorder_or_null());
+}
+
+bool DeviceLoop::find_place() {
+  if (persistent_or_null_ != nullptr) return true;
+  if (!has_place_) has_place_ = take_place();
+  if (!has_place_) {
+    why_by_host_ = "devices drive as many loops at once as they may, " +
+                   std::to_string(kMostAtOnce) + " over the process, inner ones counted";
+  }
+  return has_place_;
 }
 
 bool DeviceLoop::launch(void* device_loop) {
@@ -165,8 +182,8 @@ bool DeviceLoop::launch(void* device_loop) {
 int32_t DeviceLoop::finish(void* device_loop) {
   DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
   int32_t result = 0;
-  for (const auto& recording : self.recordings_) {
-    if (recording->check() < 0) result = -1;
+  for (const auto& launch : self.launches_) {
+    if (launch->check() < 0) result = -1;
   }
   return result;
 }

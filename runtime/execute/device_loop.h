@@ -1,5 +1,6 @@
-// DeviceLoop: one while node of one run, driven by the accelerator itself: recorded with its inner
-// loops and branches as one piece of work, launched once, and finished without the host.
+// DeviceLoop: one while node of one run, driven by the accelerator itself: as one kernel where it
+// is small enough (persistent_program.h), else recorded with its inner loops and branches as one
+// piece of work; launched once, and finished without the host.
 //
 // It stands beside the commands that drive the same loop from the host: choose() takes the one or
 // the other each time the loop begins.
@@ -24,9 +25,9 @@
 // homes of a recording's results may live on in values that the loop has made: such a recording
 // is not used until they are gone, and another one is.
 //
-// The process's limit: six or more loops at once have crashed GPUs, so at most kMostAtOnce are
-// driven by devices at a time, over all sessions, a loop with inner ones counting by its depth;
-// others are driven from the host meanwhile.
+// The process's limit: six or more loops of conditional nodes at once have crashed GPUs, so at most
+// kMostAtOnce of them are driven by devices at a time, over all sessions, a loop with inner ones
+// counting by its depth; others are driven from the host meanwhile. Kernels do not count.
 //
 // Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
 // the loop. Iterations are read while it runs, so a lost device is told with them. Threads: those
@@ -47,12 +48,13 @@
 namespace eddy {
 
 class RunState;
-class LoopRecording;
+struct PersistentLoop;
+class LoopLaunch;
 
 class DeviceLoop {
  public:
   static constexpr int kMostAtOnce = 4;
-  static constexpr size_t kMostRecordings = 4;
+  static constexpr size_t kMostLaunches = 4;  // that have memory of their own
 
   // The state's exec nodes are there.
   DeviceLoop(RunState& state, NodeId loop);
@@ -87,7 +89,9 @@ class DeviceLoop {
   using Clock = std::chrono::steady_clock;
 
   bool is_ready();
+  bool find_place();
   bool take_place();
+  Result<std::unique_ptr<LoopLaunch>> make_launch();
   void report(LoopChoice::Way way);
   void find_outside();
   void find_depth();
@@ -95,6 +99,7 @@ class DeviceLoop {
 
   RunState& state_;
   const NodeId id_;
+  const PersistentLoop* const persistent_or_null_;
   void* stream_ = nullptr;
   std::atomic<uint32_t>* current_node_ = nullptr;
   LoopChoice* choice_or_null_ = nullptr;  // null: the device's way whenever it can
@@ -107,8 +112,8 @@ class DeviceLoop {
   uint64_t num_launches_ = 0;
   std::vector<const Slot*> outside_;  // what the loop reads, and what its writers must keep off
   std::vector<const void*> addresses_;
-  std::vector<std::unique_ptr<LoopRecording>> recordings_;
-  LoopRecording* current_ = nullptr;
+  std::vector<std::unique_ptr<LoopLaunch>> launches_;
+  LoopLaunch* current_ = nullptr;
 };
 
 }  // namespace eddy

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "runtime/execute/loop_drive.h"
 #include "runtime/execute/program.h"
@@ -24,8 +23,8 @@ size_t bytes_of(const Graph& graph, ValueId value) {
 LoopRecording::LoopRecording(RunState& state, NodeId loop, Recorder& recorder)
     : state_(state), top_(loop), recorder_(recorder), uses_(count_uses(state.graph())) {}
 
-Result<std::unique_ptr<LoopRecording>> LoopRecording::make(RunState& state, NodeId loop,
-                                                           Recorder& recorder) {
+Result<std::unique_ptr<LoopLaunch>> LoopRecording::make(RunState& state, NodeId loop,
+                                                        Recorder& recorder) {
   std::unique_ptr<LoopRecording> made(new LoopRecording(state, loop, recorder));
   Status status = recorder.begin();
   if (status.is_ok()) status = made->record();
@@ -33,7 +32,7 @@ Result<std::unique_ptr<LoopRecording>> LoopRecording::make(RunState& state, Node
     Result<std::unique_ptr<Recording>> recording = recorder.finish();
     if (recording.is_ok()) {
       made->recording_ = std::move(*recording);
-      return made;
+      return std::unique_ptr<LoopLaunch>(std::move(made));
     }
     status = recording.take_status();
   }
@@ -403,17 +402,7 @@ Status LoopRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
 
 Status LoopRecording::write_words() {
   for (const Loop& loop : loops_) {
-    const ValueId limit = graph().node(loop.id).inputs[0];
-    int64_t value = std::numeric_limits<int64_t>::max();
-    if (!limit.is_none()) {
-      const TensorView& view = state_.slot(limit).view;
-      if (view.count() != 1 || view.data == nullptr) {
-        return run_failed("the trip limit must be one int64, but has " +
-                          std::to_string(view.count()) + " elements");
-      }
-      value = *view.as<int64_t>();
-    }
-    *loop.limit_word = value;
+    EDDY_ASSIGN_OR_RETURN(*loop.limit_word, state_.trip_limit(loop.id));
     loop.words.progress[0] = 0;
     loop.words.progress[1] = loop.id == top_ ? 0 : 1;
   }

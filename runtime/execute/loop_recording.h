@@ -11,35 +11,26 @@
 
 #include "graph/schedule/plan.h"
 #include "runtime/device/recorder.h"
+#include "runtime/execute/loop_launch.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/segment.h"
 
 namespace eddy {
 
-class LoopRecording {
+class LoopRecording : public LoopLaunch {
  public:
   // Records. On failure the recorder holds nothing.
-  static Result<std::unique_ptr<LoopRecording>> make(RunState& state, NodeId loop,
-                                                     Recorder& recorder);
+  static Result<std::unique_ptr<LoopLaunch>> make(RunState& state, NodeId loop, Recorder& recorder);
 
-  // The addresses that it was made for; by the caller.
-  std::vector<const void*> addresses;
-
-  // Nobody else holds memory that a launch would write.
-  bool is_free() const;
-  // Gives the words that the host writes their values: limits, decisions carried in.
-  Status write_words();
+  bool is_free() const override;
+  Status write_words() override;
   // Enqueues copies of the initial values to their homes, which may come from anywhere, and the
   // recording behind them.
-  Status launch(void* native_stream);
-  // The outputs' slots become what the recording leaves there; iterations are read from its words.
-  Status leave();
-  // The loop that had not ended when the device was last heard of; none: it is all over.
-  NodeId innermost_running() const;
-  // It is all over.
-  void forget();
-  // < 0: a case had no branch for its selector; said in the run's error.
-  int32_t check();
+  Status launch(void* native_stream) override;
+  Status leave() override;
+  NodeId innermost_running() const override;
+  void forget() override;
+  int32_t check() override;
 
  private:
   // The words of one loop.

@@ -5,6 +5,7 @@
 
 #include "graph/schedule/cost_model.h"
 #include "runtime/execute/lowering.h"
+#include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/upload.h"
 
@@ -162,15 +163,7 @@ Status Program::bind(const KernelRegistry& registry) {
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
-  if (has_device_loops()) {
-    loop_verdicts_ =
-        judge_loops(graph_, {[this](NodeId node) { return device_of(node) != 0; },
-                             [this](ValueId value) { return value_device(value) != 0; }});
-    loop_choices_.resize(options_.are_loops_measured ? graph_.num_nodes() : 0);
-    for (size_t n = 0; n < loop_choices_.size(); ++n) {
-      if (loop_verdicts_[n].is_outermost) loop_choices_[n] = std::make_unique<LoopChoice>();
-    }
-  }
+  if (has_device_loops()) judge();
   return Status::ok();
 }
 
@@ -212,7 +205,9 @@ void Program::forget_unread_constants() {
   }
 }
 
-Status Program::bind_node(const KernelRegistry& registry, NodeId id, PackedConstants& packed) {
+// What `use` makes of what a kernel is bound by.
+template <typename Use>
+auto Program::with_init(NodeId id, PackedConstants* packed_or_null, const Use& use) {
   const Node& node = graph_.node(id);
   std::vector<ValueType> inputs;
   std::vector<TensorView> constants;
@@ -225,18 +220,63 @@ Status Program::bind_node(const KernelRegistry& registry, NodeId id, PackedConst
   std::vector<ValueType> outputs;
   for (ValueId value : node.outputs) outputs.push_back(graph_.value(value).type);
   const KernelInit init{*node.op, node.attributes, node.opset_version, node.name,
-                        inputs,   outputs,         constants,          &packed};
-  const bool is_host = is_host_predicate(node);
-  if (device_of(id) != 0) {
-    EDDY_ASSIGN_OR_RETURN(kernels_[id.index()],
-                          options_.accelerator_or_null->kernels->bind(init));
-    return Status::ok();
-  }
+                        inputs,   outputs,         constants,          packed_or_null};
+  return use(init);
+}
+
+Status Program::bind_node(const KernelRegistry& registry, NodeId id, PackedConstants& packed) {
+  EDDY_ASSIGN_OR_RETURN(kernels_[id.index()], with_init(id, &packed, [&](const KernelInit& init) {
+                          return bind_kernel(registry, id, init);
+                        }));
+  return Status::ok();
+}
+
+Result<BoundKernel> Program::bind_kernel(const KernelRegistry& registry, NodeId id,
+                                         const KernelInit& init) const {
+  const bool is_host = is_host_predicate(graph_.node(id));
+  if (device_of(id) != 0) return options_.accelerator_or_null->kernels->bind(init);
   if (is_host && !options_.bind_host) {
     return unsupported("host functions are not available here");
   }
-  EDDY_ASSIGN_OR_RETURN(kernels_[id.index()],
-                        is_host ? options_.bind_host(init) : registry.bind(init));
+  return is_host ? options_.bind_host(init) : registry.bind(init);
+}
+
+// Which loops the accelerator drives, and how.
+void Program::judge() {
+  loop_verdicts_ =
+      judge_loops(graph_, {[this](NodeId node) { return device_of(node) != 0; },
+                           [this](ValueId value) { return value_device(value) != 0; }});
+  loop_choices_.resize(options_.are_loops_measured ? graph_.num_nodes() : 0);
+  const bool has_fusion = options_.accelerator_or_null->loop_fusion.prepare != nullptr;
+  persistent_loops_.resize(has_fusion ? graph_.num_nodes() : 0);
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    LoopVerdict& verdict = loop_verdicts_[n];
+    if (!verdict.is_outermost) continue;
+    if (!loop_choices_.empty()) loop_choices_[n] = std::make_unique<LoopChoice>();
+    if (!has_fusion) continue;
+    const Status status = make_persistent(NodeId(n), persistent_loops_[n]);
+    verdict.reason = status.is_ok() ? "persistent: all of it is one kernel"
+                                    : verdict.reason + "; not persistent: " + status.message();
+  }
+}
+
+Status Program::make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made) {
+  const Accelerator& accelerator = *options_.accelerator_or_null;
+  PersistentFacts facts;
+  facts.is_value_on_device = [this](ValueId value) { return value_device(value) != 0; };
+  facts.constant = [this](ValueId value) {
+    const bool is_constant = graph_.value(value).origin == ValueOrigin::kConstant;
+    return is_constant ? constant_slot(value).view : TensorView();
+  };
+  facts.function_of = [&](NodeId node) -> std::optional<ElementFunction> {
+    if (!accelerator.fusion.function_of) return std::nullopt;
+    return with_init(node, nullptr, accelerator.fusion.function_of);
+  };
+  auto persistent = std::make_unique<PersistentLoop>();
+  EDDY_ASSIGN_OR_RETURN(persistent->program, make_persistent_program(graph_, loop, facts));
+  EDDY_ASSIGN_OR_RETURN(persistent->kernel,
+                        accelerator.loop_fusion.prepare(persistent->program.program));
+  made = std::move(persistent);
   return Status::ok();
 }
 

@@ -60,6 +60,7 @@ struct ProgramOptions {
 };
 
 class Uploader;
+struct PersistentLoop;
 
 class Program {
  public:
@@ -88,6 +89,10 @@ class Program {
   bool has_device_loops() const { return options_.has_device_loops && has_accelerator(); }
   // Of a while node, where has_device_loops().
   const LoopVerdict& loop_verdict(NodeId node) const { return loop_verdicts_[node.index()]; }
+  // Of a loop that the accelerator can run as one kernel; else null.
+  const PersistentLoop* persistent_loop_or_null(NodeId node) const {
+    return persistent_loops_.empty() ? nullptr : persistent_loops_[node.index()].get();
+  }
   // Of a loop that the accelerator may drive and that is measured, shared by all runs; else null.
   LoopChoice* loop_choice_or_null(NodeId node) const {
     return loop_choices_.empty() ? nullptr : loop_choices_[node.index()].get();
@@ -129,8 +134,14 @@ class Program {
   Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options);
   Status bind(const KernelRegistry& registry);
   std::unique_ptr<RunState> make_state(TraceRecorder* trace_or_null);
+  void judge();
+  Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
   Status bind_nodes(const KernelRegistry& registry);
   Status bind_node(const KernelRegistry& registry, NodeId node, PackedConstants& packed);
+  Result<BoundKernel> bind_kernel(const KernelRegistry& registry, NodeId node,
+                                  const KernelInit& init) const;
+  template <typename Use>
+  auto with_init(NodeId node, PackedConstants* packed_or_null, const Use& use);
   void forget_unread_constants();
   // What a node of the accelerator reads of constants, copied there; their bits are set in `unread`.
   Status upload_constants(NodeId node, Uploader& uploader, uint64_t& unread);
@@ -148,6 +159,7 @@ class Program {
   OutputRoutes output_routes_;
   std::vector<ConstantId> unread_constants_;
   std::vector<LoopVerdict> loop_verdicts_;  // by NodeId
+  std::vector<std::unique_ptr<PersistentLoop>> persistent_loops_;  // by NodeId; empty: none
   std::vector<std::unique_ptr<LoopChoice>> loop_choices_;  // by NodeId; empty: nothing is measured
   std::vector<size_t> workspaces_;  // by the machine's stream
   std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values

@@ -343,6 +343,15 @@ void RunState::end_device_loops() {
   }
 }
 
+Result<int64_t> RunState::trip_limit(NodeId loop) {
+  const ValueId limit = graph().node(loop).inputs[0];
+  if (limit.is_none()) return INT64_MAX;
+  const TensorView& view = slot(limit).view;
+  if (view.count() == 1 && view.data != nullptr) return *view.as<int64_t>();
+  return run_failed("the trip limit must be one int64, but has " + std::to_string(view.count()) +
+                    " elements");
+}
+
 std::string RunState::why_by_host(NodeId loop) const {
   const Graph& graph = program_.graph();
   if (device_loops_.empty()) return "the word by which it would be stopped has no memory";

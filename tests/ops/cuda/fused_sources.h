@@ -1,4 +1,5 @@
-// The kernels that write_fused_sources prints, compiled by the host's compiler.
+// The kernels of random programs and loops that write_fused_sources prints, compiled by the host's
+// compiler.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,9 @@ namespace eddy::testing {
 using FusedHostKernel = void (*)(const void* params, uint64_t first, uint64_t step);
 extern const FusedHostKernel kFusedHostKernels[];
 extern const int kNumFusedHostKernels;
+// Of persistent loops: the whole loop, whatever `first` and `step` are.
+extern const FusedHostKernel kLoopHostKernels[];
+extern const int kNumLoopHostKernels;
 
 inline constexpr uint64_t kFusedSourcesSeed = 20261120;  // as BUILD gives it to the program
 

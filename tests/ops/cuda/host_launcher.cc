@@ -6,6 +6,7 @@
 
 #include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
+#include "ops/cuda/persistent_text.h"
 #include "ops/cuda/row_inl.h"
 #include "ops/cuda/unary_ops.h"
 #include "tests/ops/cuda/host_kernels.h"
@@ -41,8 +42,18 @@ HostKernels host_kernels() {
   return kernels;
 }
 
+void run_row_kernel(const std::string& name, const cuda::RowParams& rows) {
+  static const HostKernels* const kernels = new HostKernels(host_kernels());
+  const bool is_long = rows.length >= cuda::kLongRow;
+  const HostKernel& kernel = kernels->at((is_long ? "eddy_Block" : "eddy_") + name);
+  is_long ? kernel.run_block(&rows, 0, 1) : kernel.run_thread(&rows, 0, 1);
+}
+
 void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* params,
-                     Random& random) {
+                     Random& random, const std::function<bool()>& next_round) {
+  if (kernel.loop_or_null != nullptr) {
+    return kernel.loop_or_null->run(*static_cast<const cuda::LoopParams*>(params), next_round);
+  }
   std::vector<uint32_t> blocks(num_blocks);
   std::iota(blocks.begin(), blocks.end(), 0u);
   for (uint32_t i = num_blocks; i > 1; --i) std::swap(blocks[i - 1], blocks[random.below(i)]);
@@ -70,6 +81,13 @@ Result<CudaFunction> HostLauncher::find(std::string_view name) {
 }
 
 Result<HostKernel> host_kernel_of(const std::string& source) {
+  if (LoopInterpreter::is_loop(source)) {
+    EDDY_ASSIGN_OR_RETURN(LoopInterpreter loop, LoopInterpreter::read(source, run_row_kernel));
+    HostKernel kernel;
+    kernel.params_bytes = sizeof(cuda::LoopParams);
+    kernel.loop_or_null = std::make_shared<const LoopInterpreter>(std::move(loop));
+    return kernel;
+  }
   EDDY_ASSIGN_OR_RETURN(FusedInterpreter fused, FusedInterpreter::read(source));
   HostKernel kernel;
   kernel.params_bytes = sizeof(cuda::FusedParams);

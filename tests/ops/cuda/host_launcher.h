@@ -15,6 +15,7 @@
 #include "ops/cuda/launcher.h"
 #include "ops/cuda/params.h"
 #include "tests/ops/cuda/fused_interpreter.h"
+#include "tests/ops/cuda/loop_interpreter.h"
 
 namespace eddy::testing {
 
@@ -25,18 +26,23 @@ struct HostKernel {
   void (*run_block)(const void* params, uint64_t index, uint64_t count) = nullptr;
   // Of a fused kernel, by its program.
   std::shared_ptr<const FusedInterpreter> fused_or_null = nullptr;
+  // Of a persistent loop, likewise.
+  std::shared_ptr<const LoopInterpreter> loop_or_null = nullptr;
 };
 
-// The kernel that a source of fused_text.h stands for; refuses any other text.
+// The kernel that a source of fused_text.h or persistent_text.h stands for; refuses any other text.
 Result<HostKernel> host_kernel_of(const std::string& source);
 
 // Every kernel of the images, by its full name ("eddy_Add_f32").
 using HostKernels = std::map<std::string, HostKernel, std::less<>>;
 HostKernels host_kernels();
 
-// Calls the kernel for every thread of `num_blocks` blocks.
+// Calls the kernel for every thread of `num_blocks` blocks. `next_round`: asked before each
+// iteration of a persistent loop; false ends it where it is.
 void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* params,
-                     Random& random);
+                     Random& random, const std::function<bool()>& next_round = {});
+// A reduction of these rows by the kernel, named without "eddy_", that rows of their length take.
+void run_row_kernel(const std::string& name, const cuda::RowParams& rows);
 
 class HostLauncher : public CudaLauncher {
  public:

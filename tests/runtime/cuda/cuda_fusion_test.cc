@@ -121,7 +121,7 @@ TEST(CudaFusion, ACompilerThatRefusesCostsSpeedAlone) {
   EXPECT_EQ(check::difference(apart.outputs, fused.outputs), "");
   EXPECT_THAT(fused.placement, HasSubstr("2 fused kernels of "));
   EXPECT_THAT(fused.placement,
-              HasSubstr("nvrtcCompileProgram refuses a fused kernel: NVRTC_ERROR_COMPILATION: "
+              HasSubstr("nvrtcCompileProgram refuses a kernel: NVRTC_ERROR_COMPILATION: "
                         "fused.cu(3): error: out of order\n"));
   EXPECT_THAT(fused.placement, Not(HasSubstr("and more")));
   expect_clean(gpu);

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "graph/base/check.h"
-#include "ops/cuda/loop_control.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/cuda_transfers.h"
+#include "tests/runtime/cuda/fake_loop_kernels.h"
 
 namespace eddy::testing {
 namespace {
@@ -67,15 +67,7 @@ FakeAccelerator::FakeAccelerator(const Library& library, const FakeAcceleratorOp
       }()) {
   cuda_.define_kernel(kKernel, sizeof(Params),
                       [this](const FakeKernelCall& call) { run(call.params_as<Params>().call); });
-  cuda_.define_kernel(kLoopStep, sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
-    cuda::loop_step(call.params_as<cuda::LoopStepParams>(),
-                    [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
-  });
-  cuda_.define_kernel(kChoice, sizeof(cuda::CaseChoiceParams), [](const FakeKernelCall& call) {
-    cuda::case_choice(
-        call.params_as<cuda::CaseChoiceParams>(),
-        [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
-  });
+  define_loop_kernels(cuda_);
   engine_ = std::make_unique<FakeEngine>(cuda_);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "graph/base/check.h"
 
@@ -182,13 +184,22 @@ CuResult FakeCuda::run_kernel(Stream& stream, const FakeKernelLaunch& launch,
     std::memcpy(&word, launch.params.data() + at, 8);
     if (device.memory.contains(word)) check_access(stream, "kernel " + launch.name, word, 0);
   }
+  std::optional<FakeMemory::Open> open;
   const FakeKernelCall call{{launch.grid[0], launch.grid[1], launch.grid[2]},
                             {launch.block[0], launch.block[1], launch.block[2]},
                             launch.params.data(),
-                            graph};
-  const FakeMemory::Open open(device.memory);
+                            graph,
+                            [&] {
+                              open.reset();
+                              const bool was_running = std::exchange(stream.is_running, true);
+                              let_callers_in();
+                              stream.is_running = was_running;
+                              open.emplace(device.memory);
+                              return device.lost == CuResult::kSuccess;
+                            }};
+  open.emplace(device.memory);
   (*launch.kernel)(call);
-  return CuResult::kSuccess;
+  return device.lost;
 }
 
 bool FakeCuda::check_access(const Stream& stream, const std::string& what, uint64_t address,
@@ -235,6 +246,11 @@ void FakeCuda::lose(int device, CuResult result) {
 void FakeCuda::lose_device(int ordinal, CuResult result) {
   std::lock_guard lock(mutex_);
   lose(ordinal, result);
+}
+
+bool FakeCuda::is_lost(int ordinal) const {
+  std::lock_guard lock(mutex_);
+  return devices_[static_cast<size_t>(ordinal)]->lost != CuResult::kSuccess;
 }
 
 // ---------------------------------------------------------------- faults and reports

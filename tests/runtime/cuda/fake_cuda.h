@@ -92,6 +92,7 @@ class FakeCuda {
   // The k-th kernel that runs from now faults: its device is lost.
   void fault_kernel(uint64_t k, CuResult result = CuResult::kIllegalAddress);
   void lose_device(int ordinal, CuResult result);
+  bool is_lost(int ordinal) const;
 
   std::vector<std::string> violations() const;
   std::string leaks() const;  // "2 streams, 1 event"; empty when all was given back

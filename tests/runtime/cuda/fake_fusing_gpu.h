@@ -12,6 +12,7 @@
 #include "runtime/cuda/cuda_accelerator.h"
 #include "tests/ops/cuda/fake_nvrtc.h"
 #include "tests/runtime/cuda/fake_kernels.h"
+#include "tests/runtime/cuda/fake_loop_kernels.h"
 
 namespace eddy::testing {
 
@@ -24,12 +25,14 @@ class FusingGpu {
                [this](const std::string& name, const HostKernel& kernel) {
                  cuda_.define_kernel(name, kernel.params_bytes,
                                      [this, kernel](const FakeKernelCall& call) {
-                                       ++num_fused_;
-                                       run_host_kernel(kernel, call.grid[0], call.params, random_);
+                                       ++(kernel.loop_or_null ? num_loops_ : num_fused_);
+                                       run_host_kernel(kernel, call.grid[0], call.params, random_,
+                                                       call.let_others_in);
                                      });
                }),
         cache_folder_(std::move(cache_folder)) {
     define_host_kernels(cuda_, random_);
+    define_loop_kernels(cuda_);
     engine_ = std::make_unique<FakeEngine>(cuda_);
   }
 
@@ -39,6 +42,7 @@ class FusingGpu {
     options.make_accelerator = [this, fuses] {
       return make_cuda_accelerator({.api = cuda_.api(),
                                     .images = FakeCuda::kImages,
+                                    .loop_image_or_null = FakeCuda::kImage,
                                     .nvrtc_or_null = fuses ? nvrtc_.api() : nullptr},
                                    {.kernel_cache_folder = cache_folder_});
     };
@@ -47,11 +51,13 @@ class FusingGpu {
   FakeCuda& cuda() { return cuda_; }
   FakeNvrtc& nvrtc() { return nvrtc_; }
   uint64_t num_fused() const { return num_fused_; }  // fused kernels that have run
+  uint64_t num_loops() const { return num_loops_; }  // and whole loops as one kernel
 
  private:
   FakeCuda cuda_;
   Random random_;
   std::atomic<uint64_t> num_fused_{0};
+  std::atomic<uint64_t> num_loops_{0};
   FakeNvrtc nvrtc_;
   const std::string cache_folder_;
   std::unique_ptr<FakeEngine> engine_;

@@ -27,6 +27,8 @@ struct FakeKernelCall {
   unsigned block[3];
   const void* params;
   FakeExecutable* graph_or_null;
+  // For kernels that run long: lets others call meanwhile. False: the device is lost.
+  std::function<bool()> let_others_in = {};
 
   template <typename T>
   const T& params_as() const {

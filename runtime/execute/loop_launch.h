@@ -1,0 +1,38 @@
+// LoopLaunch: one way in which a device drives a loop of one run, with memory of its own, ready to
+// be launched again and again: a recording with conditional nodes (loop_recording.h), or one kernel
+// (persistent_launch.h).
+//
+// Errors: launch() names the driver's answer. Threads: those of its run.
+#pragma once
+
+#include <vector>
+
+#include "graph/base/status.h"
+#include "graph/ir/graph.h"
+
+namespace eddy {
+
+class LoopLaunch {
+ public:
+  virtual ~LoopLaunch() = default;
+
+  // What it was made for; by the caller. Empty: for any addresses.
+  std::vector<const void*> addresses;
+
+  // Nobody else holds memory that a launch would write.
+  virtual bool is_free() const = 0;
+  // Gives the words that the host writes their values: limits, decisions carried in.
+  virtual Status write_words() = 0;
+  // Enqueues all of it.
+  virtual Status launch(void* native_stream) = 0;
+  // The outputs' slots become what the launch leaves there; iterations are read from its words.
+  virtual Status leave() = 0;
+  // The loop that had not ended when the device was last heard of; none: it is all over.
+  virtual NodeId innermost_running() const = 0;
+  // It is all over.
+  virtual void forget() = 0;
+  // < 0: a case had no branch for its selector; said in the run's error.
+  virtual int32_t check() { return 0; }
+};
+
+}  // namespace eddy

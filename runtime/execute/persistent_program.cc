@@ -1,0 +1,255 @@
+#include "runtime/execute/persistent_program.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ops/contract/kernel.h"
+#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/temporaries.h"
+
+namespace eddy {
+namespace {
+
+class Maker {
+ public:
+  Maker(const Graph& graph, NodeId loop, const PersistentFacts& facts)
+      : graph_(graph),
+        id_(loop),
+        node_(graph.node(loop)),
+        facts_(facts),
+        uses_(count_uses(graph)) {}
+
+  Result<PersistentProgram> make() {
+    EDDY_RETURN_IF_ERROR(find_outside());
+    EDDY_RETURN_IF_ERROR(carry());
+    EDDY_RETURN_IF_ERROR(steps(node_.regions[0], program().before));
+    EDDY_RETURN_IF_ERROR(steps(node_.regions[1], program().after));
+    for (auto& [each, next] : nexts_) {
+      each.next = number(next);
+      program().carried.push_back(each);
+    }
+    program().predicate = number(before().results[0]);
+    const bool is_known = program().predicate != LoopProgram::kNone &&
+                          std::ranges::none_of(program().carried, [](const auto& each) {
+                            return each.next == LoopProgram::kNone;
+                          });
+    if (!is_known) return unsupported("it passes on what no step of it makes");
+    for (size_t k = 1; k < before().results.size(); ++k) {
+      const ValueId output = node_.outputs[k - 1];
+      if (uses_[output.index()] == 0) continue;
+      const ValueId root = resolve_forwarded(graph_, before().results[k]);
+      if (is_outside(root)) {
+        made_.outputs.push_back({output, root, 0});
+        continue;
+      }
+      made_.outputs.push_back({output, {}, static_cast<uint32_t>(program().results.size())});
+      const uint32_t result = number(root);
+      if (result == LoopProgram::kNone) return unsupported("it gives what no step of it makes");
+      program().results.push_back(result);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  LoopProgram& program() { return made_.program; }
+  const Region& before() const { return graph_.region(node_.regions[0]); }
+  const Region& after() const { return graph_.region(node_.regions[1]); }
+
+  bool is_outside(ValueId root) const {
+    const ValueInfo& info = graph_.value(root);
+    return info.origin == ValueOrigin::kConstant || !is_inside(graph_, info.region, id_);
+  }
+
+  uint32_t add_value(ValueId like) {
+    const TensorType& type = graph_.value(like).type.tensor;
+    const auto number = static_cast<uint32_t>(program().values.size());
+    program().values.push_back({type.element, type.dims, number});
+    return number;
+  }
+
+  // ------------------------------------------------------------ what comes from outside
+
+  void add_input(ValueId value) {
+    const ValueId root = resolve_forwarded(graph_, value);
+    if (!is_outside(root) || numbers_.contains(root)) return;
+    numbers_[root] = add_value(root);
+    made_.inputs.push_back(root);
+  }
+  void add_given(ValueId value) {
+    const ValueId root = resolve_forwarded(graph_, value);
+    if (!is_outside(root) || given_.contains(root)) return;
+    given_[root] = add_value(root);
+    made_.given.push_back(root);
+  }
+
+  // Inputs are numbered first, then what the host gives.
+  Status find_outside() {
+    for (size_t k = 1; k < before().parameters.size(); ++k) {
+      if (is_carried_idly(graph_, node_, k, uses_)) continue;
+      if (facts_.is_value_on_device(before().parameters[k])) {
+        add_input(node_.inputs[k]);
+        add_input(after().results[k - 1]);
+      }
+    }
+    for (const RegionId region : node_.regions) {
+      for (const NodeId id : graph_.region(region).nodes) {
+        const Node& inner = graph_.node(id);
+        if (inner.kind != NodeKind::kExec) return unsupported("there is " + inner.name + " inside");
+        for (size_t i = 0; i < inner.inputs.size(); ++i) {
+          if (!inner.inputs[i].is_none() && !is_axes(inner, i)) add_input(inner.inputs[i]);
+        }
+      }
+    }
+    program().num_inputs = static_cast<uint32_t>(made_.inputs.size());
+    for (size_t k = 1; k < before().parameters.size(); ++k) {
+      const bool is_decision = !is_carried_idly(graph_, node_, k, uses_) &&
+                               !facts_.is_value_on_device(before().parameters[k]);
+      if (!is_decision) continue;
+      add_given(node_.inputs[k]);
+      add_given(after().results[k - 1]);
+    }
+    add_given(before().results[0]);
+    program().num_given = static_cast<uint32_t>(made_.given.size());
+    return Status::ok();
+  }
+
+  Status carry() {
+    for (size_t k = 1; k < before().parameters.size(); ++k) {
+      const ValueId parameter = before().parameters[k];
+      if (is_carried_idly(graph_, node_, k, uses_)) continue;
+      const ValueId initial = resolve_forwarded(graph_, node_.inputs[k]);
+      const bool is_decision = !facts_.is_value_on_device(parameter);
+      LoopProgram::Carried each;
+      each.initial = is_decision ? given_.at(initial) : numbers_.at(initial);
+      each.parameter = numbers_[parameter] = add_value(parameter);
+      nexts_.emplace_back(each, after().results[k - 1]);
+    }
+    return Status::ok();
+  }
+
+  uint32_t number(ValueId value) {
+    const ValueId root = resolve_forwarded(graph_, value);
+    if (const auto known = numbers_.find(root); known != numbers_.end()) return known->second;
+    if (const auto given = given_.find(root); given != given_.end()) return given->second;
+    return LoopProgram::kNone;
+  }
+
+  // ------------------------------------------------------------ steps
+
+  static bool is_op(const Node& node, std::string_view name) {
+    return node.op->domain == "eddy" && node.op->name == name;
+  }
+  static bool is_reduction(const Node& node) {
+    return node.op->domain.empty() && node.op->name.starts_with("Reduce");
+  }
+  static bool is_axes(const Node& node, size_t input) {
+    return input > 0 && (is_reduction(node) || node.op->is_view);
+  }
+
+  Status steps(RegionId region, std::vector<LoopProgram::Step>& steps) {
+    for (const NodeId id : graph_.region(region).nodes) {
+      const Node& node = graph_.node(id);
+      if (is_op(node, "ToHost") || node.op->is_view) {
+        EDDY_RETURN_IF_ERROR(view(node));
+      } else if (is_op(node, "ToDevice")) {
+        numbers_[node.outputs[0]] = iteration(node.outputs[0]);
+      } else {
+        EDDY_ASSIGN_OR_RETURN(LoopProgram::Step step, make_step(id, node));
+        for (const ValueId input : node.inputs) {
+          if (!step.reduction.empty() && !step.arguments.empty()) break;
+          step.arguments.push_back(number(input));
+        }
+        const bool is_known =
+            std::ranges::find(step.arguments, LoopProgram::kNone) == step.arguments.end();
+        if (!is_known) return unsupported(node.name + " reads what is not there");
+        step.result = numbers_[node.outputs[0]] = add_value(node.outputs[0]);
+        steps.push_back(std::move(step));
+      }
+    }
+    return Status::ok();
+  }
+
+  // Other dimensions of the same memory.
+  Status view(const Node& node) {
+    const uint32_t of = number(node.inputs[0]);
+    if (of == LoopProgram::kNone) return unsupported(node.name + " reads what is not there");
+    const uint32_t made = add_value(node.outputs[0]);
+    program().values[made].memory = program().values[of].memory;
+    numbers_[node.outputs[0]] = made;
+    return Status::ok();
+  }
+
+  uint32_t iteration(ValueId like) {
+    if (program().iteration == LoopProgram::kNone) program().iteration = add_value(like);
+    return program().iteration;
+  }
+
+  Result<LoopProgram::Step> make_step(NodeId id, const Node& node) {
+    LoopProgram::Step step;
+    const bool has_all = std::ranges::none_of(node.inputs, &ValueId::is_none);
+    if (node.outputs.size() != 1 || !has_all) return no_step(node);
+    const auto num_inputs = static_cast<uint32_t>(node.inputs.size());
+    if (is_op(node, "Fused")) {
+      EDDY_ASSIGN_OR_RETURN(
+          step.expression, parse_expression(node.attributes.get_string("program", ""), num_inputs));
+      return step;
+    }
+    if (is_reduction(node)) {
+      step.reduction = node.op->name;
+      EDDY_ASSIGN_OR_RETURN(step.axes, axes(node));
+      return step;
+    }
+    const std::optional<ElementFunction> function = facts_.function_of(id);
+    if (!function) return no_step(node);
+    step.expression.num_inputs = num_inputs;
+    ExpressionStep only{*function, {}};
+    for (uint32_t i = 0; i < num_inputs; ++i) only.arguments.push_back(i);
+    step.expression.steps.push_back(std::move(only));
+    return step;
+  }
+
+  static Status no_step(const Node& node) {
+    return unsupported(node.name + " (" + node.op->name +
+                       ") is neither elementwise nor a reduction");
+  }
+
+  // The axes that a reduction reduces, as a mask; none named: all.
+  Result<uint32_t> axes(const Node& node) const {
+    const int rank = graph_.value(node.inputs[0]).type.tensor.dims.rank();
+    if (node.attributes.get_int("noop_with_empty_axes", 0) != 0) return no_step(node);
+    const std::span<const int64_t> given = node.attributes.get_ints("axes");
+    std::vector<int64_t> named(given.begin(), given.end());
+    if (node.inputs.size() > 1) {
+      const TensorView constant = facts_.constant(node.inputs[1]);
+      if (constant.data == nullptr || constant.element != ElementType::kInt64) return no_step(node);
+      const int64_t* const data = constant.as<int64_t>();
+      named.assign(data, data + constant.count());
+    }
+    uint32_t mask = 0;
+    for (int64_t axis : named) {
+      if (axis < 0) axis += rank;
+      if (axis < 0 || axis >= rank) return no_step(node);
+      mask |= 1u << axis;
+    }
+    return named.empty() ? (1u << rank) - 1 : mask;
+  }
+
+  const Graph& graph_;
+  const NodeId id_;
+  const Node& node_;
+  const PersistentFacts& facts_;
+  const std::vector<uint32_t> uses_;
+  PersistentProgram made_;
+  std::map<ValueId, uint32_t> numbers_;  // by root
+  std::map<ValueId, uint32_t> given_;    // likewise
+  std::vector<std::pair<LoopProgram::Carried, ValueId>> nexts_;
+};
+
+}  // namespace
+
+Result<PersistentProgram> make_persistent_program(const Graph& graph, NodeId loop,
+                                                  const PersistentFacts& facts) {
+  return Maker(graph, loop, facts).make();
+}
+
+}  // namespace eddy

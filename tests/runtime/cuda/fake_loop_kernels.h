@@ -1,0 +1,24 @@
+// define_loop_kernels: the kernels of ops/cuda/loop_control.h on a fake driver.
+#pragma once
+
+#include "ops/cuda/loop_control.h"
+#include "tests/runtime/cuda/fake_cuda.h"
+
+namespace eddy::testing {
+
+inline void define_loop_kernels(FakeCuda& fake) {
+  fake.define_kernel(
+      "eddy_loop_step", sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
+        cuda::loop_step(
+            call.params_as<cuda::LoopStepParams>(),
+            [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+      });
+  fake.define_kernel(
+      "eddy_case_choice", sizeof(cuda::CaseChoiceParams), [](const FakeKernelCall& call) {
+        cuda::case_choice(
+            call.params_as<cuda::CaseChoiceParams>(),
+            [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+      });
+}
+
+}  // namespace eddy::testing
