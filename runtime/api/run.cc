@@ -114,7 +114,8 @@ void Run::wait() {
 
 Status Run::end_status() {
   switch (outcome_) {
-    case StopReason::kRunning: return state_->take_faults();
+    case StopReason::kRunning:
+      return Status::ok();
     case StopReason::kFailed: return state_->take_error();
     case StopReason::kCancelled: return cancelled("the run was cancelled");
     case StopReason::kDeadline: return deadline_exceeded("the run passed its deadline");

@@ -164,9 +164,16 @@ int32_t LoopState::slow_test() {
 
 int32_t LoopState::test(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
-  if (self.counter_.load(std::memory_order_relaxed) >= self.limit_) return 0;
-  if (!self.is_predicate_fixed_) [[unlikely]] return self.slow_test();
-  return *self.predicate_->view.as<uint8_t>() != 0 ? 1 : 0;
+  const int64_t count = self.counter_.load(std::memory_order_relaxed);
+  if (count >= self.limit_) return 0;
+  int32_t goes_on = 0;
+  if (!self.is_predicate_fixed_) [[unlikely]] {
+    goes_on = self.slow_test();
+  } else {
+    goes_on = *self.predicate_->view.as<uint8_t>() != 0 ? 1 : 0;
+  }
+  if (goes_on > 0) self.begun_.store(count, std::memory_order_relaxed);
+  return goes_on;
 }
 
 bool LoopState::advance(void* loop) {

@@ -97,6 +97,8 @@ class LoopState {
     return std::atomic_ref<int64_t>(const_cast<int64_t&>(*progress))
         .load(std::memory_order_relaxed);
   }
+  // The iteration whose `after` began last; that of `before` is iteration().
+  int64_t begun() const { return begun_.load(std::memory_order_relaxed); }
   // The host's own count.
   const std::atomic<int64_t>& counter() const { return counter_; }
   // How often the loop will run this time, from enter on; negative: data decide. Belongs to the
@@ -129,6 +131,7 @@ class LoopState {
   const NodeId id_;
   // Written by the strand that runs the loop; read by others for messages only (relaxed).
   std::atomic<int64_t> counter_{0};
+  std::atomic<int64_t> begun_{0};
   std::atomic<const int64_t*> progress_or_null_{nullptr};
   int64_t limit_ = INT64_MAX;
   int64_t settled_trips_ = -1;

@@ -19,6 +19,7 @@ class Lowering {
   // Records everything. From there on strands have streams, which kernels are told.
   void run() {
     region(Graph::kRoot, {});
+    if (state_.has_faults()) commands_.add_check(RunState::check_faults, &state_);
     commands_.finish();
     commands_.tell_streams([nodes = issued_on_, loops = device_loops_, &commands = commands_,
                             &state = state_] {

@@ -392,6 +392,12 @@ Status RunState::take_error() {
   return devices;
 }
 
+bool RunState::fail(Status status) {
+  std::lock_guard lock(mutex_);
+  if (error_.is_ok()) error_ = std::move(status);
+  return false;
+}
+
 // What a device drives by itself is one piece of work; where it was, its counters say.
 std::string RunState::path_of_running_loop() const {
   for (const auto& loop : device_loops_) {

@@ -148,15 +148,22 @@ class RunState {
   void reset();
   // Returns false, so that commands can `return state.fail(node, status)`.
   bool fail(NodeId node, Status status);
+  // Of a status that says where.
+  bool fail(Status status);
   // The first failure: a node's, else the device's, with the node at which the strand stood.
   Status take_error();
-  // What kernels on the accelerator have found wrong, once its streams have passed; else ok.
-  Status take_faults();
+  bool has_faults() const { return !faults_.empty(); }
+  // < 0: a kernel on the accelerator has found something wrong, and the run has failed with its
+  // node and iteration. For streams that have passed what a decision waits for, or all.
+  static int32_t check_faults(void* run_state);
 
   // The iteration of a loop that a node right inside it is at; tails may be one behind.
   int64_t iteration(NodeId loop, NodeId inner) const;
   // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
   std::string iteration_path(NodeId node) const;
+  // The same, of a kernel that has ended: `after` may have been counted since. Iterations that a
+  // device has counted are not known any more.
+  std::string ended_path(NodeId node) const;
   // Of the loop, with its iteration, that a device drives right now; empty: none.
   std::string path_of_running_loop() const;
   // Where each strand is now and what it waits for, one line each.

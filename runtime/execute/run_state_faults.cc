@@ -24,18 +24,39 @@ void RunState::make_faults() {
   }
 }
 
-Status RunState::take_faults() {
-  Status first;
-  for (const auto& [node, fault] : faults_) {
-    if (std::atomic_ref(fault->kind).load(std::memory_order_acquire) == DeviceFault::kNone)
-      continue;
-    if (first.is_ok()) {
-      first = fault_status(*fault);
-      first.prepend_path(graph().path(node));  // of which iteration is not known any more
-    }
+int32_t RunState::check_faults(void* run_state) {
+  auto& self = *static_cast<RunState*>(run_state);
+  int32_t result = 0;
+  for (const auto& [node, fault] : self.faults_) {
+    const int32_t kind = std::atomic_ref(fault->kind).load(std::memory_order_acquire);
+    if (kind == DeviceFault::kNone || kind == DeviceFault::kWriting) continue;
+    Status status = fault_status(*fault);
+    status.prepend_path(self.ended_path(node));
+    self.fail(std::move(status));
     *fault = {};
+    result = -1;
   }
-  return first;
+  return result;
+}
+
+std::string RunState::ended_path(NodeId id) const {
+  const Graph& graph = program_.graph();
+  std::string path = graph.node(id).name;
+  for (RegionId at = graph.node(id).region; !graph.region(at).owner.is_none();) {
+    const NodeId owner_id = graph.region(at).owner;
+    const Node& owner = graph.node(owner_id);
+    std::string prefix = owner.name;
+    if (owner.kind == NodeKind::kWhile) {
+      const LoopState& loop = *loops_[owner_id.index()];
+      const int64_t number = at == owner.regions[1] ? loop.begun() : loop.iteration();
+      if (!loop.is_driven_by_device()) prefix += "[" + std::to_string(number) + "]";
+    } else {
+      prefix += "/" + graph.region(at).name;
+    }
+    path.insert(0, prefix + "/");
+    at = owner.region;
+  }
+  return path;
 }
 
 }  // namespace eddy

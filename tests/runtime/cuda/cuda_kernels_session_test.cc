@@ -262,5 +262,90 @@ TEST(CudaKernelsSession, AnIndexOutOfRangeFailsTheRunByNodeAndTheNextRunIsFine) 
   EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
 }
 
+// The index grows by one a round, from 63 on.
+Result<Graph> growing_index() {
+  GraphBuilder b(library().ops());
+  const Value table = b.input("table", tensor_type(ElementType::kFloat, {70, 33}));
+  const Value index = b.input("index", tensor_type(ElementType::kInt64, {64}));
+  const Value zeros = b.input("zeros", tensor_type(ElementType::kFloat, {64, 33}));
+  const auto results = b.while_loop(
+      {.name = "walk", .initial = {index, zeros}, .trip_limit = b.scalar(int64_t{30})},
+      [&](Value, ValueSpan v) {
+        const Value most = b.op("ReduceMax", {v[1]}, {{"keepdims", int64_t{0}}});
+        return WhileTest{b.op("Less", {most, b.scalar(1e9f)}), {v[0], v[1]}};
+      },
+      [&](Value, ValueSpan v) {
+        const Value rows = b.op("Gather", {table, v[0]}, {}, {.name = "embed"});
+        return std::vector<Value>{b.op("Add", {v[0], b.scalar(int64_t{1})}),
+                                  b.op("Add", {v[1], b.op("Tanh", {rows})})};
+      });
+  b.output("sum", results[1]);
+  return b.finish();
+}
+
+TEST(CudaKernelsSession, WhatIsWrongInALoopIsToldWithItsIterationAndEndsTheLoop) {
+  for (const uint64_t seed : {5, 6, 7}) {
+    FakeGpu gpu(seed, false);
+    SessionOptions options = gpu.options();
+    options.loops = Loops::kHost;
+    auto session = Session::create(library(), std::move(*growing_index()), options);
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    EXPECT_THAT((*session)->placement_text(), HasSubstr(" nodes on cuda, "));
+    HostValue indices = HostValue::tensor(ElementType::kInt64, {64});
+    HostValue table = HostValue::tensor(ElementType::kFloat, {70, 33});
+    HostValue zeros = HostValue::tensor(ElementType::kFloat, {64, 33});
+    for (int i = 0; i < 64; ++i) indices.view().mutable_as<int64_t>()[i] = i;
+    for (int round = 0; round < 2; ++round) {
+      const auto wrong = (*session)->run({{"table", to_tensor(table)},
+                                          {"index", to_tensor(indices)},
+                                          {"zeros", to_tensor(zeros)}});
+      ASSERT_FALSE(wrong.is_ok());
+      // The last one is 63 in round 0.
+      EXPECT_THAT(wrong.status().to_string(), HasSubstr("walk[7]/embed"));
+      EXPECT_THAT(wrong.status().to_string(),
+                  HasSubstr("index 70 is out of range for axis 0 of size 70"));
+    }
+    session->reset();
+    EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+    EXPECT_EQ(gpu.cuda().leaks(), "");
+  }
+}
+
+TEST(CudaKernelsSession, AWrongLengthOfASequenceFailsTheRunByNode) {
+  constexpr int64_t kSteps = 4, kBatch = 2, kInput = 16, kHidden = 24;
+  FakeGpu gpu(8, false);
+  for (const auto& [op, gates] : {std::pair{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}}) {
+    GraphBuilder b(library().ops());
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {kSteps, kBatch, kInput}));
+    const Value w = b.input("w", tensor_type(ElementType::kFloat, {1, gates * kHidden, kInput}));
+    const Value r = b.input("r", tensor_type(ElementType::kFloat, {1, gates * kHidden, kHidden}));
+    const Value lengths = b.input("lengths", tensor_type(ElementType::kInt32, {kBatch}));
+    b.output("y",
+             b.op(op, {x, w, r, Value(), lengths}, {{"hidden_size", kHidden}}, {.name = "listen"}));
+    auto graph = b.finish();
+    ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+    auto session = Session::create(library(), std::move(*graph), gpu.options());
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    EXPECT_THAT((*session)->placement_text(), HasSubstr("1 node on cuda"));
+    const auto run = [&](int32_t length) {
+      HostValue values[] = {HostValue::tensor(ElementType::kFloat, {kSteps, kBatch, kInput}),
+                            HostValue::tensor(ElementType::kFloat, {1, gates * kHidden, kInput}),
+                            HostValue::tensor(ElementType::kFloat, {1, gates * kHidden, kHidden})};
+      return (*session)->run({{"x", to_tensor(values[0])},
+                              {"w", to_tensor(values[1])},
+                              {"r", to_tensor(values[2])},
+                              {"lengths", Tensor::of<int32_t>({kBatch}, {3, length})}});
+    };
+    for (const int32_t length : {5, -1}) {
+      EXPECT_TRUE(run(kSteps).is_ok());
+      const auto wrong = run(length);
+      ASSERT_FALSE(wrong.is_ok()) << op;
+      EXPECT_THAT(wrong.status().to_string(), HasSubstr("listen"));
+      EXPECT_THAT(wrong.status().to_string(), HasSubstr(std::to_string(length)));
+    }
+  }
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace eddy::testing
