@@ -4,15 +4,13 @@
 
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/persistent_text.h"
 #include "ops/reference/axes.h"
 
 namespace eddy {
 namespace {
 
 using cuda::RowParams;
-
-// From here on a block takes a row, instead of a thread.
-constexpr uint64_t kLongRow = 256;
 
 struct RowState : cuda::LaunchState {
   CudaFunction block = nullptr;  // the kernel for long rows
@@ -39,7 +37,7 @@ bool launch(const KernelArgs& args, RowParams& p) {
   p.out = args.outputs[0].data;
   p.in = args.inputs[0].data;
   p.takes_last = state.takes_last ? 1 : 0;
-  if (p.length >= kLongRow) {
+  if (p.length >= cuda::kLongRow) {
     return cuda::launch_blocks(args, *state.launcher, state.block, p.count, p);
   }
   return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
@@ -98,8 +96,7 @@ bool run_softmax(const KernelArgs& args) {
 }
 
 Result<std::unique_ptr<RowState>> make_state(const KernelInit& init, CudaLauncher& launcher) {
-  const std::string name =
-      init.op.name + "_" + std::string(cuda::type_suffix(init.inputs[0].tensor.element));
+  const std::string name = init.op.name + "_" + cuda::input_suffix(init);
   if (!has_kernel(name)) return cuda::no_cuda_kernel(init);
   auto state = std::make_unique<RowState>();
   EDDY_RETURN_IF_ERROR(cuda::find_kernel(launcher, name, *state));
@@ -115,39 +112,26 @@ Result<BoundKernel> bind_reduce(const KernelInit& init, CudaLauncher& launcher) 
   if (init.attributes.get_int("noop_with_empty_axes", 0) != 0) return cuda::no_cuda_kernel(init);
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
   EDDY_ASSIGN_OR_RETURN(state->axes, ReduceAxes::of(init));
-  BoundKernel kernel;
-  kernel.run = run_reduce;
-  kernel.state = std::move(state);
-  return kernel;
+  return cuda::bound(run_reduce, std::move(state));
 }
 
 Result<BoundKernel> bind_arg(const KernelInit& init, CudaLauncher& launcher) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
   state->axis = init.attributes.get_int("axis", 0);
-  BoundKernel kernel;
-  kernel.run = run_arg;
-  kernel.state = std::move(state);
-  return kernel;
+  return cuda::bound(run_arg, std::move(state));
 }
 
 Result<BoundKernel> bind_softmax(const KernelInit& init, CudaLauncher& launcher) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
   state->axis = init.attributes.get_int("axis", -1);
-  BoundKernel kernel;
-  kernel.run = run_softmax;
-  kernel.state = std::move(state);
-  return kernel;
+  return cuda::bound(run_softmax, std::move(state));
 }
 
 }  // namespace
 
 void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
-  using Bind = Result<BoundKernel> (*)(const KernelInit&, CudaLauncher&);
-  const auto add = [&](std::string_view op, Bind bind) {
-    registry.add(
-        {.op = op,
-         .bind = [bind, &launcher](const KernelInit& init) { return bind(init, launcher); },
-         .provider = "cuda"});
+  const auto add = [&](std::string_view op, cuda::BindCuda bind) {
+    cuda::add_kernel(registry, launcher, op, bind);
   };
   for (std::string_view op : {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceL2",
                               "ReduceLogSum", "ReduceSumSquare", "ReduceMax", "ReduceMin"}) {
