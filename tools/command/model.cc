@@ -203,11 +203,9 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
       arguments.memory_bytes > 0 ? arguments.memory_bytes : machine_memory_bytes() / 4 * 3;
   if (arguments.device == "virtual") options.make_device = virtual_device(arguments);
   options.max_streams = arguments.streams;
-  // A GPU drives loops only where it is told to: random loops have met a wrong value on the fake.
-  const bool is_cautious = arguments.loops == "auto" && arguments.device == "cuda";
-  options.loops = arguments.loops == "host" || is_cautious ? Loops::kHost
-                  : arguments.loops == "device"            ? Loops::kDevice
-                                                           : Loops::kAuto;
+  options.loops = arguments.loops == "host"     ? Loops::kHost
+                  : arguments.loops == "device" ? Loops::kDevice
+                                                : Loops::kAuto;
   options.assignment = arguments.assign == "rank"       ? Assignment::kRank
                        : arguments.assign == "matching" ? Assignment::kMatching
                        : arguments.assign == "serial"   ? Assignment::kSerial
