@@ -15,14 +15,13 @@
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
 #include "runtime/execute/device_loop.h"
-#include "tests/runtime/cuda/fake_accelerator.h"
+#include "tests/runtime/cuda/cuda_session_fixture.h"
 #include "tools/check/oracle.h"
 
 namespace eddy::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 const ValueType kEight = tensor_type(ElementType::kFloat, {8});
 const ValueType kFloat = tensor_type(ElementType::kFloat, {});
@@ -33,24 +32,13 @@ Tensor eight(float first) {
   return Tensor::of<float>({8}, values);
 }
 
-class CudaDeviceLoopTest : public ::testing::TestWithParam<uint64_t> {
+class CudaDeviceLoopTest : public CudaSessionFixture {
  protected:
   using Build = std::function<void(GraphBuilder&)>;
 
   std::unique_ptr<Session> make(const Build& build, Loops loops = Loops::kAuto) {
-    fake_ = std::make_unique<FakeAccelerator>(library_, FakeAcceleratorOptions{.seed = GetParam()});
-    auto session = create(build, loops);
-    EXPECT_TRUE(session.is_ok()) << session.status().to_string();
-    return session.is_ok() ? std::move(*session) : nullptr;
-  }
-  Result<std::unique_ptr<Session>> create(const Build& build, Loops loops) {
-    SessionOptions options;
-    options.num_threads = 1;
-    options.loops = loops;
-    options.measure_loops = measures_;
-    options.assignment = Assignment::kRank;
-    options.make_accelerator = fake_->maker();
-    return Session::create(library_, graph(build), options);
+    use_fake();
+    return make_or_null(graph(build), {.loops = loops, .measures_loops = measures_});
   }
   Graph graph(const Build& build) {
     GraphBuilder b(library_.ops());
@@ -82,14 +70,6 @@ class CudaDeviceLoopTest : public ::testing::TestWithParam<uint64_t> {
       EXPECT_EQ(driven, num_driven) << reasons;
     }
   }
-  ~CudaDeviceLoopTest() override {
-    if (fake_ == nullptr) return;
-    EXPECT_THAT(fake_->problems(), IsEmpty());
-    EXPECT_EQ(fake_->cuda().leaks(), "");
-  }
-
-  Library library_;
-  std::unique_ptr<FakeAccelerator> fake_;
   bool measures_ = false;  // else the device drives whatever it can
 };
 
@@ -383,8 +363,8 @@ TEST_P(CudaDeviceLoopTest, TheHostMayDriveALoopAroundIt) {
 }
 
 TEST_P(CudaDeviceLoopTest, WhatCannotBeForcedIsRefusedWithItsReason) {
-  fake_ = std::make_unique<FakeAccelerator>(library_, FakeAcceleratorOptions{.seed = GetParam()});
-  const auto session = create(inside_a_host_loop, Loops::kDevice);
+  use_fake();
+  const auto session = create(graph(inside_a_host_loop), {.loops = Loops::kDevice});
   ASSERT_FALSE(session.is_ok());
   EXPECT_THAT(session.status().to_string(), HasSubstr("loop outer can't be driven by the device"));
   EXPECT_THAT(session.status().to_string(), HasSubstr("the host stacks the rows of outer"));

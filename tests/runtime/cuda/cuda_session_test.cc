@@ -14,7 +14,7 @@
 #include "graph/ir/builder.h"
 #include "runtime/api/dlpack.h"
 #include "runtime/api/session.h"
-#include "tests/runtime/cuda/fake_accelerator.h"
+#include "tests/runtime/cuda/cuda_session_fixture.h"
 #include "tools/check/differential_campaign.h"
 #include "tools/check/mixing_ops.h"
 #include "tools/check/oracle.h"
@@ -46,30 +46,14 @@ Result<Graph> newton(const Library& library) {
   return b.finish();
 }
 
-class CudaSessionTest : public ::testing::TestWithParam<uint64_t> {
+class CudaSessionTest : public CudaSessionFixture {
  protected:
   std::unique_ptr<Session> make(Result<Graph> graph, double cpu_share = 0,
                                 Loops loops = Loops::kAuto) {
     EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
-    fake_ = std::make_unique<FakeAccelerator>(
-        library_, FakeAcceleratorOptions{.seed = GetParam(), .cpu_share = cpu_share});
-    SessionOptions options;
-    options.num_threads = 2;
-    options.loops = loops;
-    options.measure_loops = false;
-    options.assignment = Assignment::kRank;
-    options.make_accelerator = fake_->maker();
-    auto session = Session::create(library_, std::move(*graph), options);
-    EXPECT_TRUE(session.is_ok()) << session.status().to_string();
-    return std::move(*session);
+    use_fake({.cpu_share = cpu_share});
+    return make_or_null(std::move(*graph), {.num_threads = 2, .loops = loops});
   }
-  ~CudaSessionTest() override {
-    if (fake_ == nullptr) return;
-    EXPECT_THAT(fake_->problems(), IsEmpty());
-    EXPECT_EQ(fake_->cuda().leaks(), "");
-  }
-  Library library_;
-  std::unique_ptr<FakeAccelerator> fake_;
 };
 
 TEST_P(CudaSessionTest, NewtonsMethodStopsWhereTheCpuStops) {
