@@ -106,7 +106,7 @@ class Chooser {
     Status status;
     const FluidProgram program = fluid_program(graph_, plan, work_).program;
     const uint64_t num_scenarios = has_draws() ? kScenarios : 1;
-    for (const uint64_t max_rounds : {16, 2}) {
+    for (const uint64_t max_rounds : {uint64_t{16}, uint64_t{2}}) {
       FluidOptions options;
       options.max_rounds = max_rounds;
       options.max_steps = options_.max_steps / num_scenarios;
@@ -114,6 +114,8 @@ class Chooser {
           program, machine_, {.max_exact = num_scenarios, .num_samples = num_scenarios}, options);
       if (report.is_ok()) {
         candidate.predicted_ns = report->expectation;
+        num_scenarios_ = std::max(num_scenarios_, report->num_scenarios);
+        rounds_ = std::min(rounds_, max_rounds);
         tried_.push_back(candidate);
         return Status::ok();
       }
@@ -142,6 +144,18 @@ class Chooser {
     return best;
   }
 
+  // What makes these figures differ from a longer simulation of one plan.
+  std::string how_text() const {
+    std::string text;
+    if (num_scenarios_ > 1) text += fmt::format(", expected over {} scenarios", num_scenarios_);
+    bool has_loops = false;
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      has_loops |= graph_.node(NodeId(n)).kind == NodeKind::kWhile;
+    }
+    if (has_loops) text += fmt::format(", loops by at most {} rounds each", rounds_);
+    return text;
+  }
+
   std::string reason(const Candidate& best) const {
     std::string others;
     for (const Candidate& candidate : tried_) {
@@ -149,8 +163,8 @@ class Chooser {
       others += (others.empty() ? "" : ", ") + candidate.text();
     }
     if (others.empty()) others = "nothing that would use a second stream";
-    return fmt::format("assign auto: {} on {}, simulated; against {}", best.text(), machine_.name,
-                       others);
+    return fmt::format("assign auto: {} on {}, simulated{}; against {}", best.text(), machine_.name,
+                       how_text(), others);
   }
 
   const Graph& graph_;
@@ -158,6 +172,8 @@ class Chooser {
   const ChooseOptions& options_;
   NodeWork work_;
   std::vector<Candidate> tried_;
+  uint64_t num_scenarios_ = 1;
+  uint64_t rounds_ = UINT64_MAX;  // the fewest that any was cut to
 };
 
 }  // namespace

@@ -21,10 +21,12 @@ std::optional<int64_t> constant_limit(const Graph& graph, const Node& loop) {
   return std::max<int64_t>(0, view.as<int64_t>()[0]);
 }
 
-Decision decision_of(const Graph& graph, NodeId id, const CostTable* measured_or_null) {
+Decision decision_of(const Graph& graph, NodeId id, const CostTable* measured_or_null,
+                     bool& is_guessed) {
   const Node& node = graph.node(id);
   const bool is_loop = node.kind == NodeKind::kWhile;
   Decision decision;
+  is_guessed = false;
   if (measured_or_null != nullptr) {
     const auto likely = measured_or_null->distributions.find(graph.path(id));
     if (likely != measured_or_null->distributions.end()) {
@@ -43,9 +45,12 @@ Decision decision_of(const Graph& graph, NodeId id, const CostTable* measured_or
       return decision;
     }
   }
+  is_guessed = true;
   if (is_loop) {
     const auto guessed = static_cast<int64_t>(kGuessedTrips);
-    decision.trace = {std::min(constant_limit(graph, node).value_or(guessed), guessed)};
+    const int64_t limit = constant_limit(graph, node).value_or(INT64_MAX);
+    is_guessed = limit > guessed;
+    decision.trace = {std::min(limit, guessed)};
   } else {
     for (size_t r = 0; r < node.regions.size(); ++r) {
       decision.trace.push_back(static_cast<int64_t>(r));
@@ -67,7 +72,7 @@ NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null) {
       continue;
     }
     ControlWork& control = work.controls[n];
-    control.decision = decision_of(graph, NodeId(n), measured_or_null);
+    control.decision = decision_of(graph, NodeId(n), measured_or_null, control.is_guessed);
     // By tests/bench/predict_bench, for a few carried scalars.
     control.enter.solo_ns = control.leave.solo_ns = 30;
     control.test.solo_ns = 4;
@@ -92,7 +97,8 @@ NodeWork work_on(const Graph& graph, const FluidMachine& machine,
                           {.units = 0},
                           {.units = 0},
                           {.units = 0},
-                          std::move(work.controls[n].decision)};
+                          std::move(work.controls[n].decision),
+                          work.controls[n].is_guessed};
       continue;
     }
     if (node.op->is_view) {
@@ -103,6 +109,22 @@ NodeWork work_on(const Graph& graph, const FluidMachine& machine,
     work.nodes[n] = fluid_demand(machine, load.flops, load.moved_bytes, load.num_outputs);
   }
   return work;
+}
+
+std::string guesses_text(const Graph& graph, const NodeWork& work) {
+  constexpr size_t kNamed = 8;
+  std::string text;
+  size_t count = 0;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const ControlWork& control = work.controls[n];
+    if (!control.is_guessed || ++count > kNamed) continue;
+    const bool is_loop = graph.node(NodeId(n)).kind == NodeKind::kWhile;
+    text += std::string(count > 1 ? ", " : "") + (is_loop ? "trips of " : "branches of ") +
+            graph.path(NodeId(n)) + " (" +
+            (is_loop ? std::to_string(control.decision.trace[0]) : "in turn") + ")";
+  }
+  if (count > kNamed) text += " and " + std::to_string(count - kNamed) + " more";
+  return text;
 }
 
 }  // namespace eddy

@@ -3,13 +3,14 @@
 //
 // Where kernels were measured on a CPU, a table says so (cost_table.h); what it lacks, and control
 // nodes, are estimates (cost_model.h). For machines whose throughput is known instead (a GPU),
-// kernels are put on its roofline. Decisions are those that the table saw or expects; else loops
-// run as often as their constant trip limit says, or kGuessedTrips times, and branches are taken in
-// turn.
+// kernels are put on its roofline. Decisions are those that the table saw or expects; else they are
+// guessed: loops run kGuessedTrips times, or as often as a constant trip limit below that says, and
+// branches are taken in turn.
 //
 // Threads: pure. Cost: O(nodes + uses).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -24,6 +25,7 @@ struct ControlWork {
   FluidDemand enter, test, advance, leave;  // of a loop
   FluidDemand select, finish;               // of a case-of
   Decision decision;
+  bool is_guessed = false;  // and no constant says as much
 };
 
 struct NodeWork {
@@ -36,5 +38,9 @@ NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null);
 // Kernels by roofline, where the machine says its throughput; else measured_work.
 NodeWork work_on(const Graph& graph, const FluidMachine& machine,
                  const CostTable* measured_or_null);
+
+// "trips of decode (1000), branches of pick (in turn)"; empty: no decision is guessed. At most a
+// few are named.
+std::string guesses_text(const Graph& graph, const NodeWork& work);
 
 }  // namespace eddy

@@ -1,12 +1,14 @@
 // eddy plan: plans a model or a bare graph, and shows the plan, without running it.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -18,7 +20,9 @@
 #include "graph/schedule/cost_table.h"
 #include "graph/schedule/dag_file.h"
 #include "graph/schedule/dag_plan.h"
+#include "graph/schedule/value_text.h"
 #include "tools/command/model.h"
+#include "tools/command/plan_memory_report.h"
 #include "tools/command/plan_prediction.h"
 #include "tools/command/subcommand.h"
 
@@ -122,59 +126,6 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
   return Outcome::differs("the plan is unsafe: " + plan->proof.violations[0].to_string());
 }
 
-// How many values have no block, by reason.
-std::map<std::string_view, uint64_t> count_unplanned(const MemoryPlan& memory) {
-  std::map<std::string_view, uint64_t> counts;
-  for (const ValueMemory& value : memory.values) {
-    if (value.place == MemoryPlace::kNone) ++counts[reason_text(value.reason)];
-  }
-  return counts;
-}
-
-void say_arenas(const MemoryPlan& memory, Console& console) {
-  for (const MemoryArena& arena : memory.arenas) {
-    const double ratio =
-        arena.lower_bound_bytes == 0
-            ? 1
-            : static_cast<double>(arena.size_bytes) / static_cast<double>(arena.lower_bound_bytes);
-    console.say(fmt::format("arena{}{}: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}",
-                            arena.device.empty() ? "" : " of ", arena.device, arena.size_bytes,
-                            arena.num_blocks, arena.lower_bound_bytes, ratio));
-  }
-  for (const auto& [reason, count] : count_unplanned(memory)) {
-    console.say(fmt::format("no block: {} values, each {}", count, reason));
-  }
-}
-
-struct Memory {
-  uint64_t constant_bytes = 0;
-  uint64_t fixed_bytes = 0;  // of values whose shape is known, none sharing memory
-  uint64_t num_fixed = 0;
-  uint64_t num_dynamic = 0;  // values whose shape is known when they are made
-};
-
-Memory measure_memory(const Graph& graph) {
-  Memory memory;
-  for (uint32_t i = 0; i < graph.num_constants(); ++i) {
-    memory.constant_bytes += graph.constant(ConstantId(i)).view().size_bytes();
-  }
-  for (uint32_t i = 0; i < graph.num_values(); ++i) {
-    const ValueInfo& value = graph.value(ValueId(i));
-    if (value.origin == ValueOrigin::kConstant) continue;
-    const std::optional<int64_t> count = value.type.is_tensor() && value.type.tensor.is_ranked
-                                             ? value.type.tensor.dims.count()
-                                             : std::nullopt;
-    if (!count) {
-      ++memory.num_dynamic;
-      continue;
-    }
-    ++memory.num_fixed;
-    memory.fixed_bytes +=
-        static_cast<uint64_t>(*count) * element_size_bytes(value.type.tensor.element);
-  }
-  return memory;
-}
-
 Json node_json(const Graph& graph, NodeId id, uint32_t stream, const Json& rank) {
   const Node& node = graph.node(id);
   const char* kind = node.kind == NodeKind::kWhile    ? "while"
@@ -183,15 +134,6 @@ Json node_json(const Graph& graph, NodeId id, uint32_t stream, const Json& rank)
   Json json = {{"name", node.name}, {"kind", kind}, {"stream", stream}, {"rank", rank}};
   for (const RegionId region : node.regions) json["regions"].push_back(region.index());
   return json;
-}
-
-std::string value_text(const Graph& graph, ValueId id) {
-  const ValueInfo& value = graph.value(id);
-  if (!value.name.empty()) return value.name;
-  if (value.origin == ValueOrigin::kNodeOutput) {
-    return fmt::format("{}:{}", graph.path(value.producer), value.index);
-  }
-  return fmt::format("value {}", id.index());
 }
 
 // How the next iteration is ordered behind the region's streams, which go on; nodes by their place.
@@ -272,39 +214,6 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
           {"open", std::move(open)}};
 }
 
-Json arenas_json(const MemoryPlan& memory) {
-  Json arenas = Json::array();
-  for (const MemoryArena& arena : memory.arenas) {
-    arenas.push_back({{"device", arena.device},
-                      {"size_bytes", arena.size_bytes},
-                      {"lower_bound_bytes", arena.lower_bound_bytes},
-                      {"blocks", arena.num_blocks}});
-  }
-  return arenas;
-}
-
-// Each value with its blocks, or why it has none; constants, inputs and counters left out.
-Json values_json(const Graph& graph, const MemoryPlan& memory) {
-  Json values = Json::array();
-  for (uint32_t v = 0; v < memory.values.size(); ++v) {
-    const ValueMemory& value = memory.values[v];
-    const bool is_outside = value.reason == NoBlock::kConstant ||
-                            value.reason == NoBlock::kGraphInput ||
-                            value.reason == NoBlock::kLoopCounter;
-    if (value.place == MemoryPlace::kShared || is_outside) continue;
-    Json json = {{"value", value_text(graph, ValueId(v))}};
-    if (value.place == MemoryPlace::kBlock) {
-      json["arena"] = value.arena;
-      json["size_bytes"] = value.size_bytes;
-      json["offsets_bytes"] = value.offsets_bytes;
-    } else {
-      json["no_block"] = reason_text(value.reason);
-    }
-    values.push_back(std::move(json));
-  }
-  return values;
-}
-
 // Null without a table.
 Json coverage_json(const Graph& graph, const CostTable* costs_or_null) {
   if (costs_or_null == nullptr) return nullptr;
@@ -325,19 +234,12 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
     loops.push_back({{"path", note.path}, {"driven", note.driven}, {"reason", note.reason}});
   }
   const DrawnTotals totals = count_drawn(drawing);
-  const Memory memory = measure_memory(graph);
   return {
       {"assignment", session.plan().assignment},
       {"regions", std::move(regions)},
       {"loops", std::move(loops)},
       {"totals", {{"nodes", totals.nodes}, {"records", totals.records}, {"waits", totals.waits}}},
-      {"memory",
-       {{"constant_bytes", memory.constant_bytes},
-        {"fixed_bytes", memory.fixed_bytes},
-        {"fixed_values", memory.num_fixed},
-        {"dynamic_values", memory.num_dynamic},
-        {"arenas", arenas_json(session.plan().memory)},
-        {"values", values_json(graph, session.plan().memory)}}},
+      {"memory", memory_json(graph, session.plan())},
       {"num_streams", session.plan().num_streams},
       {"placement", session.placement_text()},
       {"fingerprint", session.fingerprint()},
@@ -356,11 +258,10 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
         fmt::format("loop {}: driven by the {}: {}", note.path, note.driven, note.reason)));
   }
   if (!session.placement_text().empty()) say_text(session.placement_text(), console);
-  const Memory memory = measure_memory(session.graph());
-  console.say(fmt::format(
-      "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",
-      memory.constant_bytes, memory.num_fixed, memory.fixed_bytes, memory.num_dynamic));
-  say_arenas(session.plan().memory, console);
+  console.say(memory_totals(session.graph()));
+  for (const std::string& line : memory_lines(session.graph(), session.plan())) {
+    console.say(one_line(line));
+  }
   console.say(fmt::format("{} on {}; assignment {}", totals_text(drawing),
                           counted(session.plan().num_streams, "stream"),
                           session.plan().assignment));
@@ -407,9 +308,9 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
       return Outcome::usage("--svg-over time needs times: give --costs or --machine");
     }
     const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
-    Status status = write_file(
-        arguments.svg,
-        prediction_svg(session, *prediction, name + ", " + session.plan().assignment));
+    Status status =
+        write_file(arguments.svg,
+                   prediction_svg(session, *prediction, name + ", " + session.plan().assignment));
     if (!status.is_ok()) return status;
     pictures.svg.clear();
   }
@@ -421,6 +322,49 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
     say_model_plan(session, notes, drawing, prediction, console);
   }
   return Outcome::success();
+}
+
+// The first option given that says nothing of a bare graph; empty: none.
+std::string option_for_models(const CLI::App& app) {
+  static constexpr std::string_view kOfBareGraphs[] = {
+      "--dag", "--assign", "--streams", "--rank-by", "--dot", "--svg", "--svg-over", "--json"};
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && std::ranges::count(kOfBareGraphs, name) == 0) return name;
+  }
+  return "";
+}
+
+Status check_pictures(const PlanArguments& arguments) {
+  if (arguments.dot.empty() || arguments.svg.empty()) return Status::ok();
+  std::error_code ignored;
+  const auto dot =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(arguments.dot), ignored);
+  const auto svg =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(arguments.svg), ignored);
+  if (arguments.dot != arguments.svg && dot != svg) return Status::ok();
+  return invalid_argument("--dot and --svg name the same file, " + arguments.dot +
+                          "; give each picture a file of its own");
+}
+
+Outcome plan_either(const CLI::App& app, const PlanArguments& arguments, Console& console) {
+  if (arguments.model.empty() && arguments.dag.empty()) {
+    return Outcome::usage("name a MODEL or --dag FILE; see eddy plan --help");
+  }
+  if (Status status = check_pictures(arguments); !status.is_ok()) {
+    return Outcome::usage(status.message());
+  }
+  if (arguments.dag.empty()) return plan_model(arguments, console);
+  if (!arguments.shared.costs.empty()) {
+    return Outcome::usage("--costs is for models; a DAG file has costs of its own (\"costs\")");
+  }
+  if (arguments.svg_over == "time") return Outcome::usage("--svg-over time is for models");
+  if (const std::string name = option_for_models(app); !name.empty()) {
+    return Outcome::usage(name +
+                          " is for models; a DAG file takes --assign, --streams, --rank-by, --dot "
+                          "and --svg");
+  }
+  return plan_dag_file(arguments, console);
 }
 
 }  // namespace
@@ -443,18 +387,8 @@ Action add_plan(CLI::App& app) {
   app.add_option("--machine", arguments->machine,
                  "the machine that a model is planned for and simulated on, a JSON file")
       ->excludes(dag);
-  return [arguments](Console& console, Interrupts&) {
-    if (arguments->model.empty() && arguments->dag.empty()) {
-      return Outcome::usage("name a MODEL or --dag FILE; see eddy plan --help");
-    }
-    if (!arguments->dag.empty() && !arguments->shared.costs.empty()) {
-      return Outcome::usage("--costs is for models; a DAG file has costs of its own (\"costs\")");
-    }
-    if (!arguments->dag.empty() && arguments->svg_over == "time") {
-      return Outcome::usage("--svg-over time is for models");
-    }
-    return arguments->dag.empty() ? plan_model(*arguments, console)
-                                  : plan_dag_file(*arguments, console);
+  return [arguments, &app](Console& console, Interrupts&) {
+    return plan_either(app, *arguments, console);
   };
 }
 

@@ -38,8 +38,8 @@ Result<std::optional<ScenarioReport>> over_scenarios(const FluidProgram& program
   return std::optional<ScenarioReport>(std::move(*report));
 }
 
-// Loops are cut short, the shorter the longer it takes; options.max_rounds says at which length, and
-// is the most there may be. Nothing when it is too long even so.
+// Loops are cut short, the shorter the longer it takes; options.max_rounds says at which length,
+// and is the most there may be. Nothing when it is too long even so.
 Result<std::optional<FluidTimeline>> simulate_shortened(const FluidProgram& program,
                                                         const FluidMachine& machine,
                                                         FluidOptions& options) {
@@ -79,8 +79,9 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
                                    : cpu_machine(static_cast<uint32_t>(session.num_workers()));
   Prediction prediction;
   prediction.machine = machine.name;
-  prediction.program = fluid_program(session.graph(), session.plan(),
-                                     work_on(session.graph(), machine, options.costs.get()));
+  const NodeWork work = work_on(session.graph(), machine, options.costs.get());
+  prediction.guesses = guesses_text(session.graph(), work);
+  prediction.program = fluid_program(session.graph(), session.plan(), work);
   FluidOptions simulating;
   simulating.max_steps = kMaxSteps;
   EDDY_ASSIGN_OR_RETURN(auto timeline,
@@ -88,9 +89,8 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
   if (!timeline) return std::optional<Prediction>();
   prediction.timeline = std::move(*timeline);
   prediction.max_rounds = simulating.max_rounds;
-  EDDY_ASSIGN_OR_RETURN(
-      prediction.scenarios,
-      over_scenarios(prediction.program.program, machine, prediction.timeline, simulating));
+  EDDY_ASSIGN_OR_RETURN(prediction.scenarios, over_scenarios(prediction.program.program, machine,
+                                                             prediction.timeline, simulating));
   if (!wants_spans) return std::optional<Prediction>(std::move(prediction));
   FluidOptions drawing;
   drawing.wants_spans = true;
@@ -106,6 +106,12 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
 std::string prediction_text(const Prediction& prediction) {
   std::string text = fmt::format(
       "simulated: {} on {}", duration_text(prediction.timeline.makespan_ns), prediction.machine);
+  if (!prediction.program.loops.empty()) {
+    text += fmt::format(", loops by at most {} rounds each", prediction.max_rounds);
+  }
+  if (!prediction.guesses.empty()) {
+    text += fmt::format("; guessed: {} (eddy measure --whole sees them)", prediction.guesses);
+  }
   if (!prediction.scenarios) return text;
   const ScenarioReport& report = *prediction.scenarios;
   text += fmt::format("; over {} scenarios{} {} expected", report.num_scenarios,
@@ -122,7 +128,8 @@ Json prediction_json(const Prediction& prediction) {
   Json json = {{"machine", prediction.machine},
                {"ns", prediction.timeline.makespan_ns},
                {"host_busy_ns", prediction.timeline.host_busy_ns},
-               {"max_rounds", prediction.max_rounds}};
+               {"max_rounds", prediction.max_rounds},
+               {"guessed", prediction.guesses}};
   if (prediction.scenarios) {
     json["scenarios"] = scenarios_json(*prediction.scenarios, ScenarioOptions().quantiles);
   }

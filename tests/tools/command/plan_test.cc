@@ -2,6 +2,7 @@
 // a bare graph's in the documented format, and pictures.
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -253,6 +254,79 @@ TEST(Plan, streams_of_a_node_are_listed_as_its_devices_are) {
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   const json streams = plan.json()["streams"];
   EXPECT_EQ(streams[3], json({streams[2], streams[1], streams[0]})) << streams;
+}
+
+TEST(Plan, memory_says_of_each_value_where_it_is_made_and_where_it_stands) {
+  const std::string path = write_two_chains();
+  const Finished text = run_eddy({"plan", path, "--assign", "serial"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  for (const char* line : {"in place in root: tanh over minus\n",
+                           "no block in root: left, right; each leaving the graph\n"}) {
+    EXPECT_NE(text.out.find(line), std::string::npos) << line << text.out;
+  }
+  const json plan = plan_json({path, "--assign", "serial"});
+  uint32_t num_in_place = 0;
+  for (const json& value : plan["memory"]["values"]) {
+    EXPECT_EQ(value["region"], "root") << value;
+    if (!value.contains("in_place_of")) continue;
+    ++num_in_place;
+    EXPECT_EQ(value["value"], "tanh");
+    EXPECT_EQ(value["in_place_of"], "minus");
+  }
+  EXPECT_EQ(num_in_place, 1u);
+  const std::string loop = write_test_file("count.onnx", counting_model());
+  std::set<std::string> regions;
+  bool any_shares = false;
+  const json looped = plan_json({loop});
+  for (const json& value : looped["memory"]["values"]) {
+    regions.insert(value["region"].get<std::string>());
+    any_shares |= value.contains("shares");
+  }
+  EXPECT_TRUE(regions.contains("count/after")) << json(regions);
+  EXPECT_TRUE(any_shares);
+}
+
+TEST(Plan, a_simulated_time_names_the_decisions_it_guesses) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  const std::string machine = write_test_file(
+      "guess.json",
+      R"({"name":"toy","units":4,"flops_per_ns":1,"bytes_per_ns":1,"shortest_ns":1000,"streams":2})");
+  const Finished text = run_eddy({"plan", path, "--machine", machine});
+  EXPECT_NE(text.out.find("guessed: trips of count (1000)"), std::string::npos) << text.out;
+  EXPECT_EQ(plan_json({path, "--machine", machine})["simulated"]["guessed"],
+            "trips of count (1000)");
+  const std::string seen =
+      write_test_file("seen.json", R"({"costs":[],"decisions":{"count":[7]}})");
+  EXPECT_EQ(plan_json({path, "--machine", machine, "--costs", seen})["simulated"]["guessed"], "");
+}
+
+TEST(Plan, options_for_models_are_refused_beside_a_bare_graph) {
+  const std::string dag = write_test_file("diamond.json", kDiamond);
+  const std::vector<std::vector<std::string>> options = {
+      {"--loops", "host"}, {"--device", "cpu"}, {"--threads", "2"}, {"--exact"},
+      {"--dim", "n=2"},    {"--memory", "1000"}};
+  for (const std::vector<std::string>& option : options) {
+    std::vector<std::string> arguments = {"plan", "--dag", dag};
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    const Finished refused = run_eddy(arguments);
+    EXPECT_EQ(refused.exit_code, 2) << option[0];
+    EXPECT_NE(refused.err.find(option[0] + " is for models"), std::string::npos) << refused.err;
+  }
+  EXPECT_EQ(run_eddy({"plan", "--dag", dag, "--assign", "matching", "--streams", "2", "--json"})
+                .exit_code,
+            0);
+}
+
+TEST(Plan, two_pictures_need_two_files) {
+  const std::string dag = write_test_file("diamond.json", kDiamond);
+  const std::string folder = fresh_folder("same");
+  for (const char* again : {"/p", "/./p"}) {
+    const Finished refused =
+        run_eddy({"plan", "--dag", dag, "--dot", folder + "/p", "--svg", folder + again});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.err.find("--dot and --svg name the same file"), std::string::npos)
+        << refused.err;
+  }
 }
 
 TEST(Plan, a_size_does_not_take_the_model_behind_it) {
