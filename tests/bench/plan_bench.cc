@@ -236,6 +236,21 @@ std::function<Planning()> by_rank(uint32_t num_nodes, uint32_t window, uint32_t 
     };
   };
 }
+// Each node on one device of so many.
+std::function<Planning()> on_devices(uint32_t num_nodes, uint32_t num_devices) {
+  return [=]() -> Planning {
+    Random random(7);
+    std::vector<uint32_t> devices;
+    for (uint32_t i = 0; i < num_nodes; ++i) {
+      devices.push_back(static_cast<uint32_t>(random.below(num_devices)));
+    }
+    return [=, edges = random_edges(num_nodes, 4 * num_nodes, 64)](FewestStreams&) {
+      const Dag dag = build_dag(num_nodes, edges).value();
+      const std::vector<uint32_t> order = issue_order(unit_ranks(dag, topological_order(dag)));
+      return finish(dag, assign_streams(dag, order, {.devices = devices}), order, edges);
+    };
+  };
+}
 std::function<Planning()> by_matching(uint32_t num_nodes, std::vector<Edge> edges) {
   return [=]() -> Planning {
     return [=](FewestStreams& how) { return plan_by_matching(num_nodes, edges, how); };
@@ -283,6 +298,12 @@ void print_table() {
     for (const uint32_t window : {64u, 0u}) {
       const std::string name = "rank, 8 streams, " + size + (window == 0 ? ", anywhere" : "");
       print_row(name.c_str(), "", by_rank(num_nodes, window, 8));
+    }
+    if (num_nodes == kMany) {
+      for (const uint32_t num_devices : {10u, 1'000u, 10'000u, 100'000u}) {
+        const std::string name = "rank, " + size + " on " + size_name(num_devices) + " devices";
+        print_row(name.c_str(), "", on_devices(num_nodes, num_devices));
+      }
     }
     const uint32_t num_edges = num_nodes / 10 * 14;
     for (const uint32_t window : {64u, 0u}) {
