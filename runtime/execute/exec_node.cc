@@ -109,21 +109,21 @@ bool refresh_shapes(ExecNode& node) {
   return status.is_ok() || fail(node, std::move(status));
 }
 
-[[gnu::cold, gnu::noinline]] bool throwing(const KernelArgs& args, const char* what_or_null) {
-  return args.fail(run_failed(what_or_null == nullptr
-                                  ? "the kernel threw something"
-                                  : std::string("the kernel threw: ") + what_or_null));
+[[gnu::cold, gnu::noinline]] bool has_thrown(ExecNode& node, const char* what_or_null) {
+  node.error = run_failed(what_or_null == nullptr ? "the kernel threw something"
+                                                  : std::string("the kernel threw: ") + what_or_null);
+  return false;
 }
 
 // Kernels are not to throw, but users write some, and nobody above could tell the run. Free where
 // nothing is thrown.
-inline bool call(const ExecNode& node, const KernelArgs& args) {
+inline bool call(ExecNode& node, const KernelArgs& args) {
   try {
     return node.run(args);
   } catch (const std::exception& error) {
-    return throwing(args, error.what());
+    return has_thrown(node, error.what());
   } catch (...) {
-    return throwing(args, nullptr);
+    return has_thrown(node, nullptr);
   }
 }
 
