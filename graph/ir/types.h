@@ -51,7 +51,8 @@ class Dims {
 
   // True when every dimension is a size.
   bool is_static() const;
-  // Product of the dimensions; nullopt when one is unknown or the product overflows int64.
+  // Product of the dimensions; nullopt when one is unknown, the product overflows int64 or, where one
+  // is zero, that of the others exceeds 2^28: kernels step through them, and no memory bounds them.
   std::optional<int64_t> count() const;
 
   bool operator==(const Dims& other) const;

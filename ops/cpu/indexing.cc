@@ -7,6 +7,7 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/strided_copy.h"
+#include "ops/reference/axes.h"
 #include "ops/reference/combine.h"
 #include "ops/reference/storage.h"
 #include "ops/reference/typed_kernel.h"
@@ -254,10 +255,8 @@ struct TopK {
     const IndexState& state = state_of(args);
     const TensorView& in = args.inputs[0];
     const int axis = front_axis(state.axis, in.rank);
-    int64_t outer = 1, inner = 1;
-    for (int d = 0; d < axis; ++d) outer *= in.dims[d];
-    for (int d = axis + 1; d < in.rank; ++d) inner *= in.dims[d];
-    const int64_t size = in.dims[axis], k = args.outputs[0].dims[axis];
+    const auto [outer, size, inner] = split_at_axis(in.shape(), axis);
+    const int64_t k = args.outputs[0].dims[axis];
     if (k == 0) return true;
     auto* order = static_cast<int64_t*>(
         args.scratch->reserve(static_cast<size_t>(size) * sizeof(int64_t) + 1));

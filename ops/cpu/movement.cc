@@ -1,6 +1,7 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
+#include "ops/reference/axes.h"
 #include "ops/reference/storage.h"
 #include "ops/schema/index_rules.h"
 
@@ -16,18 +17,6 @@ int axis_of(const KernelArgs& args) {
   return static_cast<int>(axis < 0 ? axis + args.inputs[0].rank : axis);
 }
 
-// A tensor seen from one axis: [outer, size, inner].
-struct Split3 {
-  Split3(const TensorView& view, int axis) {
-    for (int d = 0; d < axis; ++d) outer *= view.dims[d];
-    size = view.dims[axis];
-    for (int d = axis + 1; d < view.rank; ++d) inner *= view.dims[d];
-  }
-  int64_t outer = 1;
-  int64_t size = 1;
-  int64_t inner = 1;
-};
-
 // Rows of `size` elements, `in_step` and `out_step` apart.
 template <typename T>
 void copy_rows(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t size, int64_t rows) {
@@ -42,9 +31,9 @@ template <typename T>
 struct Concat {
   static bool run(const KernelArgs& args) {
     const int axis = axis_of(args);
-    const Split3 out(args.outputs[0], axis);
+    const AxisSplit out = split_at_axis(args.outputs[0].shape(), axis);
     if (out.outer == 0) return true;  // where nothing is, no address is reckoned either
-    const int64_t row = out.size * out.inner;
+    const int64_t row = out.count * out.inner;
     T* data = args.outputs[0].mutable_as<T>();
     for (uint32_t i = 0; i < args.num_inputs; ++i) {
       const TensorView& in = args.inputs[i];
@@ -63,9 +52,9 @@ template <typename T>
 struct Split {
   static bool run(const KernelArgs& args) {
     const int axis = axis_of(args);
-    const Split3 in(args.inputs[0], axis);
+    const AxisSplit in = split_at_axis(args.inputs[0].shape(), axis);
     if (in.outer == 0) return true;
-    const int64_t row = in.size * in.inner;
+    const int64_t row = in.count * in.inner;
     const T* data = args.inputs[0].as<T>();
     for (uint32_t i = 0; i < args.num_outputs; ++i) {
       const int64_t part = args.outputs[i].dims[axis] * in.inner;
@@ -79,17 +68,17 @@ struct Split {
 // `Index` is int32_t or int64_t.
 template <typename T, typename Index>
 bool gather(const KernelArgs& args, int axis) {
-  const Split3 data(args.inputs[0], axis);
+  const AxisSplit data = split_at_axis(args.inputs[0].shape(), axis);
   const Index* indices = args.inputs[1].as<Index>();
   const int64_t count = args.inputs[1].count();
   const T* in = args.inputs[0].as<T>();
   T* out = args.outputs[0].mutable_as<T>();
-  for (int64_t o = 0; o < data.outer; ++o, in += data.size * data.inner) {
+  for (int64_t o = 0; o < data.outer; ++o, in += data.count * data.inner) {
     for (int64_t j = 0; j < count; ++j, out += data.inner) {
       int64_t index = indices[j];
-      if (index < 0) index += data.size;
-      if (index < 0 || index >= data.size) [[unlikely]] {
-        return args.fail(index_out_of_range(indices[j], axis, data.size));
+      if (index < 0) index += data.count;
+      if (index < 0 || index >= data.count) [[unlikely]] {
+        return args.fail(index_out_of_range(indices[j], axis, data.count));
       }
       copy_run(in + index * data.inner, out, data.inner);
     }

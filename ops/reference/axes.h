@@ -1,5 +1,5 @@
-// Which axes a reduction reduces, and how softmax splits its input: read from a node alike by every
-// kernel.
+// Which axes a reduction reduces, and how a tensor is seen from one of its axes: read from a node
+// alike by every kernel.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ops/reference/axes.h"
 #include "ops/reference/indexing_parts.h"
 #include "ops/reference/typed_kernel.h"
 #include "ops/schema/index_rules.h"
@@ -16,15 +17,6 @@ struct OrderState : KernelState {
   bool largest = true;
   bool exclusive = false;
   bool reverse = false;
-};
-
-struct Lines {
-  Lines(const TensorView& view, int axis) {
-    for (int d = 0; d < axis; ++d) outer *= view.dims[d];
-    size = view.dims[axis];
-    for (int d = axis + 1; d < view.rank; ++d) inner *= view.dims[d];
-  }
-  int64_t outer = 1, size = 1, inner = 1;
 };
 
 // A total order: NaN is greater than every number.
@@ -46,16 +38,16 @@ struct TopK {
     const auto& state = static_cast<const OrderState&>(*args.state);
     const TensorView& in = args.inputs[0];
     const int axis = static_cast<int>(state.axis < 0 ? state.axis + in.rank : state.axis);
-    const Lines lines(in, axis);
+    const AxisSplit lines = split_at_axis(in.shape(), axis);
     const int64_t k = args.outputs[0].dims[axis];
     auto* order = static_cast<int64_t*>(
-        args.scratch->reserve(static_cast<size_t>(lines.size) * sizeof(int64_t) + 1));
+        args.scratch->reserve(static_cast<size_t>(lines.count) * sizeof(int64_t) + 1));
     if (order == nullptr) return args.fail(resource_exhausted("out of scratch memory"));
     for (int64_t line = 0; line < lines.outer * lines.inner; ++line) {
       const int64_t o = line / lines.inner, i = line % lines.inner;
-      const T* from = in.as<T>() + o * lines.size * lines.inner + i;
-      std::iota(order, order + lines.size, int64_t{0});
-      std::sort(order, order + lines.size, [&](int64_t a, int64_t b) {
+      const T* from = in.as<T>() + o * lines.count * lines.inner + i;
+      std::iota(order, order + lines.count, int64_t{0});
+      std::sort(order, order + lines.count, [&](int64_t a, int64_t b) {
         const T x = from[a * lines.inner], y = from[b * lines.inner];
         if (state.largest ? is_greater(x, y) : is_greater(y, x)) return true;
         if (state.largest ? is_greater(y, x) : is_greater(x, y)) return false;
@@ -90,13 +82,13 @@ struct CumSum {
     if (!status.is_ok()) return args.fail(std::move(status));
     Result<int> axis = normalize_axis(given, in.rank);
     if (!axis.is_ok()) return args.fail(axis.take_status());
-    const Lines lines(in, *axis);
+    const AxisSplit lines = split_at_axis(in.shape(), *axis);
     for (int64_t line = 0; line < lines.outer * lines.inner; ++line) {
       const int64_t o = line / lines.inner, i = line % lines.inner;
       Accumulator<T> sum = 0;
-      for (int64_t j = 0; j < lines.size; ++j) {
-        const int64_t step = state.reverse ? lines.size - 1 - j : j;
-        const int64_t at = (o * lines.size + step) * lines.inner + i;
+      for (int64_t j = 0; j < lines.count; ++j) {
+        const int64_t step = state.reverse ? lines.count - 1 - j : j;
+        const int64_t at = (o * lines.count + step) * lines.inner + i;
         const Accumulator<T> term = accumulate_from(in.as<T>()[at]);
         const Accumulator<T> before = sum;
         sum += term;

@@ -1,9 +1,10 @@
 // NonZero, Compress and Unique: the shape of the result is in the data, so they make their own.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
+#include "ops/reference/axes.h"
+#include "ops/reference/copy_elements.h"
 #include "ops/reference/indexing_parts.h"
 #include "ops/reference/number.h"
 #include "ops/reference/storage.h"
@@ -65,53 +66,32 @@ Result<BoundKernel> bind_non_zero(const KernelInit& init) {
   return kernel;
 }
 
-void copy_elements(const TensorView& from, int64_t from_index, const TensorView& to,
-                   int64_t to_index, int64_t count) {
-  if (from.element == ElementType::kString) {
-    for (int64_t i = 0; i < count; ++i) {
-      to.mutable_as<std::string>()[to_index + i] = from.as<std::string>()[from_index + i];
-    }
-  } else if (count > 0) {
-    const int64_t size = static_cast<int64_t>(element_size_bytes(from.element));
-    std::memcpy(to.mutable_as<std::byte>() + to_index * size,
-                from.as<std::byte>() + from_index * size, static_cast<size_t>(count * size));
+// A tensor's slices along an axis; without one, its elements.
+struct Slices : AxisSplit {
+  static Result<Slices> make(const TensorView& view, const SelectState& state) {
+    if (!state.has_axis) return Slices{split_flattened(view.shape(), 0), -1};
+    EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis(state.axis, view.rank));
+    return Slices{split_at_axis(view.shape(), axis), axis};
   }
-}
-
-// A tensor as [outer, size, inner] around an axis; flat without one.
-struct Axis3 {
-  static Result<Axis3> make(const TensorView& view, const SelectState& state) {
-    Axis3 shape;
-    if (!state.has_axis) {
-      shape.size = view.count();
-      return shape;
-    }
-    EDDY_ASSIGN_OR_RETURN(shape.axis, normalize_axis(state.axis, view.rank));
-    for (int d = 0; d < shape.axis; ++d) shape.outer *= view.dims[d];
-    shape.size = view.dims[shape.axis];
-    for (int d = shape.axis + 1; d < view.rank; ++d) shape.inner *= view.dims[d];
-    return shape;
-  }
-  // The shape with `size` replaced.
-  Dims with_size(const TensorView& view, int64_t new_size) const {
-    if (axis < 0) return {new_size};
+  // The shape with another number of slices.
+  Dims with_count(const TensorView& view, int64_t new_count) const {
+    if (axis < 0) return {new_count};
     Dims dims(view.shape());
-    dims[axis] = new_size;
+    dims[axis] = new_count;
     return dims;
   }
-  int axis = -1;
-  int64_t outer = 1, size = 1, inner = 1;
+  int axis;
 };
 
 // Output 0: the slices of input 0 named by `chosen`, in that order.
-Status take(ValueContext& context, const Axis3& shape, const int64_t* chosen, int64_t count) {
+Status take(ValueContext& context, const Slices& slices, const int64_t* chosen, int64_t count) {
   const TensorView in = context.tensor(0);
   EDDY_ASSIGN_OR_RETURN(const TensorView out,
-                        context.allocate(0, in.element, shape.with_size(in, count)));
-  for (int64_t o = 0; o < shape.outer; ++o) {
+                        context.allocate(0, in.element, slices.with_count(in, count)));
+  for (int64_t o = 0; o < slices.outer; ++o) {
     for (int64_t j = 0; j < count; ++j) {
-      copy_elements(in, (o * shape.size + chosen[j]) * shape.inner, out,
-                    (o * count + j) * shape.inner, shape.inner);
+      copy_elements(in, (o * slices.count + chosen[j]) * slices.inner, out,
+                    (o * count + j) * slices.inner, slices.inner);
     }
   }
   return Status::ok();
@@ -129,20 +109,20 @@ Result<int64_t*> scratch_for(ValueContext& context, int64_t count) {
 
 Status compress(ValueContext& context) {
   const TensorView condition = context.tensor(1);
-  EDDY_ASSIGN_OR_RETURN(const Axis3 shape, Axis3::make(context.tensor(0), state_of(context)));
+  EDDY_ASSIGN_OR_RETURN(const Slices slices, Slices::make(context.tensor(0), state_of(context)));
   const int64_t length = condition.count();
   if (condition.rank != 1) return invalid_argument("condition must have one dimension");
-  EDDY_ASSIGN_OR_RETURN(int64_t * chosen, scratch_for(context, std::min(length, shape.size)));
+  EDDY_ASSIGN_OR_RETURN(int64_t * chosen, scratch_for(context, std::min(length, slices.count)));
   int64_t count = 0;
   for (int64_t i = 0; i < length; ++i) {
     if (!condition.as<bool>()[i]) continue;
-    if (i >= shape.size) {
+    if (i >= slices.count) {
       return invalid_argument("condition chooses element " + std::to_string(i) + " of " +
-                              std::to_string(shape.size));
+                              std::to_string(slices.count));
     }
     chosen[count++] = i;
   }
-  return take(context, shape, chosen, count);
+  return take(context, slices, chosen, count);
 }
 
 // ---- Unique ----
@@ -159,12 +139,12 @@ int compare_numbers(const Number& a, const Number& b) {
 
 class SliceOrder {
  public:
-  SliceOrder(const TensorView& view, const Axis3& shape) : view_(view), shape_(shape) {}
+  SliceOrder(const TensorView& view, const Slices& slices) : view_(view), slices_(slices) {}
   int compare(int64_t a, int64_t b) const {
-    for (int64_t o = 0; o < shape_.outer; ++o) {
-      for (int64_t i = 0; i < shape_.inner; ++i) {
-        const int order = compare_elements((o * shape_.size + a) * shape_.inner + i,
-                                           (o * shape_.size + b) * shape_.inner + i);
+    for (int64_t o = 0; o < slices_.outer; ++o) {
+      for (int64_t i = 0; i < slices_.inner; ++i) {
+        const int order = compare_elements((o * slices_.count + a) * slices_.inner + i,
+                                           (o * slices_.count + b) * slices_.inner + i);
         if (order != 0) return order;
       }
     }
@@ -180,7 +160,7 @@ class SliceOrder {
     return compare_numbers(load_number(view_, a), load_number(view_, b));
   }
   const TensorView& view_;
-  const Axis3& shape_;
+  const Slices& slices_;
 };
 
 Status write_output(ValueContext& context, size_t o, const int64_t* values, int64_t count) {
@@ -243,14 +223,14 @@ struct Distinct {
 
 Status unique(ValueContext& context) {
   const TensorView in = context.tensor(0);
-  EDDY_ASSIGN_OR_RETURN(const Axis3 shape, Axis3::make(in, state_of(context)));
-  EDDY_ASSIGN_OR_RETURN(int64_t * memory, scratch_for(context, 5 * shape.size));
-  Distinct distinct(memory, shape.size);
-  distinct.number_by_value(SliceOrder(in, shape));
+  EDDY_ASSIGN_OR_RETURN(const Slices slices, Slices::make(in, state_of(context)));
+  EDDY_ASSIGN_OR_RETURN(int64_t * memory, scratch_for(context, 5 * slices.count));
+  Distinct distinct(memory, slices.count);
+  distinct.number_by_value(SliceOrder(in, slices));
   if (!state_of(context).sorted) distinct.renumber_by_appearance();
-  EDDY_RETURN_IF_ERROR(take(context, shape, distinct.first, distinct.count));
+  EDDY_RETURN_IF_ERROR(take(context, slices, distinct.first, distinct.count));
   EDDY_RETURN_IF_ERROR(write_output(context, 1, distinct.first, distinct.count));
-  EDDY_RETURN_IF_ERROR(write_output(context, 2, distinct.inverse, shape.size));
+  EDDY_RETURN_IF_ERROR(write_output(context, 2, distinct.inverse, slices.count));
   return write_output(context, 3, distinct.counts, distinct.count);
 }
 

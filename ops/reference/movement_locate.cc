@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/reference/axes.h"
 #include "ops/reference/locate.h"
 #include "ops/reference/movement_parts.h"
 #include "ops/reference/number.h"
@@ -43,10 +44,7 @@ bool locate_gather(const KernelArgs& args, int64_t* sources) {
   const TensorView& data = args.inputs[0];
   const TensorView& indices = args.inputs[1];
   const int axis = front_axis(locate_state(args).axis, data.rank);
-  const int64_t size = data.dims[axis];
-  int64_t outer = 1, inner = 1;
-  for (int d = 0; d < axis; ++d) outer *= data.dims[d];
-  for (int d = axis + 1; d < data.rank; ++d) inner *= data.dims[d];
+  const auto [outer, size, inner] = split_at_axis(data.shape(), axis);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t j = 0; j < indices.count(); ++j) {
       int64_t index = index_at(indices, j);

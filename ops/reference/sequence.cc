@@ -1,8 +1,8 @@
 // Sequences and optionals. Elements are shared, never copied; only SplitToSequence and
 // ConcatFromSequence move data, in rows, so no faster kernel is needed.
 #include <algorithm>
-#include <cstring>
 
+#include "ops/reference/copy_elements.h"
 #include "ops/reference/families.h"
 #include "ops/schema/index_rules.h"
 #include "ops/schema/rules.h"
@@ -96,19 +96,6 @@ Status length(ValueContext& context) {
 }
 
 // ---- moving data ----
-
-void copy_elements(const TensorView& from, int64_t from_index, const TensorView& to,
-                   int64_t to_index, int64_t count) {
-  if (from.element == ElementType::kString) {
-    for (int64_t i = 0; i < count; ++i) {
-      to.mutable_as<std::string>()[to_index + i] = from.as<std::string>()[from_index + i];
-    }
-  } else if (count > 0) {
-    const int64_t size = static_cast<int64_t>(element_size_bytes(from.element));
-    std::memcpy(to.mutable_as<std::byte>() + to_index * size,
-                from.as<std::byte>() + from_index * size, static_cast<size_t>(count * size));
-  }
-}
 
 int64_t product(const TensorView& view, int first, int last) {
   int64_t result = 1;
