@@ -4,8 +4,8 @@
 // The kernel gets the address of a record that both sides can read, goes on with zeros instead of
 // reading out of bounds, and the executor looks at the record once the run's streams have passed.
 //
-// The first fault of each node in a run stays. Memory order: the device writes `kind` last, behind a fence; the
-// host reads after it has seen the stream's completion.
+// The first fault of each node in a run stays. Memory order: the device writes `kind` last, behind
+// a fence; the host reads after it has seen the stream's completion.
 #pragma once
 
 #include <cstdint>

@@ -16,10 +16,12 @@
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
 // the run ends. Where it is not aligned to the element's size the run reads a copy. A run takes
-// memory of the session's when it has its turn, a Call when it is prepared. An output bound to caller's memory must have exactly the shape the run produces, and
-// is made there, whatever makes it: a node of the root or of any branch, or a loop. Where a loop's
-// number of iterations is settled as it begins (a trip limit, iteration < bound), its last iteration
-// writes the caller's memory. Where data decide, each may be the last, so what the loop carries
+// memory of the session's when it has its turn, a Call when it is prepared.
+//
+// An output bound to caller's memory must have exactly the shape the run produces, and is made
+// there, whatever makes it: a node of the root or of any branch, or a loop. Where a loop's number
+// of iterations is settled as it begins (a trip limit, iteration < bound), its last iteration writes
+// the caller's memory. Where data decide, each may be the last, so what the loop carries
 // takes turns in two places: with one bound, every other time it ends elsewhere and is copied once;
 // with a spare bound too it ends in one of both, and output() says in which. (What the graph keeps
 // for longer, in a sequence or a later iteration, may need a copy still; Call::copied_bytes().)
