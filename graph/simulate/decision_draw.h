@@ -21,6 +21,8 @@ inline uint64_t name_hash(std::string_view name) {  // FNV-1a
 
 // Uniform in [0, 1).
 inline double draw_uniform(uint64_t seed, uint64_t sample, uint64_t name_hash, uint64_t execution) {
+  // First the seed by itself: neighbouring seeds would only swap neighbouring samples.
+  seed = Random(seed).next();
   for (const uint64_t part : {sample, name_hash, execution}) seed = Random(seed ^ part).next();
   return Random(seed).uniform();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -24,6 +25,8 @@ bool is_control(const Json& entry) {
 bool has_name(const Json& entry) {
   return entry.is_object() && entry.contains("name") && entry["name"].is_string();
 }
+
+constexpr uint32_t kNoDevice = UINT32_MAX;
 
 class RegionReader {
  public:
@@ -59,7 +62,8 @@ class RegionReader {
   Status add_control(const Json& entry, int depth, List& at, std::set<std::string>& captured);
   Status read_regions(const JsonFields& fields, int depth, const std::set<std::string>& outside,
                       ScenarioEntry& entry, std::set<std::string>& used);
-  Status read_decision(const JsonFields& fields, Decision& decision) const;
+  Status read_decision(const JsonFields& fields, ScenarioEntry::Kind kind,
+                       Decision& decision) const;
   static Status read_distribution(const JsonFields& fields, Decision& decision);
   Status add_deps(const JsonFields& fields, const std::set<std::string>& used, List& at,
                   ScenarioEntry& entry, std::set<std::string>& captured) const;
@@ -148,6 +152,20 @@ Status RegionReader::add_tasks(const Json& operators, List& at) {
   return Status::ok();
 }
 
+// The device of all that the entry's regions hold; none where they hold nothing, or several.
+std::optional<uint32_t> only_device(const ScenarioEntry& entry) {
+  std::optional<uint32_t> device;
+  for (const ScenarioRegion& region : entry.regions) {
+    for (const ScenarioEntry& inner : region.entries) {
+      const bool is_task = inner.kind == ScenarioEntry::Kind::kTask;
+      const uint32_t own = is_task ? inner.device : inner.decision.device;
+      if (device && *device != own) return std::nullopt;
+      device = own;
+    }
+  }
+  return device;
+}
+
 Status RegionReader::read_distribution(const JsonFields& fields, Decision& decision) {
   EDDY_ASSIGN_OR_RETURN(const Json* likely, fields.list("distribution", false));
   for (const Json& pair : *likely) {
@@ -166,14 +184,18 @@ Status RegionReader::read_distribution(const JsonFields& fields, Decision& decis
   return Status::ok();
 }
 
-Status RegionReader::read_decision(const JsonFields& fields, Decision& decision) const {
+Status RegionReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind kind,
+                                   Decision& decision) const {
+  const bool is_loop = kind == ScenarioEntry::Kind::kLoop;
+  const char* const own = is_loop ? "trips" : "probabilities";
+  const char* const others = is_loop ? "probabilities" : "trips";
   int given = 0;
-  for (const char* key : {"trips", "distribution", "probabilities", "trace"}) {
+  for (const char* key : {own, "distribution", "trace"}) {
     given += fields.find_or_null(key) != nullptr;
   }
-  if (given != 1) {
-    return fields.fail(
-        "needs one of \"trips\" or \"probabilities\", \"distribution\" and \"trace\"");
+  if (given != 1 || fields.find_or_null(others) != nullptr) {
+    return fields.fail(std::string("a ") + (is_loop ? "while" : "case") + " needs one of \"" + own +
+                       "\", \"distribution\" and \"trace\", and nothing else that decides");
   }
   EDDY_RETURN_IF_ERROR(read_distribution(fields, decision));
   EDDY_ASSIGN_OR_RETURN(decision.trace, fields.integers("trace"));
@@ -181,7 +203,7 @@ Status RegionReader::read_decision(const JsonFields& fields, Decision& decision)
     EDDY_ASSIGN_OR_RETURN(const int64_t trips, fields.integer_or("trips", 0));
     decision.distribution.push_back({trips, 1});
   }
-  decision.device = topology_.devices()[0];
+  decision.device = kNoDevice;
   const Json* costs = fields.find_or_null("decision");
   if (costs == nullptr) return Status::ok();
   const JsonFields cost(*costs, fields.where() + ": decision");
@@ -251,13 +273,16 @@ Status RegionReader::add_control(const Json& json, int depth, List& at,
   ScenarioEntry entry;
   entry.name = name;
   entry.kind = json["type"] == "while" ? ScenarioEntry::Kind::kLoop : ScenarioEntry::Kind::kCase;
-  EDDY_RETURN_IF_ERROR(read_decision(fields, entry.decision));
+  EDDY_RETURN_IF_ERROR(read_decision(fields, entry.kind, entry.decision));
   std::set<std::string> outside = at.outside;
   for (const auto& [op, _] : at.tasks) outside.insert(op);
   for (const auto& [other, _] : at.control) outside.insert(other);
   std::set<std::string> used;
   EDDY_RETURN_IF_ERROR(read_regions(fields, depth, outside, entry, used));
   EDDY_RETURN_IF_ERROR(add_deps(fields, used, at, entry, captured));
+  if (entry.decision.device == kNoDevice) {
+    entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
+  }
   at.region.entries.push_back(std::move(entry));
   return Status::ok();
 }

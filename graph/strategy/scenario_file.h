@@ -10,8 +10,8 @@
 //    "decision": {"time"?, "device"?}?}
 //
 // "before" runs before each decision, "body" after each that goes on. "decision" is what reading
-// the predicate back and launching what follows costs, on the device that drives (the first one
-// unless said); without it a decision takes no time. Nested to any depth up to kMaxControlDepth.
+// the predicate back and launching what follows costs, on the device that drives (unless said, the
+// one where all of its regions run, or the first one); without it a decision takes no time. Nested to any depth up to kMaxControlDepth.
 //
 // Within one list, operators become tasks and transfers as in a file without loops. What crosses
 // the border of a list is a dependency without a transfer: a loop waits for every operator outside

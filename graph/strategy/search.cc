@@ -134,6 +134,7 @@ class Search {
   };
 
   std::vector<Start> make_starts();
+  Result<std::vector<Start>> usable_starts();
   Status run_chain(const Start& start, const Budget& budget);
   bool step(SearchChain& chain, double temperature);
   std::vector<uint32_t> draw_operators();
@@ -245,19 +246,28 @@ Status Search::run_chain(const Start& start, const Budget& budget) {
   return Status::ok();
 }
 
-Result<SearchResult> Search::run() {
-  std::vector<Start> starts = make_starts();
-  Status misfit;
-  std::erase_if(starts, [&](const Start& start) {
+// The initial strategies that can be simulated within memory. What the others lack is kept; when
+// all lack something, what the first one does is the error.
+Result<std::vector<Search::Start>> Search::usable_starts() {
+  std::vector<Start> usable;
+  Status first;
+  for (Start& start : make_starts()) {
     Status status = check_memory(graph_, topology_, start.strategy);
-    if (status.is_ok()) return false;
-    if (misfit.is_ok()) misfit = std::move(status);
-    return true;
-  });
-  if (starts.empty()) {
-    if (misfit.is_ok()) return invalid_argument("there is no strategy to start the search from");
-    return misfit.prepend_message("no initial strategy fits into memory");
+    if (status.is_ok()) status = evaluator_.reset(start.strategy);
+    if (status.is_ok()) {
+      usable.push_back(std::move(start));
+      continue;
+    }
+    result_.left_out.push_back({start.name, status.message()});
+    if (first.is_ok()) first = std::move(status.prepend_message("strategy '" + start.name + "'"));
   }
+  if (!usable.empty()) return usable;
+  if (first.is_ok()) return invalid_argument("there is no strategy to start the search from");
+  return first.prepend_message("no initial strategy can be simulated");
+}
+
+Result<SearchResult> Search::run() {
+  EDDY_ASSIGN_OR_RETURN(const std::vector<Start> starts, usable_starts());
   uint64_t steps_left = options_.max_steps;
   double seconds_left = options_.max_seconds;
   for (size_t i = 0; i < starts.size(); ++i) {

@@ -13,10 +13,10 @@
 // SearchOptions::evaluation says which way is taken (the slower ones are for comparison).
 //
 // Strategies that hold more than a device's memory are never accepted. An initial strategy that
-// does is left out; at least one must fit.
+// does, or that cannot be simulated (a tile without a time, parts without a link between them), is
+// left out, and the result says why; at least one must do.
 //
-// Errors: those of task_emitter.h for the initial strategies; kInvalidArgument when none fits into
-// memory; kCancelled when should_stop says so before the first chain begins (later, the best so
+// Errors: where no initial strategy will do, why the first one does not; kCancelled when should_stop says so before the first chain begins (later, the best so
 // far is returned). A step that cannot be simulated (no route) is not accepted.
 // Determinism: with a budget in steps, the same seed gives the same result.
 // Threads: one. Cost: one step costs what it changes (strategy_simulation.h).
@@ -73,11 +73,18 @@ struct SearchChain {
   uint64_t fingerprint = 0;  // of the sequence of accepted steps
 };
 
+// An initial strategy that no chain could start from.
+struct LeftOut {
+  std::string name;
+  std::string reason;
+};
+
 struct SearchResult {
   Strategy best;
   double makespan = 0;
   std::string found_from;  // the chain
   std::vector<SearchChain> chains;
+  std::vector<LeftOut> left_out;
   uint64_t steps = 0;
   double seconds = 0;  // spent in steps
 };

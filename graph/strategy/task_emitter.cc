@@ -15,7 +15,8 @@ TaskEmitter::TaskEmitter(const OperatorGraph& graph, const Topology& topology)
     num_blocks_ += static_cast<uint32_t>(op.inputs.size()) + 1;
   }
   const uint64_t blocks = uint64_t{2} * num_blocks_ + groups_.size() + 1;
-  ranks_per_block_ = static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX / blocks, 1u << 30));
+  ranks_per_block_ =
+      static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX / blocks, kMaxTasksPerBlock));
 }
 
 bool TaskEmitter::is_distinct_input(uint32_t op, size_t input) const {
@@ -25,6 +26,12 @@ bool TaskEmitter::is_distinct_input(uint32_t op, size_t input) const {
                         return other.producer == inputs[input].producer &&
                                other.dims == inputs[input].dims;
                       });
+}
+
+void TaskEmitter::fail_too_many() {
+  fail(resource_exhausted("an operator, an input or a sum of gradients would make more than " +
+                          std::to_string(ranks_per_block_) +
+                          " tasks; give the operators fewer parts"));
 }
 
 void TaskEmitter::fail_route(uint32_t from, uint32_t to, uint32_t op) {

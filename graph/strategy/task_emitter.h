@@ -104,6 +104,7 @@ class TaskEmitter {
   Ranks ranks_of(uint32_t block) const;
   bool take_rank(Ranks& ranks);
   End tile_end(uint32_t op, const OperatorConfig& config, uint32_t tile) const;
+  void fail_too_many();
   void fail_route(uint32_t from, uint32_t to, uint32_t op);
   template <typename Sink>
   void emit_transfer(const End& from, const End& to, int64_t size_bytes, TaskLabel label,
@@ -117,6 +118,10 @@ class TaskEmitter {
   template <typename Sink>
   void emit_ring(uint32_t group, uint32_t slice_number, const WeightSlice& slice, Ranks& ranks,
                  Sink& sink);
+
+  // A block is one operator's parts, one input's transfers or one group's sums: a file of some
+  // kilobytes may ask for more tasks than memory holds.
+  static constexpr uint64_t kMaxTasksPerBlock = uint64_t{1} << 23;
 
   const OperatorGraph& graph_;
   const Topology& topology_;
@@ -138,7 +143,7 @@ inline TaskEmitter::Ranks TaskEmitter::ranks_of(uint32_t block) const {
 
 inline bool TaskEmitter::take_rank(Ranks& ranks) {
   if (ranks.left == 0) [[unlikely]] {
-    fail(resource_exhausted("too many tasks between two operators"));
+    fail_too_many();
     return false;
   }
   --ranks.left;

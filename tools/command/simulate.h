@@ -103,6 +103,10 @@ Json scenarios_json(const ScenarioReport& report, const std::vector<double>& qua
 Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,
                          Console& console, Interrupts& interrupts);
 
+// --svg and --emit-tasks, as far as they are given: the timeline and tasks of this strategy.
+Status write_pictures(const SimulateArguments& arguments, const OperatorFile& file,
+                      const Strategy& strategy);
+
 // The operators whose times come from a roofline: said as a remark, and returned.
 std::vector<std::string> say_estimates(const OperatorFile& file, Console& console);
 

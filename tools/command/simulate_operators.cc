@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/io/file_bytes.h"
+#include "graph/simulate/timeline_svg.h"
 #include "graph/strategy/operator_file.h"
 #include "graph/strategy/part_cost.h"
 #include "graph/strategy/scenario_file.h"
@@ -84,6 +85,20 @@ Status apply_edit(const ConfigEdit& edit, bool is_full, StrategySimulation& simu
 }
 
 }  // namespace
+
+Status write_pictures(const SimulateArguments& arguments, const OperatorFile& file,
+                      const Strategy& strategy) {
+  if (arguments.svg.empty() && arguments.emit_tasks.empty()) return Status::ok();
+  StrategySimulation simulation(file.graph, file.topology);
+  simulation.keep_labels();
+  EDDY_RETURN_IF_ERROR(simulation.reset(strategy));
+  StrategyView view(file, simulation);
+  if (!arguments.emit_tasks.empty()) {
+    EDDY_RETURN_IF_ERROR(write_file(arguments.emit_tasks, task_file_text(view.view())));
+  }
+  if (arguments.svg.empty()) return Status::ok();
+  return write_file(arguments.svg, timeline_svg(view.view(), input_name(arguments)));
+}
 
 std::vector<std::string> say_estimates(const OperatorFile& file, Console& console) {
   std::vector<std::string> names;

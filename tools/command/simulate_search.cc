@@ -46,8 +46,33 @@ std::string progress_text(const SearchProgress& progress) {
                      progress.current, progress.best);
 }
 
+Json left_out_json(const SearchResult& result) {
+  Json left_out = Json::array();
+  for (const LeftOut& one : result.left_out) {
+    left_out.push_back({{"name", one.name}, {"reason", one.reason}});
+  }
+  return left_out;
+}
+
+// What of the command line and the file a search has no use for, if anything.
+Status check_search(const SimulateArguments& arguments, const OperatorFile& file) {
+  if (arguments.full) {
+    return invalid_argument("--full is for edits of a file; --search makes its own");
+  }
+  if (!file.edits.empty()) {
+    return invalid_argument(
+        "--search looks for a strategy of its own and applies no edits; take "
+        "\"edits\" out of " +
+        input_name(arguments));
+  }
+  return Status::ok();
+}
+
 void say_result(const SearchResult& result, const std::string& strategy, uint64_t seed,
                 bool is_written, Console& console) {
+  for (const LeftOut& one : result.left_out) {
+    console.say(fmt::format("{} is left out: {}", one.name, one.reason));
+  }
   for (const SearchChain& chain : result.chains) {
     console.say(fmt::format("from {}: makespan {:.6g}, best {:.6g} after {} steps, {} accepted",
                             chain.name, chain.initial, chain.best, chain.steps, chain.accepted));
@@ -60,34 +85,40 @@ void say_result(const SearchResult& result, const std::string& strategy, uint64_
 }  // namespace
 
 Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,
-                         Console& console, Interrupts&) {
+                         Console& console, Interrupts& interrupts) {
   SearchOptions options;
   options.seed = arguments.seed;
   Status status = parse_budget(arguments.budget, options);
+  if (status.is_ok()) status = check_search(arguments, file);
   if (!status.is_ok()) return Outcome::usage(status.message());
   const std::vector<std::string> estimated = say_estimates(file, console);
   if (file.has_strategy) options.initial.emplace_back("the given strategy", file.strategy);
   options.on_progress = [&console](const SearchProgress& progress) {
     console.progress(progress_text(progress));
   };
+  const Interrupts::Patience patience(interrupts);
+  options.should_stop = [&interrupts] { return interrupts.is_interrupted(); };
   auto result = search_strategy(file.graph, file.topology, options);
   if (!result.is_ok()) {
     return std::move(result.take_status().prepend_message(input_name(arguments)));
   }
   const std::string strategy = strategy_json(file.graph, file.topology, result->best);
-  if (!arguments.output.empty()) {
-    status = write_file(arguments.output, strategy + "\n");
-    if (!status.is_ok()) return status;
-  }
+  if (!arguments.output.empty()) status = write_file(arguments.output, strategy + "\n");
+  const bool is_written = !arguments.output.empty() && status.is_ok();
   if (console.is_json()) {
     Json report = {{"makespan", result->makespan},   {"found_from", result->found_from},
                    {"seed", options.seed},           {"steps", result->steps},
                    {"chains", chains_json(*result)}, {"strategy", Json::parse(strategy)}};
+    if (!result->left_out.empty()) report["left_out"] = left_out_json(*result);
     if (!estimated.empty()) report["estimated"] = estimated;
     console.print(report);
   } else {
-    say_result(*result, strategy, options.seed, !arguments.output.empty(), console);
+    say_result(*result, strategy, options.seed, is_written, console);
   }
+  // The result is told, whatever becomes of its files.
+  if (status.is_ok()) status = write_pictures(arguments, file, result->best);
+  if (!status.is_ok()) return status;
+  if (interrupts.is_interrupted()) return cancelled("interrupted; this is the best so far");
   return Outcome::success();
 }
 

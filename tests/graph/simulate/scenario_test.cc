@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 namespace eddy {
 namespace {
@@ -140,6 +141,15 @@ TEST(Scenario, TheSameSeedGivesTheSameBitsAndVariantsSeeTheSameScenarios) {
   EXPECT_LT(std::abs(difference - (exact_one.expectation - exact_two.expectation)),
             one.standard_error)
       << "common random numbers";
+}
+
+TEST(Scenario, EverySeedDrawsScenariosOfItsOwn) {
+  std::set<double> expectations;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    expectations.insert(
+        evaluated(many(4), {.seed = seed, .max_exact = 0, .num_samples = 256}).expectation);
+  }
+  EXPECT_GE(expectations.size(), 15u) << "seeds that share their samples confirm nothing";
 }
 
 TEST(Scenario, OneScenarioIsWrittenOutWithNames) {

@@ -110,8 +110,29 @@ TEST(Search, KeepsToTheMemoryOfEveryDevice) {
   const Topology tiny = std::move(Topology::create(std::move(spec))).value();
   auto none = search_strategy(file.graph, tiny, options);
   ASSERT_FALSE(none.is_ok());
-  EXPECT_NE(none.status().message().find("no initial strategy fits into memory"), std::string::npos)
+  EXPECT_NE(none.status().message().find("no initial strategy can be simulated: strategy '"), std::string::npos)
       << none.status().message();
+}
+
+// Times of tiles of 8 rows only: halves, as data parallelism has them, cannot be simulated.
+TEST(Search, LeavesOutInitialStrategiesThatCannotBeSimulated) {
+  const OperatorFile file = parse(nlohmann::json::parse(R"({
+    "operators": [{"name": "A", "type": "elementwise", "shape": [8, 16],
+                   "exe_by_tile": {"8x16": 5}}],
+    "topology": {"devices": ["x", "y"], "bandwidth": {"default": 64}},
+    "strategy": {"A": {"degree": [1, 1], "devices": ["x"]}}})"));
+  SearchOptions options;
+  options.max_steps = 100;
+  options.num_random = 0;
+  options.initial.emplace_back("own", file.strategy);
+  const SearchResult result = search(file, options);
+  EXPECT_EQ(result.found_from, "own");
+  EXPECT_EQ(result.makespan, 5);
+  ASSERT_FALSE(result.left_out.empty());
+  EXPECT_EQ(result.left_out[0].name, "data parallel");
+  EXPECT_NE(result.left_out[0].reason.find("exe_by_tile has no tile 4x16"), std::string::npos)
+      << result.left_out[0].reason;
+  for (const SearchChain& chain : result.chains) EXPECT_NE(chain.name, "data parallel");
 }
 
 TEST(Search, SaysTheSameForTheSameSeed) {

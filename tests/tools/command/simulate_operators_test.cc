@@ -1,5 +1,6 @@
 // eddy simulate takes operator graphs, loops and branches in them, models and searches; eddy
 // measure writes the costs that it reads.
+#include <csignal>
 #include <fstream>
 #include <iterator>
 
@@ -82,6 +83,104 @@ TEST(SimulateOperators, TheSearchFindsAStrategyThatItsOwnJsonRepeats) {
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(again.json()["timelines"][0]["makespan"], report["makespan"]);
   EXPECT_EQ(run_eddy({"simulate", path, "--search", "--budget", "soon"}).exit_code, 2);
+}
+
+TEST(SimulateOperators, TheSearchDrawsAndEmitsWhatItFound) {
+  Json file = pair_file();
+  file.erase("edits");
+  const std::string path = write_test_file("search.json", file.dump());
+  const std::string folder = fresh_folder("found");
+  const Finished found = run_eddy({"simulate", path, "--search", "--budget", "50steps", "--json",
+                                   "--svg", folder + "/f.svg", "--emit-tasks", folder + "/f.json"});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_TRUE(std::ifstream(folder + "/f.svg").good());
+  const Finished again = run_eddy({"simulate", folder + "/f.json", "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.json()["timelines"][0]["makespan"], found.json()["makespan"]);
+}
+
+TEST(SimulateOperators, WhatASearchHasNoUseForIsAUsageError) {
+  const std::string edited = write_test_file("edited.json", pair_file().dump());
+  const Finished done = run_eddy({"simulate", edited, "--search", "--budget", "9steps"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_NE(done.err.find("applies no edits"), std::string::npos) << done.err;
+  EXPECT_EQ(run_eddy({"simulate", edited, "--search", "--full"}).exit_code, 2);
+}
+
+TEST(SimulateOperators, AnInterruptedSearchTellsTheBestSoFar) {
+  Json file = pair_file();
+  file.erase("edits");
+  const std::string path = write_test_file("search.json", file.dump());
+  const std::string output = fresh_folder("interrupted") + "/best.json";
+  const Finished done =
+      run_eddy({"simulate", path, "--search", "--budget", "600", "--json", "--output", output},
+               {{SIGINT, 1000}});
+  EXPECT_EQ(done.exit_code, 5);
+  EXPECT_GT(done.json()["makespan"].get<double>(), 0) << done.err;
+  EXPECT_TRUE(std::ifstream(output).good());
+}
+
+TEST(SimulateOperators, FilesToWriteHavePlacesOfTheirOwn) {
+  const std::string path = write_test_file("pair.json", pair_file().dump());
+  const std::string folder = fresh_folder("places");
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{"--svg", path},
+        {"--svg", folder + "/none/x.svg"},
+        {"--svg", ""},
+        {"--emit-tasks", "-"},
+        {"--svg", folder + "/x", "--emit-tasks", folder + "/x"}}) {
+    std::vector<std::string> arguments = {"simulate", path};
+    arguments.insert(arguments.end(), bad.begin(), bad.end());
+    const Finished done = run_eddy(arguments);
+    EXPECT_EQ(done.exit_code, 2) << bad[0] << " " << bad[1];
+    EXPECT_TRUE(is_one_line(done.err)) << done.err;
+  }
+  EXPECT_EQ(run_eddy({"simulate", path}).exit_code, 0) << "the file is as it was";
+}
+
+// The loop runs on y alone, so what decides it does not wait for x.
+TEST(SimulateOperators, ALoopDecidesWhereItRuns) {
+  const std::string path = write_test_file("elsewhere.json", R"({
+    "operators": [
+      {"name": "long", "type": "elementwise", "shape": [4], "exe_by_tile": {"4": 1000}},
+      {"name": "loop", "type": "while", "trips": 2,
+       "body": [{"name": "step", "type": "elementwise", "shape": [4], "exe_by_tile": {"4": 2}}]}],
+    "strategy": {"step": {"degree": [1], "devices": ["y"]}},
+    "topology": {"devices": ["x", "y"], "bandwidth": {"default": 1}}})");
+  const Finished done = run_eddy({"simulate", path, "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_DOUBLE_EQ(done.json()["scenarios"]["worst"].get<double>(), 1000);
+}
+
+TEST(SimulateOperators, LoopsTakeTripsAndBranchesProbabilities) {
+  const auto refused = [](const char* control) {
+    const std::string file = std::string(R"({"operators": [{"name": "c", )") + control +
+                             R"(}], "topology": {"devices": ["x"], "bandwidth": {"default": 1}}})";
+    return run_eddy({"simulate", write_test_file("control.json", file)});
+  };
+  const Finished loop = refused(R"("type": "while", "probabilities": [1], "body": [])");
+  EXPECT_EQ(loop.exit_code, 3);
+  EXPECT_NE(loop.err.find("a while needs one of \"trips\""), std::string::npos) << loop.err;
+  const Finished branch = refused(R"("type": "case", "trips": 1, "branches": [[]])");
+  EXPECT_EQ(branch.exit_code, 3);
+  EXPECT_NE(branch.err.find("a case needs one of \"probabilities\""), std::string::npos)
+      << branch.err;
+}
+
+// 16,384 parts that each need all of 16,384 others: 268 million transfers in a small file.
+TEST(SimulateOperators, MorePartsThanCanBeSimulatedAreRefused) {
+  Json file = Json::parse(R"({
+    "operators": [{"name": "A", "type": "elementwise", "shape": [16384, 16384]},
+                  {"name": "B", "type": "matmul", "shape": [16384, 4], "in_features": 16384,
+                   "inputs": ["A"]}],
+    "topology": {"devices": ["x", "y"], "bandwidth": {"default": 1}}})");
+  const Json devices(std::vector<std::string>(16384, "x"));
+  const Json others(std::vector<std::string>(16384, "y"));
+  file["strategy"] = {{"A", {{"degree", {1, 16384}}, {"devices", devices}}},
+                      {"B", {{"degree", {16384, 1}}, {"devices", others}}}};
+  const Finished done = run_eddy({"simulate", write_test_file("many.json", file.dump())});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_NE(done.err.find("give the operators fewer parts"), std::string::npos) << done.err;
 }
 
 TEST(SimulateOperators, LoopsAndBranchesAreSimulatedByTheirScenarios) {
