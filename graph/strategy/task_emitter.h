@@ -87,6 +87,7 @@ class TaskEmitter {
     uint32_t forward = 0;
     uint32_t backward = 0;
     uint32_t left = 0;
+    uint32_t transfers_left = 0;  // between parts, on one device too
   };
   struct End {
     uint32_t forward = 0;  // slots
@@ -138,7 +139,8 @@ class TaskEmitter {
 inline TaskEmitter::Ranks TaskEmitter::ranks_of(uint32_t block) const {
   return {.forward = block * ranks_per_block_,
           .backward = (2 * num_blocks_ - block) * ranks_per_block_ - 1,
-          .left = ranks_per_block_};
+          .left = ranks_per_block_,
+          .transfers_left = ranks_per_block_};
 }
 
 inline bool TaskEmitter::take_rank(Ranks& ranks) {
@@ -222,6 +224,8 @@ template <typename Sink>
 [[gnu::always_inline]] inline void TaskEmitter::emit_transfer(const End& from, const End& to,
                                                               int64_t size_bytes, TaskLabel label,
                                                               Ranks& ranks, Sink& sink) {
+  if (ranks.transfers_left == 0) [[unlikely]] return fail_too_many();
+  --ranks.transfers_left;
   if (from.device == to.device) {
     sink.tie(from.forward, to.forward, label);
   } else {
