@@ -122,7 +122,7 @@ class TaskEmitter {
 
   // A block is one operator's parts, one input's transfers or one group's sums: a file of some
   // kilobytes may ask for more tasks than memory holds.
-  static constexpr uint64_t kMaxTasksPerBlock = uint64_t{1} << 23;
+  static constexpr uint64_t kMaxTasksPerBlock = uint64_t{1} << 22;
 
   const OperatorGraph& graph_;
   const Topology& topology_;

@@ -145,7 +145,8 @@ TEST(SimulateOperators, ALoopDecidesWhereItRuns) {
       {"name": "long", "type": "elementwise", "shape": [4], "exe_by_tile": {"4": 1000}},
       {"name": "loop", "type": "while", "trips": 2,
        "body": [{"name": "step", "type": "elementwise", "shape": [4], "exe_by_tile": {"4": 2}}]}],
-    "strategy": {"step": {"degree": [1], "devices": ["y"]}},
+    "strategy": {"long": {"degree": [1], "devices": ["x"]},
+                 "step": {"degree": [1], "devices": ["y"]}},
     "topology": {"devices": ["x", "y"], "bandwidth": {"default": 1}}})");
   const Finished done = run_eddy({"simulate", path, "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
