@@ -13,6 +13,8 @@ namespace {
 struct AddsAsItGoes {
   PollSet& set;
   int& num_gone;
+  // clang 14 makes no aggregate in parentheses.
+  AddsAsItGoes(PollSet& where, int& counter) : set(where), num_gone(counter) {}
   ~AddsAsItGoes() {
     ++num_gone;
     set.add([] { return false; });
