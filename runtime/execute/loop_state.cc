@@ -166,14 +166,14 @@ int32_t LoopState::test(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
   const int64_t count = self.counter_.load(std::memory_order_relaxed);
   if (count >= self.limit_) return 0;
-  int32_t goes_on = 0;
   if (!self.is_predicate_fixed_) [[unlikely]] {
-    goes_on = self.slow_test();
-  } else {
-    goes_on = *self.predicate_->view.as<uint8_t>() != 0 ? 1 : 0;
+    const int32_t goes_on = self.slow_test();
+    if (goes_on > 0) self.begun_.store(count, std::memory_order_relaxed);
+    return goes_on;
   }
-  if (goes_on > 0) self.begun_.store(count, std::memory_order_relaxed);
-  return goes_on;
+  if (*self.predicate_->view.as<uint8_t>() == 0) return 0;
+  self.begun_.store(count, std::memory_order_relaxed);
+  return 1;
 }
 
 bool LoopState::advance(void* loop) {
