@@ -22,11 +22,10 @@ void add_positions_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_lines_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_norms_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
-                      DnnConvolutions* library_or_null);
+                      DnnConvolutions* dnn_or_null);
 void add_quantize_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_resize_cuda(KernelRegistry& registry, CudaLauncher& launcher);
-void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher,
-                       LtProducts* library_or_null);
+void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher, LtProducts* lt_or_null);
 void add_recurrent_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 
 namespace cuda {

@@ -7,15 +7,15 @@ namespace eddy {
 void DynamicLibrary::Close::operator()(void* library) const { dlclose(library); }
 
 void* DynamicLibrary::find_address(const char* symbol) const {
-  return dlsym(library_.get(), symbol);
+  return dlsym(handle_.get(), symbol);
 }
 
 Result<DynamicLibrary> DynamicLibrary::open(std::span<const char* const> names) {
   std::string reasons;
   for (const char* name : names) {
     DynamicLibrary opened;
-    opened.library_.reset(dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
-    if (opened.library_ != nullptr) {
+    opened.handle_.reset(dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
+    if (opened.handle_ != nullptr) {
       opened.name_ = name;
       return opened;
     }

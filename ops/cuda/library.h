@@ -37,7 +37,7 @@ class DynamicLibrary {
   };
   void* find_address(const char* symbol) const;
 
-  std::unique_ptr<void, Close> library_;
+  std::unique_ptr<void, Close> handle_;
   std::string name_;
 };
 

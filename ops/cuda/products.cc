@@ -9,7 +9,7 @@ namespace {
 struct ProductState : KernelState {
   CudaLauncher* launcher = nullptr;
   ProductKernels kernels;
-  LtProducts* library_or_null = nullptr;
+  LtProducts* lt_or_null = nullptr;
   ElementType element = ElementType::kFloat;
   float alpha = 1, beta = 1;
   bool transposes_a = false, transposes_b = false;
@@ -28,8 +28,8 @@ void set_operands(const KernelArgs& args, ProductPlan& plan) {
 // Of floats.
 bool run_product(const KernelArgs& args, ProductPlan& plan) {
   const ProductState& state = state_of(args);
-  if (state.library_or_null != nullptr) {
-    const Result<bool> is_done = state.library_or_null->run(args, state.element, plan.params());
+  if (state.lt_or_null != nullptr) {
+    const Result<bool> is_done = state.lt_or_null->run(args, state.element, plan.params());
     if (!is_done.is_ok()) return args.fail(is_done.status());
     if (*is_done) return true;
   }
@@ -104,22 +104,22 @@ Result<std::unique_ptr<ProductState>> make_state(const KernelInit& init, CudaLau
 
 Result<std::unique_ptr<ProductState>> make_library_state(const KernelInit& init,
                                                          CudaLauncher& launcher,
-                                                         LtProducts* library_or_null) {
+                                                         LtProducts* lt_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "MatMul", cuda::input_suffix(init)));
   state->element = init.inputs[0].tensor.element;
-  if (LtProducts::has_type(state->element)) state->library_or_null = library_or_null;
+  if (LtProducts::has_type(state->element)) state->lt_or_null = lt_or_null;
   return state;
 }
 
 Result<BoundKernel> bind_matmul(const KernelInit& init, CudaLauncher& launcher,
-                                LtProducts* library_or_null) {
-  EDDY_ASSIGN_OR_RETURN(auto state, make_library_state(init, launcher, library_or_null));
+                                LtProducts* lt_or_null) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_library_state(init, launcher, lt_or_null));
   return cuda::bound(run_matmul, std::move(state));
 }
 
 Result<BoundKernel> bind_gemm(const KernelInit& init, CudaLauncher& launcher,
-                              LtProducts* library_or_null) {
-  EDDY_ASSIGN_OR_RETURN(auto state, make_library_state(init, launcher, library_or_null));
+                              LtProducts* lt_or_null) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_library_state(init, launcher, lt_or_null));
   state->alpha = init.attributes.get_float("alpha", 1.0f);
   state->beta = init.attributes.get_float("beta", 1.0f);
   state->transposes_a = init.attributes.get_int("transA", 0) != 0;
@@ -147,12 +147,12 @@ Result<BoundKernel> bind_dequantize_matmul(const KernelInit& init, CudaLauncher&
 }  // namespace
 
 void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher,
-                       LtProducts* library_or_null) {
+                       LtProducts* lt_or_null) {
   const auto add = [&](std::string_view op, auto bind) {
     registry.add(
         {.op = op,
-         .bind = [bind, &launcher, library_or_null](
-                     const KernelInit& init) { return bind(init, launcher, library_or_null); },
+         .bind = [bind, &launcher, lt_or_null](
+                     const KernelInit& init) { return bind(init, launcher, lt_or_null); },
          .provider = "cuda"});
   };
   add("MatMul", bind_matmul);

@@ -19,7 +19,7 @@ using cuda::WindowParams;
 struct WindowState : cuda::LaunchState {
   Attributes attributes;
   CudaFunction tile = nullptr;  // Conv's product of tiles
-  DnnConvolutions* library_or_null = nullptr;
+  DnnConvolutions* dnn_or_null = nullptr;
   ElementType element = ElementType::kFloat;
 };
 
@@ -112,8 +112,8 @@ bool run_conv(const KernelArgs& args) {
   if (!status.is_ok()) return args.fail(std::move(status));
   ConvParams p{};
   fill_conv(args, shape, p);
-  if (state.library_or_null != nullptr) {
-    const Result<bool> is_done = state.library_or_null->run(args, state.element, p);
+  if (state.dnn_or_null != nullptr) {
+    const Result<bool> is_done = state.dnn_or_null->run(args, state.element, p);
     if (!is_done.is_ok()) return args.fail(is_done.status());
     if (*is_done) return true;
   }
@@ -166,10 +166,10 @@ Result<BoundKernel> bind_global_max_pool(const KernelInit& init, CudaLauncher& l
   return cuda::bound(run_global_pool, std::move(state));
 }
 Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
-                              DnnConvolutions* library_or_null) {
+                              DnnConvolutions* dnn_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
   state->element = init.inputs[0].tensor.element;
-  if (DnnConvolutions::has_type(state->element)) state->library_or_null = library_or_null;
+  if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
   EDDY_ASSIGN_OR_RETURN(state->tile, launcher.find("eddy_ConvTile_" + cuda::input_suffix(init)));
   return cuda::bound(run_conv, std::move(state));
 }
@@ -181,15 +181,15 @@ Result<BoundKernel> bind_conv_transpose(const KernelInit& init, CudaLauncher& la
 }  // namespace
 
 void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
-                      DnnConvolutions* library_or_null) {
+                      DnnConvolutions* dnn_or_null) {
   cuda::add_kernel(registry, launcher, "MaxPool", bind_pool);
   cuda::add_kernel(registry, launcher, "AveragePool", bind_pool);
   cuda::add_kernel(registry, launcher, "GlobalAveragePool", bind_global_average_pool);
   cuda::add_kernel(registry, launcher, "GlobalMaxPool", bind_global_max_pool);
   registry.add(
       {.op = "Conv",
-       .bind = [&launcher, library_or_null](
-                   const KernelInit& init) { return bind_conv(init, launcher, library_or_null); },
+       .bind = [&launcher, dnn_or_null](
+                   const KernelInit& init) { return bind_conv(init, launcher, dnn_or_null); },
        .provider = "cuda"});
   cuda::add_kernel(registry, launcher, "ConvTranspose", bind_conv_transpose);
 }
