@@ -9,60 +9,18 @@
 #include "graph/analysis/transitive_reduction.h"
 #include "graph/schedule/matching_assignment.h"
 #include "tests/graph/analysis/dags.h"
+#include "tests/graph/schedule/all_assignments.h"
 #include "tests/graph/schedule/nasnet.h"
 #include "tests/graph/schedule/plans.h"
 
 namespace eddy {
 namespace {
 
+using testing::AllAssignments;
 using testing::plan;
 using testing::PlannedDag;
 using testing::prove;
 using testing::RandomDag;
-
-// Tries every way to put the nodes on streams without two unrelated nodes on one.
-class BruteForce {
- public:
-  explicit BruteForce(const Dag& dag)
-      : reduced_(testing::model_reduction(dag)),
-        reach_(testing::model_reachability(dag)),
-        stream_(dag.num_nodes()) {
-    place(0, 0);
-  }
-  uint32_t fewest_waits() const { return waits_; }
-  uint32_t fewest_streams_then() const { return streams_; }
-
- private:
-  void place(uint32_t node, uint32_t num_streams) {
-    if (node == stream_.size()) return score(num_streams);
-    for (uint32_t stream = 0; stream <= num_streams; ++stream) {
-      if (!fits(node, stream)) continue;
-      stream_[node] = stream;
-      place(node + 1, std::max(num_streams, stream + 1));
-    }
-  }
-  bool fits(uint32_t node, uint32_t stream) const {
-    for (uint32_t other = 0; other < node; ++other) {
-      if (stream_[other] == stream && !reach_[other][node] && !reach_[node][other]) return false;
-    }
-    return true;
-  }
-  // Lemma 4: every edge of the reduction between two streams needs a wait of its own.
-  void score(uint32_t num_streams) {
-    uint32_t waits = 0;
-    for (const Edge& edge : reduced_) waits += stream_[edge.from] != stream_[edge.to];
-    if (std::pair(waits, num_streams) < std::pair(waits_, streams_)) {
-      waits_ = waits;
-      streams_ = num_streams;
-    }
-  }
-
-  std::vector<Edge> reduced_;
-  testing::Relation reach_;
-  std::vector<uint32_t> stream_;
-  uint32_t waits_ = UINT32_MAX;
-  uint32_t streams_ = UINT32_MAX;
-};
 
 // The largest set of pairwise unrelated nodes, by trying all sets.
 uint32_t model_width(const Dag& dag) {
@@ -85,7 +43,7 @@ uint32_t model_width(const Dag& dag) {
 
 void expect_optimal(const Dag& dag) {
   const PlannedDag planned = plan(dag, {.policy = AssignPolicy::kMatching});
-  const BruteForce best(dag);
+  const AllAssignments best(dag);
   ASSERT_EQ(planned.syncs.waits.size(), best.fewest_waits());
   ASSERT_EQ(planned.streams.num_streams, best.fewest_streams_then());
   ASSERT_TRUE(prove(dag, planned.commands).is_safe());
@@ -127,7 +85,7 @@ TEST(matching, where_the_fewest_waits_and_the_fewest_streams_conflict_waits_win)
 TEST(matching, joined_chains_keep_the_fewest_waits_and_stay_at_or_above_the_width) {
   testing::for_each_dag(5, [](const Dag& dag) {
     const PlannedDag planned = plan(dag, joined());
-    const BruteForce best(dag);
+    const AllAssignments best(dag);
     ASSERT_EQ(planned.syncs.waits.size(), best.fewest_waits());
     ASSERT_GE(planned.streams.num_streams, best.fewest_streams_then());
     ASSERT_GE(planned.streams.num_streams, model_width(dag));

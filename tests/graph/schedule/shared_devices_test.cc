@@ -14,17 +14,18 @@
 #include "graph/schedule/edge_pairs.h"
 #include "graph/schedule/matching_assignment.h"
 #include "tests/graph/analysis/dags.h"
+#include "tests/graph/schedule/all_assignments.h"
 #include "tests/graph/schedule/plans.h"
 
 namespace eddy {
 namespace {
 
+using testing::AllAssignments;
+using testing::Devices;
 using testing::Placement;
 using testing::plan;
 using testing::PlannedDag;
 using testing::prove;
-
-using Devices = std::vector<std::set<uint32_t>>;  // by node
 
 Placement placement_of(const Devices& devices, Random* random_or_null = nullptr) {
   Placement placement;
@@ -46,69 +47,6 @@ StreamOptions options_of(const Placement& placement) {
           .devices = placement.devices,
           .further_devices = placement.further};
 }
-
-// Tries every way to put nodes on a stream of each of their devices without two unrelated nodes on
-// one.
-class AllAssignments {
- public:
-  AllAssignments(const Dag& dag, const Devices& devices)
-      : reduced_(testing::model_reduction(dag)), reach_(testing::model_reachability(dag)) {
-    for (uint32_t node = 0; node < devices.size(); ++node) {
-      for (const uint32_t device : devices[node]) places_.push_back({node, device, 0});
-    }
-    place(0, 0);
-  }
-  uint32_t fewest_waits() const { return waits_; }
-  uint32_t fewest_streams_then() const { return streams_; }
-
- private:
-  struct Place {
-    uint32_t node;
-    uint32_t device;
-    uint32_t stream;
-  };
-  void place(size_t next, uint32_t num_streams) {
-    if (next == places_.size()) return score(num_streams);
-    for (uint32_t stream = 0; stream <= num_streams; ++stream) {
-      if (!fits(next, stream)) continue;
-      places_[next].stream = stream;
-      place(next + 1, std::max(num_streams, stream + 1));
-    }
-  }
-  bool fits(size_t next, uint32_t stream) const {
-    for (size_t other = 0; other < next; ++other) {
-      const uint32_t a = places_[other].node;
-      const uint32_t b = places_[next].node;
-      if (places_[other].stream != stream) continue;
-      if (places_[other].device != places_[next].device) return false;
-      if (!reach_[a][b] && !reach_[b][a]) return false;
-    }
-    return true;
-  }
-  bool share_a_stream(const Edge& edge) const {
-    for (const Place& from : places_) {
-      for (const Place& to : places_) {
-        const bool is_edge = from.node == edge.from && to.node == edge.to;
-        if (is_edge && from.stream == to.stream) return true;
-      }
-    }
-    return false;
-  }
-  void score(uint32_t num_streams) {
-    uint32_t waits = 0;
-    for (const Edge& edge : reduced_) waits += share_a_stream(edge) ? 0 : 1;
-    if (std::pair(waits, num_streams) < std::pair(waits_, streams_)) {
-      waits_ = waits;
-      streams_ = num_streams;
-    }
-  }
-
-  std::vector<Edge> reduced_;
-  testing::Relation reach_;
-  std::vector<Place> places_;
-  uint32_t waits_ = UINT32_MAX;
-  uint32_t streams_ = UINT32_MAX;
-};
 
 // The same number of waits, by trying every way to give edges to devices: on each device an edge
 // may not start, nor end, where another one does.
