@@ -21,16 +21,7 @@ class LifetimeTest : public WaysTest {
   std::shared_ptr<Session> make_counter(uint32_t max_runs_in_flight = 8,
                                         std::shared_ptr<SharedThreads> threads = nullptr) {
     GraphBuilder b(library_.ops());
-    const Value limit = b.input("limit", kFloat);
-    const auto y = b.while_loop(
-        {.name = "count", .initial = {b.scalar(0.0f)}},
-        [&](Value, ValueSpan c) {
-          return WhileTest{b.op("Less", {c[0], limit}), {c[0]}};
-        },
-        [&](Value, ValueSpan f) {
-          return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
-        });
-    b.output("y", y[0]);
+    build_count_to_limit(b);
     SessionOptions given = options();
     given.max_runs_in_flight = max_runs_in_flight;
     if (threads != nullptr) given.num_threads = 0;
@@ -45,9 +36,6 @@ class LifetimeTest : public WaysTest {
     return std::move(*session);
   }
   bool is_gone() const { return device_.expired(); }
-
-  static NamedTensors to(float limit) { return {{"limit", Tensor::scalar(limit)}}; }
-  static NamedTensors endless() { return to(1e30f); }  // 2^24 + 1 == 2^24
 
   std::weak_ptr<Device> device_;
 };

@@ -20,24 +20,13 @@ class WaitingTest : public WaysTest {
   // Counts to `limit`; one run at a time.
   std::unique_ptr<Session> make_counter(uint32_t max_runs_in_flight = 1) {
     GraphBuilder b(library_.ops());
-    const Value limit = b.input("limit", kFloat);
-    const auto y = b.while_loop(
-        {.name = "count", .initial = {b.scalar(0.0f)}},
-        [&](Value, ValueSpan c) {
-          return WhileTest{b.op("Less", {c[0], limit}), {c[0]}};
-        },
-        [&](Value, ValueSpan f) {
-          return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
-        });
-    b.output("y", y[0]);
+    build_count_to_limit(b);
     SessionOptions with_limit = options();
     with_limit.max_runs_in_flight = max_runs_in_flight;
     auto session = Session::create(library_, std::move(*b.finish()), with_limit);
     EXPECT_TRUE(session.is_ok()) << session.status().to_string();
     return std::move(*session);
   }
-  static NamedTensors to(float limit) { return {{"limit", Tensor::scalar(limit)}}; }
-  static NamedTensors endless() { return to(1e30f); }  // 2^24 + 1 == 2^24
 };
 
 TEST_P(WaitingTest, ARunThatWaitsForItsTurnIsCancelledAtOnce) {

@@ -16,6 +16,7 @@
 #include "runtime/api/session.h"
 #include "runtime/execute/device_loop.h"
 #include "tests/runtime/cuda/cuda_session_fixture.h"
+#include "tests/runtime/cuda/loop_shapes.h"
 #include "tools/check/oracle.h"
 
 namespace eddy::testing {
@@ -34,8 +35,6 @@ Tensor eight(float first) {
 
 class CudaDeviceLoopTest : public CudaSessionFixture {
  protected:
-  using Build = std::function<void(GraphBuilder&)>;
-
   std::unique_ptr<Session> make(const Build& build, Loops loops = Loops::kAuto) {
     use_fake();
     return make_or_null(graph(build), {.loops = loops, .measures_loops = measures_});
@@ -219,24 +218,6 @@ TEST_P(CudaDeviceLoopTest, TheIterationIsCountedByTheDevice) {
   expect_cpus_bits(counting, {{"x", Tensor::scalar(1.0f)}}, 1, Loops::kDevice);
 }
 
-// `n` loops side by side with different trip counts.
-std::function<void(GraphBuilder&)> side_by_side(int n) {
-  return [n](GraphBuilder& b) {
-    const Value x = b.input("x", kFloat);
-    for (int i = 0; i < n; ++i) {
-      const auto results = b.while_loop(
-          {.name = "loop" + std::to_string(i), .initial = {x}},
-          [&](Value, ValueSpan v) {
-            return WhileTest{b.op("Less", {v[0], b.scalar(static_cast<float>(4 + i))}), {v[0]}};
-          },
-          [&](Value, ValueSpan v) {
-            return std::vector<Value>{b.op("Add", {v[0], b.scalar(0.75f)})};
-          });
-      b.output("y" + std::to_string(i), results[0]);
-    }
-  };
-}
-
 TEST_P(CudaDeviceLoopTest, NoMoreLoopsThanDevicesMayDriveAtOnceAreDrivenByThem) {
   expect_cpus_bits(side_by_side(9), {{"x", Tensor::scalar(0.0f)}}, DeviceLoop::kMostAtOnce);
 }
@@ -370,20 +351,8 @@ TEST_P(CudaDeviceLoopTest, WhatCannotBeForcedIsRefusedWithItsReason) {
   EXPECT_THAT(session.status().to_string(), HasSubstr("the host stacks the rows of outer"));
 }
 
-void endless(GraphBuilder& b) {
-  const Value x = b.input("x", kEight);
-  const auto results = b.while_loop(
-      {.name = "endless", .initial = {x}},
-      [&](Value, ValueSpan v) {
-        const Value low = b.op("ReduceMin", {v[0]}, {{"keepdims", int64_t{0}}});
-        return WhileTest{b.op("Less", {low, b.scalar(2.0f)}), {v[0]}};
-      },
-      [&](Value, ValueSpan v) { return std::vector<Value>{b.op("Tanh", {v[0]})}; });
-  b.output("y", results[0]);
-}
-
 TEST_P(CudaDeviceLoopTest, ADeadlineEndsItAndTheNextRunIsItsOwn) {
-  auto session = make(endless);
+  auto session = make(endless(kEight));
   for (int repeat = 0; repeat < 2; ++repeat) {
     const auto outputs =
         session->run({{"x", eight(1)}}, {.timeout = std::chrono::milliseconds(20)});
@@ -394,7 +363,7 @@ TEST_P(CudaDeviceLoopTest, ADeadlineEndsItAndTheNextRunIsItsOwn) {
 }
 
 TEST_P(CudaDeviceLoopTest, ACancelEndsItWithinAnIteration) {
-  auto session = make(endless, Loops::kDevice);
+  auto session = make(endless(kEight), Loops::kDevice);
   for (int repeat = 0; repeat < 3; ++repeat) {
     RunHandle handle = session->run_async({{"x", eight(1)}}, {});
     const uint64_t begun = fake_->num_kernels() + 50;
@@ -409,7 +378,7 @@ TEST_P(CudaDeviceLoopTest, ACancelEndsItWithinAnIteration) {
 TEST_P(CudaDeviceLoopTest, ALostDeviceIsToldWithTheLoopAndItsIteration) {
   // Four kernels before the first round; then five a round, the second of which counts it.
   for (const uint64_t k : {6, 11, 23}) {
-    auto session = make(endless);
+    auto session = make(endless(kEight));
     fake_->cuda().fault_kernel(k, CuResult::kIllegalAddress);
     const auto outputs = session->run({{"x", eight(1)}});
     ASSERT_FALSE(outputs.is_ok());

@@ -11,6 +11,7 @@
 
 #include "graph/ir/builder.h"
 #include "tests/runtime/cuda/fake_fusing_gpu.h"
+#include "tests/runtime/cuda/loop_shapes.h"
 #include "tests/runtime/cuda/random_loops.h"
 #include "tools/check/oracle.h"
 
@@ -19,8 +20,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-using Build = std::function<void(GraphBuilder&)>;
 
 const ValueType kFloat = tensor_type(ElementType::kFloat, {});
 const ValueType kWide = tensor_type(ElementType::kFloat, {3, 11});
@@ -164,24 +163,6 @@ TEST(CudaPersistentLoop, RandomLoopsGiveTheBitsOfConditionalNodes) {
   EXPECT_GT(num_loops, 60u);
 }
 
-// `n` loops side by side with different trip counts.
-Build side_by_side(int n) {
-  return [n](GraphBuilder& b) {
-    const Value x = b.input("x", kFloat);
-    for (int i = 0; i < n; ++i) {
-      const auto results = b.while_loop(
-          {.name = "loop" + std::to_string(i), .initial = {x}},
-          [&](Value, ValueSpan v) {
-            return WhileTest{b.op("Less", {v[0], b.scalar(static_cast<float>(4 + i))}), {v[0]}};
-          },
-          [&](Value, ValueSpan v) {
-            return std::vector<Value>{b.op("Add", {v[0], b.scalar(0.75f)})};
-          });
-      b.output("y" + std::to_string(i), results[0]);
-    }
-  };
-}
-
 TEST(CudaPersistentLoop, AnyNumberRunsAtOnce) {
   FusingGpu gpu(5);
   auto session = make(gpu, side_by_side(9));
@@ -254,21 +235,9 @@ TEST(CudaPersistentLoop, TheHostMayDriveALoopAroundItAndATestMayBeCarried) {
   }
 }
 
-void endless(GraphBuilder& b) {
-  const Value x = b.input("x", kWide);
-  const auto results = b.while_loop(
-      {.name = "endless", .initial = {x}},
-      [&](Value, ValueSpan v) {
-        const Value low = b.op("ReduceMin", {v[0]}, {{"keepdims", int64_t{0}}});
-        return WhileTest{b.op("Less", {low, b.scalar(2.0f)}), {v[0]}};
-      },
-      [&](Value, ValueSpan v) { return std::vector<Value>{b.op("Tanh", {v[0]})}; });
-  b.output("y", results[0]);
-}
-
 TEST(CudaPersistentLoop, ADeadlineAndACancelEndIt) {
   FusingGpu gpu(9);
-  auto session = make(gpu, endless);
+  auto session = make(gpu, endless(kWide));
   ASSERT_NE(session, nullptr);
   const NamedTensors inputs = {{"x", wide(1)}};
   const auto outputs = session->run(inputs, {.timeout = std::chrono::milliseconds(20)});
@@ -286,7 +255,7 @@ TEST(CudaPersistentLoop, ADeadlineAndACancelEndIt) {
 TEST(CudaPersistentLoop, ALostDeviceIsToldWithTheLoopAndItsIteration) {
   for (const bool is_at_once : {true, false}) {
     FusingGpu gpu(11);
-    auto session = make(gpu, endless);
+    auto session = make(gpu, endless(kWide));
     ASSERT_NE(session, nullptr);
     if (is_at_once) gpu.cuda().fault_kernel(1, CuResult::kIllegalAddress);
     RunHandle handle = session->run_async({{"x", wide(1)}}, {});

@@ -63,6 +63,22 @@ class WaysTest : public ::testing::TestWithParam<Way> {
     return second;
   }
 
+  // "y" counts from 0 to "limit".
+  static void build_count_to_limit(GraphBuilder& b) {
+    const Value limit = b.input("limit", tensor_type(ElementType::kFloat, {}));
+    const auto y = b.while_loop(
+        {.name = "count", .initial = {b.scalar(0.0f)}},
+        [&](Value, ValueSpan c) {
+          return WhileTest{b.op("Less", {c[0], limit}), {c[0]}};
+        },
+        [&](Value, ValueSpan f) {
+          return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
+        });
+    b.output("y", y[0]);
+  }
+  static NamedTensors to(float limit) { return {{"limit", Tensor::scalar(limit)}}; }
+  static NamedTensors endless() { return to(1e30f); }  // 2^24 + 1 == 2^24
+
   static void expect_same(const Tensor& a, const Tensor& b) {
     ASSERT_EQ(a.kind(), b.kind());
     if (!a.is_tensor()) return;
