@@ -108,7 +108,6 @@ class BlockTimeline {
   std::vector<Device> devices_;
   std::vector<Holder> holders_;
   std::vector<double> earliest_;  // by new slot or holder: when what it waits for ended, of old
-  uint32_t num_entries_ = 0;
 
   // The calendar: lists of entries by bucket. The last one has no end. An entry is a slot, or
   // kFollowers + a slot: the transfers that wait for it.
