@@ -62,6 +62,32 @@ TEST_P(InputMemoryTest, AnInputAtAnOddAddressIsReadAsItIsWhenTheRunStarts) {
   EXPECT_EQ(call->output(0).as<double>()[0], -5);
 }
 
+TEST_P(InputMemoryTest, NoKernelSeesAnOddAddress) {
+  std::vector<uintptr_t> seen;
+  ASSERT_TRUE(library_
+                  .add_host_function("where",
+                                     [&](std::span<const TensorView> inputs) -> Result<int64_t> {
+                                       seen.push_back(reinterpret_cast<uintptr_t>(inputs[0].data));
+                                       return inputs[0].as<double>()[3] == 4;
+                                     })
+                  .is_ok());
+  GraphBuilder b(library_.ops());
+  b.output("y", b.op("HostPredicate", {b.input("x", kDoubles)},
+                     {{"name", std::string("where")}, {"type", tensor_type(ElementType::kInt64, {})}},
+                     {.domain = "eddy"}));
+  auto session = make_session(b);
+  ASSERT_NE(session, nullptr);
+  Odd x;
+  x.write(1);
+  for (int round = 0; round < 2; ++round) {
+    const auto outputs = session->run({{"x", Tensor::borrow(x.view())}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ(values<int64_t>((*outputs)[0].second), std::vector<int64_t>{1});
+  }
+  ASSERT_EQ(seen.size(), 2u);
+  for (const uintptr_t address : seen) EXPECT_EQ(address % alignof(double), 0u);
+}
+
 TEST_P(InputMemoryTest, AnElementOfASequenceAtAnOddAddressIsRefused) {
   GraphBuilder b(library_.ops());
   const Value s = b.input("s", ValueType::sequence_of(kDoubles));
