@@ -317,8 +317,10 @@ TEST(CudaKernelsSession, AWrongLengthOfASequenceFailsTheRunByNode) {
   for (const auto& [op, gates] : {std::pair{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}}) {
     GraphBuilder b(library().ops());
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {kSteps, kBatch, kInput}));
-    const Value w = b.input("w", tensor_type(ElementType::kFloat, {1, gates * kHidden, kInput}));
-    const Value r = b.input("r", tensor_type(ElementType::kFloat, {1, gates * kHidden, kHidden}));
+    const Dims w_dims = {1, gates * kHidden, kInput};
+    const Dims r_dims = {1, gates * kHidden, kHidden};
+    const Value w = b.input("w", tensor_type(ElementType::kFloat, w_dims));
+    const Value r = b.input("r", tensor_type(ElementType::kFloat, r_dims));
     const Value lengths = b.input("lengths", tensor_type(ElementType::kInt32, {kBatch}));
     b.output("y",
              b.op(op, {x, w, r, Value(), lengths}, {{"hidden_size", kHidden}}, {.name = "listen"}));
@@ -329,8 +331,8 @@ TEST(CudaKernelsSession, AWrongLengthOfASequenceFailsTheRunByNode) {
     EXPECT_THAT((*session)->placement_text(), HasSubstr("1 node on cuda"));
     const auto run = [&](int32_t length) {
       HostValue values[] = {HostValue::tensor(ElementType::kFloat, {kSteps, kBatch, kInput}),
-                            HostValue::tensor(ElementType::kFloat, {1, gates * kHidden, kInput}),
-                            HostValue::tensor(ElementType::kFloat, {1, gates * kHidden, kHidden})};
+                            HostValue::tensor(ElementType::kFloat, w_dims),
+                            HostValue::tensor(ElementType::kFloat, r_dims)};
       return (*session)->run({{"x", to_tensor(values[0])},
                               {"w", to_tensor(values[1])},
                               {"r", to_tensor(values[2])},
