@@ -14,6 +14,8 @@
 
 #include "graph/base/random.h"
 
+void operator delete(void* data, size_t size) noexcept;  // clang 14 does not declare it
+
 namespace eddy::small_blocks {
 namespace {
 
