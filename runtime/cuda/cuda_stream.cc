@@ -1,5 +1,8 @@
 #include "runtime/cuda/cuda_stream.h"
 
+#include <thread>
+#include <utility>
+
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -40,12 +43,12 @@ CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord wor
 }
 
 CudaStream::~CudaStream() {
+  wait_until_idle();
   {
     // Whoever polls right now has left the stream before it goes.
     std::lock_guard lock(shared_.streams.mutex);
     std::erase(shared_.streams.streams, this);
   }
-  EDDY_CHECK(is_idle()) << "a stream is destroyed while it has work";
   progress_->is_ended_.store(true, std::memory_order_release);
   shared_.progress.remove(progress_.get());
   const CudaContext::Use use(shared_.context);
@@ -190,6 +193,35 @@ bool CudaStream::is_idle() const {
   if (shared_.context.is_lost() || has_passed(progress_->requested())) return true;
   progress_->want_mark();
   return false;
+}
+
+// Whether it stands before a gate that nobody has opened yet. Under the mutex.
+bool CudaStream::is_held() const {
+  const auto is_closed = [](const std::shared_ptr<Gate>& gate) {
+    return !static_cast<const CudaGate&>(*gate).is_open();
+  };
+  if (!gates_.empty() && !has_passed(gates_.front().first)) return is_closed(gates_.front().second);
+  return gates_.empty() && !kept_.empty() && kept_.front().gate != nullptr &&
+         is_closed(kept_.front().gate);
+}
+
+void CudaStream::wait_until_idle() {
+  std::vector<EventListener*> ready;
+  while (!is_idle()) {
+    {
+      std::lock_guard lock(mutex_);
+      EDDY_CHECK(!is_held()) << "a stream is destroyed while it waits for a run that has not ended; "
+                                "wait for the run's handle first";
+    }
+    {
+      // All: it may wait for what another one keeps.
+      std::lock_guard lock(shared_.streams.mutex);
+      for (CudaStream* stream : shared_.streams.streams) stream->poll(ready);
+    }
+    shared_.polled.take_ready(ready);
+    for (EventListener* listener : std::exchange(ready, {})) listener->on_complete();
+    std::this_thread::yield();
+  }
 }
 
 bool CudaStream::listen_or_idle(EventListener& listener) {

@@ -78,7 +78,9 @@ class CudaStream : public Stream {
   static Result<std::unique_ptr<CudaStream>> create(const CudaShared& shared);
   // On a stream that somebody else made and destroys, later.
   static Result<std::unique_ptr<CudaStream>> adopt(const CudaShared& shared, CuStream stream);
-  ~CudaStream() override;  // the stream must be idle
+  // Waits until the stream is idle, or its device lost. While it stands before a closed gate nobody
+  // says that it will be: a programmer error.
+  ~CudaStream() override;
 
   bool launch(const Work& work) override;
   bool record(Event& event) override;
@@ -117,6 +119,8 @@ class CudaStream : public Stream {
   bool mark();
   void hear_marks();
   void ask_driver();
+  bool is_held() const;
+  void wait_until_idle();
   bool has_passed(uint64_t position) const { return progress_->has_completed(position); }
 
   const CudaShared shared_;

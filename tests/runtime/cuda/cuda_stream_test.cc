@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "tests/runtime/cuda/fake_calls.h"
 
 namespace eddy::testing {
@@ -82,6 +84,34 @@ TEST_P(CudaStreamTest, AGateMayBeDroppedOnceItIsOpen) {
   gate.reset();
   drain(*a_);
   EXPECT_EQ(log_.size(), 1u);
+}
+
+TEST_P(CudaStreamTest, AStreamThatGoesWaitsForWhatIsQueued) {
+  auto gate = std::move(*device_->create_gate());
+  auto event = std::move(*device_->create_event());
+  ASSERT_TRUE(b_->hold(gate));
+  for (int i = 0; i < 3; ++i) log(*b_, -1);
+  ASSERT_TRUE(b_->record(*event));
+  ASSERT_TRUE(a_->wait(*event));
+  constexpr int kNumWorks = CudaStream::kCredit + 100;
+  for (int i = 0; i < kNumWorks; ++i) log(*a_, i);
+  gate->open();
+  std::jthread steps([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) fake_.step();
+  });
+  a_.reset();
+  EXPECT_EQ(log_.size(), 3u + kNumWorks);
+  b_.reset();
+}
+
+TEST_P(CudaStreamTest, AStreamThatGoesBeforeAClosedGateSaysWhatToWaitFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto gate = std::move(*device_->create_gate());
+  ASSERT_TRUE(a_->hold(gate));
+  log(*a_, 1);
+  EXPECT_DEATH(a_.reset(), "wait for the run's handle first");
+  gate->open();
+  drain(*a_);
 }
 
 TEST_P(CudaStreamTest, AStreamThatWaitsIsWatchedWithFewDriverCalls) {
