@@ -1,6 +1,7 @@
 #include "runtime/api/async_run.h"
 
 #include <exception>
+#include <new>
 #include <thread>
 
 #include "runtime/api/session_scope.h"
@@ -49,7 +50,7 @@ RunHandle AsyncRun::refuse(SessionCore& core, const RunCallback& callback) {
   state->is_done = true;
   state->status = ForkGuard::error();
   state->fork_guard = core.fork_guard;
-  if (callback) callback(ForkGuard::error());
+  call_back(core, callback, ForkGuard::error());
   return RunHandle(std::move(state));
 }
 
@@ -74,12 +75,9 @@ Result<bool> AsyncRun::queue_on(Stream& stream) {
   Device& device = core_.stream_device();
   EDDY_ASSIGN_OR_RETURN(front_, device.create_event());
   EDDY_ASSIGN_OR_RETURN(gate_, device.create_gate());
-  {
-    std::lock_guard lock(core_.mutex);
-    ++core_.num_behind_streams;
-  }
+  core_.enter_stream({this, [state = handle_] { stop(*state, StopReason::kCancelled); }});
   if (stream.record(*front_) && stream.hold(gate_)) return front_->listen_or_complete(*this);
-  core_.leave_stream();
+  core_.leave_stream(this);
   Status health = device.health();
   return health.is_ok() ? internal_error("the stream refused a command and does not say why")
                         : health;
@@ -97,13 +95,15 @@ void AsyncRun::on_complete() {
   }
   if (has_left) {  // what is left of it goes elsewhere: the event is still calling us
     return core.callbacks.post([self = std::move(self), &core]() mutable {
+      const void* const run = self.get();
       self->front_.reset();
       self = nullptr;
-      core.leave_stream();
+      core.leave_stream(run);
     });
   }
+  const void* const run = self.get();
   take_turn(std::move(self));
-  core.leave_stream();
+  core.leave_stream(run);
 }
 
 Status AsyncRun::wish_status(StopReason wish, const char* waited_for) {
@@ -117,16 +117,18 @@ std::function<void()> AsyncRun::leave_wait() {
   if (phase_ == Phase::kTurn) {
     auto give_up = core.leave_queue(*run_);
     if (!give_up) return {};
-    return [&core, give_up = std::move(give_up), status = wish_status(wish_, "turn")] {
+    // What they hold of the run goes before the session may.
+    return [&core, give_up = std::move(give_up), status = wish_status(wish_, "turn")]() mutable {
       give_up(status);
+      give_up = nullptr;
       core.let_go();
     };
   }
   if (phase_ != Phase::kBehindStream || has_left_stream_) return {};
   has_left_stream_ = true;  // on_complete will find it so, and the session waits for that
   core.hold();
-  return [&core, self = self_, status = wish_status(wish_, "stream")] {
-    post_end(self, status);
+  return [&core, self = self_, status = wish_status(wish_, "stream")]() mutable {
+    post_end(std::move(self), status);
     core.let_go();
   };
 }
@@ -166,7 +168,11 @@ void AsyncRun::take_turn(std::shared_ptr<AsyncRun> self) {
 
 void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
   AsyncRun& run = *self;
-  run.run_->take_state();
+  try {
+    run.run_->take_state();
+  } catch (const std::bad_alloc&) {  // its turn must go on to the next
+    return post_end(std::move(self), resource_exhausted("no memory for what a run needs"), true);
+  }
   {
     std::lock_guard lock(run.handle_->mutex);
     run.phase_ = Phase::kLaunched;
@@ -187,12 +193,13 @@ void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
   });
 }
 
-void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status) {
+void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status, bool has_entered) {
   if (self->gate_) self->gate_->open();
   SessionCore& core = self->core_;
-  core.hold();
-  core.callbacks.post(
-      [self = std::move(self), status = std::move(status)] { self->end(status, false); });
+  if (!has_entered) core.hold();  // its turn does that, too
+  core.callbacks.post([self = std::move(self), status = std::move(status), has_entered] {
+    self->end(status, has_entered);
+  });
 }
 
 void AsyncRun::end(Status status, bool has_entered) {
@@ -215,7 +222,7 @@ void AsyncRun::end(Status status, bool has_entered) {
   {
     // What users have handed over goes as their callback is called: it may own the session.
     SessionScope scope(&core_, nullptr);
-    call_back(std::move(result));
+    call_back(core_, callback_, std::move(result));
     callback_ = nullptr;
     if (has_entered) core_.begin_leaving(*run_);
     run_.reset();
@@ -235,15 +242,15 @@ void AsyncRun::end(Status status, bool has_entered) {
 }
 
 // What a user's callback throws must not end the callback thread.
-void AsyncRun::call_back(Result<NamedTensors> result) {
-  if (!callback_) return;
+void AsyncRun::call_back(SessionCore& core, const RunCallback& callback,
+                         Result<NamedTensors> result) {
+  if (!callback) return;
   try {
-    callback_(std::move(result));
+    callback(std::move(result));
   } catch (const std::exception& error) {
-    if (core_.options.log)
-      core_.options.log(std::string("a run's callback threw: ") + error.what());
+    if (core.options.log) core.options.log(std::string("a run's callback threw: ") + error.what());
   } catch (...) {
-    if (core_.options.log) core_.options.log("a run's callback threw something");
+    if (core.options.log) core.options.log("a run's callback threw something");
   }
 }
 

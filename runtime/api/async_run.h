@@ -65,9 +65,10 @@ class AsyncRun : private EventListener {
   static Status wish_status(StopReason wish, const char* waited_for);
   static void take_turn(std::shared_ptr<AsyncRun> self);
   static void launch(std::shared_ptr<AsyncRun> self);
-  static void post_end(std::shared_ptr<AsyncRun> self, Status status);
+  static void post_end(std::shared_ptr<AsyncRun> self, Status status, bool has_entered = false);
   void end(Status status, bool has_entered);
-  void call_back(Result<NamedTensors> result);
+  static void call_back(SessionCore& core, const RunCallback& callback,
+                        Result<NamedTensors> result);
 
   SessionCore& core_;
   NamedTensors inputs_;  // kept alive while the run reads them

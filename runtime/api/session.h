@@ -230,7 +230,7 @@ class Session {
                    const RunOptions& options = {});
   Result<std::unique_ptr<Call>> prepare(TraceRecorder* trace_or_null = nullptr);
 
-  // Cancels every run in flight or waiting for its turn. Safe in signal-handling threads, not in
+  // Cancels every run in flight or waiting for its turn or stream. Safe in signal-handling threads, not in
   // signal handlers.
   void cancel_all();
   // Cancels, waits for the runs in flight and refuses new ones with kCancelled; the last callback

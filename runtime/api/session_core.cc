@@ -75,6 +75,7 @@ std::function<void(Status)> SessionCore::leave_queue(const Run& run) {
 
 void SessionCore::cancel_all(bool is_closing) {
   std::deque<Waiting> waiting;
+  std::vector<std::function<void()>> cancel_behind_streams;
   {
     std::lock_guard lock(mutex);
     is_closed = is_closed || is_closing;
@@ -89,8 +90,11 @@ void SessionCore::cancel_all(bool is_closing) {
       }
     }
     queue.clear();
+    for (const BehindStream& run : behind_streams) cancel_behind_streams.push_back(run.cancel);
     ++num_holds;
   }
+  for (const std::function<void()>& cancel : cancel_behind_streams) cancel();
+  cancel_behind_streams.clear();
   for (Waiting& one : waiting) {
     one.give_up(cancelled("the run was cancelled while it waited for its turn"));
   }
@@ -183,9 +187,18 @@ void SessionCore::let_go() {
   settle(std::move(lock));
 }
 
-void SessionCore::leave_stream() {
+void SessionCore::enter_stream(BehindStream run) {
+  std::lock_guard lock(mutex);
+  behind_streams.push_back(std::move(run));
+}
+
+void SessionCore::leave_stream(const void* run) {
+  std::function<void()> cancel;  // goes after the lock: it may hold the last of its run's handle
   std::unique_lock lock(mutex);
-  --num_behind_streams;
+  const auto place = std::ranges::find(behind_streams, run, &BehindStream::run);
+  EDDY_CHECK(place != behind_streams.end()) << "a run leaves a stream that it never entered";
+  cancel = std::move(place->cancel);
+  behind_streams.erase(place);
   settle(std::move(lock));
 }
 

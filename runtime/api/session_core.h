@@ -103,7 +103,8 @@ struct SessionCore {
   // Takes an asynchronous run out of the queue: its give_up, to be called without locks and
   // followed by let_go(). Empty when it is not there: it has its turn, or waits for nothing.
   std::function<void(Status)> leave_queue(const Run& run);
-  // Stops the runs in flight and ends those that wait for their turn; closed: refuses new ones.
+  // Stops the runs in flight and ends those that wait for their turn or stream; closed: refuses
+  // new ones.
   void cancel_all(bool is_closing);
   // What loop_reports() says from now on. Under the mutex.
   void report_loops(const Run& run);
@@ -115,8 +116,13 @@ struct SessionCore {
   // Keeps the session until let_go().
   void hold();
   void let_go();
-  // A run that stood behind a stream no longer does.
-  void leave_stream();
+  // A run that stands behind a stream, and what cancels it there.
+  struct BehindStream {
+    const void* run;
+    std::function<void()> cancel;
+  };
+  void enter_stream(BehindStream run);
+  void leave_stream(const void* run);
   // In a callback of the session's own, where nobody may wait: the session goes by itself as soon
   // as it is idle. Its owner has let go of it.
   void orphan();
@@ -145,17 +151,17 @@ struct SessionCore {
   }
 
   std::mutex mutex;
-  std::condition_variable idle;   // is_idle() has come true
-  std::vector<Run*> runs;         // under the mutex; keeps its capacity
-  std::deque<Waiting> queue;      // under the mutex; empty while a turn is free
-  size_t num_turns = 0;           // under the mutex; taken: runs in flight, and those that leave
-  size_t num_holds = 0;           // under the mutex
-  size_t num_behind_streams = 0;  // under the mutex; run_on, not yet in flight
-  bool is_closed = false;         // under the mutex
-  bool is_orphan = false;         // under the mutex
+  std::condition_variable idle;  // is_idle() has come true
+  std::vector<Run*> runs;        // under the mutex; keeps its capacity
+  std::deque<Waiting> queue;     // under the mutex; empty while a turn is free
+  size_t num_turns = 0;          // under the mutex; taken: runs in flight, and those that leave
+  size_t num_holds = 0;          // under the mutex
+  std::vector<BehindStream> behind_streams;  // under the mutex; of run_on, not yet in flight
+  bool is_closed = false;                    // under the mutex
+  bool is_orphan = false;                    // under the mutex
   // Under the mutex: nothing uses the session any more.
   bool is_idle() const {
-    return num_turns == 0 && queue.empty() && num_behind_streams == 0 && num_holds == 0;
+    return num_turns == 0 && queue.empty() && behind_streams.empty() && num_holds == 0;
   }
   std::vector<LoopReport> last_loops;  // under the mutex
 

@@ -223,6 +223,21 @@ TEST_P(WaitingTest, AStreamMayGoAsSoonAsTheHandlesOfItsRunsHaveBeenWaitedFor) {
   }
 }
 
+TEST_P(WaitingTest, CancellingAllReachesRunsThatStandBehindTheirStream) {
+  auto session = make_counter(4);
+  for (int round = 0; round < 20; ++round) {
+    auto stream = std::move(*session->create_stream());
+    std::vector<RunHandle> handles;
+    for (int i = 0; i < 3; ++i) handles.push_back(session->run_on(*stream, endless(), {}));
+    handles.push_back(session->run_async(endless(), {}));
+    session->cancel_all();
+    for (RunHandle& handle : handles) {
+      EXPECT_EQ(handle.wait().code(), StatusCode::kCancelled);
+    }
+    EXPECT_TRUE(session->run(to(2)).is_ok());
+  }
+}
+
 TEST_P(WaitingTest, AStreamDestroyedBeforeItsRunHasEndedSaysWhatToWaitFor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
