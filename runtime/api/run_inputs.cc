@@ -28,7 +28,13 @@ Status Run::check_tensor(size_t index, const TensorView& view) const {
 Status Run::check_elements(size_t index, const Tensor& sequence) const {
   const std::string& name = core_.inputs[index].name;
   for (const Tensor& element : sequence.elements()) {
+    if (!element.is_tensor()) {
+      return invalid_argument("an element of input '" + name + "' is " +
+                              (element.kind() == ValueKind::kNone ? "nothing" : "a sequence") +
+                              "; sequences hold tensors");
+    }
     EDDY_RETURN_IF_ERROR(check_input(index, element.element_type(), element.dims().span()));
+    EDDY_RETURN_IF_ERROR(check_memory("an element of input '" + name + "'", element.view()));
     if (element.is_on_device()) {
       return invalid_argument("an element of input '" + name +
                               "' is in a GPU's memory; sequences are in the host's");

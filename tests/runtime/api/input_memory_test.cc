@@ -104,6 +104,27 @@ TEST_P(InputMemoryTest, AnElementOfASequenceAtAnOddAddressIsRefused) {
   EXPECT_TRUE(given(Tensor::copy_of(x.view())).is_ok());
 }
 
+TEST_P(InputMemoryTest, AnElementOfASequenceHasMemoryAndIsATensor) {
+  GraphBuilder b(library_.ops());
+  const Value s = b.input("s", ValueType::sequence_of(TensorType(ElementType::kDouble)));
+  b.output("y", b.op("SequenceAt", {s, b.scalar<int64_t>(0)}));
+  auto session = make_session(b);
+  ASSERT_NE(session, nullptr);
+  const auto given = [&](const Tensor& element) {
+    return session->run({{"s", Tensor::sequence(ElementType::kDouble, {element})}})
+        .status()
+        .message();
+  };
+  Odd x;
+  TensorView nowhere = x.view();
+  nowhere.data = nullptr;
+  EXPECT_EQ(given(Tensor::borrow(nowhere)),
+            "an element of input 's' was given a null pointer; give memory for double[4]");
+  EXPECT_EQ(given(Tensor::sequence(ElementType::kDouble, {})),
+            "an element of input 's' is a sequence; sequences hold tensors");
+  EXPECT_EQ(given(Tensor()), "an element of input 's' is nothing; sequences hold tensors");
+}
+
 TEST_P(InputMemoryTest, WhatIsPassedThroughOnAStreamIsReadBeforeWhatComesBehindWritesIt) {
   auto session = make_negation();
   auto stream = std::move(*session->create_stream());
