@@ -29,7 +29,7 @@ WorkerPool::WorkerPool(int num_threads)
       arena_(std::make_unique<Arena>(num_threads_)) {}
 
 WorkerPool::~WorkerPool() {
-  // Nobody wakes it: a task's last touch of the pool is that it counts no more.
+  // Nobody wakes it: the last touch of tasks and of enqueue() is that they count no more.
   constexpr int kNumYields = 100;
   constexpr std::chrono::microseconds kNap{100};
   for (int i = 0; num_live_.load(std::memory_order_acquire) != 0; ++i) {
@@ -39,12 +39,15 @@ WorkerPool::~WorkerPool() {
 
 void WorkerPool::enqueue(Function run, void* context) {
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
-  num_live_.fetch_add(1, std::memory_order_relaxed);
+  // The task, and this call: whoever the task tells of its end may let go of the pool before oneTBB
+  // has left it here.
+  num_live_.fetch_add(2, std::memory_order_relaxed);
   arena_->arena.enqueue([this, run, context] {
     num_waiting_.fetch_sub(1, std::memory_order_relaxed);
     run(context);
     num_live_.fetch_sub(1, std::memory_order_release);  // from here on the pool may be gone
   });
+  num_live_.fetch_sub(1, std::memory_order_release);
 }
 
 }  // namespace eddy
