@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -19,6 +18,16 @@ namespace eddy {
 namespace {
 
 constexpr size_t kAlignment = kSizeClassAlignment;
+
+// What stands in front of the bytes. Cached ones are lists through it: the lock is held where they
+// change, and no memory is asked for there.
+struct Header {
+  Buffer buffer;
+  Buffer* next_or_null = nullptr;
+};
+
+Buffer*& next_of(Buffer* buffer) { return reinterpret_cast<Header*>(buffer)->next_or_null; }
+
 // Under AddressSanitizer, reading what has gone back to the pool is an error.
 void close([[maybe_unused]] const Buffer* buffer) {
 #if EDDY_HAS_ASAN
@@ -31,8 +40,16 @@ void open([[maybe_unused]] const Buffer* buffer) {
 #endif
 }
 
-void give_back(std::span<Buffer* const> buffers) {
-  for (Buffer* buffer : buffers) {
+void push(Buffer*& list, Buffer* buffer) {
+  next_of(buffer) = list;
+  list = buffer;
+}
+
+Buffer* pop(Buffer*& list) { return std::exchange(list, next_of(list)); }
+
+void give_back(Buffer* list) {
+  while (list != nullptr) {
+    Buffer* const buffer = pop(list);
     open(buffer);
     std::free(buffer);
   }
@@ -42,7 +59,7 @@ constexpr size_t kHeaderBytes = kAlignment;
 // From here on a larger block may serve, up to four times as large.
 constexpr size_t kFirstLargeClass = size_class_of(size_t{64} << 10);
 constexpr size_t kReach = 8;
-static_assert(sizeof(Buffer) <= kHeaderBytes, "the header must fit before the aligned bytes");
+static_assert(sizeof(Header) <= kHeaderBytes, "the header must fit before the aligned bytes");
 
 }  // namespace
 
@@ -72,9 +89,9 @@ Buffer* HostAllocator::take_cached(size_t size_class) {
                          ? size_class + 1
                          : std::min(size_class + kReach + 1, kNumSizeClasses);
   for (size_t c = size_class; c < end; ++c) {
-    if (free_[c].empty() || !charge(size_class_bytes(c) - size_class_bytes(size_class))) continue;
-    Buffer* buffer = free_[c].back();
-    free_[c].pop_back();
+    if (free_[c] == nullptr) continue;
+    if (!charge(size_class_bytes(c) - size_class_bytes(size_class))) continue;
+    Buffer* const buffer = pop(free_[c]);
     statistics_.cached_bytes -= buffer->capacity_bytes;
     return buffer;
   }
@@ -92,7 +109,7 @@ void* HostAllocator::allocate_block(size_t capacity_bytes) {
 Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   const size_t size_class = size_bytes < kMaxPooledBytes ? size_class_of(size_bytes) : 0;
   const size_t capacity_bytes = size_class_bytes(size_class);
-  std::vector<Buffer*> spares;
+  Buffer* spares = nullptr;
   lock();
   const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
   Buffer* buffer = fits ? take_cached(size_class) : nullptr;
@@ -102,11 +119,9 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
     ++statistics_.num_system_allocations;
     // Smaller blocks of a tensor that grows are of no use any more.
     for (size_t c = kFirstLargeClass; c < size_class; ++c) {
-      while (!free_[c].empty() && statistics_.cached_bytes > statistics_.used_bytes / 2) {
-        Buffer* spare = free_[c].back();
-        free_[c].pop_back();
-        statistics_.cached_bytes -= spare->capacity_bytes;
-        spares.push_back(spare);
+      while (free_[c] != nullptr && statistics_.cached_bytes > statistics_.used_bytes / 2) {
+        statistics_.cached_bytes -= free_[c]->capacity_bytes;
+        push(spares, pop(free_[c]));
       }
     }
   }
@@ -130,7 +145,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
                                    ? " of a limit of " + std::to_string(limit_bytes_)
                                    : std::string()));
   }
-  buffer = new (block) Buffer;
+  buffer = &(new (block) Header)->buffer;
   buffer->size_class = static_cast<uint32_t>(size_class);
   buffer->capacity_bytes = capacity_bytes;
   buffer->data = static_cast<char*>(block) + kHeaderBytes;
@@ -156,7 +171,7 @@ void HostAllocator::release(Buffer* buffer) noexcept {
   lock();
   statistics_.used_bytes -= buffer->capacity_bytes;
   statistics_.cached_bytes += buffer->capacity_bytes;
-  free_[buffer->size_class].push_back(buffer);
+  push(free_[buffer->size_class], buffer);
   unlock();
 }
 
@@ -168,12 +183,12 @@ MemoryStatistics HostAllocator::statistics() const {
 }
 
 void HostAllocator::trim() {
-  decltype(free_) lists;
+  decltype(free_) lists{};
   lock();
   lists.swap(free_);
   statistics_.cached_bytes = 0;
   unlock();
-  for (const std::vector<Buffer*>& list : lists) give_back(list);
+  for (Buffer* list : lists) give_back(list);
 }
 
 }  // namespace eddy

@@ -44,8 +44,8 @@ class HostAllocator : public Allocator {
 
   const size_t limit_bytes_;
   mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
-  std::array<std::vector<Buffer*>, kNumSizeClasses> free_;  // under the lock
-  MemoryStatistics statistics_;                         // under the lock
+  std::array<Buffer*, kNumSizeClasses> free_{};  // under the lock; lists of what is cached
+  MemoryStatistics statistics_;                  // under the lock
 };
 
 }  // namespace eddy
