@@ -1,6 +1,7 @@
 #include "runtime/execute/transfer.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "graph/base/check.h"
 
@@ -25,30 +26,20 @@ void Transfers::add_unchanging(Slot& to, Slot& from) {
 void Transfers::finish() {
   EDDY_CHECK(!is_finished_) << "transfers are finished twice";
   is_finished_ = true;
-  const auto times_read = [&](const Slot* slot) {
-    size_t count = 0;
-    for (const auto* list : {&fixed_, &swaps_, &shares_}) {
-      count += static_cast<size_t>(std::count_if(
-          list->begin(), list->end(), [&](const Move& move) { return move.from == slot; }));
-    }
-    return count;
+  std::vector<const Slot*> read;
+  for (const auto* list : {&fixed_, &swaps_, &shares_}) {
+    for (const Move& move : *list) read.push_back(move.from);
+  }
+  std::ranges::sort(read);
+  const auto is_repeated = [&](const Slot* from) {
+    return std::ranges::equal_range(read, from).size() > 1;
   };
   std::vector<Move> repeated;
   for (auto* list : {&fixed_, &swaps_}) {
-    for (const Move& move : *list) {
-      if (times_read(move.from) > 1) repeated.push_back(move);
-    }
+    std::ranges::copy_if(*list, std::back_inserter(repeated), is_repeated, &Move::from);
+    std::erase_if(*list, [&](const Move& move) { return is_repeated(move.from); });
   }
-  const auto is_repeated = [&](const Move& move) {
-    return std::any_of(repeated.begin(), repeated.end(),
-                       [&](const Move& other) { return other.from == move.from; });
-  };
-  std::erase_if(fixed_, is_repeated);
-  std::erase_if(swaps_, is_repeated);
-  std::erase_if(known_, [&](const Known& known) {
-    return std::none_of(swaps_.begin(), swaps_.end(),
-                        [&](const Move& move) { return move.from == known.slot; });
-  });
+  std::erase_if(known_, [&](const Known& known) { return is_repeated(known.slot); });
   shares_.insert(shares_.end(), repeated.begin(), repeated.end());
   for (size_t i = 0; i < shares_.size(); ++i) temporaries_.emplace_back();
 }
