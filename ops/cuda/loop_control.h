@@ -42,18 +42,37 @@ struct CaseChoiceParams {
 };
 static_assert(sizeof(CaseChoiceParams) == 48);
 
+// Words that host and device share while both run: on the device by what volatile means there, on a
+// host that plays the device as atomics.
+template <typename T>
+EDDY_HD T read_shared(const volatile T* word) {
+#ifdef __CUDA_ARCH__
+  return *word;
+#else
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
+}
+template <typename T>
+EDDY_HD void write_shared(volatile T* word, T value) {
+#ifdef __CUDA_ARCH__
+  *word = value;
+#else
+  __atomic_store_n(word, value, __ATOMIC_RELAXED);
+#endif
+}
+
 // Set: (handle, value) -> void.
 template <typename Set>
 EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
   int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
   // An iteration that has been stopped is not over: whoever asks where it was is told its number.
-  if ((p.flags & LoopStepParams::kAdvance) != 0 && *p.stop == 0) ++count;
+  if ((p.flags & LoopStepParams::kAdvance) != 0 && read_shared(p.stop) == 0) ++count;
   *p.counter = count;
-  p.progress[0] = count;
-  if ((p.flags & LoopStepParams::kStart) != 0) p.progress[1] = 0;
+  write_shared(p.progress, count);
+  if ((p.flags & LoopStepParams::kStart) != 0) write_shared(p.progress + 1, int64_t{0});
   if ((p.flags & LoopStepParams::kTest) == 0) return;
-  const bool goes_on = *p.stop == 0 && count < *p.limit && *p.predicate != 0;
-  if (!goes_on) p.progress[1] = 1;
+  const bool goes_on = read_shared(p.stop) == 0 && count < *p.limit && *p.predicate != 0;
+  if (!goes_on) write_shared(p.progress + 1, int64_t{1});
   set(p.handle, goes_on ? 1u : 0u);
 }
 
@@ -65,10 +84,10 @@ EDDY_HD void case_choice(const CaseChoiceParams& p, Set set) {
   const int64_t selected = value;
   if (value < 0 || value >= p.num_choices) value = p.fallback;
   if (value < 0) {
-    if (*p.stop == 0) {
-      p.failure[1] = selected;
-      p.failure[0] = 1;
-      *p.stop = 1;
+    if (read_shared(p.stop) == 0) {
+      write_shared(p.failure + 1, selected);
+      write_shared(p.failure, int64_t{1});
+      write_shared(p.stop, uint32_t{1});
     }
     value = p.num_choices;
   }
