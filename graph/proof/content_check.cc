@@ -293,15 +293,17 @@ class Follower {
     state.overwritten.erase(name);
     if (!is_block) return;
     insert(touched.writes, name);
-    const Reference fresh{name, name, kNone};
-    state.live.insert(std::lower_bound(state.live.begin(), state.live.end(), fresh), fresh);
+    insert_sorted(state.live, {name, name, kNone});
   }
 
   // All passes at once; names of the regions in `left` are forgotten first.
   void assign(std::span<const NestedPass> passes, std::span<const uint32_t> left, State& state) {
+    if (passes.empty() && left.empty()) return;
+    std::vector<uint32_t> targets;
+    for (const NestedPass& pass : passes) targets.push_back(pass.to);
+    std::sort(targets.begin(), targets.end());
     const auto is_target = [&](uint32_t name) {
-      return std::any_of(passes.begin(), passes.end(),
-                         [&](const NestedPass& pass) { return pass.to == name; });
+      return std::binary_search(targets.begin(), targets.end(), name);
     };
     const auto is_left = [&](uint32_t name) {
       return std::find(left.begin(), left.end(), commands_.region_of_name[name]) != left.end();
@@ -320,12 +322,24 @@ class Follower {
     const auto is_over = [&](uint32_t name) { return is_target(name) || is_left(name); };
     std::erase_if(state.live, [&](const Reference& old) { return is_over(old.name); });
     std::erase_if(state.overwritten, [&](const auto& old) { return is_over(old.first); });
+    bool is_sorted = fresh.size() <= kFewReferences;
     for (Reference& old : state.live) {
-      if (old.holder != kNone && is_target(old.holder)) old.holder = kNone;
+      if (old.holder == kNone || !is_target(old.holder)) continue;
+      old.holder = kNone;
+      is_sorted = false;
     }
     state.overwritten.insert(gone.begin(), gone.end());
-    state.live.insert(state.live.end(), fresh.begin(), fresh.end());
-    tidy(state);
+    if (!is_sorted) {
+      state.live.insert(state.live.end(), fresh.begin(), fresh.end());
+      return tidy(state);
+    }
+    for (const Reference& reference : fresh) insert_sorted(state.live, reference);
+  }
+  // So many are put where they belong one by one.
+  static constexpr size_t kFewReferences = 4;
+  static void insert_sorted(std::vector<Reference>& list, const Reference& reference) {
+    const auto place = std::lower_bound(list.begin(), list.end(), reference);
+    if (place == list.end() || *place != reference) list.insert(place, reference);
   }
   void tidy(State& state) {
     std::sort(state.live.begin(), state.live.end());
