@@ -17,6 +17,7 @@ class Shape {
       : commands_(commands),
         depth_(commands.regions.size(), 0),
         is_open_(commands.regions.size(), false),
+        is_made_(commands.region_of_name.size(), false),
         is_placed_{std::vector<bool>(commands.launches.size(), false),
                    std::vector<bool>(commands.loops.size(), false),
                    std::vector<bool>(commands.cases.size(), false)} {}
@@ -26,7 +27,9 @@ class Shape {
     for (const NestedLaunch& launch : commands_.launches) check_launch(launch);
     for (const NestedLoop& loop : commands_.loops) check_loop(loop);
     for (const NestedCase& branch : commands_.cases) check_case(branch);
+    if (!found_) check_makers();
     if (!found_ && !commands_.regions.empty()) check_regions();
+    if (!found_) check_placed();
     return std::move(found_);
   }
 
@@ -81,6 +84,34 @@ class Shape {
     }
   }
 
+  // A name has one maker. (Parameters have none here: who enters a region passes them.)
+  void check_makers() {
+    const auto make = [&](uint32_t name, uint32_t node) {
+      if (is_made_[name]) fail(commands_.region_of_name[name], node, "a name is made twice");
+      is_made_[name] = true;
+    };
+    for (const NestedLaunch& launch : commands_.launches) {
+      for (const uint32_t name : launch.writes) make(name, launch.node);
+      for (const NestedPass& pass : launch.passes) make(pass.to, launch.node);
+    }
+    for (const NestedLoop& loop : commands_.loops) {
+      for (const NestedPass& pass : loop.leave) make(pass.to, loop.node);
+      for (const uint32_t name : loop.stacks) make(name, loop.node);
+    }
+    for (const NestedCase& branch : commands_.cases) {
+      std::vector<uint32_t> targets;  // each branch gives the same ones
+      for (const auto& results : branch.results) add_targets(results, targets);
+      add_targets(branch.pass_through, targets);
+      std::ranges::sort(targets);
+      const auto others = std::ranges::unique(targets);
+      targets.erase(others.begin(), others.end());
+      for (const uint32_t name : targets) make(name, branch.node);
+    }
+  }
+  static void add_targets(std::span<const NestedPass> passes, std::vector<uint32_t>& targets) {
+    for (const NestedPass& pass : passes) targets.push_back(pass.to);
+  }
+
   // Breadth first: an owner gives its regions their depth before they are looked at.
   void check_regions() {
     depth_[0] = 1;
@@ -133,6 +164,11 @@ class Shape {
         break;
     }
   }
+  void check_placed() {
+    for (const std::vector<bool>& list : is_placed_) {
+      if (std::ranges::find(list, false) != list.end()) fail(0, kNone, "a node stands nowhere");
+    }
+  }
   // Each launch, loop and branch stands in one place.
   bool place(size_t list, uint32_t r, uint32_t id, const char* what) {
     if (id >= is_placed_[list].size()) {
@@ -155,6 +191,7 @@ class Shape {
   const NestedCommands& commands_;
   std::vector<uint32_t> depth_;     // by region; 0: not reached yet
   std::vector<bool> is_open_;       // by region
+  std::vector<bool> is_made_;       // by name
   std::vector<uint32_t> reached_;   // regions, owners first
   std::vector<bool> is_placed_[3];  // launches, loops, cases
   std::optional<NestedViolation> found_;

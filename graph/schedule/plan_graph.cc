@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
@@ -344,6 +345,31 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
 
 namespace {
 
+// Each node of a region is launched there, once.
+Status check_launches(const Graph& graph, const Plan& plan) {
+  std::vector<uint32_t> num_launches(graph.num_nodes(), 0);
+  for (uint32_t r = 0; r < plan.regions.size(); ++r) {
+    const Region& region = graph.region(RegionId(r));
+    for (const PlanCommand& command : plan.regions[r].commands) {
+      if (command.kind == PlanCommand::Kind::kLaunch) ++num_launches[command.node.index()];
+    }
+    for (const NodeId node : region.nodes) {
+      const uint32_t found = std::exchange(num_launches[node.index()], 0);
+      if (found == 1) continue;
+      return internal_error("the plan is unsafe: " + graph.path(node) +
+                            (found == 0 ? " is not launched in its region"
+                                        : " is launched " + std::to_string(found) + " times"));
+    }
+    for (const PlanCommand& command : plan.regions[r].commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) continue;
+      if (num_launches[command.node.index()] == 0) continue;
+      return internal_error("the plan is unsafe: " + graph.path(command.node) +
+                            " is launched outside its region");
+    }
+  }
+  return Status::ok();
+}
+
 // Each launch stands on a stream of its node's device.
 Status check_devices(const Graph& graph, const Plan& plan) {
   if (plan.devices.empty()) return Status::ok();
@@ -369,6 +395,7 @@ Status check_devices(const Graph& graph, const Plan& plan) {
 
 Status prove_plan(const Graph& graph, Plan& plan) {
   plan.is_proved = false;
+  EDDY_RETURN_IF_ERROR(check_launches(graph, plan));
   EDDY_RETURN_IF_ERROR(check_devices(graph, plan));
   const NestedProof proof = prove_nested(nested_commands(graph, plan));
   plan.is_proved = proof.is_safe();

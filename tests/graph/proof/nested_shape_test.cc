@@ -74,6 +74,19 @@ TEST(NestedShapeTest, WhatIsMalformedIsUnsafeAndSaysWhy) {
               c.cases[0].results.clear();
             }).find("a branch lacks its results"),
             std::string::npos);
+  EXPECT_NE(problem([](NestedCommands& c) {
+              const auto has_output = [](const NestedLaunch& l) { return !l.writes.empty(); };
+              const auto first = std::ranges::find_if(c.launches, has_output);
+              const auto second = std::find_if(first + 1, c.launches.end(), has_output);
+              second->writes[0] = first->writes[0];
+            }).find("a name is made twice"),
+            std::string::npos);
+  EXPECT_EQ(problem([](NestedCommands& c) {
+              auto& commands = c.regions[0].commands;
+              const auto launch = std::ranges::find(commands, Kind::kLaunch, &NestedCommand::kind);
+              commands.erase(launch);
+            }),
+            "a region: a node stands nowhere");
   const auto insert = [](NestedCommands& c, uint32_t region, NestedCommand command) {
     auto& commands = c.regions[region].commands;
     command.stream = commands[0].stream;
@@ -99,6 +112,42 @@ TEST(NestedShapeTest, WhatIsMalformedIsUnsafeAndSaysWhy) {
               insert(c, 0, {Kind::kExit, 0, 0});
             }),
             "a region: an entry or exit stands in the middle of the region");
+}
+
+// Each launch of each plan in turn: gone, done again at the end of its region, and moved to another.
+TEST(NestedShapeTest, APlanThatLeavesANodeOutOrRunsItTwiceIsRefused) {
+  uint32_t num_launches = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const Graph graph = nested_graph(seed, {.max_depth = 3, .max_nodes = 30});
+    Plan plan = plan_graph(graph, {.is_auto = false});
+    ASSERT_TRUE(prove_plan(graph, plan).is_ok()) << "seed " << seed;
+    for (RegionPlan& region : plan.regions) {
+      for (size_t c = 0; c < region.commands.size(); ++c) {
+        if (region.commands[c].kind != PlanCommand::Kind::kLaunch) continue;
+        ++num_launches;
+        const std::vector<PlanCommand> whole = region.commands;
+        const std::string name = graph.path(whole[c].node);
+        const auto refusal = [&] { return prove_plan(graph, plan).message(); };
+        region.commands.erase(region.commands.begin() + static_cast<ptrdiff_t>(c));
+        EXPECT_EQ(refusal(), "the plan is unsafe: " + name + " is not launched in its region");
+        RegionPlan& other = plan.regions[&region == &plan.regions[0] ? plan.regions.size() - 1 : 0];
+        if (&other != &region) {
+          other.commands.push_back(whole[c]);
+          other.commands.back().stream = 0;
+          EXPECT_NE(refusal().find(name + " is "), std::string::npos);
+          region.commands = whole;
+          EXPECT_EQ(refusal(), "the plan is unsafe: " + name + " is launched outside its region");
+          other.commands.pop_back();
+        }
+        region.commands = whole;
+        region.commands.push_back(whole[c]);
+        EXPECT_EQ(refusal(), "the plan is unsafe: " + name + " is launched 2 times");
+        EXPECT_FALSE(plan.is_proved);
+        region.commands = whole;
+      }
+    }
+  }
+  EXPECT_GT(num_launches, 300u);
 }
 
 TEST(NestedShapeTest, RegionsNestedWithoutEndAreRefused) {
