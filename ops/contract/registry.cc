@@ -14,11 +14,23 @@ std::string describe(const KernelInit& init) {
 
 }  // namespace
 
+void KernelRegistry::add(const KernelEntry& entry) {
+  const auto place = std::ranges::upper_bound(by_name_, entry.op, {},
+                                              [&](uint32_t index) { return entries_[index].op; });
+  by_name_.insert(place, static_cast<uint32_t>(entries_.size()));
+  entries_.push_back(entry);
+}
+
+std::span<const uint32_t> KernelRegistry::named(std::string_view op) const {
+  return std::ranges::equal_range(by_name_, op, {},
+                                  [&](uint32_t index) { return entries_[index].op; });
+}
+
 Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
   std::vector<const KernelEntry*> candidates;
-  for (const KernelEntry& entry : entries_) {
-    if (entry.op == init.op.name && entry.domain == init.op.domain &&
-        entry.since_version <= init.op.since_version) {
+  for (const uint32_t index : named(init.op.name)) {
+    const KernelEntry& entry = entries_[index];
+    if (entry.domain == init.op.domain && entry.since_version <= init.op.since_version) {
       candidates.push_back(&entry);
     }
   }
@@ -47,8 +59,8 @@ Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
 }
 
 bool KernelRegistry::has(std::string_view domain, std::string_view op, int since_version) const {
-  return std::any_of(entries_.begin(), entries_.end(), [&](const KernelEntry& entry) {
-    return entry.op == op && entry.domain == domain && entry.since_version <= since_version;
+  return std::ranges::any_of(named(op), [&](uint32_t index) {
+    return entries_[index].domain == domain && entries_[index].since_version <= since_version;
   });
 }
 

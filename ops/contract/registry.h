@@ -5,9 +5,12 @@
 // falls through to the next entry when bind says kUnsupported: fast kernels are added after the
 // reference kernels and need only handle what they are good at.
 //
-// Threads: immutable once shared.
+// Threads: immutable once shared. Cost: bind and has look a name up by halves; adding in the order
+// of names appends.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +30,9 @@ struct KernelEntry {
 
 class KernelRegistry {
  public:
-  void add(const KernelEntry& entry) { entries_.push_back(entry); }
+  void add(const KernelEntry& entry);
   void add(std::span<const KernelEntry> entries) {
-    entries_.insert(entries_.end(), entries.begin(), entries.end());
+    for (const KernelEntry& entry : entries) add(entry);
   }
 
   // Binds the best kernel. kUnsupported names the operator, version and types when there is none.
@@ -38,7 +41,10 @@ class KernelRegistry {
   const std::vector<KernelEntry>& entries() const { return entries_; }
 
  private:
+  std::span<const uint32_t> named(std::string_view op) const;  // into entries_, as added
+
   std::vector<KernelEntry> entries_;
+  std::vector<uint32_t> by_name_;  // of entries_; those of one name as added
 };
 
 }  // namespace eddy

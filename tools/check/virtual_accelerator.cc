@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "graph/base/random.h"
 
@@ -26,6 +26,20 @@ Result<BoundKernel> bind_copy(const KernelInit& init) {
   return kernel;
 }
 
+// The CPU's kernels as a device's own.
+struct Kernels {
+  const Library& library;
+  HasKernel has_kernel;
+  KernelRegistry registry;
+
+  Result<BoundKernel> bind(const KernelInit& init) const {
+    if (!has_kernel(init.node_name)) return unsupported("it is wanted on the CPU");
+    EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, library.cpu_kernels().bind(init));
+    if (kernel.run == nullptr) return unsupported("it makes its own outputs");
+    return kernel;
+  }
+};
+
 }  // namespace
 
 HasKernel all_but(double share, uint64_t seed) {
@@ -39,28 +53,28 @@ HasKernel all_but(double share, uint64_t seed) {
 std::shared_ptr<const Accelerator> make_virtual_accelerator(std::shared_ptr<VirtualDevice> device,
                                                             const Library& library,
                                                             HasKernel has_kernel) {
-  const auto bind = [&library, has_kernel](const KernelInit& init) -> Result<BoundKernel> {
-    if (!has_kernel(init.node_name)) return unsupported("it is wanted on the CPU");
-    EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, library.cpu_kernels().bind(init));
-    if (kernel.run == nullptr) return unsupported("it makes its own outputs");
-    return kernel;
-  };
-  std::map<std::pair<std::string_view, std::string_view>, int> oldest;  // version
-  for (const KernelEntry& entry : library.cpu_kernels().entries()) {
-    const auto [known, is_new] = oldest.try_emplace({entry.domain, entry.op}, entry.since_version);
-    if (!is_new) known->second = std::min(known->second, entry.since_version);
+  auto owner = std::make_shared<Kernels>(Kernels{library, std::move(has_kernel), {}});
+  const BindFunction bind = [from = owner.get()](const KernelInit& init) { return from->bind(init); };
+  // Of each operator the oldest version.
+  std::vector<const KernelEntry*> oldest;
+  for (const KernelEntry& entry : library.cpu_kernels().entries()) oldest.push_back(&entry);
+  const auto name = [](const KernelEntry* entry) { return std::pair(entry->op, entry->domain); };
+  std::ranges::sort(oldest, {}, [&](const KernelEntry* entry) {
+    return std::pair(name(entry), entry->since_version);
+  });
+  const auto others = std::ranges::unique(oldest, {}, name);
+  oldest.erase(others.begin(), others.end());
+  for (const KernelEntry* entry : oldest) {
+    owner->registry.add({entry->op, entry->since_version, bind, "virtual", entry->domain});
   }
-  auto kernels = std::make_shared<KernelRegistry>();
-  for (const auto& [name, since_version] : oldest) {
-    kernels->add({name.second, since_version, bind, "virtual", name.first});
-  }
+  const std::shared_ptr<KernelRegistry> kernels(owner, &owner->registry);
   kernels->add({.op = "ToDevice", .bind = bind_copy, .provider = "virtual", .domain = "eddy"});
   kernels->add({.op = "ToHost", .bind = bind_copy, .provider = "virtual", .domain = "eddy"});
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->staging = &device->allocator();
   accelerator->is_staging = [](const void*, size_t) { return true; };
   accelerator->device = std::move(device);
-  accelerator->kernels = std::move(kernels);
+  accelerator->kernels = kernels;
   return accelerator;
 }
 

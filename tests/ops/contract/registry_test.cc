@@ -70,6 +70,19 @@ TEST_F(RegistryTest, LaterAdditionsComeFirstAndMayRefuse) {
   EXPECT_EQ(bound_name(), "fast");
 }
 
+TEST_F(RegistryTest, NamesAreFoundInWhateverOrderTheyWereAdded) {
+  const std::vector<std::string> names = {"Twist", "Twice", "A", "Twice", "Twic", "Zeta", "Twicer"};
+  for (const std::string& name : names) {
+    registry_.add({name, 7, named(name)});
+    EXPECT_TRUE(registry_.has("", name, 7));
+    EXPECT_FALSE(registry_.has("", name, 6));
+    EXPECT_FALSE(registry_.has("other", name, 7));
+  }
+  EXPECT_EQ(bound_name(), "Twice");
+  EXPECT_EQ(bind()->place, 2u) << "of the two of this name, the later";
+  EXPECT_FALSE(registry_.has("", "Twi", 7));
+}
+
 TEST_F(RegistryTest, ARefusalNamesOperatorTypesAndReason) {
   EXPECT_EQ(bind().status().message(),
             "no kernel for Twice (version 7) of float[]: no kernel is registered for it");
