@@ -49,7 +49,23 @@ class DotWriter {
       add_edge(prefix, edge,
                fmt::format(" [color=red, style=dashed, fontcolor=red, label=\"e{}\"]", event));
     }
+    add_frame_waits(region, prefix);
     add_next_waits(region, prefix);
+  }
+
+  void add_frame_waits(const DrawnRegion& region, const std::string& prefix) {
+    const auto add = [&](const char* place, const std::vector<uint32_t>& nodes, bool is_from) {
+      if (nodes.empty()) return;
+      text_ +=
+          fmt::format("  {0}_{1} [label=\"{1}\", shape=plaintext, style=\"\"];\n", prefix, place);
+      for (const uint32_t node : nodes) {
+        const std::string other = std::to_string(node);
+        text_ += fmt::format("  {0}_{1} -> {0}_{2} [color=red, style=dashed];\n", prefix,
+                             is_from ? place : other, is_from ? other : place);
+      }
+    };
+    add("entry", region.entry_waits, true);
+    add("exit", region.exit_waits, false);
   }
 
   void add_next_waits(const DrawnRegion& region, const std::string& prefix) {

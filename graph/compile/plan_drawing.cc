@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/schedule/frame_waits.h"
 #include "graph/schedule/region_dag.h"
 #include "graph/schedule/value_text.h"
 
@@ -40,7 +41,6 @@ class PlanArtist {
     DrawnRegion drawn;
     drawn.name = region.owner.is_none() ? graph_.name() : region.name;
     drawn.num_streams = plan.num_streams;
-    drawn.num_records = plan.num_events;
 
     std::unordered_map<NodeId, uint32_t> rank_of;  // index into Region::nodes, at first
     for (uint32_t i = 0; i < region.nodes.size(); ++i) rank_of[region.nodes[i]] = i;
@@ -53,6 +53,7 @@ class PlanArtist {
       drawn.nodes.push_back(node(command.node, stream, rank_text(plan.ranks, plan.cost_ranks, i)));
     }
     add_waits(plan, place, drawn);
+    add_frame_waits(plan, place, drawn);
     if (plan.open) add_next_waits(plan, place, drawn);
     for (const Edge& edge : region_dag(graph_, id).edges()) {
       drawn.edges.emplace_back(place.at(region.nodes[edge.from]), place.at(region.nodes[edge.to]));
@@ -83,6 +84,16 @@ class PlanArtist {
       drawn.waits.push_back(
           {command.event, place.at(recorder[command.event]), place.at(command.node)});
     }
+  }
+
+  static void add_frame_waits(const RegionPlan& plan,
+                              const std::unordered_map<NodeId, uint32_t>& place,
+                              DrawnRegion& drawn) {
+    const FrameWaits frame = frame_waits(plan);
+    for (const auto& wait : frame.entry) drawn.entry_waits.push_back(place.at(wait.node));
+    for (const auto& wait : frame.exit) drawn.exit_waits.push_back(place.at(wait.node));
+    const size_t num_entries = frame.entry.empty() ? 0 : 1;
+    drawn.num_records = plan.num_events + static_cast<uint32_t>(num_entries + frame.exit.size());
   }
 
   std::string take_text(const RegionPlan& plan, const OpenEnd::Take& take) const {
@@ -178,7 +189,7 @@ std::string device_text(const DrawnNode& node) {
 
 DrawnTotals count_drawn(const DrawnRegion& region) {
   DrawnTotals totals{1, region.nodes.size(), region.num_records,
-                     region.waits.size() + region.next_waits.size()};
+                     region.num_waits() + region.next_waits.size()};
   for (const DrawnNode& node : region.nodes) {
     for (const DrawnRegion& inner : node.regions) {
       const DrawnTotals more = count_drawn(inner);

@@ -50,9 +50,15 @@ struct DrawnRegion {
   uint32_t num_records = 0;
   std::vector<DrawnNode> nodes;  // issue order
   std::vector<DrawnWait> waits;  // by `to`
+  // Nodes that wait for the region's entry, and those that its exit waits for: indices into nodes.
+  std::vector<uint32_t> entry_waits;
+  std::vector<uint32_t> exit_waits;
   std::vector<DrawnNextWait> next_waits;
   // Dependences as pairs of indices into nodes.
   std::vector<std::pair<uint32_t, uint32_t>> edges;
+
+  // Within one run of the region.
+  uint64_t num_waits() const { return waits.size() + entry_waits.size() + exit_waits.size(); }
 };
 
 // "cuda", or of a joint launch "a+b"; empty: the plan is for one device.

@@ -8,7 +8,6 @@ namespace {
 
 constexpr double kLetterWidth = 6.3;
 constexpr double kNodeHeight = 20;
-constexpr double kLaneGap = 12;
 constexpr double kNodeGap = 10;
 constexpr double kArrowGap = 26;  // leaves room for an arrow
 constexpr size_t kMinLetters = 4;
@@ -111,7 +110,7 @@ void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
     std::map<uint32_t, double> centers;
     for (const auto& [stream, height] : heights) {
       centers[stream] = y + kLaneGap / 2 + height / 2;
-      band.lanes.push_back({stream, centers[stream], devices[stream]});
+      band.lanes.push_back({stream, centers[stream], height, devices[stream]});
       y += height + kLaneGap;
     }
     for (; first < end; ++first) {

@@ -29,6 +29,7 @@ struct NodeLayout {
 struct LaneLayout {
   uint32_t stream = 0;
   double center = 0;
+  double height = 0;   // of its tallest node
   std::string device;  // of a plan for several
 };
 
@@ -51,6 +52,7 @@ struct RegionLayout {
 
 inline constexpr double kTitleHeight = 16;  // of a control node, and of each of its regions
 inline constexpr double kPadding = 6;
+inline constexpr double kLaneGap = 12;    // between two lanes of a band
 inline constexpr size_t kManyLanes = 20;  // of a band, for arrows
 inline constexpr size_t kNearLanes = 5;
 

@@ -89,6 +89,7 @@ class SvgWriter {
       if (layout.is_arrow[w]) add_arrow(region.waits[w], layout, lanes, x, y);
     }
     add_events(region, layout, x, y);
+    add_frame_waits(region, layout, x, y);
     add_next_waits(region, layout, x, y);
   }
 
@@ -140,14 +141,30 @@ class SvgWriter {
     const double y0 = y + from.centers[0];
     const double x1 = x + to.x;
     const double y1 = y + to.centers[0];
-    // Along its own lane as far as that is empty, so that it climbs in the gap before the node that
-    // waits and not across what stands between.
-    const double turn = is_empty(lanes, from, to) ? std::max(x0, x1 - kTurnWidth) : x0;
+    // Along its own lane as far as that is empty, else beside it, so that it climbs in the gap
+    // before the node that waits and not across what stands between.
+    const double beside = is_empty(lanes, from, to) ? y0 : y + beside_lane(layout, from, to);
+    const double begin = beside == y0 ? x0 : x0 + kTurnWidth / 2;
+    const double turn = std::max(begin, x1 - kTurnWidth);
     const double bend = std::max(12.0, (x1 - turn) / 2);
+    const std::string aside = beside == y0
+                                  ? ""
+                                  : fmt::format(" C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}",
+                                                x0 + kIntoGap, y0, x0, beside, begin, beside);
     text_ += fmt::format(
-        "<path d=\"M{:.1f},{:.1f} H{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" "
+        "<path d=\"M{:.1f},{:.1f}{} H{:.1f} C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" "
         "fill=\"none\" stroke=\"#c22\" marker-end=\"url(#a)\"><title>event {}</title></path>\n",
-        x0, y0, turn, turn + bend, y0, x1 - bend, y1, x1, y1, wait.event);
+        x0, y0, aside, turn, turn + bend, beside, x1 - bend, y1, x1, y1, wait.event);
+  }
+
+  // In the gap between the lane of `from` and the next one on the way to `to`.
+  static double beside_lane(const RegionLayout& layout, const NodeLayout& from,
+                            const NodeLayout& to) {
+    const std::vector<LaneLayout>& lanes = layout.bands[from.band].lanes;
+    const double center = from.centers[0];
+    const auto lane = std::ranges::lower_bound(lanes, center, {}, &LaneLayout::center);
+    const double away = (lane->height + kLaneGap) / 2;
+    return to.centers[0] > center ? center + away : center - away;
   }
 
   static Lanes lanes_of(const RegionLayout& layout) {
@@ -217,6 +234,21 @@ class SvgWriter {
           fmt::format("{} e{} of {}", i == 0 ? "" : ",", wait.event, region.nodes[wait.from].name);
     }
     return text;
+  }
+
+  // Nodes that nothing comes before on their stream, nor any event, and those that nothing follows:
+  // where others have their events.
+  void add_frame_waits(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
+    for (const uint32_t node : region.entry_waits) {
+      const NodeLayout& at = layout.nodes[node];
+      add_event(x + at.x, y + at.centers[0] - at.height / 2 - 1, "start", "▸entry",
+                region.nodes[node].name + " waits for the region's entry");
+    }
+    for (const uint32_t node : region.exit_waits) {
+      const NodeLayout& at = layout.nodes[node];
+      add_event(x + at.x + at.width, y + at.centers[0] - at.height / 2 - 1, "end", "exit▸",
+                "the region's exit waits for " + region.nodes[node].name);
+    }
   }
 
   // Below the right corner of the node that records for the next iteration, and below the left one

@@ -3,8 +3,8 @@
 //
 // A region's commands are those of command.h, and two more: a loop and a branch, whose regions'
 // commands are issued while it runs. Streams are those of the machine. The first command of a
-// region stands on the stream of its control node; its further streams begin with a wait for the
-// region's entry and end with a record that the region's exit waits for: both are commands here.
+// region, its entry, stands on the stream of its control node, and so does the last, its exit. Its
+// further streams come after the one and before the other, by records and waits among the commands.
 // The `after` of an open loop lacks the latter: its further streams go on, in order, into the next
 // iteration, and all of them are waited for when the loop ends.
 //

@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include "graph/schedule/frame_waits.h"
+
 namespace eddy {
 namespace {
 
@@ -108,9 +110,10 @@ class Writer {
     auto& commands = region.commands;
     commands.push_back({Kind::kEnter, stream(0), 0});
     wait_for_previous(plan, NodeId(), commands);
-    if (plan.num_streams > 1) commands.push_back({Kind::kRecord, stream(0), entry});
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
-      commands.push_back({Kind::kWait, stream(s), entry});
+    const FrameWaits frame = frame_waits(plan);
+    if (!frame.entry.empty()) commands.push_back({Kind::kRecord, stream(0), entry});
+    for (const auto& wait : frame.entry) {
+      commands.push_back({Kind::kWait, stream(wait.stream), entry});
     }
     for (const PlanCommand& command : plan.commands) {
       switch (command.kind) {
@@ -133,9 +136,9 @@ class Writer {
     for (uint32_t e : plan.open ? plan.open->end_waits : std::vector<uint32_t>()) {
       commands.push_back({Kind::kWait, stream(0), e});
     }
-    for (uint32_t s = 1; s < plan.num_streams && !plan.open; ++s) {
-      commands.push_back({Kind::kRecord, stream(s), entry + s});
-      commands.push_back({Kind::kWait, stream(0), entry + s});
+    for (const auto& wait : frame.exit) {
+      commands.push_back({Kind::kRecord, stream(wait.stream), entry + wait.stream});
+      commands.push_back({Kind::kWait, stream(0), entry + wait.stream});
     }
     commands.push_back({Kind::kExit, stream(0), 0});
     return region;

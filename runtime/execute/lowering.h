@@ -2,10 +2,11 @@
 //
 // Streams of a region become strands: stream 0 is the strand that runs the control node, each
 // further stream is forked when the region is entered and joined before it ends, so a loop's
-// next iteration finds all its strands at rest. A strand runs on the machine's stream that the
-// plan gave to its region: that names its lane in a trace, its scratch memory, and the device's
-// stream where the host drives. Records and waits become the plan's events, reset at each entry;
-// regions that exclude each other share them.
+// next iteration finds all its strands at rest. Where the plan has no wait for the entry or at the
+// exit (frame_waits.h), its other waits order what fork and join order. A strand runs on the
+// machine's stream that the plan gave to its region: that names its lane in a trace, its scratch
+// memory, and the device's stream where the host drives. Records and waits become the plan's
+// events, reset at each entry; regions that exclude each other share them.
 //
 // An open loop (graph/schedule/plan.h) forks its further streams anew for each iteration, too, but
 // joins them at its end only: the strand of one iteration begins where that of the last has ended,

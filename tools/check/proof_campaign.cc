@@ -23,7 +23,6 @@ std::string try_deletions(const Graph& graph, Plan& plan, ProofReport& report) {
       const bool is_wait = deleted.kind == NestedCommand::Kind::kWait ||
                            deleted.kind == NestedCommand::Kind::kWaitPrevious;
       if (!is_wait && deleted.kind != NestedCommand::Kind::kRecord) continue;
-      if (deleted.id >= plan.regions[r].num_events) continue;  // of the region's entry or exit
       commands.erase(commands.begin() + static_cast<ptrdiff_t>(c));
       const bool is_flagged = !prover.prove_again(static_cast<uint32_t>(r)).is_safe();
       // Now and then the whole proof is asked whether it thinks so, too.

@@ -20,6 +20,7 @@
 #include "graph/schedule/cost_table.h"
 #include "graph/schedule/dag_file.h"
 #include "graph/schedule/dag_plan.h"
+#include "graph/schedule/frame_waits.h"
 #include "graph/schedule/value_text.h"
 #include "tools/command/model.h"
 #include "tools/command/plan_memory_report.h"
@@ -118,8 +119,8 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
     console.print_text(to_json(*plan));
   } else {
     for (const std::string& notice : plan->notices) console.say("notice: " + notice);
-    console.say(
-        fmt::format("{} edges after reduction, matching {}", plan->reduced_edges, plan->matching));
+    console.say(fmt::format("{} after reduction, matching {}", counted(plan->reduced_edges, "edge"),
+                            plan->matching));
     console.say(is_safe ? "proof: safe" : "proof: UNSAFE");
   }
   if (is_safe) return Outcome::success();
@@ -168,7 +169,8 @@ Json open_json(const Graph& graph, const Plan& plan, RegionId id,
 }
 
 // Nodes in issue order; records, waits and the edges that waits serve name nodes by their place in
-// it. Ranks by cost are in nanoseconds.
+// it, as do those that wait for the region's entry and those that its exit waits for. Ranks by cost
+// are in nanoseconds.
 Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
   const Region& region = graph.region(id);
   const RegionPlan& region_plan = plan.regions[id.index()];
@@ -201,6 +203,11 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
       wait_edges.push_back({recorder.at(command.event), place.at(command.node)});
     }
   }
+  Json entry_waits = Json::array();
+  Json exit_waits = Json::array();
+  const FrameWaits frame = frame_waits(region_plan);
+  for (const auto& wait : frame.entry) entry_waits.push_back(place.at(wait.node));
+  for (const auto& wait : frame.exit) exit_waits.push_back(place.at(wait.node));
   Json open = region_plan.open ? open_json(graph, plan, id, place) : Json();
   const std::string path = region.owner.is_none() ? "" : graph.path(region.owner);
   return {{"path", path},
@@ -211,6 +218,8 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
           {"records", std::move(records)},
           {"waits", std::move(waits)},
           {"wait_edges", std::move(wait_edges)},
+          {"entry_waits", std::move(entry_waits)},
+          {"exit_waits", std::move(exit_waits)},
           {"open", std::move(open)}};
 }
 

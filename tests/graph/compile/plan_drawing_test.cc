@@ -12,6 +12,7 @@
 #include "graph/compile/plan_layout.h"
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
+#include "graph/schedule/nested_commands.h"
 #include "graph/schedule/plan_graph.h"
 #include "graph/schedule/value_text.h"
 #include "tests/graph/schedule/nested_graphs.h"
@@ -213,6 +214,45 @@ TEST(PlanPictures, say_of_each_wait_between_iterations_which_edge_it_serves) {
   }
   EXPECT_GT(num_waits, 30u);
   EXPECT_GT(num_takes, 10u);
+}
+
+TEST(PlanPictures, show_each_wait_at_an_entry_or_exit_and_count_all_that_are_issued) {
+  size_t num_at_entries = 0;
+  size_t num_at_exits = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    const Graph graph = nested_graph(seed, {.max_depth = 3, .max_nodes = 40});
+    const Plan plan = plan_graph(graph, {.is_auto = false});
+    size_t num_records = 0, num_waits = 0, num_entry = 0, num_exit = 0;
+    const NestedCommands nested = nested_commands(graph, plan);
+    for (size_t r = 0; r < nested.regions.size(); ++r) {
+      for (const NestedCommand& command : nested.regions[r].commands) {
+        const uint32_t entry = plan.regions[r].num_events;
+        const bool is_wait = command.kind == NestedCommand::Kind::kWait;
+        num_records += command.kind == NestedCommand::Kind::kRecord;
+        num_waits += is_wait || command.kind == NestedCommand::Kind::kWaitPrevious;
+        num_entry += is_wait && command.id == entry;
+        num_exit += is_wait && command.id > entry;
+      }
+    }
+    const DrawnRegion drawing = draw_plan(graph, plan, {});
+    const DrawnTotals totals = count_drawn(drawing);
+    EXPECT_EQ(totals.records, num_records);
+    EXPECT_EQ(totals.waits, num_waits);
+    const std::string text = plan_text(drawing);
+    EXPECT_EQ(count_of(text, "  waits for the entry"), num_entry) << text;
+    EXPECT_EQ(count_of(text, "  the exit waits for it"), num_exit) << text;
+    const std::string svg = plan_svg(drawing, "plan");
+    EXPECT_EQ(count_of(svg, "waits for the region's entry"), num_entry);
+    EXPECT_EQ(count_of(svg, "the region's exit waits for"), num_exit);
+    const std::string dot = plan_dot(drawing);
+    EXPECT_EQ(count_of(dot, "_entry -> "), num_entry);
+    EXPECT_EQ(count_of(dot, "_exit [color=red"), num_exit);
+    num_at_entries += num_entry;
+    num_at_exits += num_exit;
+  }
+  EXPECT_GT(num_at_entries, 100u);
+  EXPECT_GT(num_at_exits, 100u);
 }
 
 TEST(PlanPictures, the_same_plan_gives_the_same_bytes) {

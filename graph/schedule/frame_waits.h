@@ -1,0 +1,44 @@
+// frame_waits: which of a region's further streams wait for its entry, and which its exit waits
+// for.
+//
+// A region's entry stands on its stream 0 behind all that its control node comes after; nothing of
+// the region is before it. Its exit stands there, too, and all that follows the control node is
+// behind it. So both are nodes of the region like others, with an edge from the entry to each node
+// and from each node to the exit, and the fewest waits are found as between nodes (sync_plan.h):
+// the edges of the transitive reduction that no stream gives for free. Of the entry's those are the
+// ones to sources, nodes that come after no other; of the exit's those from sinks. A source is
+// the first on its stream and a sink the last, and a stream that begins with a wait for another
+// node, or ends with a record that another waits for, has neither.
+//
+// They are exact for a control node that is one launch of its parent: it waits for all that its
+// regions read, on whatever stream inside, and what follows waits for all of it. A source that
+// reads nothing from outside waits for the entry all the same: nothing of a region begins before
+// it is decided that it runs, its blocks may be others' before, and so may its stream. Two
+// iterations of a loop are ordered by it in the same way: an exit, the turn, the next entry.
+//
+// The `after` of an open loop (plan.h) has no exit: what the next iteration needs is waited for by
+// OpenEnd. Its entry is as any other's, in each iteration.
+//
+// Cost: O(commands).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/schedule/plan.h"
+
+namespace eddy {
+
+// By stream of the region, ascending, never 0.
+struct FrameWaits {
+  struct Wait {
+    uint32_t stream = 0;
+    NodeId node;
+  };
+  std::vector<Wait> entry;  // nodes, the first on their stream, that wait for the entry
+  std::vector<Wait> exit;   // nodes, the last on their stream, that the exit waits for
+};
+
+FrameWaits frame_waits(const RegionPlan& plan);
+
+}  // namespace eddy

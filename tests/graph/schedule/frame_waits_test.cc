@@ -1,0 +1,228 @@
+// Claim: of the records and waits of a region, those at its entry and exit included, none can be
+// left out, on one device and on two, in open loops and in branches; and no other set of waits that
+// orders nothing beyond streams and edges is smaller, as trying all of them shows.
+#include "graph/schedule/frame_waits.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <iostream>
+
+#include "graph/base/bit_matrix.h"
+#include "graph/proof/content_check.h"
+#include "graph/proof/nested_proof.h"
+#include "graph/schedule/nested_commands.h"
+#include "graph/schedule/plan_graph.h"
+#include "graph/schedule/region_dag.h"
+#include "tests/graph/schedule/nested_graphs.h"
+
+namespace eddy {
+namespace {
+
+using Kind = NestedCommand::Kind;
+
+bool is_wait(const NestedCommand& command) {
+  return command.kind == Kind::kWait || command.kind == Kind::kWaitPrevious;
+}
+bool is_sync(const NestedCommand& command) {
+  return command.kind == Kind::kRecord || is_wait(command);
+}
+
+Plan plan_of(const Graph& graph, uint64_t seed, uint32_t num_devices) {
+  PlanOptions options;
+  options.is_auto = false;
+  options.policy = seed % 2 == 0 ? AssignPolicy::kRank : AssignPolicy::kMatching;
+  options.max_streams = seed % 5 == 0 ? 2 + seed % 4 : 0;
+  if (num_devices > 1) {
+    options.devices = nested_devices(num_devices);
+    options.value_devices = nested_value_devices(graph, options.devices);
+  }
+  return plan_graph(graph, options);
+}
+
+struct Dropped {
+  uint64_t num_inside = 0, num_at_entry = 0, num_at_exit = 0, num_in_open = 0, num_in_branch = 0;
+};
+
+// Takes each record and wait of all regions away in turn.
+void drop_each(const Graph& graph, const Plan& plan, Dropped& dropped) {
+  NestedCommands nested = nested_commands(graph, plan);
+  const ContentCheck contents = check_contents(nested);
+  NestedProver prover(nested, contents, 1);
+  ASSERT_TRUE(prover.prove().is_safe());
+  for (uint32_t r = 0; r < plan.regions.size(); ++r) {
+    const RegionPlan& region = plan.regions[r];
+    const NodeId owner = graph.region(RegionId(r)).owner;
+    const bool is_branch = !owner.is_none() && graph.node(owner).kind == NodeKind::kCaseOf;
+    std::vector<NestedCommand>& commands = nested.regions[r].commands;
+    for (size_t c = 0; c < commands.size(); ++c) {
+      const NestedCommand command = commands[c];
+      if (!is_sync(command)) continue;
+      commands.erase(commands.begin() + static_cast<std::ptrdiff_t>(c));
+      EXPECT_FALSE(prover.prove_again(r).is_safe())
+          << "region " << r << " without command " << c << ", a "
+          << (is_wait(command) ? "wait for" : "record of") << " event " << command.id;
+      commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(c), command);
+      const bool is_entry = command.id == region.num_events;
+      ++(command.id < region.num_events ? dropped.num_inside
+         : is_entry                     ? dropped.num_at_entry
+                                        : dropped.num_at_exit);
+      dropped.num_in_open += region.open && is_entry ? 1 : 0;
+      dropped.num_in_branch += is_branch && command.id >= region.num_events ? 1 : 0;
+    }
+  }
+}
+
+void drop_from_plans(uint32_t num_devices, uint64_t num_seeds) {
+  Dropped dropped;
+  for (uint64_t seed = 0; seed < num_seeds && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph =
+        nested_graph(seed, {.max_depth = 4, .max_nodes = 60, .num_devices = num_devices});
+    drop_each(graph, plan_of(graph, seed, num_devices), dropped);
+  }
+  std::cout << "seeds 0 to " << num_seeds - 1 << ", devices: " << num_devices
+            << ": taken away: " << dropped.num_inside << " records and waits between nodes, "
+            << dropped.num_at_entry << " at entries, " << dropped.num_at_exit << " at exits; "
+            << dropped.num_in_open << " of them at entries of open loops, " << dropped.num_in_branch
+            << " of branches\n";
+  EXPECT_GT(dropped.num_inside, num_seeds);
+  EXPECT_GT(dropped.num_at_entry, num_seeds);
+  EXPECT_GT(dropped.num_at_exit, num_seeds);
+  EXPECT_GT(dropped.num_in_open, num_seeds / 10);
+  EXPECT_GT(dropped.num_in_branch, num_seeds / 10);
+}
+
+TEST(FrameWaitsTest, EachRecordAndWaitIsNeeded) { drop_from_plans(1, 600); }
+TEST(FrameWaitsTest, EachIsNeededOnTwoDevices) { drop_from_plans(2, 300); }
+
+// A region's entry, nodes and exit in the order of issue, and what is behind what.
+class RegionNodes {
+ public:
+  RegionNodes(const Graph& graph, const Plan& plan, RegionId id, const NestedRegion& nested)
+      : behind_(0, 0) {
+    for (const NestedCommand& command : nested.commands) {
+      if (!is_sync(command)) commands_.push_back(command);
+    }
+    const auto count = static_cast<uint32_t>(commands_.size());
+    behind_ = BitMatrix(count, count);
+    const Region& region = graph.region(id);
+    std::vector<uint32_t> place(region.nodes.size());
+    uint32_t next = 0;
+    for (const PlanCommand& command : plan.regions[id.index()].commands) {
+      if (command.kind != PlanCommand::Kind::kLaunch) continue;
+      const auto found = std::ranges::find(region.nodes, command.node);
+      place[static_cast<size_t>(found - region.nodes.begin())] = ++next;
+    }
+    for (const Edge& edge : region_dag(graph, id).edges()) {
+      behind_.set(place[edge.to], place[edge.from]);
+    }
+    for (uint32_t later = 0; later < count; ++later) {
+      for (uint32_t earlier = 0; earlier < later; ++earlier) {
+        const bool is_frame = earlier == 0 || later + 1 == count;
+        const bool is_near = commands_[earlier].stream == commands_[later].stream;
+        if (is_frame || is_near) behind_.set(later, earlier);
+      }
+    }
+    close();
+  }
+
+  // Every wait that would order nothing more.
+  std::vector<Edge> possible_waits() const {
+    std::vector<Edge> waits;
+    for (uint32_t to = 0; to < commands_.size(); ++to) {
+      for (uint32_t from = 0; from < to; ++from) {
+        const bool is_near = commands_[from].stream == commands_[to].stream;
+        if (!is_near && behind_.test(to, from)) waits.push_back({from, to});
+      }
+    }
+    return waits;
+  }
+
+  // The region with these waits, and a record for all that wait for one node.
+  std::vector<NestedCommand> with(const std::vector<Edge>& waits) const {
+    std::vector<NestedCommand> list;
+    for (uint32_t node = 0; node < commands_.size(); ++node) {
+      const uint32_t stream = commands_[node].stream;
+      for (const Edge& wait : waits) {
+        if (wait.to == node) list.push_back({Kind::kWait, stream, wait.from});
+      }
+      list.push_back(commands_[node]);
+      const bool is_awaited =
+          std::ranges::any_of(waits, [&](const Edge& wait) { return wait.from == node; });
+      if (is_awaited) list.push_back({Kind::kRecord, stream, node});
+    }
+    return list;
+  }
+
+ private:
+  void close() {
+    const auto count = static_cast<uint32_t>(commands_.size());
+    for (uint32_t later = 0; later < count; ++later) {
+      for (uint32_t between = later; between-- > 0;) {
+        if (behind_.test(later, between)) behind_.or_row(later, between);
+      }
+    }
+  }
+
+  std::vector<NestedCommand> commands_;
+  BitMatrix behind_;
+};
+
+// The fewest waits with which the region proves, trying all sets of them, small ones first.
+uint32_t fewest_waits(const RegionNodes& nodes, uint32_t r, NestedCommands& nested,
+                      NestedProver& prover) {
+  const std::vector<Edge> all = nodes.possible_waits();
+  std::vector<uint32_t> sets(size_t{1} << all.size());
+  for (uint32_t set = 0; set < sets.size(); ++set) sets[set] = set;
+  std::ranges::stable_sort(sets, {}, [](uint32_t set) { return std::popcount(set); });
+  for (const uint32_t set : sets) {
+    std::vector<Edge> waits;
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      if ((set >> i & 1) != 0) waits.push_back(all[i]);
+    }
+    nested.regions[r].commands = nodes.with(waits);
+    if (prover.prove_again(r).is_safe()) return static_cast<uint32_t>(waits.size());
+  }
+  ADD_FAILURE() << "not even all waits prove";
+  return 0;
+}
+
+TEST(FrameWaitsTest, NoOtherWaitsAreFewer) {
+  constexpr size_t kMaxWaits = 11;
+  uint32_t num_regions = 0, num_waits = 0, num_kept_free = 0;
+  uint64_t seed = 0;
+  for (; num_regions < 400 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const uint32_t num_devices = 1 + seed % 2;
+    const Graph graph =
+        nested_graph(seed, {.max_depth = 3, .max_nodes = 14, .num_devices = num_devices});
+    const Plan plan = plan_of(graph, seed, num_devices);
+    NestedCommands nested = nested_commands(graph, plan);
+    const ContentCheck contents = check_contents(nested);
+    NestedProver prover(nested, contents, 1);
+    ASSERT_TRUE(prover.prove().is_safe());
+    for (uint32_t r = 0; r < plan.regions.size(); ++r) {
+      if (plan.regions[r].num_streams == 1 || plan.regions[r].open) continue;
+      const std::vector<NestedCommand> planned = nested.regions[r].commands;
+      const RegionNodes nodes(graph, plan, RegionId(r), nested.regions[r]);
+      if (nodes.possible_waits().size() > kMaxWaits) continue;
+      const auto expected = std::ranges::count_if(planned, is_wait);
+      nested.regions[r].num_events += static_cast<uint32_t>(planned.size());
+      EXPECT_EQ(fewest_waits(nodes, r, nested, prover), expected) << "region " << r;
+      nested.regions[r].commands = planned;
+      const FrameWaits frame = frame_waits(plan.regions[r]);
+      num_waits += static_cast<uint32_t>(expected);
+      num_kept_free += 2 * (plan.regions[r].num_streams - 1) -
+                       static_cast<uint32_t>(frame.entry.size() + frame.exit.size());
+      ++num_regions;
+    }
+  }
+  std::cout << "seeds 0 to " << seed - 1 << ": " << num_regions << " regions with " << num_waits
+            << " waits; " << num_kept_free << " streams begin or end without one of the frame\n";
+  EXPECT_GT(num_kept_free, num_regions / 4);
+}
+
+}  // namespace
+}  // namespace eddy
