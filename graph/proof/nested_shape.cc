@@ -103,8 +103,7 @@ class Shape {
       for (const auto& results : branch.results) add_targets(results, targets);
       add_targets(branch.pass_through, targets);
       std::ranges::sort(targets);
-      const auto others = std::ranges::unique(targets);
-      targets.erase(others.begin(), others.end());
+      targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
       for (const uint32_t name : targets) make(name, branch.node);
     }
   }

@@ -15,15 +15,21 @@ std::string describe(const KernelInit& init) {
 }  // namespace
 
 void KernelRegistry::add(const KernelEntry& entry) {
-  const auto place = std::ranges::upper_bound(by_name_, entry.op, {},
-                                              [&](uint32_t index) { return entries_[index].op; });
+  const auto place =
+      std::upper_bound(by_name_.begin(), by_name_.end(), entry.op,
+                       [this](std::string_view op, uint32_t i) { return op < entries_[i].op; });
   by_name_.insert(place, static_cast<uint32_t>(entries_.size()));
   entries_.push_back(entry);
 }
 
 std::span<const uint32_t> KernelRegistry::named(std::string_view op) const {
-  return std::ranges::equal_range(by_name_, op, {},
-                                  [&](uint32_t index) { return entries_[index].op; });
+  const auto begin =
+      std::lower_bound(by_name_.begin(), by_name_.end(), op,
+                       [this](uint32_t i, std::string_view name) { return entries_[i].op < name; });
+  const auto end =
+      std::upper_bound(begin, by_name_.end(), op,
+                       [this](std::string_view name, uint32_t i) { return name < entries_[i].op; });
+  return {begin, end};
 }
 
 Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {

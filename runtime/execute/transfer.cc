@@ -32,7 +32,8 @@ void Transfers::finish() {
   }
   std::ranges::sort(read);
   const auto is_repeated = [&](const Slot* from) {
-    return std::ranges::equal_range(read, from).size() > 1;
+    const auto [first, last] = std::equal_range(read.begin(), read.end(), from);
+    return last - first > 1;
   };
   std::vector<Move> repeated;
   for (auto* list : {&fixed_, &swaps_}) {

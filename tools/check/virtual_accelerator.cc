@@ -62,8 +62,8 @@ std::shared_ptr<const Accelerator> make_virtual_accelerator(std::shared_ptr<Virt
   std::ranges::sort(oldest, {}, [&](const KernelEntry* entry) {
     return std::pair(name(entry), entry->since_version);
   });
-  const auto others = std::ranges::unique(oldest, {}, name);
-  oldest.erase(others.begin(), others.end());
+  const auto is_same = [&](const auto* a, const auto* b) { return name(a) == name(b); };
+  oldest.erase(std::unique(oldest.begin(), oldest.end(), is_same), oldest.end());
   for (const KernelEntry* entry : oldest) {
     owner->registry.add({entry->op, entry->since_version, bind, "virtual", entry->domain});
   }
