@@ -228,7 +228,7 @@ void TaskSession<Time, Simulation>::remove_task(uint32_t slot) {
   simulation_.remove_task(slot);
   slots_.erase(id);
   open_times_.erase(id);
-  std::erase_if(open_deps_, [id](const Dep& dep) { return dep.first == id || dep.second == id; });
+  for (const OpenDeps::Dep& dep : open_deps_.of(id)) open_deps_.remove(dep);
 }
 
 // Either end may still be missing; then the batch has to bring it.
@@ -238,7 +238,7 @@ Status TaskSession<Time, Simulation>::add_dep(int64_t from, int64_t to) {
   const auto tail = slots_.find(from);
   const auto head = slots_.find(to);
   if (tail == slots_.end() || head == slots_.end()) {
-    open_deps_.emplace(from, to);
+    open_deps_.add({from, to});
   } else if (!simulation_.graph().has_dep(tail->second, head->second)) {
     connect(tail->second, head->second);
   }
@@ -248,19 +248,18 @@ Status TaskSession<Time, Simulation>::add_dep(int64_t from, int64_t to) {
 // The task has come: whatever waited for it can be tied, unless the other end is missing as well.
 template <TimeValue Time, typename Simulation>
 void TaskSession<Time, Simulation>::close_deps(int64_t id) {
-  std::erase_if(open_deps_, [this, id](const Dep& dep) {
-    if (dep.first != id && dep.second != id) return false;
+  for (const OpenDeps::Dep& dep : open_deps_.of(id)) {
     const auto tail = slots_.find(dep.first);
     const auto head = slots_.find(dep.second);
-    if (tail == slots_.end() || head == slots_.end()) return false;
+    if (tail == slots_.end() || head == slots_.end()) continue;
     connect(tail->second, head->second);
-    return true;
-  });
+    open_deps_.remove(dep);
+  }
 }
 
 template <TimeValue Time, typename Simulation>
 Status TaskSession<Time, Simulation>::remove_dep(int64_t from, int64_t to) {
-  if (open_deps_.erase({from, to}) > 0) return Status::ok();
+  if (open_deps_.remove({from, to})) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const uint32_t tail, slot_of(from));
   EDDY_ASSIGN_OR_RETURN(const uint32_t head, slot_of(to));
   if (!simulation_.remove_dep(tail, head)) {
@@ -272,8 +271,8 @@ Status TaskSession<Time, Simulation>::remove_dep(int64_t from, int64_t to) {
 
 template <TimeValue Time, typename Simulation>
 Status TaskSession<Time, Simulation>::check_open_ends() const {
-  if (!open_deps_.empty()) {
-    const auto [from, to] = *open_deps_.begin();
+  if (!open_deps_.is_empty()) {
+    const auto [from, to] = open_deps_.first();
     return invalid_argument(fmt::format("task {} depends on {}, but there is no task {}", to, from,
                                         slots_.contains(to) ? from : to));
   }

@@ -19,7 +19,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +26,7 @@
 #include "graph/base/status.h"
 #include "graph/simulate/delta_simulation.h"
 #include "graph/simulate/full_resimulation.h"
+#include "graph/simulate/open_deps.h"
 #include "graph/simulate/task_file.h"
 
 namespace eddy {
@@ -44,7 +44,6 @@ class TaskSession {
   const std::map<int64_t, uint32_t>& slots() const { return slots_; }
 
  private:
-  using Dep = std::pair<int64_t, int64_t>;  // from, to
 
   // One change that takes another one back.
   struct Reverse {
@@ -81,7 +80,7 @@ class TaskSession {
 
   // Of one batch.
   std::vector<Reverse> reverses_;              // the last change first to be taken back
-  std::set<Dep> open_deps_;                    // one end does not exist yet
+  OpenDeps open_deps_;
   std::map<int64_t, std::string> open_times_;  // invalid, unless set again; what to say
 };
 
