@@ -1,6 +1,7 @@
 #include "graph/strategy/strategy_snapshot.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/simulate/full_simulation.h"
 
@@ -33,6 +34,7 @@ class Snapshot {
   void add_task(uint32_t slot);
   void add_transfers(uint32_t slot, const BlockRow& row);
   void add_ties(uint32_t slot, const BlockRow& row);
+  void set_order(const TaskGraph<double>& graph, Timeline<double>& timeline) const;
 
   const BlockGraph& blocks_;
   const BlockTimeline& times_;
@@ -75,6 +77,29 @@ void Snapshot::add_ties(uint32_t slot, const BlockRow& row) {
   }
 }
 
+// Whoever is first by ready time and rank leaves the queue first, if all that it waits for is
+// before it in that order. Only hops that end when they begin can be behind; then the queue
+// decides.
+void Snapshot::set_order(const TaskGraph<double>& graph, Timeline<double>& timeline) const {
+  const auto count = static_cast<uint32_t>(items_.size());
+  timeline.tasks.resize(count);
+  timeline.order.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    timeline.tasks[i] = items_[i].times;
+    timeline.order[i] = i;
+  }
+  std::ranges::stable_sort(timeline.order, {}, [&](uint32_t i) { return items_[i].times.ready; });
+  for (uint32_t at = 0; at < count; ++at) timeline.tasks[timeline.order[at]].position = at;
+  const auto is_in_order = [&](const Edge& edge) {
+    return timeline.tasks[edge.from].position < timeline.tasks[edge.to].position;
+  };
+  if (std::ranges::all_of(edges_, is_in_order)) return;
+  Timeline<double> full;
+  EDDY_CHECK(simulate_full(graph, full).is_done()) << "it has a timeline";
+  timeline.order = std::move(full.order);
+  for (uint32_t i = 0; i < count; ++i) timeline.tasks[i].position = full.tasks[i].position;
+}
+
 StrategySnapshot Snapshot::take(bool has_labels) {
   StrategySnapshot snapshot;
   std::vector<TaskSpec<double>> specs;
@@ -90,12 +115,7 @@ StrategySnapshot Snapshot::take(bool has_labels) {
   for (Edge& edge : edges_) edge = {place[edge.from], place[edge.to]};
   snapshot.graph.assign(specs, edges_);
   snapshot.graph.make_predecessors();
-  EDDY_CHECK(simulate_full(snapshot.graph, snapshot.timeline).is_done()) << "it has a timeline";
-  for (size_t i = 0; i < items_.size(); ++i) {
-    const uint32_t position = snapshot.timeline.tasks[i].position;
-    snapshot.timeline.tasks[i] = items_[i].times;
-    snapshot.timeline.tasks[i].position = position;
-  }
+  set_order(snapshot.graph, snapshot.timeline);
   snapshot.timeline.makespan = times_.makespan();
   return snapshot;
 }

@@ -104,6 +104,9 @@ Times times_of(const OperatorGraph& graph, const Topology& topology, const Strat
 Times times_of(const StrategySimulation& simulation, const OperatorGraph& graph,
                const Topology& topology) {
   const StrategySnapshot snapshot = simulation.snapshot();
+  Timeline<double> full;
+  EXPECT_TRUE(simulate_full(snapshot.graph, full).is_done());
+  EXPECT_EQ(snapshot.timeline.order, full.order);
   Times times;
   for (uint32_t slot = 0; slot < snapshot.graph.num_slots(); ++slot) {
     const TaskTimes<double>& at = snapshot.timeline.tasks[slot];
