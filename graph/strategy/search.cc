@@ -208,7 +208,10 @@ void Search::say(const SearchChain& chain) {
 }
 
 Status Search::run_chain(const Start& start, const Budget& budget) {
-  EDDY_RETURN_IF_ERROR(evaluator_.reset(start.strategy));
+  // The last of the usable ones is there already.
+  if (evaluator_.strategy() != start.strategy) {
+    EDDY_RETURN_IF_ERROR(evaluator_.reset(start.strategy));
+  }
   memory_.reset(start.strategy);
   SearchChain chain;
   chain.name = start.name;
