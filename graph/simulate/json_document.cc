@@ -1,5 +1,6 @@
 #include "graph/simulate/json_document.h"
 
+#include <algorithm>
 #include <string>
 
 namespace eddy {
@@ -18,17 +19,23 @@ std::string words_of(const Json::exception& error) {
 // The usual events, except for what would be lost silently.
 class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
  public:
-  explicit DocumentBuilder(Json& root) : json_sax_dom_parser(root, false) {}
+  DocumentBuilder(Json& root, std::string_view text)
+      : json_sax_dom_parser(root, false), text_(text) {}
 
   bool number_float(double value, const std::string& text) {
     if (text.find_first_of(".eE") == std::string::npos) {
-      status_ = invalid_argument("the integer " + text + " does not fit 64 bits");
+      status_ = invalid_argument("the integer " + text + " does not fit 64 bits" + place_of(text));
       return false;
     }
     return json_sax_dom_parser::number_float(value, text);
   }
 
   bool parse_error(size_t, const std::string& token, const Json::exception& error) {
+    if (token.find_first_of("0123456789") != std::string::npos && error.id == kNumberOverflow) {
+      status_ =
+          invalid_argument("the number " + token + " does not fit a double" + place_of(token));
+      return false;
+    }
     const bool is_no_number =
         token.find('N') != std::string::npos || token.find('I') != std::string::npos;
     status_ = invalid_argument(words_of(error) +
@@ -39,6 +46,19 @@ class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   Status take_status() { return std::move(status_); }
 
  private:
+  static constexpr int kNumberOverflow = 406;
+
+  // ", at line 3, column 14": where a number that is too large stands for the first time.
+  std::string place_of(const std::string& number) const {
+    const size_t at = text_.find(number);
+    if (at == std::string_view::npos) return "";
+    const std::string_view before = text_.substr(0, at);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const size_t column = at - (before.rfind('\n') + 1) + 1;
+    return ", at line " + std::to_string(line) + ", column " + std::to_string(column);
+  }
+
+  const std::string_view text_;
   Status status_;
 };
 
@@ -46,7 +66,7 @@ class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
 
 Result<Json> parse_json_document(std::string_view text) {
   Json document;
-  DocumentBuilder builder(document);
+  DocumentBuilder builder(document, text);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.take_status();
   return document;
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/status.h"
+
 namespace eddy {
 namespace {
 
@@ -55,14 +57,14 @@ std::vector<Lane<Time>> lanes_of(const TimelineView<Time>& view) {
 template <TimeValue Time>
 std::string lane_text(const TimelineView<Time>& view, const Lane<Time>& lane, size_t name_width) {
   const auto makespan = static_cast<double>(view.timeline.makespan);
-  std::string text = fmt::format("  {:<{}}  {:3.0f} % busy, {}", view.device_name(lane.device),
-                                 name_width, makespan > 0 ? 100 * lane.busy / makespan : 0.0,
-                                 counted(lane.slots.size(), "task"));
+  std::string text = fmt::format(
+      "  {:<{}}  {:3.0f} % busy, {}", one_line(view.device_name(lane.device)), name_width,
+      makespan > 0 ? 100 * lane.busy / makespan : 0.0, counted(lane.slots.size(), "task"));
   if (lane.slots.size() > kTasksShown) return text + "\n";
   text += ':';
   for (const uint32_t slot : lane.slots) {
     const TaskTimes<Time>& times = view.timeline.tasks[slot];
-    text += fmt::format("  {} {}-{}", view.task_name(slot), times.start, times.end);
+    text += fmt::format("  {} {}-{}", one_line(view.task_name(slot)), times.start, times.end);
   }
   return text + "\n";
 }
@@ -100,7 +102,7 @@ std::string timeline_text(const TimelineView<Time>& view, const std::string& tit
     name_width = std::max(name_width, view.device_name(lane.device).size());
   }
   for (const Lane<Time>& lane : lanes) text += lane_text(view, lane, name_width);
-  if (num_hidden > 0) text += fmt::format("  and {} devices less busy\n", num_hidden);
+  if (num_hidden > 0) text += fmt::format("  and {} less busy\n", counted(num_hidden, "device"));
   return text;
 }
 

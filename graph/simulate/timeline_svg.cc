@@ -125,8 +125,9 @@ class TimelineSvg {
   }
 
   void add_head() {
-    add("<text x=\"{}\" y=\"22\" font-size=\"13\">{}: makespan {}, {} tasks{}</text>\n", kMargin,
-        escaped(title_), view_.timeline.makespan, view_.graph.num_tasks(),
+    const uint32_t count = view_.graph.num_tasks();
+    add("<text x=\"{}\" y=\"22\" font-size=\"13\">{}: makespan {}, {} task{}{}</text>\n", kMargin,
+        escaped(title_), view_.timeline.makespan, count, count == 1 ? "" : "s",
         num_hidden_ == 0 ? "" : fmt::format("; {} lanes less busy are not drawn", num_hidden_));
     const double y = 34;
     add_box(kMargin, y, 26, "#cfe3f7", false);

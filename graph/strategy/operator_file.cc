@@ -232,8 +232,8 @@ Status set_weight_groups(const std::vector<RawOperator>& raw, const NumberOfName
   return Status::ok();
 }
 
-Result<OperatorConfig> read_config(const JsonFields& fields, const Operator& op,
-                                   const Topology& topology) {
+// Whether it fits its operator is not looked at.
+Result<OperatorConfig> read_config(const JsonFields& fields, const Topology& topology) {
   OperatorConfig config;
   if (fields.find_or_null("degree") == nullptr) return fields.fail("needs the list \"degree\"");
   EDDY_ASSIGN_OR_RETURN(const std::vector<int64_t> degree, fields.integers("degree"));
@@ -250,8 +250,6 @@ Result<OperatorConfig> read_config(const JsonFields& fields, const Operator& op,
     if (topology.node(device).is_switch) return fields.fail("'" + name + "' is a switch");
     config.devices.push_back(device);
   }
-  Status status = check_config(op, config, topology);
-  if (!status.is_ok()) return status;
   return config;
 }
 
@@ -262,11 +260,12 @@ Result<ConfigChange> read_change(const Json& entry, const std::string& where,
   ConfigChange change;
   change.op = graph.find(name);
   if (change.op == UINT32_MAX) return fields.fail("no operator is called '" + name + "'");
-  auto config = read_config(fields, graph.operators[change.op], topology);
-  if (!config.is_ok()) return config.take_status().prepend_message(where);
-  change.config = std::move(config).value();
-  EDDY_ASSIGN_OR_RETURN([[maybe_unused]] const PartCost::Work work,
-                        PartCost(graph, topology).work(change.op, change.config));
+  EDDY_ASSIGN_OR_RETURN(change.config, read_config(fields, topology));
+  Status status = check_config(graph.operators[change.op], change.config, topology);
+  if (status.is_ok()) {
+    status = PartCost(graph, topology).work(change.op, change.config).take_status();
+  }
+  if (!status.is_ok()) return std::move(status.prepend_message(where));
   return change;
 }
 
@@ -383,7 +382,8 @@ Result<Strategy> read_strategy(const Json& strategy, const OperatorGraph& graph,
     }
     const JsonFields fields(*entry, "strategy of '" + op.name + "'");
     EDDY_RETURN_IF_ERROR(fields.check_object());
-    EDDY_ASSIGN_OR_RETURN(configs.emplace_back(), read_config(fields, op, topology));
+    EDDY_ASSIGN_OR_RETURN(configs.emplace_back(), read_config(fields, topology));
+    EDDY_RETURN_IF_ERROR(check_config(op, configs.back(), topology));
   }
   return configs;
 }

@@ -367,8 +367,8 @@ Status set_regions(Operator& op, const OperatorAttributes& attributes,
                    const std::vector<Dims>& shapes, const OpTable* ops_or_null) {
   for (const int64_t dim : op.shape) {
     if (dim >= 1 && dim <= kMaxExtent) continue;
-    return invalid_argument("operator '" + op.name + "': the sizes of shape " +
-                            to_string(op.shape) + " must be in 1..2^31");
+    return invalid_argument("operator '" + op.name + "': the size " + std::to_string(dim) +
+                            " in its shape must be in 1..2^31");
   }
   if (count(op.shape) > kMaxElements) {
     return invalid_argument("operator '" + op.name + "': the shape " + to_string(op.shape) +

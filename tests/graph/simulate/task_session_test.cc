@@ -262,7 +262,7 @@ TEST(TaskSession, AFileOfAnotherShapeIsNamed) {
   EXPECT_EQ(simulated(R"({"tasks":[{"id":1,"exe_time":2}]})"),
             "task 1: needs a \"device\", a string or an integer");
   EXPECT_EQ(simulated(R"({"tasks":[{"id":1,"exe_time":99999999999999999999,"device":0}]})"),
-            "the integer 99999999999999999999 does not fit 64 bits");
+            "the integer 99999999999999999999 does not fit 64 bits, at line 1, column 30");
   EXPECT_EQ(simulated(R"({"tasks":[{"id":1,"exe_time":18446744073709551615,"device":0}]})"),
             "task 1: \"exe_time\" does not fit a signed 64-bit integer");
   EXPECT_NE(simulated(R"({"tasks":[{"id":1,"exe_time":NaN}]})").find("(NaN and infinities are no "),
