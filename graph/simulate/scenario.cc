@@ -96,6 +96,7 @@ class Evaluation {
       ChoiceTree tree;
       do {
         if (all.size() == options_.max_exact) return false;
+        EDDY_RETURN_IF_ERROR(go_on(all.size() + 1));
         Choices choices;
         double probability = 1 / static_cast<double>(record_.num_runs());
         EDDY_RETURN_IF_ERROR(
@@ -104,11 +105,22 @@ class Evaluation {
       } while (tree.advance());
     }
     for (const auto& [choices, probability] : all) {
+      EDDY_RETURN_IF_ERROR(go_on(all.size()));
       EDDY_ASSIGN_OR_RETURN(const double makespan, simulate(choices));
       sample_.add(makespan, probability);
+      ++num_done_;
     }
     report_.num_scenarios = all.size();
     return true;
+  }
+
+  // Says how far it is, unless it is to stop.
+  Status go_on(uint64_t count) const {
+    if (options_.should_stop && options_.should_stop()) {
+      return cancelled(fmt::format("interrupted after {} of {} scenarios", num_done_, count));
+    }
+    if (options_.on_progress) options_.on_progress(num_done_, count);
+    return Status::ok();
   }
 
   ScenarioProgram::Choose enumerator(size_t run, ChoiceTree& tree, Choices& choices,
@@ -148,6 +160,7 @@ class Evaluation {
 
   Status take_samples() {
     for (uint64_t sample = 0; sample < options_.num_samples; ++sample) {
+      EDDY_RETURN_IF_ERROR(go_on(options_.num_samples));
       const auto runs = static_cast<double>(record_.num_runs());
       const auto run = static_cast<size_t>(draw_uniform(options_.seed, sample, 0, 0) * runs);
       Choices choices;
@@ -161,6 +174,7 @@ class Evaluation {
           options_.max_tasks));
       EDDY_ASSIGN_OR_RETURN(const double makespan, simulate(choices));
       sample_.add(makespan, 1);
+      ++num_done_;
     }
     report_.num_scenarios = options_.num_samples;
     return Status::ok();
@@ -204,6 +218,7 @@ class Evaluation {
   Record record_;
   ScenarioSample sample_;
   ScenarioReport report_;
+  uint64_t num_done_ = 0;
   std::map<Choices, double> makespans_;
   ScenarioProgram::Expansion expansion_;
   TaskGraph<double> graph_;

@@ -29,12 +29,14 @@
 // Errors (invalid argument; each names the entry): dependency out of range or in a cycle, no or
 // both of distribution and trace, probability that is negative or not finite or a sum that is not
 // 1 (within 1e-6), negative trips, branch out of range, times not valid, regions of wrong number,
-// two loops or cases of one name. Resource exhausted: a scenario longer than the limit.
+// two loops or cases of one name. Resource exhausted: a scenario longer than the limit. Cancelled:
+// should_stop said so.
 // Threads: pure. Cost: scenarios * (tasks + edges of each).
 // Source of common random numbers: Law, Simulation Modeling and Analysis, chapter 11.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -79,6 +81,9 @@ struct ScenarioOptions {
   uint64_t num_samples = 1000;                       // otherwise
   uint64_t max_tasks = 10'000'000;                   // of one scenario
   std::vector<double> quantiles = {0.5, 0.9, 0.99};  // each in [0, 1]
+  // Called before each scenario is simulated; both may be empty.
+  std::function<void(uint64_t done, uint64_t count)> on_progress = {};
+  std::function<bool()> should_stop = {};
 };
 
 struct ScenarioReport {

@@ -1,6 +1,8 @@
 #include "graph/strategy/model_operators.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -24,36 +26,184 @@ class Converter {
       : graph_(graph), ops_(ops), costs_or_null_(costs_or_null), device_(device) {}
 
   Result<ModelOperators> run() {
-    for (const NodeId id : graph_.root().nodes) {
-      Status status = add(id, graph_.node(id));
-      if (!status.is_ok()) return status.prepend_path(graph_.path(id));
-    }
-    if (made_.graph.operators.empty()) return invalid_argument("the model has no nodes");
+    EDDY_RETURN_IF_ERROR(convert(Graph::kRoot, num_recorded_runs(), made_.root));
+    if (made_.num_operators == 0) return invalid_argument("the model has no nodes");
     return std::move(made_);
   }
 
  private:
-  Status add(NodeId id, const Node& node) {
-    if (node.kind != NodeKind::kExec) {
-      return unsupported(
-          "the model does not say how often this loop runs or which branch it takes; describe it "
-          "in an operator-graph file with a while or case entry");
+  // How often something ran in what was recorded; nothing where that is not known.
+  using Executions = std::optional<uint64_t>;
+  // Who makes a value.
+  struct Maker {
+    RegionId region;
+    uint32_t op = 0;  // in its list
+    bool is_control = false;
+    std::string name;
+    Dims shape;  // of an operator
+  };
+
+  Status convert(RegionId region, Executions executions, OperatorList& list) {
+    for (const NodeId id : graph_.region(region).nodes) {
+      const Node& node = graph_.node(id);
+      Status status = node.kind == NodeKind::kExec ? add(id, node, list)
+                                                   : add_control(id, node, executions, list);
+      if (!status.is_ok()) {
+        return node.kind == NodeKind::kExec ? status.prepend_path(graph_.path(id)) : status;
+      }
     }
+    return Status::ok();
+  }
+
+  Status add(NodeId id, const Node& node, OperatorList& list) {
     EDDY_RETURN_IF_ERROR(check_types(node));
     Operator op;
     op.name = unique_name(graph_.path(id));
     op.type = node.op->name;
     op.shape = node_shape(node);
     std::vector<Dims> shapes;
-    for (const ValueId value : node.inputs) add_input(value, op, shapes);
+    std::vector<const Maker*> makers;
+    for (const ValueId value : node.inputs) {
+      const auto maker = maker_.find(value);
+      if (value.is_none() || maker == maker_.end()) continue;
+      makers.push_back(&maker->second);
+      shapes.push_back(maker->second.is_control ? value_shape(value) : maker->second.shape);
+    }
+    op.inputs.resize(makers.size());
     EDDY_RETURN_IF_ERROR(set_rule(node, shapes, op));
     set_work(node, op);
-    op.weight_group = made_.graph.num_weight_groups++;
+    op.weight_group = list.graph.num_weight_groups++;
+    const auto number = static_cast<uint32_t>(list.graph.operators.size());
     for (const ValueId value : node.outputs) {
-      maker_[value] = static_cast<uint32_t>(made_.graph.operators.size());
+      maker_[value] = {node.region, number, false, op.name, op.shape};
     }
-    made_.graph.operators.push_back(std::move(op));
+    sort_inputs(node.region, number, makers, shapes, op, list);
+    list.graph.operators.push_back(std::move(op));
+    ++made_.num_operators;
     return Status::ok();
+  }
+
+  // Those of the list stay with the operator.
+  static void sort_inputs(RegionId region, uint32_t number, const std::vector<const Maker*>& makers,
+                          const std::vector<Dims>& shapes, Operator& op, OperatorList& list) {
+    std::vector<OperatorInput> inner;
+    for (size_t i = 0; i < makers.size(); ++i) {
+      if (makers[i]->region == region && !makers[i]->is_control) {
+        inner.push_back({makers[i]->op, op.inputs[i].dims});
+      } else {
+        list.outer_inputs.push_back({number, makers[i]->name, shapes[i], op.inputs[i].dims});
+      }
+    }
+    op.inputs = std::move(inner);
+  }
+
+  Status add_control(NodeId id, const Node& node, Executions executions, OperatorList& list) {
+    ControlOperator control;
+    control.name = unique_name(graph_.path(id));
+    control.kind =
+        node.kind == NodeKind::kWhile ? ScenarioEntry::Kind::kLoop : ScenarioEntry::Kind::kCase;
+    EDDY_ASSIGN_OR_RETURN(control.decision, decision_of(id, node, executions));
+    for (const ValueId value : node.inputs) {
+      const auto maker = maker_.find(value);
+      if (!value.is_none() && maker != maker_.end()) control.inputs.push_back(maker->second.name);
+    }
+    for (const ValueId value : node.outputs) {
+      maker_[value] = {node.region, 0, true, control.name, {}};
+    }
+    control.lists.resize(num_lists(node));
+    for (size_t r = 0; r < node.regions.size(); ++r) {
+      EDDY_RETURN_IF_ERROR(convert(node.regions[r], executions_of(control, r), control.lists[r]));
+    }
+    list.controls.push_back(std::move(control));
+    return Status::ok();
+  }
+
+  // One more than there are where a selector out of range passes values through.
+  static size_t num_lists(const Node& node) {
+    const bool may_pass = node.kind == NodeKind::kCaseOf && node.default_region < 0;
+    return node.regions.size() + (may_pass ? 1 : 0);
+  }
+
+  // In the record of a control: nothing where it has a distribution.
+  static Executions executions_of(const ControlOperator& control, size_t region) {
+    const std::vector<int64_t>& trace = control.decision.trace;
+    if (trace.empty()) return std::nullopt;
+    uint64_t count = 0;
+    for (const int64_t value : trace) {
+      count += control.kind == ScenarioEntry::Kind::kCase
+                   ? value == static_cast<int64_t>(region)
+                   : static_cast<uint64_t>(value) + (region == 0 ? 1 : 0);
+    }
+    return count;
+  }
+
+  // The root runs once for each decision of what stands in it.
+  uint64_t num_recorded_runs() const {
+    uint64_t runs = 1;
+    for (const NodeId id : graph_.root().nodes) {
+      if (graph_.node(id).kind == NodeKind::kExec || costs_or_null_ == nullptr) continue;
+      const auto seen = costs_or_null_->decisions.find(graph_.path(id));
+      if (seen != costs_or_null_->decisions.end()) {
+        runs = std::max<uint64_t>(runs, seen->second.size());
+      }
+    }
+    return runs;
+  }
+
+  static int64_t decided(const Node& node, int64_t value) {
+    if (node.kind == NodeKind::kWhile) return std::max<int64_t>(value, 0);
+    if (value >= 0 && static_cast<size_t>(value) < node.regions.size()) return value;
+    return node.default_region >= 0 ? node.default_region
+                                    : static_cast<int64_t>(node.regions.size());
+  }
+
+  Result<Decision> decision_of(NodeId id, const Node& node, Executions executions) const {
+    Decision decision;
+    decision.device = kAnyDevice;
+    const std::string path = graph_.path(id);
+    if (costs_or_null_ != nullptr) {
+      const auto likely = costs_or_null_->distributions.find(path);
+      if (likely != costs_or_null_->distributions.end()) {
+        for (const auto& [value, probability] : likely->second) {
+          decision.distribution.push_back({decided(node, value), probability});
+        }
+        return decision;
+      }
+      const auto seen = costs_or_null_->decisions.find(path);
+      if (seen != costs_or_null_->decisions.end()) {
+        set_record(node, seen->second, executions, decision);
+        return decision;
+      }
+    }
+    if (executions == 0u) {
+      decision.distribution = {{decided(node, 0), 1}};
+      return decision;
+    }
+    return unsupported(
+               "the model does not say how often this loop runs or which branch it takes; give "
+               "--costs "
+               "with what eddy measure --whole saw of it, or describe it in an operator-graph file "
+               "with a "
+               "while or case entry")
+        .prepend_path(path);
+  }
+
+  // One value stands for any number of them (kept by eddy measure where all are equal).
+  static void set_record(const Node& node, const std::vector<int64_t>& seen, Executions executions,
+                         Decision& decision) {
+    constexpr uint64_t kLongest = 1 << 20;
+    if (executions && *executions > 0 && *executions <= kLongest &&
+        (seen.size() == 1 || seen.size() == *executions)) {
+      for (uint64_t i = 0; i < *executions; ++i) {
+        decision.trace.push_back(decided(node, seen.size() == 1 ? seen[0] : seen[i]));
+      }
+      return;
+    }
+    std::map<int64_t, double> counts;
+    for (const int64_t value : seen) counts[decided(node, value)] += 1;
+    for (const auto& [value, count] : counts) {
+      decision.distribution.push_back({value, count / static_cast<double>(seen.size())});
+    }
   }
 
   Status check_types(const Node& node) const {
@@ -70,9 +220,10 @@ class Converter {
     return Status::ok();
   }
 
+  Dims node_shape(const Node& node) const { return value_shape(node.outputs[0]); }
   // Scalars have one dimension here, and empty ones one element.
-  Dims node_shape(const Node& node) const {
-    Dims dims = graph_.value(node.outputs[0]).type.tensor.dims;
+  Dims value_shape(ValueId value) const {
+    Dims dims = graph_.value(value).type.tensor.dims;
     if (dims.rank() == 0) dims.push_back(1);
     for (int d = 0; d < dims.rank(); ++d) dims[d] = std::max<int64_t>(dims[d], 1);
     return dims;
@@ -81,14 +232,6 @@ class Converter {
   std::string unique_name(std::string name) {
     while (!names_.insert(name).second) name += "'";
     return name;
-  }
-
-  void add_input(ValueId value, Operator& op, std::vector<Dims>& shapes) const {
-    if (value.is_none()) return;
-    const auto maker = maker_.find(value);
-    if (maker == maker_.end()) return;
-    op.inputs.push_back({.producer = maker->second});
-    shapes.push_back(made_.graph.operators[maker->second].shape);
   }
 
   Status set_rule(const Node& node, const std::vector<Dims>& shapes, Operator& op) const {
@@ -151,7 +294,7 @@ class Converter {
   const CostTable* costs_or_null_;
   std::string_view device_;
   ModelOperators made_;
-  std::unordered_map<ValueId, uint32_t> maker_;
+  std::unordered_map<ValueId, Maker> maker_;
   std::set<std::string> names_;
 };
 

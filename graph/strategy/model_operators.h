@@ -1,17 +1,22 @@
-// model_operators: the operator graph of an imported model.
+// model_operators: the operators of an imported model, with its loops and branches.
 //
-// Every node of the root becomes an operator that makes the node's first output; inputs made by
-// other nodes are its inputs (a node's further outputs count as its first), constants its weights,
-// and the graph's own inputs are there from the start. Regions come from the operator's type as in
-// regions.h; a node that does not fit its type's rule (dilated windows, say) reads all of its
-// inputs. Work is what the operator's schema says (OpDef::flops); views cost nothing.
+// Every node becomes an operator that makes the node's first output; inputs made by other nodes are
+// its inputs (a node's further outputs count as its first), constants its weights, and the graph's
+// own inputs, like the values a loop carries, are there from the start. Regions come from the
+// operator's type as in regions.h; a node that does not fit its type's rule (dilated windows, say)
+// reads all of its inputs. Work is what the operator's schema says (OpDef::flops); views cost
+// nothing. Operators, loops and branches are called by their paths. A selector out of range takes
+// the default branch, else one without operators.
 //
 // Times are in seconds: of a node that `costs_or_null` knows on `device`, the measured one, else
-// roofline estimates. num_measured says how many nodes were found.
+// roofline estimates. num_measured says how many nodes were found. Decisions are those of the
+// table: a distribution as it is; a record run by run, where it is complete; by the frequencies in
+// it, where it was cut or stands in a loop or branch that has a distribution. A decision takes no
+// time.
 //
 // Errors: kInvalidArgument for a node whose shapes are not fully known (fix them with --dim);
-// kUnsupported for loops and branches, whose trips a model does not say.
-// Threads: pure. Cost: linear in the graph.
+// kUnsupported for loops and branches whose trips the table does not know.
+// Threads: pure. Cost: linear in the graph and the record.
 #pragma once
 
 #include <string_view>
@@ -19,12 +24,13 @@
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 #include "graph/schedule/cost_table.h"
-#include "graph/strategy/operator_graph.h"
+#include "graph/strategy/operator_list.h"
 
 namespace eddy {
 
 struct ModelOperators {
-  OperatorGraph graph;
+  OperatorList root;           // without strategies
+  uint32_t num_operators = 0;  // of all lists
   uint32_t num_measured = 0;
 };
 

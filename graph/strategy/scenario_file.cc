@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 
 #include "graph/simulate/json_fields.h"
-#include "graph/strategy/build_task_graph.h"
+#include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/operator_file.h"
 #include "graph/strategy/part_cost.h"
 
@@ -26,57 +25,134 @@ bool has_name(const Json& entry) {
   return entry.is_object() && entry.contains("name") && entry["name"].is_string();
 }
 
-constexpr uint32_t kNoDevice = UINT32_MAX;
+// Depth is bounded before anything walks the lists.
+Status check_depth(const Json& list, int depth) {
+  if (depth > kMaxControlDepth) {
+    return invalid_argument("loops and branches are nested more than " +
+                            std::to_string(kMaxControlDepth) + " deep");
+  }
+  for (const Json& entry : list) {
+    if (!is_control(entry)) continue;
+    for (const char* key : {"before", "body"}) {
+      if (entry.contains(key)) EDDY_RETURN_IF_ERROR(check_depth(entry[key], depth + 1));
+    }
+    if (!entry.contains("branches") || !entry["branches"].is_array()) continue;
+    for (const Json& branch : entry["branches"]) {
+      EDDY_RETURN_IF_ERROR(check_depth(branch, depth + 1));
+    }
+  }
+  return Status::ok();
+}
 
-class RegionReader {
+// The lists of a loop or branch, as far as they are there.
+std::vector<const Json*> lists_of(const Json& control) {
+  std::vector<const Json*> lists;
+  for (const char* key : {"before", "body"}) {
+    if (control.contains(key)) lists.push_back(&control[key]);
+  }
+  if (control.contains("branches") && control["branches"].is_array()) {
+    for (const Json& branch : control["branches"]) lists.push_back(&branch);
+  }
+  return lists;
+}
+
+// Everything that the entry or what it holds names as an input.
+void add_inputs(const Json& entry, std::set<std::string>& names) {
+  if (!entry.is_object()) return;
+  if (entry.contains("inputs") && entry["inputs"].is_array()) {
+    for (const Json& input : entry["inputs"]) {
+      auto name = JsonFields::name_of(input, "");
+      if (name.is_ok()) names.insert(std::move(*name));
+    }
+  }
+  if (!is_control(entry)) return;
+  for (const Json* list : lists_of(entry)) {
+    for (const Json& inner : *list) add_inputs(inner, names);
+  }
+}
+
+void add_names(const Json& list, std::set<std::string>& names) {
+  for (const Json& entry : list) {
+    if (has_name(entry)) names.insert(entry["name"].get<std::string>());
+    if (!is_control(entry)) continue;
+    for (const Json* inner : lists_of(entry)) add_names(*inner, names);
+  }
+}
+
+// What the reader of a loop or branch gets, as make_scenarios.h says: the shape of the one thing
+// that nobody in its last list reads. Null where that is not one.
+const Json* shape_or_null(const Json& entry) {
+  if (!is_control(entry)) {
+    const bool has_shape = entry.contains("shape") && entry["shape"].is_array();
+    return has_shape ? &entry["shape"] : nullptr;
+  }
+  const Json* last = nullptr;
+  for (const Json* list : lists_of(entry)) {
+    if (list->empty()) continue;
+    last = list;
+    if (entry["type"] == "case") break;
+  }
+  if (last == nullptr) return nullptr;
+  std::set<std::string> read;
+  for (const Json& inner : *last) add_inputs(inner, read);
+  const Json* only = nullptr;
+  for (const Json& inner : *last) {
+    if (!has_name(inner) || read.contains(inner["name"].get<std::string>())) continue;
+    if (only != nullptr) return nullptr;
+    only = &inner;
+  }
+  return only == nullptr ? nullptr : shape_or_null(*only);
+}
+
+// By name: the shape, or null where it is not known.
+using Shapes = std::map<std::string, const Json*>;
+
+class ListReader {
  public:
-  RegionReader(const Topology& topology, int64_t bytes_per_element, const Json* strategy_or_null,
-               const OpTable* ops_or_null)
+  ListReader(const Topology& topology, int64_t bytes_per_element, const Json* strategy_or_null,
+             const OpTable* ops_or_null)
       : topology_(topology),
         bytes_per_element_(bytes_per_element),
         strategy_or_null_(strategy_or_null),
         ops_or_null_(ops_or_null) {}
 
-  // `outside`: names of lists around. Those that are used here are added to `captured`.
-  Result<ScenarioRegion> read(const Json& list, const std::string& where, int depth,
-                              const std::set<std::string>& outside,
-                              std::set<std::string>& captured);
-  // Every name of the strategy must be an operator somewhere.
-  Status check_strategy() const;
+  Result<OperatorList> read_file(const Json& list);
   std::vector<std::string> take_estimated() { return std::move(estimated_); }
 
  private:
-  // One list while it is read.
-  struct List {
-    std::set<std::string> outside;
-    std::map<std::string, uint32_t> control;             // name -> position
-    std::map<std::string, std::vector<uint32_t>> tasks;  // operator -> positions of its parts
-    // Operator -> the loops and branches it waits for.
-    std::map<std::string, std::vector<std::string>> waits;
-    ScenarioRegion region;
+  // What operators of one list read of controls and lists around: `shapes` are those that stand
+  // in for them among its operators.
+  struct Outer {
+    Shapes shapes;
+    std::vector<std::pair<std::string, std::string>> whole;  // operator, what it reads
   };
 
-  Status take_names(const Json& list, const std::string& where, List& at);
-  Result<Json> plain_operator(const Json& entry, List& at, std::set<std::string>& captured) const;
-  Status add_tasks(const Json& operators, List& at);
-  Status add_control(const Json& entry, int depth, List& at, std::set<std::string>& captured);
-  Status read_regions(const JsonFields& fields, int depth, const std::set<std::string>& outside,
-                      ScenarioEntry& entry, std::set<std::string>& used);
+  // `around`: of lists around.
+  Result<OperatorList> read(const Json& list, const std::string& where, const Shapes& around);
+  Status take_names(const Json& list, const std::string& where, Shapes& own);
+  Result<Json> plain_operator(const Json& entry, const Shapes& own, const Shapes& around,
+                              bool guesses, Outer& outer) const;
+  Result<OperatorList> read_plain(const Json& list, const Shapes& own, const Shapes& around,
+                                  bool guesses) const;
+  Status set_strategy(OperatorList& list);
+  Result<ControlOperator> read_control(const Json& entry, const Shapes& around);
   Status read_decision(const JsonFields& fields, ScenarioEntry::Kind kind,
                        Decision& decision) const;
   static Status read_distribution(const JsonFields& fields, Decision& decision);
-  Status add_deps(const JsonFields& fields, const std::set<std::string>& used, List& at,
-                  ScenarioEntry& entry, std::set<std::string>& captured) const;
+  Status check_strategy() const;
 
   const Topology& topology_;
   const int64_t bytes_per_element_;
   const Json* strategy_or_null_;
   const OpTable* ops_or_null_;
   std::vector<std::string> estimated_;
-  std::set<std::string> names_;  // of the whole file
+  std::set<std::string> all_;    // of the whole file
+  std::set<std::string> names_;  // of those read so far
+  std::set<std::string> controls_;
 };
 
-Status RegionReader::take_names(const Json& list, const std::string& where, List& at) {
+// The operators of the list; loops and branches go to `own` alone.
+Status ListReader::take_names(const Json& list, const std::string& where, Shapes& own) {
   if (!list.is_array()) return invalid_argument(where + ": must be a list of operators");
   for (const Json& entry : list) {
     if (!has_name(entry)) return invalid_argument(where + ": an operator needs \"name\"");
@@ -84,89 +160,106 @@ Status RegionReader::take_names(const Json& list, const std::string& where, List
     if (!names_.insert(name).second) {
       return invalid_argument("two operators are called '" + name + "'");
     }
-    if (is_control(entry)) at.control.emplace(name, 0);
+    if (is_control(entry)) controls_.insert(name);
+    own[name] = shape_or_null(entry);
   }
   return Status::ok();
 }
 
-// Without the inputs that are loops, branches or outside.
-Result<Json> RegionReader::plain_operator(const Json& entry, List& at,
-                                          std::set<std::string>& captured) const {
+// With stand-ins for those of its inputs that have a shape and are loops, branches or around.
+Result<Json> ListReader::plain_operator(const Json& entry, const Shapes& own, const Shapes& around,
+                                        bool guesses, Outer& outer) const {
   Json plain = entry;
-  const JsonFields fields(entry, "operator '" + entry["name"].get<std::string>() + "'");
+  const std::string own_name = entry["name"];
+  const JsonFields fields(entry, "operator '" + own_name + "'");
   EDDY_ASSIGN_OR_RETURN(const Json* inputs, fields.list("inputs", false));
   plain["inputs"] = Json::array();
   for (const Json& input : *inputs) {
     EDDY_ASSIGN_OR_RETURN(const std::string name, JsonFields::name_of(input, fields.where()));
-    if (at.control.contains(name)) {
-      at.waits[entry["name"]].push_back(name);
-    } else if (at.outside.contains(name)) {
-      captured.insert(name);
+    const bool is_control = controls_.contains(name);
+    const auto here = own.find(name);
+    const auto outside = around.find(name);
+    if (here == own.end() && outside == around.end() && all_.contains(name)) {
+      return fields.fail("'" + name +
+                         "' is inside a loop or branch that this one is not in; only "
+                         "operators of the same list and of lists around it can be inputs");
+    }
+    if (!is_control && outside == around.end()) {
+      plain["inputs"].push_back(name);
+      continue;
+    }
+    const Json* shape = here != own.end() ? here->second : outside->second;
+    if (shape == nullptr || (is_control && !guesses)) {
+      outer.whole.emplace_back(own_name, name);
     } else {
+      outer.shapes[name] = shape;
       plain["inputs"].push_back(name);
     }
   }
   return plain;
 }
 
-Status RegionReader::add_tasks(const Json& operators, List& at) {
-  if (operators.empty()) return Status::ok();
+// Takes the stand-ins out again.
+OperatorList without(const Shapes& stand_ins, OperatorGraph graph) {
+  OperatorList list;
+  std::vector<uint32_t> place(graph.operators.size(), UINT32_MAX);
+  for (uint32_t i = 0; i < graph.operators.size(); ++i) {
+    Operator& op = graph.operators[i];
+    if (stand_ins.contains(op.name)) continue;
+    const auto number = static_cast<uint32_t>(list.graph.operators.size());
+    place[i] = number;
+    std::vector<OperatorInput> inner;
+    for (const OperatorInput& input : op.inputs) {
+      const Operator& producer = graph.operators[input.producer];
+      if (place[input.producer] != UINT32_MAX) {
+        inner.push_back({place[input.producer], input.dims});
+      } else {
+        list.outer_inputs.push_back({number, producer.name, producer.shape, input.dims});
+      }
+    }
+    op.inputs = std::move(inner);
+    list.graph.operators.push_back(op);
+  }
+  list.graph.num_weight_groups = graph.num_weight_groups;
+  return list;
+}
+
+// `guesses`: the shapes of what loops and branches make are believed.
+Result<OperatorList> ListReader::read_plain(const Json& list, const Shapes& own,
+                                            const Shapes& around, bool guesses) const {
+  Outer outer;
+  Json operators = Json::array();
+  for (const Json& entry : list) {
+    if (is_control(entry)) continue;
+    EDDY_ASSIGN_OR_RETURN(Json plain, plain_operator(entry, own, around, guesses, outer));
+    operators.push_back(std::move(plain));
+  }
+  if (operators.empty()) return OperatorList();
+  for (const auto& [name, shape] : outer.shapes) {
+    operators.push_back({{"name", name}, {"type", "elementwise"}, {"shape", *shape}});
+  }
   EDDY_ASSIGN_OR_RETURN(OperatorGraph graph,
                         read_operators(Json{{"operators", operators}}, ops_or_null_));
-  graph.bytes_per_element = bytes_per_element_;
-  Strategy strategy = single_device_strategy(graph, topology_);
-  if (strategy_or_null_ != nullptr) {
-    Json own = Json::object();
-    for (const Operator& op : graph.operators) {
-      const auto config = strategy_or_null_->find(op.name);
-      if (config != strategy_or_null_->end()) own[op.name] = *config;
-    }
-    EDDY_ASSIGN_OR_RETURN(strategy, read_strategy(own, graph, topology_));
+  OperatorList made = without(outer.shapes, std::move(graph));
+  made.graph.bytes_per_element = bytes_per_element_;
+  for (const auto& [op, from] : outer.whole) {
+    made.outer_inputs.push_back({.op = made.graph.find(op), .from = from});
   }
-  EDDY_RETURN_IF_ERROR(check_memory(graph, topology_, strategy));
-  for (const Operator& op : graph.operators) {
+  return made;
+}
+
+Status ListReader::set_strategy(OperatorList& list) {
+  list.strategy = single_device_strategy(list.graph, topology_);
+  for (const Operator& op : list.graph.operators) {
     if (is_estimated(op)) estimated_.push_back(op.name);
   }
-  TaskGraph<double> tasks;
-  std::vector<TaskLabel> labels;
-  EDDY_RETURN_IF_ERROR(TaskGraphBuilder(graph, topology_).build(strategy, tasks, labels));
-  tasks.make_predecessors();
-  // Entries stand in the order of ranks, which is the order in which ties are settled.
-  std::vector<uint32_t> order(tasks.num_slots());
-  for (uint32_t slot = 0; slot < order.size(); ++slot) order[slot] = slot;
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return tasks.task(a).rank < tasks.task(b).rank; });
-  std::vector<uint32_t> position(order.size());
-  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-  for (const uint32_t slot : order) {
-    ScenarioEntry entry;
-    entry.name = task_name(labels[slot], graph, topology_);
-    entry.exe_time = tasks.task(slot).exe_time;
-    entry.device = tasks.task(slot).device;
-    for (const uint32_t from : tasks.predecessors(slot)) entry.deps.push_back(position[from]);
-    if (!is_communication(labels[slot])) {
-      at.tasks[graph.operators[labels[slot].op].name].push_back(position[slot]);
-    }
-    at.region.entries.push_back(std::move(entry));
-  }
+  if (strategy_or_null_ == nullptr) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(list.strategy,
+                        read_list_strategy(*strategy_or_null_, list.graph, topology_));
   return Status::ok();
 }
 
-// The device of all that the entry's regions hold; none where they hold nothing, or several.
-std::optional<uint32_t> only_device(const ScenarioEntry& entry) {
-  std::optional<uint32_t> device;
-  for (const ScenarioRegion& region : entry.regions) {
-    for (const ScenarioEntry& inner : region.entries) {
-      const bool is_task = inner.kind == ScenarioEntry::Kind::kTask;
-      const uint32_t own = is_task ? inner.device : inner.decision.device;
-      if (device && *device != own) return std::nullopt;
-      device = own;
-    }
-  }
-  return device;
-}
-
-Status RegionReader::read_distribution(const JsonFields& fields, Decision& decision) {
+Status ListReader::read_distribution(const JsonFields& fields, Decision& decision) {
   EDDY_ASSIGN_OR_RETURN(const Json* likely, fields.list("distribution", false));
   for (const Json& pair : *likely) {
     if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
@@ -184,8 +277,8 @@ Status RegionReader::read_distribution(const JsonFields& fields, Decision& decis
   return Status::ok();
 }
 
-Status RegionReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind kind,
-                                   Decision& decision) const {
+Status ListReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind kind,
+                                 Decision& decision) const {
   const bool is_loop = kind == ScenarioEntry::Kind::kLoop;
   const char* const own = is_loop ? "trips" : "probabilities";
   const char* const others = is_loop ? "probabilities" : "trips";
@@ -203,7 +296,7 @@ Status RegionReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind
     EDDY_ASSIGN_OR_RETURN(const int64_t trips, fields.integer_or("trips", 0));
     decision.distribution.push_back({trips, 1});
   }
-  decision.device = kNoDevice;
+  decision.device = kAnyDevice;
   const Json* costs = fields.find_or_null("decision");
   if (costs == nullptr) return Status::ok();
   const JsonFields cost(*costs, fields.where() + ": decision");
@@ -221,104 +314,67 @@ Status RegionReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind
   return Status::ok();
 }
 
-Status RegionReader::read_regions(const JsonFields& fields, int depth,
-                                  const std::set<std::string>& outside, ScenarioEntry& entry,
-                                  std::set<std::string>& used) {
+Result<ControlOperator> ListReader::read_control(const Json& entry, const Shapes& around) {
+  ControlOperator control;
+  control.name = entry["name"];
+  const JsonFields fields(entry, "'" + control.name + "'");
+  const bool is_loop = entry["type"] == "while";
+  control.kind = is_loop ? ScenarioEntry::Kind::kLoop : ScenarioEntry::Kind::kCase;
+  EDDY_RETURN_IF_ERROR(read_decision(fields, control.kind, control.decision));
   std::vector<const Json*> lists;
-  if (entry.kind == ScenarioEntry::Kind::kLoop) {
-    EDDY_ASSIGN_OR_RETURN(const Json* before, fields.list("before", false));
-    EDDY_ASSIGN_OR_RETURN(const Json* body, fields.list("body", false));
-    lists = {before, body};
+  if (is_loop) {
+    for (const char* key : {"before", "body"}) {
+      EDDY_ASSIGN_OR_RETURN(lists.emplace_back(), fields.list(key, false));
+    }
   } else {
     EDDY_ASSIGN_OR_RETURN(const Json* branches, fields.list("branches", true));
     for (const Json& branch : *branches) lists.push_back(&branch);
   }
+  Shapes visible = around;
   for (const Json* list : lists) {
-    EDDY_ASSIGN_OR_RETURN(entry.regions.emplace_back(),
-                          read(*list, fields.where(), depth + 1, outside, used));
+    EDDY_ASSIGN_OR_RETURN(control.lists.emplace_back(), read(*list, fields.where(), visible));
+    if (!is_loop) continue;
+    // The body reads what `before` made.
+    for (const Json& made : *list) visible[made["name"]] = shape_or_null(made);
   }
-  return Status::ok();
-}
-
-// The entry waits for its inputs and for what its operators use of this list.
-Status RegionReader::add_deps(const JsonFields& fields, const std::set<std::string>& used, List& at,
-                              ScenarioEntry& entry, std::set<std::string>& captured) const {
-  std::set<std::string> names = used;
   EDDY_ASSIGN_OR_RETURN(const Json* inputs, fields.list("inputs", false));
   for (const Json& input : *inputs) {
-    EDDY_ASSIGN_OR_RETURN(std::string name, JsonFields::name_of(input, fields.where()));
-    names.insert(std::move(name));
-  }
-  for (const std::string& name : names) {
-    const auto tasks = at.tasks.find(name);
-    const auto control = at.control.find(name);
-    if (tasks != at.tasks.end()) {
-      entry.deps.insert(entry.deps.end(), tasks->second.begin(), tasks->second.end());
-    } else if (control != at.control.end()) {
-      if (name == entry.name) return fields.fail("depends on itself");
-      entry.deps.push_back(control->second);
-    } else if (at.outside.contains(name)) {
-      captured.insert(name);
-    } else {
-      return fields.fail("no operator is called '" + name + "', its input");
+    EDDY_ASSIGN_OR_RETURN(const std::string name, JsonFields::name_of(input, fields.where()));
+    if (!around.contains(name)) {
+      return fields.fail("no operator of its list or of lists around is called '" + name +
+                         "', its input");
     }
+    control.inputs.push_back(name);
   }
-  return Status::ok();
+  return control;
 }
 
-Status RegionReader::add_control(const Json& json, int depth, List& at,
-                                 std::set<std::string>& captured) {
-  const std::string name = json["name"];
-  const JsonFields fields(json, "'" + name + "'");
-  ScenarioEntry entry;
-  entry.name = name;
-  entry.kind = json["type"] == "while" ? ScenarioEntry::Kind::kLoop : ScenarioEntry::Kind::kCase;
-  EDDY_RETURN_IF_ERROR(read_decision(fields, entry.kind, entry.decision));
-  std::set<std::string> outside = at.outside;
-  for (const auto& [op, _] : at.tasks) outside.insert(op);
-  for (const auto& [other, _] : at.control) outside.insert(other);
-  std::set<std::string> used;
-  EDDY_RETURN_IF_ERROR(read_regions(fields, depth, outside, entry, used));
-  EDDY_RETURN_IF_ERROR(add_deps(fields, used, at, entry, captured));
-  if (entry.decision.device == kNoDevice) {
-    entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
+Result<OperatorList> ListReader::read(const Json& list, const std::string& where,
+                                      const Shapes& around) {
+  Shapes own;
+  EDDY_RETURN_IF_ERROR(take_names(list, where, own));
+  auto made = read_plain(list, own, around, true);
+  if (!made.is_ok()) made = read_plain(list, own, around, false);
+  if (!made.is_ok()) return made;
+  EDDY_RETURN_IF_ERROR(set_strategy(*made));
+  own.insert(around.begin(), around.end());
+  for (const Json& entry : list) {
+    if (!is_control(entry)) continue;
+    EDDY_ASSIGN_OR_RETURN(ControlOperator control, read_control(entry, own));
+    made->controls.push_back(std::move(control));
   }
-  at.region.entries.push_back(std::move(entry));
-  return Status::ok();
+  return made;
 }
 
-Result<ScenarioRegion> RegionReader::read(const Json& list, const std::string& where, int depth,
-                                          const std::set<std::string>& outside,
-                                          std::set<std::string>& captured) {
-  if (depth > kMaxControlDepth) return invalid_argument(where + ": is nested too deep");
-  List at;
-  at.outside = outside;
-  EDDY_RETURN_IF_ERROR(take_names(list, where, at));
-  Json operators = Json::array();
-  for (const Json& entry : list) {
-    if (is_control(entry)) continue;
-    EDDY_ASSIGN_OR_RETURN(Json plain, plain_operator(entry, at, captured));
-    operators.push_back(std::move(plain));
-  }
-  EDDY_RETURN_IF_ERROR(add_tasks(operators, at));
-  auto position = static_cast<uint32_t>(at.region.entries.size());
-  for (const Json& entry : list) {
-    if (is_control(entry)) at.control[entry["name"]] = position++;
-  }
-  for (const auto& [op, controls] : at.waits) {
-    for (const uint32_t task : at.tasks[op]) {
-      for (const std::string& control : controls) {
-        at.region.entries[task].deps.push_back(at.control[control]);
-      }
-    }
-  }
-  for (const Json& entry : list) {
-    if (is_control(entry)) EDDY_RETURN_IF_ERROR(add_control(entry, depth, at, captured));
-  }
-  return std::move(at.region);
+Result<OperatorList> ListReader::read_file(const Json& list) {
+  EDDY_RETURN_IF_ERROR(check_depth(list, 0));
+  add_names(list, all_);
+  EDDY_ASSIGN_OR_RETURN(OperatorList root, read(list, "the file", {}));
+  EDDY_RETURN_IF_ERROR(check_strategy());
+  return root;
 }
 
-Status RegionReader::check_strategy() const {
+Status ListReader::check_strategy() const {
   if (strategy_or_null_ == nullptr) return Status::ok();
   for (const auto& [name, _] : strategy_or_null_->items()) {
     if (names_.contains(name)) continue;
@@ -328,6 +384,16 @@ Status RegionReader::check_strategy() const {
 }
 
 }  // namespace
+
+Result<Strategy> read_list_strategy(const Json& strategy, const OperatorGraph& graph,
+                                    const Topology& topology) {
+  Json own = Json::object();
+  for (const Operator& op : graph.operators) {
+    const auto config = strategy.find(op.name);
+    if (config != strategy.end()) own[op.name] = *config;
+  }
+  return read_strategy(own, graph, topology);
+}
 
 bool has_control_flow(const Json& document) {
   const auto operators = document.is_object() ? document.find("operators") : document.end();
@@ -354,11 +420,9 @@ Result<ScenarioFile> read_scenario_file(const Json& document, const OpTable* ops
   if (strategy != nullptr && !strategy->is_object()) {
     return fields.fail("\"strategy\" must be a JSON object");
   }
-  RegionReader reader(topology, bytes_per_element, strategy, ops_or_null);
-  std::set<std::string> captured;
-  EDDY_ASSIGN_OR_RETURN(ScenarioRegion root,
-                        reader.read(document["operators"], "the file", 0, {}, captured));
-  EDDY_RETURN_IF_ERROR(reader.check_strategy());
+  ListReader reader(topology, bytes_per_element, strategy, ops_or_null);
+  EDDY_ASSIGN_OR_RETURN(const OperatorList list, reader.read_file(document["operators"]));
+  EDDY_ASSIGN_OR_RETURN(ScenarioRegion root, make_scenarios(list, topology));
   return ScenarioFile{std::move(topology), std::move(root), reader.take_estimated()};
 }
 

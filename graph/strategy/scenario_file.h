@@ -11,16 +11,19 @@
 //
 // "before" runs before each decision, "body" after each that goes on. "decision" is what reading
 // the predicate back and launching what follows costs, on the device that drives (unless said, the
-// one where all of its regions run, or the first one); without it a decision takes no time. Nested to any depth up to kMaxControlDepth.
+// one where all of its regions run, or the first one); without it a decision takes no time. Nested
+// to any depth up to kMaxControlDepth.
 //
-// Within one list, operators become tasks and transfers as in a file without loops. What crosses
-// the border of a list is a dependency without a transfer: a loop waits for every operator outside
-// that it or its operators name, and who names a loop waits for it as a whole. Operators whose
-// inputs are all outside need in_features or in_channels. Names are unique in the whole file, as
-// are the entries of its strategy. Files for training and edits cannot have loops or branches.
+// Operators read those of their own list, of lists around it and, in a body, of its "before"; from
+// outside a loop or branch is read as a whole. make_scenarios.h says what follows and what crosses
+// links. The shape of what a loop or branch makes is that of the one operator of its last list that
+// nobody in it reads; where there is not one, or it does not fit its reader, the reader needs
+// in_features or in_channels. Names are unique in the whole file, as are the entries of its
+// strategy. Files for training and edits cannot have loops or branches.
 //
-// Errors: those of operator_file.h and scenario.h; a loop or branch without trips, probabilities or
-// trace, or with two of them; lists nested too deep. Cost: linear in the tasks of each list.
+// Errors: those of operator_file.h, make_scenarios.h and scenario.h; a loop or branch without
+// trips, probabilities or trace, or with two of them; lists nested too deep; an input that stands
+// in another list. Cost: linear in the tasks of each list.
 #pragma once
 
 #include <string>
@@ -31,11 +34,10 @@
 #include "graph/base/status.h"
 #include "graph/ir/op.h"
 #include "graph/simulate/scenario.h"
+#include "graph/strategy/operator_list.h"
 #include "graph/strategy/topology.h"
 
 namespace eddy {
-
-inline constexpr int kMaxControlDepth = 64;
 
 // Whether an operator-graph file has a loop or branch.
 bool has_control_flow(const nlohmann::json& document);
@@ -46,5 +48,9 @@ struct ScenarioFile {
   std::vector<std::string> estimated;  // operators, at any depth (part_cost.h)
 };
 Result<ScenarioFile> read_scenario_file(const nlohmann::json& document, const OpTable* ops_or_null);
+
+// The entries of a strategy that belong to one list.
+Result<Strategy> read_list_strategy(const nlohmann::json& strategy, const OperatorGraph& graph,
+                                    const Topology& topology);
 
 }  // namespace eddy

@@ -39,6 +39,8 @@ constexpr char kFileFormats[] =
              {"op": "add_dep" or "remove_dep", "from", "to"}, {"op": "add_task", "task"},
              {"op": "remove_task", "id"}, {"op": "batch", "ops": [edit...]}, {"op": "undo"}
              of tasks; {"op": "set_config", "operator", ...} and batches of operators
+Operators of a loop or branch read those of their own list, of lists around and, in a body, of its
+"before". A model's loops and branches need --costs of eddy measure --whole, which saw their trips.
 With --json, "estimated" lists the operators whose times come from a roofline.)";
 
 // The whole file, or standard input for "-".
@@ -127,14 +129,15 @@ Status check_paths(const SimulateArguments& arguments) {
     if (path.empty()) continue;
     const fs::path folder = path.parent_path();
     if (!folder.empty() && !fs::is_directory(folder, ignored)) {
-      return invalid_argument(fmt::format("{} {}: there is no folder {}", option, path.string(),
-                                          folder.string()));
+      return invalid_argument(
+          fmt::format("{} {}: there is no folder {}", option, path.string(), folder.string()));
     }
     for (const fs::path& other : taken) {
       if (path != other && !fs::equivalent(path, other, ignored)) continue;
-      return invalid_argument(fmt::format("{} {}: that is another file of this command; give it a "
-                                          "name of its own",
-                                          option, path.string()));
+      return invalid_argument(
+          fmt::format("{} {}: that is another file of this command; give it a "
+                      "name of its own",
+                      option, path.string()));
     }
     taken.push_back(path);
   }
@@ -146,9 +149,9 @@ Outcome simulate_file(const SimulateArguments& arguments, Console& console,
   Status status = check_paths(arguments);
   if (!status.is_ok()) return Outcome::usage(status.message());
   if (arguments.file.ends_with(".onnx")) return simulate_model(arguments, console, interrupts);
-  if (!arguments.topology.empty() || !arguments.strategy.empty() || !arguments.costs.empty() ||
-      !arguments.dims.empty() || !arguments.shapes.empty()) {
-    return Outcome::usage("--topology, --strategy, --costs, --dim and --shape take a model; " +
+  if (!arguments.topology.empty() || !arguments.costs.empty() || !arguments.dims.empty() ||
+      !arguments.shapes.empty()) {
+    return Outcome::usage("--topology, --costs, --dim and --shape take a model; " +
                           input_name(arguments) + " is none, or holds its own");
   }
   auto text = read_text(arguments.file);
@@ -156,11 +159,17 @@ Outcome simulate_file(const SimulateArguments& arguments, Console& console,
   auto document = parse_json_document(*text);
   if (!document.is_ok()) return in_file(arguments, document.take_status());
   if (is_operator_file(*document)) {
+    if (!arguments.strategy.empty()) {
+      auto strategy = read_strategy_file(arguments.strategy);
+      if (!strategy.is_ok()) return strategy.take_status();
+      (*document)["strategy"] = std::move(*strategy);
+    }
     return simulate_operators(arguments, *document, console, interrupts);
   }
-  if (!arguments.emit_tasks.empty() || arguments.search) {
-    return Outcome::usage(fmt::format("{} takes an operator-graph file",
-                                      arguments.search ? "--search" : "--emit-tasks"));
+  for (const auto& [is_given, option] : {std::pair(arguments.search, "--search"),
+                                         {!arguments.emit_tasks.empty(), "--emit-tasks"},
+                                         {!arguments.strategy.empty(), "--strategy"}}) {
+    if (is_given) return Outcome::usage(fmt::format("{} takes an operator-graph file", option));
   }
   if (!document->is_object() || !document->contains("tasks")) {
     return in_file(arguments, invalid_argument("needs \"tasks\" (a task file) or \"operators\" (an "
@@ -231,7 +240,8 @@ void add_strategy_options(CLI::App& app, SimulateArguments& arguments) {
       ->check(check_written)
       ->needs(search);
   app.add_option("--topology", arguments.topology, "of a model: devices and links, a JSON file");
-  app.add_option("--strategy", arguments.strategy, "of a model: parts and devices, a JSON file");
+  app.add_option("--strategy", arguments.strategy,
+                 "of a model, or in place of an operator graph's own: what --output wrote");
   app.add_option("--costs", arguments.costs, "of a model: what eddy measure wrote");
   add_shape_options(app, arguments.dims, arguments.shapes);
 }

@@ -10,6 +10,7 @@
 #include "graph/simulate/scenario.h"
 #include "graph/simulate/timeline_report.h"
 #include "graph/strategy/operator_file.h"
+#include "graph/strategy/scenario_file.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
 
@@ -92,12 +93,19 @@ Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::j
 // The same of an operator graph that is read already.
 Outcome simulate_operator_graph(const SimulateArguments& arguments, const OperatorFile& file,
                                 Console& console);
+// {operator: {"degree", "devices"}...}, or a document that has that under "strategy".
+Result<nlohmann::json> read_strategy_file(const std::string& path);
+
 // An ONNX model: on one CPU device, or on --topology under --strategy. Times in seconds.
 Outcome simulate_model(const SimulateArguments& arguments, Console& console,
                        Interrupts& interrupts);
 // An operator-graph file with loops or branches: expectation, quantiles and extremes.
 Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::json& document,
-                           Console& console);
+                           Console& console, Interrupts& interrupts);
+// The same of scenarios that are made already, for arguments that were checked.
+Status check_scenario_arguments(const SimulateArguments& arguments);
+Outcome say_scenarios(const SimulateArguments& arguments, const ScenarioFile& file,
+                      Console& console, Interrupts& interrupts);
 Json scenarios_json(const ScenarioReport& report, const std::vector<double>& quantiles);
 // --search: looks for a better strategy and says which.
 Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,

@@ -1,13 +1,16 @@
 // eddy simulate MODEL.onnx: the model's operators on one CPU device, or on a topology under a
-// strategy.
-#include <fmt/format.h>
+// strategy; with loops and branches, over the scenarios that --costs tells of.
+#include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "graph/io/file_bytes.h"
 #include "graph/schedule/cost_table.h"
 #include "graph/simulate/json_document.h"
+#include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/model_operators.h"
+#include "graph/strategy/part_cost.h"
 #include "tools/command/model.h"
 #include "tools/command/simulate.h"
 
@@ -39,15 +42,33 @@ Result<Topology> load_topology(const std::string& path) {
   return topology;
 }
 
-Result<Strategy> load_strategy(const std::string& path, const OperatorGraph& graph,
-                               const Topology& topology) {
-  if (path.empty()) return single_device_strategy(graph, topology);
-  EDDY_ASSIGN_OR_RETURN(const nlohmann::json document, read_document(path));
-  const bool is_wrapped =
-      document.is_object() && document.contains("strategy") && graph.find("strategy") == UINT32_MAX;
-  auto strategy = read_strategy(is_wrapped ? document["strategy"] : document, graph, topology);
-  if (!strategy.is_ok()) return std::move(strategy.take_status().prepend_message(path));
-  return strategy;
+// Of every list: single devices where no strategy is given. Adds the names that it is asked for.
+Status set_strategies(const nlohmann::json* strategy_or_null, const Topology& topology,
+                      OperatorList& list, std::set<std::string>& names) {
+  for (const Operator& op : list.graph.operators) names.insert(op.name);
+  list.strategy = single_device_strategy(list.graph, topology);
+  if (strategy_or_null != nullptr) {
+    EDDY_ASSIGN_OR_RETURN(list.strategy,
+                          read_list_strategy(*strategy_or_null, list.graph, topology));
+  }
+  for (ControlOperator& control : list.controls) {
+    for (OperatorList& inner : control.lists) {
+      EDDY_RETURN_IF_ERROR(set_strategies(strategy_or_null, topology, inner, names));
+    }
+  }
+  return Status::ok();
+}
+
+Status load_strategies(const std::string& path, const Topology& topology, OperatorList& root) {
+  std::set<std::string> names;
+  if (path.empty()) return set_strategies(nullptr, topology, root, names);
+  EDDY_ASSIGN_OR_RETURN(const nlohmann::json strategy, read_strategy_file(path));
+  Status status = set_strategies(&strategy, topology, root, names);
+  for (const auto& [name, _] : strategy.items()) {
+    if (!status.is_ok() || names.contains(name)) continue;
+    status = invalid_argument("the strategy names '" + name + "', which is no operator");
+  }
+  return status.is_ok() ? Status::ok() : status.prepend_message(path);
 }
 
 Result<CostTable> load_costs(const std::string& path) {
@@ -58,7 +79,12 @@ Result<CostTable> load_costs(const std::string& path) {
   return table;
 }
 
-Result<OperatorFile> load_operators(const SimulateArguments& arguments, Console& console) {
+struct LoadedModel {
+  OperatorList root;
+  Topology topology;
+};
+
+Result<LoadedModel> load_operators(const SimulateArguments& arguments, Console& console) {
   EDDY_ASSIGN_OR_RETURN(const CostTable costs, load_costs(arguments.costs));
   EDDY_ASSIGN_OR_RETURN(Topology topology, load_topology(arguments.topology));
   ModelArguments model_arguments;
@@ -72,25 +98,54 @@ Result<OperatorFile> load_operators(const SimulateArguments& arguments, Console&
   if (!made.is_ok()) return std::move(made.take_status().prepend_message(arguments.file));
   if (!arguments.costs.empty()) {
     console.remark(fmt::format("{}: measured {} of {} operators; the others are estimated",
-                               arguments.costs, made->num_measured, made->graph.operators.size()));
+                               arguments.costs, made->num_measured, made->num_operators));
   }
-  EDDY_ASSIGN_OR_RETURN(Strategy strategy,
-                        load_strategy(arguments.strategy, made->graph, topology));
-  return OperatorFile{std::move(made->graph),
-                      std::move(topology),
-                      std::move(strategy),
-                      {},
-                      !arguments.strategy.empty()};
+  EDDY_RETURN_IF_ERROR(load_strategies(arguments.strategy, topology, made->root));
+  return LoadedModel{std::move(made->root), std::move(topology)};
+}
+
+void add_estimated(const OperatorList& list, std::vector<std::string>& names) {
+  for (const Operator& op : list.graph.operators) {
+    if (is_estimated(op)) names.push_back(op.name);
+  }
+  for (const ControlOperator& control : list.controls) {
+    for (const OperatorList& inner : control.lists) add_estimated(inner, names);
+  }
 }
 
 }  // namespace
 
+Result<nlohmann::json> read_strategy_file(const std::string& path) {
+  EDDY_ASSIGN_OR_RETURN(nlohmann::json document, read_document(path));
+  if (!document.is_object()) return invalid_argument(path + ": a strategy must be a JSON object");
+  const auto inner = document.find("strategy");
+  if (inner == document.end() || !inner->is_object()) return document;
+  const bool is_operator = inner->contains("degree") && (*inner)["degree"].is_array();
+  return is_operator ? document : nlohmann::json(std::move(*inner));
+}
+
 Outcome simulate_model(const SimulateArguments& arguments, Console& console,
                        Interrupts& interrupts) {
-  auto file = load_operators(arguments, console);
-  if (!file.is_ok()) return file.take_status();
-  if (arguments.search) return search_operators(arguments, *file, console, interrupts);
-  return simulate_operator_graph(arguments, *file, console);
+  auto model = load_operators(arguments, console);
+  if (!model.is_ok()) return model.take_status();
+  if (model->root.controls.empty()) {
+    const OperatorFile file{std::move(model->root.graph),
+                            std::move(model->topology),
+                            std::move(model->root.strategy),
+                            {},
+                            !arguments.strategy.empty()};
+    if (arguments.search) return search_operators(arguments, file, console, interrupts);
+    return simulate_operator_graph(arguments, file, console);
+  }
+  Status status = check_scenario_arguments(arguments);
+  if (!status.is_ok()) return Outcome::usage(status.message());
+  std::vector<std::string> estimated;
+  add_estimated(model->root, estimated);
+  auto root = make_scenarios(model->root, model->topology);
+  if (!root.is_ok()) return std::move(root.take_status().prepend_message(arguments.file));
+  return say_scenarios(arguments,
+                       {std::move(model->topology), std::move(*root), std::move(estimated)},
+                       console, interrupts);
 }
 
 }  // namespace eddy

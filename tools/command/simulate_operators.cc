@@ -1,4 +1,5 @@
 // eddy simulate, of operator graphs under a strategy.
+#include <algorithm>
 #include <iterator>
 #include <numeric>
 
@@ -72,6 +73,19 @@ std::string task_file_text(const TimelineView<double>& view) {
   return text + "\n]}\n";
 }
 
+// In JSON tasks are known by their names alone.
+Status check_names(const TimelineView<double>& view) {
+  std::vector<std::string> names;
+  for (const uint32_t slot : view.slots) names.push_back(view.task_name(slot));
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice == names.end()) return Status::ok();
+  return invalid_argument(fmt::format(
+      "two tasks are called '{}', since an operator's name looks like that of another one's task; "
+      "give the operator another name",
+      *twice));
+}
+
 Status apply_edit(const ConfigEdit& edit, bool is_full, StrategySimulation& simulation) {
   if (is_full) {
     Strategy strategy = simulation.strategy();
@@ -117,7 +131,9 @@ std::vector<std::string> say_estimates(const OperatorFile& file, Console& consol
 
 Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
                            Console& console, Interrupts& interrupts) {
-  if (has_control_flow(document)) return simulate_scenarios(arguments, document, console);
+  if (has_control_flow(document)) {
+    return simulate_scenarios(arguments, document, console, interrupts);
+  }
   const Library library;
   auto file = parse_operator_file(document, &library.ops());
   if (!file.is_ok()) {
@@ -146,12 +162,20 @@ Outcome simulate_operator_graph(const SimulateArguments& arguments, const Operat
   }
   TimelineSaying saying(arguments, console);
   saying.mark_estimated(say_estimates(file, console));
-  saying.add(view.view(), "initial");
+  const auto say = [&](const std::string& title) {
+    const TimelineView<double> now = view.view();
+    if (console.is_json()) EDDY_RETURN_IF_ERROR(check_names(now));
+    saying.add(now, title);
+    return Status::ok();
+  };
+  status = say("initial");
+  if (!status.is_ok()) return in_file(std::move(status));
   for (size_t i = 0; i < file.edits.size(); ++i) {
     status = apply_edit(file.edits[i], arguments.full, simulation);
-    if (!status.is_ok())
+    if (status.is_ok()) status = say(change_title(i, file.edits[i], file.graph));
+    if (!status.is_ok()) {
       return in_file(std::move(status.prepend_message(fmt::format("edit {}", i))));
-    saying.add(view.view(), change_title(i, file.edits[i], file.graph));
+    }
     if (i % 64 == 63) console.progress(fmt::format("edit {} of {}", i + 1, file.edits.size()));
   }
   return saying.finish(view.view());

@@ -17,9 +17,11 @@ namespace {
 constexpr uint64_t kMaxDrawnTasks = 1'000'000;
 
 void say_report(const ScenarioReport& report, const ScenarioOptions& options, Console& console) {
-  console.say(report.is_exact ? fmt::format("all {} scenarios", report.num_scenarios)
-                              : fmt::format("{} scenarios sampled, seed {}", report.num_scenarios,
-                                            report.seed));
+  console.say(
+      report.is_exact
+          ? report.num_scenarios == 1 ? std::string("one scenario")
+                                      : fmt::format("all {} scenarios", report.num_scenarios)
+          : fmt::format("{} scenarios sampled, seed {}", report.num_scenarios, report.seed));
   console.say(report.is_exact ? fmt::format("expected makespan {}", report.expectation)
                               : fmt::format("expected makespan {} +- {:.3g}", report.expectation,
                                             report.standard_error));
@@ -69,37 +71,51 @@ Json scenarios_json(const ScenarioReport& report, const std::vector<double>& qua
           {"seed", report.seed}};
 }
 
-Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::json& document,
-                           Console& console) {
-  if (arguments.search || !arguments.emit_tasks.empty()) {
-    return Outcome::usage("--search and --emit-tasks take graphs without loops or branches");
-  }
-  const Library library;
-  auto file = read_scenario_file(document, &library.ops());
-  if (!file.is_ok()) {
-    return std::move(file.take_status().prepend_message(input_name(arguments)));
-  }
+Status check_scenario_arguments(const SimulateArguments& arguments) {
+  if (!arguments.search && arguments.emit_tasks.empty()) return Status::ok();
+  return invalid_argument("--search and --emit-tasks take graphs without loops or branches");
+}
+
+Outcome say_scenarios(const SimulateArguments& arguments, const ScenarioFile& file,
+                      Console& console, Interrupts& interrupts) {
   ScenarioOptions options;
   options.seed = arguments.seed;
-  auto report = evaluate_scenarios(file->root, options);
+  options.on_progress = [&console](uint64_t done, uint64_t count) {
+    console.progress(fmt::format("scenario {} of {}", done, count));
+  };
+  const Interrupts::Patience patience(interrupts);
+  options.should_stop = [&interrupts] { return interrupts.is_interrupted(); };
+  auto report = evaluate_scenarios(file.root, options);
   if (!report.is_ok()) {
     return std::move(report.take_status().prepend_message(input_name(arguments)));
   }
   if (!arguments.svg.empty()) {
-    Status status = draw_scenario(arguments, *file);
+    Status status = draw_scenario(arguments, file);
     if (!status.is_ok()) return std::move(status.prepend_message(input_name(arguments)));
   }
   if (console.is_json()) {
     Json answer = {{"scenarios", scenarios_json(*report, options.quantiles)}};
-    if (!file->estimated.empty()) answer["estimated"] = file->estimated;
+    if (!file.estimated.empty()) answer["estimated"] = file.estimated;
     console.print(answer);
   } else {
-    if (!file->estimated.empty()) {
+    if (!file.estimated.empty()) {
       console.remark("estimated: times not given come from a roofline");
     }
     say_report(*report, options, console);
   }
   return Outcome::success();
+}
+
+Outcome simulate_scenarios(const SimulateArguments& arguments, const nlohmann::json& document,
+                           Console& console, Interrupts& interrupts) {
+  Status status = check_scenario_arguments(arguments);
+  if (!status.is_ok()) return Outcome::usage(status.message());
+  const Library library;
+  auto file = read_scenario_file(document, &library.ops());
+  if (!file.is_ok()) {
+    return std::move(file.take_status().prepend_message(input_name(arguments)));
+  }
+  return say_scenarios(arguments, *file, console, interrupts);
 }
 
 }  // namespace eddy

@@ -152,6 +152,24 @@ TEST(Scenario, EverySeedDrawsScenariosOfItsOwn) {
   EXPECT_GE(expectations.size(), 15u) << "seeds that share their samples confirm nothing";
 }
 
+TEST(Scenario, SamplingSaysHowFarItIsAndStopsWhenAsked) {
+  const ScenarioRegion root{{loop("l", {task("body", 5)}, {{1, 0.5}, {2, 0.5}})}};
+  ScenarioOptions options{.max_exact = 1, .num_samples = 50};
+  uint64_t last = 0;
+  options.on_progress = [&last](uint64_t done, uint64_t count) {
+    if (count == 50) last = done;
+  };
+  EXPECT_EQ(evaluated(root, options).num_scenarios, 50u);
+  EXPECT_EQ(last, 49u);
+  options.should_stop = [&last] { return last == 10; };
+  last = 0;
+  const auto stopped = evaluate_scenarios(root, options);
+  ASSERT_FALSE(stopped.is_ok());
+  EXPECT_EQ(stopped.status().code(), StatusCode::kCancelled);
+  EXPECT_NE(stopped.status().message().find("interrupted after 11 of 50"), std::string::npos)
+      << stopped.status().message();
+}
+
 TEST(Scenario, OneScenarioIsWrittenOutWithNames) {
   ScenarioRegion root{{loop("l", {task("body", 5)}, {{2, 1}}, 1)}};
   auto scenario = expand_scenario(root);

@@ -85,6 +85,44 @@ TEST(SimulateOperators, TheSearchFindsAStrategyThatItsOwnJsonRepeats) {
   EXPECT_EQ(run_eddy({"simulate", path, "--search", "--budget", "soon"}).exit_code, 2);
 }
 
+TEST(SimulateOperators, WhatASearchWroteIsReadAgain) {
+  Json file = pair_file();
+  file.erase("edits");
+  const std::string path = write_test_file("search.json", file.dump());
+  const std::string output = fresh_folder("output") + "/best.json";
+  const Finished found = run_eddy(
+      {"simulate", path, "--search", "--budget", "100steps", "--output", output, "--json"});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  for (const std::string& strategy : {output, write_test_file("report.json", found.out)}) {
+    const Finished again = run_eddy({"simulate", path, "--strategy", strategy, "--json"});
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_EQ(again.json()["timelines"][0]["makespan"], found.json()["makespan"]);
+  }
+  const std::string tasks = write_test_file("tasks.json", R"({"tasks": []})");
+  EXPECT_EQ(run_eddy({"simulate", tasks, "--strategy", output}).exit_code, 2);
+}
+
+TEST(SimulateOperators, TasksOfOneNameAreRefusedWhereNamesTellThemApart) {
+  Json file = pair_file();
+  file["operators"].push_back({{"name", "A.0->B"}, {"type", "elementwise"}, {"shape", {2, 2}}});
+  file["strategy"]["A.0->B"] = Json::parse(R"({"degree": [2, 1], "devices": ["x", "x"]})");
+  const std::string path = write_test_file("names.json", file.dump());
+  EXPECT_EQ(run_eddy({"simulate", path}).exit_code, 0);
+  const Finished done = run_eddy({"simulate", path, "--json"});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_NE(done.err.find("two tasks are called 'A.0->B.1'"), std::string::npos) << done.err;
+}
+
+TEST(SimulateOperators, NamesOfDevicesKeepTheirControlCharactersToThemselves) {
+  Json file = pair_file();
+  file["topology"]["devices"] = {"x\u001b[31m", "y"};
+  file.erase("strategy");
+  file.erase("edits");
+  const Finished done = run_eddy({"simulate", write_test_file("escape.json", file.dump())});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.out.find('\x1b'), std::string::npos) << done.out;
+}
+
 TEST(SimulateOperators, TheSearchDrawsAndEmitsWhatItFound) {
   Json file = pair_file();
   file.erase("edits");
@@ -227,6 +265,58 @@ TEST(SimulateOperators, BadFilesAreRefusedWithExitCodeThree) {
   EXPECT_EQ(done.exit_code, 3);
   EXPECT_TRUE(is_one_line(done.err)) << done.err;
   EXPECT_NE(done.err.find("degree 3 does not divide dimension 0"), std::string::npos) << done.err;
+}
+
+TEST(SimulateOperators, BadNumbersAreNamedWithTheirPlaces) {
+  const auto said = [](const std::string& text) {
+    const Finished done = run_eddy({"simulate", write_test_file("numbers.json", text)});
+    EXPECT_EQ(done.exit_code, 3);
+    EXPECT_TRUE(is_one_line(done.err)) << done.err;
+    return done.err;
+  };
+  EXPECT_NE(said("{\"tasks\":\n [1e400]}").find("1e400 does not fit a double, at line 2, column 3"),
+            std::string::npos);
+  EXPECT_NE(said("{\"tasks\": [99999999999999999999]}").find("64 bits, at line 1, column 12"),
+            std::string::npos);
+  Json file = pair_file();
+  file["operators"][0]["shape"] = {-7, 16};
+  EXPECT_NE(said(file.dump()).find("the size -7 in its shape"), std::string::npos);
+  file = pair_file();
+  file["edits"][0]["degree"] = "much";
+  const std::string edit = said(file.dump());
+  EXPECT_NE(edit.find(": edit 0: \"degree\" must be"), std::string::npos) << edit;
+  EXPECT_EQ(edit.find("edit 0: edit 0"), std::string::npos) << edit;
+  file["edits"][0]["degree"] = {3, 1};
+  EXPECT_NE(said(file.dump()).find(": edit 0: operator 'B': degree 3"), std::string::npos);
+}
+
+// Trips and branches come from what eddy measure saw; without it the model does not say them.
+TEST(SimulateModel, LoopsTakeTheTripsThatMeasureSaw) {
+  const std::string model = write_test_file("count.onnx", counting_model());
+  const std::string costs = write_test_file("costs.json", "");
+  const Finished measured = run_eddy({"measure", model, "--whole", "--set", "trip=9", "--set",
+                                      "x=0", "--set", "limit=3", "--output", costs, "--json"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  Json table = measured.json();
+  ASSERT_EQ(table["decisions"]["count"], Json::parse("[3]"));
+  const auto time = [&table](const char* op) {
+    for (const Json& cost : table["costs"]) {
+      if (cost["op"] == op) return cost["ns"].get<double>() * 1e-9;
+    }
+    return 0.0;
+  };
+  const double less = time("Less");
+  const double turn = time("Add") + less;
+  const auto expectation = [&] {
+    std::ofstream(costs) << table.dump();
+    const Finished done = run_eddy({"simulate", model, "--costs", costs, "--json"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.json()["scenarios"]["expectation"].get<double>();
+  };
+  EXPECT_NEAR(expectation(), less + 3 * turn, 1e-15);
+  table["decisions"]["count"] = Json::parse(R"({"distribution": [[0, 0.5], [4, 0.5]]})");
+  EXPECT_NEAR(expectation(), less + 2 * turn, 1e-15);
+  EXPECT_EQ(run_eddy({"simulate", model, "--costs", costs, "--search"}).exit_code, 2);
 }
 
 TEST(SimulateModel, ReadsModelsAndTheCostsThatMeasureWrites) {

@@ -75,7 +75,7 @@ TEST(Simulate, a_picture_is_written) {
 TEST(Simulate, an_option_of_models_is_refused_beside_a_json_file) {
   for (const char* document : {kTasks, kOperators}) {
     const std::string path = write_test_file("document.json", document);
-    for (const char* option : {"--topology", "--strategy", "--costs", "--dim", "--shape"}) {
+    for (const char* option : {"--topology", "--costs", "--dim", "--shape"}) {
       const Finished run = run_eddy({"simulate", path, option, "x=1"});
       EXPECT_EQ(run.exit_code, 2) << option;
       EXPECT_TRUE(is_one_line(run.err)) << run.err;

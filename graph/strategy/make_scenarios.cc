@@ -1,0 +1,448 @@
+#include "graph/strategy/make_scenarios.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "graph/strategy/build_task_graph.h"
+#include "graph/strategy/overlaps.h"
+
+namespace eddy {
+namespace {
+
+using Kind = ScenarioEntry::Kind;
+
+// The tiles of an operator, the reduction left out.
+OperatorConfig tiles_of(const OperatorConfig& config) {
+  OperatorConfig tiles{.degree = config.degree, .reduce = 1, .devices = {}};
+  for (size_t part = 0; part < config.devices.size(); part += static_cast<size_t>(config.reduce)) {
+    tiles.devices.push_back(config.devices[part]);
+  }
+  return tiles;
+}
+
+// An operator that reads something from outside its list, or of a loop or branch of the list.
+struct Reader {
+  std::string from;
+  Dims shape;   // of what it reads; rank 0: not known
+  Operator op;  // with this one input
+  OperatorConfig config;
+  std::vector<uint32_t> targets;  // by part: entries, of the list that the reader has come to
+};
+
+struct OperatorPlace {
+  const OperatorList* list = nullptr;
+  uint32_t op = 0;
+};
+using Places = std::map<std::string, OperatorPlace>;
+
+// A list whose entries are made. Its region is with its owner.
+struct MadeList {
+  const OperatorList* list = nullptr;
+  std::vector<std::vector<uint32_t>> parts;  // by operator: entries
+  std::vector<std::vector<uint32_t>> tiles;  // by operator: entries that make its tiles
+  std::vector<bool> is_read;                 // by operator, then by control
+  uint32_t first_control = 0;                // entry
+  std::map<std::string, uint32_t> numbers;   // operators, then controls
+  std::vector<std::vector<MadeList>> inner;  // by control and list
+
+  uint32_t num_ops() const { return static_cast<uint32_t>(list->graph.operators.size()); }
+};
+
+// Tiles of a result, and what must have ended before they can be sent.
+struct Source {
+  OperatorPlace place;
+  std::vector<uint32_t> deps;  // by tile; empty: nothing
+  ScenarioRegion* region = nullptr;
+};
+
+// What a list asks of the lists around.
+struct Outward {
+  std::vector<Reader> readers;
+  std::set<std::string> names;  // all that it waits for
+};
+
+class ScenarioMaker {
+ public:
+  explicit ScenarioMaker(const Topology& topology) : topology_(topology) {}
+
+  // `here`: operators whose tiles are sent inside this list, though they stand around it.
+  Status make(const OperatorList& list, const Places& here, ScenarioRegion& region, MadeList& made,
+              Outward& outward);
+
+ private:
+  Status add_tasks(const OperatorList& list, ScenarioRegion& region, MadeList& made) const;
+  static void number(const OperatorList& list, MadeList& made);
+  void add_entries(const OperatorList& list, const TaskGraph<double>& tasks,
+                   const std::vector<TaskLabel>& labels, ScenarioRegion& region,
+                   MadeList& made) const;
+  Status add_control(const ControlOperator& control, const Places& here, ScenarioRegion& region,
+                     MadeList& made, Outward& asked);
+  Status add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
+                        std::vector<MadeList>& lists, Outward& asked);
+  void add_own_inputs(const ControlOperator& control, uint32_t target, Outward& asked) const;
+  Status wait_for(const std::set<std::string>& names, ScenarioEntry& entry, MadeList& made,
+                  Outward& outward) const;
+  Status serve(const Reader& reader, const Places& here, ScenarioRegion& region, MadeList& made,
+               Outward& outward);
+  Status send_all(const std::vector<Source>& sources, const Reader& reader, ScenarioRegion& region);
+  Status send(const Source& source, const Reader& reader, ScenarioRegion& region);
+  Status send_tile(const Source& source, uint32_t tile, const Reader& reader, uint32_t part,
+                   int64_t size_bytes, ScenarioRegion& region);
+  static void add_results(const MadeList& made, ScenarioRegion& region, std::vector<Source>& to);
+  static void add_control_results(const MadeList& made, uint32_t control, ScenarioRegion& region,
+                                  std::vector<Source>& to);
+  std::optional<uint32_t> only_device(const ScenarioEntry& entry) const;
+
+  const Topology& topology_;
+  Overlaps overlaps_;
+  uint64_t num_transfers_ = 0;
+};
+
+Status ScenarioMaker::add_tasks(const OperatorList& list, ScenarioRegion& region,
+                                MadeList& made) const {
+  made.list = &list;
+  made.parts.resize(list.graph.operators.size());
+  made.tiles.resize(list.graph.operators.size());
+  if (list.graph.operators.empty()) return Status::ok();
+  EDDY_RETURN_IF_ERROR(check_memory(list.graph, topology_, list.strategy));
+  TaskGraph<double> tasks;
+  std::vector<TaskLabel> labels;
+  EDDY_RETURN_IF_ERROR(TaskGraphBuilder(list.graph, topology_).build(list.strategy, tasks, labels));
+  tasks.make_predecessors();
+  add_entries(list, tasks, labels, region, made);
+  return Status::ok();
+}
+
+// Entries stand in the order of ranks, which is the order in which ties are settled.
+void ScenarioMaker::add_entries(const OperatorList& list, const TaskGraph<double>& tasks,
+                                const std::vector<TaskLabel>& labels, ScenarioRegion& region,
+                                MadeList& made) const {
+  std::vector<uint32_t> order(tasks.num_slots());
+  for (uint32_t slot = 0; slot < order.size(); ++slot) order[slot] = slot;
+  std::ranges::sort(order, {}, [&](uint32_t slot) { return tasks.task(slot).rank; });
+  std::vector<uint32_t> position(order.size());
+  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  for (const uint32_t slot : order) {
+    const TaskLabel& label = labels[slot];
+    ScenarioEntry entry;
+    entry.name = task_name(label, list.graph, topology_);
+    entry.exe_time = tasks.task(slot).exe_time;
+    entry.device = tasks.task(slot).device;
+    for (const uint32_t from : tasks.predecessors(slot)) entry.deps.push_back(position[from]);
+    region.entries.push_back(std::move(entry));
+    if (label.kind == TaskKind::kPart) made.parts[label.op].push_back(position[slot]);
+    if (label.kind == TaskKind::kSum) made.tiles[label.op].push_back(position[slot]);
+  }
+  for (size_t op = 0; op < made.tiles.size(); ++op) {
+    if (made.tiles[op].empty()) made.tiles[op] = made.parts[op];
+  }
+}
+
+// The device of all operators and decisions in the entry's regions; none where they hold nothing,
+// or several have some.
+std::optional<uint32_t> ScenarioMaker::only_device(const ScenarioEntry& entry) const {
+  std::optional<uint32_t> device;
+  for (const ScenarioRegion& region : entry.regions) {
+    for (const ScenarioEntry& inner : region.entries) {
+      const uint32_t own = inner.kind == Kind::kTask ? inner.device : inner.decision.device;
+      if (own >= topology_.num_nodes()) continue;
+      if (device && *device != own) return std::nullopt;
+      device = own;
+    }
+  }
+  return device;
+}
+
+// The devices of operators that wait for nothing.
+void add_starts(const std::vector<OperatorList>& lists, std::set<uint32_t>& devices) {
+  for (const OperatorList& list : lists) {
+    std::vector<bool> waits(list.graph.operators.size());
+    for (const OuterInput& input : list.outer_inputs) waits[input.op] = true;
+    for (size_t op = 0; op < waits.size(); ++op) {
+      if (waits[op] || !list.graph.operators[op].inputs.empty()) continue;
+      devices.insert(list.strategy[op].devices.begin(), list.strategy[op].devices.end());
+    }
+    for (const ControlOperator& control : list.controls) {
+      if (control.inputs.empty()) add_starts(control.lists, devices);
+    }
+  }
+}
+
+// What it names itself and nothing in it reads.
+void ScenarioMaker::add_own_inputs(const ControlOperator& control, uint32_t target,
+                                   Outward& asked) const {
+  std::set<uint32_t> devices;
+  add_starts(control.lists, devices);
+  const auto count = static_cast<int64_t>(devices.size());
+  for (const std::string& from : control.inputs) {
+    if (!asked.names.insert(from).second || count == 0) continue;
+    Reader reader{.from = from, .shape = {}, .op = {}, .config = {}, .targets = {}};
+    reader.op.name = control.name;
+    reader.op.shape = {count};
+    reader.op.inputs.resize(1);
+    reader.config = {.degree = {count}, .reduce = 1, .devices = {devices.begin(), devices.end()}};
+    reader.targets.assign(devices.size(), target);
+    asked.readers.push_back(std::move(reader));
+  }
+}
+
+// What the body reads of `before` is sent in each turn; all else before the loop begins.
+Status ScenarioMaker::add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
+                                     std::vector<MadeList>& lists, Outward& asked) {
+  const OperatorList& before = control.lists[0];
+  EDDY_RETURN_IF_ERROR(make(before, {}, entry.regions[0], lists[0], asked));
+  Places here;
+  for (uint32_t op = 0; op < before.graph.operators.size(); ++op) {
+    here[before.graph.operators[op].name] = {&before, op};
+  }
+  Outward of_body;
+  EDDY_RETURN_IF_ERROR(make(control.lists[1], here, entry.regions[1], lists[1], of_body));
+  for (Reader& reader : of_body.readers) {
+    const auto made = lists[0].numbers.find(reader.from);
+    if (made == lists[0].numbers.end()) {
+      asked.readers.push_back(std::move(reader));
+      continue;
+    }
+    std::vector<Source> sources;
+    add_control_results(lists[0], made->second - lists[0].num_ops(), entry.regions[0], sources);
+    reader.targets.clear();  // the decision is between
+    EDDY_RETURN_IF_ERROR(send_all(sources, reader, entry.regions[0]));
+  }
+  for (const std::string& name : of_body.names) {
+    if (!lists[0].numbers.contains(name)) asked.names.insert(name);
+  }
+  return Status::ok();
+}
+
+Status ScenarioMaker::add_control(const ControlOperator& control, const Places& here,
+                                  ScenarioRegion& region, MadeList& made, Outward& asked) {
+  ScenarioEntry entry;
+  entry.name = control.name;
+  entry.kind = control.kind;
+  entry.decision = control.decision;
+  entry.regions.resize(control.lists.size());
+  std::vector<MadeList>& lists = made.inner.emplace_back(control.lists.size());
+  if (control.kind == Kind::kLoop) {
+    EDDY_RETURN_IF_ERROR(add_loop_lists(control, entry, lists, asked));
+  } else {
+    for (size_t b = 0; b < control.lists.size(); ++b) {
+      EDDY_RETURN_IF_ERROR(make(control.lists[b], here, entry.regions[b], lists[b], asked));
+    }
+  }
+  const auto position = static_cast<uint32_t>(region.entries.size());
+  for (Reader& reader : asked.readers) reader.targets.assign(reader.targets.size(), position);
+  add_own_inputs(control, position, asked);
+  if (entry.decision.device == kAnyDevice) {
+    entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
+  }
+  region.entries.push_back(std::move(entry));
+  return Status::ok();
+}
+
+// Those of this list; the others are asked of the lists around.
+Status ScenarioMaker::wait_for(const std::set<std::string>& names, ScenarioEntry& entry,
+                               MadeList& made, Outward& outward) const {
+  for (const std::string& name : names) {
+    const auto found = made.numbers.find(name);
+    if (found == made.numbers.end()) {
+      outward.names.insert(name);
+      continue;
+    }
+    const uint32_t number = found->second;
+    made.is_read[number] = true;
+    if (number < made.num_ops()) {
+      const std::vector<uint32_t>& parts = made.parts[number];
+      const std::vector<uint32_t>& tiles = made.tiles[number];
+      entry.deps.insert(entry.deps.end(), parts.begin(), parts.end());
+      if (tiles != parts) entry.deps.insert(entry.deps.end(), tiles.begin(), tiles.end());
+    } else if (name == entry.name) {
+      return invalid_argument("'" + name + "': depends on itself");
+    } else {
+      entry.deps.push_back(made.first_control + number - made.num_ops());
+    }
+  }
+  return Status::ok();
+}
+
+void ScenarioMaker::add_control_results(const MadeList& made, uint32_t control,
+                                        ScenarioRegion& region, std::vector<Source>& to) {
+  const uint32_t position = made.first_control + control;
+  ScenarioEntry& entry = region.entries[position];
+  const std::vector<MadeList>& lists = made.inner[control];
+  if (entry.kind == Kind::kCase) {
+    for (size_t b = 0; b < lists.size(); ++b) add_results(lists[b], entry.regions[b], to);
+    return;
+  }
+  const size_t last = entry.regions[1].entries.empty() ? 0 : 1;
+  std::vector<Source> inner;
+  add_results(lists[last], entry.regions[last], inner);
+  for (Source& source : inner) {
+    const OperatorConfig& config = source.place.list->strategy[source.place.op];
+    source.deps.assign(tiles_of(config).devices.size(), position);
+    source.region = &region;
+    to.push_back(std::move(source));
+  }
+}
+
+void ScenarioMaker::add_results(const MadeList& made, ScenarioRegion& region,
+                                std::vector<Source>& to) {
+  for (uint32_t op = 0; op < made.num_ops(); ++op) {
+    if (!made.is_read[op]) to.push_back({{made.list, op}, made.tiles[op], &region});
+  }
+  for (uint32_t control = 0; control < made.inner.size(); ++control) {
+    if (!made.is_read[made.num_ops() + control]) add_control_results(made, control, region, to);
+  }
+}
+
+Status ScenarioMaker::send_tile(const Source& source, uint32_t tile, const Reader& reader,
+                                uint32_t part, int64_t size_bytes, ScenarioRegion& region) {
+  const OperatorConfig& config = source.place.list->strategy[source.place.op];
+  const uint32_t from = config.devices[tile * static_cast<size_t>(config.reduce)];
+  const uint32_t to = reader.config.devices[part];
+  const std::string name = fmt::format("{}.{}{}->{}.{}", reader.from,
+                                       config.reduce > 1 ? "sum." : "", tile, reader.op.name, part);
+  std::vector<uint32_t> deps;
+  if (!source.deps.empty()) deps.push_back(source.deps[tile]);
+  for (uint32_t at = from; at != to;) {
+    const uint32_t number = topology_.next_link(at, to);
+    if (number == UINT32_MAX) {
+      return invalid_argument(
+          fmt::format("no link leads from '{}' to '{}', which '{}' needs; add one to the topology",
+                      topology_.node(from).name, topology_.node(to).name, reader.op.name));
+    }
+    if (++num_transfers_ > kMaxBorderTransfers) {
+      return resource_exhausted(
+          fmt::format("'{}': more than {} transfers cross the borders of "
+                      "loops and branches; give the operators fewer parts",
+                      reader.op.name, kMaxBorderTransfers));
+    }
+    const Link& link = topology_.link(number);
+    const bool has_hops = at != from || link.to != to;
+    ScenarioEntry hop;
+    hop.name = has_hops ? fmt::format("{}@{}>{}", name, topology_.node(link.from).name,
+                                      topology_.node(link.to).name)
+                        : name;
+    hop.exe_time = link.time(size_bytes);
+    hop.device = link.channel;
+    hop.deps = std::move(deps);
+    deps = {static_cast<uint32_t>(source.region->entries.size())};
+    source.region->entries.push_back(std::move(hop));
+    at = link.to;
+  }
+  if (source.region == &region && !reader.targets.empty()) {
+    region.entries[reader.targets[part]].deps.push_back(deps[0]);
+  }
+  return Status::ok();
+}
+
+Status ScenarioMaker::send(const Source& source, const Reader& reader, ScenarioRegion& region) {
+  const Operator& producer = source.place.list->graph.operators[source.place.op];
+  const OperatorConfig tiles = tiles_of(source.place.list->strategy[source.place.op]);
+  Operator consumer = reader.op;
+  if (producer.shape != reader.shape) consumer.inputs[0].dims = {};
+  overlaps_.set(producer, tiles, consumer, reader.config, 0);
+  Status status;
+  overlaps_.for_each([&](uint32_t part, uint32_t tile, int64_t elements) {
+    if (!status.is_ok() || tiles.devices[tile] == reader.config.devices[part]) return;
+    status = send_tile(source, tile, reader, part,
+                       elements * source.place.list->graph.bytes_per_element, region);
+  });
+  return status;
+}
+
+// Of the shape that is expected, where there is such a one.
+Status ScenarioMaker::send_all(const std::vector<Source>& sources, const Reader& reader,
+                               ScenarioRegion& region) {
+  const auto is_expected = [&](const Source& source) {
+    return source.place.list->graph.operators[source.place.op].shape == reader.shape;
+  };
+  const bool has_expected = std::ranges::any_of(sources, is_expected);
+  for (const Source& source : sources) {
+    if (has_expected && !is_expected(source)) continue;
+    EDDY_RETURN_IF_ERROR(send(source, reader, region));
+  }
+  return Status::ok();
+}
+
+Status ScenarioMaker::serve(const Reader& reader, const Places& here, ScenarioRegion& region,
+                            MadeList& made, Outward& outward) {
+  const auto found = made.numbers.find(reader.from);
+  std::vector<Source> sources;
+  if (found != made.numbers.end()) {
+    const uint32_t number = found->second;
+    if (number < made.num_ops()) {
+      sources.push_back({{made.list, number}, made.tiles[number], &region});
+    } else {
+      add_control_results(made, number - made.num_ops(), region, sources);
+    }
+  } else if (const auto place = here.find(reader.from); place != here.end()) {
+    sources.push_back({place->second, {}, &region});
+  } else {
+    outward.readers.push_back(reader);
+    return Status::ok();
+  }
+  return send_all(sources, reader, region);
+}
+
+void ScenarioMaker::number(const OperatorList& list, MadeList& made) {
+  for (uint32_t op = 0; op < made.num_ops(); ++op) {
+    made.numbers[list.graph.operators[op].name] = op;
+  }
+  for (uint32_t c = 0; c < list.controls.size(); ++c) {
+    made.numbers[list.controls[c].name] = made.num_ops() + c;
+  }
+  made.is_read.assign(made.num_ops() + list.controls.size(), false);
+  for (const Operator& op : list.graph.operators) {
+    for (const OperatorInput& input : op.inputs) made.is_read[input.producer] = true;
+  }
+}
+
+Status ScenarioMaker::make(const OperatorList& list, const Places& here, ScenarioRegion& region,
+                           MadeList& made, Outward& outward) {
+  EDDY_RETURN_IF_ERROR(add_tasks(list, region, made));
+  number(list, made);
+  made.first_control = static_cast<uint32_t>(region.entries.size());
+  std::vector<Reader> readers;
+  for (const OuterInput& input : list.outer_inputs) {
+    Reader reader{input.from, input.shape, list.graph.operators[input.op], list.strategy[input.op],
+                  made.parts[input.op]};
+    reader.op.inputs = {{.producer = 0, .dims = input.dims}};
+    for (const uint32_t part : reader.targets) {
+      EDDY_RETURN_IF_ERROR(wait_for({input.from}, region.entries[part], made, outward));
+    }
+    readers.push_back(std::move(reader));
+  }
+  Places inside = here;
+  for (uint32_t op = 0; op < made.num_ops(); ++op) {
+    inside[list.graph.operators[op].name] = {&list, op};
+  }
+  for (const ControlOperator& control : list.controls) {
+    Outward asked;
+    EDDY_RETURN_IF_ERROR(add_control(control, inside, region, made, asked));
+    EDDY_RETURN_IF_ERROR(wait_for(asked.names, region.entries.back(), made, outward));
+    std::ranges::move(asked.readers, std::back_inserter(readers));
+  }
+  for (const Reader& reader : readers) {
+    EDDY_RETURN_IF_ERROR(serve(reader, here, region, made, outward));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<ScenarioRegion> make_scenarios(const OperatorList& root, const Topology& topology) {
+  ScenarioRegion region;
+  MadeList made;
+  Outward outward;
+  EDDY_RETURN_IF_ERROR(ScenarioMaker(topology).make(root, {}, region, made, outward));
+  if (outward.names.empty()) return region;
+  return invalid_argument("no operator is called '" + *outward.names.begin() +
+                          "', which another one reads");
+}
+
+}  // namespace eddy
