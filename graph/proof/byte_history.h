@@ -13,13 +13,20 @@
 
 namespace eddy {
 
-// An access to bytes: by which node, as whose memory. A held one (content_check.h) never meets the
-// writer of the same name in the same iteration.
+// An access to bytes: by which node, on which stream, as whose memory. A held one (content_check.h)
+// never meets the writer of the same name in the same iteration.
 struct ByteAccess {
   uint32_t node = UINT32_MAX;
+  uint32_t stream = UINT32_MAX;
   uint32_t name = UINT32_MAX;
   bool is_held = false;
   uint32_t iteration = 0;
+
+  // On one stream the later one stands for both.
+  bool may_stand_for(const ByteAccess& earlier) const {
+    return stream == earlier.stream && name == earlier.name && is_held == earlier.is_held &&
+           iteration == earlier.iteration;
+  }
 
   bool may_meet(const ByteAccess& other) const {
     return name != other.name || !(is_held || other.is_held) || iteration != other.iteration;
@@ -27,7 +34,8 @@ struct ByteAccess {
   bool operator==(const ByteAccess&) const = default;
 };
 
-// Bytes of one arena, in the order of issue: who wrote them last, who has read them since.
+// Bytes of one arena, in the order of issue: who wrote them last, who has read them since (the last
+// of each stream).
 class ByteHistory {
  public:
   // Calls visit(earlier node) for what the access must come after.
@@ -36,7 +44,7 @@ class ByteHistory {
     for (auto it = cut(begin, end); it != spans_.end() && it->first < end; ++it) {
       Span& span = it->second;
       if (span.writer.may_meet(access)) visit(span.writer.node);
-      if (span.readers.empty() || span.readers.back() != access) span.readers.push_back(access);
+      add_reader(span.readers, access);
     }
   }
   template <typename Visit>
@@ -67,6 +75,20 @@ class ByteHistory {
 
   static bool contains(const std::vector<ByteAccess>& list, const ByteAccess& access) {
     return std::find(list.begin(), list.end(), access) != list.end();
+  }
+
+  // A block that thousands read on few streams has few readers. (Looked for among the last ones
+  // only, so that thousands of streams cost no more.)
+  static void add_reader(std::vector<ByteAccess>& readers, const ByteAccess& access) {
+    const size_t num_looked_at = std::min<size_t>(readers.size(), 16);
+    const auto known =
+        std::find_if(readers.rbegin(), readers.rbegin() + static_cast<ptrdiff_t>(num_looked_at),
+                     [&](const ByteAccess& reader) { return access.may_stand_for(reader); });
+    if (known != readers.rbegin() + static_cast<ptrdiff_t>(num_looked_at)) {
+      *known = access;
+    } else {
+      readers.push_back(access);
+    }
   }
 
   void split(uint64_t at) {

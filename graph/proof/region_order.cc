@@ -59,17 +59,18 @@ void RegionOrder::require_bytes() {
       };
     };
     const Touched& touched = nodes_[node].touched;
+    const uint32_t stream = nodes_[node].command.stream;
     const uint32_t iteration = nodes_[node].iteration;
     for (const bool is_held : {false, true}) {
       for (const uint32_t name : is_held ? touched.held : touched.reads) {
         for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
-          bytes.read(begin, end, {node, name, is_held, iteration}, require_after(name));
+          bytes.read(begin, end, {node, stream, name, is_held, iteration}, require_after(name));
         });
       }
     }
     for (const uint32_t name : touched.writes) {
       for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
-        bytes.write(begin, end, {node, name, false, iteration}, require_after(name));
+        bytes.write(begin, end, {node, stream, name, false, iteration}, require_after(name));
       });
     }
   }
