@@ -1,10 +1,12 @@
 #include "graph/simulate/scenario.h"
 
 #include <algorithm>
-#include <map>
+#include <string>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "graph/base/fingerprint.h"
 #include "graph/simulate/decision_draw.h"
 #include "graph/simulate/full_simulation.h"
 #include "graph/simulate/scenario_program.h"
@@ -20,17 +22,23 @@ class Record {
  public:
   // Finds the runs. Where no entry has a trace there is one, which reads nothing.
   Status find_runs(const ScenarioProgram& program, uint64_t limit) {
-    std::vector<size_t> next(program.controls().size());
-    if (!program.has_traces()) {
-      starts_.push_back(next);
+    num_controls_ = program.controls().size();
+    for (uint32_t control = 0; control < num_controls_; ++control) {
+      if (!program.controls()[control].entry->decision.trace.empty()) traced_.push_back(control);
+    }
+    if (traced_.empty()) {
+      num_runs_ = 1;
       return Status::ok();
     }
+    std::vector<uint32_t> next(num_controls_);
+    uint64_t num_followed = 0;
     for (;;) {
-      const std::vector<size_t> start = next;
+      for (const uint32_t control : traced_) starts_.push_back(next[control]);
       uint32_t short_of = UINT32_MAX;
       EDDY_RETURN_IF_ERROR(program.walk(
           [&](uint32_t control, int64_t& value) {
             const ScenarioEntry& entry = *program.controls()[control].entry;
+            ++num_followed;
             if (entry.decision.trace.empty()) {
               // Nothing with a trace stands inside, so any value will do to find the runs.
               value = entry.kind == ScenarioEntry::Kind::kLoop
@@ -46,21 +54,39 @@ class Record {
             return true;
           },
           limit));
+      if (starts_.size() + num_followed > kMaxFollowed) {
+        return resource_exhausted(fmt::format(
+            "the traces hold more than {} runs, with more decisions than can be followed; give "
+            "fewer runs, or distributions",
+            num_runs_));
+      }
       if (short_of == UINT32_MAX) {
-        starts_.push_back(start);
+        ++num_runs_;
         continue;
       }
-      if (!starts_.empty()) return Status::ok();
+      if (num_runs_ > 0) return Status::ok();
       return invalid_argument(fmt::format("the trace of '{}' is too short for one run",
                                           program.controls()[short_of].entry->name));
     }
   }
 
-  size_t num_runs() const { return starts_.size(); }
-  const std::vector<size_t>& start(size_t run) const { return starts_[run]; }
+  size_t num_runs() const { return num_runs_; }
+  // By control: the place in its trace.
+  std::vector<uint32_t> start(size_t run) const {
+    std::vector<uint32_t> next(num_controls_);
+    const size_t first = run * traced_.size();
+    for (size_t t = 0; t < traced_.size(); ++t) next[traced_[t]] = starts_[first + t];
+    return next;
+  }
 
  private:
-  std::vector<std::vector<size_t>> starts_;  // by run and control
+  // Decisions, and places kept.
+  static constexpr uint64_t kMaxFollowed = 50'000'000;
+
+  size_t num_controls_ = 0;
+  size_t num_runs_ = 0;
+  std::vector<uint32_t> traced_;  // controls with a trace
+  std::vector<uint32_t> starts_;  // by run, and one more; and by traced control
 };
 
 class Evaluation {
@@ -91,26 +117,37 @@ class Evaluation {
   // Every scenario with its probability: the last choice that has another value moves on, those
   // behind it start over. False where they are too many.
   Result<bool> try_all() {
-    std::vector<std::pair<Choices, double>> all;
-    for (size_t run = 0; run < record_.num_runs(); ++run) {
-      ChoiceTree tree;
-      do {
-        if (all.size() == options_.max_exact) return false;
-        EDDY_RETURN_IF_ERROR(go_on(all.size() + 1));
-        Choices choices;
-        double probability = 1 / static_cast<double>(record_.num_runs());
-        EDDY_RETURN_IF_ERROR(
-            program_.walk(enumerator(run, tree, choices, probability), options_.max_tasks));
-        all.emplace_back(std::move(choices), probability);
-      } while (tree.advance());
-    }
-    for (const auto& [choices, probability] : all) {
-      EDDY_RETURN_IF_ERROR(go_on(all.size()));
+    uint64_t count = 0;
+    const auto counting = [&](const Choices&, double) -> Result<bool> {
+      EDDY_RETURN_IF_ERROR(go_on(++count));
+      return count <= options_.max_exact;
+    };
+    EDDY_ASSIGN_OR_RETURN(const bool are_few, for_each_scenario(counting));
+    if (!are_few) return false;
+    report_.num_scenarios = count;
+    return for_each_scenario([&](const Choices& choices, double probability) -> Result<bool> {
+      EDDY_RETURN_IF_ERROR(go_on(count));
       EDDY_ASSIGN_OR_RETURN(const double makespan, simulate(choices));
       sample_.add(makespan, probability);
       ++num_done_;
+      return true;
+    });
+  }
+  // One at a time: the choices of all would fill the memory. False as soon as `visit` says so.
+  template <typename Visit>
+  Result<bool> for_each_scenario(Visit visit) {
+    Choices choices;
+    for (size_t run = 0; run < record_.num_runs(); ++run) {
+      ChoiceTree tree;
+      do {
+        choices.clear();
+        double probability = 1 / static_cast<double>(record_.num_runs());
+        EDDY_RETURN_IF_ERROR(
+            program_.walk(enumerator(run, tree, choices, probability), options_.max_tasks));
+        EDDY_ASSIGN_OR_RETURN(const bool goes_on, visit(choices, probability));
+        if (!goes_on) return false;
+      } while (tree.advance());
     }
-    report_.num_scenarios = all.size();
     return true;
   }
 
@@ -196,7 +233,10 @@ class Evaluation {
 
   // Equal choices make equal tasks, so each is simulated once.
   Result<double> simulate(const Choices& choices) {
-    const auto known = makespans_.find(choices);
+    Fingerprint print;
+    print.add_bytes(choices.data(), choices.size() * sizeof(choices[0]));
+    const std::string key = print.text();
+    const auto known = makespans_.find(key);
     if (known != makespans_.end()) return known->second;
     expansion_.specs.clear();
     expansion_.edges.clear();
@@ -210,7 +250,7 @@ class Evaluation {
     if (simulation_.run(graph_, timeline_).end == SimulationEnd::kOverflow) {
       return invalid_argument("the times of a scenario add up to more than a number holds");
     }
-    return makespans_[choices] = timeline_.makespan;
+    return makespans_[key] = timeline_.makespan;
   }
 
   const ScenarioProgram& program_;
@@ -219,7 +259,7 @@ class Evaluation {
   ScenarioSample sample_;
   ScenarioReport report_;
   uint64_t num_done_ = 0;
-  std::map<Choices, double> makespans_;
+  std::unordered_map<std::string, double> makespans_;  // by fingerprint of the choices
   ScenarioProgram::Expansion expansion_;
   TaskGraph<double> graph_;
   FullSimulation<double> simulation_;

@@ -100,7 +100,6 @@ Status ScenarioProgram::prepare_entry(const ScenarioEntry& from, const std::stri
   if (has_trace && !is_traced) {
     return invalid_argument(where + " has a trace inside a loop or case that has none");
   }
-  has_traces_ |= has_trace;
   entry.control = static_cast<uint32_t>(controls_.size());
   controls_.emplace_back();
   entry.regions.resize(from.regions.size());

@@ -40,7 +40,6 @@ class ScenarioProgram {
   static Result<ScenarioProgram> create(const ScenarioRegion& root);
 
   const std::vector<Control>& controls() const { return controls_; }
-  bool has_traces() const { return has_traces_; }
 
   // The choices of one scenario only. `limit` bounds their number and that of the tasks.
   Status walk(const Choose& choose, uint64_t limit) const;
@@ -70,7 +69,6 @@ class ScenarioProgram {
 
   std::vector<Control> controls_;
   Region root_;
-  bool has_traces_ = false;
 };
 
 }  // namespace eddy

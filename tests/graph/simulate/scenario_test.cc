@@ -200,6 +200,13 @@ TEST(Scenario, WhateverIsWrongIsNamed) {
   short_record.entries[0].decision.trace = {2};
   short_record.entries[0].regions[1].entries[0].decision.trace = {1};
   EXPECT_EQ(refusal(short_record), "the trace of 'm' is too short for one run");
+  ScenarioRegion long_record{{loop("l", {}, {})}};  // 100,000 runs beside 1,000 drawn branches
+  long_record.entries[0].decision.trace.assign(100'000, 0);
+  for (int i = 0; i < 1000; ++i) {
+    long_record.entries.push_back(case_of("c" + std::to_string(i), {{}}, {{0, 1}}));
+  }
+  EXPECT_NE(refusal(long_record).find("with more decisions than can be followed"),
+            std::string::npos);
   ScenarioRegion inner_record{{loop("l", {loop("m", {}, {})}, {{1, 1}})}};
   inner_record.entries[0].regions[1].entries[0].decision.trace = {1};
   EXPECT_EQ(refusal(inner_record), "'l'/'m' has a trace inside a loop or case that has none");
