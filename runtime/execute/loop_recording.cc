@@ -446,7 +446,8 @@ NodeId LoopRecording::innermost_running() const {
 }
 
 void LoopRecording::forget() {
-  for (const Loop& loop : loops_) loop.words.progress[1] = 1;
+  // A device that is lost may still write there.
+  for (const Loop& loop : loops_) std::atomic_ref<int64_t>(loop.words.progress[1]).store(1);
 }
 
 int32_t LoopRecording::check() {

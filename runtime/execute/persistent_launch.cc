@@ -91,6 +91,9 @@ NodeId PersistentLaunch::innermost_running() const {
   return std::atomic_ref<int64_t>(is_over).load(std::memory_order_acquire) == 0 ? id_ : NodeId();
 }
 
-void PersistentLaunch::forget() { static_cast<int64_t*>(words_.data())[1] = 1; }
+// A device that is lost may still write there.
+void PersistentLaunch::forget() {
+  std::atomic_ref<int64_t>(static_cast<int64_t*>(words_.data())[1]).store(1);
+}
 
 }  // namespace eddy
