@@ -25,8 +25,8 @@ struct GpuUnderReport {
   std::function<void()> progress = [] {};
 };
 
-// Every operator with a CUDA kernel that takes rows of numbers, by type, against the reference
-// kernels, from upload to download; "left_out" names the others. Rows whose values differ, and
+// Every operator with a CUDA kernel, by type, against the reference kernels, from upload to download;
+// "left_out" names those without a call (conformance_cases.h). Rows whose values differ, and
 // calls that fail, count as failed.
 nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 
