@@ -309,7 +309,7 @@ void RunState::reset() {
     error_ = Status();
     control.error = Status();
   }
-  for (const auto& [node, fault] : faults_) *fault = {};
+  clear_faults();
   for (auto& loop : loops_) {
     if (loop) loop->reset();
   }
@@ -329,6 +329,7 @@ void RunState::start_recording() {
   stop_word_ = std::move(*word);
   control.stop_word_or_null = static_cast<uint32_t*>(stop_word_.data());
   control.tell_device(0);
+  clear_faults();
   device_loops_.resize(graph().num_nodes());
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     const LoopVerdict& verdict = program_.loop_verdict(NodeId(n));

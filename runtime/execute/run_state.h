@@ -161,8 +161,8 @@ class RunState {
   int64_t iteration(NodeId loop, NodeId inner) const;
   // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
   std::string iteration_path(NodeId node) const;
-  // The same, of a kernel that has ended: `after` may have been counted since. Iterations that a
-  // device has counted are not known any more.
+  // The same, of a kernel that has ended and found something wrong: `after` may have been counted
+  // since, unless a device counts.
   std::string ended_path(NodeId node) const;
   // Of the loop, with its iteration, that a device drives right now; empty: none.
   std::string path_of_running_loop() const;
@@ -196,6 +196,8 @@ class RunState {
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
   void bind_input(ExecNode& exec, size_t i, bool is_on_accelerator);
   void make_faults();
+  void clear_faults();
+  void clear_fault(DeviceFault& fault);
 
   const Program& program_;
   Allocator& allocator_;

@@ -1,4 +1,8 @@
 // What a run keeps of faults that kernels on an accelerator report (ops/contract/device_fault.h).
+//
+// A record without a fault holds in `value` the address of the word by which loops that the device
+// drives are stopped: whoever reports writes 1 there, so they end with the iteration of the fault,
+// which their counters then name.
 #include <atomic>
 #include <new>
 
@@ -22,6 +26,15 @@ void RunState::make_faults() {
     fault = new (record++) DeviceFault();
     exec_nodes_[node.index()]->args.fault = fault;
   }
+  clear_faults();
+}
+
+void RunState::clear_fault(DeviceFault& fault) {
+  fault = {.value = reinterpret_cast<int64_t>(stop_word())};
+}
+
+void RunState::clear_faults() {
+  for (const auto& [node, fault] : faults_) clear_fault(*fault);
 }
 
 int32_t RunState::check_faults(void* run_state) {
@@ -33,7 +46,7 @@ int32_t RunState::check_faults(void* run_state) {
     Status status = fault_status(*fault);
     status.prepend_path(self.ended_path(node));
     self.fail(std::move(status));
-    *fault = {};
+    self.clear_fault(*fault);
     result = -1;
   }
   return result;
@@ -48,8 +61,9 @@ std::string RunState::ended_path(NodeId id) const {
     std::string prefix = owner.name;
     if (owner.kind == NodeKind::kWhile) {
       const LoopState& loop = *loops_[owner_id.index()];
-      const int64_t number = at == owner.regions[1] ? loop.begun() : loop.iteration();
-      if (!loop.is_driven_by_device()) prefix += "[" + std::to_string(number) + "]";
+      // A device does not count the iteration that a fault ends.
+      const bool is_begun = at == owner.regions[1] && !loop.is_driven_by_device();
+      prefix += "[" + std::to_string(is_begun ? loop.begun() : loop.iteration()) + "]";
     } else {
       prefix += "/" + graph.region(at).name;
     }

@@ -19,6 +19,7 @@
 #include "tests/ops/cuda/fake_cublas_lt.h"
 #include "tests/ops/cuda/fake_cudnn.h"
 #include "tests/runtime/cuda/fake_kernels.h"
+#include "tests/runtime/cuda/fake_loop_kernels.h"
 #include "tools/check/oracle.h"
 
 namespace eddy::testing {
@@ -47,6 +48,7 @@ class FakeGpu {
         }),
         has_libraries_(has_libraries) {
     define_host_kernels(cuda_, random_);
+    define_loop_kernels(cuda_);
     cuda_.define_kernel(kWork, sizeof(Work), [this](const FakeKernelCall& call) {
       works_[call.params_as<Work>().index]();
     });
@@ -60,6 +62,7 @@ class FakeGpu {
       return make_cuda_accelerator(
           {.api = cuda_.api(),
            .images = FakeCuda::kImages,
+           .loop_image_or_null = FakeCuda::kImage,
            .cublas_lt_or_null = has_libraries_ ? cublas_lt_.api() : nullptr,
            .cudnn_or_null = has_libraries_ ? cudnn_.api() : nullptr},
           {});
@@ -283,12 +286,46 @@ Result<Graph> growing_index() {
   return b.finish();
 }
 
-TEST(CudaKernelsSession, WhatIsWrongInALoopIsToldWithItsIterationAndEndsTheLoop) {
+// The same, four inner rounds to each outer one; the index is looked up where `is_in_test` says.
+Result<Graph> growing_in_two_loops(bool is_in_test) {
+  GraphBuilder b(library().ops());
+  const Value table = b.input("table", tensor_type(ElementType::kFloat, {70, 33}));
+  const Value index = b.input("index", tensor_type(ElementType::kInt64, {64}));
+  const Value zeros = b.input("zeros", tensor_type(ElementType::kFloat, {64, 33}));
+  const auto is_small = [&](Value v) {
+    const Value most = b.op("ReduceMax", {v}, {{"keepdims", int64_t{0}}});
+    return b.op("Less", {most, b.scalar(1e9f)});
+  };
+  const auto embed = [&](Value at) { return b.op("Gather", {table, at}, {}, {.name = "embed"}); };
+  const auto results = b.while_loop(
+      {.name = "outer", .initial = {index, zeros}, .trip_limit = b.scalar(int64_t{9})},
+      [&](Value, ValueSpan v) {
+        return WhileTest{is_small(v[1]), {v[0], v[1]}};
+      },
+      [&](Value, ValueSpan v) {
+        return b.while_loop(
+            {.name = "inner", .initial = {v[0], v[1]}, .trip_limit = b.scalar(int64_t{4})},
+            [&](Value, ValueSpan w) {
+              return WhileTest{is_small(is_in_test ? embed(w[0]) : w[1]), {w[0], w[1]}};
+            },
+            [&](Value, ValueSpan w) {
+              const Value rows = is_in_test ? w[1] : b.op("Tanh", {embed(w[0])});
+              return std::vector<Value>{b.op("Add", {w[0], b.scalar(int64_t{1})}),
+                                        b.op("Add", {w[1], rows})};
+            });
+      });
+  b.output("sum", results[1]);
+  return b.finish();
+}
+
+// Two runs fail at the index 70; the last one is 63 at first.
+void expect_index_told(const std::function<Result<Graph>()>& build, Loops loops,
+                       const std::string& path) {
   for (const uint64_t seed : {5, 6, 7}) {
     FakeGpu gpu(seed, false);
     SessionOptions options = gpu.options();
-    options.loops = Loops::kHost;
-    auto session = Session::create(library(), std::move(*growing_index()), options);
+    options.loops = loops;
+    auto session = Session::create(library(), std::move(*build()), options);
     ASSERT_TRUE(session.is_ok()) << session.status().to_string();
     EXPECT_THAT((*session)->placement_text(), HasSubstr(" nodes on cuda, "));
     HostValue indices = HostValue::tensor(ElementType::kInt64, {64});
@@ -300,14 +337,28 @@ TEST(CudaKernelsSession, WhatIsWrongInALoopIsToldWithItsIterationAndEndsTheLoop)
                                           {"index", to_tensor(indices)},
                                           {"zeros", to_tensor(zeros)}});
       ASSERT_FALSE(wrong.is_ok());
-      // The last one is 63 in round 0.
-      EXPECT_THAT(wrong.status().to_string(), HasSubstr("walk[7]/embed"));
+      EXPECT_THAT(wrong.status().to_string(), HasSubstr(path));
       EXPECT_THAT(wrong.status().to_string(),
                   HasSubstr("index 70 is out of range for axis 0 of size 70"));
     }
     session->reset();
     EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
     EXPECT_EQ(gpu.cuda().leaks(), "");
+  }
+}
+
+TEST(CudaKernelsSession, WhatIsWrongInALoopIsToldWithItsIterationAndEndsTheLoop) {
+  for (const Loops loops : {Loops::kHost, Loops::kDevice}) {
+    expect_index_told(growing_index, loops, "walk[7]/embed");
+    expect_index_told([] { return growing_in_two_loops(false); }, loops,
+                      "outer[1]/inner[3]/embed");
+  }
+}
+
+TEST(CudaKernelsSession, WhatIsWrongInALoopsTestIsToldWithTheIterationThatItWouldBegin) {
+  for (const Loops loops : {Loops::kHost, Loops::kDevice}) {
+    expect_index_told([] { return growing_in_two_loops(true); }, loops,
+                      "outer[1]/inner[3]/embed");
   }
 }
 
