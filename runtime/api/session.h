@@ -82,8 +82,8 @@ struct SessionOptions {
   size_t memory_limit_bytes = 0;     // of tensors; 0: no limit
   uint32_t max_runs_in_flight = 64;  // further runs wait, in order, for their turn; 0: no limit
   Loops loops = Loops::kAuto;        // who decides a loop's next iteration
-  // With loops auto beside an accelerator: loops that it can drive are driven both ways for a few
-  // times, then by what was faster. False: by the accelerator.
+  // With loops auto beside an accelerator: loops that it can drive are driven in each way a few
+  // times, then in the fastest. False: by the accelerator.
   bool measure_loops = true;
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;  // hard cap per device; 0: no cap

@@ -94,72 +94,87 @@ void DeviceLoop::read_outside(std::vector<const void*>& addresses) const {
   for (const Slot* slot : outside_) addresses.push_back(slot->view.data);
 }
 
+LoopChoice::Advice DeviceLoop::advice() const {
+  if (choice_or_null_ != nullptr) return choice_or_null_->next();
+  return {persistent_or_null_ != nullptr ? Way::kKernel : Way::kRecording, false};
+}
+
 int32_t DeviceLoop::choose(void* device_loop) {
   DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
-  const LoopChoice::Advice advice = self.choice_or_null_ == nullptr
-                                        ? LoopChoice::Advice{LoopChoice::Way::kDevice, false}
-                                        : self.choice_or_null_->next();
-  self.is_try_ = advice.is_try;
-  const bool is_by_device = advice.way == LoopChoice::Way::kDevice && self.is_ready();
-  if (advice.way == LoopChoice::Way::kDevice && !is_by_device) self.is_try_ = false;
+  const LoopChoice::Advice advice = self.advice();
+  self.way_ = self.ready_way(advice.way);
+  self.is_try_ = advice.is_try && self.way_ == advice.way;
   if (self.is_try_) self.began_ = Clock::now();
-  if (advice.way == LoopChoice::Way::kHost) self.why_by_host_ = "it is being measured";
-  if (!is_by_device) return kByHost;
+  if (advice.way == Way::kHost) self.why_by_host_ = "it is being measured";
+  if (self.way_ == Way::kHost) return kByHost;
   self.why_by_host_.clear();
   return self.is_try_ ? kTryDevice : kByDevice;
 }
 
+DeviceLoop::Way DeviceLoop::ready_way(Way wish) {
+  if (wish == Way::kHost || is_ready(wish)) return wish;
+  const bool has_other = wish == Way::kRecording && persistent_or_null_ != nullptr;
+  return has_other && is_ready(Way::kKernel) ? Way::kKernel : Way::kHost;
+}
+
 int32_t DeviceLoop::heard(void* device_loop) {
-  static_cast<DeviceLoop*>(device_loop)->report(LoopChoice::Way::kDevice);
+  static_cast<DeviceLoop*>(device_loop)->report();
   return 0;
 }
 
 bool DeviceLoop::left(void* device_loop) {
-  static_cast<DeviceLoop*>(device_loop)->report(LoopChoice::Way::kHost);
+  static_cast<DeviceLoop*>(device_loop)->report();
   return true;
 }
 
-void DeviceLoop::report(LoopChoice::Way way) {
+void DeviceLoop::report() {
   if (!is_try_) return;
   is_try_ = false;
   const std::chrono::nanoseconds elapsed = Clock::now() - began_;
-  choice_or_null_->report(way, elapsed.count(), state_.loop(id_).iteration());
+  choice_or_null_->report(way_, elapsed.count(), state_.loop(id_).iteration());
 }
 
-bool DeviceLoop::is_ready() {
-  why_by_host_ = why_off_;
-  if (!why_off_.empty()) return false;
-  if (!find_place()) return false;
+bool DeviceLoop::is_ready(Way way) {
+  const std::string& why_off = (way == Way::kKernel ? kernels_ : recordings_).why_off;
+  why_by_host_ = why_off;
+  if (!why_off.empty()) return false;
+  if (way == Way::kRecording && !find_place()) return false;
   // What the loop has left the last time goes now, unless somebody else has it.
   for (ValueId output : state_.graph().node(id_).outputs) state_.slot(output).buffer.reset();
-  if (persistent_or_null_ == nullptr) read_outside(addresses_);
+  addresses_.clear();
+  if (way == Way::kRecording) read_outside(addresses_);
+  return find_launch(way);
+}
+
+bool DeviceLoop::find_launch(Way way) {
+  Launches& launches = way == Way::kKernel ? kernels_ : recordings_;
   current_ = nullptr;
-  for (const auto& launch : launches_) {
+  for (const auto& launch : launches.all) {
     if (launch->addresses == addresses_ && launch->is_free()) current_ = launch.get();
   }
   if (current_ != nullptr) return true;
   why_by_host_ = "the memory of its earlier results is in use";
-  if (launches_.size() == kMostLaunches) return false;
-  Result<std::unique_ptr<LoopLaunch>> made = make_launch();
+  if (launches.all.size() == kMostLaunches) return false;
+  Result<std::unique_ptr<LoopLaunch>> made = make_launch(way);
   if (!made.is_ok()) {
-    why_off_ = "it could not be recorded: " + made.status().message();
-    why_by_host_ = why_off_;
+    launches.why_off = std::string(way == Way::kKernel ? "its kernel cannot be launched: "
+                                                       : "it could not be recorded: ") +
+                       made.status().message();
+    why_by_host_ = launches.why_off;
+    if (choice_or_null_ != nullptr) choice_or_null_->rule_out(way);
     return false;
   }
   (*made)->addresses = addresses_;
-  current_ = launches_.emplace_back(std::move(*made)).get();
+  current_ = launches.all.emplace_back(std::move(*made)).get();
   return true;
 }
 
-Result<std::unique_ptr<LoopLaunch>> DeviceLoop::make_launch() {
-  if (persistent_or_null_ != nullptr) {
-    return PersistentLaunch::make(state_, id_, *persistent_or_null_);
-  }
+Result<std::unique_ptr<LoopLaunch>> DeviceLoop::make_launch(Way way) {
+  if (way == Way::kKernel) return PersistentLaunch::make(state_, id_, *persistent_or_null_);
   return LoopRecording::make(state_, id_, *state_.recorder_or_null());
 }
 
 bool DeviceLoop::find_place() {
-  if (persistent_or_null_ != nullptr) return true;
   if (!has_place_) has_place_ = take_place();
   if (!has_place_) {
     why_by_host_ = "devices drive as many loops at once as they may, " +
@@ -182,7 +197,7 @@ bool DeviceLoop::launch(void* device_loop) {
 int32_t DeviceLoop::finish(void* device_loop) {
   DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
   int32_t result = 0;
-  for (const auto& launch : self.launches_) {
+  for (const auto& launch : self.recordings_.all) {
     if (launch->check() < 0) result = -1;
   }
   return result;

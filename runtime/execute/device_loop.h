@@ -1,13 +1,14 @@
 // DeviceLoop: one while node of one run, driven by the accelerator itself: as one kernel where it
-// is small enough (persistent_program.h), else recorded with its inner loops and branches as one
+// is small enough (persistent_program.h), or recorded with its inner loops and branches as one
 // piece of work; launched once, and finished without the host.
 //
 // It stands beside the commands that drive the same loop from the host: choose() takes the one or
 // the other each time the loop begins.
 //
-//   choose   how it is driven this time. By the device: a recording for the present addresses is
-//            there (or has been made now), the process may have this loop more on its devices, and
-//            the host is not known to be faster (loop_choice.h)
+//   choose   how it is driven this time: the way that is known or believed to be the fastest
+//            (loop_choice.h) if it can be taken now. A recording: if there is one for the present
+//            addresses (or one has been made now) and the process may have this loop more on its
+//            devices; else the kernel, where there is one, else the host
 //   launch   the recording goes to the strand's stream; the loop's outputs are where it leaves them
 //   heard    of a try: the device has ended it
 //   left     of a try: the host has
@@ -88,11 +89,21 @@ class DeviceLoop {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool is_ready();
+  using Way = LoopChoice::Way;
+  // Launches of one of the device's ways.
+  struct Launches {
+    std::vector<std::unique_ptr<LoopLaunch>> all;
+    std::string why_off;  // none could be made; empty: it could
+  };
+
+  LoopChoice::Advice advice() const;
+  Way ready_way(Way wish);
+  bool is_ready(Way way);
+  bool find_launch(Way way);
   bool find_place();
   bool take_place();
-  Result<std::unique_ptr<LoopLaunch>> make_launch();
-  void report(LoopChoice::Way way);
+  Result<std::unique_ptr<LoopLaunch>> make_launch(Way way);
+  void report();
   void find_outside();
   void find_depth();
   void read_outside(std::vector<const void*>& addresses) const;
@@ -102,17 +113,18 @@ class DeviceLoop {
   const PersistentLoop* const persistent_or_null_;
   void* stream_ = nullptr;
   std::atomic<uint32_t>* current_node_ = nullptr;
-  LoopChoice* choice_or_null_ = nullptr;  // null: the device's way whenever it can
+  LoopChoice* choice_or_null_ = nullptr;  // null: the device's first way whenever it can
   Clock::time_point began_;
+  Way way_ = Way::kHost;    // this time
   bool is_try_ = false;
   int depth_ = 1;           // WHILEs that may be active at once
-  std::string why_off_;     // it could not be recorded; empty: it could
   std::string why_by_host_;
   bool has_place_ = false;  // among those that the process may have at once
   uint64_t num_launches_ = 0;
   std::vector<const Slot*> outside_;  // what the loop reads, and what its writers must keep off
   std::vector<const void*> addresses_;
-  std::vector<std::unique_ptr<LoopLaunch>> launches_;
+  Launches kernels_;
+  Launches recordings_;
   LoopLaunch* current_ = nullptr;
 };
 

@@ -2,37 +2,74 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+
+#include "graph/base/check.h"
 
 namespace eddy {
+namespace {
+
+const char* name_of(LoopChoice::Way way) {
+  switch (way) {
+    case LoopChoice::Way::kKernel: return "as one kernel";
+    case LoopChoice::Way::kRecording: return "by a recording";
+    case LoopChoice::Way::kHost: break;
+  }
+  return "by the host";
+}
+
+}  // namespace
+
+LoopChoice::LoopChoice(bool has_kernel) { tried(Way::kKernel).is_out = !has_kernel; }
 
 LoopChoice::Advice LoopChoice::next() const {
   const int settled = settled_.load(std::memory_order_acquire);
   if (settled != kOpen) return {static_cast<Way>(settled), false};
   std::lock_guard lock(mutex_);
-  return {tried(Way::kDevice).times < kTries ? Way::kDevice : Way::kHost, true};
+  for (const Way way : kWays) {
+    if (!tried(way).is_out && tried(way).times < kTries) return {way, true};
+  }
+  // Another thread has settled it meanwhile.
+  return {static_cast<Way>(settled_.load(std::memory_order_relaxed)), false};
 }
 
 void LoopChoice::report(Way way, int64_t elapsed_ns, int64_t iterations) {
   std::lock_guard lock(mutex_);
   if (settled_.load(std::memory_order_relaxed) != kOpen) return;
-  Tried& tried = tried_[static_cast<size_t>(way)];
+  Tried& tried = this->tried(way);
   const double each_ns =
       static_cast<double>(elapsed_ns) / static_cast<double>(std::max<int64_t>(iterations, 1));
   if (++tried.times == 2 || (tried.times > 2 && each_ns < tried.best_ns)) tried.best_ns = each_ns;
-  if (tried_[0].times < kTries || tried_[1].times < kTries) return;
-  const Way best = tried_[static_cast<size_t>(Way::kHost)].best_ns <
-                           tried_[static_cast<size_t>(Way::kDevice)].best_ns
-                       ? Way::kHost
-                       : Way::kDevice;
-  settled_.store(static_cast<int>(best), std::memory_order_release);
+  settle_if_tried();
+}
+
+void LoopChoice::rule_out(Way way) {
+  EDDY_CHECK(way != Way::kHost) << "the host can drive every loop";
+  std::lock_guard lock(mutex_);
+  if (settled_.load(std::memory_order_relaxed) != kOpen) return;
+  tried(way).is_out = true;
+  settle_if_tried();
+}
+
+void LoopChoice::settle_if_tried() {
+  std::optional<Way> best;
+  for (const Way way : kWays) {
+    if (tried(way).is_out) continue;
+    if (tried(way).times < kTries) return;
+    if (!best || tried(way).best_ns < tried(*best).best_ns) best = way;
+  }
+  settled_.store(static_cast<int>(*best), std::memory_order_release);
 }
 
 std::string LoopChoice::text() const {
   if (!is_settled()) return "";
-  char text[96];
-  std::snprintf(text, sizeof(text),
-                "measured: %.1f µs an iteration by the device, %.1f by the host",
-                tried(Way::kDevice).best_ns / 1e3, tried(Way::kHost).best_ns / 1e3);
+  std::string text = "measured, µs an iteration:";
+  for (const Way way : kWays) {
+    if (tried(way).is_out) continue;
+    char one[48];
+    std::snprintf(one, sizeof(one), " %.1f %s", tried(way).best_ns / 1e3, name_of(way));
+    text += (text.ends_with(':') ? "" : ",") + std::string(one);
+  }
   return text;
 }
 

@@ -1,14 +1,16 @@
-// LoopChoice: which of two ways drives a loop, found by timing both: the host's or the device's.
+// LoopChoice: which of several ways drives a loop, found by timing them: as one kernel of the
+// device, where it is small enough for that, as a recording that decides by itself, or by the host.
 //
 // Each way is tried kTries times; the first try of each pays for recordings and counts for nothing,
-// the fastest of the others, per iteration, is held against that of the other way. From then on it
-// is settled and costs one load. Ties go to the device, which leaves the host's thread free.
+// the fastest of the others, per iteration, is held against those of the other ways. From then on it
+// is settled and costs one load. Of ties the earlier way is taken, in the order of Way: the device's
+// ways leave the host's thread free. A way that turns out not to work is ruled out.
 //
 // Trip counts may differ between tries: time per iteration is what is compared, with at least one
 // iteration counted. Runs that share a program share its choices, so what the first runs have found
 // the later ones use.
 //
-// Both ways give the same values, so nothing depends on the clock but time. Threads: any; a mutex,
+// All ways give the same values, so nothing depends on the clock but time. Threads: any; a mutex,
 // until it is settled.
 #pragma once
 
@@ -22,8 +24,10 @@ namespace eddy {
 
 class LoopChoice {
  public:
-  enum class Way : uint8_t { kHost, kDevice };
+  enum class Way : uint8_t { kKernel, kRecording, kHost };
   static constexpr int kTries = 3;
+
+  explicit LoopChoice(bool has_kernel);
 
   struct Advice {
     Way way;
@@ -31,21 +35,28 @@ class LoopChoice {
   };
   Advice next() const;
   void report(Way way, int64_t elapsed_ns, int64_t iterations);
+  // It cannot be done. Not for the host's.
+  void rule_out(Way way);
   bool is_settled() const { return settled_.load(std::memory_order_acquire) != kOpen; }
-  // "measured: 4.3 µs an iteration by the device, 8.1 by the host"; empty: not settled.
+  // "measured, µs an iteration: 0.9 as one kernel, 4.3 by a recording, 8.1 by the host"; empty: not
+  // settled.
   std::string text() const;
 
  private:
   enum : int { kOpen = -1 };
+  static constexpr Way kWays[] = {Way::kKernel, Way::kRecording, Way::kHost};
   struct Tried {
     int times = 0;
     double best_ns = 0;  // an iteration; of those that count
+    bool is_out = false;
   };
 
   const Tried& tried(Way way) const { return tried_[static_cast<size_t>(way)]; }
+  Tried& tried(Way way) { return tried_[static_cast<size_t>(way)]; }
+  void settle_if_tried();
 
   mutable std::mutex mutex_;
-  std::array<Tried, 2> tried_;       // by Way; under the mutex
+  std::array<Tried, std::size(kWays)> tried_;  // by Way; under the mutex
   std::atomic<int> settled_{kOpen};  // a Way; released once tried_ does not change any more
 };
 

@@ -252,11 +252,13 @@ void Program::judge() {
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     LoopVerdict& verdict = loop_verdicts_[n];
     if (!verdict.is_outermost) continue;
-    if (!loop_choices_.empty()) loop_choices_[n] = std::make_unique<LoopChoice>();
-    if (!has_fusion) continue;
-    const Status status = make_persistent(NodeId(n), persistent_loops_[n]);
-    verdict.reason = status.is_ok() ? "persistent: all of it is one kernel"
-                                    : verdict.reason + "; not persistent: " + status.message();
+    if (has_fusion) {
+      const Status status = make_persistent(NodeId(n), persistent_loops_[n]);
+      verdict.reason = status.is_ok() ? "persistent: all of it is one kernel"
+                                      : verdict.reason + "; not persistent: " + status.message();
+    }
+    if (loop_choices_.empty()) continue;
+    loop_choices_[n] = std::make_unique<LoopChoice>(persistent_loop_or_null(NodeId(n)) != nullptr);
   }
 }
 

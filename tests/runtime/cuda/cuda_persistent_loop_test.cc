@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "graph/ir/builder.h"
+#include "runtime/execute/loop_choice.h"
 #include "tests/runtime/cuda/fake_fusing_gpu.h"
 #include "tests/runtime/cuda/loop_shapes.h"
 #include "tests/runtime/cuda/random_loops.h"
@@ -18,6 +20,7 @@
 namespace eddy::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -233,6 +236,39 @@ TEST(CudaPersistentLoop, TheHostMayDriveALoopAroundItAndATestMayBeCarried) {
     session.reset();
     expect_clean(gpu);
   }
+}
+
+TEST(CudaPersistentLoop, AMeasuredLoopIsTriedInThreeWaysWithTheSameBits) {
+  FusingGpu gpu(8);
+  const NamedTensors inputs = {
+      {"x", wide(-1)}, {"y", wide(0.25f)}, {"bound", Tensor::scalar(1e9f)}};
+  auto cpu = std::move(*Session::create(library(), graph_of(mixing(9)), {}));
+  const auto expected = cpu->run(inputs);
+  ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+  SessionOptions options = gpu.options(true);
+  options.num_threads = 1;
+  auto session = std::move(*Session::create(library(), graph_of(mixing(9)), options));
+  std::map<std::string, int> tries;
+  for (int run = 0; run < 3 * LoopChoice::kTries; ++run) {
+    const uint64_t num_kernels = gpu.num_loops();
+    const auto outputs = session->run(inputs);
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ(check::difference(*expected, *outputs), "") << "run " << run;
+    const LoopReport report = session->loop_reports()[0];
+    EXPECT_EQ(report.iterations, 9);
+    const bool is_kernel = gpu.num_loops() > num_kernels;
+    EXPECT_TRUE(!is_kernel || report.driven == "device") << report.reason;
+    ++tries[is_kernel ? "kernel" : report.driven == "device" ? "recording" : "host"];
+  }
+  const std::map<std::string, int> each = {{"host", LoopChoice::kTries},
+                                           {"kernel", LoopChoice::kTries},
+                                           {"recording", LoopChoice::kTries}};
+  EXPECT_EQ(tries, each);
+  ASSERT_TRUE(session->run(inputs).is_ok());
+  EXPECT_THAT(session->loop_reports()[0].reason,
+              AllOf(HasSubstr(" as one kernel, "), HasSubstr(" by a recording, ")));
+  session.reset();
+  expect_clean(gpu);
 }
 
 TEST(CudaPersistentLoop, ADeadlineAndACancelEndIt) {

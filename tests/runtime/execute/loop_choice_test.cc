@@ -1,5 +1,6 @@
-// Claim: a loop is tried both ways, the first try of each counts for nothing, and the way that took
-// less time an iteration is taken from then on, by all threads.
+// Claim: a loop is tried in every way that it has, the first try of each counts for nothing, and the
+// way that took least time an iteration is taken from then on, by all threads; what is ruled out is
+// neither tried nor taken.
 #include "runtime/execute/loop_choice.h"
 
 #include <gmock/gmock.h>
@@ -12,69 +13,96 @@ namespace eddy {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Way = LoopChoice::Way;
 
-// Tries until it is settled; each way takes its time an iteration, its first try a thousand times.
-Way settle(LoopChoice& choice, int64_t device_ns, int64_t host_ns) {
-  std::array<int, 2> times{};
-  for (int i = 0; i < 2 * LoopChoice::kTries; ++i) {
+// What an iteration takes, by way.
+using Times = std::array<int64_t, 3>;
+
+// Tries until it is settled; each way's first try takes a thousand times as long.
+Way settle(LoopChoice& choice, const Times& each_ns) {
+  std::array<int, 3> times{};
+  for (int i = 0; !choice.is_settled(); ++i) {
     const LoopChoice::Advice advice = choice.next();
     EXPECT_TRUE(advice.is_try);
-    EXPECT_FALSE(choice.is_settled());
-    const bool is_first = times[static_cast<size_t>(advice.way)]++ == 0;
-    const int64_t each_ns = advice.way == Way::kDevice ? device_ns : host_ns;
+    const auto way = static_cast<size_t>(advice.way);
     const int64_t iterations = 10 + i;
-    choice.report(advice.way, each_ns * iterations * (is_first ? 1000 : 1), iterations);
+    choice.report(advice.way, each_ns[way] * iterations * (times[way]++ == 0 ? 1000 : 1),
+                  iterations);
   }
-  EXPECT_EQ(times[0], LoopChoice::kTries);
-  EXPECT_EQ(times[1], LoopChoice::kTries);
-  EXPECT_TRUE(choice.is_settled());
+  for (const int tries : times) EXPECT_TRUE(tries == 0 || tries == LoopChoice::kTries);
   EXPECT_FALSE(choice.next().is_try);
   return choice.next().way;
 }
 
-TEST(LoopChoice, TheFasterWayIsTaken) {
-  LoopChoice device;
-  EXPECT_EQ(settle(device, 4300, 8100), Way::kDevice);
-  EXPECT_THAT(device.text(), HasSubstr("4.3 µs an iteration by the device, 8.1 by the host"));
-  LoopChoice host;
-  EXPECT_EQ(settle(host, 8000, 4000), Way::kHost);
+TEST(LoopChoice, TheFastestWayIsTaken) {
+  LoopChoice recording(false);
+  EXPECT_EQ(settle(recording, {1, 4300, 8100}), Way::kRecording) << "there is no kernel";
+  EXPECT_THAT(recording.text(), HasSubstr("iteration: 4.3 by a recording, 8.1 by the host"));
+  LoopChoice host(false);
+  EXPECT_EQ(settle(host, {1, 8000, 4000}), Way::kHost);
+  for (const Way way : {Way::kKernel, Way::kRecording, Way::kHost}) {
+    Times times = {5000, 5000, 5000};
+    times[static_cast<size_t>(way)] = 900;
+    LoopChoice choice(true);
+    EXPECT_EQ(settle(choice, times), way);
+  }
+  LoopChoice kernel(true);
+  EXPECT_EQ(settle(kernel, {900, 4300, 8100}), Way::kKernel);
+  EXPECT_THAT(kernel.text(), HasSubstr("0.9 as one kernel, 4.3 by a recording, 8.1 by the host"));
 }
 
 TEST(LoopChoice, TheDeviceTakesATie) {
-  LoopChoice choice;
-  EXPECT_EQ(settle(choice, 5000, 5000), Way::kDevice);
+  LoopChoice recording(false);
+  EXPECT_EQ(settle(recording, {1, 5000, 5000}), Way::kRecording);
+  LoopChoice kernel(true);
+  EXPECT_EQ(settle(kernel, {5000, 5000, 5000}), Way::kKernel);
+}
+
+TEST(LoopChoice, WhatIsRuledOutIsNeitherTriedNorTaken) {
+  LoopChoice choice(true);
+  choice.report(Way::kRecording, 1, 1);
+  choice.rule_out(Way::kRecording);
+  EXPECT_EQ(settle(choice, {4000, 1, 8000}), Way::kKernel);
+  EXPECT_THAT(choice.text(), Not(HasSubstr("recording")));
+  LoopChoice last(false);
+  for (int i = 0; i < LoopChoice::kTries; ++i) last.report(Way::kHost, 1, 1);
+  EXPECT_FALSE(last.is_settled());
+  last.rule_out(Way::kRecording);
+  EXPECT_TRUE(last.is_settled());
+  EXPECT_EQ(last.next().way, Way::kHost);
 }
 
 TEST(LoopChoice, WhatIsSettledStays) {
-  LoopChoice choice;
-  ASSERT_EQ(settle(choice, 4000, 8000), Way::kDevice);
+  LoopChoice choice(false);
+  ASSERT_EQ(settle(choice, {1, 4000, 8000}), Way::kRecording);
   for (int i = 0; i < 10; ++i) choice.report(Way::kHost, 1, 1);
-  EXPECT_EQ(choice.next().way, Way::kDevice);
+  choice.rule_out(Way::kRecording);
+  EXPECT_EQ(choice.next().way, Way::kRecording);
 }
 
 TEST(LoopChoice, ALoopWithoutIterationsCountsAsOne) {
-  LoopChoice choice;
-  for (int i = 0; i < LoopChoice::kTries; ++i) choice.report(Way::kDevice, 5000, 0);
+  LoopChoice choice(false);
+  for (int i = 0; i < LoopChoice::kTries; ++i) choice.report(Way::kRecording, 5000, 0);
   for (int i = 0; i < LoopChoice::kTries; ++i) choice.report(Way::kHost, 4000, 0);
   EXPECT_EQ(choice.next().way, Way::kHost);
 }
 
 TEST(LoopChoice, ManyThreadsSettleOnOneWay) {
-  LoopChoice choice;
+  LoopChoice choice(true);
   std::vector<std::thread> threads;
   std::array<Way, 4> settled{};
   for (Way& way : settled) {
     threads.emplace_back([&choice, &way] {
       while (!choice.is_settled()) {
         const LoopChoice::Advice advice = choice.next();
-        choice.report(advice.way, advice.way == Way::kDevice ? 100 : 200, 1);
+        choice.report(advice.way, advice.way == Way::kRecording ? 100 : 200, 1);
       }
       way = choice.next().way;
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const Way way : settled) EXPECT_EQ(way, Way::kDevice);
+  for (const Way way : settled) EXPECT_EQ(way, Way::kRecording);
 }
 
 }  // namespace
