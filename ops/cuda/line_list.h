@@ -44,6 +44,7 @@
   X(BlockReduceMin_##type, BlockMost<ReduceMin, type>)     \
   X(BlockArgMax_##type, BlockArg<ArgMax, type>)            \
   X(BlockArgMin_##type, BlockArg<ArgMin, type>)            \
+  X(BlockCumSum_##type, BlockCumSum<type>)                 \
   X(TopK_##type, BlockTopK<type>)
 #define EDDY_CUDA_BLOCK_OF_FLOAT(X, type)                            \
   EDDY_CUDA_BLOCK_OF(X, type)                                        \

@@ -1,5 +1,6 @@
 // The host's half of CumSum and TopK: lines along an axis.
 #include "ops/cuda/launch.h"
+#include "ops/cuda/persistent_text.h"
 #include "ops/reference/axes.h"
 #include "ops/reference/outputs.h"
 #include "ops/schema/index_rules.h"
@@ -9,7 +10,11 @@ namespace {
 
 using cuda::LineParams;
 
+// That a device is full with a thread for each.
+constexpr uint64_t kManyLines = 1 << 15;
+
 struct LineState : cuda::LaunchState {
+  CudaFunction block = nullptr;  // the kernel for long lines
   int64_t axis = -1;
   bool is_largest = true;
   bool is_exclusive = false;
@@ -44,6 +49,9 @@ bool run_cum_sum(const KernelArgs& args) {
   LineParams p = make_params(args, axis);
   p.is_exclusive = state.is_exclusive ? 1 : 0;
   p.is_reverse = state.is_reverse ? 1 : 0;
+  if (p.length >= cuda::kLongRow && p.num_lines < kManyLines) {
+    return cuda::launch_blocks(args, *state.launcher, state.block, p.num_lines, p);
+  }
   return cuda::launch_threads(args, *state.launcher, state.function, p.num_lines, p);
 }
 
@@ -72,6 +80,8 @@ Result<std::unique_ptr<LineState>> make_state(const KernelInit& init, CudaLaunch
 
 Result<BoundKernel> bind_cum_sum(const KernelInit& init, CudaLauncher& launcher) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
+  EDDY_ASSIGN_OR_RETURN(state->block,
+                        launcher.find("eddy_BlockCumSum_" + cuda::input_suffix(init)));
   return cuda::bound(run_cum_sum, std::move(state));
 }
 Result<BoundKernel> bind_top_k(const KernelInit& init, CudaLauncher& launcher) {

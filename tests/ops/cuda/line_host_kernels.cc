@@ -2,6 +2,7 @@
 #include "ops/cuda/line_list.h"
 #include "ops/cuda/resize_inl.h"
 #include "ops/cuda/row_block_inl.h"
+#include "ops/cuda/scan_inl.h"
 #include "ops/cuda/window_inl.h"
 #include "tests/ops/cuda/host_kernels.h"
 

@@ -54,6 +54,28 @@ TEST_F(CudaLineTest, CumSumAddsInTheReferencesOrder) {
   }
 }
 
+// In another order than the reference's, but sums of integers wrap alike in any.
+TEST_F(CudaLineTest, LongLinesAreSummedByBlocks) {
+  const std::pair<ElementType, double> tolerances[] = {{ElementType::kFloat, 1e-6},
+                                                       {ElementType::kDouble, 1e-12},
+                                                       {ElementType::kInt32, 0},
+                                                       {ElementType::kInt64, 0}};
+  for (const auto& [element, tolerance] : tolerances) {
+    for (const int64_t length : {255, 256, 257, 1000, 4096}) {
+      for (const bool is_strided : {false, true}) {
+        const Dims dims = is_strided ? Dims{2, length, 3} : Dims{2, length};
+        for (const int64_t flags : {0, 1, 2, 3}) {
+          OpCall call = make_call(
+              "CumSum", {random(element, dims, -8, 8), TestTensor::scalar<int64_t>(1)});
+          call.attributes.set("exclusive", flags & 1);
+          call.attributes.set("reverse", flags >> 1);
+          compare(call, tolerance, 10 * tolerance);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(CudaLineTest, TopKTakesTheSmallerPlaceOfEqualsAndKnowsNoNumbers) {
   for (const ElementType element :
        {ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16, ElementType::kInt32,
