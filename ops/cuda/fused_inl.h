@@ -10,6 +10,7 @@
 #pragma once
 
 #include "ops/cuda/elementwise_inl.h"
+#include "ops/cuda/grid_order_inl.h"
 #include "ops/cuda/unary_ops.h"
 
 namespace eddy::cuda {
@@ -51,6 +52,8 @@ EDDY_HD void run_fused(const FusedParams& p, uint64_t first, uint64_t step) {
 #define EDDY_FUSED_KERNEL(name, Body)                                                    \
   extern "C" __global__ void __launch_bounds__(eddy::cuda::kBlockThreads)                \
       name(const __grid_constant__ eddy::cuda::FusedParams params) {                     \
+    eddy::cuda::await_earlier_grids();                                                   \
+    eddy::cuda::let_next_grid_wait();                                                    \
     const unsigned long first =                                                          \
         (unsigned long)(blockIdx.x) * eddy::cuda::kBlockThreads + threadIdx.x;           \
     eddy::cuda::run_fused<Body>(params, first,                                           \

@@ -2,15 +2,21 @@
 // cudaGraphSetConditional, so it is an image of its own: linked code has no PTX beside it.
 #include "ops/cuda/loop_control.h"
 
+#include "ops/cuda/grid_order_inl.h"
+
 namespace eddy::cuda {
 
 extern "C" __global__ void eddy_loop_step(const __grid_constant__ LoopStepParams params) {
+  await_earlier_grids();
+  let_next_grid_wait();
   loop_step(params, [](uint64_t handle, uint32_t value) {
     cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
   });
 }
 
 extern "C" __global__ void eddy_case_choice(const __grid_constant__ CaseChoiceParams params) {
+  await_earlier_grids();
+  let_next_grid_wait();
   case_choice(params, [](uint64_t handle, uint32_t value) {
     cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
   });

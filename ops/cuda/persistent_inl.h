@@ -66,6 +66,7 @@ struct PersistentLoop {
 #define EDDY_PERSISTENT_KERNEL(name, Body)                                      \
   extern "C" __global__ void __launch_bounds__(eddy::cuda::kBlockThreads)       \
       name(const __grid_constant__ eddy::cuda::LoopParams params) {             \
+    eddy::cuda::await_earlier_grids();                                          \
     __shared__ eddy::cuda::PersistentLoop<Body>::Shared shared;                 \
     eddy::cuda::PersistentLoop<Body>::run(params, eddy::cuda::Block{}, shared); \
   }

@@ -8,6 +8,7 @@
 #include "ops/cuda/node_function.h"
 #include "ops/cuda/params.h"
 #include "ops/cuda/persistent_text.h"
+#include "runtime/cuda/cuda_launch.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/cuda_transfers.h"
@@ -126,6 +127,7 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
                    {.products = parts->products.get(), .convolutions = parts->convolutions.get()});
   add_cuda_transfers(parts->kernels, *parts->device);
   load_loop_kernels(*parts, sources.loop_image_or_null);
+  allow_programmatic_launch(parts->device->context(), parts->loop_kernels);
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
   accelerator->notices = parts->notices;

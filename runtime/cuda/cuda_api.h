@@ -77,6 +77,8 @@ namespace eddy {
     CuResult(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,              \
              unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,         \
              CuStream stream, void** params, void** extra))                                       \
+  X(launch_kernel_ex, "cuLaunchKernelEx", false,                                                  \
+    CuResult(const CuLaunchConfig* config, CuFunction function, void** params, void** extra))     \
   X(graph_create, "cuGraphCreate", false, CuResult(CuGraph* graph, unsigned flags))               \
   X(graph_destroy, "cuGraphDestroy", false, CuResult(CuGraph graph))                              \
   X(graph_add_node, "cuGraphAddNode_v2", false,                                                   \
@@ -89,6 +91,8 @@ namespace eddy {
   X(stream_begin_capture, "cuStreamBeginCaptureToGraph", false,                                   \
     CuResult(CuStream stream, CuGraph graph, const CuGraphNode* after,                            \
              const void* edge_data_or_null, size_t num_after, CuCaptureMode mode))                \
+  X(stream_is_capturing, "cuStreamIsCapturing", false,                                            \
+    CuResult(CuStream stream, CuCaptureStatus* status))                                           \
   X(stream_end_capture, "cuStreamEndCapture", false, CuResult(CuStream stream, CuGraph* graph))   \
   X(stream_capture_info, "cuStreamGetCaptureInfo_v2", false,                                      \
     CuResult(CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,              \
@@ -115,6 +119,8 @@ struct CudaApi {
     return graph_create && graph_add_node && graph_instantiate && graph_exec_destroy &&
            graph_destroy && graph_launch;
   }
+  // Kernels can be launched programmatically (cuda_launch.h).
+  bool has_programmatic() const { return launch_kernel_ex && stream_is_capturing; }
   bool has_memory_words() const { return stream_write_value32 && stream_wait_value32; }
 };
 

@@ -66,6 +66,7 @@ Result<CudaDeviceFacts> read_facts(const CudaApi& api, int ordinal, CuDevice dev
   facts.has_memory_words = api.has_memory_words();
   facts.has_graphs = api.has_graphs();
   facts.has_capture = api.has_capture();
+  facts.has_programmatic = api.has_programmatic() && facts.compute_capability >= 90;
   facts.has_device_driven = api.has_graphs() && api.graph_conditional_handle &&
                             facts.driver_version >= CudaApi::kDeviceDrivenVersion;
   return facts;

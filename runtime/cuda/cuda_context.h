@@ -34,6 +34,7 @@ struct CudaDeviceFacts {
   bool has_graphs = false;
   bool has_capture = false;        // what is issued to streams can become part of a graph
   bool has_device_driven = false;  // conditional nodes, CUDA 12.8 or newer
+  bool has_programmatic = false;   // a kernel may begin before the last one has ended (9.0)
 };
 
 // The facts of every device, without making a context on any.
@@ -81,6 +82,12 @@ class CudaContext {
   // Ok, or why the device is lost.
   Status health() const;
 
+  // Whether kernels may be launched programmatically (cuda_launch.h); not at first.
+  bool is_programmatic() const { return is_programmatic_.load(std::memory_order_relaxed); }
+  void set_programmatic(bool may_be) {
+    is_programmatic_.store(may_be, std::memory_order_relaxed);
+  }
+
  private:
   CudaContext(std::shared_ptr<const CudaApi> api, CudaDeviceFacts facts, CuDevice device)
       : api_(std::move(api)), facts_(std::move(facts)), device_(device) {}
@@ -90,6 +97,7 @@ class CudaContext {
   CudaDeviceFacts facts_;
   const CuDevice device_;
   CuContext context_ = nullptr;
+  std::atomic<bool> is_programmatic_{false};
   std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
   mutable std::mutex mutex_;
   Status loss_;  // under the mutex

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/cuda/params.h"
+#include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {
 
@@ -75,14 +76,10 @@ Status CudaModule::launch(CudaFunction function, uint32_t num_blocks, const void
                           NativeStream stream) {
   EDDY_RETURN_IF_ERROR(context_.health());
   const CudaContext::Use use(context_);
-  // The driver copies the parameters before it returns; its interface only lacks the const.
-  void* values[] = {const_cast<void*>(params)};
   const auto native =
       static_cast<CuFunction>(const_cast<void*>(static_cast<const void*>(function)));
-  return context_.check(
-      context_.api().launch_kernel(native, num_blocks, 1, 1, cuda::kBlockThreads, 1, 1, 0,
-                                   static_cast<CuStream>(stream), values, nullptr),
-      "cuLaunchKernel");
+  return launch_grid(context_, native, num_blocks, cuda::kBlockThreads, params,
+                     static_cast<CuStream>(stream));
 }
 
 Status CudaModule::in_context(const std::function<Status()>& calls) {

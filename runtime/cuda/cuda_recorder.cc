@@ -1,6 +1,7 @@
 #include "runtime/cuda/cuda_recorder.h"
 
 #include "ops/cuda/loop_control.h"
+#include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {
 namespace {
@@ -185,11 +186,7 @@ bool CudaRecorder::can_decide() const {
 Status CudaRecorder::launch_one(CuFunction function, const void* params) {
   EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
   const CudaContext::Use use(context_);
-  void* values[] = {const_cast<void*>(params)};  // the driver copies them
-  return context_.check(
-      context_.api().launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, static_cast<CuStream>(native),
-                                   values, nullptr),
-      "cuLaunchKernel");
+  return launch_grid(context_, function, 1, 1, params, static_cast<CuStream>(native));
 }
 
 Status CudaRecorder::step(const LoopWords& words, uint32_t flags, const void* predicate,

@@ -88,6 +88,28 @@ constexpr unsigned kCuHostAllocMapped = 2;
 constexpr unsigned kCuWaitValueGreaterOrEqual = 0;  // (int32)(word - value) >= 0
 constexpr unsigned kCuWriteValueDefault = 0;        // behind a memory barrier
 
+// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel waits by itself for what is
+// before it in its stream.
+constexpr int kCuLaunchProgrammatic = 6;
+
+struct CuLaunchAttribute {
+  int id = 0;
+  int reserved = 0;
+  int value = 0;  // of those that are numbers
+  char padding[60] = {};
+};
+static_assert(sizeof(CuLaunchAttribute) == 72);
+
+struct CuLaunchConfig {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  CuStream stream = nullptr;
+  CuLaunchAttribute* attributes = nullptr;
+  unsigned num_attributes = 0;
+};
+static_assert(sizeof(CuLaunchConfig) == 56);
+
 // CUpointer_attribute, CUmemorytype.
 constexpr int kCuPointerMemoryType = 2;  // unsigned
 constexpr unsigned kCuMemoryTypeDevice = 2;

@@ -267,6 +267,7 @@ TEST(CudaPersistentLoop, AMeasuredLoopIsTriedInThreeWaysWithTheSameBits) {
   ASSERT_TRUE(session->run(inputs).is_ok());
   EXPECT_THAT(session->loop_reports()[0].reason,
               AllOf(HasSubstr(" as one kernel, "), HasSubstr(" by a recording, ")));
+  EXPECT_GT(gpu.cuda().num_programmatic(), 6u) << "kernels of a body follow each other";
   session.reset();
   expect_clean(gpu);
 }

@@ -15,6 +15,12 @@ namespace {
 
 static_assert(sizeof(CuDevicePointer) == sizeof(CUdeviceptr));
 static_assert(sizeof(CuConditionalHandle) == sizeof(CUgraphConditionalHandle));
+static_assert(sizeof(CuLaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(CuLaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(sizeof(CuLaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(CuLaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(CuLaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(CuLaunchConfig, num_attributes) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(sizeof(CuMemoryPoolProps) == sizeof(CUmemPoolProps));
 static_assert(offsetof(CuMemoryPoolProps, location_type) == offsetof(CUmemPoolProps, location));
 static_assert(offsetof(CuMemoryPoolProps, usage) == offsetof(CUmemPoolProps, usage));
@@ -78,6 +84,7 @@ TEST(CudaTypesTest, ValuesAreTheDrivers) {
       {kCuHostAllocMapped, CU_MEMHOSTALLOC_DEVICEMAP},
       {kCuWaitValueGreaterOrEqual, CU_STREAM_WAIT_VALUE_GEQ},
       {kCuWriteValueDefault, CU_STREAM_WRITE_VALUE_DEFAULT},
+      {kCuLaunchProgrammatic, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION},
       {kCuPoolReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD},
       {CuMemoryPoolProps{}.allocation_type, CU_MEM_ALLOCATION_TYPE_PINNED},
       {CuMemoryPoolProps{}.location_type, CU_MEM_LOCATION_TYPE_DEVICE},

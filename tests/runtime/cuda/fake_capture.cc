@@ -43,6 +43,16 @@ CuResult FakeCuda::begin_capture(CuStream handle, CuGraph graph, std::vector<CuG
   return kOk;
 }
 
+CuResult FakeCuda::ask_capture(CuStream handle, CuCaptureStatus* status) const {
+  const auto found = streams_.find(handle);
+  if (found == streams_.end()) return CuResult::kInvalidHandle;
+  const std::shared_ptr<Capture>& capture = found->second->capture;
+  *status = capture == nullptr   ? CuCaptureStatus::kNone
+            : capture->is_spoilt ? CuCaptureStatus::kInvalidated
+                                 : CuCaptureStatus::kActive;
+  return kOk;
+}
+
 CuResult FakeCuda::end_capture(CuStream handle, CuGraph* graph) {
   const auto found = streams_.find(handle);
   if (found == streams_.end()) return CuResult::kInvalidHandle;
@@ -71,6 +81,11 @@ CuResult FakeCuda::capture(Stream& stream, Op op) {
     case OpKind::kKernel:
       node.type = CuGraphNodeType::kKernel;
       node.launch = std::move(op.kernel);
+      if (node.launch.is_programmatic && !stream.last.empty() &&
+          graphs_.are_kernels(stream.last)) {
+        ++num_programmatic_;
+        node.is_early = early_kernels_.count(node.launch.name) != 0;
+      }
       break;
     case OpKind::kCopy:
       node.type = CuGraphNodeType::kMemcpy;

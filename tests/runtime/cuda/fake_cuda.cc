@@ -30,6 +30,36 @@ void FakeCuda::define_kernel(const std::string& name, size_t params_bytes, FakeK
   kernels_[name] = {params_bytes, std::move(kernel)};
 }
 
+void FakeCuda::begin_early(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  early_kernels_.insert(name);
+}
+
+CuResult FakeCuda::launch(CuFunction function, const CuLaunchConfig& config, void** params) {
+  const auto found = functions_.find(function);
+  if (found == functions_.end()) return CuResult::kInvalidHandle;
+  const std::string& name = found->second->name;
+  const uint64_t threads = uint64_t{config.block_x} * config.block_y * config.block_z;
+  if (config.grid_x == 0 || config.grid_y == 0 || config.grid_z == 0 || threads == 0 ||
+      threads > 1024 || config.grid_y > 65535 || config.grid_z > 65535) {
+    violation("kernel " + name + " with an impossible grid");
+    return CuResult::kInvalidValue;
+  }
+  const auto& [bytes, kernel] = kernels_.at(name);
+  FakeKernelLaunch launch{name,
+                          &kernel,
+                          {},
+                          {config.grid_x, config.grid_y, config.grid_z},
+                          {config.block_x, config.block_y, config.block_z}};
+  for (unsigned i = 0; i < config.num_attributes; ++i) {
+    if (config.attributes[i].id != kCuLaunchProgrammatic) return CuResult::kInvalidValue;
+    launch.is_programmatic = config.attributes[i].value != 0;
+  }
+  launch.params.resize(bytes);
+  if (bytes > 0) std::memcpy(launch.params.data(), params[0], bytes);
+  return enqueue(config.stream, {.kind = OpKind::kKernel, .kernel = std::move(launch)});
+}
+
 // ---------------------------------------------------------------- what runs
 
 bool FakeCuda::can_run(const Op& op) const {

@@ -24,7 +24,9 @@
 //   graphs    kernels, copies, fills, empty and conditional nodes, in a random topological order;
 //             others may call between the rounds of a WHILE; a conditional handle takes its default
 //             once a launch; a graph with conditionals has one executable at a time; more than five
-//             unfinished launches with WHILE nodes lose the device
+//             unfinished launches with WHILE nodes lose the device; a kernel launched
+//             programmatically behind kernels alone may run before them, unless it waits by itself,
+//             as all do but those of begin_early()
 //
 // What it does not show: time, and operations of several streams that truly overlap (each runs
 // whole, in some order).
@@ -68,6 +70,8 @@ class FakeCuda {
   std::shared_ptr<const CudaApi> api() const { return api_; }
   // Any module has it. `params_bytes`: of its one parameter, a struct.
   void define_kernel(const std::string& name, size_t params_bytes, FakeKernel kernel);
+  // The kernel does not wait for the grids before it, as all others do by themselves.
+  void begin_early(const std::string& name);
   // A module is loaded from an image that starts with these bytes; any other is invalid.
   static constexpr const char* kImage = "fake image";
   static constexpr const void* kImages[] = {kImage};
@@ -87,6 +91,8 @@ class FakeCuda {
   uint64_t num_calls() const { return num_calls_; }
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
+  // Kernels captured with programmatic edges to all that they are behind.
+  uint64_t num_programmatic() const { return num_programmatic_; }
   bool is_capturing(CuStream stream) const;
   std::string failed_call() const;  // the entry that failed last
   // The k-th kernel that runs from now faults: its device is lost.
@@ -169,7 +175,9 @@ class FakeCuda {
   void fill_kernels(CudaApi& api);
   void fill_graphs(CudaApi& api);
   void fill_capture(CudaApi& api);
+  CuResult launch(CuFunction function, const CuLaunchConfig& config, void** params);
   CuResult begin_capture(CuStream stream, CuGraph graph, std::vector<CuGraphNode> after);
+  CuResult ask_capture(CuStream stream, CuCaptureStatus* status) const;
   CuResult end_capture(CuStream stream, CuGraph* graph);
   CuResult capture(Stream& stream, Op op);
   CuResult join_capture(Stream& stream, const Event& event);
@@ -217,6 +225,7 @@ class FakeCuda {
   int policy_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::map<std::string, std::pair<size_t, FakeKernel>> kernels_;
+  std::set<std::string> early_kernels_;
   std::map<std::thread::id, std::vector<int>> contexts_;  // current ones, by thread
   std::map<CuStream, std::unique_ptr<Stream>> streams_;
   std::map<CuEvent, std::unique_ptr<Event>> events_;
@@ -231,6 +240,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_calls_{0};
   std::atomic<uint64_t> num_graph_launches_{0};
   std::atomic<uint64_t> num_instantiations_{0};
+  std::atomic<uint64_t> num_programmatic_{0};
   uint64_t fail_at_ = 0;
   std::string fail_next_;  // an entry
   CuResult fail_with_ = CuResult::kUnknown;

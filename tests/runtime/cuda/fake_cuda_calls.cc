@@ -401,20 +401,13 @@ void FakeCuda::fill_kernels(CudaApi& api) {
          });
   define(api.launch_kernel, "launch_kernel", CallKind::kContext,
          [this](CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                unsigned by, unsigned bz, unsigned, CuStream stream, void** params, void**) {
-           const auto found = functions_.find(function);
-           if (found == functions_.end()) return CuResult::kInvalidHandle;
-           const uint64_t threads = uint64_t{bx} * by * bz;
-           if (gx == 0 || gy == 0 || gz == 0 || threads == 0 || threads > 1024 || gy > 65535 ||
-               gz > 65535) {
-             violation("kernel " + found->second->name + " with an impossible grid");
-             return CuResult::kInvalidValue;
-           }
-           const auto& [bytes, kernel] = kernels_.at(found->second->name);
-           FakeKernelLaunch launch{found->second->name, &kernel, {}, {gx, gy, gz}, {bx, by, bz}};
-           launch.params.resize(bytes);
-           if (bytes > 0) std::memcpy(launch.params.data(), params[0], bytes);
-           return enqueue(stream, {.kind = OpKind::kKernel, .kernel = std::move(launch)});
+                unsigned by, unsigned bz, unsigned shared_bytes, CuStream stream, void** params,
+                void**) {
+           return launch(function, {gx, gy, gz, bx, by, bz, shared_bytes, stream}, params);
+         });
+  define(api.launch_kernel_ex, "launch_kernel_ex", CallKind::kContext,
+         [this](const CuLaunchConfig* config, CuFunction function, void** params, void**) {
+           return launch(function, *config, params);
          });
 }
 
@@ -476,6 +469,8 @@ void FakeCuda::fill_graphs(CudaApi& api) {
 }
 
 void FakeCuda::fill_capture(CudaApi& api) {
+  define(api.stream_is_capturing, "stream_is_capturing", CallKind::kContext,
+         [this](CuStream stream, CuCaptureStatus* status) { return ask_capture(stream, status); });
   define(api.stream_begin_capture, "stream_begin_capture", CallKind::kContext,
          [this](CuStream stream, CuGraph graph, const CuGraphNode* after, const void*,
                 size_t num_after, CuCaptureMode mode) {
@@ -487,13 +482,9 @@ void FakeCuda::fill_capture(CudaApi& api) {
   define(api.stream_capture_info, "stream_capture_info", CallKind::kContext,
          [this](CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,
                 const CuGraphNode** last, size_t* num_last) {
-           const auto found = streams_.find(stream);
-           if (found == streams_.end()) return CuResult::kInvalidHandle;
-           const Stream& asked = *found->second;
-           *status = asked.capture == nullptr   ? CuCaptureStatus::kNone
-                     : asked.capture->is_spoilt ? CuCaptureStatus::kInvalidated
-                                                : CuCaptureStatus::kActive;
-           if (*status != CuCaptureStatus::kActive) return kOk;
+           const CuResult result = ask_capture(stream, status);
+           if (result != kOk || *status != CuCaptureStatus::kActive) return result;
+           const Stream& asked = *streams_.at(stream);
            *id = 1;
            *graph = asked.capture->graph;
            *last = asked.last.data();

@@ -39,7 +39,8 @@ class Launch {
       for (size_t i = 0; i < nodes.size(); ++i) {
         const auto& after = nodes[i].after;
         if (!is_done[i] &&
-            std::all_of(after.begin(), after.end(), [&](size_t n) { return is_done[n]; })) {
+            (nodes[i].is_early ||
+             std::all_of(after.begin(), after.end(), [&](size_t n) { return is_done[n]; }))) {
           ready.push_back(i);
         }
       }
@@ -164,6 +165,13 @@ CuGraphNode FakeGraphs::append(CuGraph graph, const std::vector<CuGraphNode>& af
 bool FakeGraphs::is_node_of(CuGraphNode node, CuGraph graph) const {
   const auto found = nodes_.find(node);
   return found != nodes_.end() && found->second.first == graphs_.at(graph).get();
+}
+
+bool FakeGraphs::are_kernels(const std::vector<CuGraphNode>& nodes) const {
+  return std::all_of(nodes.begin(), nodes.end(), [&](CuGraphNode node) {
+    const auto& [graph, index] = nodes_.at(node);
+    return graph->nodes[index].type == CuGraphNodeType::kKernel;
+  });
 }
 
 bool FakeGraphs::are_all_before(const std::vector<CuGraphNode>& nodes,

@@ -45,6 +45,7 @@ struct FakeKernelLaunch {
   std::vector<std::byte> params;
   unsigned grid[3] = {1, 1, 1};
   unsigned block[3] = {1, 1, 1};
+  bool is_programmatic = false;
 };
 
 struct FakeGraph;
@@ -52,6 +53,7 @@ struct FakeGraph;
 struct FakeNode {
   CuGraphNodeType type = CuGraphNodeType::kEmpty;
   std::vector<size_t> after;
+  bool is_early = false;  // it may run before these
   FakeKernelLaunch launch = {};
   uint64_t to = 0;  // copies and fills
   uint64_t from = 0;
@@ -98,6 +100,7 @@ class FakeGraphs {
   // `kernel`: resolved by the caller, for kernel nodes. `problem` says what was wrong.
   CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
                     CuGraphNodeParams& params, FakeKernelLaunch kernel, std::string& problem);
+  bool are_kernels(const std::vector<CuGraphNode>& nodes) const;
   // As a capture does.
   CuGraphNode append(CuGraph graph, const std::vector<CuGraphNode>& after, FakeNode made);
   bool is_node_of(CuGraphNode node, CuGraph graph) const;

@@ -1,0 +1,165 @@
+// Claim: kernels that are captured behind kernels are launched programmatically and see all that
+// these have written, because they wait by themselves (one that did not would be seen to run too
+// early); everywhere else, and where the device or the driver refuses, launches are plain.
+#include "runtime/cuda/cuda_launch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cuda_recorder.h"
+#include "tests/runtime/cuda/fake_cuda.h"
+#include "tests/runtime/cuda/fake_loop_kernels.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+struct AddParams {
+  int64_t* to;
+  int64_t factor;
+  int64_t term;
+};
+
+// A device with the kernels of loops and one that counts.
+class Gpu {
+ public:
+  explicit Gpu(uint64_t seed, bool has_programmatic = true) : fake_({.seed = seed}) {
+    define_loop_kernels(fake_);
+    fake_.define_kernel("add", sizeof(AddParams), [](const FakeKernelCall& call) {
+      const auto& p = call.params_as<AddParams>();
+      *p.to = *p.to * p.factor + p.term;
+    });
+    auto api = std::make_shared<CudaApi>(*fake_.api());
+    if (!has_programmatic) api->launch_kernel_ex = nullptr;
+    device_ = std::move(*CudaDevice::create(std::move(api), {}));
+    const CudaContext::Use use(context());
+    EXPECT_EQ(context().api().module_load(&module_, FakeCuda::kImage), CuResult::kSuccess);
+    number_ = std::move(*device_->staging().allocate(sizeof(int64_t)));
+    *number() = 1;
+  }
+  ~Gpu() {
+    number_ = BufferRef();
+    {
+      const CudaContext::Use use(context());
+      context().api().module_unload(module_);
+    }
+    device_.reset();
+    EXPECT_THAT(fake_.violations(), IsEmpty());
+    EXPECT_EQ(fake_.leaks(), "");
+  }
+
+  CudaContext& context() { return device_->context(); }
+  FakeCuda& fake() { return fake_; }
+  CudaDevice& device() { return *device_; }
+  int64_t* number() const { return static_cast<int64_t*>(number_.data()); }
+  CudaLoopKernels loop_kernels() {
+    return {function("eddy_loop_step"), function("eddy_case_choice")};
+  }
+  Status add(int64_t factor, int64_t term, void* stream) {
+    const AddParams params{number(), factor, term};
+    const CudaContext::Use use(context());
+    return launch_grid(context(), function("add"), 1, 1, &params, static_cast<CuStream>(stream));
+  }
+  void wait_for(Stream& stream) {
+    const CudaContext::Use use(context());
+    ASSERT_EQ(context().api().stream_synchronize(static_cast<CuStream>(stream.native())),
+              CuResult::kSuccess);
+  }
+
+ private:
+  CuFunction function(const char* name) {
+    const CudaContext::Use use(context());
+    CuFunction function = nullptr;
+    EXPECT_EQ(context().api().module_function(&function, module_, name), CuResult::kSuccess);
+    return function;
+  }
+
+  FakeCuda fake_;
+  std::unique_ptr<CudaDevice> device_;
+  CuModule module_ = nullptr;
+  BufferRef number_;
+};
+
+constexpr int kChain = 6;
+// 1 · 3 + 0, · 3 + 1, …
+int64_t expected() {
+  int64_t number = 1;
+  for (int i = 0; i < kChain; ++i) number = number * 3 + i;
+  return number;
+}
+
+// A captured chain, launched; what it leaves.
+int64_t play_chain(Gpu& gpu) {
+  auto recorder = CudaRecorder::create_or_null(gpu.context(), gpu.loop_kernels());
+  auto stream = std::move(*gpu.device().create_stream());
+  EXPECT_TRUE(recorder->begin().is_ok());
+  for (int i = 0; i < kChain; ++i) {
+    EXPECT_TRUE(gpu.add(3, i, *recorder->lane(0)).is_ok());
+  }
+  auto recording = recorder->finish();
+  EXPECT_TRUE(recording.is_ok()) << recording.status().to_string();
+  EXPECT_TRUE((*recording)->launch(stream->native()).is_ok());
+  gpu.wait_for(*stream);
+  return *gpu.number();
+}
+
+TEST(CudaLaunch, CapturedBehindKernelsAKernelSeesAllThatTheyHaveWritten) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Gpu gpu(seed);
+    allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    ASSERT_TRUE(gpu.context().is_programmatic());
+    const uint64_t before = gpu.fake().num_programmatic();
+    EXPECT_EQ(play_chain(gpu), expected()) << "seed " << seed;
+    EXPECT_EQ(gpu.fake().num_programmatic() - before, uint64_t{kChain - 1});
+  }
+}
+
+TEST(CudaLaunch, AKernelThatDidNotWaitWouldRunTooEarly) {
+  int num_wrong = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Gpu gpu(seed);
+    gpu.fake().begin_early("add");
+    EXPECT_EQ(play_chain(gpu), expected()) << "in plain order";
+    *gpu.number() = 1;
+    gpu.context().set_programmatic(true);
+    num_wrong += play_chain(gpu) == expected() ? 0 : 1;
+  }
+  EXPECT_GT(num_wrong, 10);
+}
+
+TEST(CudaLaunch, OutsideCapturesLaunchesArePlain) {
+  Gpu gpu(3);
+  gpu.context().set_programmatic(true);
+  gpu.fake().fail_next("launch_kernel_ex", CuResult::kUnknown);
+  auto stream = std::move(*gpu.device().create_stream());
+  for (int i = 0; i < kChain; ++i) EXPECT_TRUE(gpu.add(3, i, stream->native()).is_ok());
+  gpu.wait_for(*stream);
+  EXPECT_EQ(*gpu.number(), expected());
+  EXPECT_EQ(gpu.fake().failed_call(), "");
+}
+
+TEST(CudaLaunch, WhatTheDriverRefusesIsNotAskedForAgain) {
+  for (const char* call : {"launch_kernel_ex", "graph_instantiate", "stream_begin_capture"}) {
+    Gpu gpu(4);
+    gpu.fake().fail_next(call, CuResult::kNotSupported);
+    allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    EXPECT_EQ(gpu.fake().failed_call(), call);
+    EXPECT_FALSE(gpu.context().is_programmatic());
+    const uint64_t before = gpu.fake().num_programmatic();
+    EXPECT_EQ(play_chain(gpu), expected());
+    EXPECT_EQ(gpu.fake().num_programmatic(), before);
+  }
+}
+
+TEST(CudaLaunch, WithoutTheDriversCallItIsNotTried) {
+  Gpu gpu(5, false);
+  EXPECT_FALSE(gpu.context().facts().has_programmatic);
+  allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+  EXPECT_FALSE(gpu.context().is_programmatic());
+  EXPECT_EQ(play_chain(gpu), expected());
+}
+
+}  // namespace
+}  // namespace eddy::testing
