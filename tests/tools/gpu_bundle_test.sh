@@ -1,25 +1,74 @@
 #!/bin/bash
-# Claim: gpu_bundle refuses what it cannot make before it builds anything.
+# Claim: gpu_bundle refuses what it cannot make before it builds anything; a bundle holds the program
+# with the libraries that it needs but for the C library's, the scripts and `run`; `run` needs nothing
+# else, does every part, writes where it is told and says the worst that came.
 set -u
 tool="$(readlink -f tools/gpu_bundle)"
 failures=0
+fail() {
+  echo "$*"
+  failures=$((failures + 1))
+}
 expect() {  # CODE WORDS ARGUMENTS...
   local code="$1" words="$2"
   shift 2
   local said
   said="$("$tool" "$@" 2>&1)"
   local got=$?
-  if [[ $got != "$code" || "$said" != *"$words"* ]]; then
-    echo "gpu_bundle $*: exit $got, expected $code; said: $said"
-    failures=$((failures + 1))
-  fi
+  [[ $got == "$code" && "$said" == *"$words"* ]] ||
+    fail "gpu_bundle $*: exit $got, expected $code; said: $said"
 }
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
-touch "$folder/something"
+mkdir "$folder/full" && touch "$folder/full/something"
 expect 2 "a folder to make"
 expect 2 "a folder to make" --help
 expect 2 "a folder to make" a b
-expect 2 "not an empty folder" "$folder"
-expect 2 "not an empty folder" "$folder/something"
+expect 2 "not an empty folder" "$folder/full"
+expect 2 "not an empty folder" "$folder/full/something"
+
+# A checkout whose report is built: a program that is linked with more than the C library.
+checkout="$folder/checkout"
+mkdir -p "$checkout/tools/gpu" "$checkout/.build/cuda"
+cp "$tool" "$(readlink -f tools/lib.sh)" "$checkout/tools/"
+cp -L tools/gpu/*.py "$checkout/tools/gpu/"
+touch "$checkout/WORKSPACE"
+cp "$(readlink -f "$(command -v bash)")" "$checkout/.build/cuda/gpu_report"
+sleep 0.1
+touch "$checkout/.build/cuda/gpu_report.stamp"
+unset EDDY_CONFIG
+tool="$checkout/tools/gpu_bundle"
+expect 0 "where the GPU is" "$folder/bundle"
+moved="$folder/moved"
+mv "$folder/bundle" "$moved"
+for file in gpu_report run rivals.py export_networks.py; do
+  [[ -s "$moved/$file" ]] || fail "the bundle lacks $file"
+done
+[[ -x "$moved/run" ]] || fail "run cannot be run"
+needed="$(ldd "$checkout/.build/cuda/gpu_report" | awk '$3 ~ /^\// { print $1 }')"
+for library in $needed; do
+  case "$library" in
+    libc.so* | libm.so* | libdl.so*) [[ ! -e "$moved/$library" ]] || fail "$library is not ours" ;;
+    *) [[ -s "$moved/$library" ]] || fail "the bundle lacks $library" ;;
+  esac
+done
+
+# As where there is no GPU: each part once, no probes, and nothing of Python's.
+cat >"$moved/gpu_report" <<'REPORT'
+#!/bin/bash
+[[ "$1" == --json && "$3" == --part ]] || exit 2
+echo "$4" >"$2"
+[[ "$4" != loops ]] || exit 1
+exit 4
+REPORT
+mkdir "$folder/bin"
+for program in bash dirname readlink mkdir timeout; do
+  ln -s "$(command -v "$program")" "$folder/bin/$program"
+done
+(cd / && PATH="$folder/bin" "$moved/run" "$folder/results" >/dev/null)
+got=$?
+[[ $got == 4 ]] || fail "run ends with $got where every part but one ends with 4"
+written="$(cd "$folder/results" && echo *)"
+[[ "$written" == "conformance.json control.json hand.json loops.json models.json" ]] ||
+  fail "run writes $written"
 exit "$((failures > 0))"
