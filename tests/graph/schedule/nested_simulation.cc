@@ -413,4 +413,13 @@ std::string simulate_nested(const NestedCommands& commands, uint64_t seed,
   return error;
 }
 
+std::string simulate_often(const NestedCommands& commands, uint64_t times,
+                           uint64_t* num_early_or_null) {
+  for (uint64_t seed = 0; seed < times; ++seed) {
+    std::string error = simulate_nested(commands, seed, num_early_or_null);
+    if (!error.empty()) return error + " (order " + std::to_string(seed) + ")";
+  }
+  return "";
+}
+
 }  // namespace eddy

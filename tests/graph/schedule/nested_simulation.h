@@ -21,4 +21,8 @@ namespace eddy {
 std::string simulate_nested(const NestedCommands& commands, uint64_t seed,
                             uint64_t* num_early_or_null = nullptr);
 
+// What it finds in the first of so many orders in which it finds something.
+std::string simulate_often(const NestedCommands& commands, uint64_t times,
+                           uint64_t* num_early_or_null = nullptr);
+
 }  // namespace eddy
