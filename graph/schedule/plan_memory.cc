@@ -12,6 +12,7 @@
 #include "graph/schedule/lifetimes.h"
 #include "graph/schedule/node_order.h"
 #include "graph/schedule/region_tree.h"
+#include "graph/schedule/spare_blocks.h"
 #include "graph/schedule/storages.h"
 
 namespace eddy {
@@ -39,6 +40,7 @@ class MemoryPlanner {
         found_(find_storages(graph, tree_)) {}
 
   MemoryPlan run() {
+    drop_spare_blocks(graph_, tree_, order_, found_);
     measure_lifetimes();
     if (options_.allow_in_place) join_in_place();
     drop_small_ones();
@@ -84,7 +86,8 @@ class MemoryPlanner {
     const ValueId output = node.outputs[0];
     if (found_.values[output.index()].place != MemoryPlace::kBlock) return;
     const uint32_t written = leader(found_.only(output));
-    if (!storage(written).holders.empty()) return;
+    // Whoever wrote its block earlier would write over the older instance.
+    if (storage(written).is_carried) return;
     for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 64); ++i) {
       if (node.inputs[i].is_none() || (node.op->in_place_inputs >> i & 1) == 0) continue;
       const uint32_t only = found_.only(node.inputs[i]);
@@ -95,7 +98,7 @@ class MemoryPlanner {
 
   // The node may write `written` where input i's storage `read` stands.
   bool may_overwrite(NodeId id, const Node& node, size_t i, uint32_t read, uint32_t written) {
-    if (read == written || !storage(read).holders.empty() || storage(read).home != node.region ||
+    if (read == written || storage(read).is_carried || storage(read).home != node.region ||
         storage(read).size_bytes != storage(written).size_bytes) {
       return false;
     }

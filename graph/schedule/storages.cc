@@ -27,7 +27,8 @@ NoBlock reason_of_type(const ValueType& type, uint64_t& size_bytes) {
 class Finder {
  public:
   Finder(const Graph& graph, const RegionTree& tree)
-      : graph_(graph), tree_(tree), names_of_(graph.num_values()), lost_(graph.num_values()) {
+      : graph_(graph), tree_(tree), lost_(graph.num_values()) {
+    result_.names_of.resize(graph.num_values());
     result_.of_value.resize(graph.num_values());
     result_.values.resize(graph.num_values());
   }
@@ -90,7 +91,7 @@ class Finder {
   }
 
   // `to` may be the memory of `from`.
-  void name(ValueId from, ValueId to) { names_of_[from.index()].push_back(to); }
+  void name(ValueId from, ValueId to) { result_.names_of[from.index()].push_back(to); }
 
   void connect_names() {
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
@@ -133,7 +134,7 @@ class Finder {
     for (size_t i = 0; i < changed.size(); ++i) {
       const ValueId from = changed[i];
       is_waiting[from.index()] = false;
-      for (const ValueId to : names_of_[from.index()]) {
+      for (const ValueId to : result_.names_of[from.index()]) {
         if (pass_on(from, to)) visit_later(to);
       }
     }
@@ -178,7 +179,7 @@ class Finder {
       }
     }
     for (uint32_t v = 0; v < graph_.num_values(); ++v) {
-      for (const ValueId to : names_of_[v]) {
+      for (const ValueId to : result_.names_of[v]) {
         if (lost_[to.index()]) give_up(ValueId(v), NoBlock::kManyHolders);
       }
     }
@@ -222,6 +223,7 @@ class Finder {
     const bool is_around =
         tree_.is_within(inside, loop.regions[0]) || tree_.is_within(inside, loop.regions[1]);
     if (!is_carried || !is_around) return;
+    storage.is_carried = true;
     storage.holders.push_back(name);
     storage.home = tree_.common(storage.home, loop.region);
   }
@@ -254,7 +256,6 @@ class Finder {
 
   const Graph& graph_;
   const RegionTree& tree_;
-  std::vector<std::vector<ValueId>> names_of_;
   std::vector<bool> lost_;
   Storages result_;
 };

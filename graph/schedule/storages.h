@@ -7,7 +7,7 @@
 // has its home outside that loop and is touched there by the loop as a whole.
 //
 // Holders are the parameters of loops around the writer that may stand for an older instance
-// while the writer makes the next: so many more blocks the storage needs.
+// while the writer makes the next: so many more blocks the storage needs, at most (spare_blocks.h).
 //
 // Contract: storages that can't be planned carry the reason and no more.
 // Cost: near linear; a value with more than kMaxNames possible storages gives them up.
@@ -33,6 +33,7 @@ struct Storage {
   uint64_t size_bytes = 0;
   RegionId home;
   std::vector<Access> accesses;
+  bool is_carried = false;  // an older instance may be there when its writer starts
   std::vector<ValueId> holders;
 };
 
@@ -42,7 +43,8 @@ struct Storages {
   std::vector<Storage> all;
   // By ValueId: the storages a value may stand for, ascending. Its own, for one that is written.
   std::vector<std::vector<uint32_t>> of_value;
-  std::vector<ValueMemory> values;  // by ValueId: place and reason, blocks still to come
+  std::vector<ValueMemory> values;             // by ValueId: place and reason, blocks still to come
+  std::vector<std::vector<ValueId>> names_of;  // by ValueId: what its memory is handed to
 
   // The only storage that the value can stand for, or kNone.
   uint32_t only(ValueId value) const {
