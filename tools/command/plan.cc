@@ -22,6 +22,7 @@
 #include "graph/schedule/dag_plan.h"
 #include "graph/schedule/frame_waits.h"
 #include "graph/schedule/value_text.h"
+#include "tools/command/counted.h"
 #include "tools/command/model.h"
 #include "tools/command/plan_memory_report.h"
 #include "tools/command/plan_prediction.h"
@@ -71,10 +72,6 @@ AssignPolicy policy_of(const std::string& name) {
   if (name == "matching") return AssignPolicy::kMatching;
   if (name == "serial") return AssignPolicy::kSerial;
   return AssignPolicy::kRank;
-}
-
-std::string counted(uint64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string totals_text(const DrawnRegion& drawing) {

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "graph/schedule/value_text.h"
+#include "tools/command/counted.h"
 
 namespace eddy {
 namespace {
@@ -65,7 +67,10 @@ ValueId overwritten(const Graph& graph, const MemoryPlan& memory, ValueId id) {
   return {};
 }
 
-// What is said of values, in order of regions: the line's beginning and end, and the values.
+constexpr size_t kLineWidth = 100;
+
+// What is said of values, in order of regions: the line's beginning and end, and the values: behind
+// each other where they fit into a line, else below each other.
 class Groups {
  public:
   explicit Groups(const Graph& graph) : graph_(graph) {}
@@ -76,9 +81,16 @@ class Groups {
   void append_to(std::vector<std::string>& lines) const {
     for (const auto& [key, texts] : groups_) {
       const auto& [region, what, why] = key;
-      std::string line = what + " in " + region_text(graph_, region) + ":";
-      for (size_t i = 0; i < texts.size(); ++i) line += (i == 0 ? " " : ", ") + texts[i];
-      lines.push_back(why.empty() ? line : line + "; each " + why);
+      const std::string head = what + " in " + region_text(graph_, region);
+      const std::string each = why.empty() ? "" : "each " + why;
+      const std::string line =
+          fmt::format("{}: {}{}{}", head, fmt::join(texts, ", "), each.empty() ? "" : "; ", each);
+      if (texts.size() == 1 || line.size() <= kLineWidth) {
+        lines.push_back(line);
+        continue;
+      }
+      lines.push_back(fmt::format("{}{}{}:", head, each.empty() ? "" : ", ", each));
+      for (const std::string& text : texts) lines.push_back("  " + text);
     }
   }
 
@@ -127,10 +139,10 @@ std::vector<std::string> memory_lines(const Graph& graph, const Plan& plan) {
         arena.lower_bound_bytes == 0
             ? 1
             : static_cast<double>(arena.size_bytes) / static_cast<double>(arena.lower_bound_bytes);
-    lines.push_back(
-        fmt::format("arena{}{}: {} bytes for {} blocks; lower bound {} bytes, ratio {:.3f}",
-                    arena.device.empty() ? "" : " of ", arena.device, arena.size_bytes,
-                    arena.num_blocks, arena.lower_bound_bytes, ratio));
+    lines.push_back(fmt::format(
+        "arena{}{}: peak {} for {}; lower bound {}, ratio {:.3f}",
+        arena.device.empty() ? "" : " of ", arena.device, counted(arena.size_bytes, "byte"),
+        counted(arena.num_blocks, "block"), counted(arena.lower_bound_bytes, "byte"), ratio));
   }
   Groups groups(graph);
   for (uint32_t v = 0; v < memory.values.size(); ++v) {
@@ -174,9 +186,9 @@ Json memory_json(const Graph& graph, const Plan& plan) {
 
 std::string memory_totals(const Graph& graph) {
   const Totals totals = add_up(graph);
-  return fmt::format(
-      "memory: constants {} bytes; {} values of known shape {} bytes; {} values of changing shape",
-      totals.constant_bytes, totals.num_fixed, totals.fixed_bytes, totals.num_dynamic);
+  return fmt::format("memory: constants {}; {} of known shape {}; {} of changing shape",
+                     counted(totals.constant_bytes, "byte"), counted(totals.num_fixed, "value"),
+                     counted(totals.fixed_bytes, "byte"), counted(totals.num_dynamic, "value"));
 }
 
 }  // namespace eddy

@@ -18,6 +18,7 @@ namespace eddy {
 //   "passed on in decode/after: x"                 another value's memory under a further name
 //   "pooled in decode/after: rows"                 of a shape known only while running
 //   "no block in root: y; each leaving the graph"
+// Values that do not fit into a line stand below it, one a line.
 // Constants, the caller's inputs and loop counters are left out.
 std::vector<std::string> memory_lines(const Graph& graph, const Plan& plan);
 

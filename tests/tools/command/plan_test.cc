@@ -286,6 +286,22 @@ TEST(Plan, memory_says_of_each_value_where_it_is_made_and_where_it_stands) {
   EXPECT_TRUE(any_shares);
 }
 
+TEST(Plan, values_that_do_not_fit_into_a_line_stand_one_a_line) {
+  GraphParts parts{.inputs = {info("x", floats({8}))}};
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "a_rather_long_name_" + std::to_string(i);
+    parts.nodes.push_back(node("Abs", {"x"}, {name}));
+    parts.outputs.push_back(info(name, floats({8})));
+  }
+  const Finished plan = run_eddy({"plan", write_test_file("names.onnx", model(graph(parts)))});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const char* const expected =
+      "no block in root, each leaving the graph:\n"
+      "  a_rather_long_name_0\n"
+      "  a_rather_long_name_1\n";
+  EXPECT_NE(plan.out.find(expected), std::string::npos) << plan.out;
+}
+
 TEST(Plan, a_simulated_time_names_the_decisions_it_guesses) {
   const std::string path = write_test_file("count.onnx", counting_model());
   const std::string machine = write_test_file(
