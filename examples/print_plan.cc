@@ -44,7 +44,7 @@ Status run(const char* picture_or_null) {
   std::cout << plan_text(drawn_plan(*session));
   std::cout << "proved: " << (session->plan().is_proved ? "yes" : "no") << "\n";
   if (picture_or_null == nullptr) return Status::ok();
-  return write_plan(*session, "diamond: two streams, one record, one wait", picture_or_null);
+  return write_plan(*session, "diamond: two streams, two records, two waits", picture_or_null);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ constexpr double kPageWidth = 1500;
 constexpr double kMargin = 16;
 constexpr double kEventLetter = 4.3;
 constexpr double kIntoGap = 7;     // between two nodes
+constexpr double kNear = 30;       // too near for an arrow to go along anything
 constexpr double kTurnWidth = 16;  // a little more than the gap between two nodes
 constexpr const char* kFills[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
                                   "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
@@ -143,11 +144,13 @@ class SvgWriter {
     const double y1 = y + to.centers[0];
     // Along its own lane as far as that is empty, else beside it, so that it climbs in the gap
     // before the node that waits and not across what stands between.
-    const double beside = is_empty(lanes, from, to) ? y0 : y + beside_lane(layout, from, to);
-    const double begin = beside == y0 ? x0 : x0 + kTurnWidth / 2;
-    const double turn = std::max(begin, x1 - kTurnWidth);
+    const bool is_near = x1 - x0 <= kNear;
+    const bool is_straight = is_near || is_empty(lanes, from, to);
+    const double beside = is_straight ? y0 : y + beside_lane(layout, from, to);
+    const double begin = is_straight ? x0 : x0 + kTurnWidth / 2;
+    const double turn = is_near ? x0 : std::max(begin, x1 - kTurnWidth);
     const double bend = std::max(12.0, (x1 - turn) / 2);
-    const std::string aside = beside == y0
+    const std::string aside = is_straight
                                   ? ""
                                   : fmt::format(" C{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}",
                                                 x0 + kIntoGap, y0, x0, beside, begin, beside);
