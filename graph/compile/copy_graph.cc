@@ -14,7 +14,7 @@ void GraphCopier::run() {
   }
   nodes(Graph::kRoot);
   for (size_t i = 0; i < source_.outputs().size(); ++i) {
-    builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
+    builder_.output(source_.output_names()[i], read_by_host(source_.outputs()[i]));
   }
 }
 
@@ -30,9 +30,10 @@ Value GraphCopier::value(ValueId id) {
   return builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
 }
 
-std::vector<Value> GraphCopier::values(std::span<const ValueId> ids) {
+std::vector<Value> GraphCopier::handed_on(std::span<const ValueId> from,
+                                          std::span<const ValueId> to) {
   std::vector<Value> result;
-  for (const ValueId id : ids) result.push_back(value(id));
+  for (size_t i = 0; i < from.size(); ++i) result.push_back(handed_on(from[i], to[i]));
   return result;
 }
 
@@ -67,17 +68,24 @@ void GraphCopier::nodes(RegionId region) {
 
 void GraphCopier::copy_exec(NodeId id) {
   const Node& node = source_.node(id);
+  std::vector<Value> inputs;
+  for (const ValueId input : node.inputs) inputs.push_back(value(input));
+  copy_exec(id, inputs, node.device);
+}
+
+void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device) {
+  const Node& node = source_.node(id);
   OpOptions options{.name = node.name,
                     .domain = node.op->domain,
                     .opset_version = node.opset_version,
                     .num_outputs = static_cast<int>(node.outputs.size()),
-                    .device = node.device,
+                    .device = device,
                     .output_names = {}};
   for (const ValueId output : node.outputs) {
     options.output_names.push_back(source_.value(output).name);
   }
   define_all(node.outputs,
-             builder_.ops(node.op->name, values(node.inputs), node.attributes, std::move(options)));
+             builder_.ops(node.op->name, inputs, node.attributes, std::move(options)));
 }
 
 void GraphCopier::loop(const Node& node) {
@@ -85,9 +93,9 @@ void GraphCopier::loop(const Node& node) {
   const Region& after = source_.region(node.regions[1]);
   WhileOptions options;
   options.name = node.name;
-  options.trip_limit = value(node.inputs[0]);
+  options.trip_limit = awaited_by_host(node.inputs[0]);
   for (size_t k = 1; k < before.parameters.size(); ++k) {
-    options.initial.push_back(value(node.inputs[k]));
+    options.initial.push_back(handed_on(node.inputs[k], before.parameters[k]));
     options.carried_types.push_back(with_symbols(source_.value(before.parameters[k]).type));
   }
   options.num_scan_outputs = node.num_scan_outputs;
@@ -101,12 +109,20 @@ void GraphCopier::loop(const Node& node) {
       [&](Value iteration, ValueSpan carried) {
         enter(before, iteration, carried);
         nodes(node.regions[0]);
-        return WhileTest{value(before.results[0]), values(std::span(before.results).subspan(1))};
+        const Value test = read_by_host(before.results[0]);
+        return WhileTest{test, handed_on(std::span(before.results).subspan(1),
+                                         std::span(after.parameters).subspan(1))};
       },
       [&](Value iteration, ValueSpan forwarded) {
         enter(after, iteration, forwarded);
         nodes(node.regions[1]);
-        return values(after.results);
+        std::vector<Value> results =
+            handed_on(std::span(after.results).first(before.parameters.size() - 1),
+                      std::span(before.parameters).subspan(1));
+        for (size_t k = results.size(); k < after.results.size(); ++k) {
+          results.push_back(awaited_by_host(after.results[k]));
+        }
+        return results;
       });
   define_all(node.outputs, made);
 }
@@ -114,14 +130,14 @@ void GraphCopier::loop(const Node& node) {
 void GraphCopier::branch(const Node& node) {
   CaseOptions options;
   options.name = node.name;
-  options.selector = value(node.inputs[0]);
+  options.selector = read_by_host(node.inputs[0]);
   options.default_region = node.default_region;
-  options.pass_through = values(std::span(node.inputs).subspan(1));
+  options.pass_through = handed_on(std::span(node.inputs).subspan(1), node.outputs);
   std::vector<CaseBody> bodies;
   for (const RegionId region : node.regions) {
-    bodies.push_back([this, region] {
+    bodies.push_back([this, region, &node] {
       nodes(region);
-      return values(source_.region(region).results);
+      return handed_on(source_.region(region).results, node.outputs);
     });
   }
   define_all(node.outputs, builder_.case_of(options, bodies));

@@ -5,14 +5,16 @@
 //   };
 //
 // A pass overrides exec() and says with define() what stands for a value of the source; loops,
-// branches, types, symbols, names and devices are copied. Bodies may be built more than once
-// (WhileOptions::rebuild_on_widening), so exec() must decide alike each time.
+// branches, types, symbols, names and devices are copied. Where a value has several versions, a
+// pass says which one loops, branches and the graph's outputs get. Bodies may be built more than
+// once (WhileOptions::rebuild_on_widening), so a pass must decide alike each time.
 //
 // Ownership: borrows source and builder; the caller hands over blobs (adopt_blobs_of) and finishes.
 // Errors: the builder's. Cost: O(nodes).
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/ir/builder.h"
@@ -30,7 +32,15 @@ class GraphCopier {
   // Called for every value of the source once something stands for it.
   virtual void defined(ValueId, Value) {}
 
+  // What the host reads: predicates, selectors, outputs of the graph; and what it reads before it
+  // goes on: trip limits and rows.
+  virtual Value read_by_host(ValueId id) { return value(id); }
+  virtual Value awaited_by_host(ValueId id) { return value(id); }
+  // What a loop or branch hands on under the name `to`.
+  virtual Value handed_on(ValueId from, ValueId /*to*/) { return value(from); }
+
   void copy_exec(NodeId id);
+  void copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device);
   void define(ValueId id, Value value);
   // What stands for it; constants are added anew at each use.
   Value value(ValueId id);
@@ -44,7 +54,7 @@ class GraphCopier {
   void loop(const Node& node);
   void branch(const Node& node);
   void define_all(std::span<const ValueId> ids, std::span<const Value> made);
-  std::vector<Value> values(std::span<const ValueId> ids);
+  std::vector<Value> handed_on(std::span<const ValueId> from, std::span<const ValueId> to);
 
   std::vector<Value> values_;  // by the source's ValueId
 };

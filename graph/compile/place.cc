@@ -3,36 +3,22 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/ir/builder.h"
+#include "graph/compile/copy_graph.h"
 
 namespace eddy {
 namespace {
 
 constexpr const char* kCpu = "cpu";
 
-class Placer {
+class Placer : public GraphCopier {
  public:
   Placer(const Graph& source, GraphBuilder& builder, const PlaceOptions& options)
-      : source_(source),
-        builder_(builder),
+      : GraphCopier(source, builder),
         options_(options),
-        choice_(choose_devices(source, options.choice)) {
-    homes_.resize(source.num_values());
-    on_device_.resize(source.num_values());
-    on_host_.resize(source.num_values());
-    awaited_.resize(source.num_values());
-  }
-
-  void run() {
-    for (ValueId id : source_.inputs()) {
-      const ValueInfo& info = source_.value(id);
-      define(id, builder_.input(info.name, with_symbols(info.type)));
-    }
-    nodes(Graph::kRoot);
-    for (size_t i = 0; i < source_.outputs().size(); ++i) {
-      builder_.output(source_.output_names()[i], on_host(source_.outputs()[i]));
-    }
-  }
+        choice_(choose_devices(source, options.choice)),
+        on_device_(source.num_values()),
+        on_host_(source.num_values()),
+        awaited_(source.num_values()) {}
 
   PlacementReport report() const {
     PlacementReport report;
@@ -48,8 +34,6 @@ class Placer {
   std::vector<uint32_t> take_value_devices() { return std::move(device_of_value_); }
 
  private:
-  // ---- values
-
   void note(Value value, bool is_on_device) {
     if (value.is_none()) return;
     const uint32_t index = value.id.index();
@@ -57,12 +41,10 @@ class Placer {
     device_of_value_[index] = is_on_device ? 1 : 0;
   }
 
-  // `made` stands for `id` from here on; the copies that are wanted of it follow.
-  void define(ValueId id, Value made) {
-    if (made.is_none()) return;
+  // The copies that are wanted of it follow.
+  void defined(ValueId id, Value made) override {
     const ValueWants& wants = choice_.values[id.index()];
     const uint32_t v = id.index();
-    homes_[v] = made;
     note(made, wants.is_on_device);
     on_device_[v] = wants.is_on_device ? made : Value();
     on_host_[v] = wants.is_on_device ? Value() : made;
@@ -91,63 +73,29 @@ class Placer {
                         .output_names = {}});
   }
 
-  Value constant(ValueId id) {
-    const ValueInfo& info = source_.value(id);
-    const Value made = builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
-    note(made, false);
+  bool is_constant(ValueId id) const { return source_.value(id).origin == ValueOrigin::kConstant; }
+  Value home(ValueId id) {
+    const Value made = value(id);
+    if (!id.is_none() && is_constant(id)) note(made, false);
     return made;
   }
-  bool is_constant(ValueId id) const { return source_.value(id).origin == ValueOrigin::kConstant; }
   Value one_of(const std::vector<Value>& versions, ValueId id) {
-    if (id.is_none()) return {};
-    return is_constant(id) ? constant(id) : versions[id.index()];
+    return id.is_none() || is_constant(id) ? home(id) : versions[id.index()];
   }
-  Value home(ValueId id) { return one_of(homes_, id); }
   Value on_host(ValueId id) { return one_of(on_host_, id); }
   Value on_device(ValueId id) { return one_of(on_device_, id); }
   Value awaited(ValueId id) {
     const Value value = one_of(awaited_, id);
     return value.is_none() ? on_host(id) : value;
   }
-  // Where `to`, which a control node makes of it, is at home.
-  Value for_value(ValueId from, ValueId to) {
+  Value read_by_host(ValueId id) override { return on_host(id); }
+  Value awaited_by_host(ValueId id) override { return awaited(id); }
+  // Where `to` is at home.
+  Value handed_on(ValueId from, ValueId to) override {
     return choice_.values[to.index()].is_on_device ? on_device(from) : on_host(from);
   }
 
-  ValueType with_symbols(ValueType type) {
-    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
-      const int64_t dim = type.tensor.dims[axis];
-      if (dim < kUnknownDim) type.tensor.dims[axis] = builder_.symbol(source_.symbol(dim));
-    }
-    return type;
-  }
-
-  // ---- nodes
-
-  void nodes(RegionId region) {
-    for (NodeId id : source_.region(region).nodes) {
-      if (!builder_.status().is_ok()) return;
-      switch (source_.node(id).kind) {
-        case NodeKind::kExec:
-          exec(id);
-          break;
-        case NodeKind::kWhile:
-          loop(source_.node(id));
-          break;
-        case NodeKind::kCaseOf:
-          branch(source_.node(id));
-          break;
-      }
-    }
-  }
-
-  void define_outputs(const Node& node, const std::vector<Value>& made) {
-    for (size_t i = 0; i < node.outputs.size() && i < made.size(); ++i) {
-      define(node.outputs[i], made[i]);
-    }
-  }
-
-  void exec(NodeId id) {
+  void exec(NodeId id) override {
     const Node& node = source_.node(id);
     const bool is_on_device = choice_.is_on_device[id.index()];
     std::vector<Value> inputs;
@@ -165,90 +113,12 @@ class Placer {
         inputs.push_back(on_device(node.inputs[i]));
       }
     }
-    OpOptions op_options{.name = node.name,
-                         .domain = node.op->domain,
-                         .opset_version = node.opset_version,
-                         .num_outputs = static_cast<int>(node.outputs.size()),
-                         .device = is_on_device ? options_.device : kCpu,
-                         .output_names = {}};
-    for (ValueId output : node.outputs) {
-      op_options.output_names.push_back(source_.value(output).name);
-    }
-    define_outputs(node,
-                   builder_.ops(node.op->name, inputs, node.attributes, std::move(op_options)));
+    copy_exec(id, inputs, is_on_device ? options_.device : kCpu);
   }
 
-  void loop(const Node& node) {
-    const Region& before = source_.region(node.regions[0]);
-    const Region& after = source_.region(node.regions[1]);
-    const size_t num_carried = before.parameters.size() - 1;
-    WhileOptions while_options;
-    while_options.name = node.name;
-    while_options.trip_limit = awaited(node.inputs[0]);
-    for (size_t k = 0; k < num_carried; ++k) {
-      while_options.initial.push_back(for_value(node.inputs[k + 1], before.parameters[k + 1]));
-      while_options.carried_types.push_back(
-          with_symbols(source_.value(before.parameters[k + 1]).type));
-    }
-    while_options.num_scan_outputs = node.num_scan_outputs;
-    while_options.rebuild_on_widening = true;
-    const auto enter = [&](const Region& region, Value iteration, std::span<const Value> given) {
-      define(region.parameters[0], iteration);
-      for (size_t k = 0; k < given.size(); ++k) define(region.parameters[k + 1], given[k]);
-    };
-    define_outputs(
-        node, builder_.while_loop(
-                  while_options,
-                  [&](Value iteration, std::span<const Value> carried) {
-                    enter(before, iteration, carried);
-                    nodes(node.regions[0]);
-                    WhileTest test{on_host(before.results[0]), {}};
-                    for (size_t k = 1; k < before.results.size(); ++k) {
-                      test.forwarded.push_back(for_value(before.results[k], after.parameters[k]));
-                    }
-                    return test;
-                  },
-                  [&](Value iteration, std::span<const Value> forwarded) {
-                    enter(after, iteration, forwarded);
-                    nodes(node.regions[1]);
-                    std::vector<Value> results;
-                    for (size_t k = 0; k < after.results.size(); ++k) {
-                      results.push_back(k < num_carried
-                                            ? for_value(after.results[k], before.parameters[k + 1])
-                                            : awaited(after.results[k]));
-                    }
-                    return results;
-                  }));
-  }
-
-  void branch(const Node& node) {
-    CaseOptions case_options;
-    case_options.name = node.name;
-    case_options.selector = on_host(node.inputs[0]);
-    case_options.default_region = node.default_region;
-    for (size_t k = 1; k < node.inputs.size(); ++k) {
-      case_options.pass_through.push_back(for_value(node.inputs[k], node.outputs[k - 1]));
-    }
-    std::vector<CaseBody> bodies;
-    for (RegionId region : node.regions) {
-      bodies.push_back([this, region, &node] {
-        nodes(region);
-        std::vector<Value> results;
-        for (size_t k = 0; k < node.outputs.size(); ++k) {
-          results.push_back(for_value(source_.region(region).results[k], node.outputs[k]));
-        }
-        return results;
-      });
-    }
-    define_outputs(node, builder_.case_of(case_options, bodies));
-  }
-
-  const Graph& source_;
-  GraphBuilder& builder_;
   const PlaceOptions& options_;
   DeviceChoice choice_;
-  // By the source's ValueId: what stands for it where it is at home, and its copies.
-  std::vector<Value> homes_;
+  // By the source's ValueId: what stands for it there.
   std::vector<Value> on_device_;
   std::vector<Value> on_host_;
   std::vector<Value> awaited_;
