@@ -20,6 +20,7 @@ namespace {
 constexpr int kResumesPerRound = 32;
 constexpr int kTimersPerRound = 32;
 constexpr std::chrono::nanoseconds kShortestNap{2'000};
+constexpr std::chrono::nanoseconds kLongestNapOfLongWait{1'000'000};
 constexpr std::size_t kTaskBytes = (sizeof(Task) + 63) / 64 * 64;
 
 // Set once by each scheduler's thread; tasks never migrate, so it holds across suspensions.
@@ -252,7 +253,10 @@ void Scheduler::idle() {
     for (int i = 0; i < 8; ++i) cpu_relax();
   } else if (is_polling && pollers_.is_any_wanted()) {
     sleep_until_woken(now + next_nap_);
-    next_nap_ = std::min(2 * next_nap_, std::max(options_.longest_poll_nap, kShortestNap));
+    const std::chrono::nanoseconds part_of_wait = (now - idle_since_) / 64;
+    const auto longest = std::max({options_.longest_poll_nap, kShortestNap,
+                                   std::min(part_of_wait, kLongestNapOfLongWait)});
+    next_nap_ = std::min(2 * next_nap_, longest);
   } else {
     sleep_until_woken(Clock::time_point::max());
     was_idle_ = false;  // whatever woke us may have brought a poller: spin afresh

@@ -50,7 +50,9 @@ struct SchedulerOptions {
   std::string thread_name = "eddy-sched";              // at most 15 characters
   std::chrono::nanoseconds spin{5'000};                // before sleeping, without pollers
   std::chrono::nanoseconds poll_spin{200'000};         // before napping, with pollers and tasks
-  std::chrono::nanoseconds longest_poll_nap{100'000};  // naps grow from 2 µs to this
+  // Naps grow from 2 µs to this, and in a long wait to a 64th of it, to 1 ms at most: so looking
+  // costs a small part of a core and comes late by a small part of the wait.
+  std::chrono::nanoseconds longest_poll_nap{100'000};
 };
 
 // ready ──▶ running ──▶ waiting ──▶ ready, or running ──▶ ready (yield)

@@ -118,6 +118,25 @@ TEST(SchedulerPoll, APollerThatFindsNothingIsCalledInNapsAndStillServesWakes) {
   scheduler.remove_poller(id);
 }
 
+TEST(SchedulerPoll, ALongWaitIsLookedAtRarely) {
+  Completion go;
+  Scheduler scheduler;
+  const SchedulerThread thread(scheduler);
+  std::atomic<int> polls{0};
+  const PollerId id = scheduler.add_poller([&] { return ++polls, false; });
+  ASSERT_TRUE(scheduler.spawn([&] { go.wait(); }).is_ok());
+  std::this_thread::sleep_for(100ms);
+  const int before = polls;
+  const Clock::time_point begin = Clock::now();
+  std::this_thread::sleep_for(100ms);
+  const int looks = polls - before;
+  const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  // One each millisecond from then on; a busy machine has fewer.
+  EXPECT_LT(looks, elapsed.count() * 3 / 2 + 20);
+  go.notify();
+  scheduler.remove_poller(id);
+}
+
 TEST(SchedulerPoll, APollerEndsATasksWait) {
   Scheduler scheduler;
   std::atomic<int> device_word{0};
