@@ -97,8 +97,10 @@ Result<LoadedModel> load_operators(const SimulateArguments& arguments, Console& 
   auto made = model_operators(model.session->graph(), library.ops(), &costs, "cpu");
   if (!made.is_ok()) return std::move(made.take_status().prepend_message(arguments.file));
   if (!arguments.costs.empty()) {
-    console.remark(fmt::format("{}: measured {} of {} operators; the others are estimated",
-                               arguments.costs, made->num_measured, made->num_operators));
+    console.remark(
+        fmt::format("{}: measured {} of {} operators{}", arguments.costs, made->num_measured,
+                    made->num_operators,
+                    made->num_measured < made->num_operators ? "; the others are estimated" : ""));
   }
   EDDY_RETURN_IF_ERROR(load_strategies(arguments.strategy, topology, made->root));
   return LoadedModel{std::move(made->root), std::move(topology)};
