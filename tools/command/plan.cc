@@ -341,7 +341,18 @@ std::string option_for_models(const CLI::App& app) {
   return "";
 }
 
+// That each picture has a file of its own, which is none that this command reads.
 Status check_pictures(const PlanArguments& arguments) {
+  for (const auto& [option, picture] :
+       {std::pair("--dot", &arguments.dot), std::pair("--svg", &arguments.svg)}) {
+    for (const std::string* input :
+         {&arguments.model, &arguments.dag, &arguments.shared.costs, &arguments.machine}) {
+      std::error_code ignored;
+      if (!std::filesystem::equivalent(*picture, *input, ignored)) continue;
+      return invalid_argument(std::string(option) + " " + *picture + " is a file that this command " +
+                              "reads; give the picture a file of its own");
+    }
+  }
   if (arguments.dot.empty() || arguments.svg.empty()) return Status::ok();
   std::error_code ignored;
   const auto dot =

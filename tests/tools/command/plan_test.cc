@@ -345,6 +345,22 @@ TEST(Plan, two_pictures_need_two_files) {
   }
 }
 
+TEST(Plan, a_picture_never_goes_over_what_is_read) {
+  const std::string dag = write_test_file("read.json", kDiamond);
+  const std::string model = write_test_file("read.onnx", adding_model());
+  for (const char* option : {"--dot", "--svg"}) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"plan", "--dag", dag, option, dag},
+          {"plan", model, option, model}}) {
+      const Finished refused = run_eddy(arguments);
+      EXPECT_EQ(refused.exit_code, 2);
+      EXPECT_NE(refused.err.find("is a file that this command reads"), std::string::npos)
+          << refused.err;
+    }
+  }
+  EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0) << "it is still there";
+}
+
 TEST(Plan, a_size_does_not_take_the_model_behind_it) {
   const std::string path = write_test_file("add.onnx", adding_model());
   const Finished plan = run_eddy({"plan", "--dim", "s7=2", path});
