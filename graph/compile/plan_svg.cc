@@ -19,9 +19,17 @@ constexpr double kTurnWidth = 16;  // a little more than the gap between two nod
 constexpr const char* kFills[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
                                   "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
 
+// XML has no place for control characters, nor for U+FFFE and U+FFFF.
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const std::string_view letter = text.substr(i, 3);
+    if (letter == "\xef\xbf\xbe" || letter == "\xef\xbf\xbf") {
+      out += '?';
+      i += 2;
+      continue;
+    }
     switch (c) {
       case '<':
         out += "&lt;";

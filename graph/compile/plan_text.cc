@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/base/status.h"
+
 namespace eddy {
 namespace {
 
@@ -25,7 +27,7 @@ std::string sync_text(const DrawnRegion& region, uint32_t node, const std::vecto
   for (const uint32_t i : waits) {
     const DrawnWait& wait = region.waits[i];
     text += fmt::format("{} e{} of {}", text.empty() ? "  waits for" : ",", wait.event,
-                        region.nodes[wait.from].name);
+                        one_line(region.nodes[wait.from].name));
   }
   if (recorded != UINT32_MAX) text += fmt::format("  records e{}", recorded);
   if (contains(region.exit_waits, node)) text += "  the exit waits for it";
@@ -53,7 +55,7 @@ void append_nodes(const DrawnRegion& region, int depth, std::string& text) {
         device_width == 0 ? "" : fmt::format(" {:<{}}", device_text(node), device_width);
     text += fmt::format("{:{}}stream {:<{}}{}  rank {:>{}}  {} {}{}{}\n", "", 2 * depth,
                         fmt::format("{}", fmt::join(node.streams, "+")), stream_width, device,
-                        node.rank, rank_width, node.kind, node.name,
+                        node.rank, rank_width, one_line(node.kind), one_line(node.name),
                         sync_text(region, i, waits[i], recorded[i]),
                         node.note.empty() ? "" : "  (" + node.note + ")");
     for (const DrawnRegion& inner : node.regions) append_region(inner, depth + 1, text);
@@ -72,7 +74,7 @@ void append_region(const DrawnRegion& region, int depth, std::string& text) {
     where += fmt::format(" and {} between iterations", region.next_waits.size());
   }
   text += fmt::format("{:{}}{}: {} on {}, {}, {}{}{}\n", "", 2 * depth,
-                      region.name.empty() ? "region" : region.name,
+                      region.name.empty() ? "region" : one_line(region.name),
                       counted(region.nodes.size(), "node"), counted(region.num_streams, "stream"),
                       counted(region.num_records, "record"), counted(region.num_waits(), "wait"),
                       where, region.note.empty() ? "" : "; " + region.note);

@@ -267,6 +267,12 @@ TEST(PlanPictures, names_cannot_break_out_of_their_place) {
   EXPECT_EQ(count_of(svg, "<script"), 0u);
   EXPECT_EQ(count_of(svg, "</svg>"), 1u);
   EXPECT_EQ(count_of(plan_dot(region), "\\\"&"), 1u) << plan_dot(region);
+  region.nodes[0].name = "a\xef\xbf\xbe\xef\xbf\xbf";  // no characters of XML
+  EXPECT_EQ(count_of(plan_svg(region, ""), "\xef\xbf"), 0u);
+  EXPECT_GT(count_of(plan_svg(region, ""), "a??"), 0u);
+  region.nodes[0].name = "a\nb";
+  region.nodes[0].kind = "\x1b]0;c";
+  EXPECT_EQ(count_of(plan_text(region), "?]0;c a?b"), 1u) << plan_text(region);
 }
 
 TEST(PlanPictures, devices_are_named_and_matching_claims_what_holds) {
