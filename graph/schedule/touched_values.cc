@@ -59,7 +59,16 @@ void Toucher::define(ValueId value, TouchedValues& touched) const {
 
 void Toucher::node(NodeId id, TouchedValues& touched, const std::set<ValueId>& taken) const {
   const Node& node = graph_.node(id);
-  for (const ValueId value : node.inputs) read(value, touched, taken.contains(value));
+  // What a loop begins with is handed on: who reads it inside touches its bytes, and nobody else.
+  const size_t num_read = node.kind == NodeKind::kWhile ? 1 : node.inputs.size();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId value = node.inputs[i];
+    if (i < num_read || value.is_none()) {
+      read(value, touched, taken.contains(value));
+    } else {
+      hand_on(value, touched);
+    }
+  }
   for (const ValueId value : node.outputs) define(value, touched);
   for (const RegionId region : node.regions) this->region(region, touched);
 }
@@ -70,7 +79,26 @@ void Toucher::region(RegionId id, TouchedValues& touched) const {
   // Forwarding moves nothing: a forwarded parameter is a further name, maybe of a value around.
   for (const ValueId value : region.parameters) touched.defines.insert(value.index());
   for (const NodeId node : region.nodes) this->node(node, touched);
-  for (const ValueId value : region.results) read(value, touched);
+  for (size_t k = 0; k < region.results.size(); ++k) {
+    if (is_result_read(region, id, k)) {
+      read(region.results[k], touched);
+    } else {
+      hand_on(region.results[k], touched);
+    }
+  }
+}
+
+// Of a loop: the predicate, and rows. All else that a region gives is handed on.
+bool Toucher::is_result_read(const Region& region, RegionId id, size_t index) const {
+  if (region.owner.is_none()) return true;
+  const Node& owner = graph_.node(region.owner);
+  if (owner.kind != NodeKind::kWhile) return false;
+  if (owner.regions[0] == id) return index == 0;
+  return index + 1 >= graph_.region(owner.regions[0]).parameters.size();
+}
+
+void Toucher::hand_on(ValueId value, TouchedValues& touched) const {
+  touched.reads.insert({value.index(), name(value).index()});
 }
 
 bool Toucher::blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const {

@@ -42,6 +42,9 @@ class Toucher {
   bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const;
 
  private:
+  // A further name for the value: its bytes are touched by who reads it under that.
+  void hand_on(ValueId value, TouchedValues& touched) const;
+  bool is_result_read(const Region& region, RegionId id, size_t index) const;
   static bool blocks_meet(const ValueMemory& a, const ValueMemory& b);
 
   static constexpr uint32_t kNoBlock = UINT32_MAX;

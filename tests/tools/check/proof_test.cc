@@ -31,5 +31,16 @@ TEST(ProofTest, EveryDeletedRecordOrWaitIsFlagged) {
   EXPECT_GT(report.num_deletions, report.num_plans);
 }
 
+// Graphs whose loops are given, or give, values that nobody reads: waits for those were needless.
+TEST(ProofTest, NothingIsWaitedForThatIsOnlyHandedOn) {
+  Library library;
+  ASSERT_TRUE(add_mixing_ops(library).is_ok());
+  for (const uint64_t seed : {50048353, 50104241, 50114799}) {
+    const ProofReport report = run_proofs(library, {.first_seed = seed, .num_seeds = 1});
+    EXPECT_TRUE(report.violations.empty()) << "seed " << seed << ": " << report.violations[0].what;
+    EXPECT_GT(report.num_deletions, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace eddy::check
