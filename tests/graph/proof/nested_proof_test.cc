@@ -17,23 +17,13 @@ namespace {
 
 constexpr uint64_t kSeeds = 120;
 
-PlanOptions options_of(uint64_t seed) {
-  constexpr AssignPolicy kPolicies[] = {AssignPolicy::kRank, AssignPolicy::kMatching,
-                                        AssignPolicy::kSerial};
-  PlanOptions options;
-  options.is_auto = false;
-  options.policy = kPolicies[seed % 7 == 0 ? 2 : seed % 2];
-  options.max_streams = seed % 3 == 0 ? 1 + seed % 5 : 0;
-  return options;
-}
-
 TEST(NestedProofTest, RegionsThatMayBeAtWorkTogetherShareNoEvent) {
   uint32_t num_shared = 0;  // by regions of one loop or branch
   uint32_t num_caught = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
-    NestedCommands commands = nested_commands(graph, plan_graph(graph, options_of(seed)));
+    NestedCommands commands = nested_commands(graph, plan_graph(graph, nested_options(seed)));
     for (uint32_t r = 1; r < graph.num_regions(); ++r) {
       NestedRegion& inner = commands.regions[r];
       const Node& owner = graph.node(graph.region(RegionId(r)).owner);
@@ -64,7 +54,7 @@ uint64_t expect_caught(Spoil spoil, uint64_t at_least_rejected, uint64_t at_leas
   uint64_t num_seen = 0;  // rejected, and the machine knows why
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Graph graph = nested_graph(seed);
-    const NestedCommands good = nested_commands(graph, plan_graph(graph, options_of(seed)));
+    const NestedCommands good = nested_commands(graph, plan_graph(graph, nested_options(seed)));
     Random random(seed);
     for (int spoilt = 0; spoilt < 6; ++spoilt) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " spoilt " << spoilt);

@@ -255,4 +255,14 @@ std::vector<uint32_t> nested_value_devices(const Graph& graph,
   return result;
 }
 
+PlanOptions nested_options(uint64_t seed) {
+  constexpr AssignPolicy kPolicies[] = {AssignPolicy::kRank, AssignPolicy::kMatching,
+                                        AssignPolicy::kSerial};
+  PlanOptions options;
+  options.is_auto = false;
+  options.policy = kPolicies[seed % 7 == 0 ? 2 : seed % 2];
+  options.max_streams = seed % 3 == 0 ? 1 + seed % 5 : 0;
+  return options;
+}
+
 }  // namespace eddy

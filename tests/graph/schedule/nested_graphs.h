@@ -14,6 +14,7 @@
 
 #include "graph/ir/builder.h"
 #include "graph/ir/op.h"
+#include "graph/schedule/plan_graph.h"
 
 namespace eddy {
 
@@ -28,6 +29,9 @@ struct NestedGraphOptions {
 
 // Same seed, same graph.
 Graph nested_graph(uint64_t seed, const NestedGraphOptions& options = {});
+
+// How to plan it: every assignment, with caps and without.
+PlanOptions nested_options(uint64_t seed);
 
 // The names of that many devices, as a plan wants them; and each value where its maker is.
 std::vector<std::string> nested_devices(uint32_t num_devices);

@@ -13,16 +13,6 @@ namespace {
 
 constexpr uint64_t kSeeds = 120;
 
-PlanOptions options_of(uint64_t seed) {
-  constexpr AssignPolicy kPolicies[] = {AssignPolicy::kRank, AssignPolicy::kMatching,
-                                        AssignPolicy::kSerial};
-  PlanOptions options;
-  options.is_auto = false;
-  options.policy = kPolicies[seed % 7 == 0 ? 2 : seed % 2];
-  options.max_streams = seed % 3 == 0 ? 1 + seed % 5 : 0;
-  return options;
-}
-
 std::string text(const NestedProof& proof) {
   const auto number = [](uint32_t id) { return std::to_string(id); };
   return proof.is_safe() ? "safe" : proof.violations[0].to_string(number, number);
@@ -33,7 +23,7 @@ TEST(NestedPlanTest, EveryPlanIsProvedAndHoldsInRandomOrders) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
-    Plan plan = plan_graph(graph, options_of(seed));
+    Plan plan = plan_graph(graph, nested_options(seed));
     const NestedCommands commands = nested_commands(graph, plan);
     ASSERT_EQ(text(prove_nested(commands)), "safe");
     ASSERT_TRUE(prove_plan(graph, plan).is_ok());
@@ -51,7 +41,7 @@ TEST(NestedPlanTest, TheCapHoldsOverAllRegionsAndStopsNone) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
-    PlanOptions options = options_of(seed);
+    PlanOptions options = nested_options(seed);
     options.max_streams = 1 + static_cast<uint32_t>(seed % 4);
     const Plan plan = plan_graph(graph, options);
     EXPECT_LE(plan.num_streams, options.max_streams);
@@ -71,8 +61,8 @@ TEST(NestedPlanTest, TheSameGraphGivesTheSamePlan) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
     const Graph again = nested_graph(seed);
-    const NestedCommands a = nested_commands(graph, plan_graph(graph, options_of(seed)));
-    const NestedCommands b = nested_commands(again, plan_graph(again, options_of(seed)));
+    const NestedCommands a = nested_commands(graph, plan_graph(graph, nested_options(seed)));
+    const NestedCommands b = nested_commands(again, plan_graph(again, nested_options(seed)));
     ASSERT_EQ(a.regions.size(), b.regions.size());
     for (size_t r = 0; r < a.regions.size(); ++r) {
       EXPECT_EQ(a.regions[r].commands, b.regions[r].commands);
