@@ -335,6 +335,9 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   if (options.policy == AssignPolicy::kMatching && plan.assignment != "serial") {
     plan.notices.push_back(options.max_streams == 0 ? streams_notice(worst) : kCapNotice);
   }
+  if (options.rank_by_costs && options.costs_or_null == nullptr) {
+    plan.notices.push_back("ranks count estimated costs: no measured ones were given");
+  }
   if (options.lays_out_memory) {
     plan.memory = plan_memory(graph, plan);
     open_loops(graph, plan);

@@ -62,7 +62,7 @@ enum class FewestStreams : uint8_t { kExact, kForChosenDevices, kJoined, kGreedi
 // One line for people.
 const char* streams_notice(FewestStreams fewest);
 inline constexpr char kCapNotice[] =
-    "matching: under a cap the fewest waits hold for the assignment only";
+    "matching: under a cap the fewest waits hold for the assignment only; rank may need fewer";
 
 struct StreamAssignment {
   std::vector<uint32_t> stream_of_node;  // on the node's (first) device

@@ -120,6 +120,12 @@ std::string missing_text(const std::vector<ValueDescription>& inputs,
 
 }  // namespace
 
+std::vector<std::string> files_read(const std::string& model, const InputArguments& arguments) {
+  std::vector<std::string> files = {model};
+  for (const std::string& input : arguments.files) files.push_back(input.substr(input.find('=') + 1));
+  return files;
+}
+
 Result<DataSet> read_data_set(const std::string& folder, const Session& session) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {

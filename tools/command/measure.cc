@@ -20,6 +20,7 @@
 #include "tools/command/measure_runs.h"
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
+#include "tools/command/output_paths.h"
 #include "tools/command/step_profile.h"
 #include "tools/command/subcommand.h"
 
@@ -360,8 +361,12 @@ Action add_measure(CLI::App& app) {
       ->allow_extra_args(false)
       ->needs(whole)
       ->check(check_assignment("NAME=VALUE"));
-  app.add_option("--output", arguments->output, "write the cost table, as JSON");
-  return [arguments](Console& console, Interrupts& interrupts) {
+  app.add_option("--output", arguments->output, "write the cost table, as JSON")
+      ->check(check_file_name);
+  return [arguments](Console& console, Interrupts& interrupts) -> Outcome {
+    const Status status = check_output_paths({{"--output", arguments->output}},
+                                       files_read(arguments->model, arguments->inputs));
+    if (!status.is_ok()) return Outcome::usage(status.message());
     return measure_model(*arguments, console, interrupts);
   };
 }

@@ -1,14 +1,12 @@
 // eddy plan: plans a model or a bare graph, and shows the plan, without running it.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -24,6 +22,7 @@
 #include "graph/schedule/value_text.h"
 #include "tools/command/counted.h"
 #include "tools/command/model.h"
+#include "tools/command/output_paths.h"
 #include "tools/command/plan_memory_report.h"
 #include "tools/command/plan_prediction.h"
 #include "tools/command/subcommand.h"
@@ -341,36 +340,14 @@ std::string option_for_models(const CLI::App& app) {
   return "";
 }
 
-// That each picture has a file of its own, which is none that this command reads.
-Status check_pictures(const PlanArguments& arguments) {
-  for (const auto& [option, picture] :
-       {std::pair("--dot", &arguments.dot), std::pair("--svg", &arguments.svg)}) {
-    for (const std::string* input :
-         {&arguments.model, &arguments.dag, &arguments.shared.costs, &arguments.machine}) {
-      std::error_code ignored;
-      if (!std::filesystem::equivalent(*picture, *input, ignored)) continue;
-      return invalid_argument(std::string(option) + " " + *picture + " is a file that this command " +
-                              "reads; give the picture a file of its own");
-    }
-  }
-  if (arguments.dot.empty() || arguments.svg.empty()) return Status::ok();
-  std::error_code ignored;
-  const auto dot =
-      std::filesystem::weakly_canonical(std::filesystem::absolute(arguments.dot), ignored);
-  const auto svg =
-      std::filesystem::weakly_canonical(std::filesystem::absolute(arguments.svg), ignored);
-  if (arguments.dot != arguments.svg && dot != svg) return Status::ok();
-  return invalid_argument("--dot and --svg name the same file, " + arguments.dot +
-                          "; give each picture a file of its own");
-}
-
 Outcome plan_either(const CLI::App& app, const PlanArguments& arguments, Console& console) {
   if (arguments.model.empty() && arguments.dag.empty()) {
     return Outcome::usage("name a MODEL or --dag FILE; see eddy plan --help");
   }
-  if (Status status = check_pictures(arguments); !status.is_ok()) {
-    return Outcome::usage(status.message());
-  }
+  const Status status = check_output_paths(
+      {{"--dot", arguments.dot}, {"--svg", arguments.svg}},
+      {arguments.model, arguments.dag, arguments.shared.costs, arguments.machine});
+  if (!status.is_ok()) return Outcome::usage(status.message());
   if (arguments.dag.empty()) return plan_model(arguments, console);
   if (!arguments.shared.costs.empty()) {
     return Outcome::usage("--costs is for models; a DAG file has costs of its own (\"costs\")");
@@ -394,8 +371,10 @@ Action add_plan(CLI::App& app) {
   dag->excludes(model);
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
-  app.add_option("--dot", arguments->dot, "write the plan for Graphviz");
-  CLI::Option* svg = app.add_option("--svg", arguments->svg, "write the plan as a picture");
+  app.add_option("--dot", arguments->dot, "write the plan for Graphviz")
+      ->check(check_file_name);
+  CLI::Option* svg = app.add_option("--svg", arguments->svg, "write the plan as a picture")
+                         ->check(check_file_name);
   app.add_option("--svg-over", arguments->svg_over,
                  "what the picture's lanes run over: rank, or simulated time (of a model)")
       ->check(CLI::IsMember({"rank", "time"}))

@@ -11,6 +11,7 @@
 #include "tools/command/inputs.h"
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
+#include "tools/command/output_paths.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
 
@@ -287,7 +288,8 @@ Action add_run(CLI::App& app) {
       ->check(CLI::Range(1u, 1u << 30))
       ->capture_default_str();
   app.add_option("--output-dir", arguments->output_dir, "write outputs to files in this folder");
-  app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace");
+  app.add_option("--trace", arguments->trace, "write a Chrome/Perfetto trace")
+      ->check(check_file_name);
   app.add_option(
          "--timeout", arguments->timeout_s,
          "seconds after which loading, or a run, is cancelled; each run of --repeat has its own")
@@ -298,7 +300,10 @@ Action add_run(CLI::App& app) {
   app.add_option("--atol", arguments->tolerance.atol, "absolute tolerance")
       ->check(check_tolerance())
       ->capture_default_str();
-  return [arguments](Console& console, Interrupts& interrupts) {
+  return [arguments](Console& console, Interrupts& interrupts) -> Outcome {
+    const Status status = check_output_paths(
+        {{"--trace", arguments->trace}}, files_read(arguments->model, arguments->inputs));
+    if (!status.is_ok()) return Outcome::usage(status.message());
     return run_model(*arguments, console, interrupts);
   };
 }

@@ -1,7 +1,6 @@
 // eddy simulate: says when each task of a graph runs, and again after each edit of the file.
 #include "tools/command/simulate.h"
 
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "graph/simulate/timeline_svg.h"
 #include "graph/strategy/operator_file.h"
 #include "tools/command/model.h"
+#include "tools/command/output_paths.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -117,36 +117,13 @@ Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file,
   return simulate_tasks<Time, DeltaSimulation<Time>>(arguments, file, console);
 }
 
-// That each file to write is in a folder that is there, and is no other file of this command's:
-// before the work that its content costs.
-Status check_paths(const SimulateArguments& arguments) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  std::vector<fs::path> taken = {arguments.file};
-  for (const auto& [option, path] : {std::pair<const char*, fs::path>{"--svg", arguments.svg},
-                                     {"--emit-tasks", arguments.emit_tasks},
-                                     {"--output", arguments.output}}) {
-    if (path.empty()) continue;
-    const fs::path folder = path.parent_path();
-    if (!folder.empty() && !fs::is_directory(folder, ignored)) {
-      return invalid_argument(
-          fmt::format("{} {}: there is no folder {}", option, path.string(), folder.string()));
-    }
-    for (const fs::path& other : taken) {
-      if (path != other && !fs::equivalent(path, other, ignored)) continue;
-      return invalid_argument(
-          fmt::format("{} {}: that is another file of this command; give it a "
-                      "name of its own",
-                      option, path.string()));
-    }
-    taken.push_back(path);
-  }
-  return Status::ok();
-}
-
 Outcome simulate_file(const SimulateArguments& arguments, Console& console,
                       Interrupts& interrupts) {
-  Status status = check_paths(arguments);
+  const Status status = check_output_paths({{"--svg", arguments.svg},
+                                            {"--emit-tasks", arguments.emit_tasks},
+                                            {"--output", arguments.output}},
+                                           {arguments.file, arguments.topology, arguments.strategy,
+                                            arguments.costs});
   if (!status.is_ok()) return Outcome::usage(status.message());
   if (arguments.file.ends_with(".onnx")) return simulate_model(arguments, console, interrupts);
   if (!arguments.topology.empty() || !arguments.costs.empty() || !arguments.dims.empty() ||
@@ -221,11 +198,6 @@ Outcome TimelineSaying::finish_output(const std::string& picture) {
 
 namespace {
 
-// For options that take the path of a file to write.
-std::string check_written(const std::string& path) {
-  return path.empty() || path == "-" ? "writes a file; give it a name" : "";
-}
-
 void add_strategy_options(CLI::App& app, SimulateArguments& arguments) {
   CLI::Option* search =
       app.add_flag("--search", arguments.search, "look for a better strategy of an operator graph");
@@ -237,7 +209,7 @@ void add_strategy_options(CLI::App& app, SimulateArguments& arguments) {
                  "of --search, and of the scenarios of loops and branches")
       ->capture_default_str();
   app.add_option("--output", arguments.output, "write the strategy that --search found")
-      ->check(check_written)
+      ->check(check_file_name)
       ->needs(search);
   app.add_option("--topology", arguments.topology, "of a model: devices and links, a JSON file");
   app.add_option("--strategy", arguments.strategy,
@@ -257,10 +229,10 @@ Action add_simulate(CLI::App& app) {
                "simulate anew after each edit, not what the edit changes; same output");
   app.add_option("--svg", arguments->svg,
                  "write the last timeline, or that of the strategy found, as a picture")
-      ->check(check_written);
+      ->check(check_file_name);
   app.add_option("--emit-tasks", arguments->emit_tasks,
                  "write the task graph that an operator graph's strategy makes, as a task file")
-      ->check(check_written);
+      ->check(check_file_name);
   add_strategy_options(app, *arguments);
   app.footer(kFileFormats);
   return [arguments](Console& console, Interrupts& interrupts) {

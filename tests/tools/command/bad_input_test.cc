@@ -46,6 +46,29 @@ std::string loop_model(const WireWriter& body) {
   }));
 }
 
+TEST(BadInput, nothing_is_written_over_what_is_read) {
+  const std::string bytes = loop_model(loop_body({info("c_out", bools({})), info("x_out", floats({2}))},
+                                                 {node("Identity", {"c"}, {"c_out"}),
+                                                  node("Identity", {"x_in"}, {"x_out"})}));
+  const std::string model = write_test_file("kept.onnx", bytes);
+  const std::string value = write_test_file("x.npy", "no array");
+  const std::vector<std::string> words = {"is a file that this command reads", "write to another"};
+  expect_refused({"measure", model, "--output", model}, words, 2);
+  expect_refused({"measure", model, "--whole", "--input", "x=" + value, "--output", value}, words, 2);
+  expect_refused({"run", model, "--random-inputs", "1", "--trace", model}, words, 2);
+  expect_refused({"simulate", model, "--svg", model}, words, 2);
+  expect_refused({"plan", model, "--dot", model}, words, 2);
+  EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0) << "it is still there";
+}
+
+TEST(BadInput, files_to_write_have_names_and_folders) {
+  for (const char* name : {"", "-"}) {
+    expect_refused({"plan", "m.onnx", "--svg", name}, {"give the name of a file to write"}, 2);
+  }
+  expect_refused({"measure", "m.onnx", "--output", "/nonexistent/costs.json"},
+                 {"--output", "there is no folder /nonexistent"}, 2);
+}
+
 TEST(BadInput, a_missing_file) {
   expect_refused({"run", "/nonexistent/model.onnx"},
                  {"eddy run: ", "/nonexistent/model.onnx", "name a file that is there"});
@@ -299,7 +322,7 @@ TEST(BadInput, unwritable_places) {
   expect_refused({"run", path, "--random-inputs", "1", "--output-dir", "/proc/nothing"},
                  {"--output-dir /proc/nothing"});
   expect_refused({"run", path, "--random-inputs", "1", "--trace", "/nonexistent/t.json"},
-                 {"/nonexistent/t.json"});
+                 {"--trace /nonexistent/t.json: there is no folder /nonexistent"}, 2);
 }
 
 TEST(BadInput, devices_that_this_build_lacks_exit_4) {

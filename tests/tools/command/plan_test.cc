@@ -361,6 +361,13 @@ TEST(Plan, a_picture_never_goes_over_what_is_read) {
   EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0) << "it is still there";
 }
 
+TEST(Plan, ranks_by_costs_say_that_none_were_measured) {
+  const std::string model = write_test_file("ranked.onnx", adding_model());
+  const Finished plan = run_eddy({"plan", model, "--rank-by", "costs"});
+  EXPECT_NE(plan.out.find("notice: ranks count estimated costs"), std::string::npos) << plan.out;
+  EXPECT_EQ(run_eddy({"plan", model}).out.find("notice: ranks"), std::string::npos);
+}
+
 TEST(Plan, a_size_does_not_take_the_model_behind_it) {
   const std::string path = write_test_file("add.onnx", adding_model());
   const Finished plan = run_eddy({"plan", "--dim", "s7=2", path});
