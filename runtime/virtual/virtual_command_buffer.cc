@@ -57,10 +57,8 @@ bool VirtualCommandBuffer::may_go_on(Strand& strand) {
 }
 
 // long: a switch over all commands, as in the other interpreters.
-void VirtualCommandBuffer::step(Strand& strand) {
-  Status health = engine_.health();
-  auto guard = engine_.lock();
-  if (!health.is_ok()) control_->fail(std::move(health), strand.index);
+void VirtualCommandBuffer::step(Strand& strand, Guard& guard) {
+  if (engine_.is_lost()) control_->fail(engine_.health_here(), strand.index);
   strand.state = StrandState::kRunning;
   skip_jumps(strand);
   if (!may_go_on(strand)) return end_strand(strand, guard);

@@ -33,9 +33,11 @@ class VirtualCommandBuffer : public CommandCode {
   StrandState strand_state(uint32_t strand) const override;
 
  private:
+  using Guard = std::unique_lock<std::mutex>;
+
   struct Strand : VirtualLane {
     Strand(VirtualCommandBuffer& b, uint32_t i) : buffer(b), index(i) {}
-    void step() override { buffer.step(*this); }
+    void step(Guard& guard) override { buffer.step(*this, guard); }
     std::string waits_for() const override { return buffer.describe(*this); }
     void stop_waiting() override { buffer.wake_all(); }
 
@@ -50,9 +52,8 @@ class VirtualCommandBuffer : public CommandCode {
     bool is_done = false;
     std::vector<Strand*> parked;
   };
-  using Guard = std::unique_lock<std::mutex>;
 
-  void step(Strand& strand);
+  void step(Strand& strand, Guard& guard);
   // One command of each kind; the lock is held when they return, and the strand is ready.
   void run_work(Strand& strand, const Command& command, Guard& guard);
   void decide(Strand& strand, const Command& command, Guard& guard);

@@ -32,7 +32,6 @@ VirtualEngine::~VirtualEngine() {
 }
 
 VirtualLane* VirtualEngine::choose() {
-  auto guard = lock();
   if (ready_.empty()) return nullptr;
   size_t chosen = 0;
   if (ready_.size() > 1) chosen = chooser_.choose(ready_ids_);
@@ -46,17 +45,21 @@ VirtualLane* VirtualEngine::choose() {
 
 bool VirtualEngine::step() {
   if (is_stepping_.exchange(true, std::memory_order_acquire)) return false;
+  auto guard = lock();
   VirtualLane* lane = choose();
   if (lane != nullptr) {
     const Stepping here{this, lane->id_, stepping};
-    if (options_.on_tick) options_.on_tick(now());
+    if (options_.on_tick) {
+      guard.unlock();
+      options_.on_tick(now());
+      guard.lock();
+    }
     if (should_fail(FaultKind::kLoseDevice)) {
-      auto guard = lock();
       lose("the virtual device was told to be lost at tick " + std::to_string(now()));
     }
     now_.fetch_add(1, std::memory_order_relaxed);
     stepping = &here;
-    lane->step();
+    lane->step(guard);
     stepping = here.outer;
   }
   is_stepping_.store(false, std::memory_order_release);

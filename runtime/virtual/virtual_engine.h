@@ -32,8 +32,9 @@ namespace eddy {
 class VirtualLane {
  public:
   virtual ~VirtualLane() = default;
-  // Does one thing, and says make_ready again where it could go on. Called without the lock.
-  virtual void step() = 0;
+  // Does one thing, and says make_ready again where it could go on. Called under the lock, which it
+  // lets go of while work, decisions and listeners run; held or not when it returns.
+  virtual void step(std::unique_lock<std::mutex>& guard) = 0;
   // Under the lock: "stream 3 waits for record 2 of event 1"; empty when it waits for nothing.
   virtual std::string waits_for() const = 0;
   // Under the lock: the device is lost; a lane that waits takes itself off what it waits for and
@@ -93,6 +94,8 @@ class VirtualEngine {
   }
   bool is_lost() const { return is_lost_.load(std::memory_order_acquire); }
   Status health() const;
+  // Under the lock: what health() says.
+  const Status& health_here() const { return lost_; }
   // Under the lock: the device is lost from now on; every lane gets to see it.
   void lose(std::string why);
 
@@ -105,7 +108,7 @@ class VirtualEngine {
   std::vector<std::string> violations() const;
 
  private:
-  VirtualLane* choose();
+  VirtualLane* choose();  // under the lock
 
   VirtualEngineOptions options_;
   std::unique_ptr<Chooser> own_chooser_;

@@ -175,9 +175,8 @@ void VirtualStream::finish_item(std::vector<EventListener*>& listeners) {
   idle_listeners_.clear();
 }
 
-void VirtualStream::step() {
+void VirtualStream::step(std::unique_lock<std::mutex>& guard) {
   std::vector<EventListener*> listeners;
-  auto guard = engine_.lock();
   Item& item = queue_.front();  // stays: only this function pops
   if (item.kind == Item::Kind::kWait && !park_or_go_on(item)) return;
   auto* watcher = engine_.watcher_or_null();

@@ -77,7 +77,7 @@ class VirtualStream : public Stream, public VirtualLane {
   bool is_idle() const override;
   bool listen_or_idle(EventListener& listener) override;
 
-  void step() override;
+  void step(std::unique_lock<std::mutex>& guard) override;
   std::string waits_for() const override;
   void stop_waiting() override;
 

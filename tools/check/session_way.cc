@@ -7,6 +7,7 @@
 #include "graph/io/import.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/cpu/worker_pool.h"
 #include "tools/check/step_digests.h"
 
 namespace eddy::check {
@@ -86,8 +87,10 @@ std::string difference(Subject& subject, SessionWay way) {
 }  // namespace
 
 CheckThreads::CheckThreads() {
+  // On one processor a second worker would only take turns with the first, at a price.
+  const bool has_one = usable_processors() == 1;
   for (size_t p = 0; p < std::size(pools_); ++p) {
-    const int num_workers = 1 << p;
+    const int num_workers = has_one ? 1 : 1 << p;
     pools_[p].threads = std::make_shared<SharedThreads>(num_workers);
     pools_[p].device =
         std::make_shared<CpuDevice>(CpuDeviceOptions{num_workers, 0, pools_[p].threads->workers()});
