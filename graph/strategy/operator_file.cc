@@ -1,9 +1,10 @@
 #include "graph/strategy/operator_file.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <vector>
 
 #include "graph/simulate/json_fields.h"
+#include "graph/strategy/memory_meter.h"
 #include "graph/strategy/part_cost.h"
 #include "graph/strategy/regions.h"
 
@@ -138,11 +139,9 @@ Result<RawOperator> read_operator(const Json& entry, size_t i) {
   return raw;
 }
 
-using NumberOfName = std::unordered_map<std::string, uint32_t>;
-
 // An order in which inputs come first, keeping the given one where it can: depth-first, by hand.
 Result<std::vector<uint32_t>> topological(const std::vector<RawOperator>& raw,
-                                          const NumberOfName& numbers) {
+                                          const OperatorNumbers& numbers) {
   enum : uint8_t { kNew, kOpen, kDone };
   std::vector<uint8_t> state(raw.size(), kNew);
   std::vector<uint32_t> order;
@@ -173,7 +172,7 @@ Result<std::vector<uint32_t>> topological(const std::vector<RawOperator>& raw,
   return order;
 }
 
-Status find_inputs(const std::vector<RawOperator>& raw, const NumberOfName& numbers) {
+Status find_inputs(const std::vector<RawOperator>& raw, const OperatorNumbers& numbers) {
   for (const RawOperator& entry : raw) {
     for (const std::string& input : entry.inputs) {
       if (numbers.contains(input)) continue;
@@ -189,7 +188,7 @@ Status find_inputs(const std::vector<RawOperator>& raw, const NumberOfName& numb
 }
 
 // Adds one operator whose inputs are in the graph already.
-Status add_operator(RawOperator& raw, const NumberOfName& numbers,
+Status add_operator(RawOperator& raw, const OperatorNumbers& numbers,
                     const std::vector<uint32_t>& place, const OpTable* ops_or_null,
                     OperatorGraph& graph) {
   std::vector<Dims> shapes;
@@ -205,29 +204,42 @@ Status add_operator(RawOperator& raw, const NumberOfName& numbers,
   return Status::ok();
 }
 
-// Follows weights_of to the operator that owns the weights.
-Status set_weight_groups(const std::vector<RawOperator>& raw, const NumberOfName& numbers,
-                         const std::vector<uint32_t>& place, OperatorGraph& graph) {
-  constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<uint32_t> group(raw.size(), kNone);
+constexpr uint32_t kNone = UINT32_MAX;
+
+// By operator: the one that owns its weights, at the end of its weights_of.
+Result<std::vector<uint32_t>> weight_owners(const std::vector<RawOperator>& raw,
+                                            const OperatorNumbers& numbers) {
+  std::vector<uint32_t> owners(raw.size(), kNone);
+  std::vector<uint32_t> path;
   for (uint32_t i = 0; i < raw.size(); ++i) {
-    uint32_t owner = i;
-    for (size_t steps = 0; !raw[owner].weights_of.empty(); ++steps) {
-      if (steps == raw.size()) {
-        return invalid_argument("operator '" + graph.operators[place[i]].name +
+    uint32_t at = i;
+    for (path.clear(); owners[at] == kNone && !raw[at].weights_of.empty();) {
+      if (path.size() == raw.size()) {
+        return invalid_argument("operator '" + raw[i].op.name +
                                 "': its weights_of go in a circle");
       }
-      owner = numbers.at(raw[owner].weights_of);
+      path.push_back(at);
+      at = numbers.at(raw[at].weights_of);
     }
+    if (owners[at] == kNone) owners[at] = at;
+    for (const uint32_t user : path) owners[user] = owners[at];
+  }
+  return owners;
+}
+
+Status set_weight_groups(const std::vector<uint32_t>& owners, const std::vector<uint32_t>& place,
+                         OperatorGraph& graph) {
+  std::vector<uint32_t> group(owners.size(), kNone);
+  for (uint32_t i = 0; i < owners.size(); ++i) {
     Operator& op = graph.operators[place[i]];
-    const Operator& owning = graph.operators[place[owner]];
+    const Operator& owning = graph.operators[place[owners[i]]];
     if (op.weight_elements != owning.weight_elements) {
       return invalid_argument("operator '" + op.name + "': has " +
                               std::to_string(op.weight_elements) + " weights, '" + owning.name +
                               "', whose it shares, has " + std::to_string(owning.weight_elements));
     }
-    if (group[owner] == kNone) group[owner] = graph.num_weight_groups++;
-    op.weight_group = group[owner];
+    if (group[owners[i]] == kNone) group[owners[i]] = graph.num_weight_groups++;
+    op.weight_group = group[owners[i]];
   }
   return Status::ok();
 }
@@ -253,57 +265,80 @@ Result<OperatorConfig> read_config(const JsonFields& fields, const Topology& top
   return config;
 }
 
-Result<ConfigChange> read_change(const Json& entry, const std::string& where,
-                                 const OperatorGraph& graph, const Topology& topology) {
-  const JsonFields fields(entry, where);
-  EDDY_ASSIGN_OR_RETURN(const std::string name, fields.text("operator"));
-  ConfigChange change;
-  change.op = graph.find(name);
-  if (change.op == UINT32_MAX) return fields.fail("no operator is called '" + name + "'");
-  EDDY_ASSIGN_OR_RETURN(change.config, read_config(fields, topology));
-  Status status = check_config(graph.operators[change.op], change.config, topology);
-  if (status.is_ok()) {
-    status = PartCost(graph, topology).work(change.op, change.config).take_status();
+// Memory after every edit is checked, not only in the beginning.
+class EditReader {
+ public:
+  explicit EditReader(OperatorFile& file)
+      : file_(file),
+        numbers_(numbers_by_name(file.graph)),
+        costs_(file.graph, file.topology),
+        memory_(file.graph, file.topology),
+        strategy_(file.strategy) {
+    memory_.reset(strategy_);
   }
-  if (!status.is_ok()) return std::move(status.prepend_message(where));
-  return change;
-}
 
-Status read_edit(const Json& entry, const std::string& where, int depth, const OperatorFile& file,
-                 ConfigEdit& edit) {
-  const JsonFields fields(entry, where);
-  EDDY_RETURN_IF_ERROR(fields.check_object());
-  EDDY_ASSIGN_OR_RETURN(const std::string op, fields.text("op"));
-  if (op == "batch" && depth == 0) {
-    EDDY_ASSIGN_OR_RETURN(const Json* parts, fields.list("ops", true));
-    for (size_t i = 0; i < parts->size(); ++i) {
-      EDDY_RETURN_IF_ERROR(
-          read_edit((*parts)[i], where + "." + std::to_string(i), depth + 1, file, edit));
+  Status read(const Json& edits) {
+    for (size_t i = 0; i < edits.size(); ++i) {
+      const std::string where = "edit " + std::to_string(i);
+      EDDY_RETURN_IF_ERROR(read_edit(edits[i], where, 0, file_.edits.emplace_back()));
+      if (fits(file_.edits.back())) continue;
+      return check_memory(file_.graph, file_.topology, strategy_).prepend_message(where);
     }
     return Status::ok();
   }
-  if (op != "set_config") {
-    return fields.fail("unknown op \"" + op + "\"; operator graphs know set_config and batch");
-  }
-  EDDY_ASSIGN_OR_RETURN(ConfigChange change, read_change(entry, where, file.graph, file.topology));
-  edit.push_back(std::move(change));
-  return Status::ok();
-}
 
-// Memory after every edit is checked, not only in the beginning.
-Status read_edits(const Json& document, OperatorFile& file) {
-  const JsonFields fields(document, "the file");
-  EDDY_ASSIGN_OR_RETURN(const Json* edits, fields.list("edits", false));
-  Strategy strategy = file.strategy;
-  for (size_t i = 0; i < edits->size(); ++i) {
-    const std::string where = "edit " + std::to_string(i);
-    EDDY_RETURN_IF_ERROR(read_edit((*edits)[i], where, 0, file, file.edits.emplace_back()));
-    for (const ConfigChange& change : file.edits.back()) strategy[change.op] = change.config;
-    Status status = check_memory(file.graph, file.topology, strategy);
-    if (!status.is_ok()) return status.prepend_message(where);
+ private:
+  // Makes the changes; whether the devices can hold what comes of all of them.
+  bool fits(const ConfigEdit& edit) {
+    bool fit = true;
+    for (const ConfigChange& change : edit) {
+      fit = memory_.try_change({change.op}, change.config);
+      memory_.keep();
+      strategy_[change.op] = change.config;
+    }
+    return fit;
   }
-  return Status::ok();
-}
+
+  Result<ConfigChange> read_change(const Json& entry, const std::string& where) const {
+    const JsonFields fields(entry, where);
+    EDDY_ASSIGN_OR_RETURN(const std::string name, fields.text("operator"));
+    const auto number = numbers_.find(name);
+    if (number == numbers_.end()) return fields.fail("no operator is called '" + name + "'");
+    ConfigChange change;
+    change.op = number->second;
+    EDDY_ASSIGN_OR_RETURN(change.config, read_config(fields, file_.topology));
+    Status status = check_config(file_.graph.operators[change.op], change.config, file_.topology);
+    if (status.is_ok()) status = costs_.work(change.op, change.config).take_status();
+    if (!status.is_ok()) return std::move(status.prepend_message(where));
+    return change;
+  }
+
+  Status read_edit(const Json& entry, const std::string& where, int depth, ConfigEdit& edit) const {
+    const JsonFields fields(entry, where);
+    EDDY_RETURN_IF_ERROR(fields.check_object());
+    EDDY_ASSIGN_OR_RETURN(const std::string op, fields.text("op"));
+    if (op == "batch" && depth == 0) {
+      EDDY_ASSIGN_OR_RETURN(const Json* parts, fields.list("ops", true));
+      for (size_t i = 0; i < parts->size(); ++i) {
+        EDDY_RETURN_IF_ERROR(
+            read_edit((*parts)[i], where + "." + std::to_string(i), depth + 1, edit));
+      }
+      return Status::ok();
+    }
+    if (op != "set_config") {
+      return fields.fail("unknown op \"" + op + "\"; operator graphs know set_config and batch");
+    }
+    EDDY_ASSIGN_OR_RETURN(ConfigChange change, read_change(entry, where));
+    edit.push_back(std::move(change));
+    return Status::ok();
+  }
+
+  OperatorFile& file_;
+  const OperatorNumbers numbers_;
+  const PartCost costs_;
+  MemoryMeter memory_;
+  Strategy strategy_;
+};
 
 }  // namespace
 
@@ -315,7 +350,7 @@ Result<OperatorGraph> read_operators(const Json& document, const OpTable* ops_or
   const JsonFields fields(document, "an operator-graph file");
   EDDY_ASSIGN_OR_RETURN(const Json* entries, fields.list("operators", true));
   std::vector<RawOperator> raw;
-  NumberOfName numbers;
+  OperatorNumbers numbers;
   for (size_t i = 0; i < entries->size(); ++i) {
     EDDY_ASSIGN_OR_RETURN(raw.emplace_back(), read_operator((*entries)[i], i));
     if (!numbers.emplace(raw.back().op.name, static_cast<uint32_t>(i)).second) {
@@ -325,13 +360,14 @@ Result<OperatorGraph> read_operators(const Json& document, const OpTable* ops_or
   if (raw.empty()) return invalid_argument("the file has no operators");
   EDDY_RETURN_IF_ERROR(find_inputs(raw, numbers));
   EDDY_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, topological(raw, numbers));
+  EDDY_ASSIGN_OR_RETURN(const std::vector<uint32_t> owners, weight_owners(raw, numbers));
   OperatorGraph graph;
   std::vector<uint32_t> place(raw.size());
   for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   for (const uint32_t at : order) {
     EDDY_RETURN_IF_ERROR(add_operator(raw[at], numbers, place, ops_or_null, graph));
   }
-  EDDY_RETURN_IF_ERROR(set_weight_groups(raw, numbers, place, graph));
+  EDDY_RETURN_IF_ERROR(set_weight_groups(owners, place, graph));
   EDDY_ASSIGN_OR_RETURN(graph.is_training, fields.flag_or("training", false));
   return graph;
 }
@@ -370,8 +406,9 @@ Result<Topology> read_topology(const Json& topology) {
 Result<Strategy> read_strategy(const Json& strategy, const OperatorGraph& graph,
                                const Topology& topology) {
   if (!strategy.is_object()) return invalid_argument("\"strategy\" must be a JSON object");
+  const OperatorNumbers numbers = numbers_by_name(graph);
   for (const auto& [name, _] : strategy.items()) {
-    if (graph.find(name) != UINT32_MAX) continue;
+    if (numbers.contains(name)) continue;
     return invalid_argument("the strategy names '" + name + "', which is no operator");
   }
   Strategy configs;
@@ -410,7 +447,8 @@ Result<OperatorFile> parse_operator_file(const Json& document, const OpTable* op
   if (file.has_strategy) {
     EDDY_RETURN_IF_ERROR(check_memory(file.graph, file.topology, file.strategy));
   }
-  EDDY_RETURN_IF_ERROR(read_edits(document, file));
+  EDDY_ASSIGN_OR_RETURN(const Json* edits, fields.list("edits", false));
+  if (!edits->empty()) EDDY_RETURN_IF_ERROR(EditReader(file).read(*edits));
   return file;
 }
 

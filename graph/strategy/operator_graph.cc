@@ -12,10 +12,10 @@ Interval InputDim::read(Interval part, int64_t extent) const {
           std::min<int64_t>((part.end - 1) * stride + 1 + after, extent)};
 }
 
-uint32_t OperatorGraph::find(std::string_view name) const {
-  const auto found = std::find_if(operators.begin(), operators.end(),
-                                  [&](const Operator& op) { return op.name == name; });
-  return found == operators.end() ? UINT32_MAX : static_cast<uint32_t>(found - operators.begin());
+OperatorNumbers numbers_by_name(const OperatorGraph& graph) {
+  OperatorNumbers numbers;
+  for (uint32_t i = 0; i < graph.operators.size(); ++i) numbers[graph.operators[i].name] = i;
+  return numbers;
 }
 
 std::string tile_name(const Dims& tile) {

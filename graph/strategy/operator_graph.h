@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/base/status.h"
@@ -77,9 +78,10 @@ struct OperatorGraph {
   int64_t bytes_per_element = 4;
   bool is_training = false;  // also the backward pass, and gradients are synchronised
   uint32_t num_weight_groups = 0;
-
-  uint32_t find(std::string_view name) const;  // UINT32_MAX: none
 };
+
+using OperatorNumbers = std::unordered_map<std::string, uint32_t>;
+OperatorNumbers numbers_by_name(const OperatorGraph& graph);
 
 // "8x16": the key of exe_by_tile.
 std::string tile_name(const Dims& tile);

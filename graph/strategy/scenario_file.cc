@@ -242,8 +242,9 @@ Result<OperatorList> ListReader::read_plain(const Json& list, const Shapes& own,
                         read_operators(Json{{"operators", operators}}, ops_or_null_));
   OperatorList made = without(outer.shapes, std::move(graph));
   made.graph.bytes_per_element = bytes_per_element_;
+  const OperatorNumbers numbers = numbers_by_name(made.graph);
   for (const auto& [op, from] : outer.whole) {
-    made.outer_inputs.push_back({.op = made.graph.find(op), .from = from});
+    made.outer_inputs.push_back({.op = numbers.at(op), .from = from});
   }
   return made;
 }

@@ -312,6 +312,49 @@ TEST(BuildTaskGraph, RefusesDevicesThatCannotReachEachOther) {
       << status.message();
 }
 
+// Each shares the weights of the next: followed from every one to the end, that is quadratic.
+TEST(OperatorFile, AChainOfSharedWeightsIsOneGroupAndACircleIsRefused) {
+  constexpr int kCount = 100'000;
+  Json operators = Json::array();
+  for (int i = 0; i < kCount; ++i) {
+    operators.push_back({{"name", std::to_string(i)}, {"type", "input"}, {"shape", {8}}});
+    if (i + 1 < kCount) operators.back()["weights_of"] = std::to_string(i + 1);
+  }
+  const auto graph = read_operators(Json{{"operators", operators}}, nullptr);
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  EXPECT_EQ(graph->num_weight_groups, 1u);
+
+  operators.back()["weights_of"] = "5";
+  const auto circle = read_operators(Json{{"operators", operators}}, nullptr);
+  ASSERT_FALSE(circle.is_ok());
+  EXPECT_NE(circle.status().message().find("weights_of go in a circle"), std::string::npos);
+}
+
+// Device x holds A's 64 elements; B's go there one edit after A's have left, or in the same batch.
+TEST(OperatorFile, MemoryIsCheckedAfterEachEditAndNotInside) {
+  const auto move = [](const char* op, const char* device) {
+    return Json{{"op", "set_config"}, {"operator", op}, {"degree", {1, 1}}, {"devices", {device}}};
+  };
+  Json file = pair_file();
+  for (Json& op : file["operators"]) op.erase("exe_by_tile");
+  file["strategy"] = {{"A", {{"degree", {1, 1}}, {"devices", {"x"}}}},
+                      {"B", {{"degree", {1, 1}}, {"devices", {"y"}}}}};
+  const auto parsed = parse_operator_file(file, nullptr);
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
+  const std::vector<int64_t> use = memory_use(parsed->graph, parsed->topology, parsed->strategy);
+  file["topology"]["memory_bytes"] = std::max(use[0], use[1]);
+
+  file["edits"] = {{{"op", "batch"}, {"ops", {move("B", "x"), move("A", "y")}}},
+                   {{"op", "batch"}, {"ops", {move("B", "y"), move("A", "x")}}}};
+  EXPECT_TRUE(parse_operator_file(file, nullptr).is_ok())
+      << parse_operator_file(file, nullptr).status().to_string();
+  file["edits"].push_back(move("B", "x"));
+  const auto refused = parse_operator_file(file, nullptr);
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_NE(refused.status().message().find("edit 2: device 'x' would hold"), std::string::npos)
+      << refused.status().message();
+}
+
 TEST(OperatorFile, StrategiesComeBackFromTheirJson) {
   auto parsed = parse_operator_file(pair_file(), nullptr);
   ASSERT_TRUE(parsed.is_ok());

@@ -148,8 +148,9 @@ TEST(Baselines, AreDataParallelAndByModelForDenseLayers) {
   const Strategy data = data_parallel_strategy(file.graph, file.topology);
   const Strategy expert = expert_strategy(file.graph, file.topology);
   for (const OperatorConfig& config : data) EXPECT_EQ(config.degree[0], 4);
-  EXPECT_EQ(expert[file.graph.find("conv")].degree, (Dims{4, 1, 1, 1}));
-  EXPECT_EQ(expert[file.graph.find("wide")].degree, (Dims{1, 4}));
+  const OperatorNumbers numbers = numbers_by_name(file.graph);
+  EXPECT_EQ(expert[numbers.at("conv")].degree, (Dims{4, 1, 1, 1}));
+  EXPECT_EQ(expert[numbers.at("wide")].degree, (Dims{1, 4}));
   const std::vector<std::vector<uint32_t>> nodes = {{0, 1}, {2, 3}};
   EXPECT_EQ(find_nodes(file.topology), nodes);
 }
