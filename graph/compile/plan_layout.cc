@@ -13,6 +13,7 @@ constexpr double kArrowGap = 26;  // leaves room for an arrow
 constexpr size_t kMinLetters = 4;
 constexpr size_t kMaxLetters = 16;
 constexpr double kMinWidth = 160;
+constexpr double kEntryAndExitWidth = 52;  // of both labels side by side
 
 // A loop or branch: its title, then its regions below each other.
 void size_control_node(const DrawnNode& node, double max_width, NodeLayout& layout) {
@@ -157,6 +158,10 @@ RegionLayout lay_out_plan(const DrawnRegion& region, double max_width) {
       std::max(kMinWidth, max_width - layout.lane_label_width - kArrowGap - kPadding);
   for (size_t i = 0; i < region.nodes.size(); ++i) {
     size_node(region.nodes[i], node_width, layout.nodes[i]);
+  }
+  for (const uint32_t node : region.entry_waits) {
+    if (!std::ranges::count(region.exit_waits, node)) continue;
+    layout.nodes[node].width = std::max(layout.nodes[node].width, kEntryAndExitWidth);
   }
   place_in_bands(region, max_width, layout);
   place_lanes(region, layout);

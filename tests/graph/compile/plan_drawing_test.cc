@@ -145,6 +145,22 @@ TEST(PlanLayout, a_long_plan_is_broken_into_bands_of_the_pages_width) {
   EXPECT_GT(layout.bands.size(), 10u);
 }
 
+TEST(PlanLayout, a_node_that_waits_and_is_waited_for_has_room_for_both_labels) {
+  DrawnRegion region;
+  for (const char* name : {"a", "b", "c"}) {
+    region.nodes.push_back({});
+    region.nodes.back().name = name;
+    region.nodes.back().streams = {0};
+  }
+  region.num_streams = 1;
+  region.entry_waits = {0, 1};
+  region.exit_waits = {1, 2};
+  const RegionLayout layout = lay_out_plan(region, 1500);
+  EXPECT_GE(layout.nodes[1].width, 52);
+  EXPECT_LT(layout.nodes[0].width, 52);
+  EXPECT_EQ(layout.nodes[0].width, layout.nodes[2].width);
+}
+
 TEST(PlanPictures, show_every_node_of_every_region) {
   const DrawnRegion region = nested_drawing(30, 7, 2);
   const DrawnTotals totals = count_drawn(region);
