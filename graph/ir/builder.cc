@@ -119,7 +119,7 @@ Value GraphBuilder::constant_in_blob(const TensorView& tensor, std::string name)
   return add_constant({tensor.element, Dims(tensor.shape()), tensor.data}, std::move(name));
 }
 
-void GraphBuilder::adopt(std::unique_ptr<Blob> blob) { graph_.blobs_.push_back(std::move(blob)); }
+void GraphBuilder::adopt(std::shared_ptr<Blob> blob) { graph_.blobs_.push_back(std::move(blob)); }
 
 void GraphBuilder::adopt_blobs_of(Graph&& graph) {
   for (auto& blob : graph.blobs_) adopt(std::move(blob));

@@ -108,7 +108,7 @@ class GraphBuilder {
   Value constant_in_blob(const TensorView& tensor, std::string name = {});
   // Constants are also wanted by attributes: bytes copied and owned by the graph.
   Constant make_constant(const TensorView& tensor);
-  void adopt(std::unique_ptr<Blob> blob);
+  void adopt(std::shared_ptr<Blob> blob);
   // Takes over the bytes behind all constants of `graph`, which must not be used afterwards.
   void adopt_blobs_of(Graph&& graph);
   template <typename T>

@@ -42,7 +42,7 @@ std::vector<const std::byte*> live_addresses(std::span<const Constant> constants
 void Graph::release_constants(std::span<const ConstantId> unread) {
   for (ConstantId id : unread) constants_[id.index()].data = nullptr;
   const auto live = live_addresses(constants_, nodes_);
-  std::erase_if(blobs_, [&](const std::unique_ptr<Blob>& blob) {
+  std::erase_if(blobs_, [&](const std::shared_ptr<Blob>& blob) {
     const std::span<const std::byte> bytes = blob->bytes();
     if (bytes.empty()) return false;
     const auto first = std::ranges::lower_bound(live, bytes.data(), std::less<>());

@@ -16,8 +16,9 @@
 //             The selector is one bool, int32 or int64 (false = 0). Out of range: the default
 //             region if there is one, else the pass-through inputs if given, else an error.
 //
-// Only GraphBuilder makes graphs, and only valid ones leave it. Movable, not copyable; constants'
-// bytes are owned here or by blobs that the graph owns. The OpTable used must outlive it.
+// Only GraphBuilder makes graphs, and only valid ones leave it. Movable; copied only by name. The
+// bytes of constants are owned here or by blobs that the graph owns, together with its copies. The
+// OpTable used must outlive it.
 // Threads: const access from any number of threads.
 #pragma once
 
@@ -93,6 +94,8 @@ class Graph {
  public:
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
+  // The same graph with ids and names; the bytes of constants are not copied. For another session.
+  Graph copy() const { return *this; }
 
   static constexpr RegionId kRoot{0};
 
@@ -121,13 +124,14 @@ class Graph {
   std::string path(NodeId node) const;
 
   // Lets go of bytes that nobody reads any more: the constants named have null data afterwards,
-  // blobs without other constants are freed, and of mapped files only what is read again comes
-  // back. A graph that has let go can run, but not be exported.
+  // blobs without other constants are freed once no copy needs them either, and of mapped files only
+  // what is read again comes back. A graph that has let go can run, but not be exported.
   void release_constants(std::span<const ConstantId> unread);
 
  private:
   friend class GraphBuilder;  // the only maker
   Graph() = default;
+  Graph(const Graph&) = default;
 
   std::string name_;
   std::vector<Region> regions_;
@@ -136,7 +140,7 @@ class Graph {
   std::vector<Constant> constants_;
   std::vector<std::string> output_names_;
   std::vector<std::string> symbols_;
-  std::vector<std::unique_ptr<Blob>> blobs_;
+  std::vector<std::shared_ptr<Blob>> blobs_;  // shared with copies
 };
 
 }  // namespace eddy

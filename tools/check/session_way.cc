@@ -67,7 +67,7 @@ std::string difference(Subject& subject, SessionWay way) {
   }
   if (way.use == SessionUse::kFixedShapes)
     way.options.input_dims = shapes_of(subject.recipe(), first.inputs);
-  auto graph = subject.take_graph();
+  auto graph = subject.copy_graph();
   if (graph.is_ok() && way.use == SessionUse::kRoundTrip) {
     graph = round_trip(*graph, subject.library());
     if (!graph.is_ok()) return "written and read back: " + graph.status().to_string();

@@ -11,11 +11,9 @@ const Graph* Subject::graph_or_null() {
   return graph_ ? &*graph_ : nullptr;
 }
 
-Result<Graph> Subject::take_graph() {
+Result<Graph> Subject::copy_graph() {
   if (graph_or_null() == nullptr) return status_;
-  Graph taken = std::move(*graph_);
-  graph_.reset();
-  return taken;
+  return graph_->copy();
 }
 
 const Subject::Expected& Subject::expected(uint64_t variant) {

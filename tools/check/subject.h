@@ -3,10 +3,7 @@
 //
 //   Subject subject(library, make_recipe(seed));
 //   const Subject::Expected& expected = subject.expected(0);  // inputs, and what they should give
-//   EDDY_ASSIGN_OR_RETURN(Graph graph, subject.take_graph());  // for a session
-//
-// A graph has one owner, so whoever takes it leaves none; the next who asks has it built anew, node
-// for node the same. Ask for what is expected before taking the graph.
+//   EDDY_ASSIGN_OR_RETURN(Graph graph, subject.copy_graph());  // for a session
 //
 // Errors: of building (a defect of this room), and of the oracle in Expected. Threads: one.
 #pragma once
@@ -33,10 +30,10 @@ class Subject {
   const Library& library() const { return library_; }
   const Recipe& recipe() const { return recipe_; }
 
-  // Null when it does not build: status() says why. Until the graph is taken.
+  // Null when it does not build: status() says why.
   const Graph* graph_or_null();
   const Status& status() const { return status_; }
-  Result<Graph> take_graph();
+  Result<Graph> copy_graph();
 
   const Expected& expected(uint64_t variant);
 

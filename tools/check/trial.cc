@@ -82,7 +82,7 @@ Status Trial::start() {
   races_.reset(device_.get());
   // While the graph is there; and before faults are armed: the oracle calls host functions, too.
   for (uint64_t variant : {0, 1}) (void)subject_.expected(variant);
-  EDDY_ASSIGN_OR_RETURN(Graph graph, subject_.take_graph());
+  EDDY_ASSIGN_OR_RETURN(Graph graph, subject_.copy_graph());
   EDDY_ASSIGN_OR_RETURN(session_,
                         Session::create(subject_.library(), std::move(graph), session_options()));
   return Status::ok();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/ir/print.h"
 #include "ops/schema/standard.h"
 
 namespace eddy {
@@ -30,6 +31,23 @@ TEST_F(BuilderTest, TypesAreInferredWhileBuilding) {
   const Value y = b.op("Add", {x, b.vector({1.0f, 2.0f, 3.0f})});
   EXPECT_EQ(b.type(y), b.type(x)) << "a symbol survives broadcasting";
   EXPECT_EQ(to_string(b.type(b.op("Transpose", {y}))), "float[3,s0]");
+}
+
+TEST_F(BuilderTest, ACopyOutlivesItsGraphAndSharesItsConstants) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", vector_);
+  b.output("y", b.op("Add", {x, b.vector({1.0f, 2.0f, 3.0f})}));
+  auto original = b.finish();
+  ASSERT_TRUE(original.is_ok()) << original.status().to_string();
+  const std::string text = print_text(*original);
+  Graph copy = original->copy();
+  EXPECT_EQ(print_text(copy), text);
+  EXPECT_EQ(copy.constant(ConstantId(0)).data, original->constant(ConstantId(0)).data);
+  const ConstantId unread[] = {ConstantId(0)};
+  original->release_constants(unread);
+  EXPECT_EQ(original->constant(ConstantId(0)).data, nullptr);
+  { [[maybe_unused]] const Graph gone = std::move(*original); }
+  EXPECT_EQ(static_cast<const float*>(copy.constant(ConstantId(0)).data)[2], 3.0f);
 }
 
 TEST_F(BuilderTest, ACarriedShapeThatGrowsIsWidenedAndItsBodyInferredAnew) {

@@ -84,7 +84,7 @@ class TsanCampaign : public ::testing::Test {
   std::string run(uint64_t seed, Mutation mutation, bool& is_planted, uint64_t order = 0) {
     Subject subject(library_, make_recipe(seed, graphs()));
     for (uint64_t variant : {0, 1}) (void)subject.expected(variant);
-    auto graph = subject.take_graph();
+    auto graph = subject.copy_graph();
     if (!graph.is_ok()) return graph.status().to_string();
     const auto device = std::make_shared<VirtualDevice>(
         VirtualDeviceOptions{.engine = {.order = order_of(seed, order),
