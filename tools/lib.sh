@@ -3,7 +3,7 @@
 #
 # Own words go to standard error, so that a program's output stays clean. Settings from
 # the environment:
-#   EDDY_CONFIG   Bazel configs of .bazelrc, separated by spaces (cuda, asan, ubsan,
+#   EDDY_CONFIG   Bazel configs of .bazelrc, separated by spaces (asan, ubsan,
 #                 asan_ubsan, tsan, fuzz)
 #   EDDY_BAZEL    startup options for Bazel, separated by spaces
 # Built programs are copied to .build/ in the checkout, one folder for each EDDY_CONFIG:

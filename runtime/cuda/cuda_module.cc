@@ -11,7 +11,7 @@ Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context,
                                                      std::span<const void* const> images,
                                                      KernelCompiler* compiler_or_null) {
   if (images.empty()) {
-    return unsupported("this build has no CUDA kernels; build with --config=cuda and nvcc");
+    return unsupported("this build has no CUDA kernels; build it where nvcc and cuda.h are");
   }
   const CudaContext::Use use(context);
   std::unique_ptr<CudaModule> loaded(new CudaModule(context, compiler_or_null));

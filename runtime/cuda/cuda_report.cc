@@ -63,7 +63,7 @@ CudaReport report_cuda() {
 std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDeviceFacts& device) {
   std::vector<std::string> lines;
   lines.push_back(report.has_kernels ? "kernels for compute capability 8.0, 9.0 and newer"
-                                     : "no kernels: this build was made without --config=cuda");
+                                     : "no kernels: this build was made without a CUDA toolkit");
   lines.push_back(device.has_memory_words
                       ? "completion by words that the device writes"
                       : "completion by asking the driver: it cannot write words in streams");
@@ -74,7 +74,7 @@ std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDevi
   if (device.has_device_driven) {
     lines.push_back("the driver has conditional nodes, for loops driven by the device");
     if (!report.has_loop_kernels) {
-      lines.push_back("but this build has no kernels that decide loops; build with --config=cuda");
+      lines.push_back("but this build has no kernels that decide loops: it was made without a CUDA toolkit");
     }
   } else if (device.driver_version < CudaApi::kDeviceDrivenVersion) {
     lines.push_back(

@@ -4,7 +4,7 @@
 // Why not cuda.h: the driver's binary interface is stable and small, and Eddy opens the driver when
 // a program runs. With these declarations every build is the same build: no toolkit is needed to
 // compile the device, its fake and its tests, and one binary serves machines with and without a
-// GPU. Where a toolkit is (--config=cuda), a test compares each of them with cuda.h.
+// GPU. Where a toolkit is, a test compares each of them with cuda.h.
 //
 // Names are ours (CuStream is the driver's CUstream); values are the driver's.
 #pragma once

@@ -10,8 +10,7 @@
         deps = ["//ops/contract:kernel"],
     )
 
-Under `--config=cuda`, where a toolkit is found, the library holds `srcs` compiled by nvcc;
-everywhere else it holds `stub_srcs`, which keep the promises of the same headers by saying
+Where a toolkit is found, the library holds `srcs` compiled by nvcc; elsewhere it holds `stub_srcs`, which keep the promises of the same headers by saying
 that there is no CUDA. Code is made for sm_80 and sm_90, with PTX for what comes later.
 """
 
@@ -123,14 +122,9 @@ def eddy_cuda_library(
         real_srcs = host_srcs + [":" + name + "_objects"]
     eddy_cc_library(
         name = name,
-        srcs = select({
-            "@cuda//:enabled": real_srcs,
-            "//conditions:default": stub_srcs,
-        }),
+        srcs = real_srcs if CUDA_FOUND else stub_srcs,
         hdrs = hdrs,
-        deps = deps + select({
-            "@cuda//:enabled": ["@cuda//:cudart"] + (["@cuda//:cudadevrt"] if device_link else []),
-            "//conditions:default": [],
-        }),
+        deps = deps + (["@cuda//:cudart"] if CUDA_FOUND else []) +
+               (["@cuda//:cudadevrt"] if CUDA_FOUND and device_link else []),
         **kwargs
     )

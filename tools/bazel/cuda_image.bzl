@@ -9,7 +9,7 @@
 
 makes a C file that defines `const unsigned long long SYMBOL[]` and `const uint32_t SYMBOLLength`, which
 counts its words: one fat binary with code for sm_80 and sm_90 and PTX for what comes later. No CUDA library is linked.
-Name it in `srcs` under a select on @cuda//:enabled, with a stub beside it.
+Name it in `srcs` where @cuda//:toolkit.bzl says CUDA_FOUND, with a stub beside it.
 """
 
 load("@cuda//:toolkit.bzl", "NVCC")

@@ -1,9 +1,10 @@
 """Finds the CUDA toolkit, and makes the repository @cuda of it or of nothing.
 
-Searched in this order: $CUDA_HOME, /usr/local/cuda, the folder above nvcc in $PATH. The
-repository offers:
+Searched in this order: $CUDA_HOME, /usr/local/cuda, the folder above nvcc in $PATH.
+EDDY_CUDA=off (--repo_env) finds none: the sanitizers' builds, which look at code of the
+host, are spared nvcc's minutes. The repository offers:
   toolkit.bzl   CUDA_FOUND, NVCC (path), CUDA_VERSION
-  :enabled      config_setting: --config=cuda was given and a toolkit is there
+  :headers      the toolkit's; empty without one
   :cudart, :cudadevrt, :cublasLt, :cublas, :cudnn   libraries; without a toolkit, empty
 """
 
@@ -18,24 +19,25 @@ _LIBRARIES = {
 
 def _find(ctx):
     """Returns the folder and the version of a toolkit whose nvcc runs, or (None, "")."""
+    if ctx.os.environ.get("EDDY_CUDA", "") == "off":
+        return None, ""
     candidates = [ctx.os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
     nvcc = ctx.which("nvcc")
     if nvcc:
         candidates.append(str(nvcc.realpath.dirname.dirname))
     for folder in candidates:
-        if folder and ctx.path(folder + "/bin/nvcc").exists:
+        if folder and ctx.path(folder + "/bin/nvcc").exists and ctx.path(folder + "/include/cuda.h").exists:
             said = ctx.execute([folder + "/bin/nvcc", "--version"])
             if said.return_code == 0 and "release " in said.stdout:
                 return folder, said.stdout.split("release ")[1].split(",")[0]
+
+    # buildifier: disable=print
+    print("\n\nNOTICE: no CUDA toolkit (no nvcc that runs, beside cuda.h, below CUDA_HOME or /usr/local/cuda, nor in PATH):\n" +
+          "CUDA code is not compiled, stubs take its place.\n")
     return None, ""
 
 def _cuda_toolkit_impl(ctx):
     home, version = _find(ctx)
-    wanted = ctx.os.environ.get("EDDY_CUDA", "") == "on"
-    if wanted and not home:
-        # buildifier: disable=print
-        print("\n\nNOTICE: no CUDA toolkit (no nvcc that runs below CUDA_HOME or /usr/local/cuda, nor in PATH):\n" +
-              "CUDA code is not compiled, stubs take its place.\n")
     ctx.file("toolkit.bzl", "CUDA_FOUND = {found}\nNVCC = {nvcc}\nCUDA_VERSION = {version}\n".format(
         found = home != None,
         nvcc = repr(home + "/bin/nvcc") if home else repr(""),
@@ -44,9 +46,6 @@ def _cuda_toolkit_impl(ctx):
 
     lines = [
         "package(default_visibility = [\"//visibility:public\"])",
-        # Without a toolkit nothing can be enabled: this value is never given.
-        "config_setting(name = \"enabled\", define_values = {\"eddy_cuda\": %s})" %
-        repr("on" if home else "on, but there is no toolkit"),
     ]
     includes = []
     if home:
