@@ -18,11 +18,13 @@ class OperatorCheck {
       : functions_(functions), ops_(ops) {}
 
   Status run(const OnnxModel& model) {
-    check_nodes(model.graph.nodes, OpsetTable(model.opsets), "");
+    const OpsetTable of_model(model.opsets);
+    check_nodes(model.graph.nodes, of_model, "");
     for (size_t i = 0; i < called_.size(); ++i) {  // grows while it is walked
       const OnnxFunction& function = *called_[i];
-      const OpsetTable opsets(function.opsets.empty() ? model.opsets : function.opsets);
-      check_nodes(function.nodes, opsets, "function " + std::string(function.name));
+      const OpsetTable own(function.opsets);
+      check_nodes(function.nodes, function.opsets.empty() ? of_model : own,
+                  "function " + std::string(function.name));
     }
     return verdict();
   }

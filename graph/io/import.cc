@@ -11,6 +11,39 @@
 namespace eddy {
 namespace {
 
+// Few enough, and one version for each domain; exporters may say the same twice.
+Status check_imports(const std::vector<OnnxOpset>& opsets, const std::string& whose,
+                     const ImportLimits& limits) {
+  if (opsets.size() > limits.max_opsets) {
+    return resource_exhausted(whose + " imports opsets of " + std::to_string(opsets.size()) +
+                              " domains; at most " + std::to_string(limits.max_opsets) +
+                              " are allowed");
+  }
+  const OpsetTable table(opsets);
+  for (const OnnxOpset& opset : opsets) {
+    const std::string_view domain = canonical_domain(opset.domain);
+    if (opset.version == 0) {
+      return unsupported(whose + " imports opset 0 of domain " + quoted(domain) +
+                         ", and opsets count from 1; export it again");
+    }
+    if (table.version_or_zero(domain) == opset.version) continue;
+    return invalid_argument(whose + " imports opsets " +
+                            std::to_string(table.version_or_zero(domain)) + " and " +
+                            std::to_string(opset.version) + " of domain " + quoted(domain) +
+                            "; a domain has one");
+  }
+  return Status::ok();
+}
+
+Status check_all_imports(const OnnxModel& model, const ImportLimits& limits) {
+  EDDY_RETURN_IF_ERROR(check_imports(model.opsets, "the model", limits));
+  for (const OnnxFunction& function : model.functions) {
+    EDDY_RETURN_IF_ERROR(
+        check_imports(function.opsets, "function " + quoted(function.name), limits));
+  }
+  return Status::ok();
+}
+
 Status check_opset(const OnnxModel& model, const ImportOptions& options) {
   if (model.opsets.empty()) {
     // Before IR version 3 there was no such field, and opset 1 was meant.
@@ -45,6 +78,7 @@ class Reading {
     bytes_ = std::move(bytes);
     budget_.add_file(bytes_->bytes().size());
     EDDY_ASSIGN_OR_RETURN(model_, parse_model(bytes_->bytes(), options_.limits, budget_));
+    EDDY_RETURN_IF_ERROR(check_all_imports(model_, options_.limits));
     EDDY_RETURN_IF_ERROR(check_opset(model_, options_));
     EDDY_RETURN_IF_ERROR(functions_.add_all(model_.functions));
     return check_operators(model_, functions_, ops);
@@ -80,10 +114,8 @@ Result<Graph> import_whole(std::unique_ptr<FileBytes> bytes, std::string folder,
   const std::string_view name = reading.model().graph.name;
   GraphBuilder builder(ops, name.empty() ? "graph" : std::string(name));
   for (const OnnxOpset& opset : reading.model().opsets) {
-    const auto version =
-        OpsetTable(reading.model().opsets).version_or_zero(canonical_domain(opset.domain));
     builder.set_opset(std::string(canonical_domain(opset.domain)),
-                      static_cast<int>(std::min<int64_t>(version, INT32_MAX)));
+                      static_cast<int>(std::min<int64_t>(opset.version, INT32_MAX)));
   }
   reading.import_with(builder, [](Importer& importer) { importer.import_root(); });
   return builder.finish();

@@ -25,6 +25,15 @@ std::string with_opset(const std::vector<int64_t>& versions) {
   return proto.data();
 }
 
+// That nobody uses, beside ONNX's own.
+std::string with_domains(int count) {
+  WireWriter proto;
+  for (int i = 0; i < count; ++i) {
+    proto.message(8, opset_import("domain." + std::to_string(i), 1));
+  }
+  return with_opset({17}) + proto.data();
+}
+
 void add_names(HostileFiles& files) {
   files.push_back({"input_undefined", with_nodes({node("Neg", {"nowhere"}, {"y"}, {}, "n1")}),
                    "input 'nowhere' is defined nowhere"});
@@ -77,6 +86,10 @@ void add_opsets(HostileFiles& files) {
   files.push_back({"opset_5", with_opset({5}), "opset 5 is not supported"});
   files.push_back({"opset_negative", with_opset({-1}), "opset -1 is not supported"});
   files.push_back({"opset_int64_max", with_opset({INT64_MAX}), "opset 9223372036854775807"});
+  files.push_back({"opset_zero", with_opset({0}), "imports opset 0 of domain ''"});
+  files.push_back({"opset_twice", with_opset({13, 17}), "imports opsets 13 and 17 of domain ''"});
+  files.push_back({"opsets_of_20000_domains", with_domains(20000),
+                   "imports opsets of 20001 domains; at most 1024"});
 }
 
 void add_operators(HostileFiles& files) {

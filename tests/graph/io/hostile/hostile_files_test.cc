@@ -151,7 +151,7 @@ TEST_F(HostileFilesTest, EachGetsItsOwnErrorInTimeAndMemory) {
       fs::remove_all(base_ / file.name);
     }
   }
-  EXPECT_GE(names.size(), 120u);
+  EXPECT_GE(names.size(), 270u) << "of those that there were";
 }
 
 // Wherever a file is cut, and whatever byte of it is turned, reading it ends in an error or a
