@@ -1,7 +1,8 @@
 #include "graph/schedule/cost_table.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "graph/base/json_document.h"
 
 namespace eddy {
 namespace {
@@ -141,12 +142,7 @@ std::string cost_key(const Graph& graph, const Node& node) {
 }
 
 Result<CostTable> parse_cost_table(std::string_view json) {
-  Json document;
-  try {
-    document = Json::parse(json);
-  } catch (const Json::exception& error) {
-    return invalid_argument(std::string("is no JSON: ") + error.what());
-  }
+  EDDY_ASSIGN_OR_RETURN(const Json document, parse_json_document(json));
   const auto costs = document.is_object() ? document.find("costs") : document.end();
   if (costs == document.end() || !costs->is_array()) {
     return invalid_argument("a cost table needs the list \"costs\"; eddy measure writes one");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/base/json_document.h"
 #include "graph/simulate/json_fields.h"
 
 namespace eddy {
@@ -71,12 +72,11 @@ FluidMachine cpu_machine(uint32_t num_workers) {
 }
 
 Result<FluidMachine> parse_fluid_machine(std::string_view json) {
-  Json object;
-  try {
-    object = Json::parse(json);
-  } catch (const Json::exception& error) {
-    return invalid_argument(std::string("a machine is a JSON object: ") + error.what());
+  auto parsed = parse_json_document(json);
+  if (!parsed.is_ok()) {
+    return parsed.take_status().prepend_message("a machine is a JSON object");
   }
+  const Json object = std::move(*parsed);
   const JsonFields fields(object, "machine");
   EDDY_RETURN_IF_ERROR(fields.check_object());
   FluidMachine machine;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/base/json_document.h"
 #include "graph/simulate/json_fields.h"
 #include "graph/strategy/memory_meter.h"
 #include "graph/strategy/part_cost.h"
@@ -453,12 +454,7 @@ Result<OperatorFile> parse_operator_file(const Json& document, const OpTable* op
 }
 
 Result<OperatorFile> parse_operator_file(std::string_view json, const OpTable* ops_or_null) {
-  Json document;
-  try {
-    document = Json::parse(json);
-  } catch (const Json::exception& error) {
-    return invalid_argument(std::string("is no JSON: ") + error.what());
-  }
+  EDDY_ASSIGN_OR_RETURN(const Json document, parse_json_document(json));
   return parse_operator_file(document, ops_or_null);
 }
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "graph/io/file_bytes.h"
-#include "graph/simulate/json_document.h"
+#include "graph/base/json_document.h"
 #include "graph/simulate/task_session.h"
 #include "graph/simulate/timeline_svg.h"
 #include "graph/strategy/operator_file.h"

@@ -7,7 +7,7 @@
 
 #include "graph/io/file_bytes.h"
 #include "graph/schedule/cost_table.h"
-#include "graph/simulate/json_document.h"
+#include "graph/base/json_document.h"
 #include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/model_operators.h"
 #include "graph/strategy/part_cost.h"

@@ -1,4 +1,4 @@
-#include "graph/simulate/json_document.h"
+#include "graph/base/json_document.h"
 
 #include <algorithm>
 #include <string>
@@ -21,6 +21,17 @@ class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
  public:
   DocumentBuilder(Json& root, std::string_view text)
       : json_sax_dom_parser(root, false), text_(text) {}
+
+  bool start_object(size_t size) { return enter() && json_sax_dom_parser::start_object(size); }
+  bool start_array(size_t size) { return enter() && json_sax_dom_parser::start_array(size); }
+  bool end_object() {
+    --depth_;
+    return json_sax_dom_parser::end_object();
+  }
+  bool end_array() {
+    --depth_;
+    return json_sax_dom_parser::end_array();
+  }
 
   bool number_float(double value, const std::string& text) {
     if (text.find_first_of(".eE") == std::string::npos) {
@@ -48,6 +59,14 @@ class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
  private:
   static constexpr int kNumberOverflow = 406;
 
+  // Before anything is made of what is too deep.
+  bool enter() {
+    if (++depth_ <= kMaxJsonDepth) return true;
+    status_ = invalid_argument("lists and objects are nested more than " +
+                               std::to_string(kMaxJsonDepth) + " deep");
+    return false;
+  }
+
   // ", at line 3, column 14": where a number that is too large stands for the first time.
   std::string place_of(const std::string& number) const {
     const size_t at = text_.find(number);
@@ -59,6 +78,7 @@ class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   }
 
   const std::string_view text_;
+  int depth_ = 0;
   Status status_;
 };
 

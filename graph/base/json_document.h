@@ -2,7 +2,8 @@
 //
 // Numbers keep what they are: an integer that no 64-bit integer holds is an error, not a rounded
 // fraction. NaN and infinities are no JSON; the message says so.
-// Errors: invalid argument. Cost: linear; some 600 bytes a task of a task file.
+// Errors: invalid argument; nesting beyond kMaxJsonDepth, before memory is taken for it.
+// Cost: linear; some 600 bytes a task of a task file.
 #pragma once
 
 #include <string_view>
@@ -12,6 +13,9 @@
 #include "graph/base/status.h"
 
 namespace eddy {
+
+// Lists and objects in each other.
+inline constexpr int kMaxJsonDepth = 1000;
 
 Result<nlohmann::json> parse_json_document(std::string_view text);
 
