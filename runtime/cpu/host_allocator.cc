@@ -164,12 +164,27 @@ Result<BufferRef> HostAllocator::allocate_strings(size_t count) {
   return buffer;
 }
 
+bool HostAllocator::charge_strings(Buffer* buffer, size_t size_bytes) noexcept {
+  lock();
+  const size_t others = statistics_.used_bytes - buffer->charged_bytes;
+  const bool fits = limit_bytes_ == 0 || size_bytes <= buffer->charged_bytes ||
+                    (others <= limit_bytes_ && size_bytes <= limit_bytes_ - others);
+  if (fits) {
+    statistics_.used_bytes = others + size_bytes;
+    statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.used_bytes);
+    buffer->charged_bytes = size_bytes;
+  }
+  unlock();
+  return fits;
+}
+
 void HostAllocator::release(Buffer* buffer) noexcept {
   std::destroy_n(static_cast<std::string*>(buffer->data), buffer->num_strings);
   buffer->num_strings = 0;
   close(buffer);
   lock();
-  statistics_.used_bytes -= buffer->capacity_bytes;
+  statistics_.used_bytes -= buffer->capacity_bytes + buffer->charged_bytes;
+  buffer->charged_bytes = 0;
   statistics_.cached_bytes += buffer->capacity_bytes;
   push(free_[buffer->size_class], buffer);
   unlock();

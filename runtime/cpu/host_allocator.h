@@ -32,6 +32,7 @@ class HostAllocator : public Allocator {
   Result<BufferRef> allocate(size_t size_bytes) override;
   Result<BufferRef> allocate_strings(size_t count) override;
   void release(Buffer* buffer) noexcept override;
+  bool charge_strings(Buffer* buffer, size_t size_bytes) noexcept override;
   MemoryStatistics statistics() const override;
   void trim();  // gives cached memory back to the system
 

@@ -23,6 +23,10 @@ class BufferOwner {
  public:
   virtual ~BufferOwner() = default;
   virtual void release(Buffer* buffer) noexcept = 0;
+  // The characters of the buffer's strings take so many bytes of the heap, or are about to: they
+  // count as in use until the next call or the buffer's end. False, and nothing changes, where
+  // that would pass a limit.
+  virtual bool charge_strings(Buffer* /*buffer*/, size_t /*size_bytes*/) noexcept { return true; }
 };
 
 struct Buffer {
@@ -32,6 +36,7 @@ struct Buffer {
   void* data = nullptr;          // aligned to 64
   BufferOwner* owner = nullptr;
   size_t num_strings = 0;        // std::string objects alive in data; 0 for plain bytes
+  size_t charged_bytes = 0;      // of their characters
 };
 
 class BufferRef {

@@ -6,6 +6,7 @@
 
 #include "runtime/execute/accelerator.h"
 #include "runtime/execute/run_state.h"
+#include "runtime/execute/string_charge.h"
 #include "runtime/execute/value_context.h"
 
 namespace eddy {
@@ -127,6 +128,55 @@ inline bool call(ExecNode& node, const KernelArgs& args) {
   }
 }
 
+constexpr size_t kLongestNumber = 24;  // as text
+
+std::span<const std::string> strings_of(const TensorView& view) {
+  if (view.element != ElementType::kString || view.data == nullptr) return {};
+  return {view.as<std::string>(), static_cast<size_t>(view.count())};
+}
+
+// Charges what the outputs may take at most: each string one of each input behind the other.
+bool charge_strings(ExecNode& node) {
+  size_t longest_made = 0;
+  for (const TensorView& input : node.inputs) longest_made += longest(strings_of(input));
+  const size_t bytes_each = heap_bytes(std::max(longest_made, kLongestNumber));
+  for (size_t i = 0; i < node.out.size(); ++i) {
+    if (node.outputs[i].element != ElementType::kString) continue;
+    Buffer* const buffer = node.out[i].slot->buffer.get();
+    size_t bytes = 0;
+    const bool is_counted =
+        !__builtin_mul_overflow(bytes_each, static_cast<size_t>(node.outputs[i].count()), &bytes);
+    if (is_counted && (buffer == nullptr || buffer->owner->charge_strings(buffer, bytes))) continue;
+    return fail(node, resource_exhausted("no memory for " +
+                                         std::to_string(node.outputs[i].count()) +
+                                         " strings of up to " + std::to_string(bytes_each) +
+                                         " bytes each within the limit"));
+  }
+  return true;
+}
+
+// What they have taken in fact.
+void settle_strings(const ExecNode& node) {
+  for (size_t i = 0; i < node.out.size(); ++i) {
+    Buffer* const buffer = node.out[i].slot->buffer.get();
+    if (node.outputs[i].element != ElementType::kString || buffer == nullptr) continue;
+    buffer->owner->charge_strings(buffer, heap_bytes(strings_of(node.outputs[i])));
+  }
+}
+
+[[gnu::noinline]] bool run_for_strings(ExecNode& node) {
+  if (!charge_strings(node)) return false;
+  const bool is_fine = call(node, node.args);
+  settle_strings(node);
+  return is_fine || fail(node, std::move(node.error));
+}
+
+inline bool run_kernel(ExecNode& node) {
+  if (node.makes_strings) [[unlikely]] return run_for_strings(node);
+  if (call(node, node.args)) [[likely]] return true;
+  return fail(node, std::move(node.error));
+}
+
 Status call_value_kernel(const ExecNode& node, ValueContext& context) {
   try {
     return node.run_value(context);
@@ -184,8 +234,7 @@ bool ExecNode::tell_error() { return fail(*this, std::move(error)); }
 bool run_fixed(void* exec_node) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
   if (!node.ExecNode::prepare()) return false;
-  if (call(node, node.args)) [[likely]] return true;
-  return fail(node, std::move(node.error));
+  return run_kernel(node);
 }
 
 bool run_dynamic(void* exec_node) {
@@ -208,7 +257,7 @@ bool run_dynamic(void* exec_node) {
     }
     node.outputs[i] = slot.view;
   }
-  if (!call(node, node.args)) [[unlikely]] return fail(node, std::move(node.error));
+  if (!run_kernel(node)) [[unlikely]] return false;
   release_inputs(node);
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include "graph/base/check.h"
 #include "runtime/execute/program.h"
+#include "runtime/execute/string_charge.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/trip_rule.h"
 
@@ -238,6 +239,19 @@ bool LoopState::take(void* taking) {
   return true;
 }
 
+namespace {
+
+Status charge(Buffer& strings, size_t more_bytes) {
+  if (strings.owner->charge_strings(&strings, strings.charged_bytes + more_bytes)) {
+    return Status::ok();
+  }
+  return resource_exhausted("no memory for stacked strings of " +
+                            std::to_string(strings.charged_bytes + more_bytes) +
+                            " bytes within the limit");
+}
+
+}  // namespace
+
 Status LoopState::push_row(ScanStack& stack) {
   const TensorView& row = stack.row->view;
   if (stack.row->kind != ValueKind::kTensor) {
@@ -262,7 +276,10 @@ Status LoopState::push_row(ScanStack& stack) {
   }
   char* to = static_cast<char*>(stack.buffer.data()) + offset_bytes;
   if (stack.element == ElementType::kString) {
-    std::copy_n(row.as<std::string>(), row.count(), reinterpret_cast<std::string*>(to));
+    const std::span<const std::string> strings(row.as<std::string>(),
+                                               static_cast<size_t>(row.count()));
+    EDDY_RETURN_IF_ERROR(charge(*stack.buffer.get(), heap_bytes(strings)));
+    std::copy(strings.begin(), strings.end(), reinterpret_cast<std::string*>(to));
   } else if (row_bytes > 0) {
     std::memcpy(to, row.data, row_bytes);
   }
@@ -284,6 +301,7 @@ Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
     EDDY_ASSIGN_OR_RETURN(BufferRef larger,
                           allocator.allocate_strings(wanted_bytes / sizeof(std::string)));
     if (used_bytes > 0) {
+      EDDY_RETURN_IF_ERROR(charge(*larger.get(), stack.buffer.get()->charged_bytes));
       std::copy_n(static_cast<const std::string*>(stack.buffer.data()),
                   used_bytes / sizeof(std::string), static_cast<std::string*>(larger.data()));
     }

@@ -210,6 +210,8 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     exec->outputs[o] = output.view;
     exec->out.push_back({&output, &exec->outputs[o], is_fixed ? output.view.size_bytes() : 0,
                          placement(node.outputs[o])});
+    exec->makes_strings |= output.view.element == ElementType::kString ||
+                           graph.value(node.outputs[o]).type.tensor.element == ElementType::kString;
   }
   exec->run = kernel.run;
   exec->run_value = kernel.run_value;

@@ -18,6 +18,9 @@ class VirtualAllocator : public Allocator {
   Result<BufferRef> allocate(size_t size_bytes) override;
   Result<BufferRef> allocate_strings(size_t count) override;
   void release(Buffer* buffer) noexcept override;
+  bool charge_strings(Buffer* buffer, size_t size_bytes) noexcept override {
+    return host_.charge_strings(buffer, size_bytes);
+  }
   MemoryStatistics statistics() const override { return host_.statistics(); }
 
  private:

@@ -311,6 +311,38 @@ Tensor strs(std::vector<std::string> v) {
   const int64_t n = static_cast<int64_t>(v.size());
   return Tensor::copy_of({v.data(), &n, 1, ElementType::kString});
 }
+// 40 doublings of a string tensor, each of which fits as tensors go, and rows of a loop.
+TEST_P(RegressionTest, CharactersOfStringsStayWithinTheLimit) {
+  const std::string text(10'000, 'x');
+  GraphBuilder doubled(library_.ops());
+  Value v = doubled.input("x", tensor_type(ElementType::kString, {1}));
+  for (int i = 0; i < 12; ++i) v = doubled.op("Concat", {v, v}, {{"axis", int64_t{0}}});
+  doubled.output("y", v);
+  GraphBuilder stacked(library_.ops());
+  const Value x = stacked.input("x", tensor_type(ElementType::kString, {1}));
+  const auto rows = stacked.while_loop(
+      {.initial = {x}, .trip_limit = stacked.scalar(int64_t{4096}), .num_scan_outputs = 1},
+      [&](Value, ValueSpan c) {
+        return WhileTest{stacked.scalar(true), {c[0]}};
+      },
+      [&](Value, ValueSpan f) { return std::vector<Value>{f[0], f[0]}; });
+  stacked.output("rows", rows[1]);
+  for (GraphBuilder* b : {&doubled, &stacked}) {
+    SessionOptions limited = options();
+    limited.memory_limit_bytes = size_t{8} << 20;  // of the 40 MB that the last one takes
+    auto graph = b->finish();
+    ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+    auto session = Session::create(library_, std::move(*graph), limited);
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    const auto outputs = (*session)->run({{"x", strs({text})}});
+    ASSERT_FALSE(outputs.is_ok());
+    EXPECT_EQ(outputs.status().code(), StatusCode::kResourceExhausted);
+    EXPECT_NE(outputs.status().message().find("within the limit"), std::string::npos)
+        << outputs.status().to_string();
+    EXPECT_LE((*session)->memory().peak_bytes, size_t{8} << 20);
+  }
+}
+
 TEST_P(RegressionTest, StringsThroughLoopsAndStacks) {
   GraphBuilder b(library_.ops());
   const ValueType text = tensor_type(ElementType::kString, {2});

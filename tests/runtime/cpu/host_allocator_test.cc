@@ -128,6 +128,22 @@ TEST(HostAllocatorTest, StringsAreEmptyAtFirstAndFreedWithTheirBuffer) {
   }
 }
 
+TEST(HostAllocatorTest, CharactersOfStringsCountAsLongAsTheirBuffer) {
+  HostAllocator allocator(1 << 20);
+  auto buffer = allocator.allocate_strings(10);
+  ASSERT_TRUE(buffer.is_ok());
+  const size_t used_bytes = allocator.statistics().used_bytes;
+  EXPECT_TRUE(allocator.charge_strings(buffer->get(), 500'000));
+  EXPECT_EQ(allocator.statistics().used_bytes, used_bytes + 500'000);
+  EXPECT_FALSE(allocator.charge_strings(buffer->get(), 1 << 20)) << "beside the buffer itself";
+  EXPECT_EQ(allocator.statistics().used_bytes, used_bytes + 500'000) << "nothing has changed";
+  EXPECT_FALSE(allocator.allocate(600'000).is_ok());
+  EXPECT_TRUE(allocator.charge_strings(buffer->get(), 1000)) << "in place of the former";
+  EXPECT_EQ(allocator.statistics().used_bytes, used_bytes + 1000);
+  *buffer = BufferRef();
+  EXPECT_EQ(allocator.statistics().used_bytes, 0u);
+}
+
 TEST(HostAllocatorTest, ThreadsNeverShareABuffer) {
   HostAllocator allocator;
   std::vector<std::thread> threads;
