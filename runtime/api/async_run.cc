@@ -24,7 +24,11 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
 
 RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
                            RunCallback callback, const RunOptions& options) {
-  if (core.is_in_child()) return refuse(core, callback);
+  if (core.is_in_child()) return refuse(core, callback, ForkGuard::error());
+  if (Status status = core.prepare_threads(true, deadline_of(options).has_value());
+      !status.is_ok()) {
+    return refuse(core, callback, std::move(status));
+  }
   std::shared_ptr<AsyncRun> run(
       new AsyncRun(core, std::move(inputs), std::move(callback), options));
   RunHandle handle(run->handle_);
@@ -45,12 +49,12 @@ RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTenso
   return handle;
 }
 
-RunHandle AsyncRun::refuse(SessionCore& core, const RunCallback& callback) {
+RunHandle AsyncRun::refuse(SessionCore& core, const RunCallback& callback, Status why) {
   auto state = std::make_shared<RunHandle::State>();
   state->is_done = true;
-  state->status = ForkGuard::error();
+  state->status = why;
   state->fork_guard = core.fork_guard;
-  call_back(core, callback, ForkGuard::error());
+  call_back(core, callback, std::move(why));
   return RunHandle(std::move(state));
 }
 

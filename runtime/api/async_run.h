@@ -54,7 +54,7 @@ class AsyncRun : private EventListener {
 
   void submit_to(Stream& stream, std::shared_ptr<AsyncRun> self);
   // In a forked child: over at once, called back on this thread.
-  static RunHandle refuse(SessionCore& core, const RunCallback& callback);
+  static RunHandle refuse(SessionCore& core, const RunCallback& callback, Status why);
   // Puts the run into the stream's order. True: everything in front has run already.
   Result<bool> queue_on(Stream& stream);
   void on_complete() override;  // everything in front on the stream has run

@@ -88,6 +88,11 @@ bool SessionCallbacks::is_here() {
   return thread_or_null_ != nullptr && thread_or_null_->is_here();
 }
 
+void SessionCallbacks::prepare() {
+  std::lock_guard lock(mutex_);
+  if (thread_or_null_ == nullptr) thread_or_null_ = threads_.take();
+}
+
 void SessionCallbacks::post(std::function<void()> callback) {
   // Posts under the lock: once the callback runs, this object may be destroyed.
   std::lock_guard lock(mutex_);

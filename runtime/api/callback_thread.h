@@ -6,6 +6,7 @@
 // it goes, the next session takes the thread over: one of a short life pays for no thread.
 //
 // Ownership: a CallbackThreads outlives all that is lent from it.
+// Errors: making a thread throws std::system_error where the system gives none.
 // Threads: post from any thread, callbacks included; a callback may let its session go elsewhere
 // before post() has returned.
 #pragma once
@@ -64,6 +65,8 @@ class SessionCallbacks {
   explicit SessionCallbacks(CallbackThreads& threads) : threads_(threads) {}
   // Runs what is queued; inside a callback nothing may be, and the thread ends with that callback.
   ~SessionCallbacks();
+  // That post() will find a thread. Throws std::system_error where the system has none.
+  void prepare();
   void post(std::function<void()> callback);
   // Whether the caller is inside one of them.
   bool is_here();

@@ -39,9 +39,13 @@ Session::Session(std::unique_ptr<SessionCore> core) : core_(std::move(core)) {}
 
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const SessionOptions& options) {
-  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
-                        make_session_core(library, std::move(graph), options));
-  return std::unique_ptr<Session>(new Session(std::move(core)));
+  try {
+    EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
+                          make_session_core(library, std::move(graph), options));
+    return std::unique_ptr<Session>(new Session(std::move(core)));
+  } catch (const std::system_error& error) {
+    return no_thread(error);
+  }
 }
 
 Result<std::unique_ptr<Session>> Session::load(const Library& library, const std::string& path,
@@ -123,6 +127,7 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options,
   EDDY_RETURN_IF_ERROR(core.enter(run, deadline));
   const Turn turn(core, run);
   if (!run.has_state()) run.take_state();
+  EDDY_RETURN_IF_ERROR(core.prepare_threads(false, deadline.has_value()));
   if (deadline) run.arm_deadline(*deadline);
   const bool on_this_thread = core.has_one_strand && !core.is_host_driven();
   run.launch(on_this_thread, deadline, {});

@@ -6,6 +6,21 @@
 
 namespace eddy {
 
+Status no_thread(const std::system_error& error) {
+  return resource_exhausted(std::string("the system gives no more threads: ") + error.what() +
+                            "; raise their limit (ulimit -u), or have fewer sessions share more");
+}
+
+Status SessionCore::prepare_threads(bool has_callback, bool has_deadline) {
+  try {
+    if (has_callback) callbacks.prepare();
+    if (has_deadline) (void)scheduler();
+  } catch (const std::system_error& error) {
+    return no_thread(error);
+  }
+  return Status::ok();
+}
+
 SessionCore::~SessionCore() {
   for (const PollerId poller : pollers) scheduler().remove_poller(poller);
   if (device) device->remove_waker(this);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "graph/base/check.h"
@@ -31,13 +30,7 @@ thread_local Scheduler* this_threads_scheduler = nullptr;
 // ---------------------------------------------------------------- life
 
 Scheduler::Scheduler(SchedulerOptions options)
-    : options_(std::move(options)), stacks_(options_.stacks) {
-  try {
-    thread_ = std::thread([this] { run_loop(); });
-  } catch (const std::system_error& error) {
-    EDDY_CHECK(false) << "no thread for the scheduler: " << error.what();
-  }
-}
+    : options_(std::move(options)), stacks_(options_.stacks), thread_([this] { run_loop(); }) {}
 
 Scheduler::~Scheduler() {
   EDDY_CHECK(!is_own_thread()) << "a scheduler cannot be destroyed by its own tasks";

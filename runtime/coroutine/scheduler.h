@@ -45,6 +45,7 @@
 
 namespace eddy {
 
+// Making one throws std::system_error where the system gives no thread.
 struct SchedulerOptions {
   StackPoolOptions stacks{};
   std::string thread_name = "eddy-sched";              // at most 15 characters
