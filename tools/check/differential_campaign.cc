@@ -1,6 +1,5 @@
 #include "tools/check/differential_campaign.h"
 
-#include "graph/ir/print.h"
 #include "tools/check/session_way.h"
 #include "tools/check/shrink.h"
 
@@ -9,22 +8,18 @@ namespace {
 
 Mismatch make_mismatch(const Library& library, Recipe recipe, const Contestant& contestant,
                        std::string what, const DifferentialOptions& options) {
-  Mismatch mismatch{recipe.seed, contestant.name, std::move(what), 0, {}};
+  Mismatch mismatch{recipe.seed, contestant.name, std::move(what), {}};
   const auto fails = [&](const Recipe& smaller) {
     Subject subject(library, smaller);
     return !contestant.difference(subject).empty();
   };
-  if (options.shrinks) {
-    // Twice, because what depends on threads may not fail each time.
-    recipe = shrink(std::move(recipe), [&](const Recipe& smaller) {
-               if (options.is_time_up && options.is_time_up()) return false;
-               return fails(smaller) || fails(smaller);
-             }).recipe;
-  }
-  if (const auto graph = build(recipe, library); graph.is_ok()) {
-    mismatch.num_nodes = graph->num_nodes();
-    mismatch.graph_text = print_text(*graph);
-  }
+  // Twice, because what depends on threads may not fail each time.
+  const auto fails_in_two = [&](const Recipe& smaller) {
+    if (options.is_time_up && options.is_time_up()) return false;
+    return fails(smaller) || fails(smaller);
+  };
+  mismatch.smallest = smallest_failing(library, std::move(recipe),
+                                       options.shrinks ? StillFails(fails_in_two) : StillFails());
   return mismatch;
 }
 

@@ -18,6 +18,7 @@
 
 #include "runtime/api/session.h"
 #include "tools/check/generator.h"
+#include "tools/check/shrink.h"
 #include "tools/check/subject.h"
 
 namespace eddy::check {
@@ -51,9 +52,8 @@ struct DifferentialOptions {
 struct Mismatch {
   uint64_t seed = 0;
   std::string contestant;
-  std::string what;      // of the graph as generated
-  size_t num_nodes = 0;  // of the smallest graph that still fails
-  std::string graph_text;
+  std::string what;       // of the graph as generated
+  FailingGraph smallest;  // that still fails
 };
 
 struct DifferentialReport {

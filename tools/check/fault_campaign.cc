@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "graph/base/random.h"
-#include "graph/ir/print.h"
 #include "tools/check/fault_point.h"
 #include "tools/check/mixing_ops.h"
 #include "tools/check/shrink.h"
@@ -88,20 +87,15 @@ class Sweep {
 };
 
 FaultViolation make_violation(Recipe recipe, const FaultOptions& options, const Sweep& sweep) {
-  FaultViolation violation{recipe.seed, faults_text(sweep.faults()), sweep.what(), 0, {}};
-  if (options.shrinks && sweep.what().find("hangs") == std::string::npos) {
-    FaultReport ignored;
-    recipe = shrink(std::move(recipe),
-                    [&](const Recipe& smaller) { return !Sweep(smaller, options, ignored).run(); },
-                    {.max_attempts = 300})
-                 .recipe;
-  }
+  FaultViolation violation{recipe.seed, faults_text(sweep.faults()), sweep.what(), {}};
   Library library;
   if (!add_mixing_ops(library).is_ok()) return violation;
-  if (const auto graph = build(recipe, library); graph.is_ok()) {
-    violation.num_nodes = graph->num_nodes();
-    violation.graph_text = print_text(*graph);
+  FaultReport ignored;
+  StillFails fails;
+  if (options.shrinks && sweep.what().find("hangs") == std::string::npos) {
+    fails = [&](const Recipe& smaller) { return !Sweep(smaller, options, ignored).run(); };
   }
+  violation.smallest = smallest_failing(library, std::move(recipe), fails, {.max_attempts = 300});
   return violation;
 }
 
@@ -152,7 +146,7 @@ FaultReport run_faults(const FaultOptions& options) {
   }
   FaultReport report = campaign.report();
   if (std::string text = descriptors_left(num_descriptors); !text.empty()) {
-    report.violations.push_back({options.first_seed, "all", std::move(text), 0, {}});
+    report.violations.push_back({options.first_seed, "all", std::move(text), {}});
   }
   return report;
 }

@@ -27,6 +27,7 @@
 
 #include "runtime/virtual/fault_plan.h"
 #include "tools/check/generator.h"
+#include "tools/check/shrink.h"
 
 namespace eddy::check {
 
@@ -49,8 +50,7 @@ struct FaultViolation {
   uint64_t seed = 0;
   std::string faults;    // "allocation 3, cancel 7"
   std::string what;      // of the graph as generated
-  size_t num_nodes = 0;  // of the smallest graph that still fails
-  std::string graph_text;
+  FailingGraph smallest;  // that still fails
 };
 
 struct FaultReport {

@@ -39,30 +39,37 @@ std::string try_deletions(const Graph& graph, Plan& plan, ProofReport& report) {
   return {};
 }
 
-std::string try_graph(const Graph& graph, AssignPolicy policy, ProofReport& report) {
+std::string try_graph(Subject& subject, const ProofOptions& proof, ProofReport& report) {
+  const Graph* const graph = subject.graph_or_null();
+  if (graph == nullptr) return "the graph does not build: " + subject.status().to_string();
   PlanOptions options;
   options.is_auto = false;
-  options.policy = policy;
-  Plan plan = plan_graph(graph, options);
+  options.policy = subject.recipe().seed % 2 == 0 ? AssignPolicy::kRank : AssignPolicy::kMatching;
+  Plan plan = plan_graph(*graph, options);
+  if (proof.spoil) proof.spoil(*graph, plan);
   ++report.num_plans;
-  return try_deletions(graph, plan, report);
+  return try_deletions(*graph, plan, report);
 }
 
 }  // namespace
 
 bool ProofCampaign::meet(Subject& subject) {
-  if (report_.violations.size() >= max_violations_) return false;
-  const uint64_t seed = subject.recipe().seed;
-  const AssignPolicy policy = seed % 2 == 0 ? AssignPolicy::kRank : AssignPolicy::kMatching;
-  const Graph* const graph = subject.graph_or_null();
-  std::string what = graph == nullptr ? "the graph does not build: " + subject.status().to_string()
-                                      : try_graph(*graph, policy, report_);
-  if (!what.empty()) report_.violations.push_back({seed, std::move(what)});
-  return report_.violations.size() < max_violations_;
+  if (report_.violations.size() >= options_.max_violations) return false;
+  std::string what = try_graph(subject, options_, report_);
+  if (what.empty()) return true;
+  const auto fails = [&](const Recipe& smaller) {
+    if (options_.is_time_up && options_.is_time_up()) return false;
+    Subject small(subject.library(), smaller);
+    ProofReport ignored;
+    return !try_graph(small, options_, ignored).empty();
+  };
+  report_.violations.push_back({subject.recipe().seed, std::move(what),
+                                smallest_failing(subject.library(), subject.recipe(), fails)});
+  return report_.violations.size() < options_.max_violations;
 }
 
 ProofReport run_proofs(const Library& library, const ProofOptions& options) {
-  ProofCampaign campaign(options.max_violations);
+  ProofCampaign campaign(options);
   for (uint64_t i = 0; i < options.num_seeds; ++i) {
     if (options.is_time_up && options.is_time_up()) break;
     Subject subject(library, make_recipe(options.first_seed + i, options.generate));

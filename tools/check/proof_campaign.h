@@ -5,6 +5,8 @@
 // Streams by rank and by matching, in turn. Waits are the fewest there can be, so none may go; a
 // single deletion that still proves safe is a violation, as is a plan that does not prove.
 //
+// The graph of a violation is shrunk while it stays one.
+//
 // Threads: one. Cost: a proof for each command taken away.
 #pragma once
 
@@ -12,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "graph/schedule/plan.h"
 #include "tools/check/generator.h"
+#include "tools/check/shrink.h"
 #include "tools/check/subject.h"
 
 namespace eddy::check {
@@ -22,12 +26,15 @@ struct ProofOptions {
   uint64_t num_seeds = 1000;
   GenerateOptions generate = {};
   size_t max_violations = 3;
-  std::function<bool()> is_time_up = {};  // asked before each graph; may be empty
+  std::function<bool()> is_time_up = {};  // asked before each graph and attempt; may be empty
+  // A defect planted into each plan, for tests of the campaign; may be empty.
+  std::function<void(const Graph& graph, Plan& plan)> spoil = {};
 };
 
 struct ProofViolation {
   uint64_t seed = 0;
   std::string what;
+  FailingGraph smallest;
 };
 
 struct ProofReport {
@@ -37,17 +44,18 @@ struct ProofReport {
 };
 
 // One graph after another, for whoever tries each in several campaigns; run_proofs is all of them
-// in a row.
+// in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate are the
+// caller's business.
 class ProofCampaign {
  public:
-  explicit ProofCampaign(size_t max_violations) : max_violations_(max_violations) {}
+  explicit ProofCampaign(ProofOptions options) : options_(std::move(options)) {}
 
   // False: enough violations; further graphs are not tried.
   bool meet(Subject& subject);
   const ProofReport& report() const { return report_; }
 
  private:
-  const size_t max_violations_;
+  const ProofOptions options_;
   ProofReport report_;
 };
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "graph/ir/print.h"
+
 namespace eddy::check {
 namespace {
 
@@ -310,6 +312,16 @@ Shrunk shrink(Recipe recipe, const StillFails& still_fails, const ShrinkOptions&
     }
   }
   return shrunk;
+}
+
+FailingGraph smallest_failing(const Library& library, Recipe recipe,
+                              const StillFails& still_fails_or_empty,
+                              const ShrinkOptions& options) {
+  if (still_fails_or_empty) {
+    recipe = shrink(std::move(recipe), still_fails_or_empty, options).recipe;
+  }
+  const auto graph = build(recipe, library);
+  return graph.is_ok() ? FailingGraph{graph->num_nodes(), print_text(*graph)} : FailingGraph();
 }
 
 }  // namespace eddy::check

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 #include "tools/check/recipe.h"
 
@@ -32,5 +33,14 @@ struct Shrunk {
 
 // `recipe` must fail.
 Shrunk shrink(Recipe recipe, const StillFails& still_fails, const ShrinkOptions& options = {});
+
+// For a report: the graph of the smallest recipe found; of the recipe itself without a `still_fails`.
+struct FailingGraph {
+  size_t num_nodes = 0;
+  std::string text;  // empty where it does not build
+};
+FailingGraph smallest_failing(const Library& library, Recipe recipe,
+                              const StillFails& still_fails_or_empty,
+                              const ShrinkOptions& options = {});
 
 }  // namespace eddy::check

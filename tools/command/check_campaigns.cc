@@ -20,8 +20,8 @@ void note(std::vector<CheckViolation>& violations, const check::DifferentialRepo
           const char* campaign, const std::string& again_options, const char* remark = "") {
   for (const check::Mismatch& mismatch : report.mismatches) {
     violations.push_back({campaign, mismatch.contestant + ": " + mismatch.what + remark,
-                          mismatch.seed, again(mismatch.seed, again_options), mismatch.num_nodes,
-                          mismatch.graph_text});
+                          mismatch.seed, again(mismatch.seed, again_options),
+                          mismatch.smallest.num_nodes, mismatch.smallest.text});
   }
 }
 
@@ -37,7 +37,8 @@ class GraphCampaigns : public CheckCampaigns {
     generate_.may_have_floats = true;
     if (arguments_.policy == "exhaustive") generate_ = check::exhaustive_graphs();
     if (arguments_.policy.empty()) {
-      proofs_ = std::make_unique<check::ProofCampaign>(kMaxViolations);
+      proofs_ = std::make_unique<check::ProofCampaign>(
+          check::ProofOptions{.max_violations = kMaxViolations, .is_time_up = is_time_up_});
       differences_ = compare(check::cpu_contestants());
       add("proof", [this](check::Subject& subject) { return proofs_->meet(subject); });
       add("differential", [this](check::Subject& subject) { return differences_->meet(subject); });
@@ -92,7 +93,8 @@ class GraphCampaigns : public CheckCampaigns {
     std::vector<CheckViolation> all;
     if (proofs_ != nullptr) {
       for (const check::ProofViolation& violation : proofs_->report().violations) {
-        all.push_back({"proof", violation.what, violation.seed, again(violation.seed, ""), 0, {}});
+        all.push_back({"proof", violation.what, violation.seed, again(violation.seed, ""),
+                       violation.smallest.num_nodes, violation.smallest.text});
       }
       note(all, differences_->report(), "differential", "",
            " (workers of the machine take part, so it may need several tries)");
@@ -164,8 +166,8 @@ class FaultCampaigns : public CheckCampaigns {
     std::vector<CheckViolation> all;
     for (const check::FaultViolation& violation : campaign_.report().violations) {
       all.push_back({"faults", violation.faults + ": " + violation.what, violation.seed,
-                     again(violation.seed, " --faults"), violation.num_nodes,
-                     violation.graph_text});
+                     again(violation.seed, " --faults"), violation.smallest.num_nodes,
+                     violation.smallest.text});
     }
     return all;
   }

@@ -23,7 +23,7 @@ std::string describe(const DifferentialReport& report) {
   std::string text;
   for (const Mismatch& mismatch : report.mismatches) {
     text += "EDDY_CHECK_FIRST=" + std::to_string(mismatch.seed) + " EDDY_CHECK_SEEDS=1, " +
-            mismatch.contestant + ": " + mismatch.what + "\n" + mismatch.graph_text + "\n";
+            mismatch.contestant + ": " + mismatch.what + "\n" + mismatch.smallest.text + "\n";
   }
   return text;
 }
@@ -84,7 +84,7 @@ TEST_F(DifferentialTest, AMismatchIsShrunkToAFewNodes) {
   const DifferentialReport report = run_differential(library_, {wrong}, options);
   ASSERT_EQ(report.mismatches.size(), 20u);
   for (const Mismatch& mismatch : report.mismatches) {
-    EXPECT_LE(mismatch.num_nodes, 4u) << mismatch.seed << "\n" << mismatch.graph_text;
+    EXPECT_LE(mismatch.smallest.num_nodes, 4u) << mismatch.seed << "\n" << mismatch.smallest.text;
     EXPECT_EQ(mismatch.what, "resized");
   }
 }

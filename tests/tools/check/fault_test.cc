@@ -46,7 +46,7 @@ TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
   for (const FaultViolation& violation : report.violations) {
     ADD_FAILURE() << "EDDY_CHECK_FIRST=" << violation.seed
                   << " EDDY_CHECK_SEEDS=1: " << violation.faults << ": " << violation.what << "\n"
-                  << violation.graph_text;
+                  << violation.smallest.text;
   }
   EXPECT_GT(report.num_points, 20 * report.num_graphs);
   for (size_t kind = 0; kind < kNumFaultKinds && options.num_seeds >= 16; ++kind) {

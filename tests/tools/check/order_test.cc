@@ -34,7 +34,7 @@ class OrderTest : public ::testing::Test {
     for (const Mismatch& mismatch : report.mismatches) {
       ADD_FAILURE() << "EDDY_CHECK_FIRST=" << mismatch.seed << " EDDY_CHECK_SEEDS=1, "
                     << mismatch.contestant << ": " << mismatch.what << "\n"
-                    << mismatch.graph_text;
+                    << mismatch.smallest.text;
     }
     EXPECT_EQ(report.num_graphs, options.num_seeds);
   }

@@ -42,5 +42,28 @@ TEST(ProofTest, NothingIsWaitedForThatIsOnlyHandedOn) {
   }
 }
 
+// A planner that never waits: found out, and the report has a graph that a person can read.
+TEST(ProofTest, AViolationIsShrunkToAGraphOfAFewNodes) {
+  Library library;
+  ASSERT_TRUE(add_mixing_ops(library).is_ok());
+  ProofOptions options;
+  options.num_seeds = 200;
+  options.spoil = [](const Graph&, Plan& plan) {
+    for (RegionPlan& region : plan.regions) {
+      std::erase_if(region.commands, [](const PlanCommand& command) {
+        return command.kind == PlanCommand::Kind::kWait;
+      });
+    }
+  };
+  const ProofReport report = run_proofs(library, options);
+  ASSERT_EQ(report.violations.size(), options.max_violations);
+  for (const ProofViolation& violation : report.violations) {
+    EXPECT_FALSE(violation.what.empty());
+    EXPECT_GE(violation.smallest.num_nodes, 2u) << "one node waits for none";
+    EXPECT_LE(violation.smallest.num_nodes, 15u) << violation.smallest.text;
+    EXPECT_NE(violation.smallest.text.find("graph "), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace eddy::check
