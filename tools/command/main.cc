@@ -1,9 +1,14 @@
 // eddy: the command. Parses the command line, runs one subcommand, and ends with its exit code.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -41,12 +46,53 @@ bool wants_json(int argc, char** argv) {
   return false;
 }
 
+// Where the system gives no more memory or threads, a run can be neither finished nor waited for:
+// the command ends at once. It may take no memory itself, and any thread may be the one.
+bool says_json = false;
+
+void put(int file, std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts) {
+    [[maybe_unused]] const ssize_t written = write(file, part.data(), part.size());
+  }
+}
+
+[[noreturn]] void end_without(std::string_view what, std::string_view why) {
+  put(STDERR_FILENO, {"eddy: ", what, why, "\n"});
+  if (says_json) {
+    put(STDOUT_FILENO, {"{\"error\": {\"code\": \"resource exhausted\", \"message\": \"", what,
+                        "\", \"path\": \"\", \"exit\": 4}}\n"});
+  }
+  std::_Exit(static_cast<int>(ExitCode::kRunFailed));
+}
+
+[[noreturn]] void end_without_memory() {
+  end_without("out of memory", ": the system gives no more; use smaller inputs, or raise its limit "
+                               "(ulimit -v)");
+}
+
+// What a library throws on a thread of its own.
+[[noreturn]] void end_by_exception() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
+  } catch (const std::exception& error) {
+    end_without("the system refuses something, a thread perhaps (ulimit -u): ", error.what());
+  } catch (...) {
+  }
+  std::abort();
+}
+
 // The subcommand's own outcome; running out of memory anywhere is one, too.
 Outcome perform(const Action& action, Console& console, Interrupts& interrupts) {
   try {
     return action(console, interrupts);
   } catch (const std::bad_alloc&) {
     return Outcome::of_run(resource_exhausted("out of memory; use smaller inputs"));
+  } catch (const std::system_error& error) {
+    return Outcome::of_run(resource_exhausted(
+        std::string("the system refuses what the command needs, threads perhaps: ") +
+        error.what() + "; raise its limits (ulimit -u, -v)"));
   } catch (const std::exception& error) {
     return Outcome::of_run(internal_error(std::string("unexpected failure: ") + error.what()));
   }
@@ -89,7 +135,10 @@ int parse_failure(const CLI::ParseError& error, const CLI::App& app,
 }
 
 int run_command(int argc, char** argv) {
-  Console console(wants_json(argc, argv));
+  says_json = wants_json(argc, argv);
+  std::set_new_handler(end_without_memory);
+  std::set_terminate(end_by_exception);
+  Console console(says_json);
   Interrupts interrupts([&console] {
     console.fail(Outcome(cancelled("interrupted")));
     std::fflush(stdout);
@@ -122,6 +171,6 @@ int run_command(int argc, char** argv) {
 }  // namespace
 }  // namespace eddy
 
-// What subcommands throw is caught; the rest is a defect of the option table, seen at every start.
+// What subcommands throw is caught, and the rest ends the command in one line.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) { return eddy::run_command(argc, argv); }

@@ -376,6 +376,31 @@ TEST(BadInput, a_benchmark_model_that_is_not_there) {
   EXPECT_NE(run.err.find("cannot open '/nonexistent.onnx'"), std::string::npos) << run.err;
 }
 
+// A run that finds no memory in its middle could be neither finished nor waited for.
+TEST(BadInput, a_system_without_memory_ends_the_command_in_one_line) {
+#ifdef EDDY_SANITIZER
+  GTEST_SKIP() << "a sanitizer's own memory does not fit in a limited address space";
+#endif
+  size_t num_ended = 0;
+  for (const size_t mib : {84, 90, 94, 96, 98, 100, 105, 110, 120, 150, 200, 220}) {
+    const Finished check = run_eddy({"check", "--seeds", "5"}, {}, {mib * 1024});
+    EXPECT_TRUE(check.exit_code == 0 || check.exit_code == 4) << mib << ": " << check.exit_code;
+    if (check.exit_code != 4) continue;
+    EXPECT_TRUE(is_one_line(check.err)) << mib << ": " << check.err;
+    ++num_ended;
+  }
+  EXPECT_GT(num_ended, 0u);
+}
+
+TEST(BadInput, documents_nested_without_end) {
+  const std::string path = write_test_file("deep.json", std::string(15'000'000, '['));
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"simulate", path},
+        {"plan", write_test_file("add.onnx", adding_model()), "--costs", path}}) {
+    expect_refused(arguments, {"nested more than 1000 deep"});
+  }
+}
+
 TEST(BadInput, help_and_version_exit_0) {
   for (const std::string flag : {"--help", "--version"}) {
     EXPECT_EQ(run_eddy({flag}).exit_code, 0) << flag;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <chrono>
@@ -34,7 +35,11 @@ std::string test_folder() {
 
 // The child's side of fork.
 [[noreturn]] void become_eddy(const std::vector<std::string>& arguments, const std::string& out,
-                              const std::string& err) {
+                              const std::string& err, const MemoryLimit& limit) {
+  if (limit.address_space_kib > 0) {
+    const rlimit bytes = {limit.address_space_kib * 1024, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &bytes);
+  }
   std::vector<char*> argv = {const_cast<char*>(kCommand)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -49,11 +54,11 @@ std::string test_folder() {
 }  // namespace
 
 Finished run_eddy(const std::vector<std::string>& arguments,
-                  const std::vector<LateSignal>& signals) {
+                  const std::vector<LateSignal>& signals, const MemoryLimit& limit) {
   const std::string out = test_folder() + "/stdout";
   const std::string err = test_folder() + "/stderr";
   const pid_t child = fork();
-  if (child == 0) become_eddy(arguments, out, err);
+  if (child == 0) become_eddy(arguments, out, err, limit);
   for (const LateSignal& signal : signals) {
     std::this_thread::sleep_for(std::chrono::milliseconds(signal.after_ms));
     kill(child, signal.number);

@@ -22,8 +22,13 @@ struct LateSignal {
   int after_ms = 0;
 };
 
+// Of the command's process; 0: none.
+struct MemoryLimit {
+  size_t address_space_kib = 0;
+};
+
 Finished run_eddy(const std::vector<std::string>& arguments,
-                  const std::vector<LateSignal>& signals = {});
+                  const std::vector<LateSignal>& signals = {}, const MemoryLimit& limit = {});
 
 // A folder of the running test, empty at first.
 std::string fresh_folder(const std::string& name);
