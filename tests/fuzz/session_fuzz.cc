@@ -8,6 +8,7 @@
 #include "runtime/api/session.h"
 #include "runtime/virtual/virtual_device.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tools/check/oracle.h"
 
 namespace eddy {
 namespace {
@@ -58,8 +59,12 @@ Status run(std::span<const std::byte> bytes) {
   EDDY_ASSIGN_OR_RETURN(const auto session, Session::create(library(), std::move(graph), options));
   EDDY_ASSIGN_OR_RETURN(const NamedTensors inputs, make_inputs(*session));
   const RunOptions in_time = {.timeout = std::chrono::milliseconds(20)};
-  EDDY_RETURN_IF_ERROR(session->run(inputs, in_time).status());
-  return session->run(inputs, in_time).status();
+  EDDY_ASSIGN_OR_RETURN(const NamedTensors first, session->run(inputs, in_time));
+  const auto second = session->run(inputs, in_time);
+  if (second.is_ok()) {
+    EDDY_CHECK(check::difference(first, *second).empty()) << check::difference(first, *second);
+  }
+  return second.status();
 }
 
 }  // namespace
