@@ -54,6 +54,7 @@ class ChainPlacer {
   StreamSets sets_;
   CommandMemory commands_;
   FreeTimes free_times_;
+  bool is_cap_reached_ = false;  // some node had no recyclable stream and got no new one
 };
 
 ChainPlacer::ChainPlacer(const Dag& dag, std::span<const uint32_t> order,
@@ -87,7 +88,10 @@ void ChainPlacer::compute_ranks(std::span<const uint32_t> order) {
 
 StreamAssignment ChainPlacer::run() {
   for (uint32_t node : order_) visit(node);
-  return slots_.assignment(std::move(stream_of_slot_), std::move(device_of_stream_));
+  StreamAssignment result =
+      slots_.assignment(std::move(stream_of_slot_), std::move(device_of_stream_));
+  if (is_cap_reached_) result.fewest = FewestStreams::kCapped;
+  return result;
 }
 
 void ChainPlacer::visit(uint32_t node) {
@@ -117,6 +121,7 @@ uint32_t ChainPlacer::choose_stream(uint32_t slot, StreamSets::Set recyclable) {
   const uint32_t device = slots_.device(slot);
   const bool is_capped = options_.max_streams != 0;
   if (is_capped && free_times_.num_streams(device) >= options_.max_streams) {
+    is_cap_reached_ = true;
     return free_times_.first_free(device);
   }
   return new_stream(device);

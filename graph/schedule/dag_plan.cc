@@ -111,14 +111,13 @@ Status DagPlanner::assign() {
   plan_.streams = std::move(matched.streams);
   list_streams_by_device();
   // Each claim where it holds: a cap puts chains together.
-  if (options_.max_streams != 0) {
-    plan_.notices.push_back(kCapNotice);
-  } else if (matched.above_fewest > 0) {
+  const FewestStreams fewest = plan_.streams.fewest;
+  if (matched.above_fewest > 0 && fewest != FewestStreams::kCapped) {
     plan_.notices.push_back("matching: two nodes may share several devices; at most " +
                             std::to_string(matched.above_fewest) +
                             " waits above the fewest, streams not proved fewest");
   } else {
-    plan_.notices.push_back(streams_notice(plan_.streams.fewest));
+    plan_.notices.push_back(streams_notice(fewest));
   }
   return Status::ok();
 }

@@ -1,21 +1,61 @@
 #include "graph/schedule/frame_waits.h"
 
-namespace eddy {
+#include "graph/base/check.h"
 
-FrameWaits frame_waits(const RegionPlan& plan) {
+namespace eddy {
+namespace {
+
+// By stream: the source that it begins with and the sink that it ends with; none where another node
+// is waited for or waits there, or the stream is empty.
+struct StreamEnds {
+  NodeId source;
+  NodeId sink;
+};
+
+std::vector<StreamEnds> ends_of_streams(const RegionPlan& plan) {
   using Kind = PlanCommand::Kind;
   std::vector<const PlanCommand*> first(plan.num_streams), last(plan.num_streams);
   for (const PlanCommand& command : plan.commands) {
     if (first[command.stream] == nullptr) first[command.stream] = &command;
     last[command.stream] = &command;
   }
+  std::vector<StreamEnds> ends(plan.num_streams);
+  for (uint32_t s = 0; s < plan.num_streams; ++s) {
+    if (first[s] == nullptr) continue;
+    if (first[s]->kind == Kind::kLaunch) ends[s].source = first[s]->node;
+    if (last[s]->kind == Kind::kLaunch && !plan.open) ends[s].sink = last[s]->node;
+  }
+  return ends;
+}
+
+}  // namespace
+
+FrameWaits frame_waits(const RegionPlan& plan) {
+  const std::vector<StreamEnds> ends = ends_of_streams(plan);
   FrameWaits waits;
   for (uint32_t s = 1; s < plan.num_streams; ++s) {
-    if (first[s] == nullptr) continue;
-    if (first[s]->kind == Kind::kLaunch) waits.entry.push_back({s, first[s]->node});
-    if (last[s]->kind == Kind::kLaunch && !plan.open) waits.exit.push_back({s, last[s]->node});
+    if (!ends[s].source.is_none()) waits.entry.push_back({s, ends[s].source});
+    if (!ends[s].sink.is_none()) waits.exit.push_back({s, ends[s].sink});
   }
   return waits;
+}
+
+void put_fewest_frame_waits_first(RegionPlan& plan) {
+  EDDY_CHECK(!plan.open && plan.streams.empty()) << "streams have not been given out";
+  const std::vector<StreamEnds> ends = ends_of_streams(plan);
+  const auto saved = [&](uint32_t s) {
+    return (ends[s].source.is_none() ? 0 : 1) + (ends[s].sink.is_none() ? 0 : 1);
+  };
+  uint32_t best = 0;
+  for (uint32_t s = 1; s < plan.num_streams; ++s) {
+    const bool is_near = plan.devices.empty() || plan.devices[s] == plan.devices[0];
+    if (is_near && saved(s) > saved(best)) best = s;
+  }
+  for (PlanCommand& command : plan.commands) {
+    if (command.stream == 0 || command.stream == best) {
+      command.stream = command.stream == 0 ? best : 0;
+    }
+  }
 }
 
 }  // namespace eddy

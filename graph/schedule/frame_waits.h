@@ -1,5 +1,5 @@
 // frame_waits: which of a region's further streams wait for its entry, and which its exit waits
-// for.
+// for. put_fewest_frame_waits_first: makes the stream with which these are fewest its stream 0.
 //
 // A region's entry stands on its stream 0 behind all that its control node comes after; nothing of
 // the region is before it. Its exit stands there, too, and all that follows the control node is
@@ -18,6 +18,11 @@
 //
 // The `after` of an open loop (plan.h) has no exit: what the next iteration needs is waited for by
 // OpenEnd. Its entry is as any other's, in each iteration.
+//
+// Which of the streams of its control node's device is a region's stream 0 is free to choose: best
+// is one that begins with a source and ends with a sink. Between nodes the waits stay what they
+// are; another assignment with as few of those may still have such a stream where this one has
+// none, and so need one wait less at the frame.
 //
 // Cost: O(commands).
 #pragma once
@@ -40,5 +45,9 @@ struct FrameWaits {
 };
 
 FrameWaits frame_waits(const RegionPlan& plan);
+
+// Exchanges stream 0 with the one of its device with which the frame has the fewest waits; of
+// equals the lowest number. `plan` is not open and its streams are not the machine's yet.
+void put_fewest_frame_waits_first(RegionPlan& plan);
 
 }  // namespace eddy

@@ -1,5 +1,6 @@
 #include "graph/schedule/matching_assignment.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -90,7 +91,7 @@ class EndsAndStarts {
 // The successors of the chains after the second pass.
 std::vector<uint32_t> save_streams(const Dag& reduced, const Slots& slots, const EdgePairs& edges,
                                    Matching first, uint32_t exact_nodes, FewestStreams& how) {
-  if (slots.size() <= exact_nodes) {
+  if (reduced.num_nodes() <= exact_nodes && slots.size() <= kExactPlaces) {
     how = edges.num_shared == 0 ? FewestStreams::kExact : FewestStreams::kForChosenDevices;
     const Bipartite tight =
         tight_pairs(reduced, slots, edges.pairs, minimum_vertex_cover(edges.pairs, first));
@@ -125,7 +126,7 @@ MatchingAssignment assign_by_matching(const Dag& reduced, std::span<const uint32
   const std::vector<uint32_t> successors =
       save_streams(reduced, slots, edges, std::move(first), options.exact_nodes, fewest);
   result.streams = assign_chains(reduced, issue_order, options, successors);
-  result.streams.fewest = fewest;
+  result.streams.fewest = std::max(result.streams.fewest, fewest);
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "graph/schedule/command_list.h"
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/event_numbers.h"
+#include "graph/schedule/frame_waits.h"
 #include "graph/schedule/issue_order.h"
 #include "graph/schedule/nested_commands.h"
 #include "graph/schedule/node_order.h"
@@ -171,6 +172,9 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
   plan.num_streams = assignment.num_streams;
   plan.num_events = static_cast<uint32_t>(syncs.records.size());
   plan.commands = plan_commands(region, command_list(order, assignment, syncs));
+  // By rank the longest chain is first, from a source to a sink; its streams keep their numbers.
+  const bool is_first_free = stream_options.policy == AssignPolicy::kMatching || !devices.empty();
+  if (is_first_free) put_fewest_frame_waits_first(plan);
   return plan;
 }
 
@@ -333,7 +337,7 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   plan.assignment = policy_name(options.policy);
   if (options.is_auto && plan.num_streams == 1) plan.assignment = "serial";
   if (options.policy == AssignPolicy::kMatching && plan.assignment != "serial") {
-    plan.notices.push_back(options.max_streams == 0 ? streams_notice(worst) : kCapNotice);
+    plan.notices.push_back(streams_notice(worst));
   }
   if (options.rank_by_costs && options.costs_or_null == nullptr) {
     plan.notices.push_back("ranks count estimated costs: no measured ones were given");

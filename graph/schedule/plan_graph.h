@@ -6,11 +6,13 @@
 // min_parallel_ns would overlap, and min_ns_a_stream for each stream: a hand-off between threads
 // costs tens of microseconds.
 //
-// Regions are planned from the outside in. A body's stream 0 is its control node's; its further
-// ones are the lowest-numbered that nobody else may use while it runs, so branches, the regions
-// of one loop and loops that follow each other share them. (Where a tail of `after` may go on
-// beside the next `before`, these two share none, unless there is a cap.) The cap holds for the
-// whole plan.
+// Regions are planned from the outside in. A body's stream 0 is its control node's: of matching's
+// chains, or those of several devices, the one with which entry and exit need the fewest waits
+// (frame_waits.h); of a loop's `after`, one that ends with what the next iteration needs
+// (carried_first.h). Its further ones are the lowest-numbered that nobody else may use while it
+// runs, so branches, the regions of one loop and loops that follow each other share them. (Where a
+// tail of `after` may go on beside the next `before`, these two share none, unless there is a cap.)
+// The cap holds for the whole plan.
 //
 // Several devices: an exec node stands on a stream of the device that Node::device names, a control
 // node on one of the first accelerator that any node inside is on, else of the CPU. The cap holds

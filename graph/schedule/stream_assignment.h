@@ -51,18 +51,19 @@ struct StreamOptions {
   // The device of each node, and, sorted, the other devices of nodes that have several.
   std::span<const uint32_t> devices = {};
   std::span<const NodeDevice> further_devices = {};
-  // `matching` finds the fewest streams exactly up to this many nodes (memory is quadratic).
+  // `matching` finds the fewest streams exactly up to this many nodes (time and memory are
+  // quadratic), as long as they have no more than kExactPlaces places on devices, a node on three
+  // devices having three.
   uint32_t exact_nodes = 2000;
 };
+inline constexpr uint32_t kExactPlaces = 8000;
 
 // How `matching` saved streams: fewest; fewest once edges between nodes that share several devices
 // were given to one each; or by joining chains, where ends reach starts too often to list first
-// fit. The better come first.
-enum class FewestStreams : uint8_t { kExact, kForChosenDevices, kJoined, kGreedily };
+// fit; or a cap put unrelated nodes on one stream. The better come first.
+enum class FewestStreams : uint8_t { kExact, kForChosenDevices, kJoined, kGreedily, kCapped };
 // One line for people.
 const char* streams_notice(FewestStreams fewest);
-inline constexpr char kCapNotice[] =
-    "matching: under a cap the fewest waits hold for the assignment only; rank may need fewer";
 
 struct StreamAssignment {
   std::vector<uint32_t> stream_of_node;  // on the node's (first) device
@@ -70,7 +71,7 @@ struct StreamAssignment {
   std::vector<uint32_t> device_of_stream;
   // The other streams of nodes on several devices, by node.
   std::vector<NodeStream> further;
-  FewestStreams fewest = FewestStreams::kExact;  // of `matching`
+  FewestStreams fewest = FewestStreams::kExact;  // of `matching`; of others, whether it is capped
 
   std::span<const NodeStream> further_streams_of(uint32_t node) const;
 

@@ -58,7 +58,7 @@ TEST(dag_plan, a_counter_example_is_printed_as_the_pair) {
 
 TEST(dag_plan, what_is_no_dag_is_an_error) {
   EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[0,1],[1,0]]})"),
-            "edge [0, 1] closes a cycle: 1 -> 0 -> 1");
+            "edge 0 [0, 1] closes a cycle: 1 -> 0 -> 1");
   EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[0,2]]})"),
             "edge 0 [0, 2]: id 2 is out of range, the graph has 2 nodes");
   EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[1,1]]})"),
@@ -229,6 +229,67 @@ TEST(dag_plan, says_that_above_2000_nodes_streams_may_be_more_than_the_fewest) {
     EXPECT_EQ(is_exact, num_nodes == 2000) << plan.notices[0];
     EXPECT_EQ(plan.notices[0].find("not proved fewest") == std::string::npos, is_exact);
   }
+}
+
+// A chain; its first nodes of even number are on both devices.
+DagFile on_two_devices(uint32_t num_nodes, uint32_t num_on_both) {
+  DagFile file;
+  file.num_nodes = num_nodes;
+  file.device_names = {"a", "b"};
+  file.devices.resize(num_nodes, 0);
+  for (uint32_t node = 1; node < num_nodes; ++node) file.edges.push_back({node - 1, node});
+  // No edge joins two of them.
+  for (uint32_t i = 0; i < num_on_both; ++i) file.further_devices.push_back({2 * i, 1});
+  file.listed_devices = file.further_devices;
+  return file;
+}
+
+TEST(dag_plan, the_limit_counts_nodes_and_not_their_places_on_devices) {
+  for (const auto& [num_nodes, num_on_both, is_exact] :
+       {std::tuple(1900u, 150u, true), std::tuple(2000u, 1000u, true),
+        std::tuple(2001u, 0u, false)}) {
+    SCOPED_TRACE(num_nodes);
+    const DagFile file = on_two_devices(num_nodes, num_on_both);
+    const DagPlan plan = plan_dag(file, {.policy = AssignPolicy::kMatching}).value();
+    ASSERT_EQ(plan.notices.size(), 1u);
+    EXPECT_EQ(plan.notices[0].find("exactly") != std::string::npos, is_exact) << plan.notices[0];
+    EXPECT_EQ(plan.streams.num_streams, num_on_both > 0 ? 2u : 1u);
+    EXPECT_TRUE(plan.proof.is_safe());
+  }
+}
+
+TEST(dag_plan, places_on_devices_are_limited_too) {
+  for (const uint32_t num_devices : {8u, 9u}) {
+    DagFile file;
+    file.num_nodes = 1000;
+    file.devices.resize(file.num_nodes, 0);
+    for (uint32_t d = 0; d < num_devices; ++d) file.device_names.push_back(std::to_string(d));
+    for (uint32_t node = 0; node < file.num_nodes; ++node) {
+      for (uint32_t d = 1; d < num_devices; ++d) file.further_devices.push_back({node, d});
+    }
+    file.listed_devices = file.further_devices;
+    const DagPlan plan = plan_dag(file, {.policy = AssignPolicy::kMatching}).value();
+    ASSERT_EQ(plan.notices.size(), 1u);
+    const bool is_exact = plan.notices[0].find("exactly") != std::string::npos;
+    EXPECT_EQ(is_exact, num_devices == 8) << plan.notices[0];
+  }
+}
+
+TEST(dag_plan, a_cap_takes_the_claim_away_only_where_it_is_reached) {
+  DagFile file;
+  file.num_nodes = 6;  // two chains of three
+  file.edges = {{0, 1}, {1, 2}, {3, 4}, {4, 5}};
+  std::vector<std::string> notices;
+  for (const uint32_t cap : {0u, 1u, 2u, 3u}) {
+    const DagPlanOptions options{.policy = AssignPolicy::kMatching, .max_streams = cap};
+    const DagPlan plan = plan_dag(file, options).value();
+    ASSERT_EQ(plan.notices.size(), 1u);
+    notices.push_back(plan.notices[0]);
+  }
+  EXPECT_NE(notices[0].find("exactly"), std::string::npos);
+  EXPECT_NE(notices[1].find("cap"), std::string::npos);
+  EXPECT_EQ(notices[2], notices[0]);
+  EXPECT_EQ(notices[3], notices[0]);
 }
 
 TEST(dag_plan, names_and_times_its_steps) {

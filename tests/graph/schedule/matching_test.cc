@@ -145,6 +145,22 @@ TEST(matching, says_how_it_saved_streams) {
   EXPECT_EQ(greedy.matching_size, 2u);
 }
 
+// The first seed of those from 0 on where they differ.
+TEST(matching, joining_chains_takes_a_stream_more_than_needed_of_130_nodes_of_seed_12) {
+  Random random(12);
+  const uint32_t num_nodes = 100 + static_cast<uint32_t>(random.below(100));
+  const uint32_t num_edges = num_nodes + static_cast<uint32_t>(random.below(num_nodes));
+  ASSERT_EQ(num_nodes, 130u);
+  const Dag dag = testing::random_dag(random, {.num_nodes = num_nodes, .num_edges = num_edges});
+  const PlannedDag exact = plan(dag, {.policy = AssignPolicy::kMatching});
+  const PlannedDag chained = plan(dag, joined());
+  EXPECT_EQ(exact.streams.num_streams, 51u);
+  EXPECT_EQ(chained.streams.num_streams, 52u);
+  EXPECT_EQ(exact.syncs.waits.size(), chained.syncs.waits.size());
+  EXPECT_TRUE(prove(dag, exact.commands).is_safe());
+  EXPECT_TRUE(prove(dag, chained.commands).is_safe());
+}
+
 TEST(matching, nasnet_a_large_has_334_waits_on_16_streams) {
   const Dag dag = testing::nasnet_a_large();
   ASSERT_EQ(dag.num_nodes(), 1007u);

@@ -197,10 +197,34 @@ TEST(stream_cap, is_never_exceeded_on_any_device_and_the_plan_is_proved) {
 }
 
 TEST(stream_cap, a_cap_that_is_not_reached_changes_nothing) {
-  Random random(5);
-  const Dag dag = testing::random_dag(random, {.num_nodes = 60, .num_edges = 90});
-  const PlannedDag free = plan(dag);
-  EXPECT_EQ(plan(dag, {.max_streams = free.streams.num_streams}).streams, free.streams);
+  uint32_t num_changed = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Dag dag = testing::random_dag(random, {.num_nodes = 60, .num_edges = 90});
+    const Placement placement = testing::random_placement(random, 60, 2);
+    StreamOptions options{.policy = seed % 2 ? AssignPolicy::kRank : AssignPolicy::kMatching};
+    if (seed % 4 < 2) {
+      options.devices = placement.devices;
+      options.further_devices = placement.further;
+    }
+    const StreamAssignment free = plan(dag, options).streams;
+    std::vector<uint32_t> streams_of_device(2);
+    for (const uint32_t device : free.device_of_stream) ++streams_of_device[device];
+    const uint32_t most = std::max(streams_of_device[0], streams_of_device[1]);
+    for (const uint32_t cap : {most, most + 1}) {
+      options.max_streams = cap;
+      ASSERT_EQ(plan(dag, options).streams, free) << "cap " << cap;
+    }
+    options.max_streams = most - 1;
+    if (most == 1) continue;
+    const StreamAssignment capped = plan(dag, options).streams;
+    EXPECT_EQ(capped.fewest, FewestStreams::kCapped);
+    const bool is_same =
+        capped.stream_of_node == free.stream_of_node && capped.further == free.further;
+    num_changed += is_same ? 0 : 1;
+  }
+  EXPECT_EQ(num_changed, 200u) << "and one that is reached changes something";
 }
 
 TEST(streams, belong_to_the_devices_of_their_nodes) {
