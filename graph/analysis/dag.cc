@@ -115,9 +115,10 @@ std::vector<uint32_t> find_cycle(const Dag& graph, std::span<const uint32_t> pen
   return path;
 }
 
-Status cycle_error(std::span<const uint32_t> cycle) {
-  std::string text = "edge [" + std::to_string(cycle.back()) + ", " +
-                     std::to_string(cycle.front()) + "] closes a cycle: ";
+Status cycle_error(std::span<const uint32_t> cycle, std::span<const Edge> edges) {
+  const Edge closing = {cycle.back(), cycle.front()};
+  const auto index = static_cast<size_t>(std::ranges::find(edges, closing) - edges.begin());
+  std::string text = edge_name(index, closing) + " closes a cycle: ";
   constexpr size_t kShown = 16;
   for (size_t i = 0; i < std::min(cycle.size(), kShown); ++i) {
     text += std::to_string(cycle[i]) + " -> ";
@@ -157,7 +158,8 @@ Result<Dag> build_dag(uint32_t num_nodes, std::span<const Edge> edges) {
   const std::vector<uint32_t> pending = unvisited_parents(graph);
   const auto stuck = std::find_if(pending.begin(), pending.end(), [](uint32_t n) { return n; });
   if (stuck == pending.end()) return graph;
-  return cycle_error(find_cycle(graph, pending, static_cast<uint32_t>(stuck - pending.begin())));
+  const auto start = static_cast<uint32_t>(stuck - pending.begin());
+  return cycle_error(find_cycle(graph, pending, start), edges);
 }
 
 Dag relabel(const Dag& dag, std::span<const uint32_t> new_id) {

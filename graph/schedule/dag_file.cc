@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Gives equal names equal numbers, in order of appearance.
+// Gives equal keys equal numbers, in order of appearance.
 class Names {
  public:
   uint32_t number(const std::string& key, const std::string& name) {
@@ -20,6 +20,14 @@ class Names {
     return place->second;
   }
   std::vector<std::string> take() { return std::move(names_); }
+  // The string "0" beside the integer 0 keeps its quotes.
+  std::vector<std::string> take_distinct() {
+    for (const auto& [key, number] : numbers_) {
+      const std::string name = names_[number];
+      if (key == "s" + name && numbers_.contains("i" + name)) names_[number] = '"' + name + '"';
+    }
+    return take();
+  }
 
  private:
   std::unordered_map<std::string, uint32_t> numbers_;
@@ -64,7 +72,10 @@ class DagReader {
                    .text = fits && field_ == Field::kEdges ? "" : std::to_string(value)});
   }
   bool number_float(double value, const std::string& text) {
-    return scalar({.kind = Scalar::Kind::kFloat, .number = value, .text = text});
+    // Integers beyond 64 bits arrive here, too.
+    const bool is_integer = text.find_first_of(".eE") == std::string::npos;
+    const auto kind = is_integer ? Scalar::Kind::kHugeInteger : Scalar::Kind::kFloat;
+    return scalar({.kind = kind, .number = value, .text = text});
   }
   bool string(std::string& value) {
     return scalar({.kind = Scalar::Kind::kString, .string = &value, .text = "a string"});
@@ -236,13 +247,13 @@ bool DagReader::scalar(const Scalar& value) {
 }
 
 bool DagReader::read_nodes(const Scalar& value) {
-  const bool is_integer = value.kind == Scalar::Kind::kInteger;
-  if ((is_integer && value.integer > limits_.max_nodes) ||
-      value.kind == Scalar::Kind::kHugeInteger) {
-    return fail("\"nodes\" is " + value.text + ", more than the " +
+  const bool is_huge = value.kind == Scalar::Kind::kHugeInteger;
+  const bool is_integer = is_huge || value.kind == Scalar::Kind::kInteger;
+  if (is_integer && (is_huge ? value.number > 0 : value.integer > limits_.max_nodes)) {
+    return fail("\"nodes\" is " + value.text + ", out of range: more than the " +
                 std::to_string(limits_.max_nodes) + " accepted");
   }
-  if (!is_integer || value.integer < 0) {
+  if (!is_integer || value.number < 0) {
     return fail("\"nodes\" must be the number of nodes, found " + value.text);
   }
   file_.num_nodes = static_cast<uint32_t>(value.integer);
@@ -283,6 +294,9 @@ bool DagReader::read_cost(const Scalar& value) {
 
 bool DagReader::read_device(const Scalar& value) {
   const bool is_string = value.kind == Scalar::Kind::kString;
+  if (value.kind == Scalar::Kind::kHugeInteger) {
+    return fail(place() + ": device " + value.text + " is out of range");
+  }
   if (!is_string && value.kind != Scalar::Kind::kInteger) {
     return fail(place() + ": must be a string or an integer, found " + value.text);
   }
@@ -323,7 +337,7 @@ Result<DagFile> DagReader::finish() {
   file_.listed_devices = file_.further_devices;
   std::sort(file_.further_devices.begin(), file_.further_devices.end());
   file_.command_names = command_names_.take();
-  file_.device_names = device_names_.take();
+  file_.device_names = device_names_.take_distinct();
   return std::move(file_);
 }
 

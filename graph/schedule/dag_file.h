@@ -3,8 +3,9 @@
 //   {"nodes": N, "edges": [[from, to], ...], "commands": [name for each node]?,
 //    "costs": [seconds for each node]?, "devices": [device, or list of devices, for each node]?}
 //
-// A device is a string or an integer; naming it creates it. Keys come in any order, unknown ones
-// are ignored. Edges may be redundant or duplicate; they are checked when the graph is built.
+// A device is a string or an integer; naming it creates it: 0 and "0" are two, and beside 0 the
+// other is written with its quotes. Keys come in any order, unknown ones are ignored. Edges may be
+// redundant or duplicate; they are checked when the graph is built.
 //
 // Read in one streaming pass, so that a million nodes cost memory for their numbers only.
 // Errors (invalid argument, one line): JSON that does not parse, with line and column; a missing,

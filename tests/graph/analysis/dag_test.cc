@@ -62,7 +62,7 @@ TEST(dag, a_cycle_is_named_without_the_nodes_that_lead_to_it) {
   EXPECT_NE(error.find("closes a cycle: "), std::string::npos) << error;
   EXPECT_EQ(error.find('0'), std::string::npos) << error;
   EXPECT_EQ(error.find('5'), std::string::npos) << error;
-  EXPECT_EQ(error_of(2, {{0, 1}, {1, 0}}), "edge [0, 1] closes a cycle: 1 -> 0 -> 1");
+  EXPECT_EQ(error_of(2, {{0, 1}, {1, 0}}), "edge 0 [0, 1] closes a cycle: 1 -> 0 -> 1");
 }
 
 TEST(dag, a_long_cycle_is_named_in_short) {
