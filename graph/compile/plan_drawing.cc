@@ -25,9 +25,11 @@ const char* kind_name(const Node& node) {
   return node.op->name.c_str();
 }
 
+// `unit`: of ranks by cost.
 std::string rank_text(std::span<const uint32_t> unit_ranks, std::span<const double> cost_ranks,
-                      uint32_t i) {
-  return cost_ranks.empty() ? std::to_string(unit_ranks[i]) : fmt::format("{:g}", cost_ranks[i]);
+                      const char* unit, uint32_t i) {
+  if (cost_ranks.empty()) return std::to_string(unit_ranks[i]);
+  return fmt::format("{:g} {}", cost_ranks[i], unit);
 }
 
 class PlanArtist {
@@ -40,6 +42,7 @@ class PlanArtist {
     const RegionPlan& plan = plan_.regions[id.index()];
     DrawnRegion drawn;
     drawn.name = region.owner.is_none() ? graph_.name() : region.name;
+    drawn.is_ranked_by_costs = !plan.cost_ranks.empty();
     drawn.num_streams = plan.num_streams;
 
     std::unordered_map<NodeId, uint32_t> rank_of;  // index into Region::nodes, at first
@@ -50,7 +53,8 @@ class PlanArtist {
       place[command.node] = static_cast<uint32_t>(drawn.nodes.size());
       const uint32_t stream = plan.streams.empty() ? command.stream : plan.streams[command.stream];
       const uint32_t i = rank_of[command.node];
-      drawn.nodes.push_back(node(command.node, stream, rank_text(plan.ranks, plan.cost_ranks, i)));
+      drawn.nodes.push_back(
+          node(command.node, stream, rank_text(plan.ranks, plan.cost_ranks, "ns", i)));
     }
     add_waits(plan, place, drawn);
     add_frame_waits(plan, place, drawn);
@@ -155,6 +159,7 @@ DrawnRegion draw_region(const Graph& graph, const Plan& plan, RegionId region) {
 DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
   DrawnRegion drawn;
   drawn.name = "graph";
+  drawn.is_ranked_by_costs = !plan.cost_ranks.empty();
   drawn.num_streams = plan.streams.num_streams;
   drawn.num_records = static_cast<uint32_t>(plan.syncs.records.size());
   std::vector<uint32_t> place(file.num_nodes);
@@ -167,7 +172,7 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
     for (const NodeStream& further : plan.streams.further_streams_of(id)) {
       node.streams.push_back(further.stream);
     }
-    node.rank = rank_text(plan.unit_ranks, plan.cost_ranks, id);
+    node.rank = rank_text(plan.unit_ranks, plan.cost_ranks, "s", id);
     for (size_t s = 0; file.device_names.size() > 1 && s < node.streams.size(); ++s) {
       const uint32_t device = plan.streams.device_of_stream[node.streams[s]];
       node.devices.push_back(file.device_names[device]);

@@ -24,7 +24,7 @@ struct DrawnNode {
   std::string note;                  // of a loop: how it is driven, and why
   std::vector<uint32_t> streams;     // of the machine: one, or several for a joint launch
   std::vector<std::string> devices;  // of a plan for several devices: of each stream, "cuda"
-  std::string rank;                  // longest chain that follows, in nodes or nanoseconds
+  std::string rank;                  // longest chain that follows: "3" nodes, or "250 ns"
   std::vector<DrawnRegion> regions;
 };
 
@@ -44,8 +44,9 @@ struct DrawnNextWait {
 };
 
 struct DrawnRegion {
-  std::string name;          // "after"; the root has the graph's
-  std::string note;          // of an open region: that it is, and what its streams take
+  std::string name;  // "after"; the root has the graph's
+  std::string note;  // of an open region: that it is, and what its streams take
+  bool is_ranked_by_costs = false;
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;
   std::vector<DrawnNode> nodes;  // issue order

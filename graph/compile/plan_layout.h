@@ -1,5 +1,11 @@
 // Where everything of a drawn plan goes: boxes in pixels, relative to their region's corner.
 //
+// x is rank: in issue order each rank is a column, and all nodes of a column begin at one x, but
+// for those on one lane, which a cap may put there. The box of a loop or branch may span the
+// columns to its right, as far as what stands there is not ordered behind it; ranks by cost are
+// often all different, so their columns begin in order of rank but may overlap. What the page has
+// no room for goes on in bands, one below the other.
+//
 // A wait is an arrow where that can be followed: within a band, and where the band has many lanes
 // only to a lane nearby. Every other wait is its event's name at both ends.
 //
@@ -55,6 +61,7 @@ inline constexpr double kPadding = 6;
 inline constexpr double kLaneGap = 12;    // between two lanes of a band
 inline constexpr size_t kManyLanes = 20;  // of a band, for arrows
 inline constexpr size_t kNearLanes = 5;
+inline constexpr double kEventLetter = 4.3;  // width of one in an event's name
 
 RegionLayout lay_out_plan(const DrawnRegion& region, double max_width);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPageWidth = 1500;
 constexpr double kMargin = 16;
-constexpr double kEventLetter = 4.3;
+constexpr double kLegendHeight = 14;
 constexpr double kIntoGap = 7;     // between two nodes
 constexpr double kNear = 30;       // too near for an arrow to go along anything
 constexpr double kTurnWidth = 16;  // a little more than the gap between two nodes
@@ -60,12 +60,19 @@ std::string shortened(const std::string& text, double width) {
   return "…" + text.substr(begin);
 }
 
+bool has_next_waits(const DrawnRegion& region) {
+  return !region.next_waits.empty() || std::ranges::any_of(region.nodes, [](const DrawnNode& node) {
+    return std::ranges::any_of(node.regions, has_next_waits);
+  });
+}
+
 class SvgWriter {
  public:
   std::string write(const DrawnRegion& root, const RegionLayout& layout, const std::string& title) {
     const double width =
         std::max({layout.width, 420.0, static_cast<double>(title.size()) * 7.3}) + 2 * kMargin;
-    const double height = layout.height + 2 * kMargin + kTitleHeight;
+    const double top = kMargin + kTitleHeight + (has_next_waits(root) ? kLegendHeight : 0);
+    const double height = top + layout.height + kMargin;
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
         "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"monospace\" font-size=\"10\">\n"
@@ -74,7 +81,13 @@ class SvgWriter {
         "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
         "<text x=\"{2}\" y=\"{3}\" font-size=\"12\">{4}</text>\n",
         width, height, kMargin, kMargin + 6, escaped(title));
-    add_region(root, layout, kMargin, kMargin + kTitleHeight);
+    if (has_next_waits(root)) {
+      text_ += fmt::format(
+          "<text x=\"{}\" y=\"{}\" fill=\"#22c\">e1↷ recorded for the next iteration, ↷e1 "
+          "waits for the last one's</text>\n",
+          kMargin, kMargin + kTitleHeight + 6);
+    }
+    add_region(root, layout, kMargin, top);
     return text_ + "</svg>\n";
   }
 
@@ -89,6 +102,7 @@ class SvgWriter {
         x, y, layout.width, layout.height, x + kPadding, y + 11,
         escaped(shortened(region.name, layout.width)));
     for (const BandLayout& band : layout.bands) add_lanes(band, layout, x, y);
+    for (const NodeLayout& node : layout.nodes) add_joint(node, x, y);
     for (size_t i = 0; i < region.nodes.size(); ++i) {
       add_node(region.nodes[i], layout.nodes[i], x, y);
     }
@@ -118,6 +132,14 @@ class SvgWriter {
     }
   }
 
+  // Between the parts of a joint launch, behind what stands on the lanes between them.
+  void add_joint(const NodeLayout& node, double x, double y) {
+    if (node.centers.size() < 2) return;
+    const auto [first, last] = std::ranges::minmax(node.centers);
+    text_ += fmt::format("<path d=\"M{:.1f},{:.1f} V{:.1f}\" stroke=\"#567\"/>\n",
+                         x + node.x + node.width / 2, y + first, y + last);
+  }
+
   void add_node(const DrawnNode& node, const NodeLayout& layout, double x, double y) {
     for (size_t s = 0; s < node.streams.size(); ++s) {
       const double left = x + layout.x;
@@ -129,17 +151,26 @@ class SvgWriter {
           escaped(fmt::format("{} {}, stream {}, rank {}{}{}", node.kind, node.name,
                               node.streams[s], node.rank, node.note.empty() ? "" : ", ",
                               node.note)),
-          left, top, layout.width, layout.height, kFills[node.streams[s] % std::size(kFills)]);
+          left, top, layout.width, layout.height, kFills[node.streams[0] % std::size(kFills)]);
       const std::string label = is_control ? node.kind + " " + node.name : node.name;
-      text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text></g>\n", left + 5,
+      text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}{}</text></g>\n", left + 5,
                            is_control ? top + 11 : top + layout.height / 2 + 3.5,
                            is_control ? " font-weight=\"bold\"" : "",
-                           escaped(shortened(label, layout.width)));
+                           escaped(shortened(label, layout.width)),
+                           note_text(node.note, layout.width, label.size()));
       for (size_t r = 0; s == 0 && r < node.regions.size(); ++r) {
         add_region(node.regions[r], layout.regions[r], left + layout.regions[r].x,
                    top + layout.regions[r].y);
       }
     }
+  }
+
+  // How a loop is driven, behind its name where there is room.
+  static std::string note_text(const std::string& note, double width, size_t letters) {
+    if (note.empty() || shortened(std::string(letters + 2, '-') + note, width).front() != '-') {
+      return "";
+    }
+    return fmt::format("<tspan font-weight=\"normal\" fill=\"#555\">, {}</tspan>", escaped(note));
   }
 
   void add_arrow(const DrawnWait& wait, const RegionLayout& layout, const Lanes& lanes, double x,

@@ -1,8 +1,10 @@
 // A drawn plan holds every node and wait of the plan; its layout keeps boxes apart, inside their
-// regions, and to the right of what they wait for; its texts are stable.
+// regions, to the right of what they wait for, and each rank at one place; labels are beside each
+// other; its texts are stable.
 #include "graph/compile/plan_drawing.h"
 
 #include <algorithm>
+#include <regex>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -56,6 +58,25 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
+// In a band all nodes of one rank begin at one x, and those of higher ranks before it.
+void check_columns(const DrawnRegion& region, const RegionLayout& layout) {
+  const auto rank = [&](size_t i) { return std::stod(region.nodes[i].rank); };
+  for (size_t i = 0; i < region.nodes.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (layout.nodes[i].band != layout.nodes[j].band) continue;
+      if (rank(i) == rank(j)) {
+        ASSERT_EQ(layout.nodes[i].x, layout.nodes[j].x) << i << " and " << j;
+      } else {
+        ASSERT_GT(rank(j), rank(i));
+        ASSERT_GT(layout.nodes[i].x, layout.nodes[j].x) << i << " and " << j;
+      }
+    }
+    for (size_t r = 0; r < region.nodes[i].regions.size(); ++r) {
+      check_columns(region.nodes[i].regions[r], layout.nodes[i].regions[r]);
+    }
+  }
+}
+
 struct Box {
   double left, top, right, bottom;
   bool overlaps(const Box& other) const {
@@ -101,6 +122,82 @@ TEST(PlanLayout, boxes_stay_apart_inside_and_behind_what_they_wait_for) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const DrawnRegion region = nested_drawing(static_cast<uint32_t>(5 + seed * 4), seed, 3);
     check_layout(region, lay_out_plan(region, 900));
+  }
+}
+
+TEST(PlanLayout, a_rank_is_a_column_and_higher_ranks_stand_to_the_left) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const DrawnRegion region = nested_drawing(static_cast<uint32_t>(5 + seed * 4), seed, 3);
+    ASSERT_NO_FATAL_FAILURE(check_columns(region, lay_out_plan(region, 900)));
+  }
+  const DrawnRegion wide = random_drawing(2000, 1);
+  ASSERT_NO_FATAL_FAILURE(check_columns(wide, lay_out_plan(wide, 1500)));
+}
+
+TEST(PlanLayout, ranks_by_costs_order_columns_too_but_need_no_width_for_each) {
+  Random random(3);
+  std::string edges = "[0,1]", costs = "1";
+  for (int node = 1; node < 300; ++node) {
+    costs += fmt::format(",{}", 1 + random.below(1000));
+    if (node > 1) edges += fmt::format(",[{},{}]", random.below(static_cast<uint64_t>(node)), node);
+  }
+  const auto file =
+      parse_dag_file(fmt::format("{{\"nodes\":300,\"edges\":[{}],\"costs\":[{}]}}", edges, costs));
+  const auto plan = plan_dag(*file, {.rank_by_costs = true});
+  const DrawnRegion region = draw_dag_plan(*file, *plan);
+  const RegionLayout layout = lay_out_plan(region, 1500);
+  check_layout(region, layout);
+  ASSERT_NO_FATAL_FAILURE(check_columns(region, layout));
+  EXPECT_LT(layout.bands.size(), 5u) << "300 columns beside each other need more";
+}
+
+TEST(PlanLayout, what_a_cap_puts_on_one_lane_stands_behind_each_other) {
+  const auto file = parse_dag_file(R"({"nodes":200,"edges":[]})");
+  const auto plan = plan_dag(*file, {.max_streams = 2});
+  const DrawnRegion region = draw_dag_plan(*file, *plan);
+  const RegionLayout layout = lay_out_plan(region, 900);
+  check_layout(region, layout);
+  EXPECT_GT(layout.bands.size(), 3u);
+  EXPECT_LE(layout.width, 910);
+}
+
+struct Label {
+  double y, left, right;
+};
+
+// The events' names of a picture.
+std::vector<Label> labels_of(const std::string& svg) {
+  static const std::regex kLabel(
+      "<text x=\"([0-9.]+)\" y=\"([0-9.]+)\" fill=\"#c22\" font-size=\"7\" "
+      "text-anchor=\"(start|end)\">([^<]*)<title>");
+  std::vector<Label> labels;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), kLabel), end; it != end; ++it) {
+    const std::string text = (*it)[4];
+    // A letter has one byte that does not go on an earlier one.
+    const auto letters = std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+    const double width = static_cast<double>(letters) * 4.2;
+    const double x = std::stod((*it)[1]);
+    const double left = (*it)[3] == "start" ? x : x - width;
+    labels.push_back({std::stod((*it)[2]), left, left + width});
+  }
+  return labels;
+}
+
+TEST(PlanLayout, no_label_stands_over_another) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const DrawnRegion region = random_drawing(2000, seed, 1000, 2);
+    uint32_t highest = 0;
+    for (const DrawnWait& wait : region.waits) highest = std::max(highest, wait.event);
+    EXPECT_GE(highest, 1000u) << "events of four digits";
+    std::vector<Label> labels = labels_of(plan_svg(region, "labels"));
+    EXPECT_GT(labels.size(), 1000u);
+    std::ranges::sort(labels, {}, [](const Label& each) { return std::pair(each.y, each.left); });
+    for (size_t i = 1; i < labels.size(); ++i) {
+      if (labels[i].y != labels[i - 1].y) continue;
+      ASSERT_LE(labels[i - 1].right, labels[i].left) << "at y " << labels[i].y;
+    }
   }
 }
 
@@ -271,6 +368,23 @@ TEST(PlanPictures, show_each_wait_at_an_entry_or_exit_and_count_all_that_are_iss
   EXPECT_GT(num_at_exits, 100u);
 }
 
+TEST(PlanPictures, a_loop_says_how_it_is_driven_where_that_fits) {
+  DrawnRegion region = nested_drawing(30, 7, 1);
+  DrawnNode& loop = region.nodes[region.nodes.size() / 2];
+  loop.note = "host-driven";
+  EXPECT_EQ(count_of(plan_svg(region, ""), ">, host-driven</tspan>"), 1u);
+  loop.note = std::string(2000, 'x');
+  EXPECT_EQ(count_of(plan_svg(region, ""), "</tspan>"), 0u);
+}
+
+TEST(PlanPictures, blue_events_have_a_legend_where_there_are_any) {
+  DrawnRegion region = nested_drawing(30, 7, 1);
+  EXPECT_EQ(count_of(plan_svg(region, ""), "for the next iteration"), 0u);
+  DrawnNode& loop = region.nodes[region.nodes.size() / 2];
+  loop.regions[1].next_waits = {{.event = 1, .from = 0, .to = 1, .text = "waits"}};
+  EXPECT_EQ(count_of(plan_svg(region, ""), "for the next iteration"), 1u);
+}
+
 TEST(PlanPictures, the_same_plan_gives_the_same_bytes) {
   EXPECT_EQ(plan_svg(nested_drawing(40, 3, 2), "t"), plan_svg(nested_drawing(40, 3, 2), "t"));
   EXPECT_EQ(plan_text(random_drawing(40, 3)), plan_text(random_drawing(40, 3)));
@@ -300,6 +414,14 @@ TEST(PlanPictures, devices_are_named_and_matching_claims_what_holds) {
   const std::string svg = plan_svg(draw_dag_plan(*file, *plan), "devices");
   EXPECT_GT(count_of(svg, ">s0 x<") + count_of(svg, ">s0 y<"), 0u) << "lanes name devices";
   EXPECT_EQ(count_of(plan_dot(draw_dag_plan(*file, *plan)), " on x+y"), 3u);
+  const std::regex part("<rect [^>]* fill=\"(#[0-9a-f]+)\" stroke=\"#567\"");
+  std::vector<std::string> fills;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), part), end; it != end; ++it) {
+    fills.push_back((*it)[1]);
+  }
+  ASSERT_EQ(fills.size(), 6u);
+  for (size_t i = 0; i < 6; i += 2) EXPECT_EQ(fills[i], fills[i + 1]) << "two parts of one launch";
+  EXPECT_EQ(count_of(svg, " stroke=\"#567\"/>\n"), 3u) << "with a line between them";
   ASSERT_EQ(plan->notices.size(), 1u);
   EXPECT_NE(plan->notices[0].find("where two nodes share several"), std::string::npos);
 
