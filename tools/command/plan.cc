@@ -99,10 +99,13 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
   options.rank_by_costs = arguments.shared.rank_by == "costs";
   auto plan = plan_dag(*file, options);
   if (!plan.is_ok()) return in_file(plan.take_status());
+  const bool is_auto = arguments.shared.assign == "auto";
+  const std::string assignment = is_auto ? "rank" : arguments.shared.assign;
 
   if (!arguments.dot.empty() || !arguments.svg.empty() || !console.is_json()) {
     const DrawnRegion drawing = draw_dag_plan(*file, *plan);
-    Status status = write_pictures(arguments, drawing, totals_text(drawing));
+    const std::string title = fmt::format("{}, assignment {}", totals_text(drawing), assignment);
+    Status status = write_pictures(arguments, drawing, title);
     if (!status.is_ok()) return status;
     if (!console.is_json()) say_text(plan_text(drawing), console);
   }
@@ -115,8 +118,9 @@ Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
     console.print_text(to_json(*plan));
   } else {
     for (const std::string& notice : plan->notices) console.say("notice: " + notice);
-    console.say(fmt::format("{} after reduction, matching {}", counted(plan->reduced_edges, "edge"),
-                            plan->matching));
+    console.say(fmt::format("{} after reduction, matching {}; assignment {}{}",
+                            counted(plan->reduced_edges, "edge"), plan->matching, assignment,
+                            is_auto ? " (what auto takes for a bare graph)" : ""));
     console.say(is_safe ? "proof: safe" : "proof: UNSAFE");
   }
   if (is_safe) return Outcome::success();
@@ -371,8 +375,7 @@ Action add_plan(CLI::App& app) {
   dag->excludes(model);
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
-  app.add_option("--dot", arguments->dot, "write the plan for Graphviz")
-      ->check(check_file_name);
+  app.add_option("--dot", arguments->dot, "write the plan for Graphviz")->check(check_file_name);
   CLI::Option* svg = app.add_option("--svg", arguments->svg, "write the plan as a picture")
                          ->check(check_file_name);
   app.add_option("--svg-over", arguments->svg_over,

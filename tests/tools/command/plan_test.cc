@@ -145,6 +145,23 @@ TEST(Plan, a_bare_graph_prints_the_documented_document) {
   EXPECT_EQ(serial.json()["waits"].size(), 0u);
 }
 
+TEST(Plan, a_bare_graph_says_its_assignment_and_the_unit_of_its_ranks) {
+  const std::string path = write_test_file(
+      "dear.json", R"({"nodes": 3, "edges": [[0,1],[0,2]], "costs": [1e-6, 0.5, 2]})");
+  const std::string svg = fresh_folder("assignment") + "/p.svg";
+  for (const char* assign : {"rank", "matching", "serial"}) {
+    const Finished plan = run_eddy({"plan", "--dag", path, "--assign", assign, "--svg", svg});
+    const std::string words = std::string("assignment ") + assign;
+    EXPECT_NE(plan.out.find("; " + words + "\n"), std::string::npos) << plan.out;
+    EXPECT_NE(read_text(svg).find(words + "</text>"), std::string::npos);
+  }
+  const Finished by_default = run_eddy({"plan", "--dag", path, "--rank-by", "costs"});
+  EXPECT_NE(by_default.out.find("assignment rank (what auto takes for a bare graph)"),
+            std::string::npos)
+      << by_default.out;
+  EXPECT_NE(by_default.out.find("  rank 2 s  node 0"), std::string::npos) << by_default.out;
+}
+
 TEST(Plan, a_plan_with_known_costs_says_its_simulated_time_and_why_it_was_chosen) {
   const std::string path = write_two_chains();
   const std::string costs = cost_file("dear.json", kDearExp);
@@ -223,7 +240,8 @@ TEST(Plan, lanes_run_over_simulated_time_where_costs_are_known) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_eddy(arguments).out;
   };
-  EXPECT_EQ(figure({}), figure({"--svg", svg, "--svg-over", "time"})) << "a picture changes nothing";
+  EXPECT_EQ(figure({}), figure({"--svg", svg, "--svg-over", "time"}))
+      << "a picture changes nothing";
   const Finished unknown = run_eddy({"plan", path, "--svg", svg, "--svg-over", "time"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_NE(unknown.err.find("give --costs or --machine"), std::string::npos) << unknown.err;
@@ -318,9 +336,9 @@ TEST(Plan, a_simulated_time_names_the_decisions_it_guesses) {
 
 TEST(Plan, options_for_models_are_refused_beside_a_bare_graph) {
   const std::string dag = write_test_file("diamond.json", kDiamond);
-  const std::vector<std::vector<std::string>> options = {
-      {"--loops", "host"}, {"--device", "cpu"}, {"--threads", "2"}, {"--exact"},
-      {"--dim", "n=2"},    {"--memory", "1000"}};
+  const std::vector<std::vector<std::string>> options = {{"--loops", "host"}, {"--device", "cpu"},
+                                                         {"--threads", "2"},  {"--exact"},
+                                                         {"--dim", "n=2"},    {"--memory", "1000"}};
   for (const std::vector<std::string>& option : options) {
     std::vector<std::string> arguments = {"plan", "--dag", dag};
     arguments.insert(arguments.end(), option.begin(), option.end());
