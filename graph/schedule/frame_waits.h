@@ -20,9 +20,7 @@
 // OpenEnd. Its entry is as any other's, in each iteration.
 //
 // Which of the streams of its control node's device is a region's stream 0 is free to choose: best
-// is one that begins with a source and ends with a sink. Between nodes the waits stay what they
-// are; another assignment with as few of those may still have such a stream where this one has
-// none, and so need one wait less at the frame.
+// is one that begins with a source and ends with a sink (exchange_tails.h makes one for `matching`).
 //
 // Cost: O(commands).
 #pragma once

@@ -12,6 +12,7 @@
 #include "graph/schedule/command_list.h"
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/event_numbers.h"
+#include "graph/schedule/exchange_tails.h"
 #include "graph/schedule/frame_waits.h"
 #include "graph/schedule/issue_order.h"
 #include "graph/schedule/nested_commands.h"
@@ -168,13 +169,16 @@ RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> 
     put_first(assignment, own_device);
     plan.devices = assignment.device_of_stream;
   }
+  const bool is_matched = stream_options.policy == AssignPolicy::kMatching;
+  if (is_matched && assignment.fewest != FewestStreams::kCapped) {
+    exchange_tails(dag, order, own_device, assignment);
+  }
   const SyncPlan syncs = plan_syncs(dag, assignment, order);
   plan.num_streams = assignment.num_streams;
   plan.num_events = static_cast<uint32_t>(syncs.records.size());
   plan.commands = plan_commands(region, command_list(order, assignment, syncs));
   // By rank the longest chain is first, from a source to a sink; its streams keep their numbers.
-  const bool is_first_free = stream_options.policy == AssignPolicy::kMatching || !devices.empty();
-  if (is_first_free) put_fewest_frame_waits_first(plan);
+  if (is_matched || !devices.empty()) put_fewest_frame_waits_first(plan);
   return plan;
 }
 

@@ -50,6 +50,22 @@ void AllAssignments::score(uint32_t num_streams) {
     waits_ = waits;
     streams_ = num_streams;
   }
+  waits_with_frame_ = std::min(waits_with_frame_, waits + frame_waits(num_streams));
+}
+
+uint32_t AllAssignments::frame_waits(uint32_t num_streams) const {
+  std::vector<uint32_t> of_stream(num_streams + size_t{1}, 0);
+  uint32_t all = 0;
+  for (const Place& place : places_) {
+    const bool is_source =
+        std::ranges::none_of(reduced_, [&](const Edge& edge) { return edge.to == place.node; });
+    const bool is_sink =
+        std::ranges::none_of(reduced_, [&](const Edge& edge) { return edge.from == place.node; });
+    const uint32_t waits = (is_source ? 1 : 0) + (is_sink ? 1 : 0);
+    of_stream[place.stream] += waits;
+    all += waits;
+  }
+  return all - *std::ranges::max_element(of_stream);
 }
 
 }  // namespace eddy::testing

@@ -1,5 +1,6 @@
-// The fewest waits of all assignments with maximum logical concurrency, and the fewest streams
-// among those, by trying them all: the slow model of assignment by matching.
+// The fewest waits of all assignments with maximum logical concurrency, the fewest streams among
+// those, and the fewest waits with those at a region's entry and exit, by trying them all: the slow
+// model of assignment by matching.
 //
 // Each edge of the transitive reduction whose ends share no stream needs a wait of its own (Nimble,
 // lemma 4). Cost: exponential; for a handful of nodes.
@@ -26,6 +27,9 @@ class AllAssignments {
 
   uint32_t fewest_waits() const { return waits_; }
   uint32_t fewest_streams_then() const { return streams_; }
+  // Of a region on one device: sources of all streams but one wait for its entry, and its exit for
+  // sinks.
+  uint32_t fewest_waits_with_frame() const { return waits_with_frame_; }
 
  private:
   struct Place {
@@ -36,6 +40,7 @@ class AllAssignments {
   void place(size_t next, uint32_t num_streams);
   bool fits(size_t next, uint32_t stream) const;
   bool share_a_stream(const Edge& edge) const;
+  uint32_t frame_waits(uint32_t num_streams) const;
   void score(uint32_t num_streams);
 
   std::vector<Edge> reduced_;
@@ -44,6 +49,7 @@ class AllAssignments {
   std::vector<size_t> first_;  // of each node in places_, and the end
   uint32_t waits_ = UINT32_MAX;
   uint32_t streams_ = UINT32_MAX;
+  uint32_t waits_with_frame_ = UINT32_MAX;
 };
 
 }  // namespace eddy::testing
