@@ -49,7 +49,7 @@ class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
     }
     const bool is_no_number =
         token.find('N') != std::string::npos || token.find('I') != std::string::npos;
-    status_ = invalid_argument(words_of(error) +
+    status_ = invalid_argument("is no JSON: " + words_of(error) +
                                (is_no_number ? " (NaN and infinities are no JSON)" : ""));
     return false;
   }

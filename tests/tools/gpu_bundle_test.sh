@@ -29,13 +29,13 @@ expect 2 "not an empty folder" "$folder/full/something"
 
 # A checkout whose report is built: a program that is linked with more than the C library.
 checkout="$folder/checkout"
-mkdir -p "$checkout/tools/gpu" "$checkout/.build/cuda"
+mkdir -p "$checkout/tools/gpu" "$checkout/.build/default"
 cp "$tool" "$(readlink -f tools/lib.sh)" "$checkout/tools/"
 cp -L tools/gpu/*.py "$checkout/tools/gpu/"
 touch "$checkout/WORKSPACE"
-cp "$(readlink -f "$(command -v bash)")" "$checkout/.build/cuda/gpu_report"
+cp "$(readlink -f "$(command -v bash)")" "$checkout/.build/default/gpu_report"
 sleep 0.1
-touch "$checkout/.build/cuda/gpu_report.stamp"
+touch "$checkout/.build/default/gpu_report.stamp"
 unset EDDY_CONFIG
 tool="$checkout/tools/gpu_bundle"
 expect 0 "where the GPU is" "$folder/bundle"
@@ -45,7 +45,7 @@ for file in gpu_report run rivals.py export_networks.py; do
   [[ -s "$moved/$file" ]] || fail "the bundle lacks $file"
 done
 [[ -x "$moved/run" ]] || fail "run cannot be run"
-needed="$(ldd "$checkout/.build/cuda/gpu_report" | awk '$3 ~ /^\// { print $1 }')"
+needed="$(ldd "$checkout/.build/default/gpu_report" | awk '$3 ~ /^\// { print $1 }')"
 for library in $needed; do
   case "$library" in
     libc.so* | libm.so* | libdl.so*) [[ ! -e "$moved/$library" ]] || fail "$library is not ours" ;;
