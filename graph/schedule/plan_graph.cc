@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "graph/analysis/rank.h"
@@ -20,6 +19,7 @@
 #include "graph/schedule/open_loops.h"
 #include "graph/schedule/plan_memory.h"
 #include "graph/schedule/region_dag.h"
+#include "graph/schedule/stream_bits.h"
 #include "graph/schedule/sync_plan.h"
 #include "graph/schedule/value_text.h"
 
@@ -215,25 +215,26 @@ class GraphPlanner {
   }
 
  private:
-  using Streams = std::set<uint32_t>;
   // What a loop or branch in a region uses inside.
   struct Inside {
     NodeId node;
-    Streams streams;
+    StreamBits streams;
   };
 
   // `busy`: streams that others may be using while the region runs; `before`: those of the regions
   // that follow it, which may use them while its tail runs. Returns those of the region and all in
   // it.
-  Streams plan(RegionId id, uint32_t own_stream, Streams busy, const Streams& before = {}) {
+  StreamBits plan(RegionId id, uint32_t own_stream, StreamBits busy,
+                  const StreamBits& before = {}) {
     RegionPlan& region = plan_.regions[id.index()];
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
                          device_of(own_stream), worst_);
     const bool is_body = region.num_streams > 1 && is_after(id);
     const bool has_tail = is_body && put_carried_first(graph_, id, region);
-    if (has_tail && options_.max_streams == 0) busy.insert(before.begin(), before.end());
+    if (has_tail && options_.max_streams == 0) busy.insert(before);
     region.streams = pick_streams(region, own_stream, busy);
-    Streams used(region.streams.begin(), region.streams.end());
+    StreamBits used;
+    for (const uint32_t stream : region.streams) used.insert(stream);
     order_.add(region);
     std::vector<Inside> insides;
     const std::vector<std::vector<NodeId>> lanes = nodes_by_stream(region);
@@ -241,14 +242,13 @@ class GraphPlanner {
       if (command.kind != PlanCommand::Kind::kLaunch) continue;
       const std::vector<RegionId>& inner = graph_.node(command.node).regions;
       if (inner.empty()) continue;
-      Streams taken = busy;
+      StreamBits taken = busy;
       add_beside(command.node, region, lanes, insides, taken);
       Inside inside{command.node, {}};
       for (const RegionId each : inner) {
-        const Streams more = plan(each, region.streams[command.stream], taken, inside.streams);
-        inside.streams.insert(more.begin(), more.end());
+        inside.streams.insert(plan(each, region.streams[command.stream], taken, inside.streams));
       }
-      used.insert(inside.streams.begin(), inside.streams.end());
+      used.insert(inside.streams);
       if (inside.streams.size() > 1) insides.push_back(std::move(inside));
     }
     return used;
@@ -266,18 +266,19 @@ class GraphPlanner {
 
   // What the cap leaves, the region's own stream included, of the device with the fewest; 0: no
   // cap.
-  uint32_t max_streams(uint32_t own_stream, const Streams& busy) const {
+  uint32_t max_streams(uint32_t own_stream, const StreamBits& busy) const {
     if (options_.max_streams == 0) return 0;
     std::vector<uint32_t> taken(std::max<size_t>(plan_.devices.size(), 1), 0);
-    for (const uint32_t stream : busy) {
+    busy.for_each([&](uint32_t stream) {
       if (stream != own_stream) ++taken[device_of(stream)];
-    }
+    });
     const uint32_t most = *std::max_element(taken.begin(), taken.end());
     return std::max(1u, options_.max_streams - std::min(options_.max_streams, most));
   }
 
   // The lowest free streams of the machine, each of the device that is wanted.
-  std::vector<uint32_t> pick_streams(const RegionPlan& region, uint32_t own, const Streams& busy) {
+  std::vector<uint32_t> pick_streams(const RegionPlan& region, uint32_t own,
+                                     const StreamBits& busy) {
     std::vector<uint32_t> streams = {own};
     std::vector<uint32_t> next(std::max<size_t>(plan_.devices.size(), 1), 0);  // by device
     for (uint32_t r = 1; r < region.num_streams; ++r) {
@@ -308,7 +309,7 @@ class GraphPlanner {
   // neighbours that may.
   void add_beside(NodeId node, const RegionPlan& region,
                   const std::vector<std::vector<NodeId>>& lanes, const std::vector<Inside>& insides,
-                  Streams& taken) const {
+                  StreamBits& taken) const {
     for (uint32_t s = 0; s < lanes.size(); ++s) {
       if (s == order_.stream(node)) continue;
       // Those before it, then those beside it, then those after it.
@@ -320,7 +321,7 @@ class GraphPlanner {
     }
     for (const Inside& other : insides) {
       if (order_.precedes(other.node, node) || order_.precedes(node, other.node)) continue;
-      taken.insert(other.streams.begin(), other.streams.end());
+      taken.insert(other.streams);
     }
   }
 
