@@ -8,7 +8,7 @@ namespace eddy {
 
 Status no_thread(const std::system_error& error) {
   return resource_exhausted(std::string("the system gives no more threads: ") + error.what() +
-                            "; raise their limit (ulimit -u), or have fewer sessions share more");
+                            "; raise their limit (ulimit -u), or let sessions share threads");
 }
 
 Status SessionCore::prepare_threads(bool has_callback, bool has_deadline) {

@@ -175,18 +175,24 @@ TEST(rank_rule, many_idle_streams_behind_a_long_chain_of_forks) {
   expect_as_model(testing::dag_of(901, edges), {});
 }
 
+// Rank and matching in turn, on one device and on those of the placement.
+StreamOptions options_of(uint64_t seed, const Placement& placement) {
+  StreamOptions options{.policy = seed % 2 ? AssignPolicy::kRank : AssignPolicy::kMatching};
+  if (seed % 4 < 2) {
+    options.devices = placement.devices;
+    options.further_devices = placement.further;
+  }
+  return options;
+}
+
 TEST(stream_cap, is_never_exceeded_on_any_device_and_the_plan_is_proved) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const Dag dag = testing::random_dag(random, {.num_nodes = 50, .num_edges = 80});
     const Placement placement = testing::random_placement(random, 50, 2);
-    StreamOptions options{.policy = seed % 2 ? AssignPolicy::kRank : AssignPolicy::kMatching};
+    StreamOptions options = options_of(seed, placement);
     options.max_streams = 1 + static_cast<uint32_t>(random.below(5));
-    if (seed % 4 < 2) {
-      options.devices = placement.devices;
-      options.further_devices = placement.further;
-    }
     const PlannedDag planned = plan(dag, options);
     std::vector<uint32_t> streams_of_device(2);
     for (uint32_t device : planned.streams.device_of_stream) ++streams_of_device[device];
@@ -203,11 +209,7 @@ TEST(stream_cap, a_cap_that_is_not_reached_changes_nothing) {
     Random random(seed);
     const Dag dag = testing::random_dag(random, {.num_nodes = 60, .num_edges = 90});
     const Placement placement = testing::random_placement(random, 60, 2);
-    StreamOptions options{.policy = seed % 2 ? AssignPolicy::kRank : AssignPolicy::kMatching};
-    if (seed % 4 < 2) {
-      options.devices = placement.devices;
-      options.further_devices = placement.further;
-    }
+    StreamOptions options = options_of(seed, placement);
     const StreamAssignment free = plan(dag, options).streams;
     std::vector<uint32_t> streams_of_device(2);
     for (const uint32_t device : free.device_of_stream) ++streams_of_device[device];
