@@ -13,6 +13,7 @@ std::string_view fault_kind_name(FaultKind kind) {
 void FaultPlan::arm(std::vector<Fault> faults) {
   std::lock_guard lock(mutex_);
   faults_ = std::move(faults);
+  fired_.clear();
   for (auto& count : counts_) count = 0;
   num_fired_ = 0;
 }
@@ -23,9 +24,15 @@ bool FaultPlan::should_fail(FaultKind kind) {
   for (const Fault& fault : faults_) {
     if (fault.kind != kind || fault.kth != number) continue;
     ++num_fired_;
+    fired_.push_back(kind);
     return true;
   }
   return false;
+}
+
+std::vector<FaultKind> FaultPlan::fired() const {
+  std::lock_guard lock(mutex_);
+  return fired_;
 }
 
 }  // namespace eddy

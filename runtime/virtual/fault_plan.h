@@ -52,10 +52,13 @@ class FaultPlan {
 
   uint64_t count(FaultKind kind) const { return counts_[static_cast<size_t>(kind)].load(); }
   uint64_t num_fired() const { return num_fired_.load(); }
+  // In the order in which they have.
+  std::vector<FaultKind> fired() const;
 
  private:
-  std::mutex mutex_;
-  std::vector<Fault> faults_;  // under the mutex
+  mutable std::mutex mutex_;
+  std::vector<Fault> faults_;     // under the mutex
+  std::vector<FaultKind> fired_;  // likewise
   std::array<std::atomic<uint64_t>, kNumFaultKinds> counts_{};
   std::atomic<uint64_t> num_fired_{0};
 };

@@ -1,11 +1,10 @@
 #include "tools/check/fault_campaign.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "graph/base/random.h"
-#include "tools/check/fault_point.h"
 #include "tools/check/mixing_ops.h"
-#include "tools/check/shrink.h"
 
 namespace eddy::check {
 namespace {
@@ -26,8 +25,9 @@ class Sweep {
       : recipe_(recipe),
         options_(options),
         report_(report),
-        loops_(recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice),
-        point_(recipe, loops_) {}
+        point_(recipe, {.loops = recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice,
+                        .patience = options.patience,
+                        .plants = options.plants}) {}
 
   // False: a rule was broken. Ends early, and well, when the time is up.
   bool run() {
@@ -80,19 +80,24 @@ class Sweep {
   const Recipe& recipe_;
   const FaultOptions& options_;
   FaultReport& report_;
-  const Loops loops_;
   FaultPoint point_;
   std::vector<Fault> faults_;
   std::string what_;
 };
 
-FaultViolation make_violation(Recipe recipe, const FaultOptions& options, const Sweep& sweep) {
+// While it is shrunk: each smaller graph that hangs, too, takes so long.
+constexpr std::chrono::milliseconds kShortPatience = std::chrono::seconds(1);
+
+FaultViolation make_violation(Recipe recipe, FaultOptions options, const Sweep& sweep) {
   FaultViolation violation{recipe.seed, faults_text(sweep.faults()), sweep.what(), {}};
   Library library;
   if (!add_mixing_ops(library).is_ok()) return violation;
   FaultReport ignored;
   StillFails fails;
-  if (options.shrinks && sweep.what().find("hangs") == std::string::npos) {
+  if (sweep.what().find("hangs") != std::string::npos) {
+    options.patience = std::min(options.patience, kShortPatience);
+  }
+  if (options.shrinks) {
     fails = [&](const Recipe& smaller) { return !Sweep(smaller, options, ignored).run(); };
   }
   violation.smallest = smallest_failing(library, std::move(recipe), fails, {.max_attempts = 300});

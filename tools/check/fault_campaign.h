@@ -5,8 +5,9 @@
 // prepared call with the caller's own memory. Held after each:
 //
 //   each run ends once: one status, one callback, and the handle says the same
-//   what fails says why: the code of the fault, and for faults inside a node its name and the
-//   iterations around it; whatever succeeds has the oracle's outputs, bit for bit
+//   what fails says why: the code of a fault that has fired, of those that have met it the first;
+//   for faults inside a node its name and the iterations around it (fault_rules.h)
+//   whatever succeeds has the oracle's outputs, bit for bit
 //   no step starts once its run has been decided; no step runs after the callback
 //   nothing hangs: neither the virtual device (steps) nor the machine (seconds)
 //   the caller's inputs are never written, its outputs not after the run
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "runtime/virtual/fault_plan.h"
+#include "tools/check/fault_point.h"
 #include "tools/check/generator.h"
 #include "tools/check/shrink.h"
 
@@ -41,6 +43,8 @@ struct FaultOptions {
   GenerateOptions generate = fault_graphs();
   // Asked before each point; may be empty. A graph that it ends counts, with the points it had.
   std::function<bool()> is_time_up = {};
+  std::chrono::milliseconds patience = FaultPointOptions().patience;
+  FaultPlants plants = {};  // into every point; tests only
 
   // Small: a sweep asks for every step of every run.
   static GenerateOptions fault_graphs();

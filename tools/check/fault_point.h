@@ -4,20 +4,39 @@
 // Threads: as the campaign.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/check/fault_rules.h"
 #include "tools/check/trial.h"
 
 namespace eddy::check {
 
+// Defects, for tests of the rules.
+struct FaultPlants {
+  // As in TrialOptions.
+  std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
+  // What a node that is told to fail reports in place of its error. Empty: its error.
+  std::function<Status(Status)> retell = {};
+};
+
+struct FaultPointOptions {
+  Loops loops = Loops::kDevice;
+  // How long nothing moves before a run is said to hang.
+  std::chrono::milliseconds patience = std::chrono::seconds(30);
+  FaultPlants plants = {};
+};
+
 class FaultPoint {
  public:
-  FaultPoint(const Recipe& recipe, Loops loops);
+  FaultPoint(const Recipe& recipe, FaultPointOptions options);
   ~FaultPoint();
 
   // Makes these faults happen; empty, or the rule that was broken.
@@ -44,43 +63,50 @@ class FaultPoint {
     Status status;
     NamedTensors outputs;
   };
+  // Shared with the callbacks: those of a run that hangs may come when nobody waits any more.
+  using Flights = std::shared_ptr<std::array<Flight, 2>>;
 
   std::string start();
   std::string start_cold();
   std::string run_in_flight();
+  std::vector<RunHandle> submit(const Flights& flights, Stream* stream_or_null);
+  std::string check_flights(std::span<RunHandle> handles, Flights flights);
   std::string run_call();
   std::string wait_for(RunHandle& handle);
   std::string check_end(const Status& status, const NamedTensors* outputs_or_null);
-  std::string check_status(const Status& status) const;
   std::string check_next_run();
   Result<int64_t> choose(std::span<const TensorView> inputs);
+  Status inject(std::string path);
   void on_tick(uint64_t tick);
+  void cancel();
   void pass_deadline();
   void watch(std::optional<RunHandle> first);
   std::optional<RunHandle> watched();
+  void disarm();
   void note(std::string violation);
   std::string take_note();
-  bool is_armed(FaultKind kind) const;
-  bool may_lose_device() const;
   bool needs_cold_start() const;
 
-  const Loops loops_;
+  const FaultPointOptions options_;
   Library library_;
   Subject subject_;
   FaultPlan plan_;
+  FaultRules rules_{plan_};
   Injector injector_{*this};
   std::unique_ptr<Trial> trial_;
-  std::vector<Fault> armed_;
+  uint64_t max_stacks_ = 0;  // of the scheduler; 0: as many as it likes
   uint64_t num_fired_ = 0;
   uint64_t num_points_ = 0;
   std::atomic<uint64_t> first_tick_{0};  // of the point; whoever moves the device reads it
 
   std::mutex mutex_;
-  std::string note_;                         // under the mutex: the first rule broken inside a step
-  std::vector<std::string> injected_paths_;  // under the mutex: of the nodes that were failed
-  std::optional<RunHandle> first_;           // under the mutex: of the runs in flight
-  bool is_call_ = false;                     // one prepared run is, on this thread
+  std::string note_;                // under the mutex: the first rule broken inside a step
+  std::optional<RunHandle> first_;  // under the mutex: of the runs in flight
+  bool is_call_ = false;            // one prepared run is, on this thread
   RunState* in_call_or_null_ = nullptr;
+  // Of the step that is at work; whoever moves the device writes and reads them.
+  RunState* at_work_or_null_ = nullptr;
+  NodeId node_at_work_;
 };
 
 }  // namespace eddy::check

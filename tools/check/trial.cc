@@ -98,15 +98,18 @@ std::string Trial::findings() {
 
 namespace {
 
-// A session with a run that hangs could never be destroyed. LeakSanitizer is told so.
-void abandon(std::unique_ptr<Session> session) {
-  [[maybe_unused]] const Session* const left_alone = session.release();
+// LeakSanitizer is told of what is never destroyed; what is reached from there goes with it.
+template <typename T>
+void leave_alone(std::unique_ptr<T> object) {
+  [[maybe_unused]] const T* const left_alone = object.release();
 #if EDDY_HAS_ASAN
   __lsan_ignore_object(left_alone);
 #endif
 }
 
 }  // namespace
+
+void Trial::abandon(std::unique_ptr<Trial> trial) { leave_alone(std::move(trial)); }
 
 Result<NamedTensors> Trial::run_watched(uint64_t variant) {
   auto outputs = std::make_shared<Result<NamedTensors>>(internal_error("no callback"));
@@ -125,7 +128,7 @@ Result<NamedTensors> Trial::run_watched(uint64_t variant) {
     if (now - last_move < kStill) continue;
     std::string text = "the run hangs: " + session_->describe_runs() + device_->wait_graph();
     for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) text.replace(at, 1, "; ");
-    abandon(std::move(session_));
+    leave_alone(std::move(session_));
     return internal_error(std::move(text));
   }
   return std::move(*outputs);

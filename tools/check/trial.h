@@ -70,6 +70,8 @@ class Trial {
   std::shared_ptr<const void> hold();
   // Ends the session; empty, or what it has left behind on its device.
   std::string close();
+  // Of a trial with a run that hangs: it could never be destroyed.
+  static void abandon(std::unique_ptr<Trial> trial);
 
   uint64_t num_accesses() const { return races_.num_accesses(); }
 
