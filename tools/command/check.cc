@@ -211,6 +211,10 @@ class Check {
 
 }  // namespace
 
+Outcome run_check(const CheckArguments& arguments, Console& console, Interrupts& interrupts) {
+  return Check(arguments, console, interrupts).run();
+}
+
 Action add_check(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   app.add_option("--seeds", arguments->seeds,
@@ -235,7 +239,7 @@ Action add_check(CLI::App& app) {
                  "ends after that time; with --seeds as well, exits with 5 when they were too many")
       ->check(check_number("minutes from 0.001 to 1e6", 1e-3, 1e6));
   return [arguments](Console& console, Interrupts& interrupts) {
-    return Check(*arguments, console, interrupts).run();
+    return run_check(*arguments, console, interrupts);
   };
 }
 

@@ -38,7 +38,9 @@ class GraphCampaigns : public CheckCampaigns {
     if (arguments_.policy == "exhaustive") generate_ = check::exhaustive_graphs();
     if (arguments_.policy.empty()) {
       proofs_ = std::make_unique<check::ProofCampaign>(
-          check::ProofOptions{.max_violations = kMaxViolations, .is_time_up = is_time_up_});
+          check::ProofOptions{.max_violations = kMaxViolations,
+                              .is_time_up = is_time_up_,
+                              .spoil = arguments_.plants.plan});
       differences_ = compare(check::cpu_contestants());
       add("proof", [this](check::Subject& subject) { return proofs_->meet(subject); });
       add("differential", [this](check::Subject& subject) { return differences_->meet(subject); });
@@ -138,8 +140,10 @@ class GraphCampaigns : public CheckCampaigns {
 
 class FaultCampaigns : public CheckCampaigns {
  public:
-  explicit FaultCampaigns(const std::function<bool()>& is_time_up)
-      : campaign_({.max_violations = kMaxViolations, .is_time_up = is_time_up}) {}
+  FaultCampaigns(const CheckArguments& arguments, const std::function<bool()>& is_time_up)
+      : campaign_({.max_violations = kMaxViolations,
+                   .is_time_up = is_time_up,
+                   .plants = arguments.plants.faults}) {}
 
   bool meet(uint64_t seed) override {
     const int64_t start_ns = now_ns();
@@ -182,7 +186,7 @@ class FaultCampaigns : public CheckCampaigns {
 Result<std::unique_ptr<CheckCampaigns>> CheckCampaigns::make(
     const CheckArguments& arguments, const std::function<bool()>& is_time_up) {
   if (arguments.faults) {
-    return std::unique_ptr<CheckCampaigns>(std::make_unique<FaultCampaigns>(is_time_up));
+    return std::unique_ptr<CheckCampaigns>(std::make_unique<FaultCampaigns>(arguments, is_time_up));
   }
   auto made = std::make_unique<GraphCampaigns>(arguments, is_time_up);
   EDDY_RETURN_IF_ERROR(made->start());

@@ -13,9 +13,18 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "tools/check/fault_point.h"
+#include "tools/check/proof_campaign.h"
 #include "tools/command/console.h"
+#include "tools/command/interrupts.h"
 
 namespace eddy {
+
+// Defects for the campaigns to find, of tests that look at what is said then.
+struct CheckPlants {
+  decltype(check::ProofOptions::spoil) plan = {};
+  check::FaultPlants faults = {};
+};
 
 struct CheckArguments {
   uint64_t seeds = 0;  // 0: as the campaign's default, or as many as fit into --minutes
@@ -24,6 +33,7 @@ struct CheckArguments {
   bool faults = false;
   double minutes = 0;
   uint32_t jobs = 1;
+  CheckPlants plants = {};
 };
 
 struct CheckViolation {
@@ -53,5 +63,8 @@ class CheckCampaigns {
 
 // Adds up two documents of numbers and objects of them.
 void add_counts(Json& sums, const Json& more);
+
+// The command, once its arguments are parsed.
+Outcome run_check(const CheckArguments& arguments, Console& console, Interrupts& interrupts);
 
 }  // namespace eddy

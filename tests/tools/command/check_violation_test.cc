@@ -1,0 +1,91 @@
+// Claim: what a campaign of eddy check finds is told in text and JSON, with the graph, shrunk, and
+// the one command that shows it again; the exit code is 1.
+#include <gtest/gtest.h>
+
+#include "tools/command/check_campaigns.h"
+
+namespace eddy {
+namespace {
+
+struct Said {
+  std::string out;
+  Outcome outcome;
+};
+
+Said check(const CheckArguments& arguments, bool is_json = false) {
+  Interrupts interrupts([] { std::abort(); });
+  Console console(is_json);
+  ::testing::internal::CaptureStdout();
+  Outcome outcome = run_check(arguments, console, interrupts);
+  return {::testing::internal::GetCapturedStdout(), std::move(outcome)};
+}
+
+// A planner that forgets the last wait of each region.
+CheckArguments with_lost_waits() {
+  CheckArguments arguments;
+  arguments.seeds = 40;
+  arguments.first_seed = 7;
+  arguments.plants.plan = [](const Graph&, Plan& plan) {
+    for (RegionPlan& region : plan.regions) {
+      const auto is_wait = [](const PlanCommand& command) {
+        return command.kind == PlanCommand::Kind::kWait;
+      };
+      const auto last = std::ranges::find_if(region.commands.rbegin(), region.commands.rend(), is_wait);
+      if (last != region.commands.rend()) region.commands.erase(std::prev(last.base()));
+    }
+  };
+  return arguments;
+}
+
+CheckArguments with_forgotten_failures() {
+  CheckArguments arguments;
+  arguments.seeds = 3;
+  arguments.first_seed = 20;
+  arguments.faults = true;
+  arguments.plants.faults.retell = [](Status) { return Status::ok(); };
+  return arguments;
+}
+
+TEST(CheckViolation, IsToldWithItsSmallestGraphAndTheCommandThatShowsItAgain) {
+  const Said said = check(with_lost_waits());
+  EXPECT_EQ(said.outcome.exit_code(), ExitCode::kDiffers);
+  const std::string& message = said.outcome.status().message();
+  EXPECT_EQ(message.find("3 violation(s); the first: "), 0u) << message;
+  const size_t at = message.find("; see it again with: eddy check --seeds 1 --first-seed ");
+  ASSERT_NE(at, std::string::npos) << message;
+  const std::string command = message.substr(message.find("eddy check", at));
+  EXPECT_NE(said.out.find("proof violation: "), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("  again: " + command + "\n  shrunk to "), std::string::npos) << said.out;
+}
+
+TEST(CheckViolation, ShowsAgainBySeedAlone) {
+  CheckArguments arguments = with_lost_waits();
+  const Said first = check(arguments, /*is_json=*/true);
+  const Json violation = Json::parse(first.out)["violations"][0];
+  const std::string command = violation["command"];
+  arguments.seeds = 1;
+  arguments.first_seed = std::stoull(command.substr(command.rfind(' ')));
+  const Json again = Json::parse(check(arguments, /*is_json=*/true).out)["violations"];
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0], violation);
+}
+
+TEST(CheckViolation, OfFaultsNamesTheFaultAndItsPlace) {
+  const Said text = check(with_forgotten_failures());
+  EXPECT_NE(text.out.find("faults violation: kernel 1: the failure of '"), std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find(" --faults\n  shrunk to "), std::string::npos) << text.out;
+  const Said said = check(with_forgotten_failures(), /*is_json=*/true);
+  EXPECT_EQ(said.outcome.exit_code(), ExitCode::kDiffers);
+  const Json document = Json::parse(said.out);
+  ASSERT_EQ(document["violations"].size(), 3u) << said.out;
+  EXPECT_EQ(document["campaigns"]["faults"]["violations"], 3);
+  for (const Json& violation : document["violations"]) {
+    EXPECT_EQ(violation["campaign"], "faults");
+    EXPECT_LE(violation["nodes"], 15);
+    EXPECT_NE(violation["graph"], "");
+  }
+}
+
+}  // namespace
+}  // namespace eddy
