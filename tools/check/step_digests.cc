@@ -57,7 +57,17 @@ std::vector<const NodeExecution*> sorted(const std::vector<NodeExecution>& execu
 
 }  // namespace
 
-Status StepDigests::before(RunState&, const ::eddy::Step&) { return Status::ok(); }
+Status StepDigests::before(RunState& state, const ::eddy::Step& step) {
+  if (step.kind != StepKind::kTest) return Status::ok();
+  const int64_t iteration = state.loop(step.node).iteration();
+  std::lock_guard lock(mutex_);
+  if (step.node == tested_ && iteration == tested_iteration_) {
+    tested_twice_ = state.iteration_path(step.node);
+  }
+  tested_ = step.node;
+  tested_iteration_ = iteration;
+  return Status::ok();
+}
 
 void StepDigests::after(RunState& state, const ::eddy::Step& step, int32_t decision) {
   if (step.kind != StepKind::kExec || decision != 1) return;
@@ -71,12 +81,14 @@ void StepDigests::after(RunState& state, const ::eddy::Step& step, int32_t decis
 void StepDigests::clear() {
   std::lock_guard lock(mutex_);
   executions_.clear();
+  tested_ = NodeId();
+  tested_twice_.clear();
 }
 
 std::string StepDigests::difference(const Graph& graph, const OracleResult& expected) const {
   const bool is_same = executions_.size() == expected.executions.size() &&
                        sum_of(executions_) == sum_of(expected.executions);
-  if (is_same) return {};
+  if (is_same) return tested_twice_.empty() ? "" : tested_twice_ + " was tested twice";
   const auto found = sorted(executions_);
   const auto should = sorted(expected.executions);
   const auto name = [&](const NodeExecution& step) {

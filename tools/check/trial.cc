@@ -23,6 +23,7 @@ constexpr auto kStill = std::chrono::seconds(2);
 Status Trial::Chain::before(RunState& state, const ::eddy::Step& step) {
   StepObserver* first = trial_.options_.observer_or_null;
   if (first != nullptr) EDDY_RETURN_IF_ERROR(first->before(state, step));
+  if (!trial_.has_accelerator()) (void)trial_.digests_.before(state, step);
   return trial_.options_.checks_races ? trial_.races_.before(state, step) : Status::ok();
 }
 
