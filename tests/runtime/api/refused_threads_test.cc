@@ -1,0 +1,105 @@
+// Claim: where the system gives no more threads, a session or run that needs one ends with
+// kResourceExhausted and says so, once; and the next run, when there are threads again, is right.
+//
+// pthread_create is replaced in this program; libraries (oneTBB's among them) call it here, too.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "graph/base/sanitizers.h"
+#include "tests/runtime/testing/ways.h"
+
+namespace {
+
+std::atomic<bool> are_refused{false};
+std::atomic<int> num_refused{0};
+
+}  // namespace
+
+#if !EDDY_HAS_ASAN && !EDDY_HAS_TSAN  // they have one of their own
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*run)(void*), void* argument) {
+  using Create = decltype(&pthread_create);
+  static const auto create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
+  if (!are_refused) return create(thread, attributes, run, argument);
+  ++num_refused;
+  return EAGAIN;
+}
+
+namespace eddy {
+namespace {
+
+using testing::WaysTest;
+
+class RefusedThreadsTest : public WaysTest {
+ protected:
+  void SetUp() override { num_refused = 0; }
+  void TearDown() override { are_refused = false; }
+
+  Result<std::unique_ptr<Session>> make_counter() {
+    GraphBuilder b(library_.ops());
+    build_count_to_limit(b);
+    return Session::create(library_, std::move(*b.finish()), options());
+  }
+};
+
+void expect_no_thread(const Status& status) {
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.to_string();
+  EXPECT_NE(status.message().find("the system gives no more threads: "), std::string::npos)
+      << status.to_string();
+  EXPECT_GT(num_refused, 0);
+}
+
+TEST_P(RefusedThreadsTest, ARunWithACallbackSaysThatThereIsNoThreadForIt) {
+  auto session = make_counter();
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  are_refused = true;
+  int num_callbacks = 0;
+  Status told;
+  const auto callback = [&](Result<NamedTensors> outputs) {
+    ++num_callbacks;
+    told = outputs.status();
+  };
+  RunHandle refused = (*session)->run_async(to(3), callback);
+  expect_no_thread(refused.wait());
+  EXPECT_EQ(num_callbacks, 1);
+  EXPECT_EQ(told.to_string(), refused.wait().to_string());
+  are_refused = false;
+  RunHandle next = (*session)->run_async(to(3), callback);
+  EXPECT_TRUE(next.wait().is_ok()) << next.wait().to_string();
+  EXPECT_EQ(num_callbacks, 2);
+}
+
+TEST_P(RefusedThreadsTest, ARunWithADeadlineSaysThatThereIsNoThreadForItsTimer) {
+  auto session = make_counter();
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  const RunOptions options{.timeout = std::chrono::hours(1)};
+  are_refused = true;
+  const Status status = (*session)->run(to(3), options).status();
+  // A session whose loops the host drives has the timer's thread already.
+  if (!status.is_ok()) expect_no_thread(status);
+  EXPECT_EQ(status.is_ok(), num_refused == 0) << status.to_string();
+  EXPECT_EQ(status.is_ok(), GetParam().loops == Loops::kHost) << status.to_string();
+  are_refused = false;
+  EXPECT_TRUE((*session)->run(to(3), options).is_ok());
+}
+
+TEST_P(RefusedThreadsTest, ASessionIsMadeOrSaysThatThereIsNoThread) {
+  are_refused = true;
+  auto session = make_counter();
+  if (!session.is_ok()) expect_no_thread(session.status());
+  are_refused = false;
+  if (session.is_ok()) {
+    EXPECT_TRUE((*session)->run(to(3)).is_ok());
+  }
+}
+
+EDDY_IN_ALL_WAYS(RefusedThreadsTest);
+
+}  // namespace
+}  // namespace eddy
+
+#endif
