@@ -2,6 +2,7 @@
 # Claim: coverage.py counts the lines and branches that a run has reached, those of a header once,
 # and only in the rooms asked for.
 set -u
+unset GCOV_PREFIX GCOV_PREFIX_STRIP  # of tools/coverage, where that runs this test
 fails=0
 coverage="$TEST_SRCDIR/$TEST_WORKSPACE/tools/coverage.py"
 cd "$TEST_TMPDIR" || exit 1
