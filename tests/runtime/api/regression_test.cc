@@ -195,9 +195,18 @@ TEST_P(RegressionTest, CancelAllBesideEndingRuns) {
       (void)s->describe_runs();
     }
   });
+  std::atomic<int> num_callbacks{0};
+  std::atomic<int> num_wrong{0};
+  const auto callback = [&](Result<NamedTensors> o) {
+    ++num_callbacks;
+    const float* const y = o.is_ok() ? (*o)[0].second.view().as<float>() : nullptr;
+    const bool is_right = y != nullptr ? y[0] == -1 && y[1] == -2
+                                       : o.status().code() == StatusCode::kCancelled;
+    if (!is_right) ++num_wrong;
+  };
   std::vector<RunHandle> hs;
   for (int i = 0; i < 5000; ++i) {
-    hs.push_back(s->run_async({{"x", Tensor::of<float>({2}, {1, 2})}}, {}));
+    hs.push_back(s->run_async({{"x", Tensor::of<float>({2}, {1, 2})}}, callback));
     if (i % 40 == 39) {
       for (auto& h : hs) (void)h.wait();
       hs.clear();
@@ -206,6 +215,9 @@ TEST_P(RegressionTest, CancelAllBesideEndingRuns) {
   for (auto& h : hs) (void)h.wait();
   stop = true;
   t.join();
+  EXPECT_EQ(num_callbacks, 5000);
+  EXPECT_EQ(num_wrong, 0);
+  EXPECT_TRUE(s->run({{"x", Tensor::of<float>({2}, {1, 2})}}).is_ok());
 }
 
 TEST_P(RegressionTest, RunAsyncBesideClose) {
