@@ -101,15 +101,25 @@
 
 #define EDDY_CUDA_REDUCE(X)         \
   EDDY_CUDA_NUMBERS(X, ReduceSum)   \
+  EDDY_CUDA_BYTES(X, ReduceSum)     \
   EDDY_CUDA_NUMBERS(X, ReduceProd)  \
+  EDDY_CUDA_BYTES(X, ReduceProd)    \
   EDDY_CUDA_FLOATS(X, ReduceMean)   \
   EDDY_CUDA_FLOATS(X, ReduceL1)     \
   EDDY_CUDA_FLOATS(X, ReduceL2)     \
   EDDY_CUDA_FLOATS(X, ReduceLogSum) \
   EDDY_CUDA_FLOATS(X, ReduceSumSquare)
 
-#define EDDY_CUDA_EXTREME(X) EDDY_CUDA_NUMBERS(X, ReduceMax) EDDY_CUDA_NUMBERS(X, ReduceMin)
-#define EDDY_CUDA_ARG(X) EDDY_CUDA_NUMBERS(X, ArgMax) EDDY_CUDA_NUMBERS(X, ArgMin)
+#define EDDY_CUDA_EXTREME(X)      \
+  EDDY_CUDA_NUMBERS(X, ReduceMax) \
+  EDDY_CUDA_BYTES(X, ReduceMax)   \
+  EDDY_CUDA_NUMBERS(X, ReduceMin) \
+  EDDY_CUDA_BYTES(X, ReduceMin)
+#define EDDY_CUDA_ARG(X)       \
+  EDDY_CUDA_NUMBERS(X, ArgMax) \
+  EDDY_CUDA_BYTES(X, ArgMax)   \
+  EDDY_CUDA_NUMBERS(X, ArgMin) \
+  EDDY_CUDA_BYTES(X, ArgMin)
 #define EDDY_CUDA_SOFTMAX(X) EDDY_CUDA_FLOATS(X, Softmax) EDDY_CUDA_FLOATS(X, LogSoftmax)
 
 // X(name, body), of RowParams.

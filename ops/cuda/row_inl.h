@@ -117,6 +117,8 @@ template <typename T>
 EDDY_HD T lowest() {
   if constexpr (std::is_floating_point_v<computed_t<T>>) {
     return store<T>(static_cast<computed_t<T>>(-HUGE_VAL));
+  } else if constexpr (static_cast<T>(-1) > T(0)) {
+    return 0;
   } else {
     return static_cast<T>(uint64_t{1} << (8 * sizeof(T) - 1));
   }
@@ -126,7 +128,7 @@ EDDY_HD T highest() {
   if constexpr (std::is_floating_point_v<computed_t<T>>) {
     return store<T>(static_cast<computed_t<T>>(HUGE_VAL));
   } else {
-    return static_cast<T>(~(uint64_t{1} << (8 * sizeof(T) - 1)));
+    return static_cast<T>(~static_cast<uint64_t>(lowest<T>()));
   }
 }
 

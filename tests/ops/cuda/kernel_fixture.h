@@ -34,6 +34,11 @@ class CudaKernelFixture : public ::testing::Test {
   TestTensor random(ElementType element, const Dims& dims, double low, double high) {
     return TestTensor::random(element, dims, random_, low, high);
   }
+  // All values of a type of one byte.
+  TestTensor random_bytes(ElementType element, const Dims& dims) {
+    const double lowest = element == ElementType::kInt8 ? -128 : 0;
+    return random(element, dims, lowest, lowest + 255);
+  }
   static TestTensor ints(const std::vector<int64_t>& values) {
     return TestTensor::of<int64_t>({static_cast<int64_t>(values.size())}, values);
   }

@@ -65,8 +65,8 @@ TEST_F(CudaLineTest, LongLinesAreSummedByBlocks) {
       for (const bool is_strided : {false, true}) {
         const Dims dims = is_strided ? Dims{2, length, 3} : Dims{2, length};
         for (const int64_t flags : {0, 1, 2, 3}) {
-          OpCall call = make_call(
-              "CumSum", {random(element, dims, -8, 8), TestTensor::scalar<int64_t>(1)});
+          OpCall call =
+              make_call("CumSum", {random(element, dims, -8, 8), TestTensor::scalar<int64_t>(1)});
           call.attributes.set("exclusive", flags & 1);
           call.attributes.set("reverse", flags >> 1);
           compare(call, tolerance, 10 * tolerance);
@@ -113,10 +113,14 @@ TEST_F(CudaLineTest, LongRowsAreReducedByBlocksToTheSameValues) {
     }
   }
   for (const char* op : {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}) {
-    OpCall call = make_call(op, {random(ElementType::kInt64, {3, 701}, -9, 9)});
-    call.opset = 12;
-    call.attributes.set("axes", std::vector<int64_t>{1});
-    compare(call);
+    for (const TestTensor& rows :
+         {random(ElementType::kInt64, {3, 701}, -9, 9), random_bytes(ElementType::kInt8, {3, 701}),
+          random_bytes(ElementType::kUint8, {3, 701})}) {
+      OpCall call = make_call(op, {rows});
+      call.opset = 12;
+      call.attributes.set("axes", std::vector<int64_t>{1});
+      compare(call);
+    }
   }
   TestTensor with_nan = random(ElementType::kFloat, {2, 400}, 0, 1);
   with_nan.view().mutable_as<float>()[333] = NAN;
@@ -134,7 +138,8 @@ TEST_F(CudaLineTest, LongRowsAreReducedByBlocksToTheSameValues) {
 
 TEST_F(CudaLineTest, LongRowsOfEqualsGiveTheFirstOrLastPlace) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
-    for (const ElementType element : {ElementType::kFloat, ElementType::kInt32}) {
+    for (const ElementType element :
+         {ElementType::kFloat, ElementType::kInt32, ElementType::kInt8, ElementType::kUint8}) {
       for (const int64_t takes_last : {0, 1}) {
         OpCall call = make_call(op, {random(element, {3, 900}, 0, 3)});
         call.attributes.set("axis", int64_t{1});
