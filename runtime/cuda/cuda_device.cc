@@ -113,19 +113,12 @@ Result<std::shared_ptr<Gate>> CudaDevice::create_gate() {
 
 bool CudaDevice::wants_polling() {
   watch_.watch();
-  std::lock_guard lock(streams_.mutex);
-  bool has_work = !polled_.is_empty();
-  for (const CudaStream* stream : streams_.streams) has_work |= stream->has_work();
-  return has_work;
+  return streams_.has_work() || !polled_.is_empty();
 }
 
 bool CudaDevice::poll() {
   std::vector<EventListener*> ready;
-  bool has_moved = false;
-  {
-    std::lock_guard lock(streams_.mutex);
-    for (CudaStream* stream : streams_.streams) has_moved |= stream->poll(ready);
-  }
+  const bool has_moved = streams_.poll(ready);
   polled_.take_ready(ready);
   for (EventListener* listener : ready) listener->on_complete();
   return has_moved || !ready.empty();

@@ -38,17 +38,12 @@ CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord wor
       is_own_(is_own),
       progress_(std::make_shared<StreamProgress>(word.host)) {
   shared_.progress.add(progress_);
-  std::lock_guard lock(shared_.streams.mutex);
-  shared_.streams.streams.push_back(this);
+  shared_.streams.add(*this);
 }
 
 CudaStream::~CudaStream() {
   wait_until_idle();
-  {
-    // Whoever polls right now has left the stream before it goes.
-    std::lock_guard lock(shared_.streams.mutex);
-    std::erase(shared_.streams.streams, this);
-  }
+  shared_.streams.remove(*this);  // whoever polls right now has left the stream then
   progress_->is_ended_.store(true, std::memory_order_release);
   shared_.progress.remove(progress_.get());
   const CudaContext::Use use(shared_.context);
@@ -210,14 +205,11 @@ void CudaStream::wait_until_idle() {
   while (!is_idle()) {
     {
       std::lock_guard lock(mutex_);
-      EDDY_CHECK(!is_held()) << "a stream is destroyed while it waits for a run that has not ended; "
-                                "wait for the run's handle first";
+      EDDY_CHECK(!is_held())
+          << "a stream is destroyed while it waits for a run that has not ended; "
+             "wait for the run's handle first";
     }
-    {
-      // All: it may wait for what another one keeps.
-      std::lock_guard lock(shared_.streams.mutex);
-      for (CudaStream* stream : shared_.streams.streams) stream->poll(ready);
-    }
+    shared_.streams.poll(ready);  // all: it may wait for what another one keeps
     shared_.polled.take_ready(ready);
     for (EventListener* listener : std::exchange(ready, {})) listener->on_complete();
     std::this_thread::yield();
@@ -247,12 +239,15 @@ void CudaStream::ask_driver() {
   (void)shared_.context.check_order(result, "cuStreamQuery");
 }
 
-bool CudaStream::poll(std::vector<EventListener*>& ready) {
+// Under the mutex.
+bool CudaStream::has_issuable() const {
+  return !kept_.empty() && !is_issuing_ && !shared_.context.is_lost() && can_issue(kept_.front());
+}
+
+bool CudaStream::issue_kept() {
   bool has_moved = false;
   std::unique_lock lock(mutex_);
-  hear_marks();
-  if (!shared_.context.is_lost()) ask_driver();
-  while (!kept_.empty() && !is_issuing_ && !shared_.context.is_lost() && can_issue(kept_.front())) {
+  while (has_issuable()) {
     Item item = std::move(kept_.front());
     kept_.pop_front();
     is_issuing_ = true;
@@ -262,6 +257,14 @@ bool CudaStream::poll(std::vector<EventListener*>& ready) {
     is_issuing_ = false;
     has_moved = true;
   }
+  return has_moved;
+}
+
+CudaStream::Polled CudaStream::poll(std::vector<EventListener*>& ready) {
+  bool has_moved = false;
+  std::lock_guard lock(mutex_);
+  hear_marks();
+  if (!shared_.context.is_lost()) ask_driver();
   if (shared_.context.is_lost()) {
     // Nothing more will be issued; Works that were kept are dropped, as the device drops its own.
     kept_.clear();
@@ -277,7 +280,7 @@ bool CudaStream::poll(std::vector<EventListener*>& ready) {
     listeners_.clear();
     has_moved = true;
   }
-  return has_moved;
+  return {has_moved, has_issuable()};
 }
 
 }  // namespace eddy

@@ -2,9 +2,9 @@
 //
 // launch() calls the Work at once, on the calling thread: it enqueues kernels on native(). Nothing
 // here blocks: a stream with kCredit positions in flight keeps what comes next in a queue of its
-// own, and poll() hands it on as the device catches up (a full driver queue would freeze the
-// thread that issues). The same queue holds whatever stands behind a record that another stream
-// still keeps, and behind a closed gate where streams cannot wait for words.
+// own, and the device's poll() hands it on as the device catches up (a full driver queue would
+// freeze the thread that issues). The same queue holds whatever stands behind a record that another
+// stream still keeps, and behind a closed gate where streams cannot wait for words.
 //
 // Progress: now and then, and when somebody has asked whether the stream is idle, poll() or the
 // issuer enqueues a mark: a write of the position into the stream's word. Without memory words a
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_event.h"
+#include "runtime/cuda/cuda_stream_list.h"
 #include "runtime/cuda/pinned_words.h"
 #include "runtime/cuda/stream_progress.h"
 #include "runtime/cuda/work_watch.h"
@@ -47,14 +48,6 @@ class CudaGate : public Gate {
  private:
   PinnedWords& words_;
   const PinnedWord word_;
-};
-
-class CudaStream;
-
-// The streams of a device, each from its making to its end. Whoever polls holds the mutex.
-struct CudaStreamList {
-  std::mutex mutex;
-  std::vector<CudaStream*> streams;  // under the mutex
 };
 
 // What the streams of one device share; outlives them.
@@ -90,9 +83,15 @@ class CudaStream : public Stream {
   bool listen_or_idle(EventListener& listener) override;
   void* native() const override { return stream_; }
 
-  // Hands on what was kept, marks where that is wanted, and takes out the listeners when the
-  // stream is idle. True when something moved.
-  bool poll(std::vector<EventListener*>& ready);
+  // Both for CudaStreamList. poll() marks where that is wanted, and takes out the listeners when
+  // the stream is idle; issue_kept() hands on what was kept, as far as that may be. True when
+  // something moved.
+  struct Polled {
+    bool has_moved;
+    bool has_issuable;  // issue_kept() would move something
+  };
+  Polled poll(std::vector<EventListener*>& ready);
+  bool issue_kept();
   // Whether it has work that has not been heard to end; then the next poll() sees to it.
   bool has_work() const {
     std::lock_guard lock(mutex_);
@@ -114,6 +113,7 @@ class CudaStream : public Stream {
   CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word, bool is_own);
   bool request(Item item);
   bool can_issue(const Item& item) const;
+  bool has_issuable() const;
   bool issue(Item& item);
   bool issue_gate(const std::shared_ptr<Gate>& gate);
   bool mark();

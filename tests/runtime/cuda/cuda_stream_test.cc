@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "tests/runtime/cuda/fake_calls.h"
 
@@ -54,6 +56,61 @@ TEST_P(CudaStreamTest, OutOfCreditItKeepsWhatComesNextAndItsOrder) {
   drain(*a_);
   ASSERT_EQ(log_.size(), static_cast<size_t>(kNumWorks));
   EXPECT_TRUE(std::is_sorted(log_.begin(), log_.end()));
+}
+
+// A Work that makes a stream, issues to it and ends it.
+struct MakesAStream {
+  CudaDevice& device;
+  FakeCalls& calls;
+  std::atomic<int>* count;
+  static bool run(void* context) {
+    auto& self = *static_cast<MakesAStream*>(context);
+    auto made = self.device.create_stream();
+    EXPECT_TRUE(made.is_ok());
+    EXPECT_TRUE((*made)->launch(self.calls.work(**made, [count = self.count] {
+      ++*count;
+      return true;
+    })));
+    return true;  // it waits until its stream is idle
+  }
+};
+
+TEST_P(CudaStreamTest, AKeptWorkMayMakeStreamsAndEndThem) {
+  std::atomic<int> count{0};
+  MakesAStream makes{*device_, *calls_, &count};
+  for (uint64_t i = 0; i < CudaStream::kCredit; ++i) log(*a_, 0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(a_->launch({&MakesAStream::run, &makes, false}));
+  EXPECT_EQ(count.load(), 0) << "a is out of credit";
+  std::jthread steps([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) fake_.step();
+  });
+  drain(*a_);
+  EXPECT_EQ(count.load(), 3);
+}
+
+TEST_P(CudaStreamTest, StreamsComeAndGoWhileOthersPoll) {
+  constexpr int kNumWorks = CudaStream::kCredit + 60;
+  std::atomic<int> count{0};
+  std::vector<std::jthread> threads;
+  threads.emplace_back([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) fake_.step();
+  });
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) device_->poll();
+    });
+  }
+  for (int round = 0; round < 5; ++round) {
+    auto stream = std::move(*device_->create_stream());
+    for (int i = 0; i < kNumWorks; ++i) {
+      ASSERT_TRUE(stream->launch(calls_->work(*stream, [&count] {
+        ++count;
+        return true;
+      })));
+    }
+    stream.reset();  // it waits
+    EXPECT_EQ(count.load(), (round + 1) * kNumWorks);
+  }
 }
 
 TEST_P(CudaStreamTest, AWaitForAKeptRecordWaitsForThatVeryRecord) {

@@ -1,0 +1,62 @@
+#include "runtime/cuda/cuda_stream_list.h"
+
+#include <algorithm>
+
+#include "runtime/cuda/cuda_stream.h"
+
+namespace eddy {
+
+void CudaStreamList::add(CudaStream& stream) {
+  std::lock_guard lock(mutex_);
+  entries_.push_back({&stream});
+}
+
+void CudaStreamList::remove(CudaStream& stream) {
+  std::unique_lock lock(mutex_);
+  has_left_.wait(lock, [&] { return find_or_null(&stream)->num_issuers == 0; });
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.stream == &stream; });
+}
+
+bool CudaStreamList::poll(std::vector<EventListener*>& ready) {
+  bool has_moved = false;
+  std::vector<CudaStream*> keeping;
+  {
+    std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) {
+      const CudaStream::Polled polled = entry.stream->poll(ready);
+      has_moved |= polled.has_moved;
+      if (polled.has_issuable) keeping.push_back(entry.stream);
+    }
+  }
+  for (CudaStream* stream : keeping) has_moved |= issue_kept(stream);
+  return has_moved;
+}
+
+bool CudaStreamList::has_work() {
+  std::lock_guard lock(mutex_);
+  bool has_work = false;  // each one is asked: that makes it tell when it is idle
+  for (const Entry& entry : entries_) has_work |= entry.stream->has_work();
+  return has_work;
+}
+
+CudaStreamList::Entry* CudaStreamList::find_or_null(const CudaStream* stream) {
+  const auto found = std::ranges::find(entries_, stream, &Entry::stream);
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+// It may have ended since it was seen; another one in its place is asked the same.
+bool CudaStreamList::issue_kept(CudaStream* stream) {
+  {
+    std::lock_guard lock(mutex_);
+    Entry* const entry = find_or_null(stream);
+    if (entry == nullptr) return false;
+    ++entry->num_issuers;
+  }
+  const bool has_moved = stream->issue_kept();
+  std::lock_guard lock(mutex_);
+  --find_or_null(stream)->num_issuers;
+  has_left_.notify_all();
+  return has_moved;
+}
+
+}  // namespace eddy

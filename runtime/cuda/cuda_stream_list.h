@@ -1,0 +1,41 @@
+// CudaStreamList: the streams of one device, each from its making to its end, polled together.
+//
+// What polling hears of is heard under the list's lock. Works that were kept for credit (or behind
+// a record) are issued outside of it: a Work may call anything, also make a stream of this device
+// or end another one. remove() waits until nobody issues for the stream any more.
+//
+// Contract: a stream is removed by its own destructor, never by a Work of its own. Threads: any.
+// Cost: a poll takes one lock and each stream's; nothing more while no stream keeps anything.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace eddy {
+
+class CudaStream;
+class EventListener;
+
+class CudaStreamList {
+ public:
+  void add(CudaStream& stream);
+  void remove(CudaStream& stream);
+  // Polls each stream and hands on what each keeps. True when something moved.
+  bool poll(std::vector<EventListener*>& ready);
+  bool has_work();
+
+ private:
+  struct Entry {
+    CudaStream* stream;
+    int num_issuers = 0;  // threads that hand on what it keeps
+  };
+  Entry* find_or_null(const CudaStream* stream);
+  bool issue_kept(CudaStream* stream);
+
+  std::mutex mutex_;
+  std::condition_variable has_left_;  // an issuer has
+  std::vector<Entry> entries_;        // under the mutex
+};
+
+}  // namespace eddy
