@@ -31,10 +31,33 @@ CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOpt
 CudaDevice::~CudaDevice() {
   // Given up because the driver refused something, the GPU may still be at work on what it has,
   // and pages below must not go before that; so a refusal here is asked once more.
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  bool is_idle = false;
+  for (int attempt = 0; attempt < 2 && !is_idle; ++attempt) {
     const CudaContext::Use use(*context_);
-    if (context_->api().context_synchronize() == CuResult::kSuccess) return;
+    is_idle = context_->api().context_synchronize() == CuResult::kSuccess;
   }
+  const CudaContext::Use use(*context_);
+  for (CuStream stream : idle_streams_) context_->api().stream_destroy(stream);
+}
+
+Result<CuStream> CudaDevice::take_stream() {
+  {
+    std::lock_guard lock(idle_mutex_);
+    if (!idle_streams_.empty()) {
+      const CuStream stream = idle_streams_.back();
+      idle_streams_.pop_back();
+      return stream;
+    }
+  }
+  CuStream stream = nullptr;
+  EDDY_RETURN_IF_ERROR(context_->check(context_->api().stream_create(&stream, kCuStreamNonBlocking),
+                                       "cuStreamCreate"));
+  return stream;
+}
+
+void CudaDevice::give_back(CuStream stream) {
+  std::lock_guard lock(idle_mutex_);
+  idle_streams_.push_back(stream);
 }
 
 // Drivers of some virtual machines have the calls and refuse them: one write tells.
@@ -42,16 +65,16 @@ Status CudaDevice::probe_memory_words() {
   EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words_.acquire());
   const CudaContext::Use use(*context_);
   const CudaApi& api = context_->api();
-  CuStream stream = nullptr;
-  Status status =
-      context_->check(api.stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate");
+  const Result<CuStream> stream = take_stream();
+  Status status = stream.status();
   if (status.is_ok()) {
-    const CuResult written = api.stream_write_value32(stream, word.device, 1, kCuWriteValueDefault);
-    status = context_->check(api.stream_synchronize(stream), "cuStreamSynchronize");
+    const CuResult written =
+        api.stream_write_value32(*stream, word.device, 1, kCuWriteValueDefault);
+    status = context_->check(api.stream_synchronize(*stream), "cuStreamSynchronize");
     const bool has_arrived =
         std::atomic_ref<uint32_t>(*word.host).load(std::memory_order_acquire) == 1;
     has_memory_words_ = status.is_ok() && written == CuResult::kSuccess && has_arrived;
-    api.stream_destroy(stream);
+    give_back(*stream);
   }
   words_.release(word);
   return status;
@@ -88,15 +111,13 @@ Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
   std::memcpy(staged.data(), from, size_bytes);
   const CudaContext::Use use(*context_);
   const CudaApi& api = context_->api();
-  CuStream stream = nullptr;
-  EDDY_RETURN_IF_ERROR(
-      context_->check(api.stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate"));
+  EDDY_ASSIGN_OR_RETURN(const CuStream stream, take_stream());
   Status status = context_->check(
       api.copy(reinterpret_cast<CuDevicePointer>(to),
                reinterpret_cast<CuDevicePointer>(staged.data()), size_bytes, stream),
       "cuMemcpyAsync");
   const Status ended = context_->check(api.stream_synchronize(stream), "cuStreamSynchronize");
-  api.stream_destroy(stream);
+  give_back(stream);
   return status.is_ok() ? ended : status;
 }
 

@@ -5,8 +5,8 @@
 //
 // The device needs polling: somebody calls poll() while work is pending (a scheduler's poller, or
 // who waits). Completion costs no host function and, with memory words, no driver call.
-// Command buffers: none; regions are driven from the host (HostCommandBuffer), which records what it
-// issues with a CudaRecorder.
+// Command buffers: none; regions are driven from the host (HostCommandBuffer), which records what
+// it issues with a CudaRecorder.
 //
 // Errors: creation says what is missing and what to do. A lost device refuses everything, its
 // streams become idle, and health() says what happened.
@@ -40,7 +40,8 @@ class CudaDevice : public Device {
   CudaAllocator& staging() { return *staging_; }
   // Whether it is memory of a GPU's, as the driver says; any address may be asked about.
   bool is_device_memory(const void* memory) const;
-  // Copies host memory to the device's, and returns when it is there.
+  // Copies host memory to the device's, and returns when it is there; by a stream that the device
+  // keeps for this, one for each thread that writes at the same time.
   Status write(void* to, const void* from, size_t size_bytes);
   // Whether all of these bytes are staging memory.
   bool is_staging(const void* memory, size_t size_bytes) const {
@@ -69,6 +70,9 @@ class CudaDevice : public Device {
   CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOptions& options,
              std::unique_ptr<CudaDeviceMemory> memory);
   Status probe_memory_words();
+  // A stream for a moment; to be given back idle. With the context current.
+  Result<CuStream> take_stream();
+  void give_back(CuStream stream);
 
   // In the order in which they must go, last first.
   CudaShared shared() {
@@ -86,6 +90,8 @@ class CudaDevice : public Device {
   CudaStreamList streams_;
   WorkWatch watch_;
   bool has_memory_words_ = false;
+  std::mutex idle_mutex_;
+  std::vector<CuStream> idle_streams_;  // under its mutex; those that take_stream() has made
 };
 
 }  // namespace eddy

@@ -1,10 +1,12 @@
 // Claim: the CUDA device keeps every device's promises on a driver that does everything it may,
-// with and without memory words.
+// with and without memory words. What is written to it needs no stream of its own.
 #include "runtime/cuda/cuda_device.h"
 
 #include <gmock/gmock.h>
 
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "tests/runtime/cuda/fake_calls.h"
 #include "tests/runtime/device/conformance.h"
@@ -56,6 +58,66 @@ INSTANTIATE_TEST_SUITE_P(CudaWords, DeviceConformance,
 INSTANTIATE_TEST_SUITE_P(CudaEvents, DeviceConformance,
                          ::testing::Values(make_fake<1, false>, make_fake<2, false>,
                                            make_fake<3, false>));
+
+// The bytes that the device has there.
+std::vector<char> read(FakeCuda& fake, CudaDevice& device, const BufferRef& buffer, size_t size) {
+  BufferRef staged = std::move(*device.staging().allocate(size));
+  auto stream = std::move(*device.create_stream());
+  const CudaContext::Use use(device.context());
+  EXPECT_EQ(fake.api()->copy(reinterpret_cast<CuDevicePointer>(staged.data()),
+                             reinterpret_cast<CuDevicePointer>(buffer.data()), size,
+                             static_cast<CuStream>(stream->native())),
+            CuResult::kSuccess);
+  fake.run_all();
+  const char* const bytes = static_cast<const char*>(staged.data());
+  return {bytes, bytes + size};
+}
+
+TEST(CudaDevice, WritesOneAfterTheOtherTakeTheSameStream) {
+  for (const bool has_words : {false, true}) {
+    FakeCuda fake({.seed = 3, .has_memory_words = has_words});
+    {
+      auto device = std::move(*CudaDevice::create(fake.api(), {}));
+      const BufferRef buffer = std::move(*device->allocator().allocate(64));
+      const std::vector<char> first(64, 'a'), second(64, 'b');
+      ASSERT_TRUE(device->write(buffer.data(), first.data(), 64).is_ok());
+      fake.fail_next("stream_create", CuResult::kOutOfMemory);
+      ASSERT_TRUE(device->write(buffer.data(), second.data(), 64).is_ok());
+      EXPECT_FALSE(device->create_stream().is_ok()) << "nobody has asked for a stream before";
+      EXPECT_EQ(read(fake, *device, buffer, 64), second);
+    }
+    EXPECT_THAT(fake.violations(), ::testing::IsEmpty());
+    EXPECT_EQ(fake.leaks(), "");
+  }
+}
+
+TEST(CudaDevice, WritesOfSeveralThreadsArriveEach) {
+  constexpr size_t kThreads = 4, kBytes = 1000;
+  FakeCuda fake({.seed = 8});
+  {
+    auto device = std::move(*CudaDevice::create(fake.api(), {}));
+    std::vector<BufferRef> buffers;
+    for (size_t t = 0; t < kThreads; ++t) {
+      buffers.push_back(std::move(*device->allocator().allocate(kBytes)));
+    }
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int round = 0; round < 20; ++round) {
+          const std::vector<char> bytes(kBytes, static_cast<char>(20 * t + round));
+          EXPECT_TRUE(device->write(buffers[t].data(), bytes.data(), kBytes).is_ok());
+        }
+      });
+    }
+    threads.clear();
+    for (size_t t = 0; t < kThreads; ++t) {
+      EXPECT_EQ(read(fake, *device, buffers[t], kBytes),
+                std::vector<char>(kBytes, static_cast<char>(20 * t + 19)));
+    }
+  }
+  EXPECT_THAT(fake.violations(), ::testing::IsEmpty());
+  EXPECT_EQ(fake.leaks(), "");
+}
 
 }  // namespace
 }  // namespace eddy::testing
