@@ -106,14 +106,22 @@ DnnConvolutions::DnnConvolutions(std::shared_ptr<const CudnnApi> api, CudaLaunch
 Result<std::unique_ptr<DnnConvolutions>> DnnConvolutions::create(
     std::shared_ptr<const CudnnApi> api, CudaLauncher& launcher, const DnnOptions& options) {
   std::unique_ptr<DnnConvolutions> made(new DnnConvolutions(std::move(api), launcher, options));
-  EDDY_RETURN_IF_ERROR(launcher.in_context([&] { return made->handle_of(nullptr).status(); }));
+  EDDY_RETURN_IF_ERROR(launcher.in_context([&]() -> Status {
+    EDDY_RETURN_IF_ERROR(made->handle_of(nullptr).status());
+    made->end_stream(nullptr);  // the first stream takes it
+    return Status::ok();
+  }));
+  launcher.on_stream_end(made.get(),
+                         [owner = made.get()](NativeStream stream) { owner->end_stream(stream); });
   return made;
 }
 
 DnnConvolutions::~DnnConvolutions() {
+  launcher_.forget_stream_ends(this);
   plans_.clear();
   const Status status = launcher_.in_context([&] {
     for (const auto& [stream, handle] : handles_) api_->destroy(handle);
+    for (DnnHandle handle : free_handles_) api_->destroy(handle);
     return Status::ok();
   });
   static_cast<void>(status);  // of a lost device nothing is left to give back
@@ -136,8 +144,7 @@ Result<DnnHandle> DnnConvolutions::handle_of(NativeStream stream) {
   std::lock_guard lock(mutex_);
   const auto known = handles_.find(stream);
   if (known != handles_.end()) return known->second;
-  DnnHandle handle = nullptr;
-  EDDY_RETURN_IF_ERROR(check(api_->create(&handle), "cudnnCreate"));
+  EDDY_ASSIGN_OR_RETURN(const DnnHandle handle, take_handle());
   // Kept only with its stream: the next run would enqueue on another one.
   Status status = check(api_->set_stream(handle, stream), "cudnnSetStream");
   if (!status.is_ok()) {
@@ -146,6 +153,41 @@ Result<DnnHandle> DnnConvolutions::handle_of(NativeStream stream) {
   }
   handles_.emplace(stream, handle);
   return handle;
+}
+
+// Under the mutex.
+Result<DnnHandle> DnnConvolutions::take_handle() {
+  if (!free_handles_.empty()) {
+    const DnnHandle handle = free_handles_.back();
+    free_handles_.pop_back();
+    return handle;
+  }
+  DnnHandle handle = nullptr;
+  EDDY_RETURN_IF_ERROR(check(api_->create(&handle), "cudnnCreate"));
+  return handle;
+}
+
+// Under the mutex. The library may look at a handle's stream when it gets another one, so none of
+// these has one that is gone.
+void DnnConvolutions::free_handle(DnnHandle handle) {
+  if (api_->set_stream(handle, nullptr) == kDnnSuccess) {
+    free_handles_.push_back(handle);
+  } else {
+    api_->destroy(handle);
+  }
+}
+
+void DnnConvolutions::end_stream(NativeStream stream) {
+  std::lock_guard lock(mutex_);
+  const auto known = handles_.find(stream);
+  if (known == handles_.end()) return;
+  free_handle(known->second);
+  handles_.erase(known);
+}
+
+size_t DnnConvolutions::num_handles() const {
+  std::lock_guard lock(mutex_);
+  return handles_.size() + free_handles_.size();
 }
 
 Status DnnConvolutions::describe(Plan& plan, ElementType element, const ConvParams& p) const {

@@ -1,4 +1,5 @@
-// DnnConvolutions: convolutions by cuDNN on one GPU: a handle for each stream, and for every shape
+// DnnConvolutions: convolutions by cuDNN on one GPU: a handle for each stream, given to another
+// stream when its own ends (making and destroying them stops the device), and for every shape
 // met the descriptors and the algorithm that the library names first.
 //
 // A convolution is asked for by ConvParams, as our own kernels are; what the library does not do
@@ -11,12 +12,12 @@
 // time a stream; finding a known shape takes a lock.
 // Cost: a lookup and one call, with a bias two; the first time a shape is met, some 100 µs.
 // Errors: what the library answers, by the call's name.
-// A stream that is gone leaves its handle behind until this goes: sessions keep their streams.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "ops/cuda/cudnn.h"
 #include "ops/cuda/launcher.h"
@@ -44,6 +45,8 @@ class DnnConvolutions {
   static bool has_type(ElementType element);
   // Enqueues the convolution. False in the result: the library has no way for it.
   Result<bool> run(const KernelArgs& args, ElementType element, const cuda::ConvParams& params);
+  // Made so far and not destroyed: as many as streams have needed one at once.
+  size_t num_handles() const;
 
  private:
   struct Plan;
@@ -53,6 +56,9 @@ class DnnConvolutions {
                   const DnnOptions& options);
   Status check(int status, const char* call) const;
   Result<DnnHandle> handle_of(NativeStream stream);
+  Result<DnnHandle> take_handle();
+  void free_handle(DnnHandle handle);
+  void end_stream(NativeStream stream);
   Result<std::shared_ptr<Plan>> find(DnnHandle handle, ElementType element,
                                      const cuda::ConvParams& params);
   Status describe(Plan& plan, ElementType element, const cuda::ConvParams& params) const;
@@ -63,9 +69,11 @@ class DnnConvolutions {
   const std::shared_ptr<const CudnnApi> api_;
   CudaLauncher& launcher_;
   const DnnOptions options_;
-  std::mutex mutex_;
-  std::map<NativeStream, DnnHandle> handles_;  // under the mutex
-  PlanCache<Plan> plans_;                      // under the mutex
+  mutable std::mutex mutex_;
+  // Under the mutex.
+  std::map<NativeStream, DnnHandle> handles_;
+  std::vector<DnnHandle> free_handles_;  // of no stream
+  PlanCache<Plan> plans_;
 };
 
 }  // namespace eddy

@@ -35,6 +35,12 @@ class CudaLauncher {
   // Makes calls of a library that uses the current device: the device's context is current
   // meanwhile. Refused with the device's own status once it is lost.
   virtual Status in_context(const std::function<Status()>& calls) = 0;
+  // Calls `keeper` with each native stream that ends, until forget_stream_ends(key): what a library
+  // keeps by stream goes then. The stream is idle (or its device lost) and still there, the
+  // device's context current; the keeper neither ends streams nor calls these two.
+  virtual void on_stream_end([[maybe_unused]] const void* key,
+                             [[maybe_unused]] std::function<void(NativeStream)> keeper) {}
+  virtual void forget_stream_ends([[maybe_unused]] const void* key) {}
   // How many blocks fill the device once.
   virtual uint32_t num_resident_blocks() const = 0;
 };

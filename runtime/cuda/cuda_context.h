@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_api.h"
+#include "runtime/cuda/stream_ends.h"
 
 namespace eddy {
 
@@ -82,11 +83,12 @@ class CudaContext {
   // Ok, or why the device is lost.
   Status health() const;
 
+  // Whoever ends one of the context's streams tells it here.
+  StreamEnds& stream_ends() { return stream_ends_; }
+
   // Whether kernels may be launched programmatically (cuda_launch.h); not at first.
   bool is_programmatic() const { return is_programmatic_.load(std::memory_order_relaxed); }
-  void set_programmatic(bool may_be) {
-    is_programmatic_.store(may_be, std::memory_order_relaxed);
-  }
+  void set_programmatic(bool may_be) { is_programmatic_.store(may_be, std::memory_order_relaxed); }
 
  private:
   CudaContext(std::shared_ptr<const CudaApi> api, CudaDeviceFacts facts, CuDevice device)
@@ -99,6 +101,7 @@ class CudaContext {
   CuContext context_ = nullptr;
   std::atomic<bool> is_programmatic_{false};
   std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
+  StreamEnds stream_ends_;
   mutable std::mutex mutex_;
   Status loss_;  // under the mutex
 };

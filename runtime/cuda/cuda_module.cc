@@ -88,6 +88,11 @@ Status CudaModule::in_context(const std::function<Status()>& calls) {
   return calls();
 }
 
+void CudaModule::on_stream_end(const void* key, std::function<void(NativeStream)> keeper) {
+  context_.stream_ends().add(key,
+                             [keeper = std::move(keeper)](CuStream stream) { keeper(stream); });
+}
+
 uint32_t CudaModule::num_resident_blocks() const {
   const CudaDeviceFacts& facts = context_.facts();
   const auto threads = static_cast<uint32_t>(std::max(facts.max_threads_per_multiprocessor, 1));

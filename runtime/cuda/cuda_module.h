@@ -36,6 +36,8 @@ class CudaModule : public CudaLauncher {
                 NativeStream stream) override;
   Status in_context(const std::function<Status()>& calls) override;
   uint32_t num_resident_blocks() const override;
+  void on_stream_end(const void* key, std::function<void(NativeStream)> keeper) override;
+  void forget_stream_ends(const void* key) override { context_.stream_ends().remove(key); }
 
  private:
   CudaModule(CudaContext& context, KernelCompiler* compiler_or_null)
@@ -44,7 +46,7 @@ class CudaModule : public CudaLauncher {
   CudaContext& context_;
   KernelCompiler* const compiler_or_null_;
   std::mutex mutex_;
-  std::vector<CuModule> modules_;  // under the mutex once loaded
+  std::vector<CuModule> modules_;                             // under the mutex once loaded
   std::map<std::string, CuFunction, std::less<>> functions_;  // under the mutex
 };
 

@@ -41,7 +41,10 @@ CudaRecorder::~CudaRecorder() {
   abandon();
   const CudaContext::Use use(context_);
   for (CuEvent event : events_) context_.api().event_destroy(event);
-  for (CuStream stream : streams_) context_.api().stream_destroy(stream);
+  for (CuStream stream : streams_) {
+    context_.stream_ends().tell(stream);
+    context_.api().stream_destroy(stream);
+  }
 }
 
 // ---------------------------------------------------------------- lanes
@@ -147,8 +150,7 @@ Status CudaRecorder::copy(void* to, const void* from, size_t size_bytes) {
   return copy_now(native, to, from, size_bytes);
 }
 
-Status CudaRecorder::copy_now(void* native_stream, void* to, const void* from,
-                              size_t size_bytes) {
+Status CudaRecorder::copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) {
   const CudaContext::Use use(context_);
   return context_.check(context_.api().copy(reinterpret_cast<CuDevicePointer>(to),
                                             reinterpret_cast<CuDevicePointer>(from), size_bytes,

@@ -47,6 +47,7 @@ CudaStream::~CudaStream() {
   progress_->is_ended_.store(true, std::memory_order_release);
   shared_.progress.remove(progress_.get());
   const CudaContext::Use use(shared_.context);
+  shared_.context.stream_ends().tell(stream_);
   if (is_own_) shared_.context.api().stream_destroy(stream_);
   if (word_.host != nullptr) shared_.words.release(word_);
 }

@@ -103,7 +103,10 @@ void FakeCudnn::fill_descriptors(CudnnApi& api) {
     delete made;
     return kDnnSuccess;
   };
-  api.create = [=](DnnHandle* handle) { return make(handle, new Handle()); };
+  api.create = [=, this](DnnHandle* handle) {
+    ++num_created_;
+    return make(handle, new Handle());
+  };
   api.destroy = [=](DnnHandle handle) { return drop(reinterpret_cast<Handle*>(handle)); };
   api.tensor_create = [=](DnnTensor* tensor) { return make(tensor, new Shape()); };
   api.tensor_destroy = [=](DnnTensor tensor) { return drop(reinterpret_cast<Shape*>(tensor)); };

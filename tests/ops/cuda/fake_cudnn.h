@@ -27,6 +27,7 @@ class FakeCudnn {
   int num_choices() const { return num_choices_; }
   int num_exact() const { return num_exact_; }  // convolutions that may not round to TF32
   int num_alive() const { return num_alive_; }
+  int num_created() const { return num_created_; }  // handles
   std::vector<std::string> violations() const { return violations_; }
   // Offers nothing good for these many calls.
   void offer_nothing(int calls) { unknown_ = calls; }
@@ -50,6 +51,7 @@ class FakeCudnn {
 
   const Enqueue enqueue_;
   int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
+  int num_created_ = 0;
   // The status that the call of that name shall answer with; 0: it may go on.
   int failure_of(const char* call);
 

@@ -52,6 +52,13 @@ class HostLauncher : public CudaLauncher {
   Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                 NativeStream stream) override;
   Status in_context(const std::function<Status()>& calls) override { return calls(); }
+  void on_stream_end(const void* key, std::function<void(NativeStream)> keeper) override {
+    keepers_[key] = std::move(keeper);
+  }
+  void forget_stream_ends(const void* key) override { keepers_.erase(key); }
+  void end_stream(NativeStream stream) const {
+    for (const auto& [key, keeper] : keepers_) keeper(stream);
+  }
   // Few, so that threads have several items.
   uint32_t num_resident_blocks() const override { return 1; }
   uint64_t num_launches() const { return num_launches_; }
@@ -60,6 +67,7 @@ class HostLauncher : public CudaLauncher {
   HostKernels kernels_ = host_kernels();
   Random random_;
   uint64_t num_launches_ = 0;
+  std::map<const void*, std::function<void(NativeStream)>> keepers_;
 };
 
 }  // namespace eddy::testing

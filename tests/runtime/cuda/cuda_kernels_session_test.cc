@@ -145,9 +145,9 @@ double number(const TensorView& view, int64_t i) {
 std::string far_from(const Tensor& actual, const Tensor& expected) {
   if (expected.is_tensor() && expected.view().element == ElementType::kString) {
     const auto* const texts = expected.view().as<std::string>();
-    const bool is_same = actual.view().count() == expected.view().count() &&
-                         std::equal(texts, texts + expected.view().count(),
-                                    actual.view().as<std::string>());
+    const bool is_same =
+        actual.view().count() == expected.view().count() &&
+        std::equal(texts, texts + expected.view().count(), actual.view().as<std::string>());
     return is_same ? "" : "other texts";
   }
   if (!expected.is_tensor() || !kFloatTypes.contains(expected.view().element)) {
@@ -230,6 +230,37 @@ TEST(CudaKernelsSession, OnnxsOwnTestsGiveTheCpusValues) {
   EXPECT_GE(counts.on_device, 150u);
   std::printf("%zu models compared, %zu with nodes on the device\n", counts.compared,
               counts.on_device);
+}
+
+TEST(CudaKernelsSession, SessionsOneAfterTheOtherShareTheLibrarysHandles) {
+  FakeGpu gpu(9, true);
+  {
+    SessionOptions options = gpu.options();
+    const auto accelerator = options.make_accelerator();
+    ASSERT_TRUE(accelerator.is_ok()) << accelerator.status().to_string();
+    options.make_accelerator = [&] { return accelerator; };
+    int num_created = 0;
+    for (int round = 0; round < 8; ++round) {
+      GraphBuilder b(library().ops());
+      const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 3, 8, 8}));
+      const Value w = b.input("w", tensor_type(ElementType::kFloat, {4, 3, 3, 3}));
+      b.output("y", b.op("Conv", {x, w}));
+      auto session = Session::create(library(), std::move(*b.finish()), options);
+      ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+      for (int run = 0; run < 2; ++run) {
+        const auto outputs = (*session)->run(
+            {{"x", to_tensor(HostValue::tensor(ElementType::kFloat, {1, 3, 8, 8}))},
+             {"w", to_tensor(HostValue::tensor(ElementType::kFloat, {4, 3, 3, 3}))}});
+        ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      }
+      EXPECT_EQ(gpu.cudnn().num_convolutions(), 2 * (round + 1));
+      if (round == 0) num_created = gpu.cudnn().num_created();
+      EXPECT_EQ(gpu.cudnn().num_created(), num_created) << "round " << round;
+    }
+  }
+  EXPECT_EQ(gpu.cudnn().num_alive(), 0);
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+  EXPECT_EQ(gpu.cuda().leaks(), "");
 }
 
 TEST(CudaKernelsSession, AnIndexOutOfRangeFailsTheRunByNodeAndTheNextRunIsFine) {
@@ -350,15 +381,13 @@ void expect_index_told(const std::function<Result<Graph>()>& build, Loops loops,
 TEST(CudaKernelsSession, WhatIsWrongInALoopIsToldWithItsIterationAndEndsTheLoop) {
   for (const Loops loops : {Loops::kHost, Loops::kDevice}) {
     expect_index_told(growing_index, loops, "walk[7]/embed");
-    expect_index_told([] { return growing_in_two_loops(false); }, loops,
-                      "outer[1]/inner[3]/embed");
+    expect_index_told([] { return growing_in_two_loops(false); }, loops, "outer[1]/inner[3]/embed");
   }
 }
 
 TEST(CudaKernelsSession, WhatIsWrongInALoopsTestIsToldWithTheIterationThatItWouldBegin) {
   for (const Loops loops : {Loops::kHost, Loops::kDevice}) {
-    expect_index_told([] { return growing_in_two_loops(true); }, loops,
-                      "outer[1]/inner[3]/embed");
+    expect_index_told([] { return growing_in_two_loops(true); }, loops, "outer[1]/inner[3]/embed");
   }
 }
 
