@@ -148,13 +148,14 @@ bool DeviceLoop::is_ready(Way way) {
 
 bool DeviceLoop::find_launch(Way way) {
   Launches& launches = way == Way::kKernel ? kernels_ : recordings_;
-  current_ = nullptr;
-  for (const auto& launch : launches.all) {
-    if (launch->addresses == addresses_ && launch->is_free()) current_ = launch.get();
+  ++num_taken_;
+  take(nullptr);
+  if (find_known(launches)) return true;
+  // A kernel serves any addresses: one that could be given up would have been found.
+  if (launches.all.size() == kMostLaunches && (way == Way::kKernel || !give_one_up())) {
+    why_by_host_ = "the memory of its earlier results is in use";
+    return false;
   }
-  if (current_ != nullptr) return true;
-  why_by_host_ = "the memory of its earlier results is in use";
-  if (launches.all.size() == kMostLaunches) return false;
   Result<std::unique_ptr<LoopLaunch>> made = make_launch(way);
   if (!made.is_ok()) {
     launches.why_off = std::string(way == Way::kKernel ? "its kernel cannot be launched: "
@@ -165,13 +166,44 @@ bool DeviceLoop::find_launch(Way way) {
     return false;
   }
   (*made)->addresses = addresses_;
-  current_ = launches.all.emplace_back(std::move(*made)).get();
+  take(launches.all.emplace_back(std::move(*made)).get());
+  return true;
+}
+
+bool DeviceLoop::find_known(Launches& launches) {
+  for (const auto& launch : launches.all) {
+    if (launch->addresses != addresses_ || !launch->is_free()) continue;
+    take(launch.get());
+    return true;
+  }
+  return false;
+}
+
+void DeviceLoop::take(LoopLaunch* launch) {
+  std::lock_guard lock(current_mutex_);
+  current_ = launch;
+  if (launch != nullptr) launch->last_taken = num_taken_;
+}
+
+// Of those that are idle, the one taken longest ago.
+bool DeviceLoop::give_one_up() {
+  const uint64_t least_age = choice_or_null_ != nullptr ? kStaleAfter : 0;
+  auto oldest = recordings_.all.end();
+  for (auto at = recordings_.all.begin(); at != recordings_.all.end(); ++at) {
+    const LoopLaunch& launch = **at;
+    const bool is_idle = launch.is_free() && launch.innermost_running().is_none();
+    if (!is_idle || num_taken_ - launch.last_taken < least_age) continue;
+    if (oldest == recordings_.all.end() || launch.last_taken < (*oldest)->last_taken) oldest = at;
+  }
+  if (oldest == recordings_.all.end() || (*oldest)->check() < 0) return false;
+  words_ = (*oldest)->words();
+  recordings_.all.erase(oldest);
   return true;
 }
 
 Result<std::unique_ptr<LoopLaunch>> DeviceLoop::make_launch(Way way) {
   if (way == Way::kKernel) return PersistentLaunch::make(state_, id_, *persistent_or_null_);
-  return LoopRecording::make(state_, id_, *state_.recorder_or_null());
+  return LoopRecording::make(state_, id_, *state_.recorder_or_null(), words_);
 }
 
 bool DeviceLoop::find_place() {
@@ -204,6 +236,7 @@ int32_t DeviceLoop::finish(void* device_loop) {
 }
 
 NodeId DeviceLoop::innermost_running() const {
+  std::lock_guard lock(current_mutex_);
   return current_ != nullptr ? current_->innermost_running() : NodeId();
 }
 

@@ -22,9 +22,11 @@
 //   limits to the device · count 0 · before · test                     (from here on, recorded)
 //   WHILE { after · next values → homes · count + 1 · before · test }
 //
-// Recordings depend on the addresses of what the loop captures; a few are kept. The
+// Recordings depend on the addresses of what the loop captures; a few are kept, and for other
+// addresses the one that was taken longest ago is given up. Where the way is measured it must not
+// have been taken for a while: addresses that take turns would have each launch recorded anew. The
 // homes of a recording's results may live on in values that the loop has made: such a recording
-// is not used until they are gone, and another one is.
+// is neither used nor given up until they are gone, and another one is used.
 //
 // The process's limit: six or more loops of conditional nodes at once have crashed GPUs, so at most
 // kMostAtOnce of them are driven by devices at a time, over all sessions, a loop with inner ones
@@ -38,6 +40,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -55,7 +58,8 @@ class LoopLaunch;
 class DeviceLoop {
  public:
   static constexpr int kMostAtOnce = 4;
-  static constexpr size_t kMostLaunches = 4;  // that have memory of their own
+  static constexpr size_t kMostLaunches = 4;   // that have memory of their own
+  static constexpr uint64_t kStaleAfter = 16;  // turns of the loop, where its way is measured
 
   // The state's exec nodes are there.
   DeviceLoop(RunState& state, NodeId loop);
@@ -100,6 +104,9 @@ class DeviceLoop {
   Way ready_way(Way wish);
   bool is_ready(Way way);
   bool find_launch(Way way);
+  bool find_known(Launches& launches);
+  bool give_one_up();
+  void take(LoopLaunch* launch);
   bool find_place();
   bool take_place();
   Result<std::unique_ptr<LoopLaunch>> make_launch(Way way);
@@ -115,9 +122,9 @@ class DeviceLoop {
   std::atomic<uint32_t>* current_node_ = nullptr;
   LoopChoice* choice_or_null_ = nullptr;  // null: the device's first way whenever it can
   Clock::time_point began_;
-  Way way_ = Way::kHost;    // this time
+  Way way_ = Way::kHost;  // this time
   bool is_try_ = false;
-  int depth_ = 1;           // WHILEs that may be active at once
+  int depth_ = 1;  // WHILEs that may be active at once
   std::string why_by_host_;
   bool has_place_ = false;  // among those that the process may have at once
   uint64_t num_launches_ = 0;
@@ -125,7 +132,11 @@ class DeviceLoop {
   std::vector<const void*> addresses_;
   Launches kernels_;
   Launches recordings_;
-  LoopLaunch* current_ = nullptr;
+  uint64_t num_taken_ = 0;
+  // Where LoopState reads iterations although the recording is gone.
+  BufferRef words_;
+  mutable std::mutex current_mutex_;  // others ask what runs while one is given up
+  LoopLaunch* current_ = nullptr;     // under its mutex
 };
 
 }  // namespace eddy

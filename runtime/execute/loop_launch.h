@@ -5,10 +5,12 @@
 // Errors: launch() names the driver's answer. Threads: those of its run.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
+#include "runtime/device/buffer.h"
 
 namespace eddy {
 
@@ -18,6 +20,8 @@ class LoopLaunch {
 
   // What it was made for; by the caller. Empty: for any addresses.
   std::vector<const void*> addresses;
+  // When it was taken last, counted by the caller.
+  uint64_t last_taken = 0;
 
   // Nobody else holds memory that a launch would write.
   virtual bool is_free() const = 0;
@@ -31,6 +35,8 @@ class LoopLaunch {
   virtual NodeId innermost_running() const = 0;
   // It is all over.
   virtual void forget() = 0;
+  // Host memory in which the device counts; iterations are read there until another launch leaves.
+  virtual BufferRef words() const = 0;
   // < 0: a case had no branch for its selector; said in the run's error.
   virtual int32_t check() { return 0; }
 };

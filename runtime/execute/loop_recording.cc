@@ -24,8 +24,9 @@ LoopRecording::LoopRecording(RunState& state, NodeId loop, Recorder& recorder)
     : state_(state), top_(loop), recorder_(recorder), uses_(count_uses(state.graph())) {}
 
 Result<std::unique_ptr<LoopLaunch>> LoopRecording::make(RunState& state, NodeId loop,
-                                                        Recorder& recorder) {
+                                                        Recorder& recorder, BufferRef words) {
   std::unique_ptr<LoopRecording> made(new LoopRecording(state, loop, recorder));
+  made->words_ = std::move(words);
   Status status = recorder.begin();
   if (status.is_ok()) status = made->record();
   if (status.is_ok()) {

@@ -19,8 +19,10 @@ namespace eddy {
 
 class LoopRecording : public LoopLaunch {
  public:
-  // Records. On failure the recorder holds nothing.
-  static Result<std::unique_ptr<LoopLaunch>> make(RunState& state, NodeId loop, Recorder& recorder);
+  // Records. On failure the recorder holds nothing. `words`: those of a recording of the same loop
+  // that is gone; null: it makes some.
+  static Result<std::unique_ptr<LoopLaunch>> make(RunState& state, NodeId loop, Recorder& recorder,
+                                                  BufferRef words);
 
   bool is_free() const override;
   Status write_words() override;
@@ -30,6 +32,7 @@ class LoopRecording : public LoopLaunch {
   Status leave() override;
   NodeId innermost_running() const override;
   void forget() override;
+  BufferRef words() const override { return words_; }
   int32_t check() override;
 
  private:

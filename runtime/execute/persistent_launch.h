@@ -32,6 +32,7 @@ class PersistentLaunch : public LoopLaunch {
   Status leave() override;
   NodeId innermost_running() const override;
   void forget() override;
+  BufferRef words() const override { return words_; }
 
  private:
   PersistentLaunch(RunState& state, NodeId loop, const PersistentLoop& persistent);

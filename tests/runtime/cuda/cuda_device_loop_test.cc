@@ -343,6 +343,48 @@ TEST_P(CudaDeviceLoopTest, TheHostMayDriveALoopAroundIt) {
   EXPECT_LE(fake_->cuda().num_instantiations(), 12u);
 }
 
+// A loop that the host drives, around one that captures each of seven values in turn.
+void turning(GraphBuilder& b) {
+  constexpr size_t kValues = 7;
+  std::vector<Value> initial;
+  for (size_t i = 0; i < kValues; ++i) initial.push_back(b.input("x" + std::to_string(i), kEight));
+  const auto outer = b.while_loop(
+      {.name = "outer",
+       .initial = initial,
+       .trip_limit = b.scalar(int64_t{3 * kValues}),
+       .num_scan_outputs = 1},
+      [&](Value, ValueSpan v) {
+        return WhileTest{b.scalar(true), {v.begin(), v.end()}};
+      },
+      [&](Value, ValueSpan v) {
+        const auto inner = b.while_loop(
+            {.name = "inner", .initial = {v[1]}, .trip_limit = b.scalar(int64_t{5})},
+            [&](Value, ValueSpan w) {
+              const Value low = b.op("ReduceMin", {w[0]}, {{"keepdims", int64_t{0}}});
+              return WhileTest{b.op("Less", {low, b.scalar(60.0f)}), {w[0]}};
+            },
+            [&](Value, ValueSpan w) {
+              return std::vector<Value>{b.op("Add", {b.op("Mul", {w[0], b.scalar(0.75f)}), v[0]})};
+            });
+        std::vector<Value> next(v.begin() + 1, v.end());
+        next.push_back(v[0]);
+        next.push_back(inner[0]);
+        return next;
+      });
+  for (size_t i = 0; i < kValues; ++i) b.output("y" + std::to_string(i), outer[i]);
+  b.output("rows", outer[kValues]);
+}
+
+TEST_P(CudaDeviceLoopTest, ForOtherAddressesAnOldRecordingIsGivenUp) {
+  NamedTensors inputs;
+  for (int i = 0; i < 7; ++i) {
+    inputs.emplace_back("x" + std::to_string(i), eight(static_cast<float>(i)));
+  }
+  expect_cpus_bits(turning, inputs, 1);
+  EXPECT_GT(fake_->cuda().num_instantiations(), DeviceLoop::kMostLaunches)
+      << "too few addresses to show anything";
+}
+
 TEST_P(CudaDeviceLoopTest, WhatCannotBeForcedIsRefusedWithItsReason) {
   use_fake();
   const auto session = create(graph(inside_a_host_loop), {.loops = Loops::kDevice});
