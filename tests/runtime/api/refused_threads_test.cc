@@ -11,14 +11,14 @@
 #include "graph/base/sanitizers.h"
 #include "tests/runtime/testing/ways.h"
 
+#if !EDDY_HAS_ASAN && !EDDY_HAS_TSAN  // they have one of their own
+
 namespace {
 
 std::atomic<bool> are_refused{false};
 std::atomic<int> num_refused{0};
 
 }  // namespace
-
-#if !EDDY_HAS_ASAN && !EDDY_HAS_TSAN  // they have one of their own
 
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) {

@@ -89,7 +89,7 @@ TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
   }
   // Each run of --repeat has the whole time to itself, so together they may take longer.
   const Finished many =
-      run_eddy(count_to(model, "300000", {"--json", "--timeout", "0.5", "--repeat", "300"}));
+      run_eddy(count_to(model, "30000", {"--json", "--timeout", "0.5", "--repeat", "3000"}));
   ASSERT_EQ(many.exit_code, 0) << many.err;
   int64_t total_ns = 0;
   const json document = many.json();

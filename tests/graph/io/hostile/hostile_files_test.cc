@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#ifdef EDDY_SANITIZER
-constexpr bool kIsMeasured = false;  // sanitizers cost time and memory of their own
+#if defined(EDDY_SANITIZER) || !defined(__OPTIMIZE__)
+constexpr bool kIsMeasured = false;  // they cost time and memory of their own
 #else
 constexpr bool kIsMeasured = true;
 #endif
