@@ -100,6 +100,7 @@ struct BlockTimeline::Loop {
     if (list.first == list.last) return;
     const BlockRow& row = rows[row_bases[list.first] + task.row];
     if (row.num_ties == 1 && row.tie < kHolder) __builtin_prefetch(state + row.tie);
+    if (row.num_transfers > 0) __builtin_prefetch(transfers + row.first_transfer);
   }
 
   // visit(task) for the entries of 64 buckets, as far as they are known.

@@ -107,11 +107,12 @@ class TaskEmitter {
   End tile_end(uint32_t op, const OperatorConfig& config, uint32_t tile) const;
   void fail_too_many();
   void fail_route(uint32_t from, uint32_t to, uint32_t op);
+  // The label's direction and links are set in place: a copy would wait for the stores before it.
   template <typename Sink>
-  void emit_transfer(const End& from, const End& to, int64_t size_bytes, TaskLabel label,
+  void emit_transfer(const End& from, const End& to, int64_t size_bytes, TaskLabel& label,
                      Ranks& ranks, Sink& sink);
   template <typename Sink>
-  void emit_route(const Route& route, int64_t size_bytes, TaskLabel label, Ranks& ranks,
+  void emit_route(const Route& route, int64_t size_bytes, TaskLabel& label, Ranks& ranks,
                   Sink& sink);
   template <typename Sink>
   void emit_sums(uint32_t op, const OperatorConfig& config, const PartCost::Work& work,
@@ -213,19 +214,19 @@ void TaskEmitter::emit_sums(uint32_t op, const OperatorConfig& config, const Par
       const uint32_t part = t * reduce + r;
       const End from{slots.forward[part], graph_.is_training ? slots.backward[part] : 0,
                      config.devices[part]};
-      emit_transfer(from, to, size_bytes,
-                    {.kind = TaskKind::kPartial, .op = op, .part = part, .to_part = t}, ranks,
-                    sink);
+      TaskLabel partial{.kind = TaskKind::kPartial, .op = op, .part = part, .to_part = t};
+      emit_transfer(from, to, size_bytes, partial, ranks, sink);
     }
   }
 }
 
 template <typename Sink>
 [[gnu::always_inline]] inline void TaskEmitter::emit_transfer(const End& from, const End& to,
-                                                              int64_t size_bytes, TaskLabel label,
+                                                              int64_t size_bytes, TaskLabel& label,
                                                               Ranks& ranks, Sink& sink) {
   if (ranks.transfers_left == 0) [[unlikely]] return fail_too_many();
   --ranks.transfers_left;
+  label.is_backward = false;
   if (from.device == to.device) {
     sink.tie(from.forward, to.forward, label);
   } else {
@@ -243,9 +244,10 @@ template <typename Sink>
 
 template <typename Sink>
 [[gnu::always_inline]] inline void TaskEmitter::emit_route(const Route& route, int64_t size_bytes,
-                                                           TaskLabel label, Ranks& ranks,
+                                                           TaskLabel& label, Ranks& ranks,
                                                            Sink& sink) {
   uint32_t last = route.from;
+  label.has_hops = false;
   for (uint32_t at = route.from_device; at != route.to_device;) {
     label.link = topology_.next_link(at, route.to_device);
     if (label.link == UINT32_MAX) return fail_route(route.from_device, route.to_device, label.op);
