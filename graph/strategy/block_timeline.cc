@@ -34,14 +34,22 @@ bool BlockTimeline::reset(const BlockGraph& graph) {
   prepare(graph, 2 * busiest(graph));
   find_roots(graph);
   if (run<false>(graph, std::numeric_limits<double>::max()) != SimulationEnd::kDone) return false;
-  commit();
+  commit(graph);
   return true;
 }
 
-void BlockTimeline::commit() {
+void BlockTimeline::commit(const BlockGraph& graph) {
   EDDY_DCHECK(is_simulated_) << "commit() follows a simulate() that is done";
   std::swap(old_, new_);
   is_simulated_ = false;
+  first_ready_.clear();
+  for (const BlockGraph::Block& block : graph.blocks()) {
+    double first = kNever;
+    for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
+      first = std::min(first, old_.tasks[slot].ready);
+    }
+    first_ready_.push_back(first);
+  }
 }
 
 // New tasks wait for others, new or not: what is not new has ended when it did. What was removed,
@@ -54,11 +62,9 @@ double BlockTimeline::first_instant(const BlockGraph& graph) {
       if (in.slot < first_new) instant = std::min(instant, old_.tasks[in.slot].ready);
     }
   };
-  for (const BlockGraph::Block& block : graph.original_blocks()) {
-    bound_by(block);
-    for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
-      instant = std::min(instant, old_.tasks[slot].ready);
-    }
+  for (const BlockGraph::Block& block : graph.original_blocks()) bound_by(block);
+  for (const uint32_t index : graph.changed_blocks()) {
+    instant = std::min(instant, first_ready_[index]);
   }
   // By new slot, then by holder.
   const uint32_t num_new = graph.num_slots() - first_new;
@@ -151,7 +157,9 @@ void BlockTimeline::keep_prefix(const BlockGraph& graph, double instant) {
       }
     });
   };
-  for (const BlockGraph::Block& block : graph.blocks()) {
+  for (size_t index = 0; index < graph.blocks().size(); ++index) {
+    if (first_ready_[index] >= instant) continue;
+    const BlockGraph::Block& block = graph.blocks()[index];
     for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
       if (is_kept(slot)) {
         new_.tasks[slot] = old_.tasks[slot];

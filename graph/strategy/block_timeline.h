@@ -5,7 +5,7 @@
 // new task, and none that waits for one, can be ready earlier. The rest is simulated by Algorithm 1
 // (timeline.h), so the times are those of a full simulation, bit for bit, in whatever way the graph
 // came about. The new times stand beside the old ones: rollback() forgets them, commit() takes
-// them.
+// them, and notes when each block begins: blocks that begin later have no task to be kept.
 //
 // The queue of ready tasks is a calendar (Brown 1988): buckets of equal width over the time up to a
 // horizon, each a list that is sorted when its time has come, and that becomes a heap should more
@@ -39,7 +39,7 @@ class BlockTimeline {
   bool reset(const BlockGraph& graph);
   SimulationEnd simulate(const BlockGraph& graph,
                          double threshold = std::numeric_limits<double>::max());
-  void commit();
+  void commit(const BlockGraph& graph);
   void rollback() { is_simulated_ = false; }
 
   // After simulate(): of the changed graph, where that is done.
@@ -102,6 +102,7 @@ class BlockTimeline {
 
   Times old_;
   Times new_;
+  std::vector<double> first_ready_;  // by block: the earliest of its tasks, of old
   bool is_simulated_ = false;
 
   // Of one simulation.

@@ -25,7 +25,7 @@ Result<SimulationEnd> StrategySimulation::simulate(double threshold) {
 }
 
 void StrategySimulation::commit() {
-  timeline_.commit();
+  timeline_.commit(blocks_);
   blocks_.commit();
   if (!blocks_.wants_rebuild()) return;
   const Status status = reset(Strategy(strategy()));
