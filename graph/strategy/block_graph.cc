@@ -1,6 +1,9 @@
 #include "graph/strategy/block_graph.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "graph/strategy/load_sink.h"
 
 namespace eddy {
 
@@ -150,13 +153,13 @@ Status BlockGraph::reset(Strategy strategy) {
   num_dead_ = 0;
   std::fill(loads_.begin(), loads_.end(), 0);
   for (uint32_t op = 0; op < strategy_.size(); ++op) {
-    emit(parts_block(op));
+    emit(parts_block(op), true);
     for (uint32_t input = 0; input < graph_.operators[op].inputs.size(); ++input) {
-      emit(input_block(op, input));
+      emit(input_block(op, input), true);
     }
   }
   for (uint32_t group = 0; group < emitter_.weight_groups().size(); ++group) {
-    emit(ring_block(group));
+    emit(ring_block(group), true);
   }
   forget();
   return status();
@@ -164,7 +167,7 @@ Status BlockGraph::reset(Strategy strategy) {
 
 bool BlockGraph::wants_rebuild() const { return num_dead_ > (num_slots() + num_transfers()) / 2; }
 
-void BlockGraph::emit(uint32_t index) {
+void BlockGraph::emit(uint32_t index, bool adds_load) {
   if (!status().is_ok()) return;
   const BlockName& name = names_[index];
   Block& block = blocks_[index];
@@ -183,7 +186,7 @@ void BlockGraph::emit(uint32_t index) {
   if (name.kind == Kind::kParts) join_parts(name.op);
   lay_out(index);
   count_ins(block, name);
-  add_load(block);
+  if (adds_load) add_load(block);
   note_first_rows(index);
   EDDY_CHECK(tasks_.size() < kMaxSlots && transfers_.size() < kMaxSlots &&
              holders_.size() < kMaxSlots)
@@ -404,15 +407,26 @@ void BlockGraph::remove(uint32_t index) {
   block = {};
 }
 
-// False as soon as a device is busy for too long.
+// False as soon as a device is busy for too long. Transfers are many: with a limit they are counted
+// before they are emitted.
 bool BlockGraph::emit_blocks(double limit) {
+  const bool is_limited = limit < std::numeric_limits<double>::max();
   peak_ = *std::max_element(loads_.begin(), loads_.end());
-  for (const uint32_t index : found_) {
-    if (peak_ * (1 - kLoadRounding) > limit) return false;
-    emit(index);
+  const auto is_input = [this](uint32_t index) { return names_[index].kind == Kind::kInput; };
+  const auto first_input = std::find_if(found_.begin(), found_.end(), is_input);
+  for (auto index = found_.begin(); index != first_input; ++index) {
+    emit(*index, true);
     if (!status().is_ok()) return true;
+    if (!is_within(limit)) return false;
   }
-  return peak_ * (1 - kLoadRounding) <= limit;
+  for (auto index = first_input; is_limited && index != found_.end(); ++index) {
+    const LoadSink sink{loads_, peak_};
+    emitter_.emit_input(names_[*index].op, names_[*index].input, strategy_, sink);
+    if (!status().is_ok()) return true;
+    if (!is_within(limit)) return false;
+  }
+  for (auto index = first_input; index != found_.end(); ++index) emit(*index, !is_limited);
+  return true;
 }
 
 bool BlockGraph::change(std::span<const uint32_t> ops, const OperatorConfig& config, double limit) {

@@ -21,10 +21,10 @@
 // device has of a slice are one holder.
 //
 // The loads say how long each simulated device is busy: the largest is a lower bound of the
-// makespan. change() looks at it after every block and gives up as soon as it is above the limit,
-// with parts first, rings next and transfers last, so that most changes that do not pay cost the
-// emission of a few blocks. Loads are sums of doubles in the order of history: compare them with
-// kLoadRounding in mind.
+// makespan. change() looks at it after every block and gives up as soon as it is above the limit.
+// Parts come first and rings next; transfers, which are many, are counted (load_sink.h) before any
+// is emitted, so that most changes that do not pay cost the emission of a few blocks. Loads are
+// sums of doubles in the order of history: compare them with kLoadRounding in mind.
 //
 // Errors: those of task_emitter.h, in status(); rollback() clears it. Contract: every configuration
 // passed check_config(); after a change() that gave up, or an error, only rollback() may follow.
@@ -213,7 +213,7 @@ class BlockGraph {
   void mark_ends();
   void find_blocks(std::span<const uint32_t> ops);
   void remove(uint32_t index);
-  void emit(uint32_t index);
+  void emit(uint32_t index, bool adds_load);
   void emit_tasks(const BlockName& name);
   void join_parts(uint32_t op);
   uint32_t count_ring_rows(uint32_t group);
@@ -223,6 +223,7 @@ class BlockGraph {
   void count_ins(Block& block, const BlockName& name);
   void add_load(const Block& block);
   void note_first_rows(uint32_t index);
+  bool is_within(double limit) const { return peak_ * (1 - kLoadRounding) <= limit; }
   bool emit_blocks(double limit);
   void forget();
 
