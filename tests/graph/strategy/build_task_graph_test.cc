@@ -201,6 +201,16 @@ TEST(BuildTaskGraph, ARouteOfTwoLinksIsTwoTransfersOneAfterTheOther) {
   EXPECT_EQ(transfers_built(pair_file()), expected);
 }
 
+TEST(BuildTaskGraph, ATransferOverOneLinkIsDirectAlsoAfterOneOverTwo) {
+  Json file = pair_file();
+  file["strategy"]["A"] = {{"degree", {2, 1}}, {"devices", {"x", "y"}}};
+  file["strategy"]["B"]["devices"] = {"y", "x"};
+  const std::map<std::string, double> expected = {{"A.0->B.0@x>s", 1 + 4 * 16 * 4 / 2.0},
+                                                  {"A.0->B.0@s>y", 4 * 16 * 4 / 4.0},
+                                                  {"A.1->B.1", 4 * 16 * 4 / 8.0}};
+  EXPECT_EQ(transfers_built(file), expected);
+}
+
 TEST(BuildTaskGraph, ACutSumSendsItsPartialTilesToOnePlaceAndConsumersReadThere) {
   Json file = pair_file();
   file["operators"].push_back({{"name", "C"},
