@@ -1,6 +1,7 @@
 #include "tools/check/step_digests.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/execute/run_state.h"
 #include "tools/check/mixing_ops.h"
@@ -18,19 +19,19 @@ uint64_t digest_slot(const Slot& slot) {
   return digest(Tensor::sequence(slot.sequence_element, std::move(elements)));
 }
 
-Iterations iterations_around(RunState& state, NodeId node, std::vector<int64_t>& scratch) {
+// Leaves them in `numbers`, outermost first.
+void find_iterations_around(RunState& state, NodeId node, std::vector<int64_t>& numbers) {
   const Graph& graph = state.graph();
-  scratch.clear();
+  numbers.clear();
   for (RegionId at = graph.node(node).region; !graph.region(at).owner.is_none();) {
     const NodeId owner = graph.region(at).owner;
     if (graph.node(owner).kind == NodeKind::kWhile) {
-      scratch.push_back(state.iteration(owner, node));
+      numbers.push_back(state.iteration(owner, node));
     }
     node = owner;
     at = graph.node(owner).region;
   }
-  std::reverse(scratch.begin(), scratch.end());
-  return Iterations(std::span<const int64_t>(scratch));
+  std::reverse(numbers.begin(), numbers.end());
 }
 
 // Equal for equal executions in whatever order; for others by a chance in 2^64.
@@ -59,13 +60,14 @@ std::vector<const NodeExecution*> sorted(const std::vector<NodeExecution>& execu
 
 Status StepDigests::before(RunState& state, const ::eddy::Step& step) {
   if (step.kind != StepKind::kTest) return Status::ok();
-  const int64_t iteration = state.loop(step.node).iteration();
   std::lock_guard lock(mutex_);
-  if (step.node == tested_ && iteration == tested_iteration_) {
+  find_iterations_around(state, step.node, scratch_);
+  scratch_.push_back(state.loop(step.node).iteration());
+  Iterations here(std::span<const int64_t>{scratch_});
+  const auto [last, is_first] = tested_.try_emplace(step.node, here);
+  if (!is_first && std::exchange(last->second, here) == here) {
     tested_twice_ = state.iteration_path(step.node);
   }
-  tested_ = step.node;
-  tested_iteration_ = iteration;
   return Status::ok();
 }
 
@@ -75,13 +77,14 @@ void StepDigests::after(RunState& state, const ::eddy::Step& step, int32_t decis
   uint64_t digest = outputs.size();  // as combine_digests
   for (ValueId output : outputs) digest = mix(digest, digest_slot(state.slot(output)));
   std::lock_guard lock(mutex_);
-  executions_.push_back({step.node, iterations_around(state, step.node, scratch_), digest});
+  find_iterations_around(state, step.node, scratch_);
+  executions_.push_back({step.node, Iterations(std::span<const int64_t>{scratch_}), digest});
 }
 
 void StepDigests::clear() {
   std::lock_guard lock(mutex_);
   executions_.clear();
-  tested_ = NodeId();
+  tested_.clear();
   tested_twice_.clear();
 }
 

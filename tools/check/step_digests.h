@@ -1,14 +1,15 @@
 // StepDigests: digests what every node of an observed run makes, and compares with the oracle.
 //
 // Outputs agree by luck more often than intermediate values do: a wrong value that nothing reads
-// is still a wrong value. A test that is made twice in one iteration changes no value at all, and is
-// noticed, too. Give one to SessionOptions::observer_or_null (simplify off, so that node
+// is still a wrong value. A test that is made twice in one iteration changes no value at all, and
+// is noticed, too. Give one to SessionOptions::observer_or_null (simplify off, so that node
 // ids are those of the oracle's graph), clear() before each run.
 //
 // Threads: steps may come from several threads; clear() and difference() only between runs.
 // Cost: the bytes of the outputs, and one uncontended lock a step.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -31,11 +32,9 @@ class StepDigests : public StepObserver {
  private:
   std::mutex mutex_;
   std::vector<NodeExecution> executions_;  // under the mutex
-  // Under the mutex: the loop that was tested last. Between two tests of one loop in iterations of
-  // one number there is always a test of a loop around it.
-  NodeId tested_;
-  int64_t tested_iteration_ = -1;
-  std::string tested_twice_;               // under the mutex: its path
+  // Under the mutex, by loop: where it was tested last, its own iteration included.
+  std::map<NodeId, Iterations> tested_;
+  std::string tested_twice_;     // under the mutex: the path of a loop
   std::vector<int64_t> scratch_;           // under the mutex
 };
 

@@ -85,6 +85,18 @@ TEST_F(OrderTest, ASeedTakesTheSameStepsEachTime) {
   }
 }
 
+// A loop of no iteration in an open loop's tail is tested in iterations 0 and 1 of it with no test of
+// the loop around it between: not a test made twice.
+TEST_F(OrderTest, LoopsInTailsAreTestedOnceInEachIteration) {
+  OrderCounts counts;
+  const auto contestants = order_contestants("", counts);
+  ASSERT_TRUE(contestants.is_ok()) << contestants.status().to_string();
+  for (const Contestant& contestant : *contestants) {
+    Subject subject(library_, make_recipe(708768, {.may_have_floats = true}));
+    EXPECT_EQ(contestant.difference(subject), "") << contestant.name;
+  }
+}
+
 TEST_F(OrderTest, LargeGraphsDoToo) {
   expect_no_mismatch("", {.min_steps = 40, .max_steps = 100, .has_floats = true}, 60);
 }
