@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "graph/base/random.h"
+#include "tools/check/leave_alone.h"
 #include "tools/check/mixing_ops.h"
 
 namespace eddy::check {
@@ -25,22 +26,29 @@ class Sweep {
       : recipe_(recipe),
         options_(options),
         report_(report),
-        point_(recipe, {.loops = recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice,
+        point_(std::make_unique<FaultPoint>(
+            recipe, FaultPointOptions{
+                        .loops = recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice,
                         .patience = options.patience,
-                        .plants = options.plants}) {}
+                        .plants = options.plants})) {}
+  ~Sweep() {
+    if (point_->hangs()) leave_alone(std::move(point_));
+  }
+  Sweep(const Sweep&) = delete;
+  Sweep& operator=(const Sweep&) = delete;
 
   // False: a rule was broken. Ends early, and well, when the time is up.
   bool run() {
     std::array<uint64_t, kNumFaultKinds> counts = {};
     for (size_t kind = 0; kind < kNumFaultKinds; ++kind) {
       for (uint64_t kth = 1; kth <= options_.max_kth; ++kth) {
-        if (is_time_up()) return check({}, point_.close());
+        if (is_time_up()) return check({}, point_->close());
         if (!try_faults({{static_cast<FaultKind>(kind), kth}})) return false;
-        if (!point_.has_fired()) break;
+        if (!point_->has_fired()) break;
         counts[kind] = kth;
       }
     }
-    return try_pairs(counts) && check({}, point_.close());
+    return try_pairs(counts) && check({}, point_->close());
   }
   const std::string& what() const { return what_; }
   const std::vector<Fault>& faults() const { return faults_; }
@@ -65,8 +73,8 @@ class Sweep {
 
   bool try_faults(const std::vector<Fault>& faults) {
     ++report_.num_points;
-    if (!check(faults, point_.run(faults))) return false;
-    if (point_.has_fired()) ++report_.fired[static_cast<size_t>(faults[0].kind)];
+    if (!check(faults, point_->run(faults))) return false;
+    if (point_->has_fired()) ++report_.fired[static_cast<size_t>(faults[0].kind)];
     return true;
   }
 
@@ -80,12 +88,12 @@ class Sweep {
   const Recipe& recipe_;
   const FaultOptions& options_;
   FaultReport& report_;
-  FaultPoint point_;
+  std::unique_ptr<FaultPoint> point_;
   std::vector<Fault> faults_;
   std::string what_;
 };
 
-// While it is shrunk: each smaller graph that hangs, too, takes so long.
+// While a hang is shrunk: each smaller graph that hangs as well costs this time.
 constexpr std::chrono::milliseconds kShortPatience = std::chrono::seconds(1);
 
 FaultViolation make_violation(Recipe recipe, FaultOptions options, const Sweep& sweep) {

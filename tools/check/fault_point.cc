@@ -115,7 +115,7 @@ std::string FaultPoint::start_cold() {
   options.loops = options_.loops;
   options.wrap = options_.plants.wrap;
   options.faults_or_null = &plan_;
-  options.notices_hangs = true;
+  options.patience = options_.patience;
   options.observer_or_null = &injector_;
   options.on_tick = [this](uint64_t tick) { on_tick(tick); };
   if (max_stacks_ > 0) options.threads = std::make_shared<SharedThreads>(1, max_stacks_);
@@ -147,7 +147,7 @@ std::string FaultPoint::wait_for(RunHandle& handle) {
     if (Clock::now() - last_move < options_.patience) continue;
     std::string text =
         "a run hangs:\n" + trial_->session().describe_runs() + trial_->device().wait_graph();
-    Trial::abandon(std::move(trial_));
+    trial_->note_hang();
     return text;
   }
   return {};
@@ -177,7 +177,7 @@ std::vector<RunHandle> FaultPoint::submit(const Flights& flights, Stream* stream
 }
 
 // Once both have ended.
-std::string FaultPoint::check_flights(std::span<RunHandle> handles, Flights flights) {
+std::string FaultPoint::check_flights(std::span<RunHandle> handles, const Flights& flights) {
   std::vector<Status> statuses;
   size_t num_failed = 0;
   for (size_t i = 0; i < flights->size(); ++i) {
@@ -320,7 +320,7 @@ std::string FaultPoint::run(const std::vector<Fault>& faults) {
   std::string text = is_call ? run_call() : run_in_flight();
   num_fired_ += plan_.num_fired();
   plan_.arm({});
-  if (trial_ == nullptr) return text;
+  if (hangs()) return text;
   if (text.empty()) text = take_note();
   if (text.empty()) text = trial_->findings();
   if (text.empty()) text = check_next_run();

@@ -43,6 +43,8 @@ class FaultPoint {
   std::string run(const std::vector<Fault>& faults);
   // Whether any fault of the last run() fired.
   bool has_fired() const { return num_fired_ > 0; }
+  // A run hangs, and may wake up yet: the point must be left alone, never destroyed.
+  bool hangs() const { return trial_ != nullptr && trial_->hangs(); }
   // Ends the session; empty, or what it leaves behind.
   std::string close();
 
@@ -63,14 +65,14 @@ class FaultPoint {
     Status status;
     NamedTensors outputs;
   };
-  // Shared with the callbacks: those of a run that hangs may come when nobody waits any more.
+  // Shared with the callbacks: those of a run that hangs may come when nobody waits for them.
   using Flights = std::shared_ptr<std::array<Flight, 2>>;
 
   std::string start();
   std::string start_cold();
   std::string run_in_flight();
   std::vector<RunHandle> submit(const Flights& flights, Stream* stream_or_null);
-  std::string check_flights(std::span<RunHandle> handles, Flights flights);
+  std::string check_flights(std::span<RunHandle> handles, const Flights& flights);
   std::string run_call();
   std::string wait_for(RunHandle& handle);
   std::string check_end(const Status& status, const NamedTensors* outputs_or_null);

@@ -4,22 +4,12 @@
 #include <semaphore>
 #include <thread>
 
-#include "graph/base/sanitizers.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
+#include "tools/check/leave_alone.h"
 #include "tools/check/virtual_accelerator.h"
 
-#if EDDY_HAS_ASAN
-#include <sanitizer/lsan_interface.h>
-#endif
-
 namespace eddy::check {
-namespace {
-
-constexpr auto kStill = std::chrono::seconds(2);
-
-}  // namespace
-
 Status Trial::Chain::before(RunState& state, const ::eddy::Step& step) {
   StepObserver* first = trial_.options_.observer_or_null;
   if (first != nullptr) EDDY_RETURN_IF_ERROR(first->before(state, step));
@@ -46,7 +36,10 @@ Trial::Trial(Subject& subject, const TrialOptions& options)
       threads_(is_host_driven() && !options.threads ? std::make_shared<SharedThreads>()
                                                     : options.threads) {}
 
-Trial::~Trial() { session_.reset(); }
+Trial::~Trial() {
+  if (hangs_) leave_alone(std::move(session_));
+  session_.reset();
+}
 
 SessionOptions Trial::session_options() {
   SessionOptions options;
@@ -97,21 +90,6 @@ std::string Trial::findings() {
   return {};
 }
 
-namespace {
-
-// LeakSanitizer is told of what is never destroyed; what is reached from there goes with it.
-template <typename T>
-void leave_alone(std::unique_ptr<T> object) {
-  [[maybe_unused]] const T* const left_alone = object.release();
-#if EDDY_HAS_ASAN
-  __lsan_ignore_object(left_alone);
-#endif
-}
-
-}  // namespace
-
-void Trial::abandon(std::unique_ptr<Trial> trial) { leave_alone(std::move(trial)); }
-
 Result<NamedTensors> Trial::run_watched(uint64_t variant) {
   auto outputs = std::make_shared<Result<NamedTensors>>(internal_error("no callback"));
   RunHandle handle = session_->run_async(
@@ -126,10 +104,10 @@ Result<NamedTensors> Trial::run_watched(uint64_t variant) {
       last_tick = device_->now();
       last_move = now;
     }
-    if (now - last_move < kStill) continue;
+    if (now - last_move < options_.patience) continue;
     std::string text = "the run hangs: " + session_->describe_runs() + device_->wait_graph();
     for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) text.replace(at, 1, "; ");
-    leave_alone(std::move(session_));
+    hangs_ = true;
     return internal_error(std::move(text));
   }
   return std::move(*outputs);
@@ -139,8 +117,8 @@ std::string Trial::run(uint64_t variant) {
   const OracleResult& should = oracle(variant);
   digests_.clear();
   const auto outputs =
-      options_.notices_hangs ? run_watched(variant) : session_->run(inputs(variant));
-  if (session_ == nullptr) return outputs.status().message();
+      options_.patience.count() > 0 ? run_watched(variant) : session_->run(inputs(variant));
+  if (hangs_) return outputs.status().message();
   std::string text = findings();
   if (text.empty() && !outputs.is_ok()) text = outputs.status().to_string();
   if (text.empty()) text = difference(should.outputs, *outputs);
@@ -187,7 +165,7 @@ std::shared_ptr<const void> Trial::hold() {
 }
 
 std::string Trial::close() {
-  if (session_ == nullptr) return {};
+  if (session_ == nullptr || hangs_) return {};
   session_->close();
   session_.reset();
   const size_t used_bytes = device_->allocator().statistics().used_bytes;

@@ -13,6 +13,7 @@
 // the host drives loops.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -41,9 +42,9 @@ struct TrialOptions {
   // are then watched for races, not compared: they are those of another graph. Negative: none.
   double accelerator_cpu_share = -1;
   std::shared_ptr<SharedThreads> threads = {};  // null: the session's own
-  // A run that never ends is told from one that is slow, by the time in which nothing moves; then
-  // the session is abandoned, for it could never be destroyed.
-  bool notices_hangs = false;
+  // How long nothing moves before a run is said to hang; its session is then left alone, for it
+  // could never be destroyed. 0: a run is waited for, however long.
+  std::chrono::milliseconds patience{0};
 };
 
 class Trial {
@@ -70,8 +71,10 @@ class Trial {
   std::shared_ptr<const void> hold();
   // Ends the session; empty, or what it has left behind on its device.
   std::string close();
-  // Of a trial with a run that hangs: it could never be destroyed.
-  static void abandon(std::unique_ptr<Trial> trial);
+  // A run hangs: only findings() may be asked, and whoever can leaves the trial alone for good,
+  // with all that it was given, because the run may wake up yet.
+  void note_hang() { hangs_ = true; }
+  bool hangs() const { return hangs_; }
 
   uint64_t num_accesses() const { return races_.num_accesses(); }
 
@@ -104,6 +107,7 @@ class Trial {
   std::unique_ptr<Session> session_;
   size_t num_violations_seen_ = 0;
   size_t num_races_seen_ = 0;
+  bool hangs_ = false;
 };
 
 }  // namespace eddy::check

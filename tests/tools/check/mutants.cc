@@ -41,7 +41,9 @@ class MutantCommands : public CommandBuffer {
     inner_->finish();
   }
   void start(RunControl& control) override {
-    if (mutation_.launch == LaunchBug::kNone) return inner_->start(control);
+    if (mutation_.launch == LaunchBug::kNone || num_starts_++ < mutation_.n) {
+      return inner_->start(control);
+    }
     is_planted_ = true;
     given_ = &control;
     own_.stop = StopReason::kRunning;
@@ -93,6 +95,7 @@ class MutantCommands : public CommandBuffer {
   std::deque<Liar> liars_;
   RunControl own_;
   RunControl* given_ = nullptr;
+  size_t num_starts_ = 0;
 };
 
 }  // namespace

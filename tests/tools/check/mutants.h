@@ -78,7 +78,7 @@ struct Mutation {
   std::vector<BufferRef>* leak_to_or_null = nullptr;  // references to memory are kept there
   bool hides_loss = false;                            // health() says ok whatever happens
   Allocator* allocator_or_null = nullptr;             // instead of the device's own; no defect
-  size_t n = 0;                                       // which occurrence
+  size_t n = 0;  // which occurrence; of a launch bug, how often a buffer starts without it
 };
 
 class MutantDevice : public Device {

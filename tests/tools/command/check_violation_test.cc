@@ -30,8 +30,9 @@ CheckArguments with_lost_waits() {
       const auto is_wait = [](const PlanCommand& command) {
         return command.kind == PlanCommand::Kind::kWait;
       };
-      const auto last = std::ranges::find_if(region.commands.rbegin(), region.commands.rend(), is_wait);
-      if (last != region.commands.rend()) region.commands.erase(std::prev(last.base()));
+      auto& commands = region.commands;
+      const auto last = std::ranges::find_if(commands.rbegin(), commands.rend(), is_wait);
+      if (last != commands.rend()) commands.erase(std::prev(last.base()));
     }
   };
   return arguments;
