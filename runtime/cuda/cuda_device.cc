@@ -117,7 +117,11 @@ Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
                reinterpret_cast<CuDevicePointer>(staged.data()), size_bytes, stream),
       "cuMemcpyAsync");
   const Status ended = context_->check(api.stream_synchronize(stream), "cuStreamSynchronize");
-  give_back(stream);
+  if (ended.is_ok()) {
+    give_back(stream);
+  } else {
+    (void)api.stream_destroy(stream);
+  }
   return status.is_ok() ? ended : status;
 }
 

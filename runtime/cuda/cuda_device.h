@@ -14,7 +14,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "runtime/cuda/cuda_allocator.h"
 #include "runtime/cuda/cuda_stream.h"
@@ -74,11 +76,11 @@ class CudaDevice : public Device {
   Result<CuStream> take_stream();
   void give_back(CuStream stream);
 
-  // In the order in which they must go, last first.
   CudaShared shared() {
     return {*context_, words_, events_, polled_, progress_, streams_, watch_, has_memory_words_};
   }
 
+  // In the order in which they must go, last first.
   const std::unique_ptr<CudaContext> context_;
   PinnedWords words_;
   CudaEventPool events_;

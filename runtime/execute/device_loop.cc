@@ -148,7 +148,7 @@ bool DeviceLoop::is_ready(Way way) {
 
 bool DeviceLoop::find_launch(Way way) {
   Launches& launches = way == Way::kKernel ? kernels_ : recordings_;
-  ++num_taken_;
+  ++num_turns_;
   take(nullptr);
   if (find_known(launches)) return true;
   // A kernel serves any addresses: one that could be given up would have been found.
@@ -182,7 +182,7 @@ bool DeviceLoop::find_known(Launches& launches) {
 void DeviceLoop::take(LoopLaunch* launch) {
   std::lock_guard lock(current_mutex_);
   current_ = launch;
-  if (launch != nullptr) launch->last_taken = num_taken_;
+  if (launch != nullptr) launch->last_taken = num_turns_;
 }
 
 // Of those that are idle, the one taken longest ago.
@@ -192,7 +192,7 @@ bool DeviceLoop::give_one_up() {
   for (auto at = recordings_.all.begin(); at != recordings_.all.end(); ++at) {
     const LoopLaunch& launch = **at;
     const bool is_idle = launch.is_free() && launch.innermost_running().is_none();
-    if (!is_idle || num_taken_ - launch.last_taken < least_age) continue;
+    if (!is_idle || num_turns_ - launch.last_taken < least_age) continue;
     if (oldest == recordings_.all.end() || launch.last_taken < (*oldest)->last_taken) oldest = at;
   }
   if (oldest == recordings_.all.end() || (*oldest)->check() < 0) return false;

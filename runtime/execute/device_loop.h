@@ -132,11 +132,12 @@ class DeviceLoop {
   std::vector<const void*> addresses_;
   Launches kernels_;
   Launches recordings_;
-  uint64_t num_taken_ = 0;
+  uint64_t num_turns_ = 0;
   // Where LoopState reads iterations although the recording is gone.
   BufferRef words_;
   mutable std::mutex current_mutex_;  // others ask what runs while one is given up
-  LoopLaunch* current_ = nullptr;     // under its mutex
+  // Written under its mutex by the loop's strand, which reads it without.
+  LoopLaunch* current_ = nullptr;
 };
 
 }  // namespace eddy
