@@ -1,5 +1,6 @@
-// LoadSink: what the tasks that a TaskEmitter emits would add to the loads of the simulated devices,
-// with nothing emitted. A change that makes a device too busy is known at a fraction of its cost.
+// LoadSink: what the tasks that a TaskEmitter emits would add to the loads of the simulated
+// devices, with nothing emitted. A change that makes a device too busy is known at a fraction of
+// its cost.
 //
 // Threads: none. Cost: O(1) a task.
 #pragma once

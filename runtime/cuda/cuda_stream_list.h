@@ -4,9 +4,9 @@
 // a record) are issued outside of it: a Work may call anything, also make a stream of this device
 // or end another one. remove() waits until nobody issues for the stream any more.
 //
-// Contract: a stream is removed by its own destructor, never by a Work of its own, nor by a listener
-// that is told inside one. Threads: any.
-// Cost: a poll takes one lock and each stream's; nothing more while no stream keeps anything.
+// Contract: a stream is removed by its own destructor, never by a Work of its own, nor by a
+// listener that is told inside one. Threads: any. Cost: a poll takes one lock and each stream's;
+// nothing more while no stream keeps anything.
 #pragma once
 
 #include <condition_variable>

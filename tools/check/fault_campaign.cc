@@ -27,10 +27,9 @@ class Sweep {
         options_(options),
         report_(report),
         point_(std::make_unique<FaultPoint>(
-            recipe, FaultPointOptions{
-                        .loops = recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice,
-                        .patience = options.patience,
-                        .plants = options.plants})) {}
+            recipe, FaultPointOptions{.loops = recipe.seed % 4 == 3 ? Loops::kHost : Loops::kDevice,
+                                      .patience = options.patience,
+                                      .plants = options.plants})) {}
   ~Sweep() {
     if (point_->hangs()) leave_alone(std::move(point_));
   }

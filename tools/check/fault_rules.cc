@@ -77,8 +77,7 @@ void FaultRules::tell_to_end(size_t run, FaultKind kind) {
 
 std::string FaultRules::check_error(const Status& status) const {
   // The scheduler counts its stacks by itself.
-  bool is_expected =
-      is_armed(FaultKind::kStack) && status.code() == code_of(FaultKind::kStack);
+  bool is_expected = is_armed(FaultKind::kStack) && status.code() == code_of(FaultKind::kStack);
   const std::vector<FaultKind> fired = plan_.fired();
   for (FaultKind kind : fired) is_expected |= code_of(kind) == status.code();
   if (!is_expected) return "an unexpected status: " + status.to_string();

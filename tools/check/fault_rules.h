@@ -42,7 +42,7 @@ class FaultRules {
 
   // The number of a failure that is injected into the node at `path`, to be part of its message.
   std::string inject(std::string path);
-  // run `run` is told by `kind`, which has just fired, to end.
+  // The run of that number is told by `kind`, which has just fired, to end.
   void tell_to_end(size_t run, FaultKind kind);
 
   // Empty, or the rule that one failed run breaks.

@@ -34,8 +34,8 @@ class StepDigests : public StepObserver {
   std::vector<NodeExecution> executions_;  // under the mutex
   // Under the mutex, by loop: where it was tested last, its own iteration included.
   std::map<NodeId, Iterations> tested_;
-  std::string tested_twice_;     // under the mutex: the path of a loop
-  std::vector<int64_t> scratch_;           // under the mutex
+  std::string tested_twice_;      // under the mutex: the path of a loop
+  std::vector<int64_t> scratch_;  // under the mutex
 };
 
 }  // namespace eddy::check

@@ -61,7 +61,8 @@ TEST_F(OrderTest, MemoryThatCameBackIsWrittenAgain) {
   }
 }
 
-// Also with two runs in flight whose loops the host drives: a seed that fails can be looked at again.
+// Also with two runs in flight whose loops the host drives: a seed that fails can be looked at
+// again.
 TEST_F(OrderTest, ASeedTakesTheSameStepsEachTime) {
   const uint64_t first = number("EDDY_CHECK_FIRST", 0);
   const uint64_t num_seeds = number("EDDY_CHECK_SEEDS", 60);
@@ -85,8 +86,8 @@ TEST_F(OrderTest, ASeedTakesTheSameStepsEachTime) {
   }
 }
 
-// A loop of no iteration in an open loop's tail is tested in iterations 0 and 1 of it with no test of
-// the loop around it between: not a test made twice.
+// A loop of no iteration in an open loop's tail is tested in iterations 0 and 1 of it with no test
+// of the loop around it between: not a test made twice.
 TEST_F(OrderTest, LoopsInTailsAreTestedOnceInEachIteration) {
   OrderCounts counts;
   const auto contestants = order_contestants("", counts);
