@@ -100,6 +100,7 @@ void* operator new(size_t size) {
   Block* const block = lists.first[steps];
   if (block == nullptr) [[unlikely]] return from_malloc(steps * kStep);
   lists.first[steps] = block->next;
+  __builtin_prefetch(block->next, 1);  // whoever asks for a block next reads its link first
   ++lists.room[steps];
   return block;
 }
