@@ -239,10 +239,12 @@ void AsyncRun::end(Status status, bool has_entered) {
     core_.let_go();
   }
   // From here on the session may be gone.
-  std::lock_guard lock(handle_->mutex);
-  handle_->is_done = true;
-  handle_->status = std::move(status);
-  handle_->changed.notify_all();
+  {
+    std::lock_guard lock(handle_->mutex);
+    handle_->is_done = true;
+    handle_->status = std::move(status);
+  }
+  handle_->changed.notify_all();  // without the lock, which is what who wakes takes first
 }
 
 // What a user's callback throws must not end the callback thread.

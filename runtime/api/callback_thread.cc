@@ -15,8 +15,10 @@ CallbackThread::~CallbackThread() {
 }
 
 void CallbackThread::post(std::function<void()> callback) {
-  std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(callback));
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(callback));
+  }
   changed_.notify_one();
 }
 

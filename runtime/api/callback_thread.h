@@ -26,6 +26,7 @@ class CallbackThread {
   CallbackThread() : thread_([this] { loop(); }) {}
   // Runs what is queued, then joins.
   ~CallbackThread();
+  // Whoever posts keeps the thread until that has returned.
   void post(std::function<void()> callback);
   // Waits until nothing is queued or running.
   void drain();

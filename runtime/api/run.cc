@@ -4,6 +4,7 @@
 
 #include "graph/base/check.h"
 #include "runtime/api/session_core.h"
+#include "runtime/coroutine/futex.h"
 
 namespace eddy {
 
@@ -68,14 +69,11 @@ void Run::on_complete(void* run) {
     self.stop(StopReason::kDeadline);
   }
   self.outcome_ = self.state_->control.stop.load(std::memory_order_acquire);
-  std::function<void()> on_done = std::move(self.on_done_);
-  if (on_done) {
-    self.done_.store(kDone, std::memory_order_release);
-    return on_done();  // may destroy the run
-  }
-  self.done_.store(kWaking, std::memory_order_release);
-  self.done_.notify_all();
-  self.done_.store(kDone, std::memory_order_release);  // from here on a waiter may destroy the run
+  const std::function<void()> on_done = std::move(self.on_done_);
+  // From here on the waiter may destroy the run: its word is named once more, but not read.
+  std::atomic<uint32_t>* const word = &self.done_;
+  if (word->exchange(kDone, std::memory_order_release) == kAwaited) futex_wake_one(word);
+  if (on_done) on_done();  // may destroy the run
 }
 
 void Run::arm_deadline(std::chrono::steady_clock::time_point when) {
@@ -103,13 +101,11 @@ void Run::wait() {
   }
   for (int spin = 0; spin < core_.num_wait_spins; ++spin) {
     if (is_done()) return;
-    __builtin_ia32_pause();
+    cpu_relax();
   }
-  done_.wait(kRunning, std::memory_order_acquire);
-  // Who wakes the waiters is about to say so.
-  while (!is_done()) {
-    core_.num_wait_spins > 0 ? __builtin_ia32_pause() : static_cast<void>(sched_yield());
-  }
+  uint32_t running = kRunning;
+  done_.compare_exchange_strong(running, kAwaited, std::memory_order_relaxed);
+  while (!is_done()) futex_wait(&done_, kAwaited, nullptr);
 }
 
 Status Run::end_status() {

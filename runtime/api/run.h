@@ -97,7 +97,7 @@ class Run {
       return data == view.data || (data != nullptr && data == spare_or_null);
     }
   };
-  enum : uint32_t { kRunning, kWaking, kDone };
+  enum : uint32_t { kRunning, kAwaited, kDone };  // awaited: somebody sleeps until it is done
 
   Status check_device_input(size_t index) const;
   Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
