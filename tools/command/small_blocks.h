@@ -3,7 +3,7 @@
 // Linked into the command, and so into all of it. Planning, proving and checking make thousands of
 // small things and let go of them at once, again for each graph; glibc keeps seven of a size for
 // a thread and takes the long way with the rest, which was a third of all instructions of
-// `eddy check`. Here a block of up to 512 bytes goes to a list of its thread and size (steps of 16
+// `eddy check`. Here a block of up to 2048 bytes goes to a list of its thread and size (steps of 16
 // bytes), as long as the list holds less than 64 KiB; everything else goes to malloc and free. A
 // block may be let go of by any thread. When a thread ends, its lists go back to malloc.
 //
@@ -13,7 +13,7 @@
 //
 // Errors: std::bad_alloc, after the new-handler has had its say. Threads: any; nothing is shared.
 // Sanitizers watch malloc's own blocks: in their builds there is nothing here, and kIsOn says so.
-// Cost: some ten instructions each way; at most 2 MiB a thread.
+// Cost: some ten instructions each way; at most 8 MiB a thread.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline constexpr bool kIsOn = false;
 inline constexpr bool kIsOn = true;
 #endif
 
-inline constexpr size_t kLargestBytes = 512;
+inline constexpr size_t kLargestBytes = 2048;
 inline constexpr size_t kMaxKeptBytes = size_t{64} << 10;  // of one size and thread
 
 // What the calling thread keeps of blocks for so many bytes.
