@@ -17,11 +17,15 @@ struct Block {
   Block* next;
 };
 
+struct List {
+  Block* first;
+  uint32_t room;  // for so many more blocks
+};
+
 // Lists by the number of steps that their blocks have. Fresh: no list has room yet.
 enum class Phase : uint8_t { kFresh, kKeeping, kOver };
 struct Lists {
-  Block* first[kNumSizes + 1];
-  uint32_t room[kNumSizes + 1];  // for so many more blocks
+  List by_steps[kNumSizes + 1];
   Phase phase;
 };
 constinit thread_local Lists lists{};
@@ -37,7 +41,7 @@ constexpr size_t max_blocks(size_t steps) { return kMaxKeptBytes / (steps * kSte
 size_t kept_bytes(size_t size) {
   const size_t steps = steps_of(size);
   if (steps > kNumSizes || lists.phase != Phase::kKeeping) return 0;
-  return (max_blocks(steps) - lists.room[steps]) * steps * kStep;
+  return (max_blocks(steps) - lists.by_steps[steps].room) * steps * kStep;
 }
 
 #ifndef EDDY_SANITIZER
@@ -49,9 +53,10 @@ struct EndOfThread {
   ~EndOfThread() {
     lists.phase = Phase::kOver;
     for (size_t steps = 1; steps <= kNumSizes; ++steps) {
-      lists.room[steps] = 0;
-      while (Block* const block = lists.first[steps]) {
-        lists.first[steps] = block->next;
+      List& list = lists.by_steps[steps];
+      list.room = 0;
+      while (Block* const block = list.first) {
+        list.first = block->next;
         std::free(block);
       }
     }
@@ -63,7 +68,7 @@ struct EndOfThread {
   if (lists.phase == Phase::kFresh) {
     thread_local const EndOfThread end;
     for (size_t steps = 1; steps <= kNumSizes; ++steps) {
-      lists.room[steps] = static_cast<uint32_t>(max_blocks(steps));
+      lists.by_steps[steps].room = static_cast<uint32_t>(max_blocks(steps));
     }
   }
   std::free(data);
@@ -72,9 +77,10 @@ struct EndOfThread {
 inline void let_go(void* data, size_t steps) {
   if (data == nullptr) return;
   if (steps > kNumSizes) return std::free(data);
-  if (lists.room[steps] == 0) [[unlikely]] return let_go_slowly(data);
-  --lists.room[steps];
-  lists.first[steps] = new (data) Block{lists.first[steps]};
+  List& list = lists.by_steps[steps];
+  if (list.room == 0) [[unlikely]] return let_go_slowly(data);
+  --list.room;
+  list.first = new (data) Block{list.first};
 }
 
 [[gnu::noinline]] void* from_malloc(size_t size) {
@@ -97,11 +103,12 @@ void* operator new(size_t size) {
   using namespace eddy::small_blocks;
   const size_t steps = steps_of(size);
   if (steps > kNumSizes) return from_malloc(size);
-  Block* const block = lists.first[steps];
+  List& list = lists.by_steps[steps];
+  Block* const block = list.first;
   if (block == nullptr) [[unlikely]] return from_malloc(steps * kStep);
-  lists.first[steps] = block->next;
+  list.first = block->next;
   __builtin_prefetch(block->next, 1);  // whoever asks for a block next reads its link first
-  ++lists.room[steps];
+  ++list.room;
   return block;
 }
 
