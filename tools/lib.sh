@@ -41,7 +41,8 @@ eddy_bazel() {
 eddy_setup() {
   local options=(--quiet)
   local configs=" ${EDDY_CONFIG:-} $* "
-  [[ "$configs" =~ tsan|asan_ubsan|" fuzz "|=fuzz ]] && options+=(--sanitizers)
+  [[ "$configs" =~ tsan|asan_ubsan ]] && options+=(--sanitizers)
+  [[ "$configs" =~ " fuzz "|=fuzz ]] && options+=(--fuzzer)
   "$eddy_root/tools/setup" "${options[@]}"
 }
 
