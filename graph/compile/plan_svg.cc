@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/xml_text.h"
 #include "graph/compile/plan_layout.h"
 
 namespace eddy {
@@ -18,37 +19,6 @@ constexpr double kNear = 30;       // too near for an arrow to go along anything
 constexpr double kTurnWidth = 16;  // a little more than the gap between two nodes
 constexpr const char* kFills[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
                                   "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
-
-// XML has no place for control characters, nor for U+FFFE and U+FFFF.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const std::string_view letter = text.substr(i, 3);
-    if (letter == "\xef\xbf\xbe" || letter == "\xef\xbf\xbf") {
-      out += '?';
-      i += 2;
-      continue;
-    }
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 // At most as many letters as fit; the end of a name tells more than its beginning.
 std::string shortened(const std::string& text, double width) {
@@ -80,7 +50,7 @@ class SvgWriter {
         "markerHeight=\"6\" orient=\"auto\"><path d=\"M0,0 L8,4 L0,8 z\" fill=\"#c22\"/></marker>"
         "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
         "<text x=\"{2}\" y=\"{3}\" font-size=\"12\">{4}</text>\n",
-        width, height, kMargin, kMargin + 6, escaped(title));
+        width, height, kMargin, kMargin + 6, xml_text(title));
     if (has_next_waits(root)) {
       text_ += fmt::format(
           "<text x=\"{}\" y=\"{}\" fill=\"#22c\">e1↷ recorded for the next iteration, ↷e1 "
@@ -100,7 +70,7 @@ class SvgWriter {
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#fafafa\" "
         "stroke=\"#bbb\" rx=\"3\"/>\n<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#555\">{}</text>\n",
         x, y, layout.width, layout.height, x + kPadding, y + 11,
-        escaped(shortened(region.name, layout.width)));
+        xml_text(shortened(region.name, layout.width)));
     for (const BandLayout& band : layout.bands) add_lanes(band, layout, x, y);
     for (const NodeLayout& node : layout.nodes) add_joint(node, x, y);
     for (size_t i = 0; i < region.nodes.size(); ++i) {
@@ -127,7 +97,7 @@ class SvgWriter {
           "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#999\">s{}{}</text>\n",
           x + layout.lane_label_width, y + lane.center, x + layout.width - 2,
           is_dark ? "#aaa" : "#ddd", x + 4, y + lane.center + 3.5, lane.stream,
-          escaped(shortened(lane.device.empty() ? "" : " " + lane.device,
+          xml_text(shortened(lane.device.empty() ? "" : " " + lane.device,
                             layout.lane_label_width - 18)));
     }
   }
@@ -148,7 +118,7 @@ class SvgWriter {
       text_ += fmt::format(
           "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
           "fill=\"{}\" stroke=\"#567\" rx=\"3\"/>",
-          escaped(fmt::format("{} {}, stream {}, rank {}{}{}", node.kind, node.name,
+          xml_text(fmt::format("{} {}, stream {}, rank {}{}{}", node.kind, node.name,
                               node.streams[s], node.rank, node.note.empty() ? "" : ", ",
                               node.note)),
           left, top, layout.width, layout.height, kFills[node.streams[0] % std::size(kFills)]);
@@ -156,7 +126,7 @@ class SvgWriter {
       text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}{}</text></g>\n", left + 5,
                            is_control ? top + 11 : top + layout.height / 2 + 3.5,
                            is_control ? " font-weight=\"bold\"" : "",
-                           escaped(shortened(label, layout.width)),
+                           xml_text(shortened(label, layout.width)),
                            note_text(node.note, layout.width, label.size()));
       for (size_t r = 0; s == 0 && r < node.regions.size(); ++r) {
         add_region(node.regions[r], layout.regions[r], left + layout.regions[r].x,
@@ -170,7 +140,7 @@ class SvgWriter {
     if (note.empty() || shortened(std::string(letters + 2, '-') + note, width).front() != '-') {
       return "";
     }
-    return fmt::format("<tspan font-weight=\"normal\" fill=\"#555\">, {}</tspan>", escaped(note));
+    return fmt::format("<tspan font-weight=\"normal\" fill=\"#555\">, {}</tspan>", xml_text(note));
   }
 
   void add_arrow(const DrawnWait& wait, const RegionLayout& layout, const Lanes& lanes, double x,
@@ -311,7 +281,7 @@ class SvgWriter {
     text_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#22c\" font-size=\"7\" "
         "text-anchor=\"{}\">{}<title>{}</title></text>\n",
-        x, y, anchor, label, escaped(title));
+        x, y, anchor, label, xml_text(title));
   }
 
   void add_event(double x, double y, const char* anchor, const std::string& text,
@@ -319,7 +289,7 @@ class SvgWriter {
     text_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#c22\" font-size=\"7\" "
         "text-anchor=\"{}\">{}<title>{}</title></text>\n",
-        x, y, anchor, text, escaped(title));
+        x, y, anchor, text, xml_text(title));
   }
 
   std::string text_;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/xml_text.h"
+
 namespace eddy {
 namespace {
 
@@ -18,22 +20,6 @@ constexpr double kAxisHeight = 26;
 constexpr double kLetterWidth = 6.1;
 constexpr double kNarrow = 0.8;  // pixels
 constexpr size_t kMaxLanes = 200;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 // As many letters as fit; nothing where not even three do.
 std::string fitting(const std::string& text, double width) {
@@ -127,7 +113,7 @@ class TimelineSvg {
   void add_head() {
     const uint32_t count = view_.graph.num_tasks();
     add("<text x=\"{}\" y=\"22\" font-size=\"13\">{}: makespan {}, {} task{}{}</text>\n", kMargin,
-        escaped(title_), view_.timeline.makespan, count, count == 1 ? "" : "s",
+        xml_text(title_), view_.timeline.makespan, count, count == 1 ? "" : "s",
         num_hidden_ == 0 ? "" : fmt::format("; {} lanes less busy are not drawn", num_hidden_));
     const double y = 34;
     add_box(kMargin, y, 26, "#cfe3f7", false);
@@ -188,7 +174,7 @@ class TimelineSvg {
     add("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"#4a7\" "
         "fill-opacity=\"0.06\" stroke=\"#4a7\" stroke-width=\"0.8\"><title>{}</title></rect>\n",
         x, top_of(first) + 0.5, std::max(x_of(frame.end) - x, kNarrow),
-        kLaneHeight * (last - first + 1) - 1, escaped(frame.label));
+        kLaneHeight * (last - first + 1) - 1, xml_text(frame.label));
   }
 
   void add_arrow(const typename TimelineView<Time>::Arrow& arrow) {
@@ -200,7 +186,7 @@ class TimelineSvg {
     add("<path d=\"M{:.2f},{:.1f} L{:.2f},{:.1f} m-4,{} l4,{} l-4,{}\" fill=\"none\" "
         "stroke=\"#d11\" stroke-width=\"0.8\"><title>{}</title></path>\n",
         x_of(view_.timeline.tasks[arrow.from].end), top_of(from) + kLaneHeight / 2, x, y, -2.5, 2.5,
-        2.5, escaped(arrow.label));
+        2.5, xml_text(arrow.label));
   }
 
   void add_lane(const Lane& lane, double y) {
@@ -209,7 +195,7 @@ class TimelineSvg {
         "<text x=\"{}\" y=\"{:.1f}\">{}</text>\n"
         "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#777\" text-anchor=\"end\">{:.0f} %</text>\n",
         kMargin, y + kLaneHeight, kMargin + label_width_ + kPlotWidth, y + kLaneHeight, kMargin,
-        y + 17, escaped(fitting(lane.name, label_width_ - 40)), kMargin + label_width_ - 8, y + 17,
+        y + 17, xml_text(fitting(lane.name, label_width_ - 40)), kMargin + label_width_ - 8, y + 17,
         makespan > 0 ? 100 * lane.busy / makespan : 0.0);
     size_t begin = 0;
     while (begin < lane.slots.size()) {
@@ -268,12 +254,12 @@ class TimelineSvg {
     add("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" "
         "stroke=\"{}\" stroke-width=\"{:.1f}\"><title>{}</title></rect>\n",
         x, y, std::max(width, kNarrow), kBoxHeight, fill, is_critical ? "#d11" : "#89a", frame,
-        escaped(about));
+        xml_text(about));
     const std::string label = fitting(name, width);
     if (label.empty()) return;
     add("<text x=\"{:.2f}\" y=\"{:.1f}\" text-anchor=\"middle\" "
         "pointer-events=\"none\">{}</text>\n",
-        x + width / 2, y + 14, escaped(label));
+        x + width / 2, y + 14, xml_text(label));
   }
 
   const TimelineView<Time>& view_;
