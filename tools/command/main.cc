@@ -1,6 +1,7 @@
 // eddy: the command. Parses the command line, runs one subcommand, and ends with its exit code.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
@@ -98,18 +100,10 @@ Outcome perform(const Action& action, Console& console, Interrupts& interrupts) 
   }
 }
 
-// What stands where a subcommand should; empty when nothing does or when it is one.
-std::string unknown_subcommand(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word.starts_with('-')) continue;
-    for (const Subcommand& known : kSubcommands) {
-      if (word == known.name) return "";
-    }
-    return std::string(word);
-  }
-  return "";
+bool is_subcommand(std::string_view word) {
+  return std::ranges::any_of(kSubcommands, [&](const auto& known) { return word == known.name; });
 }
+
 
 std::string subcommand_names() {
   std::string names;
@@ -119,8 +113,22 @@ std::string subcommand_names() {
   return names;
 }
 
+// What is wrong with the words up to the subcommand; empty where that is not it.
+std::string wrong_start(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with('-')) continue;
+    if (!is_subcommand(word)) {
+      return fmt::format("'{}' is no subcommand; there are {}", word, subcommand_names());
+    }
+    if (i == 1) return "";
+    return fmt::format("options stand behind the subcommand: eddy {} {}", word, argv[1]);
+  }
+  return "";
+}
+
 int parse_failure(const CLI::ParseError& error, const CLI::App& app,
-                  const std::string& unknown_or_empty, Console& console) {
+                  const std::string& wrong_start_or_empty, Console& console) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
   std::string help = "eddy --help";
   for (const CLI::App* chosen : app.get_subcommands()) {
@@ -128,9 +136,7 @@ int parse_failure(const CLI::ParseError& error, const CLI::App& app,
     help = "eddy " + chosen->get_name() + " --help";
   }
   const std::string what =
-      unknown_or_empty.empty()
-          ? std::string(error.what())
-          : "'" + unknown_or_empty + "' is no subcommand; there are " + subcommand_names();
+      wrong_start_or_empty.empty() ? std::string(error.what()) : wrong_start_or_empty;
   return console.finish(Outcome::usage(what + "; see " + help));
 }
 
@@ -158,7 +164,7 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return parse_failure(error, app, unknown_subcommand(argc, argv), console);
+    return parse_failure(error, app, wrong_start(argc, argv), console);
   }
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;
