@@ -353,8 +353,9 @@ TEST(BadInput, usage_errors_exit_2) {
 
 TEST(BadInput, usage_errors_say_what_would_be_right) {
   expect_refused({"foo"}, {"'foo' is no subcommand; there are run, plan, "}, 2);
-  expect_refused({"--json", "check"},
-                 {"options stand behind the subcommand: eddy check --json; see eddy check --help"}, 2);
+  expect_refused({"--faults", "check"},
+                 {"options stand behind the subcommand: eddy check --faults; see eddy check --help"},
+                 2);
   for (const std::string timeout : {"0", "abc", "-1", "nan"}) {
     expect_refused({"run", "m", "--timeout=" + timeout}, {"give seconds above 0"}, 2);
   }
