@@ -49,15 +49,16 @@ EDDY_HD void run_fused(const FusedParams& p, uint64_t first, uint64_t step) {
 }  // namespace eddy::cuda
 
 #ifdef __CUDACC__
-#define EDDY_FUSED_KERNEL(name, Body)                                                    \
-  extern "C" __global__ void __launch_bounds__(eddy::cuda::kBlockThreads)                \
-      name(const __grid_constant__ eddy::cuda::FusedParams params) {                     \
-    eddy::cuda::await_earlier_grids();                                                   \
-    eddy::cuda::let_next_grid_wait();                                                    \
-    const unsigned long first =                                                          \
-        (unsigned long)(blockIdx.x) * eddy::cuda::kBlockThreads + threadIdx.x;           \
-    eddy::cuda::run_fused<Body>(params, first,                                           \
-                                (unsigned long)(gridDim.x) * eddy::cuda::kBlockThreads); \
+#define EDDY_FUSED_KERNEL(name, Body)                                                       \
+  extern "C" __global__ void __launch_bounds__(eddy::cuda::kBlockThreads)                   \
+      name(const __grid_constant__ eddy::cuda::FusedParams params, const unsigned* guard) { \
+    eddy::cuda::await_earlier_grids();                                                      \
+    eddy::cuda::let_next_grid_wait();                                                       \
+    if (eddy::cuda::is_called_off(guard)) return;                                           \
+    const unsigned long first =                                                             \
+        (unsigned long)(blockIdx.x) * eddy::cuda::kBlockThreads + threadIdx.x;              \
+    eddy::cuda::run_fused<Body>(params, first,                                              \
+                                (unsigned long)(gridDim.x) * eddy::cuda::kBlockThreads);    \
   }
 #else
 #define EDDY_FUSED_KERNEL(name, Body)                                                        \

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_api.h"
+#include "runtime/cuda/launch_guards.h"
 #include "runtime/cuda/stream_ends.h"
 
 namespace eddy {
@@ -86,6 +87,9 @@ class CudaContext {
   // Whoever ends one of the context's streams tells it here.
   StreamEnds& stream_ends() { return stream_ends_; }
 
+  // What launches on streams that collect must look at.
+  LaunchGuards& launch_guards() { return launch_guards_; }
+
   // Whether kernels may be launched programmatically (cuda_launch.h); not at first.
   bool is_programmatic() const { return is_programmatic_.load(std::memory_order_relaxed); }
   void set_programmatic(bool may_be) { is_programmatic_.store(may_be, std::memory_order_relaxed); }
@@ -102,6 +106,7 @@ class CudaContext {
   std::atomic<bool> is_programmatic_{false};
   std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
   StreamEnds stream_ends_;
+  LaunchGuards launch_guards_;
   mutable std::mutex mutex_;
   Status loss_;  // under the mutex
 };

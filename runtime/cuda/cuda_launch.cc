@@ -27,7 +27,9 @@ Status record_chain(CudaRecorder& recorder) {
 Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_blocks,
                    uint32_t num_threads, const void* params, CuStream stream) {
   const CudaApi& api = context.api();
-  void* values[] = {const_cast<void*>(params)};  // the driver's interface only lacks the const
+  const uint32_t* guard = context.launch_guards().take(stream);
+  // The driver's interface only lacks the const. Kernels of one parameter leave the second be.
+  void* values[] = {const_cast<void*>(params), &guard};
   if (!context.is_programmatic() || !is_collecting(api, stream)) {
     return context.check(api.launch_kernel(function, num_blocks, 1, 1, num_threads, 1, 1, 0,
                                            stream, values, nullptr),

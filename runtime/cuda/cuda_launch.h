@@ -11,6 +11,10 @@
 // ops/cuda; libraries launch their own.
 // Only where the context says so, and that is found out once: allow_programmatic_launch().
 //
+// Every launch is given its stream's guard (launch_guards.h), which kernels that compute look at
+// first (is_called_off, ops/cuda/grid_order_inl.h); null but in a body that holds several
+// iterations.
+//
 // Errors: CudaContext::check. Threads: any, with the context current.
 #pragma once
 
@@ -20,7 +24,7 @@ namespace eddy {
 
 struct CudaLoopKernels;
 
-// `params`: the kernel's one parameter, a struct; copied by the driver.
+// `params`: the kernel's first parameter, a struct; copied by the driver.
 Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_blocks,
                    uint32_t num_threads, const void* params, CuStream stream);
 

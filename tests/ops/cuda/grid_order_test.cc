@@ -1,5 +1,6 @@
-// Claim: every kernel of ours waits for the grids before it, first of all, in each source that makes
-// kernels; so all of them may be launched programmatically.
+// Claim: every kernel of ours waits for the grids before it, first of all, in each source that
+// makes kernels; so all of them may be launched programmatically. Every one that computes values
+// asks its guard next, before it reads or writes anything; so all of them may be called off.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 namespace eddy::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
@@ -40,6 +42,32 @@ TEST(GridOrder, EveryKernelWaitsFirst) {
     }
   }
   EXPECT_GE(num_kernels, 6) << "the sources are not there";
+}
+
+// But those of loop_control.h, which are told in their parameters, and a persistent loop, which no
+// body holds.
+TEST(GridOrder, EveryKernelThatComputesCanBeCalledOff) {
+  int num_kernels = 0;
+  for (const auto& entry : fs::directory_iterator("ops/cuda")) {
+    const std::string name = entry.path().filename().string();
+    if (name == "loop_control.cu" || name == "persistent_inl.h") continue;
+    const std::string source = text_of(entry.path());
+    for (size_t at = source.find("__global__"); at != std::string::npos;
+         at = source.find("__global__", at + 1)) {
+      const std::string head = source.substr(at, source.find('{', at) - at);
+      EXPECT_THAT(head, HasSubstr("const unsigned* guard)")) << entry.path();
+      std::string body = body_at(source, at);
+      for (size_t colons; (colons = body.find("eddy::cuda::")) != std::string::npos;) {
+        body.erase(colons, 12);
+      }
+      std::erase(body, ' ');
+      EXPECT_THAT(body, StartsWith("await_earlier_grids();let_next_grid_wait();"
+                                   "if(is_called_off(guard))return;"))
+          << entry.path();
+      ++num_kernels;
+    }
+  }
+  EXPECT_EQ(num_kernels, 3) << "threads, blocks, fused";
 }
 
 TEST(GridOrder, AKernelThatRunsLongLetsNobodyWait) {

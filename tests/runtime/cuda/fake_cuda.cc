@@ -35,6 +35,16 @@ void FakeCuda::begin_early(const std::string& name) {
   early_kernels_.insert(name);
 }
 
+void FakeCuda::give_guard(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  guards_.emplace(name, true);
+}
+
+void FakeCuda::ignore_guard(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  guards_[name] = false;
+}
+
 CuResult FakeCuda::launch(CuFunction function, const CuLaunchConfig& config, void** params) {
   const auto found = functions_.find(function);
   if (found == functions_.end()) return CuResult::kInvalidHandle;
@@ -57,6 +67,7 @@ CuResult FakeCuda::launch(CuFunction function, const CuLaunchConfig& config, voi
   }
   launch.params.resize(bytes);
   if (bytes > 0) std::memcpy(launch.params.data(), params[0], bytes);
+  if (guards_.count(name) != 0) std::memcpy(&launch.guard, params[1], sizeof(launch.guard));
   return enqueue(config.stream, {.kind = OpKind::kKernel, .kernel = std::move(launch)});
 }
 
@@ -214,6 +225,7 @@ CuResult FakeCuda::run_kernel(Stream& stream, const FakeKernelLaunch& launch,
     std::memcpy(&word, launch.params.data() + at, 8);
     if (device.memory.contains(word)) check_access(stream, "kernel " + launch.name, word, 0);
   }
+  if (is_called_off(stream, launch)) return device.lost;
   std::optional<FakeMemory::Open> open;
   const FakeKernelCall call{{launch.grid[0], launch.grid[1], launch.grid[2]},
                             {launch.block[0], launch.block[1], launch.block[2]},
@@ -230,6 +242,16 @@ CuResult FakeCuda::run_kernel(Stream& stream, const FakeKernelLaunch& launch,
   open.emplace(device.memory);
   (*launch.kernel)(call);
   return device.lost;
+}
+
+bool FakeCuda::is_called_off(const Stream& stream, const FakeKernelLaunch& launch) {
+  if (launch.guard == nullptr) return false;
+  const auto address = reinterpret_cast<uint64_t>(launch.guard);
+  if (!check_access(stream, "the guard of " + launch.name, address, sizeof(uint32_t))) return false;
+  const FakeMemory::Open open(devices_[static_cast<size_t>(stream.device)]->memory);
+  if (*launch.guard != 0 || !guards_.at(launch.name)) return false;
+  ++num_called_off_;
+  return true;
 }
 
 bool FakeCuda::check_access(const Stream& stream, const std::string& what, uint64_t address,

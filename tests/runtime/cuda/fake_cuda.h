@@ -70,6 +70,11 @@ class FakeCuda {
   std::shared_ptr<const CudaApi> api() const { return api_; }
   // Any module has it. `params_bytes`: of its one parameter, a struct.
   void define_kernel(const std::string& name, size_t params_bytes, FakeKernel kernel);
+  // The kernel has a second parameter, a guard: null, or a word in device memory that is read when it
+  // runs; it does nothing where that is 0.
+  void give_guard(const std::string& name);
+  // It runs all the same: a kernel that has forgotten its guard.
+  void ignore_guard(const std::string& name);
   // The kernel does not wait for the grids before it, as all others do by themselves.
   void begin_early(const std::string& name);
   // A module is loaded from an image that starts with these bytes; any other is invalid.
@@ -93,6 +98,8 @@ class FakeCuda {
   uint64_t num_instantiations() const { return num_instantiations_; }
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
+  // Kernels that have done nothing, because their guard said so.
+  uint64_t num_called_off() const { return num_called_off_; }
   bool is_capturing(CuStream stream) const;
   std::string failed_call() const;  // the entry that failed last
   // The k-th kernel that runs from now faults: its device is lost.
@@ -208,6 +215,7 @@ class FakeCuda {
   void run_fill(const Stream& stream, uint64_t to, uint32_t value, size_t bytes);
   bool run_node(Stream& stream, const FakeNode& node, FakeExecutable& graph);
   CuResult run_kernel(Stream& stream, const FakeKernelLaunch& launch, FakeExecutable* graph);
+  bool is_called_off(const Stream& stream, const FakeKernelLaunch& launch);
   // False: noted as a violation, and what asked does not happen.
   bool check_access(const Stream& stream, const std::string& what, uint64_t address,
                     size_t size_bytes);
@@ -226,6 +234,7 @@ class FakeCuda {
   std::vector<std::unique_ptr<Device>> devices_;
   std::map<std::string, std::pair<size_t, FakeKernel>> kernels_;
   std::set<std::string> early_kernels_;
+  std::map<std::string, bool> guards_;  // by kernel: whether it looks
   std::map<std::thread::id, std::vector<int>> contexts_;  // current ones, by thread
   std::map<CuStream, std::unique_ptr<Stream>> streams_;
   std::map<CuEvent, std::unique_ptr<Event>> events_;
@@ -241,6 +250,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_graph_launches_{0};
   std::atomic<uint64_t> num_instantiations_{0};
   std::atomic<uint64_t> num_programmatic_{0};
+  std::atomic<uint64_t> num_called_off_{0};
   uint64_t fail_at_ = 0;
   std::string fail_next_;  // an entry
   CuResult fail_with_ = CuResult::kUnknown;

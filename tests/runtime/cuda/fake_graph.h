@@ -46,6 +46,7 @@ struct FakeKernelLaunch {
   unsigned grid[3] = {1, 1, 1};
   unsigned block[3] = {1, 1, 1};
   bool is_programmatic = false;
+  const uint32_t* guard = nullptr;  // of kernels that have one
 };
 
 struct FakeGraph;
@@ -100,6 +101,8 @@ class FakeGraphs {
   // `kernel`: resolved by the caller, for kernel nodes. `problem` says what was wrong.
   CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
                     CuGraphNodeParams& params, FakeKernelLaunch kernel, std::string& problem);
+  // Of a graph that there is.
+  size_t num_nodes(CuGraph graph) const { return graphs_.at(graph)->nodes.size(); }
   bool are_kernels(const std::vector<CuGraphNode>& nodes) const;
   // As a capture does.
   CuGraphNode append(CuGraph graph, const std::vector<CuGraphNode>& after, FakeNode made);

@@ -13,6 +13,7 @@ inline void define_host_kernels(FakeCuda& fake, Random& random) {
                        [&random, body = kernel](const FakeKernelCall& call) {
                          run_host_kernel(body, call.grid[0], call.params, random);
                        });
+    fake.give_guard(name);
   }
 }
 
