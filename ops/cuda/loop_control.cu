@@ -3,6 +3,7 @@
 #include "ops/cuda/loop_control.h"
 
 #include "ops/cuda/grid_order_inl.h"
+#include "ops/cuda/params.h"
 
 namespace eddy::cuda {
 
@@ -20,6 +21,14 @@ extern "C" __global__ void eddy_case_choice(const __grid_constant__ CaseChoicePa
   case_choice(params, [](uint64_t handle, uint32_t value) {
     cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
   });
+}
+
+extern "C" __global__ void __launch_bounds__(kBlockThreads)
+    eddy_loop_copy(const __grid_constant__ LoopCopyParams params) {
+  await_earlier_grids();
+  let_next_grid_wait();
+  loop_copy(params, uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x,
+            uint64_t{gridDim.x} * kBlockThreads);
 }
 
 }  // namespace eddy::cuda

@@ -1,8 +1,14 @@
 // What decides loops and cases on the device: parameters and bodies of two kernels of one thread
-// each, for the device and for tests on the host.
+// each and of one of many, for the device and for tests on the host.
 //
 //   eddy_loop_step   counts a loop's iterations and says whether another one begins
 //   eddy_case_choice says which branch of a case runs
+//   eddy_loop_copy   carried values go to where the next iteration reads them
+//
+// A body that holds several iterations has a word `go_on` in the device's memory: each test writes
+// its answer there, too, and what belongs to the second iteration or a later one does nothing
+// where it is 0 (kGuarded here; the guard of grid_order_inl.h in all other kernels). So a test that
+// ends the loop is its last, and the counter, the handle and all values stay as they are then.
 //
 // Both end every loop around them once the word `stop` is not 0; a case that has no branch for its
 // selector sets it. `stop`, `progress` and `failure` are in host memory that the device sees, so
@@ -18,17 +24,33 @@
 namespace eddy::cuda {
 
 struct LoopStepParams {
-  enum Flags : uint32_t { kStart = 1, kAdvance = 2, kTest = 4 };
+  enum Flags : uint32_t { kStart = 1, kAdvance = 2, kTest = 4, kGuarded = 8 };
   uint64_t handle;  // kTest
   int64_t* counter;
   const int64_t* limit;
   const uint8_t* predicate;  // kTest
   const volatile uint32_t* stop;
   volatile int64_t* progress;  // {the counter, whether the loop is over}
+  uint32_t* go_on;             // null: the body holds one iteration
   uint32_t flags;
   uint32_t reserved;
 };
-static_assert(sizeof(LoopStepParams) == 56);
+static_assert(sizeof(LoopStepParams) == 64);
+
+// Pieces of memory that do not overlap.
+inline constexpr int kMaxLoopCopies = 8;
+struct LoopCopyParams {
+  struct Piece {
+    void* to;
+    const void* from;
+    uint64_t size_bytes;
+  };
+  const uint32_t* go_on;
+  uint32_t flags;  // LoopStepParams::kGuarded or 0
+  int32_t num_pieces;
+  Piece pieces[kMaxLoopCopies];
+};
+static_assert(sizeof(LoopCopyParams) == 208);
 
 struct CaseChoiceParams {
   uint64_t handle;
@@ -61,9 +83,15 @@ EDDY_HD void write_shared(volatile T* word, T value) {
 #endif
 }
 
+EDDY_HD bool is_called_off(uint32_t flags, const uint32_t* go_on) {
+  return (flags & LoopStepParams::kGuarded) != 0 &&
+         *static_cast<const volatile uint32_t*>(go_on) == 0;
+}
+
 // Set: (handle, value) -> void.
 template <typename Set>
 EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
+  if (is_called_off(p.flags, p.go_on)) return;
   int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
   // An iteration that has been stopped is not over: whoever asks where it was is told its number.
   if ((p.flags & LoopStepParams::kAdvance) != 0 && read_shared(p.stop) == 0) ++count;
@@ -73,7 +101,28 @@ EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
   if ((p.flags & LoopStepParams::kTest) == 0) return;
   const bool goes_on = read_shared(p.stop) == 0 && count < *p.limit && *p.predicate != 0;
   if (!goes_on) write_shared(p.progress + 1, int64_t{1});
+  if (p.go_on != nullptr) *p.go_on = goes_on ? 1u : 0u;
   set(p.handle, goes_on ? 1u : 0u);
+}
+
+// By words where both ends and the size allow. Threads: `first`, `first + step`, …
+EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step) {
+  if (is_called_off(p.flags, p.go_on)) return;
+  for (int32_t k = 0; k < p.num_pieces; ++k) {
+    const LoopCopyParams::Piece& piece = p.pieces[k];
+    const uint64_t ends = reinterpret_cast<uint64_t>(piece.to) |
+                          reinterpret_cast<uint64_t>(piece.from) | piece.size_bytes;
+    if (ends % sizeof(uint64_t) == 0) {
+      const uint64_t count = piece.size_bytes / sizeof(uint64_t);
+      for (uint64_t i = first; i < count; i += step) {
+        static_cast<uint64_t*>(piece.to)[i] = static_cast<const uint64_t*>(piece.from)[i];
+      }
+    } else {
+      for (uint64_t i = first; i < piece.size_bytes; i += step) {
+        static_cast<uint8_t*>(piece.to)[i] = static_cast<const uint8_t*>(piece.from)[i];
+      }
+    }
+  }
 }
 
 template <typename Set>

@@ -81,6 +81,7 @@ class Run {
   bool is_driven_by_device(NodeId loop) const { return state_->loop(loop).is_driven_by_device(); }
   std::string describe() const;
   std::string why_by_host(NodeId loop) const { return state_->why_by_host(loop); }
+  std::string how_by_device(NodeId loop) const { return state_->how_by_device(loop); }
 
  private:
   static constexpr size_t kNoOutput = SIZE_MAX;

@@ -129,6 +129,8 @@ void SessionCore::report_loops(const Run& run) {
     last_loops[i].reason = !measured.empty() ? measured
                            : is_driven       ? loops[i].reason
                                              : run.why_by_host(loop_nodes[i]);
+    const std::string how = is_driven ? run.how_by_device(loop_nodes[i]) : "";
+    if (measured.empty() && !how.empty()) last_loops[i].reason += "; " + how;
   }
 }
 

@@ -52,7 +52,7 @@ void load_loop_kernels(Parts& parts, const void* image) {
     Result<CudaFunction> function = parts.loop_module->find(name);
     return function.is_ok() ? static_cast<CuFunction>(const_cast<void*>(*function)) : nullptr;
   };
-  parts.loop_kernels = {find("eddy_loop_step"), find("eddy_case_choice")};
+  parts.loop_kernels = {find("eddy_loop_step"), find("eddy_case_choice"), find("eddy_loop_copy")};
 }
 
 ElementFusion fusion_of(Parts& parts, const std::string& why_not) {

@@ -84,6 +84,8 @@ namespace eddy {
   X(graph_add_node, "cuGraphAddNode_v2", false,                                                   \
     CuResult(CuGraphNode* node, CuGraph graph, const CuGraphNode* after,                          \
              const void* edge_data_or_null, size_t num_after, CuGraphNodeParams* params))         \
+  X(graph_nodes, "cuGraphGetNodes", false,                                                        \
+    CuResult(CuGraph graph, CuGraphNode* nodes_or_null, size_t* num_nodes))                       \
   X(graph_instantiate, "cuGraphInstantiateWithFlags", false,                                      \
     CuResult(CuGraphExec* executable, CuGraph graph, unsigned long long flags))                   \
   X(graph_exec_destroy, "cuGraphExecDestroy", false, CuResult(CuGraphExec executable))            \

@@ -1,6 +1,9 @@
 #include "runtime/cuda/cuda_recorder.h"
 
+#include <algorithm>
+
 #include "ops/cuda/loop_control.h"
+#include "ops/cuda/params.h"
 #include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {
@@ -57,6 +60,7 @@ Result<CuStream> CudaRecorder::stream(uint32_t lane) {
                                         "cuStreamCreate"));
     streams_.push_back(made);
     has_begun_.push_back(false);
+    if (is_watched()) watch(guard_flag() != 0 ? levels_.back().test.go_on : nullptr);
   }
   return streams_[lane];
 }
@@ -150,6 +154,35 @@ Status CudaRecorder::copy(void* to, const void* from, size_t size_bytes) {
   return copy_now(native, to, from, size_bytes);
 }
 
+Status CudaRecorder::copy_all(std::span<const MemoryCopy> copies) {
+  if (is_watched()) return copy_by_kernel(copies);
+  for (const MemoryCopy& each : copies) {
+    EDDY_RETURN_IF_ERROR(copy(each.to, each.from, each.size_bytes));
+  }
+  return Status::ok();
+}
+
+Status CudaRecorder::copy_by_kernel(std::span<const MemoryCopy> copies) {
+  constexpr size_t kBytesOfABlock = 16 * cuda::kBlockThreads;
+  const auto most_blocks = static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
+  while (!copies.empty()) {
+    const auto some = copies.first(std::min<size_t>(copies.size(), cuda::kMaxLoopCopies));
+    cuda::LoopCopyParams params{
+        levels_.back().test.go_on, guard_flag(), static_cast<int32_t>(some.size()), {}};
+    size_t largest = 1;
+    for (size_t i = 0; i < some.size(); ++i) {
+      params.pieces[i] = {some[i].to, some[i].from, some[i].size_bytes};
+      largest = std::max(largest, some[i].size_bytes);
+    }
+    const size_t blocks = (largest + kBytesOfABlock - 1) / kBytesOfABlock;
+    EDDY_RETURN_IF_ERROR(launch_one(kernels_.copy, &params,
+                                    static_cast<uint32_t>(std::min(blocks, most_blocks)),
+                                    cuda::kBlockThreads));
+    copies = copies.subspan(some.size());
+  }
+  return Status::ok();
+}
+
 Status CudaRecorder::copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) {
   const CudaContext::Use use(context_);
   return context_.check(context_.api().copy(reinterpret_cast<CuDevicePointer>(to),
@@ -172,6 +205,7 @@ Result<std::unique_ptr<Recording>> CudaRecorder::finish() {
 
 void CudaRecorder::abandon() {
   if (levels_.empty()) return;
+  forget_watched();
   (void)close_capture();
   const CudaContext::Use use(context_);
   context_.api().graph_destroy(levels_[0].graph);
@@ -185,26 +219,50 @@ bool CudaRecorder::can_decide() const {
          context_.facts().has_device_driven;
 }
 
-Status CudaRecorder::launch_one(CuFunction function, const void* params) {
+Status CudaRecorder::launch_one(CuFunction function, const void* params, uint32_t num_blocks,
+                                uint32_t num_threads) {
   EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
   const CudaContext::Use use(context_);
-  return launch_grid(context_, function, 1, 1, params, static_cast<CuStream>(native));
+  return launch_grid(context_, function, num_blocks, num_threads, params,
+                     static_cast<CuStream>(native));
 }
 
-Status CudaRecorder::step(const LoopWords& words, uint32_t flags, const void* predicate,
-                          CuConditionalHandle handle) {
+Status CudaRecorder::step(const LoopWords& words, uint32_t flags) {
+  const cuda::LoopStepParams params{0,
+                                    words.counter,
+                                    words.limit,
+                                    nullptr,
+                                    words.stop,
+                                    words.progress,
+                                    is_watched() ? levels_.back().test.go_on : nullptr,
+                                    flags | guard_flag(),
+                                    0};
+  return launch_one(kernels_.step, &params);
+}
+
+Status CudaRecorder::test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags) {
+  const LoopWords& words = test.words;
   const cuda::LoopStepParams params{
-      handle,     words.counter,  words.limit, static_cast<const uint8_t*>(predicate),
-      words.stop, words.progress, flags,       0};
+      handle,     words.counter,  words.limit, static_cast<const uint8_t*>(test.predicate),
+      words.stop, words.progress, test.go_on,  cuda::LoopStepParams::kTest | more_flags,
+      0};
   return launch_one(kernels_.step, &params);
 }
 
 Status CudaRecorder::start_counter(const LoopWords& words) {
-  return step(words, cuda::LoopStepParams::kStart, nullptr, 0);
+  return step(words, cuda::LoopStepParams::kStart);
 }
 
 Status CudaRecorder::advance_counter(const LoopWords& words) {
-  return step(words, cuda::LoopStepParams::kAdvance, nullptr, 0);
+  return step(words, cuda::LoopStepParams::kAdvance);
+}
+
+void CudaRecorder::watch(const uint32_t* guard_or_null) {
+  for (CuStream stream : streams_) context_.launch_guards().watch(stream, guard_or_null);
+}
+
+void CudaRecorder::forget_watched() {
+  for (CuStream stream : streams_) context_.launch_guards().forget(stream);
 }
 
 Result<CuConditionalHandle> CudaRecorder::make_handle() {
@@ -242,8 +300,12 @@ Result<std::vector<CuGraph>> CudaRecorder::add_conditional(CuConditionalHandle h
 }
 
 Status CudaRecorder::begin_while(const LoopTest& test) {
+  if (is_watched()) return internal_error("a body of several iterations holds a loop");
+  if (test.go_on != nullptr && (kernels_.copy == nullptr || !context_.api().graph_nodes)) {
+    return unsupported("kernels or driver lack what it takes to call launches off");
+  }
   EDDY_ASSIGN_OR_RETURN(const CuConditionalHandle handle, make_handle());
-  EDDY_RETURN_IF_ERROR(step(test.words, cuda::LoopStepParams::kTest, test.predicate, handle));
+  EDDY_RETURN_IF_ERROR(this->test(test, handle, 0));
   EDDY_ASSIGN_OR_RETURN(const std::vector<CuGraph> bodies,
                         add_conditional(handle, CuConditionalType::kWhile, 1));
   Level body;
@@ -251,19 +313,45 @@ Status CudaRecorder::begin_while(const LoopTest& test) {
   body.handle = handle;
   body.test = test;
   levels_.push_back(std::move(body));
+  if (is_watched()) watch(nullptr);
+  return Status::ok();
+}
+
+Result<uint32_t> CudaRecorder::count_launches() {
+  if (!is_watched()) return internal_error("launches are counted in a body of one iteration");
+  uint64_t num_ours = 0;
+  for (CuStream stream : streams_) num_ours += context_.launch_guards().num_launches(stream);
+  const CudaContext::Use use(context_);
+  size_t num_nodes = 0;
+  EDDY_RETURN_IF_ERROR(context_.check(
+      context_.api().graph_nodes(levels_.back().graph, nullptr, &num_nodes), "cuGraphGetNodes"));
+  if (num_nodes == num_ours) return static_cast<uint32_t>(num_nodes);
+  return unsupported("of the " + std::to_string(num_nodes) + " pieces of work in its body only " +
+                     std::to_string(num_ours) +
+                     " can be called off; others are a library's, or no kernels");
+}
+
+Status CudaRecorder::begin_again() {
+  if (!is_watched()) return internal_error("a body of one iteration begins again");
+  Level& body = levels_.back();
+  EDDY_RETURN_IF_ERROR(test(body.test, body.handle, guard_flag()));
+  body.is_again = true;
+  watch(body.test.go_on);
   return Status::ok();
 }
 
 Status CudaRecorder::end_while() {
   const Level& body = levels_.back();
-  EDDY_RETURN_IF_ERROR(
-      step(body.test.words, cuda::LoopStepParams::kTest, body.test.predicate, body.handle));
+  EDDY_RETURN_IF_ERROR(test(body.test, body.handle, guard_flag()));
+  if (body.is_again) EDDY_RETURN_IF_ERROR(count_launches().status());
+  if (is_watched()) forget_watched();
   EDDY_RETURN_IF_ERROR(close_capture());
   levels_.pop_back();
   return Status::ok();
 }
 
 Status CudaRecorder::begin_case(const CaseChoice& choice, uint32_t num_branches) {
+  if (is_watched()) return internal_error("a body of several iterations holds a case");
   EDDY_ASSIGN_OR_RETURN(const CuConditionalHandle handle, make_handle());
   const cuda::CaseChoiceParams params{handle,
                                       choice.selector,

@@ -12,6 +12,11 @@
 //           is re-armed each time its outer body runs
 //   IF/ELSE for two branches, SWITCH for more
 //
+// A body of several iterations is one graph: the body as often as it was begun, a test behind each,
+// every kernel from the second on with a guard that the tests write (launch_guards.h). The test
+// that says no is the last one that does anything, so it has set the handle. Copies in such a body
+// are kernels. What else is in it is found by counting: a graph of more nodes than our launches.
+//
 // Capture is relaxed: other threads may call what they like, and so may kernels' host halves, but
 // for what captures cannot hold (synchronizing a lane, asking after it): then finish() fails.
 //
@@ -23,6 +28,7 @@
 #include <memory>
 #include <vector>
 
+#include "ops/cuda/loop_control.h"
 #include "runtime/cuda/cuda_context.h"
 #include "runtime/device/recorder.h"
 
@@ -32,6 +38,7 @@ namespace eddy {
 struct CudaLoopKernels {
   CuFunction step = nullptr;
   CuFunction choice = nullptr;
+  CuFunction copy = nullptr;  // null: bodies hold one iteration
 };
 
 class CudaRecorder : public Recorder {
@@ -46,6 +53,7 @@ class CudaRecorder : public Recorder {
   Result<uint32_t> mark(uint32_t lane) override;
   Status follow(uint32_t lane, uint32_t mark) override;
   Status copy(void* to, const void* from, size_t size_bytes) override;
+  Status copy_all(std::span<const MemoryCopy> copies) override;
   Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) override;
   Result<std::unique_ptr<Recording>> finish() override;
   void abandon() override;
@@ -54,6 +62,8 @@ class CudaRecorder : public Recorder {
   Status start_counter(const LoopWords& words) override;
   Status advance_counter(const LoopWords& words) override;
   Status begin_while(const LoopTest& test) override;
+  Result<uint32_t> count_launches() override;
+  Status begin_again() override;
   Status end_while() override;
   Status begin_case(const CaseChoice& choice, uint32_t num_branches) override;
   Status begin_branch() override;
@@ -66,6 +76,7 @@ class CudaRecorder : public Recorder {
     std::vector<CuGraphNode> last;  // what comes next is behind these
     CuConditionalHandle handle = 0;
     LoopTest test = {};             // of a loop's body
+    bool is_again = false;          // it holds a second iteration
     std::vector<CuGraph> branches;  // of a case; `graph` is the one begun last
     size_t next_branch = 0;
   };
@@ -76,9 +87,18 @@ class CudaRecorder : public Recorder {
   Status open_capture();
   // Ends the capture; `last` of the level is what it ended with.
   Status close_capture();
-  Status step(const LoopWords& words, uint32_t flags, const void* predicate,
-              CuConditionalHandle handle);
-  Status launch_one(CuFunction function, const void* params);
+  Status step(const LoopWords& words, uint32_t flags);
+  Status test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags);
+  // The innermost level is a body that may hold several iterations.
+  bool is_watched() const { return !levels_.empty() && levels_.back().test.go_on != nullptr; }
+  uint32_t guard_flag() const {
+    return is_watched() && levels_.back().is_again ? uint32_t{cuda::LoopStepParams::kGuarded} : 0;
+  }
+  void watch(const uint32_t* guard_or_null);
+  void forget_watched();
+  Status copy_by_kernel(std::span<const MemoryCopy> copies);
+  Status launch_one(CuFunction function, const void* params, uint32_t num_blocks = 1,
+                    uint32_t num_threads = 1);
   Result<CuConditionalHandle> make_handle();
   // Adds the conditional node behind what there is; its bodies.
   Result<std::vector<CuGraph>> add_conditional(CuConditionalHandle handle, CuConditionalType type,

@@ -4,7 +4,8 @@
 //     work that enqueues on lane(0), lane(1) … is collected instead of run
 //     mark(lane), follow(lane, mark): order between lanes
 //     begin_while(test), <body>, end_while()     decided by the device itself
-//     begin_case(choice, n), n × (begin_branch(), <branch>), end_case()
+//     begin_while(test), <body>, begin_again(), <body> …, end_while()     several iterations a
+//     round begin_case(choice, n), n × (begin_branch(), <branch>), end_case()
 //   finish() -> Recording; abandon() drops what was collected
 //
 // Lanes are the parallel branches of a recording. Lane 0 is where it begins and ends: another lane
@@ -22,6 +23,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "graph/base/status.h"
 
@@ -48,6 +50,15 @@ struct LoopWords {
 struct LoopTest {
   LoopWords words;
   const void* predicate = nullptr;
+  // In the device's memory: 1 where the last test has said that the loop goes on, else 0. Null: the
+  // body holds one iteration.
+  uint32_t* go_on = nullptr;
+};
+
+struct MemoryCopy {
+  void* to;
+  const void* from;
+  size_t size_bytes;
 };
 
 // What decides a case: the selector's value, if there is such a branch, else `fallback`.
@@ -73,7 +84,9 @@ class Recorder {
   virtual Status follow(uint32_t lane, uint32_t mark) = 0;
   // In lane 0: a copy within the device's memory or from or to host memory that the device sees.
   virtual Status copy(void* to, const void* from, size_t size_bytes) = 0;
-  // The same at once, on a native stream.
+  // In lane 0, in any order: none writes what another one reads or writes. Nothing of size 0.
+  virtual Status copy_all(std::span<const MemoryCopy> copies) = 0;
+  // One copy at once, on a native stream.
   virtual Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) = 0;
   virtual Result<std::unique_ptr<Recording>> finish() = 0;
   virtual void abandon() = 0;
@@ -85,6 +98,13 @@ class Recorder {
   // Counts the iteration that has ended; before the commands that make the next predicate.
   virtual Status advance_counter(const LoopWords& words) = 0;
   virtual Status begin_while(const LoopTest& test) = 0;
+  // In a body whose test has `go_on`: how many launches it holds so far. kUnsupported, and why,
+  // where it holds work that cannot be called off: a library's, copies that are no kernels.
+  virtual Result<uint32_t> count_launches() = 0;
+  // Likewise: tests, as end_while() does, and begins another iteration, whose work does nothing
+  // where the test says that the loop ends. kUnsupported at its end, if not here, where
+  // count_launches() would be.
+  virtual Status begin_again() = 0;
   virtual Status end_while() = 0;
   virtual Status begin_case(const CaseChoice& choice, uint32_t num_branches) = 0;
   virtual Status begin_branch() = 0;

@@ -22,6 +22,7 @@
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/device/recorder.h"
+#include "runtime/execute/loop_choice.h"
 
 namespace eddy {
 
@@ -68,6 +69,9 @@ struct Accelerator {
   std::function<std::unique_ptr<Recorder>()> make_recorder = {};
   ElementFusion fusion = {};
   LoopFusion loop_fusion = {};
+  // Loops that it drives are driven in this way alone where they can be, else by a recording: for
+  // measuring one way.
+  std::optional<LoopChoice::Way> only_loop_way = {};
 };
 
 // The host's memory beside an accelerator: tensors in staging memory, strings in the CPU's.

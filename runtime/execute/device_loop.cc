@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <set>
 
 #include "runtime/execute/loop_drive.h"
@@ -95,26 +96,52 @@ void DeviceLoop::read_outside(std::vector<const void*>& addresses) const {
 }
 
 LoopChoice::Advice DeviceLoop::advice() const {
+  const std::optional<Way>& only = state_.program().accelerator_or_null()->only_loop_way;
+  if (only && (*only != Way::kKernel || persistent_or_null_ != nullptr)) return {*only, false};
   if (choice_or_null_ != nullptr) return choice_or_null_->next();
   return {persistent_or_null_ != nullptr ? Way::kKernel : Way::kRecording, false};
 }
 
 int32_t DeviceLoop::choose(void* device_loop) {
   DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
-  const LoopChoice::Advice advice = self.advice();
-  self.way_ = self.ready_way(advice.way);
-  self.is_try_ = advice.is_try && self.way_ == advice.way;
-  if (self.is_try_) self.began_ = Clock::now();
-  if (advice.way == Way::kHost) self.why_by_host_ = "it is being measured";
+  self.way_ = self.take_advice();
   if (self.way_ == Way::kHost) return kByHost;
   self.why_by_host_.clear();
   return self.is_try_ ? kTryDevice : kByDevice;
 }
 
+// A way that is ruled out when it is to be tried is not asked for again.
+DeviceLoop::Way DeviceLoop::take_advice() {
+  LoopChoice::Advice advice = this->advice();
+  Way way = ready_way(advice.way);
+  while (advice.is_try && way != advice.way) {
+    const Way refused = advice.way;
+    advice = this->advice();
+    if (advice.way == refused) break;
+    way = ready_way(advice.way);
+  }
+  is_try_ = advice.is_try && way == advice.way;
+  if (is_try_) began_ = Clock::now();
+  if (advice.way == Way::kHost) why_by_host_ = "it is being measured";
+  return way;
+}
+
 DeviceLoop::Way DeviceLoop::ready_way(Way wish) {
   if (wish == Way::kHost || is_ready(wish)) return wish;
-  const bool has_other = wish == Way::kRecording && persistent_or_null_ != nullptr;
+  if (wish == Way::kUnrolled && is_ready(Way::kRecording)) return Way::kRecording;
+  const bool has_other = wish != Way::kKernel && persistent_or_null_ != nullptr;
   return has_other && is_ready(Way::kKernel) ? Way::kKernel : Way::kHost;
+}
+
+DeviceLoop::Launches& DeviceLoop::launches_of(Way way) {
+  return way == Way::kKernel ? kernels_ : way == Way::kUnrolled ? unrolled_ : recordings_;
+}
+
+std::string DeviceLoop::how_by_device() const {
+  if (way_ == Way::kHost) return "";
+  std::lock_guard lock(current_mutex_);
+  const std::string how = current_ != nullptr ? current_->text() : "";
+  return how.empty() ? unrolled_.why_off : how;
 }
 
 int32_t DeviceLoop::heard(void* device_loop) {
@@ -135,36 +162,38 @@ void DeviceLoop::report() {
 }
 
 bool DeviceLoop::is_ready(Way way) {
-  const std::string& why_off = (way == Way::kKernel ? kernels_ : recordings_).why_off;
+  const std::string& why_off = launches_of(way).why_off;
   why_by_host_ = why_off;
   if (!why_off.empty()) return false;
-  if (way == Way::kRecording && !find_place()) return false;
+  if (way != Way::kKernel && !find_place()) return false;
   // What the loop has left the last time goes now, unless somebody else has it.
   for (ValueId output : state_.graph().node(id_).outputs) state_.slot(output).buffer.reset();
   addresses_.clear();
-  if (way == Way::kRecording) read_outside(addresses_);
+  if (way != Way::kKernel) read_outside(addresses_);
   return find_launch(way);
 }
 
 bool DeviceLoop::find_launch(Way way) {
-  Launches& launches = way == Way::kKernel ? kernels_ : recordings_;
+  Launches& launches = launches_of(way);
   ++num_turns_;
   take(nullptr);
   if (find_known(launches)) return true;
   // A kernel serves any addresses: one that could be given up would have been found.
-  if (launches.all.size() == kMostLaunches && (way == Way::kKernel || !give_one_up())) {
+  if (launches.all.size() == kMostLaunches && (way == Way::kKernel || !give_one_up(launches))) {
     why_by_host_ = "the memory of its earlier results is in use";
     return false;
   }
   Result<std::unique_ptr<LoopLaunch>> made = make_launch(way);
   if (!made.is_ok()) {
-    launches.why_off = std::string(way == Way::kKernel ? "its kernel cannot be launched: "
-                                                       : "it could not be recorded: ") +
-                       made.status().message();
+    const char* const what = way == Way::kKernel     ? "its kernel cannot be launched: "
+                             : way == Way::kUnrolled ? "it could not be unrolled: "
+                                                     : "it could not be recorded: ";
+    launches.why_off = what + made.status().message();
     why_by_host_ = launches.why_off;
-    if (choice_or_null_ != nullptr) choice_or_null_->rule_out(way);
+    if (choice_or_null_ != nullptr) choice_or_null_->rule_out(way, made.status().message());
     return false;
   }
+  if (way != Way::kKernel) words_ = {};  // they are the new one's
   (*made)->addresses = addresses_;
   take(launches.all.emplace_back(std::move(*made)).get());
   return true;
@@ -186,24 +215,25 @@ void DeviceLoop::take(LoopLaunch* launch) {
 }
 
 // Of those that are idle, the one taken longest ago.
-bool DeviceLoop::give_one_up() {
+bool DeviceLoop::give_one_up(Launches& launches) {
   const uint64_t least_age = choice_or_null_ != nullptr ? kStaleAfter : 0;
-  auto oldest = recordings_.all.end();
-  for (auto at = recordings_.all.begin(); at != recordings_.all.end(); ++at) {
+  auto oldest = launches.all.end();
+  for (auto at = launches.all.begin(); at != launches.all.end(); ++at) {
     const LoopLaunch& launch = **at;
     const bool is_idle = launch.is_free() && launch.innermost_running().is_none();
     if (!is_idle || num_turns_ - launch.last_taken < least_age) continue;
-    if (oldest == recordings_.all.end() || launch.last_taken < (*oldest)->last_taken) oldest = at;
+    if (oldest == launches.all.end() || launch.last_taken < (*oldest)->last_taken) oldest = at;
   }
-  if (oldest == recordings_.all.end() || (*oldest)->check() < 0) return false;
+  if (oldest == launches.all.end() || (*oldest)->check() < 0) return false;
   words_ = (*oldest)->words();
-  recordings_.all.erase(oldest);
+  launches.all.erase(oldest);
   return true;
 }
 
 Result<std::unique_ptr<LoopLaunch>> DeviceLoop::make_launch(Way way) {
   if (way == Way::kKernel) return PersistentLaunch::make(state_, id_, *persistent_or_null_);
-  return LoopRecording::make(state_, id_, *state_.recorder_or_null(), words_);
+  return LoopRecording::make(state_, id_, *state_.recorder_or_null(), words_,
+                             way == Way::kUnrolled);
 }
 
 bool DeviceLoop::find_place() {
@@ -229,8 +259,10 @@ bool DeviceLoop::launch(void* device_loop) {
 int32_t DeviceLoop::finish(void* device_loop) {
   DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
   int32_t result = 0;
-  for (const auto& launch : self.recordings_.all) {
-    if (launch->check() < 0) result = -1;
+  for (const Launches* launches : {&self.recordings_, &self.unrolled_}) {
+    for (const auto& launch : launches->all) {
+      if (launch->check() < 0) result = -1;
+    }
   }
   return result;
 }

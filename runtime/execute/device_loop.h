@@ -22,6 +22,9 @@
 //   limits to the device · count 0 · before · test                     (from here on, recorded)
 //   WHILE { after · next values → homes · count + 1 · before · test }
 //
+// Small bodies may be recorded several times into one round (unrolling.h): a way of its own, with
+// recordings of its own, taken where it is asked for or measured.
+//
 // Recordings depend on the addresses of what the loop captures; a few are kept, and for other
 // addresses the one that was taken longest ago is given up. Where the way is measured it must not
 // have been taken for a while: addresses that take turns would have each launch recorded anew. The
@@ -79,6 +82,8 @@ class DeviceLoop {
   void forget();
   // Why the host drove it when it was chosen last; empty: the device did.
   const std::string& why_by_host() const { return why_by_host_; }
+  // What is to be told of how the device drove it last; may be empty.
+  std::string how_by_device() const;
   // Gives up its place among those that the process may have at once.
   void end_run();
 
@@ -101,11 +106,13 @@ class DeviceLoop {
   };
 
   LoopChoice::Advice advice() const;
+  Way take_advice();
   Way ready_way(Way wish);
+  Launches& launches_of(Way way);
   bool is_ready(Way way);
   bool find_launch(Way way);
   bool find_known(Launches& launches);
-  bool give_one_up();
+  bool give_one_up(Launches& launches);
   void take(LoopLaunch* launch);
   bool find_place();
   bool take_place();
@@ -132,6 +139,7 @@ class DeviceLoop {
   std::vector<const void*> addresses_;
   Launches kernels_;
   Launches recordings_;
+  Launches unrolled_;
   uint64_t num_turns_ = 0;
   // Where LoopState reads iterations although the recording is gone.
   BufferRef words_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "graph/base/check.h"
 
@@ -13,6 +14,7 @@ const char* name_of(LoopChoice::Way way) {
   switch (way) {
     case LoopChoice::Way::kKernel: return "as one kernel";
     case LoopChoice::Way::kRecording: return "by a recording";
+    case LoopChoice::Way::kUnrolled: return "unrolled";
     case LoopChoice::Way::kHost: break;
   }
   return "by the host";
@@ -20,7 +22,10 @@ const char* name_of(LoopChoice::Way way) {
 
 }  // namespace
 
-LoopChoice::LoopChoice(bool has_kernel) { tried(Way::kKernel).is_out = !has_kernel; }
+LoopChoice::LoopChoice(const Has& has) {
+  tried(Way::kKernel).is_out = !has.kernel;
+  tried(Way::kUnrolled).is_out = !has.unrolled;
+}
 
 LoopChoice::Advice LoopChoice::next() const {
   const int settled = settled_.load(std::memory_order_acquire);
@@ -43,11 +48,12 @@ void LoopChoice::report(Way way, int64_t elapsed_ns, int64_t iterations) {
   settle_if_tried();
 }
 
-void LoopChoice::rule_out(Way way) {
+void LoopChoice::rule_out(Way way, std::string why) {
   EDDY_CHECK(way != Way::kHost) << "the host can drive every loop";
   std::lock_guard lock(mutex_);
   if (settled_.load(std::memory_order_relaxed) != kOpen) return;
   tried(way).is_out = true;
+  tried(way).why_out = std::move(why);
   settle_if_tried();
 }
 
@@ -69,6 +75,10 @@ std::string LoopChoice::text() const {
     char one[48];
     std::snprintf(one, sizeof(one), " %.1f %s", tried(way).best_ns / 1e3, name_of(way));
     text += (text.ends_with(':') ? "" : ",") + std::string(one);
+  }
+  for (const Way way : kWays) {
+    const std::string& why_out = tried(way).why_out;
+    if (!why_out.empty()) text += "; not " + std::string(name_of(way)) + ": " + why_out;
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/base/status.h"
@@ -37,6 +38,8 @@ class LoopLaunch {
   virtual void forget() = 0;
   // Host memory in which the device counts; iterations are read there until another launch leaves.
   virtual BufferRef words() const = 0;
+  // What is to be told of how it is driven; empty: nothing.
+  virtual std::string text() const { return ""; }
   // < 0: a case had no branch for its selector; said in the run's error.
   virtual int32_t check() { return 0; }
 };

@@ -6,6 +6,7 @@
 #include "runtime/execute/loop_drive.h"
 #include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
+#include "runtime/execute/unrolling.h"
 
 namespace eddy {
 namespace {
@@ -20,15 +21,27 @@ size_t bytes_of(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-LoopRecording::LoopRecording(RunState& state, NodeId loop, Recorder& recorder)
-    : state_(state), top_(loop), recorder_(recorder), uses_(count_uses(state.graph())) {}
+LoopRecording::LoopRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls)
+    : state_(state),
+      top_(loop),
+      recorder_(recorder),
+      unrolls_(unrolls),
+      uses_(count_uses(state.graph())) {}
 
 Result<std::unique_ptr<LoopLaunch>> LoopRecording::make(RunState& state, NodeId loop,
-                                                        Recorder& recorder, BufferRef words) {
-  std::unique_ptr<LoopRecording> made(new LoopRecording(state, loop, recorder));
+                                                        Recorder& recorder, BufferRef words,
+                                                        bool unrolls) {
+  if (unrolls) {
+    const std::string why_not = why_nothing_unrolled(state.graph(), loop);
+    if (!why_not.empty()) return unsupported(why_not);
+  }
+  std::unique_ptr<LoopRecording> made(new LoopRecording(state, loop, recorder, unrolls));
   made->words_ = std::move(words);
   Status status = recorder.begin();
   if (status.is_ok()) status = made->record();
+  if (status.is_ok() && unrolls && made->most_iterations_ == 1) {
+    status = unsupported(made->why_not_unrolled_);
+  }
   if (status.is_ok()) {
     Result<std::unique_ptr<Recording>> recording = recorder.finish();
     if (recording.is_ok()) {
@@ -86,21 +99,6 @@ Result<const void*> LoopRecording::decision_address(ValueId value) {
   return static_cast<const void*>(word);
 }
 
-bool LoopRecording::is_free() const {
-  const auto is_ours = [](const BufferRef& buffer, uint32_t ours) {
-    return buffer.get()->references.load(std::memory_order_acquire) == ours;
-  };
-  return std::ranges::all_of(outputs_, [&](const Output& output) {
-    if (!output.buffer) return true;
-    const auto is_same = [&](const Output& other) {
-      return other.buffer.get() == output.buffer.get();
-    };
-    // Ours: in homes_ or made_, and as outputs.
-    return is_ours(output.buffer,
-                   1 + static_cast<uint32_t>(std::ranges::count_if(outputs_, is_same)));
-  });
-}
-
 // ---------------------------------------------------------------- recording
 
 Status LoopRecording::record() {
@@ -140,6 +138,7 @@ Result<LoopRecording::Loop*> LoopRecording::make_words(NodeId id) {
   loop.words.limit = loop.words.counter + 1;
   loop.words.stop = state_.stop_word();
   loop.words.progress = on_host;
+  on_host[1] = 1;  // nothing of it runs before it is launched
   loop.limit_word = on_host + 2;
   return &loops_.emplace_back(loop);
 }
@@ -152,26 +151,70 @@ Status LoopRecording::record_loop(NodeId id) {
   EDDY_RETURN_IF_ERROR(recorder_.start_counter(loop->words));
   Addresses first;
   EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &first));
-  LoopTest test{loop->words, nullptr};
+  const bool unrolls = unrolls_ && why_not_unrolled(graph(), id).empty();
+  EDDY_RETURN_IF_ERROR(record_rounds(node, loop->words, first, unrolls));
+  return leave_loop(node);
+}
+
+// How many iterations a round holds is seen once there is one.
+Status LoopRecording::record_rounds(const Node& node, const LoopWords& words,
+                                    const Addresses& first, bool unrolls) {
+  LoopTest test{words};
   const ValueId predicate = graph().region(node.regions[0]).results[0];
   EDDY_ASSIGN_OR_RETURN(test.predicate, decision_address(predicate));
+  if (unrolls) {
+    EDDY_ASSIGN_OR_RETURN(void* const go_on, device_memory(sizeof(uint32_t)));
+    test.go_on = static_cast<uint32_t*>(go_on);
+  }
   EDDY_RETURN_IF_ERROR(recorder_.begin_while(test));
+  EDDY_RETURN_IF_ERROR(record_iteration(node, words, first));
+  uint32_t num_iterations = 1;
+  if (unrolls) {
+    EDDY_ASSIGN_OR_RETURN(num_iterations, iterations_a_round(node));
+  }
+  for (uint32_t i = 1; i < num_iterations; ++i) {
+    EDDY_RETURN_IF_ERROR(recorder_.begin_again());
+    EDDY_RETURN_IF_ERROR(record_iteration(node, words, first));
+  }
+  most_iterations_ = std::max(most_iterations_, num_iterations);
+  return recorder_.end_while();
+}
+
+// By what the first iteration has become.
+Result<uint32_t> LoopRecording::iterations_a_round(const Node& node) {
+  const Result<uint32_t> num_launches = recorder_.count_launches();
+  if (num_launches.status().code() == StatusCode::kUnsupported) {
+    why_not_unrolled_ = node.name + ": " + num_launches.status().message();
+    return 1u;
+  }
+  EDDY_RETURN_IF_ERROR(num_launches.status());
+  const uint32_t with_test = *num_launches + 1;
+  const uint32_t num_iterations = Unrolling::iterations_a_round(with_test);
+  if (num_iterations == 1) {
+    why_not_unrolled_ = "an iteration of " + node.name + " is " + std::to_string(with_test) +
+                        " launches, a round holds " + std::to_string(Unrolling::kLaunchesOfARound);
+  }
+  return num_iterations;
+}
+
+// From the homes to the homes, and the next predicate.
+Status LoopRecording::record_iteration(const Node& node, const LoopWords& words,
+                                       const Addresses& first) {
   EDDY_RETURN_IF_ERROR(record_region(node.regions[1], nullptr));
   EDDY_RETURN_IF_ERROR(copy_next(node));
-  EDDY_RETURN_IF_ERROR(recorder_.advance_counter(loop->words));
-  Addresses second;
-  EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &second));
-  // The loop ends with what either has made.
-  if (first != second) return internal_error("a loop's test writes elsewhere the second time");
-  EDDY_RETURN_IF_ERROR(recorder_.end_while());
-  return leave_loop(node);
+  EDDY_RETURN_IF_ERROR(recorder_.advance_counter(words));
+  Addresses again;
+  EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &again));
+  // The loop ends with what any of them has made.
+  if (first != again) return internal_error("a loop's test writes elsewhere another time");
+  return Status::ok();
 }
 
 // Initial values go to the homes of the parameters.
 Status LoopRecording::enter_loop(NodeId id) {
   const Node& node = graph().node(id);
   const Region& before = graph().region(node.regions[0]);
-  std::vector<Copy> copies;
+  std::vector<MemoryCopy> copies;
   for (size_t k = 1; k < before.parameters.size(); ++k) {
     const ValueId parameter = before.parameters[k];
     if (is_carried_idly(graph(), node, k, uses_)) continue;
@@ -212,7 +255,7 @@ Status LoopRecording::enter_loop(NodeId id) {
 Status LoopRecording::copy_next(const Node& node) {
   const Region& before = graph().region(node.regions[0]);
   const Region& after = graph().region(node.regions[1]);
-  std::vector<Copy> copies;
+  std::vector<MemoryCopy> copies;
   for (size_t k = 1; k < before.parameters.size(); ++k) {
     const ValueId parameter = before.parameters[k];
     const ValueId next = after.results[k - 1];
@@ -240,28 +283,30 @@ Status LoopRecording::leave_loop(const Node& node) {
 }
 
 // All at once: what one copy writes and another one reads is read first.
-Status LoopRecording::copy_all(std::vector<Copy> copies) {
-  std::erase_if(copies,
-                [](const Copy& copy) { return copy.to == copy.from || copy.size_bytes == 0; });
-  const auto is_written = [&](const Copy& read) {
+Status LoopRecording::copy_all(std::vector<MemoryCopy> copies) {
+  std::erase_if(
+      copies, [](const MemoryCopy& copy) { return copy.to == copy.from || copy.size_bytes == 0; });
+  const auto is_written = [&](const MemoryCopy& read) {
     const auto begin = reinterpret_cast<uintptr_t>(read.from);
-    return std::ranges::any_of(copies, [&](const Copy& write) {
+    return std::ranges::any_of(copies, [&](const MemoryCopy& write) {
       const auto at = reinterpret_cast<uintptr_t>(write.to);
       return begin < at + write.size_bytes && at < begin + read.size_bytes;
     });
   };
   std::vector<bool> goes_round;
-  for (const Copy& copy : copies) goes_round.push_back(is_written(copy));
+  for (const MemoryCopy& copy : copies) goes_round.push_back(is_written(copy));
+  std::vector<MemoryCopy> aside;
   for (size_t i = 0; i < copies.size(); ++i) {
     if (!goes_round[i]) continue;
-    EDDY_ASSIGN_OR_RETURN(void* const between, device_memory(copies[i].size_bytes));
-    EDDY_RETURN_IF_ERROR(recorder_.copy(between, copies[i].from, copies[i].size_bytes));
+    void*& between = between_[copies[i].to];
+    if (between == nullptr) {
+      EDDY_ASSIGN_OR_RETURN(between, device_memory(copies[i].size_bytes));
+    }
+    aside.push_back({between, copies[i].from, copies[i].size_bytes});
     copies[i].from = between;
   }
-  for (const Copy& copy : copies) {
-    EDDY_RETURN_IF_ERROR(recorder_.copy(copy.to, copy.from, copy.size_bytes));
-  }
-  return Status::ok();
+  EDDY_RETURN_IF_ERROR(recorder_.copy_all(aside));
+  return recorder_.copy_all(copies);
 }
 
 Status LoopRecording::record_case(NodeId id) {
@@ -288,7 +333,7 @@ Status LoopRecording::record_case(NodeId id) {
     EDDY_RETURN_IF_ERROR(recorder_.begin_branch());
     const bool is_region = branch < node.regions.size();
     if (is_region) EDDY_RETURN_IF_ERROR(record_region(node.regions[branch], nullptr));
-    std::vector<Copy> copies;
+    std::vector<MemoryCopy> copies;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId output = node.outputs[k];
       if (uses_[output.index()] == 0) continue;
@@ -397,72 +442,6 @@ Status LoopRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
   Status error = std::move(exec.error);
   exec.forget_error();
   return error.is_ok() ? internal_error("a kernel refuses to be recorded") : error;
-}
-
-// ---------------------------------------------------------------- launching
-
-Status LoopRecording::write_words() {
-  for (const Loop& loop : loops_) {
-    EDDY_ASSIGN_OR_RETURN(*loop.limit_word, state_.trip_limit(loop.id));
-    loop.words.progress[0] = 0;
-    loop.words.progress[1] = loop.id == top_ ? 0 : 1;
-  }
-  for (const CarriedIn& decision : carried_in_) {
-    *decision.word = *decision.from->view.as<uint8_t>() != 0 ? 1 : 0;
-  }
-  for (const Case& each : cases_) each.failure[0] = 0;
-  return Status::ok();
-}
-
-Status LoopRecording::launch(void* native_stream) {
-  for (const Entry& entry : entries_) {
-    const size_t size_bytes = entry.from->view.size_bytes();
-    if (size_bytes == 0) continue;
-    EDDY_RETURN_IF_ERROR(
-        recorder_.copy_now(native_stream, entry.home, entry.from->view.data, size_bytes));
-  }
-  return recording_->launch(native_stream);
-}
-
-Status LoopRecording::leave() {
-  for (const Loop& loop : loops_) state_.loop(loop.id).drive_from(loop.words.progress);
-  for (const Output& output : outputs_) {
-    if (output.from != nullptr) {
-      EDDY_RETURN_IF_ERROR(output.slot->share(*output.from, state_.allocator()));
-      continue;
-    }
-    output.slot->buffer = output.buffer;
-    output.slot->view.data = output.data;
-  }
-  return Status::ok();
-}
-
-NodeId LoopRecording::innermost_running() const {
-  NodeId innermost;
-  for (const Loop& loop : loops_) {  // outer ones come first
-    const auto is_over = std::atomic_ref<int64_t>(loop.words.progress[1]);
-    if (is_over.load(std::memory_order_acquire) == 0) innermost = loop.id;
-  }
-  return innermost;
-}
-
-void LoopRecording::forget() {
-  // A device that is lost may still write there.
-  for (const Loop& loop : loops_) std::atomic_ref<int64_t>(loop.words.progress[1]).store(1);
-}
-
-int32_t LoopRecording::check() {
-  for (const Case& each : cases_) {
-    if (std::atomic_ref<int64_t>(each.failure[0]).load(std::memory_order_acquire) == 0) continue;
-    const Node& node = graph().node(each.id);
-    state_.fail(each.id, run_failed("the selector is " + std::to_string(each.failure[1]) +
-                                    ", but there are branches 0 to " +
-                                    std::to_string(node.regions.size() - 1) +
-                                    ", no default and nothing to pass through"));
-    each.failure[0] = 0;
-    return -1;
-  }
-  return 0;
 }
 
 }  // namespace eddy

@@ -1,5 +1,6 @@
 // LoopRecording: a while node with everything in it, recorded with the device's own decisions, and
-// the memory that it needs besides the plan's (device_loop.h says what goes where).
+// the memory that it needs besides the plan's (device_loop.h says what goes where). Unrolled, small
+// bodies hold several iterations (unrolling.h).
 //
 // Internal to DeviceLoop. Making one moves the slots inside the loop, whose values are dead by
 // then, to where the recording has them.
@@ -20,9 +21,9 @@ namespace eddy {
 class LoopRecording : public LoopLaunch {
  public:
   // Records. On failure the recorder holds nothing. `words`: those of a recording of the same loop
-  // that is gone; null: it makes some.
+  // that is gone; null: it makes some. kUnsupported where `unrolls` and nothing could be, and why.
   static Result<std::unique_ptr<LoopLaunch>> make(RunState& state, NodeId loop, Recorder& recorder,
-                                                  BufferRef words);
+                                                  BufferRef words, bool unrolls);
 
   bool is_free() const override;
   Status write_words() override;
@@ -33,6 +34,7 @@ class LoopRecording : public LoopLaunch {
   NodeId innermost_running() const override;
   void forget() override;
   BufferRef words() const override { return words_; }
+  std::string text() const override;
   int32_t check() override;
 
  private:
@@ -61,17 +63,15 @@ class LoopRecording : public LoopLaunch {
     BufferRef buffer;
     void* data = nullptr;
   };
-  // A copy that is one of several at once.
-  struct Copy {
-    void* to;
-    const void* from;
-    size_t size_bytes;
-  };
   using Addresses = std::vector<const void*>;
 
-  LoopRecording(RunState& state, NodeId loop, Recorder& recorder);
+  LoopRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls);
   Status record();
   Status record_loop(NodeId id);
+  Status record_rounds(const Node& node, const LoopWords& words, const Addresses& first,
+                       bool unrolls);
+  Status record_iteration(const Node& node, const LoopWords& words, const Addresses& first);
+  Result<uint32_t> iterations_a_round(const Node& node);
   Result<Loop*> make_words(NodeId id);
   Status enter_loop(NodeId id);
   Status leave_loop(const Node& node);
@@ -79,7 +79,7 @@ class LoopRecording : public LoopLaunch {
   Status record_case(NodeId id);
   Status record_region(RegionId id, Addresses* log);
   Status record_exec(NodeId id, uint32_t lane, Addresses* log);
-  Status copy_all(std::vector<Copy> copies);
+  Status copy_all(std::vector<MemoryCopy> copies);
   Result<void*> home(ValueId value, size_t size_bytes);
   Result<void*> device_memory(size_t size_bytes);
   Result<const void*> decision_address(ValueId value);
@@ -91,10 +91,14 @@ class LoopRecording : public LoopLaunch {
   RunState& state_;
   const NodeId top_;
   Recorder& recorder_;
+  const bool unrolls_;
+  uint32_t most_iterations_ = 1;  // of a round
+  std::string why_not_unrolled_;  // of the loop that was refused last
   std::unique_ptr<Recording> recording_;
   std::vector<uint32_t> uses_;
   std::map<uint32_t, BufferRef> homes_;       // by ValueId; written by each launch
   std::map<uint32_t, BufferRef> made_;        // by ValueId: made inside, not in the plan
+  std::map<const void*, void*> between_;      // by where a copy goes: where it waits for others
   std::vector<BufferRef> kept_;               // other memory of the recording's own
   std::map<uint32_t, void*> kept_decisions_;  // by ValueId of the parameter: on the device
   BufferRef words_;                           // host memory

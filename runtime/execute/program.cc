@@ -7,6 +7,7 @@
 #include "runtime/execute/lowering.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/temporaries.h"
+#include "runtime/execute/unrolling.h"
 #include "runtime/execute/upload.h"
 
 namespace eddy {
@@ -257,8 +258,12 @@ void Program::judge() {
       verdict.reason = status.is_ok() ? "persistent: all of it is one kernel"
                                       : verdict.reason + "; not persistent: " + status.message();
     }
+    const bool has_kernel = persistent_loop_or_null(NodeId(n)) != nullptr;
+    const std::string why_not = why_nothing_unrolled(graph_, NodeId(n));
+    if (!has_kernel && !why_not.empty()) verdict.reason += "; not unrolled: " + why_not;
     if (loop_choices_.empty()) continue;
-    loop_choices_[n] = std::make_unique<LoopChoice>(persistent_loop_or_null(NodeId(n)) != nullptr);
+    loop_choices_[n] = std::make_unique<LoopChoice>(
+        LoopChoice::Has{.kernel = has_kernel, .unrolled = why_not.empty()});
   }
 }
 

@@ -364,6 +364,11 @@ std::string RunState::why_by_host(NodeId loop) const {
   return "";
 }
 
+std::string RunState::how_by_device(NodeId loop) const {
+  const bool is_there = !device_loops_.empty() && device_loops_[loop.index()] != nullptr;
+  return is_there ? device_loops_[loop.index()]->how_by_device() : "";
+}
+
 bool RunState::fail(NodeId node, Status status) {
   std::lock_guard lock(mutex_);
   if (error_.is_ok()) {

@@ -107,6 +107,8 @@ class RunState {
   Result<int64_t> trip_limit(NodeId loop);
   // Why the host drove a loop, this or the one that it goes with, that the device can drive.
   std::string why_by_host(NodeId loop) const;
+  // And how the device did, if there is something to tell.
+  std::string how_by_device(NodeId loop) const;
 
   // Of the accelerator; null: nothing is recorded.
   Recorder* recorder_or_null() { return recorder_.get(); }

@@ -238,35 +238,43 @@ TEST(CudaPersistentLoop, TheHostMayDriveALoopAroundItAndATestMayBeCarried) {
   }
 }
 
-TEST(CudaPersistentLoop, AMeasuredLoopIsTriedInThreeWaysWithTheSameBits) {
+TEST(CudaPersistentLoop, AMeasuredLoopIsTriedInFourWaysWithTheSameBits) {
   FusingGpu gpu(8);
   const NamedTensors inputs = {
       {"x", wide(-1)}, {"y", wide(0.25f)}, {"bound", Tensor::scalar(1e9f)}};
-  auto cpu = std::move(*Session::create(library(), graph_of(mixing(9)), {}));
+  auto cpu = std::move(*Session::create(library(), graph_of(mixing(10)), {}));
   const auto expected = cpu->run(inputs);
   ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
   SessionOptions options = gpu.options(true);
   options.num_threads = 1;
-  auto session = std::move(*Session::create(library(), graph_of(mixing(9)), options));
+  auto session = std::move(*Session::create(library(), graph_of(mixing(10)), options));
   std::map<std::string, int> tries;
-  for (int run = 0; run < 3 * LoopChoice::kTries; ++run) {
+  for (int run = 0; run < 4 * LoopChoice::kTries; ++run) {
     const uint64_t num_kernels = gpu.num_loops();
+    const uint64_t num_called_off = gpu.cuda().num_called_off();
     const auto outputs = session->run(inputs);
     ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
     EXPECT_EQ(check::difference(*expected, *outputs), "") << "run " << run;
     const LoopReport report = session->loop_reports()[0];
-    EXPECT_EQ(report.iterations, 9);
+    EXPECT_EQ(report.iterations, 10);
     const bool is_kernel = gpu.num_loops() > num_kernels;
     EXPECT_TRUE(!is_kernel || report.driven == "device") << report.reason;
-    ++tries[is_kernel ? "kernel" : report.driven == "device" ? "recording" : "host"];
+    const bool is_unrolled = gpu.cuda().num_called_off() > num_called_off;
+    // Rounds of ten iterations are not all full.
+    ++tries[is_kernel                   ? "kernel"
+            : is_unrolled               ? "unrolled"
+            : report.driven == "device" ? "recording"
+                                        : "host"];
   }
   const std::map<std::string, int> each = {{"host", LoopChoice::kTries},
                                            {"kernel", LoopChoice::kTries},
-                                           {"recording", LoopChoice::kTries}};
+                                           {"recording", LoopChoice::kTries},
+                                           {"unrolled", LoopChoice::kTries}};
   EXPECT_EQ(tries, each);
   ASSERT_TRUE(session->run(inputs).is_ok());
   EXPECT_THAT(session->loop_reports()[0].reason,
-              AllOf(HasSubstr(" as one kernel, "), HasSubstr(" by a recording, ")));
+              AllOf(HasSubstr(" as one kernel, "), HasSubstr(" by a recording, "),
+                    HasSubstr(" unrolled, ")));
   EXPECT_GT(gpu.cuda().num_programmatic(), 6u) << "kernels of a body follow each other";
   session.reset();
   expect_clean(gpu);

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kKernel = "library";
 constexpr const char* kLoopStep = "eddy_loop_step";
 constexpr const char* kChoice = "eddy_case_choice";
+constexpr const char* kCopy = "eddy_loop_copy";
 constexpr size_t kMaxAddresses = 24;
 
 // The addresses are there for the fake to check: each must be in a living block.
@@ -177,6 +178,8 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
     EDDY_RETURN_IF_ERROR(context.check(
         context.api().module_function(&parts->loop_kernels.choice, parts->module, kChoice),
         "choice"));
+    EDDY_RETURN_IF_ERROR(context.check(
+        context.api().module_function(&parts->loop_kernels.copy, parts->module, kCopy), "copy"));
   }
   const auto bind = [this, &library = library_.cpu_kernels(), &context,
                      function = parts->function](const KernelInit& init) -> Result<BoundKernel> {

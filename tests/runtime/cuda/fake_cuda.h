@@ -70,8 +70,8 @@ class FakeCuda {
   std::shared_ptr<const CudaApi> api() const { return api_; }
   // Any module has it. `params_bytes`: of its one parameter, a struct.
   void define_kernel(const std::string& name, size_t params_bytes, FakeKernel kernel);
-  // The kernel has a second parameter, a guard: null, or a word in device memory that is read when it
-  // runs; it does nothing where that is 0.
+  // The kernel has a second parameter, a guard: null, or a word in device memory that is read when
+  // it runs; it does nothing where that is 0.
   void give_guard(const std::string& name);
   // It runs all the same: a kernel that has forgotten its guard.
   void ignore_guard(const std::string& name);
@@ -234,7 +234,7 @@ class FakeCuda {
   std::vector<std::unique_ptr<Device>> devices_;
   std::map<std::string, std::pair<size_t, FakeKernel>> kernels_;
   std::set<std::string> early_kernels_;
-  std::map<std::string, bool> guards_;  // by kernel: whether it looks
+  std::map<std::string, bool> guards_;                    // by kernel: whether it looks
   std::map<std::thread::id, std::vector<int>> contexts_;  // current ones, by thread
   std::map<CuStream, std::unique_ptr<Stream>> streams_;
   std::map<CuEvent, std::unique_ptr<Event>> events_;

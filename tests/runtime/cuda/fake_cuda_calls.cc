@@ -444,6 +444,13 @@ void FakeCuda::fill_graphs(CudaApi& api) {
   define(api.graph_conditional_handle, "graph_conditional_handle", CallKind::kFree,
          [this](CuConditionalHandle* handle, CuGraph graph, CuContext, unsigned value,
                 unsigned flags) { return graphs_.add_handle(handle, graph, value, flags); });
+  define(api.graph_nodes, "graph_nodes", CallKind::kFree,
+         [this](CuGraph graph, CuGraphNode* nodes, size_t* num_nodes) {
+           if (!graphs_.has(graph)) return CuResult::kInvalidValue;
+           if (nodes != nullptr) return CuResult::kNotSupported;  // only how many there are
+           *num_nodes = graphs_.num_nodes(graph);
+           return kOk;
+         });
   define(api.graph_instantiate, "graph_instantiate", CallKind::kContext,
          [this](CuGraphExec* executable, CuGraph graph, unsigned long long) {
            std::string problem;

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/api/session.h"
@@ -29,6 +30,7 @@ class FusingGpu {
                                        run_host_kernel(kernel, call.grid[0], call.params, random_,
                                                        call.let_others_in);
                                      });
+                 if (kernel.loop_or_null == nullptr) cuda_.give_guard(name);
                }),
         cache_folder_(std::move(cache_folder)) {
     define_host_kernels(cuda_, random_);
@@ -36,15 +38,21 @@ class FusingGpu {
     engine_ = std::make_unique<FakeEngine>(cuda_);
   }
 
-  SessionOptions options(bool fuses) {
+  // `only_way`: in which loops that the GPU drives are driven.
+  SessionOptions options(bool fuses, std::optional<LoopChoice::Way> only_way = {}) {
     SessionOptions options;
     options.num_threads = 2;
-    options.make_accelerator = [this, fuses] {
-      return make_cuda_accelerator({.api = cuda_.api(),
-                                    .images = FakeCuda::kImages,
-                                    .loop_image_or_null = FakeCuda::kImage,
-                                    .nvrtc_or_null = fuses ? nvrtc_.api() : nullptr},
-                                   {.kernel_cache_folder = cache_folder_});
+    options.make_accelerator = [this, fuses,
+                                only_way]() -> Result<std::shared_ptr<const Accelerator>> {
+      EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made,
+                            make_cuda_accelerator({.api = cuda_.api(),
+                                                   .images = FakeCuda::kImages,
+                                                   .loop_image_or_null = FakeCuda::kImage,
+                                                   .nvrtc_or_null = fuses ? nvrtc_.api() : nullptr},
+                                                  {.kernel_cache_folder = cache_folder_}));
+      auto accelerator = std::make_shared<Accelerator>(*made);
+      accelerator->only_loop_way = only_way;
+      return std::shared_ptr<const Accelerator>(std::move(accelerator));
     };
     return options;
   }

@@ -19,6 +19,13 @@ inline void define_loop_kernels(FakeCuda& fake) {
             call.params_as<cuda::CaseChoiceParams>(),
             [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
       });
+  fake.define_kernel("eddy_loop_copy", sizeof(cuda::LoopCopyParams),
+                     [](const FakeKernelCall& call) {
+                       const uint64_t threads = uint64_t{call.grid[0]} * call.block[0];
+                       for (uint64_t thread = 0; thread < threads; ++thread) {
+                         cuda::loop_copy(call.params_as<cuda::LoopCopyParams>(), thread, threads);
+                       }
+                     });
 }
 
 }  // namespace eddy::testing

@@ -1,0 +1,56 @@
+// Unrolling: how many iterations of a loop one round of its conditional node holds.
+//
+// A round of a WHILE node costs some 4 µs (H200) however little it does. So the body of a loop that
+// holds no other loop or branch, and few small kernels, is recorded several times into one round, a
+// test behind each:
+//
+//   WHILE { iteration · test · [iteration · test] · [iteration · test] }
+//
+// What stands in brackets is guarded: each of its kernels first reads a word that the test before
+// it has written, and does nothing where that is 0. All iterations use the same addresses (carried
+// values have homes, device_loop.h), so the test that says no is the last that does anything:
+// values, counter, progress and the node's handle are as the last real iteration has left them. A
+// cancel, a fault and the limit are seen by every test, as in a body of one iteration: the loop
+// ends within one and tells the right one. The same kernels in the same order: the same bits.
+//
+// That values stay depends on the guards of the copies to the homes and of the tests alone, because
+// an iteration reads nothing but homes and what it has made itself. The guards of the kernels
+// between keep them from finding faults in values that no iteration has, and save their time.
+//
+// Cost: a launch that does nothing takes some 1 µs, and behind the last iteration there are as many
+// as the round has left. So a round is at most kLaunchesOfARound launches and kMostIterations
+// iterations. Whether it pays depends on the loop's trips, so it is measured (loop_choice.h).
+//
+// Which bodies: why_not_unrolled() says it of the graph. The recorder refuses those in which
+// anything but a kernel of ours is launched, because nothing else looks at a guard: products and
+// convolutions of libraries.
+//
+// Pure. Cost: O(nodes).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "graph/ir/graph.h"
+
+namespace eddy {
+
+struct Unrolling {
+  static constexpr uint32_t kMostIterations = 8;
+  static constexpr uint32_t kLaunchesOfARound = 32;
+  static constexpr uint32_t kMostNodes = 12;  // of an iteration
+
+  // Of a body whose iteration is so many launches; 1: it is not unrolled.
+  static constexpr uint32_t iterations_a_round(uint32_t num_launches) {
+    return std::clamp(kLaunchesOfARound / std::max(num_launches, 1u), 1u, kMostIterations);
+  }
+};
+
+// Of a loop that the device drives: empty if its body may be recorded several times.
+std::string why_not_unrolled(const Graph& graph, NodeId loop);
+
+// Of an outermost one: empty if that holds of it or of a loop inside.
+std::string why_nothing_unrolled(const Graph& graph, NodeId outermost);
+
+}  // namespace eddy
