@@ -54,7 +54,12 @@ class CaseRows {
     SessionOptions options;
     options.loops = way.loops;
     options.assignment = way.assignment;
-    options.make_accelerator = what_.make_accelerator;
+    options.make_accelerator = [&]() -> Result<std::shared_ptr<const Accelerator>> {
+      EDDY_ASSIGN_OR_RETURN(const auto made, what_.make_accelerator());
+      auto accelerator = std::make_shared<Accelerator>(*made);
+      accelerator->only_loop_way = way.only_way;
+      return std::shared_ptr<const Accelerator>(std::move(accelerator));
+    };
     EDDY_ASSIGN_OR_RETURN(const auto session, make(options));
     std::vector<double> times_ms;
     for (int i = -what_.num_warm_runs; i < what_.num_runs; ++i) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/api/session.h"
+#include "runtime/execute/accelerator.h"
 #include "tools/gpu/report_part.h"
 
 namespace eddy {
@@ -33,6 +34,8 @@ struct CaseWay {
   std::string name;
   Loops loops = Loops::kAuto;
   Assignment assignment = Assignment::kAuto;
+  // In which the accelerator drives loops; none: as it would.
+  std::optional<LoopChoice::Way> only_way = {};
 };
 
 // One row for each case and way. A way that refuses the case (loops that the device cannot drive)

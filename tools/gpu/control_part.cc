@@ -187,7 +187,11 @@ nlohmann::json report_control(const SessionsUnderReport& what) {
       [=] { return host_decides(1, n); },
       [=] { return host_decides(10, n); }};
   const CaseWay ways[] = {
-      {"host", Loops::kHost}, {"device", Loops::kDevice}, {"auto", Loops::kAuto}};
+      {"host", Loops::kHost},
+      {"device", Loops::kDevice},
+      {.name = "recording", .loops = Loops::kDevice, .only_way = LoopChoice::Way::kRecording},
+      {.name = "unrolled", .loops = Loops::kDevice, .only_way = LoopChoice::Way::kUnrolled},
+      {"auto", Loops::kAuto}};
   return report_cases("control", library, cases, ways, what);
 }
 

@@ -39,7 +39,7 @@ nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 struct SessionsUnderReport {
   std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator;
   bool is_small = false;  // sizes for tests
-  int num_warm_runs = 10;  // enough for loops to be measured in all three ways
+  int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;
   std::chrono::seconds time_limit{420};    // no row begins later
   std::function<void()> progress = [] {};  // as above
