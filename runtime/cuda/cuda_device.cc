@@ -121,6 +121,8 @@ Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
     give_back(stream);
   } else {
     (void)api.stream_destroy(stream);
+    std::lock_guard lock(idle_mutex_);
+    unheard_.push_back(staged);
   }
   return status.is_ok() ? ended : status;
 }

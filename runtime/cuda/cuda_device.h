@@ -94,6 +94,8 @@ class CudaDevice : public Device {
   bool has_memory_words_ = false;
   std::mutex idle_mutex_;
   std::vector<CuStream> idle_streams_;  // under its mutex; those that take_stream() has made
+  // Under its mutex: of writes whose end was not heard, so the GPU may read it until it is idle.
+  std::vector<BufferRef> unheard_;
 };
 
 }  // namespace eddy

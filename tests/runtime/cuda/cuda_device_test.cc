@@ -91,6 +91,26 @@ TEST(CudaDevice, WritesOneAfterTheOtherTakeTheSameStream) {
   }
 }
 
+// The block goes from hand to hand while writes end as they should.
+TEST(CudaDevice, WhatTheGpuMayStillReadIsNotHandedOut) {
+  FakeCuda fake({.seed = 4});
+  {
+    auto device = std::move(*CudaDevice::create(fake.api(), {}));
+    const BufferRef buffer = std::move(*device->allocator().allocate(64));
+    const std::vector<char> bytes(64, 'a');
+    const auto next_block = [&] { return (*device->staging().allocate(64)).data(); };
+    const void* const block = next_block();
+    ASSERT_TRUE(device->write(buffer.data(), bytes.data(), 64).is_ok());
+    ASSERT_EQ(next_block(), block);
+    fake.fail_next("stream_synchronize", CuResult::kInvalidValue);
+    ASSERT_FALSE(device->write(buffer.data(), bytes.data(), 64).is_ok());
+    EXPECT_NE(next_block(), block) << "nobody has heard that the copy has ended";
+    EXPECT_TRUE(device->write(buffer.data(), bytes.data(), 64).is_ok());
+  }
+  EXPECT_THAT(fake.violations(), ::testing::IsEmpty());
+  EXPECT_EQ(fake.leaks(), "");
+}
+
 TEST(CudaDevice, WritesOfSeveralThreadsArriveEach) {
   constexpr size_t kThreads = 4, kBytes = 1000;
   FakeCuda fake({.seed = 8});
