@@ -37,16 +37,14 @@
   X(Dequantize_i32_f32, QuantizeParams, run_dequantize<i32, f32>) \
   X(QuantizeByExtremes, QuantizeParams, run_quantize_by_extremes)
 
-#define EDDY_CUDA_BLOCK_ROWS_OF(X, type)                   \
+#define EDDY_CUDA_BLOCK_OF(X, type)                        \
   X(BlockReduceSum_##type, BlockReduce<ReduceSum, type>)   \
   X(BlockReduceProd_##type, BlockReduce<ReduceProd, type>) \
   X(BlockReduceMax_##type, BlockMost<ReduceMax, type>)     \
   X(BlockReduceMin_##type, BlockMost<ReduceMin, type>)     \
   X(BlockArgMax_##type, BlockArg<ArgMax, type>)            \
-  X(BlockArgMin_##type, BlockArg<ArgMin, type>)
-#define EDDY_CUDA_BLOCK_OF(X, type)        \
-  EDDY_CUDA_BLOCK_ROWS_OF(X, type)         \
-  X(BlockCumSum_##type, BlockCumSum<type>) \
+  X(BlockArgMin_##type, BlockArg<ArgMin, type>)            \
+  X(BlockCumSum_##type, BlockCumSum<type>)                 \
   X(TopK_##type, BlockTopK<type>)
 #define EDDY_CUDA_BLOCK_OF_FLOAT(X, type)                            \
   EDDY_CUDA_BLOCK_OF(X, type)                                        \
@@ -61,8 +59,8 @@
   X(InstanceNorm_##type, BlockInstanceNorm<type>)
 
 #define EDDY_CUDA_LINE_BLOCKS(X)    \
-  EDDY_CUDA_BLOCK_ROWS_OF(X, i8)    \
-  EDDY_CUDA_BLOCK_ROWS_OF(X, u8)    \
+  EDDY_CUDA_BLOCK_OF(X, i8)         \
+  EDDY_CUDA_BLOCK_OF(X, u8)         \
   EDDY_CUDA_BLOCK_OF_FLOAT(X, f32)  \
   EDDY_CUDA_BLOCK_OF_FLOAT(X, f64)  \
   EDDY_CUDA_BLOCK_OF_FLOAT(X, f16)  \

@@ -39,7 +39,8 @@ class CudaLineTest : public CudaKernelFixture {
 
 TEST_F(CudaLineTest, CumSumAddsInTheReferencesOrder) {
   for (const ElementType element :
-       {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32, ElementType::kInt64}) {
+       {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32, ElementType::kInt64,
+        ElementType::kInt8, ElementType::kUint8}) {
     for (const int64_t axis : {0, 1, -1}) {
       for (const int64_t exclusive : {0, 1}) {
         for (const int64_t reverse : {0, 1}) {
@@ -59,7 +60,9 @@ TEST_F(CudaLineTest, LongLinesAreSummedByBlocks) {
   const std::pair<ElementType, double> tolerances[] = {{ElementType::kFloat, 1e-6},
                                                        {ElementType::kDouble, 1e-12},
                                                        {ElementType::kInt32, 0},
-                                                       {ElementType::kInt64, 0}};
+                                                       {ElementType::kInt64, 0},
+                                                       {ElementType::kInt8, 0},
+                                                       {ElementType::kUint8, 0}};
   for (const auto& [element, tolerance] : tolerances) {
     for (const int64_t length : {255, 256, 257, 1000, 4096}) {
       for (const bool is_strided : {false, true}) {
@@ -79,7 +82,7 @@ TEST_F(CudaLineTest, LongLinesAreSummedByBlocks) {
 TEST_F(CudaLineTest, TopKTakesTheSmallerPlaceOfEqualsAndKnowsNoNumbers) {
   for (const ElementType element :
        {ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16, ElementType::kInt32,
-        ElementType::kInt64}) {
+        ElementType::kInt64, ElementType::kInt8, ElementType::kUint8}) {
     for (const int64_t largest : {0, 1}) {
       for (const int64_t k : {0, 1, 7, 300}) {
         OpCall call = make_call("TopK", {random(element, {2, 300}, 0, 40), ints({k})});
