@@ -343,46 +343,83 @@ TEST_P(CudaDeviceLoopTest, TheHostMayDriveALoopAroundIt) {
   EXPECT_LE(fake_->cuda().num_instantiations(), 12u);
 }
 
-// A loop that the host drives, around one that captures each of seven values in turn.
-void turning(GraphBuilder& b) {
-  constexpr size_t kValues = 7;
-  std::vector<Value> initial;
-  for (size_t i = 0; i < kValues; ++i) initial.push_back(b.input("x" + std::to_string(i), kEight));
-  const auto outer = b.while_loop(
-      {.name = "outer",
-       .initial = initial,
-       .trip_limit = b.scalar(int64_t{3 * kValues}),
-       .num_scan_outputs = 1},
-      [&](Value, ValueSpan v) {
-        return WhileTest{b.scalar(true), {v.begin(), v.end()}};
-      },
-      [&](Value, ValueSpan v) {
-        const auto inner = b.while_loop(
-            {.name = "inner", .initial = {v[1]}, .trip_limit = b.scalar(int64_t{5})},
-            [&](Value, ValueSpan w) {
-              const Value low = b.op("ReduceMin", {w[0]}, {{"keepdims", int64_t{0}}});
-              return WhileTest{b.op("Less", {low, b.scalar(60.0f)}), {w[0]}};
-            },
-            [&](Value, ValueSpan w) {
-              return std::vector<Value>{b.op("Add", {b.op("Mul", {w[0], b.scalar(0.75f)}), v[0]})};
-            });
-        std::vector<Value> next(v.begin() + 1, v.end());
-        next.push_back(v[0]);
-        next.push_back(inner[0]);
-        return next;
-      });
-  for (size_t i = 0; i < kValues; ++i) b.output("y" + std::to_string(i), outer[i]);
-  b.output("rows", outer[kValues]);
+// A loop that the host drives, around one that captures each of so many values in turn.
+Build turning(size_t num_values, int64_t num_turns) {
+  return [=](GraphBuilder& b) {
+    std::vector<Value> initial;
+    for (size_t i = 0; i < num_values; ++i)
+      initial.push_back(b.input("x" + std::to_string(i), kEight));
+    const auto outer = b.while_loop(
+        {.name = "outer",
+         .initial = initial,
+         .trip_limit = b.scalar(num_turns),
+         .num_scan_outputs = 1},
+        [&](Value, ValueSpan v) {
+          return WhileTest{b.scalar(true), {v.begin(), v.end()}};
+        },
+        [&](Value, ValueSpan v) {
+          const auto inner = b.while_loop(
+              {.name = "inner", .initial = {v[1]}, .trip_limit = b.scalar(int64_t{5})},
+              [&](Value, ValueSpan w) {
+                const Value low = b.op("ReduceMin", {w[0]}, {{"keepdims", int64_t{0}}});
+                return WhileTest{b.op("Less", {low, b.scalar(60.0f)}), {w[0]}};
+              },
+              [&](Value, ValueSpan w) {
+                return std::vector<Value>{
+                    b.op("Add", {b.op("Mul", {w[0], b.scalar(0.75f)}), v[0]})};
+              });
+          std::vector<Value> next(v.begin() + 1, v.end());
+          next.push_back(v[0]);
+          next.push_back(inner[0]);
+          return next;
+        });
+    for (size_t i = 0; i < num_values; ++i) b.output("y" + std::to_string(i), outer[i]);
+    b.output("rows", outer[num_values]);
+  };
+}
+
+NamedTensors turned(size_t num_values) {
+  NamedTensors inputs;
+  for (size_t i = 0; i < num_values; ++i) {
+    inputs.emplace_back("x" + std::to_string(i), eight(static_cast<float>(i)));
+  }
+  return inputs;
 }
 
 TEST_P(CudaDeviceLoopTest, ForOtherAddressesAnOldRecordingIsGivenUp) {
-  NamedTensors inputs;
-  for (int i = 0; i < 7; ++i) {
-    inputs.emplace_back("x" + std::to_string(i), eight(static_cast<float>(i)));
-  }
-  expect_cpus_bits(turning, inputs, 1);
-  EXPECT_GT(fake_->cuda().num_instantiations(), DeviceLoop::kMostLaunches)
+  expect_cpus_bits(turning(7, 21), turned(7), 1);
+  EXPECT_GT(fake_->cuda().num_loop_instantiations(), DeviceLoop::kMostLaunches)
       << "too few addresses to show anything";
+}
+
+// By recordings alone, so that what is measured does not depend on the clock.
+TEST_P(CudaDeviceLoopTest, WhereTheWayIsMeasuredARecordingIsGivenUpOnceItIsStale) {
+  constexpr uint64_t kMost = DeviceLoop::kMostLaunches;
+  const auto num_recorded = [&](size_t num_values, uint64_t num_turns) {
+    use_fake();
+    SessionOptions options;
+    options.num_threads = 1;
+    options.assignment = Assignment::kRank;
+    options.make_accelerator =
+        [make = fake_->maker()]() -> Result<std::shared_ptr<const Accelerator>> {
+      EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
+      auto accelerator = std::make_shared<Accelerator>(*made);
+      accelerator->only_loop_way = LoopChoice::Way::kRecording;
+      return std::shared_ptr<const Accelerator>(std::move(accelerator));
+    };
+    const Build build = turning(num_values, static_cast<int64_t>(num_turns));
+    auto cpu = std::move(*Session::create(library_, graph(build), {}));
+    auto session = std::move(*Session::create(library_, graph(build), options));
+    const auto outputs = session->run(turned(num_values));
+    EXPECT_EQ(check::difference(*cpu->run(turned(num_values)), *outputs), "");
+    return fake_->cuda().num_loop_instantiations();
+  };
+  // Seven addresses that take turns are none of them stale; each of twenty is, once it comes again.
+  EXPECT_EQ(num_recorded(7, 40), kMost);
+  EXPECT_EQ(num_recorded(20, DeviceLoop::kStaleAfter), kMost);
+  EXPECT_EQ(num_recorded(20, DeviceLoop::kStaleAfter + 1), kMost + 1);
+  EXPECT_EQ(num_recorded(20, DeviceLoop::kStaleAfter + kMost), 2 * kMost);
+  EXPECT_EQ(num_recorded(20, 2 * DeviceLoop::kStaleAfter), 2 * kMost);
 }
 
 TEST_P(CudaDeviceLoopTest, WhatCannotBeForcedIsRefusedWithItsReason) {

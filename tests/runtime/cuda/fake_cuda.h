@@ -96,6 +96,7 @@ class FakeCuda {
   uint64_t num_calls() const { return num_calls_; }
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
+  uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
   // Kernels that have done nothing, because their guard said so.
@@ -249,6 +250,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_calls_{0};
   std::atomic<uint64_t> num_graph_launches_{0};
   std::atomic<uint64_t> num_instantiations_{0};
+  std::atomic<uint64_t> num_loop_instantiations_{0};
   std::atomic<uint64_t> num_programmatic_{0};
   std::atomic<uint64_t> num_called_off_{0};
   uint64_t fail_at_ = 0;

@@ -457,6 +457,9 @@ void FakeCuda::fill_graphs(CudaApi& api) {
            const CuResult result = graphs_.instantiate(executable, graph, problem);
            if (!problem.empty()) violation(problem);
            num_instantiations_ += result == kOk ? 1 : 0;
+           if (result == kOk && graphs_.executable_or_null(*executable)->has_while) {
+             ++num_loop_instantiations_;
+           }
            return result;
          });
   define(api.graph_exec_destroy, "graph_exec_destroy", CallKind::kContextRelease,
