@@ -25,7 +25,8 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
 RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
                            RunCallback callback, const RunOptions& options) {
   if (core.is_in_child()) return refuse(core, callback, ForkGuard::error());
-  if (Status status = core.prepare_threads(true, deadline_of(options).has_value());
+  if (Status status = core.prepare_threads(
+          {.callback = true, .timer = deadline_of(options).has_value(), .workers = true});
       !status.is_ok()) {
     return refuse(core, callback, std::move(status));
   }

@@ -2,12 +2,14 @@
 
 #include <new>
 #include <numeric>
+#include <system_error>
 
 #include "graph/io/import.h"
 #include "runtime/api/async_run.h"
 #include "runtime/api/make_session_core.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
+#include "runtime/device/no_thread.h"
 
 namespace eddy {
 
@@ -127,9 +129,10 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options,
   EDDY_RETURN_IF_ERROR(core.enter(run, deadline));
   const Turn turn(core, run);
   if (!run.has_state()) run.take_state();
-  EDDY_RETURN_IF_ERROR(core.prepare_threads(false, deadline.has_value()));
-  if (deadline) run.arm_deadline(*deadline);
   const bool on_this_thread = core.has_one_strand && !core.is_host_driven();
+  EDDY_RETURN_IF_ERROR(
+      core.prepare_threads({.timer = deadline.has_value(), .workers = !on_this_thread}));
+  if (deadline) run.arm_deadline(*deadline);
   run.launch(on_this_thread, deadline, {});
   run.wait();
   EDDY_RETURN_IF_ERROR(run.finish());

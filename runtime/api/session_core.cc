@@ -1,20 +1,19 @@
 #include "runtime/api/session_core.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "graph/base/check.h"
+#include "runtime/cpu/worker_pool.h"
+#include "runtime/device/no_thread.h"
 
 namespace eddy {
 
-Status no_thread(const std::system_error& error) {
-  return resource_exhausted(std::string("the system gives no more threads: ") + error.what() +
-                            "; raise their limit (ulimit -u), or let sessions share threads");
-}
-
-Status SessionCore::prepare_threads(bool has_callback, bool has_deadline) {
+Status SessionCore::prepare_threads(const Needs& needs) {
   try {
-    if (has_callback) callbacks.prepare();
-    if (has_deadline) (void)scheduler();
+    if (needs.callback) callbacks.prepare();
+    if (needs.timer) (void)scheduler();
+    if (needs.workers && !device->needs_polling()) threads->workers()->prepare();
   } catch (const std::system_error& error) {
     return no_thread(error);
   }

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 #include <vector>
 
@@ -131,7 +130,12 @@ struct SessionCore {
   // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
   // What a run will need, where something of it is made later: the callback thread, and for a
   // deadline the scheduler. kResourceExhausted where the system has no thread for it.
-  Status prepare_threads(bool has_callback, bool has_deadline);
+  struct Needs {
+    bool callback = false;
+    bool timer = false;
+    bool workers = false;  // where the device's own move it
+  };
+  Status prepare_threads(const Needs& needs);
   bool do_waiters_poll() const { return device->needs_polling() && !is_host_driven(); }
   // Waits for the condition variable until the predicate (asked under the lock) holds.
   // False when the deadline came first.
@@ -190,8 +194,6 @@ struct SessionCore {
     return options.threads ? options.threads : std::make_shared<SharedThreads>(options.num_threads);
   }
 };
-
-Status no_thread(const std::system_error& error);
 
 // The end of `options.timeout` from now; none where it is further than the clock counts.
 SessionCore::Deadline deadline_of(const RunOptions& options);

@@ -1,7 +1,10 @@
 #include "runtime/cpu/cpu_device.h"
 
+#include <system_error>
+
 #include "runtime/cpu/cpu_command_buffer.h"
 #include "runtime/cpu/cpu_stream.h"
+#include "runtime/device/no_thread.h"
 
 namespace eddy {
 
@@ -11,6 +14,11 @@ CpuDevice::CpuDevice(const CpuDeviceOptions& options)
                             : std::make_shared<WorkerPool>(options.num_threads)) {}
 
 Result<std::unique_ptr<Stream>> CpuDevice::create_stream() {
+  try {
+    pool_->prepare();
+  } catch (const std::system_error& error) {
+    return no_thread(error);
+  }
   return std::unique_ptr<Stream>(std::make_unique<CpuStream>(*pool_));
 }
 

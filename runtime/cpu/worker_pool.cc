@@ -5,8 +5,15 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <exception>
+#include <iterator>
+#include <latch>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace eddy {
 
@@ -15,6 +22,27 @@ int usable_processors() {
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
   return std::max(CPU_COUNT(&set), 1);
 }
+
+namespace {
+
+// How many threads the system would give now, up to `wanted`. Throws std::system_error for none.
+int threads_to_be_had(int wanted) {
+  std::latch may_end(1);
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(wanted));
+  std::exception_ptr refused;
+  try {
+    while (std::ssize(threads) < wanted) threads.emplace_back([&may_end] { may_end.wait(); });
+  } catch (...) {
+    refused = std::current_exception();
+  }
+  may_end.count_down();
+  for (std::thread& thread : threads) thread.join();
+  if (threads.empty()) std::rethrow_exception(refused);
+  return static_cast<int>(threads.size());
+}
+
+}  // namespace
 
 struct WorkerPool::Arena {
   explicit Arena(int num_threads)
@@ -37,16 +65,37 @@ WorkerPool::~WorkerPool() {
   }
 }
 
+void WorkerPool::prepare() {
+  if (has_worker_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(preparing_);
+  if (has_worker_.load(std::memory_order_relaxed)) return;
+  if (const int num = threads_to_be_had(num_threads_); num < num_threads_) {
+    arena_ = std::make_unique<Arena>(num);
+  }
+  try {
+    arena_->arena.enqueue([] {});
+  } catch (const std::runtime_error& error) {
+    // It counts a worker that it could not start as there: this arena would wait for it for ever.
+    arena_ = std::make_unique<Arena>(num_threads_);
+    throw std::system_error(EAGAIN, std::generic_category(), error.what());
+  }
+  has_worker_.store(true, std::memory_order_release);
+}
+
 void WorkerPool::enqueue(Function run, void* context) {
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
   // The task, and this call: whoever the task tells of its end may let go of the pool before oneTBB
   // has left it here.
   num_live_.fetch_add(2, std::memory_order_relaxed);
-  arena_->arena.enqueue([this, run, context] {
-    num_waiting_.fetch_sub(1, std::memory_order_relaxed);
-    run(context);
-    num_live_.fetch_sub(1, std::memory_order_release);  // from here on the pool may be gone
-  });
+  try {
+    arena_->arena.enqueue([this, run, context] {
+      num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+      run(context);
+      num_live_.fetch_sub(1, std::memory_order_release);  // from here on the pool may be gone
+    });
+  } catch (const std::runtime_error&) {
+    // One more worker is refused. The task is queued by then: those there are take it.
+  }
   num_live_.fetch_sub(1, std::memory_order_release);
 }
 

@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 namespace eddy {
 
@@ -32,6 +33,12 @@ class WorkerPool {
   explicit WorkerPool(int num_threads);
   ~WorkerPool();
 
+  // Before the first enqueue; cheap after that. oneTBB starts its threads when it likes to, does not
+  // recover from one that the system refuses, and may find out on a thread of its own, where the
+  // process would end. So threads are asked for here first, and fewer than wanted make a smaller
+  // pool. Throws std::system_error where there is none; later there may be.
+  void prepare();
+  // Goes on with the workers there are where the system has come to refuse another.
   void enqueue(Function run, void* context);
   // Tasks enqueued and not yet started; a loop gives way only when somebody waits.
   bool has_waiting() const { return num_waiting_.load(std::memory_order_relaxed) > 0; }
@@ -40,6 +47,8 @@ class WorkerPool {
  private:
   struct Arena;
   int num_threads_;
+  std::mutex preparing_;
+  std::atomic<bool> has_worker_{false};  // released by who has made sure, under preparing_
   std::atomic<int64_t> num_waiting_{0};  // relaxed: only a hint to give way
   std::atomic<int64_t> num_live_{0};     // released by ends of tasks and enqueue; acquired by ~WorkerPool
   std::unique_ptr<Arena> arena_;

@@ -82,6 +82,7 @@ TEST_P(RefusedThreadsTest, ARunWithADeadlineSaysThatThereIsNoThreadForItsTimer) 
   auto session = make_counter();
   ASSERT_TRUE(session.is_ok()) << session.status().to_string();
   const RunOptions options{.timeout = std::chrono::hours(1)};
+  ASSERT_TRUE((*session)->run(to(3)).is_ok());  // the workers are there
   are_refused = true;
   const Status status = (*session)->run(to(3), options).status();
   // A session whose loops the host drives has the timer's thread already.
@@ -101,6 +102,41 @@ TEST_P(RefusedThreadsTest, ASessionThatNeedsAThreadSaysThatThereIsNone) {
   if (session.is_ok()) {
     EXPECT_TRUE((*session)->run(to(3)).is_ok());
   }
+}
+
+TEST_P(RefusedThreadsTest, ARunThatNeedsWorkersSaysThatThereAreNone) {
+  GraphBuilder b(library_.ops());
+  build_count_to_limit(b);
+  const auto other = b.while_loop(
+      {.name = "other", .initial = {b.scalar(0.0f)}},
+      [&](Value, ValueSpan c) { return WhileTest{b.op("Less", {c[0], b.scalar(9.0f)}), {c[0]}}; },
+      [&](Value, ValueSpan f) {
+        return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
+      });
+  b.output("other", other[0]);
+  const auto session = make_session(b);
+  ASSERT_NE(session, nullptr);
+  are_refused = true;
+  const Status status = session->run(to(3)).status();
+  are_refused = false;
+  if (!status.is_ok()) expect_no_thread(status);
+  // What is one strand, and driven by nobody else, runs on the caller's thread.
+  const bool is_on_this_thread =
+      GetParam().loops == Loops::kDevice && GetParam().assignment == Assignment::kSerial;
+  EXPECT_EQ(status.is_ok(), is_on_this_thread) << status.to_string();
+  EXPECT_TRUE(session->run(to(3)).is_ok());
+}
+
+TEST_P(RefusedThreadsTest, AStreamThatNobodyWouldMoveIsNotMade) {
+  auto session = make_counter();
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  are_refused = true;
+  expect_no_thread((*session)->create_stream().status());
+  are_refused = false;
+  auto stream = (*session)->create_stream();
+  ASSERT_TRUE(stream.is_ok()) << stream.status().to_string();
+  RunHandle run = (*session)->run_on(**stream, to(3), [](const auto&) {});
+  EXPECT_TRUE(run.wait().is_ok()) << run.wait().to_string();
 }
 
 EDDY_IN_ALL_WAYS(RefusedThreadsTest);
