@@ -1,5 +1,8 @@
 #include "tools/check/differential_campaign.h"
 
+#include <cerrno>
+#include <system_error>
+
 #include "tools/check/session_way.h"
 #include "tools/check/shrink.h"
 
@@ -21,6 +24,15 @@ Mismatch make_mismatch(const Library& library, Recipe recipe, const Contestant& 
   mismatch.smallest = smallest_failing(library, std::move(recipe),
                                        options.shrinks ? StillFails(fails_in_two) : StillFails());
   return mismatch;
+}
+
+// No session of the campaign has a limit of its own: what it lacks, the system has refused.
+void end_if_system_refuses(uint64_t seed, const std::string& what) {
+  static const std::string lacks =
+      std::string(status_code_name(StatusCode::kResourceExhausted)) + ": ";
+  if (what.find(lacks) == std::string::npos) return;
+  throw std::system_error(ENOMEM, std::generic_category(),
+                          "seed " + std::to_string(seed) + ": " + what);
 }
 
 }  // namespace
@@ -59,6 +71,7 @@ bool DifferentialCampaign::meet(Subject& subject) {
     report_.met.num_fed_back += subject.met.num_fed_back - before.num_fed_back;
     report_.met.num_ended_early += subject.met.num_ended_early - before.num_ended_early;
     if (what.empty()) continue;
+    end_if_system_refuses(subject.recipe().seed, what);
     report_.mismatches.push_back(
         make_mismatch(subject.library(), subject.recipe(), contestant, std::move(what), options_));
     if (report_.mismatches.size() >= options_.max_mismatches) return false;

@@ -6,7 +6,8 @@
 // shrunk while it stays one; the report has the smaller graph as text, and the seed, which together
 // with the options makes it again.
 //
-// Errors: what a contestant reports is a mismatch too, as is a graph that does not build.
+// Errors: what a contestant reports is a mismatch too, as is a graph that does not build; but where
+// the system refuses memory or threads, meet() throws std::system_error.
 // Threads: one; sessions use theirs. Cost: with serial sessions about 0.3 ms a graph of 16 nodes.
 #pragma once
 

@@ -169,8 +169,10 @@ Result<std::shared_ptr<const Accelerator>> cuda_accelerator(bool allows_tf32) {
   return std::move(accelerator.take_status().prepend_message("--device cuda"));
 }
 
-std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArguments& arguments) {
+std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArguments& arguments,
+                                                                size_t memory_limit_bytes) {
   VirtualDeviceOptions options;
+  options.memory_limit_bytes = memory_limit_bytes;
   options.engine.order.seed = arguments.order_seed;
   options.engine.order.policy =
       find_schedule_policy(arguments.policy).value_or(SchedulePolicy::kUniform);
@@ -201,7 +203,9 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   // Who wants more than three quarters of the machine is refused; the kernel would kill.
   options.memory_limit_bytes =
       arguments.memory_bytes > 0 ? arguments.memory_bytes : machine_memory_bytes() / 4 * 3;
-  if (arguments.device == "virtual") options.make_device = virtual_device(arguments);
+  if (arguments.device == "virtual") {
+    options.make_device = virtual_device(arguments, options.memory_limit_bytes);
+  }
   options.max_streams = arguments.streams;
   options.loops = arguments.loops == "host"     ? Loops::kHost
                   : arguments.loops == "device" ? Loops::kDevice

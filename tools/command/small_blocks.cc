@@ -33,7 +33,7 @@ constinit thread_local Lists lists{};
 constexpr size_t max_blocks(size_t steps) { return kMaxKeptBytes / (steps * kStep); }
 
 [[maybe_unused]] constexpr size_t steps_of(size_t size) {
-  return size == 0 ? 1 : (size + kStep - 1) / kStep;
+  return size == 0 ? 1 : (size - 1) / kStep + 1;
 }
 
 }  // namespace

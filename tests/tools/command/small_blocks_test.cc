@@ -106,7 +106,9 @@ TEST(SmallBlocks, ABlockComesBackToItsThreadAndNoMoreIsKeptThanMayBe) {
 
 TEST(SmallBlocks, WhatNoMachineHasIsBadAlloc) {
   if (!kIsOn) GTEST_SKIP() << "sanitizers end the process there";
-  EXPECT_THROW(::operator delete(::operator new(size_t{1} << 60)), std::bad_alloc);
+  for (volatile size_t size : {size_t{1} << 60, SIZE_MAX - kLargestBytes, SIZE_MAX - 14, SIZE_MAX}) {
+    EXPECT_THROW(::operator delete(::operator new(size)), std::bad_alloc) << size;
+  }
 }
 
 }  // namespace
