@@ -31,7 +31,7 @@ void end_if_system_refuses(uint64_t seed, const std::string& what) {
   static const std::string lacks =
       std::string(status_code_name(StatusCode::kResourceExhausted)) + ": ";
   if (what.find(lacks) == std::string::npos) return;
-  throw std::system_error(ENOMEM, std::generic_category(),
+  throw std::system_error(EAGAIN, std::generic_category(),
                           "seed " + std::to_string(seed) + ": " + what);
 }
 

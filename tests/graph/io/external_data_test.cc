@@ -37,7 +37,7 @@ class ExternalDataTest : public ::testing::Test {
   }
   // A model with one external initializer of type float[4].
   Result<Graph> import_with(const std::string& location, const std::string& offset = "16",
-                            const std::string& length = "16") {
+                            const std::string& length = "16", const ImportLimits& limits = {}) {
     WireWriter w;
     w.integer(1, 4);
     w.integer(2, 1);
@@ -53,7 +53,9 @@ class ExternalDataTest : public ::testing::Test {
     entry("offset", offset);
     entry("length", length);
     write("model/m.onnx", model(graph({.outputs = {untyped("w")}, .initializers = {w}})));
-    return import_onnx((base_ / "model" / "m.onnx").string(), standard_ops());
+    ImportOptions options;
+    options.limits = limits;
+    return import_onnx((base_ / "model" / "m.onnx").string(), standard_ops(), options);
   }
   void expect_refused(const Result<Graph>& graph, StatusCode code, std::string_view part) {
     ASSERT_FALSE(graph.is_ok());
@@ -108,6 +110,21 @@ TEST_F(ExternalDataTest, SymbolicLinksAreRefused) {
   expect_refused(import_with("link.bin", "0"), StatusCode::kInvalidArgument, "symbolic link");
   fs::create_directory_symlink("..", base_ / "model" / "up");
   expect_refused(import_with("up/secret.bin", "0"), StatusCode::kInvalidArgument, "symbolic link");
+  fs::create_symlink("weights.bin", base_ / "model" / "inside.bin");
+  expect_refused(import_with("inside.bin"), StatusCode::kInvalidArgument, "symbolic link");
+}
+
+TEST_F(ExternalDataTest, FilesAboveTheLimitAreRefused) {
+  write("model/large.bin", std::string(4096, '\0'));
+  ImportLimits limits;
+  limits.max_file_bytes = 4096;
+  EXPECT_TRUE(import_with("large.bin", "16", "16", limits).is_ok());
+  limits.max_file_bytes = 4095;  // the model has fewer
+  expect_refused(import_with("large.bin", "16", "16", limits), StatusCode::kResourceExhausted,
+                 "'large.bin' has 4096 bytes, at most 4095 are allowed");
+  limits.max_file_bytes = 10;
+  expect_refused(import_with("large.bin", "16", "16", limits), StatusCode::kResourceExhausted,
+                 "m.onnx' has ");
 }
 
 TEST_F(ExternalDataTest, HardLinksAreRefused) {

@@ -109,6 +109,15 @@ TEST(Npy, WhatIsWrongIsSaid) {
       "too many elements");
 }
 
+TEST(Npy, MoreElementsThanAllowedAreRefused) {
+  const std::string three = *format_npy(HostValue::tensor(ElementType::kFloat, {3}));
+  ImportLimits limits;
+  limits.max_elements = 3;
+  EXPECT_TRUE(parse_npy(as_bytes(three), limits).is_ok());
+  limits.max_elements = 2;
+  expect_message(parse_npy(as_bytes(three), limits).status(), "too many elements");
+}
+
 TEST(Npy, CutFilesFailWithoutCrashing) {
   const std::string whole = *format_npy(HostValue::tensor(ElementType::kFloat, {2, 3}));
   for (size_t length = 0; length < whole.size(); ++length) {
