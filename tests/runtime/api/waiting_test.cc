@@ -5,6 +5,8 @@
 #include <future>
 #include <thread>
 
+#include "graph/base/random.h"
+#include "runtime/coroutine/futex.h"
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy {
@@ -146,6 +148,20 @@ TEST_P(WaitingTest, CancelAndDeadlineMayComeAtAnyMomentOfAWait) {
     EXPECT_EQ(num_called, 6);
   }
   while (!stream->is_idle()) std::this_thread::yield();
+}
+
+TEST_P(WaitingTest, ACancelIsNotLostWhileItsRunGetsItsTurn) {
+  constexpr uint64_t kSeed = 7;
+  Random random(kSeed);
+  auto session = make_counter(1);
+  for (int round = 0; round < 3000; ++round) {
+    const RunHandle before = session->run_async(to(3), [](const auto&) {});
+    RunHandle endless_run = session->run_async(endless(), [](const auto&) {});
+    for (uint64_t spins = random.below(2000); spins > 0; --spins) cpu_relax();
+    endless_run.cancel();
+    // A lost one would be waited for until the test's time is over.
+    ASSERT_EQ(endless_run.wait().code(), StatusCode::kCancelled) << "seed " << kSeed;
+  }
 }
 
 TEST_P(WaitingTest, ARunThatEndsAfterItsDeadlineHasFailedThoughItMadeItsOutputs) {
