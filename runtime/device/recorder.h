@@ -4,8 +4,8 @@
 //     work that enqueues on lane(0), lane(1) … is collected instead of run
 //     mark(lane), follow(lane, mark): order between lanes
 //     begin_while(test), <body>, end_while()     decided by the device itself
-//     begin_while(test), <body>, begin_again(), <body> …, end_while()     several iterations a
-//     round begin_case(choice, n), n × (begin_branch(), <branch>), end_case()
+//     begin_while(test), <body>, begin_again(), <body>, end_while()     two iterations a round
+//     begin_case(choice, n), n × (begin_branch(), <branch>), end_case()
 //   finish() -> Recording; abandon() drops what was collected
 //
 // Lanes are the parallel branches of a recording. Lane 0 is where it begins and ends: another lane
