@@ -6,7 +6,9 @@
 #include <thread>
 
 #include "graph/base/random.h"
+#include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/futex.h"
+#include "runtime/coroutine/scheduler.h"
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy {
@@ -264,6 +266,39 @@ TEST_P(WaitingTest, AStreamDestroyedBeforeItsRunHasEndedSaysWhatToWaitFor) {
         stream.reset();
       },
       "wait for the run's handle first");
+}
+
+// Nobody can stop this run in time: the thread of the timers is held up.
+TEST(LateRunTest, ARunThatNoTimerHasStoppedIsLateAllTheSame) {
+  Library library;
+  ASSERT_TRUE(library
+                  .add_host_function("nap",
+                                     [](std::span<const TensorView>) -> Result<int64_t> {
+                                       std::this_thread::sleep_for(milliseconds(10));
+                                       return 1;
+                                     })
+                  .is_ok());
+  GraphBuilder b(library.ops());
+  OpOptions host;
+  host.domain = "eddy";
+  b.output("y", b.op("HostPredicate", {b.input("x", kFloat)}, {{"name", std::string("nap")}}, host));
+  const auto threads = std::make_shared<SharedThreads>(1);
+  auto session =
+      Session::create(library, std::move(*b.finish()), {.threads = threads, .loops = Loops::kDevice});
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  std::promise<void> is_held;
+  std::promise<void> may_go;
+  ASSERT_TRUE(threads->scheduler()
+                  .spawn([&is_held, go = may_go.get_future()]() mutable {
+                    is_held.set_value();
+                    go.wait();
+                  })
+                  .is_ok());
+  is_held.get_future().wait();
+  const Status status =
+      (*session)->run({{"x", Tensor::scalar(1.0f)}}, {.timeout = milliseconds(1)}).status();
+  may_go.set_value();
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.to_string();
 }
 
 EDDY_IN_ALL_WAYS(WaitingTest);
