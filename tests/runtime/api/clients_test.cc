@@ -147,9 +147,9 @@ TEST_P(ClientsTest, ClosingEndsHoweverRunsStand) {
       session->run_async(
           count_to(is_endless ? kForEver : static_cast<int64_t>(random.below(50))),
           [&, r](Result<NamedTensors> made) {
-            ++tally.called;
             if (!made.is_ok() && !is_ending(made.status())) ++tally.wrong;
             if (how == kFromCallback && r == 1) session->close();
+            ++tally.called;  // last: `session` goes when all have been
           },
           options);
     }
