@@ -70,8 +70,10 @@ struct Planted {
 FaultReport sweep_planted(const Planted& planted) {
   std::vector<std::shared_ptr<VirtualDevice>> devices;  // outlive what leaks
   std::vector<BufferRef> leaked;
+  std::vector<std::unique_ptr<Event>> leaked_events;
   Mutation mutation = planted.mutation;
   if (mutation.leak_to_or_null != nullptr) mutation.leak_to_or_null = &leaked;
+  if (mutation.leak_events_to_or_null != nullptr) mutation.leak_events_to_or_null = &leaked_events;
   FaultOptions options;
   options.first_seed = 20;
   options.num_seeds = 8;
@@ -87,6 +89,7 @@ FaultReport sweep_planted(const Planted& planted) {
 
 TEST(FaultTest, EveryPlantedDefectBreaksARuleInASmallGraph) {
   std::vector<BufferRef> a_leak;
+  std::vector<std::unique_ptr<Event>> an_event;
   const Planted kPlanted[] = {
       {.name = "a failure is forgotten",
        .retell = [](Status) { return Status::ok(); },
@@ -116,6 +119,9 @@ TEST(FaultTest, EveryPlantedDefectBreaksARuleInASmallGraph) {
       {.name = "memory stays",
        .mutation = {.leak_to_or_null = &a_leak},
        .what = "bytes are still in use"},
+      {.name = "an event stays",
+       .mutation = {.leak_events_to_or_null = &an_event},
+       .what = "events or gates are left"},
       {.name = "a lost device says that it is well",
        .mutation = {.hides_loss = true},
        .what = "an unexpected status"},

@@ -241,6 +241,14 @@ Status MutantDevice::health() const {
   return mutation_.hides_loss ? Status::ok() : device_->health();
 }
 
+Result<std::unique_ptr<Event>> MutantDevice::create_event() {
+  if (mutation_.leak_events_to_or_null != nullptr && is_turn()) {
+    EDDY_ASSIGN_OR_RETURN(auto leaked, device_->create_event());
+    mutation_.leak_events_to_or_null->push_back(std::move(leaked));
+  }
+  return device_->create_event();
+}
+
 Result<std::unique_ptr<Stream>> MutantDevice::create_stream() {
   EDDY_ASSIGN_OR_RETURN(auto stream, device_->create_stream());
   if (mutation_.stream == StreamBug::kNone) return stream;

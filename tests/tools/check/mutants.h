@@ -76,6 +76,7 @@ struct Mutation {
   MemoryBug memory = MemoryBug::kNone;
   LaunchBug launch = LaunchBug::kNone;
   std::vector<BufferRef>* leak_to_or_null = nullptr;  // references to memory are kept there
+  std::vector<std::unique_ptr<Event>>* leak_events_to_or_null = nullptr;  // one of each is kept
   bool hides_loss = false;                            // health() says ok whatever happens
   Allocator* allocator_or_null = nullptr;             // instead of the device's own; no defect
   size_t n = 0;  // which occurrence; of a launch bug, how often a buffer starts without it
@@ -89,7 +90,7 @@ class MutantDevice : public Device {
   std::string_view kind() const override { return device_->kind(); }
   Allocator& allocator() override;
   Result<std::unique_ptr<Stream>> create_stream() override;
-  Result<std::unique_ptr<Event>> create_event() override { return device_->create_event(); }
+  Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override { return device_->create_gate(); }
   std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
   int num_workers() const override { return device_->num_workers(); }
