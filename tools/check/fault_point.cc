@@ -43,6 +43,8 @@ Status FaultPoint::inject(std::string path) {
 }
 
 Status FaultPoint::Injector::before(RunState& state, const ::eddy::Step& step) {
+  StepObserver* const planted = point_.options_.plants.observer_or_null;
+  if (planted != nullptr) EDDY_RETURN_IF_ERROR(planted->before(state, step));
   if (point_.is_call_) point_.in_call_or_null_ = &state;
   if (state.control.is_stopped()) {
     point_.note(state.iteration_path(step.node) + " starts after its run was decided");
@@ -158,7 +160,7 @@ std::vector<RunHandle> FaultPoint::submit(const Flights& flights, Stream* stream
   const std::shared_ptr<const void> held = trial_->hold();
   Session& session = trial_->session();
   for (size_t i = 0; i < flights->size(); ++i) {
-    const auto callback = [this, flights, i](Result<NamedTensors> outputs) {
+    RunCallback callback = [this, flights, i](Result<NamedTensors> outputs) {
       Flight& flight = (*flights)[i];
       flight.status = outputs.status();
       if (outputs.is_ok()) flight.outputs = std::move(*outputs);
@@ -168,6 +170,7 @@ std::vector<RunHandle> FaultPoint::submit(const Flights& flights, Stream* stream
       (void)trial_->session().loop_reports();
       if (plan_.should_fail(FaultKind::kCallback)) throw std::runtime_error("told to throw");
     };
+    if (options_.plants.retell_end) callback = options_.plants.retell_end(std::move(callback));
     const bool is_behind = stream_or_null != nullptr && i == 1;
     handles.push_back(is_behind ? session.run_on(*stream_or_null, trial_->inputs(0), callback)
                                 : session.run_async(trial_->inputs(0), callback));

@@ -25,6 +25,10 @@ struct FaultPlants {
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
   // What a node that is told to fail reports in place of its error. Empty: its error.
   std::function<Status(Status)> retell = {};
+  // What is called in place of a run's callback. Empty: the callback.
+  std::function<RunCallback(RunCallback)> retell_end = {};
+  // Sees each step before the rules do.
+  StepObserver* observer_or_null = nullptr;
 };
 
 struct FaultPointOptions {

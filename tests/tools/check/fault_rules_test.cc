@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace eddy::check {
 namespace {
 
@@ -55,6 +57,36 @@ TEST_F(FaultRulesTest, WhatIsToldToEndLaterMayHaveEndedOtherwise) {
   fire({{FaultKind::kKillLane, 1}, {FaultKind::kCancel, 1}});
   rules_.tell_to_end(0, FaultKind::kCancel);
   EXPECT_EQ(rules_.check_runs(std::vector<Status>{device_lost("dead"), Status::ok()}), "");
+}
+
+TEST_F(FaultRulesTest, WhatFailsInsideANodeNamesANode) {
+  for (const FaultKind kind :
+       {FaultKind::kKernel, FaultKind::kPredicate, FaultKind::kHostFunction}) {
+    fire({{kind, 1}});
+    EXPECT_EQ(rules_.check_error(at("add", run_failed("told to"))), "") << fault_kind_name(kind);
+    EXPECT_NE(rules_.check_error(run_failed("told to")), "") << fault_kind_name(kind);
+  }
+  fire({{FaultKind::kKernel, 1}, {FaultKind::kAllocation, 1}});  // which is outside of nodes, too
+  EXPECT_EQ(rules_.check_error(resource_exhausted("no memory")), "");
+}
+
+TEST_F(FaultRulesTest, AnErrorSaysSomething) {
+  fire({{FaultKind::kCancel, 1}});
+  EXPECT_NE(rules_.check_error(cancelled("")), "");
+}
+
+TEST_F(FaultRulesTest, OnlyWhatMeetsADeviceAllRunsOrTheSchedulerMayEndOthers) {
+  const std::vector<FaultKind> kMay = {
+      FaultKind::kEnqueue,    FaultKind::kRecord, FaultKind::kWait, FaultKind::kKillLane,
+      FaultKind::kLoseDevice, FaultKind::kCancel, FaultKind::kStack};
+  for (size_t i = 0; i < kNumFaultKinds; ++i) {
+    const auto kind = static_cast<FaultKind>(i);
+    rules_.arm({{kind, 1}});
+    EXPECT_EQ(rules_.may_end_others(), std::ranges::count(kMay, kind) == 1)
+        << fault_kind_name(kind);
+  }
+  rules_.arm({});
+  EXPECT_FALSE(rules_.may_end_others());
 }
 
 TEST_F(FaultRulesTest, TooFewStacksExplainARunThatFindsNone) {

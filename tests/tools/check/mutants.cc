@@ -41,7 +41,8 @@ class MutantCommands : public CommandBuffer {
     inner_->finish();
   }
   void start(RunControl& control) override {
-    if (mutation_.launch == LaunchBug::kNone || num_starts_++ < mutation_.n) {
+    const bool is_honest = mutation_.launch == LaunchBug::kNone && !mutation_.at_end;
+    if (is_honest || num_starts_++ < mutation_.n) {
       return inner_->start(control);
     }
     is_planted_ = true;
@@ -57,6 +58,7 @@ class MutantCommands : public CommandBuffer {
  private:
   void complete() {
     if (mutation_.launch == LaunchBug::kNeverCompletes) return;
+    if (mutation_.at_end) mutation_.at_end();
     given_->on_complete(given_->context);
   }
   void replay(const Call& call) {
