@@ -127,15 +127,15 @@ struct SessionCore {
   // as it is idle. Its owner has let go of it.
   void orphan();
 
-  // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
-  // What a run will need, where something of it is made later: the callback thread, and for a
-  // deadline the scheduler. kResourceExhausted where the system has no thread for it.
+  // Threads that a run will need and that may not have been made yet.
   struct Needs {
     bool callback = false;
-    bool timer = false;
-    bool workers = false;  // where the device's own move it
+    bool timer = false;    // the scheduler's
+    bool workers = false;  // where nobody polls the device
   };
+  // kResourceExhausted where the system has no thread for one of them.
   Status prepare_threads(const Needs& needs);
+  // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
   bool do_waiters_poll() const { return device->needs_polling() && !is_host_driven(); }
   // Waits for the condition variable until the predicate (asked under the lock) holds.
   // False when the deadline came first.

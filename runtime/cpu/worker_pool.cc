@@ -95,6 +95,7 @@ void WorkerPool::enqueue(Function run, void* context) {
     });
   } catch (const std::runtime_error&) {
     // One more worker is refused. The task is queued by then: those there are take it.
+    if (!has_worker_.load(std::memory_order_relaxed)) throw;
   }
   num_live_.fetch_sub(1, std::memory_order_release);
 }

@@ -38,7 +38,8 @@ class WorkerPool {
   // process would end. So threads are asked for here first, and fewer than wanted make a smaller
   // pool. Throws std::system_error where there is none; later there may be.
   void prepare();
-  // Goes on with the workers there are where the system has come to refuse another.
+  // Goes on with the workers there are where the system has come to refuse another; a pool that
+  // was not prepared throws what oneTBB does then, rather than wait for nobody.
   void enqueue(Function run, void* context);
   // Tasks enqueued and not yet started; a loop gives way only when somebody waits.
   bool has_waiting() const { return num_waiting_.load(std::memory_order_relaxed) > 0; }

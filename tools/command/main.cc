@@ -104,7 +104,6 @@ bool is_subcommand(std::string_view word) {
   return std::ranges::any_of(kSubcommands, [&](const auto& known) { return word == known.name; });
 }
 
-
 std::string subcommand_names() {
   std::string names;
   for (const Subcommand& known : kSubcommands) {
