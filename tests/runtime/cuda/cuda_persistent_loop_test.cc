@@ -27,19 +27,6 @@ using ::testing::IsEmpty;
 const ValueType kFloat = tensor_type(ElementType::kFloat, {});
 const ValueType kWide = tensor_type(ElementType::kFloat, {3, 11});
 
-const Library& library() {
-  static const Library* const library = new Library();
-  return *library;
-}
-
-Graph graph_of(const Build& build) {
-  GraphBuilder b(library().ops());
-  build(b);
-  Result<Graph> made = b.finish();
-  EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-  return std::move(*made);
-}
-
 Result<std::unique_ptr<Session>> create(FusingGpu& gpu, Graph graph, bool fuses,
                                         Loops loops = Loops::kDevice) {
   SessionOptions options = gpu.options(fuses);

@@ -30,19 +30,6 @@ using Way = LoopChoice::Way;
 const ValueType kIndex = tensor_type(ElementType::kInt64, {});
 const ValueType kWide = tensor_type(ElementType::kFloat, {3, 11});
 
-const Library& library() {
-  static const Library* const library = new Library();
-  return *library;
-}
-
-Graph graph_of(const Build& build) {
-  GraphBuilder b(library().ops());
-  build(b);
-  Result<Graph> made = b.finish();
-  EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-  return std::move(*made);
-}
-
 // No way: by the host. Null: there is a loop of which nothing is left on the device; random_loops.h
 // makes a few.
 std::unique_ptr<Session> make(FusingGpu& gpu, Graph graph, std::optional<Way> way,

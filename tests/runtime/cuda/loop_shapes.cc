@@ -1,9 +1,24 @@
 #include "tests/runtime/cuda/loop_shapes.h"
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
 namespace eddy::testing {
+
+const Library& library() {
+  static const Library* const library = new Library();
+  return *library;
+}
+
+Graph graph_of(const Build& build) {
+  GraphBuilder b(library().ops());
+  build(b);
+  Result<Graph> made = b.finish();
+  EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+  return std::move(*made);
+}
 
 Build side_by_side(int n) {
   return [n](GraphBuilder& b) {
