@@ -6,34 +6,15 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
-
+#include "graph/strategy/border_transfers.h"
 #include "graph/strategy/build_task_graph.h"
-#include "graph/strategy/overlaps.h"
 
 namespace eddy {
 namespace {
 
 using Kind = ScenarioEntry::Kind;
 
-// The tiles of an operator, the reduction left out.
-OperatorConfig tiles_of(const OperatorConfig& config) {
-  OperatorConfig tiles{.degree = config.degree, .reduce = 1, .devices = {}};
-  for (size_t part = 0; part < config.devices.size(); part += static_cast<size_t>(config.reduce)) {
-    tiles.devices.push_back(config.devices[part]);
-  }
-  return tiles;
-}
-
-// An operator that reads something from outside its list, or of a loop or branch of the list.
-struct Reader {
-  std::string from;
-  Dims shape;   // of what it reads; rank 0: not known
-  Operator op;  // with this one input
-  OperatorConfig config;
-  std::vector<uint32_t> targets;  // by part: entries, of the list that the reader has come to
-};
-
+// Operators by name, in lists that are being made.
 struct OperatorPlace {
   const OperatorList* list = nullptr;
   uint32_t op = 0;
@@ -53,22 +34,15 @@ struct MadeList {
   uint32_t num_ops() const { return static_cast<uint32_t>(list->graph.operators.size()); }
 };
 
-// Tiles of a result, and what must have ended before they can be sent.
-struct Source {
-  OperatorPlace place;
-  std::vector<uint32_t> deps;  // by tile; empty: nothing
-  ScenarioRegion* region = nullptr;
-};
-
 // What a list asks of the lists around.
 struct Outward {
-  std::vector<Reader> readers;
+  std::vector<BorderReader> readers;
   std::set<std::string> names;  // all that it waits for
 };
 
 class ScenarioMaker {
  public:
-  explicit ScenarioMaker(const Topology& topology) : topology_(topology) {}
+  explicit ScenarioMaker(const Topology& topology) : topology_(topology), transfers_(topology) {}
 
   // `here`: operators whose tiles are sent inside this list, though they stand around it.
   Status make(const OperatorList& list, const Places& here, ScenarioRegion& region, MadeList& made,
@@ -87,20 +61,16 @@ class ScenarioMaker {
   void add_own_inputs(const ControlOperator& control, uint32_t target, Outward& asked) const;
   Status wait_for(const std::set<std::string>& names, ScenarioEntry& entry, MadeList& made,
                   Outward& outward) const;
-  Status serve(const Reader& reader, const Places& here, ScenarioRegion& region, MadeList& made,
-               Outward& outward);
-  Status send_all(const std::vector<Source>& sources, const Reader& reader, ScenarioRegion& region);
-  Status send(const Source& source, const Reader& reader, ScenarioRegion& region);
-  Status send_tile(const Source& source, uint32_t tile, const Reader& reader, uint32_t part,
-                   int64_t size_bytes, ScenarioRegion& region);
-  static void add_results(const MadeList& made, ScenarioRegion& region, std::vector<Source>& to);
+  Status serve(const BorderReader& reader, const Places& here, ScenarioRegion& region,
+               MadeList& made, Outward& outward);
+  static void add_results(const MadeList& made, ScenarioRegion& region,
+                          std::vector<BorderSource>& to);
   static void add_control_results(const MadeList& made, uint32_t control, ScenarioRegion& region,
-                                  std::vector<Source>& to);
+                                  std::vector<BorderSource>& to);
   std::optional<uint32_t> only_device(const ScenarioEntry& entry) const;
 
   const Topology& topology_;
-  Overlaps overlaps_;
-  uint64_t num_transfers_ = 0;
+  BorderTransfers transfers_;
 };
 
 Status ScenarioMaker::add_tasks(const OperatorList& list, ScenarioRegion& region,
@@ -181,7 +151,7 @@ void ScenarioMaker::add_own_inputs(const ControlOperator& control, uint32_t targ
   const auto count = static_cast<int64_t>(devices.size());
   for (const std::string& from : control.inputs) {
     if (!asked.names.insert(from).second || count == 0) continue;
-    Reader reader{.from = from, .shape = {}, .op = {}, .config = {}, .targets = {}};
+    BorderReader reader{.from = from, .shape = {}, .op = {}, .config = {}, .targets = {}};
     reader.op.name = control.name;
     reader.op.shape = {count};
     reader.op.inputs.resize(1);
@@ -202,16 +172,16 @@ Status ScenarioMaker::add_loop_lists(const ControlOperator& control, ScenarioEnt
   }
   Outward of_body;
   EDDY_RETURN_IF_ERROR(make(control.lists[1], here, entry.regions[1], lists[1], of_body));
-  for (Reader& reader : of_body.readers) {
+  for (BorderReader& reader : of_body.readers) {
     const auto made = lists[0].numbers.find(reader.from);
     if (made == lists[0].numbers.end()) {
       asked.readers.push_back(std::move(reader));
       continue;
     }
-    std::vector<Source> sources;
+    std::vector<BorderSource> sources;
     add_control_results(lists[0], made->second - lists[0].num_ops(), entry.regions[0], sources);
     reader.targets.clear();  // the decision is between
-    EDDY_RETURN_IF_ERROR(send_all(sources, reader, entry.regions[0]));
+    EDDY_RETURN_IF_ERROR(transfers_.send(sources, reader, entry.regions[0]));
   }
   for (const std::string& name : of_body.names) {
     if (!lists[0].numbers.contains(name)) asked.names.insert(name);
@@ -235,7 +205,7 @@ Status ScenarioMaker::add_control(const ControlOperator& control, const Places& 
     }
   }
   const auto position = static_cast<uint32_t>(region.entries.size());
-  for (Reader& reader : asked.readers) reader.targets.assign(reader.targets.size(), position);
+  for (BorderReader& reader : asked.readers) reader.targets.assign(reader.targets.size(), position);
   add_own_inputs(control, position, asked);
   if (entry.decision.device == kAnyDevice) {
     entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
@@ -270,7 +240,7 @@ Status ScenarioMaker::wait_for(const std::set<std::string>& names, ScenarioEntry
 }
 
 void ScenarioMaker::add_control_results(const MadeList& made, uint32_t control,
-                                        ScenarioRegion& region, std::vector<Source>& to) {
+                                        ScenarioRegion& region, std::vector<BorderSource>& to) {
   const uint32_t position = made.first_control + control;
   ScenarioEntry& entry = region.entries[position];
   const std::vector<MadeList>& lists = made.inner[control];
@@ -279,114 +249,44 @@ void ScenarioMaker::add_control_results(const MadeList& made, uint32_t control,
     return;
   }
   const size_t last = entry.regions[1].entries.empty() ? 0 : 1;
-  std::vector<Source> inner;
+  std::vector<BorderSource> inner;
   add_results(lists[last], entry.regions[last], inner);
-  for (Source& source : inner) {
-    const OperatorConfig& config = source.place.list->strategy[source.place.op];
-    source.deps.assign(tiles_of(config).devices.size(), position);
+  for (BorderSource& source : inner) {
+    const OperatorConfig& config = source.list->strategy[source.op];
+    source.deps.assign(config.devices.size() / static_cast<size_t>(config.reduce), position);
     source.region = &region;
     to.push_back(std::move(source));
   }
 }
 
 void ScenarioMaker::add_results(const MadeList& made, ScenarioRegion& region,
-                                std::vector<Source>& to) {
+                                std::vector<BorderSource>& to) {
   for (uint32_t op = 0; op < made.num_ops(); ++op) {
-    if (!made.is_read[op]) to.push_back({{made.list, op}, made.tiles[op], &region});
+    if (!made.is_read[op]) to.push_back({made.list, op, made.tiles[op], &region});
   }
   for (uint32_t control = 0; control < made.inner.size(); ++control) {
     if (!made.is_read[made.num_ops() + control]) add_control_results(made, control, region, to);
   }
 }
 
-Status ScenarioMaker::send_tile(const Source& source, uint32_t tile, const Reader& reader,
-                                uint32_t part, int64_t size_bytes, ScenarioRegion& region) {
-  const OperatorConfig& config = source.place.list->strategy[source.place.op];
-  const uint32_t from = config.devices[tile * static_cast<size_t>(config.reduce)];
-  const uint32_t to = reader.config.devices[part];
-  const std::string name = fmt::format("{}.{}{}->{}.{}", reader.from,
-                                       config.reduce > 1 ? "sum." : "", tile, reader.op.name, part);
-  std::vector<uint32_t> deps;
-  if (!source.deps.empty()) deps.push_back(source.deps[tile]);
-  for (uint32_t at = from; at != to;) {
-    const uint32_t number = topology_.next_link(at, to);
-    if (number == UINT32_MAX) {
-      return invalid_argument(
-          fmt::format("no link leads from '{}' to '{}', which '{}' needs; add one to the topology",
-                      topology_.node(from).name, topology_.node(to).name, reader.op.name));
-    }
-    if (++num_transfers_ > kMaxBorderTransfers) {
-      return resource_exhausted(
-          fmt::format("'{}': more than {} transfers cross the borders of "
-                      "loops and branches; give the operators fewer parts",
-                      reader.op.name, kMaxBorderTransfers));
-    }
-    const Link& link = topology_.link(number);
-    const bool has_hops = at != from || link.to != to;
-    ScenarioEntry hop;
-    hop.name = has_hops ? fmt::format("{}@{}>{}", name, topology_.node(link.from).name,
-                                      topology_.node(link.to).name)
-                        : name;
-    hop.exe_time = link.time(size_bytes);
-    hop.device = link.channel;
-    hop.deps = std::move(deps);
-    deps = {static_cast<uint32_t>(source.region->entries.size())};
-    source.region->entries.push_back(std::move(hop));
-    at = link.to;
-  }
-  if (source.region == &region && !reader.targets.empty()) {
-    region.entries[reader.targets[part]].deps.push_back(deps[0]);
-  }
-  return Status::ok();
-}
-
-Status ScenarioMaker::send(const Source& source, const Reader& reader, ScenarioRegion& region) {
-  const Operator& producer = source.place.list->graph.operators[source.place.op];
-  const OperatorConfig tiles = tiles_of(source.place.list->strategy[source.place.op]);
-  Operator consumer = reader.op;
-  if (producer.shape != reader.shape) consumer.inputs[0].dims = {};
-  overlaps_.set(producer, tiles, consumer, reader.config, 0);
-  Status status;
-  overlaps_.for_each([&](uint32_t part, uint32_t tile, int64_t elements) {
-    if (!status.is_ok() || tiles.devices[tile] == reader.config.devices[part]) return;
-    status = send_tile(source, tile, reader, part,
-                       elements * source.place.list->graph.bytes_per_element, region);
-  });
-  return status;
-}
-
-// Of the shape that is expected, where there is such a one.
-Status ScenarioMaker::send_all(const std::vector<Source>& sources, const Reader& reader,
-                               ScenarioRegion& region) {
-  const auto is_expected = [&](const Source& source) {
-    return source.place.list->graph.operators[source.place.op].shape == reader.shape;
-  };
-  const bool has_expected = std::ranges::any_of(sources, is_expected);
-  for (const Source& source : sources) {
-    if (has_expected && !is_expected(source)) continue;
-    EDDY_RETURN_IF_ERROR(send(source, reader, region));
-  }
-  return Status::ok();
-}
-
-Status ScenarioMaker::serve(const Reader& reader, const Places& here, ScenarioRegion& region,
+Status ScenarioMaker::serve(const BorderReader& reader, const Places& here, ScenarioRegion& region,
                             MadeList& made, Outward& outward) {
   const auto found = made.numbers.find(reader.from);
-  std::vector<Source> sources;
+  std::vector<BorderSource> sources;
   if (found != made.numbers.end()) {
     const uint32_t number = found->second;
     if (number < made.num_ops()) {
-      sources.push_back({{made.list, number}, made.tiles[number], &region});
+      sources.push_back({made.list, number, made.tiles[number], &region});
     } else {
       add_control_results(made, number - made.num_ops(), region, sources);
     }
   } else if (const auto place = here.find(reader.from); place != here.end()) {
-    sources.push_back({place->second, {}, &region});
+    sources.push_back({place->second.list, place->second.op, {}, &region});
   } else {
     outward.readers.push_back(reader);
     return Status::ok();
   }
-  return send_all(sources, reader, region);
+  return transfers_.send(sources, reader, region);
 }
 
 void ScenarioMaker::number(const OperatorList& list, MadeList& made) {
@@ -407,10 +307,10 @@ Status ScenarioMaker::make(const OperatorList& list, const Places& here, Scenari
   EDDY_RETURN_IF_ERROR(add_tasks(list, region, made));
   number(list, made);
   made.first_control = static_cast<uint32_t>(region.entries.size());
-  std::vector<Reader> readers;
+  std::vector<BorderReader> readers;
   for (const OuterInput& input : list.outer_inputs) {
-    Reader reader{input.from, input.shape, list.graph.operators[input.op], list.strategy[input.op],
-                  made.parts[input.op]};
+    BorderReader reader{input.from, input.shape, list.graph.operators[input.op],
+                        list.strategy[input.op], made.parts[input.op]};
     reader.op.inputs = {{.producer = 0, .dims = input.dims}};
     for (const uint32_t part : reader.targets) {
       EDDY_RETURN_IF_ERROR(wait_for({input.from}, region.entries[part], made, outward));
@@ -427,7 +327,7 @@ Status ScenarioMaker::make(const OperatorList& list, const Places& here, Scenari
     EDDY_RETURN_IF_ERROR(wait_for(asked.names, region.entries.back(), made, outward));
     std::ranges::move(asked.readers, std::back_inserter(readers));
   }
-  for (const Reader& reader : readers) {
+  for (const BorderReader& reader : readers) {
     EDDY_RETURN_IF_ERROR(serve(reader, here, region, made, outward));
   }
   return Status::ok();

@@ -21,17 +21,13 @@
 //
 // Errors (invalid argument): those of task_emitter.h; a name that is nowhere around; no link
 // between two devices that must talk; memory over a device's limit. Resource exhausted: more than
-// kMaxBorderTransfers. Cost: linear in the tasks and transfers of each list.
+// kMaxBorderTransfers (border_transfers.h). Cost: linear in the tasks and transfers of each list.
 #pragma once
-
-#include <cstdint>
 
 #include "graph/base/status.h"
 #include "graph/strategy/operator_list.h"
 
 namespace eddy {
-
-inline constexpr uint64_t kMaxBorderTransfers = uint64_t{1} << 22;  // hops, of all borders
 
 Result<ScenarioRegion> make_scenarios(const OperatorList& root, const Topology& topology);
 
