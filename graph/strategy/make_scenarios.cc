@@ -31,6 +31,7 @@ struct MadeList {
   std::map<std::string, uint32_t> numbers;   // operators, then controls
   std::vector<std::vector<MadeList>> inner;  // by control and list
 
+  bool is_empty() const { return list->graph.operators.empty() && list->controls.empty(); }
   uint32_t num_ops() const { return static_cast<uint32_t>(list->graph.operators.size()); }
 };
 
@@ -56,6 +57,10 @@ class ScenarioMaker {
                    MadeList& made) const;
   Status add_control(const ControlOperator& control, const Places& here, ScenarioRegion& region,
                      MadeList& made, Outward& asked);
+  Status send_inside(const MadeList& made, const std::string& maker, BorderReader reader,
+                     ScenarioEntry& loop, bool is_of_body);
+  Status bring_in(const ControlOperator& control, const Outward& wanted, ScenarioEntry& loop,
+                  const std::vector<MadeList>& lists, Outward& asked);
   Status add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
                         std::vector<MadeList>& lists, Outward& asked);
   void add_own_inputs(const ControlOperator& control, uint32_t target, Outward& asked) const;
@@ -161,32 +166,109 @@ void ScenarioMaker::add_own_inputs(const ControlOperator& control, uint32_t targ
   }
 }
 
-// What the body reads of `before` is sent in each turn; all else before the loop begins.
+// Who makes the carried values of a loop: the first ones, and those of later turns.
+class CarriedMakers {
+ public:
+  explicit CarriedMakers(const ControlOperator& loop) {
+    for (const CarriedValue& value : loop.carried) by_name_[value.name] = {&value, {}, false};
+    for (const CarriedValue& value : loop.carried) settle(value.name);
+  }
+
+  // visit(maker) for whom the name stands for; the name itself where it is none of a carried value.
+  template <typename Visit>
+  Status for_each(const std::string& name, const Visit& visit) const {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return visit(name);
+    const Makers& makers = found->second;
+    if (!makers.value->initial.empty()) EDDY_RETURN_IF_ERROR(visit(makers.value->initial));
+    const bool has_next = !makers.next.empty() && makers.next != makers.value->initial;
+    return has_next ? visit(makers.next) : Status::ok();
+  }
+
+ private:
+  struct Makers {
+    const CarriedValue* value = nullptr;
+    std::string next = {};  // at the end of a chain of carried values; empty: none
+    bool is_settled = false;
+  };
+
+  // Values that only follow one another have no maker.
+  void settle(const std::string& name) {
+    std::vector<Makers*> path;
+    std::string next = name;
+    for (auto at = by_name_.find(next); at != by_name_.end(); at = by_name_.find(next)) {
+      Makers& makers = at->second;
+      next = makers.is_settled ? makers.next : makers.value->next;
+      if (makers.is_settled) break;
+      makers.is_settled = true;
+      path.push_back(&makers);
+    }
+    for (Makers* const makers : path) makers->next = next;
+  }
+
+  std::map<std::string, Makers> by_name_;
+};
+
+// Which of the loop's lists makes what a name stands for; null: none that whoever reads it by that
+// name can read.
+const MadeList* list_inside(const std::vector<MadeList>& lists, const std::string& maker,
+                            const std::string& name) {
+  const bool is_carried = maker != name;
+  if (is_carried && lists[1].numbers.contains(maker)) return &lists[1];
+  return lists[0].numbers.contains(maker) ? &lists[0] : nullptr;
+}
+
+// In each turn: what `before` makes for the body once the decision has come, what is carried at the
+// end.
+Status ScenarioMaker::send_inside(const MadeList& made, const std::string& maker,
+                                  BorderReader reader, ScenarioEntry& loop, bool is_of_body) {
+  const uint32_t number = made.numbers.at(maker);
+  std::vector<BorderSource> sources;
+  if (number >= made.num_ops()) {
+    add_control_results(made, number - made.num_ops(), loop.regions[is_of_body], sources);
+  } else {
+    // What `before` makes has ended by then.
+    sources.push_back({made.list, number, {}, &loop.regions[1]});
+    if (is_of_body) sources[0].deps = made.tiles[number];
+  }
+  reader.targets.clear();  // a decision is between
+  return transfers_.send(sources, reader, loop.regions[1]);
+}
+
+// All else is sent before the loop begins.
+Status ScenarioMaker::bring_in(const ControlOperator& control, const Outward& wanted,
+                               ScenarioEntry& loop, const std::vector<MadeList>& lists,
+                               Outward& asked) {
+  const CarriedMakers makers(control);
+  for (const BorderReader& reader : wanted.readers) {
+    EDDY_RETURN_IF_ERROR(makers.for_each(reader.from, [&](const std::string& maker) {
+      const MadeList* const made = list_inside(lists, maker, reader.from);
+      if (made != nullptr) return send_inside(*made, maker, reader, loop, made == &lists[1]);
+      asked.readers.push_back(reader);
+      asked.readers.back().from = maker;
+      return Status::ok();
+    }));
+  }
+  for (const std::string& name : wanted.names) {
+    EDDY_RETURN_IF_ERROR(makers.for_each(name, [&](const std::string& maker) {
+      if (list_inside(lists, maker, name) == nullptr) asked.names.insert(maker);
+      return Status::ok();
+    }));
+  }
+  return Status::ok();
+}
+
 Status ScenarioMaker::add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
                                      std::vector<MadeList>& lists, Outward& asked) {
   const OperatorList& before = control.lists[0];
-  EDDY_RETURN_IF_ERROR(make(before, {}, entry.regions[0], lists[0], asked));
+  Outward wanted;
+  EDDY_RETURN_IF_ERROR(make(before, {}, entry.regions[0], lists[0], wanted));
   Places here;
   for (uint32_t op = 0; op < before.graph.operators.size(); ++op) {
     here[before.graph.operators[op].name] = {&before, op};
   }
-  Outward of_body;
-  EDDY_RETURN_IF_ERROR(make(control.lists[1], here, entry.regions[1], lists[1], of_body));
-  for (BorderReader& reader : of_body.readers) {
-    const auto made = lists[0].numbers.find(reader.from);
-    if (made == lists[0].numbers.end()) {
-      asked.readers.push_back(std::move(reader));
-      continue;
-    }
-    std::vector<BorderSource> sources;
-    add_control_results(lists[0], made->second - lists[0].num_ops(), entry.regions[0], sources);
-    reader.targets.clear();  // the decision is between
-    EDDY_RETURN_IF_ERROR(transfers_.send(sources, reader, entry.regions[0]));
-  }
-  for (const std::string& name : of_body.names) {
-    if (!lists[0].numbers.contains(name)) asked.names.insert(name);
-  }
-  return Status::ok();
+  EDDY_RETURN_IF_ERROR(make(control.lists[1], here, entry.regions[1], lists[1], wanted));
+  return bring_in(control, wanted, entry, lists, asked);
 }
 
 Status ScenarioMaker::add_control(const ControlOperator& control, const Places& here,
@@ -248,7 +330,7 @@ void ScenarioMaker::add_control_results(const MadeList& made, uint32_t control,
     for (size_t b = 0; b < lists.size(); ++b) add_results(lists[b], entry.regions[b], to);
     return;
   }
-  const size_t last = entry.regions[1].entries.empty() ? 0 : 1;
+  const size_t last = lists[1].is_empty() ? 0 : 1;
   std::vector<BorderSource> inner;
   add_results(lists[last], entry.regions[last], inner);
   for (BorderSource& source : inner) {

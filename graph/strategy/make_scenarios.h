@@ -8,6 +8,9 @@
 //   into a loop       once, before it begins: values from outside stay the same
 //   into a branch     after its decision, and only where it is taken; likewise what a loop's body
 //                     reads of its `before`, in each turn
+//   carried in a loop the first one once, before it begins; the next one at the end of each turn,
+//                     also of the last, since the decision comes later; of values that pass
+//                     through several carried ones, what the others begin with is not sent
 //   out of a loop     after its last decision: the tiles of its result
 //   out of a branch   at its end, inside it: the tiles of the result of the branch taken
 //
@@ -16,8 +19,6 @@
 // reader takes only that, else all of it, whole. What a loop or branch names as its own
 // input and no operator in it reads goes whole to the devices of its operators that wait for
 // nothing.
-//
-// Known simplification: values carried from one turn of a loop to the next stay where they are.
 //
 // Errors (invalid argument): those of task_emitter.h; a name that is nowhere around; no link
 // between two devices that must talk; memory over a device's limit. Resource exhausted: more than

@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "graph/base/check.h"
 #include "graph/strategy/regions.h"
 
@@ -110,12 +112,47 @@ class Converter {
     for (const ValueId value : node.outputs) {
       maker_[value] = {node.region, 0, true, control.name, {}};
     }
+    if (node.kind == NodeKind::kWhile) carry_in(node, control);
     control.lists.resize(num_lists(node));
     for (size_t r = 0; r < node.regions.size(); ++r) {
+      if (node.kind == NodeKind::kWhile && r == 1) forward(node);
       EDDY_RETURN_IF_ERROR(convert(node.regions[r], executions_of(control, r), control.lists[r]));
     }
+    if (node.kind == NodeKind::kWhile) carry_on(node, control);
     list.controls.push_back(std::move(control));
     return Status::ok();
+  }
+
+  // Behind the trip limit and the iteration's number, inputs and parameters pair up.
+  void carry_in(const Node& node, ControlOperator& control) {
+    const Region& before = graph_.region(node.regions[0]);
+    for (size_t i = 1; i < before.parameters.size(); ++i) {
+      CarriedValue value;
+      value.name = unique_name(fmt::format("{}/carried {}", control.name, i - 1));
+      value.initial = maker_name(node.inputs[i]);
+      maker_[before.parameters[i]] = {node.region, 0, true, value.name, {}};
+      control.carried.push_back(std::move(value));
+    }
+  }
+  // Behind the predicate, what `before` gives is what the body gets.
+  void forward(const Node& node) {
+    const Region& before = graph_.region(node.regions[0]);
+    const Region& after = graph_.region(node.regions[1]);
+    for (size_t i = 1; i < after.parameters.size(); ++i) {
+      const auto maker = maker_.find(before.results[i]);
+      if (maker != maker_.end()) maker_[after.parameters[i]] = Maker(maker->second);
+    }
+  }
+  void carry_on(const Node& node, ControlOperator& control) {
+    const Region& after = graph_.region(node.regions[1]);
+    for (size_t i = 0; i < control.carried.size(); ++i) {
+      control.carried[i].next = maker_name(after.results[i]);
+    }
+  }
+  // Empty: it is there from the start.
+  std::string maker_name(ValueId value) const {
+    const auto maker = value.is_none() ? maker_.end() : maker_.find(value);
+    return maker == maker_.end() ? "" : maker->second.name;
   }
 
   // One more than there are where a selector out of range passes values through.

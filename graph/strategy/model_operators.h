@@ -2,7 +2,7 @@
 //
 // Every node becomes an operator that makes the node's first output; inputs made by other nodes are
 // its inputs (a node's further outputs count as its first), constants its weights, and the graph's
-// own inputs, like the values a loop carries, are there from the start. Regions come from the
+// own inputs are there from the start. What a loop carries is a CarriedValue. Regions come from the
 // operator's type as in regions.h; a node that does not fit its type's rule (dilated windows, say)
 // reads all of its inputs. Work is what the operator's schema says (OpDef::flops); views cost
 // nothing. Operators, loops and branches are called by their paths. A selector out of range takes

@@ -41,12 +41,22 @@ struct OperatorList {
   OperatorList& operator=(OperatorList&&) = default;
 };
 
+// A value that a loop carries from turn to turn; operators in its lists read it by its name.
+struct CarriedValue {
+  std::string name;
+  std::string initial;  // who makes the first one, outside; empty: it is there from the start
+  // Who makes that of the next turn: of the loop's lists, of lists around, or another carried
+  // value, which is then a turn late; empty: it is there.
+  std::string next;
+};
+
 struct ControlOperator {
   std::string name;
   ScenarioEntry::Kind kind = ScenarioEntry::Kind::kLoop;  // or kCase
-  Decision decision;                     // on kAnyDevice: where all of its lists run
-  std::vector<std::string> inputs = {};  // it waits for these, whoever in it reads them
-  std::vector<OperatorList> lists = {};  // a loop's before and body; a case's branches
+  Decision decision;                       // on kAnyDevice: where all of its lists run
+  std::vector<std::string> inputs = {};    // it waits for these, whoever in it reads them
+  std::vector<CarriedValue> carried = {};  // by a loop
+  std::vector<OperatorList> lists = {};    // a loop's before and body; a case's branches
 };
 
 }  // namespace eddy

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "graph/simulate/json_fields.h"
 #include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/operator_file.h"
@@ -76,6 +78,7 @@ void add_names(const Json& list, std::set<std::string>& names) {
     if (has_name(entry)) names.insert(entry["name"].get<std::string>());
     if (!is_control(entry)) continue;
     for (const Json* inner : lists_of(entry)) add_names(*inner, names);
+    if (entry.contains("carried")) add_names(entry["carried"], names);
   }
 }
 
@@ -129,12 +132,15 @@ class ListReader {
 
   // `around`: of lists around.
   Result<OperatorList> read(const Json& list, const std::string& where, const Shapes& around);
-  Status take_names(const Json& list, const std::string& where, Shapes& own);
+  Status take_names(const Json& list, const std::string& where, const std::string& kind,
+                    Shapes& own);
   Result<Json> plain_operator(const Json& entry, const Shapes& own, const Shapes& around,
                               bool guesses, Outer& outer) const;
   Result<OperatorList> read_plain(const Json& list, const Shapes& own, const Shapes& around,
                                   bool guesses) const;
   Status set_strategy(OperatorList& list);
+  Status read_carried(const Json& loop, const Shapes& around, ControlOperator& control,
+                      Shapes& visible);
   Result<ControlOperator> read_control(const Json& entry, const Shapes& around);
   Status read_decision(const JsonFields& fields, ScenarioEntry::Kind kind,
                        Decision& decision) const;
@@ -152,13 +158,19 @@ class ListReader {
 };
 
 // The operators of the list; loops and branches go to `own` alone.
-Status ListReader::take_names(const Json& list, const std::string& where, Shapes& own) {
-  if (!list.is_array()) return invalid_argument(where + ": must be a list of operators");
+Status ListReader::take_names(const Json& list, const std::string& where, const std::string& kind,
+                              Shapes& own) {
+  if (!list.is_array()) return invalid_argument(where + ": must be a list of " + kind + "s");
   for (const Json& entry : list) {
-    if (!has_name(entry)) return invalid_argument(where + ": an operator needs \"name\"");
+    if (!has_name(entry)) {
+      return invalid_argument(
+          fmt::format("{}: {} {} needs \"name\"", where, kind == "operator" ? "an" : "a", kind));
+    }
     const std::string name = entry["name"];
     if (!names_.insert(name).second) {
-      return invalid_argument("two operators are called '" + name + "'");
+      return invalid_argument(kind == "operator"
+                                  ? "two operators are called '" + name + "'"
+                                  : where + ": '" + name + "' is called as something else is");
     }
     if (is_control(entry)) controls_.insert(name);
     own[name] = shape_or_null(entry);
@@ -315,6 +327,54 @@ Status ListReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind k
   return Status::ok();
 }
 
+// Names of the loop's lists, with shapes.
+Shapes shapes_inside(const Json& loop) {
+  Shapes shapes;
+  for (const Json* list : lists_of(loop)) {
+    for (const Json& entry : *list) {
+      if (has_name(entry)) shapes[entry["name"].get<std::string>()] = shape_or_null(entry);
+    }
+  }
+  return shapes;
+}
+
+// Adds them to what operators in the loop see.
+Status ListReader::read_carried(const Json& loop, const Shapes& around, ControlOperator& control,
+                                Shapes& visible) {
+  const JsonFields fields(loop, "'" + control.name + "'");
+  EDDY_ASSIGN_OR_RETURN(const Json* carried, fields.list("carried", false));
+  Shapes own;
+  EDDY_RETURN_IF_ERROR(take_names(*carried, fields.where(), "carried value", own));
+  Shapes inside = shapes_inside(loop);
+  inside.insert(around.begin(), around.end());
+  for (const Json& entry : *carried) {
+    CarriedValue value;
+    value.name = entry["name"];
+    const JsonFields of_value(entry, fields.where() + ": carried '" + value.name + "'");
+    EDDY_ASSIGN_OR_RETURN(value.next, of_value.text("next"));
+    if (!inside.contains(value.next) && !own.contains(value.next)) {
+      return of_value.fail("no operator of the loop or of lists around is called '" + value.next +
+                           "', its \"next\"");
+    }
+    if (of_value.find_or_null("initial") != nullptr) {
+      EDDY_ASSIGN_OR_RETURN(value.initial, of_value.text("initial"));
+      if (!around.contains(value.initial)) {
+        return of_value.fail("no operator outside the loop is called '" + value.initial +
+                             "', its \"initial\"");
+      }
+    }
+    own[value.name] = nullptr;
+    for (const std::string& maker : {value.initial, value.next}) {
+      const auto shape = inside.find(maker);
+      if (shape != inside.end() && shape->second != nullptr) own[value.name] = shape->second;
+    }
+    controls_.insert(value.name);  // its shape may be that of one
+    control.carried.push_back(std::move(value));
+  }
+  visible.insert(own.begin(), own.end());
+  return Status::ok();
+}
+
 Result<ControlOperator> ListReader::read_control(const Json& entry, const Shapes& around) {
   ControlOperator control;
   control.name = entry["name"];
@@ -332,6 +392,7 @@ Result<ControlOperator> ListReader::read_control(const Json& entry, const Shapes
     for (const Json& branch : *branches) lists.push_back(&branch);
   }
   Shapes visible = around;
+  if (is_loop) EDDY_RETURN_IF_ERROR(read_carried(entry, around, control, visible));
   for (const Json* list : lists) {
     EDDY_ASSIGN_OR_RETURN(control.lists.emplace_back(), read(*list, fields.where(), visible));
     if (!is_loop) continue;
@@ -353,7 +414,7 @@ Result<ControlOperator> ListReader::read_control(const Json& entry, const Shapes
 Result<OperatorList> ListReader::read(const Json& list, const std::string& where,
                                       const Shapes& around) {
   Shapes own;
-  EDDY_RETURN_IF_ERROR(take_names(list, where, own));
+  EDDY_RETURN_IF_ERROR(take_names(list, where, "operator", own));
   auto made = read_plain(list, own, around, true);
   if (!made.is_ok()) made = read_plain(list, own, around, false);
   if (!made.is_ok()) return made;

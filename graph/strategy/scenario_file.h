@@ -4,7 +4,8 @@
 //
 //   {"name": "decode", "type": "while", "inputs": [name...]?, "before": [operator...]?,
 //    "body": [operator...], "trips": n or "distribution": [[trips, probability]...] or
-//    "trace": [trips...], "decision": {"time"?, "device"?}?}
+//    "trace": [trips...], "carried": [{"name", "next": name, "initial": name?}...]?,
+//    "decision": {"time"?, "device"?}?}
 //   {"name": "gate", "type": "case", "inputs": [name...]?, "branches": [[operator...]...],
 //    "probabilities": [p...] or "distribution": [[branch, probability]...] or "trace": [branch...],
 //    "decision": {"time"?, "device"?}?}
@@ -14,12 +15,17 @@
 // one where all of its regions run, or the first one); without it a decision takes no time. Nested
 // to any depth up to kMaxControlDepth.
 //
+// "carried" are values that operators in "before" and "body" read by their names: in the first turn
+// what "initial" made outside (where it is not given, it is there), then what "next" made the turn
+// before: an operator of the loop's lists or of lists around, or another carried value.
+//
 // Operators read those of their own list, of lists around it and, in a body, of its "before"; from
 // outside a loop or branch is read as a whole. make_scenarios.h says what follows and what crosses
 // links. The shape of what a loop or branch makes is that of the one operator of its last list that
-// nobody in it reads; where there is not one, or it does not fit its reader, the reader needs
-// in_features or in_channels. Names are unique in the whole file, as are the entries of its
-// strategy. Files for training and edits cannot have loops or branches.
+// nobody in it reads, that of a carried value its "next" has, or else its "initial"; where there is
+// none, or it does not fit its reader, the reader needs in_features or in_channels. Names are unique
+// in the whole file, as are the entries of its strategy. Files for training and edits cannot have
+// loops or branches.
 //
 // Errors: those of operator_file.h, make_scenarios.h and scenario.h; a loop or branch without
 // trips, probabilities or trace, or with two of them; lists nested too deep; an input that stands

@@ -31,7 +31,8 @@ constexpr char kFileFormats[] =
               "topology": {"devices": [...], "links" or "bandwidth"...}, "strategy"?, "edits"?}
   a loop     {"name", "type": "while", "inputs"?, "before": [operator...]?, "body": [operator...],
               "trips": n or "distribution": [[trips, probability]...] or "trace": [trips...],
-              "decision": {"time"?, "device"?}?}, among the operators
+              "decision": {"time"?, "device"?}?, "carried": [{"name", "next", "initial"?}...]?},
+              among the operators; "carried" are read by name: "initial" made them, then "next" did
   a branch   {"name", "type": "case", "inputs"?, "branches": [[operator...]...],
               "probabilities": [p...] or "distribution": [[branch, probability]...] or
               "trace": [branch...], "decision"?}
