@@ -95,7 +95,7 @@ struct Plan {
   MemoryPlan memory;
   std::string assignment;  // "rank", "matching", "serial": for reports
   std::vector<std::string> notices;  // one line each: why it was planned this way
-  bool is_proved = false;  // set by prove_plan; the runtime runs nothing else
+  bool is_proved = false;  // it (prove_plan), or what was recorded of it; a session runs nothing else
 };
 
 }  // namespace eddy

@@ -405,10 +405,14 @@ Status check_devices(const Graph& graph, const Plan& plan) {
 
 }  // namespace
 
+Status check_plan(const Graph& graph, const Plan& plan) {
+  EDDY_RETURN_IF_ERROR(check_launches(graph, plan));
+  return check_devices(graph, plan);
+}
+
 Status prove_plan(const Graph& graph, Plan& plan) {
   plan.is_proved = false;
-  EDDY_RETURN_IF_ERROR(check_launches(graph, plan));
-  EDDY_RETURN_IF_ERROR(check_devices(graph, plan));
+  EDDY_RETURN_IF_ERROR(check_plan(graph, plan));
   const NestedProof proof = prove_nested(nested_commands(graph, plan));
   plan.is_proved = proof.is_safe();
   if (plan.is_proved) return Status::ok();

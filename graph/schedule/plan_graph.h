@@ -18,8 +18,8 @@
 // node on one of the first accelerator that any node inside is on, else of the CPU. The cap holds
 // for each device; a region has a stream of each of its devices all the same.
 //
-// Errors: prove_plan returns kInternal with the counter-example (nested_proof.h), or the node that
-// stands on another device's stream. Cost: that of the policies, and of plan_memory.
+// Errors (kInternal): of prove_plan the counter-example (nested_proof.h), of both the node that is
+// launched elsewhere or stands on another device's stream. Cost: that of the policies, and of plan_memory.
 #pragma once
 
 #include "graph/base/status.h"
@@ -48,8 +48,11 @@ struct PlanOptions {
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options);
 
-// Checks streams, synchronisations and memory of all regions together and, on success, marks the
-// plan as proved.
+// What needs no proof: each node is launched once, in its region, on a stream of its device.
+Status check_plan(const Graph& graph, const Plan& plan);
+
+// Checks the plan, then proves streams, synchronisations and memory of all regions together and, on
+// success, marks the plan as proved.
 Status prove_plan(const Graph& graph, Plan& plan);
 
 }  // namespace eddy

@@ -17,6 +17,7 @@
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/host_command_buffer.h"
+#include "runtime/execute/recorded_commands.h"
 
 namespace eddy {
 
@@ -313,11 +314,13 @@ class StepLog {
  public:
   explicit StepLog(const SessionOptions& options) : options_(options) {}
 
-  void done(const std::string& what) {
+  // What the step took, in nanoseconds.
+  int64_t done(const std::string& what) {
     const auto now = std::chrono::steady_clock::now();
-    const auto step = std::chrono::duration_cast<std::chrono::microseconds>(now - last_);
+    const std::chrono::nanoseconds step = now - last_;
     last_ = now;
-    if (options_.log) options_.log(what + " in " + std::to_string(step.count()) + " µs");
+    if (options_.log) options_.log(what + " in " + std::to_string(step.count() / 1000) + " µs");
+    return step.count();
   }
   int64_t total_ns() const { return std::chrono::nanoseconds(last_ - start_).count(); }
 
@@ -326,6 +329,21 @@ class StepLog {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point last_ = start_;
 };
+
+// As it will run, where the commands can be read back: all run states record the same ones, and this
+// one is the first run's. An accelerator's recordings of loops are made from the plan itself.
+Status prove(SessionCore& core) {
+  std::unique_ptr<RunState> first = core.program->acquire();
+  const bool can_read = is_readable(*first->commands);
+  Status status;
+  if (can_read) status = prove_recorded(core.plan, *first);
+  core.plan.is_proved = status.is_ok();
+  if (status.is_ok() && (!can_read || core.accelerator_or_null)) {
+    status = prove_plan(core.graph, core.plan);
+  }
+  core.program->release(std::move(first));
+  return status;
+}
 
 std::string count_text(size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -369,9 +387,7 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
     if (!text.empty()) options.log("costs: " + text);
   }
   EDDY_RETURN_IF_ERROR(check());
-  EDDY_RETURN_IF_ERROR(prove_plan(core->graph, core->plan));
-  EDDY_RETURN_IF_ERROR(check());
-  log.done("proved the plan");
+  EDDY_RETURN_IF_ERROR(check_plan(core->graph, core->plan));
   core->plan_ns = log.total_ns();
   for (const RegionPlan& region : core->plan.regions) {
     core->has_one_strand &= region.num_streams == 1;
@@ -381,12 +397,15 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   // While the constants are all there.
   const Fingerprint made = simplified_fingerprint(given, core->graph);
   EDDY_ASSIGN_OR_RETURN(core->program, make_program(*core));
+  log.done("bound kernels");
+  EDDY_RETURN_IF_ERROR(check());
+  EDDY_RETURN_IF_ERROR(prove(*core));
+  core->plan_ns += log.done("proved the plan");
   EDDY_RETURN_IF_ERROR(describe_loops(*core));
   core->fingerprint = program_fingerprint(made, *core->program, core->is_host_driven());
   if (options.release_constants) {
     core->graph.release_constants(core->program->unread_constants());
   }
-  log.done("bound kernels");
   EDDY_RETURN_IF_ERROR(check());
   return core;
 }

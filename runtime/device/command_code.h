@@ -54,6 +54,18 @@ class CommandCode : public CommandBuffer {
   };
   static_assert(sizeof(Command) == 24, "commands are walked in order; keep them dense");
 
+  // All that has been recorded, once recording has ended.
+  struct View {
+    const std::vector<Command>& code;
+    const std::vector<uint32_t>& targets;
+    const std::vector<uint32_t>& strand_entries;
+    const std::vector<uint32_t>& strand_streams;
+    uint32_t num_events;
+  };
+  View view() const {
+    return {code_, targets_, strand_entries_, strand_streams_, num_events_};
+  }
+
  protected:
   CommandCode() = default;
 

@@ -216,12 +216,16 @@ bool LoopState::push_row_apart(void* row_push) {
 
 LoopState::RowPush& LoopState::row_apart(size_t index) {
   has_rows_apart_ = true;
+  return row_pushes_.emplace_back(RowPush{this, &stack(index)});
+}
+
+ScanStack& LoopState::stack(size_t index) {
   const Graph& graph = state_.graph();
   const size_t num_carried = graph.region(graph.node(id_).regions[0]).parameters.size() - 1;
   EDDY_CHECK(index >= num_carried && index - num_carried < stacks_.size())
       << "result " << index << " of a loop with " << num_carried << " carried values and "
       << stacks_.size() << " scan outputs is no row";
-  return row_pushes_.emplace_back(RowPush{this, &stacks_[index - num_carried]});
+  return stacks_[index - num_carried];
 }
 
 bool LoopState::begin_tail(void* tail) {

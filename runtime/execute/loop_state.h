@@ -64,6 +64,8 @@ class LoopState {
   };
   static bool push_row_apart(void* row_push);
   RowPush& row_apart(size_t index);
+  // Where rows of that result of `after` are stacked.
+  ScanStack& stack(size_t index);
   // A strand begins its next iteration.
   struct Tail {
     std::atomic<int64_t> iteration{-1};  // as counter_

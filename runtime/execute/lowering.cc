@@ -133,7 +133,8 @@ class Lowering {
 
   // As if the iterations before the first had ended.
   void enter_open(const RegionPlan& plan) {
-    for (uint32_t set = 0; set < 2; ++set) reset_set(plan, set);
+    reset_set(plan, 1);
+    for (uint32_t s = 1; s < plan.num_streams; ++s) reset_apart(end_event(plan, s, 0));
     for (uint32_t e = 0; e < plan.num_events; ++e) commands_.record(event(plan, e, 1));
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
       commands_.record(begun_event(plan, s, 1));
@@ -146,15 +147,15 @@ class Lowering {
     }
   }
   void reset_set(const RegionPlan& plan, uint32_t set) {
-    const auto reset = [this](uint32_t event) {
-      commands_.reset(event);
-      commands_.note_apart();
-    };
-    for (uint32_t e = 0; e < plan.num_events; ++e) reset(event(plan, e, set));
+    for (uint32_t e = 0; e < plan.num_events; ++e) reset_apart(event(plan, e, set));
     for (uint32_t s = 1; s < plan.num_streams; ++s) {
-      reset(end_event(plan, s, set));
-      reset(begun_event(plan, s, set));
+      reset_apart(end_event(plan, s, set));
+      reset_apart(begun_event(plan, s, set));
     }
+  }
+  void reset_apart(uint32_t event) {
+    commands_.reset(event);
+    commands_.note_apart();
   }
 
   // Counts of what one loop's sets share, by stream from 1.

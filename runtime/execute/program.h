@@ -114,7 +114,7 @@ class Program {
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
   const OutputRoutes& output_routes() const { return output_routes_; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
-  bool uses_arenas() const { return options_.use_arenas && plan_.is_proved; }
+  bool uses_arenas() const { return options_.use_arenas; }
 
   // Constants whose bytes no run reads: kernels have packed them, or nobody uses them. Their slots
   // have null data. Those that release_constants was called with are among them.
