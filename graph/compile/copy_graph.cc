@@ -50,14 +50,14 @@ ValueType GraphCopier::with_symbols(ValueType type) {
 }
 
 void GraphCopier::nodes(RegionId region) {
-  for (const NodeId id : source_.region(region).nodes) {
+  for (const NodeId id : order(region)) {
     if (!builder_.status().is_ok()) return;
     switch (source_.node(id).kind) {
       case NodeKind::kExec:
         exec(id);
         break;
       case NodeKind::kWhile:
-        loop(source_.node(id));
+        loop(id);
         break;
       case NodeKind::kCaseOf:
         branch(source_.node(id));
@@ -75,7 +75,7 @@ void GraphCopier::copy_exec(NodeId id) {
 
 void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device) {
   const Node& node = source_.node(id);
-  OpOptions options{.name = node.name,
+  OpOptions options{.name = name_of(id),
                     .domain = node.op->domain,
                     .opset_version = node.opset_version,
                     .num_outputs = static_cast<int>(node.outputs.size()),
@@ -88,7 +88,8 @@ void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std:
              builder_.ops(node.op->name, inputs, node.attributes, std::move(options)));
 }
 
-void GraphCopier::loop(const Node& node) {
+void GraphCopier::copy_loop(NodeId id) {
+  const Node& node = source_.node(id);
   const Region& before = source_.region(node.regions[0]);
   const Region& after = source_.region(node.regions[1]);
   WhileOptions options;

@@ -4,8 +4,8 @@
 //     void exec(NodeId id) override { … copy_exec(id) for those that stay … }
 //   };
 //
-// A pass overrides exec() and says with define() what stands for a value of the source; loops,
-// branches, types, symbols, names and devices are copied. Where a value has several versions, a
+// A pass overrides exec(), or loop(), and says with define() what stands for a value of the source;
+// loops, branches, types, symbols, names and devices are copied. Where a value has several versions, a
 // pass says which one loops, branches and the graph's outputs get. Bodies may be built more than
 // once (WhileOptions::rebuild_on_widening), so a pass must decide alike each time.
 //
@@ -29,6 +29,10 @@ class GraphCopier {
 
  protected:
   virtual void exec(NodeId id) { copy_exec(id); }
+  virtual void loop(NodeId id) { copy_loop(id); }
+  // A region's nodes as they are copied: any topological order.
+  virtual std::vector<NodeId> order(RegionId region) { return source_.region(region).nodes; }
+  virtual std::string name_of(NodeId id) { return source_.node(id).name; }
   // Called for every value of the source once something stands for it.
   virtual void defined(ValueId, Value) {}
 
@@ -41,7 +45,11 @@ class GraphCopier {
 
   void copy_exec(NodeId id);
   void copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device);
+  void copy_loop(NodeId id);
+  // All of a region, into the one that is open.
+  void nodes(RegionId region);
   void define(ValueId id, Value value);
+  void define_all(std::span<const ValueId> ids, std::span<const Value> made);
   // What stands for it; constants are added anew at each use.
   Value value(ValueId id);
 
@@ -50,10 +58,7 @@ class GraphCopier {
 
  private:
   ValueType with_symbols(ValueType type);
-  void nodes(RegionId region);
-  void loop(const Node& node);
   void branch(const Node& node);
-  void define_all(std::span<const ValueId> ids, std::span<const Value> made);
   std::vector<Value> handed_on(std::span<const ValueId> from, std::span<const ValueId> to);
 
   std::vector<Value> values_;  // by the source's ValueId

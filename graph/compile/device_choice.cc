@@ -119,7 +119,8 @@ class Chooser {
   }
 
   bool shrink_small(const Node& node) {
-    bool is_small = node.kind != NodeKind::kExec || reads_small_only(node);
+    const bool is_named = !node.device.empty() && node.device == options_.device;
+    bool is_small = node.kind != NodeKind::kExec || (!is_named && reads_small_only(node));
     if (node.kind == NodeKind::kWhile) is_small = true;  // its outputs are passed on
     bool has_changed = false;
     for (ValueId output : node.outputs) {

@@ -4,7 +4,8 @@
 // The rules:
 //   exec node   on the device where the capability table has a kernel for it, unless it is scalar
 //               and shape arithmetic: results of at most max_host_elements integers or bools, made
-//               of such values only (counters, shapes, small inputs), stay on the host
+//               of such values only (counters, shapes, small inputs), stay on the host unless the
+//               node names the device itself (Node::device)
 //   view        where its input is
 //   loop, branch   on the device when any node inside is
 //   values that control nodes pass on (loop parameters, forwarded values, outputs) are at home on
@@ -33,6 +34,7 @@ struct DeviceChoiceOptions {
   // The capability table: ok when the device has a kernel for this exec node, else why not.
   std::function<Status(const Graph& graph, NodeId node)> can_run;
   int64_t max_host_elements = 16;
+  std::string device = {};  // its name; place() gives it
 };
 
 struct ValueWants {

@@ -15,10 +15,16 @@ class Placer : public GraphCopier {
   Placer(const Graph& source, GraphBuilder& builder, const PlaceOptions& options)
       : GraphCopier(source, builder),
         options_(options),
-        choice_(choose_devices(source, options.choice)),
+        choice_(choose_devices(source, with_name(options))),
         on_device_(source.num_values()),
         on_host_(source.num_values()),
         awaited_(source.num_values()) {}
+
+  static DeviceChoiceOptions with_name(const PlaceOptions& options) {
+    DeviceChoiceOptions choice = options.choice;
+    choice.device = options.device;
+    return choice;
+  }
 
   PlacementReport report() const {
     PlacementReport report;

@@ -5,8 +5,6 @@
 
 #include "graph/compile/choose_plan.h"
 #include "graph/compile/fold_norms.h"
-#include "graph/compile/fuse.h"
-#include "graph/compile/place.h"
 #include "graph/compile/simplify.h"
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/cost_table.h"
@@ -14,6 +12,7 @@
 #include "graph/simulate/fluid_machine.h"
 #include "ops/contract/evaluate.h"
 #include "runtime/api/host_predicate.h"
+#include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/host_command_buffer.h"
@@ -243,70 +242,25 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
   return simplify(std::move(graph), library.ops(), simplify_options);
 }
 
-// What binding a node is told while its graph is still being made.
-template <typename Use>
-auto with_init(const Graph& graph, NodeId id, Use use) {
-  const Node& node = graph.node(id);
-  std::vector<ValueType> inputs;
-  std::vector<TensorView> constants;
-  for (ValueId value : node.inputs) {
-    inputs.push_back(value.is_none() ? ValueType() : graph.value(value).type);
-    const bool is_constant =
-        !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
-    constants.push_back(is_constant ? graph.constant(graph.value(value).constant).view()
-                                    : TensorView());
-  }
-  std::vector<ValueType> outputs;
-  for (ValueId value : node.outputs) outputs.push_back(graph.value(value).type);
-  return use(KernelInit{*node.op, node.attributes, node.opset_version, node.name, inputs, outputs,
-                        constants});
-}
-
-// Elementwise nodes of the accelerator become fewer kernels.
-Status fuse_nodes(SessionCore& core, PlanOptions& plan) {
-  const ElementFusion& fusion = core.accelerator_or_null->fusion;
-  if (!fusion.function_of) {
-    if (!fusion.why_not.empty()) core.placement += "not fused: " + fusion.why_not + "\n";
-    return Status::ok();
-  }
-  FuseOptions options;
-  options.device = plan.devices[1];
-  options.function_of = [&fusion](const Graph& graph, NodeId id) {
-    return with_init(graph, id, fusion.function_of);
-  };
-  options.prepare = fusion.prepare;
-  EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(core.graph), core.library.ops(),
-                                               std::move(plan.value_devices), options));
-  core.graph = std::move(fused.graph);
-  plan.value_devices = std::move(fused.value_devices);
-  core.placement += fused.report.text();
-  return Status::ok();
-}
-
 // With an accelerator: devices for the nodes of the graph, copies between them.
-Status place_nodes(SessionCore& core, PlanOptions& plan) {
+Status place_graph(SessionCore& core, PlanOptions& plan) {
   if (!core.options.make_accelerator) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(core.accelerator_or_null, core.options.make_accelerator());
   const Accelerator& accelerator = *core.accelerator_or_null;
   for (const std::string& notice : accelerator.notices) {
     if (core.options.log) core.options.log(notice);
   }
-  PlaceOptions options;
-  options.device = std::string(accelerator.device->kind());
-  // A host that computes a loop's predicate is one that drives it.
-  if (core.options.loops == Loops::kDevice) options.choice.max_host_elements = 0;
-  options.choice.can_run = [&accelerator](const Graph& graph, NodeId node) {
-    return with_init(graph, node, [&](const KernelInit& init) {
-      return accelerator.kernels->bind(init).status();
-    });
-  };
-  EDDY_ASSIGN_OR_RETURN(PlacedGraph placed,
-                        place(std::move(core.graph), core.library.ops(), options));
+  const PlacedNodes::Wishes wishes{
+      // A host that computes a loop's predicate is one that drives it.
+      .has_host_arithmetic = core.options.loops != Loops::kDevice,
+      .drives_loops = can_device_drive(core)};
+  EDDY_ASSIGN_OR_RETURN(PlacedNodes placed, place_nodes(std::move(core.graph), core.library.ops(),
+                                                        accelerator, wishes));
   core.graph = std::move(placed.graph);
-  core.placement = placed.report.text();
-  plan.devices = {"cpu", options.device};
+  core.placement = std::move(placed.text);
+  plan.devices = {"cpu", std::string(accelerator.device->kind())};
   plan.value_devices = std::move(placed.value_devices);
-  return fuse_nodes(core, plan);
+  return Status::ok();
 }
 
 // Times the steps of making a session and tells the log hook about each.
@@ -372,7 +326,7 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
            std::to_string(core->graph.num_nodes()));
   EDDY_ASSIGN_OR_RETURN(core->device, make_device(*core));
   PlanOptions planning = plan_options(options, core->device->num_workers());
-  EDDY_RETURN_IF_ERROR(place_nodes(*core, planning));
+  EDDY_RETURN_IF_ERROR(place_graph(*core, planning));
   if (core->accelerator_or_null) {
     log.done("placed " + core->placement.substr(0, core->placement.find('\n')));
   }

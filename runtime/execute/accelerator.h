@@ -69,6 +69,9 @@ struct Accelerator {
   std::function<std::unique_ptr<Recorder>()> make_recorder = {};
   ElementFusion fusion = {};
   LoopFusion loop_fusion = {};
+  // Loops beside each other become one where it could drive but some of them at once
+  // (graph/compile/merge_loops.h).
+  bool merges_loops = true;
   // Loops that it drives are driven in this way alone where they can be, else by a recording: for
   // measuring one way.
   std::optional<LoopChoice::Way> only_loop_way = {};

@@ -33,7 +33,8 @@
 //
 // The process's limit: six or more loops of conditional nodes at once have crashed GPUs, so at most
 // kMostAtOnce of them are driven by devices at a time, over all sessions, a loop with inner ones
-// counting by its depth; others are driven from the host meanwhile. Kernels do not count.
+// counting by its depth; others are driven from the host meanwhile. Kernels do not count. Where one
+// graph has more beside each other, they are merged if they are small (runtime/api/place_nodes.h).
 //
 // Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
 // the loop. Iterations are read while it runs, so a lost device is told with them. Threads: those

@@ -203,6 +203,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
     }
     BoundKernel kernel;
     kernel.run = enqueue;
+    kernel.may_fault = options_.may_fault == init.op.name;
     kernel.unread_constants = wrapped->kernel.unread_constants;
     kernel.state = std::move(wrapped);
     return kernel;
@@ -235,6 +236,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
       return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
     };
   }
+  accelerator->merges_loops = options_.merges_loops;
   accelerator->kernels = std::shared_ptr<const KernelRegistry>(parts, &parts->kernels);
   return std::shared_ptr<const Accelerator>(std::move(accelerator));
 }
