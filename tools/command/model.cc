@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -110,9 +111,28 @@ void add_planning_options(CLI::App& app, ModelArguments& arguments) {
       ->capture_default_str();
 }
 
+namespace {
+
+// Of "cuda" the first GPU, of "cuda:2" that one as `eddy info` counts them; none: another device.
+std::optional<int> cuda_ordinal(const std::string& device) {
+  if (device == "cuda") return 0;
+  const std::string number = device.starts_with("cuda:") ? device.substr(5) : "";
+  const bool is_number = !number.empty() && number.size() <= 4 &&
+                         number.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? std::optional(std::stoi(number)) : std::nullopt;
+}
+
+std::string check_device(const std::string& device) {
+  const bool is_known = device == "cpu" || device == "virtual" || cuda_ordinal(device);
+  return is_known ? "" : device + " is not cpu, cuda, cuda:N (the N-th GPU, from 0) or virtual";
+}
+
+}  // namespace
+
 void add_model_options(CLI::App& app, ModelArguments& arguments) {
-  app.add_option("--device", arguments.device, "where the model runs")
-      ->check(CLI::IsMember({"cpu", "cuda", "virtual"}))
+  app.add_option("--device", arguments.device,
+                 "where the model runs: cpu, cuda, cuda:N (of several GPUs, from 0) or virtual")
+      ->check(check_device)
       ->capture_default_str();
   app.add_option("--seed", arguments.order_seed,
                  "the order in which the virtual device runs streams and strands");
@@ -125,7 +145,7 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       throw CLI::ValidationError("--seed, --policy",
                                  "they order the virtual device; add --device virtual");
     }
-    if (arguments.tf32 && (arguments.device != "cuda" || arguments.exact)) {
+    if (arguments.tf32 && (!cuda_ordinal(arguments.device) || arguments.exact)) {
       throw CLI::ValidationError("--tf32", "it rounds products of --device cuda, without --exact");
     }
   });
@@ -163,10 +183,15 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
 
 namespace {
 
-Result<std::shared_ptr<const Accelerator>> cuda_accelerator(bool allows_tf32) {
-  auto accelerator = make_cuda_accelerator({.allows_tf32 = allows_tf32});
-  if (accelerator.is_ok()) return accelerator;
-  return std::move(accelerator.take_status().prepend_message("--device cuda"));
+// Said before a model is read, where there is no driver or no such GPU.
+Status check_cuda(int ordinal) {
+  const CudaReport report = report_cuda();
+  if (!report.status.is_ok()) return report.status;
+  const size_t count = report.devices.size();
+  if (static_cast<size_t>(ordinal) < count) return Status::ok();
+  return device_lost("there is no GPU " + std::to_string(ordinal) + ", " +
+                     (count == 1 ? "only GPU 0" : "only 0 to " + std::to_string(count - 1)) +
+                     "; eddy info lists them");
 }
 
 std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArguments& arguments,
@@ -186,12 +211,19 @@ std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArgum
 
 Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   SessionOptions options;
-  if (arguments.device == "cuda") {
-    // Said before a model is read, where there is no driver or no GPU.
-    Status status = report_cuda().status;
-    if (!status.is_ok()) return std::move(status.prepend_message("--device cuda"));
-    options.make_accelerator = [allows_tf32 = arguments.tf32] {
-      return cuda_accelerator(allows_tf32);
+  if (const std::optional<int> ordinal = cuda_ordinal(arguments.device)) {
+    const std::string option = "--device " + arguments.device;
+    Status status = check_cuda(*ordinal);
+    if (!status.is_ok()) return std::move(status.prepend_message(option));
+    options.make_accelerator = [option, cuda = CudaAcceleratorOptions{
+                                            .device = {.ordinal = *ordinal},
+                                            .allows_tf32 = arguments.tf32}] {
+      auto accelerator = make_cuda_accelerator(cuda);
+      if (!accelerator.is_ok()) {
+        return Result<std::shared_ptr<const Accelerator>>(
+            std::move(accelerator.take_status().prepend_message(option)));
+      }
+      return accelerator;
     };
     options.folds_norms = !arguments.exact;
   }

@@ -332,6 +332,12 @@ TEST(BadInput, devices_that_this_build_lacks_exit_4) {
   const std::string path = write_test_file("add.onnx", adding_model());
   // With or without a GPU: what is missing differs, the way out does not.
   expect_refused({"run", path, "--random-inputs", "1", "--device", "cuda"}, {"--device cuda: "}, 4);
+  expect_refused({"run", path, "--random-inputs", "1", "--device", "cuda:999"},
+                 {"--device cuda:999: "}, 4);
+  for (const char* device : {"cuda:", "cuda:-1", "cuda:1x", "cuda:12345678901", "gpu"}) {
+    expect_refused({"run", path, "--device", device},
+                   {device, "is not cpu, cuda, cuda:N (the N-th GPU, from 0) or virtual"}, 2);
+  }
 }
 
 TEST(BadInput, usage_errors_exit_2) {
