@@ -1,0 +1,64 @@
+// Operator-graph files with loops and branches, written in a few words, and what they cost.
+//
+//   worst(file({op("start", 1), loop("loop", {}, 3, {op("step", 10, {"start"})})},
+//              {{"start", {"x"}}, {"step", {"y"}}}))
+//
+// Operators make eight numbers of four bytes: 32 over a link of bandwidth 1, or 8 for a quarter of
+// them. A file that is refused fails the test, unless refusal() was asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/strategy/scenario_file.h"
+
+namespace eddy::loop_files {
+
+using Text = std::string;  // JSON
+using Texts = std::vector<Text>;
+
+Text list(const Texts& entries);
+Text op(const Text& name, double time, const Texts& inputs = {});
+Text loop(const Text& name, const Texts& inputs, int trips, const Texts& body,
+          const Texts& before = {});
+// That takes the first branch.
+Text branching(const Text& name, const std::vector<Texts>& branches);
+// Of those a loop carries, or with `initial` empty of one that is there from the start.
+Text carried(const Text& name, const Text& next, const Text& initial = "");
+Text carrying(const Texts& values, Text loop);
+
+struct Placed {
+  Text op;
+  Texts devices;  // by part, along the first of `rank` dimensions
+  int rank = 1;
+};
+
+inline constexpr char kTwoDevices[] = R"({"devices": ["x", "y"], "bandwidth": {"default": 1}})";
+inline constexpr char kRing[] = R"({"devices": ["a", "b", "c", "d"], "links": [
+    {"from": "a", "to": "b", "bandwidth": 2, "latency": 1},
+    {"from": "b", "to": "c", "bandwidth": 2, "latency": 1},
+    {"from": "c", "to": "d", "bandwidth": 2, "latency": 1},
+    {"from": "d", "to": "a", "bandwidth": 2, "latency": 1}]})";
+
+Text file(const Texts& operators, const std::vector<Placed>& strategy,
+          const Text& topology = kTwoDevices);
+
+Result<ScenarioFile> read(const Text& document);
+double worst(const Text& document);
+std::string refusal(const Text& document);
+
+// Of the first scenario: time on devices, time on links, and the makespan.
+struct Totals {
+  double work = 0;
+  double transfers = 0;
+  double makespan = 0;
+};
+Totals totals(const Text& document);
+
+// The same operators without a loop, and with one.
+struct Chain {
+  Text flat;
+  Text looped;
+};
+
+}  // namespace eddy::loop_files
