@@ -93,6 +93,11 @@ Status ScenarioMaker::add_tasks(const OperatorList& list, ScenarioRegion& region
   return Status::ok();
 }
 
+void set_at(std::vector<uint32_t>& list, uint32_t at, uint32_t value) {
+  if (at >= list.size()) list.resize(at + size_t{1});
+  list[at] = value;
+}
+
 // Entries stand in the order of ranks, which is the order in which ties are settled.
 void ScenarioMaker::add_entries(const OperatorList& list, const TaskGraph<double>& tasks,
                                 const std::vector<TaskLabel>& labels, ScenarioRegion& region,
@@ -110,8 +115,8 @@ void ScenarioMaker::add_entries(const OperatorList& list, const TaskGraph<double
     entry.device = tasks.task(slot).device;
     for (const uint32_t from : tasks.predecessors(slot)) entry.deps.push_back(position[from]);
     region.entries.push_back(std::move(entry));
-    if (label.kind == TaskKind::kPart) made.parts[label.op].push_back(position[slot]);
-    if (label.kind == TaskKind::kSum) made.tiles[label.op].push_back(position[slot]);
+    if (label.kind == TaskKind::kPart) set_at(made.parts[label.op], label.part, position[slot]);
+    if (label.kind == TaskKind::kSum) set_at(made.tiles[label.op], label.part, position[slot]);
   }
   for (size_t op = 0; op < made.tiles.size(); ++op) {
     if (made.tiles[op].empty()) made.tiles[op] = made.parts[op];

@@ -90,6 +90,33 @@ TEST(MakeScenarios, only_what_is_read_of_a_part_crosses) {
   EXPECT_EQ(cut({"x"}, {"x", "x", "y", "x"}).transfers, 8);
 }
 
+// The sum of tile 0, on x, waits for a slow link; that of tile 1 is there long before.
+constexpr char kProduct[] = R"({"name": "product", "type": "matmul", "shape": [8, 8],
+    "in_features": 8, "exe_by_tile": {"4x8": 1}})";
+constexpr char kStep[] = R"({"name": "step", "type": "elementwise", "shape": [8, 8],
+    "inputs": ["product"], "exe_by_tile": {"4x8": 1}})";
+
+Text reading_a_cut_product(const Text& reader, const Text& devices) {
+  return R"({"operators": [)" + Text(kProduct) + "," + reader + R"(], "strategy": {
+      "product": {"degree": [2, 1], "reduce": 2, "devices": ["x", "y", "z", "z"]},
+      "step": {"degree": [2, 1], "devices": )" +
+         devices + R"(}}, "topology": {"devices": ["x", "y", "z"], "links": [
+      {"from": "x", "to": "z", "bandwidth": 128}, {"from": "z", "to": "x", "bandwidth": 128},
+      {"from": "y", "to": "x", "bandwidth": 1.28}]}})";
+}
+
+TEST(MakeScenarios, each_tile_of_a_cut_reduction_is_sent_when_its_own_sum_has_ended) {
+  const Text far = R"(["z", "z"])";
+  const Text inner = loop("loop", {}, 1, {kStep});
+  EXPECT_EQ(worst(reading_a_cut_product(inner, far)), 1 + 100 + 1 + 2);
+  EXPECT_EQ(worst(reading_a_cut_product(loop("outer", {}, 1, {inner}), far)), 1 + 100 + 1 + 2);
+}
+
+TEST(MakeScenarios, a_loop_waits_for_the_sums_of_what_it_reads_at_home) {
+  EXPECT_EQ(worst(reading_a_cut_product(loop("loop", {}, 1, {kStep}), R"(["x", "z"])")),
+            1 + 100 + 1);
+}
+
 TEST(MakeScenarios, a_product_reads_a_loop_without_in_features) {
   const Text product = R"({"name": "product", "type": "matmul", "shape": [8, 4],
                            "inputs": ["loop"], "exe_by_tile": {"8x4": 3}})";
