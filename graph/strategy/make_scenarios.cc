@@ -1,10 +1,10 @@
 #include "graph/strategy/make_scenarios.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "graph/strategy/border_transfers.h"
 #include "graph/strategy/build_task_graph.h"
@@ -35,9 +35,37 @@ struct MadeList {
   uint32_t num_ops() const { return static_cast<uint32_t>(list->graph.operators.size()); }
 };
 
+// Who reads what. Who reads the same thing twice alike gets it once.
+class BorderReaders {
+ public:
+  // False where an equal one is there.
+  bool add(BorderReader reader) {
+    std::vector<size_t>& alike = by_ends_[{reader.from, reader.op.name}];
+    const auto is_equal = [&](size_t other) {
+      return all_[other].shape == reader.shape &&
+             all_[other].op.inputs[0].dims == reader.op.inputs[0].dims;
+    };
+    if (std::ranges::any_of(alike, is_equal)) return false;
+    alike.push_back(all_.size());
+    all_.push_back(std::move(reader));
+    return true;
+  }
+
+  // All wait for this one entry.
+  void set_targets(uint32_t entry) {
+    for (BorderReader& reader : all_) reader.targets.assign(reader.targets.size(), entry);
+  }
+
+  const std::vector<BorderReader>& all() const { return all_; }
+
+ private:
+  std::vector<BorderReader> all_;
+  std::map<std::pair<std::string, std::string>, std::vector<size_t>> by_ends_;
+};
+
 // What a list asks of the lists around.
 struct Outward {
-  std::vector<BorderReader> readers;
+  BorderReaders readers;
   std::set<std::string> names;  // all that it waits for
 };
 
@@ -57,8 +85,8 @@ class ScenarioMaker {
                    MadeList& made) const;
   Status add_control(const ControlOperator& control, const Places& here, ScenarioRegion& region,
                      MadeList& made, Outward& asked);
-  Status send_inside(const MadeList& made, const std::string& maker, BorderReader reader,
-                     ScenarioEntry& loop, bool is_of_body);
+  Status send_inside(const MadeList& made, BorderReader reader, ScenarioEntry& loop,
+                     bool is_of_body);
   Status bring_in(const ControlOperator& control, const Outward& wanted, ScenarioEntry& loop,
                   const std::vector<MadeList>& lists, Outward& asked);
   Status add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
@@ -167,7 +195,7 @@ void ScenarioMaker::add_own_inputs(const ControlOperator& control, uint32_t targ
     reader.op.inputs.resize(1);
     reader.config = {.degree = {count}, .reduce = 1, .devices = {devices.begin(), devices.end()}};
     reader.targets.assign(devices.size(), target);
-    asked.readers.push_back(std::move(reader));
+    asked.readers.add(std::move(reader));
   }
 }
 
@@ -225,9 +253,9 @@ const MadeList* list_inside(const std::vector<MadeList>& lists, const std::strin
 
 // In each turn: what `before` makes for the body once the decision has come, what is carried at the
 // end.
-Status ScenarioMaker::send_inside(const MadeList& made, const std::string& maker,
-                                  BorderReader reader, ScenarioEntry& loop, bool is_of_body) {
-  const uint32_t number = made.numbers.at(maker);
+Status ScenarioMaker::send_inside(const MadeList& made, BorderReader reader, ScenarioEntry& loop,
+                                  bool is_of_body) {
+  const uint32_t number = made.numbers.at(reader.from);
   std::vector<BorderSource> sources;
   if (number >= made.num_ops()) {
     add_control_results(made, number - made.num_ops(), loop.regions[is_of_body], sources);
@@ -245,13 +273,18 @@ Status ScenarioMaker::bring_in(const ControlOperator& control, const Outward& wa
                                ScenarioEntry& loop, const std::vector<MadeList>& lists,
                                Outward& asked) {
   const CarriedMakers makers(control);
-  for (const BorderReader& reader : wanted.readers) {
-    EDDY_RETURN_IF_ERROR(makers.for_each(reader.from, [&](const std::string& maker) {
-      const MadeList* const made = list_inside(lists, maker, reader.from);
-      if (made != nullptr) return send_inside(*made, maker, reader, loop, made == &lists[1]);
-      asked.readers.push_back(reader);
-      asked.readers.back().from = maker;
-      return Status::ok();
+  BorderReaders inside;
+  for (const BorderReader& wanting : wanted.readers.all()) {
+    EDDY_RETURN_IF_ERROR(makers.for_each(wanting.from, [&](const std::string& maker) {
+      const MadeList* const made = list_inside(lists, maker, wanting.from);
+      BorderReader reader = wanting;
+      reader.from = maker;
+      if (made == nullptr) {
+        asked.readers.add(std::move(reader));
+        return Status::ok();
+      }
+      if (!inside.add(reader)) return Status::ok();
+      return send_inside(*made, reader, loop, made == &lists[1]);
     }));
   }
   for (const std::string& name : wanted.names) {
@@ -292,7 +325,7 @@ Status ScenarioMaker::add_control(const ControlOperator& control, const Places& 
     }
   }
   const auto position = static_cast<uint32_t>(region.entries.size());
-  for (BorderReader& reader : asked.readers) reader.targets.assign(reader.targets.size(), position);
+  asked.readers.set_targets(position);
   add_own_inputs(control, position, asked);
   if (entry.decision.device == kAnyDevice) {
     entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
@@ -370,7 +403,7 @@ Status ScenarioMaker::serve(const BorderReader& reader, const Places& here, Scen
   } else if (const auto place = here.find(reader.from); place != here.end()) {
     sources.push_back({place->second.list, place->second.op, {}, &region});
   } else {
-    outward.readers.push_back(reader);
+    outward.readers.add(reader);
     return Status::ok();
   }
   return transfers_.send(sources, reader, region);
@@ -394,7 +427,7 @@ Status ScenarioMaker::make(const OperatorList& list, const Places& here, Scenari
   EDDY_RETURN_IF_ERROR(add_tasks(list, region, made));
   number(list, made);
   made.first_control = static_cast<uint32_t>(region.entries.size());
-  std::vector<BorderReader> readers;
+  BorderReaders readers;
   for (const OuterInput& input : list.outer_inputs) {
     BorderReader reader{input.from, input.shape, list.graph.operators[input.op],
                         list.strategy[input.op], made.parts[input.op]};
@@ -402,7 +435,7 @@ Status ScenarioMaker::make(const OperatorList& list, const Places& here, Scenari
     for (const uint32_t part : reader.targets) {
       EDDY_RETURN_IF_ERROR(wait_for({input.from}, region.entries[part], made, outward));
     }
-    readers.push_back(std::move(reader));
+    readers.add(std::move(reader));
   }
   Places inside = here;
   for (uint32_t op = 0; op < made.num_ops(); ++op) {
@@ -412,9 +445,9 @@ Status ScenarioMaker::make(const OperatorList& list, const Places& here, Scenari
     Outward asked;
     EDDY_RETURN_IF_ERROR(add_control(control, inside, region, made, asked));
     EDDY_RETURN_IF_ERROR(wait_for(asked.names, region.entries.back(), made, outward));
-    std::ranges::move(asked.readers, std::back_inserter(readers));
+    for (const BorderReader& reader : asked.readers.all()) readers.add(reader);
   }
-  for (const BorderReader& reader : readers) {
+  for (const BorderReader& reader : readers.all()) {
     EDDY_RETURN_IF_ERROR(serve(reader, here, region, made, outward));
   }
   return Status::ok();

@@ -14,6 +14,8 @@
 //   out of a loop     after its last decision: the tiles of its result
 //   out of a branch   at its end, inside it: the tiles of the result of the branch taken
 //
+// What an operator reads twice alike, by whichever names, crosses once.
+//
 // The result of a loop is that of its body, or of `before` where the body is empty. A list's result
 // is what nobody in the list reads; where some of that has the shape that the reader expects, the
 // reader takes only that, else all of it, whole. What a loop or branch names as its own

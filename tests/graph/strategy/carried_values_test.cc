@@ -107,6 +107,23 @@ TEST(CarriedValues, what_is_carried_from_outside_crosses_once) {
             1 + 32 + 3 * 10);
 }
 
+// As within a list: the part is on the device already.
+TEST(CarriedValues, what_an_operator_reads_twice_alike_crosses_once) {
+  const auto reading = [](const Texts& inputs) {
+    return totals(file({op("start", 1), op("other", 1),
+                        carrying({carried("state", "last", "start"), carried("same", "last"),
+                                  carried("older", "state", "other")},
+                                 loop("loop", {}, 3, {op("step", 1, inputs), op("last", 1)}))},
+                       {{"start", {"x"}}, {"other", {"x"}}, {"step", {"y"}}, {"last", {"x"}}}))
+        .transfers;
+  };
+  EXPECT_EQ(reading({"start", "start"}), 32);
+  EXPECT_EQ(reading({"start", "other"}), 2 * 32);
+  EXPECT_EQ(reading({"state", "start"}), 32 + 3 * 32);
+  EXPECT_EQ(reading({"state", "same"}), 32 + 3 * 32);
+  EXPECT_EQ(reading({"state", "older", "same"}), 2 * 32 + 3 * 32) << "each begins with its own";
+}
+
 TEST(CarriedValues, bad_carried_values_are_named) {
   const auto refused = [](const Text& value) {
     return refusal(file({op("start", 1), carrying({value}, loop("loop", {}, 1, {op("step", 1)}))},
