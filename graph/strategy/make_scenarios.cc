@@ -14,13 +14,6 @@ namespace {
 
 using Kind = ScenarioEntry::Kind;
 
-// Operators by name, in lists that are being made.
-struct OperatorPlace {
-  const OperatorList* list = nullptr;
-  uint32_t op = 0;
-};
-using Places = std::map<std::string, OperatorPlace>;
-
 // A list whose entries are made. Its region is with its owner.
 struct MadeList {
   const OperatorList* list = nullptr;
@@ -33,6 +26,22 @@ struct MadeList {
 
   bool is_empty() const { return list->graph.operators.empty() && list->controls.empty(); }
   uint32_t num_ops() const { return static_cast<uint32_t>(list->graph.operators.size()); }
+};
+
+// Lists whose operators' tiles are sent inside another one, though they stand around it.
+struct Around {
+  const MadeList* made = nullptr;
+  const Around* outer_or_null = nullptr;
+
+  // The list of the operator; null where it is none of theirs.
+  static const MadeList* find_or_null(const Around* around, const std::string& name) {
+    for (; around != nullptr; around = around->outer_or_null) {
+      const auto found = around->made->numbers.find(name);
+      if (found == around->made->numbers.end()) continue;
+      return found->second < around->made->num_ops() ? around->made : nullptr;
+    }
+    return nullptr;
+  }
 };
 
 // Who reads what. Who reads the same thing twice alike gets it once.
@@ -73,9 +82,9 @@ class ScenarioMaker {
  public:
   explicit ScenarioMaker(const Topology& topology) : topology_(topology), transfers_(topology) {}
 
-  // `here`: operators whose tiles are sent inside this list, though they stand around it.
-  Status make(const OperatorList& list, const Places& here, ScenarioRegion& region, MadeList& made,
-              Outward& outward);
+  // `around`: null where all that comes from outside is sent outside.
+  Status make(const OperatorList& list, const Around* around, ScenarioRegion& region,
+              MadeList& made, Outward& outward);
 
  private:
   Status add_tasks(const OperatorList& list, ScenarioRegion& region, MadeList& made) const;
@@ -83,7 +92,7 @@ class ScenarioMaker {
   void add_entries(const OperatorList& list, const TaskGraph<double>& tasks,
                    const std::vector<TaskLabel>& labels, ScenarioRegion& region,
                    MadeList& made) const;
-  Status add_control(const ControlOperator& control, const Places& here, ScenarioRegion& region,
+  Status add_control(const ControlOperator& control, const Around* around, ScenarioRegion& region,
                      MadeList& made, Outward& asked);
   Status send_inside(const MadeList& made, BorderReader reader, ScenarioEntry& loop,
                      bool is_of_body);
@@ -94,7 +103,7 @@ class ScenarioMaker {
   void add_own_inputs(const ControlOperator& control, uint32_t target, Outward& asked) const;
   Status wait_for(const std::set<std::string>& names, ScenarioEntry& entry, MadeList& made,
                   Outward& outward) const;
-  Status serve(const BorderReader& reader, const Places& here, ScenarioRegion& region,
+  Status serve(const BorderReader& reader, const Around* around, ScenarioRegion& region,
                MadeList& made, Outward& outward);
   static void add_results(const MadeList& made, ScenarioRegion& region,
                           std::vector<BorderSource>& to);
@@ -296,20 +305,32 @@ Status ScenarioMaker::bring_in(const ControlOperator& control, const Outward& wa
   return Status::ok();
 }
 
+// Of a loop: who makes what it carries outside, whoever reads it.
+void wait_for_carried(const ControlOperator& control, const std::vector<MadeList>& lists,
+                      Outward& asked) {
+  const auto is_inside = [&](const std::string& name) {
+    return std::ranges::any_of(lists,
+                               [&](const MadeList& made) { return made.numbers.contains(name); });
+  };
+  std::set<std::string> own;
+  for (const CarriedValue& value : control.carried) own.insert(value.name);
+  for (const CarriedValue& value : control.carried) {
+    for (const std::string& name : {value.initial, value.next}) {
+      if (!name.empty() && !own.contains(name) && !is_inside(name)) asked.names.insert(name);
+    }
+  }
+}
+
 Status ScenarioMaker::add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
                                      std::vector<MadeList>& lists, Outward& asked) {
-  const OperatorList& before = control.lists[0];
   Outward wanted;
-  EDDY_RETURN_IF_ERROR(make(before, {}, entry.regions[0], lists[0], wanted));
-  Places here;
-  for (uint32_t op = 0; op < before.graph.operators.size(); ++op) {
-    here[before.graph.operators[op].name] = {&before, op};
-  }
-  EDDY_RETURN_IF_ERROR(make(control.lists[1], here, entry.regions[1], lists[1], wanted));
+  EDDY_RETURN_IF_ERROR(make(control.lists[0], nullptr, entry.regions[0], lists[0], wanted));
+  const Around around{&lists[0]};
+  EDDY_RETURN_IF_ERROR(make(control.lists[1], &around, entry.regions[1], lists[1], wanted));
   return bring_in(control, wanted, entry, lists, asked);
 }
 
-Status ScenarioMaker::add_control(const ControlOperator& control, const Places& here,
+Status ScenarioMaker::add_control(const ControlOperator& control, const Around* around,
                                   ScenarioRegion& region, MadeList& made, Outward& asked) {
   ScenarioEntry entry;
   entry.name = control.name;
@@ -321,12 +342,13 @@ Status ScenarioMaker::add_control(const ControlOperator& control, const Places& 
     EDDY_RETURN_IF_ERROR(add_loop_lists(control, entry, lists, asked));
   } else {
     for (size_t b = 0; b < control.lists.size(); ++b) {
-      EDDY_RETURN_IF_ERROR(make(control.lists[b], here, entry.regions[b], lists[b], asked));
+      EDDY_RETURN_IF_ERROR(make(control.lists[b], around, entry.regions[b], lists[b], asked));
     }
   }
   const auto position = static_cast<uint32_t>(region.entries.size());
   asked.readers.set_targets(position);
   add_own_inputs(control, position, asked);
+  wait_for_carried(control, lists, asked);
   if (entry.decision.device == kAnyDevice) {
     entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
   }
@@ -389,8 +411,8 @@ void ScenarioMaker::add_results(const MadeList& made, ScenarioRegion& region,
   }
 }
 
-Status ScenarioMaker::serve(const BorderReader& reader, const Places& here, ScenarioRegion& region,
-                            MadeList& made, Outward& outward) {
+Status ScenarioMaker::serve(const BorderReader& reader, const Around* around,
+                            ScenarioRegion& region, MadeList& made, Outward& outward) {
   const auto found = made.numbers.find(reader.from);
   std::vector<BorderSource> sources;
   if (found != made.numbers.end()) {
@@ -400,8 +422,8 @@ Status ScenarioMaker::serve(const BorderReader& reader, const Places& here, Scen
     } else {
       add_control_results(made, number - made.num_ops(), region, sources);
     }
-  } else if (const auto place = here.find(reader.from); place != here.end()) {
-    sources.push_back({place->second.list, place->second.op, {}, &region});
+  } else if (const MadeList* const other = Around::find_or_null(around, reader.from)) {
+    sources.push_back({other->list, other->numbers.at(reader.from), {}, &region});
   } else {
     outward.readers.add(reader);
     return Status::ok();
@@ -422,7 +444,7 @@ void ScenarioMaker::number(const OperatorList& list, MadeList& made) {
   }
 }
 
-Status ScenarioMaker::make(const OperatorList& list, const Places& here, ScenarioRegion& region,
+Status ScenarioMaker::make(const OperatorList& list, const Around* around, ScenarioRegion& region,
                            MadeList& made, Outward& outward) {
   EDDY_RETURN_IF_ERROR(add_tasks(list, region, made));
   number(list, made);
@@ -437,18 +459,15 @@ Status ScenarioMaker::make(const OperatorList& list, const Places& here, Scenari
     }
     readers.add(std::move(reader));
   }
-  Places inside = here;
-  for (uint32_t op = 0; op < made.num_ops(); ++op) {
-    inside[list.graph.operators[op].name] = {&list, op};
-  }
+  const Around inside{&made, around};
   for (const ControlOperator& control : list.controls) {
     Outward asked;
-    EDDY_RETURN_IF_ERROR(add_control(control, inside, region, made, asked));
+    EDDY_RETURN_IF_ERROR(add_control(control, &inside, region, made, asked));
     EDDY_RETURN_IF_ERROR(wait_for(asked.names, region.entries.back(), made, outward));
     for (const BorderReader& reader : asked.readers.all()) readers.add(reader);
   }
   for (const BorderReader& reader : readers.all()) {
-    EDDY_RETURN_IF_ERROR(serve(reader, here, region, made, outward));
+    EDDY_RETURN_IF_ERROR(serve(reader, around, region, made, outward));
   }
   return Status::ok();
 }
@@ -459,7 +478,7 @@ Result<ScenarioRegion> make_scenarios(const OperatorList& root, const Topology& 
   ScenarioRegion region;
   MadeList made;
   Outward outward;
-  EDDY_RETURN_IF_ERROR(ScenarioMaker(topology).make(root, {}, region, made, outward));
+  EDDY_RETURN_IF_ERROR(ScenarioMaker(topology).make(root, nullptr, region, made, outward));
   if (outward.names.empty()) return region;
   return invalid_argument("no operator is called '" + *outward.names.begin() +
                           "', which another one reads");

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "graph/simulate/json_fields.h"
+#include "graph/strategy/list_names.h"
 #include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/operator_file.h"
 #include "graph/strategy/part_cost.h"
@@ -17,16 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-bool is_control(const Json& entry) {
-  if (!entry.is_object()) return false;
-  const auto type = entry.find("type");
-  return type != entry.end() && (*type == "while" || *type == "case");
-}
-
-bool has_name(const Json& entry) {
-  return entry.is_object() && entry.contains("name") && entry["name"].is_string();
-}
-
 // Depth is bounded before anything walks the lists.
 Status check_depth(const Json& list, int depth) {
   if (depth > kMaxControlDepth) {
@@ -34,92 +25,30 @@ Status check_depth(const Json& list, int depth) {
                             std::to_string(kMaxControlDepth) + " deep");
   }
   for (const Json& entry : list) {
-    if (!is_control(entry)) continue;
-    for (const char* key : {"before", "body"}) {
-      if (entry.contains(key)) EDDY_RETURN_IF_ERROR(check_depth(entry[key], depth + 1));
-    }
-    if (!entry.contains("branches") || !entry["branches"].is_array()) continue;
-    for (const Json& branch : entry["branches"]) {
-      EDDY_RETURN_IF_ERROR(check_depth(branch, depth + 1));
+    if (!is_loop_or_branch(entry)) continue;
+    for (const Json* const inner : lists_inside(entry)) {
+      EDDY_RETURN_IF_ERROR(check_depth(*inner, depth + 1));
     }
   }
   return Status::ok();
 }
 
-// The lists of a loop or branch, as far as they are there.
-std::vector<const Json*> lists_of(const Json& control) {
-  std::vector<const Json*> lists;
-  for (const char* key : {"before", "body"}) {
-    if (control.contains(key)) lists.push_back(&control[key]);
-  }
-  if (control.contains("branches") && control["branches"].is_array()) {
-    for (const Json& branch : control["branches"]) lists.push_back(&branch);
-  }
-  return lists;
-}
-
-// Everything that the entry or what it holds names as an input.
-void add_inputs(const Json& entry, std::set<std::string>& names) {
-  if (!entry.is_object()) return;
-  if (entry.contains("inputs") && entry["inputs"].is_array()) {
-    for (const Json& input : entry["inputs"]) {
-      auto name = JsonFields::name_of(input, "");
-      if (name.is_ok()) names.insert(std::move(*name));
-    }
-  }
-  if (!is_control(entry)) return;
-  for (const Json* list : lists_of(entry)) {
-    for (const Json& inner : *list) add_inputs(inner, names);
-  }
-}
-
-void add_names(const Json& list, std::set<std::string>& names) {
-  for (const Json& entry : list) {
-    if (has_name(entry)) names.insert(entry["name"].get<std::string>());
-    if (!is_control(entry)) continue;
-    for (const Json* inner : lists_of(entry)) add_names(*inner, names);
-    if (entry.contains("carried")) add_names(entry["carried"], names);
-  }
-}
-
-// What the reader of a loop or branch gets, as make_scenarios.h says: the shape of the one thing
-// that nobody in its last list reads. Null where that is not one.
-const Json* shape_or_null(const Json& entry) {
-  if (!is_control(entry)) {
-    const bool has_shape = entry.contains("shape") && entry["shape"].is_array();
-    return has_shape ? &entry["shape"] : nullptr;
-  }
-  const Json* last = nullptr;
-  for (const Json* list : lists_of(entry)) {
-    if (list->empty()) continue;
-    last = list;
-    if (entry["type"] == "case") break;
-  }
-  if (last == nullptr) return nullptr;
-  std::set<std::string> read;
-  for (const Json& inner : *last) add_inputs(inner, read);
-  const Json* only = nullptr;
-  for (const Json& inner : *last) {
-    if (!has_name(inner) || read.contains(inner["name"].get<std::string>())) continue;
-    if (only != nullptr) return nullptr;
-    only = &inner;
-  }
-  return only == nullptr ? nullptr : shape_or_null(*only);
-}
-
-// By name: the shape, or null where it is not known.
+// By name.
 using Shapes = std::map<std::string, const Json*>;
 
 class ListReader {
  public:
-  ListReader(const Topology& topology, int64_t bytes_per_element, const Json* strategy_or_null,
-             const OpTable* ops_or_null)
-      : topology_(topology),
+  // The file's lists are no deeper than allowed.
+  ListReader(const Json& root, const Topology& topology, int64_t bytes_per_element,
+             const Json* strategy_or_null, const OpTable* ops_or_null)
+      : root_(root),
+        all_(root),
+        topology_(topology),
         bytes_per_element_(bytes_per_element),
         strategy_or_null_(strategy_or_null),
         ops_or_null_(ops_or_null) {}
 
-  Result<OperatorList> read_file(const Json& list);
+  Result<OperatorList> read_file();
   std::vector<std::string> take_estimated() { return std::move(estimated_); }
 
  private:
@@ -130,36 +59,33 @@ class ListReader {
     std::vector<std::pair<std::string, std::string>> whole;  // operator, what it reads
   };
 
-  // `around`: of lists around.
-  Result<OperatorList> read(const Json& list, const std::string& where, const Shapes& around);
-  Status take_names(const Json& list, const std::string& where, const std::string& kind,
-                    Shapes& own);
-  Result<Json> plain_operator(const Json& entry, const Shapes& own, const Shapes& around,
-                              bool guesses, Outer& outer) const;
-  Result<OperatorList> read_plain(const Json& list, const Shapes& own, const Shapes& around,
-                                  bool guesses) const;
+  Result<OperatorList> read(const Json& list, const std::string& where);
+  Status take_names(const Json& list, const std::string& where, const std::string& kind);
+  Result<Json> plain_operator(const Json& entry, const Json& list, bool guesses,
+                              Outer& outer) const;
+  Result<OperatorList> read_plain(const Json& list, bool guesses) const;
   Status set_strategy(OperatorList& list);
-  Status read_carried(const Json& loop, const Shapes& around, ControlOperator& control,
-                      Shapes& visible);
-  Result<ControlOperator> read_control(const Json& entry, const Shapes& around);
+  Status read_carried(const Json& loop, const Json& carried, ControlOperator& control);
+  void set_carried_shape(const CarriedValue& value, const std::vector<const Json*>& own);
+  Result<ControlOperator> read_control(const Json& entry);
+  Status read_lists(const std::vector<const Json*>& lists, const std::string& where,
+                    ControlOperator& control);
   Status read_decision(const JsonFields& fields, ScenarioEntry::Kind kind,
                        Decision& decision) const;
   static Status read_distribution(const JsonFields& fields, Decision& decision);
   Status check_strategy() const;
 
+  const Json& root_;
+  ListNames all_;  // of the whole file
   const Topology& topology_;
   const int64_t bytes_per_element_;
   const Json* strategy_or_null_;
   const OpTable* ops_or_null_;
   std::vector<std::string> estimated_;
-  std::set<std::string> all_;    // of the whole file
   std::set<std::string> names_;  // of those read so far
-  std::set<std::string> controls_;
 };
 
-// The operators of the list; loops and branches go to `own` alone.
-Status ListReader::take_names(const Json& list, const std::string& where, const std::string& kind,
-                              Shapes& own) {
+Status ListReader::take_names(const Json& list, const std::string& where, const std::string& kind) {
   if (!list.is_array()) return invalid_argument(where + ": must be a list of " + kind + "s");
   for (const Json& entry : list) {
     if (!has_name(entry)) {
@@ -172,15 +98,13 @@ Status ListReader::take_names(const Json& list, const std::string& where, const 
                                   ? "two operators are called '" + name + "'"
                                   : where + ": '" + name + "' is called as something else is");
     }
-    if (is_control(entry)) controls_.insert(name);
-    own[name] = shape_or_null(entry);
   }
   return Status::ok();
 }
 
 // With stand-ins for those of its inputs that have a shape and are loops, branches or around.
-Result<Json> ListReader::plain_operator(const Json& entry, const Shapes& own, const Shapes& around,
-                                        bool guesses, Outer& outer) const {
+Result<Json> ListReader::plain_operator(const Json& entry, const Json& list, bool guesses,
+                                        Outer& outer) const {
   Json plain = entry;
   const std::string own_name = entry["name"];
   const JsonFields fields(entry, "operator '" + own_name + "'");
@@ -188,23 +112,19 @@ Result<Json> ListReader::plain_operator(const Json& entry, const Shapes& own, co
   plain["inputs"] = Json::array();
   for (const Json& input : *inputs) {
     EDDY_ASSIGN_OR_RETURN(const std::string name, JsonFields::name_of(input, fields.where()));
-    const bool is_control = controls_.contains(name);
-    const auto here = own.find(name);
-    const auto outside = around.find(name);
-    if (here == own.end() && outside == around.end() && all_.contains(name)) {
+    const ListNames::Name* const known = all_.find_or_null(name);
+    const bool is_here = known != nullptr && known->list == &list;
+    if (known != nullptr && !is_here && !known->is_visible) {
       return fields.fail("'" + name +
                          "' is inside a loop or branch that this one is not in; only "
                          "operators of the same list and of lists around it can be inputs");
     }
-    if (!is_control && outside == around.end()) {
+    if (known == nullptr || (is_here && known->is_plain)) {
       plain["inputs"].push_back(name);
-      continue;
-    }
-    const Json* shape = here != own.end() ? here->second : outside->second;
-    if (shape == nullptr || (is_control && !guesses)) {
+    } else if (known->shape_or_null == nullptr || (!known->is_plain && !guesses)) {
       outer.whole.emplace_back(own_name, name);
     } else {
-      outer.shapes[name] = shape;
+      outer.shapes[name] = known->shape_or_null;
       plain["inputs"].push_back(name);
     }
   }
@@ -237,13 +157,12 @@ OperatorList without(const Shapes& stand_ins, OperatorGraph graph) {
 }
 
 // `guesses`: the shapes of what loops and branches make are believed.
-Result<OperatorList> ListReader::read_plain(const Json& list, const Shapes& own,
-                                            const Shapes& around, bool guesses) const {
+Result<OperatorList> ListReader::read_plain(const Json& list, bool guesses) const {
   Outer outer;
   Json operators = Json::array();
   for (const Json& entry : list) {
-    if (is_control(entry)) continue;
-    EDDY_ASSIGN_OR_RETURN(Json plain, plain_operator(entry, own, around, guesses, outer));
+    if (is_loop_or_branch(entry)) continue;
+    EDDY_ASSIGN_OR_RETURN(Json plain, plain_operator(entry, list, guesses, outer));
     operators.push_back(std::move(plain));
   }
   if (operators.empty()) return OperatorList();
@@ -327,111 +246,115 @@ Status ListReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind k
   return Status::ok();
 }
 
-// Names of the loop's lists, with shapes.
-Shapes shapes_inside(const Json& loop) {
-  Shapes shapes;
-  for (const Json* list : lists_of(loop)) {
-    for (const Json& entry : *list) {
-      if (has_name(entry)) shapes[entry["name"].get<std::string>()] = shape_or_null(entry);
-    }
+// Where it is one of the loop's lists or of lists around. Its own carried values have none yet.
+void ListReader::set_carried_shape(const CarriedValue& value, const std::vector<const Json*>& own) {
+  const Json* shape = nullptr;
+  for (const std::string& maker : {value.initial, value.next}) {
+    const ListNames::Name* const known = all_.find_or_null(maker);
+    if (known == nullptr || known->shape_or_null == nullptr) continue;
+    const bool is_inside = std::ranges::find(own, known->list) != own.end();
+    if (is_inside || known->is_visible) shape = known->shape_or_null;
   }
-  return shapes;
+  all_.set_shape(value.name, shape);
 }
 
-// Adds them to what operators in the loop see.
-Status ListReader::read_carried(const Json& loop, const Shapes& around, ControlOperator& control,
-                                Shapes& visible) {
-  const JsonFields fields(loop, "'" + control.name + "'");
-  EDDY_ASSIGN_OR_RETURN(const Json* carried, fields.list("carried", false));
-  Shapes own;
-  EDDY_RETURN_IF_ERROR(take_names(*carried, fields.where(), "carried value", own));
-  Shapes inside = shapes_inside(loop);
-  inside.insert(around.begin(), around.end());
-  for (const Json& entry : *carried) {
+Status ListReader::read_carried(const Json& loop, const Json& carried, ControlOperator& control) {
+  const std::string where = "'" + control.name + "'";
+  EDDY_RETURN_IF_ERROR(take_names(carried, where, "carried value"));
+  std::vector<const Json*> own = lists_inside(loop);
+  own.push_back(&carried);
+  for (const Json& entry : carried) {
     CarriedValue value;
     value.name = entry["name"];
-    const JsonFields of_value(entry, fields.where() + ": carried '" + value.name + "'");
+    const JsonFields of_value(entry, where + ": carried '" + value.name + "'");
     EDDY_ASSIGN_OR_RETURN(value.next, of_value.text("next"));
-    if (!inside.contains(value.next) && !own.contains(value.next)) {
+    if (value.next == control.name) {
+      return of_value.fail("its \"next\" is the loop itself; name who makes the value in it");
+    }
+    const ListNames::Name* const next = all_.find_or_null(value.next);
+    if (next == nullptr || (!next->is_visible && std::ranges::find(own, next->list) == own.end())) {
       return of_value.fail("no operator of the loop or of lists around is called '" + value.next +
                            "', its \"next\"");
     }
     if (of_value.find_or_null("initial") != nullptr) {
       EDDY_ASSIGN_OR_RETURN(value.initial, of_value.text("initial"));
-      if (!around.contains(value.initial)) {
+      const ListNames::Name* const initial = all_.find_or_null(value.initial);
+      if (initial == nullptr || !initial->is_visible || value.initial == control.name) {
         return of_value.fail("no operator outside the loop is called '" + value.initial +
                              "', its \"initial\"");
       }
     }
-    own[value.name] = nullptr;
-    for (const std::string& maker : {value.initial, value.next}) {
-      const auto shape = inside.find(maker);
-      if (shape != inside.end() && shape->second != nullptr) own[value.name] = shape->second;
-    }
-    controls_.insert(value.name);  // its shape may be that of one
     control.carried.push_back(std::move(value));
   }
-  visible.insert(own.begin(), own.end());
+  own.pop_back();
+  for (const CarriedValue& value : control.carried) set_carried_shape(value, own);
   return Status::ok();
 }
 
-Result<ControlOperator> ListReader::read_control(const Json& entry, const Shapes& around) {
+// The body reads what `before` made.
+Status ListReader::read_lists(const std::vector<const Json*>& lists, const std::string& where,
+                              ControlOperator& control) {
+  const bool is_loop = control.kind == ScenarioEntry::Kind::kLoop;
+  for (size_t i = 0; i < lists.size(); ++i) {
+    if (is_loop && i == 1) all_.show(*lists[0]);
+    EDDY_ASSIGN_OR_RETURN(control.lists.emplace_back(), read(*lists[i], where));
+    if (is_loop && i == 1) all_.hide(*lists[0]);
+  }
+  return Status::ok();
+}
+
+Result<ControlOperator> ListReader::read_control(const Json& entry) {
   ControlOperator control;
   control.name = entry["name"];
   const JsonFields fields(entry, "'" + control.name + "'");
   const bool is_loop = entry["type"] == "while";
   control.kind = is_loop ? ScenarioEntry::Kind::kLoop : ScenarioEntry::Kind::kCase;
   EDDY_RETURN_IF_ERROR(read_decision(fields, control.kind, control.decision));
-  std::vector<const Json*> lists;
-  if (is_loop) {
-    for (const char* key : {"before", "body"}) {
-      EDDY_ASSIGN_OR_RETURN(lists.emplace_back(), fields.list(key, false));
-    }
-  } else {
-    EDDY_ASSIGN_OR_RETURN(const Json* branches, fields.list("branches", true));
-    for (const Json& branch : *branches) lists.push_back(&branch);
-  }
-  Shapes visible = around;
-  if (is_loop) EDDY_RETURN_IF_ERROR(read_carried(entry, around, control, visible));
-  for (const Json* list : lists) {
-    EDDY_ASSIGN_OR_RETURN(control.lists.emplace_back(), read(*list, fields.where(), visible));
-    if (!is_loop) continue;
-    // The body reads what `before` made.
-    for (const Json& made : *list) visible[made["name"]] = shape_or_null(made);
-  }
   EDDY_ASSIGN_OR_RETURN(const Json* inputs, fields.list("inputs", false));
   for (const Json& input : *inputs) {
     EDDY_ASSIGN_OR_RETURN(const std::string name, JsonFields::name_of(input, fields.where()));
-    if (!around.contains(name)) {
+    const ListNames::Name* const known = all_.find_or_null(name);
+    if (known == nullptr || !known->is_visible) {
       return fields.fail("no operator of its list or of lists around is called '" + name +
                          "', its input");
     }
     control.inputs.push_back(name);
   }
+  if (!is_loop) {
+    EDDY_ASSIGN_OR_RETURN(const Json* branches, fields.list("branches", true));
+    std::vector<const Json*> lists;
+    for (const Json& branch : *branches) lists.push_back(&branch);
+    EDDY_RETURN_IF_ERROR(read_lists(lists, fields.where(), control));
+    return control;
+  }
+  EDDY_ASSIGN_OR_RETURN(const Json* before, fields.list("before", false));
+  EDDY_ASSIGN_OR_RETURN(const Json* body, fields.list("body", false));
+  EDDY_ASSIGN_OR_RETURN(const Json* carried, fields.list("carried", false));
+  EDDY_RETURN_IF_ERROR(read_carried(entry, *carried, control));
+  all_.show(*carried);
+  EDDY_RETURN_IF_ERROR(read_lists({before, body}, fields.where(), control));
+  all_.hide(*carried);
   return control;
 }
 
-Result<OperatorList> ListReader::read(const Json& list, const std::string& where,
-                                      const Shapes& around) {
-  Shapes own;
-  EDDY_RETURN_IF_ERROR(take_names(list, where, "operator", own));
-  auto made = read_plain(list, own, around, true);
-  if (!made.is_ok()) made = read_plain(list, own, around, false);
+Result<OperatorList> ListReader::read(const Json& list, const std::string& where) {
+  EDDY_RETURN_IF_ERROR(take_names(list, where, "operator"));
+  auto made = read_plain(list, true);
+  if (!made.is_ok()) made = read_plain(list, false);
   if (!made.is_ok()) return made;
   EDDY_RETURN_IF_ERROR(set_strategy(*made));
-  own.insert(around.begin(), around.end());
+  all_.show(list);
   for (const Json& entry : list) {
-    if (!is_control(entry)) continue;
-    EDDY_ASSIGN_OR_RETURN(ControlOperator control, read_control(entry, own));
+    if (!is_loop_or_branch(entry)) continue;
+    EDDY_ASSIGN_OR_RETURN(ControlOperator control, read_control(entry));
     made->controls.push_back(std::move(control));
   }
+  all_.hide(list);
   return made;
 }
 
-Result<OperatorList> ListReader::read_file(const Json& list) {
-  EDDY_RETURN_IF_ERROR(check_depth(list, 0));
-  add_names(list, all_);
-  EDDY_ASSIGN_OR_RETURN(OperatorList root, read(list, "the file", {}));
+Result<OperatorList> ListReader::read_file() {
+  EDDY_ASSIGN_OR_RETURN(OperatorList root, read(root_, "the file"));
   EDDY_RETURN_IF_ERROR(check_strategy());
   return root;
 }
@@ -460,7 +383,7 @@ Result<Strategy> read_list_strategy(const Json& strategy, const OperatorGraph& g
 bool has_control_flow(const Json& document) {
   const auto operators = document.is_object() ? document.find("operators") : document.end();
   return operators != document.end() && operators->is_array() &&
-         std::any_of(operators->begin(), operators->end(), is_control);
+         std::any_of(operators->begin(), operators->end(), is_loop_or_branch);
 }
 
 Result<ScenarioFile> read_scenario_file(const Json& document, const OpTable* ops_or_null) {
@@ -482,8 +405,10 @@ Result<ScenarioFile> read_scenario_file(const Json& document, const OpTable* ops
   if (strategy != nullptr && !strategy->is_object()) {
     return fields.fail("\"strategy\" must be a JSON object");
   }
-  ListReader reader(topology, bytes_per_element, strategy, ops_or_null);
-  EDDY_ASSIGN_OR_RETURN(const OperatorList list, reader.read_file(document["operators"]));
+  const Json& operators = document["operators"];
+  EDDY_RETURN_IF_ERROR(check_depth(operators, 0));
+  ListReader reader(operators, topology, bytes_per_element, strategy, ops_or_null);
+  EDDY_ASSIGN_OR_RETURN(const OperatorList list, reader.read_file());
   EDDY_ASSIGN_OR_RETURN(ScenarioRegion root, make_scenarios(list, topology));
   return ScenarioFile{std::move(topology), std::move(root), reader.take_estimated()};
 }

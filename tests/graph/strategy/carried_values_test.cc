@@ -124,6 +124,29 @@ TEST(CarriedValues, what_an_operator_reads_twice_alike_crosses_once) {
   EXPECT_EQ(reading({"state", "older", "same"}), 2 * 32 + 3 * 32) << "each begins with its own";
 }
 
+// What a loop begins with is read by it, whether or not an operator in it reads the value.
+TEST(CarriedValues, what_a_loop_begins_with_is_no_result_of_the_list_around) {
+  const auto reading = [](const Texts& inputs) {
+    const Text inner = carrying({carried("state", "step", "first")},
+                                loop("inner", {}, 1, {op("step", 1, inputs)}));
+    return totals(file({loop("outer", {}, 1, {op("first", 1), inner}), op("finish", 1, {"outer"})},
+                       {{"first", {"x"}}, {"step", {"x"}}, {"finish", {"y", "y"}}}))
+        .transfers;
+  };
+  EXPECT_EQ(reading({"state"}), 32) << "each part reads its half";
+  EXPECT_EQ(reading({}), 32);
+}
+
+TEST(CarriedValues, a_loop_waits_for_what_it_carries_though_nobody_reads_it) {
+  const auto carrying_unread = [](const Text& value) {
+    return worst(file({op("start", 10), carrying({value}, loop("loop", {}, 1, {op("step", 1)}))},
+                      {{"start", {"x"}}, {"step", {"y"}}}));
+  };
+  EXPECT_EQ(carrying_unread(carried("state", "step", "start")), 10 + 1);
+  EXPECT_EQ(carrying_unread(carried("state", "start")), 10 + 1);
+  EXPECT_EQ(carrying_unread(carried("state", "step")), 10);
+}
+
 TEST(CarriedValues, bad_carried_values_are_named) {
   const auto refused = [](const Text& value) {
     return refusal(file({op("start", 1), carrying({value}, loop("loop", {}, 1, {op("step", 1)}))},
@@ -138,11 +161,12 @@ TEST(CarriedValues, bad_carried_values_are_named) {
   EXPECT_EQ(refused(carried("start", "step")), "'loop': 'start' is called as something else is");
   EXPECT_EQ(refused("{\"next\":\"step\"}"), "'loop': a carried value needs \"name\"");
   EXPECT_NE(refused("{\"name\":\"state\"}").find("\"next\""), std::string::npos);
-  EXPECT_EQ(refused(carried("state", "loop")), "") << "nobody reads it";
-  const Text itself =
-      file({carrying({carried("state", "loop")}, loop("loop", {}, 1, {op("step", 1, {"state"})}))},
-           {{"step", {"x"}}});
-  EXPECT_EQ(refusal(itself), "'loop': depends on itself");
+  EXPECT_EQ(
+      refused(carried("state", "loop")),
+      "'loop': carried 'state': its \"next\" is the loop itself; name who makes the value in it");
+  EXPECT_EQ(
+      refused(carried("state", "step", "loop")),
+      "'loop': carried 'state': no operator outside the loop is called 'loop', its \"initial\"");
   const Text outside =
       file({carrying({carried("state", "step")}, loop("loop", {}, 1, {op("step", 1)})),
             op("finish", 1, {"state"})},

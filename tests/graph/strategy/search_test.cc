@@ -110,7 +110,8 @@ TEST(Search, KeepsToTheMemoryOfEveryDevice) {
   const Topology tiny = std::move(Topology::create(std::move(spec))).value();
   auto none = search_strategy(file.graph, tiny, options);
   ASSERT_FALSE(none.is_ok());
-  EXPECT_NE(none.status().message().find("no initial strategy can be simulated: strategy '"), std::string::npos)
+  EXPECT_NE(none.status().message().find("no initial strategy can be simulated: strategy '"),
+            std::string::npos)
       << none.status().message();
 }
 
