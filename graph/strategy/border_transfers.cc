@@ -26,7 +26,7 @@ OperatorConfig tiles_of(const OperatorConfig& config) {
 Status BorderTransfers::send(const std::vector<BorderSource>& sources, const BorderReader& reader,
                              ScenarioRegion& region) {
   const auto is_expected = [&](const BorderSource& source) {
-    return producer_of(source).shape == reader.shape;
+    return producer_of(source).shape == reader.reading->shape;
   };
   const bool has_expected = std::ranges::any_of(sources, is_expected);
   for (const BorderSource& source : sources) {
@@ -40,12 +40,12 @@ Status BorderTransfers::send_one(const BorderSource& source, const BorderReader&
                                  ScenarioRegion& region) {
   const Operator& producer = producer_of(source);
   const OperatorConfig tiles = tiles_of(source.list->strategy[source.op]);
-  Operator consumer = reader.op;
-  if (producer.shape != reader.shape) consumer.inputs[0].dims = {};
-  overlaps_.set(producer, tiles, consumer, reader.config, 0);
+  Operator consumer = reader.reading->op;
+  if (producer.shape != reader.reading->shape) consumer.inputs[0].dims = {};
+  overlaps_.set(producer, tiles, consumer, reader.reading->config, 0);
   Status status;
   overlaps_.for_each([&](uint32_t part, uint32_t tile, int64_t elements) {
-    if (!status.is_ok() || tiles.devices[tile] == reader.config.devices[part]) return;
+    if (!status.is_ok() || tiles.devices[tile] == reader.reading->config.devices[part]) return;
     status = send_tile(source, tile, reader, part, elements * source.list->graph.bytes_per_element,
                        region);
   });
@@ -57,9 +57,10 @@ Status BorderTransfers::send_tile(const BorderSource& source, uint32_t tile,
                                   ScenarioRegion& region) {
   const OperatorConfig& config = source.list->strategy[source.op];
   const uint32_t from = config.devices[tile * static_cast<size_t>(config.reduce)];
-  const uint32_t to = reader.config.devices[part];
-  const std::string name = fmt::format("{}.{}{}->{}.{}", reader.from,
-                                       config.reduce > 1 ? "sum." : "", tile, reader.op.name, part);
+  const uint32_t to = reader.reading->config.devices[part];
+  const std::string name =
+      fmt::format("{}.{}{}->{}.{}", reader.from, config.reduce > 1 ? "sum." : "", tile,
+                  reader.reading->op.name, part);
   std::vector<uint32_t> deps;
   if (!source.deps.empty()) deps.push_back(source.deps[tile]);
   for (uint32_t at = from; at != to;) {
@@ -67,13 +68,13 @@ Status BorderTransfers::send_tile(const BorderSource& source, uint32_t tile,
     if (number == UINT32_MAX) {
       return invalid_argument(
           fmt::format("no link leads from '{}' to '{}', which '{}' needs; add one to the topology",
-                      topology_.node(from).name, topology_.node(to).name, reader.op.name));
+                      topology_.node(from).name, topology_.node(to).name, reader.reading->op.name));
     }
     if (++num_transfers_ > kMaxBorderTransfers) {
       return resource_exhausted(
           fmt::format("'{}': more than {} transfers cross the borders of "
                       "loops and branches; give the operators fewer parts",
-                      reader.op.name, kMaxBorderTransfers));
+                      reader.reading->op.name, kMaxBorderTransfers));
     }
     const Link& link = topology_.link(number);
     const bool has_hops = at != from || link.to != to;
@@ -89,7 +90,7 @@ Status BorderTransfers::send_tile(const BorderSource& source, uint32_t tile,
     at = link.to;
   }
   if (source.region == &region && !reader.targets.empty()) {
-    region.entries[reader.targets[part]].deps.push_back(deps[0]);
+    region.entries[reader.target(part)].deps.push_back(deps[0]);
   }
   return Status::ok();
 }

@@ -16,21 +16,12 @@
 
 #include "graph/base/status.h"
 #include "graph/simulate/scenario.h"
-#include "graph/strategy/operator_list.h"
+#include "graph/strategy/border_readers.h"
 #include "graph/strategy/overlaps.h"
 
 namespace eddy {
 
 inline constexpr uint64_t kMaxBorderTransfers = uint64_t{1} << 22;  // hops
-
-// An operator that reads something from outside its list, or of a loop or branch of the list.
-struct BorderReader {
-  std::string from;
-  Dims shape;   // of what it reads; rank 0: not known
-  Operator op;  // with this one input
-  OperatorConfig config;
-  std::vector<uint32_t> targets;  // by part: entries, of the list that the reader has come to
-};
 
 // Tiles of a result, and what must have ended before they can be sent.
 struct BorderSource {
@@ -44,8 +35,8 @@ class BorderTransfers {
  public:
   explicit BorderTransfers(const Topology& topology) : topology_(topology) {}
 
-  // In the sources' regions. The reader's targets, if any, are entries of `region` and wait for
-  // what is sent in it.
+  // In the sources' regions. The reader's targets are entries of `region` and wait for what is sent
+  // in it.
   Status send(const std::vector<BorderSource>& sources, const BorderReader& reader,
               ScenarioRegion& region);
 

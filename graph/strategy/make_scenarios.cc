@@ -1,6 +1,7 @@
 #include "graph/strategy/make_scenarios.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "graph/strategy/border_transfers.h"
 #include "graph/strategy/build_task_graph.h"
+#include "graph/strategy/carried_makers.h"
 
 namespace eddy {
 namespace {
@@ -44,34 +46,6 @@ struct Around {
   }
 };
 
-// Who reads what. Who reads the same thing twice alike gets it once.
-class BorderReaders {
- public:
-  // False where an equal one is there.
-  bool add(BorderReader reader) {
-    std::vector<size_t>& alike = by_ends_[{reader.from, reader.op.name}];
-    const auto is_equal = [&](size_t other) {
-      return all_[other].shape == reader.shape &&
-             all_[other].op.inputs[0].dims == reader.op.inputs[0].dims;
-    };
-    if (std::ranges::any_of(alike, is_equal)) return false;
-    alike.push_back(all_.size());
-    all_.push_back(std::move(reader));
-    return true;
-  }
-
-  // All wait for this one entry.
-  void set_targets(uint32_t entry) {
-    for (BorderReader& reader : all_) reader.targets.assign(reader.targets.size(), entry);
-  }
-
-  const std::vector<BorderReader>& all() const { return all_; }
-
- private:
-  std::vector<BorderReader> all_;
-  std::map<std::pair<std::string, std::string>, std::vector<size_t>> by_ends_;
-};
-
 // What a list asks of the lists around.
 struct Outward {
   BorderReaders readers;
@@ -100,7 +74,7 @@ class ScenarioMaker {
                   const std::vector<MadeList>& lists, Outward& asked);
   Status add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
                         std::vector<MadeList>& lists, Outward& asked);
-  void add_own_inputs(const ControlOperator& control, uint32_t target, Outward& asked) const;
+  void add_own_inputs(const ControlOperator& control, uint32_t target, Outward& asked);
   Status wait_for(const std::set<std::string>& names, ScenarioEntry& entry, MadeList& made,
                   Outward& outward) const;
   Status serve(const BorderReader& reader, const Around* around, ScenarioRegion& region,
@@ -113,6 +87,7 @@ class ScenarioMaker {
 
   const Topology& topology_;
   BorderTransfers transfers_;
+  std::deque<BorderReading> readings_;
 };
 
 Status ScenarioMaker::add_tasks(const OperatorList& list, ScenarioRegion& region,
@@ -192,64 +167,20 @@ void add_starts(const std::vector<OperatorList>& lists, std::set<uint32_t>& devi
 
 // What it names itself and nothing in it reads.
 void ScenarioMaker::add_own_inputs(const ControlOperator& control, uint32_t target,
-                                   Outward& asked) const {
+                                   Outward& asked) {
   std::set<uint32_t> devices;
   add_starts(control.lists, devices);
   const auto count = static_cast<int64_t>(devices.size());
   for (const std::string& from : control.inputs) {
     if (!asked.names.insert(from).second || count == 0) continue;
-    BorderReader reader{.from = from, .shape = {}, .op = {}, .config = {}, .targets = {}};
-    reader.op.name = control.name;
-    reader.op.shape = {count};
-    reader.op.inputs.resize(1);
-    reader.config = {.degree = {count}, .reduce = 1, .devices = {devices.begin(), devices.end()}};
-    reader.targets.assign(devices.size(), target);
-    asked.readers.add(std::move(reader));
+    BorderReading& reading = readings_.emplace_back();
+    reading.op.name = control.name;
+    reading.op.shape = {count};
+    reading.op.inputs.resize(1);
+    reading.config = {.degree = {count}, .reduce = 1, .devices = {devices.begin(), devices.end()}};
+    asked.readers.add({from, &reading, {target}});
   }
 }
-
-// Who makes the carried values of a loop: the first ones, and those of later turns.
-class CarriedMakers {
- public:
-  explicit CarriedMakers(const ControlOperator& loop) {
-    for (const CarriedValue& value : loop.carried) by_name_[value.name] = {&value, {}, false};
-    for (const CarriedValue& value : loop.carried) settle(value.name);
-  }
-
-  // visit(maker) for whom the name stands for; the name itself where it is none of a carried value.
-  template <typename Visit>
-  Status for_each(const std::string& name, const Visit& visit) const {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) return visit(name);
-    const Makers& makers = found->second;
-    if (!makers.value->initial.empty()) EDDY_RETURN_IF_ERROR(visit(makers.value->initial));
-    const bool has_next = !makers.next.empty() && makers.next != makers.value->initial;
-    return has_next ? visit(makers.next) : Status::ok();
-  }
-
- private:
-  struct Makers {
-    const CarriedValue* value = nullptr;
-    std::string next = {};  // at the end of a chain of carried values; empty: none
-    bool is_settled = false;
-  };
-
-  // Values that only follow one another have no maker.
-  void settle(const std::string& name) {
-    std::vector<Makers*> path;
-    std::string next = name;
-    for (auto at = by_name_.find(next); at != by_name_.end(); at = by_name_.find(next)) {
-      Makers& makers = at->second;
-      next = makers.is_settled ? makers.next : makers.value->next;
-      if (makers.is_settled) break;
-      makers.is_settled = true;
-      path.push_back(&makers);
-    }
-    for (Makers* const makers : path) makers->next = next;
-  }
-
-  std::map<std::string, Makers> by_name_;
-};
 
 // Which of the loop's lists makes what a name stands for; null: none that whoever reads it by that
 // name can read.
@@ -346,7 +277,7 @@ Status ScenarioMaker::add_control(const ControlOperator& control, const Around* 
     }
   }
   const auto position = static_cast<uint32_t>(region.entries.size());
-  asked.readers.set_targets(position);
+  asked.readers.set_target(position);
   add_own_inputs(control, position, asked);
   wait_for_carried(control, lists, asked);
   if (entry.decision.device == kAnyDevice) {
@@ -451,13 +382,12 @@ Status ScenarioMaker::make(const OperatorList& list, const Around* around, Scena
   made.first_control = static_cast<uint32_t>(region.entries.size());
   BorderReaders readers;
   for (const OuterInput& input : list.outer_inputs) {
-    BorderReader reader{input.from, input.shape, list.graph.operators[input.op],
-                        list.strategy[input.op], made.parts[input.op]};
-    reader.op.inputs = {{.producer = 0, .dims = input.dims}};
-    for (const uint32_t part : reader.targets) {
+    readings_.push_back({input.shape, list.graph.operators[input.op], list.strategy[input.op]});
+    readings_.back().op.inputs = {{.producer = 0, .dims = input.dims}};
+    for (const uint32_t part : made.parts[input.op]) {
       EDDY_RETURN_IF_ERROR(wait_for({input.from}, region.entries[part], made, outward));
     }
-    readers.add(std::move(reader));
+    readers.add({input.from, &readings_.back(), made.parts[input.op]});
   }
   const Around inside{&made, around};
   for (const ControlOperator& control : list.controls) {
