@@ -11,6 +11,9 @@
 //         runs, then before again. With n trips: n + 1 decisions, n runs of after. Either may be
 //         empty. Whoever depends on the loop waits for its last decision.
 //   case: one region a branch. The decision, then the branch; an empty branch is allowed.
+//   follow: one region for each branch of a case that stands before it, at any depth, and took one
+//         last: what follows from that outside the loop it is in. Runs the region of that branch,
+//         without a decision; nothing where the innermost loop around the case did not come to it.
 //
 // A decision is a task of its own on `decision.device` that takes `decision.time`: the readback of
 // the predicate and the launch that follows it where the host drives, 0 where the device does.
@@ -29,7 +32,7 @@
 // Errors (invalid argument; each names the entry): dependency out of range or in a cycle, no or
 // both of distribution and trace, probability that is negative or not finite or a sum that is not
 // 1 (within 1e-6), negative trips, branch out of range, times not valid, regions of wrong number,
-// two loops or cases of one name. Resource exhausted: a scenario longer than the limit. Cancelled:
+// two loops or cases of one name, a follow of no case before it. Resource exhausted: a scenario longer than the limit. Cancelled:
 // should_stop said so.
 // Threads: pure. Cost: scenarios * (tasks + edges of each).
 // Source of common random numbers: Law, Simulation Modeling and Analysis, chapter 11.
@@ -63,7 +66,7 @@ struct ScenarioRegion {
 };
 
 struct ScenarioEntry {
-  enum class Kind { kTask, kLoop, kCase };
+  enum class Kind { kTask, kLoop, kCase, kFollow };
   Kind kind = Kind::kTask;
   std::string name;
   std::vector<uint32_t> deps = {};  // entries of the same region, by position
@@ -73,6 +76,7 @@ struct ScenarioEntry {
 
   Decision decision = {};                    // of a loop or case
   std::vector<ScenarioRegion> regions = {};  // a loop's before and after; a case's branches
+  std::string follows = {};                  // the case whose branch a follow takes
 };
 
 struct ScenarioOptions {

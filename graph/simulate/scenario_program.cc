@@ -66,17 +66,7 @@ Status ScenarioProgram::prepare(const ScenarioRegion& from, const std::string& w
       region.is_sink[dep] = false;
     }
     EDDY_RETURN_IF_ERROR(prepare_entry(entry, place, depth, is_traced, region.entries[i]));
-    const Entry& made = region.entries[i];
-    if (entry.kind == ScenarioEntry::Kind::kTask) {
-      region.work += entry.exe_time;
-      continue;
-    }
-    const Control& control = controls_[made.control];
-    const auto extreme = static_cast<double>(control.extreme);
-    region.work += entry.kind == ScenarioEntry::Kind::kCase
-                       ? entry.decision.time + control.region_work[control.extreme]
-                       : (extreme + 1) * (entry.decision.time + control.region_work[0]) +
-                             extreme * control.region_work[1];
+    region.work += work_of(region.entries[i]);
   }
   region.order = order_of(from);
   if (region.order.size() == from.entries.size()) return Status::ok();
@@ -95,20 +85,58 @@ Status ScenarioProgram::prepare_entry(const ScenarioEntry& from, const std::stri
     return invalid_argument(
         fmt::format("{}: exe_time {} is no time; times are finite and >= 0", where, from.exe_time));
   }
+  if (from.kind == ScenarioEntry::Kind::kFollow) return prepare_follow(from, where, depth, entry);
   EDDY_RETURN_IF_ERROR(check_decision(from, where));
   const bool has_trace = !from.decision.trace.empty();
   if (has_trace && !is_traced) {
     return invalid_argument(where + " has a trace inside a loop or case that has none");
   }
   entry.control = static_cast<uint32_t>(controls_.size());
-  controls_.emplace_back();
+  controls_.emplace_back().loop = loop_;
+  if (from.kind == ScenarioEntry::Kind::kLoop) loop_ = entry.control;
   entry.regions.resize(from.regions.size());
   for (size_t r = 0; r < from.regions.size(); ++r) {
     EDDY_RETURN_IF_ERROR(
         prepare(from.regions[r], where + "/", depth + 1, has_trace, entry.regions[r]));
   }
+  loop_ = controls_[entry.control].loop;
   prepare_control(entry);
+  if (from.kind == ScenarioEntry::Kind::kCase) cases_[from.name] = entry.control;
   return Status::ok();
+}
+
+Status ScenarioProgram::prepare_follow(const ScenarioEntry& from, const std::string& where,
+                                       int depth, Entry& entry) {
+  const auto followed = cases_.find(from.follows);
+  if (followed == cases_.end()) {
+    return invalid_argument(
+        fmt::format("{} follows '{}', which is no case before it", where, from.follows));
+  }
+  entry.control = followed->second;
+  const size_t branches = controls_[entry.control].entry->regions.size();
+  if (from.regions.size() != branches) {
+    return invalid_argument(
+        fmt::format("{} has {} regions, and '{}', which it follows, {} branches", where,
+                    from.regions.size(), from.follows, branches));
+  }
+  entry.regions.resize(branches);
+  for (size_t r = 0; r < branches; ++r) {
+    EDDY_RETURN_IF_ERROR(prepare(from.regions[r], where + "/", depth + 1, false, entry.regions[r]));
+  }
+  return Status::ok();
+}
+
+// With every control at its extreme.
+double ScenarioProgram::work_of(const Entry& entry) const {
+  const ScenarioEntry& from = *entry.entry;
+  if (from.kind == ScenarioEntry::Kind::kTask) return from.exe_time;
+  const Control& control = controls_[entry.control];
+  const auto extreme = static_cast<size_t>(control.extreme);
+  if (from.kind == ScenarioEntry::Kind::kFollow) return entry.regions[extreme].work;
+  const double time = from.decision.time;
+  if (from.kind == ScenarioEntry::Kind::kCase) return time + control.region_work[extreme];
+  const auto trips = static_cast<double>(control.extreme);
+  return (trips + 1) * (time + control.region_work[0]) + trips * control.region_work[1];
 }
 
 Status ScenarioProgram::check_decision(const ScenarioEntry& entry, const std::string& where) const {
@@ -178,12 +206,20 @@ void ScenarioProgram::prepare_control(Entry& entry) {
 
 // One scenario, as far as it has come.
 struct ScenarioProgram::Walk {
+  const std::vector<Control>& controls;
   const Choose& choose;
   uint64_t limit;
   Expansion* expansion_or_null;
   uint64_t num_steps = 0;  // tasks and decisions
   uint64_t num_edges = 0;
   Status status{};
+  // By control: the branch that a case took last, and how many steps there were by then and by the
+  // last start of a loop.
+  struct Last {
+    int64_t branch = 0;
+    uint64_t step = 0;
+  };
+  std::vector<Last> last = std::vector<Last>(controls.size());
 
   using Ends = std::vector<uint32_t>;  // tasks that others wait for
 
@@ -268,7 +304,14 @@ struct ScenarioProgram::Walk {
       case ScenarioEntry::Kind::kCase: {
         int64_t branch = kAsk;
         if (!decide(entry, name, ends, branch)) return false;
+        last[entry.control] = {branch, num_steps};
         return run(entry.regions[static_cast<size_t>(branch)], name + "/", ends);
+      }
+      case ScenarioEntry::Kind::kFollow: {
+        const Last& taken = last[entry.control];
+        const uint32_t loop = controls[entry.control].loop;
+        const bool is_taken = taken.step > (loop == UINT32_MAX ? 0 : last[loop].step);
+        return !is_taken || run(entry.regions[static_cast<size_t>(taken.branch)], name + "/", ends);
       }
     }
     return false;
@@ -277,6 +320,7 @@ struct ScenarioProgram::Walk {
   // The number of trips is asked for once; each iteration still decides.
   bool run_loop(const Entry& entry, const std::string& name, Ends& ends) {
     int64_t trips = kAsk;
+    last[entry.control].step = num_steps;
     for (int64_t i = 0;; ++i) {
       const std::string iteration = iteration_name(name, i);
       if (!run(entry.regions[0], iteration + "/", ends)) return false;
@@ -288,14 +332,14 @@ struct ScenarioProgram::Walk {
 };
 
 Status ScenarioProgram::walk(const Choose& choose, uint64_t limit) const {
-  Walk walk{choose, limit, nullptr};
+  Walk walk{controls_, choose, limit, nullptr};
   Walk::Ends ends;
   walk.run(root_, "", ends);
   return std::move(walk.status);
 }
 
 Status ScenarioProgram::expand(const Choose& choose, uint64_t limit, Expansion& expansion) const {
-  Walk walk{choose, limit, &expansion};
+  Walk walk{controls_, choose, limit, &expansion};
   Walk::Ends ends;
   walk.run(root_, "", ends);
   return std::move(walk.status);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/simulate/scenario.h"
@@ -23,6 +24,7 @@ class ScenarioProgram {
     uint64_t name_hash = 0;
     std::vector<double> region_work;  // of each region, inner loops at their most trips
     int64_t extreme = 0;              // the most trips, or the branch with the most work
+    uint32_t loop = UINT32_MAX;       // the innermost one around it
   };
 
   // What the value of a control's next execution is. False: there is none, and the walk ends.
@@ -49,7 +51,7 @@ class ScenarioProgram {
   struct Region;
   struct Entry {
     const ScenarioEntry* entry = nullptr;
-    uint32_t control = UINT32_MAX;
+    uint32_t control = UINT32_MAX;  // its own; of a follow that of its case
     std::vector<Region> regions;
   };
   struct Region {
@@ -64,10 +66,16 @@ class ScenarioProgram {
                  Region& region);
   Status prepare_entry(const ScenarioEntry& from, const std::string& where, int depth,
                        bool is_traced, Entry& entry);
+  Status prepare_follow(const ScenarioEntry& from, const std::string& where, int depth,
+                        Entry& entry);
   void prepare_control(Entry& entry);
+  double work_of(const Entry& entry) const;
   Status check_decision(const ScenarioEntry& entry, const std::string& where) const;
 
   std::vector<Control> controls_;
+  // While they are prepared: cases by name, and the innermost loop.
+  std::unordered_map<std::string, uint32_t> cases_;
+  uint32_t loop_ = UINT32_MAX;
   Region root_;
 };
 

@@ -81,6 +81,8 @@ class ScenarioMaker {
                MadeList& made, Outward& outward);
   static void add_results(const MadeList& made, ScenarioRegion& region,
                           std::vector<BorderSource>& to);
+  static void add_last_results(const MadeList& made, std::optional<uint32_t> loop_or_none,
+                               ScenarioRegion& region, std::vector<BorderSource>& to);
   static void add_control_results(const MadeList& made, uint32_t control, ScenarioRegion& region,
                                   std::vector<BorderSource>& to);
   std::optional<uint32_t> only_device(const ScenarioEntry& entry) const;
@@ -141,6 +143,7 @@ std::optional<uint32_t> ScenarioMaker::only_device(const ScenarioEntry& entry) c
   std::optional<uint32_t> device;
   for (const ScenarioRegion& region : entry.regions) {
     for (const ScenarioEntry& inner : region.entries) {
+      if (inner.kind == Kind::kFollow) continue;
       const uint32_t own = inner.kind == Kind::kTask ? inner.device : inner.decision.device;
       if (own >= topology_.num_nodes()) continue;
       if (device && *device != own) return std::nullopt;
@@ -315,20 +318,43 @@ Status ScenarioMaker::wait_for(const std::set<std::string>& names, ScenarioEntry
 void ScenarioMaker::add_control_results(const MadeList& made, uint32_t control,
                                         ScenarioRegion& region, std::vector<BorderSource>& to) {
   const uint32_t position = made.first_control + control;
-  ScenarioEntry& entry = region.entries[position];
   const std::vector<MadeList>& lists = made.inner[control];
-  if (entry.kind == Kind::kCase) {
-    for (size_t b = 0; b < lists.size(); ++b) add_results(lists[b], entry.regions[b], to);
+  if (made.list->controls[control].kind == Kind::kCase) {
+    for (size_t b = 0; b < lists.size(); ++b) {
+      add_results(lists[b], region.entries[position].regions[b], to);
+    }
     return;
   }
-  const size_t last = lists[1].is_empty() ? 0 : 1;
-  std::vector<BorderSource> inner;
-  add_results(lists[last], entry.regions[last], inner);
-  for (BorderSource& source : inner) {
-    const OperatorConfig& config = source.list->strategy[source.op];
-    source.deps.assign(config.devices.size() / static_cast<size_t>(config.reduce), position);
-    source.region = &region;
-    to.push_back(std::move(source));
+  add_last_results(lists[lists[1].is_empty() ? 0 : 1], position, region, to);
+}
+
+// Of what a loop's last turn left: what a branch made is sent where that was taken, after the loop.
+void ScenarioMaker::add_last_results(const MadeList& made, std::optional<uint32_t> loop_or_none,
+                                     ScenarioRegion& region, std::vector<BorderSource>& to) {
+  for (uint32_t op = 0; op < made.num_ops(); ++op) {
+    if (made.is_read[op]) continue;
+    std::vector<uint32_t> deps;
+    if (loop_or_none) deps.assign(made.tiles[op].size(), *loop_or_none);
+    to.push_back({made.list, op, std::move(deps), &region});
+  }
+  for (uint32_t control = 0; control < made.inner.size(); ++control) {
+    if (made.is_read[made.num_ops() + control]) continue;
+    const ControlOperator& from = made.list->controls[control];
+    const std::vector<MadeList>& lists = made.inner[control];
+    if (from.kind == Kind::kLoop) {
+      add_last_results(lists[lists[1].is_empty() ? 0 : 1], loop_or_none, region, to);
+      continue;
+    }
+    ScenarioEntry follow;
+    follow.name = "after " + from.name;
+    follow.kind = Kind::kFollow;
+    follow.follows = from.name;
+    if (loop_or_none) follow.deps = {*loop_or_none};
+    follow.regions.resize(lists.size());
+    for (size_t b = 0; b < lists.size(); ++b) {
+      add_last_results(lists[b], std::nullopt, follow.regions[b], to);
+    }
+    region.entries.push_back(std::move(follow));
   }
 }
 
@@ -345,6 +371,7 @@ void ScenarioMaker::add_results(const MadeList& made, ScenarioRegion& region,
 Status ScenarioMaker::serve(const BorderReader& reader, const Around* around,
                             ScenarioRegion& region, MadeList& made, Outward& outward) {
   const auto found = made.numbers.find(reader.from);
+  const auto first = static_cast<uint32_t>(region.entries.size());
   std::vector<BorderSource> sources;
   if (found != made.numbers.end()) {
     const uint32_t number = found->second;
@@ -358,6 +385,11 @@ Status ScenarioMaker::serve(const BorderReader& reader, const Around* around,
   } else {
     outward.readers.add(reader);
     return Status::ok();
+  }
+  // Follows, each of which all of the reader's parts wait for.
+  const auto last = static_cast<uint32_t>(region.entries.size());
+  for (uint32_t follow = first; follow < last; ++follow) {
+    for (const uint32_t target : reader.targets) region.entries[target].deps.push_back(follow);
   }
   return transfers_.send(sources, reader, region);
 }

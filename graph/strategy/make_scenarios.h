@@ -11,7 +11,8 @@
 //   carried in a loop the first one once, before it begins; the next one at the end of each turn,
 //                     also of the last, since the decision comes later; of values that pass
 //                     through several carried ones, what the others begin with is not sent
-//   out of a loop     after its last decision: the tiles of its result
+//   out of a loop     after its last decision: the tiles of its result; where a branch made that,
+//                     those of the one taken last, which all parts of the reader wait for
 //   out of a branch   at its end, inside it: the tiles of the result of the branch taken
 //
 // What an operator reads twice alike, by whichever names, crosses once.

@@ -92,6 +92,41 @@ TEST(Scenario, TheBeforeRegionRunsOnceMoreThanTheAfterRegion) {
   EXPECT_EQ(evaluated(root).worst, 43);
 }
 
+ScenarioEntry follow(const std::string& name, std::vector<ScenarioRegion> branches,
+                     std::vector<uint32_t> deps) {
+  ScenarioEntry entry{.kind = ScenarioEntry::Kind::kFollow, .name = "after " + name};
+  entry.deps = std::move(deps);
+  entry.follows = name;
+  entry.regions = std::move(branches);
+  return entry;
+}
+
+// The case takes its branches 0 and 1, 1 and 0 in turn: the follow that of the last turn.
+TEST(Scenario, AFollowRunsWhatItsCaseTookLast) {
+  ScenarioEntry gate = case_of("c", {{{task("a", 1)}}, {{task("b", 2)}}}, {});
+  gate.decision.trace = {0, 1, 1, 0};
+  ScenarioEntry turns = loop("l", {gate}, {});
+  turns.decision.trace = {2, 2, 0};
+  const ScenarioRegion root{
+      {turns, follow("c", {{{task("x", 10)}}, {{task("y", 100)}}}, {0}), task("z", 0, 0, {1})}};
+  const ScenarioReport report = evaluated(root);
+  EXPECT_EQ(report.num_scenarios, 3u);
+  EXPECT_EQ(report.best, 0) << "without a turn nothing follows";
+  EXPECT_DOUBLE_EQ(report.expectation, (3 + 100 + 3 + 10 + 0) / 3.0);
+  EXPECT_EQ(report.worst, 103);
+}
+
+// The inner loop turns in the outer one's first turn only.
+TEST(Scenario, AFollowKnowsOfNoEarlierRunOfTheLoopAroundItsCase) {
+  ScenarioEntry inner = loop("l", {case_of("c", {{{task("a", 1)}}}, {{0, 1}})}, {});
+  inner.decision.trace = {1, 0};
+  ScenarioEntry outer = loop("o", {inner, follow("c", {{{task("x", 10)}}}, {0})}, {});
+  outer.decision.trace = {2};
+  EXPECT_EQ(evaluated({{outer}}).worst, 1 + 10);
+  outer.regions[1].entries.pop_back();
+  EXPECT_EQ(evaluated({{outer, follow("c", {{{task("x", 10)}}}, {0})}}).worst, 1);
+}
+
 TEST(Scenario, ARecordIsReadRunByRun) {
   // Runs: 2 trips with branches 0, 1; 1 trip with branch 1; then 3 trips, of which one is missing.
   ScenarioRegion root{{loop("l", {case_of("c", {{{task("a", 1)}}, {{task("b", 10)}}}, {})}, {})}};
@@ -181,6 +216,10 @@ TEST(Scenario, OneScenarioIsWrittenOutWithNames) {
 }
 
 TEST(Scenario, WhateverIsWrongIsNamed) {
+  EXPECT_EQ(refusal({{follow("c", {{}}, {})}}),
+            "'after c' follows 'c', which is no case before it");
+  EXPECT_EQ(refusal({{case_of("c", {{}}, {{0, 1}}), follow("c", {{}, {}}, {0})}}),
+            "'after c' has 2 regions, and 'c', which it follows, 1 branches");
   EXPECT_EQ(refusal({{loop("l", {}, {{1, 0.5}})}}), "'l': probabilities add up to 0.5, not 1");
   EXPECT_EQ(refusal({{loop("l", {}, {{-1, 1}})}}), "'l': -1 trips; trips are >= 0");
   EXPECT_EQ(refusal({{loop("l", {}, {})}}), "'l' needs a distribution or a trace, and not both");

@@ -44,11 +44,11 @@ Text carried(const Text& name, const Text& next, const Text& initial) {
          (initial.empty() ? "" : ",\"initial\":\"" + initial + '"') + "}";
 }
 
-Text branching(const Text& name, const std::vector<Texts>& branches) {
+Text branching(const Text& name, int taken, const std::vector<Texts>& branches) {
   Texts lists;
   for (const Texts& branch : branches) lists.push_back(list(branch));
-  return "{\"name\":\"" + name + "\",\"type\":\"case\",\"trace\":[0],\"branches\":" + list(lists) +
-         "}";
+  return "{\"name\":\"" + name + "\",\"type\":\"case\",\"distribution\":[[" +
+         std::to_string(taken) + ",1]],\"branches\":" + list(lists) + "}";
 }
 
 Text carrying(const Texts& values, Text loop) {

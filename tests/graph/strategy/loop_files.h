@@ -21,8 +21,7 @@ Text list(const Texts& entries);
 Text op(const Text& name, double time, const Texts& inputs = {});
 Text loop(const Text& name, const Texts& inputs, int trips, const Texts& body,
           const Texts& before = {});
-// That takes the first branch.
-Text branching(const Text& name, const std::vector<Texts>& branches);
+Text branching(const Text& name, int taken, const std::vector<Texts>& branches);
 // Of those a loop carries, or with `initial` empty of one that is there from the start.
 Text carried(const Text& name, const Text& next, const Text& initial = "");
 Text carrying(const Texts& values, Text loop);

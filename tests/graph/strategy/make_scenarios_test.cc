@@ -62,6 +62,33 @@ TEST(MakeScenarios, a_branch_pays_for_its_transfers_only_where_it_is_taken) {
   EXPECT_EQ(worst(branching(1)), 1 + 32 + 5 + 32 + 1);
 }
 
+// The first branch is taken in each turn; the other one's result is not sent.
+TEST(MakeScenarios, out_of_a_loop_goes_what_the_branch_taken_last_made) {
+  const auto transfers = [](const char* near, const char* far, const Text& body) {
+    return totals(file({loop("loop", {}, 3, {body}), op("finish", 1, {"loop"})},
+                       {{"near", {near}}, {"far", {far}}, {"finish", {"x", "y"}}}))
+        .transfers;
+  };
+  const Text gate = branching("gate", 0, {{op("near", 5)}, {op("far", 5)}});
+  EXPECT_EQ(transfers("x", "x", gate), 16);
+  EXPECT_EQ(transfers("x", "y", gate), 16);
+  EXPECT_EQ(transfers("x", "x", loop("inner", {}, 2, {gate})), 16);
+  EXPECT_EQ(transfers("x", "x", branching("outer", 1, {{}, {gate}})), 16);
+  EXPECT_EQ(transfers("x", "x", branching("outer", 1, {{}, {loop("inner", {}, 2, {gate})}})), 16);
+}
+
+TEST(MakeScenarios, who_reads_what_a_branch_in_a_loop_made_waits_for_it) {
+  const Text gate = branching("gate", 1, {{op("near", 5)}, {op("far", 5)}});
+  EXPECT_EQ(worst(file({loop("loop", {}, 2, {gate}), op("finish", 1, {"loop"})},
+                       {{"near", {"x"}}, {"far", {"x"}}, {"finish", {"y"}}})),
+            2 * 5 + 32 + 1);
+  // Beside the link to y, that to the loop.
+  EXPECT_EQ(
+      worst(file({loop("loop", {}, 2, {gate}), loop("next", {}, 1, {op("finish", 1, {"loop"})})},
+                 {{"near", {"y"}}, {"far", {"x"}}, {"finish", {"y"}}})),
+      2 * 5 + 32 + 1);
+}
+
 TEST(MakeScenarios, the_body_reads_what_before_made_in_each_turn) {
   const auto turning = [](const char* device) {
     return file({loop("loop", {}, 2, {op("step", 10, {"test"})}, {op("test", 1)})},
@@ -157,7 +184,18 @@ TEST(MakeScenarios, a_missing_link_is_named) {
             "no link leads from 'x' to 'y', which 'step' needs; add one to the topology");
 }
 
-// A chain of operators on random devices, without and with a loop around a stretch of it.
+// The operators as one branch of two; those of the other one are on random devices, too.
+Text as_branch(const Texts& operators, Random& random, std::vector<Placed>& strategy) {
+  const auto taken = static_cast<size_t>(random.below(2));
+  std::vector<Texts> branches(2);
+  branches[taken] = operators;
+  branches[1 - taken] = {op("other", 8)};
+  strategy.push_back({"other", {Text(1, static_cast<char>('a' + random.below(4)))}});
+  return branching("gate", static_cast<int>(taken), branches);
+}
+
+// A chain of operators on random devices, without and with a loop around a stretch of it, or a
+// loop around a branch.
 Chain random_chain(Random& random, bool is_cut) {
   const uint64_t count = 3 + random.below(6);
   const uint64_t first = random.below(count);
@@ -180,8 +218,10 @@ Chain random_chain(Random& random, bool is_cut) {
       placed.devices.push_back(Text(1, static_cast<char>('a' + random.below(4))));
     }
   }
+  const Text without = file(flat, strategy, kRing);
+  if (random.below(2) == 0) inside = {as_branch(inside, random, strategy)};
   outside.push_back(loop("loop", {}, 1, inside));
-  return {file(flat, strategy, kRing), file(outside, strategy, kRing)};
+  return {without, file(outside, strategy, kRing)};
 }
 
 // Where operators are cut, parts that wait for others may go earlier or later: the makespan is not
