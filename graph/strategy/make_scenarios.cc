@@ -10,6 +10,7 @@
 #include "graph/strategy/border_transfers.h"
 #include "graph/strategy/build_task_graph.h"
 #include "graph/strategy/carried_makers.h"
+#include "graph/strategy/list_memory.h"
 
 namespace eddy {
 namespace {
@@ -98,7 +99,6 @@ Status ScenarioMaker::add_tasks(const OperatorList& list, ScenarioRegion& region
   made.parts.resize(list.graph.operators.size());
   made.tiles.resize(list.graph.operators.size());
   if (list.graph.operators.empty()) return Status::ok();
-  EDDY_RETURN_IF_ERROR(check_memory(list.graph, topology_, list.strategy));
   TaskGraph<double> tasks;
   std::vector<TaskLabel> labels;
   EDDY_RETURN_IF_ERROR(TaskGraphBuilder(list.graph, topology_).build(list.strategy, tasks, labels));
@@ -437,6 +437,7 @@ Status ScenarioMaker::make(const OperatorList& list, const Around* around, Scena
 }  // namespace
 
 Result<ScenarioRegion> make_scenarios(const OperatorList& root, const Topology& topology) {
+  EDDY_RETURN_IF_ERROR(check_list_memory(root, topology));
   ScenarioRegion region;
   MadeList made;
   Outward outward;

@@ -24,7 +24,7 @@
 // nothing.
 //
 // Errors (invalid argument): those of task_emitter.h; a name that is nowhere around; no link
-// between two devices that must talk; memory over a device's limit. Resource exhausted: more than
+// between two devices that must talk; memory over a device's limit (list_memory.h). Resource exhausted: more than
 // kMaxBorderTransfers (border_transfers.h). Cost: linear in the tasks and transfers of each list.
 #pragma once
 

@@ -105,14 +105,17 @@ Strategy single_device_strategy(const OperatorGraph& graph, const Topology& topo
   return strategy;
 }
 
-std::vector<int64_t> memory_use(const OperatorGraph& graph, const Topology& topology,
-                                const Strategy& strategy) {
-  std::vector<int64_t> bytes(topology.num_nodes(), 0);
+void add_output_bytes(const OperatorGraph& graph, const Strategy& strategy,
+                      std::vector<int64_t>& bytes) {
   for (size_t i = 0; i < graph.operators.size(); ++i) {
     int64_t tile_bytes = graph.bytes_per_element;
     for (const int64_t dim : tile_of(graph.operators[i], strategy[i])) tile_bytes *= dim;
     for (const uint32_t device : strategy[i].devices) bytes[device] += tile_bytes;
   }
+}
+
+void add_weight_bytes(const OperatorGraph& graph, const Strategy& strategy,
+                      std::vector<int64_t>& bytes) {
   const int64_t copies = graph.is_training ? 3 : 1;
   for (const std::vector<uint32_t>& group : weight_groups(graph)) {
     for (const WeightSlice& slice : weight_slices(graph, strategy, group)) {
@@ -121,12 +124,17 @@ std::vector<int64_t> memory_use(const OperatorGraph& graph, const Topology& topo
       }
     }
   }
+}
+
+std::vector<int64_t> memory_use(const OperatorGraph& graph, const Topology& topology,
+                                const Strategy& strategy) {
+  std::vector<int64_t> bytes(topology.num_nodes(), 0);
+  add_output_bytes(graph, strategy, bytes);
+  add_weight_bytes(graph, strategy, bytes);
   return bytes;
 }
 
-Status check_memory(const OperatorGraph& graph, const Topology& topology,
-                    const Strategy& strategy) {
-  const std::vector<int64_t> bytes = memory_use(graph, topology, strategy);
+Status check_capacity(const std::vector<int64_t>& bytes, const Topology& topology) {
   for (uint32_t i = 0; i < topology.num_nodes(); ++i) {
     const DeviceSpec& device = topology.node(i);
     if (device.memory_bytes == 0 || bytes[i] <= device.memory_bytes) continue;
@@ -135,6 +143,11 @@ Status check_memory(const OperatorGraph& graph, const Topology& topology,
                             "; spread the operators over more devices");
   }
   return Status::ok();
+}
+
+Status check_memory(const OperatorGraph& graph, const Topology& topology,
+                    const Strategy& strategy) {
+  return check_capacity(memory_use(graph, topology, strategy), topology);
 }
 
 }  // namespace eddy

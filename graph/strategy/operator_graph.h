@@ -103,7 +103,13 @@ Strategy single_device_strategy(const OperatorGraph& graph, const Topology& topo
 // and one moment).
 std::vector<int64_t> memory_use(const OperatorGraph& graph, const Topology& topology,
                                 const Strategy& strategy);
-// Fails, naming the device, when it holds more than its capacity.
+// What that is the sum of.
+void add_output_bytes(const OperatorGraph& graph, const Strategy& strategy,
+                      std::vector<int64_t>& bytes);
+void add_weight_bytes(const OperatorGraph& graph, const Strategy& strategy,
+                      std::vector<int64_t>& bytes);
+// Fails, naming the device, when one holds more than its capacity.
+Status check_capacity(const std::vector<int64_t>& bytes, const Topology& topology);
 Status check_memory(const OperatorGraph& graph, const Topology& topology, const Strategy& strategy);
 
 }  // namespace eddy

@@ -177,6 +177,41 @@ TEST(MakeScenarios, inputs_from_lists_beside_are_refused_and_named) {
   EXPECT_NE(refusal(itself).find("depends on itself"), std::string::npos) << refusal(itself);
 }
 
+// Each operator makes 32 bytes.
+TEST(MakeScenarios, memory_is_that_of_all_lists_alive_together) {
+  const auto kept = [](const Texts& operators, int limit) {
+    const Text topology = R"({"devices": ["x"], "memory_bytes": )" + std::to_string(limit) + "}";
+    std::vector<Placed> strategy;
+    for (const char* name : {"start", "test", "step", "near", "far"}) {
+      if (list(operators).find(Text(name) + "\"") == Text::npos) continue;
+      strategy.push_back({name, {"x"}});
+    }
+    return refusal(file(operators, strategy, topology));
+  };
+  const Texts looping = {op("start", 1), loop("loop", {}, 3, {op("step", 1)}, {op("test", 1)})};
+  EXPECT_EQ(kept(looping, 3 * 32), "");
+  EXPECT_EQ(
+      kept(looping, 3 * 32 - 1),
+      "device 'x' would hold 96 bytes, its limit is 95; spread the operators over more devices");
+  const Texts choosing = {op("start", 1), branching("gate", 0, {{op("near", 1)}, {op("far", 1)}})};
+  EXPECT_EQ(kept(choosing, 2 * 32), "") << "one branch at a time";
+  EXPECT_NE(kept(choosing, 2 * 32 - 1), "");
+}
+
+TEST(MakeScenarios, weights_of_all_branches_are_kept) {
+  const auto product = [](const char* name) {
+    return Text(R"({"name": ")") + name + R"(", "type": "matmul", "shape": [2, 2],
+        "in_features": 2, "exe_by_tile": {"2x2": 1}})";
+  };
+  const auto kept = [&](int limit) {
+    return refusal(file({branching("gate", 0, {{product("near")}, {product("far")}})},
+                        {{"near", {"x"}, 2}, {"far", {"x"}, 2}},
+                        R"({"devices": ["x"], "memory_bytes": )" + std::to_string(limit) + "}"));
+  };
+  EXPECT_EQ(kept(4 * (4 + 4 + 4)), "");
+  EXPECT_NE(kept(4 * (4 + 4 + 4) - 1), "");
+}
+
 TEST(MakeScenarios, a_missing_link_is_named) {
   const Text document = file({op("start", 1), loop("loop", {}, 1, {op("step", 1, {"start"})})},
                              {{"start", {"x"}}, {"step", {"y"}}}, R"({"devices": ["x", "y"]})");
