@@ -32,6 +32,43 @@ std::vector<uint32_t> order_of(const ScenarioRegion& region) {
   return order;
 }
 
+// Entries that wait for one another, of those without an order: each of them waits for one of them.
+std::vector<uint32_t> cycle_of(const ScenarioRegion& region, const std::vector<uint32_t>& order) {
+  std::vector<bool> is_ordered(region.entries.size());
+  for (const uint32_t i : order) is_ordered[i] = true;
+  auto at = static_cast<uint32_t>(std::ranges::find(is_ordered, false) - is_ordered.begin());
+  std::vector<uint32_t> path;
+  std::vector<bool> is_met(region.entries.size());
+  for (; !is_met[at]; at = *std::ranges::find(region.entries[at].deps, false, [&](uint32_t dep) {
+                        return static_cast<bool>(is_ordered[dep]);
+                      })) {
+    is_met[at] = true;
+    path.push_back(at);
+  }
+  path.erase(path.begin(), std::ranges::find(path, at));
+  return path;
+}
+
+// Begins with a loop or case, if there is one.
+std::string cycle_text(const ScenarioRegion& region, const std::vector<uint32_t>& order) {
+  constexpr size_t kMostNamed = 4;
+  std::vector<uint32_t> cycle = cycle_of(region, order);
+  const auto first = std::ranges::find_if(
+      cycle, [&](uint32_t i) { return region.entries[i].kind != ScenarioEntry::Kind::kTask; });
+  std::ranges::rotate(cycle, first == cycle.end() ? cycle.begin() : first);
+  const auto name = [&](size_t i) { return "'" + region.entries[cycle[i]].name + "'"; };
+  std::string text = name(0) + " depends on itself";
+  if (cycle.size() == 1) return text;
+  text += ": it waits for " + name(1);
+  for (size_t i = 2; i < std::min(cycle.size(), kMostNamed); ++i) {
+    text += ", which waits for " + name(i);
+  }
+  return text +
+         (cycle.size() > kMostNamed ? ", which waits for others, which wait for "
+                                    : ", which waits for ") +
+         name(0);
+}
+
 }  // namespace
 
 Result<ScenarioProgram> ScenarioProgram::create(const ScenarioRegion& root) {
@@ -70,11 +107,7 @@ Status ScenarioProgram::prepare(const ScenarioRegion& from, const std::string& w
   }
   region.order = order_of(from);
   if (region.order.size() == from.entries.size()) return Status::ok();
-  std::vector<bool> is_ordered(from.entries.size());
-  for (const uint32_t i : region.order) is_ordered[i] = true;
-  const auto waiting = std::ranges::find(is_ordered, false) - is_ordered.begin();
-  return invalid_argument(fmt::format("{}'{}' depends on itself, through others or directly", where,
-                                      from.entries[waiting].name));
+  return invalid_argument(where + cycle_text(from, region.order));
 }
 
 Status ScenarioProgram::prepare_entry(const ScenarioEntry& from, const std::string& where,

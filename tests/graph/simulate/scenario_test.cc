@@ -231,7 +231,13 @@ TEST(Scenario, WhateverIsWrongIsNamed) {
   EXPECT_EQ(refusal({{loop("l", {task("t", NAN)}, {{1, 1}})}}),
             "'l'/'t': exe_time nan is no time; times are finite and >= 0");
   EXPECT_EQ(refusal({{task("a", 1, 0, {1}), task("b", 1, 0, {0})}}),
-            "'a' depends on itself, through others or directly");
+            "'a' depends on itself: it waits for 'b', which waits for 'a'");
+  EXPECT_EQ(refusal({{task("a", 1, 0, {0})}}), "'a' depends on itself");
+  // What only follows the cycle is not named, and a loop in it comes first.
+  ScenarioEntry waiting = loop("l", {}, {{1, 1}});
+  waiting.deps = {2};
+  EXPECT_EQ(refusal({{task("z", 1, 0, {1}), task("a", 1, 0, {3}), task("b", 1, 0, {1}), waiting}}),
+            "'l' depends on itself: it waits for 'b', which waits for 'a', which waits for 'l'");
   EXPECT_EQ(refusal({{task("a", 1, 0, {7})}}), "'a' depends on entry 7, its region has 1");
   EXPECT_EQ(refusal({{loop("l", {}, {{INT64_MAX, 1}})}}),
             "a scenario has more than 10000000 tasks, in 'l'; make its loops run less often");
