@@ -7,17 +7,12 @@ namespace {
 
 using Bytes = std::vector<int64_t>;  // by device
 
-// Of several lists each may be near what a number holds.
 void add(const Bytes& from, Bytes& to) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    if (__builtin_add_overflow(to[i], from[i], &to[i])) to[i] = INT64_MAX;
-  }
+  for (size_t i = 0; i < to.size(); ++i) add_bytes(to[i], from[i]);
 }
 
 void add_weights(const OperatorList& list, Bytes& total) {
-  Bytes own(total.size(), 0);
-  add_weight_bytes(list.graph, list.strategy, own);
-  add(own, total);
+  add_weight_bytes(list.graph, list.strategy, total);
   for (const ControlOperator& control : list.controls) {
     for (const OperatorList& inner : control.lists) add_weights(inner, total);
   }

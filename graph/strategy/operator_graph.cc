@@ -105,12 +105,17 @@ Strategy single_device_strategy(const OperatorGraph& graph, const Topology& topo
   return strategy;
 }
 
+// Stays at the most that a number holds.
+void add_bytes(int64_t& to, int64_t bytes) {
+  if (__builtin_add_overflow(to, bytes, &to)) to = INT64_MAX;
+}
+
 void add_output_bytes(const OperatorGraph& graph, const Strategy& strategy,
                       std::vector<int64_t>& bytes) {
   for (size_t i = 0; i < graph.operators.size(); ++i) {
     int64_t tile_bytes = graph.bytes_per_element;
     for (const int64_t dim : tile_of(graph.operators[i], strategy[i])) tile_bytes *= dim;
-    for (const uint32_t device : strategy[i].devices) bytes[device] += tile_bytes;
+    for (const uint32_t device : strategy[i].devices) add_bytes(bytes[device], tile_bytes);
   }
 }
 
@@ -120,7 +125,7 @@ void add_weight_bytes(const OperatorGraph& graph, const Strategy& strategy,
   for (const std::vector<uint32_t>& group : weight_groups(graph)) {
     for (const WeightSlice& slice : weight_slices(graph, strategy, group)) {
       for (const SliceHolder& holder : slice.holders) {
-        bytes[holder.device] += copies * slice.elements * graph.bytes_per_element;
+        add_bytes(bytes[holder.device], copies * slice.elements * graph.bytes_per_element);
       }
     }
   }

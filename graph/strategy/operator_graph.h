@@ -103,7 +103,8 @@ Strategy single_device_strategy(const OperatorGraph& graph, const Topology& topo
 // and one moment).
 std::vector<int64_t> memory_use(const OperatorGraph& graph, const Topology& topology,
                                 const Strategy& strategy);
-// What that is the sum of.
+// What that is the sum of; it stays at the most that a number holds.
+void add_bytes(int64_t& to, int64_t bytes);
 void add_output_bytes(const OperatorGraph& graph, const Strategy& strategy,
                       std::vector<int64_t>& bytes);
 void add_weight_bytes(const OperatorGraph& graph, const Strategy& strategy,
