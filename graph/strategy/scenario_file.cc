@@ -94,9 +94,10 @@ Status ListReader::take_names(const Json& list, const std::string& where, const 
     }
     const std::string name = entry["name"];
     if (!names_.insert(name).second) {
-      return invalid_argument(kind == "operator"
-                                  ? "two operators are called '" + name + "'"
-                                  : where + ": '" + name + "' is called as something else is");
+      return invalid_argument(fmt::format(
+          "{}: two operators, loops, branches or carried values are called '{}'; names are unique "
+          "in the whole file",
+          where, name));
     }
   }
   return Status::ok();
@@ -198,6 +199,9 @@ Status ListReader::read_distribution(const JsonFields& fields, Decision& decisio
         !pair[1].is_number()) {
       return fields.fail("\"distribution\" must be a list of pairs [value, probability]");
     }
+    if (pair[0].is_number_unsigned() && pair[0].get<uint64_t>() > INT64_MAX) {
+      return fields.fail("\"distribution\": " + pair[0].dump() + " is above 2^63 - 1");
+    }
     decision.distribution.push_back({pair[0].get<int64_t>(), pair[1].get<double>()});
   }
   EDDY_ASSIGN_OR_RETURN(const Json* probabilities, fields.list("probabilities", false));
@@ -216,7 +220,11 @@ Status ListReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind k
   const char* const others = is_loop ? "probabilities" : "trips";
   int given = 0;
   for (const char* key : {own, "distribution", "trace"}) {
-    given += fields.find_or_null(key) != nullptr;
+    const Json* const value = fields.find_or_null(key);
+    given += value != nullptr;
+    if (value != nullptr && value->is_array() && value->empty()) {
+      return fields.fail(fmt::format("\"{}\" is empty; say what happens at least once", key));
+    }
   }
   if (given != 1 || fields.find_or_null(others) != nullptr) {
     return fields.fail(std::string("a ") + (is_loop ? "while" : "case") + " needs one of \"" + own +
@@ -241,6 +249,9 @@ Status ListReader::read_decision(const JsonFields& fields, ScenarioEntry::Kind k
     decision.device = topology_.find(device);
     if (decision.device == UINT32_MAX) {
       return cost.fail("the topology has no device '" + device + "'");
+    }
+    if (topology_.node(decision.device).is_switch) {
+      return cost.fail("'" + device + "' is a switch; decisions take a device that computes");
     }
   }
   return Status::ok();
@@ -362,8 +373,10 @@ Result<OperatorList> ListReader::read_file() {
 Status ListReader::check_strategy() const {
   if (strategy_or_null_ == nullptr) return Status::ok();
   for (const auto& [name, _] : strategy_or_null_->items()) {
-    if (names_.contains(name)) continue;
-    return invalid_argument("the strategy names '" + name + "', which is no operator");
+    const ListNames::Name* const known = all_.find_or_null(name);
+    if (known != nullptr && known->is_plain) continue;
+    return invalid_argument("the strategy names '" + name + "', which is no operator" +
+                            (known == nullptr ? "" : "; name those inside a loop or branch"));
   }
   return Status::ok();
 }

@@ -158,7 +158,9 @@ TEST(CarriedValues, bad_carried_values_are_named) {
   EXPECT_EQ(
       refused(carried("state", "step", "step")),
       "'loop': carried 'state': no operator outside the loop is called 'step', its \"initial\"");
-  EXPECT_EQ(refused(carried("start", "step")), "'loop': 'start' is called as something else is");
+  EXPECT_EQ(refused(carried("start", "step")),
+            "'loop': two operators, loops, branches or carried values are called 'start'; names "
+            "are unique in the whole file");
   EXPECT_EQ(refused("{\"next\":\"step\"}"), "'loop': a carried value needs \"name\"");
   EXPECT_NE(refused("{\"name\":\"state\"}").find("\"next\""), std::string::npos);
   EXPECT_EQ(
