@@ -254,7 +254,16 @@ struct ScenarioProgram::Walk {
   };
   std::vector<Last> last = std::vector<Last>(controls.size());
 
-  using Ends = std::vector<uint32_t>;  // tasks that others wait for
+  // Tasks that others wait for; where only choices are asked for, no more than their number.
+  struct Ends {
+    std::vector<uint32_t> tasks;
+    uint64_t count = 0;
+
+    void add(const Ends& other) {
+      tasks.insert(tasks.end(), other.tasks.begin(), other.tasks.end());
+      count += other.count;
+    }
+  };
 
   bool count(uint64_t steps, const std::string& name) {
     num_steps += steps;
@@ -264,31 +273,39 @@ struct ScenarioProgram::Walk {
     return false;
   }
 
-  // Many tasks that all wait for many others are refused as well.
-  void count_edges(uint64_t edges, const std::string& name) {
+  // Many tasks that all wait for many others are refused as well, before they are written out.
+  bool count_edges(uint64_t edges, const std::string& name) {
+    constexpr uint64_t kEdgesPerTask = 4;
     num_edges += edges;
-    if (num_edges / 16 > limit) count(limit + 1, name);
+    if (num_edges / kEdgesPerTask <= limit || !status.is_ok()) return status.is_ok();
+    status = resource_exhausted(
+        fmt::format("a scenario has more than {} dependencies among its tasks, in '{}'; make its "
+                    "loops run less often or give operators fewer parts",
+                    limit * kEdgesPerTask, name));
+    return false;
   }
 
-  uint32_t add(const TaskSpec<double>& spec, const Ends& waits_for, const std::string& name,
-               bool is_decision) {
+  // The ends become those that depend on the task: itself.
+  bool add(const TaskSpec<double>& spec, const std::string& own_name, const std::string& name,
+           bool is_decision, Ends& ends) {
+    if (!count(1, own_name) || !count_edges(ends.count, own_name)) return false;
+    std::vector<uint32_t> waits_for = std::move(ends.tasks);
+    ends = {{}, 1};
+    if (expansion_or_null == nullptr) return true;
     const auto slot = static_cast<uint32_t>(expansion_or_null->specs.size());
-    count_edges(waits_for.size(), name);
     expansion_or_null->specs.push_back({spec.exe_time, spec.device, slot});
     for (const uint32_t from : waits_for) expansion_or_null->edges.push_back({from, slot});
-    if (expansion_or_null->wants_names) {
-      expansion_or_null->names.push_back(name);
-      expansion_or_null->is_decision.push_back(is_decision);
-    }
-    return slot;
+    ends.tasks.push_back(slot);
+    if (!expansion_or_null->wants_names) return true;
+    expansion_or_null->names.push_back(name);
+    expansion_or_null->is_decision.push_back(is_decision);
+    return true;
   }
 
-  // The ends become those that depend on the decision: itself.
   bool decide(const Entry& entry, const std::string& name, Ends& ends, int64_t& value) {
-    if (!count(1, entry.entry->name)) return false;
     const Decision& decision = entry.entry->decision;
-    if (expansion_or_null != nullptr) {
-      ends = {add({decision.time, decision.device, 0}, ends, name + "?", true)};
+    if (!add({decision.time, decision.device, 0}, entry.entry->name, name + "?", true, ends)) {
+      return false;
     }
     return value != kAsk || choose(entry.control, value);
   }
@@ -303,21 +320,15 @@ struct ScenarioProgram::Walk {
   }
 
   bool run(const Region& region, const std::string& prefix, Ends& ends) {
-    const bool is_dry = expansion_or_null == nullptr;
-    std::vector<Ends> ends_of(is_dry ? 0 : region.entries.size());
+    std::vector<Ends> ends_of(region.entries.size());
     Ends exits;
     for (const uint32_t i : region.order) {
       const Entry& entry = region.entries[i];
-      Ends own = ends;
-      if (!is_dry && !entry.entry->deps.empty()) {
-        own.clear();
-        for (const uint32_t dep : entry.entry->deps) {
-          own.insert(own.end(), ends_of[dep].begin(), ends_of[dep].end());
-        }
-      }
+      Ends own;
+      if (entry.entry->deps.empty()) own = ends;
+      for (const uint32_t dep : entry.entry->deps) own.add(ends_of[dep]);
       if (!run_entry(entry, name_of(prefix, entry), own) || !status.is_ok()) return false;
-      if (is_dry) continue;
-      if (region.is_sink[i]) exits.insert(exits.end(), own.begin(), own.end());
+      if (region.is_sink[i]) exits.add(own);
       ends_of[i] = std::move(own);
     }
     if (!region.entries.empty()) ends = std::move(exits);
@@ -327,11 +338,8 @@ struct ScenarioProgram::Walk {
   bool run_entry(const Entry& entry, const std::string& name, Ends& ends) {
     switch (entry.entry->kind) {
       case ScenarioEntry::Kind::kTask:
-        if (!count(1, entry.entry->name)) return false;
-        if (expansion_or_null != nullptr) {
-          ends = {add({entry.entry->exe_time, entry.entry->device, 0}, ends, name, false)};
-        }
-        return true;
+        return add({entry.entry->exe_time, entry.entry->device, 0}, entry.entry->name, name, false,
+                   ends);
       case ScenarioEntry::Kind::kLoop:
         return run_loop(entry, name, ends);
       case ScenarioEntry::Kind::kCase: {

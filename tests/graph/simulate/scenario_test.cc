@@ -258,5 +258,23 @@ TEST(Scenario, WhateverIsWrongIsNamed) {
   EXPECT_EQ(evaluated({}).worst, 0);
 }
 
+// Twenty tasks wait for twenty, which wait for the decision, for which they are waited for.
+TEST(Scenario, DependenciesAreCountedBeforeTheyAreWrittenOut) {
+  std::vector<ScenarioEntry> many;
+  for (uint32_t i = 0; i < 40; ++i) many.push_back(task("t", 1));
+  for (uint32_t i = 20; i < 40; ++i) {
+    for (uint32_t dep = 0; dep < 20; ++dep) many[i].deps.push_back(dep);
+  }
+  const auto with = [&](int64_t trips, uint64_t limit) {
+    const auto report = evaluate_scenarios({{loop("l", many, {{trips, 1}})}}, {.max_tasks = limit});
+    return report.is_ok() ? "" : report.status().message();
+  };
+  EXPECT_EQ(with(9, 990), "") << "9 * (20 + 400 + 20) = 4 * 990";
+  EXPECT_EQ(
+      with(9, 989),
+      "a scenario has more than 3956 dependencies among its tasks, in 'l'; make its loops run "
+      "less often or give operators fewer parts");
+}
+
 }  // namespace
 }  // namespace eddy
