@@ -21,6 +21,13 @@ OperatorConfig tiles_of(const OperatorConfig& config) {
   return tiles;
 }
 
+Status fail_too_many(const BorderReader& reader) {
+  return resource_exhausted(
+      fmt::format("'{}': more than {} transfers cross the borders of loops and branches; give the "
+                  "operators fewer parts",
+                  reader.reading->op.name, kMaxBorderTransfers));
+}
+
 }  // namespace
 
 Status BorderTransfers::send(const std::vector<BorderSource>& sources, const BorderReader& reader,
@@ -43,6 +50,7 @@ Status BorderTransfers::send_one(const BorderSource& source, const BorderReader&
   Operator consumer = reader.reading->op;
   if (producer.shape != reader.reading->shape) consumer.inputs[0].dims = {};
   overlaps_.set(producer, tiles, consumer, reader.reading->config, 0);
+  if (overlaps_.has_more_pairs_than(kMaxBorderTransfers)) return fail_too_many(reader);
   Status status;
   overlaps_.for_each([&](uint32_t part, uint32_t tile, int64_t elements) {
     if (!status.is_ok() || tiles.devices[tile] == reader.reading->config.devices[part]) return;
@@ -71,10 +79,7 @@ Status BorderTransfers::send_tile(const BorderSource& source, uint32_t tile,
                       topology_.node(from).name, topology_.node(to).name, reader.reading->op.name));
     }
     if (++num_transfers_ > kMaxBorderTransfers) {
-      return resource_exhausted(
-          fmt::format("'{}': more than {} transfers cross the borders of "
-                      "loops and branches; give the operators fewer parts",
-                      reader.reading->op.name, kMaxBorderTransfers));
+      return fail_too_many(reader);
     }
     const Link& link = topology_.link(number);
     const bool has_hops = at != from || link.to != to;

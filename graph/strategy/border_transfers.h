@@ -6,7 +6,8 @@
 // those of the shape that the reader expects are sent, or all of them, whole, where none has it.
 //
 // Errors: invalid argument: no link between two devices that must talk, naming the reader. Resource
-// exhausted: more than kMaxBorderTransfers over the object's life. Threads: none.
+// exhausted: more than kMaxBorderTransfers over the object's life, or as many pairs of one result
+// and its reader. Threads: none.
 // Cost: linear in the pairs of tiles and parts that overlap.
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "graph/strategy/overlaps.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace eddy {
 
@@ -10,6 +11,7 @@ void Overlaps::set(const Operator& producer, const OperatorConfig& producer_conf
   lengths_.clear();
   num_tables_ = 0;
   constant_ = 1;
+  is_too_long_ = false;
   const int consumer_rank = consumer.shape.rank();
   num_axes_ = consumer_rank + 1;
   for (int d = 0; d < consumer_rank; ++d) {
@@ -42,7 +44,8 @@ void Overlaps::set(const Operator& producer, const OperatorConfig& producer_conf
         run.first = static_cast<uint32_t>(read.begin / tile);
         run.count = static_cast<uint32_t>((read.end - 1) / tile) - run.first + 1;
       }
-      for (uint32_t i = 0; i < run.count; ++i) {
+      is_too_long_ |= lengths_.size() + run.count > kMaxLengths;
+      for (uint32_t i = 0; i < run.count && !is_too_long_; ++i) {
         const int64_t begin = (run.first + i) * tile;
         lengths_.push_back(std::min(read.end, begin + tile) - std::max(read.begin, begin));
       }
@@ -50,7 +53,7 @@ void Overlaps::set(const Operator& producer, const OperatorConfig& producer_conf
     }
     if (coordinates == 1 && degree == 1) {
       // The same for every pair: no table.
-      constant_ *= runs_.back().count == 0 ? 0 : lengths_.back();
+      constant_ *= runs_.back().count == 0 || is_too_long_ ? 0 : lengths_.back();
       continue;
     }
     // Outer dimensions first, so that tiles come in ascending order.
@@ -59,6 +62,27 @@ void Overlaps::set(const Operator& producer, const OperatorConfig& producer_conf
     tables_[0] = table;
     ++num_tables_;
   }
+  num_tiles_ = static_cast<uint64_t>(tile_step);
+}
+
+// The product, over the axes of the consumer's grid, of the sums over their coordinates.
+double Overlaps::num_pairs() const {
+  if (is_too_long_) return std::numeric_limits<double>::infinity();
+  if (constant_ == 0) return 0;
+  double pairs = 1;
+  for (int axis = 0; axis < num_axes_; ++axis) {
+    double sum = 0;
+    for (uint32_t c = 0; c < grid_[static_cast<size_t>(axis)]; ++c) {
+      double product = 1;
+      for (int t = 0; t < num_tables_; ++t) {
+        const DimTable& table = tables_[static_cast<size_t>(t)];
+        if (table.axis == axis) product *= runs_[table.runs + table.coordinate_step * c].count;
+      }
+      sum += product;
+    }
+    pairs *= sum;
+  }
+  return pairs;
 }
 
 }  // namespace eddy

@@ -5,8 +5,8 @@
 // producer's tiles is the product of the overlaps along each dimension. Those are tabulated once
 // for each coordinate of the consumer; after that a pair costs a few additions.
 //
-// Cost: set() O(sum of degrees), for_each() O(parts of the consumer + pairs). Memory is reused
-// from one set() to the next.
+// Cost: set() and num_pairs() O(sum of degrees and of what coordinates read along one dimension),
+// for_each() O(parts of the consumer + pairs). Memory is reused from one set() to the next.
 #pragma once
 
 #include <array>
@@ -22,6 +22,15 @@ class Overlaps {
   // For input `input` of the consumer.
   void set(const Operator& producer, const OperatorConfig& producer_config,
            const Operator& consumer, const OperatorConfig& consumer_config, size_t input);
+
+  // How many pairs for_each() visits; infinite, and it visits none, where coordinates read so much
+  // along one dimension that it is not tabulated.
+  double num_pairs() const;
+  // The same as num_pairs() > limit, at once where that cannot be.
+  bool has_more_pairs_than(uint64_t limit) const {
+    return static_cast<uint64_t>(num_parts_) * num_tiles_ > limit &&
+           num_pairs() > static_cast<double>(limit);
+  }
 
   // visit(consumer_part, producer_tile, elements) for every pair with elements > 0, by consumer
   // part, then by tile, ascending. Tiles are numbered row-major over the producer's degrees, the
@@ -43,6 +52,8 @@ class Overlaps {
     int64_t tile_step = 0;     // tiles between neighbours along this dimension
   };
 
+  static constexpr size_t kMaxLengths = size_t{1} << 24;
+
   template <typename Visit>
   void visit_tiles(const std::array<uint32_t, kMaxRank>& runs, int table, int64_t tile,
                    int64_t elements, uint32_t part, const Visit& visit) const;
@@ -54,7 +65,9 @@ class Overlaps {
   int num_axes_ = 0;  // of the consumer's grid, the reduction included
   std::array<uint32_t, kMaxRank + 1> grid_{};
   uint32_t num_parts_ = 0;
-  int64_t constant_ = 1;  // product of what dimensions without a table contribute
+  uint64_t num_tiles_ = 0;  // of the producer
+  int64_t constant_ = 1;    // product of what dimensions without a table contribute
+  bool is_too_long_ = false;
 };
 
 template <typename Visit>
@@ -74,7 +87,7 @@ void Overlaps::visit_tiles(const std::array<uint32_t, kMaxRank>& runs, int table
 
 template <typename Visit>
 void Overlaps::for_each(const Visit& visit) const {
-  if (constant_ == 0) return;
+  if (constant_ == 0 || is_too_long_) return;
   std::array<uint32_t, kMaxRank + 1> at{};
   std::array<uint32_t, kMaxRank> runs{};
   for (uint32_t part = 0; part < num_parts_; ++part) {

@@ -279,6 +279,7 @@ void TaskEmitter::emit_input(uint32_t op, size_t input, const Strategy& strategy
   const OperatorConfig& to_config = strategy[op];
   overlaps_.set(producer, from_config, consumer, to_config, input);
   Ranks ranks = ranks_of(first_block_[op] + static_cast<uint32_t>(input));
+  if (overlaps_.has_more_pairs_than(ranks.transfers_left)) return fail_too_many();
   TaskLabel label{.kind = TaskKind::kTransfer,
                   .is_summed = from_config.reduce > 1,
                   .op = producer_index,
