@@ -41,6 +41,7 @@ namespace eddy {
   X(stream_destroy, "cuStreamDestroy_v2", true, CuResult(CuStream stream))                        \
   X(stream_synchronize, "cuStreamSynchronize", true, CuResult(CuStream stream))                   \
   X(stream_query, "cuStreamQuery", true, CuResult(CuStream stream))                               \
+  X(stream_context, "cuStreamGetCtx", true, CuResult(CuStream stream, CuContext* context))        \
   X(stream_wait_event, "cuStreamWaitEvent", true,                                                 \
     CuResult(CuStream stream, CuEvent event, unsigned flags))                                     \
   X(stream_write_value32, "cuStreamWriteValue32_v2", false,                                       \

@@ -86,13 +86,41 @@ Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
   return std::unique_ptr<Stream>(std::move(stream));
 }
 
-Result<std::unique_ptr<Stream>> CudaDevice::adopt_stream(void* native_stream) {
-  EDDY_RETURN_IF_ERROR(health());
-  if (native_stream == nullptr) {
+// A stream that is refused later, when a run needs it, would cost the device.
+Status CudaDevice::check_adoptable(CuStream stream) {
+  const auto handle = reinterpret_cast<uintptr_t>(stream);
+  if (handle == 0 || handle == kCuStreamLegacy) {
     return invalid_argument("the null stream orders itself with all others; adopt another one");
   }
-  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaStream> stream,
-                        CudaStream::adopt(shared(), static_cast<CuStream>(native_stream)));
+  if (handle == kCuStreamPerThread) {
+    return invalid_argument(
+        "the per-thread default stream is another one on every thread; adopt one that you made");
+  }
+  const CudaContext::Use use(*context_);
+  const CudaApi& api = context_->api();
+  CuContext owner = nullptr;
+  const Status asked = context_->check(api.stream_context(stream, &owner), "cuStreamGetCtx");
+  if (context_->is_lost()) return health();
+  if (!asked.is_ok()) return invalid_argument("a stream can't be adopted: " + asked.message());
+  if (owner != context_->handle()) {
+    return invalid_argument(
+        "a stream can't be adopted: it is not of the primary context of CUDA "
+        "device " +
+        std::to_string(context_->facts().ordinal));
+  }
+  CuCaptureStatus capture = CuCaptureStatus::kNone;
+  if (!api.stream_is_capturing) return Status::ok();
+  EDDY_RETURN_IF_ERROR(
+      context_->check(api.stream_is_capturing(stream, &capture), "cuStreamIsCapturing"));
+  if (capture == CuCaptureStatus::kNone) return Status::ok();
+  return invalid_argument("a stream can't be adopted while it captures; end the capture first");
+}
+
+Result<std::unique_ptr<Stream>> CudaDevice::adopt_stream(void* native_stream) {
+  EDDY_RETURN_IF_ERROR(health());
+  const auto theirs = static_cast<CuStream>(native_stream);
+  EDDY_RETURN_IF_ERROR(check_adoptable(theirs));
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaStream> stream, CudaStream::adopt(shared(), theirs));
   return std::unique_ptr<Stream>(std::move(stream));
 }
 

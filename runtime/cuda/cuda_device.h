@@ -50,6 +50,9 @@ class CudaDevice : public Device {
     return pinned_->contains(memory, size_bytes);
   }
   Result<std::unique_ptr<Stream>> create_stream() override;
+  // Errors: kInvalidArgument for a handle that is no stream of this device's primary context (as far
+  // as the driver tells), for the driver's default streams (the null one, legacy and per thread) and
+  // for one that captures.
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
@@ -72,6 +75,7 @@ class CudaDevice : public Device {
   CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOptions& options,
              std::unique_ptr<CudaDeviceMemory> memory);
   Status probe_memory_words();
+  Status check_adoptable(CuStream stream);
   // A stream for a moment; to be given back idle. With the context current.
   Result<CuStream> take_stream();
   void give_back(CuStream stream);

@@ -88,6 +88,11 @@ constexpr unsigned kCuHostAllocMapped = 2;
 constexpr unsigned kCuWaitValueGreaterOrEqual = 0;  // (int32)(word - value) >= 0
 constexpr unsigned kCuWriteValueDefault = 0;        // behind a memory barrier
 
+// CU_STREAM_LEGACY, CU_STREAM_PER_THREAD: handles that are no streams, but mean one; the second a
+// different one on each thread.
+constexpr uintptr_t kCuStreamLegacy = 1;
+constexpr uintptr_t kCuStreamPerThread = 2;
+
 // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel waits by itself for what is
 // before it in its stream.
 constexpr int kCuLaunchProgrammatic = 6;

@@ -111,6 +111,41 @@ TEST(CudaDevice, WhatTheGpuMayStillReadIsNotHandedOut) {
   EXPECT_EQ(fake.leaks(), "");
 }
 
+TEST(CudaDevice, AStreamThatIsNotOursToUseIsRefusedAndTheDeviceStays) {
+  FakeCuda fake({.seed = 5, .num_devices = 2});
+  {
+    auto device = std::move(*CudaDevice::create(fake.api(), {}));
+    auto other = std::move(*CudaDevice::create(fake.api(), {.ordinal = 1}));
+    auto theirs = std::move(*other->create_stream());
+    auto captures = std::move(*device->create_stream());
+    const CudaContext::Use use(device->context());
+    CuGraph graph = nullptr;
+    const auto capturing = static_cast<CuStream>(captures->native());
+    ASSERT_EQ(fake.api()->graph_create(&graph, 0), CuResult::kSuccess);
+    ASSERT_EQ(fake.api()->stream_begin_capture(capturing, graph, nullptr, nullptr, 0,
+                                               CuCaptureMode::kRelaxed),
+              CuResult::kSuccess);
+    const std::pair<void*, const char*> refused[] = {
+        {nullptr, "null stream"},
+        {reinterpret_cast<void*>(kCuStreamLegacy), "null stream"},
+        {reinterpret_cast<void*>(kCuStreamPerThread), "another one on every thread"},
+        {reinterpret_cast<void*>(0x12340), "cuStreamGetCtx"},
+        {theirs->native(), "primary context of CUDA device 0"},
+        {captures->native(), "while it captures"}};
+    for (const auto& [stream, why] : refused) {
+      const Status status = device->adopt_stream(stream).status();
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << why;
+      EXPECT_THAT(status.message(), ::testing::HasSubstr(why));
+      EXPECT_TRUE(device->health().is_ok());
+    }
+    EXPECT_EQ(fake.api()->stream_end_capture(capturing, &graph), CuResult::kSuccess);
+    fake.api()->graph_destroy(graph);
+    EXPECT_TRUE(device->adopt_stream(captures->native()).is_ok());
+  }
+  EXPECT_THAT(fake.violations(), ::testing::IsEmpty());
+  EXPECT_EQ(fake.leaks(), "");
+}
+
 TEST(CudaDevice, WritesOfSeveralThreadsArriveEach) {
   constexpr size_t kThreads = 4, kBytes = 1000;
   FakeCuda fake({.seed = 8});

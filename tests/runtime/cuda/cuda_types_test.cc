@@ -79,6 +79,8 @@ TEST(CudaTypesTest, ValuesAreTheDrivers) {
       {static_cast<int>(CuDeviceAttribute::kMemoryPoolsSupported),
        CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED},
       {kCuStreamNonBlocking, CU_STREAM_NON_BLOCKING},
+      {kCuStreamLegacy, static_cast<int>(reinterpret_cast<uintptr_t>(CU_STREAM_LEGACY))},
+      {kCuStreamPerThread, static_cast<int>(reinterpret_cast<uintptr_t>(CU_STREAM_PER_THREAD))},
       {kCuEventDisableTiming, CU_EVENT_DISABLE_TIMING},
       {kCuHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE},
       {kCuHostAllocMapped, CU_MEMHOSTALLOC_DEVICEMAP},

@@ -239,6 +239,14 @@ void FakeCuda::fill_streams(CudaApi& api) {
     }
     return found->second->is_empty() ? kOk : CuResult::kNotReady;
   });
+  define(api.stream_context, "stream_context", CallKind::kContext,
+         [this](CuStream stream, CuContext* context) {
+           const auto found = streams_.find(stream);
+           if (found == streams_.end()) return CuResult::kInvalidHandle;
+           *context =
+               reinterpret_cast<CuContext>(static_cast<uintptr_t>(found->second->device) + 1);
+           return kOk;
+         });
   define(api.stream_wait_event, "stream_wait_event", CallKind::kContext,
          [this](CuStream stream, CuEvent event, unsigned) {
            const auto found = events_.find(event);
