@@ -37,6 +37,8 @@ namespace eddy {
   X(context_push, "cuCtxPushCurrent_v2", true, CuResult(CuContext context))                       \
   X(context_pop, "cuCtxPopCurrent_v2", true, CuResult(CuContext* context))                        \
   X(context_synchronize, "cuCtxSynchronize", true, CuResult())                                    \
+  X(thread_capture_mode, "cuThreadExchangeStreamCaptureMode", true,                               \
+    CuResult(CuCaptureMode* mode))                                                                \
   X(stream_create, "cuStreamCreate", true, CuResult(CuStream* stream, unsigned flags))            \
   X(stream_destroy, "cuStreamDestroy_v2", true, CuResult(CuStream stream))                        \
   X(stream_synchronize, "cuStreamSynchronize", true, CuResult(CuStream stream))                   \

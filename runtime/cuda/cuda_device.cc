@@ -30,8 +30,9 @@ CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOpt
 
 CudaDevice::~CudaDevice() {
   // Given up because the driver refused something, the GPU may still be at work on what it has,
-  // and pages below must not go before that; so a refusal here is asked once more.
-  bool is_idle = false;
+  // and pages below must not go before that; so a refusal here is asked once more. Else all streams
+  // have been heard to end, and nobody is asked: who captures a stream meanwhile would lose that.
+  bool is_idle = !context_->is_lost() && unheard_.empty();
   for (int attempt = 0; attempt < 2 && !is_idle; ++attempt) {
     const CudaContext::Use use(*context_);
     is_idle = context_->api().context_synchronize() == CuResult::kSuccess;

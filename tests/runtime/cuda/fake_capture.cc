@@ -28,7 +28,37 @@ bool FakeCuda::is_capturing(CuStream stream) const {
   return found != streams_.end() && found->second->capture != nullptr;
 }
 
-CuResult FakeCuda::begin_capture(CuStream handle, CuGraph graph, std::vector<CuGraphNode> after) {
+bool FakeCuda::spoils_global_capture(const std::string& call) {
+  static const std::set<std::string> kFine = {"stream_wait_event",
+                                              "stream_write_value32",
+                                              "stream_wait_value32",
+                                              "event_record",
+                                              "copy",
+                                              "fill",
+                                              "launch_kernel",
+                                              "launch_kernel_ex",
+                                              "graph_launch",
+                                              "stream_is_capturing",
+                                              "stream_begin_capture",
+                                              "stream_end_capture",
+                                              "stream_capture_info"};
+  if (kFine.count(call) != 0) return false;
+  {
+    std::lock_guard lock(modes_mutex_);
+    const auto mode = modes_.find(std::this_thread::get_id());
+    if (mode != modes_.end() && mode->second == CuCaptureMode::kRelaxed) return false;
+  }
+  bool has_spoilt = false;
+  for (auto& [handle, stream] : streams_) {
+    if (stream->capture == nullptr || !stream->capture->is_global) continue;
+    stream->capture->is_spoilt = true;
+    has_spoilt = true;
+  }
+  return has_spoilt;
+}
+
+CuResult FakeCuda::begin_capture(CuStream handle, CuGraph graph, std::vector<CuGraphNode> after,
+                                 CuCaptureMode mode) {
   const auto found = streams_.find(handle);
   if (found == streams_.end()) return CuResult::kInvalidHandle;
   if (found->second->capture != nullptr || !graphs_.has(graph)) return CuResult::kInvalidValue;
@@ -39,6 +69,7 @@ CuResult FakeCuda::begin_capture(CuStream handle, CuGraph graph, std::vector<CuG
   found->second->capture = std::make_shared<Capture>();
   found->second->capture->graph = graph;
   found->second->capture->origin = handle;
+  found->second->capture->is_global = mode == CuCaptureMode::kGlobal;
   found->second->last = std::move(after);
   return kOk;
 }

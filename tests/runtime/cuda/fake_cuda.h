@@ -20,7 +20,9 @@
 //   capture   what is issued to a capturing stream becomes nodes of its graph; a stream that waits
 //             for a captured event joins; waiting for the stream, asking after it or its events,
 //             words, allocations and waits for what is outside fail and spoil the capture, and so
-//             does ending it elsewhere than it began or before all streams have been joined
+//             does ending it elsewhere than it began or before all streams have been joined; while
+//             one in global mode is open, every call that is not issued to a stream and comes from
+//             a thread whose own mode is not relaxed is refused and spoils it
 //   graphs    kernels, copies, fills, empty and conditional nodes, in a random topological order;
 //             others may call between the rounds of a WHILE; a conditional handle takes its default
 //             once a launch; a graph with conditionals has one executable at a time; more than five
@@ -124,6 +126,7 @@ class FakeCuda {
   struct Capture {
     CuGraph graph;
     CuStream origin;
+    bool is_global = false;
     bool is_spoilt = false;
     bool has_ended = false;
     std::vector<CuGraphNode> nodes;
@@ -184,7 +187,8 @@ class FakeCuda {
   void fill_graphs(CudaApi& api);
   void fill_capture(CudaApi& api);
   CuResult launch(CuFunction function, const CuLaunchConfig& config, void** params);
-  CuResult begin_capture(CuStream stream, CuGraph graph, std::vector<CuGraphNode> after);
+  CuResult begin_capture(CuStream stream, CuGraph graph, std::vector<CuGraphNode> after,
+                         CuCaptureMode mode);
   CuResult ask_capture(CuStream stream, CuCaptureStatus* status) const;
   CuResult end_capture(CuStream stream, CuGraph* graph);
   CuResult capture(Stream& stream, Op op);
@@ -192,6 +196,8 @@ class FakeCuda {
   CuResult spoil(Capture& capture, CuResult result);
   // Of the streams of a device; null: none captures.
   Capture* capture_of_device(int device);
+  // Whether an open capture forbids the calling thread the call; then it is spoilt.
+  bool spoils_global_capture(const std::string& call);
   // Whether a call needs a current context, and whether it gives something back or waits, which
   // happens even when the call answers with an error.
   enum class CallKind { kFree, kRelease, kContext, kContextRelease };
@@ -237,6 +243,8 @@ class FakeCuda {
   std::set<std::string> early_kernels_;
   std::map<std::string, bool> guards_;                    // by kernel: whether it looks
   std::map<std::thread::id, std::vector<int>> contexts_;  // current ones, by thread
+  std::mutex modes_mutex_;                                // taken behind mutex_, or alone
+  std::map<std::thread::id, CuCaptureMode> modes_;        // under modes_mutex_; not there: global
   std::map<CuStream, std::unique_ptr<Stream>> streams_;
   std::map<CuEvent, std::unique_ptr<Event>> events_;
   std::map<CuMemoryPool, int> pools_;

@@ -48,6 +48,7 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
         if (is_release(kind)) body(args...);
         return lost;
       }
+      if (spoils_global_capture(name)) return CuResult::kCaptureUnsupported;
     }
     return body(args...);
   };
@@ -173,6 +174,14 @@ void FakeCuda::fill_contexts(CudaApi& api) {
 
 // long: one entry of the table after the other.
 void FakeCuda::fill_streams(CudaApi& api) {
+  // A thread's own word, which never fails: not counted.
+  api.thread_capture_mode = [this](CuCaptureMode* mode) {
+    std::lock_guard lock(modes_mutex_);
+    CuCaptureMode& own =
+        modes_.try_emplace(std::this_thread::get_id(), CuCaptureMode::kGlobal).first->second;
+    std::swap(own, *mode);
+    return kOk;
+  };
   define(api.context_synchronize, "context_synchronize", CallKind::kContextRelease, [this] {
     const int device = current_device();
     if (Capture* open = capture_of_device(device)) {
@@ -492,8 +501,8 @@ void FakeCuda::fill_capture(CudaApi& api) {
   define(api.stream_begin_capture, "stream_begin_capture", CallKind::kContext,
          [this](CuStream stream, CuGraph graph, const CuGraphNode* after, const void*,
                 size_t num_after, CuCaptureMode mode) {
-           if (mode != CuCaptureMode::kRelaxed) return CuResult::kNotSupported;
-           return begin_capture(stream, graph, {after, after + num_after});
+           if (mode == CuCaptureMode::kThreadLocal) return CuResult::kNotSupported;
+           return begin_capture(stream, graph, {after, after + num_after}, mode);
          });
   define(api.stream_end_capture, "stream_end_capture", CallKind::kContextRelease,
          [this](CuStream stream, CuGraph* graph) { return end_capture(stream, graph); });
