@@ -8,6 +8,8 @@ bool is_sticky(CuResult result) {
     case 4:    // the driver is shutting down
     case 46:   // device unavailable
     case 214:  // uncorrectable memory error
+    case 220:  // uncorrectable NVLink error
+    case 226:  // contained error
     case 700:  // illegal address
     case 702:  // launch timeout
     case 709:  // context destroyed
@@ -18,6 +20,9 @@ bool is_sticky(CuResult result) {
     case 717:  // invalid address space
     case 718:  // invalid program counter
     case 719:  // launch failed
+    case 721:  // tensor memory leak
+    case 810:  // terminated by the multi-process server
+    case 911:  // external device
     case 999:  // unknown
       return true;
     default:

@@ -146,6 +146,24 @@ TEST(CudaDevice, AStreamThatIsNotOursToUseIsRefusedAndTheDeviceStays) {
   EXPECT_EQ(fake.leaks(), "");
 }
 
+TEST(CudaDevice, AnswersThatStayLoseItAndOthersDoNot) {
+  // What cuda.h says of them: "any further CUDA work will return the same error".
+  for (const int code : {4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719,
+                         721, 810, 911, 999}) {
+    FakeCuda fake({.seed = 6});
+    auto device = std::move(*CudaDevice::create(fake.api(), {}));
+    const Status status = device->context().check(static_cast<CuResult>(code), "cuCall");
+    EXPECT_EQ(status.code(), StatusCode::kDeviceLost) << code;
+    EXPECT_EQ(device->health().code(), StatusCode::kDeviceLost) << code;
+  }
+  FakeCuda fake({.seed = 7});
+  auto device = std::move(*CudaDevice::create(fake.api(), {}));
+  for (const int code : {1, 2, 400, 600, 701, 720, 800, 900, 901, 912}) {
+    EXPECT_FALSE(device->context().check(static_cast<CuResult>(code), "cuCall").is_ok()) << code;
+    EXPECT_TRUE(device->health().is_ok()) << code;
+  }
+}
+
 TEST(CudaDevice, WritesOfSeveralThreadsArriveEach) {
   constexpr size_t kThreads = 4, kBytes = 1000;
   FakeCuda fake({.seed = 8});
