@@ -5,17 +5,6 @@
 namespace eddy {
 namespace {
 
-struct CloseLibrary {
-  void operator()(void* library) const { dlclose(library); }
-};
-using Library = std::unique_ptr<void, CloseLibrary>;
-
-// The table together with the library its entries point into. The table goes first.
-struct LoadedApi {
-  Library library;
-  CudaApi api;
-};
-
 // Fills `entry` with a plain function of the library; false when it has none of that name.
 template <typename R, typename... Args>
 bool find(void* library, const char* symbol, std::function<R(Args...)>& entry) {
@@ -54,29 +43,28 @@ Result<std::shared_ptr<const CudaApi>> load_cuda_api() {
 }
 
 Result<std::shared_ptr<const CudaApi>> load_cuda_api_from(const std::string& name) {
-  Library library(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
+  // Never closed: a driver has threads of its own, which outlive the last table.
+  void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* reason = dlerror();
     return device_lost("no CUDA driver: " + std::string(reason != nullptr ? reason : name) +
                        "; install NVIDIA's driver, or run on the CPU");
   }
-  auto loaded = std::make_shared<LoadedApi>();
-  const std::string missing = fill(library.get(), loaded->api);
+  auto api = std::make_shared<CudaApi>();
+  const std::string missing = fill(library, *api);
   if (!missing.empty()) {
     return device_lost("the CUDA driver " + name + " is too old or none: it lacks " + missing +
                        "; install a driver for CUDA 12 or newer");
   }
-  loaded->library = std::move(library);
-  const CuResult result = loaded->api.init(0);
+  const CuResult result = api->init(0);
   if (result != CuResult::kSuccess) {
     const char* text = nullptr;
-    loaded->api.error_string(result, &text);
+    api->error_string(result, &text);
     return device_lost("the CUDA driver " + name +
                        " does not start: " + (text != nullptr ? text : "error ") +
                        (text != nullptr ? "" : std::to_string(static_cast<int>(result))));
   }
-  const CudaApi* api = &loaded->api;
-  return std::shared_ptr<const CudaApi>(std::move(loaded), api);
+  return std::shared_ptr<const CudaApi>(std::move(api));
 }
 
 }  // namespace eddy

@@ -131,7 +131,7 @@ struct CudaApi {
 
 // Opens the driver and calls init. Errors: kDeviceLost, saying what was looked for, what is
 // missing, or what the driver answered. Cost: the driver's start, some 100 ms the first time in a
-// process. The library stays open as long as a copy of the table lives.
+// process. The library stays open to the end of the process, because its own threads do.
 Result<std::shared_ptr<const CudaApi>> load_cuda_api();
 
 // The same from another file; for tests.

@@ -1,6 +1,7 @@
 // Claim: a missing or strange driver is an error that says what is missing and what to do.
 #include "runtime/cuda/cuda_api.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,6 +23,13 @@ TEST(CudaApiTest, ALibraryThatIsNoDriverIsRefusedByTheCallsItLacks) {
   ASSERT_FALSE(api.is_ok());
   EXPECT_THAT(api.status().message(), HasSubstr("it lacks cuInit, cuDriverGetVersion"));
   EXPECT_THAT(api.status().message(), HasSubstr("cuLaunchKernel"));
+}
+
+TEST(CudaApiTest, WhatWasOpenedStaysBecauseItsThreadsDo) {
+  const char* const library = "libanl.so.1";  // which nobody else opens
+  if (dlopen(library, RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << library << " is open";
+  EXPECT_THAT(load_cuda_api_from(library).status().message(), HasSubstr("it lacks"));
+  EXPECT_NE(dlopen(library, RTLD_NOW | RTLD_NOLOAD), nullptr);
 }
 
 TEST(CudaApiTest, TheDriverOfThisMachineLoadsOrSaysWhyNot) {
