@@ -7,7 +7,8 @@
 namespace eddy {
 namespace {
 
-constexpr int64_t kMostAlignment = 256;
+// No kernel asks for more, and every block of memory has it.
+constexpr int64_t kMostAlignment = 16;
 
 LtType lt_type(ElementType element) {
   switch (element) {
@@ -22,9 +23,19 @@ LtType lt_type(ElementType element) {
   }
 }
 
-int64_t alignment_of(const void* pointer) {
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  return static_cast<int64_t>(std::min<uintptr_t>(address & -address, kMostAlignment));
+// What a matrix is taken to be aligned to: no more than those behind it would be, if others of its
+// size followed, so that the rows of a larger tensor and a tensor by itself have one algorithm.
+int64_t alignment_of(const void* pointer, int64_t size_bytes) {
+  const auto bits = reinterpret_cast<uintptr_t>(pointer) | static_cast<uintptr_t>(size_bytes) |
+                    static_cast<uintptr_t>(kMostAlignment);
+  return static_cast<int64_t>(bits & -bits);
+}
+
+// An address that is aligned so and to no more, for a question that reads nothing there.
+const void* aligned_to(const void* pointer, int64_t alignment) {
+  const auto block =
+      reinterpret_cast<uintptr_t>(pointer) & ~static_cast<uintptr_t>(2 * kMostAlignment - 1);
+  return reinterpret_cast<const void*>(block + static_cast<uintptr_t>(alignment));
 }
 
 // What is added to the product.
@@ -208,7 +219,9 @@ Status LtProducts::make_plan(Plan& plan, const Key& key, ElementType element,
         check(make_layout(*api_, type, *sides[i], product.num_batches, plan.layouts[i]),
               "cublasLtMatrixLayoutCreate"));
   }
-  const Operation operation(*api_, product, compute_of(element, options_), params.c);
+  const int64_t* const alignments = key.data() + key.size() - 5;  // the key ends in them
+  const Operation operation(*api_, product, compute_of(element, options_),
+                            aligned_to(params.c, alignments[4]));
   EDDY_RETURN_IF_ERROR(check(operation.status(), "cublasLtMatmulDescCreate"));
   LtPreference preference = nullptr;
   EDDY_RETURN_IF_ERROR(
@@ -217,8 +230,8 @@ Status LtProducts::make_plan(Plan& plan, const Key& key, ElementType element,
       preference, [this](LtPreference made) { api_->preference_destroy(made); });
   const uint64_t workspace = options_.max_workspace_bytes;
   int status = api_->preference_set(preference, kLtMaxWorkspace, &workspace, sizeof(workspace));
-  for (int i = 0; i < 4 && status == kLtSuccess; ++i) {  // the key ends in the alignments
-    const auto bytes = static_cast<uint32_t>(key[key.size() - 4 + static_cast<size_t>(i)]);
+  for (int i = 0; i < 4 && status == kLtSuccess; ++i) {
+    const auto bytes = static_cast<uint32_t>(alignments[i]);
     status = api_->preference_set(preference, kLtMinAlignmentA + i, &bytes, sizeof(bytes));
   }
   EDDY_RETURN_IF_ERROR(check(status, "cublasLtMatmulPreferenceSetAttribute"));
@@ -247,6 +260,8 @@ Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
   LtProduct product;
   if (!product.read(p)) return false;
   const void* const addend = product.addend == Addend::kMatrix ? p.c : p.out;
+  const void* const row = product.addend == Addend::kRow ? p.c : nullptr;
+  const auto element_bytes = static_cast<int64_t>(element_size_bytes(element));
   const Key key = {static_cast<int64_t>(element),
                    p.m,
                    p.n,
@@ -260,10 +275,11 @@ Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
                    product.second.batch_stride,
                    static_cast<int64_t>(product.addend),
                    product.addend_leading,
-                   alignment_of(p.b),
-                   alignment_of(p.a),
-                   alignment_of(addend),
-                   alignment_of(p.out)};
+                   alignment_of(p.b, p.k * p.n * element_bytes),
+                   alignment_of(p.a, p.m * p.k * element_bytes),
+                   alignment_of(addend, p.m * p.n * element_bytes),
+                   alignment_of(p.out, p.m * p.n * element_bytes),
+                   alignment_of(row, p.n * element_bytes)};
   bool is_done = false;
   EDDY_RETURN_IF_ERROR(launcher_.in_context([&]() -> Status {
     EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan, find(key, element, p));

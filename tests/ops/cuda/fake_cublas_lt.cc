@@ -162,8 +162,8 @@ void FakeCublasLt::fill_preferences(CublasLtApi& api) {
 }
 
 // The algorithm remembers what it was chosen for.
-int FakeCublasLt::find_algorithm(const Preference& preference, int num_wanted, LtHeuristic* found,
-                                 int* num_found) {
+int FakeCublasLt::find_algorithm(const Matmul& matmul, const Preference& preference, int num_wanted,
+                                 LtHeuristic* found, int* num_found) {
   ++num_heuristics_;
   *num_found = 0;
   if (heuristic_refusal_ != 0) return heuristic_refusal_;
@@ -175,6 +175,8 @@ int FakeCublasLt::find_algorithm(const Preference& preference, int num_wanted, L
   *found = {};
   found->algorithm.data[0] = kMagic;
   for (size_t i = 0; i < 4; ++i) found->algorithm.data[1 + i] = preference.alignments[i];
+  const auto row = reinterpret_cast<uintptr_t>(matmul.row);
+  found->algorithm.data[5] = row == 0 ? 256 : std::min<uint64_t>(row & -row, 256);
   found->workspace_bytes = std::min<size_t>(kWorkspaceBytes, preference.max_workspace_bytes);
   *num_found = 1;
   return kLtSuccess;
@@ -192,18 +194,20 @@ std::string FakeCublasLt::misfit(const Matmul& matmul, const Layout& a, const La
 
 void FakeCublasLt::multiply(const Matmul& matmul, double by, double add, const void* a,
                             const Layout& la, const void* b, const Layout& lb, const void* c,
-                            const Layout& lc, void* d, const Layout& ld) {
+                            const Layout& lc, void* d, const Layout& ld, uint64_t order) {
   const auto depth = static_cast<int64_t>(la.rows_of(!matmul.is_first_transposed));
   for (int64_t batch = 0; batch < ld.num_batches; ++batch) {
     for (int64_t i = 0; i < static_cast<int64_t>(ld.rows); ++i) {
       for (int64_t j = 0; j < static_cast<int64_t>(ld.columns); ++j) {
         double sum = 0;
-        for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t step = 0; step < depth; ++step) {
+          const int64_t k = (step + static_cast<int64_t>(order)) % depth;
           const int64_t first =
               matmul.is_first_transposed ? la.at(batch, k, i) : la.at(batch, i, k);
           const int64_t second =
               matmul.is_second_transposed ? lb.at(batch, j, k) : lb.at(batch, k, j);
           sum += read_one(la.type, a, first) * read_one(lb.type, b, second);
+          if (order != 0) sum = static_cast<float>(sum);
         }
         double value = by * sum;
         if (add != 0) value += add * read_one(lc.type, c, lc.at(batch, i, j));
@@ -229,10 +233,11 @@ void FakeCublasLt::fill(CublasLtApi& api) {
     return status == kInvalidValue ? "CUBLAS_STATUS_INVALID_VALUE"
                                    : "CUBLAS_STATUS_EXECUTION_FAILED";
   };
-  api.heuristic = [this](LtHandle, LtMatmul, LtLayout, LtLayout, LtLayout, LtLayout,
+  api.heuristic = [this](LtHandle, LtMatmul matmul, LtLayout, LtLayout, LtLayout, LtLayout,
                          LtPreference preference, int num_wanted, LtHeuristic* found,
                          int* num_found) {
-    return find_algorithm(*reinterpret_cast<Preference*>(preference), num_wanted, found, num_found);
+    return find_algorithm(*reinterpret_cast<Matmul*>(matmul),
+                          *reinterpret_cast<Preference*>(preference), num_wanted, found, num_found);
   };
   api.matmul = [this](LtHandle, LtMatmul matmul_handle, const void* alpha, const void* a,
                       LtLayout a_layout, const void* b, LtLayout b_layout, const void* beta,
@@ -247,8 +252,11 @@ void FakeCublasLt::fill(CublasLtApi& api) {
     const Layout lc = *reinterpret_cast<Layout*>(c_layout),
                  ld = *reinterpret_cast<Layout*>(d_layout);
     if (algorithm == nullptr || algorithm->data[0] != kMagic) return violation("no algorithm");
-    const void* const operands[] = {a, b, c, d};
-    for (size_t i = 0; i < 4; ++i) {
+    const void* const operands[] = {a, b, c, d, matmul.row};
+    uint64_t order = 0;
+    for (size_t i = 0; i < 5; ++i) {
+      // Up to what every block of memory has: then the order is the plain one.
+      for (uint64_t bytes = algorithm->data[1 + i]; bytes != 0 && bytes < 16; bytes *= 2) ++order;
       if (reinterpret_cast<uintptr_t>(operands[i]) % algorithm->data[1 + i] != 0) {
         return violation("an operand is aligned less than the heuristic was told");
       }
@@ -260,7 +268,7 @@ void FakeCublasLt::fill(CublasLtApi& api) {
     num_tf32_ += matmul.compute == LtCompute::kFastTf32 ? 1 : 0;
     const LtType scale = matmul.compute == LtCompute::kDouble ? LtType::kDouble : LtType::kFloat;
     const double by = read_one(scale, alpha, 0), add = read_one(scale, beta, 0);
-    const auto product = [=] { multiply(matmul, by, add, a, la, b, lb, c, lc, d, ld); };
+    const auto product = [=] { multiply(matmul, by, add, a, la, b, lb, c, lc, d, ld, order); };
     if (enqueue_) {
       enqueue_(stream, {a, b, c, d, workspace, matmul.row}, product);
     } else {

@@ -1,6 +1,7 @@
 // FakeCublasLt: cuBLASLt without a GPU: the door's table, computing by plain loops what descriptors
 // and layouts say, and as strict: a wrong attribute, size or leading dimension is an error, an
-// algorithm that came from no heuristic too, and what is not given back is counted.
+// algorithm that came from no heuristic too, and what is not given back is counted. Operands of
+// other alignments have another algorithm, which sums in another order and to other low bits.
 //
 // Products run when `enqueue` runs them: at once, or in a fake stream's order. Operands are checked
 // to be aligned as the heuristic was told. Threads: one. Outlives its table.
@@ -53,9 +54,9 @@ class FakeCublasLt {
                             const Layout& d);
   static void multiply(const Matmul& matmul, double by, double add, const void* a, const Layout& la,
                        const void* b, const Layout& lb, const void* c, const Layout& lc, void* d,
-                       const Layout& ld);
-  int find_algorithm(const Preference& preference, int num_wanted, LtHeuristic* found,
-                     int* num_found);
+                       const Layout& ld, uint64_t order);
+  int find_algorithm(const Matmul& matmul, const Preference& preference, int num_wanted,
+                     LtHeuristic* found, int* num_found);
   int violation(const std::string& what);
 
   const Enqueue enqueue_;
