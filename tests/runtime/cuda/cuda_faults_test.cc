@@ -20,7 +20,7 @@ using ::testing::Not;
 struct Adder {
   struct Params {
     uint64_t to;
-    int value;
+    int64_t value;  // as wide: what pads a word may look like an address
   };
   CudaContext* context;
   CuFunction kernel;
@@ -44,7 +44,7 @@ struct Adder {
 void define_add(FakeCuda& fake) {
   fake.define_kernel("add", sizeof(Adder::Params), [](const FakeKernelCall& call) {
     const auto& params = call.params_as<Adder::Params>();
-    *reinterpret_cast<int*>(params.to) += params.value;
+    *reinterpret_cast<int*>(params.to) += static_cast<int>(params.value);
   });
 }
 
