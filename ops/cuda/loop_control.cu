@@ -28,7 +28,9 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads)
   await_earlier_grids();
   let_next_grid_wait();
   loop_copy(params, uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x,
-            uint64_t{gridDim.x} * kBlockThreads);
+            uint64_t{gridDim.x} * kBlockThreads, [](uint64_t handle, uint32_t value) {
+              cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
+            });
 }
 
 }  // namespace eddy::cuda

@@ -3,7 +3,8 @@
 //
 //   eddy_loop_step   counts a loop's iterations and says whether another one begins
 //   eddy_case_choice says which branch of a case runs
-//   eddy_loop_copy   carried values go to where the next iteration reads them
+//   eddy_loop_copy   carried values go to where the next iteration reads them; behind that, its
+//                    first thread may do a step, too
 //
 // A body that holds several iterations has a word `go_on` in the device's memory: each test writes
 // its answer there, too, and what belongs to the second iteration or a later one does nothing
@@ -12,7 +13,8 @@
 //
 // Both end every loop around them once the word `stop` is not 0; a case that has no branch for its
 // selector sets it. `stop`, `progress` and `failure` are in host memory that the device sees, so
-// whoever wants a loop to end writes `stop`, and reads how far it has come.
+// whoever wants a loop to end writes `stop`, and reads how far it has come. A step reads `stop`
+// once, which takes as long as the bus does.
 //
 // On the device the answer goes to a conditional node's handle (cudaGraphSetConditional).
 #pragma once
@@ -37,7 +39,8 @@ struct LoopStepParams {
 };
 static_assert(sizeof(LoopStepParams) == 64);
 
-// Pieces of memory that do not overlap.
+// Pieces of memory that do not overlap. What the step reads or writes may be among them where the
+// first thread copies it: one byte, or one aligned word.
 inline constexpr int kMaxLoopCopies = 8;
 struct LoopCopyParams {
   struct Piece {
@@ -49,8 +52,9 @@ struct LoopCopyParams {
   uint32_t flags;  // LoopStepParams::kGuarded or 0
   int32_t num_pieces;
   Piece pieces[kMaxLoopCopies];
+  LoopStepParams step;  // flags 0: none
 };
-static_assert(sizeof(LoopCopyParams) == 208);
+static_assert(sizeof(LoopCopyParams) == 272);
 
 struct CaseChoiceParams {
   uint64_t handle;
@@ -92,37 +96,40 @@ EDDY_HD bool is_called_off(uint32_t flags, const uint32_t* go_on) {
 template <typename Set>
 EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
   if (is_called_off(p.flags, p.go_on)) return;
+  const bool asks = (p.flags & (LoopStepParams::kAdvance | LoopStepParams::kTest)) != 0;
+  const bool is_stopped = asks && read_shared(p.stop) != 0;
   int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
   // An iteration that has been stopped is not over: whoever asks where it was is told its number.
-  if ((p.flags & LoopStepParams::kAdvance) != 0 && read_shared(p.stop) == 0) ++count;
+  if ((p.flags & LoopStepParams::kAdvance) != 0 && !is_stopped) ++count;
   *p.counter = count;
   write_shared(p.progress, count);
   if ((p.flags & LoopStepParams::kStart) != 0) write_shared(p.progress + 1, int64_t{0});
   if ((p.flags & LoopStepParams::kTest) == 0) return;
-  const bool goes_on = read_shared(p.stop) == 0 && count < *p.limit && *p.predicate != 0;
+  const bool goes_on = !is_stopped && count < *p.limit && *p.predicate != 0;
   if (!goes_on) write_shared(p.progress + 1, int64_t{1});
   if (p.go_on != nullptr) *p.go_on = goes_on ? 1u : 0u;
   set(p.handle, goes_on ? 1u : 0u);
 }
 
-// By words where both ends and the size allow. Threads: `first`, `first + step`, …
-EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step) {
-  if (is_called_off(p.flags, p.go_on)) return;
-  for (int32_t k = 0; k < p.num_pieces; ++k) {
-    const LoopCopyParams::Piece& piece = p.pieces[k];
-    const uint64_t ends = reinterpret_cast<uint64_t>(piece.to) |
-                          reinterpret_cast<uint64_t>(piece.from) | piece.size_bytes;
-    if (ends % sizeof(uint64_t) == 0) {
-      const uint64_t count = piece.size_bytes / sizeof(uint64_t);
-      for (uint64_t i = first; i < count; i += step) {
-        static_cast<uint64_t*>(piece.to)[i] = static_cast<const uint64_t*>(piece.from)[i];
-      }
-    } else {
-      for (uint64_t i = first; i < piece.size_bytes; i += step) {
-        static_cast<uint8_t*>(piece.to)[i] = static_cast<const uint8_t*>(piece.from)[i];
-      }
-    }
+// By words where both ends allow, and what remains by bytes.
+EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint64_t step) {
+  const uint64_t ends =
+      reinterpret_cast<uint64_t>(piece.to) | reinterpret_cast<uint64_t>(piece.from);
+  const uint64_t num_words = ends % sizeof(uint64_t) == 0 ? piece.size_bytes / sizeof(uint64_t) : 0;
+  for (uint64_t i = first; i < num_words; i += step) {
+    static_cast<uint64_t*>(piece.to)[i] = static_cast<const uint64_t*>(piece.from)[i];
   }
+  for (uint64_t i = num_words * sizeof(uint64_t) + first; i < piece.size_bytes; i += step) {
+    static_cast<uint8_t*>(piece.to)[i] = static_cast<const uint8_t*>(piece.from)[i];
+  }
+}
+
+// Threads: `first`, `first + step`, …
+template <typename Set>
+EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step, Set set) {
+  if (is_called_off(p.flags, p.go_on)) return;
+  for (int32_t k = 0; k < p.num_pieces; ++k) copy_piece(p.pieces[k], first, step);
+  if (first == 0 && p.step.flags != 0) loop_step(p.step, set);
 }
 
 template <typename Set>

@@ -1,6 +1,7 @@
 #include "runtime/cuda/cuda_recorder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/cuda/loop_control.h"
 #include "ops/cuda/params.h"
@@ -31,6 +32,39 @@ class CudaRecording : public Recording {
   const CuGraph graph_;  // owns the bodies of its conditional nodes
   const CuGraphExec executable_;
 };
+
+// Whether the first thread alone copies the piece.
+bool is_of_first_thread(const cuda::LoopCopyParams::Piece& piece) {
+  const auto ends = reinterpret_cast<uintptr_t>(piece.to) | reinterpret_cast<uintptr_t>(piece.from);
+  return piece.size_bytes == 1 ||
+         (piece.size_bytes == sizeof(uint64_t) && ends % sizeof(uint64_t) == 0);
+}
+
+bool holds(const void* memory, uint64_t size_bytes, const void* address) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory), at = reinterpret_cast<uintptr_t>(address);
+  return at >= begin && at - begin < size_bytes;
+}
+
+// Whether one launch may do what is kept and, behind it, the step. Threads wait for none of the
+// others there; and a launch that may be called off must not write what says so.
+bool can_follow(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& step) {
+  using Step = cuda::LoopStepParams;
+  const bool tests = (step.flags & Step::kTest) != 0;
+  if (kept.step.flags != 0 && (!tests || kept.step.counter != step.counter)) return false;
+  if (kept.num_pieces == 0) return true;
+  if (tests && ((kept.flags | step.flags) & Step::kGuarded) != 0) return false;
+  for (int32_t i = 0; i < kept.num_pieces; ++i) {
+    const cuda::LoopCopyParams::Piece& piece = kept.pieces[i];
+    for (const void* word :
+         {static_cast<const void*>(step.counter), static_cast<const void*>(step.limit),
+          static_cast<const void*>(step.predicate)}) {
+      const bool is_shared =
+          holds(piece.to, piece.size_bytes, word) || holds(piece.from, piece.size_bytes, word);
+      if (is_shared && !is_of_first_thread(piece)) return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -94,6 +128,7 @@ Status CudaRecorder::open_capture() {
 }
 
 Status CudaRecorder::close_capture() {
+  EDDY_RETURN_IF_ERROR(flush());
   if (!is_capturing_) return Status::ok();
   const CudaContext::Use use(context_);
   const CudaApi& api = context_.api();
@@ -115,6 +150,11 @@ Status CudaRecorder::close_capture() {
 }
 
 Result<void*> CudaRecorder::lane(uint32_t lane) {
+  EDDY_RETURN_IF_ERROR(flush());
+  return collecting_lane(lane);
+}
+
+Result<void*> CudaRecorder::collecting_lane(uint32_t lane) {
   EDDY_ASSIGN_OR_RETURN(const CuStream native, stream(lane));
   EDDY_RETURN_IF_ERROR(open_capture());
   if (!has_begun_[lane]) {
@@ -140,6 +180,7 @@ Result<uint32_t> CudaRecorder::mark(uint32_t lane) {
 
 Status CudaRecorder::follow(uint32_t lane, uint32_t mark) {
   if (mark >= num_marks_) return internal_error("a lane follows a mark that is not there");
+  EDDY_RETURN_IF_ERROR(flush());
   EDDY_ASSIGN_OR_RETURN(const CuStream native, stream(lane));
   EDDY_RETURN_IF_ERROR(open_capture());
   const CudaContext::Use use(context_);
@@ -150,34 +191,31 @@ Status CudaRecorder::follow(uint32_t lane, uint32_t mark) {
 }
 
 Status CudaRecorder::copy(void* to, const void* from, size_t size_bytes) {
-  EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
-  return copy_now(native, to, from, size_bytes);
+  const MemoryCopy one{to, from, size_bytes};
+  return copy_all({&one, 1});
 }
 
 Status CudaRecorder::copy_all(std::span<const MemoryCopy> copies) {
-  if (is_watched()) return copy_by_kernel(copies);
+  if (kernels_.copy != nullptr) return copy_by_kernel(copies);
+  EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
   for (const MemoryCopy& each : copies) {
-    EDDY_RETURN_IF_ERROR(copy(each.to, each.from, each.size_bytes));
+    EDDY_RETURN_IF_ERROR(copy_now(native, each.to, each.from, each.size_bytes));
   }
   return Status::ok();
 }
 
 Status CudaRecorder::copy_by_kernel(std::span<const MemoryCopy> copies) {
-  constexpr size_t kBytesOfABlock = 16 * cuda::kBlockThreads;
-  const auto most_blocks = static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
+  if (levels_.empty()) return internal_error("copies are recorded outside a recording");
   while (!copies.empty()) {
+    EDDY_RETURN_IF_ERROR(flush());
     const auto some = copies.first(std::min<size_t>(copies.size(), cuda::kMaxLoopCopies));
-    cuda::LoopCopyParams params{
-        levels_.back().test.go_on, guard_flag(), static_cast<int32_t>(some.size()), {}};
-    size_t largest = 1;
+    cuda::LoopCopyParams& kept = kept_.emplace();
+    kept.go_on = levels_.back().test.go_on;
+    kept.flags = guard_flag();
+    kept.num_pieces = static_cast<int32_t>(some.size());
     for (size_t i = 0; i < some.size(); ++i) {
-      params.pieces[i] = {some[i].to, some[i].from, some[i].size_bytes};
-      largest = std::max(largest, some[i].size_bytes);
+      kept.pieces[i] = {some[i].to, some[i].from, some[i].size_bytes};
     }
-    const size_t blocks = (largest + kBytesOfABlock - 1) / kBytesOfABlock;
-    EDDY_RETURN_IF_ERROR(launch_one(kernels_.copy, &params,
-                                    static_cast<uint32_t>(std::min(blocks, most_blocks)),
-                                    cuda::kBlockThreads));
     copies = copies.subspan(some.size());
   }
   return Status::ok();
@@ -204,6 +242,7 @@ Result<std::unique_ptr<Recording>> CudaRecorder::finish() {
 }
 
 void CudaRecorder::abandon() {
+  kept_.reset();
   if (levels_.empty()) return;
   forget_watched();
   (void)close_capture();
@@ -221,40 +260,58 @@ bool CudaRecorder::can_decide() const {
 
 Status CudaRecorder::launch_one(CuFunction function, const void* params, uint32_t num_blocks,
                                 uint32_t num_threads) {
-  EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
+  EDDY_ASSIGN_OR_RETURN(void* const native, collecting_lane(0));
   const CudaContext::Use use(context_);
   return launch_grid(context_, function, num_blocks, num_threads, params,
                      static_cast<CuStream>(native));
 }
 
-Status CudaRecorder::step(const LoopWords& words, uint32_t flags) {
-  const cuda::LoopStepParams params{0,
-                                    words.counter,
-                                    words.limit,
-                                    nullptr,
-                                    words.stop,
-                                    words.progress,
-                                    is_watched() ? levels_.back().test.go_on : nullptr,
-                                    flags | guard_flag(),
-                                    0};
-  return launch_one(kernels_.step, &params);
+Status CudaRecorder::count(const LoopWords& words, uint32_t flags) {
+  if (levels_.empty()) return internal_error("a loop is counted outside a recording");
+  uint32_t* const go_on = levels_.back().test.go_on;
+  return keep({0, words.counter, words.limit, nullptr, words.stop, words.progress, go_on,
+               flags | guard_flag(), 0});
 }
 
 Status CudaRecorder::test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags) {
   const LoopWords& words = test.words;
-  const cuda::LoopStepParams params{
-      handle,     words.counter,  words.limit, static_cast<const uint8_t*>(test.predicate),
-      words.stop, words.progress, test.go_on,  cuda::LoopStepParams::kTest | more_flags,
-      0};
-  return launch_one(kernels_.step, &params);
+  EDDY_RETURN_IF_ERROR(
+      keep({handle, words.counter, words.limit, static_cast<const uint8_t*>(test.predicate),
+            words.stop, words.progress, test.go_on, cuda::LoopStepParams::kTest | more_flags, 0}));
+  return flush();
+}
+
+Status CudaRecorder::keep(const cuda::LoopStepParams& step) {
+  if (kept_ && !can_follow(*kept_, step)) EDDY_RETURN_IF_ERROR(flush());
+  if (!kept_) kept_.emplace();
+  const uint32_t counts = kept_->step.flags;
+  kept_->step = step;
+  kept_->step.flags |= counts;
+  return Status::ok();
+}
+
+Status CudaRecorder::flush() {
+  if (!kept_) return Status::ok();
+  const cuda::LoopCopyParams kept = *std::exchange(kept_, std::nullopt);
+  if (kept.num_pieces == 0) return launch_one(kernels_.step, &kept.step);
+  constexpr size_t kBytesOfABlock = 16 * cuda::kBlockThreads;
+  const auto most_blocks =
+      4 * static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
+  size_t largest = 1;
+  for (int32_t i = 0; i < kept.num_pieces; ++i) {
+    largest = std::max<size_t>(largest, kept.pieces[i].size_bytes);
+  }
+  const size_t blocks = (largest + kBytesOfABlock - 1) / kBytesOfABlock;
+  return launch_one(kernels_.copy, &kept, static_cast<uint32_t>(std::min(blocks, most_blocks)),
+                    cuda::kBlockThreads);
 }
 
 Status CudaRecorder::start_counter(const LoopWords& words) {
-  return step(words, cuda::LoopStepParams::kStart);
+  return count(words, cuda::LoopStepParams::kStart);
 }
 
 Status CudaRecorder::advance_counter(const LoopWords& words) {
-  return step(words, cuda::LoopStepParams::kAdvance);
+  return count(words, cuda::LoopStepParams::kAdvance);
 }
 
 void CudaRecorder::watch(const uint32_t* guard_or_null) {
@@ -319,6 +376,7 @@ Status CudaRecorder::begin_while(const LoopTest& test) {
 
 Result<uint32_t> CudaRecorder::count_launches() {
   if (!is_watched()) return internal_error("launches are counted in a body of one iteration");
+  EDDY_RETURN_IF_ERROR(flush());
   uint64_t num_ours = 0;
   for (CuStream stream : streams_) num_ours += context_.launch_guards().num_launches(stream);
   const CudaContext::Use use(context_);
@@ -352,6 +410,7 @@ Status CudaRecorder::end_while() {
 
 Status CudaRecorder::begin_case(const CaseChoice& choice, uint32_t num_branches) {
   if (is_watched()) return internal_error("a body of several iterations holds a case");
+  EDDY_RETURN_IF_ERROR(flush());
   EDDY_ASSIGN_OR_RETURN(const CuConditionalHandle handle, make_handle());
   const cuda::CaseChoiceParams params{handle,
                                       choice.selector,

@@ -12,10 +12,14 @@
 //           is re-armed each time its outer body runs
 //   IF/ELSE for two branches, SWITCH for more
 //
+// Where there is a kernel for it, copies are one kernel each time, and what counts the loop right
+// behind them, or tests it there, is done by its first thread. So what copies and counts is kept
+// until something else comes.
+//
 // A body of several iterations is one graph: the body as often as it was begun, a test behind each,
 // every kernel from the second on with a guard that the tests write (launch_guards.h). The test
-// that says no is the last one that does anything, so it has set the handle. Copies in such a body
-// are kernels. What else is in it is found by counting: a graph of more nodes than our launches.
+// that says no is the last one that does anything, so it has set the handle. What else is in it is
+// found by counting: a graph of more nodes than our launches.
 //
 // Capture is relaxed: other threads may call what they like, and so may kernels' host halves, but
 // for what captures cannot hold (synchronizing a lane, asking after it): then finish() fails.
@@ -26,6 +30,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ops/cuda/loop_control.h"
@@ -87,8 +92,13 @@ class CudaRecorder : public Recorder {
   Status open_capture();
   // Ends the capture; `last` of the level is what it ended with.
   Status close_capture();
-  Status step(const LoopWords& words, uint32_t flags);
+  Status count(const LoopWords& words, uint32_t flags);
   Status test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags);
+  // Keeps the step, alone or behind what is kept.
+  Status keep(const cuda::LoopStepParams& step);
+  // Launches what is kept.
+  Status flush();
+  Result<void*> collecting_lane(uint32_t lane);
   // The innermost level is a body that may hold several iterations.
   bool is_watched() const { return !levels_.empty() && levels_.back().test.go_on != nullptr; }
   uint32_t guard_flag() const {
@@ -111,6 +121,8 @@ class CudaRecorder : public Recorder {
   std::vector<CuEvent> events_;    // by mark; reused from recording to recording
   uint32_t num_marks_ = 0;
   bool is_capturing_ = false;
+  // Copies, a step or both, of the innermost level; none: nothing is kept.
+  std::optional<cuda::LoopCopyParams> kept_;
   std::vector<Level> levels_;  // innermost last; none: nothing is recorded
 };
 

@@ -146,8 +146,7 @@ Result<LoopRecording::Loop*> LoopRecording::make_words(NodeId id) {
 Status LoopRecording::record_loop(NodeId id) {
   const Node& node = graph().node(id);
   EDDY_ASSIGN_OR_RETURN(Loop* const loop, make_words(id));
-  EDDY_RETURN_IF_ERROR(recorder_.copy(loop->words.limit, loop->limit_word, sizeof(int64_t)));
-  EDDY_RETURN_IF_ERROR(enter_loop(id));
+  EDDY_RETURN_IF_ERROR(enter_loop(*loop));
   EDDY_RETURN_IF_ERROR(recorder_.start_counter(loop->words));
   Addresses first;
   EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &first));
@@ -210,11 +209,11 @@ Status LoopRecording::record_iteration(const Node& node, const LoopWords& words,
   return Status::ok();
 }
 
-// Initial values go to the homes of the parameters.
-Status LoopRecording::enter_loop(NodeId id) {
-  const Node& node = graph().node(id);
+// The limit goes to the device, initial values to the homes of the parameters.
+Status LoopRecording::enter_loop(const Loop& loop) {
+  const Node& node = graph().node(loop.id);
   const Region& before = graph().region(node.regions[0]);
-  std::vector<MemoryCopy> copies;
+  std::vector<MemoryCopy> copies = {{loop.words.limit, loop.limit_word, sizeof(int64_t)}};
   for (size_t k = 1; k < before.parameters.size(); ++k) {
     const ValueId parameter = before.parameters[k];
     if (is_carried_idly(graph(), node, k, uses_)) continue;
@@ -238,7 +237,7 @@ Status LoopRecording::enter_loop(NodeId id) {
     const size_t size_bytes = bytes_of(graph(), parameter);
     EDDY_ASSIGN_OR_RETURN(void* const to, home(parameter, size_bytes));
     const Slot& from = state_.slot_for(node.inputs[k], parameter);
-    if (id == top_) {
+    if (loop.id == top_) {
       entries_.push_back({&from, to});
     } else {
       copies.push_back({to, from.view.data, size_bytes});

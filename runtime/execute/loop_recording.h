@@ -73,7 +73,7 @@ class LoopRecording : public LoopLaunch {
   Status record_iteration(const Node& node, const LoopWords& words, const Addresses& first);
   Result<uint32_t> iterations_a_round(const Node& node);
   Result<Loop*> make_words(NodeId id);
-  Status enter_loop(NodeId id);
+  Status enter_loop(const Loop& loop);
   Status leave_loop(const Node& node);
   Status copy_next(const Node& node);
   Status record_case(NodeId id);

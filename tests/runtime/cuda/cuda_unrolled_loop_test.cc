@@ -240,42 +240,43 @@ TEST(CudaUnrolledLoop, AKernelThatForgetsItsGuardIsNoticed) {
     for (const auto& [name, kernel] : host_kernels()) {
       if (forgets && name.starts_with("eddy_Gather")) gpu.cuda().ignore_guard(name);
     }
-    auto session = make(gpu, graph_of(adding_up(5)), Way::kUnrolled);
+    auto session = make(gpu, graph_of(adding_up(6)), Way::kUnrolled);
     ASSERT_NE(session, nullptr);
-    const auto outputs = session->run(table_of(5, 5));
+    const auto outputs = session->run(table_of(6, 6));
     EXPECT_EQ(outputs.is_ok(), !forgets) << outputs.status().to_string();
     if (outputs.is_ok()) {
-      EXPECT_EQ((*outputs)[0].second.values<float>()[0], 12.5f);
+      EXPECT_EQ((*outputs)[0].second.values<float>()[0], 18.0f);
       EXPECT_GE(iterations_a_round(session->loop_reports()[0]), 2);
     }
   }
 }
 
-// The counting one, and the one that moves what is carried.
+// That which moves what is carried and counts behind it: either half.
 TEST(CudaUnrolledLoop, AControlKernelThatForgetsItIsNoticed) {
   const NamedTensors inputs = mixed();
   FusingGpu right(4);
-  const Outcome host = run(right, graph_of(mixing(4, 1e9f)), inputs, {});
-  (void)run(right, graph_of(mixing(4, 1e9f)), mixed(), Way::kUnrolled);
+  const Outcome host = run(right, graph_of(mixing(3, 1e9f)), inputs, {});
+  (void)run(right, graph_of(mixing(3, 1e9f)), mixed(), Way::kUnrolled);
   ASSERT_GT(right.cuda().num_called_off(), 0u) << "a round that is full shows nothing";
   FusingGpu copies(4);
   copies.cuda().define_kernel(
       "eddy_loop_copy", sizeof(cuda::LoopCopyParams), [](const FakeKernelCall& call) {
         cuda::LoopCopyParams params = call.params_as<cuda::LoopCopyParams>();
         params.flags = 0;
-        cuda::loop_copy(params, 0, 1);
+        run_loop_copy(call, params);
       });
-  const Outcome moved = run(copies, graph_of(mixing(4, 1e9f)), inputs, Way::kUnrolled);
+  const Outcome moved = run(copies, graph_of(mixing(3, 1e9f)), inputs, Way::kUnrolled);
   EXPECT_NE(check::difference(host.outputs, moved.outputs), "");
   FusingGpu steps(4);
   steps.cuda().define_kernel(
-      "eddy_loop_step", sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
-        cuda::LoopStepParams params = call.params_as<cuda::LoopStepParams>();
-        params.flags &= ~uint32_t{cuda::LoopStepParams::kGuarded};
-        cuda::loop_step(
-            params, [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+      "eddy_loop_copy", sizeof(cuda::LoopCopyParams), [](const FakeKernelCall& call) {
+        cuda::LoopCopyParams params = call.params_as<cuda::LoopCopyParams>();
+        if (cuda::is_called_off(params.flags, params.go_on)) params.num_pieces = 0;
+        params.flags = 0;
+        params.step.flags &= ~uint32_t{cuda::LoopStepParams::kGuarded};
+        run_loop_copy(call, params);
       });
-  const Outcome counted = run(steps, graph_of(mixing(4, 1e9f)), inputs, Way::kUnrolled);
+  const Outcome counted = run(steps, graph_of(mixing(3, 1e9f)), inputs, Way::kUnrolled);
   EXPECT_NE(counted.loops[0].iterations, host.loops[0].iterations);
 }
 
@@ -348,7 +349,7 @@ TEST(CudaUnrolledLoop, WhatCannotBeUnrolledSaysWhy) {
   EXPECT_EQ(many.loops[0].driven, "device");
   EXPECT_EQ(gpu.cuda().num_called_off(), 0u);
   const Outcome few = run(gpu, graph_of(chain(2)), {{"x", wide(0)}}, Way::kUnrolled);
-  EXPECT_THAT(few.loops[0].reason, EndsWith("unrolled: up to 6 iterations a round"));
+  EXPECT_THAT(few.loops[0].reason, EndsWith("unrolled: up to 8 iterations a round"));
   EXPECT_THAT(few.loops[0].reason, Not(HasSubstr("not unrolled")));
   expect_clean(gpu);
 }
@@ -373,8 +374,8 @@ TEST(CudaUnrolledLoop, ABodyInWhichALibraryLaunchesIsRecordedPlainly) {
     const LoopReport report = session->loop_reports()[0];
     EXPECT_EQ(report.driven, "device");
     EXPECT_EQ(report.iterations, 3);
-    EXPECT_THAT(report.reason, HasSubstr("it could not be unrolled: chain: of the 4 pieces of work "
-                                         "in its body only 2 can be called off"));
+    EXPECT_THAT(report.reason, HasSubstr("it could not be unrolled: chain: of the 3 pieces of work "
+                                         "in its body only 1 can be called off"));
   }
   EXPECT_THAT(fake.problems(), IsEmpty());
   EXPECT_EQ(fake.cuda().leaks(), "");

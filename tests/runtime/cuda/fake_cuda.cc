@@ -341,6 +341,11 @@ std::vector<std::string> FakeCuda::violations() const {
   return violations_;
 }
 
+std::vector<std::string> FakeCuda::last_round() const {
+  std::lock_guard lock(mutex_);
+  return last_round_;
+}
+
 std::string FakeCuda::leaks() const {
   std::lock_guard lock(mutex_);
   std::string text;

@@ -99,6 +99,9 @@ class FakeCuda {
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
   uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
+  // Of the first WHILE of the graph that was instantiated last with one: what its body holds, in the
+  // order in which it was recorded; kernels by their names.
+  std::vector<std::string> last_round() const;
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
   // Kernels that have done nothing, because their guard said so.
@@ -261,6 +264,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_loop_instantiations_{0};
   std::atomic<uint64_t> num_programmatic_{0};
   std::atomic<uint64_t> num_called_off_{0};
+  std::vector<std::string> last_round_;
   uint64_t fail_at_ = 0;
   std::string fail_next_;  // an entry
   CuResult fail_with_ = CuResult::kUnknown;

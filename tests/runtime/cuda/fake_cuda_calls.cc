@@ -476,6 +476,7 @@ void FakeCuda::fill_graphs(CudaApi& api) {
            num_instantiations_ += result == kOk ? 1 : 0;
            if (result == kOk && graphs_.executable_or_null(*executable)->has_while) {
              ++num_loop_instantiations_;
+             last_round_ = first_round(graphs_.executable_or_null(*executable)->nodes);
            }
            return result;
          });

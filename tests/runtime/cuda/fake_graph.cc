@@ -84,6 +84,22 @@ class Launch {
 
 }  // namespace
 
+std::vector<std::string> first_round(const std::vector<FakeNode>& nodes) {
+  std::vector<std::string> names;
+  for (const FakeNode& node : nodes) {
+    if (node.type != CuGraphNodeType::kConditional) continue;
+    if (node.condition != CuConditionalType::kWhile) continue;
+    for (const FakeNode& inside : node.bodies[0]->nodes) {
+      const bool is_kernel = inside.type == CuGraphNodeType::kKernel;
+      names.push_back(is_kernel                                      ? inside.launch.name
+                      : inside.type == CuGraphNodeType::kConditional ? "conditional"
+                                                                     : "copy or fill");
+    }
+    break;
+  }
+  return names;
+}
+
 void FakeKernelCall::set_conditional(CuConditionalHandle handle, uint32_t value) const {
   if (graph_or_null == nullptr) return;
   const auto found = graph_or_null->values.find(handle);

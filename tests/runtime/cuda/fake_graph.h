@@ -88,6 +88,9 @@ struct FakeExecutable {
   std::vector<std::string> problems;
 };
 
+// What the body of the first WHILE among the nodes holds; kernels by their names.
+std::vector<std::string> first_round(const std::vector<FakeNode>& nodes);
+
 class FakeGraphs {
  public:
   // Runs one kernel, copy or fill; false stops the launch (the device is lost).

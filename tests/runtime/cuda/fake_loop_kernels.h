@@ -6,6 +6,15 @@
 
 namespace eddy::testing {
 
+// The first thread first: its step has waited for none of the others.
+inline void run_loop_copy(const FakeKernelCall& call, const cuda::LoopCopyParams& params) {
+  const uint64_t threads = uint64_t{call.grid[0]} * call.block[0];
+  for (uint64_t thread = 0; thread < threads; ++thread) {
+    cuda::loop_copy(params, thread, threads,
+                    [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+  }
+}
+
 inline void define_loop_kernels(FakeCuda& fake) {
   fake.define_kernel(
       "eddy_loop_step", sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
@@ -21,10 +30,7 @@ inline void define_loop_kernels(FakeCuda& fake) {
       });
   fake.define_kernel("eddy_loop_copy", sizeof(cuda::LoopCopyParams),
                      [](const FakeKernelCall& call) {
-                       const uint64_t threads = uint64_t{call.grid[0]} * call.block[0];
-                       for (uint64_t thread = 0; thread < threads; ++thread) {
-                         cuda::loop_copy(call.params_as<cuda::LoopCopyParams>(), thread, threads);
-                       }
+                       run_loop_copy(call, call.params_as<cuda::LoopCopyParams>());
                      });
 }
 

@@ -1,0 +1,120 @@
+// Claim: a round of a loop that the device drives holds the graph's kernels, one that moves and
+// counts, and one that tests where that cannot be the same one; nothing else, and no copy engine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/ir/builder.h"
+#include "tests/runtime/cuda/cuda_session_fixture.h"
+#include "tests/runtime/cuda/loop_shapes.h"
+#include "tools/check/oracle.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+const ValueType kFloat = tensor_type(ElementType::kFloat, {});
+
+class CudaRoundTest : public CudaSessionFixture {
+ protected:
+  // Runs it on the GPU and on the CPU, which agree; what a round holds, the graph's kernels as
+  // "op".
+  std::vector<std::string> round_of(const Build& build, const NamedTensors& inputs) {
+    use_fake();
+    auto cpu = std::move(*Session::create(library(), graph_of(build), {}));
+    auto session = make_or_null(graph_of(build), {.loops = Loops::kDevice});
+    if (session == nullptr) return {};
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const auto outputs = session->run(inputs);
+      EXPECT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      if (!outputs.is_ok()) return {};
+      EXPECT_EQ(check::difference(*cpu->run(inputs), *outputs), "");
+    }
+    session.reset();
+    std::vector<std::string> names = fake_->cuda().last_round();
+    for (std::string& name : names) {
+      if (!name.starts_with("eddy_") && name.find(' ') == std::string::npos) name = "op";
+    }
+    return names;
+  }
+};
+
+TEST_P(CudaRoundTest, WhereTheTestHasKernelsTheIterationIsCountedBeforeThem) {
+  EXPECT_THAT(round_of(side_by_side(1), {{"x", Tensor::scalar(0.0f)}}),
+              ElementsAre("op", "eddy_loop_copy", "op", "eddy_loop_step"));
+}
+
+// As ONNX has it: the body makes the predicate, which is carried.
+void carried_test(GraphBuilder& b) {
+  const Value x = b.input("x", kFloat);
+  const Value go = b.input("go", tensor_type(ElementType::kBool, {}));
+  const auto results = b.while_loop(
+      {.name = "onnx", .initial = {go, x}, .trip_limit = b.scalar(int64_t{40})},
+      [&](Value, ValueSpan v) {
+        return WhileTest{v[0], {v[0], v[1]}};
+      },
+      [&](Value, ValueSpan v) {
+        const Value next = b.op("Mul", {v[1], b.scalar(1.25f)});
+        return std::vector<Value>{b.op("Less", {next, b.scalar(50.0f)}), next};
+      });
+  b.output("y", results[1]);
+}
+
+TEST_P(CudaRoundTest, WhereTheBodyMakesThePredicateOneKernelMovesCountsAndTests) {
+  for (const bool go : {true, false}) {
+    const NamedTensors inputs = {{"x", Tensor::scalar(1.0f)}, {"go", Tensor::scalar(go)}};
+    EXPECT_THAT(round_of(carried_test, inputs), ElementsAre("op", "op", "eddy_loop_copy"));
+  }
+}
+
+// The number of the iteration is carried, and the limit of the inner loop comes out of the outer.
+void numbers(GraphBuilder& b) {
+  const Value x = b.input("x", tensor_type(ElementType::kInt64, {}));
+  const auto results = b.while_loop(
+      {.name = "count", .initial = {x, x}, .trip_limit = b.scalar(int64_t{7})},
+      [&](Value, ValueSpan v) {
+        return WhileTest{b.scalar(true), {v[0], v[1]}};
+      },
+      [&](Value i, ValueSpan v) {
+        return std::vector<Value>{b.op("Identity", {i}), b.op("Add", {v[1], v[0]})};
+      });
+  b.output("last", results[0]);
+  b.output("sum", results[1]);
+}
+
+TEST_P(CudaRoundTest, TheNumberOfTheIterationIsMovedBeforeItIsCounted) {
+  const std::vector<std::string> names = round_of(numbers, {{"x", Tensor::scalar(int64_t{100})}});
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(names.back(), "eddy_loop_copy");
+}
+
+// Twelve values change places: more than one launch moves, and none is overwritten before.
+void twelve(GraphBuilder& b) {
+  std::vector<Value> initial;
+  for (int i = 0; i < 12; ++i) initial.push_back(b.input("x" + std::to_string(i), kFloat));
+  const auto results = b.while_loop(
+      {.name = "turn", .initial = initial, .trip_limit = b.scalar(int64_t{5})},
+      [&](Value, ValueSpan v) {
+        return WhileTest{b.scalar(true), {v.begin(), v.end()}};
+      },
+      [&](Value, ValueSpan v) {
+        std::vector<Value> next(v.begin() + 1, v.end());
+        next.push_back(b.op("Add", {v[0], b.scalar(0.5f)}));
+        return next;
+      });
+  for (size_t i = 0; i < 12; ++i) b.output("y" + std::to_string(i), results[i]);
+}
+
+TEST_P(CudaRoundTest, MoreThanOneLaunchMovesAreMovedByMore) {
+  NamedTensors inputs;
+  for (int i = 0; i < 12; ++i) {
+    inputs.emplace_back("x" + std::to_string(i), Tensor::scalar(static_cast<float>(i)));
+  }
+  EXPECT_THAT(round_of(twelve, inputs), ElementsAre("op", "eddy_loop_copy", "eddy_loop_copy",
+                                                    "eddy_loop_copy", "eddy_loop_copy"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaRoundTest, ::testing::Range(uint64_t{1}, uint64_t{5}));
+
+}  // namespace
+}  // namespace eddy::testing
