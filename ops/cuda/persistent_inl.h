@@ -8,7 +8,8 @@
 //   count(memory, number)            takes the number of the iteration that begins
 //
 // `stop` and `progress` are in host memory: one read and one posted write an iteration, by one
-// thread, between two barriers; a read costs what the bus costs, some µs at worst.
+// thread. A read costs what the bus costs, a µs or more, so what is read is used a whole iteration
+// later and nobody waits for it: a loop that is stopped ends one iteration later at most.
 // Compiled by NVRTC when a program is bound, and by the host's compiler and nvcc in tests.
 #pragma once
 
@@ -29,15 +30,19 @@ struct PersistentLoop {
 
   // Between the look at `goes_on` and its next writing there is a barrier: that of the count.
   EDDY_HD static void run(const LoopParams& p, const Block& block, Shared& s) {
+    uint32_t stop = 0;  // of the first thread
     block.each([&](int thread) {
-      if (thread == 0) set_count(p, s, 0);
+      if (thread != 0) return;
+      stop = *p.stop;
+      set_count(p, s, 0);
     });
     Body::enter(p, block, s.values);
     for (;;) {
       Body::before(p, block, s.values, s.scratch);
       block.each([&](int thread) {
         if (thread != 0) return;
-        s.goes_on = *p.stop == 0 && s.count < p.limit && Body::goes_on(p, s.values);
+        s.goes_on = stop == 0 && s.count < p.limit && Body::goes_on(p, s.values);
+        stop = *p.stop;
       });
       if (!s.goes_on) break;
       Body::after(p, block, s.values, s.scratch);
