@@ -68,11 +68,11 @@ void find_host_readers(SessionCore& core) {
   };
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
-    const bool is_copy = node.kind == NodeKind::kExec && node.op->domain == "eddy" &&
-                         node.op->name == "ToDevice";
+    const bool is_copy =
+        node.kind == NodeKind::kExec && node.op->domain == "eddy" && node.op->name == "ToDevice";
     for (size_t i = 0; i < node.inputs.size() && !is_copy; ++i) {
-      const bool is_shape = node.kind == NodeKind::kExec &&
-                            has_flag(input_flags(node, i), InputFlag::kShapeOnly);
+      const bool is_shape =
+          node.kind == NodeKind::kExec && has_flag(input_flags(node, i), InputFlag::kShapeOnly);
       if (!node.inputs[i].is_none() && !is_shape) read(node.inputs[i], "node " + node.name);
     }
   }
@@ -205,15 +205,15 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
                                                   [each] { return each->wants_polling(); }));
       each->add_waker(&core, [&scheduler] { scheduler.poke(); });
     }
-    options.make_commands = [devices, &core, &scheduler](
-                                Recorder* recorder_or_null) -> std::unique_ptr<CommandBuffer> {
-      return std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler,
-                                                 recorder_or_null);
+    options.make_commands =
+        [devices, &core, &scheduler](Recorder* recorder_or_null) -> std::unique_ptr<CommandBuffer> {
+      auto made = std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler,
+                                                      recorder_or_null);
+      made->tell_refusals([&core](const Status& why) { core.note_refusal(why); });
+      return made;
     };
   } else {
-    options.make_commands = [&device](Recorder*) {
-      return device.create_command_buffer_or_null();
-    };
+    options.make_commands = [&device](Recorder*) { return device.create_command_buffer_or_null(); };
   }
   return Program::create(core.graph, core.plan, device, core.library.cpu_kernels(),
                          std::move(options));
@@ -225,8 +225,9 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
   simplify_options.input_dims = options.input_dims;
   simplify_options.check = options.check;
   if (options.simplify) {
-    simplify_options.evaluate = [&library](const Node& node, std::span<const TensorView> inputs)
-        -> Result<std::vector<OwnedTensor>> {
+    simplify_options.evaluate =
+        [&library](const Node& node,
+                   std::span<const TensorView> inputs) -> Result<std::vector<OwnedTensor>> {
       try {
         return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
                              inputs, node.outputs.size());
@@ -284,8 +285,8 @@ class StepLog {
   std::chrono::steady_clock::time_point last_ = start_;
 };
 
-// As it will run, where the commands can be read back: all run states record the same ones, and this
-// one is the first run's. An accelerator's recordings of loops are made from the plan itself.
+// As it will run, where the commands can be read back: all run states record the same ones, and
+// this one is the first run's. An accelerator's recordings of loops are made from the plan itself.
 Status prove(SessionCore& core) {
   std::unique_ptr<RunState> first = core.program->acquire();
   const bool can_read = is_readable(*first->commands);

@@ -51,7 +51,8 @@ Status SessionCore::enter(Run& run, Deadline deadline) {
   if (try_enter(run)) return Status::ok();
   WaitingThread self;
   queue.push_back({&run, {}, {}, &self});
-  wait_until_true(lock, self.answered, [&] { return self.answer != Answer::kNone; }, deadline);
+  wait_until_true(
+      lock, self.answered, [&] { return self.answer != Answer::kNone; }, deadline);
   if (self.answer == Answer::kTurn) return Status::ok();
   if (self.answer == Answer::kNone) {
     std::erase_if(queue, [&](const Waiting& waiting) { return waiting.run == &run; });
@@ -116,21 +117,37 @@ void SessionCore::cancel_all(bool is_closing) {
   let_go();
 }
 
+void SessionCore::note_refusal(const Status& why) {
+  {
+    std::lock_guard lock(mutex);
+    if (!why_not_recorded.empty()) return;
+    why_not_recorded = why.message();
+  }
+  if (options.log) options.log("issued node by node, not recorded: " + why.message());
+}
+
 void SessionCore::report_loops(const Run& run) {
   for (size_t i = 0; i < loop_nodes.size(); ++i) {
-    last_loops[i].iterations = run.iterations(loop_nodes[i]);
-    if (loops[i].driven == "host" || accelerator_or_null == nullptr) continue;
-    // One that has not been entered is as it would have been.
-    const bool is_driven = run.is_driven_by_device(loop_nodes[i]) || last_loops[i].iterations == 0;
-    last_loops[i].driven = is_driven ? "device" : "host";
-    const LoopChoice* choice = program->loop_choice_or_null(loop_nodes[i]);
-    const std::string measured = choice == nullptr ? "" : choice->text();
-    last_loops[i].reason = !measured.empty() ? measured
-                           : is_driven       ? loops[i].reason
-                                             : run.why_by_host(loop_nodes[i]);
-    const std::string how = is_driven ? run.how_by_device(loop_nodes[i]) : "";
-    if (measured.empty() && !how.empty()) last_loops[i].reason += "; " + how;
+    report_loop(run, i);
+    if (why_not_recorded.empty() || last_loops[i].driven != "host") continue;
+    if (loops[i].driven == "host") last_loops[i].reason = loops[i].reason;
+    last_loops[i].reason += "; issued node by node, not recorded: " + why_not_recorded;
   }
+}
+
+void SessionCore::report_loop(const Run& run, size_t i) {
+  last_loops[i].iterations = run.iterations(loop_nodes[i]);
+  if (loops[i].driven == "host" || accelerator_or_null == nullptr) return;
+  // One that has not been entered is as it would have been.
+  const bool is_driven = run.is_driven_by_device(loop_nodes[i]) || last_loops[i].iterations == 0;
+  last_loops[i].driven = is_driven ? "device" : "host";
+  const LoopChoice* choice = program->loop_choice_or_null(loop_nodes[i]);
+  const std::string measured = choice == nullptr ? "" : choice->text();
+  last_loops[i].reason = !measured.empty() ? measured
+                         : is_driven       ? loops[i].reason
+                                           : run.why_by_host(loop_nodes[i]);
+  const std::string how = is_driven ? run.how_by_device(loop_nodes[i]) : "";
+  if (measured.empty() && !how.empty()) last_loops[i].reason += "; " + how;
 }
 
 // Under the mutex: the run is in flight no longer.

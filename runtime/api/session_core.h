@@ -108,6 +108,7 @@ struct SessionCore {
   void cancel_all(bool is_closing);
   // What loop_reports() says from now on. Under the mutex.
   void report_loops(const Run& run);
+  void report_loop(const Run& run, size_t i);
   // After leave(), end_leaving(), let_go() and leave_stream() the session may be gone.
   void leave(Run& run, bool with_report);
   // leave() in two steps: between them nobody reaches the run any more, but it still has its turn.
@@ -172,6 +173,9 @@ struct SessionCore {
     return num_turns == 0 && queue.empty() && behind_streams.empty() && num_holds == 0;
   }
   std::vector<LoopReport> last_loops;  // under the mutex
+  // Work for an accelerator could not be recorded and is issued node by node; why, of the first.
+  void note_refusal(const Status& why);
+  std::string why_not_recorded;  // under the mutex
 
   std::vector<PollerId> pollers;  // of polled devices whose loops the host drives
   SessionCallbacks callbacks;     // last: ends first, while everything else is still there

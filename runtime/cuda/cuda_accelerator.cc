@@ -127,7 +127,12 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
                    {.products = parts->products.get(), .convolutions = parts->convolutions.get()});
   add_cuda_transfers(parts->kernels, *parts->device);
   load_loop_kernels(*parts, sources.loop_image_or_null);
-  allow_programmatic_launch(parts->device->context(), parts->loop_kernels);
+  const Status early = allow_programmatic_launch(parts->device->context(), parts->loop_kernels);
+  EDDY_RETURN_IF_ERROR(parts->device->health());
+  if (!early.is_ok() && early.code() != StatusCode::kUnsupported) {
+    parts->notices.push_back("recorded kernels follow each other in plain order: " +
+                             early.message());
+  }
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
   accelerator->notices = parts->notices;

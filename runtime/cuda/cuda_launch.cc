@@ -1,6 +1,8 @@
 #include "runtime/cuda/cuda_launch.h"
 
+#include "ops/cuda/loop_control.h"
 #include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/pinned_words.h"
 
 namespace eddy {
 namespace {
@@ -11,16 +13,74 @@ bool is_collecting(const CudaApi& api, CuStream stream) {
          status == CuCaptureStatus::kActive;
 }
 
-// Kernels behind kernels, in a loop's body and behind the loop.
-Status record_chain(CudaRecorder& recorder) {
-  EDDY_RETURN_IF_ERROR(recorder.begin());
-  EDDY_RETURN_IF_ERROR(recorder.start_counter({}));
-  EDDY_RETURN_IF_ERROR(recorder.begin_while({}));
-  EDDY_RETURN_IF_ERROR(recorder.advance_counter({}));
-  EDDY_RETURN_IF_ERROR(recorder.end_while());
-  EDDY_RETURN_IF_ERROR(recorder.start_counter({}));
-  return recorder.finish().status();
+// Of any kind: it is recorded and never runs.
+Status record_kernel(CudaContext& context, const CudaLoopKernels& kernels, CudaRecorder& recorder,
+                     uint32_t lane) {
+  EDDY_ASSIGN_OR_RETURN(void* const native, recorder.lane(lane));
+  const cuda::LoopStepParams params{};
+  const CudaContext::Use use(context);
+  return launch_grid(context, kernels.step, 1, 1, &params, static_cast<CuStream>(native));
 }
+
+// Recordings with every neighbour that a kernel has in those of programs: kernels of its lane
+// and, at a fork and a join, of others; copies; conditional nodes, before, behind and around it.
+class Probe {
+ public:
+  Probe(CudaContext& context, const CudaLoopKernels& kernels, CudaRecorder& recorder,
+        const PinnedWord& word)
+      : context_(context), kernels_(kernels), recorder_(recorder), word_(word) {}
+
+  Status record() {
+    EDDY_RETURN_IF_ERROR(recorder_.begin());
+    EDDY_RETURN_IF_ERROR(record_straight());
+    EDDY_RETURN_IF_ERROR(recorder_.begin_while({}));
+    EDDY_RETURN_IF_ERROR(record_straight());
+    EDDY_RETURN_IF_ERROR(record_case(CaseChoice::Type::kBool, 2));
+    EDDY_RETURN_IF_ERROR(record_case(CaseChoice::Type::kInt32, 3));
+    EDDY_RETURN_IF_ERROR(kernel(0));
+    EDDY_RETURN_IF_ERROR(record_straight());
+    EDDY_RETURN_IF_ERROR(recorder_.end_while());
+    EDDY_RETURN_IF_ERROR(kernel(0));
+    EDDY_RETURN_IF_ERROR(kernel(0));
+    return recorder_.finish().status();
+  }
+
+ private:
+  Status kernel(uint32_t lane) { return record_kernel(context_, kernels_, recorder_, lane); }
+
+  // A chain, a copy between kernels, two lanes that part and meet.
+  Status record_straight() {
+    EDDY_RETURN_IF_ERROR(kernel(0));
+    EDDY_RETURN_IF_ERROR(kernel(0));
+    EDDY_ASSIGN_OR_RETURN(void* const native, recorder_.lane(0));
+    EDDY_RETURN_IF_ERROR(recorder_.copy_now(native, word_.host + 1, word_.host, sizeof(uint32_t)));
+    EDDY_RETURN_IF_ERROR(kernel(0));
+    EDDY_ASSIGN_OR_RETURN(const uint32_t parted, recorder_.mark(0));
+    EDDY_RETURN_IF_ERROR(recorder_.follow(1, parted));
+    EDDY_RETURN_IF_ERROR(kernel(1));
+    EDDY_RETURN_IF_ERROR(kernel(0));
+    EDDY_ASSIGN_OR_RETURN(const uint32_t met, recorder_.mark(1));
+    EDDY_RETURN_IF_ERROR(recorder_.follow(0, met));
+    return kernel(0);
+  }
+
+  Status record_case(CaseChoice::Type type, uint32_t num_branches) {
+    CaseChoice choice;
+    choice.type = type;
+    EDDY_RETURN_IF_ERROR(recorder_.begin_case(choice, num_branches));
+    for (uint32_t branch = 0; branch < num_branches; ++branch) {
+      EDDY_RETURN_IF_ERROR(recorder_.begin_branch());
+      EDDY_RETURN_IF_ERROR(kernel(0));
+      EDDY_RETURN_IF_ERROR(kernel(0));
+    }
+    return recorder_.end_case();
+  }
+
+  CudaContext& context_;
+  const CudaLoopKernels& kernels_;
+  CudaRecorder& recorder_;
+  const PinnedWord word_;
+};
 
 }  // namespace
 
@@ -31,8 +91,8 @@ Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_block
   // The driver's interface only lacks the const. Kernels of one parameter leave the second be.
   void* values[] = {const_cast<void*>(params), &guard};
   if (!context.is_programmatic() || !is_collecting(api, stream)) {
-    return context.check(api.launch_kernel(function, num_blocks, 1, 1, num_threads, 1, 1, 0,
-                                           stream, values, nullptr),
+    return context.check(api.launch_kernel(function, num_blocks, 1, 1, num_threads, 1, 1, 0, stream,
+                                           values, nullptr),
                          "cuLaunchKernel");
   }
   CuLaunchAttribute programmatic{.id = kCuLaunchProgrammatic, .value = 1};
@@ -45,12 +105,22 @@ Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_block
                        "cuLaunchKernelEx");
 }
 
-void allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& kernels) {
-  if (!context.facts().has_programmatic) return;
+Status allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& kernels) {
+  if (!context.facts().has_programmatic) return unsupported("the device or its driver has no such");
   const auto recorder = CudaRecorder::create_or_null(context, kernels);
-  if (recorder == nullptr || !recorder->can_decide()) return;
+  if (recorder == nullptr || !recorder->can_decide()) {
+    return unsupported("the device or its driver cannot decide loops by itself");
+  }
+  PinnedWords words(context);
+  EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words.acquire());
   context.set_programmatic(true);
-  if (!record_chain(*recorder).is_ok()) context.set_programmatic(false);
+  Status status = Probe(context, kernels, *recorder, word).record();
+  if (!status.is_ok()) {
+    context.set_programmatic(false);
+    recorder->abandon();
+  }
+  words.release(word);
+  return status;
 }
 
 }  // namespace eddy

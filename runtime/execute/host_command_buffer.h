@@ -47,6 +47,10 @@ class HostCommandBuffer : public CommandCode {
                     Scheduler& scheduler, Recorder* recorder_or_null = nullptr);
   ~HostCommandBuffer() override;
 
+  // Who is told why straight work could not be recorded (segment.h). Before start().
+  void tell_refusals(std::function<void(const Status& why)> tell) {
+    tell_refusal_ = std::move(tell);
+  }
   void note_recordable(RecordableWork* work_or_null) override;
   void note_apart() override;
   void note_choice() override;
@@ -143,6 +147,7 @@ class HostCommandBuffer : public CommandCode {
   };
   std::vector<Check> checks_;
   Recorder* const recorder_or_null_;
+  std::function<void(const Status&)> tell_refusal_;  // may be empty
   // A segment, and what its stream's Work needs to know.
   struct IssuedSegment {
     HostCommandBuffer* owner;

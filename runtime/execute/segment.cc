@@ -78,8 +78,9 @@ bool Segment::run(NativeStream stream, Status& why) {
     }
     std::erase_if(seen_, is_same);
     std::unique_ptr<Recording> made;
-    if (!record(made).is_ok()) {
+    if (const Status refused = record(made); !refused.is_ok()) {
       is_off_ = true;
+      if (shared_.tell_refusal) shared_.tell_refusal(refused);
       recordings_.clear();
       return issue(stream);
     }

@@ -16,13 +16,13 @@
 // segment.
 //
 // Errors: what a node says where it is issued one by one; what a recording's launch answers. A
-// recording that fails is dropped for good, and the work issued instead. The books of a segment are
-// ahead of its work, so a node of a body whose segment goes on into the next iteration is named
-// with that one.
-// Threads: those of its run. Cost: a few ns a node for finding operands; recording, milliseconds
-// once for each set of addresses.
+// recording that fails is dropped for good and told (tell_refusal), and the work issued instead.
+// The books of a segment are ahead of its work, so a node of a body whose segment goes on into the
+// next iteration is named with that one. Threads: those of its run. Cost: a few ns a node for
+// finding operands; recording, milliseconds once for each set of addresses.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -66,6 +66,9 @@ class SegmentScratch : public Scratch {
 struct SegmentShared {
   Recorder* recorder = nullptr;
   Allocator* memory = nullptr;  // the accelerator's
+  // Told once by each segment whose recording fails, and why, by the thread that runs it; may be
+  // empty.
+  std::function<void(const Status& why)> tell_refusal = {};
 };
 
 class Segment {

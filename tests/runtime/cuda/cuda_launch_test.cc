@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "tests/runtime/cuda/fake_cuda.h"
@@ -14,6 +16,7 @@
 namespace eddy::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 struct AddParams {
@@ -25,7 +28,10 @@ struct AddParams {
 // A device with the kernels of loops and one that counts.
 class Gpu {
  public:
-  explicit Gpu(uint64_t seed, bool has_programmatic = true) : fake_({.seed = seed}) {
+  // `judge`: asked before each programmatic launch; anything but success is its answer.
+  using Judge = std::function<CuResult(const CudaApi& api, const CuLaunchConfig& config)>;
+  explicit Gpu(uint64_t seed, bool has_programmatic = true, Judge judge = nullptr)
+      : fake_({.seed = seed}) {
     define_loop_kernels(fake_);
     fake_.define_kernel("add", sizeof(AddParams), [](const FakeKernelCall& call) {
       const auto& p = call.params_as<AddParams>();
@@ -33,6 +39,15 @@ class Gpu {
     });
     auto api = std::make_shared<CudaApi>(*fake_.api());
     if (!has_programmatic) api->launch_kernel_ex = nullptr;
+    if (judge) {
+      api->launch_kernel_ex = [fakes = fake_.api(), judge](const CuLaunchConfig* config,
+                                                           CuFunction function, void** params,
+                                                           void** extra) {
+        const CuResult judged = judge(*fakes, *config);
+        if (judged != CuResult::kSuccess) return judged;
+        return fakes->launch_kernel_ex(config, function, params, extra);
+      };
+    }
     device_ = std::move(*CudaDevice::create(std::move(api), {}));
     const CudaContext::Use use(context());
     EXPECT_EQ(context().api().module_load(&module_, FakeCuda::kImage), CuResult::kSuccess);
@@ -108,7 +123,7 @@ int64_t play_chain(Gpu& gpu) {
 TEST(CudaLaunch, CapturedBehindKernelsAKernelSeesAllThatTheyHaveWritten) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Gpu gpu(seed);
-    allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    ASSERT_TRUE(allow_programmatic_launch(gpu.context(), gpu.loop_kernels()).is_ok());
     ASSERT_TRUE(gpu.context().is_programmatic());
     const uint64_t before = gpu.fake().num_programmatic();
     EXPECT_EQ(play_chain(gpu), expected()) << "seed " << seed;
@@ -144,7 +159,8 @@ TEST(CudaLaunch, WhatTheDriverRefusesIsNotAskedForAgain) {
   for (const char* call : {"launch_kernel_ex", "graph_instantiate", "stream_begin_capture"}) {
     Gpu gpu(4);
     gpu.fake().fail_next(call, CuResult::kNotSupported);
-    allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    EXPECT_THAT(status.message(), HasSubstr("answered CUDA_ERROR")) << call;
     EXPECT_EQ(gpu.fake().failed_call(), call);
     EXPECT_FALSE(gpu.context().is_programmatic());
     const uint64_t before = gpu.fake().num_programmatic();
@@ -156,9 +172,32 @@ TEST(CudaLaunch, WhatTheDriverRefusesIsNotAskedForAgain) {
 TEST(CudaLaunch, WithoutTheDriversCallItIsNotTried) {
   Gpu gpu(5, false);
   EXPECT_FALSE(gpu.context().facts().has_programmatic);
-  allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+  const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_FALSE(gpu.context().is_programmatic());
   EXPECT_EQ(play_chain(gpu), expected());
+}
+
+// A driver that takes chains, and refuses a kernel behind two others, or behind nothing.
+TEST(CudaLaunch, WhatOnlySomePlacesOfAProgramAreRefusedIsNotAskedForAgain) {
+  for (const size_t refused : {size_t{2}, size_t{0}}) {
+    bool is_refused = false;
+    Gpu gpu(6, true, [&](const CudaApi& api, const CuLaunchConfig& config) {
+      CuCaptureStatus status = CuCaptureStatus::kNone;
+      uint64_t id = 0;
+      CuGraph graph = nullptr;
+      const CuGraphNode* last = nullptr;
+      size_t num_last = 0;
+      api.stream_capture_info(config.stream, &status, &id, &graph, &last, &num_last);
+      is_refused |= num_last == refused;
+      return num_last == refused ? CuResult::kNotSupported : CuResult::kSuccess;
+    });
+    const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    EXPECT_TRUE(is_refused) << "there is no such place";
+    EXPECT_THAT(status.message(), HasSubstr("cuLaunchKernelEx answered")) << refused;
+    EXPECT_FALSE(gpu.context().is_programmatic());
+    EXPECT_EQ(play_chain(gpu), expected());
+  }
 }
 
 }  // namespace

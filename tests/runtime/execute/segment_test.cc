@@ -1,0 +1,129 @@
+// Claim: addresses that come back are recorded once and launched; what more take turns than are
+// kept is issued and nothing is recorded anew; addresses that have long not been seen make room for
+// others; a recorder that refuses is asked once, and its reason is told.
+#include "runtime/execute/segment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/cpu/cpu_device.h"
+
+namespace eddy {
+namespace {
+
+using Kind = SegmentStep::Kind;
+
+// Work on one address, which the test chooses.
+class OneWork : public RecordableWork {
+ public:
+  bool prepare() override { return true; }
+  bool is_recordable() const override { return true; }
+  void add_addresses(std::vector<const void*>& addresses) const override {
+    addresses.push_back(reinterpret_cast<const void*>(address));
+  }
+  bool enqueue(void*, Scratch*) override {
+    ++num_enqueued;
+    return true;
+  }
+  bool tell_error() override { return false; }
+  void forget_error() override {}
+
+  uintptr_t address = 0;
+  int num_enqueued = 0;
+};
+
+class CountingRecorder : public Recorder {
+ public:
+  Status begin() override { return Status::ok(); }
+  Result<void*> lane(uint32_t) override { return static_cast<void*>(this); }
+  Result<uint32_t> mark(uint32_t) override { return 0u; }
+  Status follow(uint32_t, uint32_t) override { return Status::ok(); }
+  Status copy(void*, const void*, size_t) override { return Status::ok(); }
+  Status copy_all(std::span<const MemoryCopy>) override { return Status::ok(); }
+  Status copy_now(void*, void*, const void*, size_t) override { return Status::ok(); }
+  Result<std::unique_ptr<Recording>> finish() override {
+    ++num_asked;
+    if (!refusal.is_ok()) return refusal;
+    return std::unique_ptr<Recording>(std::make_unique<Counted>(*this));
+  }
+  void abandon() override {}
+  Status start_counter(const LoopWords&) override { return Status::ok(); }
+  Status advance_counter(const LoopWords&) override { return Status::ok(); }
+  Status begin_while(const LoopTest&) override { return Status::ok(); }
+  Result<uint32_t> count_launches() override { return 0u; }
+  Status begin_again() override { return Status::ok(); }
+  Status end_while() override { return Status::ok(); }
+  Status begin_case(const CaseChoice&, uint32_t) override { return Status::ok(); }
+  Status begin_branch() override { return Status::ok(); }
+  Status end_case() override { return Status::ok(); }
+
+  Status refusal;
+  int num_asked = 0;
+  int num_alive = 0;
+  int num_launches = 0;
+
+ private:
+  struct Counted : Recording {
+    explicit Counted(CountingRecorder& of) : owner(of) { ++owner.num_alive; }
+    ~Counted() override { --owner.num_alive; }
+    Status launch(void*) override {
+      ++owner.num_launches;
+      return Status::ok();
+    }
+    CountingRecorder& owner;
+  };
+};
+
+class SegmentTest : public ::testing::Test {
+ protected:
+  SegmentTest()
+      : segment_({{.kind = Kind::kWork, .work = &work_}}, 1,
+                 {&recorder_, &device_->allocator(),
+                  [this](const Status& why) { refusals_.push_back(why.to_string()); }}) {}
+  // Whether it was launched as one.
+  bool run(uintptr_t address) {
+    work_.address = address;
+    Status why;
+    EXPECT_TRUE(segment_.run(nullptr, why)) << why.to_string();
+    return segment_.num_issued() == 0;
+  }
+
+  static constexpr uint64_t kMost = Segment::kMostRecordings;
+  std::unique_ptr<CpuDevice> device_ = std::make_unique<CpuDevice>(CpuDeviceOptions{});
+  OneWork work_;
+  CountingRecorder recorder_;
+  std::vector<std::string> refusals_;
+  Segment segment_;
+};
+
+TEST_F(SegmentTest, AddressesThatComeBackAreRecordedOnce) {
+  EXPECT_FALSE(run(1));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(run(1));
+  EXPECT_EQ(recorder_.num_asked, 1);
+  EXPECT_EQ(recorder_.num_launches, 5);
+  EXPECT_EQ(work_.num_enqueued, 2) << "issued, and recorded";
+}
+
+TEST_F(SegmentTest, MoreThanAreKeptTakeTurnsWithoutBeingRecordedAnew) {
+  for (uintptr_t address = 1; address <= kMost + 1; ++address) {
+    run(address);
+    EXPECT_EQ(run(address), address <= kMost);
+  }
+  uint64_t num_issued = 0;
+  constexpr uint64_t kTurns = 500;
+  for (uint64_t i = 0; i < kTurns * (kMost + 1); ++i)
+    num_issued += run(i % (kMost + 1) + 1) ? 0 : 1;
+  EXPECT_EQ(num_issued, kTurns);
+  EXPECT_EQ(recorder_.num_asked, static_cast<int>(kMost));
+}
+
+TEST_F(SegmentTest, ARecorderThatRefusesIsAskedOnceAndItsReasonIsTold) {
+  recorder_.refusal = run_failed("cuGraphInstantiate answered no");
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(run(1));
+  EXPECT_EQ(recorder_.num_asked, 1);
+  ASSERT_EQ(refusals_.size(), 1u);
+  EXPECT_THAT(refusals_[0], ::testing::HasSubstr("cuGraphInstantiate answered no"));
+}
+
+}  // namespace
+}  // namespace eddy
