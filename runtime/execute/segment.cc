@@ -53,6 +53,15 @@ void Segment::see() {
   }
 }
 
+// For one more recording. False: all of them are in use.
+bool Segment::make_room() {
+  if (recordings_.size() < kMostRecordings) return true;
+  const auto oldest = std::ranges::min_element(recordings_, {}, &Recorded::last_run);
+  if (num_runs_ - oldest->last_run < kStaleAfter) return false;
+  recordings_.erase(oldest);
+  return true;
+}
+
 // In the order of the steps, which is one that the plan allows, on one stream.
 bool Segment::issue(NativeStream stream) {
   num_issued_ = num_works_;
@@ -64,6 +73,7 @@ bool Segment::issue(NativeStream stream) {
 
 bool Segment::run(NativeStream stream, Status& why) {
   num_issued_ = 0;
+  ++num_runs_;
   bool is_recordable = !is_off_;
   if (!prepare(is_recordable)) return false;
   if (!is_recordable) return issue(stream);
@@ -72,7 +82,7 @@ bool Segment::run(NativeStream stream, Status& why) {
     const auto is_same = [&](const Recorded& seen) { return seen.addresses == addresses_; };
     const bool is_known = std::ranges::any_of(seen_, is_same);
     const bool is_wanted = is_known || num_works_ > kMostIssued;
-    if (!is_wanted || recordings_.size() == kMostRecordings) {
+    if (!is_wanted || !make_room()) {
       if (!is_known) see();
       return issue(stream);
     }
@@ -86,6 +96,7 @@ bool Segment::run(NativeStream stream, Status& why) {
     }
     recorded = &recordings_.emplace_back(Recorded{addresses_, std::move(made)});
   }
+  recorded->last_run = num_runs_;
   why = recorded->recording->launch(stream);
   return why.is_ok();
 }

@@ -12,8 +12,9 @@
 // with one call. So a loop whose carried values alternate between two places has two recordings
 // that take turns (and one for its first round, where it reads the initial values), and nothing is
 // instantiated again while it runs. Addresses that never come back are issued one by one. The
-// thread that issues is the one that records: at most kMostRecordings times in the life of a
-// segment.
+// thread that issues is the one that records, so at most kMostRecordings are kept, and one is given
+// up for other addresses only when it has not been launched in the last kStaleAfter runs: more
+// addresses than that which take turns are issued one by one, and nothing is recorded anew.
 //
 // Errors: what a node says where it is issued one by one; what a recording's launch answers. A
 // recording that fails is dropped for good and told (tell_refusal), and the work issued instead.
@@ -74,6 +75,8 @@ struct SegmentShared {
 class Segment {
  public:
   static constexpr size_t kMostRecordings = 8;
+  // More than a stream has in flight, so what is given up has ended.
+  static constexpr uint64_t kStaleAfter = 1024;
   // More works than a stream should have in flight are recorded when first seen, not issued.
   static constexpr size_t kMostIssued = 256;
 
@@ -93,11 +96,13 @@ class Segment {
   struct Recorded {
     std::vector<const void*> addresses;
     std::unique_ptr<Recording> recording;  // null: seen once
+    uint64_t last_run = 0;                 // that launched it
   };
 
   bool prepare(bool& is_recordable);
   Recorded* find_recorded();
   void see();
+  bool make_room();
   bool issue(NativeStream stream);
   Status record(std::unique_ptr<Recording>& made);
   Status record_steps();
@@ -108,6 +113,7 @@ class Segment {
   size_t num_works_ = 0;
   size_t num_issued_ = 0;
   uint32_t num_lanes_ = 1;
+  uint64_t num_runs_ = 0;
   bool is_off_ = false;                                   // recording has failed
   std::vector<std::unique_ptr<SegmentScratch>> scratch_;  // by lane
   std::vector<const void*> addresses_;                    // of this run

@@ -89,6 +89,7 @@ class SegmentTest : public ::testing::Test {
   }
 
   static constexpr uint64_t kMost = Segment::kMostRecordings;
+  static constexpr uint64_t kStale = Segment::kStaleAfter;
   std::unique_ptr<CpuDevice> device_ = std::make_unique<CpuDevice>(CpuDeviceOptions{});
   OneWork work_;
   CountingRecorder recorder_;
@@ -115,6 +116,26 @@ TEST_F(SegmentTest, MoreThanAreKeptTakeTurnsWithoutBeingRecordedAnew) {
     num_issued += run(i % (kMost + 1) + 1) ? 0 : 1;
   EXPECT_EQ(num_issued, kTurns);
   EXPECT_EQ(recorder_.num_asked, static_cast<int>(kMost));
+}
+
+TEST_F(SegmentTest, WhatHasLongNotBeenSeenMakesRoom) {
+  for (uintptr_t address = 1; address <= kMost; ++address) {
+    run(address);
+    EXPECT_TRUE(run(address));
+  }
+  // The first goes; the others are of use all the time.
+  uint64_t num_runs = 0;
+  while (num_runs < kStale) {
+    for (uintptr_t address = 2; address <= kMost; ++address, ++num_runs) run(address);
+  }
+  EXPECT_FALSE(run(100));
+  EXPECT_TRUE(run(100)) << "in the place of the first";
+  EXPECT_EQ(recorder_.num_asked, static_cast<int>(kMost) + 1);
+  EXPECT_EQ(recorder_.num_alive, static_cast<int>(kMost));
+  for (uintptr_t address = 2; address <= kMost; ++address) EXPECT_TRUE(run(address));
+  EXPECT_FALSE(run(1));
+  EXPECT_FALSE(run(1)) << "all the others are of use";
+  EXPECT_EQ(recorder_.num_alive, static_cast<int>(kMost));
 }
 
 TEST_F(SegmentTest, ARecorderThatRefusesIsAskedOnceAndItsReasonIsTold) {
