@@ -19,15 +19,12 @@ Result<std::unique_ptr<CudaDeviceMemory>> CudaDeviceMemory::create(CudaContext& 
   uint64_t keep_all = UINT64_MAX;
   Status status = context.check(api.pool_set_attribute(pool, kCuPoolReleaseThreshold, &keep_all),
                                 "cuMemPoolSetAttribute");
-  CuStream stream = nullptr;
-  if (status.is_ok()) {
-    status = context.check(api.stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate");
-  }
-  if (!status.is_ok()) {
+  Result<CuStream> stream = status.is_ok() ? context.make_stream() : Result<CuStream>(status);
+  if (!stream.is_ok()) {
     api.pool_destroy(pool);
-    return status;
+    return stream.take_status();
   }
-  return std::unique_ptr<CudaDeviceMemory>(new CudaDeviceMemory(context, pool, stream));
+  return std::unique_ptr<CudaDeviceMemory>(new CudaDeviceMemory(context, pool, *stream));
 }
 
 CudaDeviceMemory::~CudaDeviceMemory() {

@@ -39,7 +39,9 @@ namespace eddy {
   X(context_synchronize, "cuCtxSynchronize", true, CuResult())                                    \
   X(thread_capture_mode, "cuThreadExchangeStreamCaptureMode", true,                               \
     CuResult(CuCaptureMode* mode))                                                                \
-  X(stream_create, "cuStreamCreate", true, CuResult(CuStream* stream, unsigned flags))            \
+  X(stream_priorities, "cuCtxGetStreamPriorityRange", true, CuResult(int* least, int* greatest))  \
+  X(stream_create, "cuStreamCreateWithPriority", true,                                            \
+    CuResult(CuStream* stream, unsigned flags, int priority))                                     \
   X(stream_destroy, "cuStreamDestroy_v2", true, CuResult(CuStream stream))                        \
   X(stream_synchronize, "cuStreamSynchronize", true, CuResult(CuStream stream))                   \
   X(stream_query, "cuStreamQuery", true, CuResult(CuStream stream))                               \

@@ -1,5 +1,7 @@
 #include "runtime/cuda/cuda_context.h"
 
+#include <algorithm>
+
 namespace eddy {
 namespace {
 
@@ -126,11 +128,24 @@ Result<std::unique_ptr<CudaContext>> CudaContext::create(std::shared_ptr<const C
   EDDY_RETURN_IF_ERROR(first_failure(
       context->api(), context->api().primary_context_retain(&context->context_, device),
       "cuDevicePrimaryCtxRetain"));
+  const Use use(*context);
+  int least = 0;
+  int greatest = 0;
+  if (context->api().stream_priorities(&least, &greatest) == CuResult::kSuccess) {
+    context->stream_priority_ = std::max(least - 1, greatest);  // the lower number goes first
+  }
   return context;
 }
 
 CudaContext::~CudaContext() {
   if (context_ != nullptr) api_->primary_context_release(device_);
+}
+
+Result<CuStream> CudaContext::make_stream() {
+  CuStream stream = nullptr;
+  EDDY_RETURN_IF_ERROR(check(api_->stream_create(&stream, kCuStreamNonBlocking, stream_priority_),
+                             "cuStreamCreateWithPriority"));
+  return stream;
 }
 
 void CudaContext::lose(Status status) {

@@ -81,6 +81,11 @@ class CudaContext {
     CuCaptureMode mode_ = CuCaptureMode::kRelaxed;  // then what the thread had
   };
 
+  // A stream of ours, with the context current: of a higher priority than streams have by default.
+  // Not to run before others, but because streams share a few queues of the GPU (by default 8 for
+  // each priority), and what stands in one behind a stream that waits does not run: an application's
+  // stream that waits for a run of ours must not hold up the streams of that run.
+  Result<CuStream> make_stream();
   // `call`: what was asked, for the message ("cuEventRecord"). kResourceExhausted when the
   // device's memory is out, kDeviceLost after a sticky answer, else kRunFailed.
   Status check(CuResult result, const char* call);
@@ -109,6 +114,7 @@ class CudaContext {
   CudaDeviceFacts facts_;
   const CuDevice device_;
   CuContext context_ = nullptr;
+  int stream_priority_ = 0;
   std::atomic<bool> is_programmatic_{false};
   std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
   StreamEnds stream_ends_;

@@ -50,10 +50,7 @@ Result<CuStream> CudaDevice::take_stream() {
       return stream;
     }
   }
-  CuStream stream = nullptr;
-  EDDY_RETURN_IF_ERROR(context_->check(context_->api().stream_create(&stream, kCuStreamNonBlocking),
-                                       "cuStreamCreate"));
-  return stream;
+  return context_->make_stream();
 }
 
 void CudaDevice::give_back(CuStream stream) {

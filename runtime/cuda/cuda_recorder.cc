@@ -89,9 +89,7 @@ CudaRecorder::~CudaRecorder() {
 Result<CuStream> CudaRecorder::stream(uint32_t lane) {
   const CudaContext::Use use(context_);
   while (streams_.size() <= lane) {
-    CuStream made = nullptr;
-    EDDY_RETURN_IF_ERROR(context_.check(context_.api().stream_create(&made, kCuStreamNonBlocking),
-                                        "cuStreamCreate"));
+    EDDY_ASSIGN_OR_RETURN(const CuStream made, context_.make_stream());
     streams_.push_back(made);
     has_begun_.push_back(false);
     if (is_watched()) watch(guard_flag() != 0 ? levels_.back().test.go_on : nullptr);

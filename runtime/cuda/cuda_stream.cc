@@ -13,14 +13,12 @@ Result<std::unique_ptr<CudaStream>> CudaStream::create(const CudaShared& shared)
     EDDY_ASSIGN_OR_RETURN(word, shared.words.acquire());
   }
   const CudaContext::Use use(shared.context);
-  CuStream stream = nullptr;
-  Status status = shared.context.check(
-      shared.context.api().stream_create(&stream, kCuStreamNonBlocking), "cuStreamCreate");
-  if (!status.is_ok()) {
+  Result<CuStream> stream = shared.context.make_stream();
+  if (!stream.is_ok()) {
     if (shared.has_memory_words) shared.words.release(word);
-    return status;
+    return stream.take_status();
   }
-  return std::unique_ptr<CudaStream>(new CudaStream(shared, stream, word, true));
+  return std::unique_ptr<CudaStream>(new CudaStream(shared, *stream, word, true));
 }
 
 Result<std::unique_ptr<CudaStream>> CudaStream::adopt(const CudaShared& shared, CuStream stream) {

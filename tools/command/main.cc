@@ -178,4 +178,8 @@ int run_command(int argc, char** argv) {
 
 // What subcommands throw is caught, and the rest ends the command in one line.
 // NOLINTNEXTLINE(bugprone-exception-escape)
-int main(int argc, char** argv) { return eddy::run_command(argc, argv); }
+int main(int argc, char** argv) {
+  // Streams that share one of a GPU's queues wait for each other; by default there are 8.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  return eddy::run_command(argc, argv);
+}

@@ -16,7 +16,7 @@ class OpenCapture {
     CuContext context = nullptr;
     EXPECT_EQ(api_->primary_context_retain(&context, 0), CuResult::kSuccess);
     api_->context_push(context);
-    EXPECT_EQ(api_->stream_create(&stream_, kCuStreamNonBlocking), CuResult::kSuccess);
+    EXPECT_EQ(api_->stream_create(&stream_, kCuStreamNonBlocking, 0), CuResult::kSuccess);
     EXPECT_EQ(api_->graph_create(&graph_, 0), CuResult::kSuccess);
     EXPECT_EQ(api_->stream_begin_capture(stream_, graph_, nullptr, nullptr, 0, mode),
               CuResult::kSuccess);

@@ -81,10 +81,22 @@ bool FakeCuda::can_run(const Op& op) const {
   return static_cast<int32_t>(word - op.value) >= 0;
 }
 
+bool FakeCuda::is_first_of_queue(const Stream& stream) const {
+  if (options_.num_queues == 0) return true;
+  const uint64_t number = stream.ops[stream.next].number;
+  return std::none_of(streams_.begin(), streams_.end(), [&](const auto& entry) {
+    const Stream& other = *entry.second;
+    if (other.device != stream.device || other.queue != stream.queue) return false;
+    return other.is_running || (other.has_next() && other.ops[other.next].number < number);
+  });
+}
+
 FakeCuda::Stream* FakeCuda::choose() {
   std::vector<Stream*> ready;
   for (auto& [handle, stream] : streams_) {
-    if (stream->has_next() && can_run(stream->ops[stream->next])) ready.push_back(stream.get());
+    if (stream->has_next() && can_run(stream->ops[stream->next]) && is_first_of_queue(*stream)) {
+      ready.push_back(stream.get());
+    }
   }
   if (ready.empty()) return nullptr;
   if (policy_ == 0) return ready[random_.below(ready.size())];

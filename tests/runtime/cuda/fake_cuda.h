@@ -9,6 +9,8 @@
 //   order     streams are queues; nothing runs before step() (or a synchronization) runs it, and
 //             step() picks among all legal next operations by seed: uniformly, by fixed random
 //             priorities that change now and then, or with one stream starved
+//   queues    with num_queues, streams of one priority share queues: what was issued earlier to any
+//             stream of a queue runs before, waits included
 //   events    a wait binds to the latest record at the time of the call; never recorded: complete
 //   memory    allocations and frees happen in stream order; each operation's pointers (for
 //             kernels: every word of the parameters that is a device address) must be in living
@@ -59,6 +61,7 @@ struct FakeCudaOptions {
   int driver_version = 13000;
   bool has_memory_words = true;
   bool has_graphs = true;
+  int num_queues = 0;  // that the streams of one priority share, in order of issue; 0: none do
   size_t memory_bytes = size_t{1} << 30;  // of each device
 };
 
@@ -99,8 +102,8 @@ class FakeCuda {
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
   uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
-  // Of the first WHILE of the graph that was instantiated last with one: what its body holds, in the
-  // order in which it was recorded; kernels by their names.
+  // Of the first WHILE of the graph that was instantiated last with one: what its body holds, in
+  // the order in which it was recorded; kernels by their names.
   std::vector<std::string> last_round() const;
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
@@ -161,6 +164,7 @@ class FakeCuda {
     uint64_t from = 0;
     size_t bytes = 0;
     uint32_t value = 0;
+    uint64_t number = 0;  // in order of issue
   };
   struct Stream {
     int number;
@@ -168,8 +172,9 @@ class FakeCuda {
     std::vector<Op> ops;
     size_t next = 0;
     bool is_destroyed = false;
-    bool is_running = false;  // a graph, between two of its rounds
-    uint32_t priority = 0;
+    bool is_running = false;         // a graph, between two of its rounds
+    uint32_t priority = 0;           // to be chosen, not the driver's
+    std::pair<int, int> queue = {};  // by the driver's priority
     std::shared_ptr<Capture> capture;
     std::vector<CuGraphNode> last;  // captured; what comes next is behind these
     bool is_empty() const { return next == ops.size() && !is_running; }
@@ -213,6 +218,7 @@ class FakeCuda {
 
   CuResult enqueue(CuStream stream, Op op);
   bool can_run(const Op& op) const;
+  bool is_first_of_queue(const Stream& stream) const;
   bool step_locked();
   void run_graph(Stream& stream, const std::shared_ptr<FakeExecutable>& graph);
   // Another thread's graph goes on between its rounds.
@@ -257,6 +263,8 @@ class FakeCuda {
   FakeGraphs graphs_;
   uintptr_t next_handle_ = 0x1000;
   int next_stream_ = 0;
+  uint64_t next_op_ = 0;
+  std::map<std::pair<int, int>, int> num_streams_;  // by device and the driver's priority, ever
   std::vector<std::string> violations_;
   std::atomic<uint64_t> num_calls_{0};
   std::atomic<uint64_t> num_graph_launches_{0};

@@ -72,6 +72,7 @@ CuResult FakeCuda::enqueue(CuStream handle, Op op) {
     return kOk;
   }
   if (stream.capture != nullptr) return capture(stream, std::move(op));
+  op.number = next_op_++;
   stream.ops.push_back(std::move(op));
   return kOk;
 }
@@ -201,13 +202,22 @@ void FakeCuda::fill_streams(CudaApi& api) {
     }
     return devices_[static_cast<size_t>(device)]->lost;
   });
+  define(api.stream_priorities, "stream_priorities", CallKind::kContext,
+         [](int* least, int* greatest) {
+           *least = 0;
+           *greatest = -5;
+           return kOk;
+         });
   define(api.stream_create, "stream_create", CallKind::kContext,
-         [this](CuStream* stream, unsigned flags) {
+         [this](CuStream* stream, unsigned flags, int priority) {
            if (flags != kCuStreamNonBlocking) violation("a stream that waits for the null stream");
+           if (priority > 0 || priority < -5) violation("a stream of a priority that there is not");
            *stream = reinterpret_cast<CuStream>(next_handle_++);
            auto made = std::make_unique<Stream>();
            made->number = next_stream_++;
            made->device = current_device();
+           const int place = num_streams_[{made->device, priority}]++;
+           made->queue = {priority, options_.num_queues == 0 ? 0 : place % options_.num_queues};
            made->priority = policy_ == 2 && made->number % 2 == 0
                                 ? UINT32_MAX  // starved: only when nothing else can run
                                 : static_cast<uint32_t>(random_.next() >> 33);

@@ -32,7 +32,7 @@ class FakeCudaTest : public ::testing::Test {
 
   CuStream stream() {
     CuStream made = nullptr;
-    EXPECT_EQ(api_->stream_create(&made, kCuStreamNonBlocking), kOk);
+    EXPECT_EQ(api_->stream_create(&made, kCuStreamNonBlocking, 0), kOk);
     return made;
   }
   CuEvent event() {
@@ -102,7 +102,7 @@ TEST(FakeCudaOrder, SeedsMakeEveryOrderOfTwoStreamsAndTheSameSeedTheSame) {
     api->module_function(&function, module, "log");
     for (int s = 0; s < 2; ++s) {
       CuStream stream = nullptr;
-      api->stream_create(&stream, kCuStreamNonBlocking);
+      api->stream_create(&stream, kCuStreamNonBlocking, 0);
       for (int i = 0; i < 2; ++i) {
         int value = 10 * s + i;
         void* params[] = {&value};
@@ -174,7 +174,7 @@ TEST_F(FakeCudaTest, ACallWithoutAContextFailsAndIsNoticed) {
   CuContext popped = nullptr;
   api_->context_pop(&popped);
   CuStream s = nullptr;
-  EXPECT_EQ(api_->stream_create(&s, kCuStreamNonBlocking), CuResult::kInvalidContext);
+  EXPECT_EQ(api_->stream_create(&s, kCuStreamNonBlocking, 0), CuResult::kInvalidContext);
   EXPECT_THAT(fake_.violations(), ElementsAre(HasSubstr("without a current context")));
 }
 
