@@ -125,8 +125,8 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
   }
   add_cuda_kernels(parts->kernels, *parts->module,
                    {.products = parts->products.get(), .convolutions = parts->convolutions.get()});
-  add_cuda_transfers(parts->kernels, *parts->device);
   load_loop_kernels(*parts, sources.loop_image_or_null);
+  add_cuda_transfers(parts->kernels, *parts->device, parts->loop_kernels);
   const Status early = allow_programmatic_launch(parts->device->context(), parts->loop_kernels);
   EDDY_RETURN_IF_ERROR(parts->device->health());
   if (!early.is_ok() && early.code() != StatusCode::kUnsupported) {

@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/cuda/loop_control.h"
+#include "ops/cuda/params.h"
+#include "runtime/cuda/cuda_launch.h"
+
 namespace eddy {
 namespace {
 
 struct TransferState : KernelState {
   CudaDevice* device = nullptr;
+  CuFunction copy = nullptr;  // null: there is no kernel that copies
 };
 
 // Staging memory for larger tensors comes in pieces.
@@ -21,6 +26,17 @@ Status enqueue(CudaDevice& device, NativeStream stream, void* to, const void* fr
                                           reinterpret_cast<CuDevicePointer>(from), size_bytes,
                                           static_cast<CuStream>(stream)),
                        "cuMemcpyAsync");
+}
+
+Status copy_by_kernel(const TransferState& state, NativeStream stream, void* to, const void* from,
+                      size_t size_bytes) {
+  cuda::LoopCopyParams params{};
+  params.num_pieces = 1;
+  params.pieces[0] = {to, from, size_bytes};
+  CudaContext& context = state.device->context();
+  const CudaContext::Use use(context);
+  return launch_grid(context, state.copy, 1, cuda::kBlockThreads, &params,
+                     static_cast<CuStream>(stream));
 }
 
 Status stage(CudaDevice& device, NativeStream stream, char* to, const char* from,
@@ -49,7 +65,8 @@ bool run_to_device(const KernelArgs& args) {
 }
 
 bool run_to_host(const KernelArgs& args) {
-  CudaDevice& device = *static_cast<const TransferState*>(args.state)->device;
+  const auto& state = *static_cast<const TransferState*>(args.state);
+  CudaDevice& device = *state.device;
   const TensorView& from = args.inputs[0];
   void* const to = args.outputs[0].data;
   const size_t size_bytes = from.size_bytes();
@@ -57,20 +74,25 @@ bool run_to_host(const KernelArgs& args) {
   if (!device.is_staging(to, size_bytes)) {
     return args.fail(internal_error("a copy to the host would write pageable memory"));
   }
-  Status status = enqueue(device, args.stream, to, from.data, size_bytes);
+  const bool by_kernel = state.copy != nullptr && size_bytes <= kMostBytesByKernel;
+  Status status = by_kernel ? copy_by_kernel(state, args.stream, to, from.data, size_bytes)
+                            : enqueue(device, args.stream, to, from.data, size_bytes);
   return status.is_ok() || args.fail(std::move(status));
 }
 
 }  // namespace
 
-void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device) {
+void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device,
+                        const CudaLoopKernels& kernels) {
   const auto add = [&](std::string_view op, KernelFunction run) {
-    const auto bind = [run, &device](const KernelInit& init) -> Result<BoundKernel> {
+    const auto bind = [run, &device,
+                       copy = kernels.copy](const KernelInit& init) -> Result<BoundKernel> {
       if (init.inputs[0].tensor.element == ElementType::kString) {
         return unsupported("strings can't live in a GPU's memory");
       }
       auto state = std::make_unique<TransferState>();
       state->device = &device;
+      state->copy = copy;
       BoundKernel kernel;
       kernel.run = run;
       kernel.state = std::move(state);

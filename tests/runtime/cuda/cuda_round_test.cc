@@ -1,5 +1,6 @@
 // Claim: a round of a loop that the device drives holds the graph's kernels, one that moves and
 // counts, and one that tests where that cannot be the same one; nothing else, and no copy engine.
+// Nor is there one in a round that the host drives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,6 +113,24 @@ TEST_P(CudaRoundTest, MoreThanOneLaunchMovesAreMovedByMore) {
   }
   EXPECT_THAT(round_of(twelve, inputs), ElementsAre("op", "eddy_loop_copy", "eddy_loop_copy",
                                                     "eddy_loop_copy", "eddy_loop_copy"));
+}
+
+// By the host: what it decides by is written by the last kernel of a round.
+TEST_P(CudaRoundTest, WhatTheHostDecidesByIsNoCopyEngines) {
+  uint64_t num_copies[2];
+  for (const bool is_long : {false, true}) {
+    use_fake();
+    auto session = make_or_null(graph_of(side_by_side(1)), {.loops = Loops::kHost});
+    ASSERT_NE(session, nullptr);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const auto outputs = session->run({{"x", Tensor::scalar(is_long ? -60.0f : 0.0f)}});
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      EXPECT_EQ((*outputs)[0].second.values<float>()[0], 4.5f);
+    }
+    session.reset();
+    num_copies[is_long ? 1 : 0] = fake_->cuda().num_copies();
+  }
+  EXPECT_EQ(num_copies[0], num_copies[1]) << "however often it goes round";
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaRoundTest, ::testing::Range(uint64_t{1}, uint64_t{5}));

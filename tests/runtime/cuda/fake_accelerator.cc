@@ -220,7 +220,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
                         .provider = "fake",
                         .domain = name.first});
   }
-  add_cuda_transfers(parts->kernels, *parts->device);
+  add_cuda_transfers(parts->kernels, *parts->device, parts->loop_kernels);
   auto accelerator = std::make_shared<Accelerator>();
   accelerator->device = parts->device;
   accelerator->staging = &parts->device->staging();

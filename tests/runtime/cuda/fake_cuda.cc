@@ -169,6 +169,7 @@ void FakeCuda::run(Stream& stream, Op op) {
 }
 
 void FakeCuda::run_copy(const Stream& stream, uint64_t to, uint64_t from, size_t bytes) {
+  ++num_copies_;
   const bool is_fine = check_copy_end(stream, to, bytes);
   if (!check_copy_end(stream, from, bytes) || !is_fine) return;
   const FakeMemory::Open open(devices_[static_cast<size_t>(stream.device)]->memory);

@@ -107,6 +107,8 @@ class FakeCuda {
   std::vector<std::string> last_round() const;
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
+  // Copies that have run, of graphs too.
+  uint64_t num_copies() const { return num_copies_; }
   // Kernels that have done nothing, because their guard said so.
   uint64_t num_called_off() const { return num_called_off_; }
   bool is_capturing(CuStream stream) const;
@@ -272,6 +274,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_loop_instantiations_{0};
   std::atomic<uint64_t> num_programmatic_{0};
   std::atomic<uint64_t> num_called_off_{0};
+  std::atomic<uint64_t> num_copies_{0};
   std::vector<std::string> last_round_;
   uint64_t fail_at_ = 0;
   std::string fail_next_;  // an entry
