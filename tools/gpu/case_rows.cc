@@ -11,10 +11,15 @@ namespace {
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
+// "a+b" is a and b, merged.
+bool is_loop(const std::string& path, const std::string& counted) {
+  return path == counted || path.starts_with(counted + "+");
+}
+
 // Iterations of the counted loop; -1: none is counted.
 int64_t trips(const GpuCase& one, const Session& session) {
   for (const LoopReport& loop : session.loop_reports()) {
-    if (!one.counted_loop.empty() && loop.path == one.counted_loop) return loop.iterations;
+    if (!one.counted_loop.empty() && is_loop(loop.path, one.counted_loop)) return loop.iterations;
   }
   return -1;
 }
@@ -58,6 +63,7 @@ class CaseRows {
       EDDY_ASSIGN_OR_RETURN(const auto made, what_.make_accelerator());
       auto accelerator = std::make_shared<Accelerator>(*made);
       accelerator->only_loop_way = way.only_way;
+      accelerator->merges_loops = way.merges_loops;
       return std::shared_ptr<const Accelerator>(std::move(accelerator));
     };
     EDDY_ASSIGN_OR_RETURN(const auto session, make(options));

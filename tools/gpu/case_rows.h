@@ -22,7 +22,8 @@ struct GpuCase {
   std::string size;
   std::function<Result<Graph>(const OpTable& ops)> build;
   NamedTensors inputs;
-  // Path of the loop whose trips are compared and told; empty: none.
+  // Path of the loop whose trips are compared and told; empty: none. Of several at the graph's top
+  // the one that goes round most: merged loops count as far as that.
   std::string counted_loop;
   int64_t num_rounds = 0;  // of a run, for times a round; 0: times a run only
   // In place of the CPU's.
@@ -36,6 +37,7 @@ struct CaseWay {
   Assignment assignment = Assignment::kAuto;
   // In which the accelerator drives loops; none: as it would.
   std::optional<LoopChoice::Way> only_way = {};
+  bool merges_loops = true;  // those beside each other
 };
 
 // One row for each case and way. A way that refuses the case (loops that the device cannot drive)

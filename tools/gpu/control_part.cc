@@ -189,6 +189,7 @@ nlohmann::json report_control(const SessionsUnderReport& what) {
   const CaseWay ways[] = {
       {"host", Loops::kHost},
       {"device", Loops::kDevice},
+      {.name = "apart", .loops = Loops::kDevice, .merges_loops = false},
       {.name = "recording", .loops = Loops::kDevice, .only_way = LoopChoice::Way::kRecording},
       {.name = "unrolled", .loops = Loops::kDevice, .only_way = LoopChoice::Way::kUnrolled},
       {"auto", Loops::kAuto}};
