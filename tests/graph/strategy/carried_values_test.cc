@@ -107,6 +107,18 @@ TEST(CarriedValues, what_is_carried_from_outside_crosses_once) {
             1 + 32 + 3 * 10);
 }
 
+// The first value is half as long as the others: each part of the reader gets all of it.
+TEST(CarriedValues, a_first_value_of_another_shape_is_read_whole) {
+  const Text start = R"({"name": "start", "type": "elementwise", "shape": [4],
+                         "exe_by_tile": {"4": 1}})";
+  const Text body = carrying({carried("state", "last", "start")},
+                             loop("loop", {}, 1, {op("step", 1, {"state"}), op("last", 1)}));
+  EXPECT_EQ(
+      totals(file({start, body}, {{"start", {"x"}}, {"step", {"x", "y"}}, {"last", {"x", "y"}}}))
+          .transfers,
+      4 * 4);
+}
+
 // As within a list: the part is on the device already.
 TEST(CarriedValues, what_an_operator_reads_twice_alike_crosses_once) {
   const auto reading = [](const Texts& inputs) {

@@ -24,6 +24,29 @@ TEST(MakeScenarios, a_loop_fed_from_another_device_waits_for_one_transfer) {
       1 + 3 * 10);
 }
 
+// The inner loop waits for another operator, so what the outer one names is not for it.
+TEST(MakeScenarios, what_a_loop_names_goes_to_those_that_wait_for_nothing) {
+  const Text inner = loop("inner", {"first"}, 1, {op("step", 1)});
+  EXPECT_EQ(totals(file({op("start", 1), loop("outer", {"start"}, 1, {op("first", 1), inner})},
+                        {{"start", {"x"}}, {"first", {"x"}}, {"step", {"y"}}}))
+                .transfers,
+            32);
+}
+
+// On the first device, w, behind what that has to do: the inner decision is on x, the step on y.
+TEST(MakeScenarios, a_decision_is_where_all_in_its_lists_is_or_on_the_first_device) {
+  const auto deciding = [](const char* device_of_inner) {
+    Text inner = loop("inner", {}, 0, {});
+    inner.insert(1, R"("decision": {"time": 1, "device": ")" + Text(device_of_inner) + "\"},");
+    Text outer = loop("outer", {}, 1, {op("step", 10), inner});
+    outer.insert(1, R"("decision": {"time": 5},)");
+    return worst(file({op("beside", 100), outer}, {{"beside", {"w"}}, {"step", {"y"}}},
+                      R"({"devices": ["w", "x", "y"]})"));
+  };
+  EXPECT_EQ(deciding("x"), 100 + 5 + 10 + 5);
+  EXPECT_EQ(deciding("y"), 100);
+}
+
 TEST(MakeScenarios, who_reads_a_loop_from_another_device_waits_for_its_result) {
   const std::vector<Placed> strategy = {{"step", {"x"}}, {"finish", {"y"}}};
   EXPECT_EQ(
