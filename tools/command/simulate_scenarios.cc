@@ -16,20 +16,28 @@ namespace {
 
 constexpr uint64_t kMaxDrawnTasks = 1'000'000;
 
-void say_report(const ScenarioReport& report, const ScenarioOptions& options, Console& console) {
+// To be read; --json has every digit. Files have units of their own.
+std::string time_text(double time, const std::string& unit) {
+  return fmt::format("{:.10g}{}", time, unit);
+}
+
+void say_report(const ScenarioReport& report, const ScenarioOptions& options,
+                const std::string& unit, Console& console) {
+  const std::string expectation = time_text(report.expectation, unit);
   console.say(
       report.is_exact
           ? report.num_scenarios == 1 ? std::string("one scenario")
                                       : fmt::format("all {} scenarios", report.num_scenarios)
           : fmt::format("{} scenarios sampled, seed {}", report.num_scenarios, report.seed));
-  console.say(report.is_exact ? fmt::format("expected makespan {}", report.expectation)
-                              : fmt::format("expected makespan {} +- {:.3g}", report.expectation,
-                                            report.standard_error));
+  console.say(report.is_exact ? fmt::format("expected makespan {}", expectation)
+                              : fmt::format("expected makespan {} +- {:.3g}{}", expectation,
+                                            report.standard_error, unit));
   for (size_t i = 0; i < report.quantiles.size(); ++i) {
-    console.say(
-        fmt::format("{:g} % of runs within {}", options.quantiles[i] * 100, report.quantiles[i]));
+    console.say(fmt::format("{:g} % of runs within {}", options.quantiles[i] * 100,
+                            time_text(report.quantiles[i], unit)));
   }
-  console.say(fmt::format("best {}, worst {}", report.best, report.worst));
+  console.say(fmt::format("best {}, worst {}", time_text(report.best, unit),
+                          time_text(report.worst, unit)));
 }
 
 // One scenario of them, decisions among the tasks.
@@ -72,8 +80,22 @@ Json scenarios_json(const ScenarioReport& report, const std::vector<double>& qua
 }
 
 Status check_scenario_arguments(const SimulateArguments& arguments) {
-  if (!arguments.search && arguments.emit_tasks.empty()) return Status::ok();
-  return invalid_argument("--search and --emit-tasks take graphs without loops or branches");
+  if (arguments.search) {
+    return invalid_argument(
+        "--search takes graphs without loops or branches, whose strategies have one makespan each; "
+        "search the operators of a body in a file of their own");
+  }
+  if (!arguments.emit_tasks.empty()) {
+    return invalid_argument(
+        "--emit-tasks takes graphs without loops or branches: a task file holds one way that they "
+        "can go; --svg draws one");
+  }
+  if (arguments.full) {
+    return invalid_argument(
+        "--full simulates anew after each edit, and graphs with loops or branches have no edits; "
+        "leave it out");
+  }
+  return Status::ok();
 }
 
 Outcome say_scenarios(const SimulateArguments& arguments, const ScenarioFile& file,
@@ -101,7 +123,7 @@ Outcome say_scenarios(const SimulateArguments& arguments, const ScenarioFile& fi
     if (!file.estimated.empty()) {
       console.remark("estimated: times not given come from a roofline");
     }
-    say_report(*report, options, console);
+    say_report(*report, options, arguments.file.ends_with(".onnx") ? " s" : "", console);
   }
   return Outcome::success();
 }

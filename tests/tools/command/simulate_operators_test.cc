@@ -255,7 +255,26 @@ TEST(SimulateOperators, LoopsAndBranchesAreSimulatedByTheirScenarios) {
   const std::string svg{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_NE(svg.find("decode[1]/step.0"), std::string::npos) << svg;
   EXPECT_NE(svg.find("decode[2]?"), std::string::npos) << svg;
-  EXPECT_EQ(run_eddy({"simulate", path, "--search"}).exit_code, 2);
+}
+
+TEST(SimulateOperators, WhatLoopsHaveNoUseForIsAUsageErrorThatSaysWhy) {
+  const std::string path = write_test_file("third.json", R"({
+    "operators": [{"name": "loop", "type": "while", "distribution": [[1, 0.3], [2, 0.7]],
+                   "body": [{"name": "step", "type": "elementwise", "shape": [4],
+                             "exe_by_tile": {"4": 0.1}}]}],
+    "topology": {"devices": ["gpu"]}})");
+  const auto refusal = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> words = {"simulate", path};
+    words.insert(words.end(), options.begin(), options.end());
+    const Finished done = run_eddy(words);
+    EXPECT_EQ(done.exit_code, 2) << done.err;
+    return done.err;
+  };
+  EXPECT_NE(refusal({"--search"}).find("in a file of their own"), std::string::npos);
+  EXPECT_NE(refusal({"--emit-tasks", "t.json"}).find("--svg draws one"), std::string::npos);
+  EXPECT_NE(refusal({"--full"}).find("have no edits"), std::string::npos);
+  const Finished done = run_eddy({"simulate", path});
+  EXPECT_NE(done.out.find("expected makespan 0.17\n"), std::string::npos) << done.out;
 }
 
 TEST(SimulateOperators, BadFilesAreRefusedWithExitCodeThree) {
