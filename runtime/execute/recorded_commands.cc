@@ -22,7 +22,7 @@ using StepKind = RecordedStep::Kind;
 class RecordedReader {
  public:
   RecordedReader(const Plan& plan, RunState& state)
-      : plan_(plan), state_(state), graph_(state.graph()), work_(state) {}
+      : plan_(plan), graph_(state.graph()), work_(state) {}
 
   Result<NestedCommands> run() {
     result_ = nested_commands(graph_, plan_);
@@ -386,7 +386,6 @@ class RecordedReader {
   }
 
   const Plan& plan_;
-  RunState& state_;
   const Graph& graph_;
   const RecordedWork work_;
   NestedCommands result_;
