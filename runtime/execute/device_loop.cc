@@ -4,6 +4,7 @@
 #include <atomic>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "runtime/execute/loop_drive.h"
 #include "runtime/execute/loop_recording.h"
@@ -33,7 +34,7 @@ DeviceLoop::DeviceLoop(RunState& state, NodeId loop)
   find_depth();
 }
 
-DeviceLoop::~DeviceLoop() { end_run(); }
+DeviceLoop::~DeviceLoop() { give_place_back(); }
 
 bool DeviceLoop::take_place() {
   int count = num_driven().load(std::memory_order_relaxed);
@@ -105,6 +106,7 @@ LoopChoice::Advice DeviceLoop::advice() const {
 int32_t DeviceLoop::choose(void* device_loop) {
   DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
   self.way_ = self.take_advice();
+  if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return kByHost;
   self.why_by_host_.clear();
   return self.is_try_ ? kTryDevice : kByDevice;
@@ -238,6 +240,7 @@ Result<std::unique_ptr<LoopLaunch>> DeviceLoop::make_launch(Way way) {
 
 bool DeviceLoop::find_place() {
   if (!has_place_) has_place_ = take_place();
+  if (!has_place_ && state_.give_places_back(stream_)) has_place_ = take_place();
   if (!has_place_) {
     why_by_host_ = "devices drive as many loops at once as they may, " +
                    std::to_string(kMostAtOnce) + " over the process, inner ones counted";
@@ -276,9 +279,9 @@ void DeviceLoop::forget() {
   if (current_ != nullptr) current_->forget();
 }
 
-void DeviceLoop::end_run() {
+bool DeviceLoop::give_place_back() {
   if (has_place_) num_driven().fetch_sub(depth_, std::memory_order_relaxed);
-  has_place_ = false;
+  return std::exchange(has_place_, false);
 }
 
 }  // namespace eddy

@@ -33,7 +33,8 @@
 //
 // The process's limit: six or more loops of conditional nodes at once have crashed GPUs, so at most
 // kMostAtOnce of them are driven by devices at a time, over all sessions, a loop with inner ones
-// counting by its depth; others are driven from the host meanwhile. Kernels do not count. Where one
+// counting by its depth; others are driven from the host meanwhile. Kernels do not count. A loop has
+// its place until its run ends, or until another loop that needs one begins on its stream. Where one
 // graph has more beside each other, they are merged if they are small (runtime/api/place_nodes.h).
 //
 // Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
@@ -85,8 +86,10 @@ class DeviceLoop {
   const std::string& why_by_host() const { return why_by_host_; }
   // What is to be told of how the device drove it last; may be empty.
   std::string how_by_device() const;
-  // Gives up its place among those that the process may have at once.
-  void end_run();
+  // Gives up its place among those that the process may have at once, if it has one: the run has
+  // ended, or the loop.
+  bool give_place_back();
+  bool is_on(const void* native_stream) const { return stream_ == native_stream; }
 
   // Where its strand issues to, and says what it is at.
   void set_strand(void* native_stream, std::atomic<uint32_t>& current_node) {

@@ -342,8 +342,16 @@ void RunState::start_recording() {
 
 void RunState::end_device_loops() {
   for (const auto& loop : device_loops_) {
-    if (loop) loop->end_run();
+    if (loop) loop->give_place_back();
   }
+}
+
+bool RunState::give_places_back(const void* native_stream) {
+  bool has_given = false;
+  for (const auto& loop : device_loops_) {
+    if (loop && loop->is_on(native_stream)) has_given |= loop->give_place_back();
+  }
+  return has_given;
 }
 
 Result<int64_t> RunState::trip_limit(NodeId loop) {

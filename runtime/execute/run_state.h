@@ -103,6 +103,8 @@ class RunState {
   void start_recording();
   // The run has ended: loops of other runs may be driven by devices in place of this one's.
   void end_device_loops();
+  // A loop on the stream, which is idle, begins: others there have ended. Whether one had a place.
+  bool give_places_back(const void* native_stream);
   // How often a loop may run at most; known when it begins.
   Result<int64_t> trip_limit(NodeId loop);
   // Why the host drove a loop, this or the one that it goes with, that the device can drive.
