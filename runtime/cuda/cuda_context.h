@@ -101,6 +101,10 @@ class CudaContext {
   // What launches on streams that collect must look at.
   LaunchGuards& launch_guards() { return launch_guards_; }
 
+  // Launches so far, of any thread: whoever launches counts them here.
+  void count_launches(uint64_t more) { num_launches_.fetch_add(more, std::memory_order_relaxed); }
+  uint64_t num_launches() const { return num_launches_.load(std::memory_order_relaxed); }
+
   // Whether kernels may be launched programmatically (cuda_launch.h); not at first.
   bool is_programmatic() const { return is_programmatic_.load(std::memory_order_relaxed); }
   void set_programmatic(bool may_be) { is_programmatic_.store(may_be, std::memory_order_relaxed); }
@@ -115,6 +119,7 @@ class CudaContext {
   const CuDevice device_;
   CuContext context_ = nullptr;
   int stream_priority_ = 0;
+  std::atomic<uint64_t> num_launches_{0};
   std::atomic<bool> is_programmatic_{false};
   std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
   StreamEnds stream_ends_;

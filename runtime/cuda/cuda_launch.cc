@@ -87,6 +87,7 @@ class Probe {
 Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_blocks,
                    uint32_t num_threads, const void* params, CuStream stream) {
   const CudaApi& api = context.api();
+  context.count_launches(1);
   const uint32_t* guard = context.launch_guards().take(stream);
   // The driver's interface only lacks the const. Kernels of one parameter leave the second be.
   void* values[] = {const_cast<void*>(params), &guard};

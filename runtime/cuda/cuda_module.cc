@@ -6,6 +6,11 @@
 #include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {
+namespace {
+
+constexpr uint64_t kLaunchesOfACall = 4;  // at most, of a library: a guess
+
+}  // namespace
 
 Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context,
                                                      std::span<const void* const> images,
@@ -84,6 +89,7 @@ Status CudaModule::launch(CudaFunction function, uint32_t num_blocks, const void
 
 Status CudaModule::in_context(const std::function<Status()>& calls) {
   EDDY_RETURN_IF_ERROR(context_.health());
+  context_.count_launches(kLaunchesOfACall);
   const CudaContext::Use use(context_);
   return calls();
 }

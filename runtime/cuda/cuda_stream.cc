@@ -82,6 +82,7 @@ bool CudaStream::request(Item item) {
     std::lock_guard lock(mutex_);
     progress_->requested_.fetch_add(1);
     shared_.watch.tell();
+    forget_launches();
     if (!kept_.empty() || is_issuing_ || !can_issue(item)) {
       kept_.push_back(std::move(item));
       return true;
@@ -95,7 +96,7 @@ bool CudaStream::request(Item item) {
 }
 
 bool CudaStream::can_issue(const Item& item) const {
-  if (progress_->issued() - progress_->completed() >= kCredit) return false;
+  if (progress_->issued() - progress_->completed() + num_more_ >= kCredit) return false;
   if (item.kind == Item::Kind::kWait) return item.record->is_issued();
   if (item.kind != Item::Kind::kGate || shared_.has_memory_words) return true;
   return static_cast<const CudaGate&>(*item.gate).is_open();
@@ -106,6 +107,7 @@ bool CudaStream::issue(Item& item) {
   CudaContext& context = shared_.context;
   const CudaContext::Use use(context);
   bool is_fine = true;
+  const uint64_t launched = context.num_launches();
   switch (item.kind) {
     case Item::Kind::kWork:
       item.work.run(item.work.context);
@@ -128,9 +130,15 @@ bool CudaStream::issue(Item& item) {
       break;
   }
   const uint64_t issued = progress_->issued_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  const uint64_t launches = context.num_launches() - launched;
   std::lock_guard lock(mutex_);
   if (item.gate != nullptr) gates_.emplace_back(issued, std::move(item.gate));
-  if (issued - marked_ >= kMarkEvery) is_fine &= mark();
+  if (item.kind == Item::Kind::kWork && launches > 1) {
+    more_launches_.emplace_back(issued, launches - 1);
+    num_more_ += launches - 1;
+    num_more_unmarked_ += launches - 1;
+  }
+  if (issued - marked_ + num_more_unmarked_ >= kMarkEvery) is_fine &= mark();
   return is_fine;
 }
 
@@ -153,6 +161,7 @@ bool CudaStream::mark() {
   if (issued == marked_) return true;
   const CudaContext::Use use(context);
   marked_ = issued;
+  num_more_unmarked_ = 0;
   if (shared_.has_memory_words) {
     return context
         .check_order(
@@ -180,6 +189,14 @@ void CudaStream::hear_marks() {
   }
   while (!gates_.empty() && (has_passed(gates_.front().first) || shared_.context.is_lost())) {
     gates_.pop_front();
+  }
+}
+
+// Of Works that have ended. Under the mutex.
+void CudaStream::forget_launches() {
+  while (!more_launches_.empty() && has_passed(more_launches_.front().first)) {
+    num_more_ -= more_launches_.front().second;
+    more_launches_.pop_front();
   }
 }
 
@@ -263,6 +280,7 @@ CudaStream::Polled CudaStream::poll(std::vector<EventListener*>& ready) {
   bool has_moved = false;
   std::lock_guard lock(mutex_);
   hear_marks();
+  forget_launches();
   if (!shared_.context.is_lost()) ask_driver();
   if (shared_.context.is_lost()) {
     // Nothing more will be issued; Works that were kept are dropped, as the device drops its own.

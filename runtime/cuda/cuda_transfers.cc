@@ -21,6 +21,7 @@ constexpr size_t kStagingBytes = size_t{16} << 20;
 Status enqueue(CudaDevice& device, NativeStream stream, void* to, const void* from,
                size_t size_bytes) {
   CudaContext& context = device.context();
+  context.count_launches(1);
   const CudaContext::Use use(context);
   return context.check(context.api().copy(reinterpret_cast<CuDevicePointer>(to),
                                           reinterpret_cast<CuDevicePointer>(from), size_bytes,

@@ -58,6 +58,44 @@ TEST_P(CudaStreamTest, OutOfCreditItKeepsWhatComesNextAndItsOrder) {
   EXPECT_TRUE(std::is_sorted(log_.begin(), log_.end()));
 }
 
+// A Work that launches several kernels, as libraries and stretches of nodes do.
+struct LaunchesSeveral {
+  Work one;
+  CudaContext& context;
+  int count;
+  static bool run(void* several) {
+    auto& self = *static_cast<LaunchesSeveral*>(several);
+    for (int i = 0; i < self.count; ++i) {
+      self.context.count_launches(1);
+      self.one.run(self.one.context);
+    }
+    return true;
+  }
+};
+
+TEST_P(CudaStreamTest, CreditIsForLaunchesNotForWorks) {
+  constexpr int kCredit = CudaStream::kCredit;
+  for (const int count : {3, 20, 100, kCredit}) {
+    SCOPED_TRACE(std::to_string(count) + " launches a work");
+    int num_run = 0;
+    LaunchesSeveral several{calls_->work(*a_,
+                                         [&] {
+                                           ++num_run;
+                                           return true;
+                                         }),
+                            device_->context(), count};
+    const int before = calls_->num_enqueued();
+    const int num_works = 4 * kCredit / count + 3;
+    for (int i = 0; i < num_works; ++i) {
+      ASSERT_TRUE(a_->launch({LaunchesSeveral::run, &several, false}));
+      device_->poll();
+      EXPECT_LT(calls_->num_enqueued() - before, kCredit + count);
+    }
+    drain(*a_);
+    EXPECT_EQ(num_run, num_works * count);
+  }
+}
+
 // A Work that makes a stream, issues to it and ends it.
 struct MakesAStream {
   CudaDevice& device;
