@@ -293,6 +293,16 @@ bool FakeCuda::is_pinned(uint64_t address, size_t size_bytes) const {
   return address - begin <= bytes && size_bytes <= bytes - (address - begin);
 }
 
+void FakeCuda::check_visible(const void* memory, size_t size_bytes) {
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  const bool is_visible = is_pinned(address, size_bytes) ||
+                          std::any_of(devices_.begin(), devices_.end(), [&](const auto& device) {
+                            return device->memory.contains(address) &&
+                                   device->memory.check(address, size_bytes).empty();
+                          });
+  if (!is_visible) violation("a kernel uses memory that no device sees");
+}
+
 // A lost device runs nothing more: its queues end, and whoever waits for them is released.
 void FakeCuda::lose(int device, CuResult result) {
   devices_[static_cast<size_t>(device)]->lost = result;

@@ -86,6 +86,10 @@ class FakeCuda {
   static constexpr const char* kImage = "fake image";
   static constexpr const void* kImages[] = {kImage};
 
+  // For a kernel's stand-in, while it runs: memory that is neither a device's nor page-locked is a
+  // violation.
+  void check_visible(const void* memory, size_t size_bytes);
+
   // Runs one operation. False when none can run.
   bool step();
   void run_all() {

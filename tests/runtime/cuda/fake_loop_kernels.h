@@ -29,8 +29,14 @@ inline void define_loop_kernels(FakeCuda& fake) {
             [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
       });
   fake.define_kernel("eddy_loop_copy", sizeof(cuda::LoopCopyParams),
-                     [](const FakeKernelCall& call) {
-                       run_loop_copy(call, call.params_as<cuda::LoopCopyParams>());
+                     [&fake](const FakeKernelCall& call) {
+                       const auto& params = call.params_as<cuda::LoopCopyParams>();
+                       for (int32_t i = 0; i < params.num_pieces; ++i) {
+                         const cuda::LoopCopyParams::Piece& piece = params.pieces[i];
+                         fake.check_visible(piece.to, piece.size_bytes);
+                         fake.check_visible(piece.from, piece.size_bytes);
+                       }
+                       run_loop_copy(call, params);
                      });
 }
 
