@@ -55,7 +55,7 @@ std::string cycle_text(const ScenarioRegion& region, const std::vector<uint32_t>
   std::vector<uint32_t> cycle = cycle_of(region, order);
   const auto first = std::ranges::find_if(
       cycle, [&](uint32_t i) { return region.entries[i].kind != ScenarioEntry::Kind::kTask; });
-  std::ranges::rotate(cycle, first == cycle.end() ? cycle.begin() : first);
+  if (first != cycle.end()) std::rotate(cycle.begin(), first, cycle.end());
   const auto name = [&](size_t i) { return "'" + region.entries[cycle[i]].name + "'"; };
   std::string text = name(0) + " depends on itself";
   if (cycle.size() == 1) return text;
