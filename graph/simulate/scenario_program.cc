@@ -297,14 +297,14 @@ struct ScenarioProgram::Walk {
     for (const uint32_t from : waits_for) expansion_or_null->edges.push_back({from, slot});
     ends.tasks.push_back(slot);
     if (!expansion_or_null->wants_names) return true;
-    expansion_or_null->names.push_back(name);
+    expansion_or_null->names.push_back(is_decision ? name + "?" : name);
     expansion_or_null->is_decision.push_back(is_decision);
     return true;
   }
 
   bool decide(const Entry& entry, const std::string& name, Ends& ends, int64_t& value) {
     const Decision& decision = entry.entry->decision;
-    if (!add({decision.time, decision.device, 0}, entry.entry->name, name + "?", true, ends)) {
+    if (!add({decision.time, decision.device, 0}, entry.entry->name, name, true, ends)) {
       return false;
     }
     return value != kAsk || choose(entry.control, value);
@@ -320,6 +320,7 @@ struct ScenarioProgram::Walk {
   }
 
   bool run(const Region& region, const std::string& prefix, Ends& ends) {
+    if (region.entries.empty()) return true;
     std::vector<Ends> ends_of(region.entries.size());
     Ends exits;
     for (const uint32_t i : region.order) {
@@ -331,7 +332,7 @@ struct ScenarioProgram::Walk {
       if (region.is_sink[i]) exits.add(own);
       ends_of[i] = std::move(own);
     }
-    if (!region.entries.empty()) ends = std::move(exits);
+    ends = std::move(exits);
     return true;
   }
 
@@ -364,10 +365,11 @@ struct ScenarioProgram::Walk {
     last[entry.control].step = num_steps;
     for (int64_t i = 0;; ++i) {
       const std::string iteration = iteration_name(name, i);
-      if (!run(entry.regions[0], iteration + "/", ends)) return false;
+      const std::string inside = iteration.empty() ? "" : iteration + "/";
+      if (!run(entry.regions[0], inside, ends)) return false;
       if (!decide(entry, iteration, ends, trips)) return false;
       if (i == trips) return true;
-      if (!run(entry.regions[1], iteration + "/", ends)) return false;
+      if (!run(entry.regions[1], inside, ends)) return false;
     }
   }
 };
