@@ -90,6 +90,7 @@ def eddy_cuda_library(
         deps = [],
         device_link = False,
         nvccopts = [],
+        hides_toolkit = False,
         **kwargs):
     """A library that is CUDA code where that is possible, and a stub elsewhere.
 
@@ -102,18 +103,21 @@ def eddy_cuda_library(
       device_link: compile with relocatable device code and link it, with cudadevrt:
         needed for cudaGraphSetConditional and launches from the device.
       nvccopts: further options for nvcc.
+      hides_toolkit: what depends on the library does not see the toolkit's headers, and is not
+        compiled again for them; nvcc finds its own.
       **kwargs: as eddy_cc_library.
     """
     device_srcs = [s for s in srcs if s.endswith(".cu")]
     headers = [s for s in srcs if s.endswith(".h") or s.endswith(".cuh")]
     host_srcs = [s for s in srcs if s not in device_srcs]
     real_srcs = host_srcs
+    runtime = "@cuda//:cudart_code" if hides_toolkit else "@cuda//:cudart"
     if CUDA_FOUND and device_srcs:
         _nvcc_objects(
             name = name + "_objects",
             srcs = device_srcs + headers,
             hdrs = hdrs,
-            deps = deps + ["@cuda//:cudart"],
+            deps = deps + [runtime],
             device_link = device_link,
             nvccopts = nvccopts,
             tags = ["manual"],
@@ -124,7 +128,7 @@ def eddy_cuda_library(
         name = name,
         srcs = real_srcs if CUDA_FOUND else stub_srcs,
         hdrs = hdrs,
-        deps = deps + (["@cuda//:cudart"] if CUDA_FOUND else []) +
+        deps = deps + ([runtime] if CUDA_FOUND else []) +
                (["@cuda//:cudadevrt"] if CUDA_FOUND and device_link else []),
         **kwargs
     )

@@ -6,6 +6,7 @@ host, are spared nvcc's minutes. The repository offers:
   toolkit.bzl   CUDA_FOUND, NVCC (path), CUDA_VERSION
   :headers      the toolkit's; empty without one
   :cudart, :cudadevrt, :cublasLt, :cublas, :cudnn   libraries; without a toolkit, empty
+  :cudart_code   :cudart without the headers
 """
 
 _LIBRARIES = {
@@ -63,6 +64,8 @@ def _cuda_toolkit_impl(ctx):
             name = repr(name),
             linkopts = repr(linkopts),
         ))
+        if name == "cudart":
+            lines.append("cc_library(name = \"cudart_code\", linkopts = %s)" % repr(linkopts))
     lines.append("cc_library(name = \"headers\", hdrs = glob([\"include/**\"]), includes = %s)" % repr(includes))
     ctx.file("BUILD", "\n".join(lines) + "\n")
 
