@@ -9,11 +9,11 @@ void add_cuda_kernels(KernelRegistry& registry, CudaLauncher& launcher,
   add_elementwise_cuda(registry, launcher);
   add_fused_cuda(registry, launcher);
   add_movement_cuda(registry, launcher);
-  add_rows_cuda(registry, launcher);
+  add_rows_cuda(registry, launcher, libraries.long_lines);
   add_parts_cuda(registry, launcher);
   add_indices_cuda(registry, launcher);
   add_positions_cuda(registry, launcher);
-  add_lines_cuda(registry, launcher);
+  add_lines_cuda(registry, launcher, libraries.long_lines);
   add_norms_cuda(registry, launcher);
   add_windows_cuda(registry, launcher, libraries.convolutions);
   add_quantize_cuda(registry, launcher);

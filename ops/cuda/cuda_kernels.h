@@ -1,8 +1,9 @@
 // add_cuda_kernels: what a CUDA device runs. What is not here runs on the CPU.
 //
-// What has a kernel has one of our own; products go to cuBLASLt (lt_products.h) and convolutions
-// to cuDNN (dnn_convolutions.h) where those are there and have a way. Not here on purpose: attributes of
-// opsets before 7, and types, ranks and attributes that a kernel's bind refuses by name.
+// What has a kernel has one of our own; products go to cuBLASLt (lt_products.h), convolutions to
+// cuDNN (dnn_convolutions.h), few long lines to CUB (long_lines.h) where those are there and have a
+// way. Not here on purpose: attributes of opsets before 7, and types, ranks and attributes that a
+// kernel's bind refuses by name.
 //
 // `launcher` and the libraries outlive every kernel bound through the registry.
 // Errors: binding says kUnsupported for types and versions without a kernel; running passes on
@@ -13,6 +14,7 @@
 #include "ops/contract/registry.h"
 #include "ops/cuda/dnn_convolutions.h"
 #include "ops/cuda/launcher.h"
+#include "ops/cuda/long_lines.h"
 #include "ops/cuda/lt_products.h"
 
 namespace eddy {
@@ -21,6 +23,7 @@ namespace eddy {
 struct CudaLibraries {
   LtProducts* products = nullptr;
   DnnConvolutions* convolutions = nullptr;
+  const LongLines* long_lines = nullptr;
 };
 
 void add_cuda_kernels(KernelRegistry& registry, CudaLauncher& launcher,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "ops/contract/registry.h"
 #include "ops/cuda/element_types.h"
@@ -10,16 +11,19 @@
 namespace eddy {
 
 class DnnConvolutions;
+class LongLines;
 class LtProducts;
 
 void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_fused_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_movement_cuda(KernelRegistry& registry, CudaLauncher& launcher);
-void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher);
+void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
+                   const LongLines* long_lines_or_null);
 void add_parts_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_indices_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_positions_cuda(KernelRegistry& registry, CudaLauncher& launcher);
-void add_lines_cuda(KernelRegistry& registry, CudaLauncher& launcher);
+void add_lines_cuda(KernelRegistry& registry, CudaLauncher& launcher,
+                    const LongLines* long_lines_or_null);
 void add_norms_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
                       DnnConvolutions* dnn_or_null);
@@ -66,6 +70,17 @@ inline void add_kernel(KernelRegistry& registry, CudaLauncher& launcher, std::st
                 .bind = [bind, &launcher](const KernelInit& init) { return bind(init, launcher); },
                 .provider = "cuda",
                 .domain = domain});
+}
+// Of a family with a library beside its own kernels, or null.
+template <typename Library>
+void add_kernel(KernelRegistry& registry, CudaLauncher& launcher, std::string_view op,
+                Result<BoundKernel> (*bind)(const KernelInit&, CudaLauncher&, Library*),
+                std::type_identity_t<Library>* library_or_null) {
+  registry.add(
+      {.op = op,
+       .bind =
+           [=, &launcher](const KernelInit& init) { return bind(init, launcher, library_or_null); },
+       .provider = "cuda"});
 }
 inline BoundKernel bound(KernelFunction run, std::unique_ptr<KernelState> state,
                          bool may_fault = false) {

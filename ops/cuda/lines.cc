@@ -1,5 +1,7 @@
-// The host's half of CumSum and TopK: lines along an axis.
+// The host's half of CumSum and TopK: lines along an axis; few long ones are CUB's work where that
+// is there (long_lines.h).
 #include "ops/cuda/launch.h"
+#include "ops/cuda/long_lines.h"
 #include "ops/cuda/persistent_text.h"
 #include "ops/reference/axes.h"
 #include "ops/reference/outputs.h"
@@ -19,6 +21,8 @@ struct LineState : cuda::LaunchState {
   bool is_largest = true;
   bool is_exclusive = false;
   bool is_reverse = false;
+  ElementType element = ElementType::kUndefined;
+  const LongLines* long_lines_or_null = nullptr;
 };
 
 const LineState& state_of(const KernelArgs& args) {
@@ -49,6 +53,11 @@ bool run_cum_sum(const KernelArgs& args) {
   LineParams p = make_params(args, axis);
   p.is_exclusive = state.is_exclusive ? 1 : 0;
   p.is_reverse = state.is_reverse ? 1 : 0;
+  if (state.long_lines_or_null != nullptr) {
+    Result<bool> is_done = state.long_lines_or_null->cum_sum(args, state.element, p);
+    if (!is_done.is_ok()) return args.fail(is_done.take_status());
+    if (*is_done) return true;
+  }
   if (p.length >= cuda::kLongRow && p.num_lines < kManyLines) {
     return cuda::launch_blocks(args, *state.launcher, state.block, p.num_lines, p);
   }
@@ -63,14 +72,22 @@ bool run_top_k(const KernelArgs& args) {
   p.k = static_cast<uint64_t>(args.outputs[0].dims[axis]);
   p.indices = output_or_null<int64_t>(args, 1);
   p.is_largest = state.is_largest ? 1 : 0;
+  if (state.long_lines_or_null != nullptr) {
+    Result<bool> is_done = state.long_lines_or_null->top_k(args, state.element, p);
+    if (!is_done.is_ok()) return args.fail(is_done.take_status());
+    if (*is_done) return true;
+  }
   const uint64_t num_lines = p.k == 0 ? 0 : p.num_lines;
   return cuda::launch_blocks(args, *state.launcher, state.function, num_lines, p);
 }
 
-Result<std::unique_ptr<LineState>> make_state(const KernelInit& init, CudaLauncher& launcher) {
+Result<std::unique_ptr<LineState>> make_state(const KernelInit& init, CudaLauncher& launcher,
+                                              const LongLines* long_lines_or_null) {
   auto state = std::make_unique<LineState>();
   EDDY_RETURN_IF_ERROR(cuda::find_typed_kernel(
       init, launcher, init.op.name + "_" + cuda::input_suffix(init), *state));
+  state->element = init.inputs[0].tensor.element;
+  state->long_lines_or_null = long_lines_or_null;
   state->axis = init.attributes.get_int("axis", -1);
   state->is_largest = init.attributes.get_int("largest", 1) != 0;
   state->is_exclusive = init.attributes.get_int("exclusive", 0) != 0;
@@ -78,22 +95,25 @@ Result<std::unique_ptr<LineState>> make_state(const KernelInit& init, CudaLaunch
   return state;
 }
 
-Result<BoundKernel> bind_cum_sum(const KernelInit& init, CudaLauncher& launcher) {
-  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
+Result<BoundKernel> bind_cum_sum(const KernelInit& init, CudaLauncher& launcher,
+                                 const LongLines* long_lines_or_null) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, long_lines_or_null));
   EDDY_ASSIGN_OR_RETURN(state->block,
                         launcher.find("eddy_BlockCumSum_" + cuda::input_suffix(init)));
   return cuda::bound(run_cum_sum, std::move(state));
 }
-Result<BoundKernel> bind_top_k(const KernelInit& init, CudaLauncher& launcher) {
-  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
+Result<BoundKernel> bind_top_k(const KernelInit& init, CudaLauncher& launcher,
+                               const LongLines* long_lines_or_null) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, long_lines_or_null));
   return cuda::bound(run_top_k, std::move(state));
 }
 
 }  // namespace
 
-void add_lines_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
-  cuda::add_kernel(registry, launcher, "CumSum", bind_cum_sum);
-  cuda::add_kernel(registry, launcher, "TopK", bind_top_k);
+void add_lines_cuda(KernelRegistry& registry, CudaLauncher& launcher,
+                    const LongLines* long_lines_or_null) {
+  cuda::add_kernel(registry, launcher, "CumSum", bind_cum_sum, long_lines_or_null);
+  cuda::add_kernel(registry, launcher, "TopK", bind_top_k, long_lines_or_null);
 }
 
 }  // namespace eddy

@@ -1,22 +1,31 @@
 // The host's half of reductions, ArgMax, ArgMin, Softmax and LogSoftmax: which kernel, and where
-// the rows are. Which of the two kernels takes a row depends on its length alone.
+// the rows are. Which of the two kernels takes a row depends on its length alone; few long rows are
+// CUB's work where that is there (long_lines.h).
 #include <algorithm>
 
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/long_lines.h"
 #include "ops/cuda/persistent_text.h"
 #include "ops/reference/axes.h"
 
 namespace eddy {
 namespace {
 
+using cuda::LineSum;
 using cuda::RowParams;
 
 struct RowState : cuda::LaunchState {
   CudaFunction block = nullptr;  // the kernel for long rows
   ReduceAxes axes;               // reductions
   bool takes_last = false;       // ArgMax, ArgMin
-  int64_t axis = 0;              // all others
+  // What CUB does with few long rows, and for whom; null: nothing.
+  const LongLines* long_lines_or_null = nullptr;
+  enum class Long { kSum, kExtreme, kPlace } long_work = Long::kSum;
+  LineSum sum = LineSum::kSum;
+  bool is_least = false;
+  ElementType element = ElementType::kUndefined;
+  int64_t axis = 0;  // all others
   bool has_axis = false;
   int since_version = 1;
 };
@@ -32,11 +41,50 @@ bool has_kernel(std::string_view name) {
 // False when there is nothing to do: no rows, or no elements in them.
 bool is_launched(const RowParams& p) { return p.count > 0 && p.length > 0; }
 
+struct NamedSum {
+  std::string_view op;
+  LineSum sum;
+};
+constexpr NamedSum kSums[] = {{"ReduceSum", LineSum::kSum},
+                              {"ReduceProd", LineSum::kProd},
+                              {"ReduceMean", LineSum::kMean},
+                              {"ReduceL1", LineSum::kL1},
+                              {"ReduceL2", LineSum::kL2},
+                              {"ReduceLogSum", LineSum::kLogSum},
+                              {"ReduceSumSquare", LineSum::kSumSquare}};
+
+void set_long_work(const KernelInit& init, const LongLines* long_lines_or_null, RowState& state) {
+  const std::string_view op = init.op.name;
+  state.long_lines_or_null = long_lines_or_null;
+  state.element = init.inputs[0].tensor.element;
+  state.is_least = op == "ReduceMin" || op == "ArgMin";
+  if (op == "ReduceMax" || op == "ReduceMin") state.long_work = RowState::Long::kExtreme;
+  if (op == "ArgMax" || op == "ArgMin") state.long_work = RowState::Long::kPlace;
+  for (const NamedSum& one : kSums) {
+    if (one.op == op) state.sum = one.sum;
+  }
+}
+
+// False: our own kernels' work.
+Result<bool> run_long(const KernelArgs& args, const RowParams& p) {
+  const auto& state = *static_cast<const RowState*>(args.state);
+  if (state.long_lines_or_null == nullptr) return false;
+  const LongLines& long_lines = *state.long_lines_or_null;
+  if (state.long_work == RowState::Long::kSum) {
+    return long_lines.sum(args, state.element, state.sum, p);
+  }
+  const bool gives_place = state.long_work == RowState::Long::kPlace;
+  return long_lines.extreme(args, state.element, state.is_least, gives_place, p);
+}
+
 bool launch(const KernelArgs& args, RowParams& p) {
   const auto& state = *static_cast<const RowState*>(args.state);
   p.out = args.outputs[0].data;
   p.in = args.inputs[0].data;
   p.takes_last = state.takes_last ? 1 : 0;
+  Result<bool> is_done = run_long(args, p);
+  if (!is_done.is_ok()) return args.fail(is_done.take_status());
+  if (*is_done) return true;
   if (p.length >= cuda::kLongRow) {
     return cuda::launch_blocks(args, *state.launcher, state.block, p.count, p);
   }
@@ -107,17 +155,21 @@ Result<std::unique_ptr<RowState>> make_state(const KernelInit& init, CudaLaunche
   return state;
 }
 
-Result<BoundKernel> bind_reduce(const KernelInit& init, CudaLauncher& launcher) {
+Result<BoundKernel> bind_reduce(const KernelInit& init, CudaLauncher& launcher,
+                                const LongLines* long_lines_or_null) {
   // Over no axes every row has one element: left to the CPU.
   if (init.attributes.get_int("noop_with_empty_axes", 0) != 0) return cuda::no_cuda_kernel(init);
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
   EDDY_ASSIGN_OR_RETURN(state->axes, ReduceAxes::of(init));
+  set_long_work(init, long_lines_or_null, *state);
   return cuda::bound(run_reduce, std::move(state));
 }
 
-Result<BoundKernel> bind_arg(const KernelInit& init, CudaLauncher& launcher) {
+Result<BoundKernel> bind_arg(const KernelInit& init, CudaLauncher& launcher,
+                             const LongLines* long_lines_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
   state->axis = init.attributes.get_int("axis", 0);
+  set_long_work(init, long_lines_or_null, *state);
   return cuda::bound(run_arg, std::move(state));
 }
 
@@ -129,16 +181,20 @@ Result<BoundKernel> bind_softmax(const KernelInit& init, CudaLauncher& launcher)
 
 }  // namespace
 
-void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
-  const auto add = [&](std::string_view op, cuda::BindCuda bind) {
-    cuda::add_kernel(registry, launcher, op, bind);
-  };
-  for (std::string_view op : {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceL2",
-                              "ReduceLogSum", "ReduceSumSquare", "ReduceMax", "ReduceMin"}) {
-    add(op, bind_reduce);
+void add_rows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
+                   const LongLines* long_lines_or_null) {
+  for (const NamedSum& one : kSums) {
+    cuda::add_kernel(registry, launcher, one.op, bind_reduce, long_lines_or_null);
   }
-  for (std::string_view op : {"ArgMax", "ArgMin"}) add(op, bind_arg);
-  for (std::string_view op : {"Softmax", "LogSoftmax"}) add(op, bind_softmax);
+  for (std::string_view op : {"ReduceMax", "ReduceMin"}) {
+    cuda::add_kernel(registry, launcher, op, bind_reduce, long_lines_or_null);
+  }
+  for (std::string_view op : {"ArgMax", "ArgMin"}) {
+    cuda::add_kernel(registry, launcher, op, bind_arg, long_lines_or_null);
+  }
+  for (std::string_view op : {"Softmax", "LogSoftmax"}) {
+    cuda::add_kernel(registry, launcher, op, bind_softmax);
+  }
 }
 
 }  // namespace eddy
