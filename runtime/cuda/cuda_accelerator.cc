@@ -25,6 +25,7 @@ struct Parts {
   CudaLoopKernels loop_kernels;
   std::unique_ptr<LtProducts> products;
   std::unique_ptr<DnnConvolutions> convolutions;
+  std::unique_ptr<LongLines> long_lines;
   KernelRegistry kernels;
   std::vector<std::string> notices;
 };
@@ -123,8 +124,13 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
                                                            {.allows_tf32 = options.allows_tf32}),
                                    *parts, parts->convolutions));
   }
+  if (sources.cub_or_null != nullptr) {
+    parts->long_lines = std::make_unique<LongLines>(sources.cub_or_null, *parts->module);
+  }
   add_cuda_kernels(parts->kernels, *parts->module,
-                   {.products = parts->products.get(), .convolutions = parts->convolutions.get()});
+                   {.products = parts->products.get(),
+                    .convolutions = parts->convolutions.get(),
+                    .long_lines = parts->long_lines.get()});
   load_loop_kernels(*parts, sources.loop_image_or_null);
   add_cuda_transfers(parts->kernels, *parts->device, parts->loop_kernels);
   const Status early = allow_programmatic_launch(parts->device->context(), parts->loop_kernels);
@@ -164,6 +170,7 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
     sources.cublas_lt_or_null = std::move(*cublas_lt);
   }
   if (auto cudnn = load_cudnn(); cudnn.is_ok()) sources.cudnn_or_null = std::move(*cudnn);
+  if (auto cub = load_cub(); cub.is_ok()) sources.cub_or_null = std::move(*cub);
   if (auto nvrtc = load_nvrtc(); nvrtc.is_ok()) {
     sources.nvrtc_or_null = std::move(*nvrtc);
   } else {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "ops/cuda/cub.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cudnn.h"
 #include "ops/cuda/kernel_compiler.h"
@@ -38,6 +39,7 @@ struct CudaSources {
   const void* loop_image_or_null = nullptr;
   std::shared_ptr<const CublasLtApi> cublas_lt_or_null = nullptr;
   std::shared_ptr<const CudnnApi> cudnn_or_null = nullptr;
+  std::shared_ptr<const CubApi> cub_or_null = nullptr;
   // Null: elementwise nodes are not fused, and why.
   std::shared_ptr<const NvrtcApi> nvrtc_or_null = nullptr;
   std::string why_no_nvrtc = "there is no compiler for fused kernels";

@@ -1,5 +1,6 @@
 #include "runtime/cuda/cuda_report.h"
 
+#include "ops/cuda/cub.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/cudnn.h"
 #include "ops/cuda/image.h"
@@ -42,6 +43,13 @@ std::string library_line(const std::string& what, const std::string& name,
   return what + " by " + name + " " + library_version_text((*api)->version());
 }
 
+std::string cub_line(const Result<std::shared_ptr<const CubApi>>& api) {
+  if (!api.is_ok()) return api.status().message();
+  const int version = (*api)->version();
+  return "few long lines by CUB " + std::to_string(version / 100000) + "." +
+         std::to_string(version / 100 % 1000) + "." + std::to_string(version % 100);
+}
+
 std::string compiler_line(const Result<std::shared_ptr<const NvrtcApi>>& api) {
   if (!api.is_ok()) return api.status().message();
   int major = 0, minor = 0;
@@ -55,7 +63,7 @@ CudaReport report_cuda() {
   CudaReport report = report_cuda(load_cuda_api());
   if (!report.status.is_ok()) return report;
   report.libraries = {library_line("products", "cuBLASLt", load_cublas_lt()),
-                      library_line("convolutions", "cuDNN", load_cudnn()),
+                      library_line("convolutions", "cuDNN", load_cudnn()), cub_line(load_cub()),
                       compiler_line(load_nvrtc())};
   return report;
 }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <filesystem>
 
 #include "graph/io/import.h"
@@ -15,11 +14,7 @@
 #include "graph/ir/builder.h"
 #include "ops/reference/half.h"
 #include "runtime/api/session.h"
-#include "runtime/cuda/cuda_accelerator.h"
-#include "tests/ops/cuda/fake_cublas_lt.h"
-#include "tests/ops/cuda/fake_cudnn.h"
-#include "tests/runtime/cuda/fake_kernels.h"
-#include "tests/runtime/cuda/fake_loop_kernels.h"
+#include "tests/runtime/cuda/fake_library_gpu.h"
 #include "tools/check/oracle.h"
 
 namespace eddy::testing {
@@ -33,81 +28,6 @@ const Library& library() {
   static const Library* const library = new Library();
   return *library;
 }
-
-// A fake GPU with the kernels of ops/cuda and fakes of cuBLASLt and cuDNN.
-class FakeGpu {
- public:
-  FakeGpu(uint64_t seed, bool has_libraries)
-      : cuda_({.seed = seed}),
-        random_(seed),
-        cublas_lt_([this](void* stream, auto addresses, auto work) {
-          enqueue(stream, addresses, std::move(work));
-        }),
-        cudnn_([this](void* stream, auto addresses, auto work) {
-          enqueue(stream, addresses, std::move(work));
-        }),
-        has_libraries_(has_libraries) {
-    define_host_kernels(cuda_, random_);
-    define_loop_kernels(cuda_);
-    cuda_.define_kernel(kWork, sizeof(Work), [this](const FakeKernelCall& call) {
-      works_[call.params_as<Work>().index]();
-    });
-    engine_ = std::make_unique<FakeEngine>(cuda_);
-  }
-
-  SessionOptions options() {
-    SessionOptions options;
-    options.num_threads = 2;
-    options.make_accelerator = [this] {
-      return make_cuda_accelerator(
-          {.api = cuda_.api(),
-           .images = FakeCuda::kImages,
-           .loop_image_or_null = FakeCuda::kImage,
-           .cublas_lt_or_null = has_libraries_ ? cublas_lt_.api() : nullptr,
-           .cudnn_or_null = has_libraries_ ? cudnn_.api() : nullptr},
-          {});
-    };
-    return options;
-  }
-  FakeCuda& cuda() { return cuda_; }
-  const FakeCublasLt& cublas_lt() const { return cublas_lt_; }
-  const FakeCudnn& cudnn() const { return cudnn_; }
-
- private:
-  static constexpr const char* kWork = "library";
-  struct Work {
-    uint64_t index;
-    uint64_t addresses[6];
-  };
-
-  // A library's kernel: one of the fake's own, in its stream's order.
-  void enqueue(void* stream, const std::vector<const void*>& addresses,
-               std::function<void()> work) {
-    Work params{works_.size(), {}};
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      params.addresses[i] = reinterpret_cast<uint64_t>(addresses[i]);
-    }
-    works_.push_back(std::move(work));
-    const auto api = cuda_.api();
-    CuModule module = nullptr;
-    CuFunction function = nullptr;
-    ASSERT_EQ(api->module_load(&module, FakeCuda::kImage), CuResult::kSuccess);
-    ASSERT_EQ(api->module_function(&function, module, kWork), CuResult::kSuccess);
-    void* values[] = {&params};
-    ASSERT_EQ(api->launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, static_cast<CuStream>(stream),
-                                 values, nullptr),
-              CuResult::kSuccess);
-    ASSERT_EQ(api->module_unload(module), CuResult::kSuccess);
-  }
-
-  FakeCuda cuda_;
-  Random random_;
-  FakeCublasLt cublas_lt_;
-  FakeCudnn cudnn_;
-  const bool has_libraries_;
-  std::deque<std::function<void()>> works_;
-  std::unique_ptr<FakeEngine> engine_;
-};
 
 Tensor to_tensor(const HostValue& value) {
   if (value.kind == HostValue::Kind::kNone) return Tensor();
@@ -185,7 +105,7 @@ void compare(const fs::path& folder, uint64_t seed, bool has_libraries, Counts& 
   if (!on_cpu.is_ok()) return;
   const auto expected = (*on_cpu)->run(*inputs);
   if (!expected.is_ok()) return;
-  FakeGpu gpu(seed, has_libraries);
+  FakeLibraryGpu gpu(seed, has_libraries);
   {
     auto session = Session::create(library(), std::move(*make()), gpu.options());
     ASSERT_TRUE(session.is_ok()) << session.status().to_string();
@@ -201,6 +121,7 @@ void compare(const fs::path& folder, uint64_t seed, bool has_libraries, Counts& 
   EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
   EXPECT_THAT(gpu.cublas_lt().violations(), IsEmpty());
   EXPECT_THAT(gpu.cudnn().violations(), IsEmpty());
+  EXPECT_THAT(gpu.cub().violations(), IsEmpty());
   EXPECT_EQ(gpu.cublas_lt().num_alive() + gpu.cudnn().num_alive(), 0);
   EXPECT_EQ(gpu.cuda().leaks(), "");
 }
@@ -233,7 +154,7 @@ TEST(CudaKernelsSession, OnnxsOwnTestsGiveTheCpusValues) {
 }
 
 TEST(CudaKernelsSession, SessionsOneAfterTheOtherShareTheLibrarysHandles) {
-  FakeGpu gpu(9, true);
+  FakeLibraryGpu gpu(9, true);
   {
     SessionOptions options = gpu.options();
     const auto accelerator = options.make_accelerator();
@@ -264,7 +185,7 @@ TEST(CudaKernelsSession, SessionsOneAfterTheOtherShareTheLibrarysHandles) {
 }
 
 TEST(CudaKernelsSession, AnIndexOutOfRangeFailsTheRunByNodeAndTheNextRunIsFine) {
-  FakeGpu gpu(5, false);
+  FakeLibraryGpu gpu(5, false);
   GraphBuilder builder(library().ops());
   const Value table = builder.input("table", tensor_type(ElementType::kFloat, {40, 3}));
   const Value index = builder.input("index", tensor_type(ElementType::kInt64, {20}));
@@ -353,7 +274,7 @@ Result<Graph> growing_in_two_loops(bool is_in_test) {
 void expect_index_told(const std::function<Result<Graph>()>& build, Loops loops,
                        const std::string& path) {
   for (const uint64_t seed : {5, 6, 7}) {
-    FakeGpu gpu(seed, false);
+    FakeLibraryGpu gpu(seed, false);
     SessionOptions options = gpu.options();
     options.loops = loops;
     auto session = Session::create(library(), std::move(*build()), options);
@@ -393,7 +314,7 @@ TEST(CudaKernelsSession, WhatIsWrongInALoopsTestIsToldWithTheIterationThatItWoul
 
 TEST(CudaKernelsSession, AWrongLengthOfASequenceFailsTheRunByNode) {
   constexpr int64_t kSteps = 4, kBatch = 2, kInput = 16, kHidden = 24;
-  FakeGpu gpu(8, false);
+  FakeLibraryGpu gpu(8, false);
   for (const auto& [op, gates] : {std::pair{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}}) {
     GraphBuilder b(library().ops());
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {kSteps, kBatch, kInput}));
