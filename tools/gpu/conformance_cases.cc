@@ -96,6 +96,32 @@ void add_windows(std::vector<ConformanceCase>& cases) {
                    attributes({{"mode", std::string("nearest")}})});
 }
 
+// Few long ones, which CUB takes.
+void add_lines(std::vector<ConformanceCase>& cases) {
+  constexpr int64_t kLength = 40000;
+  for (const char* op : {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceMean",
+                         "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare"}) {
+    cases.push_back({op, {{{257, 129}}}});
+    cases.push_back({op, {{{kLength}}}, {}, 1, 4});
+  }
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    cases.push_back({op, {{{257, 129}}}});
+    for (const int64_t takes_last : {0, 1}) {
+      cases.push_back({op,
+                       {{{kLength, 2}}},
+                       attributes({{"axis", int64_t{0}}, {"select_last_index", takes_last}})});
+    }
+  }
+  for (const int64_t largest : {0, 1}) {
+    cases.push_back({"TopK", {{{2, kLength}}, given({50})}, attributes({{"largest", largest}}), 2});
+  }
+  cases.push_back({"CumSum",
+                   {{{2, kLength}}, given({1})},
+                   attributes({{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}}),
+                   1,
+                   4});
+}
+
 void add_others(std::vector<ConformanceCase>& cases) {
   cases.push_back({"QuantizeLinear", {{{33, 67}}, {{}}, {{}, Of::kBytes}}});
   cases.push_back(
@@ -121,6 +147,7 @@ std::vector<ConformanceCase> make_cases() {
   add_movement(cases);
   add_products(cases);
   add_windows(cases);
+  add_lines(cases);
   add_others(cases);
   return cases;
 }

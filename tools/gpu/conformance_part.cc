@@ -11,6 +11,7 @@
 #include "ops/reference/reference_kernels.h"
 #include "ops/schema/standard.h"
 #include "tools/gpu/conformance_cases.h"
+#include "tools/gpu/device_scratch.h"
 #include "tools/gpu/report_part.h"
 
 namespace eddy {
@@ -156,21 +157,6 @@ Status compare(const TensorView& actual, const TensorView& expected, double slac
   }
   return Status::ok();
 }
-
-// The device's memory for a kernel's scratch.
-class DeviceScratch : public Scratch {
- public:
-  explicit DeviceScratch(Allocator& allocator) : allocator_(allocator) {}
-  void* reserve(size_t size_bytes) override {
-    Result<BufferRef> buffer = allocator_.allocate(size_bytes);
-    if (!buffer.is_ok()) return nullptr;
-    return buffers_.emplace_back(std::move(*buffer)).data();
-  }
-
- private:
-  Allocator& allocator_;
-  std::vector<BufferRef> buffers_;
-};
 
 // One call on one type: inputs on the host, expected by the reference, actual by the GPU.
 class Row {
@@ -368,7 +354,11 @@ Json report_conformance(const GpuUnderReport& gpu, uint64_t seed) {
   KernelRegistry reference;
   KernelRegistry cuda;
   add_reference_kernels(reference);
-  add_cuda_kernels(cuda, gpu.module);
+  std::unique_ptr<LongLines> long_lines;
+  if (gpu.cub_or_null != nullptr) {
+    long_lines = std::make_unique<LongLines>(gpu.cub_or_null, gpu.module);
+  }
+  add_cuda_kernels(cuda, gpu.module, {.long_lines = long_lines.get()});
   Random random(seed);
   Json report = {{"part", "conformance"}, {"seed", seed}, {"rows", Json::array()}};
   std::set<std::string> left_out;
@@ -386,6 +376,7 @@ Json report_conformance(const GpuUnderReport& gpu, uint64_t seed) {
         if (ran.code() == StatusCode::kUnsupported) continue;
         Json row = {{"op", entry.op},
                     {"type", element_type_name(element)},
+                    {"input", to_string(call.inputs[0].dims)},
                     {"status", ran.is_ok() ? "passed" : "failed"}};
         if (!ran.is_ok()) row["reason"] = ran.message();
         num_failed += ran.is_ok() ? 0 : 1;

@@ -1,6 +1,6 @@
 // gpu_report: what this machine's GPU does with Eddy: prints a table and writes JSON.
 //
-//   gpu_report --part conformance|loops|control|hand|models|networks|probe [--json FILE]
+//   gpu_report --part conformance|lines|loops|control|hand|models|networks|probe [--json FILE]
 //              [--device N] [--networks DIR] [--loops N --kernels N]
 //
 // Exit codes as the eddy command: 0; 1 when a row differs from what was expected; 2 usage; 4 when
@@ -31,7 +31,7 @@ struct Arguments {
   int kernels = 1;  // of a probe
 };
 
-constexpr const char* kParts = "conformance|loops|control|hand|models|networks|probe";
+constexpr const char* kParts = "conformance|lines|loops|control|hand|models|networks|probe";
 
 int usage(const std::string& problem) {
   std::fprintf(stderr,
@@ -101,6 +101,7 @@ Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
     return make_cuda_accelerator({.device = {.ordinal = ordinal}});
   };
   if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
+  if (arguments.part == "lines") return report_lines(gpu, false);
   if (arguments.part == "loops") return report_loops(gpu, kNumIterations);
   if (arguments.part == "control") return report_control(sessions);
   if (arguments.part == "hand") return report_hand_written(sessions);
@@ -115,7 +116,13 @@ Result<Json> run(const Arguments& arguments) {
                         CudaDevice::create(api, {.ordinal = arguments.ordinal}));
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
                         CudaModule::load(device->context(), cuda_images()));
-  Json report = run_part(arguments, {*device, *module});
+  GpuUnderReport gpu{*device, *module};
+  if (auto cub = load_cub(); cub.is_ok()) {
+    gpu.cub_or_null = std::move(*cub);
+  } else {
+    gpu.why_no_cub = cub.status().message();
+  }
+  Json report = run_part(arguments, gpu);
   const CudaDeviceFacts& facts = device->context().facts();
   report["gpu"] = {{"model", facts.name},
                    {"compute_capability", facts.compute_capability},

@@ -8,10 +8,12 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
+#include "ops/cuda/cub.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/execute/accelerator.h"
@@ -23,12 +25,19 @@ struct GpuUnderReport {
   CudaModule& module;
   // What moves the device while the report waits: nothing on a GPU, steps on a fake one.
   std::function<void()> progress = [] {};
+  std::shared_ptr<const CubApi> cub_or_null = nullptr;
+  std::string why_no_cub = "it was not asked for";
 };
 
 // Every operator with a CUDA kernel, by type, against the reference kernels, from upload to download;
 // "left_out" names those without a call (conformance_cases.h). Rows whose values differ, and
 // calls that fail, count as failed.
 nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
+
+// Few long lines (reductions, ArgMax, running sums, TopK) by our own kernels and by CUB, whose
+// results agree: microseconds a call of 20 in a row, the median of nine with the fastest and the
+// slowest. What the limits of ops/cuda/long_lines.h should be is read from it.
+nlohmann::json report_lines(const GpuUnderReport& gpu, bool is_small);
 
 // Host-driven loops of one small kernel: launch, hear of it by the stream's word, decide, again;
 // 1, 2, 4 and 8 loops side by side. Microseconds per iteration of each, the median of five runs

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/ops/cuda/fake_cub.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_kernels.h"
+#include "tests/runtime/cuda/fake_library_work.h"
 #include "tools/gpu/report_part.h"
 
 namespace eddy::testing {
@@ -22,14 +24,17 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
     device_.reset();
     EXPECT_THAT(fake_.violations(), IsEmpty());
     EXPECT_EQ(fake_.leaks(), "");
+    EXPECT_THAT(cub_.violations(), IsEmpty());
   }
 
   FakeCuda fake_{{.seed = 3, .has_memory_words = GetParam()}};
+  FakeLibraryWork work_{fake_};
+  FakeCub cub_{3, work_.enqueue()};
   Random random_{3};
   std::unique_ptr<CudaDevice> device_ = std::move(*CudaDevice::create(fake_.api(), {}));
   std::unique_ptr<CudaModule> module_ =
       std::move(*CudaModule::load(device_->context(), FakeCuda::kImages));
-  const GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }};
+  GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }, cub_.api()};
 };
 
 TEST_P(GpuReportTest, EveryOperatorPassesItsConformanceRows) {
@@ -38,6 +43,34 @@ TEST_P(GpuReportTest, EveryOperatorPassesItsConformanceRows) {
   EXPECT_FALSE(report.contains("error")) << report["error"];
   EXPECT_GT(report["rows"].size(), 200u);
   EXPECT_THAT(report["left_out"], IsEmpty()) << report["left_out"];
+  EXPECT_GT(cub_.num_runs(), 50);
+}
+
+TEST_P(GpuReportTest, LongLinesAreTheSameByOurOwnKernelsAndByCub) {
+  const auto report = report_lines(gpu_, true);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_FALSE(report.contains("error")) << report["error"];
+  EXPECT_EQ(report["rows"].size(), 21u);
+  for (const auto& row : report["rows"]) EXPECT_TRUE(row.contains("cub_us")) << row;
+  gpu_.cub_or_null = nullptr;
+  gpu_.why_no_cub = "no CUB here";
+  const auto without = report_lines(gpu_, true);
+  EXPECT_EQ(without["failed"], 0) << without.dump(1);
+  EXPECT_EQ(without["without_cub"], "no CUB here");
+  EXPECT_FALSE(without["rows"][0].contains("cub_us"));
+}
+
+TEST_P(GpuReportTest, OtherValuesByCubFailTheirRows) {
+  auto wrong = std::make_shared<CubApi>(*cub_.api());
+  wrong->extreme = [right = wrong->extreme](const cuda::ExtremeCall& call, void* scratch,
+                                            size_t* scratch_bytes, void* stream) {
+    cuda::ExtremeCall other = call;
+    other.is_least = 1 - call.is_least;
+    return right(other, scratch, scratch_bytes, stream);
+  };
+  gpu_.cub_or_null = wrong;
+  EXPECT_EQ(report_lines(gpu_, true)["failed"], 4) << "each ArgMax";
+  EXPECT_GT(report_conformance(gpu_, 20)["failed"], 4);
 }
 
 TEST_P(GpuReportTest, LoopsCountToWhatWasAsked) {

@@ -1,0 +1,73 @@
+// FakeLibraryWork: what a fake of a library enqueues, run in the order of a fake driver's stream: a
+// kernel of the driver's own stands for it, which knows no guard (launch_guards.h), as a library's.
+//
+// Threads: any. Outlives what is enqueued; the driver outlives it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "tests/runtime/cuda/fake_cuda.h"
+
+namespace eddy::testing {
+
+class FakeLibraryWork {
+ public:
+  using Enqueue = std::function<void(void* stream, std::vector<const void*> addresses,
+                                     std::function<void()> work)>;
+
+  explicit FakeLibraryWork(FakeCuda& cuda) : cuda_(cuda) {
+    cuda.define_kernel(kWork, sizeof(Work), [this](const FakeKernelCall& call) {
+      work_at(call.params_as<Work>().index)();
+    });
+  }
+  // What a fake library is given.
+  Enqueue enqueue() {
+    return [this](void* stream, const std::vector<const void*>& addresses,
+                  std::function<void()> work) { launch(stream, addresses, std::move(work)); };
+  }
+
+ private:
+  static constexpr const char* kWork = "library";
+  struct Work {
+    uint64_t index;
+    uint64_t addresses[6];
+  };
+
+  const std::function<void()>& work_at(uint64_t index) {
+    std::lock_guard lock(mutex_);
+    return works_[index];
+  }
+  uint64_t add(std::function<void()> work) {
+    std::lock_guard lock(mutex_);
+    works_.push_back(std::move(work));
+    return works_.size() - 1;
+  }
+  void launch(void* stream, const std::vector<const void*>& addresses, std::function<void()> work) {
+    Work params{add(std::move(work)), {}};
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      params.addresses[i] = reinterpret_cast<uint64_t>(addresses[i]);
+    }
+    const auto api = cuda_.api();
+    CuModule module = nullptr;
+    CuFunction function = nullptr;
+    ASSERT_EQ(api->module_load(&module, FakeCuda::kImage), CuResult::kSuccess);
+    ASSERT_EQ(api->module_function(&function, module, kWork), CuResult::kSuccess);
+    void* values[] = {&params};
+    ASSERT_EQ(api->launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, static_cast<CuStream>(stream),
+                                 values, nullptr),
+              CuResult::kSuccess);
+    ASSERT_EQ(api->module_unload(module), CuResult::kSuccess);
+  }
+
+  FakeCuda& cuda_;
+  std::mutex mutex_;
+  std::deque<std::function<void()>> works_;  // under the mutex; each stays where it is
+};
+
+}  // namespace eddy::testing
