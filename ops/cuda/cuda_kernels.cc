@@ -14,8 +14,8 @@ void add_cuda_kernels(KernelRegistry& registry, CudaLauncher& launcher,
   add_indices_cuda(registry, launcher);
   add_positions_cuda(registry, launcher);
   add_lines_cuda(registry, launcher, libraries.long_lines);
-  add_norms_cuda(registry, launcher);
-  add_windows_cuda(registry, launcher, libraries.convolutions);
+  add_norms_cuda(registry, launcher, libraries.dnn);
+  add_windows_cuda(registry, launcher, libraries.dnn);
   add_quantize_cuda(registry, launcher);
   add_resize_cuda(registry, launcher);
   add_products_cuda(registry, launcher, libraries.products);

@@ -1,9 +1,9 @@
 // add_cuda_kernels: what a CUDA device runs. What is not here runs on the CPU.
 //
-// What has a kernel has one of our own; products go to cuBLASLt (lt_products.h), convolutions to
-// cuDNN (dnn_convolutions.h), few long lines to CUB (long_lines.h) where those are there and have a
-// way. Not here on purpose: attributes of opsets before 7, and types, ranks and attributes that a
-// kernel's bind refuses by name.
+// What has a kernel has one of our own; products go to cuBLASLt (lt_products.h), convolutions and
+// large pools and norms to cuDNN (dnn_library.h), few long lines to CUB (long_lines.h) where those
+// are there and have a way. Not here on purpose: attributes of opsets before 7, and types, ranks
+// and attributes that a kernel's bind refuses by name.
 //
 // `launcher` and the libraries outlive every kernel bound through the registry.
 // Errors: binding says kUnsupported for types and versions without a kernel; running passes on
@@ -12,7 +12,7 @@
 #pragma once
 
 #include "ops/contract/registry.h"
-#include "ops/cuda/dnn_convolutions.h"
+#include "ops/cuda/dnn_library.h"
 #include "ops/cuda/launcher.h"
 #include "ops/cuda/long_lines.h"
 #include "ops/cuda/lt_products.h"
@@ -22,7 +22,7 @@ namespace eddy {
 // Libraries found on this machine; null: our own kernels.
 struct CudaLibraries {
   LtProducts* products = nullptr;
-  DnnConvolutions* convolutions = nullptr;
+  DnnLibrary* dnn = nullptr;
   const LongLines* long_lines = nullptr;
 };
 

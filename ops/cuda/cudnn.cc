@@ -8,13 +8,12 @@ namespace eddy {
 namespace {
 
 Result<std::shared_ptr<const CudnnApi>> load(std::span<const char* const> names) {
-  return load_table<CudnnApi>(
-      names, "no cuDNN, so convolutions run on Eddy's own kernels; install cuDNN 9",
-      [](auto find, CudnnApi& api) {
+  return load_table<CudnnApi>(names, "no cuDNN, so Eddy's own kernels do its work; install cuDNN 9",
+                              [](auto find, CudnnApi& api) {
 #define EDDY_CUDNN_FIND(entry, symbol, ...) find(symbol, api.entry);
-        EDDY_CUDNN_CALLS(EDDY_CUDNN_FIND)
+                                EDDY_CUDNN_CALLS(EDDY_CUDNN_FIND)
 #undef EDDY_CUDNN_FIND
-      });
+                              });
 }
 
 }  // namespace

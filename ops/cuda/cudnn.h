@@ -1,5 +1,5 @@
-// CudnnApi: the door to cuDNN: the calls that convolutions need, in one table, and the types that
-// cross it.
+// CudnnApi: the door to cuDNN: the calls that convolutions, pools and norms need, in one table, and
+// the types that cross it.
 //
 // Opened when a session with a GPU is made (load_cudnn); nothing is linked, and a test puts a fake
 // underneath. As with cuBLASLt (cublas_lt.h) the few declarations are ours, the numbers the
@@ -23,6 +23,7 @@ using DnnHandle = struct DnnHandleTag*;
 using DnnTensor = struct DnnTensorTag*;
 using DnnFilter = struct DnnFilterTag*;
 using DnnConvolution = struct DnnConvolutionTag*;
+using DnnPooling = struct DnnPoolingTag*;
 
 constexpr int kDnnSuccess = 0;
 // The call was refused for what it asked, and nothing has been enqueued; the same call will be
@@ -38,6 +39,13 @@ constexpr int kDnnCrossCorrelation = 1;  // what ONNX calls a convolution
 constexpr int kDnnDefaultMath = 0;       // float32 may be rounded to TF32
 constexpr int kDnnFmaMath = 3;           // not even that
 constexpr int kDnnDeterministic = 1;
+enum class DnnPoolMode : int {
+  kAverageOfWindow = 1,  // a window's padding counts
+  kAverageOfInput = 2,
+  kMax = 3,  // the deterministic one
+};
+constexpr int kDnnPropagateNan = 1;  // of a window with a NaN the greatest is NaN
+constexpr int kDnnNormSpatial = 1;   // moments of a channel
 
 struct DnnAlgorithm {  // cudnnConvolutionFwdAlgoPerf_t
   int algorithm;
@@ -82,7 +90,19 @@ static_assert(sizeof(DnnAlgorithm) == 48);
         size_t workspace_bytes, const void* beta, DnnTensor y_tensor, void* y))                   \
   X(add, "cudnnAddTensor",                                                                        \
     int(DnnHandle handle, const void* alpha, DnnTensor a_tensor, const void* a, const void* beta, \
-        DnnTensor c_tensor, void* c))
+        DnnTensor c_tensor, void* c))                                                             \
+  X(pooling_create, "cudnnCreatePoolingDescriptor", int(DnnPooling * pooling))                    \
+  X(pooling_destroy, "cudnnDestroyPoolingDescriptor", int(DnnPooling pooling))                    \
+  X(pooling_set, "cudnnSetPoolingNdDescriptor",                                                   \
+    int(DnnPooling pooling, DnnPoolMode mode, int nans, int rank, const int* sizes,               \
+        const int* pads, const int* strides))                                                     \
+  X(pool, "cudnnPoolingForward",                                                                  \
+    int(DnnHandle handle, DnnPooling pooling, const void* alpha, DnnTensor x_tensor,              \
+        const void* x, const void* beta, DnnTensor y_tensor, void* y))                            \
+  X(normalize, "cudnnBatchNormalizationForwardInference",                                         \
+    int(DnnHandle handle, int mode, const void* alpha, const void* beta, DnnTensor x_tensor,      \
+        const void* x, DnnTensor y_tensor, void* y, DnnTensor channel_tensor, const void* scale,  \
+        const void* bias, const void* mean, const void* variance, double epsilon))
 
 struct CudnnApi {
 #define EDDY_CUDNN_ENTRY(entry, symbol, ...) std::function<__VA_ARGS__> entry;
@@ -91,7 +111,7 @@ struct CudnnApi {
 };
 
 // Errors: kNotFound, saying what was looked for, and kUnsupported for a library that lacks a call;
-// convolutions then run on our own kernels.
+// our own kernels then do its work.
 Result<std::shared_ptr<const CudnnApi>> load_cudnn();
 // The same from another file; for tests.
 Result<std::shared_ptr<const CudnnApi>> load_cudnn_from(const char* library);

@@ -10,7 +10,7 @@
 
 namespace eddy {
 
-class DnnConvolutions;
+class DnnLibrary;
 class LongLines;
 class LtProducts;
 
@@ -24,9 +24,8 @@ void add_indices_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_positions_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_lines_cuda(KernelRegistry& registry, CudaLauncher& launcher,
                     const LongLines* long_lines_or_null);
-void add_norms_cuda(KernelRegistry& registry, CudaLauncher& launcher);
-void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
-                      DnnConvolutions* dnn_or_null);
+void add_norms_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibrary* dnn_or_null);
+void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibrary* dnn_or_null);
 void add_quantize_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_resize_cuda(KernelRegistry& registry, CudaLauncher& launcher);
 void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher, LtProducts* lt_or_null);

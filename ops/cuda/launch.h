@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/cuda/families.h"
 #include "ops/cuda/params.h"
@@ -37,6 +38,13 @@ template <typename Params>
 bool launch_blocks(const KernelArgs& args, CudaLauncher& launcher, CudaFunction function,
                    uint64_t num_items, const Params& params) {
   return num_items == 0 || launch_grid(args, launcher, function, num_items, &params);
+}
+
+// What became of a call that a library was asked for: true or false, as a kernel's run() returns
+// them, or nothing: our own kernel is to do it.
+inline std::optional<bool> outcome_of(const KernelArgs& args, const Result<bool>& is_done) {
+  if (!is_done.is_ok()) return args.fail(is_done.status());
+  return *is_done ? std::optional(true) : std::nullopt;
 }
 
 inline uint64_t count_of(const TensorView& view) { return static_cast<uint64_t>(view.count()); }

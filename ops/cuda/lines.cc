@@ -54,9 +54,9 @@ bool run_cum_sum(const KernelArgs& args) {
   p.is_exclusive = state.is_exclusive ? 1 : 0;
   p.is_reverse = state.is_reverse ? 1 : 0;
   if (state.long_lines_or_null != nullptr) {
-    Result<bool> is_done = state.long_lines_or_null->cum_sum(args, state.element, p);
-    if (!is_done.is_ok()) return args.fail(is_done.take_status());
-    if (*is_done) return true;
+    const auto outcome =
+        cuda::outcome_of(args, state.long_lines_or_null->cum_sum(args, state.element, p));
+    if (outcome) return *outcome;
   }
   if (p.length >= cuda::kLongRow && p.num_lines < kManyLines) {
     return cuda::launch_blocks(args, *state.launcher, state.block, p.num_lines, p);
@@ -73,9 +73,9 @@ bool run_top_k(const KernelArgs& args) {
   p.indices = output_or_null<int64_t>(args, 1);
   p.is_largest = state.is_largest ? 1 : 0;
   if (state.long_lines_or_null != nullptr) {
-    Result<bool> is_done = state.long_lines_or_null->top_k(args, state.element, p);
-    if (!is_done.is_ok()) return args.fail(is_done.take_status());
-    if (*is_done) return true;
+    const auto outcome =
+        cuda::outcome_of(args, state.long_lines_or_null->top_k(args, state.element, p));
+    if (outcome) return *outcome;
   }
   const uint64_t num_lines = p.k == 0 ? 0 : p.num_lines;
   return cuda::launch_blocks(args, *state.launcher, state.function, num_lines, p);

@@ -1,4 +1,6 @@
-// The host's half of LayerNormalization, InstanceNormalization and BatchNormalization.
+// The host's half of LayerNormalization, InstanceNormalization and BatchNormalization; large ones
+// of the last go to cuDNN where it is there and has a way.
+#include "ops/cuda/dnn_library.h"
 #include "ops/cuda/elementwise_plan.h"
 #include "ops/cuda/launch.h"
 #include "ops/reference/normalization.h"
@@ -13,6 +15,8 @@ using cuda::NormParams;
 struct NormState : cuda::LaunchState {
   double epsilon = 1e-5;
   int64_t axis = -1;
+  DnnLibrary* dnn_or_null = nullptr;
+  ElementType element = ElementType::kFloat;
 };
 
 const NormState& state_of(const KernelArgs& args) {
@@ -81,12 +85,18 @@ bool run_batch_norm(const KernelArgs& args) {
   p.inner = 1;
   for (int d = 2; d < x.rank; ++d) p.inner *= static_cast<uint64_t>(x.dims[d]);
   p.epsilon = state.epsilon;
+  if (state.dnn_or_null != nullptr) {
+    const auto outcome =
+        cuda::outcome_of(args, state.dnn_or_null->norms().run(args, state.element, p));
+    if (outcome) return *outcome;
+  }
   return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
 }
 
 // All of one type but for optional outputs, which are floats.
 Result<BoundKernel> bind_norm(const KernelInit& init, CudaLauncher& launcher,
-                              const std::string& kernel, KernelFunction run) {
+                              const std::string& kernel, KernelFunction run,
+                              DnnLibrary* dnn_or_null = nullptr) {
   const ElementType element = init.inputs[0].tensor.element;
   for (const ValueType& input : init.inputs) {
     const bool is_omitted = input.tensor.element == ElementType::kUndefined;
@@ -106,6 +116,8 @@ Result<BoundKernel> bind_norm(const KernelInit& init, CudaLauncher& launcher,
       cuda::find_typed_kernel(init, launcher, kernel + "_" + cuda::input_suffix(init), *state));
   state->epsilon = init.attributes.get_float("epsilon", 1e-5f);
   state->axis = init.attributes.get_int("axis", -1);
+  state->element = element;
+  if (DnnNorms::has_type(element)) state->dnn_or_null = dnn_or_null;
   return cuda::bound(run, std::move(state));
 }
 
@@ -118,7 +130,8 @@ Result<BoundKernel> bind_instance_norm(const KernelInit& init, CudaLauncher& lau
   return bind_norm(init, launcher, "InstanceNorm", run_instance_norm);
 }
 
-Result<BoundKernel> bind_batch_norm(const KernelInit& init, CudaLauncher& launcher) {
+Result<BoundKernel> bind_batch_norm(const KernelInit& init, CudaLauncher& launcher,
+                                    DnnLibrary* dnn_or_null) {
   const Attributes& attributes = init.attributes;
   if (init.op.since_version < 6 || attributes.get_int("spatial", 1) == 0) {
     return cuda::no_cuda_kernel(init);
@@ -126,15 +139,15 @@ Result<BoundKernel> bind_batch_norm(const KernelInit& init, CudaLauncher& launch
   if (attributes.get_int("training_mode", 0) != 0 || init.outputs.size() > 1) {
     return unsupported("BatchNormalization that trains has no CUDA kernel");
   }
-  return bind_norm(init, launcher, "BatchNorm", run_batch_norm);
+  return bind_norm(init, launcher, "BatchNorm", run_batch_norm, dnn_or_null);
 }
 
 }  // namespace
 
-void add_norms_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
+void add_norms_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibrary* dnn_or_null) {
   cuda::add_kernel(registry, launcher, "LayerNormalization", bind_layer_norm);
   cuda::add_kernel(registry, launcher, "InstanceNormalization", bind_instance_norm);
-  cuda::add_kernel(registry, launcher, "BatchNormalization", bind_batch_norm);
+  cuda::add_kernel(registry, launcher, "BatchNormalization", bind_batch_norm, dnn_or_null);
 }
 
 }  // namespace eddy

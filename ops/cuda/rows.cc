@@ -82,9 +82,7 @@ bool launch(const KernelArgs& args, RowParams& p) {
   p.out = args.outputs[0].data;
   p.in = args.inputs[0].data;
   p.takes_last = state.takes_last ? 1 : 0;
-  Result<bool> is_done = run_long(args, p);
-  if (!is_done.is_ok()) return args.fail(is_done.take_status());
-  if (*is_done) return true;
+  if (const auto outcome = cuda::outcome_of(args, run_long(args, p))) return *outcome;
   if (p.length >= cuda::kLongRow) {
     return cuda::launch_blocks(args, *state.launcher, state.block, p.count, p);
   }

@@ -1,9 +1,9 @@
 // The host's half of pools and convolutions on up to three spatial axes, and of global pools.
 //
-// Convolutions go to cuDNN where it is there and has a way. Of our own kernels one with enough
-// filters and depth takes tiles (implicit GEMM); others, the depthwise ones above all, take a
-// thread for each result.
-#include "ops/cuda/dnn_convolutions.h"
+// Convolutions and large pools go to cuDNN where it is there and has a way; global pools are rows
+// to us, a block each. Of our own kernels of convolutions one with enough filters and depth takes
+// tiles (implicit GEMM); others, the depthwise ones above all, take a thread for each result.
+#include "ops/cuda/dnn_library.h"
 #include "ops/cuda/launch.h"
 #include "ops/reference/conv_shape.h"
 #include "ops/reference/outputs.h"
@@ -19,8 +19,9 @@ using cuda::WindowParams;
 struct WindowState : cuda::LaunchState {
   Attributes attributes;
   CudaFunction tile = nullptr;  // Conv's product of tiles
-  DnnConvolutions* dnn_or_null = nullptr;
+  DnnLibrary* dnn_or_null = nullptr;
   ElementType element = ElementType::kFloat;
+  bool is_max = false;  // of a pool
 };
 
 const WindowState& state_of(const KernelArgs& args) {
@@ -64,6 +65,12 @@ bool run_pool(const KernelArgs& args) {
   p.counts_padding = state.attributes.get_int("count_include_pad", 0) != 0 ? 1 : 0;
   p.is_column_major = state.attributes.get_int("storage_order", 0) == 1 ? 1 : 0;
   p.window = window_of(grid);
+  if (state.dnn_or_null != nullptr) {
+    const auto outcome = cuda::outcome_of(
+        args,
+        state.dnn_or_null->pools().run(args, state.element, state.is_max, x.dims[0], x.dims[1], p));
+    if (outcome) return *outcome;
+  }
   return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
 }
 
@@ -113,9 +120,9 @@ bool run_conv(const KernelArgs& args) {
   ConvParams p{};
   fill_conv(args, shape, p);
   if (state.dnn_or_null != nullptr) {
-    const Result<bool> is_done = state.dnn_or_null->run(args, state.element, p);
-    if (!is_done.is_ok()) return args.fail(is_done.status());
-    if (*is_done) return true;
+    const auto outcome =
+        cuda::outcome_of(args, state.dnn_or_null->convolutions().run(args, state.element, p));
+    if (outcome) return *outcome;
   }
   if (!pays_tiles(p, shape.grid)) {
     return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
@@ -150,11 +157,15 @@ Result<std::unique_ptr<WindowState>> make_state(const KernelInit& init, CudaLaun
   EDDY_RETURN_IF_ERROR(
       cuda::find_typed_kernel(init, launcher, kernel + "_" + cuda::input_suffix(init), *state));
   state->attributes = init.attributes;
+  state->element = x.element;
   return state;
 }
 
-Result<BoundKernel> bind_pool(const KernelInit& init, CudaLauncher& launcher) {
+Result<BoundKernel> bind_pool(const KernelInit& init, CudaLauncher& launcher,
+                              DnnLibrary* dnn_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, init.op.name));
+  state->is_max = init.op.name == "MaxPool";
+  if (DnnPools::has_type(state->element)) state->dnn_or_null = dnn_or_null;
   return cuda::bound(run_pool, std::move(state));
 }
 Result<BoundKernel> bind_global_average_pool(const KernelInit& init, CudaLauncher& launcher) {
@@ -166,9 +177,8 @@ Result<BoundKernel> bind_global_max_pool(const KernelInit& init, CudaLauncher& l
   return cuda::bound(run_global_pool, std::move(state));
 }
 Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
-                              DnnConvolutions* dnn_or_null) {
+                              DnnLibrary* dnn_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
-  state->element = init.inputs[0].tensor.element;
   if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
   EDDY_ASSIGN_OR_RETURN(state->tile, launcher.find("eddy_ConvTile_" + cuda::input_suffix(init)));
   return cuda::bound(run_conv, std::move(state));
@@ -180,17 +190,12 @@ Result<BoundKernel> bind_conv_transpose(const KernelInit& init, CudaLauncher& la
 
 }  // namespace
 
-void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher,
-                      DnnConvolutions* dnn_or_null) {
-  cuda::add_kernel(registry, launcher, "MaxPool", bind_pool);
-  cuda::add_kernel(registry, launcher, "AveragePool", bind_pool);
+void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibrary* dnn_or_null) {
+  cuda::add_kernel(registry, launcher, "Conv", bind_conv, dnn_or_null);
+  cuda::add_kernel(registry, launcher, "MaxPool", bind_pool, dnn_or_null);
+  cuda::add_kernel(registry, launcher, "AveragePool", bind_pool, dnn_or_null);
   cuda::add_kernel(registry, launcher, "GlobalAveragePool", bind_global_average_pool);
   cuda::add_kernel(registry, launcher, "GlobalMaxPool", bind_global_max_pool);
-  registry.add(
-      {.op = "Conv",
-       .bind = [&launcher, dnn_or_null](
-                   const KernelInit& init) { return bind_conv(init, launcher, dnn_or_null); },
-       .provider = "cuda"});
   cuda::add_kernel(registry, launcher, "ConvTranspose", bind_conv_transpose);
 }
 

@@ -24,7 +24,7 @@ struct Parts {
   std::unique_ptr<CudaModule> loop_module;  // null: no kernels that decide loops
   CudaLoopKernels loop_kernels;
   std::unique_ptr<LtProducts> products;
-  std::unique_ptr<DnnConvolutions> convolutions;
+  std::unique_ptr<DnnLibrary> dnn;
   std::unique_ptr<LongLines> long_lines;
   KernelRegistry kernels;
   std::vector<std::string> notices;
@@ -120,16 +120,16 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
                                    *parts, parts->products));
   }
   if (sources.cudnn_or_null != nullptr) {
-    EDDY_RETURN_IF_ERROR(keep_door(DnnConvolutions::create(sources.cudnn_or_null, *parts->module,
-                                                           {.allows_tf32 = options.allows_tf32}),
-                                   *parts, parts->convolutions));
+    EDDY_RETURN_IF_ERROR(keep_door(DnnLibrary::create(sources.cudnn_or_null, *parts->module,
+                                                      {.allows_tf32 = options.allows_tf32}),
+                                   *parts, parts->dnn));
   }
   if (sources.cub_or_null != nullptr) {
     parts->long_lines = std::make_unique<LongLines>(sources.cub_or_null, *parts->module);
   }
   add_cuda_kernels(parts->kernels, *parts->module,
                    {.products = parts->products.get(),
-                    .convolutions = parts->convolutions.get(),
+                    .dnn = parts->dnn.get(),
                     .long_lines = parts->long_lines.get()});
   load_loop_kernels(*parts, sources.loop_image_or_null);
   add_cuda_transfers(parts->kernels, *parts->device, parts->loop_kernels);

@@ -1,43 +1,16 @@
 // Claim: where cuDNN is there, convolutions go through it with the reference's values, its
 // algorithm is chosen once for each shape and is deterministic, and what it does not do is done by
 // our own kernels.
-#include "ops/cuda/dnn_convolutions.h"
+#include "ops/cuda/dnn_library.h"
 
-#include "tests/ops/cuda/fake_cudnn.h"
-#include "tests/ops/cuda/kernel_fixture.h"
+#include "tests/ops/cuda/dnn_fixture.h"
 
 namespace eddy::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
-class DnnConvolutionsTest : public CudaKernelFixture {
- protected:
-  DnnConvolutionsTest() { use({}); }
-  ~DnnConvolutionsTest() override {
-    registry_ = {};
-    convolutions_.reset();
-    EXPECT_THAT(fake_.violations(), IsEmpty());
-    EXPECT_EQ(fake_.num_alive(), 0);
-  }
-  // From here on the fixture's registry has the library.
-  void use(const DnnOptions& options) {
-    registry_ = {};
-    convolutions_ = std::move(*DnnConvolutions::create(fake_.api(), launcher_, options));
-    add_cuda_kernels(registry_, launcher_, {.convolutions = convolutions_.get()});
-  }
-  OpCall make_conv(ElementType element, const Dims& x, const Dims& w, std::vector<int64_t> pads) {
-    OpCall call = make_call("Conv", {random(element, x, -1, 1), random(element, w, -1, 1),
-                                     random(element, {w[0]}, -1, 1)});
-    call.attributes.set("pads", std::move(pads));
-    call.attributes.set("group", x[1] / w[1]);
-    return call;
-  }
-
-  FakeCudnn fake_;
-  std::unique_ptr<DnnConvolutions> convolutions_;
-};
+class DnnConvolutionsTest : public DnnFixture {};
 
 TEST_F(DnnConvolutionsTest, LinesPlanesAndVolumesAreTheReferences) {
   for (const ElementType element : kCudaFloats) {
@@ -56,6 +29,15 @@ TEST_F(DnnConvolutionsTest, LinesPlanesAndVolumesAreTheReferences) {
   EXPECT_EQ(fake_.num_convolutions(), 4 * 4 * 2);
 }
 
+// A volume of one plane, of which the only window lies in the padding before it.
+TEST_F(DnnConvolutionsTest, AVolumeOfOnePlaneIsNoPlaneWhereItIsPadded) {
+  OpCall call =
+      make_conv(ElementType::kFloat, {1, 2, 1, 5, 6}, {3, 2, 1, 3, 3}, {5, 1, 1, 5, 1, 1});
+  call.attributes.set("strides", std::vector<int64_t>{11, 1, 1});
+  compare_ranked(call, 1e-6, 1e-6);
+  EXPECT_EQ(fake_.num_convolutions(), 2);
+}
+
 TEST_F(DnnConvolutionsTest, AHandleThatGotNoStreamIsGivenBackAndNotKept) {
   const int num_alive = fake_.num_alive();
   auto api = std::make_shared<CudnnApi>(*fake_.api());
@@ -63,21 +45,21 @@ TEST_F(DnnConvolutionsTest, AHandleThatGotNoStreamIsGivenBackAndNotKept) {
   api->set_stream = [&, set = api->set_stream](DnnHandle handle, void* stream) {
     return num_refusals-- > 0 ? 1 : set(handle, stream);
   };
-  EXPECT_THAT(DnnConvolutions::create(api, launcher_, {}).status().message(),
+  EXPECT_THAT(DnnLibrary::create(api, launcher_, {}).status().message(),
               HasSubstr("cudnnSetStream"));
   EXPECT_EQ(fake_.num_alive(), num_alive);
-  EXPECT_TRUE(DnnConvolutions::create(api, launcher_, {}).is_ok());
+  EXPECT_TRUE(DnnLibrary::create(api, launcher_, {}).is_ok());
 }
 
 TEST_F(DnnConvolutionsTest, AHandleIsGivenToAnotherStreamWhenItsOwnEnds) {
   const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
-  EXPECT_EQ(convolutions_->num_handles(), 1u);
+  EXPECT_EQ(dnn_->num_handles(), 1u);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(run_op(call, registry_).is_ok());
-    EXPECT_EQ(convolutions_->num_handles(), 1u);
+    EXPECT_EQ(dnn_->num_handles(), 1u);
     launcher_.end_stream(nullptr);  // what run_op runs on
     launcher_.end_stream(this);     // of a stream without a handle
-    EXPECT_EQ(convolutions_->num_handles(), 1u);
+    EXPECT_EQ(dnn_->num_handles(), 1u);
   }
 }
 
@@ -87,16 +69,14 @@ TEST_F(DnnConvolutionsTest, AHandleThatKeepsTheStreamThatEndsIsGivenBack) {
   api->set_stream = [&, set = api->set_stream](DnnHandle handle, void* stream) {
     return num_refusals-- > 0 ? 1 : set(handle, stream);
   };
-  registry_ = {};
-  convolutions_ = std::move(*DnnConvolutions::create(api, launcher_, {}));
-  add_cuda_kernels(registry_, launcher_, {.convolutions = convolutions_.get()});
+  use({}, api);
   const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
   ASSERT_TRUE(run_op(call, registry_).is_ok());
   num_refusals = 1;
   launcher_.end_stream(nullptr);
-  EXPECT_EQ(convolutions_->num_handles(), 0u);
+  EXPECT_EQ(dnn_->num_handles(), 0u);
   EXPECT_TRUE(run_op(call, registry_).is_ok());
-  EXPECT_EQ(convolutions_->num_handles(), 1u);
+  EXPECT_EQ(dnn_->num_handles(), 1u);
 }
 
 TEST_F(DnnConvolutionsTest, AnAlgorithmIsChosenOnceForEachShape) {
@@ -167,7 +147,7 @@ TEST_F(DnnConvolutionsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
 
 TEST(Cudnn, AMissingLibraryIsToldAndAnotherOneNamesWhatItLacks) {
   const auto missing = load_cudnn_from("libno_such_library.so");
-  EXPECT_THAT(missing.status().message(), HasSubstr("no cuDNN, so convolutions run on Eddy's own"));
+  EXPECT_THAT(missing.status().message(), HasSubstr("no cuDNN, so Eddy's own kernels do"));
   EXPECT_THAT(load_cudnn_from("libc.so.6").status().message(),
               HasSubstr("libc.so.6 lacks cudnnCreate"));
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/ops/cuda/library_numbers.h"
+#include "tests/ops/cuda/fake_cudnn_types.h"
 
 namespace eddy::testing {
 namespace {
@@ -10,68 +10,14 @@ namespace {
 constexpr int kBadParam = 2000;
 constexpr int kGoodAlgorithm = 6;
 
-FakeFloat float_of(DnnType type) {
-  switch (type) {
-    case DnnType::kDouble:
-      return FakeFloat::kDouble;
-    case DnnType::kHalf:
-      return FakeFloat::kHalf;
-    case DnnType::kBfloat16:
-      return FakeFloat::kBfloat16;
-    default:
-      return FakeFloat::kFloat;
-  }
-}
-
 }  // namespace
-
-struct FakeCudnn::Handle {
-  void* stream = nullptr;
-};
-
-// A tensor or a filter; row-major.
-struct FakeCudnn::Shape {
-  DnnType type = DnnType::kFloat;
-  std::vector<int64_t> dims;
-
-  int64_t volume(size_t from) const {
-    int64_t volume = 1;
-    for (size_t i = from; i < dims.size(); ++i) volume *= dims[i];
-    return volume;
-  }
-  // Coordinates of a flat index of the spatial axes.
-  std::vector<int64_t> position(int64_t index) const {
-    std::vector<int64_t> at(dims.size() - 2);
-    for (size_t i = at.size(); i-- > 0;) {
-      at[i] = index % dims[i + 2];
-      index /= dims[i + 2];
-    }
-    return at;
-  }
-};
-
-struct FakeCudnn::Convolution {
-  std::vector<int64_t> pads, strides, dilations;
-  int64_t groups = 1;
-  int math = kDnnDefaultMath;
-
-  // The flat place in x under a tap, or -1 in the padding.
-  int64_t place(const Shape& x, const std::vector<int64_t>& at,
-                const std::vector<int64_t>& tap) const {
-    int64_t index = 0;
-    for (size_t i = 0; i < at.size(); ++i) {
-      const int64_t p = at[i] * strides[i] + tap[i] * dilations[i] - pads[i];
-      if (p < 0 || p >= x.dims[i + 2]) return -1;
-      index = index * x.dims[i + 2] + p;
-    }
-    return index;
-  }
-};
 
 FakeCudnn::FakeCudnn(Enqueue enqueue) : enqueue_(std::move(enqueue)) {
   auto api = std::make_shared<CudnnApi>();
   fill_descriptors(*api);
   fill_calls(*api);
+  fill_pools(*api);
+  fill_norms(*api);
   api_ = std::move(api);
 }
 
@@ -219,10 +165,7 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
     if (algorithm != kGoodAlgorithm) return violation("an algorithm that was not to be taken");
     if (workspace_bytes < 1024 || workspace == nullptr) return violation("no workspace");
     const FakeFloat type = float_of(xs.type);
-    const FakeFloat scale = type == FakeFloat::kDouble ? type : FakeFloat::kFloat;
-    if (read_number(scale, alpha, 0) != 1 || read_number(scale, beta, 0) != 0) {
-      return violation("factors other than 1 and 0");
-    }
+    if (!are_one_and_zero(type, alpha, beta)) return violation("factors other than 1 and 0");
     ++num_convolutions_;
     num_exact_ += c.math == kDnnFmaMath ? 1 : 0;
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, weights, workspace, y}, [=] {

@@ -64,16 +64,23 @@ static_assert(offsetof(DnnAlgorithm, determinism) ==
               offsetof(cudnnConvolutionFwdAlgoPerf_t, determinism));
 
 TEST(LibraryTypes, ValuesAreCudnns) {
-  const std::pair<int, int> pairs[] = {{kDnnSuccess, CUDNN_STATUS_SUCCESS},
-                                       {static_cast<int>(DnnType::kFloat), CUDNN_DATA_FLOAT},
-                                       {static_cast<int>(DnnType::kDouble), CUDNN_DATA_DOUBLE},
-                                       {static_cast<int>(DnnType::kHalf), CUDNN_DATA_HALF},
-                                       {static_cast<int>(DnnType::kBfloat16), CUDNN_DATA_BFLOAT16},
-                                       {kDnnFormatNchw, CUDNN_TENSOR_NCHW},
-                                       {kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION},
-                                       {kDnnDefaultMath, CUDNN_DEFAULT_MATH},
-                                       {kDnnFmaMath, CUDNN_FMA_MATH},
-                                       {kDnnDeterministic, CUDNN_DETERMINISTIC}};
+  const std::pair<int, int> pairs[] = {
+      {kDnnSuccess, CUDNN_STATUS_SUCCESS},
+      {static_cast<int>(DnnType::kFloat), CUDNN_DATA_FLOAT},
+      {static_cast<int>(DnnType::kDouble), CUDNN_DATA_DOUBLE},
+      {static_cast<int>(DnnType::kHalf), CUDNN_DATA_HALF},
+      {static_cast<int>(DnnType::kBfloat16), CUDNN_DATA_BFLOAT16},
+      {kDnnFormatNchw, CUDNN_TENSOR_NCHW},
+      {kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION},
+      {kDnnDefaultMath, CUDNN_DEFAULT_MATH},
+      {kDnnFmaMath, CUDNN_FMA_MATH},
+      {kDnnDeterministic, CUDNN_DETERMINISTIC},
+      {static_cast<int>(DnnPoolMode::kMax), CUDNN_POOLING_MAX_DETERMINISTIC},
+      {static_cast<int>(DnnPoolMode::kAverageOfWindow),
+       CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING},
+      {static_cast<int>(DnnPoolMode::kAverageOfInput), CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING},
+      {kDnnPropagateNan, CUDNN_PROPAGATE_NAN},
+      {kDnnNormSpatial, CUDNN_BATCHNORM_SPATIAL}};
   for (const auto& [ours, theirs] : pairs) EXPECT_EQ(ours, theirs);
 }
 

@@ -1,7 +1,7 @@
 // Claim: sessions on a GPU's device (a fake driver's, whose kernels are those of ops/cuda, run on
 // the host) give the CPU's values within the rounding of sums: ONNX's own tests, where Debian's
 // libonnx-testdata is installed, with and without the libraries; and what a kernel finds wrong
-// fails the run by node and value.
+// fails the run by node and value. A loop's body keeps its guards where no library launches in it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -182,6 +182,63 @@ TEST(CudaKernelsSession, SessionsOneAfterTheOtherShareTheLibrarysHandles) {
   EXPECT_EQ(gpu.cudnn().num_alive(), 0);
   EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
   EXPECT_EQ(gpu.cuda().leaks(), "");
+}
+
+// The greatest of neighbours in a row of pixels, three times.
+Result<Graph> pooling_loop(const Dims& dims) {
+  GraphBuilder b(library().ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, dims));
+  const auto results = b.while_loop(
+      {.name = "spread", .initial = {x}, .trip_limit = b.scalar(int64_t{3})},
+      [&](Value, ValueSpan v) {
+        const Value of_channels = b.op("GlobalMaxPool", {v[0]});  // not one line, which is CUB's
+        const Value most = b.op("ReduceMax", {of_channels}, {{"keepdims", int64_t{0}}});
+        return WhileTest{b.op("Less", {most, b.scalar(1e9f)}), {v[0]}};
+      },
+      [&](Value, ValueSpan v) {
+        const std::vector<int64_t> shape = {1, 3}, pads = {0, 1, 0, 1};
+        return std::vector<Value>{
+            b.op("MaxPool", {v[0]}, {{"kernel_shape", shape}, {"pads", pads}})};
+      });
+  b.output("y", results[0]);
+  return b.finish();
+}
+
+TEST(CudaKernelsSession, ALoopWithASmallPoolIsUnrolledAndALargePoolIsTheLibrarys) {
+  for (const bool is_large : {false, true}) {
+    const Dims dims = is_large ? Dims{1, 2, 512, 512} : Dims{1, 2, 5, 7};
+    const HostValue x = HostValue::tensor(ElementType::kFloat, dims);
+    for (int64_t i = 0; i < x.view().count(); ++i) {
+      x.view().mutable_as<float>()[i] = static_cast<float>(i * 7919 % 1009);
+    }
+    auto on_cpu = Session::create(library(), std::move(*pooling_loop(dims)), {.num_threads = 1});
+    ASSERT_TRUE(on_cpu.is_ok()) << on_cpu.status().to_string();
+    const auto expected = (*on_cpu)->run({{"x", to_tensor(x)}});
+    FakeLibraryGpu gpu(11, true);
+    {
+      SessionOptions options = gpu.options();
+      options.loops = Loops::kDevice;
+      options.make_accelerator =
+          [make = options.make_accelerator]() -> Result<std::shared_ptr<const Accelerator>> {
+        EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
+        auto accelerator = std::make_shared<Accelerator>(*made);
+        accelerator->only_loop_way = LoopChoice::Way::kUnrolled;
+        return std::shared_ptr<const Accelerator>(std::move(accelerator));
+      };
+      auto session = Session::create(library(), std::move(*pooling_loop(dims)), options);
+      ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+      const auto found = (*session)->run({{"x", to_tensor(x)}});
+      ASSERT_TRUE(found.is_ok()) << found.status().to_string();
+      EXPECT_EQ(check::difference(*expected, *found), "");
+      const LoopReport report = (*session)->loop_reports()[0];
+      EXPECT_EQ(report.driven, "device");
+      EXPECT_THAT(report.reason, HasSubstr(is_large ? "can be called off" : "unrolled: up to "));
+    }
+    EXPECT_EQ(gpu.cudnn().num_pools() > 0, is_large);
+    EXPECT_THAT(gpu.cudnn().violations(), IsEmpty());
+    EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+    EXPECT_EQ(gpu.cuda().leaks(), "");
+  }
 }
 
 TEST(CudaKernelsSession, AnIndexOutOfRangeFailsTheRunByNodeAndTheNextRunIsFine) {
