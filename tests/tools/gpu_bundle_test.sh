@@ -69,6 +69,6 @@ done
 got=$?
 [[ $got == 4 ]] || fail "run ends with $got where every part but one ends with 4"
 written="$(cd "$folder/results" && echo *)"
-[[ "$written" == "conformance.json control.json hand.json lines.json loops.json models.json" ]] ||
+[[ "$written" == "conformance.json control.json hand.json libraries.json loops.json models.json" ]] ||
   fail "run writes $written"
 exit "$((failures > 0))"

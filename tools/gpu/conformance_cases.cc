@@ -63,11 +63,13 @@ void add_products(std::vector<ConformanceCase>& cases) {
                    32});
   cases.push_back({"MatMulInteger", {{{33, 67}, Of::kBytes}, {{67, 65}, Of::kBytes}}});
   for (const int64_t group : {1, 3}) {
-    cases.push_back({"Conv",
-                     {{{2, 6, 13, 11}}, {{9, 6 / group, 3, 3}}, {{9}}},
-                     attributes({{"group", group}, {"pads", ints({1, 0, 1, 2})}}),
-                     1,
-                     32});
+    for (const auto& pads : {ints({1, 0, 1, 2}), ints({1, 1, 1, 1})}) {
+      cases.push_back({"Conv",
+                       {{{2, 6, 13, 11}}, {{9, 6 / group, 3, 3}}, {{9}}},
+                       attributes({{"group", group}, {"pads", pads}}),
+                       1,
+                       32});
+    }
   }
   cases.push_back({"ConvTranspose",
                    {{{2, 4, 7, 5}}, {{4, 6, 3, 3}}, {{6}}},
@@ -86,6 +88,17 @@ void add_windows(std::vector<ConformanceCase>& cases) {
   cases.push_back({"MaxPool", {{{2, 5, 17, 13}}}, window({}), 2});
   cases.push_back(
       {"AveragePool", {{{2, 5, 17, 13}}}, window({{"pads", ints({1, 0, 1, 0})}}), 1, 4});
+  // Those that libraries have: one result, even padding.
+  for (const Dims& x : {Dims{2, 5, 17, 13}, Dims{2, 3, 7, 9, 8}}) {
+    const auto axes = static_cast<size_t>(x.rank() - 2);
+    Attributes even = attributes({{"kernel_shape", std::vector<int64_t>(axes, 3)},
+                                  {"strides", std::vector<int64_t>(axes, 2)},
+                                  {"pads", std::vector<int64_t>(2 * axes, 1)}});
+    cases.push_back({"MaxPool", {{x}}, even});
+    cases.push_back({"AveragePool", {{x}}, even, 1, 4});
+    even.set("count_include_pad", int64_t{1});
+    cases.push_back({"AveragePool", {{x}}, even, 1, 4});
+  }
   cases.push_back({"GlobalAveragePool", {{{2, 5, 17, 19}}}, {}, 1, 4});
   cases.push_back({"GlobalMaxPool", {{{2, 5, 17, 19}}}});
   cases.push_back({"LayerNormalization", {{{33, 300}}, {{300}}, {{300}}}, {}, 1, 32});

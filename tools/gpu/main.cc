@@ -1,6 +1,6 @@
 // gpu_report: what this machine's GPU does with Eddy: prints a table and writes JSON.
 //
-//   gpu_report --part conformance|lines|loops|control|hand|models|networks|probe [--json FILE]
+//   gpu_report --part conformance|libraries|loops|control|hand|models|networks|probe [--json FILE]
 //              [--device N] [--networks DIR] [--loops N --kernels N]
 //
 // Exit codes as the eddy command: 0; 1 when a row differs from what was expected; 2 usage; 4 when
@@ -21,6 +21,7 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kSeed = 20;
 constexpr int kNumIterations = 10'000;
+constexpr int kNumRuns = 9;
 
 struct Arguments {
   std::string part;
@@ -31,7 +32,7 @@ struct Arguments {
   int kernels = 1;  // of a probe
 };
 
-constexpr const char* kParts = "conformance|lines|loops|control|hand|models|networks|probe";
+constexpr const char* kParts = "conformance|libraries|loops|control|hand|models|networks|probe";
 
 int usage(const std::string& problem) {
   std::fprintf(stderr,
@@ -101,7 +102,7 @@ Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
     return make_cuda_accelerator({.device = {.ordinal = ordinal}});
   };
   if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
-  if (arguments.part == "lines") return report_lines(gpu, false);
+  if (arguments.part == "libraries") return report_libraries(gpu, false, kNumRuns);
   if (arguments.part == "loops") return report_loops(gpu, kNumIterations);
   if (arguments.part == "control") return report_control(sessions);
   if (arguments.part == "hand") return report_hand_written(sessions);
@@ -110,19 +111,43 @@ Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
   return report_probe(sessions, arguments.loops, arguments.kernels);
 }
 
+// Those that this machine has; null where there is none.
+struct Libraries {
+  std::unique_ptr<LtProducts> products;
+  std::unique_ptr<DnnLibrary> dnn;
+  std::unique_ptr<LongLines> long_lines;
+};
+
+Libraries open_libraries(CudaLauncher& launcher) {
+  Libraries found;
+  if (auto api = load_cublas_lt(); api.is_ok()) {
+    auto made = LtProducts::create(*api, launcher, {});
+    if (made.is_ok()) found.products = std::move(*made);
+  }
+  if (auto api = load_cudnn(); api.is_ok()) {
+    auto made = DnnLibrary::create(*api, launcher, {.least_elements = 0});
+    if (made.is_ok()) found.dnn = std::move(*made);
+  }
+  if (auto api = load_cub(); api.is_ok()) {
+    const LongLinesOptions every_size = {.min_length = 1, .min_top_k_work = 0};
+    found.long_lines = std::make_unique<LongLines>(*api, launcher, every_size);
+  }
+  return found;
+}
+
 Result<Json> run(const Arguments& arguments) {
   EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const CudaApi> api, load_cuda_api());
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaDevice> device,
                         CudaDevice::create(api, {.ordinal = arguments.ordinal}));
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
                         CudaModule::load(device->context(), cuda_images()));
-  GpuUnderReport gpu{*device, *module};
-  if (auto cub = load_cub(); cub.is_ok()) {
-    gpu.cub_or_null = std::move(*cub);
-  } else {
-    gpu.why_no_cub = cub.status().message();
-  }
-  Json report = run_part(arguments, gpu);
+  const Libraries libraries = open_libraries(*module);
+  Json report = run_part(arguments, {*device,
+                                     *module,
+                                     [] {},
+                                     {.products = libraries.products.get(),
+                                      .dnn = libraries.dnn.get(),
+                                      .long_lines = libraries.long_lines.get()}});
   const CudaDeviceFacts& facts = device->context().facts();
   report["gpu"] = {{"model", facts.name},
                    {"compute_capability", facts.compute_capability},

@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ops/cuda/cub.h"
+#include "ops/cuda/cuda_kernels.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/execute/accelerator.h"
@@ -25,29 +25,34 @@ struct GpuUnderReport {
   CudaModule& module;
   // What moves the device while the report waits: nothing on a GPU, steps on a fake one.
   std::function<void()> progress = [] {};
-  std::shared_ptr<const CubApi> cub_or_null = nullptr;
-  std::string why_no_cub = "it was not asked for";
+  // Those found; to be asked at every size (DnnOptions::least_elements, LongLinesOptions).
+  CudaLibraries libraries = {};
+  bool has_libraries() const {
+    return libraries.products != nullptr || libraries.dnn != nullptr ||
+           libraries.long_lines != nullptr;
+  }
 };
 
-// Every operator with a CUDA kernel, by type, against the reference kernels, from upload to download;
-// "left_out" names those without a call (conformance_cases.h). Rows whose values differ, and
-// calls that fail, count as failed.
+// Every operator with a CUDA kernel, by type, against the reference kernels, from upload to
+// download: our own kernels, then what the libraries do themselves of the same calls ("way");
+// "left_out" names those without a call (conformance_cases.h). Rows whose values differ, and calls
+// that fail, count as failed.
 nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
-
-// Few long lines (reductions, ArgMax, running sums, TopK) by our own kernels and by CUB, whose
-// results agree: microseconds a call of 20 in a row, the median of nine with the fastest and the
-// slowest. What the limits of ops/cuda/long_lines.h should be is read from it.
-nlohmann::json report_lines(const GpuUnderReport& gpu, bool is_small);
 
 // Host-driven loops of one small kernel: launch, hear of it by the stream's word, decide, again;
 // 1, 2, 4 and 8 loops side by side. Microseconds per iteration of each, the median of five runs
 // with the fastest and the slowest.
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
+// The same calls by our own kernels and by the libraries, at sizes around those from which nodes go
+// to a library (kDnnLeastElements, LongLinesOptions): microseconds of a call in a recording of many,
+// the median of `num_runs` with the fastest and the slowest. `is_small`: sizes for tests.
+nlohmann::json report_libraries(const GpuUnderReport& gpu, bool is_small, int num_runs);
+
 // For parts that make sessions, or use an accelerator as a session does.
 struct SessionsUnderReport {
   std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator;
-  bool is_small = false;  // sizes for tests
+  bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;
   std::chrono::seconds time_limit{420};    // no row begins later

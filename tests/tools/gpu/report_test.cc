@@ -1,9 +1,12 @@
 // Claim: the GPU report's parts run from end to end: on a fake driver with the kernels' own bodies
-// every row passes, and a fault is told.
+// every row passes, those of a library, too, and a fault is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/ops/cuda/fake_cub.h"
+#include "tests/ops/cuda/fake_cudnn.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_kernels.h"
@@ -15,11 +18,15 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 class GpuReportTest : public ::testing::TestWithParam<bool> {
  protected:
   GpuReportTest() { define_host_kernels(fake_, random_); }
   ~GpuReportTest() override {
+    gpu_.libraries = {};
+    dnn_.reset();
     module_.reset();
     device_.reset();
     EXPECT_THAT(fake_.violations(), IsEmpty());
@@ -34,7 +41,12 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<CudaDevice> device_ = std::move(*CudaDevice::create(fake_.api(), {}));
   std::unique_ptr<CudaModule> module_ =
       std::move(*CudaModule::load(device_->context(), FakeCuda::kImages));
-  GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }, cub_.api()};
+  FakeCudnn cudnn_{work_.enqueue()};
+  std::unique_ptr<DnnLibrary> dnn_ =
+      std::move(*DnnLibrary::create(cudnn_.api(), *module_, {.least_elements = 0}));
+  static constexpr LongLinesOptions kEverySize = {.min_length = 1, .min_top_k_work = 0};
+  const LongLines long_lines_{cub_.api(), *module_, kEverySize};
+  GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }};
 };
 
 TEST_P(GpuReportTest, EveryOperatorPassesItsConformanceRows) {
@@ -43,21 +55,36 @@ TEST_P(GpuReportTest, EveryOperatorPassesItsConformanceRows) {
   EXPECT_FALSE(report.contains("error")) << report["error"];
   EXPECT_GT(report["rows"].size(), 200u);
   EXPECT_THAT(report["left_out"], IsEmpty()) << report["left_out"];
-  EXPECT_GT(cub_.num_runs(), 50);
 }
 
-TEST_P(GpuReportTest, LongLinesAreTheSameByOurOwnKernelsAndByCub) {
-  const auto report = report_lines(gpu_, true);
+TEST_P(GpuReportTest, WhatLibrariesDoHasRowsOfItsOwn) {
+  gpu_.libraries.dnn = dnn_.get();
+  const auto report = report_conformance(gpu_, 20);
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
-  EXPECT_FALSE(report.contains("error")) << report["error"];
-  EXPECT_EQ(report["rows"].size(), 21u);
-  for (const auto& row : report["rows"]) EXPECT_TRUE(row.contains("cub_us")) << row;
-  gpu_.cub_or_null = nullptr;
-  gpu_.why_no_cub = "no CUB here";
-  const auto without = report_lines(gpu_, true);
-  EXPECT_EQ(without["failed"], 0) << without.dump(1);
-  EXPECT_EQ(without["without_cub"], "no CUB here");
-  EXPECT_FALSE(without["rows"][0].contains("cub_us"));
+  std::map<std::string, int> num_rows;  // by operator
+  for (const auto& row : report["rows"]) {
+    if (row["way"] == "library") ++num_rows[row["op"]];
+  }
+  // Not those of uneven padding, or of pools that give indices.
+  EXPECT_THAT(num_rows,
+              UnorderedElementsAre(Pair("Conv", 4 * 2), Pair("AveragePool", 4 * 5),
+                                   Pair("MaxPool", 4 * 2), Pair("BatchNormalization", 2)));
+  EXPECT_THAT(cudnn_.violations(), IsEmpty());
+}
+
+TEST_P(GpuReportTest, LongLinesHaveRowsByCub) {
+  gpu_.libraries.long_lines = &long_lines_;
+  const auto report = report_conformance(gpu_, 20);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  std::map<std::string, int> num_rows;  // by operator
+  for (const auto& row : report["rows"]) {
+    if (row["way"] == "library") ++num_rows[row["op"]];
+  }
+  EXPECT_EQ(num_rows["TopK"], 2 * 6) << "of either order, by type";
+  EXPECT_EQ(num_rows["CumSum"], 2 * 2) << "of integers, two lines of either length";
+  EXPECT_GT(num_rows["ReduceSum"], 0);
+  EXPECT_GT(num_rows["ArgMin"], 0);
+  EXPECT_EQ(num_rows["MaxPool"], 0);
 }
 
 TEST_P(GpuReportTest, OtherValuesByCubFailTheirRows) {
@@ -68,9 +95,28 @@ TEST_P(GpuReportTest, OtherValuesByCubFailTheirRows) {
     other.is_least = 1 - call.is_least;
     return right(other, scratch, scratch_bytes, stream);
   };
-  gpu_.cub_or_null = wrong;
-  EXPECT_EQ(report_lines(gpu_, true)["failed"], 4) << "each ArgMax";
+  const LongLines other(wrong, *module_, kEverySize);
+  gpu_.libraries.long_lines = &other;
+  EXPECT_EQ(report_libraries(gpu_, true, 1)["failed"], 4) << "each ArgMax";
   EXPECT_GT(report_conformance(gpu_, 20)["failed"], 4);
+}
+
+TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
+  EXPECT_THAT(report_libraries(gpu_, true, 2)["error"].get<std::string>(),
+              HasSubstr("neither cuDNN nor CUB"));
+  gpu_.libraries.dnn = dnn_.get();
+  gpu_.libraries.long_lines = &long_lines_;
+  const auto report = report_libraries(gpu_, true, 2);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_FALSE(report.contains("error")) << report["error"];
+  ASSERT_EQ(report["rows"].size(), 4u * 2u + 21u);
+  for (const auto& row : report["rows"]) {
+    const bool is_half_norm =
+        row["type"] == "float16" && row["case"].get<std::string>().starts_with("Batch");
+    EXPECT_EQ(row["library"], is_half_norm ? "does not take it" : "takes it") << row;
+    EXPECT_EQ(row.contains("library_us"), !is_half_norm) << row;
+    EXPECT_TRUE(row.contains("own_us")) << row;
+  }
 }
 
 TEST_P(GpuReportTest, LoopsCountToWhatWasAsked) {
