@@ -116,24 +116,6 @@ void HandGraph::repeat(const LoopWords& words, const TensorView& test,
   if (error_.is_ok()) keep(recorder_->end_while());
 }
 
-void HandGraph::choose(const TensorView& selector, std::vector<std::function<void()>> branches) {
-  CaseChoice choice;
-  choice.type = CaseChoice::Type::kInt64;
-  choice.selector = selector.data;
-  choice.num_choices = static_cast<int32_t>(branches.size());
-  choice.stop = stop_word();
-  choice.failure = static_cast<int64_t*>(words_.data()) + 1;
-  choice.fallback = 0;
-  if (error_.is_ok()) {
-    keep(recorder_->begin_case(choice, static_cast<uint32_t>(branches.size())));
-  }
-  for (const std::function<void()>& branch : branches) {
-    if (error_.is_ok()) keep(recorder_->begin_branch());
-    branch();
-  }
-  if (error_.is_ok()) keep(recorder_->end_case());
-}
-
 Status HandGraph::finish() {
   EDDY_RETURN_IF_ERROR(error_);
   EDDY_ASSIGN_OR_RETURN(recording_, recorder_->finish());
@@ -159,11 +141,6 @@ Status HandGraph::wait() {
   }
   EDDY_RETURN_IF_ERROR(error_);
   return accelerator_.device->health();
-}
-
-Status HandGraph::run() {
-  EDDY_RETURN_IF_ERROR(start());
-  return wait();
 }
 
 Result<float> HandGraph::read(const TensorView& number) {

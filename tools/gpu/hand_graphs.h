@@ -1,14 +1,14 @@
-// HandGraph: a CUDA graph put together by hand from kernels of the accelerator, without a session:
-// what Eddy's own loops are measured against.
+// HandGraph: a graph put together by hand from kernels of the accelerator, by its recorder, without
+// a session: what a probe launches several of at once.
 //
 //   HandGraph graph(*accelerator, progress);
 //   x = graph.number(0.0f)          memory of the device that holds it
 //   graph.begin(); graph.play("Add", {x, one}, x); …; graph.finish()
-//   graph.run()                     one launch, until it has been heard to end
+//   graph.start(); graph.wait()     one launch, until it has been heard to end
 //   graph.read(x)
 //
-// Errors: the first one stays; every later call does nothing, and finish(), run() and read() tell
-// it. Threads: one.
+// Errors: the first one stays; every later call does nothing, and finish(), start() and read()
+// tell it. Threads: one.
 #pragma once
 
 #include <deque>
@@ -46,11 +46,9 @@ class HandGraph {
   // while (body makes *`test`): `body` is called once, `decide` twice.
   void repeat(const LoopWords& words, const TensorView& test, const std::function<void()>& decide,
               const std::function<void()>& body);
-  void choose(const TensorView& selector, std::vector<std::function<void()>> branches);
   Status finish();
 
-  Status run();
-  // The same in halves: the launch, and hearing that it has ended.
+  // The launch, and hearing that it has ended.
   Status start();
   Status wait();
   Result<float> read(const TensorView& number);

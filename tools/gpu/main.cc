@@ -13,6 +13,7 @@
 #include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
 #include "tools/gpu/report_part.h"
+#include "tools/gpu/rival_image.h"
 
 namespace eddy {
 namespace {
@@ -105,7 +106,7 @@ Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
   if (arguments.part == "libraries") return report_libraries(gpu, false, kNumRuns);
   if (arguments.part == "loops") return report_loops(gpu, kNumIterations);
   if (arguments.part == "control") return report_control(sessions);
-  if (arguments.part == "hand") return report_hand_written(sessions);
+  if (arguments.part == "hand") return report_hand_written(gpu, rival_image(), false, kNumRuns);
   if (arguments.part == "models") return report_models(sessions);
   if (arguments.part == "networks") return report_networks(sessions, arguments.networks);
   return report_probe(sessions, arguments.loops, arguments.kernels);

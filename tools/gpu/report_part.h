@@ -64,9 +64,12 @@ struct SessionsUnderReport {
 // CPU's results and trips; microseconds a round.
 nlohmann::json report_control(const SessionsUnderReport& what);
 
-// The same loops as conditional graphs by hand, from the same kernels, without a session; and the
-// floor of host predicates: a graph of 1 and of 10 kernels, launched and heard of.
-nlohmann::json report_hand_written(const SessionsUnderReport& what);
+// The same loops as conditional graphs by the driver's calls and a kernel of their own
+// (raw_graphs.h), with nothing of Eddy in them; and the floor of host predicates: a graph of 1 and
+// of 10 kernels, launched, and a spin on the word that the last one writes. `rival_image_or_null`:
+// rival_image(). Counts are checked; microseconds a round.
+nlohmann::json report_hand_written(const GpuUnderReport& gpu, const void* rival_image_or_null,
+                                   bool is_small, int num_runs);
 
 // `num_loops` conditional loops of `num_kernels` in a chain at once, on streams of their own. Loses
 // the device where it does not stand that many: one probe, one process.

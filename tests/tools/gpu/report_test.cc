@@ -12,10 +12,12 @@
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_library_work.h"
 #include "tools/gpu/report_part.h"
+#include "tools/gpu/rival_kernels.h"
 
 namespace eddy::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
@@ -119,6 +121,48 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
   }
 }
 
+// The rivals' kernel, on parameters that a defect has changed.
+FakeKernel rival_kernel(const std::function<void(cuda::RivalParams&)>& change) {
+  return [change](const FakeKernelCall& call) {
+    cuda::RivalParams params = call.params_as<cuda::RivalParams>();
+    change(params);
+    cuda::rival_step(
+        params, [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); },
+        [] {});
+  };
+}
+
+TEST_P(GpuReportTest, RivalsByHandCountToWhatTheyShould) {
+  fake_.define_kernel("eddy_rival_step", sizeof(cuda::RivalParams), rival_kernel([](auto&) {}));
+  const auto report = report_hand_written(gpu_, FakeCuda::kImage, true, 3);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_FALSE(report.contains("error")) << report["error"];
+  EXPECT_EQ(report["rows"].size(), 6u);
+  EXPECT_THAT(fake_.last_round(), ElementsAre("conditional", "eddy_rival_step"))
+      << "a case and what decides: nothing else is in a round";
+}
+
+TEST_P(GpuReportTest, ARivalThatLosesRoundsFailsItsRow) {
+  fake_.define_kernel("eddy_rival_step", sizeof(cuda::RivalParams),
+                      rival_kernel([](auto& params) { params.inner_loop = 0; }));  // not re-armed
+  const auto report = report_hand_written(gpu_, FakeCuda::kImage, true, 1);
+  EXPECT_EQ(report["failed"], 1) << report.dump(1);
+  for (const auto& row : report["rows"]) {
+    const bool is_nested = row["case"] == "nested 4 x 4";
+    EXPECT_EQ(row["status"], is_nested ? "failed" : "passed") << row;
+  }
+  EXPECT_THAT(report_hand_written(gpu_, nullptr, true, 1)["error"].get<std::string>(),
+              HasSubstr("without a CUDA toolkit"));
+}
+
+TEST_P(GpuReportTest, ARivalThatEndsInSilenceIsNotWaitedForForEver) {
+  fake_.define_kernel("eddy_rival_step", sizeof(cuda::RivalParams),
+                      rival_kernel([](auto& params) { params.launches = nullptr; }));
+  const auto report = report_hand_written(gpu_, FakeCuda::kImage, true, 1);
+  EXPECT_EQ(report["failed"], 6);
+  EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("without saying so"));
+}
+
 TEST_P(GpuReportTest, LoopsCountToWhatWasAsked) {
   const auto report = report_loops(gpu_, 50);
   EXPECT_FALSE(report.contains("error")) << report["error"];
@@ -180,13 +224,6 @@ TEST_F(GpuReportSessions, ControlLoopsPassInEveryWayOrSayWhyNot) {
     num_told += is_told ? 1 : 0;
   }
   EXPECT_GE(num_told, 4);
-}
-
-TEST_F(GpuReportSessions, HandWrittenGraphsCountToWhatTheyShould) {
-  const auto report = report_hand_written(what_);
-  EXPECT_EQ(report["failed"], 0) << report.dump(1);
-  EXPECT_FALSE(report.contains("error")) << report["error"];
-  EXPECT_EQ(report["rows"].size(), 5u);
 }
 
 TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
