@@ -71,4 +71,20 @@ got=$?
 written="$(cd "$folder/results" && echo *)"
 [[ "$written" == "conformance.json control.json hand.json libraries.json loops.json models.json" ]] ||
   fail "run writes $written"
+
+# As where there is one: a part that has no time or no device left costs no probe its turn.
+cat >"$moved/gpu_report" <<'REPORT'
+#!/bin/bash
+[[ "$LD_LIBRARY_PATH" == *:/where/cuda/is ]] || exit 2
+echo "$4" >"$2"
+case "$4" in
+  loops) exit 4 ;;
+  control) exit 5 ;;
+esac
+REPORT
+(cd / && LD_LIBRARY_PATH=/where/cuda/is PATH="$folder/bin" "$moved/run" "$folder/with_gpu" >/dev/null)
+got=$?
+[[ $got == 4 ]] || fail "run ends with $got where one part has lost the device"
+probes="$(cd "$folder/with_gpu" && echo probe_*.json | wc -w)"
+[[ $probes == 16 ]] || fail "run makes $probes probes of 16"
 exit "$((failures > 0))"

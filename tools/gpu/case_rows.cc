@@ -128,7 +128,7 @@ Json report_cases(const std::string& part, const Library& library,
     const Status on_cpu = rows.run_on_cpu();
     for (const CaseWay& way : ways) {
       if (Clock::now() > end) {
-        report["error"] = "out of time before " + name + ", " + way.name;
+        report["out_of_time"] = "before " + name + ", " + way.name;
         return report;
       }
       Json row = rows.row(way, on_cpu);

@@ -4,7 +4,7 @@
 //              [--device N] [--networks DIR] [--loops N --kernels N]
 //
 // Exit codes as the eddy command: 0; 1 when a row differs from what was expected; 2 usage; 4 when
-// there is no GPU or it is lost.
+// there is no GPU or it is lost; and 5 when the time was over before the last row.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -152,7 +152,8 @@ Result<Json> run(const Arguments& arguments) {
   const CudaDeviceFacts& facts = device->context().facts();
   report["gpu"] = {{"model", facts.name},
                    {"compute_capability", facts.compute_capability},
-                   {"driver", cuda_version_text(facts.driver_version)}};
+                   {"driver", cuda_version_text(facts.driver_version)},
+                   {"libraries", report_cuda().libraries}};
   return report;
 }
 
@@ -175,7 +176,14 @@ int main_of(int argc, char** argv) {
     return 4;
   }
   print_rows(report);
-  if (!report.contains("error")) return report["failed"].get<int>() == 0 ? 0 : 1;
+  if (report.contains("out_of_time")) {
+    std::fprintf(stderr, "gpu_report: out of time %s\n",
+                 report["out_of_time"].get<std::string>().c_str());
+  }
+  if (!report.contains("error")) {
+    if (report["failed"].get<int>() != 0) return 1;
+    return report.contains("out_of_time") ? 5 : 0;
+  }
   std::fprintf(stderr, "gpu_report: %s\n", report["error"].get<std::string>().c_str());
   return 4;
 }

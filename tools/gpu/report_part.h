@@ -3,7 +3,7 @@
 //   {"part":"conformance", "rows":[{"op":"Add","type":"float","status":"passed"}, …], "failed":0}
 //
 // Errors: a row that cannot run has status "failed" and says why; a lost device ends the part, and
-// the document's "error" says so.
+// the document's "error" says so. A part whose time is over ends with "out_of_time", no error.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,7 @@ struct SessionsUnderReport {
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;
-  std::chrono::seconds time_limit{420};    // no row begins later
+  std::chrono::seconds time_limit{420};    // no row begins later: "out_of_time"
   std::function<void()> progress = [] {};  // as above
 };
 

@@ -226,6 +226,14 @@ TEST_F(GpuReportSessions, ControlLoopsPassInEveryWayOrSayWhyNot) {
   EXPECT_GE(num_told, 4);
 }
 
+TEST_F(GpuReportSessions, APartWithoutTimeSaysWhereItStoppedAndIsNoFailure) {
+  what_.time_limit = std::chrono::seconds(-1);
+  const auto report = report_control(what_);
+  EXPECT_FALSE(report.contains("error")) << report["error"];
+  EXPECT_EQ(report["out_of_time"], "before scalar while, host");
+  EXPECT_EQ(report["failed"], 0);
+}
+
 TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
   EXPECT_EQ(report_probe(what_, 4, 2)["failed"], 0) << report_probe(what_, 4, 2).dump(1);
   const auto report = report_probe(what_, 8, 1);  // the fake stands five
