@@ -40,8 +40,8 @@ struct GpuUnderReport {
 nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 
 // Host-driven loops of one small kernel: launch, hear of it by the stream's word, decide, again;
-// 1, 2, 4 and 8 loops side by side. Microseconds per iteration of each, the median of five runs
-// with the fastest and the slowest.
+// 1, 2, 4, 8 and 32 loops side by side. Microseconds an iteration, the loops' iterations together
+// being counted, the median of five runs with the fastest and the slowest; and a round of all.
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
 // The same calls by our own kernels and by the libraries, at sizes around those from which nodes go

@@ -166,8 +166,13 @@ TEST_P(GpuReportTest, ARivalThatEndsInSilenceIsNotWaitedForForEver) {
 TEST_P(GpuReportTest, LoopsCountToWhatWasAsked) {
   const auto report = report_loops(gpu_, 50);
   EXPECT_FALSE(report.contains("error")) << report["error"];
-  ASSERT_EQ(report["rows"].size(), 4u);
-  EXPECT_EQ(report["rows"][3]["loops"], 8);
+  ASSERT_EQ(report["rows"].size(), 5u);
+  EXPECT_EQ(report["rows"][4]["loops"], 32);
+  for (const auto& row : report["rows"]) {
+    EXPECT_DOUBLE_EQ(row["us_per_iteration"].get<double>() * row["loops"].get<double>(),
+                     row["us_per_round"].get<double>());
+    EXPECT_LE(row["us_fastest"], row["us_per_iteration"]);
+  }
   EXPECT_EQ(report["completion"], GetParam() ? "words" : "events");
 }
 
