@@ -94,20 +94,25 @@ Status ScenarioProgram::prepare(const ScenarioRegion& from, const std::string& w
   region.is_sink.assign(from.entries.size(), true);
   for (size_t i = 0; i < from.entries.size(); ++i) {
     const ScenarioEntry& entry = from.entries[i];
-    const std::string place = where + "'" + entry.name + "'";
     for (const uint32_t dep : entry.deps) {
       if (dep >= from.entries.size()) {
-        return invalid_argument(fmt::format("{} depends on entry {}, its region has {}", place, dep,
-                                            from.entries.size()));
+        return invalid_argument(fmt::format("{}'{}' depends on entry {}, its region has {}", where,
+                                            entry.name, dep, from.entries.size()));
       }
       region.is_sink[dep] = false;
     }
-    EDDY_RETURN_IF_ERROR(prepare_entry(entry, place, depth, is_traced, region.entries[i]));
-    region.work += work_of(region.entries[i]);
   }
   region.order = order_of(from);
-  if (region.order.size() == from.entries.size()) return Status::ok();
-  return invalid_argument(where + cycle_text(from, region.order));
+  if (region.order.size() < from.entries.size()) {
+    return invalid_argument(where + cycle_text(from, region.order));
+  }
+  for (const uint32_t i : region.order) {  // a follow after its case, wherever they stand
+    const std::string place = where + "'" + from.entries[i].name + "'";
+    EDDY_RETURN_IF_ERROR(
+        prepare_entry(from.entries[i], place, depth, is_traced, region.entries[i]));
+  }
+  for (const Entry& entry : region.entries) region.work += work_of(entry);
+  return Status::ok();
 }
 
 Status ScenarioProgram::prepare_entry(const ScenarioEntry& from, const std::string& where,

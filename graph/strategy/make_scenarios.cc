@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,47 +9,20 @@
 #include "graph/strategy/border_transfers.h"
 #include "graph/strategy/build_task_graph.h"
 #include "graph/strategy/carried_makers.h"
+#include "graph/strategy/control_order.h"
 #include "graph/strategy/list_memory.h"
+#include "graph/strategy/made_list.h"
 
 namespace eddy {
 namespace {
 
 using Kind = ScenarioEntry::Kind;
 
-// A list whose entries are made. Its region is with its owner.
-struct MadeList {
-  const OperatorList* list = nullptr;
-  std::vector<std::vector<uint32_t>> parts;  // by operator: entries
-  std::vector<std::vector<uint32_t>> tiles;  // by operator: entries that make its tiles
-  std::vector<bool> is_read;                 // by operator, then by control
-  uint32_t first_control = 0;                // entry
-  std::map<std::string, uint32_t> numbers;   // operators, then controls
-  std::vector<std::vector<MadeList>> inner;  // by control and list
-
-  bool is_empty() const { return list->graph.operators.empty() && list->controls.empty(); }
-  uint32_t num_ops() const { return static_cast<uint32_t>(list->graph.operators.size()); }
-};
-
-// Lists whose operators' tiles are sent inside another one, though they stand around it.
-struct Around {
-  const MadeList* made = nullptr;
-  const Around* outer_or_null = nullptr;
-
-  // The list of the operator; null where it is none of theirs.
-  static const MadeList* find_or_null(const Around* around, const std::string& name) {
-    for (; around != nullptr; around = around->outer_or_null) {
-      const auto found = around->made->numbers.find(name);
-      if (found == around->made->numbers.end()) continue;
-      return found->second < around->made->num_ops() ? around->made : nullptr;
-    }
-    return nullptr;
-  }
-};
-
 // What a list asks of the lists around.
 struct Outward {
   BorderReaders readers;
-  std::set<std::string> names;  // all that it waits for
+  BorderReaders served = {};         // had in the list itself, each time it runs
+  std::set<std::string> names = {};  // all that it waits for
 };
 
 class ScenarioMaker {
@@ -67,11 +39,13 @@ class ScenarioMaker {
   void add_entries(const OperatorList& list, const TaskGraph<double>& tasks,
                    const std::vector<TaskLabel>& labels, ScenarioRegion& region,
                    MadeList& made) const;
-  Status add_control(const ControlOperator& control, const Around* around, ScenarioRegion& region,
-                     MadeList& made, Outward& asked);
+  Status add_controls(const Around* around, ScenarioRegion& region, MadeList& made,
+                      BorderReaders& readers, Outward& outward);
+  Status add_control(uint32_t number, const Around* around, ScenarioRegion& region, MadeList& made,
+                     Outward& asked);
   Status send_inside(const MadeList& made, BorderReader reader, ScenarioEntry& loop,
                      bool is_of_body);
-  Status bring_in(const ControlOperator& control, const Outward& wanted, ScenarioEntry& loop,
+  Status bring_in(const ControlOperator& control, Outward wanted, ScenarioEntry& loop,
                   const std::vector<MadeList>& lists, Outward& asked);
   Status add_loop_lists(const ControlOperator& control, ScenarioEntry& entry,
                         std::vector<MadeList>& lists, Outward& asked);
@@ -84,6 +58,11 @@ class ScenarioMaker {
                           std::vector<BorderSource>& to);
   static void add_last_results(const MadeList& made, std::optional<uint32_t> loop_or_none,
                                ScenarioRegion& region, std::vector<BorderSource>& to);
+  static void add_last_control_results(const MadeList& made, uint32_t control,
+                                       std::optional<uint32_t> loop_or_none, ScenarioRegion& region,
+                                       std::vector<BorderSource>& to);
+  static void add_earlier_results(const MadeList& made, uint32_t number, ScenarioRegion& region,
+                                  std::vector<BorderSource>& to);
   static void add_control_results(const MadeList& made, uint32_t control, ScenarioRegion& region,
                                   std::vector<BorderSource>& to);
   std::optional<uint32_t> only_device(const ScenarioEntry& entry) const;
@@ -185,38 +164,28 @@ void ScenarioMaker::add_own_inputs(const ControlOperator& control, uint32_t targ
   }
 }
 
-// Which of the loop's lists makes what a name stands for; null: none that whoever reads it by that
-// name can read.
-const MadeList* list_inside(const std::vector<MadeList>& lists, const std::string& maker,
-                            const std::string& name) {
-  const bool is_carried = maker != name;
-  if (is_carried && lists[1].numbers.contains(maker)) return &lists[1];
-  return lists[0].numbers.contains(maker) ? &lists[0] : nullptr;
-}
-
-// In each turn: what `before` makes for the body once the decision has come, what is carried at the
-// end.
+// What is carried, at the end of each turn: of what `before` made once the decision has come.
 Status ScenarioMaker::send_inside(const MadeList& made, BorderReader reader, ScenarioEntry& loop,
                                   bool is_of_body) {
   const uint32_t number = made.numbers.at(reader.from);
+  ScenarioRegion& body = loop.regions[1];
   std::vector<BorderSource> sources;
-  if (number >= made.num_ops()) {
-    add_control_results(made, number - made.num_ops(), loop.regions[is_of_body], sources);
+  if (!is_of_body) {
+    add_earlier_results(made, number, body, sources);
+  } else if (number < made.num_ops()) {
+    sources.push_back({made.list, number, made.tiles[number], &body});
   } else {
-    // What `before` makes has ended by then.
-    sources.push_back({made.list, number, {}, &loop.regions[1]});
-    if (is_of_body) sources[0].deps = made.tiles[number];
+    add_control_results(made, number - made.num_ops(), body, sources);
   }
   reader.targets.clear();  // a decision is between
-  return transfers_.send(sources, reader, loop.regions[1]);
+  return transfers_.send(sources, reader, body);
 }
 
 // All else is sent before the loop begins.
-Status ScenarioMaker::bring_in(const ControlOperator& control, const Outward& wanted,
-                               ScenarioEntry& loop, const std::vector<MadeList>& lists,
-                               Outward& asked) {
+Status ScenarioMaker::bring_in(const ControlOperator& control, Outward wanted, ScenarioEntry& loop,
+                               const std::vector<MadeList>& lists, Outward& asked) {
   const CarriedMakers makers(control);
-  BorderReaders inside;
+  BorderReaders inside = std::move(wanted.served);
   for (const BorderReader& wanting : wanted.readers.all()) {
     EDDY_RETURN_IF_ERROR(makers.for_each(wanting.from, [&](const std::string& maker) {
       const MadeList* const made = list_inside(lists, maker, wanting.from);
@@ -226,7 +195,7 @@ Status ScenarioMaker::bring_in(const ControlOperator& control, const Outward& wa
         asked.readers.add(std::move(reader));
         return Status::ok();
       }
-      if (!inside.add(reader)) return Status::ok();
+      if (reads_within(lists, reader) || !inside.add(reader)) return Status::ok();
       return send_inside(*made, reader, loop, made == &lists[1]);
     }));
   }
@@ -261,17 +230,36 @@ Status ScenarioMaker::add_loop_lists(const ControlOperator& control, ScenarioEnt
   EDDY_RETURN_IF_ERROR(make(control.lists[0], nullptr, entry.regions[0], lists[0], wanted));
   const Around around{&lists[0]};
   EDDY_RETURN_IF_ERROR(make(control.lists[1], &around, entry.regions[1], lists[1], wanted));
-  return bring_in(control, wanted, entry, lists, asked);
+  return bring_in(control, std::move(wanted), entry, lists, asked);
 }
 
-Status ScenarioMaker::add_control(const ControlOperator& control, const Around* around,
-                                  ScenarioRegion& region, MadeList& made, Outward& asked) {
+// They stand in the list's order, whatever the order in which they are made.
+Status ScenarioMaker::add_controls(const Around* around, ScenarioRegion& region, MadeList& made,
+                                   BorderReaders& readers, Outward& outward) {
+  const size_t count = made.list->controls.size();
+  made.inner.resize(count);
+  region.entries.resize(made.first_control + count);
+  std::vector<Outward> asked(count);
+  for (const uint32_t c : control_order(*made.list)) {
+    EDDY_RETURN_IF_ERROR(add_control(c, around, region, made, asked[c]));
+  }
+  for (size_t c = 0; c < count; ++c) {
+    ScenarioEntry& entry = region.entries[made.first_control + c];
+    EDDY_RETURN_IF_ERROR(wait_for(asked[c].names, entry, made, outward));
+    for (const BorderReader& reader : asked[c].readers.all()) readers.add(reader);
+  }
+  return Status::ok();
+}
+
+Status ScenarioMaker::add_control(uint32_t number, const Around* around, ScenarioRegion& region,
+                                  MadeList& made, Outward& asked) {
+  const ControlOperator& control = made.list->controls[number];
   ScenarioEntry entry;
   entry.name = control.name;
   entry.kind = control.kind;
   entry.decision = control.decision;
   entry.regions.resize(control.lists.size());
-  std::vector<MadeList>& lists = made.inner.emplace_back(control.lists.size());
+  std::vector<MadeList> lists(control.lists.size());
   if (control.kind == Kind::kLoop) {
     EDDY_RETURN_IF_ERROR(add_loop_lists(control, entry, lists, asked));
   } else {
@@ -279,14 +267,15 @@ Status ScenarioMaker::add_control(const ControlOperator& control, const Around* 
       EDDY_RETURN_IF_ERROR(make(control.lists[b], around, entry.regions[b], lists[b], asked));
     }
   }
-  const auto position = static_cast<uint32_t>(region.entries.size());
+  const uint32_t position = made.first_control + number;
   asked.readers.set_target(position);
   add_own_inputs(control, position, asked);
   wait_for_carried(control, lists, asked);
   if (entry.decision.device == kAnyDevice) {
     entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
   }
-  region.entries.push_back(std::move(entry));
+  region.entries[position] = std::move(entry);
+  made.inner[number] = std::move(lists);
   return Status::ok();
 }
 
@@ -339,22 +328,39 @@ void ScenarioMaker::add_last_results(const MadeList& made, std::optional<uint32_
   }
   for (uint32_t control = 0; control < made.inner.size(); ++control) {
     if (made.is_read[made.num_ops() + control]) continue;
-    const ControlOperator& from = made.list->controls[control];
-    const std::vector<MadeList>& lists = made.inner[control];
-    if (from.kind == Kind::kLoop) {
-      add_last_results(lists[lists[1].is_empty() ? 0 : 1], loop_or_none, region, to);
-      continue;
-    }
-    ScenarioEntry follow;
-    follow.name = "after " + from.name;
-    follow.kind = Kind::kFollow;
-    follow.follows = from.name;
-    if (loop_or_none) follow.deps = {*loop_or_none};
-    follow.regions.resize(lists.size());
-    for (size_t b = 0; b < lists.size(); ++b) {
-      add_last_results(lists[b], std::nullopt, follow.regions[b], to);
-    }
-    region.entries.push_back(std::move(follow));
+    add_last_control_results(made, control, loop_or_none, region, to);
+  }
+}
+
+void ScenarioMaker::add_last_control_results(const MadeList& made, uint32_t control,
+                                             std::optional<uint32_t> loop_or_none,
+                                             ScenarioRegion& region,
+                                             std::vector<BorderSource>& to) {
+  const ControlOperator& from = made.list->controls[control];
+  const std::vector<MadeList>& lists = made.inner[control];
+  if (from.kind == Kind::kLoop) {
+    add_last_results(lists[lists[1].is_empty() ? 0 : 1], loop_or_none, region, to);
+    return;
+  }
+  ScenarioEntry follow;
+  follow.name = "after " + from.name;
+  follow.kind = Kind::kFollow;
+  follow.follows = from.name;
+  if (loop_or_none) follow.deps = {*loop_or_none};
+  follow.regions.resize(lists.size());
+  for (size_t b = 0; b < lists.size(); ++b) {
+    add_last_results(lists[b], std::nullopt, follow.regions[b], to);
+  }
+  region.entries.push_back(std::move(follow));
+}
+
+// Of what has ended before the region begins; nothing of what waits for that, which is a cycle.
+void ScenarioMaker::add_earlier_results(const MadeList& made, uint32_t number,
+                                        ScenarioRegion& region, std::vector<BorderSource>& to) {
+  if (number < made.num_ops()) {
+    to.push_back({made.list, number, {}, &region});
+  } else if (!made.inner[number - made.num_ops()].empty()) {
+    add_last_control_results(made, number - made.num_ops(), std::nullopt, region, to);
   }
 }
 
@@ -381,11 +387,12 @@ Status ScenarioMaker::serve(const BorderReader& reader, const Around* around,
       add_control_results(made, number - made.num_ops(), region, sources);
     }
   } else if (const MadeList* const other = Around::find_or_null(around, reader.from)) {
-    sources.push_back({other->list, other->numbers.at(reader.from), {}, &region});
+    add_earlier_results(*other, other->numbers.at(reader.from), region, sources);
   } else {
     outward.readers.add(reader);
     return Status::ok();
   }
+  outward.served.add({reader.from, reader.reading, {}});
   // Follows, each of which all of the reader's parts wait for.
   const auto last = static_cast<uint32_t>(region.entries.size());
   for (uint32_t follow = first; follow < last; ++follow) {
@@ -422,12 +429,7 @@ Status ScenarioMaker::make(const OperatorList& list, const Around* around, Scena
     readers.add({input.from, &readings_.back(), made.parts[input.op]});
   }
   const Around inside{&made, around};
-  for (const ControlOperator& control : list.controls) {
-    Outward asked;
-    EDDY_RETURN_IF_ERROR(add_control(control, &inside, region, made, asked));
-    EDDY_RETURN_IF_ERROR(wait_for(asked.names, region.entries.back(), made, outward));
-    for (const BorderReader& reader : asked.readers.all()) readers.add(reader);
-  }
+  EDDY_RETURN_IF_ERROR(add_controls(&inside, region, made, readers, outward));
   for (const BorderReader& reader : readers.all()) {
     EDDY_RETURN_IF_ERROR(serve(reader, around, region, made, outward));
   }

@@ -7,7 +7,7 @@
 //
 //   into a loop       once, before it begins: values from outside stay the same
 //   into a branch     after its decision, and only where it is taken; likewise what a loop's body
-//                     reads of its `before`, in each turn
+//                     reads of its `before`, in each turn; where a branch made that, see below
 //   carried in a loop the first one once, before it begins; the next one at the end of each turn,
 //                     also of the last, since the decision comes later; of values that pass
 //                     through several carried ones, what the others begin with is not sent
@@ -15,7 +15,8 @@
 //                     those of the one taken last, which all parts of the reader wait for
 //   out of a branch   at its end, inside it: the tiles of the result of the branch taken
 //
-// What an operator reads twice alike, by whichever names, crosses once.
+// What an operator reads twice alike, by whichever names, crosses once; so does what it reads of a
+// turn and then carried of the turn before, unless it is in a branch.
 //
 // The result of a loop is that of its body, or of `before` where the body is empty. A list's result
 // is what nobody in the list reads; where some of that has the shape that the reader expects, the
@@ -24,8 +25,8 @@
 // nothing.
 //
 // Errors (invalid argument): those of task_emitter.h; a name that is nowhere around; no link
-// between two devices that must talk; memory over a device's limit (list_memory.h). Resource exhausted: more than
-// kMaxBorderTransfers (border_transfers.h). Cost: linear in the tasks and transfers of each list.
+// between two devices that must talk; memory over a device's limit (list_memory.h). Resource
+// exhausted: more than kMaxBorderTransfers (border_transfers.h). Cost: linear in the tasks and transfers of each list.
 #pragma once
 
 #include "graph/base/status.h"

@@ -17,20 +17,22 @@ MemoryMeter::MemoryMeter(const OperatorGraph& graph, const Topology& topology)
 void MemoryMeter::reset(const Strategy& strategy) {
   if (!is_limited_) return;
   strategy_ = strategy;
-  bytes_ = memory_use(graph_, topology_, strategy);
+  const std::vector<int64_t> used = memory_use(graph_, topology_, strategy);
+  bytes_.assign(used.begin(), used.end());
   weight_bytes_.assign(groups_.size(), {});
 }
 
 void MemoryMeter::count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign) {
   const Operator& changed = graph_.operators[op];
-  const int64_t tile_bytes = *tile_of(changed, config).count() * graph_.bytes_per_element * sign;
+  const Bytes elements = *tile_of(changed, config).count();
+  const Bytes tile_bytes = elements * graph_.bytes_per_element * sign;
   for (const uint32_t device : config.devices) tried_[device] += tile_bytes;
 }
 
 // By device, under the strategy as it is.
-std::vector<int64_t> MemoryMeter::weight_bytes(uint32_t group) const {
-  std::vector<int64_t> bytes(bytes_.size());
-  const int64_t scale = (graph_.is_training ? 3 : 1) * graph_.bytes_per_element;
+std::vector<MemoryMeter::Bytes> MemoryMeter::weight_bytes(uint32_t group) const {
+  std::vector<Bytes> bytes(bytes_.size());
+  const Bytes scale = (graph_.is_training ? 3 : 1) * graph_.bytes_per_element;
   for (const WeightSlice& slice : weight_slices(graph_, strategy_, groups_[group])) {
     for (const SliceHolder& holder : slice.holders) {
       bytes[holder.device] += scale * slice.elements;

@@ -1,7 +1,8 @@
 // MemoryMeter: the bytes that each device holds under a strategy, kept up to date while single
 // operators change (operator_graph.h's memory_use() says the same from scratch).
 //
-// Where no device has a limit the meter does nothing and always fits.
+// Where no device has a limit the meter does nothing and always fits. Sums are exact, whatever the
+// sizes: of a limited device, since it begins within its limit.
 // Threads: none. Cost: try_change() O(parts of the operators and of those that share weights).
 #pragma once
 
@@ -26,21 +27,23 @@ class MemoryMeter {
 
  private:
   bool fits() const;
+  using Bytes = __int128;
+
   void count_tiles(uint32_t op, const OperatorConfig& config, int64_t sign);
-  std::vector<int64_t> weight_bytes(uint32_t group) const;
+  std::vector<Bytes> weight_bytes(uint32_t group) const;
 
   const OperatorGraph& graph_;
   const Topology& topology_;
   bool is_limited_ = false;
   std::vector<std::vector<uint32_t>> groups_;
   Strategy strategy_;
-  std::vector<int64_t> bytes_;
-  std::vector<int64_t> tried_;
-  std::vector<std::vector<int64_t>> weight_bytes_;  // by group and device; empty: not yet known
+  std::vector<Bytes> bytes_;
+  std::vector<Bytes> tried_;
+  std::vector<std::vector<Bytes>> weight_bytes_;  // by group and device; empty: not yet known
   // Of the last try_change().
   std::vector<uint32_t> ops_;
   OperatorConfig config_;
-  std::vector<int64_t> tried_weights_;  // of its group
+  std::vector<Bytes> tried_weights_;  // of its group
 };
 
 }  // namespace eddy

@@ -117,6 +117,15 @@ TEST(Scenario, AFollowRunsWhatItsCaseTookLast) {
 }
 
 // The inner loop turns in the outer one's first turn only.
+TEST(Scenario, AFollowMayStandBeforeTheCaseThatItWaitsFor) {
+  const ScenarioRegion inside{{follow("c", {{{task("x", 10)}}, {{task("y", 100)}}}, {})}};
+  ScenarioRegion root{{case_of("r", {inside}, {{0, 1}}),
+                       case_of("c", {{{task("a", 1)}}, {{task("b", 2)}}}, {{1, 1}})}};
+  EXPECT_NE(refusal(root), "") << "does not wait for it";
+  root.entries[0].deps = {1};
+  EXPECT_EQ(evaluated(root).worst, 2 + 100);
+}
+
 TEST(Scenario, AFollowKnowsOfNoEarlierRunOfTheLoopAroundItsCase) {
   ScenarioEntry inner = loop("l", {case_of("c", {{{task("a", 1)}}}, {{0, 1}})}, {});
   inner.decision.trace = {1, 0};

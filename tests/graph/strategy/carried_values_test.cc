@@ -42,6 +42,24 @@ TEST(CarriedValues, what_before_made_is_carried_past_the_decision) {
   EXPECT_EQ(turning({op("step", 40)}), 3 * 2 + 2 * 40) << "sent beside the step";
 }
 
+// In each turn, not once more with the last decision.
+TEST(CarriedValues, what_a_loop_or_branch_of_before_made_is_carried_past_the_decision) {
+  const auto turning = [](int trips, const Text& made) {
+    return totals(file({carrying({carried("state", "inner")},
+                                 loop("loop", {}, trips, {op("step", 1)},
+                                      {op("read", 2, {"state"}), made}))},
+                       {{"near", {"y"}}, {"far", {"x"}}, {"read", {"y"}}, {"step", {"x"}}}))
+        .transfers;
+  };
+  const Text near = op("near", 1);
+  const Text far = op("far", 1);
+  for (const int trips : {0, 1, 3}) {
+    EXPECT_EQ(turning(trips, loop("inner", {}, 2, {far}, {near})), trips * 32);
+    EXPECT_EQ(turning(trips, branching("inner", 1, {{near}, {far}})), trips * 32);
+    EXPECT_EQ(turning(trips, branching("inner", 0, {{near}, {far}})), 0);
+  }
+}
+
 // Without a body the result is that of `before`, whatever is carried.
 TEST(CarriedValues, a_loop_without_a_body_carries_too) {
   EXPECT_EQ(
@@ -134,6 +152,28 @@ TEST(CarriedValues, what_an_operator_reads_twice_alike_crosses_once) {
   EXPECT_EQ(reading({"state", "start"}), 32 + 3 * 32);
   EXPECT_EQ(reading({"state", "same"}), 32 + 3 * 32);
   EXPECT_EQ(reading({"state", "older", "same"}), 2 * 32 + 3 * 32) << "each begins with its own";
+}
+
+// This turn's value has crossed when the next turn reads it as that of the turn before.
+TEST(CarriedValues, what_is_read_of_this_turn_and_the_one_before_crosses_once) {
+  const Text last = op("last", 1);
+  const auto turning = [](const Texts& body, const Texts& before) {
+    return totals(file({op("start", 1), carrying({carried("state", "last", "start"),
+                                                  carried("older", "state", "start")},
+                                                 loop("loop", {}, 3, body, before))},
+                       {{"start", {"x"}}, {"last", {"x"}}, {"read", {"y"}}}))
+        .transfers;
+  };
+  EXPECT_EQ(turning({last, op("read", 1, {"state"})}, {}), 32 + 3 * 32);
+  for (const Texts& inputs : {Texts{"last", "state"}, Texts{"older", "state", "last"}}) {
+    const Text read = op("read", 1, inputs);
+    EXPECT_EQ(turning({last, read}, {}), 32 + 3 * 32) << "in the body";
+    EXPECT_EQ(turning({}, {last, read}), 32 + 4 * 32) << "in before, with each decision";
+    EXPECT_EQ(turning({read}, {last}), 32 + 3 * 32) << "from before to the body";
+    EXPECT_EQ(turning({last, loop("inner", {}, 2, {read})}, {}), 32 + 3 * 32) << "in a loop in it";
+    EXPECT_EQ(turning({last, branching("gate", 1, {{read}, {}})}, {}), 32 + 3 * 32)
+        << "a branch that may be taken in the next turn";
+  }
 }
 
 // What a loop begins with is read by it, whether or not an operator in it reads the value.

@@ -86,6 +86,42 @@ TEST(MakeScenarios, a_branch_pays_for_its_transfers_only_where_it_is_taken) {
 }
 
 // The first branch is taken in each turn; the other one's result is not sent.
+TEST(MakeScenarios, a_branch_reads_a_loop_beside_it_only_where_it_is_taken) {
+  const auto reading = [](int taken, bool is_deep, bool is_forward) {
+    Text gate = branching("gate", taken, {{op("use", 1, {"loop"})}, {op("skip", 1)}});
+    if (is_deep) gate = branching("outer", taken, {{gate}, {op("other", 1)}});
+    Texts operators = {loop("loop", {}, 3, {op("step", 10)}), gate};
+    if (is_forward) std::swap(operators[0], operators[1]);
+    std::vector<Placed> strategy = {{"step", {"x"}}, {"use", {"y"}}, {"skip", {"x"}}};
+    if (is_deep) strategy.push_back({"other", {"x"}});
+    return totals(file(operators, strategy)).transfers;
+  };
+  for (const bool is_deep : {false, true}) {
+    for (const bool is_forward : {false, true}) {
+      EXPECT_EQ(reading(0, is_deep, is_forward), 32);
+      EXPECT_EQ(reading(1, is_deep, is_forward), 0);
+    }
+  }
+}
+
+// The first one's branches make 32 bytes on x and on y.
+TEST(MakeScenarios, a_branch_reads_what_an_earlier_one_made_only_where_it_is_taken) {
+  const auto reading = [](int made, int taken, bool is_forward) {
+    Texts operators = {branching("first", made, {{op("near", 1)}, {op("far", 1)}}),
+                       branching("gate", taken, {{op("use", 1, {"first"})}, {op("skip", 1)}})};
+    if (is_forward) std::swap(operators[0], operators[1]);
+    const Text turns = loop("loop", {}, 2, operators);
+    return totals(file({turns}, {{"near", {"y"}}, {"far", {"x"}}, {"use", {"y"}}, {"skip", {"x"}}}))
+        .transfers;
+  };
+  for (const bool is_forward : {false, true}) {
+    EXPECT_EQ(reading(0, 0, is_forward), 0);
+    EXPECT_EQ(reading(1, 0, is_forward), 2 * 32);
+    EXPECT_EQ(reading(0, 1, is_forward), 0);
+    EXPECT_EQ(reading(1, 1, is_forward), 0);
+  }
+}
+
 TEST(MakeScenarios, out_of_a_loop_goes_what_the_branch_taken_last_made) {
   const auto transfers = [](const char* near, const char* far, const Text& body) {
     return totals(file({loop("loop", {}, 3, {body}), op("finish", 1, {"loop"})},
@@ -125,7 +161,22 @@ TEST(MakeScenarios, the_body_reads_a_loop_of_before) {
   const Texts before = {loop("search", {}, 2, {op("look", 1)})};
   const Text document = file({loop("loop", {}, 1, {op("step", 10, {"search"})}, before)},
                              {{"look", {"x"}}, {"step", {"y"}}});
-  EXPECT_EQ(worst(document), 2 * (2 + 32) + 10);
+  EXPECT_EQ(worst(document), 2 + 32 + 10 + 2);
+}
+
+TEST(MakeScenarios, loops_and_branches_of_before_are_read_after_the_decision) {
+  const auto reading = [](int trips, const Text& made) {
+    const Text body = op("use", 1, {"inner"});
+    return totals(file({loop("loop", {}, trips, {body}, {made})},
+                       {{"near", {"y"}}, {"far", {"x"}}, {"use", {"y"}}}))
+        .transfers;
+  };
+  for (const int trips : {0, 1, 3}) {
+    const Texts both = {op("near", 1), op("far", 1)};
+    EXPECT_EQ(reading(trips, loop("inner", {}, 2, {op("far", 1)}, {op("near", 1)})), trips * 32);
+    EXPECT_EQ(reading(trips, branching("inner", 1, {{both[0]}, {both[1]}})), trips * 32);
+    EXPECT_EQ(reading(trips, branching("inner", 0, {{both[0]}, {both[1]}})), 0);
+  }
 }
 
 TEST(MakeScenarios, only_what_is_read_of_a_part_crosses) {

@@ -9,6 +9,7 @@
 #include "graph/simulate/full_simulation.h"
 #include "graph/strategy/baselines.h"
 #include "graph/strategy/build_task_graph.h"
+#include "graph/strategy/memory_meter.h"
 #include "graph/strategy/operator_file.h"
 
 namespace eddy {
@@ -91,6 +92,33 @@ TEST(Search, IsNeverWorseThanTheBaselinesAndHereBetter) {
   EXPECT_LT(result.makespan, std::min(data, expert));
   EXPECT_GE(calls, result.chains.size());
   EXPECT_LE(result.steps, 3000u);
+}
+
+// Sixteen times 2^60 bytes are none in 64 bits.
+TEST(Search, SizesThatNoNumberHoldsDoNotFit) {
+  constexpr int64_t kElements = int64_t{1} << 58;
+  OperatorGraph graph;
+  graph.bytes_per_element = 4;
+  Strategy strategy;
+  std::vector<uint32_t> all;
+  for (uint32_t i = 0; i < 16; ++i) {
+    Operator op;
+    op.name = "op" + std::to_string(i);
+    op.shape = Dims{kElements};
+    op.weight_group = i;
+    graph.operators.push_back(std::move(op));
+    strategy.push_back({.degree = Dims{1}, .reduce = 1, .devices = {1}});
+    all.push_back(i);
+  }
+  TopologySpec spec;
+  spec.devices = {{.name = "limited", .memory_bytes = 1'000'000}, {.name = "open"}};
+  spec.default_bandwidth = 1;
+  const Topology topology = std::move(Topology::create(std::move(spec))).value();
+  MemoryMeter meter(graph, topology);
+  meter.reset(strategy);
+  EXPECT_FALSE(meter.try_change(all, {.degree = Dims{1}, .reduce = 1, .devices = {0}}));
+  EXPECT_FALSE(meter.try_change({3}, {.degree = Dims{1}, .reduce = 1, .devices = {0}}));
+  EXPECT_TRUE(meter.try_change(all, strategy[0]));
 }
 
 TEST(Search, KeepsToTheMemoryOfEveryDevice) {
