@@ -1,6 +1,7 @@
 #include "tools/command/small_blocks.h"
 
 #include <malloc.h>
+#include <pthread.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -47,26 +48,34 @@ size_t kept_bytes(size_t size) {
 #ifndef EDDY_SANITIZER
 namespace {
 
-// Gives everything back when its thread ends; blocks that come later are not kept.
-struct EndOfThread {
-  EndOfThread() { lists.phase = Phase::kKeeping; }
-  ~EndOfThread() {
-    lists.phase = Phase::kOver;
-    for (size_t steps = 1; steps <= kNumSizes; ++steps) {
-      List& list = lists.by_steps[steps];
-      list.room = 0;
-      while (Block* const block = list.first) {
-        list.first = block->next;
-        std::free(block);
-      }
+// When a thread ends: everything goes back; blocks that come later are not kept.
+void end_thread(void*) {
+  lists.phase = Phase::kOver;
+  for (size_t steps = 1; steps <= kNumSizes; ++steps) {
+    List& list = lists.by_steps[steps];
+    list.room = 0;
+    while (Block* const block = list.first) {
+      list.first = block->next;
+      std::free(block);
     }
   }
-};
+}
+
+// Whether end_thread() will be called. By a key and not by a thread_local's destructor, for which
+// glibc ends the process where there is no memory.
+bool will_hear_of_end() {
+  struct Key {
+    pthread_key_t key{};
+    bool is_made = pthread_key_create(&key, end_thread) == 0;
+  };
+  static const Key end;
+  return end.is_made && pthread_setspecific(end.key, &lists) == 0;
+}
 
 // The list is full, or has never been used.
 [[gnu::noinline]] void let_go_slowly(void* data) {
-  if (lists.phase == Phase::kFresh) {
-    thread_local const EndOfThread end;
+  if (lists.phase == Phase::kFresh && will_hear_of_end()) {
+    lists.phase = Phase::kKeeping;
     for (size_t steps = 1; steps <= kNumSizes; ++steps) {
       lists.by_steps[steps].room = static_cast<uint32_t>(max_blocks(steps));
     }
