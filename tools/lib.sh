@@ -46,11 +46,14 @@ eddy_setup() {
   "$eddy_root/tools/setup" "${options[@]}"
 }
 
+# Folders that decide a program besides those of all programs.
+eddy_also=()
+
 # Whether something that decides a program changed after FILE was made. Change times and
 # folders count too, so a file that was deleted, moved in or copied with an old date does.
 eddy_changed_since() {
   local stamp="$1" path paths=()
-  for path in BUILD WORKSPACE .bazelrc graph ops runtime tools examples; do
+  for path in BUILD WORKSPACE .bazelrc graph ops runtime tools examples "${eddy_also[@]}"; do
     [[ -e "$eddy_root/$path" ]] && paths+=("$eddy_root/$path")
   done
   [[ -n "$(find "${paths[@]}" -cnewer "$stamp" -print -quit 2>&1)" ]]

@@ -20,6 +20,7 @@ InputFlag input_flags(const Node& node, size_t i) {
 struct Passed {
   ValueId to;
   std::vector<ValueId> from;
+  bool is_of_branch = false;
 };
 
 class Chooser {
@@ -75,7 +76,7 @@ class Chooser {
 
   void pass_case(const Node& branch) {
     for (size_t k = 0; k < branch.outputs.size(); ++k) {
-      Passed passed{branch.outputs[k], {}};
+      Passed passed{branch.outputs[k], {}, true};
       for (RegionId region : branch.regions) {
         passed.from.push_back(graph_.region(region).results[k]);
       }
@@ -257,10 +258,17 @@ class Chooser {
     const bool has_device_source = std::any_of(passed.from.begin(), passed.from.end(),
                                                [&](ValueId from) { return is_home_device(from); });
     const bool is_wanted = is_read_by_device_[passed.to.index()] ||
-                           (has_device_source && !is_read_by_host_[passed.to.index()]);
+                           (has_device_source && !is_read_by_host_[passed.to.index()]) ||
+                           (has_device_source && passed.is_of_branch && is_made_by_device(passed));
     if (!is_wanted) return false;
     value.is_on_device = true;
     return true;
+  }
+
+  // Whoever is chosen, one copy behind the branch is no more than one in it.
+  bool is_made_by_device(const Passed& passed) const {
+    return std::all_of(passed.from.begin(), passed.from.end(),
+                       [&](ValueId from) { return is_constant(from) || is_home_device(from); });
   }
 
   // ---- wants

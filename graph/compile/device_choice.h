@@ -9,8 +9,9 @@
 //   view        where its input is
 //   loop, branch   on the device when any node inside is
 //   values that control nodes pass on (loop parameters, forwarded values, outputs) are at home on
-//               the device when a device node reads them, or when only device values go in and the
-//               host reads none; else on the host
+//               the device when a device node reads them, when the device makes some that go in
+//               and the host reads none, or, of a branch, when the device makes all that go in;
+//               else on the host
 //
 // Wants are what copies must be made for: a value at home on one side that a node of the other
 // reads, and values whose bytes the host reads while it issues device work (host-value inputs of

@@ -7,7 +7,8 @@
 namespace eddy {
 
 std::vector<const void*> cuda_images();
-// The kernels of loop_control.h: linked code for sm_80 and sm_90, without PTX; null: none.
+// The kernels of loop_control.h: linked code for sm_80, sm_90, sm_100 and sm_120, and no PTX, which
+// linked code cannot have: what is later drives its loops from the host. Null: none.
 const void* cuda_loop_image();
 
 }  // namespace eddy

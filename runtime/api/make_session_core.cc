@@ -107,6 +107,17 @@ LoopReport describe_loop(const SessionCore& core, NodeId loop) {
   return report;
 }
 
+// Beside an accelerator that decides, only.
+void describe_branches(SessionCore& core) {
+  if (!core.program->has_device_loops()) return;
+  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
+    if (core.graph.node(NodeId(n)).kind != NodeKind::kCaseOf) continue;
+    const LoopVerdict& verdict = core.program->loop_verdict(NodeId(n));
+    core.branches.push_back({core.graph.path(NodeId(n)), 0,
+                             verdict.is_driven_by_device ? "device" : "host", verdict.reason});
+  }
+}
+
 // Fails where a loop cannot be driven as the options force it to be.
 Status describe_loops(SessionCore& core) {
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
@@ -119,6 +130,7 @@ Status describe_loops(SessionCore& core) {
                        "; leave loops auto");
   }
   core.last_loops = core.loops;
+  describe_branches(core);
   return Status::ok();
 }
 

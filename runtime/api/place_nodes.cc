@@ -119,7 +119,8 @@ class NodePlacer {
     const std::vector<LoopVerdict> verdicts = judge(placed);
     std::vector<NodeId> found;
     for (uint32_t n = 0; n < verdicts.size(); ++n) {
-      if (!verdicts[n].is_outermost || is_one_kernel(placed, NodeId(n))) continue;
+      const bool is_loop = placed.graph.node(NodeId(n)).kind == NodeKind::kWhile;
+      if (!is_loop || !verdicts[n].is_outermost || is_one_kernel(placed, NodeId(n))) continue;
       const auto at = given.find(placed.graph.path(NodeId(n)));
       if (at != given.end() && can_be_merged(graph, at->second)) found.push_back(at->second);
     }

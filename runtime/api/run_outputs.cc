@@ -71,7 +71,8 @@ void Run::place_outputs() {
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (!bound_outputs_[i]) continue;
     const auto& [view, spare_or_null] = *bound_outputs_[i];
-    if (!is_on_device_[i] && may_be_made_in(i)) {
+    const bool is_reached = is_on_device_[i] == core_.program->is_only_copied_out(i);
+    if (is_reached && may_be_made_in(i)) {
       state_->bind_output(i, view.data, spare_or_null, view.size_bytes());
     } else {
       state_->unbind_output(i);
@@ -242,6 +243,7 @@ void Run::copy_given_outputs() {
 }
 
 Tensor Run::collect_output(size_t index) {
+  if (is_on_device_[index]) return Tensor();
   if (!copies_.empty() && copies_[index]) return *copies_[index];
   const Slot& slot = state_->slot(core_.graph.outputs()[index]);
   const std::shared_ptr<const void> device = core_.keep_alive();

@@ -210,6 +210,8 @@ std::vector<LoopReport> Session::loop_reports() const {
   return core_->last_loops;
 }
 
+const std::vector<LoopReport>& Session::branch_reports() const { return core_->branches; }
+
 Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Call::~Call() {
   if (state_->core.is_in_child()) [[maybe_unused]]

@@ -182,14 +182,16 @@ class Call {
   // Or there: the run writes to both, and leaves the output in the one of the two that output()
   // then names. The spare is of the same type and shape, and apart from the view.
   Status bind_output(size_t index, const TensorView& view, const TensorView& spare);
-  // The same in the accelerator's memory, where it is once run() returns. Inputs of the kind:
+  // The same in the accelerator's memory, where it is once run() returns; what the accelerator has
+  // made and nobody else reads goes there without passing through the host's. Inputs of the kind:
   // Tensor by DLPack (dlpack.h).
   Status bind_device_output(size_t index, const TensorView& view);
   Status run(const RunOptions& options = {});
   // After run(): output `index`, a tensor; valid until the next run of this Call. Of a bound output:
   // the caller's memory that holds it.
   TensorView output(size_t index) const;
-  // After run(): output `index` of any kind, as Session::run() returns it.
+  // After run(): output `index` of any kind, as Session::run() returns it; nothing for one that is
+  // bound in the accelerator's memory.
   Tensor value(size_t index) const;
   // Bytes that the last run had to copy because outputs were not made where they were bound.
   size_t copied_bytes() const;
@@ -245,6 +247,9 @@ class Session {
   // Every loop and how it is driven, with the iterations of the successful run that ended last (0
   // before).
   std::vector<LoopReport> loop_reports() const;
+  // Every branch beside an accelerator that can decide, by whom it is decided and why; iterations
+  // 0. Where the device may, the host still does when no recording could be made.
+  const std::vector<LoopReport>& branch_reports() const;
   // The graph as it runs (simplified), unless told otherwise without the bytes of constants that
   // kernels have packed, and its plan.
   const Graph& graph() const;

@@ -49,6 +49,7 @@ struct SessionCore {
 
   // Every loop, how it is driven and why; iterations 0. By loop_nodes.
   std::vector<LoopReport> loops;
+  std::vector<LoopReport> branches;
   std::vector<NodeId> loop_nodes;
 
   // Tensors handed to callers keep the devices alive.

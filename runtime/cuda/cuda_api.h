@@ -31,6 +31,7 @@ namespace eddy {
   X(device_attribute, "cuDeviceGetAttribute", true,                                               \
     CuResult(int* value, CuDeviceAttribute attribute, CuDevice device))                           \
   X(device_memory, "cuDeviceTotalMem_v2", true, CuResult(size_t* bytes, CuDevice device))         \
+  X(memory_info, "cuMemGetInfo_v2", false, CuResult(size_t* free_bytes, size_t* bytes))           \
   X(primary_context_retain, "cuDevicePrimaryCtxRetain", true,                                     \
     CuResult(CuContext* context, CuDevice device))                                                \
   X(primary_context_release, "cuDevicePrimaryCtxRelease_v2", true, CuResult(CuDevice device))     \

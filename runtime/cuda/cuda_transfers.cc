@@ -73,7 +73,12 @@ bool run_to_host(const KernelArgs& args) {
   const size_t size_bytes = from.size_bytes();
   if (size_bytes == 0) return true;
   if (!device.is_staging(to, size_bytes)) {
-    return args.fail(internal_error("a copy to the host would write pageable memory"));
+    // A caller's, bound for what only leaves; perhaps of another GPU.
+    if (!device.is_device_memory(to)) {
+      return args.fail(invalid_argument("the memory bound for an output is not the GPU's"));
+    }
+    Status status = enqueue(device, args.stream, to, from.data, size_bytes);
+    return status.is_ok() || args.fail(std::move(status));
   }
   const bool by_kernel = state.copy != nullptr && size_bytes <= kMostBytesByKernel;
   Status status = by_kernel ? copy_by_kernel(state, args.stream, to, from.data, size_bytes)

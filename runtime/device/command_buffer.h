@@ -102,7 +102,10 @@ class CommandBuffer {
   virtual void test_while(DecideFunction decide, void* context) = 0;
   virtual void end_while() = 0;
   virtual void begin_case(DecideFunction decide, void* context, uint32_t num_branches) = 0;
-  // Says of the case begun last that deciding takes long, and more stack than a task has.
+  // Says of the case begun last that deciding takes long, and more stack than a task has, and reads
+  // nothing that its stream makes: it is asked while the stream works, and may answer
+  // kAskWhenIdle: it is asked again then.
+  static constexpr int32_t kAskWhenIdle = INT32_MIN;
   virtual void note_choice() {}
   // Asked whenever commands may have failed without a word, and once all have ended: < 0: so it is,
   // and the context knows why.

@@ -32,6 +32,7 @@ DeviceLoop::DeviceLoop(RunState& state, NodeId loop)
       choice_or_null_(state.program().loop_choice_or_null(loop)) {
   find_outside();
   find_depth();
+  reads_copies_ = is_told_what_is_copied();
 }
 
 DeviceLoop::~DeviceLoop() { give_place_back(); }
@@ -48,6 +49,7 @@ bool DeviceLoop::take_place() {
 
 void DeviceLoop::find_depth() {
   const Graph& graph = state_.graph();
+  depth_ = graph.node(id_).kind == NodeKind::kWhile ? 1 : 0;
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     if (graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
     int depth = 1;
@@ -72,6 +74,9 @@ void DeviceLoop::find_outside() {
     if (info.origin == ValueOrigin::kConstant || is_inside(graph, info.region, id_)) return;
     found.insert(&state_.slot(root));
   };
+  if (graph.node(id_).kind == NodeKind::kCaseOf) {
+    for (ValueId input : graph.node(id_).inputs) read(input);
+  }
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
     if (!is_inside(graph, RegionId(r), id_)) continue;
     const Region& region = graph.region(RegionId(r));
@@ -91,6 +96,24 @@ void DeviceLoop::find_outside() {
   outside_.assign(found.begin(), found.end());
 }
 
+// A limit, or a decision carried in, that the host reads behind a copy of the device's.
+bool DeviceLoop::is_told_what_is_copied() const {
+  const Graph& graph = state_.graph();
+  const auto is_copied = [&](ValueId value) {
+    if (value.is_none()) return false;
+    const ValueId root = resolve_forwarded(graph, value);
+    return copy_to_host_or_null(graph, root) != nullptr &&
+           !is_inside(graph, graph.value(root).region, id_);
+  };
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    const bool is_ours = NodeId(n) == id_ || is_inside(graph, node.region, id_);
+    if (node.kind != NodeKind::kWhile || !is_ours) continue;
+    if (std::ranges::any_of(node.inputs, is_copied)) return true;
+  }
+  return false;
+}
+
 void DeviceLoop::read_outside(std::vector<const void*>& addresses) const {
   addresses.clear();
   for (const Slot* slot : outside_) addresses.push_back(slot->view.data);
@@ -103,8 +126,24 @@ LoopChoice::Advice DeviceLoop::advice() const {
   return {persistent_or_null_ != nullptr ? Way::kKernel : Way::kRecording, false};
 }
 
+bool DeviceLoop::must_wait() const {
+  if (reads_copies_ || (choice_or_null_ != nullptr && !choice_or_null_->is_settled())) return true;
+  // Those before it on its stream have their places until they have ended.
+  if (!has_place_ && num_driven().load(std::memory_order_relaxed) + depth_ > kMostAtOnce) {
+    return true;
+  }
+  const auto is_running = [](const auto& launch) { return !launch->innermost_running().is_none(); };
+  return std::ranges::any_of(kernels_.all, is_running) ||
+         std::ranges::any_of(recordings_.all, is_running) ||
+         std::ranges::any_of(unrolled_.all, is_running);
+}
+
 int32_t DeviceLoop::choose(void* device_loop) {
   DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
+  if (!std::exchange(self.is_asked_again_, false) && self.must_wait()) {
+    self.is_asked_again_ = true;
+    return CommandBuffer::kAskWhenIdle;
+  }
   self.way_ = self.take_advice();
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return kByHost;
@@ -276,6 +315,7 @@ NodeId DeviceLoop::innermost_running() const {
 }
 
 void DeviceLoop::forget() {
+  is_asked_again_ = false;
   if (current_ != nullptr) current_->forget();
 }
 

@@ -1,6 +1,7 @@
 // DeviceLoop: one while node of one run, driven by the accelerator itself: as one kernel where it
 // is small enough (persistent_program.h), or recorded with its inner loops and branches as one
-// piece of work; launched once, and finished without the host.
+// piece of work; launched once, and finished without the host. Or one case node by itself, which
+// is the same with a decision in place of the rounds.
 //
 // It stands beside the commands that drive the same loop from the host: choose() takes the one or
 // the other each time the loop begins.
@@ -8,7 +9,11 @@
 //   choose   how it is driven this time: the way that is known or believed to be the fastest
 //            (loop_choice.h) if it can be taken now. A recording: if there is one for the present
 //            addresses (or one has been made now) and the process may have this loop more on its
-//            devices; else the kernel, where there is one, else the host
+//            devices; else the kernel, where there is one, else the host. Asked while the stream
+//            still works on what comes before; it waits for that only where ways are measured,
+//            where the loop's last launch has not ended, where the stream makes a decision
+//            that the host tells the loop as it begins, and where all places are taken,
+//            perhaps by loops that come before it
 //   launch   the recording goes to the strand's stream; the loop's outputs are where it leaves them
 //   heard    of a try: the device has ended it
 //   left     of a try: the host has
@@ -24,6 +29,11 @@
 //
 // Small bodies may be recorded several times into one round (unrolling.h): a way of its own, with
 // recordings of its own, taken where it is asked for or measured.
+//
+// A case by itself reads its selector where its copy to the host leaves it, since that is what the
+// plan keeps for it. Its results are copied into homes by whichever branch is taken, passed through
+// or not. It takes no place among those below unless there are loops in its branches, and how it is
+// decided is not measured: the host would have to wait for the selector each time.
 //
 // Recordings depend on the addresses of what the loop captures; a few are kept, and for other
 // addresses the one that was taken longest ago is given up. Where the way is measured it must not
@@ -110,6 +120,7 @@ class DeviceLoop {
   };
 
   LoopChoice::Advice advice() const;
+  bool must_wait() const;
   Way take_advice();
   Way ready_way(Way wish);
   Launches& launches_of(Way way);
@@ -124,6 +135,7 @@ class DeviceLoop {
   void report();
   void find_outside();
   void find_depth();
+  bool is_told_what_is_copied() const;
   void read_outside(std::vector<const void*>& addresses) const;
 
   RunState& state_;
@@ -136,6 +148,8 @@ class DeviceLoop {
   Way way_ = Way::kHost;  // this time
   bool is_try_ = false;
   int depth_ = 1;  // WHILEs that may be active at once
+  bool reads_copies_ = false;  // the host tells it what a stream copies there
+  bool is_asked_again_ = false;
   std::string why_by_host_;
   bool has_place_ = false;  // among those that the process may have at once
   uint64_t num_launches_ = 0;

@@ -268,12 +268,16 @@ void HostCommandBuffer::run_checks() {
   }
 }
 
+// What the stream has made is there, and nothing has failed.
+bool HostCommandBuffer::may_decide(uint32_t strand) {
+  await_stream(strand);
+  run_checks();
+  return !control_->is_stopped() && is_device_fine(strand);
+}
+
 int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
   const auto at = static_cast<size_t>(&command - code().data());
   const bool is_choice = at < is_choice_.size() && is_choice_[at];
-  await_stream(strand);
-  run_checks();
-  if (control_->is_stopped() || !is_device_fine(strand)) return -1;
   struct Call {
     const Command& command;
     int32_t decision;
@@ -281,11 +285,14 @@ int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
       auto& self = *static_cast<Call*>(context);
       self.decision = self.command.decide(self.command.context);
     }
-  } call{command, 0};
-  is_choice ? Scheduler::call_on_thread_stack(Call::run, &call) : Call::run(&call);
-  const int32_t decision = call.decision;
-  if (decision < 0) control_->request_stop(StopReason::kFailed);
-  return decision;
+  } call{command, kAskWhenIdle};
+  if (is_choice) Scheduler::call_on_thread_stack(Call::run, &call);
+  if (call.decision == kAskWhenIdle) {
+    if (!may_decide(strand)) return -1;
+    is_choice ? Scheduler::call_on_thread_stack(Call::run, &call) : Call::run(&call);
+  }
+  if (call.decision < 0) control_->request_stop(StopReason::kFailed);
+  return call.decision;
 }
 
 void HostCommandBuffer::record(HostEvent& event, uint32_t strand) {

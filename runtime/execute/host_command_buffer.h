@@ -106,6 +106,7 @@ class HostCommandBuffer : public CommandCode {
   // The command after a test or switch that decided so.
   uint32_t after(uint32_t at, int32_t decision) const;
   int32_t decide(const Command& command, uint32_t strand);
+  bool may_decide(uint32_t strand);
   void run_checks();
   void record(HostEvent& event, uint32_t strand);
   void wait(HostEvent& event, uint32_t strand);

@@ -41,6 +41,20 @@ class Judge {
     return reason.empty() ? region(node.regions[1]) : reason;
   }
 
+  // Likewise, of a branch that is in nothing that the device drives.
+  std::string branch_alone(const Node& node) {
+    const ValueId root = resolve_forwarded(graph_, node.inputs[0]);
+    const TensorType& type = graph_.value(root).type.tensor;
+    const Node* const copy = copy_to_host_or_null(graph_, root);
+    if (copy == nullptr || !facts_.is_value_on_device(copy->inputs[0])) {
+      return "the host knows the selector of " + node.name;
+    }
+    if (!type.is_static() || type.dims.count() != int64_t{1}) {
+      return "the selector of " + node.name + " changes its shape";
+    }
+    return branches(node);
+  }
+
  private:
   std::string carried(const Node& node, const Region& before, const Region& after, size_t k) {
     const ValueId parameter = before.parameters[k];
@@ -101,6 +115,11 @@ class Judge {
     if (!is_made_here(node.inputs[0]) && !is_kept(node.inputs[0])) {
       return "the selector of " + node.name + " is made on the CPU";
     }
+    return branches(node);
+  }
+
+  // What a branch runs, and what becomes of it.
+  std::string branches(const Node& node) {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       for (RegionId region : node.regions) {
         std::string reason = passed(graph_.region(region).results[k], node.outputs[k], node);
@@ -280,8 +299,9 @@ std::vector<LoopVerdict> judge_loops(const Graph& graph, const LoopDriveFacts& f
   const std::vector<uint32_t> uses = count_uses(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
-    if (node.kind != NodeKind::kWhile) continue;
-    std::string reason = Judge(graph, facts, uses, NodeId(n)).loop(node);
+    if (node.kind == NodeKind::kExec) continue;
+    Judge judge(graph, facts, uses, NodeId(n));
+    std::string reason = node.kind == NodeKind::kWhile ? judge.loop(node) : judge.branch_alone(node);
     if (reason.empty() && !has_work(graph, facts, NodeId(n))) {
       reason = "nothing of " + node.name + " runs on the device";
     }
@@ -289,7 +309,7 @@ std::vector<LoopVerdict> judge_loops(const Graph& graph, const LoopDriveFacts& f
     verdicts[n].reason = reason.empty() ? "all of it can be decided by the device" : reason;
   }
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    if (graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+    if (graph.node(NodeId(n)).kind == NodeKind::kExec) continue;
     verdicts[n].is_outermost = verdicts[n].is_driven_by_device;
     for (NodeId owner = graph.region(graph.node(NodeId(n)).region).owner; !owner.is_none();
          owner = graph.region(graph.node(owner).region).owner) {

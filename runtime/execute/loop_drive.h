@@ -1,5 +1,5 @@
-// judge_loops: which loops beside an accelerator it can drive by itself, and why others not: the
-// allow-list for recordings that decide (runtime/device/recorder.h).
+// judge_loops: which loops and branches beside an accelerator it can drive by itself, and why others
+// not: the allow-list for recordings that decide (runtime/device/recorder.h).
 //
 // A loop can be driven by the device when
 //   - it has nodes, and all of them run there, with fixed shapes and nothing that the host must
@@ -9,7 +9,10 @@
 //   - its limit is known when it begins, and inner ones before that;
 //   - carried values and results keep their shapes, and no rows are stacked;
 //   - its iteration number is only copied to the device.
-// Inner loops of such a loop go with it.
+// Inner loops and branches of such a loop go with it. A branch by itself must have the same of its
+// nodes and results; its selector is one element that the device makes and copies to the host,
+// where the device reads it, too: page-locked memory. A selector that the host makes or is given is
+// there when the host asks, so the host decides.
 //
 // Pure. Cost: O(nodes of loops), a loop's depth times.
 #pragma once
@@ -37,7 +40,7 @@ struct LoopDriveFacts {
 // How often each value is read or passed on.
 std::vector<uint32_t> count_uses(const Graph& graph);
 
-// By NodeId; empty reasons for nodes that are no loops.
+// By NodeId; empty reasons for exec nodes.
 std::vector<LoopVerdict> judge_loops(const Graph& graph, const LoopDriveFacts& facts);
 
 // A carried bool of the host's that only decides its loop: the device keeps it.

@@ -88,7 +88,10 @@ void LoopRecording::point(ValueId value, void* data) {
 Result<const void*> LoopRecording::decision_address(ValueId value) {
   const ValueId root = resolve_forwarded(graph(), value);
   if (const Node* copy = copy_to_host_or_null(graph(), root); copy != nullptr) {
-    return static_cast<const void*>(state_.slot(copy->inputs[0]).view.data);
+    // What comes from outside may be gone there, and is on the host.
+    const bool is_made_here = is_inside(graph(), copy->region, top_);
+    const ValueId read = is_made_here ? copy->inputs[0] : root;
+    return static_cast<const void*>(state_.slot(read).view.data);
   }
   if (const auto kept = kept_decisions_.find(root.index()); kept != kept_decisions_.end()) {
     return static_cast<const void*>(kept->second);
@@ -103,9 +106,10 @@ Result<const void*> LoopRecording::decision_address(ValueId value) {
 
 Status LoopRecording::record() {
   EDDY_RETURN_IF_ERROR(recorder_.lane(0).status());
+  const Node& node = graph().node(top_);
+  if (node.kind == NodeKind::kCaseOf) return record_top_case(node);
   EDDY_RETURN_IF_ERROR(record_loop(top_));
   // What the outside sees, and who owns it.
-  const Node& node = graph().node(top_);
   const Region& before = graph().region(node.regions[0]);
   for (size_t k = 1; k < before.results.size(); ++k) {
     const ValueId output = node.outputs[k - 1];
@@ -125,6 +129,16 @@ Status LoopRecording::record() {
       }
     }
     outputs_.push_back({&state_.slot(output), nullptr, owner, slot.view.data});
+  }
+  return Status::ok();
+}
+
+Status LoopRecording::record_top_case(const Node& node) {
+  EDDY_RETURN_IF_ERROR(record_case(top_));
+  for (const ValueId output : node.outputs) {
+    const auto at = homes_.find(output.index());
+    if (at == homes_.end()) continue;
+    outputs_.push_back({&state_.slot(output), nullptr, at->second, at->second.data()});
   }
   return Status::ok();
 }

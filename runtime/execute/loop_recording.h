@@ -67,6 +67,7 @@ class LoopRecording : public LoopLaunch {
 
   LoopRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls);
   Status record();
+  Status record_top_case(const Node& node);
   Status record_loop(NodeId id);
   Status record_rounds(const Node& node, const LoopWords& words, const Addresses& first,
                        bool unrolls);

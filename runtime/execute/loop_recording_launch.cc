@@ -9,13 +9,13 @@ namespace eddy {
 Status LoopRecording::write_words() {
   for (const Loop& loop : loops_) {
     EDDY_ASSIGN_OR_RETURN(*loop.limit_word, state_.trip_limit(loop.id));
-    loop.words.progress[0] = 0;
+    // Inner ones may not be entered this time.
+    loop.words.progress[0] = loop.id == top_ ? 0 : state_.loop(loop.id).iteration();
     loop.words.progress[1] = loop.id == top_ ? 0 : 1;
   }
   for (const CarriedIn& decision : carried_in_) {
     *decision.word = *decision.from->view.as<uint8_t>() != 0 ? 1 : 0;
   }
-  for (const Case& each : cases_) each.failure[0] = 0;
   return Status::ok();
 }
 

@@ -219,10 +219,8 @@ class Lowering {
         exec(id, at);
         break;
       case NodeKind::kWhile:
-        loop(id, at);
-        break;
       case NodeKind::kCaseOf:
-        branch(id, at);
+        control(id, at);
         break;
     }
     push_rows(rows_of_node_, id, at);
@@ -252,13 +250,13 @@ class Lowering {
   }
 
   // By the device where that may be, else by these commands.
-  void loop(NodeId id, Place at) {
+  void control(NodeId id, Place at) {
     DeviceLoop* const device = state_.device_loop_or_null(id);
-    if (device == nullptr) return host_loop(id, at);
+    if (device == nullptr) return host_control(id, at);
     commands_.begin_case(DeviceLoop::choose, device, DeviceLoop::kNumBranches);
     commands_.note_choice();
     commands_.begin_branch();
-    host_loop(id, at);
+    host_control(id, at);
     commands_.launch(DeviceLoop::left, device);
     note_bookkeeping();
     commands_.begin_branch();
@@ -271,6 +269,10 @@ class Lowering {
     commands_.end_case();
     commands_.add_check(DeviceLoop::finish, device);
     device_loops_.emplace_back(device, at.strand);
+  }
+
+  void host_control(NodeId id, Place at) {
+    state_.graph().node(id).kind == NodeKind::kWhile ? host_loop(id, at) : host_branch(id, at);
   }
 
   void host_loop(NodeId id, Place at) {
@@ -309,7 +311,7 @@ class Lowering {
     end_span(whole);
   }
 
-  void branch(NodeId id, Place at) {
+  void host_branch(NodeId id, Place at) {
     const Node& node = state_.graph().node(id);
     CaseState& state = state_.branch(id);
     const auto [decide, context] =

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "graph/schedule/cost_model.h"
+#include "runtime/execute/loop_drive.h"
 #include "runtime/execute/lowering.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/temporaries.h"
@@ -111,9 +112,18 @@ Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOp
       options_(std::move(options)),
       releases_(plan_releases(graph, plan)),
       output_routes_(find_output_routes(graph)) {
+  is_only_copied_out_.resize(output_routes_.size(), false);
   if (!has_accelerator()) return;
-  // Copies write staging memory only, so such outputs are copied when the run is done.
-  for (auto& routes : output_routes_) {
+  const std::vector<uint32_t> uses = count_uses(graph);
+  constexpr uint32_t kAsOutput = 2;  // of the root region, and of the graph
+  for (size_t i = 0; i < output_routes_.size(); ++i) {
+    std::vector<OutputRoute>& routes = output_routes_[i];
+    is_only_copied_out_[i] = routes.size() == 1 && routes[0].turns.empty() &&
+                             graph.outputs()[i] == routes[0].made &&
+                             copy_to_host_or_null(graph, routes[0].made) != nullptr &&
+                             uses[routes[0].made.index()] == kAsOutput;
+    if (is_only_copied_out_[i]) continue;
+    // Copies write no pageable memory, so such outputs are copied when the run is done.
     std::erase_if(routes, [&](const OutputRoute& route) {
       const ValueInfo& made = graph.value(route.made);
       return graph.node(made.producer).kind == NodeKind::kExec && device_of(made.producer) != 0;
@@ -252,7 +262,7 @@ void Program::judge() {
   persistent_loops_.resize(has_fusion ? graph_.num_nodes() : 0);
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     LoopVerdict& verdict = loop_verdicts_[n];
-    if (!verdict.is_outermost) continue;
+    if (!verdict.is_outermost || graph_.node(NodeId(n)).kind != NodeKind::kWhile) continue;
     if (has_fusion) {
       const Status status = make_persistent(NodeId(n), persistent_loops_[n]);
       verdict.reason = status.is_ok() ? "persistent: all of it is one kernel"

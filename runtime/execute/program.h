@@ -113,6 +113,9 @@ class Program {
   // Values to release once the node has run.
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
   const OutputRoutes& output_routes() const { return output_routes_; }
+  // Made by the accelerator, copied to the host once in a run, and read by nobody there: the copy
+  // may go to the caller's memory on the accelerator instead, and to no other of the caller's.
+  bool is_only_copied_out(size_t output) const { return is_only_copied_out_[output]; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
   bool uses_arenas() const { return options_.use_arenas; }
 
@@ -157,6 +160,7 @@ class Program {
   std::vector<bool> is_cheap_;        // by NodeId
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
+  std::vector<bool> is_only_copied_out_;  // by output of the graph
   std::vector<ConstantId> unread_constants_;
   std::vector<LoopVerdict> loop_verdicts_;  // by NodeId
   std::vector<std::unique_ptr<PersistentLoop>> persistent_loops_;  // by NodeId; empty: none

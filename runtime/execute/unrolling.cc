@@ -16,6 +16,7 @@ bool is_launched(const Graph& graph, const Node& node) {
 }  // namespace
 
 std::string why_not_unrolled(const Graph& graph, NodeId loop) {
+  if (graph.node(loop).kind != NodeKind::kWhile) return graph.node(loop).name + " is no loop";
   uint32_t num_launches = 0;
   for (const RegionId region : graph.node(loop).regions) {
     for (const NodeId id : graph.region(region).nodes) {

@@ -14,22 +14,28 @@ Name it in `srcs` where @cuda//:toolkit.bzl says CUDA_FOUND, with a stub beside 
 
 load("@cuda//:toolkit.bzl", "NVCC")
 
+_CODE_OPTIONS = [
+    "-gencode=arch=compute_80,code=sm_80",
+    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+]
+
 _NVCC_OPTIONS = [
     "-std=c++20",
     "-O3",
     "-DNDEBUG",
-    "-gencode=arch=compute_80,code=sm_80",
-    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
     # Kernels for many types are much alike: a tenth of the bytes, and gpu_bundle has a limit.
     "--compress-mode=size",
     "--Werror=all-warnings",
     "-I.",
 ]
 
-# Linked code has no PTX.
+# Linked code has no PTX: code for what came later, too, as far as a toolkit 12.8 knows it. Code
+# for x.0 runs on all of x.
 _LINK_OPTIONS = [
     "-gencode=arch=compute_80,code=sm_80",
     "-gencode=arch=compute_90,code=sm_90",
+    "-gencode=arch=compute_100,code=sm_100",
+    "-gencode=arch=compute_120,code=sm_120",
 ]
 
 def _image_impl(ctx):
@@ -42,6 +48,7 @@ def _image_impl(ctx):
     if ctx.attr.device_link:
         compiled = ctx.actions.declare_file(ctx.label.name + ".o")
     nvcc.add_all(_NVCC_OPTIONS)
+    nvcc.add_all(_LINK_OPTIONS if ctx.attr.device_link else _CODE_OPTIONS)
     nvcc.add_all(ctx.attr.copts)
     nvcc.add_all(["-rdc=true", "-c"] if ctx.attr.device_link else ["-fatbin"])
     nvcc.add(ctx.files.srcs[0])
@@ -100,7 +107,7 @@ def eddy_cuda_image(name, srcs, symbol, hdrs = [], copts = [], device_link = Fal
       copts: added to nvcc's options.
       testonly: as cc_test.
       device_link: link with the device's runtime library, which has cudaGraphSetConditional; then
-        there is no PTX.
+        there is no PTX, but code for sm_100 and sm_120.
     """
     _image(
         name = name,

@@ -266,6 +266,10 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
     console.say(one_line(
         fmt::format("loop {}: driven by the {}: {}", note.path, note.driven, note.reason)));
   }
+  for (const LoopReport& note : session.branch_reports()) {
+    console.say(one_line(
+        fmt::format("branch {}: decided by the {}: {}", note.path, note.driven, note.reason)));
+  }
   if (!session.placement_text().empty()) say_text(session.placement_text(), console);
   console.say(memory_totals(session.graph()));
   for (const std::string& line : memory_lines(session.graph(), session.plan())) {

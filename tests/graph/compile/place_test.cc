@@ -148,6 +148,33 @@ TEST_F(PlaceTest, AHostNodeInALoopGetsItsCopiesInsideIt) {
                           "after: Mul cpu", "after: ToDevice cuda"));
 }
 
+// y := selector ? -x : exp(x), which the caller reads.
+void build_branch(GraphBuilder& b) {
+  const Value x = b.input("x", kRow);
+  const std::vector<CaseBody> bodies = {[&] { return std::vector<Value>{b.op("Exp", {x})}; },
+                                        [&] { return std::vector<Value>{b.op("Neg", {x})}; }};
+  const Value total = b.op("ReduceSum", {x}, {{"keepdims", int64_t{0}}});
+  b.output("y", b.case_of({.name = "pick", .selector = b.op("Less", {total, b.scalar(1.0f)})},
+                          bodies)[0]);
+}
+
+TEST_F(PlaceTest, WhatAllBranchesMakeOnTheDeviceIsCopiedBehindThem) {
+  GraphBuilder b(ops_);
+  build_branch(b);
+  EXPECT_THAT(nodes(place_it(b).graph),
+              ElementsAre("ToDevice cuda", "ReduceSum cuda", "Less cuda", "ToHost cuda",
+                          "ToHost cuda", "else: Exp cuda", "then: Neg cuda"));
+}
+
+TEST_F(PlaceTest, WhereABranchMakesItOnTheHostTheOthersCopyItThere) {
+  on_cpu_ = {"Exp"};
+  GraphBuilder b(ops_);
+  build_branch(b);
+  EXPECT_THAT(nodes(place_it(b).graph),
+              ElementsAre("ToDevice cuda", "ReduceSum cuda", "Less cuda", "ToHost cuda",
+                          "else: Exp cpu", "then: Neg cuda", "then: ToHost cuda"));
+}
+
 TEST_F(PlaceTest, PlansOfPlacedGraphsAreProvedAndNameEachStreamsDevice) {
   for (const AssignPolicy policy :
        {AssignPolicy::kRank, AssignPolicy::kMatching, AssignPolicy::kSerial}) {

@@ -207,7 +207,7 @@ void FakeCublasLt::multiply(const Matmul& matmul, double by, double add, const v
           const int64_t second =
               matmul.is_second_transposed ? lb.at(batch, j, k) : lb.at(batch, k, j);
           sum += read_one(la.type, a, first) * read_one(lb.type, b, second);
-          if (order != 0) sum = static_cast<float>(sum);
+          if (order != 0 && la.type != LtType::kDouble) sum = static_cast<float>(sum);
         }
         double value = by * sum;
         if (add != 0) value += add * read_one(lc.type, c, lc.at(batch, i, j));

@@ -14,6 +14,7 @@ constexpr int kGoodAlgorithm = 6;
 
 FakeCudnn::FakeCudnn(Enqueue enqueue) : enqueue_(std::move(enqueue)) {
   auto api = std::make_shared<CudnnApi>();
+  fill_handles(*api);
   fill_descriptors(*api);
   fill_calls(*api);
   fill_pools(*api);
@@ -38,6 +39,22 @@ void FakeCudnn::enqueue(void* stream, std::vector<const void*> addresses,
   work();
 }
 
+void FakeCudnn::fill_handles(CudnnApi& api) {
+  api.create = [this](DnnHandle* handle) {
+    ++num_created_;
+    ++num_alive_;
+    *handle = reinterpret_cast<DnnHandle>(handles_.emplace_back(std::make_shared<Handle>()).get());
+    return kDnnSuccess;
+  };
+  api.destroy = [this](DnnHandle handle) {
+    --num_alive_;
+    std::erase_if(handles_, [&](const auto& made) {
+      return reinterpret_cast<DnnHandle>(made.get()) == handle;
+    });
+    return kDnnSuccess;
+  };
+}
+
 void FakeCudnn::fill_descriptors(CudnnApi& api) {
   const auto make = [this](auto** handle, auto* made) {
     ++num_alive_;
@@ -49,11 +66,6 @@ void FakeCudnn::fill_descriptors(CudnnApi& api) {
     delete made;
     return kDnnSuccess;
   };
-  api.create = [=, this](DnnHandle* handle) {
-    ++num_created_;
-    return make(handle, new Handle());
-  };
-  api.destroy = [=](DnnHandle handle) { return drop(reinterpret_cast<Handle*>(handle)); };
   api.tensor_create = [=](DnnTensor* tensor) { return make(tensor, new Shape()); };
   api.tensor_destroy = [=](DnnTensor tensor) { return drop(reinterpret_cast<Shape*>(tensor)); };
   api.filter_create = [=](DnnFilter* filter) { return make(filter, new Shape()); };

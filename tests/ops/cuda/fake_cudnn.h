@@ -4,6 +4,7 @@
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
 // offers is not deterministic, the second needs more workspace than anybody has, the third is good.
+// Handles are its own: of a lost device nobody gives them back.
 // Threads: one. Outlives its table.
 #pragma once
 
@@ -47,6 +48,7 @@ class FakeCudnn {
   struct Convolution;
   struct Pooling;
 
+  void fill_handles(CudnnApi& api);
   void fill_descriptors(CudnnApi& api);
   void fill_calls(CudnnApi& api);
   void fill_pools(CudnnApi& api);
@@ -67,6 +69,7 @@ class FakeCudnn {
 
   std::string fail_call_;
   int fail_with_ = 0;
+  std::vector<std::shared_ptr<Handle>> handles_;
   std::vector<std::string> violations_;
   std::shared_ptr<const CudnnApi> api_;
 };

@@ -110,7 +110,7 @@ FakeCuda::Stream* FakeCuda::choose() {
 
 bool FakeCuda::step() {
   std::lock_guard lock(mutex_);
-  return step_locked();
+  return !is_held_ && step_locked();
 }
 
 bool FakeCuda::step_locked() {

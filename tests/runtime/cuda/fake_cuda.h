@@ -90,8 +90,10 @@ class FakeCuda {
   // violation.
   void check_visible(const void* memory, size_t size_bytes);
 
-  // Runs one operation. False when none can run.
+  // Runs one operation. False when none can run, or may.
   bool step();
+  // Nothing runs by steps from now on, or again.
+  void hold(bool is_held) { is_held_ = is_held; }
   void run_all() {
     while (step()) {
     }
@@ -278,6 +280,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_loop_instantiations_{0};
   std::atomic<uint64_t> num_programmatic_{0};
   std::atomic<uint64_t> num_called_off_{0};
+  std::atomic<bool> is_held_{false};
   std::atomic<uint64_t> num_copies_{0};
   std::vector<std::string> last_round_;
   uint64_t fail_at_ = 0;

@@ -117,6 +117,13 @@ void FakeCuda::fill_devices(CudaApi& api) {
     *device = ordinal;
     return kOk;
   });
+  define(api.memory_info, "memory_info", CallKind::kContext,
+         [this](size_t* free_bytes, size_t* bytes) {
+           const FakeMemory& memory = devices_[static_cast<size_t>(current_device())]->memory;
+           *free_bytes = memory.free_bytes();
+           *bytes = memory.limit_bytes();
+           return kOk;
+         });
   define(api.device_name, "device_name", CallKind::kFree, [](char* name, int length, CuDevice) {
     std::strncpy(name, "Fake GPU", static_cast<size_t>(length));
     return kOk;

@@ -42,6 +42,8 @@ class FakeMemory {
   // Empty when [address, address + size_bytes) lies in one living block, else what is wrong.
   std::string check(uint64_t address, size_t size_bytes) const;
   size_t num_blocks() const;
+  size_t free_bytes() const { return limit_bytes_ - used_bytes_; }
+  size_t limit_bytes() const { return limit_bytes_; }
 
  private:
   static constexpr size_t kReservedBytes = size_t{1} << 32;  // addresses, not memory
