@@ -31,17 +31,19 @@ expect 2 "not an empty folder" "$folder/full/something"
 checkout="$folder/checkout"
 mkdir -p "$checkout/tools/gpu" "$checkout/.build/default"
 cp "$tool" "$(readlink -f tools/lib.sh)" "$checkout/tools/"
-cp -L tools/gpu/*.py "$checkout/tools/gpu/"
+cp -L tools/gpu/*.py tools/gpu/sanitize "$checkout/tools/gpu/"
 touch "$checkout/WORKSPACE"
-cp "$(readlink -f "$(command -v bash)")" "$checkout/.build/default/gpu_report"
+for program in gpu_report gpu_device_test; do
+  cp "$(readlink -f "$(command -v bash)")" "$checkout/.build/default/$program"
+done
 sleep 0.1
-touch "$checkout/.build/default/gpu_report.stamp"
+touch "$checkout/.build/default/"{gpu_report,gpu_device_test}.stamp
 unset EDDY_CONFIG
 tool="$checkout/tools/gpu_bundle"
 expect 0 "where the GPU is" "$folder/bundle"
 moved="$folder/moved"
 mv "$folder/bundle" "$moved"
-for file in gpu_report run rivals.py export_networks.py; do
+for file in gpu_report gpu_device_test run sanitize rivals.py export_networks.py; do
   [[ -s "$moved/$file" ]] || fail "the bundle lacks $file"
 done
 [[ -x "$moved/run" ]] || fail "run cannot be run"
@@ -62,14 +64,14 @@ echo "$4" >"$2"
 exit 4
 REPORT
 mkdir "$folder/bin"
-for program in bash dirname readlink mkdir timeout; do
+for program in bash dirname readlink mkdir timeout sed grep; do
   ln -s "$(command -v "$program")" "$folder/bin/$program"
 done
 (cd / && PATH="$folder/bin" "$moved/run" "$folder/results" >/dev/null)
 got=$?
 [[ $got == 4 ]] || fail "run ends with $got where every part but one ends with 4"
 written="$(cd "$folder/results" && echo *)"
-[[ "$written" == "conformance.json control.json hand.json libraries.json loops.json models.json" ]] ||
+[[ "$written" == "conformance.json control.json hand.json libraries.json loops.json models.json table.json" ]] ||
   fail "run writes $written"
 
 # As where there is one: a part that has no time or no device left costs no probe its turn.
@@ -82,9 +84,38 @@ case "$4" in
   control) exit 5 ;;
 esac
 REPORT
+printf '#!/bin/bash\nexit 0\n' >"$moved/gpu_device_test"
 (cd / && LD_LIBRARY_PATH=/where/cuda/is PATH="$folder/bin" "$moved/run" "$folder/with_gpu" >/dev/null)
 got=$?
 [[ $got == 4 ]] || fail "run ends with $got where one part has lost the device"
 probes="$(cd "$folder/with_gpu" && echo probe_*.json | wc -w)"
 [[ $probes == 16 ]] || fail "run makes $probes probes of 16"
+grep -q '"not found"' "$folder/with_gpu/sanitize.json" || fail "no word of the sanitizer that is not there"
+
+# Where compute-sanitizer is: each tool on each program, what it finds is printed and fails the run.
+cat >"$folder/bin/compute-sanitizer" <<'SANITIZER'
+#!/bin/bash
+echo "$*" >>"$SAID"
+for ((i = 1; i <= $#; ++i)); do [[ "${!i}" != --log-file ]] || { ((++i)) && log="${!i}"; }; done
+if [[ "$*" == *"--tool $FINDS "* ]]; then
+  echo "========= Invalid __global__ read" >"$log"
+  echo "========= ERROR SUMMARY: 3 errors" >>"$log"
+  exit 86
+fi
+echo "========= ERROR SUMMARY: 0 errors" >"$log"
+SANITIZER
+chmod +x "$folder/bin/compute-sanitizer"
+for finds in initcheck nothing; do
+  said="$(SAID="$folder/said" FINDS="$finds" PATH="$folder/bin" "$moved/sanitize" "$folder/checked")"
+  got=$?
+  [[ $got == "$([[ $finds == nothing ]] && echo 0 || echo 1)" ]] || fail "sanitize ends with $got"
+  [[ $finds == nothing || "$said" == *"initcheck"*"failed"*"Invalid __global__ read"* ]] ||
+    fail "sanitize does not say what it found: $said"
+done
+[[ "$(grep -c -e "--part conformance" "$folder/said")" == 6 ]] || fail "not every tool ran: $(cat "$folder/said")"
+grep -q -e "--tool memcheck.*--track-stream-ordered-races all" "$folder/said" || fail "no races of streams"
+if command -v python3 >/dev/null; then
+  python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["failed"] == 0' \
+    "$folder/checked/sanitize.json" || fail "sanitize writes no JSON"
+fi
 exit "$((failures > 0))"

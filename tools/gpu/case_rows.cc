@@ -49,6 +49,11 @@ class CaseRows {
     return row;
   }
 
+  // There is such a way to run it.
+  bool has(const CaseWay& way) const {
+    return !way.allows_tf32 || (one_.has_products && what_.make_tf32_accelerator);
+  }
+
  private:
   Result<std::unique_ptr<Session>> make(const SessionOptions& options) const {
     EDDY_ASSIGN_OR_RETURN(Graph graph, one_.build(library_.ops()));
@@ -56,24 +61,15 @@ class CaseRows {
   }
 
   Status run(const CaseWay& way, Json& row) const {
-    SessionOptions options;
-    options.loops = way.loops;
-    options.assignment = way.assignment;
-    options.make_accelerator = [&]() -> Result<std::shared_ptr<const Accelerator>> {
-      EDDY_ASSIGN_OR_RETURN(const auto made, what_.make_accelerator());
-      auto accelerator = std::make_shared<Accelerator>(*made);
-      accelerator->only_loop_way = way.only_way;
-      accelerator->merges_loops = way.merges_loops;
-      return std::shared_ptr<const Accelerator>(std::move(accelerator));
-    };
-    EDDY_ASSIGN_OR_RETURN(const auto session, make(options));
+    EDDY_ASSIGN_OR_RETURN(const auto session, make(options_of(way, what_)));
     std::vector<double> times_ms;
     for (int i = -what_.num_warm_runs; i < what_.num_runs; ++i) {
       const Clock::time_point start = Clock::now();
       EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session->run(one_.inputs));
       const std::chrono::duration<double, std::milli> took = Clock::now() - start;
       if (i >= 0) times_ms.push_back(took.count());
-      const std::string difference = host_difference(expected_, outputs);
+      const std::string difference =
+          host_difference(expected_, outputs, way.allows_tf32 ? kTf32Tolerance : HostTolerance());
       if (!difference.empty()) return run_failed(difference + " by " + one_.made_by);
     }
     const int64_t found = trips(one_, *session);
@@ -115,6 +111,22 @@ class CaseRows {
 
 }  // namespace
 
+SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what) {
+  SessionOptions options;
+  options.loops = way.loops;
+  options.assignment = way.assignment;
+  options.folds_norms = way.folds_norms;
+  options.make_accelerator = [&]() -> Result<std::shared_ptr<const Accelerator>> {
+    EDDY_ASSIGN_OR_RETURN(const auto made,
+                          way.allows_tf32 ? what.make_tf32_accelerator() : what.make_accelerator());
+    auto accelerator = std::make_shared<Accelerator>(*made);
+    accelerator->only_loop_way = way.only_way;
+    accelerator->merges_loops = way.merges_loops;
+    return std::shared_ptr<const Accelerator>(std::move(accelerator));
+  };
+  return options;
+}
+
 Json report_cases(const std::string& part, const Library& library,
                   std::span<const std::function<GpuCase()>> cases, std::span<const CaseWay> ways,
                   const SessionsUnderReport& what) {
@@ -127,6 +139,7 @@ Json report_cases(const std::string& part, const Library& library,
     CaseRows rows(library, std::move(one), what);
     const Status on_cpu = rows.run_on_cpu();
     for (const CaseWay& way : ways) {
+      if (!rows.has(way)) continue;
       if (Clock::now() > end) {
         report["out_of_time"] = "before " + name + ", " + way.name;
         return report;

@@ -28,6 +28,7 @@ struct GpuCase {
   int64_t num_rounds = 0;  // of a run, for times a round; 0: times a run only
   // In place of the CPU's.
   std::optional<NamedTensors> expected;
+  bool has_products = false;        // of float32: rounded otherwise with TF32
   std::string made_by = "the CPU";  // `expected`, or the CPU
 };
 
@@ -38,10 +39,16 @@ struct CaseWay {
   // In which the accelerator drives loops; none: as it would.
   std::optional<LoopChoice::Way> only_way = {};
   bool merges_loops = true;  // those beside each other
+  bool allows_tf32 = false;  // for cases with products; within kTf32Tolerance then
+  bool folds_norms = false;  // into the weights of convolutions
 };
 
-// One row for each case and way. A way that refuses the case (loops that the device cannot drive)
-// has status "refused" with the reason; it is no failure.
+// Those of a session that is run in this way on the accelerator; both outlive the session's making.
+SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what);
+
+// One row for each case and way; none for TF32 where a case has no products, or no such device is
+// there. A way that refuses the case (loops that the device cannot drive) has status "refused" with
+// the reason; it is no failure.
 nlohmann::json report_cases(const std::string& part, const Library& library,
                             std::span<const std::function<GpuCase()>> cases,
                             std::span<const CaseWay> ways, const SessionsUnderReport& what);

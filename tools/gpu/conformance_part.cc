@@ -59,6 +59,7 @@ class Conformance {
     add_reference_kernels(reference_);
     add_cuda_kernels(own_, launches_);
     add_cuda_kernels(libraries_, launches_, gpu.libraries);
+    add_cuda_kernels(tf32_, launches_, gpu.tf32_libraries);
   }
   // Until the device is lost. Adds to the report's rows, failures, and operators left out.
   Status run(Json& report, std::set<std::string>& left_out) {
@@ -91,6 +92,14 @@ class Conformance {
     // Where a library did its work, a kernel of ours has not been launched.
     if (launches_.count() - middle == middle - start) return;
     add_row(op, call.inputs[0].dims, element, "library", by_library, report);
+    if (!by_library.is_ok() || element != ElementType::kFloat || !has_tf32(op)) return;
+    one.allow_tf32();
+    add_row(op, call.inputs[0].dims, element, "library, tf32", one.run(reference_, tf32_), report);
+  }
+  bool has_tf32(const OpDef& op) const {
+    const bool is_product = op.name == "MatMul" || op.name == "Gemm";
+    return is_product ? gpu_.tf32_libraries.products != nullptr
+                      : op.name == "Conv" && gpu_.tf32_libraries.dnn != nullptr;
   }
   static void add_row(const OpDef& op, const Dims& input, ElementType element, const char* way,
                       const Status& ran, Json& report) {
@@ -107,7 +116,7 @@ class Conformance {
   const GpuUnderReport& gpu_;
   const OpTable& ops_;
   CountedLaunches launches_;
-  KernelRegistry reference_, own_, libraries_;
+  KernelRegistry reference_, own_, libraries_, tf32_;
   Random random_;
 };
 

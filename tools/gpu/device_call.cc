@@ -162,7 +162,7 @@ Status DeviceCall::run_on_device(const BoundKernel& kernel, const std::vector<Te
   for (size_t o = 0; o < expected.size(); ++o) {
     TensorView actual = expected[o].view();
     actual.data = issue.staged[views.size() + o].data();
-    EDDY_RETURN_IF_ERROR(compare_values(actual, expected[o].view(), call_.slack));
+    EDDY_RETURN_IF_ERROR(compare_values(actual, expected[o].view(), call_.slack * slack_));
   }
   return times_us_or_null == nullptr ? Status::ok()
                                      : replay(issue, num_recordings, *times_us_or_null);

@@ -30,6 +30,8 @@ class DeviceCall {
   Status run(const KernelRegistry& reference, const KernelRegistry& cuda) {
     return run(reference, cuda, 0, nullptr);
   }
+  // From now on, as far from the reference as TF32's rounding of two factors may lead.
+  void allow_tf32() { slack_ = kTf32Slack; }
   // The same, and then as many recordings of kCallsARecording calls, one behind the other; the
   // microseconds of a call in each, sorted.
   static constexpr int kCallsARecording = 20;
@@ -50,7 +52,11 @@ class DeviceCall {
 
   const GpuUnderReport& gpu_;
   const OpDef& op_;
+  // Of float32: 2 of 2^-10.
+  static constexpr double kTf32Slack = 1000;
+
   const ConformanceCase& call_;
+  double slack_ = 1;  // times the call's
   std::vector<OwnedTensor> inputs_;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "tools/gpu/raw_graphs.h"
 
@@ -17,6 +18,7 @@ struct HandCase {
   int64_t num_launches = 1;  // of a measured run
   std::function<void(RawGraph&)> make;
   int64_t added = 0;
+  size_t num_beside = 1;  // graphs that one thread launches by turns, each on its stream
 };
 
 // A chain of kernels, the last of which counts, tests and decides.
@@ -78,27 +80,54 @@ void make_chain(RawGraph& g, int num_kernels) {
   g.add_last_kernel(work);
 }
 
-Status measure(const HandCase& one, RawGraphs& raw, int num_runs, Json& row) {
-  RawGraph graph(raw);
-  one.make(graph);
-  EDDY_RETURN_IF_ERROR(graph.finish());
-  std::vector<double> times_us;
-  int64_t expected = 0;
-  for (int i = -2; i < num_runs; ++i) {
-    const Clock::time_point start = Clock::now();
-    for (int64_t launch = 0; launch < one.num_launches; ++launch) {
-      EDDY_RETURN_IF_ERROR(graph.run());
+using Graphs = std::vector<std::unique_ptr<RawGraph>>;
+
+// Each as often, again as soon as it is heard of.
+Status run(Graphs& graphs, int64_t num_launches) {
+  std::vector<int64_t> left(graphs.size(), num_launches);
+  for (bool is_running = true; is_running;) {
+    is_running = false;
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      const bool is_ended = graphs[i]->is_ended();
+      EDDY_RETURN_IF_ERROR(graphs[i]->error());
+      is_running |= !is_ended || left[i] > 0;
+      if (!is_ended || left[i] == 0) continue;
+      --left[i];
+      EDDY_RETURN_IF_ERROR(graphs[i]->start());
     }
-    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
-    if (i >= 0) times_us.push_back(took.count());
-    EDDY_ASSIGN_OR_RETURN(const int64_t found, graph.read_total());
-    expected += one.added * one.num_launches;
+  }
+  return Status::ok();
+}
+
+Status check_totals(Graphs& graphs, int64_t expected) {
+  for (const auto& graph : graphs) {
+    EDDY_ASSIGN_OR_RETURN(const int64_t found, graph->read_total());
     if (found == expected) continue;
     return run_failed("it counted to " + std::to_string(found) + ", expected " +
                       std::to_string(expected));
   }
+  return Status::ok();
+}
+
+Status measure(const HandCase& one, RawGraphs& raw, int num_runs, Json& row) {
+  Graphs graphs;
+  for (size_t i = 0; i < one.num_beside; ++i) {
+    one.make(*graphs.emplace_back(std::make_unique<RawGraph>(raw)));
+    EDDY_RETURN_IF_ERROR(graphs.back()->finish());
+  }
+  std::vector<double> times_us;
+  int64_t expected = 0;
+  for (int i = -2; i < num_runs; ++i) {
+    const Clock::time_point start = Clock::now();
+    EDDY_RETURN_IF_ERROR(run(graphs, one.num_launches));
+    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+    if (i >= 0) times_us.push_back(took.count());
+    expected += one.added * one.num_launches;
+    EDDY_RETURN_IF_ERROR(check_totals(graphs, expected));
+  }
   std::sort(times_us.begin(), times_us.end());
-  const auto num_rounds = static_cast<double>(one.num_rounds * one.num_launches);
+  const auto num_rounds =
+      static_cast<double>(one.num_rounds * one.num_launches) * static_cast<double>(one.num_beside);
   row["us_per_round"] = times_us[times_us.size() / 2] / num_rounds;
   row["us_fastest"] = times_us.front() / num_rounds;
   row["us_slowest"] = times_us.back() / num_rounds;
@@ -113,12 +142,14 @@ std::vector<HandCase> hand_cases(bool is_small) {
     const std::string of = ", " + std::to_string(kernels) + "-kernel body";
     cases.push_back({kernels == 1 ? "scalar while" : "while" + of, n, 1,
                      [=](RawGraph& g) { make_while(g, n, kernels); }, n * kernels});
-    cases.push_back({"floor of a host predicate" + of, 1, n,
+    cases.push_back({"floor of host predicate" + of, 1, n,
                      [=](RawGraph& g) { make_chain(g, kernels); }, kernels});
   }
   cases.push_back({"nested " + std::to_string(side) + " x " + std::to_string(side), side * side, 1,
                    [=](RawGraph& g) { make_nested(g, side); }, side * side});
   cases.push_back({"while with a 4-way case", n, 1, [=](RawGraph& g) { make_case(g, n); }, n});
+  cases.push_back(
+      {"floor of 32 loops side by side", 1, n, [=](RawGraph& g) { make_chain(g, 1); }, 1, 32});
   return cases;
 }
 

@@ -7,11 +7,9 @@
 namespace eddy {
 namespace {
 
-constexpr double kRelative = 1e-3;
-constexpr double kOfLargest = 1e-5;
-
 template <typename T>
-std::string compare_floats(std::span<const T> expected, std::span<const T> found) {
+std::string compare_floats(std::span<const T> expected, std::span<const T> found,
+                           const HostTolerance& tolerance) {
   double largest = 0;
   for (const T value : expected) {
     if (std::isfinite(value)) largest = std::max(largest, std::fabs(static_cast<double>(value)));
@@ -20,19 +18,21 @@ std::string compare_floats(std::span<const T> expected, std::span<const T> found
     const auto a = static_cast<double>(expected[i]);
     const auto b = static_cast<double>(found[i]);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (std::fabs(a - b) <= kRelative * std::fabs(a) + kOfLargest * largest) continue;
+    const double allowed = tolerance.relative * std::fabs(a) + tolerance.of_largest * largest;
+    if (std::fabs(a - b) <= allowed) continue;
     return "element " + std::to_string(i) + " is " + std::to_string(b) + ", expected " +
            std::to_string(a);
   }
   return "";
 }
 
-std::string compare(const Tensor& expected, const Tensor& found) {
+std::string compare(const Tensor& expected, const Tensor& found, const HostTolerance& tolerance) {
   if (expected.kind() != found.kind()) return "another kind of value";
   if (expected.kind() == ValueKind::kSequence) {
     if (expected.elements().size() != found.elements().size()) return "another length";
     for (size_t i = 0; i < expected.elements().size(); ++i) {
-      const std::string difference = compare(expected.elements()[i], found.elements()[i]);
+      const std::string difference =
+          compare(expected.elements()[i], found.elements()[i], tolerance);
       if (!difference.empty()) return "[" + std::to_string(i) + "] " + difference;
     }
     return "";
@@ -43,9 +43,9 @@ std::string compare(const Tensor& expected, const Tensor& found) {
   }
   switch (expected.element_type()) {
     case ElementType::kFloat:
-      return compare_floats(expected.values<float>(), found.values<float>());
+      return compare_floats(expected.values<float>(), found.values<float>(), tolerance);
     case ElementType::kDouble:
-      return compare_floats(expected.values<double>(), found.values<double>());
+      return compare_floats(expected.values<double>(), found.values<double>(), tolerance);
     case ElementType::kString: {
       const auto* const texts = expected.view().as<std::string>();
       const bool is_same =
@@ -63,10 +63,11 @@ std::string compare(const Tensor& expected, const Tensor& found) {
 
 }  // namespace
 
-std::string host_difference(const NamedTensors& expected, const NamedTensors& found) {
+std::string host_difference(const NamedTensors& expected, const NamedTensors& found,
+                            const HostTolerance& tolerance) {
   if (expected.size() != found.size()) return "another number of outputs";
   for (size_t i = 0; i < expected.size(); ++i) {
-    const std::string difference = compare(expected[i].second, found[i].second);
+    const std::string difference = compare(expected[i].second, found[i].second, tolerance);
     if (!difference.empty()) return "output " + expected[i].first + ": " + difference;
   }
   return "";

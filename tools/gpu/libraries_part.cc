@@ -17,6 +17,7 @@ struct LibraryCase {
   ConformanceCase own;
   ConformanceCase library;
   std::vector<ElementType> elements = {ElementType::kFloat, ElementType::kFloat16};
+  bool has_tf32 = false;
 };
 
 std::string text_of(const Dims& dims) {
@@ -45,6 +46,21 @@ LibraryCase batch_norm(const Dims& x) {
   const Dims c = {x[1]};
   const ConformanceCase call{"BatchNormalization", {{x}, {c}, {c}, {c}, {c}}, {}, 1, 16};
   return {"BatchNormalization of " + text_of(x), call, call};
+}
+
+LibraryCase product(int64_t width) {
+  const ConformanceCase call{"MatMul", {{{width, width}}, {{width, width}}}, {}, 1, 64};
+  return {"MatMul of " + text_of({width, width}), call, call, {ElementType::kFloat}, true};
+}
+
+// 3 x 3, as ResNet's.
+LibraryCase convolution(int64_t channels, int64_t side) {
+  ConformanceCase call{
+      "Conv", {{{1, channels, side, side}}, {{channels, channels, 3, 3}}}, {}, 1, 64};
+  call.attributes.set("kernel_shape", std::vector<int64_t>{3, 3});
+  call.attributes.set("pads", std::vector<int64_t>(4, 1));
+  return {
+      "Conv 3/1 of " + text_of({1, channels, side, side}), call, call, {ElementType::kFloat}, true};
 }
 
 // One long line: `given` is TopK's k, or CumSum's axis.
@@ -94,6 +110,10 @@ std::vector<LibraryCase> make_cases(bool is_small) {
     cases.push_back(global_pool({batch, is_small ? 8 : 2048, 7, 7}));
   }
   add_lines(cases, is_small);
+  for (const int64_t width : {256, 1024}) cases.push_back(product(is_small ? width / 64 : width));
+  for (const int64_t side : {56, 14}) {
+    cases.push_back(convolution(is_small ? 4 : 64 * 56 / side, is_small ? side / 7 : side));
+  }
   return cases;
 }
 
@@ -104,6 +124,7 @@ class Comparison {
     add_reference_kernels(reference_);
     add_cuda_kernels(own_, launches_);
     add_cuda_kernels(libraries_, launches_, gpu.libraries);
+    add_cuda_kernels(tf32_, launches_, gpu.tf32_libraries);
   }
   Status add_schemas() { return add_standard_schemas(ops_); }
   Json row(const LibraryCase& one, ElementType element) {
@@ -116,6 +137,9 @@ class Comparison {
       const bool is_done = launches_.count() == before;
       row["library"] = is_done ? "takes it" : "does not take it";
       if (is_done) row.update(by_library);
+      if (is_done && has_tf32(one) && status.is_ok()) {
+        status = measure(one.library, tf32_, element, "tf32", row);
+      }
     }
     row["status"] = status.is_ok() ? "passed" : "failed";
     if (!status.is_ok()) row["reason"] = status.message();
@@ -123,11 +147,17 @@ class Comparison {
   }
 
  private:
+  bool has_tf32(const LibraryCase& one) const {
+    if (!one.has_tf32) return false;
+    return one.library.op == "Conv" ? gpu_.tf32_libraries.dnn != nullptr
+                                    : gpu_.tf32_libraries.products != nullptr;
+  }
   Status measure(const ConformanceCase& call, const KernelRegistry& kernels, ElementType element,
                  const std::string& way, Json& row) {
     Random random(kSeed);
     const OpDef* const op = ops_.find_or_null("", call.op, DeviceCall::kOpset);
     DeviceCall one(gpu_, *op, call, element, random);
+    if (way == "tf32") one.allow_tf32();
     EDDY_ASSIGN_OR_RETURN(const std::vector<double> times_us,
                           one.measure(reference_, kernels, num_runs_));
     row[way + "_us"] = times_us[times_us.size() / 2];
@@ -141,7 +171,7 @@ class Comparison {
   const int num_runs_;
   CountedLaunches launches_;
   OpTable ops_;
-  KernelRegistry reference_, own_, libraries_;
+  KernelRegistry reference_, own_, libraries_, tf32_;
 };
 
 }  // namespace

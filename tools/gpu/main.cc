@@ -1,7 +1,7 @@
 // gpu_report: what this machine's GPU does with Eddy: prints a table and writes JSON.
 //
-//   gpu_report --part conformance|libraries|loops|control|hand|models|networks|probe [--json FILE]
-//              [--device N] [--networks DIR] [--loops N --kernels N]
+//   gpu_report --part conformance|libraries|loops|control|hand|models|networks|probe|drift|table
+//              [--json FILE] [--device N] [--networks DIR] [--loops N --kernels N] [--results DIR]
 //
 // Exit codes as the eddy command: 0; 1 when a row differs from what was expected; 2 usage; 4 when
 // there is no GPU or it is lost; and 5 when the time was over before the last row.
@@ -12,8 +12,10 @@
 #include "ops/cuda/image.h"
 #include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
+#include "tools/gpu/drift_part.h"
 #include "tools/gpu/report_part.h"
 #include "tools/gpu/rival_image.h"
+#include "tools/gpu/table_part.h"
 
 namespace eddy {
 namespace {
@@ -28,17 +30,20 @@ struct Arguments {
   std::string part;
   std::string json_file;
   std::string networks;  // a folder
+  std::string results;   // likewise, of a table
   int ordinal = 0;
   int loops = 4;    // of a probe
   int kernels = 1;  // of a probe
 };
 
-constexpr const char* kParts = "conformance|libraries|loops|control|hand|models|networks|probe";
+constexpr const char* kParts =
+    "conformance|libraries|loops|control|hand|models|networks|probe|drift|table";
 
 int usage(const std::string& problem) {
   std::fprintf(stderr,
                "gpu_report: %s; use gpu_report --part %s [--json FILE] [--device N], with "
-               "--networks DIR for networks and --loops N --kernels N for probe\n",
+               "--networks DIR for networks, --loops N --kernels N for probe and --results DIR for "
+               "table\n",
                problem.c_str(), kParts);
   return 2;
 }
@@ -65,6 +70,7 @@ std::string parse(int argc, char** argv, Arguments& arguments) {
     std::string* const text = name == "--part"       ? &arguments.part
                               : name == "--json"     ? &arguments.json_file
                               : name == "--networks" ? &arguments.networks
+                              : name == "--results"  ? &arguments.results
                                                      : nullptr;
     int* const number = name == "--device"    ? &arguments.ordinal
                         : name == "--loops"   ? &arguments.loops
@@ -79,10 +85,17 @@ std::string parse(int argc, char** argv, Arguments& arguments) {
   }
   if (!is_known(arguments.part)) return "no part '" + arguments.part + "'";
   const bool needs_folder = arguments.part == "networks" && arguments.networks.empty();
-  return needs_folder ? "the part networks needs --networks DIR" : "";
+  if (needs_folder) return "the part networks needs --networks DIR";
+  const bool needs_results = arguments.part == "table" && arguments.results.empty();
+  return needs_results ? "the part table needs --results DIR, where the other parts' files are"
+                       : "";
 }
 
 void print_rows(const Json& report) {
+  if (report["part"] == "table") {
+    std::printf("%s", table_text(report).c_str());
+    return;
+  }
   for (const Json& row : report["rows"]) {
     std::string line;
     for (const auto& [key, value] : row.items()) {
@@ -102,11 +115,15 @@ Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
   sessions.make_accelerator = [ordinal = arguments.ordinal] {
     return make_cuda_accelerator({.device = {.ordinal = ordinal}});
   };
+  sessions.make_tf32_accelerator = [ordinal = arguments.ordinal] {
+    return make_cuda_accelerator({.device = {.ordinal = ordinal}, .allows_tf32 = true});
+  };
   if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
   if (arguments.part == "libraries") return report_libraries(gpu, false, kNumRuns);
   if (arguments.part == "loops") return report_loops(gpu, kNumIterations);
   if (arguments.part == "control") return report_control(sessions);
   if (arguments.part == "hand") return report_hand_written(gpu, rival_image(), false, kNumRuns);
+  if (arguments.part == "drift") return report_drift(sessions);
   if (arguments.part == "models") return report_models(sessions);
   if (arguments.part == "networks") return report_networks(sessions, arguments.networks);
   return report_probe(sessions, arguments.loops, arguments.kernels);
@@ -117,16 +134,20 @@ struct Libraries {
   std::unique_ptr<LtProducts> products;
   std::unique_ptr<DnnLibrary> dnn;
   std::unique_ptr<LongLines> long_lines;
+  CudaLibraries all() const {
+    return {.products = products.get(), .dnn = dnn.get(), .long_lines = long_lines.get()};
+  }
 };
 
-Libraries open_libraries(CudaLauncher& launcher) {
+Libraries open_libraries(CudaLauncher& launcher, bool allows_tf32) {
   Libraries found;
   if (auto api = load_cublas_lt(); api.is_ok()) {
-    auto made = LtProducts::create(*api, launcher, {});
+    auto made = LtProducts::create(*api, launcher, {.allows_tf32 = allows_tf32});
     if (made.is_ok()) found.products = std::move(*made);
   }
   if (auto api = load_cudnn(); api.is_ok()) {
-    auto made = DnnLibrary::create(*api, launcher, {.least_elements = 0});
+    auto made =
+        DnnLibrary::create(*api, launcher, {.allows_tf32 = allows_tf32, .least_elements = 0});
     if (made.is_ok()) found.dnn = std::move(*made);
   }
   if (auto api = load_cub(); api.is_ok()) {
@@ -137,18 +158,16 @@ Libraries open_libraries(CudaLauncher& launcher) {
 }
 
 Result<Json> run(const Arguments& arguments) {
+  if (arguments.part == "table") return report_table(arguments.results);  // needs no GPU
   EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const CudaApi> api, load_cuda_api());
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaDevice> device,
                         CudaDevice::create(api, {.ordinal = arguments.ordinal}));
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
                         CudaModule::load(device->context(), cuda_images()));
-  const Libraries libraries = open_libraries(*module);
-  Json report = run_part(arguments, {*device,
-                                     *module,
-                                     [] {},
-                                     {.products = libraries.products.get(),
-                                      .dnn = libraries.dnn.get(),
-                                      .long_lines = libraries.long_lines.get()}});
+  const Libraries libraries = open_libraries(*module, false);
+  const Libraries tf32_libraries = open_libraries(*module, true);
+  Json report =
+      run_part(arguments, {*device, *module, [] {}, libraries.all(), tf32_libraries.all()});
   const CudaDeviceFacts& facts = device->context().facts();
   report["gpu"] = {{"model", facts.name},
                    {"compute_capability", facts.compute_capability},

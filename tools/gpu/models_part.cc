@@ -19,6 +19,7 @@ GpuCase to_case(const dynamic::Recipe& recipe) {
   one.size = model.size;
   one.build = model.build;
   one.counted_loop = model.counted_loop;
+  one.has_products = true;
   for (const auto& [name, value] : model.inputs) one.inputs.emplace_back(name, to_tensor(value));
   return one;
 }
@@ -32,7 +33,8 @@ nlohmann::json report_models(const SessionsUnderReport& what) {
   for (const dynamic::Recipe& recipe : dynamic::all_models(scale)) {
     cases.push_back([recipe] { return to_case(recipe); });
   }
-  const CaseWay ways[] = {{"host", Loops::kHost}, {"auto", Loops::kAuto}};
+  const CaseWay ways[] = {
+      {"host", Loops::kHost}, {"auto", Loops::kAuto}, {.name = "auto, tf32", .allows_tf32 = true}};
   return report_cases("models", library, cases, ways, what);
 }
 

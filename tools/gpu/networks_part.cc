@@ -28,6 +28,7 @@ Result<GpuCase> read_network(const Library& library, const fs::path& folder) {
   EDDY_ASSIGN_OR_RETURN(const Tensor input, read_tensor(folder / "input.npy"));
   EDDY_ASSIGN_OR_RETURN(const Tensor output, read_tensor(folder / "output.npy"));
   one.inputs = {{graph.value(graph.inputs()[0]).name, input}};
+  one.has_products = true;
   one.expected = NamedTensors{{graph.output_names()[0], output}};
   one.build = [file](const OpTable& ops) { return import_onnx(file, ops); };
   return one;
@@ -59,8 +60,13 @@ nlohmann::json report_networks(const SessionsUnderReport& what, const std::strin
     return {
         {"part", "networks"}, {"rows", nlohmann::json::array()}, {"failed", 1}, {"error", problem}};
   }
-  const CaseWay ways[] = {{"one stream", Loops::kAuto, Assignment::kSerial},
-                          {"several streams", Loops::kAuto, Assignment::kRank}};
+  const CaseWay ways[] = {
+      {"one stream", Loops::kAuto, Assignment::kSerial},
+      {"several streams", Loops::kAuto, Assignment::kRank},
+      {.name = "one stream, tf32", .assignment = Assignment::kSerial, .allows_tf32 = true},
+      {.name = "several streams, tf32", .assignment = Assignment::kRank, .allows_tf32 = true},
+      {.name = "auto, tf32", .allows_tf32 = true},
+      {.name = "auto, tf32, norms folded", .allows_tf32 = true, .folds_norms = true}};
   return report_cases("networks", library, cases, ways, what);
 }
 

@@ -6,8 +6,8 @@ namespace eddy {
 namespace {
 
 constexpr size_t kMostWords = 16;
-// Between two looks at a stream that might have failed: some ten microseconds.
-constexpr int kSpins = 1 << 12;
+// Looks at the word between two at a stream that might have failed: some ten microseconds.
+constexpr int kLooks = 1 << 12;
 
 int64_t seen(const volatile int64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
@@ -24,17 +24,13 @@ Status RawGraphs::open(const void* image_or_null) {
   const CudaContext::Use use(context);
   const CudaApi& api = context.api();
   EDDY_RETURN_IF_ERROR(context.check(api.module_load(&module_, image_or_null), "cuModuleLoadData"));
-  EDDY_RETURN_IF_ERROR(context.check(api.module_function(&step_, module_, "eddy_rival_step"),
-                                     "cuModuleGetFunction"));
-  return context.check(api.stream_create(&stream_, kCuStreamNonBlocking, 0),
-                       "cuStreamCreateWithPriority");
+  return context.check(api.module_function(&step_, module_, "eddy_rival_step"),
+                       "cuModuleGetFunction");
 }
 
 RawGraphs::~RawGraphs() {
   const CudaContext::Use use(gpu_.device.context());
-  const CudaApi& api = gpu_.device.context().api();
-  if (stream_ != nullptr) api.stream_destroy(stream_);
-  if (module_ != nullptr) api.module_unload(module_);
+  if (module_ != nullptr) gpu_.device.context().api().module_unload(module_);
 }
 
 RawGraph::RawGraph(RawGraphs& raw)
@@ -52,10 +48,12 @@ void RawGraph::set_up() {
   host_words_ = std::move(*host_words);
   std::memset(host_words_.data(), 0, 2 * sizeof(int64_t));
   ended_ = static_cast<int64_t*>(host_words_.data());
+  keep(check(api_.stream_create(&stream_, kCuStreamNonBlocking, 0), "cuStreamCreateWithPriority"));
+  if (!error_.is_ok()) return;
   keep(check(api_.fill(reinterpret_cast<CuDevicePointer>(words_.data()), 0,
-                       kMostWords * sizeof(int64_t), raw_.stream_),
+                       kMostWords * sizeof(int64_t), stream_),
              "cuMemsetD8Async"));
-  keep(check(api_.stream_synchronize(raw_.stream_), "cuStreamSynchronize"));
+  keep(check(api_.stream_synchronize(stream_), "cuStreamSynchronize"));
   total_ = word();
   launches_ = word();
   keep(check(api_.graph_create(&places_.emplace_back().graph, 0), "cuGraphCreate"));
@@ -65,6 +63,7 @@ RawGraph::~RawGraph() {
   const CudaContext::Use use(context_);
   if (executable_ != nullptr) api_.graph_exec_destroy(executable_);
   if (!places_.empty() && places_[0].graph != nullptr) api_.graph_destroy(places_[0].graph);
+  if (stream_ != nullptr) api_.stream_destroy(stream_);
 }
 
 Status RawGraph::check(CuResult result, const char* call) { return context_.check(result, call); }
@@ -134,25 +133,26 @@ Status RawGraph::finish() {
 // Ok while it works.
 Status RawGraph::look_at_stream() {
   const CudaContext::Use use(context_);
-  const CuResult answer = api_.stream_query(raw_.stream_);
+  const CuResult answer = api_.stream_query(stream_);
   if (answer == CuResult::kNotReady) return Status::ok();
   EDDY_RETURN_IF_ERROR(check(answer, "cuStreamQuery"));
   if (seen(ended_) >= num_launches_) return Status::ok();
   return run_failed("a graph by hand has ended without saying so");
 }
 
-Status RawGraph::run() {
+Status RawGraph::start() {
   EDDY_RETURN_IF_ERROR(error_);
   ++num_launches_;
-  {
-    const CudaContext::Use use(context_);
-    keep(check(api_.graph_launch(executable_, raw_.stream_), "cuGraphLaunch"));
-  }
-  for (int spin = 1; error_.is_ok() && seen(ended_) < num_launches_; ++spin) {
-    raw_.gpu_.progress();
-    if (spin % kSpins == 0) keep(look_at_stream());
-  }
+  const CudaContext::Use use(context_);
+  keep(check(api_.graph_launch(executable_, stream_), "cuGraphLaunch"));
   return error_;
+}
+
+bool RawGraph::is_ended() {
+  if (!error_.is_ok() || seen(ended_) >= num_launches_) return true;
+  raw_.gpu_.progress();
+  if (++num_looks_ % kLooks == 0) keep(look_at_stream());
+  return !error_.is_ok();
 }
 
 Result<int64_t> RawGraph::read_total() {
@@ -160,9 +160,9 @@ Result<int64_t> RawGraph::read_total() {
   const CudaContext::Use use(context_);
   int64_t* const on_host = static_cast<int64_t*>(host_words_.data()) + 1;
   keep(check(api_.copy(reinterpret_cast<CuDevicePointer>(on_host),
-                       reinterpret_cast<CuDevicePointer>(total_), sizeof(int64_t), raw_.stream_),
+                       reinterpret_cast<CuDevicePointer>(total_), sizeof(int64_t), stream_),
              "cuMemcpyAsync"));
-  keep(check(api_.stream_synchronize(raw_.stream_), "cuStreamSynchronize"));
+  keep(check(api_.stream_synchronize(stream_), "cuStreamSynchronize"));
   EDDY_RETURN_IF_ERROR(error_);
   return *on_host;
 }

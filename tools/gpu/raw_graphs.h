@@ -8,11 +8,12 @@
 //   graph.add_kernel(loop.bodies[0], {.counter = …, .loop = loop.handle, …});
 //   graph.add_last_kernel({});      tells the host
 //   graph.finish();
-//   graph.run()                     cuGraphLaunch, and a spin on the word that the last one writes
+//   graph.start()                   cuGraphLaunch, on a stream of the graph's own
+//   while (!graph.is_ended());      a look at the word that the last one writes
 //
 // Nodes of a level stand in a chain. Errors: the first one stays; every later call does nothing,
-// and finish(), run() and total() tell it. A launch that fails, or ends without its word, is told,
-// too. Threads: one.
+// and finish(), start(), error() and read_total() tell it. A launch that fails, or ends without
+// its word, is told, too. Threads: one.
 #pragma once
 
 #include <vector>
@@ -22,7 +23,7 @@
 
 namespace eddy {
 
-// What all graphs share: the module, a plain stream.
+// What all graphs share: the module.
 class RawGraphs {
  public:
   explicit RawGraphs(const GpuUnderReport& gpu) : gpu_(gpu) {}
@@ -38,7 +39,6 @@ class RawGraphs {
   const GpuUnderReport& gpu_;
   CuModule module_ = nullptr;
   CuFunction step_ = nullptr;
-  CuStream stream_ = nullptr;
 };
 
 class RawGraph {
@@ -75,7 +75,11 @@ class RawGraph {
   }
   Status finish();
 
-  Status run();
+  // Behind the last one's end.
+  Status start();
+  // Also true once something has failed.
+  bool is_ended();
+  const Status& error() const { return error_; }
   Result<int64_t> read_total();
 
  private:
@@ -103,6 +107,8 @@ class RawGraph {
   int64_t *total_ = nullptr, *launches_ = nullptr;
   volatile int64_t* ended_ = nullptr;
   int64_t num_launches_ = 0;
+  int num_looks_ = 0;  // at the word
+  CuStream stream_ = nullptr;
   std::vector<Place> places_;
   CuGraphExec executable_ = nullptr;
 };

@@ -27,6 +27,8 @@ struct GpuUnderReport {
   std::function<void()> progress = [] {};
   // Those found; to be asked at every size (DnnOptions::least_elements, LongLinesOptions).
   CudaLibraries libraries = {};
+  // The same, but that float32 products may round their operands to TF32; empty: no such rows.
+  CudaLibraries tf32_libraries = {};
   bool has_libraries() const {
     return libraries.products != nullptr || libraries.dnn != nullptr ||
            libraries.long_lines != nullptr;
@@ -34,7 +36,8 @@ struct GpuUnderReport {
 };
 
 // Every operator with a CUDA kernel, by type, against the reference kernels, from upload to
-// download: our own kernels, then what the libraries do themselves of the same calls ("way");
+// download: our own kernels, then what the libraries do themselves of the same calls ("way"),
+// float32 products also with TF32, within what its 10 bits of fraction allow;
 // "left_out" names those without a call (conformance_cases.h). Rows whose values differ, and calls
 // that fail, count as failed.
 nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
@@ -45,13 +48,16 @@ nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
 // The same calls by our own kernels and by the libraries, at sizes around those from which nodes go
-// to a library (kDnnLeastElements, LongLinesOptions): microseconds of a call in a recording of many,
-// the median of `num_runs` with the fastest and the slowest. `is_small`: sizes for tests.
+// to a library (kDnnLeastElements, LongLinesOptions), and float32 products and convolutions with
+// and without TF32: microseconds of a call in a recording of many, the median of `num_runs` with
+// the fastest and the slowest. `is_small`: sizes for tests.
 nlohmann::json report_libraries(const GpuUnderReport& gpu, bool is_small, int num_runs);
 
 // For parts that make sessions, or use an accelerator as a session does.
 struct SessionsUnderReport {
   std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator;
+  // The same, but that float32 products may round their operands to TF32; empty: no such rows.
+  std::function<Result<std::shared_ptr<const Accelerator>>()> make_tf32_accelerator = {};
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;
@@ -60,13 +66,14 @@ struct SessionsUnderReport {
 };
 
 // Small loops, each way of driving them: a scalar counter, a matmul, eight of these side by side,
-// nested ones, a 4-way case inside, 32 side by side, named host functions that decide. Against the
-// CPU's results and trips; microseconds a round.
+// nested ones, a 4-way case inside, 32 side by side, named host functions that decide; those of
+// products with TF32, too. Against the CPU's results and trips; microseconds a round.
 nlohmann::json report_control(const SessionsUnderReport& what);
 
 // The same loops as conditional graphs by the driver's calls and a kernel of their own
 // (raw_graphs.h), with nothing of Eddy in them; and the floor of host predicates: a graph of 1 and
-// of 10 kernels, launched, and a spin on the word that the last one writes. `rival_image_or_null`:
+// of 10 kernels, launched, and a spin on the word that the last one writes, of 32 such graphs by
+// turns, too. `rival_image_or_null`:
 // rival_image(). Counts are checked; microseconds a round.
 nlohmann::json report_hand_written(const GpuUnderReport& gpu, const void* rival_image_or_null,
                                    bool is_small, int num_runs);

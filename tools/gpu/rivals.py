@@ -81,6 +81,7 @@ def torch_rows():
     import torch
     if not torch.cuda.is_available():
         raise RuntimeError("PyTorch has no GPU here")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.manual_seed(20)
     x0 = (torch.rand(WIDTH, WIDTH, device="cuda") - 0.5) / 10
     w = (torch.rand(WIDTH, WIDTH, device="cuda") - 0.5) / 10

@@ -6,11 +6,14 @@
 #include <map>
 
 #include "tests/ops/cuda/fake_cub.h"
+#include "tests/ops/cuda/fake_cublas_lt.h"
 #include "tests/ops/cuda/fake_cudnn.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_library_work.h"
+#include "tools/gpu/drift_part.h"
+#include "tools/gpu/host_difference.h"
 #include "tools/gpu/report_part.h"
 #include "tools/gpu/rival_kernels.h"
 
@@ -27,8 +30,11 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
  protected:
   GpuReportTest() { define_host_kernels(fake_, random_); }
   ~GpuReportTest() override {
-    gpu_.libraries = {};
+    gpu_.libraries = gpu_.tf32_libraries = {};
     dnn_.reset();
+    tf32_dnn_.reset();
+    products_.reset();
+    tf32_products_.reset();
     module_.reset();
     device_.reset();
     EXPECT_THAT(fake_.violations(), IsEmpty());
@@ -46,6 +52,13 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
   FakeCudnn cudnn_{work_.enqueue()};
   std::unique_ptr<DnnLibrary> dnn_ =
       std::move(*DnnLibrary::create(cudnn_.api(), *module_, {.least_elements = 0}));
+  std::unique_ptr<DnnLibrary> tf32_dnn_ = std::move(
+      *DnnLibrary::create(cudnn_.api(), *module_, {.allows_tf32 = true, .least_elements = 0}));
+  FakeCublasLt cublas_lt_{work_.enqueue()};
+  std::unique_ptr<LtProducts> products_ =
+      std::move(*LtProducts::create(cublas_lt_.api(), *module_, {}));
+  std::unique_ptr<LtProducts> tf32_products_ =
+      std::move(*LtProducts::create(cublas_lt_.api(), *module_, {.allows_tf32 = true}));
   static constexpr LongLinesOptions kEverySize = {.min_length = 1, .min_top_k_work = 0};
   const LongLines long_lines_{cub_.api(), *module_, kEverySize};
   GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }};
@@ -72,6 +85,24 @@ TEST_P(GpuReportTest, WhatLibrariesDoHasRowsOfItsOwn) {
               UnorderedElementsAre(Pair("Conv", 4 * 2), Pair("AveragePool", 4 * 5),
                                    Pair("MaxPool", 4 * 2), Pair("BatchNormalization", 2)));
   EXPECT_THAT(cudnn_.violations(), IsEmpty());
+}
+
+TEST_P(GpuReportTest, ProductsHaveRowsWithTf32) {
+  gpu_.libraries = {.products = products_.get(), .dnn = dnn_.get()};
+  gpu_.tf32_libraries = {.products = tf32_products_.get(), .dnn = tf32_dnn_.get()};
+  const auto report = report_conformance(gpu_, 20);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  std::map<std::string, int> num_rows;  // by operator
+  for (const auto& row : report["rows"]) {
+    if (row["way"] != "library, tf32") continue;
+    ++num_rows[row["op"]];
+    EXPECT_EQ(row["type"], "float") << row;
+  }
+  EXPECT_GT(num_rows["MatMul"], 0);
+  EXPECT_GT(num_rows["Gemm"], 0);
+  EXPECT_EQ(num_rows["Conv"], 2);
+  EXPECT_EQ(num_rows.size(), 3u);
+  EXPECT_EQ(cublas_lt_.num_tf32(), num_rows["MatMul"] + num_rows["Gemm"]);
 }
 
 TEST_P(GpuReportTest, LongLinesHaveRowsByCub) {
@@ -111,14 +142,26 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
   const auto report = report_libraries(gpu_, true, 2);
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   EXPECT_FALSE(report.contains("error")) << report["error"];
-  ASSERT_EQ(report["rows"].size(), 4u * 2u + 21u);
+  ASSERT_EQ(report["rows"].size(), 4u * 2u + 21u + 4u);
   for (const auto& row : report["rows"]) {
     const bool is_half_norm =
         row["type"] == "float16" && row["case"].get<std::string>().starts_with("Batch");
-    EXPECT_EQ(row["library"], is_half_norm ? "does not take it" : "takes it") << row;
-    EXPECT_EQ(row.contains("library_us"), !is_half_norm) << row;
+    const bool is_product = row["case"].get<std::string>().starts_with("MatMul");
+    const bool is_ours = is_half_norm || is_product;
+    EXPECT_EQ(row["library"], is_ours ? "does not take it" : "takes it") << row;
+    EXPECT_EQ(row.contains("library_us"), !is_ours) << row;
     EXPECT_TRUE(row.contains("own_us")) << row;
+    EXPECT_FALSE(row.contains("tf32_us")) << row;
   }
+  gpu_.libraries.products = products_.get();
+  gpu_.tf32_libraries = {.products = tf32_products_.get(), .dnn = tf32_dnn_.get()};
+  int num_both = 0;
+  const auto both = report_libraries(gpu_, true, 1);
+  EXPECT_EQ(both["failed"], 0) << both.dump(1);
+  for (const auto& row : both["rows"]) {
+    num_both += row.contains("library_us") && row.contains("tf32_us") ? 1 : 0;
+  }
+  EXPECT_EQ(num_both, 4) << "products and convolutions";
 }
 
 // The rivals' kernel, on parameters that a defect has changed.
@@ -137,7 +180,8 @@ TEST_P(GpuReportTest, RivalsByHandCountToWhatTheyShould) {
   const auto report = report_hand_written(gpu_, FakeCuda::kImage, true, 3);
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   EXPECT_FALSE(report.contains("error")) << report["error"];
-  EXPECT_EQ(report["rows"].size(), 6u);
+  EXPECT_EQ(report["rows"].size(), 7u);
+  EXPECT_EQ(report["rows"][6]["case"], "floor of 32 loops side by side");
   EXPECT_THAT(fake_.last_round(), ElementsAre("conditional", "eddy_rival_step"))
       << "a case and what decides: nothing else is in a round";
 }
@@ -159,7 +203,7 @@ TEST_P(GpuReportTest, ARivalThatEndsInSilenceIsNotWaitedForForEver) {
   fake_.define_kernel("eddy_rival_step", sizeof(cuda::RivalParams),
                       rival_kernel([](auto& params) { params.launches = nullptr; }));
   const auto report = report_hand_written(gpu_, FakeCuda::kImage, true, 1);
-  EXPECT_EQ(report["failed"], 6);
+  EXPECT_EQ(report["failed"], 7);
   EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("without saying so"));
 }
 
@@ -188,6 +232,7 @@ class GpuReportSessions : public ::testing::Test {
  protected:
   GpuReportSessions() {
     what_.make_accelerator = fake_.maker();
+    what_.make_tf32_accelerator = fake_.maker();
     what_.is_small = true;
     what_.num_warm_runs = 1;
     what_.num_runs = 1;
@@ -212,7 +257,7 @@ TEST_F(GpuReportSessions, ControlLoopsPassInEveryWayOrSayWhyNot) {
   const auto report = report_control(what_);
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   EXPECT_FALSE(report.contains("error")) << report["error"];
-  EXPECT_EQ(report["rows"].size(), 48u);
+  EXPECT_EQ(report["rows"].size(), 8u * 6u + 2u) << "products have a row with TF32";
   for (const auto& row : report["rows"]) {
     if (row["case"] != "eight such loops") continue;
     if (row["way"] != "device" && row["way"] != "apart") continue;
@@ -231,12 +276,74 @@ TEST_F(GpuReportSessions, ControlLoopsPassInEveryWayOrSayWhyNot) {
   EXPECT_GE(num_told, 4);
 }
 
+TEST_F(GpuReportSessions, OnlyRowsWithTf32RunOnTheDeviceThatRoundsTo) {
+  what_.make_tf32_accelerator = []() -> Result<std::shared_ptr<const Accelerator>> {
+    return run_failed("the device with TF32");
+  };
+  what_.num_warm_runs = 0;
+  const auto report = report_control(what_);
+  EXPECT_EQ(report["failed"], 2);
+  for (const auto& row : report["rows"]) {
+    EXPECT_EQ(row["status"] == "failed", row["way"] == "auto, tf32") << row;
+  }
+}
+
+// Values as the matmul loop's, off by as much as TF32 might have it, and by a wrong sign.
+TEST(HostDifference, WithTf32ValuesMayBeOffAsFarAsItRoundsThem) {
+  const auto outputs = [](float first) {
+    return NamedTensors{{"y", Tensor::of<float>({3}, {first, -0.96f, 0.01f})}};
+  };
+  EXPECT_EQ(host_difference(outputs(0.9700f), outputs(0.9701f)), "");
+  EXPECT_NE(host_difference(outputs(0.9700f), outputs(0.9720f)), "");
+  EXPECT_EQ(host_difference(outputs(0.9700f), outputs(0.9720f), kTf32Tolerance), "");
+  EXPECT_NE(host_difference(outputs(0.9700f), outputs(1.0000f), kTf32Tolerance), "");
+  EXPECT_NE(host_difference(outputs(0.9700f), outputs(-0.9700f), kTf32Tolerance), "");
+}
+
 TEST_F(GpuReportSessions, APartWithoutTimeSaysWhereItStoppedAndIsNoFailure) {
   what_.time_limit = std::chrono::seconds(-1);
   const auto report = report_control(what_);
   EXPECT_FALSE(report.contains("error")) << report["error"];
   EXPECT_EQ(report["out_of_time"], "before scalar while, host");
   EXPECT_EQ(report["failed"], 0);
+}
+
+TEST_F(GpuReportSessions, LoopsLeaveMemoryWhereItWas) {
+  const auto report = report_drift(what_);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  std::map<std::string, std::string> statuses;
+  for (const auto& row : report["rows"]) {
+    statuses[row["case"]] = row["status"];
+    EXPECT_TRUE(row["status"] != "passed" || row["iterations"] == row["asked"]) << row;
+  }
+  // The fake's kernels cannot be called off, and it compiles none.
+  EXPECT_THAT(statuses,
+              UnorderedElementsAre(Pair("host-driven", "passed"), Pair("recording", "passed"),
+                                   Pair("unrolled", "left out"), Pair("persistent", "left out"),
+                                   Pair("merged", "passed"), Pair("nested 4 x 4", "passed")))
+      << report.dump(1);
+}
+
+TEST_F(GpuReportSessions, MemoryThatGrowsFailsItsRow) {
+  int64_t used_bytes = 0;
+  const auto grows = [&](const Accelerator&) -> Result<int64_t> {
+    return used_bytes += (int64_t{2} << 20) + 1;
+  };
+  const auto report = report_drift(what_, grows);
+  EXPECT_EQ(report["failed"], 4);
+  EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("grown by 2097153 bytes"));
+  what_.time_limit = std::chrono::seconds(0);
+  for (const auto& row : report_drift(what_)["rows"].get<std::vector<nlohmann::json>>()) {
+    EXPECT_TRUE(row["status"] != "passed" || row["iterations"] < row["asked"]) << row;
+  }
+}
+
+// What the device has allocated itself shows, too.
+TEST_F(GpuReportSessions, TheDriverSaysWhatIsInUse) {
+  const auto made = std::move(*fake_.maker()());
+  const int64_t before = *driver_used_bytes(*made);
+  const BufferRef block = std::move(*made->device->allocator().allocate(1 << 20));
+  EXPECT_GE(*driver_used_bytes(*made), before + (1 << 20));
 }
 
 TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {

@@ -1,0 +1,24 @@
+// table_part: what a run has measured, held against others (peers.h): Eddy's figure, every rival's,
+// the ratio to the best of them, the limit and whether it is met.
+//
+// Rivals of two kinds are told apart: "in this run" (graphs by hand, floors; JAX and PyTorch where
+// the machine has them), and "earlier, not in this run". One that was measured in this run takes
+// the place of its earlier figure.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace eddy {
+
+// From the JSON files that the parts have left in `folder`, as the bundle's `run` names them;
+// needs no GPU. A row's verdict: "met", "missed", "shown" (it has no limit), "failed" (Eddy's row
+// has), "not measured". "failed" counts those missed and failed. Errors: files that are no JSON are
+// passed over and named in "unreadable"; "error" where there is no part's file at all.
+nlohmann::json report_table(const std::string& folder);
+
+// For people: a line for each row, its rivals below.
+std::string table_text(const nlohmann::json& report);
+
+}  // namespace eddy
