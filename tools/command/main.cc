@@ -1,11 +1,8 @@
 // eddy: the command. Parses the command line, runs one subcommand, and ends with its exit code.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <initializer_list>
 #include <new>
 #include <string>
 #include <string_view>
@@ -19,6 +16,7 @@
 #include "tools/command/interrupts.h"
 #include "tools/command/outcome.h"
 #include "tools/command/subcommand.h"
+#include "tools/command/sudden_end.h"
 
 namespace eddy {
 namespace {
@@ -48,30 +46,6 @@ bool wants_json(int argc, char** argv) {
   return false;
 }
 
-// Where the system gives no more memory or threads, a run can be neither finished nor waited for:
-// the command ends at once. It may take no memory itself, and any thread may be the one.
-bool says_json = false;
-
-void put(int file, std::initializer_list<std::string_view> parts) {
-  for (const std::string_view part : parts) {
-    [[maybe_unused]] const ssize_t written = write(file, part.data(), part.size());
-  }
-}
-
-[[noreturn]] void end_without(std::string_view what, std::string_view why) {
-  put(STDERR_FILENO, {"eddy: ", what, why, "\n"});
-  if (says_json) {
-    put(STDOUT_FILENO, {"{\"error\": {\"code\": \"resource exhausted\", \"message\": \"", what,
-                        "\", \"path\": \"\", \"exit\": 4}}\n"});
-  }
-  std::_Exit(static_cast<int>(ExitCode::kRunFailed));
-}
-
-[[noreturn]] void end_without_memory() {
-  end_without("out of memory", ": the system gives no more; use smaller inputs, or raise its limit "
-                               "(ulimit -v)");
-}
-
 // What a library throws on a thread of its own.
 [[noreturn]] void end_by_exception() {
   try {
@@ -79,7 +53,7 @@ void put(int file, std::initializer_list<std::string_view> parts) {
   } catch (const std::bad_alloc&) {
     end_without_memory();
   } catch (const std::exception& error) {
-    end_without("the system refuses something, a thread perhaps (ulimit -u): ", error.what());
+    end_suddenly("the system refuses something, a thread perhaps (ulimit -u): ", error.what());
   } catch (...) {
   }
   std::abort();
@@ -140,7 +114,8 @@ int parse_failure(const CLI::ParseError& error, const CLI::App& app,
 }
 
 int run_command(int argc, char** argv) {
-  says_json = wants_json(argc, argv);
+  const bool says_json = wants_json(argc, argv);
+  sudden_ends_say_json(says_json);
   std::set_new_handler(end_without_memory);
   std::set_terminate(end_by_exception);
   Console console(says_json);
