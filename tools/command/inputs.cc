@@ -106,10 +106,7 @@ std::string missing_text(const std::vector<ValueDescription>& inputs,
     if (missing.empty()) example = inputs[i].name;
     missing.push_back(fmt::format("{} ({})", inputs[i].name, inputs[i].text));
   }
-  const bool is_folder_empty =
-      data_set_or_null != nullptr &&
-      std::none_of(data_set_or_null->inputs.begin(), data_set_or_null->inputs.end(),
-                   [](const std::optional<HostValue>& value) { return value.has_value(); });
+  const bool is_folder_empty = data_set_or_null != nullptr && !data_set_or_null->has_inputs();
   return fmt::format(
       "no value for input{} {}{}; give --input {}=FILE, --set {}=VALUE, --inputs DIR or "
       "--random-inputs SEED",
@@ -126,6 +123,11 @@ std::vector<std::string> files_read(const std::string& model, const InputArgumen
   return files;
 }
 
+bool DataSet::has_inputs() const {
+  return std::ranges::any_of(
+      inputs, [](const std::optional<HostValue>& value) { return value.has_value(); });
+}
+
 Result<DataSet> read_data_set(const std::string& folder, const Session& session) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
@@ -135,6 +137,13 @@ Result<DataSet> read_data_set(const std::string& folder, const Session& session)
   EDDY_RETURN_IF_ERROR(read_numbered(folder, "input", session.inputs(), data_set.inputs));
   EDDY_RETURN_IF_ERROR(read_numbered(folder, "output", session.outputs(), data_set.outputs));
   return data_set;
+}
+
+Result<std::optional<DataSet>> read_data_set(const InputArguments& arguments,
+                                             const Session& session) {
+  if (arguments.folder.empty()) return std::optional<DataSet>();
+  EDDY_ASSIGN_OR_RETURN(DataSet data_set, read_data_set(arguments.folder, session));
+  return std::optional(std::move(data_set));
 }
 
 Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,

@@ -32,8 +32,13 @@ std::vector<std::string> files_read(const std::string& model, const InputArgumen
 struct DataSet {
   std::vector<std::optional<HostValue>> inputs;   // by graph input
   std::vector<std::optional<HostValue>> outputs;  // by graph output
+
+  bool has_inputs() const;
 };
 Result<DataSet> read_data_set(const std::string& folder, const Session& session);
+// That of arguments.folder, if one is named.
+Result<std::optional<DataSet>> read_data_set(const InputArguments& arguments,
+                                             const Session& session);
 
 // One value for each input of the session. `data_set_or_null` is that of arguments.folder.
 Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,

@@ -261,35 +261,62 @@ class WholeCosts {
   std::map<std::pair<std::string, std::string>, Sum> sums_;
 };
 
-// Runs the model on one stream and takes its steps from the run that was shortest.
-Result<CostTable> measure_whole(const MeasureArguments& arguments, const Library& library,
-                                Graph graph, const CostTable& table, const Interrupts& interrupts) {
+// What the options do not give comes from the seed; a folder that gives nothing is a mistake.
+Result<std::vector<HostValue>> whole_inputs(const MeasureArguments& arguments,
+                                            const Session& session) {
+  EDDY_ASSIGN_OR_RETURN(const std::optional<DataSet> data_set,
+                        read_data_set(arguments.inputs, session));
+  if (data_set && !data_set->has_inputs()) {
+    return invalid_argument(
+        fmt::format("--inputs {}: the folder has no input_0.pb, ...; name one "
+                    "that has",
+                    arguments.inputs.folder));
+  }
+  InputArguments inputs = arguments.inputs;
+  inputs.seed = arguments.seed;
+  return make_inputs(inputs, session, data_set ? &*data_set : nullptr);
+}
+
+// The model on one stream, whose steps `profile` watches, and what it is run on.
+struct WholeModel {
   StepProfile profile;
+  std::unique_ptr<Session> session;
+  std::vector<HostValue> values;
+};
+
+Result<std::unique_ptr<WholeModel>> make_whole(const MeasureArguments& arguments,
+                                               const Library& library, Graph graph) {
+  auto whole = std::make_unique<WholeModel>();
   SessionOptions options;
   options.num_threads = 1;
   options.assignment = Assignment::kSerial;
   options.simplify = false;
-  options.observer_or_null = &profile;
-  EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), options));
-  InputArguments inputs = arguments.inputs;
-  inputs.seed = arguments.seed;
-  EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
-                        make_inputs(inputs, *session, nullptr));
-  EDDY_ASSIGN_OR_RETURN(auto call, session->prepare());
-  for (size_t i = 0; i < values.size(); ++i) {
-    EDDY_RETURN_IF_ERROR(call->bind_input(i, values[i].view()));
+  options.observer_or_null = &whole->profile;
+  EDDY_ASSIGN_OR_RETURN(whole->session, Session::create(library, std::move(graph), options));
+  EDDY_ASSIGN_OR_RETURN(whole->values, whole_inputs(arguments, *whole->session));
+  return whole;
+}
+
+// Takes the model's steps from the run that was shortest.
+Result<CostTable> measure_whole(WholeModel& whole, int rounds, const CostTable& table,
+                                const Interrupts& interrupts) {
+  Session& session = *whole.session;
+  StepProfile& profile = whole.profile;
+  EDDY_ASSIGN_OR_RETURN(auto call, session.prepare());
+  for (size_t i = 0; i < whole.values.size(); ++i) {
+    EDDY_RETURN_IF_ERROR(call->bind_input(i, whole.values[i].view()));
   }
   StepProfile best;
-  for (int round = 0; round <= arguments.rounds; ++round) {
+  for (int round = 0; round <= rounds; ++round) {
     if (interrupts.is_interrupted()) return cancelled("interrupted");
-    profile.begin(session->graph().num_nodes());
+    profile.begin(session.graph().num_nodes());
     EDDY_RETURN_IF_ERROR(call->run());
     const bool is_warm = round > 0;
     if (round <= 1 || (is_warm && profile.total_ticks() < best.total_ticks())) best = profile;
   }
   WholeCosts costs;
-  costs.add(session->graph(), best);
-  return costs.merged(table, session->graph(), best);
+  costs.add(session.graph(), best);
+  return costs.merged(table, session.graph(), best);
 }
 
 void say_table(const CostTable& table, Console& console) {
@@ -317,12 +344,14 @@ Outcome measure_model(const MeasureArguments& arguments, Console& console,
   }
   CostTable table = measuring.table();
   if (arguments.is_whole) {
-    auto whole = measure_whole(arguments, library, std::move(*graph), table, interrupts);
-    if (!whole.is_ok()) {
-      status = whole.take_status();
-      return Outcome::of_run(std::move(status.prepend_message("--whole: " + arguments.model)));
-    }
-    table = std::move(*whole);
+    const auto prepend = [&arguments](Status failed) {
+      return std::move(failed.prepend_message("--whole: " + arguments.model));
+    };
+    auto whole = make_whole(arguments, library, std::move(*graph));
+    if (!whole.is_ok()) return prepend(whole.take_status());
+    auto seen = measure_whole(**whole, arguments.rounds, table, interrupts);
+    if (!seen.is_ok()) return Outcome::of_run(prepend(seen.take_status()));
+    table = std::move(*seen);
   }
   const std::string json = to_json(table);
   if (!arguments.output.empty()) {
@@ -361,11 +390,13 @@ Action add_measure(CLI::App& app) {
       ->allow_extra_args(false)
       ->needs(whole)
       ->check(check_assignment("NAME=VALUE"));
+  app.add_option("--inputs", arguments->inputs.folder, "of --whole: a test_data_set folder")
+      ->needs(whole);
   app.add_option("--output", arguments->output, "write the cost table, as JSON")
       ->check(check_file_name);
   return [arguments](Console& console, Interrupts& interrupts) -> Outcome {
     const Status status = check_output_paths({{"--output", arguments->output}},
-                                       files_read(arguments->model, arguments->inputs));
+                                             files_read(arguments->model, arguments->inputs));
     if (!status.is_ok()) return Outcome::usage(status.message());
     return measure_model(*arguments, console, interrupts);
   };

@@ -235,12 +235,9 @@ Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& i
   Session& session = *model->session;
   for (const std::string& warning : model->warnings) console.remark(one_line(warning));
 
-  std::optional<DataSet> data_set;
-  if (!arguments.inputs.folder.empty()) {
-    auto read = read_data_set(arguments.inputs.folder, session);
-    if (!read.is_ok()) return read.take_status();
-    data_set = std::move(read).value();
-  }
+  auto read = read_data_set(arguments.inputs, session);
+  if (!read.is_ok()) return read.take_status();
+  const std::optional<DataSet> data_set = std::move(read).value();
   auto values = make_inputs(arguments.inputs, session, data_set ? &*data_set : nullptr);
   if (!values.is_ok()) return values.take_status();
 

@@ -318,6 +318,15 @@ TEST(BadInput, a_folder_that_is_no_data_set) {
   expect_refused({"run", path, "--inputs", "/nonexistent"}, {"/nonexistent"});
   expect_refused({"run", path, "--inputs", fresh_folder("empty")},
                  {"no value for inputs a", "empty has no input_0.pb"});
+  const auto expect_unmeasured = [&](const char* option, const std::string& given,
+                                     const std::vector<std::string>& words) {
+    expect_refused({"measure", path, "--dim", "s7=1", "--repeat", "3", "--whole", option, given},
+                   words);
+  };
+  expect_unmeasured("--inputs", "/nonexistent", {"/nonexistent is no folder"});
+  expect_unmeasured("--inputs", fresh_folder("empty"), {"empty: the folder has no input_0.pb"});
+  expect_unmeasured("--input", "a=/nonexistent.npy", {"/nonexistent.npy"});
+  expect_refused({"measure", path, "--inputs", fresh_folder("empty")}, {"--whole"}, 2);
 }
 
 TEST(BadInput, unwritable_places) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/io/tensor_file.h"
 #include "tests/graph/io/model_writer.h"
 #include "tests/tools/command/command_runner.h"
 
@@ -254,6 +255,32 @@ TEST(Plan, measuring_a_whole_model_sees_its_trips) {
   ASSERT_EQ(measured.exit_code, 0) << measured.err;
   EXPECT_EQ(measured.json()["decisions"]["count"], json({7})) << measured.out;
   EXPECT_EQ(run_eddy({"measure", path, "--set", "trip=7"}).exit_code, 2);
+}
+
+// Seeds alone give values of -1 to 1: on those the loop would end by its limit at once.
+TEST(Plan, measuring_a_whole_model_on_a_data_set_sees_its_trips) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  const std::string folder = fresh_folder("data");
+  int64_t trip = 7;
+  float from = 0;
+  float limit = 100;
+  const auto write = [&](const char* file, void* scalar, ElementType type) {
+    const HostValue value = HostValue::copy_of({scalar, nullptr, 0, type});
+    EXPECT_TRUE(write_value(folder + file, value).is_ok());
+  };
+  write("/input_0.pb", &trip, ElementType::kInt64);
+  write("/input_1.pb", &from, ElementType::kFloat);
+  write("/input_2.pb", &limit, ElementType::kFloat);
+  const auto trips = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"measure", path,       "--whole", "--inputs",
+                                          folder,    "--repeat", "3",       "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished measured = run_eddy(arguments);
+    EXPECT_EQ(measured.exit_code, 0) << measured.err;
+    return measured.json()["decisions"]["count"];
+  };
+  EXPECT_EQ(trips({}), json({7}));
+  EXPECT_EQ(trips({"--set", "trip=5"}), json({5})) << "what is said by name goes first";
 }
 
 TEST(Plan, a_folder_as_a_bare_graph_is_a_bad_input) {
