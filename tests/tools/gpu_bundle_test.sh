@@ -1,7 +1,8 @@
 #!/bin/bash
 # Claim: gpu_bundle refuses what it cannot make before it builds anything; a bundle holds the program
-# with the libraries that it needs but for the C library's, the scripts and `run`; `run` needs nothing
-# else, does every part, writes where it is told and says the worst that came.
+# with the libraries that it needs but for the C library's, the scripts, the speech models that there
+# is room for, and `run`; `run` needs nothing else, does every part, writes where it is told and says
+# the worst that came.
 set -u
 tool="$(readlink -f tools/gpu_bundle)"
 failures=0
@@ -39,6 +40,10 @@ done
 sleep 0.1
 touch "$checkout/.build/default/"{gpu_report,gpu_device_test}.stamp
 unset EDDY_CONFIG
+export XDG_CACHE_HOME="$folder/cache"
+mkdir -p "$folder/cache/eddy/models"
+echo model >"$folder/cache/eddy/models/silero_vad-1.onnx"
+truncate -s 61M "$folder/cache/eddy/models/moonshine_tiny_decoder-1.onnx"
 tool="$checkout/tools/gpu_bundle"
 expect 0 "where the GPU is" "$folder/bundle"
 moved="$folder/moved"
@@ -47,6 +52,8 @@ for file in gpu_report gpu_device_test run sanitize rivals.py export_networks.py
   [[ -s "$moved/$file" ]] || fail "the bundle lacks $file"
 done
 [[ -x "$moved/run" ]] || fail "run cannot be run"
+[[ -s "$moved/speech/silero_vad-1.onnx" ]] || fail "the bundle lacks a speech model"
+[[ ! -e "$moved/speech/moonshine_tiny_decoder-1.onnx" ]] || fail "a model that is too large is in it"
 needed="$(ldd "$checkout/.build/default/gpu_report" | awk '$3 ~ /^\// { print $1 }')"
 for library in $needed; do
   case "$library" in
@@ -71,7 +78,7 @@ done
 got=$?
 [[ $got == 4 ]] || fail "run ends with $got where every part but one ends with 4"
 written="$(cd "$folder/results" && echo *)"
-[[ "$written" == "conformance.json control.json hand.json libraries.json loops.json models.json table.json" ]] ||
+[[ "$written" == "conformance.json control.json hand.json libraries.json loops.json models.json speech.json table.json" ]] ||
   fail "run writes $written"
 
 # As where there is one: a part that has no time or no device left costs no probe its turn.

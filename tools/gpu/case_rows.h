@@ -13,6 +13,7 @@
 
 #include "runtime/api/session.h"
 #include "runtime/execute/accelerator.h"
+#include "tools/gpu/host_difference.h"
 #include "tools/gpu/report_part.h"
 
 namespace eddy {
@@ -30,6 +31,8 @@ struct GpuCase {
   std::optional<NamedTensors> expected;
   bool has_products = false;        // of float32: rounded otherwise with TF32
   std::string made_by = "the CPU";  // `expected`, or the CPU
+  HostTolerance tolerance;          // but for TF32
+  bool is_timed_on_cpu = false;     // as a rival: rows have "cpu_ms", a median likewise
 };
 
 struct CaseWay {

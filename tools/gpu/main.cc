@@ -1,7 +1,9 @@
 // gpu_report: what this machine's GPU does with Eddy: prints a table and writes JSON.
 //
-//   gpu_report --part conformance|libraries|loops|control|hand|models|networks|probe|drift|table
-//              [--json FILE] [--device N] [--networks DIR] [--loops N --kernels N] [--results DIR]
+//   gpu_report --part
+//   conformance|libraries|loops|control|hand|models|networks|speech|probe|drift|table
+//              [--json FILE] [--device N] [--networks DIR] [--speech DIR]
+//              [--loops N --kernels N] [--results DIR]
 //
 // Exit codes as the eddy command: 0; 1 when a row differs from what was expected; 2 usage; 4 when
 // there is no GPU or it is lost; and 5 when the time was over before the last row.
@@ -15,6 +17,7 @@
 #include "tools/gpu/drift_part.h"
 #include "tools/gpu/report_part.h"
 #include "tools/gpu/rival_image.h"
+#include "tools/gpu/speech_part.h"
 #include "tools/gpu/table_part.h"
 
 namespace eddy {
@@ -30,6 +33,7 @@ struct Arguments {
   std::string part;
   std::string json_file;
   std::string networks;  // a folder
+  std::string speech;    // likewise
   std::string results;   // likewise, of a table
   int ordinal = 0;
   int loops = 4;    // of a probe
@@ -37,14 +41,15 @@ struct Arguments {
 };
 
 constexpr const char* kParts =
-    "conformance|libraries|loops|control|hand|models|networks|probe|drift|table";
+    "conformance|libraries|loops|control|hand|models|networks|speech|probe|drift|table";
 
 int usage(const std::string& problem) {
-  std::fprintf(stderr,
-               "gpu_report: %s; use gpu_report --part %s [--json FILE] [--device N], with "
-               "--networks DIR for networks, --loops N --kernels N for probe and --results DIR for "
-               "table\n",
-               problem.c_str(), kParts);
+  std::fprintf(
+      stderr,
+      "gpu_report: %s; use gpu_report --part %s [--json FILE] [--device N], with "
+      "--networks DIR for networks, --speech DIR for speech, --loops N --kernels N for probe "
+      "and --results DIR for table\n",
+      problem.c_str(), kParts);
   return 2;
 }
 
@@ -70,6 +75,7 @@ std::string parse(int argc, char** argv, Arguments& arguments) {
     std::string* const text = name == "--part"       ? &arguments.part
                               : name == "--json"     ? &arguments.json_file
                               : name == "--networks" ? &arguments.networks
+                              : name == "--speech"   ? &arguments.speech
                               : name == "--results"  ? &arguments.results
                                                      : nullptr;
     int* const number = name == "--device"    ? &arguments.ordinal
@@ -86,6 +92,9 @@ std::string parse(int argc, char** argv, Arguments& arguments) {
   if (!is_known(arguments.part)) return "no part '" + arguments.part + "'";
   const bool needs_folder = arguments.part == "networks" && arguments.networks.empty();
   if (needs_folder) return "the part networks needs --networks DIR";
+  if (arguments.part == "speech" && arguments.speech.empty()) {
+    return "the part speech needs --speech DIR, where its models and recordings are";
+  }
   const bool needs_results = arguments.part == "table" && arguments.results.empty();
   return needs_results ? "the part table needs --results DIR, where the other parts' files are"
                        : "";
@@ -126,6 +135,7 @@ Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
   if (arguments.part == "drift") return report_drift(sessions);
   if (arguments.part == "models") return report_models(sessions);
   if (arguments.part == "networks") return report_networks(sessions, arguments.networks);
+  if (arguments.part == "speech") return report_speech(sessions, arguments.speech);
   return report_probe(sessions, arguments.loops, arguments.kernels);
 }
 

@@ -123,6 +123,10 @@ const std::vector<TableLine>& table_lines() {
                       {Kind::kTimesRival, 0.9, kTorchGraph},
                       network.earlier});
     }
+    for (const char* const name : {"Silero", "Moonshine tiny"}) {
+      made.push_back(
+          {name, "ms", {"speech", name, "", {"auto, tf32", "auto"}}, {Kind::kShown}, {}, false});
+    }
     return made;
   }();
   return lines;

@@ -52,6 +52,7 @@ struct TableLine {
 // Names of rivals that this project measures itself, in the same run.
 inline constexpr const char* kByHand = "by hand";
 inline constexpr const char* kFloor = "floor";
+inline constexpr const char* kCpu = "CPU";
 
 // The networks that tools/gpu/export_networks.py makes.
 struct NetworkPeers {

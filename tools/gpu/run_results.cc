@@ -27,6 +27,7 @@ RunResults::RunResults(const std::string& folder) {
   for (const auto& [part, report] : parts_) {
     if (part == "hand") add_by_hand(report["rows"]);
     if (part == "rivals") add_installed(report["rows"]);
+    if (part == "speech") add_cpu(report["rows"]);
   }
   read_networks(folder);
 }
@@ -90,6 +91,14 @@ void RunResults::add_installed(const Json& rows) {
     const double us = number_of(row, "us_per_round");
     const double figure = us > 0 ? us : number_of(row, "ms");
     add_rival(text_of(row, "case"), {text_of(row, "rival"), figure, "rivals.py"});
+  }
+}
+
+// All rows of a case have the CPU's time in common.
+void RunResults::add_cpu(const Json& rows) {
+  for (const Json& row : rows) {
+    const std::string name = text_of(row, "case");
+    if (!rivals_.contains(name)) add_rival(name, {kCpu, number_of(row, "cpu_ms"), "speech"});
   }
 }
 

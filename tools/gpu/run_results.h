@@ -39,6 +39,7 @@ class RunResults {
   void add_rival(const std::string& key, RivalFigure rival);
   void add_by_hand(const nlohmann::json& rows);
   void add_installed(const nlohmann::json& rows);
+  void add_cpu(const nlohmann::json& rows);
 
   std::map<std::string, nlohmann::json> parts_;
   std::vector<std::string> unreadable_;

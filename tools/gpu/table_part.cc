@@ -72,7 +72,7 @@ void set_eddy(const TableLine& line, const RunResults& results, Json& row) {
     const char* const key = line.unit == "us" ? "us_per_round" : "ms";
     if (found["status"] == "passed" && found.contains(key)) {
       row["eddy"] = found[key];
-      for (const char* const also : {"first_loop", "trips", "cpu_ms"}) {
+      for (const char* const also : {"first_loop", "trips"}) {
         if (found.contains(also)) row[also] = found[also];
       }
       row.erase("reason");
