@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""rivals.py FILE: the loops of gpu_report --part control by JAX and PyTorch, where installed.
+"""rivals.py FILE: the loops and models of gpu_report by JAX and PyTorch, where installed.
 
-Writes JSON: microseconds a round, the median of several runs, of a scalar counter, a 256 x 256 matmul
-with tanh, and eight of these with different trip counts; trips and values are checked. JAX runs as it
-is started: with XLA_FLAGS for conditional nodes in a second process of its own.
+Writes JSON. Of the part control: microseconds a round, the median of several runs, of a scalar
+counter, a 256 x 256 matmul with tanh, and eight of these with different trip counts; of the part
+models: milliseconds a run of all but SkipNet (rival_models.py). Trips and values are checked. Each
+rival has a process and a time limit of its own (JAX's WHILE flags are of its start, too), and writes
+what it has as it goes.
 """
 import json
 import os
@@ -15,6 +17,7 @@ import time
 TRIPS = 1000
 WIDTH = 256
 RUNS = 5
+SECONDS_EACH = 170  # five of them, in the 900 that the bundle's run has
 WHILE_FLAGS = ("--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL "
                "--xla_gpu_graph_min_graph_size=1 "
                "--xla_gpu_command_buffer_scheduling_mode=CONCURRENT")
@@ -38,7 +41,7 @@ def rows(name, cases):
             row["us_per_round"] = median_us(run, TRIPS)
             row["status"] = "passed"
         except Exception as error:  # whatever a library throws: the other cases are still measured
-            row.update(status="failed", reason=f"{error}".splitlines()[0])
+            row.update(status="failed", reason=first_line(error))
         found.append(row)
     return found
 
@@ -46,8 +49,6 @@ def rows(name, cases):
 def jax_rows(name):
     import jax
     import jax.numpy as jnp
-    if jax.default_backend() != "gpu":
-        raise RuntimeError("JAX has no GPU here")
     key_x, key_w = jax.random.split(jax.random.PRNGKey(20))
     x = jax.random.uniform(key_x, (WIDTH, WIDTH), minval=-0.05, maxval=0.05)
     w = jax.random.uniform(key_w, (WIDTH, WIDTH), minval=-0.05, maxval=0.05)
@@ -79,9 +80,6 @@ def jax_rows(name):
 
 def torch_rows():
     import torch
-    if not torch.cuda.is_available():
-        raise RuntimeError("PyTorch has no GPU here")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.manual_seed(20)
     x0 = (torch.rand(WIDTH, WIDTH, device="cuda") - 0.5) / 10
     w = (torch.rand(WIDTH, WIDTH, device="cuda") - 0.5) / 10
@@ -117,31 +115,120 @@ def torch_rows():
             rows("PyTorch, step as CUDA graph", [("matmul and tanh while", step_graph)]))
 
 
-def measured(name, make):
+def model_rows(name, way, file):
+    """A row for each dynamic model, written as soon as it is there."""
+    import rival_models
+    import rival_ops
+    found = []
+    for make in rival_models.MODELS:
+        row = {"rival": name, "case": "?"}
+        try:
+            model = make()
+            row["case"] = model.name
+            row["ms"], results = way(model)
+            problem = rival_ops.difference(model, results)
+            row.update({"status": "failed", "reason": problem} if problem else {"status": "passed"})
+        except Exception as error:  # as above
+            row.update(status="failed", reason=first_line(error))
+        found.append(row)
+        write(file, found)
+    return found
+
+
+def first_line(error):
+    return (f"{error}".splitlines() or [type(error).__name__])[0]
+
+
+def write(file, found):
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump({"part": "rivals", "rows": found}, out, indent=1)
+
+
+def with_tf32():
+    import torch
+    if not torch.cuda.is_available():
+        raise RuntimeError("PyTorch has no GPU here")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+
+
+def has_jax():
+    import jax
+    if jax.default_backend() != "gpu":
+        raise RuntimeError("JAX has no GPU here")
+
+
+def ways():
+    """By name: what is measured in a process of its own, the way of the models, what it needs."""
+    import rival_ops
+    return {
+        "JAX": (lambda: jax_rows("JAX"), rival_ops.by_jax, has_jax),
+        "JAX with WHILE flags": (lambda: jax_rows("JAX with WHILE flags"), rival_ops.by_jax, has_jax),
+        "PyTorch eager": (torch_rows, rival_ops.by_torch_eager, with_tf32),
+        "PyTorch, step as CUDA graph": (list, rival_ops.by_torch_graph, with_tf32),
+        "torch.compile'd step": (list, rival_ops.by_torch_compiled, with_tf32),
+    }
+
+
+NAMES = ("JAX", "JAX with WHILE flags", "PyTorch eager", "PyTorch, step as CUDA graph",
+         "torch.compile'd step")
+
+
+def measure(name, file):
+    """In the process of this rival: its loops, then its models. Both are tried, whatever comes."""
+    loops_file, models_file = file + ".loops", file + ".models"
     try:
-        return make()
+        loops, way, check = ways()[name]
+        check()
     except Exception as error:  # not installed, or no GPU
-        return [{"rival": name, "status": "left out", "reason": f"{error}".splitlines()[0]}]
+        write(loops_file, [{"rival": name, "status": "left out", "reason": first_line(error)}])
+        return
+    try:
+        write(loops_file, loops())
+    except Exception as error:
+        write(loops_file, [{"rival": name, "status": "failed", "reason": first_line(error)}])
+    model_rows(name, way, models_file)
+
+
+def read_and_remove(file):
+    try:
+        with open(file, encoding="utf-8") as found:
+            rows_there = json.load(found)["rows"]
+        os.remove(file)
+        return rows_there
+    except (OSError, ValueError):
+        return []
+
+
+def run_apart(name, file, seconds):
+    """What this rival has written, also where its time was over or it ended otherwise."""
+    environment = dict(os.environ, EDDY_RIVAL=name)
+    if name == "JAX with WHILE flags":
+        environment["XLA_FLAGS"] = WHILE_FLAGS
+    ended = ""
+    try:
+        code = subprocess.run([sys.executable, __file__, file], env=environment, check=False,
+                              timeout=seconds).returncode
+        if code != 0:
+            ended = f"its process ended with {code}"
+    except subprocess.TimeoutExpired:
+        ended = f"out of time after {seconds} s"
+    found = read_and_remove(file + ".loops") + read_and_remove(file + ".models")
+    if ended:
+        found.append({"rival": name, "status": "failed", "reason": ended})
+    return found
 
 
 def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__.splitlines()[0], file=sys.stderr)
         return 2
-    if "EDDY_RIVAL" in os.environ:  # the second process
-        name = os.environ["EDDY_RIVAL"]
-        found = measured(name, lambda: jax_rows(name))
-    else:
-        found = measured("JAX", lambda: jax_rows("JAX")) + measured("PyTorch", torch_rows)
-        environment = dict(os.environ, XLA_FLAGS=WHILE_FLAGS, EDDY_RIVAL="JAX with WHILE flags")
-        subprocess.run([sys.executable, __file__, arguments[0]], env=environment, check=False)
-        try:
-            with open(arguments[0], encoding="utf-8") as file:
-                found += json.load(file)["rows"]
-        except (OSError, ValueError):
-            pass
-    with open(arguments[0], "w", encoding="utf-8") as file:
-        json.dump({"part": "rivals", "rows": found}, file, indent=1)
+    if "EDDY_RIVAL" in os.environ:  # a process of its own
+        measure(os.environ["EDDY_RIVAL"], arguments[0])
+        return 0
+    found = []
+    for name in NAMES:
+        found += run_apart(name, arguments[0], SECONDS_EACH)
+        write(arguments[0], found)
     for row in found:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
     return 0
