@@ -17,7 +17,7 @@ class NumpyOps:
     xp = np
 
     def sigmoid(self, x):
-        return 1 / (1 + self.xp.exp(-x))
+        return 0.5 * (self.xp.tanh(0.5 * x) + 1)
 
     def tanh(self, x):
         return self.xp.tanh(x)
@@ -71,6 +71,11 @@ class NumpyOps:
         return np.einsum("nchwij,ocij->nohw", windows[:, :, ::stride, ::stride], weights,
                          optimize=True)
 
+    def max_pool(self, x):
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        return windows[:, :, ::2, ::2].max((4, 5))
+
     def decisions(self, gates):  # for branch(): known to the host where that is who decides
         return gates.tolist()
 
@@ -95,6 +100,10 @@ def jax_ops():
             pad = weights.shape[2] // 2
             return jax.lax.conv_general_dilated(x, weights, (stride, stride),
                                                 ((pad, pad), (pad, pad)))
+
+        def max_pool(self, x):
+            return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 3, 3), (1, 1, 2, 2),
+                                         ((0, 0), (0, 0), (1, 1), (1, 1)))
 
         def decisions(self, gates):
             return gates
@@ -145,6 +154,9 @@ def torch_ops():
         def conv(self, x, weights, stride):
             return torch.nn.functional.conv2d(x, weights, stride=stride,
                                               padding=weights.shape[2] // 2)
+
+        def max_pool(self, x):
+            return torch.nn.functional.max_pool2d(x, 3, 2, 1)
 
     return TorchOps()
 
@@ -273,14 +285,18 @@ def by_torch_compiled(model):
     w = torch_weights(model, ops.device)
     compiled = lambda function: torch.compile(function, mode="reduce-overhead", dynamic=False)
     # What a replay returns lies where the next one writes.
-    kept = lambda values: tuple(torch.clone(each) for each in values)
+    def kept(values):
+        if isinstance(values, torch.Tensor):
+            return torch.clone(values)
+        return tuple(torch.clone(each) for each in values)
+
     if not model.has_loop:
         pieces = {}
 
         def piece(key, function):
             if key not in pieces:
                 pieces[key] = compiled(function)
-            return lambda *operands: torch.clone(pieces[key](*operands))
+            return lambda *operands: kept(pieces[key](*operands))
 
         run = lambda: (0, model.forward(ops, w, piece))
     else:

@@ -58,6 +58,16 @@ class RivalModels(unittest.TestCase):
         self.assertTrue((written[:2] != 0).all())
         self.assertTrue((written[2:] == 0).all())
 
+    def test_gates_that_the_weights_decide_are_settled(self):
+        model = rival_models.SkipNet((2, 3), 2, 16, 10, (2, 3))
+        model.settle()
+        scores = model.reference()[0]
+        self.assertIn((scores > 0).sum(), (2, 3))
+        self.assertGreater(np.abs(scores).min(), model.least_score)
+        model.taken = (6, 6)
+        with self.assertRaisesRegex(RuntimeError, "no seed"):
+            model.settle()
+
     def test_a_tree_folds_once_less_than_it_has_leaves(self):
         program = rival_models.Tree(1, 9, 8).w["program"]
         self.assertEqual((program < 0).sum(), 8)
@@ -65,7 +75,7 @@ class RivalModels(unittest.TestCase):
 
     def test_full_sizes_have_a_model_for_each_line_of_the_table(self):
         names = [make().name for make in rival_models.MODELS]
-        self.assertEqual(len(set(names)), 14)
+        self.assertEqual(len(set(names)), 15)
         self.assertIn("seq2seq, batch 64, stops at 40", names)
 
 
