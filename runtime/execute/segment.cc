@@ -74,11 +74,12 @@ bool Segment::issue(NativeStream stream) {
 bool Segment::run(NativeStream stream, Status& why) {
   num_issued_ = 0;
   ++num_runs_;
-  bool is_recordable = !is_off_;
+  bool is_recordable = !is_off_ || !recordings_.empty();
   if (!prepare(is_recordable)) return false;
   if (!is_recordable) return issue(stream);
   Recorded* recorded = find_recorded();
   if (recorded == nullptr) {
+    if (is_off_) return issue(stream);
     const auto is_same = [&](const Recorded& seen) { return seen.addresses == addresses_; };
     const bool is_known = std::ranges::any_of(seen_, is_same);
     const bool is_wanted = is_known || num_works_ > kMostIssued;
@@ -91,7 +92,6 @@ bool Segment::run(NativeStream stream, Status& why) {
     if (const Status refused = record(made); !refused.is_ok()) {
       is_off_ = true;
       if (shared_.tell_refusal) shared_.tell_refusal(refused);
-      recordings_.clear();
       return issue(stream);
     }
     recorded = &recordings_.emplace_back(Recorded{addresses_, std::move(made)});

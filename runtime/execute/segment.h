@@ -16,8 +16,9 @@
 // up for other addresses only when it has not been launched in the last kStaleAfter runs: more
 // addresses than that which take turns are issued one by one, and nothing is recorded anew.
 //
-// Errors: what a node says where it is issued one by one; what a recording's launch answers. A
-// recording that fails is dropped for good and told (tell_refusal), and the work issued instead.
+// Errors: what a node says where it is issued one by one; what a recording's launch answers. Where
+// one cannot be made that is told (tell_refusal), the work is issued, and no more are tried; those
+// made before are launched as ever, since the device may not be through with them.
 // The books of a segment are ahead of its work, so a node of a body whose segment goes on into the
 // next iteration is named with that one. Threads: those of its run. Cost: a few ns a node for
 // finding operands; recording, milliseconds once for each set of addresses.
@@ -114,7 +115,7 @@ class Segment {
   size_t num_issued_ = 0;
   uint32_t num_lanes_ = 1;
   uint64_t num_runs_ = 0;
-  bool is_off_ = false;                                   // recording has failed
+  bool is_off_ = false;                                   // no more recordings: one has failed
   std::vector<std::unique_ptr<SegmentScratch>> scratch_;  // by lane
   std::vector<const void*> addresses_;                    // of this run
   std::vector<Recorded> recordings_;

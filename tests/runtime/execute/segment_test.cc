@@ -1,6 +1,7 @@
 // Claim: addresses that come back are recorded once and launched; what more take turns than are
 // kept is issued and nothing is recorded anew; addresses that have long not been seen make room for
-// others; a recorder that refuses is asked once, and its reason is told.
+// others; a recorder that refuses is asked once, its reason is told, and
+// what it has recorded before, some of it perhaps still running, is kept and launched.
 #include "runtime/execute/segment.h"
 
 #include <gmock/gmock.h>
@@ -144,6 +145,17 @@ TEST_F(SegmentTest, ARecorderThatRefusesIsAskedOnceAndItsReasonIsTold) {
   EXPECT_EQ(recorder_.num_asked, 1);
   ASSERT_EQ(refusals_.size(), 1u);
   EXPECT_THAT(refusals_[0], ::testing::HasSubstr("cuGraphInstantiate answered no"));
+}
+
+TEST_F(SegmentTest, WhatWasRecordedBeforeARefusalIsKeptAndLaunched) {
+  EXPECT_FALSE(run(1));
+  EXPECT_TRUE(run(1));
+  recorder_.refusal = run_failed("cuGraphInstantiate answered no");
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(run(2));
+  EXPECT_EQ(recorder_.num_alive, 1) << "its launch may not have ended";
+  EXPECT_TRUE(run(1));
+  EXPECT_EQ(recorder_.num_asked, 2);
+  EXPECT_EQ(refusals_.size(), 1u);
 }
 
 }  // namespace
