@@ -97,8 +97,8 @@ LoopReport describe_loop(const SessionCore& core, NodeId loop) {
     if (core.is_host_driven()) return report;
     report.driven = "device";
     report.reason = "all of its nodes run on CPU streams";
-  } else if (core.program->has_device_loops()) {
-    const LoopVerdict& verdict = core.program->loop_verdict(loop);
+  } else if (core.program->has_device_control()) {
+    const ControlVerdict& verdict = core.program->control_verdict(loop);
     report.driven = verdict.is_driven_by_device ? "device" : "host";
     report.reason = verdict.reason;
   } else if (core.options.loops != Loops::kHost) {
@@ -109,10 +109,10 @@ LoopReport describe_loop(const SessionCore& core, NodeId loop) {
 
 // Beside an accelerator that decides, only.
 void describe_branches(SessionCore& core) {
-  if (!core.program->has_device_loops()) return;
+  if (!core.program->has_device_control()) return;
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
     if (core.graph.node(NodeId(n)).kind != NodeKind::kCaseOf) continue;
-    const LoopVerdict& verdict = core.program->loop_verdict(NodeId(n));
+    const ControlVerdict& verdict = core.program->control_verdict(NodeId(n));
     core.branches.push_back({core.graph.path(NodeId(n)), 0,
                              verdict.is_driven_by_device ? "device" : "host", verdict.reason});
   }
@@ -204,7 +204,7 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   options.use_arenas = core.options.use_arenas;
   options.max_free_states = core.options.max_runs_in_flight;
   options.accelerator_or_null = core.accelerator_or_null;
-  options.has_device_loops = can_device_drive(core);
+  options.has_device_control = can_device_drive(core);
   options.are_loops_measured = core.options.loops == Loops::kAuto && core.options.measure_loops;
   Device& device = *core.device;
   if (core.is_host_driven()) {
@@ -263,10 +263,9 @@ Status place_graph(SessionCore& core, PlanOptions& plan) {
   for (const std::string& notice : accelerator.notices) {
     if (core.options.log) core.options.log(notice);
   }
-  const PlacedNodes::Wishes wishes{
-      // A host that computes a loop's predicate is one that drives it.
-      .has_host_arithmetic = core.options.loops != Loops::kDevice,
-      .drives_loops = can_device_drive(core)};
+  const PlacedNodes::Wishes wishes{// A host that computes a loop's predicate is one that drives it.
+                                   .has_host_arithmetic = core.options.loops != Loops::kDevice,
+                                   .drives_loops = can_device_drive(core)};
   EDDY_ASSIGN_OR_RETURN(PlacedNodes placed, place_nodes(std::move(core.graph), core.library.ops(),
                                                         accelerator, wishes));
   core.graph = std::move(placed.graph);

@@ -7,8 +7,8 @@
 #include "graph/compile/merge_loops.h"
 #include "graph/compile/place.h"
 #include "graph/schedule/cost_model.h"
-#include "runtime/execute/device_loop.h"
-#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/control_drive.h"
+#include "runtime/execute/device_control.h"
 #include "runtime/execute/persistent_program.h"
 
 namespace eddy {
@@ -103,11 +103,10 @@ class NodePlacer {
            std::to_string(kMostApart) + " at once (" + names + "),";
   }
 
-  std::vector<LoopVerdict> judge(const PlacedGraph& placed) const {
-    return judge_loops(
-        placed.graph,
-        {[&](NodeId node) { return placed.graph.node(node).device == device_; },
-         [&](ValueId value) { return placed.value_devices[value.index()] != 0; }});
+  std::vector<ControlVerdict> judge(const PlacedGraph& placed) const {
+    return judge_control(placed.graph,
+                         {[&](NodeId node) { return placed.graph.node(node).device == device_; },
+                          [&](ValueId value) { return placed.value_devices[value.index()] != 0; }});
   }
 
   // Of the given graph. Paths stay as nodes are placed.
@@ -116,7 +115,7 @@ class NodePlacer {
     for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
       if (graph.node(NodeId(n)).kind == NodeKind::kWhile) given[graph.path(NodeId(n))] = NodeId(n);
     }
-    const std::vector<LoopVerdict> verdicts = judge(placed);
+    const std::vector<ControlVerdict> verdicts = judge(placed);
     std::vector<NodeId> found;
     for (uint32_t n = 0; n < verdicts.size(); ++n) {
       const bool is_loop = placed.graph.node(NodeId(n)).kind == NodeKind::kWhile;
@@ -162,7 +161,7 @@ class NodePlacer {
   std::string why_not_driven(const Graph& graph, const std::vector<NodeId>& siblings,
                              const PlacedGraph& together) const {
     const std::string name = merged_name(graph, siblings);
-    const std::vector<LoopVerdict> verdicts = judge(together);
+    const std::vector<ControlVerdict> verdicts = judge(together);
     for (uint32_t n = 0; n < verdicts.size(); ++n) {
       const Node& node = together.graph.node(NodeId(n));
       if (node.kind != NodeKind::kWhile || node.name != name) continue;
@@ -171,7 +170,7 @@ class NodePlacer {
     return "they cannot be found";
   }
 
-  static constexpr size_t kMostApart = DeviceLoop::kMostAtOnce;
+  static constexpr size_t kMostApart = DeviceControl::kMostAtOnce;
 
   const OpTable& ops_;
   const Accelerator& accelerator_;

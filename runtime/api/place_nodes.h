@@ -3,7 +3,7 @@
 // each other as one where there are more than devices may drive at once (merge_loops.h).
 //
 // Which loops are merged: those that the accelerator could drive by itself, each alone, as a
-// recording and not as one kernel, which is not counted (device_loop.h); whose round is small
+// recording and not as one kernel, which is not counted (device_control.h); whose round is small
 // (kMostFlops, kMostBytes), because the nodes of a loop that has ended run on; and whose kernels
 // find no fault. Merged they must be a loop that it can drive, else all stay apart, and the text
 // says why.

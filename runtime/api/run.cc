@@ -48,7 +48,8 @@ void Run::drop_state() {
 
 void Run::forget_stop() {
   wish_.store(StopReason::kRunning, std::memory_order_relaxed);
-  if (state_ != nullptr) state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
+  if (state_ != nullptr)
+    state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
 }
 
 void Run::stop(StopReason reason) {
@@ -64,7 +65,7 @@ std::string Run::describe() const {
 
 void Run::on_complete(void* run) {
   Run& self = *static_cast<Run*>(run);
-  self.state_->end_device_loops();
+  self.state_->end_device_controls();
   if (self.deadline_ && std::chrono::steady_clock::now() > *self.deadline_) {
     self.stop(StopReason::kDeadline);
   }
@@ -112,9 +113,12 @@ Status Run::end_status() {
   switch (outcome_) {
     case StopReason::kRunning:
       return Status::ok();
-    case StopReason::kFailed: return state_->take_error();
-    case StopReason::kCancelled: return cancelled("the run was cancelled");
-    case StopReason::kDeadline: return deadline_exceeded("the run passed its deadline");
+    case StopReason::kFailed:
+      return state_->take_error();
+    case StopReason::kCancelled:
+      return cancelled("the run was cancelled");
+    case StopReason::kDeadline:
+      return deadline_exceeded("the run passed its deadline");
   }
   return internal_error("unknown stop reason");
 }

@@ -21,13 +21,14 @@ class Lowering {
     region(Graph::kRoot, {});
     if (state_.has_faults()) commands_.add_check(RunState::check_faults, &state_);
     commands_.finish();
-    commands_.tell_streams([nodes = issued_on_, loops = device_loops_, &commands = commands_,
-                            &state = state_] {
-      for (const auto& [node, strand] : nodes) node->args.stream = commands.native_stream(strand);
-      for (const auto& [loop, strand] : loops) {
-        loop->set_strand(commands.native_stream(strand), state.current_node(strand));
-      }
-    });
+    commands_.tell_streams(
+        [nodes = issued_on_, loops = device_controls_, &commands = commands_, &state = state_] {
+          for (const auto& [node, strand] : nodes)
+            node->args.stream = commands.native_stream(strand);
+          for (const auto& [loop, strand] : loops) {
+            loop->set_strand(commands.native_stream(strand), state.current_node(strand));
+          }
+        });
   }
 
  private:
@@ -251,24 +252,24 @@ class Lowering {
 
   // By the device where that may be, else by these commands.
   void control(NodeId id, Place at) {
-    DeviceLoop* const device = state_.device_loop_or_null(id);
+    DeviceControl* const device = state_.device_control_or_null(id);
     if (device == nullptr) return host_control(id, at);
-    commands_.begin_case(DeviceLoop::choose, device, DeviceLoop::kNumBranches);
+    commands_.begin_case(DeviceControl::choose, device, DeviceControl::kNumBranches);
     commands_.note_choice();
     commands_.begin_branch();
     host_control(id, at);
-    commands_.launch(DeviceLoop::left, device);
+    commands_.launch(DeviceControl::left, device);
     note_bookkeeping();
     commands_.begin_branch();
-    commands_.launch(DeviceLoop::launch, device);
+    commands_.launch(DeviceControl::launch, device);
     commands_.begin_branch();
-    commands_.launch(DeviceLoop::launch, device);
-    commands_.begin_case(DeviceLoop::heard, device, 1);
+    commands_.launch(DeviceControl::launch, device);
+    commands_.begin_case(DeviceControl::heard, device, 1);
     commands_.begin_branch();
     commands_.end_case();
     commands_.end_case();
-    commands_.add_check(DeviceLoop::finish, device);
-    device_loops_.emplace_back(device, at.strand);
+    commands_.add_check(DeviceControl::finish, device);
+    device_controls_.emplace_back(device, at.strand);
   }
 
   void host_control(NodeId id, Place at) {
@@ -370,7 +371,7 @@ class Lowering {
   std::vector<uint32_t> events_;  // by the plan's
   uint32_t num_strands_ = 0;      // forked so far; strand 0 is the main one
   std::vector<std::pair<ExecNode*, uint32_t>> issued_on_;  // nodes and their strands
-  std::vector<std::pair<DeviceLoop*, uint32_t>> device_loops_;
+  std::vector<std::pair<DeviceControl*, uint32_t>> device_controls_;
 };
 
 }  // namespace

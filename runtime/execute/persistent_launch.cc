@@ -19,11 +19,11 @@ PersistentLaunch::PersistentLaunch(RunState& state, NodeId loop, const Persisten
   input_data_.resize(inputs_.size());
 }
 
-Result<std::unique_ptr<LoopLaunch>> PersistentLaunch::make(RunState& state, NodeId loop,
-                                                           const PersistentLoop& persistent) {
+Result<std::unique_ptr<ControlLaunch>> PersistentLaunch::make(RunState& state, NodeId loop,
+                                                              const PersistentLoop& persistent) {
   std::unique_ptr<PersistentLaunch> made(new PersistentLaunch(state, loop, persistent));
   EDDY_RETURN_IF_ERROR(made->allocate());
-  return std::unique_ptr<LoopLaunch>(std::move(made));
+  return std::unique_ptr<ControlLaunch>(std::move(made));
 }
 
 Status PersistentLaunch::allocate() {

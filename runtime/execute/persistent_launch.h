@@ -2,13 +2,13 @@
 // and its words.
 //
 // Any addresses serve, because each launch takes those that its inputs have. The kernel is the
-// program's and outlives it. Internal to DeviceLoop.
+// program's and outlives it. Internal to DeviceControl.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "runtime/execute/loop_launch.h"
+#include "runtime/execute/control_launch.h"
 #include "runtime/execute/persistent_program.h"
 #include "runtime/execute/run_state.h"
 
@@ -20,11 +20,11 @@ struct PersistentLoop {
   const void* kernel = nullptr;
 };
 
-class PersistentLaunch : public LoopLaunch {
+class PersistentLaunch : public ControlLaunch {
  public:
   // Errors: no memory.
-  static Result<std::unique_ptr<LoopLaunch>> make(RunState& state, NodeId loop,
-                                                  const PersistentLoop& persistent);
+  static Result<std::unique_ptr<ControlLaunch>> make(RunState& state, NodeId loop,
+                                                     const PersistentLoop& persistent);
 
   bool is_free() const override;
   Status write_words() override;

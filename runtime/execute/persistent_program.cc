@@ -4,7 +4,7 @@
 #include <map>
 
 #include "ops/contract/kernel.h"
-#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/control_drive.h"
 #include "runtime/execute/temporaries.h"
 
 namespace eddy {

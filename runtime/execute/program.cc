@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "graph/schedule/cost_model.h"
-#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/control_drive.h"
 #include "runtime/execute/lowering.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/temporaries.h"
@@ -174,7 +174,7 @@ Status Program::bind(const KernelRegistry& registry) {
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
-  if (has_device_loops()) judge();
+  if (has_device_control()) judge();
   return Status::ok();
 }
 
@@ -254,14 +254,14 @@ Result<BoundKernel> Program::bind_kernel(const KernelRegistry& registry, NodeId 
 
 // Which loops the accelerator drives, and how.
 void Program::judge() {
-  loop_verdicts_ =
-      judge_loops(graph_, {[this](NodeId node) { return device_of(node) != 0; },
-                           [this](ValueId value) { return value_device(value) != 0; }});
+  control_verdicts_ =
+      judge_control(graph_, {[this](NodeId node) { return device_of(node) != 0; },
+                             [this](ValueId value) { return value_device(value) != 0; }});
   loop_choices_.resize(options_.are_loops_measured ? graph_.num_nodes() : 0);
   const bool has_fusion = options_.accelerator_or_null->loop_fusion.prepare != nullptr;
   persistent_loops_.resize(has_fusion ? graph_.num_nodes() : 0);
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-    LoopVerdict& verdict = loop_verdicts_[n];
+    ControlVerdict& verdict = control_verdicts_[n];
     if (!verdict.is_outermost || graph_.node(NodeId(n)).kind != NodeKind::kWhile) continue;
     if (has_fusion) {
       const Status status = make_persistent(NodeId(n), persistent_loops_[n]);

@@ -23,8 +23,8 @@
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/accelerator.h"
+#include "runtime/execute/control_drive.h"
 #include "runtime/execute/loop_choice.h"
-#include "runtime/execute/loop_drive.h"
 #include "runtime/execute/output_routes.h"
 #include "runtime/execute/release_plan.h"
 #include "runtime/execute/run_state.h"
@@ -49,7 +49,7 @@ struct ProgramOptions {
   // outlives it.
   std::function<std::unique_ptr<CommandBuffer>(Recorder* recorder_or_null)> make_commands;
   // Loops that the accelerator can drive are driven by it; measured: where it is faster.
-  bool has_device_loops = false;
+  bool has_device_control = false;
   bool are_loops_measured = false;
   // Of a plan for two devices, its second one; null for all others.
   std::shared_ptr<const Accelerator> accelerator_or_null = {};
@@ -86,9 +86,11 @@ class Program {
     return *constants_[value.index()];
   }
 
-  bool has_device_loops() const { return options_.has_device_loops && has_accelerator(); }
-  // Of a while node, where has_device_loops().
-  const LoopVerdict& loop_verdict(NodeId node) const { return loop_verdicts_[node.index()]; }
+  bool has_device_control() const { return options_.has_device_control && has_accelerator(); }
+  // Of a while node, where has_device_control().
+  const ControlVerdict& control_verdict(NodeId node) const {
+    return control_verdicts_[node.index()];
+  }
   // Of a loop that the accelerator can run as one kernel; else null.
   const PersistentLoop* persistent_loop_or_null(NodeId node) const {
     return persistent_loops_.empty() ? nullptr : persistent_loops_[node.index()].get();
@@ -146,7 +148,8 @@ class Program {
   template <typename Use>
   auto with_init(NodeId node, PackedConstants* packed_or_null, const Use& use);
   void forget_unread_constants();
-  // What a node of the accelerator reads of constants, copied there; their bits are set in `unread`.
+  // What a node of the accelerator reads of constants, copied there; their bits are set in
+  // `unread`.
   Status upload_constants(NodeId node, Uploader& uploader, uint64_t& unread);
   // Constants that control nodes pass on to values of the accelerator.
   Status upload_passed_constants(Uploader& uploader);
@@ -162,12 +165,12 @@ class Program {
   OutputRoutes output_routes_;
   std::vector<bool> is_only_copied_out_;  // by output of the graph
   std::vector<ConstantId> unread_constants_;
-  std::vector<LoopVerdict> loop_verdicts_;  // by NodeId
+  std::vector<ControlVerdict> control_verdicts_;                   // by NodeId
   std::vector<std::unique_ptr<PersistentLoop>> persistent_loops_;  // by NodeId; empty: none
   std::vector<std::unique_ptr<LoopChoice>> loop_choices_;  // by NodeId; empty: nothing is measured
-  std::vector<size_t> workspaces_;  // by the machine's stream
-  std::vector<std::unique_ptr<Slot>> constants_;  // by ValueId; null for other values
-  std::unique_ptr<StagedHostMemory> host_memory_;  // beside an accelerator
+  std::vector<size_t> workspaces_;                         // by the machine's stream
+  std::vector<std::unique_ptr<Slot>> constants_;           // by ValueId; null for other values
+  std::unique_ptr<StagedHostMemory> host_memory_;          // beside an accelerator
   std::vector<std::unique_ptr<Slot>> device_constants_;  // by ConstantId; null where none reads it
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/execute/device_loop.h"
+#include "runtime/execute/device_control.h"
 
 namespace eddy {
 
@@ -86,7 +86,7 @@ RecordedStep RecordedWork::launch(const CodeItem& item) const {
   }
   if (run == CaseState::finish_branch) return find(context, Kind::kFinishBranch);
   const bool is_bookkeeping = run == ReleaseList::run || run == TraceMark::begin ||
-                              run == TraceMark::end || run == DeviceLoop::left;
+                              run == TraceMark::end || run == DeviceControl::left;
   if (is_bookkeeping) return {.kind = Kind::kBookkeeping};
   const auto found = steps_.find(context);
   const bool is_exec = found != steps_.end() && found->second.kind == Kind::kExec;
@@ -110,8 +110,8 @@ RecordedStep RecordedWork::decision(uint32_t number) const {
   }
   if (decide == LoopState::test) return find(context, Kind::kTest);
   if (decide == CaseState::select) return find(context, Kind::kSelect);
-  if (decide == DeviceLoop::choose) return {.kind = Kind::kChoose};
-  if (decide == DeviceLoop::heard) return {.kind = Kind::kHeard};
+  if (decide == DeviceControl::choose) return {.kind = Kind::kChoose};
+  if (decide == DeviceControl::heard) return {.kind = Kind::kHeard};
   return {};
 }
 

@@ -221,9 +221,8 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->args.num_outputs = static_cast<uint32_t>(exec->outputs.size());
   exec->args.state = kernel.state.get();
   exec->args.error = &exec->error;
-  exec->may_append =
-      node.op->may_append && !is_on_accelerator && may_take_input(graph, node, 0, reads) &&
-      !is_taken(id, node.inputs[0]);
+  exec->may_append = node.op->may_append && !is_on_accelerator &&
+                     may_take_input(graph, node, 0, reads) && !is_taken(id, node.inputs[0]);
   if (kernel.run_value != nullptr) {
     exec->work = run_value;
   } else if (node.op->is_view) {
@@ -315,8 +314,8 @@ void RunState::reset() {
   for (auto& loop : loops_) {
     if (loop) loop->reset();
   }
-  for (auto& loop : device_loops_) {
-    if (loop) loop->forget();
+  for (const auto& device : device_controls_) {
+    if (device) device->forget();
   }
 }
 
@@ -325,31 +324,31 @@ void RunState::start_recording() {
   if (accelerator == nullptr || !accelerator->make_recorder) return;
   recorder_ = accelerator->make_recorder();
   const bool can_decide = recorder_ != nullptr && recorder_->can_decide();
-  if (!can_decide || !program_.has_device_loops()) return;
+  if (!can_decide || !program_.has_device_control()) return;
   Result<BufferRef> word = allocator_.allocate(sizeof(uint32_t));
   if (!word.is_ok()) return;  // then loops are driven from the host
   stop_word_ = std::move(*word);
   control.stop_word_or_null = static_cast<uint32_t*>(stop_word_.data());
   control.tell_device(0);
   clear_faults();
-  device_loops_.resize(graph().num_nodes());
+  device_controls_.resize(graph().num_nodes());
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
-    const LoopVerdict& verdict = program_.loop_verdict(NodeId(n));
+    const ControlVerdict& verdict = program_.control_verdict(NodeId(n));
     if (!verdict.is_driven_by_device || !verdict.is_outermost) continue;
-    device_loops_[n] = std::make_unique<DeviceLoop>(*this, NodeId(n));
+    device_controls_[n] = std::make_unique<DeviceControl>(*this, NodeId(n));
   }
 }
 
-void RunState::end_device_loops() {
-  for (const auto& loop : device_loops_) {
-    if (loop) loop->give_place_back();
+void RunState::end_device_controls() {
+  for (const auto& device : device_controls_) {
+    if (device) device->give_place_back();
   }
 }
 
 bool RunState::give_places_back(const void* native_stream) {
   bool has_given = false;
-  for (const auto& loop : device_loops_) {
-    if (loop && loop->is_on(native_stream)) has_given |= loop->give_place_back();
+  for (const auto& device : device_controls_) {
+    if (device && device->is_on(native_stream)) has_given |= device->give_place_back();
   }
   return has_given;
 }
@@ -365,16 +364,16 @@ Result<int64_t> RunState::trip_limit(NodeId loop) {
 
 std::string RunState::why_by_host(NodeId loop) const {
   const Graph& graph = program_.graph();
-  if (device_loops_.empty()) return "the word by which it would be stopped has no memory";
+  if (device_controls_.empty()) return "the word by which it would be stopped has no memory";
   for (NodeId at = loop; !at.is_none(); at = graph.region(graph.node(at).region).owner) {
-    if (device_loops_[at.index()]) return device_loops_[at.index()]->why_by_host();
+    if (device_controls_[at.index()]) return device_controls_[at.index()]->why_by_host();
   }
   return "";
 }
 
 std::string RunState::how_by_device(NodeId loop) const {
-  const bool is_there = !device_loops_.empty() && device_loops_[loop.index()] != nullptr;
-  return is_there ? device_loops_[loop.index()]->how_by_device() : "";
+  const bool is_there = !device_controls_.empty() && device_controls_[loop.index()] != nullptr;
+  return is_there ? device_controls_[loop.index()]->how_by_device() : "";
 }
 
 bool RunState::fail(NodeId node, Status status) {
@@ -416,8 +415,8 @@ bool RunState::fail(Status status) {
 
 // What a device drives by itself is one piece of work; where it was, its counters say.
 std::string RunState::path_of_running_loop() const {
-  for (const auto& loop : device_loops_) {
-    const NodeId running = loop ? loop->innermost_running() : NodeId();
+  for (const auto& device : device_controls_) {
+    const NodeId running = device ? device->innermost_running() : NodeId();
     if (running.is_none()) continue;
     const int64_t iteration = loops_[running.index()]->iteration();
     return iteration_path(running) + "[" + std::to_string(iteration) + "]";

@@ -26,7 +26,7 @@
 #include "runtime/device/command_buffer.h"
 #include "runtime/device/recorder.h"
 #include "runtime/execute/case_state.h"
-#include "runtime/execute/device_loop.h"
+#include "runtime/execute/device_control.h"
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
 #include "runtime/execute/output_memory.h"
@@ -95,14 +95,14 @@ class RunState {
   LoopState& loop(NodeId node) { return part(loops_, node, "loop"); }
   CaseState& branch(NodeId node) { return part(cases_, node, "branch"); }
   // Null unless an accelerator may drive the loop by itself.
-  DeviceLoop* device_loop_or_null(NodeId node) {
-    return device_loops_.empty() ? nullptr : device_loops_[node.index()].get();
+  DeviceControl* device_control_or_null(NodeId node) {
+    return device_controls_.empty() ? nullptr : device_controls_[node.index()].get();
   }
-  // With a recorder of the accelerator's, and a DeviceLoop for every loop that may be one; before
-  // the commands are made.
+  // With a recorder of the accelerator's, and a DeviceControl for every loop that may be one;
+  // before the commands are made.
   void start_recording();
   // The run has ended: loops of other runs may be driven by devices in place of this one's.
-  void end_device_loops();
+  void end_device_controls();
   // A loop on the stream, which is idle, begins: others there have ended. Whether one had a place.
   bool give_places_back(const void* native_stream);
   // How often a loop may run at most; known when it begins.
@@ -211,7 +211,8 @@ class RunState {
   std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId
   std::deque<Slot> storage_;
   std::vector<Slot*> slots_;  // by ValueId
-  std::map<std::pair<uint32_t, uint32_t>, Slot*> taken_slots_;  // by the NodeId of who reads, ValueId
+  std::map<std::pair<uint32_t, uint32_t>, Slot*>
+      taken_slots_;                                    // by the NodeId of who reads, ValueId
   std::vector<std::unique_ptr<ExecNode>> exec_nodes_;  // by NodeId
   std::vector<std::unique_ptr<LoopState>> loops_;
   std::vector<std::unique_ptr<CaseState>> cases_;
@@ -228,7 +229,7 @@ class RunState {
   // Where kernels on the accelerator say what they found, in memory that both sides see.
   BufferRef fault_memory_;
   std::vector<std::pair<NodeId, DeviceFault*>> faults_;
-  std::vector<std::unique_ptr<DeviceLoop>> device_loops_;  // by NodeId; empty: none
+  std::vector<std::unique_ptr<DeviceControl>> device_controls_;  // by NodeId; empty: none
   mutable std::mutex mutex_;
   Status error_;  // under the mutex
 

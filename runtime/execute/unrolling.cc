@@ -1,6 +1,6 @@
 #include "runtime/execute/unrolling.h"
 
-#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/control_drive.h"
 
 namespace eddy {
 namespace {

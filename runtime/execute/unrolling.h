@@ -8,7 +8,7 @@
 //
 // What stands in brackets is guarded: each of its kernels first reads a word that the test before
 // it has written, and does nothing where that is 0. All iterations use the same addresses (carried
-// values have homes, device_loop.h), so the test that says no is the last that does anything:
+// values have homes, device_control.h), so the test that says no is the last that does anything:
 // values, counter, progress and the node's handle are as the last real iteration has left them. A
 // cancel, a fault and the limit are seen by every test, as in a body of one iteration: the loop
 // ends within one and tells the right one. The same kernels in the same order: the same bits.

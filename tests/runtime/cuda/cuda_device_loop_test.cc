@@ -14,7 +14,7 @@
 
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
-#include "runtime/execute/device_loop.h"
+#include "runtime/execute/device_control.h"
 #include "tests/runtime/cuda/cuda_session_fixture.h"
 #include "tests/runtime/cuda/loop_shapes.h"
 #include "tools/check/oracle.h"
@@ -219,7 +219,7 @@ TEST_P(CudaDeviceLoopTest, TheIterationIsCountedByTheDevice) {
 }
 
 TEST_P(CudaDeviceLoopTest, NoMoreLoopsThanDevicesMayDriveAtOnceAreDrivenByThem) {
-  expect_cpus_bits(side_by_side(9), {{"x", Tensor::scalar(0.0f)}}, DeviceLoop::kMostAtOnce);
+  expect_cpus_bits(side_by_side(9), {{"x", Tensor::scalar(0.0f)}}, DeviceControl::kMostAtOnce);
 }
 
 TEST_P(CudaDeviceLoopTest, RunsAtOnceHaveGraphsOfTheirOwn) {
@@ -388,13 +388,13 @@ NamedTensors turned(size_t num_values) {
 
 TEST_P(CudaDeviceLoopTest, ForOtherAddressesAnOldRecordingIsGivenUp) {
   expect_cpus_bits(turning(7, 21), turned(7), 1);
-  EXPECT_GT(fake_->cuda().num_loop_instantiations(), DeviceLoop::kMostLaunches)
+  EXPECT_GT(fake_->cuda().num_loop_instantiations(), DeviceControl::kMostLaunches)
       << "too few addresses to show anything";
 }
 
 // By recordings alone, so that what is measured does not depend on the clock.
 TEST_P(CudaDeviceLoopTest, WhereTheWayIsMeasuredARecordingIsGivenUpOnceItIsStale) {
-  constexpr uint64_t kMost = DeviceLoop::kMostLaunches;
+  constexpr uint64_t kMost = DeviceControl::kMostLaunches;
   const auto num_recorded = [&](size_t num_values, uint64_t num_turns) {
     use_fake();
     SessionOptions options;
@@ -416,10 +416,10 @@ TEST_P(CudaDeviceLoopTest, WhereTheWayIsMeasuredARecordingIsGivenUpOnceItIsStale
   };
   // Seven addresses that take turns are none of them stale; each of twenty is, once it comes again.
   EXPECT_EQ(num_recorded(7, 40), kMost);
-  EXPECT_EQ(num_recorded(20, DeviceLoop::kStaleAfter), kMost);
-  EXPECT_EQ(num_recorded(20, DeviceLoop::kStaleAfter + 1), kMost + 1);
-  EXPECT_EQ(num_recorded(20, DeviceLoop::kStaleAfter + kMost), 2 * kMost);
-  EXPECT_EQ(num_recorded(20, 2 * DeviceLoop::kStaleAfter), 2 * kMost);
+  EXPECT_EQ(num_recorded(20, DeviceControl::kStaleAfter), kMost);
+  EXPECT_EQ(num_recorded(20, DeviceControl::kStaleAfter + 1), kMost + 1);
+  EXPECT_EQ(num_recorded(20, DeviceControl::kStaleAfter + kMost), 2 * kMost);
+  EXPECT_EQ(num_recorded(20, 2 * DeviceControl::kStaleAfter), 2 * kMost);
 }
 
 TEST_P(CudaDeviceLoopTest, WhatCannotBeForcedIsRefusedWithItsReason) {

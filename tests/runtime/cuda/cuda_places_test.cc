@@ -2,7 +2,7 @@
 // behind each other need one place between them.
 #include <gtest/gtest.h>
 
-#include "runtime/execute/device_loop.h"
+#include "runtime/execute/device_control.h"
 #include "tests/runtime/cuda/cuda_session_fixture.h"
 #include "tests/runtime/cuda/loop_shapes.h"
 #include "tools/check/oracle.h"
@@ -42,7 +42,7 @@ Build in_a_row(int n) {
 }
 
 TEST_P(CudaPlacesTest, LoopsBehindEachOtherAreAllDrivenByTheDevice) {
-  constexpr int kLoops = 2 * DeviceLoop::kMostAtOnce + 1;
+  constexpr int kLoops = 2 * DeviceControl::kMostAtOnce + 1;
   use_fake();
   auto cpu = std::move(*Session::create(library(), graph_of(in_a_row(kLoops)), {}));
   auto session = make_or_null(graph_of(in_a_row(kLoops)), {});

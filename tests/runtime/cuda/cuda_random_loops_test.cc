@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "runtime/api/session.h"
-#include "runtime/execute/device_loop.h"
+#include "runtime/execute/device_control.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/random_loops.h"
 #include "tools/check/oracle.h"
@@ -117,7 +117,7 @@ class Case {
     for (const LoopReport& report : reports) {
       if (report.driven == "device") continue;
       EXPECT_THAT(report.reason, HasSubstr("devices drive as many loops at once as they may"));
-      EXPECT_GT(num_at_once(reports), DeviceLoop::kMostAtOnce) << report.path;
+      EXPECT_GT(num_at_once(reports), DeviceControl::kMostAtOnce) << report.path;
     }
   }
 

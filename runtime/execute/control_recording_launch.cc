@@ -1,12 +1,12 @@
-// LoopRecording, once it is made: launched, left, asked.
+// ControlRecording, once it is made: launched, left, asked.
 #include <algorithm>
 #include <atomic>
 
-#include "runtime/execute/loop_recording.h"
+#include "runtime/execute/control_recording.h"
 
 namespace eddy {
 
-Status LoopRecording::write_words() {
+Status ControlRecording::write_words() {
   for (const Loop& loop : loops_) {
     EDDY_ASSIGN_OR_RETURN(*loop.limit_word, state_.trip_limit(loop.id));
     // Inner ones may not be entered this time.
@@ -19,7 +19,7 @@ Status LoopRecording::write_words() {
   return Status::ok();
 }
 
-Status LoopRecording::launch(void* native_stream) {
+Status ControlRecording::launch(void* native_stream) {
   for (const Entry& entry : entries_) {
     const size_t size_bytes = entry.from->view.size_bytes();
     if (size_bytes == 0) continue;
@@ -29,7 +29,7 @@ Status LoopRecording::launch(void* native_stream) {
   return recording_->launch(native_stream);
 }
 
-Status LoopRecording::leave() {
+Status ControlRecording::leave() {
   for (const Loop& loop : loops_) state_.loop(loop.id).drive_from(loop.words.progress);
   for (const Output& output : outputs_) {
     if (output.from != nullptr) {
@@ -42,7 +42,7 @@ Status LoopRecording::leave() {
   return Status::ok();
 }
 
-NodeId LoopRecording::innermost_running() const {
+NodeId ControlRecording::innermost_running() const {
   NodeId innermost;
   for (const Loop& loop : loops_) {  // outer ones come first
     const auto is_over = std::atomic_ref<int64_t>(loop.words.progress[1]);
@@ -51,12 +51,12 @@ NodeId LoopRecording::innermost_running() const {
   return innermost;
 }
 
-void LoopRecording::forget() {
+void ControlRecording::forget() {
   // A device that is lost may still write there.
   for (const Loop& loop : loops_) std::atomic_ref<int64_t>(loop.words.progress[1]).store(1);
 }
 
-int32_t LoopRecording::check() {
+int32_t ControlRecording::check() {
   for (const Case& each : cases_) {
     if (std::atomic_ref<int64_t>(each.failure[0]).load(std::memory_order_acquire) == 0) continue;
     const Node& node = graph().node(each.id);
@@ -70,12 +70,12 @@ int32_t LoopRecording::check() {
   return 0;
 }
 
-std::string LoopRecording::text() const {
+std::string ControlRecording::text() const {
   if (!unrolls_) return "";
   return "unrolled: up to " + std::to_string(most_iterations_) + " iterations a round";
 }
 
-bool LoopRecording::is_free() const {
+bool ControlRecording::is_free() const {
   const auto is_ours = [](const BufferRef& buffer, uint32_t ours) {
     return buffer.get()->references.load(std::memory_order_acquire) == ours;
   };

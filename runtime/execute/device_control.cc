@@ -1,4 +1,4 @@
-#include "runtime/execute/device_loop.h"
+#include "runtime/execute/device_control.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "runtime/execute/loop_drive.h"
-#include "runtime/execute/loop_recording.h"
+#include "runtime/execute/control_drive.h"
+#include "runtime/execute/control_recording.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/program.h"
 #include "runtime/execute/run_state.h"
@@ -25,7 +25,7 @@ std::atomic<int>& num_driven() {
 
 }  // namespace
 
-DeviceLoop::DeviceLoop(RunState& state, NodeId loop)
+DeviceControl::DeviceControl(RunState& state, NodeId loop)
     : state_(state),
       id_(loop),
       persistent_or_null_(state.program().persistent_loop_or_null(loop)),
@@ -35,9 +35,9 @@ DeviceLoop::DeviceLoop(RunState& state, NodeId loop)
   reads_copies_ = is_told_what_is_copied();
 }
 
-DeviceLoop::~DeviceLoop() { give_place_back(); }
+DeviceControl::~DeviceControl() { give_place_back(); }
 
-bool DeviceLoop::take_place() {
+bool DeviceControl::take_place() {
   int count = num_driven().load(std::memory_order_relaxed);
   while (count + depth_ <= kMostAtOnce) {
     if (num_driven().compare_exchange_weak(count, count + depth_, std::memory_order_relaxed)) {
@@ -47,7 +47,7 @@ bool DeviceLoop::take_place() {
   return false;
 }
 
-void DeviceLoop::find_depth() {
+void DeviceControl::find_depth() {
   const Graph& graph = state_.graph();
   depth_ = graph.node(id_).kind == NodeKind::kWhile ? 1 : 0;
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
@@ -64,7 +64,7 @@ void DeviceLoop::find_depth() {
 
 // What the loop reads from outside, and the parameters outside that may hold a block which a node
 // inside writes.
-void DeviceLoop::find_outside() {
+void DeviceControl::find_outside() {
   const Graph& graph = state_.graph();
   std::set<const Slot*> found;
   const auto read = [&](ValueId value) {
@@ -97,7 +97,7 @@ void DeviceLoop::find_outside() {
 }
 
 // A limit, or a decision carried in, that the host reads behind a copy of the device's.
-bool DeviceLoop::is_told_what_is_copied() const {
+bool DeviceControl::is_told_what_is_copied() const {
   const Graph& graph = state_.graph();
   const auto is_copied = [&](ValueId value) {
     if (value.is_none()) return false;
@@ -114,19 +114,19 @@ bool DeviceLoop::is_told_what_is_copied() const {
   return false;
 }
 
-void DeviceLoop::read_outside(std::vector<const void*>& addresses) const {
+void DeviceControl::read_outside(std::vector<const void*>& addresses) const {
   addresses.clear();
   for (const Slot* slot : outside_) addresses.push_back(slot->view.data);
 }
 
-LoopChoice::Advice DeviceLoop::advice() const {
+LoopChoice::Advice DeviceControl::advice() const {
   const std::optional<Way>& only = state_.program().accelerator_or_null()->only_loop_way;
   if (only && (*only != Way::kKernel || persistent_or_null_ != nullptr)) return {*only, false};
   if (choice_or_null_ != nullptr) return choice_or_null_->next();
   return {persistent_or_null_ != nullptr ? Way::kKernel : Way::kRecording, false};
 }
 
-bool DeviceLoop::must_wait() const {
+bool DeviceControl::must_wait() const {
   if (reads_copies_ || (choice_or_null_ != nullptr && !choice_or_null_->is_settled())) return true;
   // Those before it on its stream have their places until they have ended.
   if (!has_place_ && num_driven().load(std::memory_order_relaxed) + depth_ > kMostAtOnce) {
@@ -138,8 +138,8 @@ bool DeviceLoop::must_wait() const {
          std::ranges::any_of(unrolled_.all, is_running);
 }
 
-int32_t DeviceLoop::choose(void* device_loop) {
-  DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
+int32_t DeviceControl::choose(void* device_control) {
+  DeviceControl& self = *static_cast<DeviceControl*>(device_control);
   if (!std::exchange(self.is_asked_again_, false) && self.must_wait()) {
     self.is_asked_again_ = true;
     return CommandBuffer::kAskWhenIdle;
@@ -152,7 +152,7 @@ int32_t DeviceLoop::choose(void* device_loop) {
 }
 
 // A way that is ruled out when it is to be tried is not asked for again.
-DeviceLoop::Way DeviceLoop::take_advice() {
+DeviceControl::Way DeviceControl::take_advice() {
   LoopChoice::Advice advice = this->advice();
   Way way = ready_way(advice.way);
   while (advice.is_try && way != advice.way) {
@@ -167,42 +167,42 @@ DeviceLoop::Way DeviceLoop::take_advice() {
   return way;
 }
 
-DeviceLoop::Way DeviceLoop::ready_way(Way wish) {
+DeviceControl::Way DeviceControl::ready_way(Way wish) {
   if (wish == Way::kHost || is_ready(wish)) return wish;
   if (wish == Way::kUnrolled && is_ready(Way::kRecording)) return Way::kRecording;
   const bool has_other = wish != Way::kKernel && persistent_or_null_ != nullptr;
   return has_other && is_ready(Way::kKernel) ? Way::kKernel : Way::kHost;
 }
 
-DeviceLoop::Launches& DeviceLoop::launches_of(Way way) {
+DeviceControl::Launches& DeviceControl::launches_of(Way way) {
   return way == Way::kKernel ? kernels_ : way == Way::kUnrolled ? unrolled_ : recordings_;
 }
 
-std::string DeviceLoop::how_by_device() const {
+std::string DeviceControl::how_by_device() const {
   if (way_ == Way::kHost) return "";
   std::lock_guard lock(current_mutex_);
   const std::string how = current_ != nullptr ? current_->text() : "";
   return how.empty() ? unrolled_.why_off : how;
 }
 
-int32_t DeviceLoop::heard(void* device_loop) {
-  static_cast<DeviceLoop*>(device_loop)->report();
+int32_t DeviceControl::heard(void* device_control) {
+  static_cast<DeviceControl*>(device_control)->report();
   return 0;
 }
 
-bool DeviceLoop::left(void* device_loop) {
-  static_cast<DeviceLoop*>(device_loop)->report();
+bool DeviceControl::left(void* device_control) {
+  static_cast<DeviceControl*>(device_control)->report();
   return true;
 }
 
-void DeviceLoop::report() {
+void DeviceControl::report() {
   if (!is_try_) return;
   is_try_ = false;
   const std::chrono::nanoseconds elapsed = Clock::now() - began_;
   choice_or_null_->report(way_, elapsed.count(), state_.loop(id_).iteration());
 }
 
-bool DeviceLoop::is_ready(Way way) {
+bool DeviceControl::is_ready(Way way) {
   const std::string& why_off = launches_of(way).why_off;
   why_by_host_ = why_off;
   if (!why_off.empty()) return false;
@@ -214,7 +214,7 @@ bool DeviceLoop::is_ready(Way way) {
   return find_launch(way);
 }
 
-bool DeviceLoop::find_launch(Way way) {
+bool DeviceControl::find_launch(Way way) {
   Launches& launches = launches_of(way);
   ++num_turns_;
   take(nullptr);
@@ -224,7 +224,7 @@ bool DeviceLoop::find_launch(Way way) {
     why_by_host_ = "the memory of its earlier results is in use";
     return false;
   }
-  Result<std::unique_ptr<LoopLaunch>> made = make_launch(way);
+  Result<std::unique_ptr<ControlLaunch>> made = make_launch(way);
   if (!made.is_ok()) {
     const char* const what = way == Way::kKernel     ? "its kernel cannot be launched: "
                              : way == Way::kUnrolled ? "it could not be unrolled: "
@@ -240,7 +240,7 @@ bool DeviceLoop::find_launch(Way way) {
   return true;
 }
 
-bool DeviceLoop::find_known(Launches& launches) {
+bool DeviceControl::find_known(Launches& launches) {
   for (const auto& launch : launches.all) {
     if (launch->addresses != addresses_ || !launch->is_free()) continue;
     take(launch.get());
@@ -249,18 +249,18 @@ bool DeviceLoop::find_known(Launches& launches) {
   return false;
 }
 
-void DeviceLoop::take(LoopLaunch* launch) {
+void DeviceControl::take(ControlLaunch* launch) {
   std::lock_guard lock(current_mutex_);
   current_ = launch;
   if (launch != nullptr) launch->last_taken = num_turns_;
 }
 
 // Of those that are idle, the one taken longest ago.
-bool DeviceLoop::give_one_up(Launches& launches) {
+bool DeviceControl::give_one_up(Launches& launches) {
   const uint64_t least_age = choice_or_null_ != nullptr ? kStaleAfter : 0;
   auto oldest = launches.all.end();
   for (auto at = launches.all.begin(); at != launches.all.end(); ++at) {
-    const LoopLaunch& launch = **at;
+    const ControlLaunch& launch = **at;
     const bool is_idle = launch.is_free() && launch.innermost_running().is_none();
     if (!is_idle || num_turns_ - launch.last_taken < least_age) continue;
     if (oldest == launches.all.end() || launch.last_taken < (*oldest)->last_taken) oldest = at;
@@ -271,13 +271,13 @@ bool DeviceLoop::give_one_up(Launches& launches) {
   return true;
 }
 
-Result<std::unique_ptr<LoopLaunch>> DeviceLoop::make_launch(Way way) {
+Result<std::unique_ptr<ControlLaunch>> DeviceControl::make_launch(Way way) {
   if (way == Way::kKernel) return PersistentLaunch::make(state_, id_, *persistent_or_null_);
-  return LoopRecording::make(state_, id_, *state_.recorder_or_null(), words_,
-                             way == Way::kUnrolled);
+  return ControlRecording::make(state_, id_, *state_.recorder_or_null(), words_,
+                                way == Way::kUnrolled);
 }
 
-bool DeviceLoop::find_place() {
+bool DeviceControl::find_place() {
   if (!has_place_) has_place_ = take_place();
   if (!has_place_ && state_.give_places_back(stream_)) has_place_ = take_place();
   if (!has_place_) {
@@ -287,8 +287,8 @@ bool DeviceLoop::find_place() {
   return has_place_;
 }
 
-bool DeviceLoop::launch(void* device_loop) {
-  DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
+bool DeviceControl::launch(void* device_control) {
+  DeviceControl& self = *static_cast<DeviceControl*>(device_control);
   self.current_node_->store(self.id_.index(), std::memory_order_relaxed);
   Status status = self.current_->write_words();
   if (status.is_ok()) status = self.current_->launch(self.stream_);
@@ -298,8 +298,8 @@ bool DeviceLoop::launch(void* device_loop) {
   return status.is_ok() || self.state_.fail(self.id_, std::move(status));
 }
 
-int32_t DeviceLoop::finish(void* device_loop) {
-  DeviceLoop& self = *static_cast<DeviceLoop*>(device_loop);
+int32_t DeviceControl::finish(void* device_control) {
+  DeviceControl& self = *static_cast<DeviceControl*>(device_control);
   int32_t result = 0;
   for (const Launches* launches : {&self.recordings_, &self.unrolled_}) {
     for (const auto& launch : launches->all) {
@@ -309,17 +309,17 @@ int32_t DeviceLoop::finish(void* device_loop) {
   return result;
 }
 
-NodeId DeviceLoop::innermost_running() const {
+NodeId DeviceControl::innermost_running() const {
   std::lock_guard lock(current_mutex_);
   return current_ != nullptr ? current_->innermost_running() : NodeId();
 }
 
-void DeviceLoop::forget() {
+void DeviceControl::forget() {
   is_asked_again_ = false;
   if (current_ != nullptr) current_->forget();
 }
 
-bool DeviceLoop::give_place_back() {
+bool DeviceControl::give_place_back() {
   if (has_place_) num_driven().fetch_sub(depth_, std::memory_order_relaxed);
   return std::exchange(has_place_, false);
 }

@@ -1,5 +1,5 @@
-// judge_loops: which loops and branches beside an accelerator it can drive by itself, and why others
-// not: the allow-list for recordings that decide (runtime/device/recorder.h).
+// judge_control: which loops and branches beside an accelerator it can drive by itself, and why
+// others not: the allow-list for recordings that decide (runtime/device/recorder.h).
 //
 // A loop can be driven by the device when
 //   - it has nodes, and all of them run there, with fixed shapes and nothing that the host must
@@ -25,14 +25,14 @@
 
 namespace eddy {
 
-struct LoopVerdict {
+struct ControlVerdict {
   bool is_driven_by_device = false;
   bool is_outermost = false;  // of those driven by the device
   std::string reason;         // either way
 };
 
 // What the graph does not say.
-struct LoopDriveFacts {
+struct ControlDriveFacts {
   std::function<bool(NodeId)> is_on_device;  // exec nodes
   std::function<bool(ValueId)> is_value_on_device;
 };
@@ -41,7 +41,7 @@ struct LoopDriveFacts {
 std::vector<uint32_t> count_uses(const Graph& graph);
 
 // By NodeId; empty reasons for exec nodes.
-std::vector<LoopVerdict> judge_loops(const Graph& graph, const LoopDriveFacts& facts);
+std::vector<ControlVerdict> judge_control(const Graph& graph, const ControlDriveFacts& facts);
 
 // A carried bool of the host's that only decides its loop: the device keeps it.
 bool is_decision_only(const Graph& graph, const Node& loop, size_t carried,

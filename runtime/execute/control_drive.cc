@@ -1,4 +1,4 @@
-#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/control_drive.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ bool is_op(const Node& node, std::string_view name) {
 
 class Judge {
  public:
-  Judge(const Graph& graph, const LoopDriveFacts& facts, const std::vector<uint32_t>& uses,
+  Judge(const Graph& graph, const ControlDriveFacts& facts, const std::vector<uint32_t>& uses,
         NodeId outermost)
       : graph_(graph), facts_(facts), uses_(uses), outermost_(outermost) {}
 
@@ -179,7 +179,7 @@ class Judge {
   }
 
   const Graph& graph_;
-  const LoopDriveFacts& facts_;
+  const ControlDriveFacts& facts_;
   const std::vector<uint32_t>& uses_;
   const NodeId outermost_;
   std::vector<ValueId> kept_;  // parameters
@@ -285,7 +285,7 @@ bool is_carried_idly(const Graph& graph, const Node& loop, size_t carried,
 }
 
 // Whether a node inside runs on the device, so that the loop stands in a stream of it.
-static bool has_work(const Graph& graph, const LoopDriveFacts& facts, NodeId loop) {
+static bool has_work(const Graph& graph, const ControlDriveFacts& facts, NodeId loop) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind != NodeKind::kExec || !is_inside(graph, node.region, loop)) continue;
@@ -294,14 +294,15 @@ static bool has_work(const Graph& graph, const LoopDriveFacts& facts, NodeId loo
   return false;
 }
 
-std::vector<LoopVerdict> judge_loops(const Graph& graph, const LoopDriveFacts& facts) {
-  std::vector<LoopVerdict> verdicts(graph.num_nodes());
+std::vector<ControlVerdict> judge_control(const Graph& graph, const ControlDriveFacts& facts) {
+  std::vector<ControlVerdict> verdicts(graph.num_nodes());
   const std::vector<uint32_t> uses = count_uses(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind == NodeKind::kExec) continue;
     Judge judge(graph, facts, uses, NodeId(n));
-    std::string reason = node.kind == NodeKind::kWhile ? judge.loop(node) : judge.branch_alone(node);
+    std::string reason =
+        node.kind == NodeKind::kWhile ? judge.loop(node) : judge.branch_alone(node);
     if (reason.empty() && !has_work(graph, facts, NodeId(n))) {
       reason = "nothing of " + node.name + " runs on the device";
     }

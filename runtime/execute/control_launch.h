@@ -1,6 +1,6 @@
-// LoopLaunch: one way in which a device drives a loop of one run, with memory of its own, ready to
-// be launched again and again: a recording with conditional nodes (loop_recording.h), or one kernel
-// (persistent_launch.h).
+// ControlLaunch: one way in which a device drives a loop of one run, with memory of its own, ready
+// to be launched again and again: a recording with conditional nodes (control_recording.h), or one
+// kernel (persistent_launch.h).
 //
 // Errors: launch() names the driver's answer. Threads: those of its run.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace eddy {
 
-class LoopLaunch {
+class ControlLaunch {
  public:
-  virtual ~LoopLaunch() = default;
+  virtual ~ControlLaunch() = default;
 
   // What it was made for; by the caller. Empty: for any addresses.
   std::vector<const void*> addresses;

@@ -1,9 +1,9 @@
-#include "runtime/execute/loop_recording.h"
+#include "runtime/execute/control_recording.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/execute/loop_drive.h"
+#include "runtime/execute/control_drive.h"
 #include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/unrolling.h"
@@ -21,21 +21,21 @@ size_t bytes_of(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-LoopRecording::LoopRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls)
+ControlRecording::ControlRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls)
     : state_(state),
       top_(loop),
       recorder_(recorder),
       unrolls_(unrolls),
       uses_(count_uses(state.graph())) {}
 
-Result<std::unique_ptr<LoopLaunch>> LoopRecording::make(RunState& state, NodeId loop,
-                                                        Recorder& recorder, BufferRef words,
-                                                        bool unrolls) {
+Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, NodeId loop,
+                                                              Recorder& recorder, BufferRef words,
+                                                              bool unrolls) {
   if (unrolls) {
     const std::string why_not = why_nothing_unrolled(state.graph(), loop);
     if (!why_not.empty()) return unsupported(why_not);
   }
-  std::unique_ptr<LoopRecording> made(new LoopRecording(state, loop, recorder, unrolls));
+  std::unique_ptr<ControlRecording> made(new ControlRecording(state, loop, recorder, unrolls));
   made->words_ = std::move(words);
   Status status = recorder.begin();
   if (status.is_ok()) status = made->record();
@@ -46,7 +46,7 @@ Result<std::unique_ptr<LoopLaunch>> LoopRecording::make(RunState& state, NodeId 
     Result<std::unique_ptr<Recording>> recording = recorder.finish();
     if (recording.is_ok()) {
       made->recording_ = std::move(*recording);
-      return std::unique_ptr<LoopLaunch>(std::move(made));
+      return std::unique_ptr<ControlLaunch>(std::move(made));
     }
     status = recording.take_status();
   }
@@ -56,20 +56,20 @@ Result<std::unique_ptr<LoopLaunch>> LoopRecording::make(RunState& state, NodeId 
 
 // ---------------------------------------------------------------- memory
 
-Result<void*> LoopRecording::device_memory(size_t size_bytes) {
+Result<void*> ControlRecording::device_memory(size_t size_bytes) {
   EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.program().memory(1).allocate(size_bytes));
   kept_.push_back(buffer);
   return buffer.data();
 }
 
-Result<void*> LoopRecording::home(ValueId value, size_t size_bytes) {
+Result<void*> ControlRecording::home(ValueId value, size_t size_bytes) {
   const auto known = homes_.find(value.index());
   if (known != homes_.end()) return known->second.data();
   EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.program().memory(1).allocate(size_bytes));
   return (homes_[value.index()] = std::move(buffer)).data();
 }
 
-Result<int64_t*> LoopRecording::host_words(size_t count) {
+Result<int64_t*> ControlRecording::host_words(size_t count) {
   if (!words_) {
     EDDY_ASSIGN_OR_RETURN(words_, state_.allocator().allocate(kMostWords * sizeof(int64_t)));
     std::memset(words_.data(), 0, kMostWords * sizeof(int64_t));
@@ -79,13 +79,13 @@ Result<int64_t*> LoopRecording::host_words(size_t count) {
   return static_cast<int64_t*>(words_.data()) + (num_words_ - count);
 }
 
-void LoopRecording::point(ValueId value, void* data) {
+void ControlRecording::point(ValueId value, void* data) {
   Slot& slot = state_.slot(value);
   slot.buffer.reset();
   slot.view.data = data;
 }
 
-Result<const void*> LoopRecording::decision_address(ValueId value) {
+Result<const void*> ControlRecording::decision_address(ValueId value) {
   const ValueId root = resolve_forwarded(graph(), value);
   if (const Node* copy = copy_to_host_or_null(graph(), root); copy != nullptr) {
     // What comes from outside may be gone there, and is on the host.
@@ -104,7 +104,7 @@ Result<const void*> LoopRecording::decision_address(ValueId value) {
 
 // ---------------------------------------------------------------- recording
 
-Status LoopRecording::record() {
+Status ControlRecording::record() {
   EDDY_RETURN_IF_ERROR(recorder_.lane(0).status());
   const Node& node = graph().node(top_);
   if (node.kind == NodeKind::kCaseOf) return record_top_case(node);
@@ -133,7 +133,7 @@ Status LoopRecording::record() {
   return Status::ok();
 }
 
-Status LoopRecording::record_top_case(const Node& node) {
+Status ControlRecording::record_top_case(const Node& node) {
   EDDY_RETURN_IF_ERROR(record_case(top_));
   for (const ValueId output : node.outputs) {
     const auto at = homes_.find(output.index());
@@ -143,7 +143,7 @@ Status LoopRecording::record_top_case(const Node& node) {
   return Status::ok();
 }
 
-Result<LoopRecording::Loop*> LoopRecording::make_words(NodeId id) {
+Result<ControlRecording::Loop*> ControlRecording::make_words(NodeId id) {
   EDDY_ASSIGN_OR_RETURN(void* const on_device, device_memory(2 * sizeof(int64_t)));
   EDDY_ASSIGN_OR_RETURN(int64_t* const on_host, host_words(3));
   Loop loop;
@@ -157,7 +157,7 @@ Result<LoopRecording::Loop*> LoopRecording::make_words(NodeId id) {
   return &loops_.emplace_back(loop);
 }
 
-Status LoopRecording::record_loop(NodeId id) {
+Status ControlRecording::record_loop(NodeId id) {
   const Node& node = graph().node(id);
   EDDY_ASSIGN_OR_RETURN(Loop* const loop, make_words(id));
   EDDY_RETURN_IF_ERROR(enter_loop(*loop));
@@ -170,8 +170,8 @@ Status LoopRecording::record_loop(NodeId id) {
 }
 
 // How many iterations a round holds is seen once there is one.
-Status LoopRecording::record_rounds(const Node& node, const LoopWords& words,
-                                    const Addresses& first, bool unrolls) {
+Status ControlRecording::record_rounds(const Node& node, const LoopWords& words,
+                                       const Addresses& first, bool unrolls) {
   LoopTest test{words};
   const ValueId predicate = graph().region(node.regions[0]).results[0];
   EDDY_ASSIGN_OR_RETURN(test.predicate, decision_address(predicate));
@@ -194,7 +194,7 @@ Status LoopRecording::record_rounds(const Node& node, const LoopWords& words,
 }
 
 // By what the first iteration has become.
-Result<uint32_t> LoopRecording::iterations_a_round(const Node& node) {
+Result<uint32_t> ControlRecording::iterations_a_round(const Node& node) {
   const Result<uint32_t> num_launches = recorder_.count_launches();
   if (num_launches.status().code() == StatusCode::kUnsupported) {
     why_not_unrolled_ = node.name + ": " + num_launches.status().message();
@@ -211,8 +211,8 @@ Result<uint32_t> LoopRecording::iterations_a_round(const Node& node) {
 }
 
 // From the homes to the homes, and the next predicate.
-Status LoopRecording::record_iteration(const Node& node, const LoopWords& words,
-                                       const Addresses& first) {
+Status ControlRecording::record_iteration(const Node& node, const LoopWords& words,
+                                          const Addresses& first) {
   EDDY_RETURN_IF_ERROR(record_region(node.regions[1], nullptr));
   EDDY_RETURN_IF_ERROR(copy_next(node));
   EDDY_RETURN_IF_ERROR(recorder_.advance_counter(words));
@@ -224,7 +224,7 @@ Status LoopRecording::record_iteration(const Node& node, const LoopWords& words,
 }
 
 // The limit goes to the device, initial values to the homes of the parameters.
-Status LoopRecording::enter_loop(const Loop& loop) {
+Status ControlRecording::enter_loop(const Loop& loop) {
   const Node& node = graph().node(loop.id);
   const Region& before = graph().region(node.regions[0]);
   std::vector<MemoryCopy> copies = {{loop.words.limit, loop.limit_word, sizeof(int64_t)}};
@@ -265,7 +265,7 @@ Status LoopRecording::enter_loop(const Loop& loop) {
   return Status::ok();
 }
 
-Status LoopRecording::copy_next(const Node& node) {
+Status ControlRecording::copy_next(const Node& node) {
   const Region& before = graph().region(node.regions[0]);
   const Region& after = graph().region(node.regions[1]);
   std::vector<MemoryCopy> copies;
@@ -285,7 +285,7 @@ Status LoopRecording::copy_next(const Node& node) {
 }
 
 // Of an inner loop: its outputs are where it leaves its values.
-Status LoopRecording::leave_loop(const Node& node) {
+Status ControlRecording::leave_loop(const Node& node) {
   const Region& before = graph().region(node.regions[0]);
   for (size_t k = 1; k < before.results.size(); ++k) {
     const ValueId output = node.outputs[k - 1];
@@ -296,7 +296,7 @@ Status LoopRecording::leave_loop(const Node& node) {
 }
 
 // All at once: what one copy writes and another one reads is read first.
-Status LoopRecording::copy_all(std::vector<MemoryCopy> copies) {
+Status ControlRecording::copy_all(std::vector<MemoryCopy> copies) {
   std::erase_if(
       copies, [](const MemoryCopy& copy) { return copy.to == copy.from || copy.size_bytes == 0; });
   const auto is_written = [&](const MemoryCopy& read) {
@@ -322,7 +322,7 @@ Status LoopRecording::copy_all(std::vector<MemoryCopy> copies) {
   return recorder_.copy_all(copies);
 }
 
-Status LoopRecording::record_case(NodeId id) {
+Status ControlRecording::record_case(NodeId id) {
   const Node& node = graph().node(id);
   EDDY_ASSIGN_OR_RETURN(int64_t* const failure, host_words(2));
   CaseChoice choice;
@@ -367,7 +367,7 @@ Status LoopRecording::record_case(NodeId id) {
 }
 
 // In the plan's issue order. A decision joins all lanes; behind it they begin anew.
-Status LoopRecording::record_region(RegionId id, Addresses* log) {
+Status ControlRecording::record_region(RegionId id, Addresses* log) {
   const RegionPlan& plan = state_.program().plan().regions[id.index()];
   std::vector<bool> has_begun(plan.num_streams, false);
   std::map<uint32_t, uint32_t> marks;  // by event; none: behind the last decision, so passed
@@ -417,7 +417,7 @@ Status LoopRecording::record_region(RegionId id, Addresses* log) {
   return join();
 }
 
-Status LoopRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
+Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
   const Node& node = graph().node(id);
   ExecNode& exec = state_.exec_node(id);
   if (copy_to_host_or_null(graph(), node.outputs[0]) != nullptr) return Status::ok();

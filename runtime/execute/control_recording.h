@@ -1,8 +1,8 @@
-// LoopRecording: a while node with everything in it, recorded with the device's own decisions, and
-// the memory that it needs besides the plan's (device_loop.h says what goes where). Unrolled, small
-// bodies hold several iterations (unrolling.h).
+// ControlRecording: a while node with everything in it, recorded with the device's own decisions,
+// and the memory that it needs besides the plan's (device_control.h says what goes where).
+// Unrolled, small bodies hold several iterations (unrolling.h).
 //
-// Internal to DeviceLoop. Making one moves the slots inside the loop, whose values are dead by
+// Internal to DeviceControl. Making one moves the slots inside the loop, whose values are dead by
 // then, to where the recording has them.
 #pragma once
 
@@ -12,18 +12,19 @@
 
 #include "graph/schedule/plan.h"
 #include "runtime/device/recorder.h"
-#include "runtime/execute/loop_launch.h"
+#include "runtime/execute/control_launch.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/segment.h"
 
 namespace eddy {
 
-class LoopRecording : public LoopLaunch {
+class ControlRecording : public ControlLaunch {
  public:
   // Records. On failure the recorder holds nothing. `words`: those of a recording of the same loop
   // that is gone; null: it makes some. kUnsupported where `unrolls` and nothing could be, and why.
-  static Result<std::unique_ptr<LoopLaunch>> make(RunState& state, NodeId loop, Recorder& recorder,
-                                                  BufferRef words, bool unrolls);
+  static Result<std::unique_ptr<ControlLaunch>> make(RunState& state, NodeId loop,
+                                                     Recorder& recorder, BufferRef words,
+                                                     bool unrolls);
 
   bool is_free() const override;
   Status write_words() override;
@@ -65,7 +66,7 @@ class LoopRecording : public LoopLaunch {
   };
   using Addresses = std::vector<const void*>;
 
-  LoopRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls);
+  ControlRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls);
   Status record();
   Status record_top_case(const Node& node);
   Status record_loop(NodeId id);

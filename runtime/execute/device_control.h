@@ -1,5 +1,5 @@
-// DeviceLoop: one while node of one run, driven by the accelerator itself: as one kernel where it
-// is small enough (persistent_program.h), or recorded with its inner loops and branches as one
+// DeviceControl: one while node of one run, driven by the accelerator itself: as one kernel where
+// it is small enough (persistent_program.h), or recorded with its inner loops and branches as one
 // piece of work; launched once, and finished without the host. Or one case node by itself, which
 // is the same with a decision in place of the rounds.
 //
@@ -43,9 +43,10 @@
 //
 // The process's limit: six or more loops of conditional nodes at once have crashed GPUs, so at most
 // kMostAtOnce of them are driven by devices at a time, over all sessions, a loop with inner ones
-// counting by its depth; others are driven from the host meanwhile. Kernels do not count. A loop has
-// its place until its run ends, or until another loop that needs one begins on its stream. Where one
-// graph has more beside each other, they are merged if they are small (runtime/api/place_nodes.h).
+// counting by its depth; others are driven from the host meanwhile. Kernels do not count. A loop
+// has its place until its run ends, or until another loop that needs one begins on its stream.
+// Where one graph has more beside each other, they are merged if they are small
+// (runtime/api/place_nodes.h).
 //
 // Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
 // the loop. Iterations are read while it runs, so a lost device is told with them. Threads: those
@@ -68,27 +69,27 @@ namespace eddy {
 
 class RunState;
 struct PersistentLoop;
-class LoopLaunch;
+class ControlLaunch;
 
-class DeviceLoop {
+class DeviceControl {
  public:
   static constexpr int kMostAtOnce = 4;
   static constexpr size_t kMostLaunches = 4;   // that have memory of their own
   static constexpr uint64_t kStaleAfter = 16;  // turns of the loop, where its way is measured
 
   // The state's exec nodes are there.
-  DeviceLoop(RunState& state, NodeId loop);
-  ~DeviceLoop();
+  DeviceControl(RunState& state, NodeId loop);
+  ~DeviceControl();
 
   // What choose() answers.
   enum Branch : int32_t { kByHost, kByDevice, kTryDevice, kNumBranches };
 
-  static int32_t choose(void* device_loop);
-  static bool launch(void* device_loop);
-  static int32_t heard(void* device_loop);
-  static bool left(void* device_loop);
+  static int32_t choose(void* device_control);
+  static bool launch(void* device_control);
+  static int32_t heard(void* device_control);
+  static bool left(void* device_control);
   // Looks for failures that the device has left; < 0: there is one. At any time.
-  static int32_t finish(void* device_loop);
+  static int32_t finish(void* device_control);
   // The loop, this or one inside, in which the device was last heard of; none: it has ended.
   NodeId innermost_running() const;
   void forget();
@@ -115,7 +116,7 @@ class DeviceLoop {
   using Way = LoopChoice::Way;
   // Launches of one of the device's ways.
   struct Launches {
-    std::vector<std::unique_ptr<LoopLaunch>> all;
+    std::vector<std::unique_ptr<ControlLaunch>> all;
     std::string why_off;  // none could be made; empty: it could
   };
 
@@ -128,10 +129,10 @@ class DeviceLoop {
   bool find_launch(Way way);
   bool find_known(Launches& launches);
   bool give_one_up(Launches& launches);
-  void take(LoopLaunch* launch);
+  void take(ControlLaunch* launch);
   bool find_place();
   bool take_place();
-  Result<std::unique_ptr<LoopLaunch>> make_launch(Way way);
+  Result<std::unique_ptr<ControlLaunch>> make_launch(Way way);
   void report();
   void find_outside();
   void find_depth();
@@ -147,7 +148,7 @@ class DeviceLoop {
   Clock::time_point began_;
   Way way_ = Way::kHost;  // this time
   bool is_try_ = false;
-  int depth_ = 1;  // WHILEs that may be active at once
+  int depth_ = 1;              // WHILEs that may be active at once
   bool reads_copies_ = false;  // the host tells it what a stream copies there
   bool is_asked_again_ = false;
   std::string why_by_host_;
@@ -163,7 +164,7 @@ class DeviceLoop {
   BufferRef words_;
   mutable std::mutex current_mutex_;  // others ask what runs while one is given up
   // Written under its mutex by the loop's strand, which reads it without.
-  LoopLaunch* current_ = nullptr;
+  ControlLaunch* current_ = nullptr;
 };
 
 }  // namespace eddy
