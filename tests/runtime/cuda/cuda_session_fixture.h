@@ -22,6 +22,7 @@ struct CudaSessionSetup {
   int num_threads = 1;
   Loops loops = Loops::kAuto;
   bool measures_loops = false;  // else the device drives whatever it can
+  int ordinal = 0;
 };
 
 class CudaSessionFixture : public ::testing::TestWithParam<uint64_t> {
@@ -42,7 +43,7 @@ class CudaSessionFixture : public ::testing::TestWithParam<uint64_t> {
     options.loops = setup.loops;
     options.measure_loops = setup.measures_loops;
     options.assignment = Assignment::kRank;
-    options.make_accelerator = fake_->maker();
+    options.make_accelerator = fake_->maker(setup.ordinal);
     return Session::create(library_, std::move(graph), options);
   }
   // The same; null after a failure of the test.

@@ -149,7 +149,7 @@ void FakeAccelerator::run(uint64_t id) {
 }
 
 // long: what is made refers to what is made before it.
-Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
+Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
   // What kernels refer to; the device goes last.
   struct Parts {
     ~Parts() {
@@ -164,7 +164,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
     KernelRegistry kernels;
   };
   auto parts = std::make_shared<Parts>();
-  EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(cuda_.api(), {}));
+  EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(cuda_.api(), {.ordinal = ordinal}));
   CudaContext& context = parts->device->context();
   {
     const CudaContext::Use use(context);
@@ -241,8 +241,8 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make() {
   return std::shared_ptr<const Accelerator>(std::move(accelerator));
 }
 
-std::function<Result<std::shared_ptr<const Accelerator>>()> FakeAccelerator::maker() {
-  return [this] { return make(); };
+std::function<Result<std::shared_ptr<const Accelerator>>()> FakeAccelerator::maker(int ordinal) {
+  return [this, ordinal] { return make(ordinal); };
 }
 
 std::vector<std::string> FakeAccelerator::problems() const {

@@ -47,7 +47,7 @@ class FakeAccelerator {
   ~FakeAccelerator();
 
   // Each call makes a device of its own on the one fake driver.
-  std::function<Result<std::shared_ptr<const Accelerator>>()> maker();
+  std::function<Result<std::shared_ptr<const Accelerator>>()> maker(int ordinal = 0);
 
   FakeCuda& cuda() { return cuda_; }
   uint64_t num_kernels() const { return num_kernels_; }  // that have run
@@ -60,7 +60,7 @@ class FakeAccelerator {
 
   static bool enqueue(const KernelArgs& args);
   void run(uint64_t id);
-  Result<std::shared_ptr<const Accelerator>> make();
+  Result<std::shared_ptr<const Accelerator>> make(int ordinal);
 
   const Library& library_;
   const FakeAcceleratorOptions options_;
