@@ -25,7 +25,8 @@ struct InputArguments {
   std::optional<uint64_t> seed;
 };
 
-// The model's, and those that the arguments name: nothing may be written over them.
+// The model's, those that the arguments name and those of their folder: nothing may be written over
+// them.
 std::vector<std::string> files_read(const std::string& model, const InputArguments& arguments);
 
 // A folder with input_N.pb and output_N.pb. Absent files leave a gap.

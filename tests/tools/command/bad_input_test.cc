@@ -2,6 +2,8 @@
 // with 2; what this build cannot do with 4. With --json a document says the same.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "graph/io/tensor_file.h"
 #include "tests/graph/io/model_writer.h"
 #include "tests/tools/command/command_runner.h"
@@ -56,6 +58,10 @@ TEST(BadInput, nothing_is_written_over_what_is_read) {
   expect_refused({"measure", model, "--output", model}, words, 2);
   expect_refused({"measure", model, "--whole", "--input", "x=" + value, "--output", value}, words, 2);
   expect_refused({"run", model, "--random-inputs", "1", "--trace", model}, words, 2);
+  const std::string folder = fresh_folder("kept_data_set");
+  const std::string input = folder + "/input_0.pb";
+  std::ofstream(input) << "no tensor";
+  expect_refused({"run", model, "--inputs", folder, "--trace", input}, words, 2);
   expect_refused({"simulate", model, "--svg", model}, words, 2);
   expect_refused({"plan", model, "--dot", model}, words, 2);
   EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0) << "it is still there";
