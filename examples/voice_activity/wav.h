@@ -2,8 +2,9 @@
 //
 // Reads PCM of 8, 16, 24 and 32 bits and floats of 32 and 64, any number of channels (averaged),
 // 1 kHz to 1 MHz, plain or WAVE_FORMAT_EXTENSIBLE. Chunks other than `fmt ` and `data` are passed
-// over. A data chunk of no bytes, or of 2 GiB (0x7ffff000 and up) that the file does not have, is one
-// of a program that could not seek back and ends with the file; an incomplete last frame is dropped.
+// over. A data chunk of no bytes, or of 2 GiB (0x7ffff000 and up) that the file does not have, is
+// one of a program that could not seek back and ends with the file; an incomplete last frame is
+// dropped.
 //
 // Errors: kNotFound when the file cannot be read; kInvalidArgument for what is no WAV file, for
 // sizes that the file does not hold and for samples that are not finite; kUnsupported for other

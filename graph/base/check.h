@@ -28,10 +28,10 @@ struct Voidify {
 
 }  // namespace eddy::base_internal
 
-#define EDDY_CHECK(condition)                                      \
-  __builtin_expect(static_cast<bool>(condition), 1)                \
-      ? (void)0                                                    \
-      : ::eddy::base_internal::Voidify() &                         \
+#define EDDY_CHECK(condition)                       \
+  __builtin_expect(static_cast<bool>(condition), 1) \
+      ? (void)0                                     \
+      : ::eddy::base_internal::Voidify() &          \
             ::eddy::base_internal::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 #ifdef NDEBUG

@@ -93,7 +93,9 @@ inline Status resource_exhausted(std::string message) {
 inline Status run_failed(std::string message) {
   return {StatusCode::kRunFailed, std::move(message)};
 }
-inline Status cancelled(std::string message) { return {StatusCode::kCancelled, std::move(message)}; }
+inline Status cancelled(std::string message) {
+  return {StatusCode::kCancelled, std::move(message)};
+}
 inline Status deadline_exceeded(std::string message) {
   return {StatusCode::kDeadlineExceeded, std::move(message)};
 }
@@ -149,11 +151,11 @@ class [[nodiscard]] Result {
 #define EDDY_CONCAT_(a, b) EDDY_CONCAT_INNER_(a, b)
 
 // Returns the Status of `expression` from the enclosing function if it is a failure.
-#define EDDY_RETURN_IF_ERROR(expression)                      \
-  do {                                                        \
-    ::eddy::Status eddy_status_ = (expression);               \
-    if (!eddy_status_.is_ok()) [[unlikely]]                   \
-      return eddy_status_;                                    \
+#define EDDY_RETURN_IF_ERROR(expression)        \
+  do {                                          \
+    ::eddy::Status eddy_status_ = (expression); \
+    if (!eddy_status_.is_ok()) [[unlikely]]     \
+      return eddy_status_;                      \
   } while (false)
 
 // EDDY_ASSIGN_OR_RETURN(auto graph, load(path)); returns the failure, or assigns the value.

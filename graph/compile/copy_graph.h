@@ -5,9 +5,9 @@
 //   };
 //
 // A pass overrides exec(), or loop(), and says with define() what stands for a value of the source;
-// loops, branches, types, symbols, names and devices are copied. Where a value has several versions, a
-// pass says which one loops, branches and the graph's outputs get. Bodies may be built more than
-// once (WhileOptions::rebuild_on_widening), so a pass must decide alike each time.
+// loops, branches, types, symbols, names and devices are copied. Where a value has several
+// versions, a pass says which one loops, branches and the graph's outputs get. Bodies may be built
+// more than once (WhileOptions::rebuild_on_widening), so a pass must decide alike each time.
 //
 // Ownership: borrows source and builder; the caller hands over blobs (adopt_blobs_of) and finishes.
 // Errors: the builder's. Cost: O(nodes).

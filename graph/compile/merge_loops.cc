@@ -107,7 +107,8 @@ class LoopMerger : public GraphCopier {
     for (Lane& lane : lanes_) {
       lane.first = options.initial.size();
       for (size_t k = 0; k < lane.num_carried(); ++k) {
-        options.initial.push_back(handed_on(lane.node.inputs[k + 1], lane.before.parameters[k + 1]));
+        options.initial.push_back(
+            handed_on(lane.node.inputs[k + 1], lane.before.parameters[k + 1]));
         options.carried_types.push_back(source_.value(lane.before.parameters[k + 1]).type);
       }
       if (!lane.carries_going) continue;

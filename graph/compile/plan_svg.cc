@@ -98,7 +98,7 @@ class SvgWriter {
           x + layout.lane_label_width, y + lane.center, x + layout.width - 2,
           is_dark ? "#aaa" : "#ddd", x + 4, y + lane.center + 3.5, lane.stream,
           xml_text(shortened(lane.device.empty() ? "" : " " + lane.device,
-                            layout.lane_label_width - 18)));
+                             layout.lane_label_width - 18)));
     }
   }
 
@@ -119,8 +119,8 @@ class SvgWriter {
           "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
           "fill=\"{}\" stroke=\"#567\" rx=\"3\"/>",
           xml_text(fmt::format("{} {}, stream {}, rank {}{}{}", node.kind, node.name,
-                              node.streams[s], node.rank, node.note.empty() ? "" : ", ",
-                              node.note)),
+                               node.streams[s], node.rank, node.note.empty() ? "" : ", ",
+                               node.note)),
           left, top, layout.width, layout.height, kFills[node.streams[0] % std::size(kFills)]);
       const std::string label = is_control ? node.kind + " " + node.name : node.name;
       text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}{}</text></g>\n", left + 5,

@@ -1,11 +1,12 @@
 // A plan as a picture: one lane for each stream, over rank from left to right, arrows for waits,
 // nested boxes for the regions of loops and branches.
 //
-// A node stands to the right of everything it is ordered after, and above or below the others of its
-// rank (plan_layout.h). A region wider than the page is broken into bands, one below the other, each
-// with the lanes it uses. A wait between two bands, or between lanes that are far apart in a band of
-// many, is drawn as its event's name at both ends. The parts of a joint launch have one colour and a
-// line between them. The whole name of each node is in its tooltip, and so is all that it waits for.
+// A node stands to the right of everything it is ordered after, and above or below the others of
+// its rank (plan_layout.h). A region wider than the page is broken into bands, one below the other,
+// each with the lanes it uses. A wait between two bands, or between lanes that are far apart in a
+// band of many, is drawn as its event's name at both ends. The parts of a joint launch have one
+// colour and a line between them. The whole name of each node is in its tooltip, and so is all that
+// it waits for.
 //
 // The same plan gives the same bytes. Threads: pure. Cost: O(nodes + waits + size of the text).
 #pragma once

@@ -198,13 +198,12 @@ class Simplifier {
     std::vector<Value> inputs = {value(node.inputs[0])};
     if (builder_.constant_or_null(inputs[0]) != nullptr) return false;
     for (ValueId id : weights->second->inputs) inputs.push_back(value(id));
-    set_outputs(node,
-                builder_.ops("DequantizeMatMul", inputs, {},
-                             {.name = node.name,
-                              .domain = "eddy",
-                              .opset_version = 1,
-                              .device = node.device,
-                              .output_names = {source_.value(node.outputs[0]).name}}));
+    set_outputs(node, builder_.ops("DequantizeMatMul", inputs, {},
+                                   {.name = node.name,
+                                    .domain = "eddy",
+                                    .opset_version = 1,
+                                    .device = node.device,
+                                    .output_names = {source_.value(node.outputs[0]).name}}));
     return true;
   }
 
@@ -440,7 +439,7 @@ class Simplifier {
   const SimplifyOptions& options_;
   const std::vector<bool> is_live_;
   const bool fuses_;
-  std::vector<Value> values_;  // by the source's ValueId
+  std::vector<Value> values_;                // by the source's ValueId
   std::map<uint32_t, const Node*> weights_;  // by the source's ValueId: what dequantizes them
   ConstantPool pool_;
   FoldedResults folded_;

@@ -40,7 +40,7 @@ struct SimplifyOptions {
   std::vector<std::pair<std::string, int64_t>> dims = {};  // sizes of symbols
   // Whole shapes of tensor inputs; they fix their inputs' symbols everywhere.
   std::vector<std::pair<std::string, Dims>> input_dims = {};
-  EvaluateFunction evaluate = {};                          // empty: only sizes are set
+  EvaluateFunction evaluate = {};  // empty: only sizes are set
   // Larger results stay computed, not stored.
   size_t max_folded_bytes = size_t{64} << 20;
   // Of all results together, beside twice the bytes of the graph's own constants.

@@ -11,7 +11,8 @@
 //
 // Errors: kUnsupported for what ONNX can't say (an output with the name of another input, one
 // custom domain in two versions); kResourceExhausted above protobuf's 2 GiB; kInvalidArgument
-// when the file can't be written or the graph has released constants. Threads: pure. Cost: O(graph + bytes of constants).
+// when the file can't be written or the graph has released constants. Threads: pure. Cost: O(graph
+// + bytes of constants).
 #pragma once
 
 #include <string>

@@ -186,8 +186,9 @@ Result<std::string> format_onnx(const Graph& graph) {
   for (uint32_t c = 0; c < graph.num_constants(); ++c) {
     const Constant& constant = graph.constant(ConstantId(c));
     if (constant.data != nullptr || constant.view().count() == 0) continue;
-    return invalid_argument("a constant of type " + to_string(ValueType(constant.type())) +
-                            " has let go of its bytes; export the graph before it becomes a session");
+    return invalid_argument(
+        "a constant of type " + to_string(ValueType(constant.type())) +
+        " has let go of its bytes; export the graph before it becomes a session");
   }
   return Exporter(graph).run();
 }

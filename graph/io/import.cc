@@ -27,10 +27,9 @@ Status check_imports(const std::vector<OnnxOpset>& opsets, const std::string& wh
                          ", and opsets count from 1; export it again");
     }
     if (table.version_or_zero(domain) == opset.version) continue;
-    return invalid_argument(whose + " imports opsets " +
-                            std::to_string(table.version_or_zero(domain)) + " and " +
-                            std::to_string(opset.version) + " of domain " + quoted(domain) +
-                            "; a domain has one");
+    return invalid_argument(
+        whose + " imports opsets " + std::to_string(table.version_or_zero(domain)) + " and " +
+        std::to_string(opset.version) + " of domain " + quoted(domain) + "; a domain has one");
   }
   return Status::ok();
 }

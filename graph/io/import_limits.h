@@ -16,7 +16,7 @@ struct ImportLimits {
   int64_t max_messages = 8'000'000;             // protobuf messages in the file
   size_t max_opsets = 1024;                     // domains that a model or one function imports
   int64_t max_elements = int64_t{1} << 36;      // of one tensor
-  size_t max_name_bytes = size_t{16} << 10;            // one name of a value, node, operator or symbol
+  size_t max_name_bytes = size_t{16} << 10;     // one name of a value, node, operator or symbol
   uint64_t min_memory_bytes = uint64_t{64} << 20;  // what the smallest file may take
   uint64_t memory_per_file_byte = 24;              // and each byte of it more
   uint64_t max_memory_bytes = uint64_t{1} << 38;   // but never more than this: 256 GiB

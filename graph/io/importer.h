@@ -75,9 +75,7 @@ class Importer {
   // With the node in front: "node 'x' (Loop): ...".
   bool fail_at(const NodeContext& at, Status status);
   bool fail_at(const NodeContext& at, std::string message);
-  bool charge(uint64_t size_bytes) {
-    return budget_.charge(size_bytes) || fail(budget_.error());
-  }
+  bool charge(uint64_t size_bytes) { return budget_.charge(size_bytes) || fail(budget_.error()); }
   bool charge_node(const OnnxNode& node, const Env& env);
 
   // importer.cc

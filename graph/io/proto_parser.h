@@ -135,8 +135,8 @@ void ProtoParser::add_integers(const WireReader& reader, const char* field, std:
   }
   if (!expect(reader, WireType::kBytes, field)) return;
   const auto ends_number = [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; };
-  const auto count = static_cast<size_t>(
-      std::count_if(reader.bytes().begin(), reader.bytes().end(), ends_number));
+  const auto count =
+      static_cast<size_t>(std::count_if(reader.bytes().begin(), reader.bytes().end(), ends_number));
   if (!charge(reader.offset(), 2 * count * sizeof(T))) return;
   if (to.empty()) to.reserve(count);
   PackedReader packed(reader.bytes());

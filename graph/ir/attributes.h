@@ -21,15 +21,13 @@ struct Constant {
   const void* data = nullptr;
 
   // Valid while this Constant and its bytes live. Never write through it.
-  TensorView view() const {
-    return {const_cast<void*>(data), dims.data(), dims.rank(), element};
-  }
+  TensorView view() const { return {const_cast<void*>(data), dims.data(), dims.rank(), element}; }
   TensorType type() const { return {element, dims}; }
 };
 
-using AttributeValue = std::variant<int64_t, float, std::string, std::vector<int64_t>,
-                                    std::vector<float>, std::vector<std::string>, Constant,
-                                    ValueType>;
+using AttributeValue =
+    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
+                 std::vector<std::string>, Constant, ValueType>;
 
 class Attributes {
  public:

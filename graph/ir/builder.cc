@@ -16,8 +16,8 @@ class HeapBlob : public Blob {
  public:
   explicit HeapBlob(size_t size_bytes)
       : size_(std::max<size_t>(size_bytes, 1)),
-        data_(::operator new(size_, std::align_val_t{kConstantAlignment})) {}
-  ~HeapBlob() override { ::operator delete(data_, std::align_val_t{kConstantAlignment}); }
+        data_(::operator new (size_, std::align_val_t{kConstantAlignment})) {}
+  ~HeapBlob() override { ::operator delete (data_, std::align_val_t{kConstantAlignment}); }
   void* data() { return data_; }
   std::span<const std::byte> bytes() const override {
     return {static_cast<const std::byte*>(data_), size_};
@@ -66,7 +66,8 @@ int64_t GraphBuilder::symbol(std::string_view name) {
 Value GraphBuilder::input(std::string name, const ValueType& type) {
   if (!is_ok()) return {};
   if (open_.size() != 1) {
-    fail(invalid_argument("input '" + name + "' is declared inside a region; declare it at the root"));
+    fail(invalid_argument("input '" + name +
+                          "' is declared inside a region; declare it at the root"));
     return {};
   }
   if (!input_names_.insert(name).second) {
@@ -96,8 +97,8 @@ void GraphBuilder::output(std::string name, Value value) {
 Constant GraphBuilder::make_constant(const TensorView& tensor) {
   Constant constant{tensor.element, Dims(tensor.shape()), nullptr};
   if (tensor.element == ElementType::kString) {
-    auto blob = std::make_unique<StringBlob>(tensor.as<std::string>(),
-                                             static_cast<size_t>(tensor.count()));
+    auto blob =
+        std::make_unique<StringBlob>(tensor.as<std::string>(), static_cast<size_t>(tensor.count()));
     constant.data = blob->data();
     adopt(std::move(blob));
     return constant;
@@ -170,7 +171,8 @@ RegionId GraphBuilder::open_region(NodeId owner, std::string name) {
 void GraphBuilder::close_region(std::span<const Value> results) {
   Region& region = graph_.regions_[open_.back().index()];
   for (size_t i = 0; is_ok() && i < results.size(); ++i) {
-    if (is_usable(results[i], "result " + std::to_string(i))) region.results.push_back(results[i].id);
+    if (is_usable(results[i], "result " + std::to_string(i)))
+      region.results.push_back(results[i].id);
   }
   open_.pop_back();
 }
@@ -250,7 +252,8 @@ std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const V
   node.op = ops_.find_or_null(options.domain, op_name, opset);
   node.name = unique_node_name(open_.back(), options.name, op_name);
   if (node.op == nullptr) {
-    const std::string full = (options.domain.empty() ? "" : options.domain + ".") + std::string(op_name);
+    const std::string full =
+        (options.domain.empty() ? "" : options.domain + ".") + std::string(op_name);
     fail(unsupported("operator '" + full + "' is not known in opset " + std::to_string(opset))
              .prepend_path(node.name));
     return invalid;

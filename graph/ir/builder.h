@@ -60,9 +60,9 @@ using WhileAfter = std::function<std::vector<Value>(Value iteration, ValueSpan f
 using CaseBody = std::function<std::vector<Value>()>;
 
 struct WhileOptions {
-  std::string name = {};        // empty: made up
+  std::string name = {};            // empty: made up
   std::vector<Value> initial = {};  // carried values
-  Value trip_limit = {};        // optional int64 scalar; at most that many iterations
+  Value trip_limit = {};            // optional int64 scalar; at most that many iterations
   uint32_t num_scan_outputs = 0;
   // Declared types of the carried values, where wider than `initial` (ONNX body inputs).
   std::vector<std::optional<ValueType>> carried_types = {};
@@ -74,7 +74,7 @@ struct WhileOptions {
 
 struct CaseOptions {
   std::string name = {};
-  Value selector = {};              // one-element bool, int32 or int64
+  Value selector = {};                   // one-element bool, int32 or int64
   std::vector<Value> pass_through = {};  // used when the selector is out of range
   int default_region = -1;
 };

@@ -142,7 +142,8 @@ void GraphBuilder::build_after(NodeId node, const WhileOptions& options, const W
   const Value iteration = add_parameter(kIterationType, "iteration");
   std::vector<Value> forwarded;
   for (size_t k = 1; k < graph_.region(before_region).results.size(); ++k) {
-    forwarded.push_back(add_parameter(graph_.value(graph_.region(before_region).results[k]).type, ""));
+    forwarded.push_back(
+        add_parameter(graph_.value(graph_.region(before_region).results[k]).type, ""));
   }
   const std::vector<Value> results = after(iteration, forwarded);
   const size_t expected = options.initial.size() + options.num_scan_outputs;

@@ -12,19 +12,14 @@ struct ElementInfo {
 };
 
 constexpr std::array<ElementInfo, kNumElementTypes> kElements = {{
-    {"undefined", 0},      {"float", 4},
-    {"uint8", 1},          {"int8", 1},
-    {"uint16", 2},         {"int16", 2},
-    {"int32", 4},          {"int64", 8},
-    {"string", sizeof(std::string)},
-    {"bool", 1},           {"float16", 2},
-    {"double", 8},         {"uint32", 4},
-    {"uint64", 8},         {"complex64", 8},
-    {"complex128", 16},    {"bfloat16", 2},
-    {"float8e4m3fn", 1},   {"float8e4m3fnuz", 1},
-    {"float8e5m2", 1},     {"float8e5m2fnuz", 1},
-    {"uint4", 1},          {"int4", 1},
-    {"float4e2m1", 1},
+    {"undefined", 0},      {"float", 4},      {"uint8", 1},
+    {"int8", 1},           {"uint16", 2},     {"int16", 2},
+    {"int32", 4},          {"int64", 8},      {"string", sizeof(std::string)},
+    {"bool", 1},           {"float16", 2},    {"double", 8},
+    {"uint32", 4},         {"uint64", 8},     {"complex64", 8},
+    {"complex128", 16},    {"bfloat16", 2},   {"float8e4m3fn", 1},
+    {"float8e4m3fnuz", 1}, {"float8e5m2", 1}, {"float8e5m2fnuz", 1},
+    {"uint4", 1},          {"int4", 1},       {"float4e2m1", 1},
 }};
 
 }  // namespace

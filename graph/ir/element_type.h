@@ -33,8 +33,8 @@ enum class ElementType : uint8_t {
   kFloat8E4M3FNUZ = 18,
   kFloat8E5M2 = 19,
   kFloat8E5M2FNUZ = 20,
-  kUint4 = 21,  // unpacked: one element a byte
-  kInt4 = 22,   // unpacked: one element a byte
+  kUint4 = 21,       // unpacked: one element a byte
+  kInt4 = 22,        // unpacked: one element a byte
   kFloat4E2M1 = 23,  // unpacked: one element a byte
 };
 inline constexpr int kNumElementTypes = 24;
@@ -74,25 +74,58 @@ inline constexpr TypeSet kIntTypes = kSignedIntTypes | kUnsignedIntTypes;
 inline constexpr TypeSet kNumericTypes = kFloatTypes | kIntTypes;
 inline constexpr TypeSet kBoolType = {ElementType::kBool};
 inline constexpr TypeSet kAllTypes =
-    kNumericTypes | kBoolType |
-    TypeSet{ElementType::kString,       ElementType::kComplex64,      ElementType::kComplex128,
-            ElementType::kFloat8E4M3FN, ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2,
-            ElementType::kFloat8E5M2FNUZ, ElementType::kUint4,        ElementType::kInt4,
-            ElementType::kFloat4E2M1};
+    kNumericTypes | kBoolType | TypeSet{ElementType::kString,         ElementType::kComplex64,
+                                        ElementType::kComplex128,     ElementType::kFloat8E4M3FN,
+                                        ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2,
+                                        ElementType::kFloat8E5M2FNUZ, ElementType::kUint4,
+                                        ElementType::kInt4,           ElementType::kFloat4E2M1};
 
 // The ElementType of a C++ type: element_type_of<float>() == ElementType::kFloat.
 template <typename T>
 constexpr ElementType element_type_of();
-template <> constexpr ElementType element_type_of<float>() { return ElementType::kFloat; }
-template <> constexpr ElementType element_type_of<double>() { return ElementType::kDouble; }
-template <> constexpr ElementType element_type_of<bool>() { return ElementType::kBool; }
-template <> constexpr ElementType element_type_of<int8_t>() { return ElementType::kInt8; }
-template <> constexpr ElementType element_type_of<int16_t>() { return ElementType::kInt16; }
-template <> constexpr ElementType element_type_of<int32_t>() { return ElementType::kInt32; }
-template <> constexpr ElementType element_type_of<int64_t>() { return ElementType::kInt64; }
-template <> constexpr ElementType element_type_of<uint8_t>() { return ElementType::kUint8; }
-template <> constexpr ElementType element_type_of<uint16_t>() { return ElementType::kUint16; }
-template <> constexpr ElementType element_type_of<uint32_t>() { return ElementType::kUint32; }
-template <> constexpr ElementType element_type_of<uint64_t>() { return ElementType::kUint64; }
+template <>
+constexpr ElementType element_type_of<float>() {
+  return ElementType::kFloat;
+}
+template <>
+constexpr ElementType element_type_of<double>() {
+  return ElementType::kDouble;
+}
+template <>
+constexpr ElementType element_type_of<bool>() {
+  return ElementType::kBool;
+}
+template <>
+constexpr ElementType element_type_of<int8_t>() {
+  return ElementType::kInt8;
+}
+template <>
+constexpr ElementType element_type_of<int16_t>() {
+  return ElementType::kInt16;
+}
+template <>
+constexpr ElementType element_type_of<int32_t>() {
+  return ElementType::kInt32;
+}
+template <>
+constexpr ElementType element_type_of<int64_t>() {
+  return ElementType::kInt64;
+}
+template <>
+constexpr ElementType element_type_of<uint8_t>() {
+  return ElementType::kUint8;
+}
+template <>
+constexpr ElementType element_type_of<uint16_t>() {
+  return ElementType::kUint16;
+}
+template <>
+constexpr ElementType element_type_of<uint32_t>() {
+  return ElementType::kUint32;
+}
+template <>
+constexpr ElementType element_type_of<uint64_t>() {
+  return ElementType::kUint64;
+}
 
 }  // namespace eddy

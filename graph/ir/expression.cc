@@ -100,9 +100,8 @@ Result<Expression> parse_expression(std::string_view text, uint32_t num_inputs) 
                               std::to_string(Expression::kMaxSteps) + " steps");
     }
     const auto num_elements = num_inputs + static_cast<uint32_t>(expression.steps.size());
-    EDDY_ASSIGN_OR_RETURN(
-        ExpressionStep step,
-        parse_step(take_until(text, "; "), expression.steps.size(), num_elements));
+    EDDY_ASSIGN_OR_RETURN(ExpressionStep step, parse_step(take_until(text, "; "),
+                                                          expression.steps.size(), num_elements));
     expression.steps.push_back(std::move(step));
   }
   if (expression.steps.empty()) return invalid_argument("the fused program has no step");

@@ -48,16 +48,16 @@ struct ValueInfo {
   std::string name;  // as in the file or given by the builder; may be empty
   ValueType type;
   ValueOrigin origin = ValueOrigin::kParameter;
-  RegionId region;       // where it is defined; the root for constants
-  NodeId producer;       // kNodeOutput
-  uint32_t index = 0;    // position among the parameters or outputs
-  ConstantId constant;   // kConstant
+  RegionId region;      // where it is defined; the root for constants
+  NodeId producer;      // kNodeOutput
+  uint32_t index = 0;   // position among the parameters or outputs
+  ConstantId constant;  // kConstant
 };
 
 struct Node {
   NodeKind kind = NodeKind::kExec;
-  std::string name;  // unique within its region; made up when the file gave none
-  RegionId region;   // the region it stands in
+  std::string name;             // unique within its region; made up when the file gave none
+  RegionId region;              // the region it stands in
   std::vector<ValueId> inputs;  // none: an omitted optional input
   std::vector<ValueId> outputs;
   std::vector<RegionId> regions;
@@ -72,12 +72,13 @@ struct Node {
 };
 
 struct Region {
-  NodeId owner;  // none for the root
+  NodeId owner;      // none for the root
   std::string name;  // "before", "after", "case 2"; empty for the root
   std::vector<ValueId> parameters;
   std::vector<NodeId> nodes;  // topological order
   std::vector<ValueId> results;
-  std::vector<ValueId> captures;  // values of outer regions used here or deeper; sorted, no constants
+  std::vector<ValueId>
+      captures;  // values of outer regions used here or deeper; sorted, no constants
 };
 
 // Bytes that constants point into; released with the graph.
@@ -116,16 +117,14 @@ class Graph {
   std::span<const ValueId> outputs() const { return root().results; }
   const std::vector<std::string>& output_names() const { return output_names_; }
   // Symbol of a dimension <= -2: "batch".
-  const std::string& symbol(int64_t dim) const {
-    return symbols_[static_cast<size_t>(-2 - dim)];
-  }
+  const std::string& symbol(int64_t dim) const { return symbols_[static_cast<size_t>(-2 - dim)]; }
   // "decode/attend/MatMul_3": names of the owning nodes from the root down, regions with more
   // than one sibling in between.
   std::string path(NodeId node) const;
 
   // Lets go of bytes that nobody reads any more: the constants named have null data afterwards,
-  // blobs without other constants are freed once no copy needs them either, and of mapped files only
-  // what is read again comes back. A graph that has let go can run, but not be exported.
+  // blobs without other constants are freed once no copy needs them either, and of mapped files
+  // only what is read again comes back. A graph that has let go can run, but not be exported.
   void release_constants(std::span<const ConstantId> unread);
 
  private:

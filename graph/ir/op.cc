@@ -10,14 +10,22 @@ auto key(const OpDef& def) { return std::tie(def.domain, def.name, def.since_ver
 
 std::string_view kind_name(AttributeKind kind) {
   switch (kind) {
-    case AttributeKind::kInt: return "int";
-    case AttributeKind::kFloat: return "float";
-    case AttributeKind::kString: return "string";
-    case AttributeKind::kInts: return "ints";
-    case AttributeKind::kFloats: return "floats";
-    case AttributeKind::kStrings: return "strings";
-    case AttributeKind::kTensor: return "tensor";
-    case AttributeKind::kType: return "type";
+    case AttributeKind::kInt:
+      return "int";
+    case AttributeKind::kFloat:
+      return "float";
+    case AttributeKind::kString:
+      return "string";
+    case AttributeKind::kInts:
+      return "ints";
+    case AttributeKind::kFloats:
+      return "floats";
+    case AttributeKind::kStrings:
+      return "strings";
+    case AttributeKind::kTensor:
+      return "tensor";
+    case AttributeKind::kType:
+      return "type";
   }
   return "?";
 }
@@ -32,12 +40,12 @@ bool has_kind(const AttributeValue& value, AttributeKind kind) {
 Status check_opset(const OpDef& def, const FormalAttribute& formal, int opset) {
   if (opset >= formal.since_version && opset <= formal.last_version) return Status::ok();
   const bool is_new = opset < formal.since_version;
-  return invalid_argument("attribute '" + formal.name + "' of " + def.name +
-                          (is_new ? " came with " + opset_text(formal.since_version)
-                                  : " ended with " + opset_text(formal.last_version)) +
-                          ", but the node is of " + opset_text(opset) +
-                          (is_new ? ": raise the opset or leave the attribute out"
-                                  : ": leave the attribute out"));
+  return invalid_argument(
+      "attribute '" + formal.name + "' of " + def.name +
+      (is_new ? " came with " + opset_text(formal.since_version)
+              : " ended with " + opset_text(formal.last_version)) +
+      ", but the node is of " + opset_text(opset) +
+      (is_new ? ": raise the opset or leave the attribute out" : ": leave the attribute out"));
 }
 
 Status check_attributes(const OpDef& def, const Attributes& attributes, int opset) {
@@ -50,8 +58,8 @@ Status check_attributes(const OpDef& def, const Attributes& attributes, int opse
     }
     EDDY_RETURN_IF_ERROR(check_opset(def, *formal, opset));
     if (!has_kind(entry.value, formal->kind)) {
-      return invalid_argument("attribute '" + entry.name + "' of " + def.name + " must be of kind " +
-                              std::string(kind_name(formal->kind)));
+      return invalid_argument("attribute '" + entry.name + "' of " + def.name +
+                              " must be of kind " + std::string(kind_name(formal->kind)));
     }
   }
   for (const auto& formal : def.attributes) {
@@ -133,14 +141,12 @@ Status infer_types(const OpDef& def, InferContext& context) {
   EDDY_RETURN_IF_ERROR(check_attributes(def, context.attributes(), context.opset_version()));
   const int outputs = static_cast<int>(context.num_outputs());
   if (outputs < def.min_outputs || outputs > def.max_outputs) {
-    return invalid_argument(def.name + " has " +
-                            (def.min_outputs == def.max_outputs
-                                 ? std::string()
-                                 : std::to_string(def.min_outputs) + " to ") +
-                            std::to_string(def.max_outputs) +
-                            (def.max_outputs == 1 ? " output" : " outputs") + " in " +
-                            opset_text(context.opset_version()) + ", not " +
-                            std::to_string(outputs));
+    return invalid_argument(
+        def.name + " has " +
+        (def.min_outputs == def.max_outputs ? std::string()
+                                            : std::to_string(def.min_outputs) + " to ") +
+        std::to_string(def.max_outputs) + (def.max_outputs == 1 ? " output" : " outputs") + " in " +
+        opset_text(context.opset_version()) + ", not " + std::to_string(outputs));
   }
   return def.infer(context);
 }

@@ -82,8 +82,8 @@ constexpr bool has_flag(InputFlag flags, InputFlag flag) {
 }
 
 struct FormalInput {
-  std::string name;                    // ONNX's name: "data", "axes"
-  TypeSet types = kAllTypes;           // allowed element types (of the innermost tensor)
+  std::string name;           // ONNX's name: "data", "axes"
+  TypeSet types = kAllTypes;  // allowed element types (of the innermost tensor)
   InputFlag flags = InputFlag::kNone;
   // More types, in opsets from a later one on.
   TypeSet later_types = {};
@@ -91,7 +91,14 @@ struct FormalInput {
 };
 
 enum class AttributeKind : uint8_t {
-  kInt, kFloat, kString, kInts, kFloats, kStrings, kTensor, kType
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kStrings,
+  kTensor,
+  kType
 };
 struct FormalAttribute {
   std::string name;
@@ -104,11 +111,11 @@ struct FormalAttribute {
 
 struct OpDef {
   std::string name;         // "Add"
-  std::string domain = {}; // "" is ONNX's own
+  std::string domain = {};  // "" is ONNX's own
   int since_version = 1;    // first opset of the domain in which this definition holds
   std::vector<FormalInput> inputs = {};
   int min_outputs = 1;
-  int max_outputs = 1;      // INT_MAX for variadic
+  int max_outputs = 1;  // INT_MAX for variadic
   std::vector<FormalAttribute> attributes = {};
   InferFunction infer = {};
 

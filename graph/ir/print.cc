@@ -23,12 +23,18 @@ void put_constant(std::ostream& out, const Constant& constant) {
   const auto count = constant.dims.count();
   if (!count || *count > kShownElements || constant.data == nullptr) return;
   switch (constant.element) {
-    case ElementType::kFloat: return put_elements<float>(out, constant);
-    case ElementType::kDouble: return put_elements<double>(out, constant);
-    case ElementType::kInt32: return put_elements<int32_t>(out, constant);
-    case ElementType::kInt64: return put_elements<int64_t>(out, constant);
-    case ElementType::kBool: return put_elements<uint8_t>(out, constant);
-    default: return;
+    case ElementType::kFloat:
+      return put_elements<float>(out, constant);
+    case ElementType::kDouble:
+      return put_elements<double>(out, constant);
+    case ElementType::kInt32:
+      return put_elements<int32_t>(out, constant);
+    case ElementType::kInt64:
+      return put_elements<int64_t>(out, constant);
+    case ElementType::kBool:
+      return put_elements<uint8_t>(out, constant);
+    default:
+      return;
   }
 }
 
@@ -125,8 +131,12 @@ class TextPrinter {
         if (!node.op->domain.empty()) out_ << node.op->domain << ".";
         out_ << node.op->name << "-" << node.op->since_version;
         break;
-      case NodeKind::kWhile: out_ << "while"; break;
-      case NodeKind::kCaseOf: out_ << "case-of"; break;
+      case NodeKind::kWhile:
+        out_ << "while";
+        break;
+      case NodeKind::kCaseOf:
+        out_ << "case-of";
+        break;
     }
     out_ << " " << quoted(node.name) << " (";
     put_uses(node.inputs);
@@ -185,7 +195,8 @@ class DotPrinter {
       for (ValueId input : node.inputs) put_edge(input, node_id);
       for (RegionId inner : node.regions) {
         out_ << indent << "subgraph cluster_" << inner.index() << " {\n"
-             << indent << "  label=" << quoted(node.name + " " + graph_.region(inner).name) << ";\n";
+             << indent << "  label=" << quoted(node.name + " " + graph_.region(inner).name)
+             << ";\n";
         put_region(inner, indent + "  ");
         out_ << indent << "}\n";
         for (ValueId capture : graph_.region(inner).captures) put_edge(capture, node_id);

@@ -51,8 +51,9 @@ class Dims {
 
   // True when every dimension is a size.
   bool is_static() const;
-  // Product of the dimensions; nullopt when one is unknown, the product overflows int64 or, where one
-  // is zero, that of the others exceeds 2^28: kernels step through them, and no memory bounds them.
+  // Product of the dimensions; nullopt when one is unknown, the product overflows int64 or, where
+  // one is zero, that of the others exceeds 2^28: kernels step through them, and no memory bounds
+  // them.
   std::optional<int64_t> count() const;
 
   bool operator==(const Dims& other) const;
@@ -79,7 +80,7 @@ enum class Wrapper : uint8_t { kSequence, kOptional };
 inline constexpr int kMaxWrappers = 4;
 
 struct ValueType {
-  TensorType tensor;        // innermost
+  TensorType tensor;  // innermost
   uint8_t num_wrappers = 0;
   std::array<Wrapper, kMaxWrappers> wrappers{};  // outermost first
 

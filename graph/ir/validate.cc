@@ -30,9 +30,8 @@ bool is_around(const Graph& graph, RegionId outer, RegionId inner) {
 }
 
 bool ids_exist(std::span<const ValueId> ids, size_t count, bool allow_none) {
-  return std::all_of(ids.begin(), ids.end(), [&](ValueId id) {
-    return id.is_none() ? allow_none : id.index() < count;
-  });
+  return std::all_of(ids.begin(), ids.end(),
+                     [&](ValueId id) { return id.is_none() ? allow_none : id.index() < count; });
 }
 
 }  // namespace
@@ -150,7 +149,8 @@ Status check_captures(const Graph& graph) {
     };
     for (NodeId node : region.nodes) {
       for (ValueId input : graph.node(node).inputs) {
-        if (!input.is_none() && is_missing(input)) return broken(graph, node, "a capture is missing");
+        if (!input.is_none() && is_missing(input))
+          return broken(graph, node, "a capture is missing");
       }
     }
     if (std::any_of(region.results.begin(), region.results.end(), is_missing)) {

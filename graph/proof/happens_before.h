@@ -14,8 +14,8 @@
 // clocks or, where streams are short, marks for 512 commands at a time. All are exact.
 //
 // Errors: none; a malformed list is an unsafe one. At most kMaxViolations are kept.
-// Cost: O(commands * min(streams / 16, nodes / 512)) at worst; near linear with few streams or sparse graphs.
-// Memory: 24 bytes a command and 64 bytes an event.
+// Cost: O(commands * min(streams / 16, nodes / 512)) at worst; near linear with few streams or
+// sparse graphs. Memory: 24 bytes a command and 64 bytes an event.
 #pragma once
 
 #include <cstdint>

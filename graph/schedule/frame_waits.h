@@ -20,7 +20,8 @@
 // OpenEnd. Its entry is as any other's, in each iteration.
 //
 // Which of the streams of its control node's device is a region's stream 0 is free to choose: best
-// is one that begins with a source and ends with a sink (exchange_tails.h makes one for `matching`).
+// is one that begins with a source and ends with a sink (exchange_tails.h makes one for
+// `matching`).
 //
 // Cost: O(commands).
 #pragma once

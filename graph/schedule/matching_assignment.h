@@ -25,9 +25,9 @@
 // Contract: as stream_assignment.h; `reduced` is the transitive reduction of the graph. Where a cap
 // is reached chains are placed on the streams there are, and the minimum does not hold.
 // Cost: exact O(nodes * edges / 64) and nodes^2 bits and places * nodes tight pairs (kExactPlaces
-// bounds the places that nodes have on devices: 2,000 nodes that are all on four take 0.3 s and 43 MB,
-// on two 0.06 s); else near linear.
-// Source: Nimble, section 4.2, appendix A (theorem 3); Hungarian duality for the second pass.
+// bounds the places that nodes have on devices: 2,000 nodes that are all on four take 0.3 s and 43
+// MB, on two 0.06 s); else near linear. Source: Nimble, section 4.2, appendix A (theorem 3);
+// Hungarian duality for the second pass.
 #pragma once
 
 #include <cstdint>

@@ -87,15 +87,16 @@ struct Plan {
   std::vector<RegionPlan> regions;  // by RegionId
   uint32_t num_streams = 1;         // of the machine, over all regions
   uint32_t num_events = 0;
-  // Of a plan for several devices, else empty: their names (0 is the host's CPU), the device of each
-  // of the machine's streams, and the device in whose memory each value is, by ValueId.
+  // Of a plan for several devices, else empty: their names (0 is the host's CPU), the device of
+  // each of the machine's streams, and the device in whose memory each value is, by ValueId.
   std::vector<std::string> devices;
   std::vector<uint32_t> stream_devices;
   std::vector<uint32_t> value_devices;
   MemoryPlan memory;
-  std::string assignment;  // "rank", "matching", "serial": for reports
+  std::string assignment;            // "rank", "matching", "serial": for reports
   std::vector<std::string> notices;  // one line each: why it was planned this way
-  bool is_proved = false;  // it (prove_plan), or what was recorded of it; a session runs nothing else
+  bool is_proved =
+      false;  // it (prove_plan), or what was recorded of it; a session runs nothing else
 };
 
 }  // namespace eddy

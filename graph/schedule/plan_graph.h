@@ -19,7 +19,8 @@
 // for each device; a region has a stream of each of its devices all the same.
 //
 // Errors (kInternal): of prove_plan the counter-example (nested_proof.h), of both the node that is
-// launched elsewhere or stands on another device's stream. Cost: that of the policies, and of plan_memory.
+// launched elsewhere or stands on another device's stream. Cost: that of the policies, and of
+// plan_memory.
 #pragma once
 
 #include "graph/base/status.h"

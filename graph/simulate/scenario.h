@@ -32,10 +32,10 @@
 // Errors (invalid argument; each names the entry): dependency out of range or in a cycle, no or
 // both of distribution and trace, probability that is negative or not finite or a sum that is not
 // 1 (within 1e-6), negative trips, branch out of range, times not valid, regions of wrong number,
-// two loops or cases of one name, a follow of no case before it. Resource exhausted: a scenario longer than the limit. Cancelled:
-// should_stop said so.
-// Threads: pure. Cost: scenarios * (tasks + edges of each).
-// Source of common random numbers: Law, Simulation Modeling and Analysis, chapter 11.
+// two loops or cases of one name, a follow of no case before it. Resource exhausted: a scenario
+// longer than the limit. Cancelled: should_stop said so. Threads: pure. Cost: scenarios * (tasks +
+// edges of each). Source of common random numbers: Law, Simulation Modeling and Analysis,
+// chapter 11.
 #pragma once
 
 #include <cstdint>

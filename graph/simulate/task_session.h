@@ -44,7 +44,6 @@ class TaskSession {
   const std::map<int64_t, uint32_t>& slots() const { return slots_; }
 
  private:
-
   // One change that takes another one back.
   struct Reverse {
     FileEdit::Op op;
@@ -79,7 +78,7 @@ class TaskSession {
   std::vector<std::vector<Reverse>> history_;  // by edit that stands
 
   // Of one batch.
-  std::vector<Reverse> reverses_;              // the last change first to be taken back
+  std::vector<Reverse> reverses_;  // the last change first to be taken back
   OpenDeps open_deps_;
   std::map<int64_t, std::string> open_times_;  // invalid, unless set again; what to say
 };

@@ -13,7 +13,8 @@ using Edges = std::vector<std::pair<uint32_t, uint32_t>>;  // who is read, who r
 class Reading {
  public:
   explicit Reading(const OperatorList& list) {
-    for (const ControlOperator& control : list.controls) numbers_.try_emplace(control.name, count_++);
+    for (const ControlOperator& control : list.controls)
+      numbers_.try_emplace(control.name, count_++);
   }
 
   // What `control` and all in it read.

@@ -26,7 +26,8 @@
 //
 // Errors (invalid argument): those of task_emitter.h; a name that is nowhere around; no link
 // between two devices that must talk; memory over a device's limit (list_memory.h). Resource
-// exhausted: more than kMaxBorderTransfers (border_transfers.h). Cost: linear in the tasks and transfers of each list.
+// exhausted: more than kMaxBorderTransfers (border_transfers.h). Cost: linear in the tasks and
+// transfers of each list.
 #pragma once
 
 #include "graph/base/status.h"

@@ -216,8 +216,7 @@ Result<std::vector<uint32_t>> weight_owners(const std::vector<RawOperator>& raw,
     uint32_t at = i;
     for (path.clear(); owners[at] == kNone && !raw[at].weights_of.empty();) {
       if (path.size() == raw.size()) {
-        return invalid_argument("operator '" + raw[i].op.name +
-                                "': its weights_of go in a circle");
+        return invalid_argument("operator '" + raw[i].op.name + "': its weights_of go in a circle");
       }
       path.push_back(at);
       at = numbers.at(raw[at].weights_of);

@@ -16,10 +16,11 @@
 // does, or that cannot be simulated (a tile without a time, parts without a link between them), is
 // left out, and the result says why; at least one must do.
 //
-// Errors: where no initial strategy will do, why the first one does not; kCancelled when should_stop says so before the first chain begins (later, the best so
-// far is returned). A step that cannot be simulated (no route) is not accepted.
-// Determinism: with a budget in steps, the same seed gives the same result.
-// Threads: one. Cost: one step costs what it changes (strategy_simulation.h).
+// Errors: where no initial strategy will do, why the first one does not; kCancelled when
+// should_stop says so before the first chain begins (later, the best so far is returned). A step
+// that cannot be simulated (no route) is not accepted. Determinism: with a budget in steps, the
+// same seed gives the same result. Threads: one. Cost: one step costs what it changes
+// (strategy_simulation.h).
 #pragma once
 
 #include <cstdint>

@@ -224,7 +224,8 @@ template <typename Sink>
 [[gnu::always_inline]] inline void TaskEmitter::emit_transfer(const End& from, const End& to,
                                                               int64_t size_bytes, TaskLabel& label,
                                                               Ranks& ranks, Sink& sink) {
-  if (ranks.transfers_left == 0) [[unlikely]] return fail_too_many();
+  if (ranks.transfers_left == 0) [[unlikely]]
+    return fail_too_many();
   --ranks.transfers_left;
   label.is_backward = false;
   if (from.device == to.device) {

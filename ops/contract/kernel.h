@@ -92,10 +92,10 @@ class ValueContext {
   virtual size_t num_inputs() const = 0;
   virtual bool has_input(size_t i) const = 0;  // false: omitted
   virtual ValueKind kind(size_t i) const = 0;
-  virtual TensorView tensor(size_t i) const = 0;                     // kTensor
-  virtual size_t length(size_t i) const = 0;                         // kSequence
-  virtual TensorView element(size_t i, size_t position) const = 0;   // kSequence
-  virtual ElementType element_type(size_t i) const = 0;  // of the tensor or the sequence
+  virtual TensorView tensor(size_t i) const = 0;                    // kTensor
+  virtual size_t length(size_t i) const = 0;                        // kSequence
+  virtual TensorView element(size_t i, size_t position) const = 0;  // kSequence
+  virtual ElementType element_type(size_t i) const = 0;             // of the tensor or the sequence
 
   // Output o becomes a new tensor; fill the returned view. Fails when memory is out.
   virtual Result<TensorView> allocate(size_t o, ElementType element, const Dims& dims) = 0;

@@ -6,24 +6,43 @@
 
 namespace eddy {
 
-void add_elementwise_cpu(KernelRegistry& registry);  // arithmetic, comparisons, logic, activations, Cast, Where
-void add_reduction_cpu(KernelRegistry& registry);  // Reduce* of floats, ArgMax, ArgMin
-void add_typed_reduction_cpu(KernelRegistry& registry);  // the same of integers; ReduceLogSumExp
-void add_exact_reduction_cpu(KernelRegistry& registry);  // means, norms, logarithms of integers
-void add_softmax_cpu(KernelRegistry& registry);  // Softmax, LogSoftmax
-void add_quantize_cpu(KernelRegistry& registry);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
-void add_movement_cpu(KernelRegistry& registry);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
-void add_sequence_cpu(KernelRegistry& registry);  // sequences and optionals
-void add_indexing_cpu(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
-void add_matmul_cpu(KernelRegistry& registry);  // MatMul, Gemm
-void add_matmul_words_cpu(KernelRegistry& registry);  // the same of int32 and int64
-void add_non_zero_cpu(KernelRegistry& registry);  // NonZero
-void add_matmul_integer_cpu(KernelRegistry& registry);  // MatMulInteger
-void add_dequantize_matmul_cpu(KernelRegistry& registry);  // eddy.DequantizeMatMul
-void add_conv_cpu(KernelRegistry& registry);  // Conv, ConvTranspose
-void add_pool_cpu(KernelRegistry& registry);  // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
-void add_resize_cpu(KernelRegistry& registry);  // Resize
-void add_recurrent_cpu(KernelRegistry& registry);  // LSTM, GRU, RNN
-void add_normalization_cpu(KernelRegistry& registry);  // BatchNormalization, LayerNormalization, InstanceNormalization
+// arithmetic, comparisons, logic, activations, Cast, Where
+void add_elementwise_cpu(KernelRegistry& registry);
+// Reduce* of floats, ArgMax, ArgMin
+void add_reduction_cpu(KernelRegistry& registry);
+// the same of integers; ReduceLogSumExp
+void add_typed_reduction_cpu(KernelRegistry& registry);
+// means, norms, logarithms of integers
+void add_exact_reduction_cpu(KernelRegistry& registry);
+// Softmax, LogSoftmax
+void add_softmax_cpu(KernelRegistry& registry);
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+void add_quantize_cpu(KernelRegistry& registry);
+// Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
+void add_movement_cpu(KernelRegistry& registry);
+// sequences and optionals
+void add_sequence_cpu(KernelRegistry& registry);
+// Gather*, Scatter*, OneHot, TopK, NonZero, ...
+void add_indexing_cpu(KernelRegistry& registry);
+// MatMul, Gemm
+void add_matmul_cpu(KernelRegistry& registry);
+// the same of int32 and int64
+void add_matmul_words_cpu(KernelRegistry& registry);
+// NonZero
+void add_non_zero_cpu(KernelRegistry& registry);
+// MatMulInteger
+void add_matmul_integer_cpu(KernelRegistry& registry);
+// eddy.DequantizeMatMul
+void add_dequantize_matmul_cpu(KernelRegistry& registry);
+// Conv, ConvTranspose
+void add_conv_cpu(KernelRegistry& registry);
+// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
+void add_pool_cpu(KernelRegistry& registry);
+// Resize
+void add_resize_cpu(KernelRegistry& registry);
+// LSTM, GRU, RNN
+void add_recurrent_cpu(KernelRegistry& registry);
+// BatchNormalization, LayerNormalization, InstanceNormalization
+void add_normalization_cpu(KernelRegistry& registry);
 
 }  // namespace eddy

@@ -180,8 +180,8 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
   if (!b.is_omitted()) {
     const int64_t rows = b.dims[0], columns = b.dims[1];
     const bool t = state->transpose_b;
-    state->b_or_null = cpu::pack_matrix(init, b.as<float>(), t ? columns : rows,
-                                        t ? rows : columns, t ? 1 : columns, t ? columns : 1);
+    state->b_or_null = cpu::pack_matrix(init, b.as<float>(), t ? columns : rows, t ? rows : columns,
+                                        t ? 1 : columns, t ? columns : 1);
   }
   BoundKernel kernel;
   if (state->b_or_null) kernel.unread_constants = 1 << 1;

@@ -82,9 +82,8 @@ struct OneHot {
     std::fill_n(data, out.count(), values[0]);
     const int64_t count = inner == 0 ? 0 : indices.count();
     for (int64_t i = 0; i < count; ++i) {
-      int64_t index = is_index_type(indices.element)
-                          ? index_at(indices, i)
-                          : load_number(indices, i).to_index();
+      int64_t index = is_index_type(indices.element) ? index_at(indices, i)
+                                                     : load_number(indices, i).to_index();
       if (index < -depth || index >= depth) continue;
       if (index < 0) index += depth;
       data[(i / inner * depth + index) * inner + i % inner] = values[1];

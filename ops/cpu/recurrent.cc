@@ -57,8 +57,8 @@ struct Memory {
   static bool reserve(const KernelArgs& args, RecurrentKind kind, const RecurrentShape& s,
                       Memory& memory) {
     const int64_t width = num_gates(kind) * s.hidden, state = s.batch * s.hidden;
-    auto* floats = static_cast<float*>(
-        args.scratch->reserve(size_bytes(kind, s.sequence, s.batch, s.hidden)));
+    auto* floats =
+        static_cast<float*>(args.scratch->reserve(size_bytes(kind, s.sequence, s.batch, s.hidden)));
     if (floats == nullptr) return args.fail(resource_exhausted("no memory for the gates"));
     memory = {floats, floats + width, floats + width + state, floats + width + 2 * state,
               floats + width + 3 * state};

@@ -2,6 +2,6 @@
 
 namespace eddy {
 
-void add_sequence_cpu(KernelRegistry&) {  }
+void add_sequence_cpu(KernelRegistry&) {}
 
 }  // namespace eddy

@@ -26,7 +26,7 @@ using LtMatmul = struct LtMatmulTag*;          // cublasLtMatmulDesc_t
 using LtLayout = struct LtLayoutTag*;          // cublasLtMatrixLayout_t
 using LtPreference = struct LtPreferenceTag*;  // cublasLtMatmulPreference_t
 
-constexpr int kLtSuccess = 0;        // cublasStatus_t
+constexpr int kLtSuccess = 0;  // cublasStatus_t
 constexpr int kLtNoMemory = 3;
 constexpr int kLtNotSupported = 15;  // no algorithm for this product
 // The call was refused for what it asked, and nothing has been enqueued; the same call will be

@@ -53,29 +53,30 @@
 #define EDDY_CUDA_OTHER_UNARY(X)                                                                   \
   X(Abs, i8)                                                                                       \
   X(Neg, i8)                                                                                       \
-  X(Relu, i8) EDDY_CUDA_NUMBERS(X, Sign) X(Sign, i8) EDDY_CUDA_BITS(X, BitwiseNot)                 \
-      EDDY_CUDA_FLOATS(X, Acos) EDDY_CUDA_FLOATS(X, Acosh) EDDY_CUDA_FLOATS(X, Asin)               \
-          EDDY_CUDA_FLOATS(X, Asinh) EDDY_CUDA_FLOATS(X, Atan) EDDY_CUDA_FLOATS(X, Atanh)          \
-              EDDY_CUDA_FLOATS(X, Celu) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, Cosh)      \
-                  EDDY_CUDA_FLOATS(X, DivideBy) EDDY_CUDA_FLOATS(X, Elu) EDDY_CUDA_FLOATS(X, Gelu) \
-                      EDDY_CUDA_FLOATS(X, GeluTanh) EDDY_CUDA_FLOATS(X, HardSigmoid)               \
-                          EDDY_CUDA_FLOATS(X, HardSwish) EDDY_CUDA_FLOATS(X, Mish)                 \
-                              EDDY_CUDA_FLOATS(X, Selu) EDDY_CUDA_FLOATS(X, Shrink)                \
-                                  EDDY_CUDA_FLOATS(X, Sinh) EDDY_CUDA_FLOATS(X, Softsign)          \
-                                      EDDY_CUDA_FLOATS(X, Tan)                                     \
-                                          EDDY_CUDA_FLOATS(X, ThresholdedRelu)
+  X(Relu, i8)                                                                                      \
+  EDDY_CUDA_NUMBERS(X, Sign) X(Sign, i8) EDDY_CUDA_BITS(X, BitwiseNot) EDDY_CUDA_FLOATS(X, Acos)   \
+      EDDY_CUDA_FLOATS(X, Acosh) EDDY_CUDA_FLOATS(X, Asin) EDDY_CUDA_FLOATS(X, Asinh)              \
+          EDDY_CUDA_FLOATS(X, Atan) EDDY_CUDA_FLOATS(X, Atanh) EDDY_CUDA_FLOATS(X, Celu)           \
+              EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, Cosh) EDDY_CUDA_FLOATS(X, DivideBy)  \
+                  EDDY_CUDA_FLOATS(X, Elu) EDDY_CUDA_FLOATS(X, Gelu) EDDY_CUDA_FLOATS(X, GeluTanh) \
+                      EDDY_CUDA_FLOATS(X, HardSigmoid) EDDY_CUDA_FLOATS(X, HardSwish)              \
+                          EDDY_CUDA_FLOATS(X, Mish) EDDY_CUDA_FLOATS(X, Selu)                      \
+                              EDDY_CUDA_FLOATS(X, Shrink) EDDY_CUDA_FLOATS(X, Sinh)                \
+                                  EDDY_CUDA_FLOATS(X, Softsign) EDDY_CUDA_FLOATS(X, Tan)           \
+                                      EDDY_CUDA_FLOATS(X, ThresholdedRelu)
 
-#define EDDY_CUDA_OTHER_BINARY(X)                                                                  \
-  EDDY_CUDA_BYTES(X, Add)                                                                          \
-  EDDY_CUDA_BYTES(X, Sub)                                                                          \
-  EDDY_CUDA_BYTES(X, Mul)                                                                          \
-  EDDY_CUDA_BYTES(X, Max)                                                                          \
-  EDDY_CUDA_BYTES(X, Min)                                                                          \
-  X(Pow, i32)                                                                                      \
-  X(Pow, i64)                                                                                      \
-  EDDY_CUDA_NUMBERS(X, PRelu) EDDY_CUDA_FLOATS(X, Fmod) EDDY_CUDA_NUMBERS(X, ClipLow)              \
-      EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh) EDDY_CUDA_BYTES(X, ClipHigh)      \
-          EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) EDDY_CUDA_BITS(X, BitwiseXor) \
+#define EDDY_CUDA_OTHER_BINARY(X)                                                               \
+  EDDY_CUDA_BYTES(X, Add)                                                                       \
+  EDDY_CUDA_BYTES(X, Sub)                                                                       \
+  EDDY_CUDA_BYTES(X, Mul)                                                                       \
+  EDDY_CUDA_BYTES(X, Max)                                                                       \
+  EDDY_CUDA_BYTES(X, Min)                                                                       \
+  X(Pow, i32)                                                                                   \
+  X(Pow, i64)                                                                                   \
+  EDDY_CUDA_NUMBERS(X, PRelu)                                                                   \
+  EDDY_CUDA_FLOATS(X, Fmod) EDDY_CUDA_NUMBERS(X, ClipLow) EDDY_CUDA_BYTES(X, ClipLow)           \
+      EDDY_CUDA_NUMBERS(X, ClipHigh) EDDY_CUDA_BYTES(X, ClipHigh) EDDY_CUDA_BITS(X, BitwiseAnd) \
+          EDDY_CUDA_BITS(X, BitwiseOr) EDDY_CUDA_BITS(X, BitwiseXor)                            \
               EDDY_CUDA_UNSIGNED(X, ShiftLeft) EDDY_CUDA_UNSIGNED(X, ShiftRight)
 
 #define EDDY_CUDA_OTHER_COMPARE(X) \

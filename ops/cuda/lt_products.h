@@ -5,10 +5,10 @@
 // (several batch axes, a broadcast column added, transposed results, whatever it refuses when it is
 // asked) is answered with false, and the caller takes its own kernel. The heuristic is asked once
 // for each shape, type and alignment, of which the latest are kept (plan_cache.h). Alignments are
-// those that follow from a matrix's size, unless it lies worse: where it lies, which differs between
-// ways to drive a loop, does not choose the algorithm. Workspaces come from the stream's scratch
-// memory, so concurrent streams share nothing; and the same shape has the same algorithm: same bits
-// from run to run.
+// those that follow from a matrix's size, unless it lies worse: where it lies, which differs
+// between ways to drive a loop, does not choose the algorithm. Workspaces come from the stream's
+// scratch memory, so concurrent streams share nothing; and the same shape has the same algorithm:
+// same bits from run to run.
 //
 // Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any; finding a
 // known shape takes a lock, the product itself none.

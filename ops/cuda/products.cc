@@ -146,14 +146,12 @@ Result<BoundKernel> bind_dequantize_matmul(const KernelInit& init, CudaLauncher&
 
 }  // namespace
 
-void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher,
-                       LtProducts* lt_or_null) {
+void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher, LtProducts* lt_or_null) {
   const auto add = [&](std::string_view op, auto bind) {
-    registry.add(
-        {.op = op,
-         .bind = [bind, &launcher, lt_or_null](
-                     const KernelInit& init) { return bind(init, launcher, lt_or_null); },
-         .provider = "cuda"});
+    registry.add({.op = op,
+                  .bind = [bind, &launcher, lt_or_null](
+                              const KernelInit& init) { return bind(init, launcher, lt_or_null); },
+                  .provider = "cuda"});
   };
   add("MatMul", bind_matmul);
   add("Gemm", bind_gemm);

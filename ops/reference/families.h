@@ -6,18 +6,31 @@
 
 namespace eddy {
 
-void add_elementwise_reference(KernelRegistry& registry);  // arithmetic, comparisons, logic, activations, Cast, Where
-void add_reduction_reference(KernelRegistry& registry);  // Reduce*, ArgMax, ArgMin
-void add_softmax_reference(KernelRegistry& registry);  // Softmax, LogSoftmax
-void add_quantize_reference(KernelRegistry& registry);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
-void add_movement_reference(KernelRegistry& registry);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
-void add_sequence_reference(KernelRegistry& registry);  // sequences and optionals
-void add_indexing_reference(KernelRegistry& registry);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
-void add_matmul_reference(KernelRegistry& registry);  // MatMul, Gemm, MatMulInteger
-void add_conv_reference(KernelRegistry& registry);  // Conv, ConvTranspose
-void add_pool_reference(KernelRegistry& registry);  // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
-void add_resize_reference(KernelRegistry& registry);  // Resize
-void add_recurrent_reference(KernelRegistry& registry);  // LSTM, GRU, RNN
-void add_normalization_reference(KernelRegistry& registry);  // BatchNormalization, LayerNormalization, InstanceNormalization
+// arithmetic, comparisons, logic, activations, Cast, Where
+void add_elementwise_reference(KernelRegistry& registry);
+// Reduce*, ArgMax, ArgMin
+void add_reduction_reference(KernelRegistry& registry);
+// Softmax, LogSoftmax
+void add_softmax_reference(KernelRegistry& registry);
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+void add_quantize_reference(KernelRegistry& registry);
+// Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
+void add_movement_reference(KernelRegistry& registry);
+// sequences and optionals
+void add_sequence_reference(KernelRegistry& registry);
+// Gather*, Scatter*, OneHot, TopK, NonZero, ...
+void add_indexing_reference(KernelRegistry& registry);
+// MatMul, Gemm, MatMulInteger
+void add_matmul_reference(KernelRegistry& registry);
+// Conv, ConvTranspose
+void add_conv_reference(KernelRegistry& registry);
+// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
+void add_pool_reference(KernelRegistry& registry);
+// Resize
+void add_resize_reference(KernelRegistry& registry);
+// LSTM, GRU, RNN
+void add_recurrent_reference(KernelRegistry& registry);
+// BatchNormalization, LayerNormalization, InstanceNormalization
+void add_normalization_reference(KernelRegistry& registry);
 
 }  // namespace eddy

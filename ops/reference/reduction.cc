@@ -217,8 +217,8 @@ Number reduce_one(const TensorView& in, const Cover& cover, int64_t o, Kind kind
     return Number::of_double(kind == Kind::kLogSumExp ? reduce_log_sum_exp(in, cover, o)
                                                       : reduce_floats(in, cover, o, kind));
   }
-  const bool wraps = kind == Kind::kL1 || kind == Kind::kProd || kind == Kind::kSum ||
-                     kind == Kind::kSumSquare;
+  const bool wraps =
+      kind == Kind::kL1 || kind == Kind::kProd || kind == Kind::kSum || kind == Kind::kSumSquare;
   return wraps ? reduce_integers(in, cover, o, kind) : reduce_exactly(in, cover, o, kind);
 }
 

@@ -40,7 +40,7 @@ T round_from(Accumulator<T> sum) {
 // linkage: two files' kernels of one name would silently become one.
 template <template <typename> class Kernel, typename... Ts>
 static Result<BoundKernel> bind_typed(const KernelInit& init, size_t input,
-                               std::unique_ptr<KernelState> state = nullptr) {
+                                      std::unique_ptr<KernelState> state = nullptr) {
   const ElementType element = init.inputs[input].tensor.element;
   BoundKernel kernel;
   ((element == element_type_of<Ts>() ? void(kernel.run = &Kernel<Ts>::run) : void()), ...);

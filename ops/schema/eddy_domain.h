@@ -16,8 +16,8 @@
 //   Await           the same tensor, once the host may read its bytes: stands on a CPU stream
 //                   behind a ToHost whose result decides a shape.
 //
-// The kernel of HostPredicate comes from the session, which owns the functions. While and CaseOf of the same
-// domain are control nodes of the graph, not operators.
+// The kernel of HostPredicate comes from the session, which owns the functions. While and CaseOf of
+// the same domain are control nodes of the graph, not operators.
 #pragma once
 
 #include "graph/base/status.h"

@@ -9,18 +9,31 @@
 
 namespace eddy {
 
-Status add_elementwise_schemas(OpTable& table);  // arithmetic, comparisons, logic, activations, Cast, Where
-Status add_reduction_schemas(OpTable& table);  // Reduce*, ArgMax, ArgMin
-Status add_softmax_schemas(OpTable& table);  // Softmax, LogSoftmax
-Status add_quantize_schemas(OpTable& table);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
-Status add_movement_schemas(OpTable& table);  // Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
-Status add_sequence_schemas(OpTable& table);  // sequences and optionals
-Status add_indexing_schemas(OpTable& table);  // Gather*, Scatter*, OneHot, TopK, NonZero, ...
-Status add_matmul_schemas(OpTable& table);  // MatMul, Gemm, MatMulInteger
-Status add_conv_schemas(OpTable& table);  // Conv, ConvTranspose
-Status add_pool_schemas(OpTable& table);  // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
-Status add_resize_schemas(OpTable& table);  // Resize
-Status add_recurrent_schemas(OpTable& table);  // LSTM, GRU, RNN
-Status add_normalization_schemas(OpTable& table);  // BatchNormalization, LayerNormalization, InstanceNormalization
+// arithmetic, comparisons, logic, activations, Cast, Where
+Status add_elementwise_schemas(OpTable& table);
+// Reduce*, ArgMax, ArgMin
+Status add_reduction_schemas(OpTable& table);
+// Softmax, LogSoftmax
+Status add_softmax_schemas(OpTable& table);
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear
+Status add_quantize_schemas(OpTable& table);
+// Constant, Shape, Reshape, Transpose, Concat, Slice, Pad, Tile, ...
+Status add_movement_schemas(OpTable& table);
+// sequences and optionals
+Status add_sequence_schemas(OpTable& table);
+// Gather*, Scatter*, OneHot, TopK, NonZero, ...
+Status add_indexing_schemas(OpTable& table);
+// MatMul, Gemm, MatMulInteger
+Status add_matmul_schemas(OpTable& table);
+// Conv, ConvTranspose
+Status add_conv_schemas(OpTable& table);
+// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
+Status add_pool_schemas(OpTable& table);
+// Resize
+Status add_resize_schemas(OpTable& table);
+// LSTM, GRU, RNN
+Status add_recurrent_schemas(OpTable& table);
+// BatchNormalization, LayerNormalization, InstanceNormalization
+Status add_normalization_schemas(OpTable& table);
 
 }  // namespace eddy

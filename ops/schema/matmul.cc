@@ -111,7 +111,8 @@ Status gemm_operand(const InferContext& context, size_t input, bool transposed, 
   return Status::ok();
 }
 
-// C must broadcast to the result without widening it, before opset 7 only where `broadcast` says so.
+// C must broadcast to the result without widening it, before opset 7 only where `broadcast` says
+// so.
 Status check_gemm_addend(const InferContext& context, const Dims& result) {
   if (!context.has_input(2)) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const TensorType* c, tensor_input(context, 2));
@@ -122,8 +123,8 @@ Status check_gemm_addend(const InferContext& context, const Dims& result) {
     fits = dim == 1 || merge_dim(dim, result[i + 2 - c->dims.rank()]).has_value();
   }
   if (fits && context.opset_version() < 7 && context.attributes().get_int("broadcast", 0) == 0) {
-    const bool is_whole = c->dims.rank() == 2 && merge_dim(c->dims[0], result[0]) &&
-                          merge_dim(c->dims[1], result[1]);
+    const bool is_whole =
+        c->dims.rank() == 2 && merge_dim(c->dims[0], result[0]) && merge_dim(c->dims[1], result[1]);
     if (is_whole) return Status::ok();
     return invalid_argument("C of Gemm must have the result's shape " + to_string(result) +
                             " before opset 7, not " + to_string(c->dims) +

@@ -160,7 +160,8 @@ Status infer_flatten(InferContext& context) {
   const int64_t given = context.attributes().get_int("axis", 1);
   // Other operators say nothing of negative axes before opset 11, and everybody takes them.
   if (given < 0 && context.opset_version() < 11) {
-    return invalid_argument("axis " + text(given) + " of Flatten is negative, which came with "
+    return invalid_argument("axis " + text(given) +
+                            " of Flatten is negative, which came with "
                             "opset 11, but the node is of opset " +
                             std::to_string(context.opset_version()));
   }

@@ -168,14 +168,11 @@ OpDef recurrent(RecurrentKind kind, std::string name) {
                 in("B", kFloatTypes, optional),
                 in("sequence_lens", {ElementType::kInt32}, optional),
                 in("initial_h", kFloatTypes, optional)};
-  def.attributes = {attribute("activation_alpha", kFloats),
-                    attribute("activation_beta", kFloats),
-                    attribute("activations", kStrings),
-                    attribute("clip", kFloat),
-                    attribute("direction", kString),
-                    attribute("hidden_size", kInt),
-                    since(14, attribute("layout", kInt)),
-                    until(6, attribute("output_sequence", kInt))};
+  def.attributes = {
+      attribute("activation_alpha", kFloats), attribute("activation_beta", kFloats),
+      attribute("activations", kStrings),     attribute("clip", kFloat),
+      attribute("direction", kString),        attribute("hidden_size", kInt),
+      since(14, attribute("layout", kInt)),   until(6, attribute("output_sequence", kInt))};
   if (kind == RecurrentKind::kLstm) {
     def.inputs.push_back(in("initial_c", kFloatTypes, optional));
     def.inputs.push_back(in("P", kFloatTypes, optional));

@@ -110,8 +110,7 @@ Status parse_recurrent(RecurrentKind kind, const Attributes& attributes, Recurre
     return invalid_argument("clip must not be negative: " + std::to_string(rules.clip));
   }
   EDDY_RETURN_IF_ERROR(read_flag(attributes, "input_forget", rules.input_forget));
-  EDDY_RETURN_IF_ERROR(
-      read_flag(attributes, "linear_before_reset", rules.linear_before_reset));
+  EDDY_RETURN_IF_ERROR(read_flag(attributes, "linear_before_reset", rules.linear_before_reset));
   rules.hidden_size = attributes.get_int("hidden_size", 0);
   if (attributes.has("hidden_size") && rules.hidden_size < 1) {
     return invalid_argument("hidden_size must be at least 1, not " +

@@ -56,8 +56,8 @@ struct ResizeShape {
 Status resolve_resize(const ResizeRules& rules, const Dims& x, const TensorView* scales_or_null,
                       const TensorView* sizes_or_null, ResizeShape& shape);
 
-// tf_crop_and_resize needs a region of interest: a begin and an end for each axis that is resized of
-// an X of `rank` dimensions. Its shape may be unknown.
+// tf_crop_and_resize needs a region of interest: a begin and an end for each axis that is resized
+// of an X of `rank` dimensions. Its shape may be unknown.
 Status check_roi(const ResizeRules& rules, int rank, const TensorType* roi_or_null);
 
 }  // namespace eddy

@@ -88,8 +88,7 @@ Status parse_windows(const Attributes& attributes, int rank, const Dims* kernel_
   EDDY_RETURN_IF_ERROR(check_values("pads", pads, 2 * rank, 0, kMaxAttribute));
   EDDY_RETURN_IF_ERROR(parse_auto_pad(attributes, windows.auto_pad));
   const auto is_padding = [](int64_t pad) { return pad != 0; };
-  if (windows.auto_pad != AutoPad::kNotSet &&
-      std::any_of(pads.begin(), pads.end(), is_padding)) {
+  if (windows.auto_pad != AutoPad::kNotSet && std::any_of(pads.begin(), pads.end(), is_padding)) {
     return invalid_argument("auto_pad " + std::string(attributes.get_string("auto_pad", "")) +
                             " decides the paddings: leave pads out");
   }

@@ -55,13 +55,18 @@ bool run(const KernelArgs& args) {
   if (!decision.is_ok()) return args.fail(decision.take_status());
   TensorView& output = args.outputs[0];
   switch (output.element) {
-    case ElementType::kBool: *output.mutable_as<bool>() = *decision != 0; return true;
+    case ElementType::kBool:
+      *output.mutable_as<bool>() = *decision != 0;
+      return true;
     case ElementType::kInt32:
       if (!std::in_range<int32_t>(*decision)) return args.fail(too_large(state, *decision));
       *output.mutable_as<int32_t>() = static_cast<int32_t>(*decision);
       return true;
-    case ElementType::kInt64: *output.mutable_as<int64_t>() = *decision; return true;
-    default: return args.fail(internal_error("a host function decides a bool, int32 or int64"));
+    case ElementType::kInt64:
+      *output.mutable_as<int64_t>() = *decision;
+      return true;
+    default:
+      return args.fail(internal_error("a host function decides a bool, int32 or int64"));
   }
 }
 

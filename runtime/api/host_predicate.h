@@ -7,7 +7,8 @@ namespace eddy {
 
 // kNotFound when the library has no host function of the node's `name` attribute. The library
 // must outlive the kernel; `session` and `threads` identify whose runs the function must not wait
-// for; `log` (may be empty, must outlive the kernel) hears of non-blocking functions that were slow.
+// for; `log` (may be empty, must outlive the kernel) hears of non-blocking functions that were
+// slow.
 using LogFunction = std::function<void(std::string_view line)>;
 Result<BoundKernel> bind_host_predicate(const Library& library, const void* session,
                                         const void* threads, const LogFunction& log,

@@ -11,14 +11,14 @@ namespace eddy {
 namespace {
 
 Status thrown(const std::string& by, const char* what_or_null) {
-  return run_failed(by + (what_or_null == nullptr ? " threw something"
-                                                  : std::string(" threw: ") + what_or_null));
+  return run_failed(
+      by + (what_or_null == nullptr ? " threw something" : std::string(" threw: ") + what_or_null));
 }
 
 // The same function, failing where that one throws. `by`: who it is, for the message.
 template <typename Returned, typename Argument>
-std::function<Returned(Argument&)> without_throwing(
-    std::string by, std::function<Returned(Argument&)> function) {
+std::function<Returned(Argument&)> without_throwing(std::string by,
+                                                    std::function<Returned(Argument&)> function) {
   return [by = std::move(by), function = std::move(function)](Argument& argument) -> Returned {
     try {
       return function(argument);

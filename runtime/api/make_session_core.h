@@ -10,7 +10,8 @@
 // without a proof is refused. What SessionOptions::check says, asked between the steps and while
 // folding.
 // Threads: none but the caller's; a host-driven session registers its pollers with the scheduler.
-// Cost: that of planning and proving (graph/schedule, graph/proof), of folding, and of packing the constants.
+// Cost: that of planning and proving (graph/schedule, graph/proof), of folding, and of packing the
+// constants.
 #pragma once
 
 #include <memory>

@@ -138,8 +138,8 @@ class Run {
   std::vector<bool> is_on_device_;  // by output, where bound
   bool is_any_bound_ = false;
   size_t copied_bytes_ = 0;
-  std::vector<Range> ranges_;        // kept for their room
-  std::vector<size_t> overlapping_;  // outputs; may be repeated
+  std::vector<Range> ranges_;                  // kept for their room
+  std::vector<size_t> overlapping_;            // outputs; may be repeated
   std::vector<std::optional<Tensor>> copies_;  // by output; empty: there are none
   Status copy_error_;
   std::function<void()> on_done_;

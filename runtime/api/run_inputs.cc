@@ -40,9 +40,9 @@ Status Run::check_elements(size_t index, const Tensor& sequence) const {
                               "' is in a GPU's memory; sequences are in the host's");
     }
     if (!is_aligned(element.view().data, element.element_type())) {
-      return invalid_argument("an element of input '" + name + "' is at an address that is no " +
-                              "multiple of " + std::to_string(alignment_of(element.element_type())) +
-                              " bytes; copy it");
+      return invalid_argument(
+          "an element of input '" + name + "' is at an address that is no " + "multiple of " +
+          std::to_string(alignment_of(element.element_type())) + " bytes; copy it");
     }
   }
   return Status::ok();
@@ -133,8 +133,8 @@ Status Run::give_inputs(const NamedTensors& inputs) {
       for (const ValueDescription& input : core_.inputs) {
         known += (known.empty() ? "" : ", ") + input.name;
       }
-      return invalid_argument("there is no input '" + name + "'; the graph's inputs are: " +
-                              (known.empty() ? "none" : known));
+      return invalid_argument("there is no input '" + name +
+                              "'; the graph's inputs are: " + (known.empty() ? "none" : known));
     }
     if (is_bound_[it->second]) {
       return invalid_argument("input '" + name + "' is given twice; leave one out");
@@ -161,7 +161,8 @@ Status Run::check_symbols() const {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // symbol, size
   for (size_t i = 0; i < is_bound_.size(); ++i) {
     const ValueDescription& input = core_.inputs[i];
-    if (!is_bound_[i]) return invalid_argument("input '" + input.name + "' (" + input.text + ") is missing");
+    if (!is_bound_[i])
+      return invalid_argument("input '" + input.name + "' (" + input.text + ") is missing");
     const std::optional<std::span<const int64_t>> shape = bound_shape(i);
     if (!shape || !input.type.tensor.is_ranked) continue;
     for (int axis = 0; axis < input.type.tensor.dims.rank(); ++axis) {

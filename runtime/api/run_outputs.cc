@@ -32,8 +32,8 @@ bool do_overlap(const TensorView& a, const TensorView& b) {
 
 Status check_spare(const std::string& name, const TensorView& view, const TensorView& spare) {
   if (view.element != spare.element || !std::ranges::equal(view.shape(), spare.shape())) {
-    return invalid_argument(name + " was given memory for " + found(view) + " and spare memory for " +
-                            found(spare) + "; give two alike, or one");
+    return invalid_argument(name + " was given memory for " + found(view) +
+                            " and spare memory for " + found(spare) + "; give two alike, or one");
   }
   EDDY_RETURN_IF_ERROR(check_memory("the spare place of " + name, spare));
   if (!do_overlap(view, spare)) return Status::ok();
@@ -111,7 +111,7 @@ void Run::find_overlaps() {
     if (spare_or_null != nullptr) add(spare_or_null, view.size_bytes(), i);
   }
   std::ranges::sort(ranges_, {}, &Range::begin);
-  uintptr_t end = 0;      // of all ranges so far
+  uintptr_t end = 0;               // of all ranges so far
   const Range* longest = nullptr;  // of the outputs
   for (const Range& range : ranges_) {
     const bool is_output = range.output != kNoOutput;
@@ -128,9 +128,7 @@ Status no_memory() { return resource_exhausted("no memory for copies of the run'
 
 }  // namespace
 
-TensorView Run::made(size_t index) {
-  return state_->slot(core_.graph.outputs()[index]).view;
-}
+TensorView Run::made(size_t index) { return state_->slot(core_.graph.outputs()[index]).view; }
 
 bool Run::is_home(size_t index) { return bound_outputs_[index]->has(made(index).data); }
 

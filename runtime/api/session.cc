@@ -115,7 +115,8 @@ class Turn {
   const bool keeps_state_;
 };
 
-// Enters, runs on this thread or the workers, waits, collects, leaves: then the session may be gone.
+// Enters, runs on this thread or the workers, waits, collects, leaves: then the session may be
+// gone.
 Status run_to_end(SessionCore& core, Run& run, const RunOptions& options,
                   Result<NamedTensors>* outputs_or_null = nullptr) try {
   if (core.is_in_child()) return ForkGuard::error();

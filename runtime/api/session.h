@@ -20,8 +20,8 @@
 //
 // An output bound to caller's memory must have exactly the shape the run produces, and is made
 // there, whatever makes it: a node of the root or of any branch, or a loop. Where a loop's number
-// of iterations is settled as it begins (a trip limit, iteration < bound), its last iteration writes
-// the caller's memory. Where data decide, each may be the last, so what the loop carries
+// of iterations is settled as it begins (a trip limit, iteration < bound), its last iteration
+// writes the caller's memory. Where data decide, each may be the last, so what the loop carries
 // takes turns in two places: with one bound, every other time it ends elsewhere and is copied once;
 // with a spare bound too it ends in one of both, and output() says in which. (What the graph keeps
 // for longer, in a sequence or a later iteration, may need a copy still; Call::copied_bytes().)
@@ -102,7 +102,7 @@ struct SessionOptions {
   // Values of fixed shape live in an arena, where the plan has proved that they may; else each
   // keeps memory of its own.
   bool use_arenas = true;
-  bool simplify = true;             // fold constants, drop branches never taken and dead nodes
+  bool simplify = true;  // fold constants, drop branches never taken and dead nodes
   // Normalizations behind convolutions become part of their weights: faster, and other bits within
   // rounding (graph/compile/fold_norms.h).
   bool folds_norms = false;
@@ -187,8 +187,8 @@ class Call {
   // Tensor by DLPack (dlpack.h).
   Status bind_device_output(size_t index, const TensorView& view);
   Status run(const RunOptions& options = {});
-  // After run(): output `index`, a tensor; valid until the next run of this Call. Of a bound output:
-  // the caller's memory that holds it.
+  // After run(): output `index`, a tensor; valid until the next run of this Call. Of a bound
+  // output: the caller's memory that holds it.
   TensorView output(size_t index) const;
   // After run(): output `index` of any kind, as Session::run() returns it; nothing for one that is
   // bound in the accelerator's memory.
@@ -232,8 +232,8 @@ class Session {
                    const RunOptions& options = {});
   Result<std::unique_ptr<Call>> prepare(TraceRecorder* trace_or_null = nullptr);
 
-  // Cancels every run in flight or waiting for its turn or stream. Safe in signal-handling threads, not in
-  // signal handlers.
+  // Cancels every run in flight or waiting for its turn or stream. Safe in signal-handling threads,
+  // not in signal handlers.
   void cancel_all();
   // Cancels, waits for the runs in flight and refuses new ones with kCancelled; the last callback
   // has returned then. Inside a callback or host function of this session, or a host function of

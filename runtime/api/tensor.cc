@@ -40,8 +40,7 @@ Tensor Tensor::borrow(const TensorView& view) {
   return tensor;
 }
 
-Tensor Tensor::adopt(const TensorView& view, std::shared_ptr<const void> owner,
-                     bool is_on_device) {
+Tensor Tensor::adopt(const TensorView& view, std::shared_ptr<const void> owner, bool is_on_device) {
   Tensor tensor = borrow(view);
   tensor.owner_ = std::move(owner);
   tensor.is_on_device_ = is_on_device;

@@ -32,8 +32,7 @@ class Tensor {
   static Tensor copy_of(const TensorView& view);
   // Borrowed too; `owner` lives as long as copies of the tensor do. `is_on_device`: the memory is
   // an accelerator's, which the host can't read (dlpack.h).
-  static Tensor adopt(const TensorView& view, std::shared_ptr<const void> owner,
-                      bool is_on_device);
+  static Tensor adopt(const TensorView& view, std::shared_ptr<const void> owner, bool is_on_device);
   static Tensor sequence(ElementType element, std::vector<Tensor> elements);
   // Shares a device buffer in which view.data lies, and keeps its device alive.
   static Tensor in_buffer(const TensorView& view, BufferRef buffer,
@@ -58,8 +57,8 @@ class Tensor {
   bool is_on_device() const { return is_on_device_; }
   bool is_tensor() const { return kind_ == ValueKind::kTensor; }
   ElementType element_type() const { return element_; }
-  const Dims& dims() const { return dims_; }           // tensors
-  TensorView view() const;                             // tensors; valid while this object lives
+  const Dims& dims() const { return dims_; }  // tensors
+  TensorView view() const;                    // tensors; valid while this object lives
   const std::vector<Tensor>& elements() const { return elements_; }  // sequences
   template <typename T>
   std::span<const T> values() const {

@@ -247,8 +247,8 @@ void Scheduler::idle() {
   } else if (is_polling && pollers_.is_any_wanted()) {
     sleep_until_woken(now + next_nap_);
     const std::chrono::nanoseconds part_of_wait = (now - idle_since_) / 64;
-    const auto longest = std::max({options_.longest_poll_nap, kShortestNap,
-                                   std::min(part_of_wait, kLongestNapOfLongWait)});
+    const auto longest = std::max(
+        {options_.longest_poll_nap, kShortestNap, std::min(part_of_wait, kLongestNapOfLongWait)});
     next_nap_ = std::min(2 * next_nap_, longest);
   } else {
     sleep_until_woken(Clock::time_point::max());

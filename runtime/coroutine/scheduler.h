@@ -48,9 +48,9 @@ namespace eddy {
 // Making one throws std::system_error where the system gives no thread.
 struct SchedulerOptions {
   StackPoolOptions stacks{};
-  std::string thread_name = "eddy-sched";              // at most 15 characters
-  std::chrono::nanoseconds spin{5'000};                // before sleeping, without pollers
-  std::chrono::nanoseconds poll_spin{200'000};         // before napping, with pollers and tasks
+  std::string thread_name = "eddy-sched";       // at most 15 characters
+  std::chrono::nanoseconds spin{5'000};         // before sleeping, without pollers
+  std::chrono::nanoseconds poll_spin{200'000};  // before napping, with pollers and tasks
   // Naps grow from 2 µs to this, and in a long wait to a 64th of it, to 1 ms at most: so looking
   // costs a small part of a core and comes late by a small part of the wait.
   std::chrono::nanoseconds longest_poll_nap{100'000};
@@ -88,8 +88,9 @@ class Scheduler {
   static bool is_in_task();
   // Inside a task: lets everything else that is ready go first.
   static void yield();
-  // Inside a task: calls the function at once, on the thread's own large stack instead of the task's: for code
-  // that is not ours to bound (kernels, library calls). It must not wait, yield or throw.
+  // Inside a task: calls the function at once, on the thread's own large stack instead of the
+  // task's: for code that is not ours to bound (kernels, library calls). It must not wait, yield or
+  // throw.
   static void call_on_thread_stack(void (*function)(void*), void* context);
   // Inside a task: waits until then; wakes for nothing else.
   static void sleep_until(Clock::time_point when);

@@ -31,8 +31,8 @@ struct Stack {
 
 struct StackPoolOptions {
   std::size_t stack_bytes = std::size_t{256} << 10;  // rounded up to pages, the guard comes on top
-  std::size_t max_stacks = 0;            // 0: as many as vm.max_map_count allows
-  std::size_t max_idle = 4096;           // released stacks beyond these return to the kernel
+  std::size_t max_stacks = 0;                        // 0: as many as vm.max_map_count allows
+  std::size_t max_idle = 4096;  // released stacks beyond these return to the kernel
 };
 
 class StackPool {

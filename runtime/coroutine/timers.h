@@ -6,7 +6,8 @@
 // Errors: none. Threads: add, cancel and next_ns from any; pop_due from the one that runs them.
 // Memory order: a mutex guards the set. next_ns_ is written under it and read without it by
 // the scheduler's loop: its partner is the scheduler's poke, which orders the write.
-// Cost: O(log n), one allocation; pop_due takes the mutex, next_ns is one relaxed load: ask it first.
+// Cost: O(log n), one allocation; pop_due takes the mutex, next_ns is one relaxed load: ask it
+// first.
 #pragma once
 
 #include <atomic>

@@ -110,7 +110,8 @@ void CpuCommandBuffer::execute(Strand& strand, bool is_pool_thread) {
       }
       case Op::kRepeat:
         at = command.target;
-        if (!is_pool_thread || !pool_.has_waiting()) [[likely]] break;
+        if (!is_pool_thread || !pool_.has_waiting()) [[likely]]
+          break;
         if (--rounds > 0) break;
         if (const uint64_t now = __rdtsc(); now - slice_start <= kSliceCycles) {
           rounds = look_every = rounds_to_look(now - looked_at, look_every);

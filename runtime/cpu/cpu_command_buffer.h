@@ -2,9 +2,9 @@
 //
 // A loop in steady state takes no lock and allocates nothing.
 //
-// Giving way: at the end of a round of any of its loops, a strand that somebody in the worker pool's
-// queue waits for goes to the end of that queue, once kSliceCycles of the time-stamp counter have
-// passed since it was picked up. While rounds are short it looks at the counter every
+// Giving way: at the end of a round of any of its loops, a strand that somebody in the worker
+// pool's queue waits for goes to the end of that queue, once kSliceCycles of the time-stamp counter
+// have passed since it was picked up. While rounds are short it looks at the counter every
 // kShortRounds of them only.
 //
 // Cost: a command about 1–2 ns plus its function.
@@ -42,8 +42,8 @@ class CpuCommandBuffer : public CommandCode {
   std::deque<Strand> strands_;   // [0] is the main one; addresses are stable
   std::deque<CpuEvent> events_;  // likewise
 
-  RunControl* control_ = nullptr;         // of the launch in progress
-  std::atomic<uint32_t> num_live_{0};     // strands not ended; the last one acquires all others
+  RunControl* control_ = nullptr;      // of the launch in progress
+  std::atomic<uint32_t> num_live_{0};  // strands not ended; the last one acquires all others
 };
 
 }  // namespace eddy

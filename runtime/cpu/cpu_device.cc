@@ -9,9 +9,9 @@
 namespace eddy {
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options)
-    : allocator_(options.memory_limit_bytes), 
-      pool_(options.workers ? options.workers
-                            : std::make_shared<WorkerPool>(options.num_threads)) {}
+    : allocator_(options.memory_limit_bytes),
+      pool_(options.workers ? options.workers : std::make_shared<WorkerPool>(options.num_threads)) {
+}
 
 Result<std::unique_ptr<Stream>> CpuDevice::create_stream() {
   try {

@@ -12,8 +12,8 @@
 namespace eddy {
 
 struct CpuDeviceOptions {
-  int num_threads = 0;           // 0: one for each processor
-  size_t memory_limit_bytes = 0; // 0: no limit
+  int num_threads = 0;                       // 0: one for each processor
+  size_t memory_limit_bytes = 0;             // 0: no limit
   std::shared_ptr<WorkerPool> workers = {};  // shared with other devices; then not num_threads
 };
 

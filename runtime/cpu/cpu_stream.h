@@ -63,8 +63,8 @@ class CpuStream : public Stream, private EventListener {
  public:
   explicit CpuStream(WorkerPool& pool) : pool_(pool) {}
   // Waits for what is queued. Nothing of that may wait for what has not ended, since the stream
-  // then might stay for ever: a programmer error. So it is in a task of the stream's own pool, which
-  // may have no other worker to run what is queued.
+  // then might stay for ever: a programmer error. So it is in a task of the stream's own pool,
+  // which may have no other worker to run what is queued.
   ~CpuStream() override;
 
   bool launch(const Work& work) override;

@@ -139,11 +139,10 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
       statistics_.used_bytes -= capacity_bytes;
       unlock();
     }
-    return resource_exhausted("no memory for a tensor of " + std::to_string(size_bytes) +
-                              " bytes: " + std::to_string(used_bytes) + " bytes are in use" +
-                              (limit_bytes_ != 0
-                                   ? " of a limit of " + std::to_string(limit_bytes_)
-                                   : std::string()));
+    return resource_exhausted(
+        "no memory for a tensor of " + std::to_string(size_bytes) +
+        " bytes: " + std::to_string(used_bytes) + " bytes are in use" +
+        (limit_bytes_ != 0 ? " of a limit of " + std::to_string(limit_bytes_) : std::string()));
   }
   buffer = &(new (block) Header)->buffer;
   buffer->size_class = static_cast<uint32_t>(size_class);

@@ -26,8 +26,8 @@ class CpuCommandBuffer;
 
 struct Strand {
   CpuCommandBuffer* buffer = nullptr;
-  uint32_t entry = 0;  // first command
-  uint32_t counter = 0;  // next command; owned by whoever runs the strand
+  uint32_t entry = 0;      // first command
+  uint32_t counter = 0;    // next command; owned by whoever runs the strand
   Strand* next = nullptr;  // in an event's list
   std::atomic<StrandState> state{StrandState::kIdle};  // for describing only (relaxed)
 

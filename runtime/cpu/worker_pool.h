@@ -10,8 +10,8 @@
 // Tasks are functions on a context, started in the order given, and must not block on each other.
 //
 // Threads: enqueue from any thread, tasks included. The destructor waits for running and queued
-// tasks and for calls of enqueue: whoever a task tells of its end may let the pool go. Cost: enqueue
-// about 100 ns; a sleeping worker wakes in some 40 µs.
+// tasks and for calls of enqueue: whoever a task tells of its end may let the pool go. Cost:
+// enqueue about 100 ns; a sleeping worker wakes in some 40 µs.
 #pragma once
 
 #include <atomic>
@@ -33,10 +33,10 @@ class WorkerPool {
   explicit WorkerPool(int num_threads);
   ~WorkerPool();
 
-  // Before the first enqueue; cheap after that. oneTBB starts its threads when it likes to, does not
-  // recover from one that the system refuses, and may find out on a thread of its own, where the
-  // process would end. So threads are asked for here first, and fewer than wanted make a smaller
-  // pool. Throws std::system_error where there is none; later there may be.
+  // Before the first enqueue; cheap after that. oneTBB starts its threads when it likes to, does
+  // not recover from one that the system refuses, and may find out on a thread of its own, where
+  // the process would end. So threads are asked for here first, and fewer than wanted make a
+  // smaller pool. Throws std::system_error where there is none; later there may be.
   void prepare();
   // Goes on with the workers there are where the system has come to refuse another; a pool that
   // was not prepared throws what oneTBB does then, rather than wait for nobody.
@@ -51,7 +51,8 @@ class WorkerPool {
   std::mutex preparing_;
   std::atomic<bool> has_worker_{false};  // released by who has made sure, under preparing_
   std::atomic<int64_t> num_waiting_{0};  // relaxed: only a hint to give way
-  std::atomic<int64_t> num_live_{0};     // released by ends of tasks and enqueue; acquired by ~WorkerPool
+  std::atomic<int64_t> num_live_{
+      0};  // released by ends of tasks and enqueue; acquired by ~WorkerPool
   std::unique_ptr<Arena> arena_;
 };
 

@@ -83,8 +83,8 @@ class CudaContext {
 
   // A stream of ours, with the context current: of a higher priority than streams have by default.
   // Not to run before others, but because streams share a few queues of the GPU (by default 8 for
-  // each priority), and what stands in one behind a stream that waits does not run: an application's
-  // stream that waits for a run of ours must not hold up the streams of that run.
+  // each priority), and what stands in one behind a stream that waits does not run: an
+  // application's stream that waits for a run of ours must not hold up the streams of that run.
   Result<CuStream> make_stream();
   // `call`: what was asked, for the message ("cuEventRecord"). kResourceExhausted when the
   // device's memory is out, kDeviceLost after a sticky answer, else kRunFailed.

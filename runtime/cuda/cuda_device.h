@@ -50,15 +50,15 @@ class CudaDevice : public Device {
     return pinned_->contains(memory, size_bytes);
   }
   Result<std::unique_ptr<Stream>> create_stream() override;
-  // Errors: kInvalidArgument for a handle that is no stream of this device's primary context (as far
-  // as the driver tells), for the driver's default streams (the null one, legacy and per thread) and
-  // for one that captures.
-  // While a run has its turn on such a stream, the stream waits on the GPU, and so may others of the
-  // application that share its queue there, though none of Eddy's, unless it has their priority
-  // (CudaContext::make_stream). An application with more than eight streams gives the driver more
-  // queues: CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment, before the first call of CUDA. And
-  // libraries load kernels and make handles when they are first used, which may wait for the whole
-  // context, that stream included: a session's first run is not to be on one.
+  // Errors: kInvalidArgument for a handle that is no stream of this device's primary context (as
+  // far as the driver tells), for the driver's default streams (the null one, legacy and per
+  // thread) and for one that captures. While a run has its turn on such a stream, the stream waits
+  // on the GPU, and so may others of the application that share its queue there, though none of
+  // Eddy's, unless it has their priority (CudaContext::make_stream). An application with more than
+  // eight streams gives the driver more queues: CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment,
+  // before the first call of CUDA. And libraries load kernels and make handles when they are first
+  // used, which may wait for the whole context, that stream included: a session's first run is not
+  // to be on one.
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;

@@ -82,7 +82,8 @@ std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDevi
   if (device.has_device_driven) {
     lines.push_back("the driver has conditional nodes, for loops driven by the device");
     if (!report.has_loop_kernels) {
-      lines.push_back("but this build has no kernels that decide loops: it was made without a CUDA toolkit");
+      lines.push_back(
+          "but this build has no kernels that decide loops: it was made without a CUDA toolkit");
     }
   } else if (device.driver_version < CudaApi::kDeviceDrivenVersion) {
     lines.push_back(

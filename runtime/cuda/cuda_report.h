@@ -15,8 +15,8 @@ namespace eddy {
 struct CudaReport {
   // Ok: there is a driver and at least one device. Else kDeviceLost with what is missing.
   Status status;
-  int driver_version = 0;    // 13000 is 13.0; 0 without a driver
-  bool has_kernels = false;  // this build carries the kernels' image
+  int driver_version = 0;         // 13000 is 13.0; 0 without a driver
+  bool has_kernels = false;       // this build carries the kernels' image
   bool has_loop_kernels = false;  // and the kernels that decide loops on the device
   std::vector<CudaDeviceFacts> devices;
   // "products by cuBLASLt 13.1.0", or what is missing; empty where there is no device.

@@ -1,11 +1,12 @@
 // CudaStream and CudaGate: in-order queues of a GPU.
 //
 // launch() calls the Work at once, on the calling thread: it enqueues kernels on native(). Nothing
-// here blocks: a stream with kCredit positions in flight, or as many launches, keeps what comes next
-// in a queue of its own, and the device's poll() hands it on as the device catches up (a full driver
-// queue would freeze the thread that issues). What a Work launches is counted while it is called,
-// with what other threads launch meanwhile: too much, if anything. The same queue holds whatever stands behind a record that another
-// stream still keeps, and behind a closed gate where streams cannot wait for words.
+// here blocks: a stream with kCredit positions in flight, or as many launches, keeps what comes
+// next in a queue of its own, and the device's poll() hands it on as the device catches up (a full
+// driver queue would freeze the thread that issues). What a Work launches is counted while it is
+// called, with what other threads launch meanwhile: too much, if anything. The same queue holds
+// whatever stands behind a record that another stream still keeps, and behind a closed gate where
+// streams cannot wait for words.
 //
 // Progress: now and then, and when somebody has asked whether the stream is idle, poll() or the
 // issuer enqueues a mark: a write of the position into the stream's word. Without memory words a
@@ -139,8 +140,8 @@ class CudaStream : public Stream {
   std::deque<std::pair<uint64_t, uint64_t>> more_launches_;
   uint64_t num_more_ = 0;           // all of these
   uint64_t num_more_unmarked_ = 0;  // since the last mark
-  uint64_t seen_ = 0;    // completed, when last polled
-  int still_polls_ = 0;  // since it last moved
+  uint64_t seen_ = 0;               // completed, when last polled
+  int still_polls_ = 0;             // since it last moved
   std::deque<EventMark> event_marks_;
   std::deque<std::pair<uint64_t, std::shared_ptr<Gate>>> gates_;  // until their position
   std::vector<EventListener*> listeners_;

@@ -31,12 +31,12 @@ class BufferOwner {
 
 struct Buffer {
   std::atomic<uint32_t> references{1};
-  uint32_t size_class = 0;       // the owner's own
+  uint32_t size_class = 0;  // the owner's own
   size_t capacity_bytes = 0;
-  void* data = nullptr;          // aligned to 64
+  void* data = nullptr;  // aligned to 64
   BufferOwner* owner = nullptr;
-  size_t num_strings = 0;        // std::string objects alive in data; 0 for plain bytes
-  size_t charged_bytes = 0;      // of their characters
+  size_t num_strings = 0;    // std::string objects alive in data; 0 for plain bytes
+  size_t charged_bytes = 0;  // of their characters
 };
 
 class BufferRef {

@@ -15,8 +15,7 @@ void CommandCode::emit(Op op, uint32_t target, void* context) {
   code_.push_back(command);
 }
 
-CommandCode::OpenScope& CommandCode::innermost(OpenScope::Kind kind,
-                                                         const char* caller) {
+CommandCode::OpenScope& CommandCode::innermost(OpenScope::Kind kind, const char* caller) {
   EDDY_CHECK(!open_.empty() && open_.back().kind == kind) << caller << " does not fit what is open";
   return open_.back();
 }
@@ -28,7 +27,8 @@ void CommandCode::launch(WorkFunction run, void* context, bool is_cheap) {
 }
 
 void CommandCode::begin_while() {
-  open_.push_back({.kind = OpenScope::Kind::kWhile, .start = here(), .tests = {}, .branch_ends = {}});
+  open_.push_back(
+      {.kind = OpenScope::Kind::kWhile, .start = here(), .tests = {}, .branch_ends = {}});
 }
 
 void CommandCode::test_while(DecideFunction decide, void* context) {
@@ -78,7 +78,8 @@ void CommandCode::end_case() {
 void CommandCode::begin_fork(uint32_t stream) {
   const uint32_t strand = static_cast<uint32_t>(strand_entries_.size());
   emit(Op::kFork, strand);
-  open_.push_back({.kind = OpenScope::Kind::kFork, .start = here(), .tests = {}, .branch_ends = {}});
+  open_.push_back(
+      {.kind = OpenScope::Kind::kFork, .start = here(), .tests = {}, .branch_ends = {}});
   emit(Op::kJump);
   strand_entries_.push_back(here());
   strand_streams_.push_back(stream == kNewStream ? num_streams_ : stream);
@@ -92,9 +93,7 @@ void CommandCode::end_fork() {
   open_.pop_back();
 }
 
-uint32_t CommandCode::add_event() {
-  return num_events_++;
-}
+uint32_t CommandCode::add_event() { return num_events_++; }
 
 void CommandCode::reset(uint32_t event) { emit(Op::kReset, event); }
 void CommandCode::record(uint32_t event) { emit(Op::kRecord, event); }

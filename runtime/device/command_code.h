@@ -62,9 +62,7 @@ class CommandCode : public CommandBuffer {
     const std::vector<uint32_t>& strand_streams;
     uint32_t num_events;
   };
-  View view() const {
-    return {code_, targets_, strand_entries_, strand_streams_, num_events_};
-  }
+  View view() const { return {code_, targets_, strand_entries_, strand_streams_, num_events_}; }
 
  protected:
   CommandCode() = default;

@@ -84,7 +84,7 @@ class Stream {
 };
 
 struct MemoryStatistics {
-  size_t used_bytes = 0;    // in buffers with references
+  size_t used_bytes = 0;  // in buffers with references
   size_t peak_bytes = 0;
   size_t cached_bytes = 0;  // kept for reuse
   uint64_t num_system_allocations = 0;

@@ -37,10 +37,17 @@ namespace {
 bool read_selector(const Slot& slot, int64_t& value) {
   if (slot.kind != ValueKind::kTensor || slot.view.count() != 1) return false;
   switch (slot.view.element) {
-    case ElementType::kBool: value = *slot.view.as<uint8_t>() != 0 ? 1 : 0; return true;
-    case ElementType::kInt32: value = *slot.view.as<int32_t>(); return true;
-    case ElementType::kInt64: value = *slot.view.as<int64_t>(); return true;
-    default: return false;
+    case ElementType::kBool:
+      value = *slot.view.as<uint8_t>() != 0 ? 1 : 0;
+      return true;
+    case ElementType::kInt32:
+      value = *slot.view.as<int32_t>();
+      return true;
+    case ElementType::kInt64:
+      value = *slot.view.as<int64_t>();
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -50,18 +57,21 @@ int32_t CaseState::select(void* case_state) {
   CaseState& self = *static_cast<CaseState*>(case_state);
   int64_t value = 0;
   if (!read_selector(*self.selector_, value)) [[unlikely]] {
-    self.state_.fail(self.id_, run_failed("the selector must be one bool, int32 or int64, but has shape " +
-                                          to_string(Dims(self.selector_->view.shape()))));
+    self.state_.fail(self.id_,
+                     run_failed("the selector must be one bool, int32 or int64, but has shape " +
+                                to_string(Dims(self.selector_->view.shape()))));
     return -1;
   }
   const int64_t count = static_cast<int64_t>(self.branches_.size());
-  if (value >= 0 && value < count) [[likely]] return static_cast<int32_t>(value);
+  if (value >= 0 && value < count) [[likely]]
+    return static_cast<int32_t>(value);
   const int32_t fallback = self.state_.graph().node(self.id_).default_region;
   if (fallback >= 0) return fallback;
   if (!self.has_pass_through_) {
-    self.state_.fail(self.id_, run_failed("the selector is " + std::to_string(value) +
-                                          ", but there are branches 0 to " + std::to_string(count - 1) +
-                                          ", no default and nothing to pass through"));
+    self.state_.fail(
+        self.id_,
+        run_failed("the selector is " + std::to_string(value) + ", but there are branches 0 to " +
+                   std::to_string(count - 1) + ", no default and nothing to pass through"));
     return -1;
   }
   Status status = self.pass_through_.run(self.state_.allocator());

@@ -105,14 +105,16 @@ void release_inputs(ExecNode& node) {
 }
 
 bool refresh_shapes(ExecNode& node) {
-  if (same_shapes(node)) [[likely]] return true;
+  if (same_shapes(node)) [[likely]]
+    return true;
   Status status = infer_outputs(node);
   return status.is_ok() || fail(node, std::move(status));
 }
 
 [[gnu::cold, gnu::noinline]] bool has_thrown(ExecNode& node, const char* what_or_null) {
-  node.error = run_failed(what_or_null == nullptr ? "the kernel threw something"
-                                                  : std::string("the kernel threw: ") + what_or_null);
+  node.error =
+      run_failed(what_or_null == nullptr ? "the kernel threw something"
+                                         : std::string("the kernel threw: ") + what_or_null);
   return false;
 }
 
@@ -147,10 +149,10 @@ bool charge_strings(ExecNode& node) {
     const bool is_counted =
         !__builtin_mul_overflow(bytes_each, static_cast<size_t>(node.outputs[i].count()), &bytes);
     if (is_counted && (buffer == nullptr || buffer->owner->charge_strings(buffer, bytes))) continue;
-    return fail(node, resource_exhausted("no memory for " +
-                                         std::to_string(node.outputs[i].count()) +
-                                         " strings of up to " + std::to_string(bytes_each) +
-                                         " bytes each within the limit"));
+    return fail(node,
+                resource_exhausted("no memory for " + std::to_string(node.outputs[i].count()) +
+                                   " strings of up to " + std::to_string(bytes_each) +
+                                   " bytes each within the limit"));
   }
   return true;
 }
@@ -172,8 +174,10 @@ void settle_strings(const ExecNode& node) {
 }
 
 inline bool run_kernel(ExecNode& node) {
-  if (node.makes_strings) [[unlikely]] return run_for_strings(node);
-  if (call(node, node.args)) [[likely]] return true;
+  if (node.makes_strings) [[unlikely]]
+    return run_for_strings(node);
+  if (call(node, node.args)) [[likely]]
+    return true;
   return fail(node, std::move(node.error));
 }
 
@@ -257,7 +261,8 @@ bool run_dynamic(void* exec_node) {
     }
     node.outputs[i] = slot.view;
   }
-  if (!run_kernel(node)) [[unlikely]] return false;
+  if (!run_kernel(node)) [[unlikely]]
+    return false;
   release_inputs(node);
   return true;
 }

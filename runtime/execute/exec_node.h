@@ -81,7 +81,7 @@ struct ExecNode : RecordableWork {
   size_t min_released_bytes = 0;
 
   // dynamic
-  bool may_append = false;       // and input 0 is not used after this node
+  bool may_append = false;  // and input 0 is not used after this node
   bool makes_strings = false;
   bool has_host_values = false;  // shapes depend on contents that are not constant
   bool has_shapes = false;       // input_types and output_types are of the last execution

@@ -12,10 +12,14 @@ namespace {
 
 const char* name_of(LoopChoice::Way way) {
   switch (way) {
-    case LoopChoice::Way::kKernel: return "as one kernel";
-    case LoopChoice::Way::kRecording: return "by a recording";
-    case LoopChoice::Way::kUnrolled: return "unrolled";
-    case LoopChoice::Way::kHost: break;
+    case LoopChoice::Way::kKernel:
+      return "as one kernel";
+    case LoopChoice::Way::kRecording:
+      return "by a recording";
+    case LoopChoice::Way::kUnrolled:
+      return "unrolled";
+    case LoopChoice::Way::kHost:
+      break;
   }
   return "by the host";
 }

@@ -181,7 +181,8 @@ bool LoopState::advance(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
   if (!self.stacks_.empty() && !self.has_rows_apart_ && !self.push_rows()) return false;
   Status status = self.carried_.run(self.state_.allocator());
-  if (!status.is_ok()) [[unlikely]] return self.state_.fail(self.id_, std::move(status));
+  if (!status.is_ok()) [[unlikely]]
+    return self.state_.fail(self.id_, std::move(status));
   const int64_t count = self.counter_.load(std::memory_order_relaxed);
   self.counter_.store(count + 1, std::memory_order_relaxed);
   return true;
@@ -265,12 +266,13 @@ Status LoopState::push_row(ScanStack& stack) {
     stack.element = row.element;
     stack.dims = Dims(row.shape());
     if (row.rank >= kMaxRank) {
-      return run_failed("a scan row of rank " + std::to_string(row.rank) + " can't be stacked; at most " +
-                        std::to_string(kMaxRank - 1));
+      return run_failed("a scan row of rank " + std::to_string(row.rank) +
+                        " can't be stacked; at most " + std::to_string(kMaxRank - 1));
     }
   } else if (row.element != stack.element || !(stack.dims == Dims(row.shape()))) {
-    return run_failed("the scan row of iteration " + std::to_string(stack.num_rows) + " has shape " +
-                      to_string(Dims(row.shape())) + ", earlier rows have " + to_string(stack.dims));
+    return run_failed("the scan row of iteration " + std::to_string(stack.num_rows) +
+                      " has shape " + to_string(Dims(row.shape())) + ", earlier rows have " +
+                      to_string(stack.dims));
   }
   const size_t row_bytes = row.size_bytes();
   const size_t offset_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;

@@ -12,9 +12,9 @@
 // Parameters of `after` are the very slots of `before`'s results, so forwarding costs nothing.
 // Stacks grow by doubling; nothing is sized from a trip count.
 //
-// Of an open loop (graph/schedule/plan.h) each row is stacked by a command of its own, on the strand
-// of the node that makes it, and strands that go on into the next iteration count theirs. Such a
-// strand may read carried values by references of its own (Taking), which leave lets go of.
+// Of an open loop (graph/schedule/plan.h) each row is stacked by a command of its own, on the
+// strand of the node that makes it, and strands that go on into the next iteration count theirs.
+// Such a strand may read carried values by references of its own (Taking), which leave lets go of.
 //
 // The iteration is an int64 kept here; its slot is volatile (sharing it copies).
 #pragma once
@@ -37,9 +37,9 @@ class RunState;
 struct ScanStack {
   Slot* row = nullptr;
   Slot* output = nullptr;
-  ValueType row_type;        // as inferred; for stacks without rows
-  BufferRef buffer;          // grows
-  Dims dims;                 // of a row, once there is one
+  ValueType row_type;  // as inferred; for stacks without rows
+  BufferRef buffer;    // grows
+  Dims dims;           // of a row, once there is one
   ElementType element = ElementType::kUndefined;
   int64_t num_rows = 0;
   OutputTargets* targets_or_null = nullptr;  // it may leave the graph

@@ -39,12 +39,14 @@ struct Placement {
   bool is_planned() const { return block != nullptr; }
   void* choose() const {
     if (holder == nullptr) return block;
-    if (rotation != nullptr) [[unlikely]] return rotation->choose();
+    if (rotation != nullptr) [[unlikely]]
+      return rotation->choose();
     return holder->view.data == block ? other_block : block;
   }
   // The slot's memory becomes a block that may be written now.
   void* give_to(Slot& slot) const {
-    if (slot.buffer) [[unlikely]] slot.buffer.reset();  // given by a transfer
+    if (slot.buffer) [[unlikely]]
+      slot.buffer.reset();  // given by a transfer
     return slot.view.data = choose();
   }
 };

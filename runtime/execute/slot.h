@@ -27,9 +27,7 @@ struct SequenceElement {
   ElementType element = ElementType::kUndefined;
   Dims dims;
 
-  TensorView view() const {
-    return {const_cast<void*>(data), dims.data(), dims.rank(), element};
-  }
+  TensorView view() const { return {const_cast<void*>(data), dims.data(), dims.rank(), element}; }
 };
 
 class Slot {
@@ -49,7 +47,8 @@ class Slot {
   void set_tensor(ElementType element, std::span<const int64_t> dims);
   // Becomes a view of memory that outlives its use here.
   void borrow(const TensorView& tensor);
-  // Becomes a tensor like this one, whose bytes are not in this slot's buffer, in memory of its own.
+  // Becomes a tensor like this one, whose bytes are not in this slot's buffer, in memory of its
+  // own.
   Status copy(const TensorView& tensor, Allocator& allocator);
   // Becomes the same value as `source`. Fails only when a volatile source must be copied.
   Status share(const Slot& source, Allocator& allocator);

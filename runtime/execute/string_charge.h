@@ -10,7 +10,9 @@
 namespace eddy {
 
 // A string of so many characters, as the standard library keeps it: short ones in themselves.
-inline size_t heap_bytes(size_t length) { return length > std::string().capacity() ? length + 1 : 0; }
+inline size_t heap_bytes(size_t length) {
+  return length > std::string().capacity() ? length + 1 : 0;
+}
 
 // What they keep, which may be what longer ones before them needed.
 inline size_t heap_bytes(std::span<const std::string> strings) {

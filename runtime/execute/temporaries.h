@@ -36,8 +36,7 @@ inline bool is_constant(const Graph& graph, ValueId value) {
 // True for a carried parameter of the loop `node` itself: dead once the loop has ended.
 inline bool is_own_parameter(const Graph& graph, ValueId value, const Node& node) {
   const ValueInfo& info = graph.value(resolve_forwarded(graph, value));
-  return info.origin == ValueOrigin::kParameter && info.region == node.regions[0] &&
-         info.index > 0;
+  return info.origin == ValueOrigin::kParameter && info.region == node.regions[0] && info.index > 0;
 }
 
 // True when both are tensors of one known type and shape, so that moving memory is enough.

@@ -16,8 +16,8 @@ struct TraceMark {
 
   static bool begin(void* mark) {
     const auto& self = *static_cast<TraceMark*>(mark);
-    const int64_t iteration = self.loop_or_null != nullptr ? self.loop_or_null->iteration()
-                                                           : TraceRecorder::kNoIteration;
+    const int64_t iteration =
+        self.loop_or_null != nullptr ? self.loop_or_null->iteration() : TraceRecorder::kNoIteration;
     self.recorder->begin(self.lane, self.name, iteration);
     return true;
   }

@@ -31,7 +31,7 @@ enum class FaultKind : uint8_t {
   kPredicate,
   kHostFunction,
   kCallback,
-  kStack,          // the scheduler has k for tasks and no more
+  kStack,     // the scheduler has k for tasks and no more
   kCancel,    // at a tick
   kDeadline,  // at a tick
 };

@@ -2,8 +2,8 @@
 // runs its next command is a choice, for every command.
 //
 // Jumps belong to the command behind them, a strand's end to the one before: whoever waits for a
-// fork's last record may fork it again at once. A launch that fails, a decision below 0, a lost device
-// or a strand that is killed stops the run (RunControl), and strands end as the seam says.
+// fork's last record may fork it again at once. A launch that fails, a decision below 0, a lost
+// device or a strand that is killed stops the run (RunControl), and strands end as the seam says.
 //
 // When all live strands wait for each other the run can never end: it fails with kInternal, and
 // the message is the wait graph. Kept as violations of whoever recorded the commands: a strand

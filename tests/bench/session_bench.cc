@@ -71,9 +71,9 @@ void run_loop(benchmark::State& state, Session& session) {
   EDDY_CHECK(call->bind_input(0, {&x, nullptr, 0, ElementType::kFloat}).is_ok());
   EDDY_CHECK(call->bind_input(1, {&limit, nullptr, 0, ElementType::kFloat}).is_ok());
   for (auto _ : state) EDDY_CHECK(call->run().is_ok());
-  state.counters["ns/iteration"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * kTrips,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns/iteration"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kTrips,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void while_of_one_trivial_node(benchmark::State& state) {
@@ -85,11 +85,17 @@ void while_of_one_trivial_node(benchmark::State& state) {
   const Loops loops = state.range(0) != 0 ? Loops::kHost : Loops::kDevice;
   run_loop(state, *make_loop(library, loops, body, false));
 }
-BENCHMARK(while_of_one_trivial_node)->Arg(0)->Arg(1)->ArgName("host")->Unit(benchmark::kMicrosecond);
+BENCHMARK(while_of_one_trivial_node)
+    ->Arg(0)
+    ->Arg(1)
+    ->ArgName("host")
+    ->Unit(benchmark::kMicrosecond);
 
 void while_of_add_and_less(benchmark::State& state) {
   Library library;
-  const auto body = [](GraphBuilder& b, Value x, Value) { return b.op("Add", {x, b.scalar(1.0f)}); };
+  const auto body = [](GraphBuilder& b, Value x, Value) {
+    return b.op("Add", {x, b.scalar(1.0f)});
+  };
   const Loops loops = state.range(0) != 0 ? Loops::kHost : Loops::kDevice;
   run_loop(state, *make_loop(library, loops, body, true));
 }
@@ -111,9 +117,9 @@ void one_run_of_a_chain(benchmark::State& state) {
     EDDY_CHECK(call->bind_input(i, {&values[i], nullptr, 0, ElementType::kFloat}).is_ok());
   }
   for (auto _ : state) EDDY_CHECK(call->run().is_ok());
-  state.counters["ns/node"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * state.range(0)),
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns/node"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(one_run_of_a_chain)->Arg(1)->Arg(1000);
 

@@ -1,7 +1,7 @@
 // A task file to a timeline and its edits, or to an error of one line; and delta simulation gives
 // what simulating anew gives.
-#include "graph/simulate/full_resimulation.h"
 #include "graph/base/json_document.h"
+#include "graph/simulate/full_resimulation.h"
 #include "graph/simulate/task_file.h"
 #include "graph/simulate/task_session.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -52,8 +52,8 @@ struct FaultOptions {
 
 struct FaultViolation {
   uint64_t seed = 0;
-  std::string faults;    // "allocation 3, cancel 7"
-  std::string what;      // of the graph as generated
+  std::string faults;     // "allocation 3, cancel 7"
+  std::string what;       // of the graph as generated
   FailingGraph smallest;  // that still fails
 };
 

@@ -102,9 +102,9 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
   const VirtualDevice* device_ = nullptr;
   std::vector<Clock> clocks_;                                                        // by lane
   std::unordered_map<const void*, std::vector<std::pair<uint64_t, Clock>>> points_;  // young last
-  using Issued = std::unordered_map<uint64_t, Clock>;  // by item
+  using Issued = std::unordered_map<uint64_t, Clock>;                                // by item
   Issued issued_;
-  std::vector<Issued::node_type> spare_;  // for the next ones
+  std::vector<Issued::node_type> spare_;                 // for the next ones
   Numbering<uintptr_t> places_;                          // slots and granules
   std::vector<Shadow> shadows_;                          // by place
   std::vector<std::pair<uint32_t, uint32_t>> reported_;  // nodes

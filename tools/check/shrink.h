@@ -34,7 +34,8 @@ struct Shrunk {
 // `recipe` must fail.
 Shrunk shrink(Recipe recipe, const StillFails& still_fails, const ShrinkOptions& options = {});
 
-// For a report: the graph of the smallest recipe found; of the recipe itself without a `still_fails`.
+// For a report: the graph of the smallest recipe found; of the recipe itself without a
+// `still_fails`.
 struct FailingGraph {
   size_t num_nodes = 0;
   std::string text;  // empty where it does not build

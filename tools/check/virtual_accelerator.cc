@@ -54,7 +54,9 @@ std::shared_ptr<const Accelerator> make_virtual_accelerator(std::shared_ptr<Virt
                                                             const Library& library,
                                                             HasKernel has_kernel) {
   auto owner = std::make_shared<Kernels>(Kernels{library, std::move(has_kernel), {}});
-  const BindFunction bind = [from = owner.get()](const KernelInit& init) { return from->bind(init); };
+  const BindFunction bind = [from = owner.get()](const KernelInit& init) {
+    return from->bind(init);
+  };
   // Of each operator the oldest version.
   std::vector<const KernelEntry*> oldest;
   for (const KernelEntry& entry : library.cpu_kernels().entries()) oldest.push_back(&entry);

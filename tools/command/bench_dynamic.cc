@@ -44,7 +44,7 @@ struct Row {
   int64_t trips = 0;
   Samples eddy = {};
   std::optional<Samples> rival = {};
-  std::string rival_missing = {};  // why there is none
+  std::string rival_missing = {};                      // why there is none
   uint64_t eddy_peak_bytes = 0, rival_peak_bytes = 0;  // 0: not measured
 
   // Of the best times: what else runs on the machine disturbs them least.

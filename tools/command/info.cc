@@ -100,14 +100,13 @@ Json devices_json() {
   cpu_set_t allowed;
   const int processors =
       sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  return Json::array(
-      {{{"name", "cpu"},
-        {"is_available", true},
-        {"model", field_of("/proc/cpuinfo", "model name")},
-        {"processors", processors},
-        {"instruction_sets", vector_sets()}},
-       cuda_json(),
-       {{"name", "virtual"}, {"is_available", true}}});
+  return Json::array({{{"name", "cpu"},
+                       {"is_available", true},
+                       {"model", field_of("/proc/cpuinfo", "model name")},
+                       {"processors", processors},
+                       {"instruction_sets", vector_sets()}},
+                      cuda_json(),
+                      {{"name", "virtual"}, {"is_available", true}}});
 }
 
 Json number_or_text(const std::string& text) {
@@ -148,12 +147,13 @@ Json operators_json(const Library& library) {
   Json list = Json::array();
   for (const auto& [domain, count] : domains) {
     const auto of_import = import_operators(domain);
-    list.push_back({{"domain", domain.empty() ? "ai.onnx" : domain},
-                    {"import_operators", std::vector<std::string>(of_import.begin(), of_import.end())},
-                    {"operators", count.names.size()},
-                    {"definitions", count.definitions},
-                    {"with_cpu_kernel", count.with_kernel},
-                    {"names", count.names}});
+    list.push_back(
+        {{"domain", domain.empty() ? "ai.onnx" : domain},
+         {"import_operators", std::vector<std::string>(of_import.begin(), of_import.end())},
+         {"operators", count.names.size()},
+         {"definitions", count.definitions},
+         {"with_cpu_kernel", count.with_kernel},
+         {"names", count.names}});
   }
   return list;
 }
@@ -228,8 +228,8 @@ void say_info(const Json& info, Console& console) {
     console.say(fmt::format("operators of {}: {} in {} versions, {} of these with a CPU kernel{}{}",
                             plain_text(domain["domain"]), plain_text(domain["operators"]),
                             plain_text(domain["definitions"]),
-                            plain_text(domain["with_cpu_kernel"]),
-                            others.empty() ? "" : "; and ", fmt::join(others, ", ")));
+                            plain_text(domain["with_cpu_kernel"]), others.empty() ? "" : "; and ",
+                            fmt::join(others, ", ")));
   }
 }
 

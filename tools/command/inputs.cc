@@ -119,7 +119,8 @@ std::string missing_text(const std::vector<ValueDescription>& inputs,
 
 std::vector<std::string> files_read(const std::string& model, const InputArguments& arguments) {
   std::vector<std::string> files = {model};
-  for (const std::string& input : arguments.files) files.push_back(input.substr(input.find('=') + 1));
+  for (const std::string& input : arguments.files)
+    files.push_back(input.substr(input.find('=') + 1));
   std::error_code error;  // whoever reads the folder says so
   for (const auto& entry : fs::directory_iterator(arguments.folder, error)) {
     if (entry.path().extension() == ".pb") files.push_back(entry.path().string());

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
@@ -67,8 +67,8 @@ Outcome perform(const Action& action, Console& console, Interrupts& interrupts) 
     return Outcome::of_run(resource_exhausted("out of memory; use smaller inputs"));
   } catch (const std::system_error& error) {
     return Outcome::of_run(resource_exhausted(
-        std::string("the system refuses what the command needs, threads perhaps: ") +
-        error.what() + "; raise its limits (ulimit -u, -v)"));
+        std::string("the system refuses what the command needs, threads perhaps: ") + error.what() +
+        "; raise its limits (ulimit -u, -v)"));
   } catch (const std::exception& error) {
     return Outcome::of_run(internal_error(std::string("unexpected failure: ") + error.what()));
   }

@@ -1,6 +1,5 @@
 #include "tools/command/model.h"
 
-
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -215,9 +214,9 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     const std::string option = "--device " + arguments.device;
     Status status = check_cuda(*ordinal);
     if (!status.is_ok()) return std::move(status.prepend_message(option));
-    options.make_accelerator = [option, cuda = CudaAcceleratorOptions{
-                                            .device = {.ordinal = *ordinal},
-                                            .allows_tf32 = arguments.tf32}] {
+    options.make_accelerator = [option,
+                                cuda = CudaAcceleratorOptions{.device = {.ordinal = *ordinal},
+                                                              .allows_tf32 = arguments.tf32}] {
       auto accelerator = make_cuda_accelerator(cuda);
       if (!accelerator.is_ok()) {
         return Result<std::shared_ptr<const Accelerator>>(

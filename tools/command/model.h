@@ -16,15 +16,15 @@ namespace eddy {
 
 struct ModelArguments {
   std::string device = "cpu";
-  uint64_t order_seed = 0;         // of the virtual device, as is the policy
+  uint64_t order_seed = 0;  // of the virtual device, as is the policy
   std::string policy = "uniform";
   std::string assign = "auto";
   std::string loops = "auto";
   uint32_t streams = 0;
   int threads = 0;
-  uint64_t memory_bytes = 0;      // of all tensors; 0: three quarters of the machine's
-  bool exact = false;             // what the CPU does anyway
-  bool tf32 = false;              // of --device cuda
+  uint64_t memory_bytes = 0;        // of all tensors; 0: three quarters of the machine's
+  bool exact = false;               // what the CPU does anyway
+  bool tf32 = false;                // of --device cuda
   std::vector<std::string> dims;    // NAME=N
   std::vector<std::string> shapes;  // NAME=2x3
   std::string costs;
@@ -48,7 +48,7 @@ Status check_dims(const Graph& graph, const SessionOptions& options, const std::
 
 struct Model {
   std::unique_ptr<Session> session;
-  int64_t load_ns = 0;  // reading and importing the file
+  int64_t load_ns = 0;                // reading and importing the file
   std::vector<std::string> warnings;  // about the file, each with its path, and what --costs lacks
 };
 // `library` must outlive the model. Refuses sizes for symbolic dimensions that the file does

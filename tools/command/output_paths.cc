@@ -21,8 +21,8 @@ Status check_folder(const OutputPath& output) {
   std::error_code ignored;
   const fs::path folder = fs::path(output.path).parent_path();
   if (folder.empty() || fs::is_directory(folder, ignored)) return Status::ok();
-  return invalid_argument(fmt::format("{} {}: there is no folder {}", output.option, output.path,
-                                      folder.string()));
+  return invalid_argument(
+      fmt::format("{} {}: there is no folder {}", output.option, output.path, folder.string()));
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ Status check_output_paths(const std::vector<OutputPath>& outputs,
     EDDY_RETURN_IF_ERROR(check_folder(output));
     for (const std::string& input : inputs) {
       if (input.empty() || !are_same(output.path, input)) continue;
-      return invalid_argument(fmt::format("{} {} is a file that this command reads; write to another",
-                                          output.option, output.path));
+      return invalid_argument(fmt::format(
+          "{} {} is a file that this command reads; write to another", output.option, output.path));
     }
     for (size_t j = 0; j < i; ++j) {
       if (outputs[j].path.empty() || !are_same(output.path, outputs[j].path)) continue;

@@ -298,8 +298,8 @@ Action add_run(CLI::App& app) {
       ->check(check_tolerance())
       ->capture_default_str();
   return [arguments](Console& console, Interrupts& interrupts) -> Outcome {
-    const Status status = check_output_paths(
-        {{"--trace", arguments->trace}}, files_read(arguments->model, arguments->inputs));
+    const Status status = check_output_paths({{"--trace", arguments->trace}},
+                                             files_read(arguments->model, arguments->inputs));
     if (!status.is_ok()) return Outcome::usage(status.message());
     return run_model(*arguments, console, interrupts);
   };

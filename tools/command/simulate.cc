@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "graph/io/file_bytes.h"
 #include "graph/base/json_document.h"
+#include "graph/io/file_bytes.h"
 #include "graph/simulate/task_session.h"
 #include "graph/simulate/timeline_svg.h"
 #include "graph/strategy/operator_file.h"
@@ -120,11 +120,11 @@ Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file,
 
 Outcome simulate_file(const SimulateArguments& arguments, Console& console,
                       Interrupts& interrupts) {
-  const Status status = check_output_paths({{"--svg", arguments.svg},
-                                            {"--emit-tasks", arguments.emit_tasks},
-                                            {"--output", arguments.output}},
-                                           {arguments.file, arguments.topology, arguments.strategy,
-                                            arguments.costs});
+  const Status status =
+      check_output_paths({{"--svg", arguments.svg},
+                          {"--emit-tasks", arguments.emit_tasks},
+                          {"--output", arguments.output}},
+                         {arguments.file, arguments.topology, arguments.strategy, arguments.costs});
   if (!status.is_ok()) return Outcome::usage(status.message());
   if (arguments.file.ends_with(".onnx")) return simulate_model(arguments, console, interrupts);
   if (!arguments.topology.empty() || !arguments.costs.empty() || !arguments.dims.empty() ||

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "graph/base/json_document.h"
 #include "graph/io/file_bytes.h"
 #include "graph/schedule/cost_table.h"
-#include "graph/base/json_document.h"
 #include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/model_operators.h"
 #include "graph/strategy/part_cost.h"

@@ -87,7 +87,8 @@ inline void let_go(void* data, size_t steps) {
   if (data == nullptr) return;
   if (steps > kNumSizes) return std::free(data);
   List& list = lists.by_steps[steps];
-  if (list.room == 0) [[unlikely]] return let_go_slowly(data);
+  if (list.room == 0) [[unlikely]]
+    return let_go_slowly(data);
   --list.room;
   list.first = new (data) Block{list.first};
 }
@@ -114,7 +115,8 @@ void* operator new(size_t size) {
   if (steps > kNumSizes) return from_malloc(size);
   List& list = lists.by_steps[steps];
   Block* const block = list.first;
-  if (block == nullptr) [[unlikely]] return from_malloc(steps * kStep);
+  if (block == nullptr) [[unlikely]]
+    return from_malloc(steps * kStep);
   list.first = block->next;
   __builtin_prefetch(block->next, 1);  // whoever asks for a block next reads its link first
   ++list.room;

@@ -8,8 +8,9 @@
 // block may be let go of by any thread. When a thread ends, its lists go back to malloc.
 //
 // Why not a library: mimalloc and jemalloc save as many instructions (326 and 338 million for 60
-// seeds, this 297, glibc 431), but as Debian builds them they take over malloc, too, and with it the
-// large blocks of tensors and of oneDNN, whose give and take with the system is measured elsewhere.
+// seeds, this 297, glibc 431), but as Debian builds them they take over malloc, too, and with it
+// the large blocks of tensors and of oneDNN, whose give and take with the system is measured
+// elsewhere.
 //
 // Errors: std::bad_alloc, after the new-handler has had its say. Threads: any; nothing is shared.
 // Sanitizers watch malloc's own blocks: in their builds there is nothing here, and kIsOn says so.

@@ -38,8 +38,9 @@ void end_suddenly(std::string_view what, std::string_view why) {
 }
 
 void end_without_memory() {
-  end_suddenly("out of memory", ": the system gives no more; use smaller inputs, or raise its "
-                                "limit (ulimit -v)");
+  end_suddenly("out of memory",
+               ": the system gives no more; use smaller inputs, or raise its "
+               "limit (ulimit -v)");
 }
 
 }  // namespace eddy

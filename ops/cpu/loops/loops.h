@@ -139,12 +139,12 @@ struct LoopSet {
   BinaryLoops binary[kNumBinaryOps][kNumLoopTypes];  // null where there is none
   UnaryLoop unary[kNumUnaryOps][kNumLoopTypes];
   CastLoop cast[kNumLoopTypes][kNumLoopTypes];  // [from][to]
-  CastLoop is_nan_float = nullptr;  // to bools
+  CastLoop is_nan_float = nullptr;              // to bools
   CastLoop is_nan_double = nullptr;
   // sums[i] += x[i] * factor[0], of int32 and int64, which wrap.
   BinaryLoop add_product_4 = nullptr;
   BinaryLoop add_product_8 = nullptr;
-  SelectLoop select_1 = nullptr;                // by element size in bytes
+  SelectLoop select_1 = nullptr;  // by element size in bytes
   SelectLoop select_4 = nullptr;
   SelectLoop select_8 = nullptr;
   ReduceLoops reduce[kNumReduceOps];

@@ -32,8 +32,7 @@ TEST(StatusTest, WhateverNamesAreQuotedTheTextIsOneLine) {
   status.prepend_message("file\r\n");
   status.prepend_path("loop\n");
   status.append_message("mend\nit");
-  EXPECT_EQ(status.to_string(),
-            "invalid argument: at loop?: file??: node 'a?b' is? bad?; mend?it");
+  EXPECT_EQ(status.to_string(), "invalid argument: at loop?: file??: node 'a?b' is? bad?; mend?it");
 }
 
 TEST(StatusTest, SuccessHasNoTextAndTakesNone) {

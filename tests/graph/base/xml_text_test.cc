@@ -1,4 +1,5 @@
-// Claim: whatever a name holds, it can stand in a document, and letters of several bytes stay whole.
+// Claim: whatever a name holds, it can stand in a document, and letters of several bytes stay
+// whole.
 #include "graph/base/xml_text.h"
 
 #include <gtest/gtest.h>

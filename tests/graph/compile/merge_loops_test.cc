@@ -111,8 +111,8 @@ class Author {
     Value goes_on;
     switch (kind) {
       case 0:  // of what is carried, but never for ever
-        goes_on = b_.op("And", {small(carried[0], bound),
-                                b_.op("Less", {carried[1], b_.scalar(int64_t{9})})});
+        goes_on = b_.op(
+            "And", {small(carried[0], bound), b_.op("Less", {carried[1], b_.scalar(int64_t{9})})});
         break;
       case 1:
         goes_on = b_.op("Less", {iteration, times});
@@ -124,8 +124,8 @@ class Author {
         goes_on = b_.op("Less", {carried[1], times});
         break;
       case 4:
-        goes_on = b_.op("And", {b_.op("Less", {carried[1], b_.scalar(int64_t{5})}),
-                                small(carried[0], bound)});
+        goes_on = b_.op(
+            "And", {b_.op("Less", {carried[1], b_.scalar(int64_t{5})}), small(carried[0], bound)});
         break;
       default:  // carried
         return b_.op("And", {carried[2], b_.op("Less", {carried[1], b_.scalar(int64_t{7})})});
@@ -190,8 +190,8 @@ TEST_F(MergeLoopsTest, merged_loops_give_what_each_gave_alone) {
   for (uint64_t seed = 0; seed < num_seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Graph merged = make(seed);
-    for (std::vector<NodeId> siblings = find_siblings(merged, loops_of(merged));
-         !siblings.empty(); siblings = find_siblings(merged, loops_of(merged))) {
+    for (std::vector<NodeId> siblings = find_siblings(merged, loops_of(merged)); !siblings.empty();
+         siblings = find_siblings(merged, loops_of(merged))) {
       num_merged += siblings.size();
       const size_t num_loops = loops_of(merged).size();
       Result<Graph> made = merge_loops(std::move(merged), library_.ops(), siblings, "");
@@ -224,7 +224,9 @@ TEST_F(MergeLoopsTest, who_needs_another_stays_apart_and_waits_behind) {
   const auto loop = [&](const char* name, Value from) {
     return b.while_loop(
         {.name = name, .initial = {from}, .trip_limit = b.scalar(int64_t{3})},
-        [&](Value, ValueSpan c) { return WhileTest{b.scalar(true), {c[0]}}; },
+        [&](Value, ValueSpan c) {
+          return WhileTest{b.scalar(true), {c[0]}};
+        },
         [&](Value, ValueSpan f) {
           return std::vector<Value>{b.op("Add", {f[0], x}, {}, {.name = "step"})};
         })[0];
@@ -277,7 +279,8 @@ TEST_F(MergeLoopsTest, what_cannot_be_merged_says_why) {
             "");
   EXPECT_EQ(why([&](GraphBuilder& b, Value x) {
               const auto rows = [](Value, ValueSpan f) { return std::vector<Value>{f[0], f[0]}; };
-              b.output("y", b.while_loop({.initial = {x}, .num_scan_outputs = 1}, always(b), rows)[1]);
+              b.output("y",
+                       b.while_loop({.initial = {x}, .num_scan_outputs = 1}, always(b), rows)[1]);
             }),
             "it stacks rows");
   EXPECT_EQ(why([&](GraphBuilder& b, Value x) {

@@ -263,8 +263,12 @@ TEST_F(SimplifyTest, LargeQuantizedWeightsOfAProductStayInBytes) {
                                               b.scalar(0.5f), b.scalar<uint8_t>(3)});
     const auto product = b.if_else(
         b.input("which", tensor_type(ElementType::kBool, {})),
-        [&] { return std::vector<Value>{b.op("MatMul", {x, w}, {}, {.name = "product"})}; },
-        [&] { return std::vector<Value>{b.op("MatMul", {b.op("Neg", {x}), w})}; });
+        [&] {
+          return std::vector<Value>{b.op("MatMul", {x, w}, {}, {.name = "product"})};
+        },
+        [&] {
+          return std::vector<Value>{b.op("MatMul", {b.op("Neg", {x}), w})};
+        });
     b.output("y", product[0]);
     if (is_read_otherwise) b.output("w", w);
     const Graph graph = run(b);

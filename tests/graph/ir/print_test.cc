@@ -14,7 +14,9 @@ Graph build(const OpTable& ops, const std::string& node_name) {
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {2}));
   const auto out = b.while_loop(
       {.name = "loop", .initial = {x}, .trip_limit = b.scalar<int64_t>(3)},
-      [&](Value, std::span<const Value> c) { return WhileTest{b.scalar(true), {c[0]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
       [&](Value, std::span<const Value> f) {
         return std::vector<Value>{b.op("Neg", {f[0]}, {}, {.name = node_name})};
       });

@@ -34,7 +34,8 @@ TEST(JoinTest, EqualStaysAndDifferentBecomesUnknown) {
   EXPECT_EQ(join(f23, f23), f23);
   EXPECT_EQ(join(f23, tensor_type(ElementType::kFloat, {2, 4})),
             ValueType(tensor_type(ElementType::kFloat, {2, kUnknownDim})));
-  EXPECT_EQ(join(f23, tensor_type(ElementType::kFloat, {2})), ValueType(TensorType(ElementType::kFloat)));
+  EXPECT_EQ(join(f23, tensor_type(ElementType::kFloat, {2})),
+            ValueType(TensorType(ElementType::kFloat)));
 }
 
 TEST(JoinTest, ElementTypesAndWrappersMustAgree) {
@@ -45,7 +46,8 @@ TEST(JoinTest, ElementTypesAndWrappersMustAgree) {
 TEST(JoinTest, IsCommutativeAndIdempotentOnSamples) {
   const ValueType samples[] = {f23, tensor_type(ElementType::kFloat, {2, -2}),
                                tensor_type(ElementType::kFloat, {kUnknownDim, 3}),
-                               TensorType(ElementType::kFloat), tensor_type(ElementType::kFloat, {})};
+                               TensorType(ElementType::kFloat),
+                               tensor_type(ElementType::kFloat, {})};
   for (const ValueType& a : samples) {
     EXPECT_EQ(join(a, a), a);
     for (const ValueType& b : samples) {

@@ -114,7 +114,8 @@ TEST(NestedShapeTest, WhatIsMalformedIsUnsafeAndSaysWhy) {
             "a region: an entry or exit stands in the middle of the region");
 }
 
-// Each launch of each plan in turn: gone, done again at the end of its region, and moved to another.
+// Each launch of each plan in turn: gone, done again at the end of its region, and moved to
+// another.
 TEST(NestedShapeTest, APlanThatLeavesANodeOutOrRunsItTwiceIsRefused) {
   uint32_t num_launches = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {

@@ -6,8 +6,8 @@
 
 #include <cstdio>
 
-#include "graph/base/random.h"
 #include "graph/base/json_document.h"
+#include "graph/base/random.h"
 
 namespace eddy {
 namespace {

@@ -45,10 +45,10 @@ TEST(CarriedValues, what_before_made_is_carried_past_the_decision) {
 // In each turn, not once more with the last decision.
 TEST(CarriedValues, what_a_loop_or_branch_of_before_made_is_carried_past_the_decision) {
   const auto turning = [](int trips, const Text& made) {
-    return totals(file({carrying({carried("state", "inner")},
-                                 loop("loop", {}, trips, {op("step", 1)},
-                                      {op("read", 2, {"state"}), made}))},
-                       {{"near", {"y"}}, {"far", {"x"}}, {"read", {"y"}}, {"step", {"x"}}}))
+    return totals(
+               file({carrying({carried("state", "inner")}, loop("loop", {}, trips, {op("step", 1)},
+                                                                {op("read", 2, {"state"}), made}))},
+                    {{"near", {"y"}}, {"far", {"x"}}, {"read", {"y"}}, {"step", {"x"}}}))
         .transfers;
   };
   const Text near = op("near", 1);

@@ -87,7 +87,8 @@ TEST_F(RegistryTest, ARefusalNamesOperatorTypesAndReason) {
   EXPECT_EQ(bind().status().message(),
             "no kernel for Twice (version 7) of float[]: no kernel is registered for it");
   registry_.add({"Twice", 1, refuses});
-  EXPECT_EQ(bind().status().message(), "no kernel for Twice (version 7) of float[]: only for squares");
+  EXPECT_EQ(bind().status().message(),
+            "no kernel for Twice (version 7) of float[]: only for squares");
   EXPECT_EQ(bind().status().code(), StatusCode::kUnsupported);
 }
 

@@ -140,8 +140,8 @@ TEST(ReductionTest, EmptyAxesReduceAllOrWithNoopEachElementByItself) {
       for (const bool is_given : {true, false}) {
         if (!is_given) call.inputs.pop_back();
         for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
-          EXPECT_TRUE(is_close(run_one(call, kernels), TestTensor::of<float>({2, 2}, expected),
-                               1e-6, 0));
+          EXPECT_TRUE(
+              is_close(run_one(call, kernels), TestTensor::of<float>({2, 2}, expected), 1e-6, 0));
         }
       }
     }

@@ -7,8 +7,8 @@
 
 #include "graph/base/check.h"
 #include "ops/cuda/element_functions.h"
-#include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/element_types.h"
+#include "ops/cuda/elementwise_inl.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/unary_ops.h"
 

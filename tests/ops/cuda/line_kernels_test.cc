@@ -38,9 +38,8 @@ class CudaLineTest : public CudaKernelFixture {
 };
 
 TEST_F(CudaLineTest, CumSumAddsInTheReferencesOrder) {
-  for (const ElementType element :
-       {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32, ElementType::kInt64,
-        ElementType::kInt8, ElementType::kUint8}) {
+  for (const ElementType element : {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
+                                    ElementType::kInt64, ElementType::kInt8, ElementType::kUint8}) {
     for (const int64_t axis : {0, 1, -1}) {
       for (const int64_t exclusive : {0, 1}) {
         for (const int64_t reverse : {0, 1}) {
@@ -57,12 +56,9 @@ TEST_F(CudaLineTest, CumSumAddsInTheReferencesOrder) {
 
 // In another order than the reference's, but sums of integers wrap alike in any.
 TEST_F(CudaLineTest, LongLinesAreSummedByBlocks) {
-  const std::pair<ElementType, double> tolerances[] = {{ElementType::kFloat, 1e-6},
-                                                       {ElementType::kDouble, 1e-12},
-                                                       {ElementType::kInt32, 0},
-                                                       {ElementType::kInt64, 0},
-                                                       {ElementType::kInt8, 0},
-                                                       {ElementType::kUint8, 0}};
+  const std::pair<ElementType, double> tolerances[] = {
+      {ElementType::kFloat, 1e-6}, {ElementType::kDouble, 1e-12}, {ElementType::kInt32, 0},
+      {ElementType::kInt64, 0},    {ElementType::kInt8, 0},       {ElementType::kUint8, 0}};
   for (const auto& [element, tolerance] : tolerances) {
     for (const int64_t length : {255, 256, 257, 1000, 4096}) {
       for (const bool is_strided : {false, true}) {

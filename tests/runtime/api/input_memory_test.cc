@@ -72,9 +72,10 @@ TEST_P(InputMemoryTest, NoKernelSeesAnOddAddress) {
                                      })
                   .is_ok());
   GraphBuilder b(library_.ops());
-  b.output("y", b.op("HostPredicate", {b.input("x", kDoubles)},
-                     {{"name", std::string("where")}, {"type", tensor_type(ElementType::kInt64, {})}},
-                     {.domain = "eddy"}));
+  b.output("y",
+           b.op("HostPredicate", {b.input("x", kDoubles)},
+                {{"name", std::string("where")}, {"type", tensor_type(ElementType::kInt64, {})}},
+                {.domain = "eddy"}));
   auto session = make_session(b);
   ASSERT_NE(session, nullptr);
   Odd x;
@@ -135,9 +136,9 @@ TEST_P(InputMemoryTest, WhatIsPassedThroughOnAStreamIsReadBeforeWhatComesBehindW
   double x[4] = {1, 2, 3, 4};
   const int64_t dims[1] = {4};
   std::vector<double> same;
-  RunHandle run = session->run_on(
-      *stream, {{"x", Tensor::borrow({x, dims, 1, ElementType::kDouble})}},
-      [&](Result<NamedTensors> o) { same = values<double>((*o)[1].second); });
+  RunHandle run =
+      session->run_on(*stream, {{"x", Tensor::borrow({x, dims, 1, ElementType::kDouble})}},
+                      [&](Result<NamedTensors> o) { same = values<double>((*o)[1].second); });
   ASSERT_TRUE(stream->launch({[](void* data) {
                                 std::fill_n(static_cast<double*>(data), 4, 9.0);
                                 return true;

@@ -45,9 +45,9 @@ TEST_P(LifetimeTest, ACallbackMayHoldTheLastReferenceOfItsSession) {
     std::shared_ptr<Session> session = make_counter();
     Session& called = *session;
     std::atomic<bool> has_run{false};
-    RunHandle run = called.run_async(to(static_cast<float>(round)),
-                                     [&has_run, owner = std::move(session)](
-                                         Result<NamedTensors> o) { has_run = o.is_ok(); });
+    RunHandle run = called.run_async(
+        to(static_cast<float>(round)),
+        [&has_run, owner = std::move(session)](Result<NamedTensors> o) { has_run = o.is_ok(); });
     EXPECT_TRUE(run.wait().is_ok());
     EXPECT_TRUE(has_run);
     EXPECT_TRUE(is_gone()) << "the handle is done once the session has gone";

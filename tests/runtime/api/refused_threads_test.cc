@@ -120,7 +120,9 @@ TEST_P(RefusedThreadsTest, ARunThatNeedsWorkersSaysThatThereAreNone) {
   build_count_to_limit(b);
   const auto other = b.while_loop(
       {.name = "other", .initial = {b.scalar(0.0f)}},
-      [&](Value, ValueSpan c) { return WhileTest{b.op("Less", {c[0], b.scalar(9.0f)}), {c[0]}}; },
+      [&](Value, ValueSpan c) {
+        return WhileTest{b.op("Less", {c[0], b.scalar(9.0f)}), {c[0]}};
+      },
       [&](Value, ValueSpan f) {
         return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
       });

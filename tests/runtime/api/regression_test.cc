@@ -200,8 +200,8 @@ TEST_P(RegressionTest, CancelAllBesideEndingRuns) {
   const auto callback = [&](Result<NamedTensors> o) {
     ++num_callbacks;
     const float* const y = o.is_ok() ? (*o)[0].second.view().as<float>() : nullptr;
-    const bool is_right = y != nullptr ? y[0] == -1 && y[1] == -2
-                                       : o.status().code() == StatusCode::kCancelled;
+    const bool is_right =
+        y != nullptr ? y[0] == -1 && y[1] == -2 : o.status().code() == StatusCode::kCancelled;
     if (!is_right) ++num_wrong;
   };
   std::vector<RunHandle> hs;
@@ -337,7 +337,9 @@ TEST_P(RegressionTest, CharactersOfStringsStayWithinTheLimit) {
       [&](Value, ValueSpan c) {
         return WhileTest{stacked.scalar(true), {c[0]}};
       },
-      [&](Value, ValueSpan f) { return std::vector<Value>{f[0], f[0]}; });
+      [&](Value, ValueSpan f) {
+        return std::vector<Value>{f[0], f[0]};
+      });
   stacked.output("rows", rows[1]);
   for (GraphBuilder* b : {&doubled, &stacked}) {
     SessionOptions limited = options();

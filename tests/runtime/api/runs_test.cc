@@ -23,13 +23,13 @@ class RunsTest : public WaysTest {
     const Value x = b.input("x", kFloat);
     const Value limit = b.input("limit", kFloat);
     b.output("y", b.while_loop(
-                       {.name = "count", .initial = {x}},
-                       [&](Value, std::span<const Value> c) {
-                         return WhileTest{b.op("Less", {c[0], limit}), {c[0]}};
-                       },
-                       [&](Value, std::span<const Value> f) {
-                         return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
-                       })[0]);
+                      {.name = "count", .initial = {x}},
+                      [&](Value, std::span<const Value> c) {
+                        return WhileTest{b.op("Less", {c[0], limit}), {c[0]}};
+                      },
+                      [&](Value, std::span<const Value> f) {
+                        return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)})};
+                      })[0]);
     return make_session(b);
   }
   static NamedTensors inputs(float x, float limit) {
@@ -61,8 +61,8 @@ TEST_P(RunsTest, EachAsynchronousRunCallsBackExactlyOnce) {
   std::atomic<int> num_right{0};
   std::vector<RunHandle> handles;
   for (int i = 0; i < kRuns; ++i) {
-    handles.push_back(session->run_async(
-        inputs(0, static_cast<float>(i)), [&, i](Result<NamedTensors> o) {
+    handles.push_back(
+        session->run_async(inputs(0, static_cast<float>(i)), [&, i](Result<NamedTensors> o) {
           ++num_called;
           if (o.is_ok() && (*o)[0].second.values<float>()[0] == static_cast<float>(i)) ++num_right;
         }));
@@ -76,9 +76,8 @@ TEST_P(RunsTest, AnEndlessRunIsCancelledAndOthersGoOn) {
   auto session = make_counter();
   std::promise<StatusCode> ended;
   // 1e30 + 1 == 1e30: the loop never ends by itself.
-  RunHandle endless = session->run_async(inputs(1e30f, 2e30f), [&](Result<NamedTensors> o) {
-    ended.set_value(o.status().code());
-  });
+  RunHandle endless = session->run_async(
+      inputs(1e30f, 2e30f), [&](Result<NamedTensors> o) { ended.set_value(o.status().code()); });
   for (int i = 0; i < 20; ++i) {
     auto o = session->run(inputs(0, 10));
     ASSERT_TRUE(o.is_ok()) << o.status().to_string();
@@ -115,9 +114,8 @@ TEST_P(RunsTest, ARunMayBeSubmittedButNotAwaitedInACallback) {
   std::promise<bool> second_ended;
   session->run_async(inputs(0, 1), [&](Result<NamedTensors>) {
     waited.set_value(session->run(inputs(0, 1)).status().code());
-    session->run_async(inputs(0, 5), [&](Result<NamedTensors> o) {
-      second_ended.set_value(o.is_ok());
-    });
+    session->run_async(inputs(0, 5),
+                       [&](Result<NamedTensors> o) { second_ended.set_value(o.is_ok()); });
   });
   EXPECT_EQ(waited.get_future().get(), StatusCode::kWouldDeadlock);
   EXPECT_TRUE(second_ended.get_future().get());
@@ -176,8 +174,8 @@ TEST_P(RunsTest, ARunOnAStreamStartsBehindWhatIsInFrontAndHoldsWhatComesAfter) {
                                   [&](Result<NamedTensors> o) {
                                     if (o.is_ok()) result = (*o)[0].second.values<float>()[0];
                                   });
-  stream->launch({[](void* context) { return static_cast<Steps*>(context)->is_behind = true; },
-                  &steps, true});
+  stream->launch(
+      {[](void* context) { return static_cast<Steps*>(context)->is_behind = true; }, &steps, true});
   EXPECT_FALSE(run.is_done());
   EXPECT_FALSE(steps.is_behind);
   steps.go = true;

@@ -78,13 +78,13 @@ TEST_P(SessionWays, AnEndlessLoopIsCancelledByItsDeadline) {
   GraphBuilder b(library_.ops());
   const Value x = b.input("x", kScalar);
   b.output("y", b.while_loop(
-                     {.initial = {x}},
-                     [&](Value, std::span<const Value> carried) {
-                       return WhileTest{b.op("Less", {carried[0], b.scalar(2.0f)}), {carried[0]}};
-                     },
-                     [&](Value, std::span<const Value> forwarded) {
-                       return std::vector<Value>{b.op("Mul", {forwarded[0], b.scalar(1.0f)})};
-                     })[0]);
+                    {.initial = {x}},
+                    [&](Value, std::span<const Value> carried) {
+                      return WhileTest{b.op("Less", {carried[0], b.scalar(2.0f)}), {carried[0]}};
+                    },
+                    [&](Value, std::span<const Value> forwarded) {
+                      return std::vector<Value>{b.op("Mul", {forwarded[0], b.scalar(1.0f)})};
+                    })[0]);
   auto session = make_session(library_, b, options());
   RunOptions run_options;
   run_options.timeout = std::chrono::milliseconds(20);

@@ -1,6 +1,6 @@
-// Claim: nothing that users' code throws leaves the API or ends the process: kernels, shape rules and
-// what binds kernels fail the run, or the making of the session, by name; and a host function that
-// decides what its output can't hold says what it decided.
+// Claim: nothing that users' code throws leaves the API or ends the process: kernels, shape rules
+// and what binds kernels fail the run, or the making of the session, by name; and a host function
+// that decides what its output can't hold says what it decided.
 #include <stdexcept>
 
 #include "tests/runtime/testing/ways.h"
@@ -58,9 +58,7 @@ TEST_P(ThrowingTest, AKernelThatThrowsFailsItsRunByName) {
   for (const bool is_dynamic : {false, true}) {
     auto session = make_root({is_dynamic ? kUnknownDim : 1});
     ASSERT_NE(session, nullptr);
-    const auto x = [](float value) {
-      return NamedTensors{{"x", Tensor::of<float>({1}, {value})}};
-    };
+    const auto x = [](float value) { return NamedTensors{{"x", Tensor::of<float>({1}, {value})}}; };
     for (int round = 0; round < 3; ++round) {
       const Status status = session->run(x(-4)).status();
       EXPECT_EQ(status.code(), StatusCode::kRunFailed);
@@ -108,10 +106,8 @@ TEST_P(ThrowingTest, AShapeRuleThatThrowsFailsWhateverAsksIt) {
   }
   auto session = make_root({kUnknownDim});
   ASSERT_NE(session, nullptr);
-  const Status status =
-      session->run({{"x", Tensor::zeros(ElementType::kFloat, {13})}}).status();
-  EXPECT_NE(status.message().find("the shape rule of Root threw: 13 is unlucky"),
-            std::string::npos)
+  const Status status = session->run({{"x", Tensor::zeros(ElementType::kFloat, {13})}}).status();
+  EXPECT_NE(status.message().find("the shape rule of Root threw: 13 is unlucky"), std::string::npos)
       << status.to_string();
   EXPECT_TRUE(session->run({{"x", Tensor::zeros(ElementType::kFloat, {12})}}).is_ok());
 }
@@ -145,9 +141,10 @@ TEST_P(ThrowingTest, ADecisionThatItsOutputCannotHoldIsNamed) {
                   .is_ok());
   GraphBuilder b(library_.ops());
   const Value x = b.input("x", tensor_type(ElementType::kInt64, {}));
-  b.output("y", b.op("HostPredicate", {x},
-                     {{"name", std::string("pick")}, {"type", tensor_type(ElementType::kInt32, {})}},
-                     {.domain = "eddy"}));
+  b.output("y",
+           b.op("HostPredicate", {x},
+                {{"name", std::string("pick")}, {"type", tensor_type(ElementType::kInt32, {})}},
+                {.domain = "eddy"}));
   auto session = make_session(b);
   ASSERT_NE(session, nullptr);
   const auto run = [&](int64_t value) {

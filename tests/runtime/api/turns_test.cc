@@ -1,5 +1,5 @@
-// Claim: a session serves the runs that wait for their turn in the order in which they came, whether
-// a thread waits with them or not, and a run takes memory only when it has its turn.
+// Claim: a session serves the runs that wait for their turn in the order in which they came,
+// whether a thread waits with them or not, and a run takes memory only when it has its turn.
 #include <future>
 #include <mutex>
 #include <thread>
@@ -26,8 +26,8 @@ class TurnsTest : public WaysTest {
     EXPECT_TRUE(status.is_ok());
     GraphBuilder b(library_.ops());
     const Value number = b.input("number", tensor_type(ElementType::kInt64, {}));
-    b.output("noted", b.op("HostPredicate", {number}, {{"name", std::string("note")}},
-                           {.domain = "eddy"}));
+    b.output("noted",
+             b.op("HostPredicate", {number}, {{"name", std::string("note")}}, {.domain = "eddy"}));
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {num_elements}));
     b.output("y", b.op("ReduceSum", {b.op("Exp", {b.op("Tanh", {x})})}));
     SessionOptions one = options();
@@ -117,9 +117,10 @@ TEST_P(TurnsTest, ThePoolKeepsNoMoreStatesThanRunsMayBeInFlight) {
     std::vector<std::unique_ptr<Call>> calls;
     for (int k = 0; k < 5; ++k) {
       calls.push_back(std::move(*session->prepare()));
-      ASSERT_TRUE(calls.back()
-                      ->bind_input(0, {const_cast<int64_t*>(&number), nullptr, 0, ElementType::kInt64})
-                      .is_ok());
+      ASSERT_TRUE(
+          calls.back()
+              ->bind_input(0, {const_cast<int64_t*>(&number), nullptr, 0, ElementType::kInt64})
+              .is_ok());
       ASSERT_TRUE(calls.back()->bind_input(1, x).is_ok());
       ASSERT_TRUE(calls.back()->run().is_ok());
     }

@@ -281,10 +281,11 @@ TEST(LateRunTest, ARunThatNoTimerHasStoppedIsLateAllTheSame) {
   GraphBuilder b(library.ops());
   OpOptions host;
   host.domain = "eddy";
-  b.output("y", b.op("HostPredicate", {b.input("x", kFloat)}, {{"name", std::string("nap")}}, host));
+  b.output("y",
+           b.op("HostPredicate", {b.input("x", kFloat)}, {{"name", std::string("nap")}}, host));
   const auto threads = std::make_shared<SharedThreads>(1);
-  auto session =
-      Session::create(library, std::move(*b.finish()), {.threads = threads, .loops = Loops::kDevice});
+  auto session = Session::create(library, std::move(*b.finish()),
+                                 {.threads = threads, .loops = Loops::kDevice});
   ASSERT_TRUE(session.is_ok()) << session.status().to_string();
   std::promise<void> is_held;
   std::promise<void> may_go;

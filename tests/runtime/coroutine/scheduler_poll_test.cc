@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 // What the system says of one thread of this process.
 struct ThreadStatus {
-  char state = '?';            // S: it sleeps
+  char state = '?';             // S: it sleeps
   std::int64_t num_sleeps = 0;  // how often it has given up the processor by itself
 };
 

@@ -30,8 +30,9 @@ std::vector<float> read_back(CudaDevice& device, const BufferRef& from) {
   const CudaContext::Use use(device.context());
   const CudaApi& api = device.context().api();
   const auto native = static_cast<CuStream>(stream->native());
-  const CuResult copied = api.copy(reinterpret_cast<CuDevicePointer>(staged.data()),
-                                   reinterpret_cast<CuDevicePointer>(from.data()), kLongBytes, native);
+  const CuResult copied =
+      api.copy(reinterpret_cast<CuDevicePointer>(staged.data()),
+               reinterpret_cast<CuDevicePointer>(from.data()), kLongBytes, native);
   EXPECT_EQ(copied, CuResult::kSuccess);
   EXPECT_EQ(api.stream_synchronize(native), CuResult::kSuccess);
   const auto* const values = static_cast<const float*>(staged.data());

@@ -82,8 +82,12 @@ Build gates(int n, Rest rest) {
       if (rest == Rest::kDefault) options.default_region = 1;
       if (rest == Rest::kPassThrough) options.pass_through = {x};
       const std::vector<CaseBody> bodies = {
-          [&] { return std::vector<Value>{b.op("Add", {x, b.scalar(0.75f)})}; },
-          [&] { return std::vector<Value>{b.op("Mul", {b.op("Neg", {x}), b.scalar(-1.25f)})}; },
+          [&] {
+            return std::vector<Value>{b.op("Add", {x, b.scalar(0.75f)})};
+          },
+          [&] {
+            return std::vector<Value>{b.op("Mul", {b.op("Neg", {x}), b.scalar(-1.25f)})};
+          },
           [&] { return std::vector<Value>{x}; }};
       x = b.case_of(options, bodies)[0];
     }
@@ -135,7 +139,8 @@ TEST_P(CudaDeviceCaseTest, ASelectorWithoutABranchIsToldOnce) {
     const auto outputs = session_->run(eight(4.0f));
     ASSERT_FALSE(outputs.is_ok());
     EXPECT_THAT(outputs.status().to_string(), HasSubstr("gate0"));
-    EXPECT_THAT(outputs.status().to_string(), HasSubstr("the selector is 4, but there are branches"));
+    EXPECT_THAT(outputs.status().to_string(),
+                HasSubstr("the selector is 4, but there are branches"));
   }
 }
 
@@ -147,9 +152,12 @@ TEST_P(CudaDeviceCaseTest, ASelectorMadeLongBeforeItsGateIsStillThere) {
     const Value choice = b.op("Cast", {least}, {{"to", int64_t{6}}});
     Value between = b.op("ReduceMax", {x}, {{"keepdims", int64_t{0}}});
     for (int i = 0; i < 8; ++i) between = b.op("Sub", {b.scalar(100.0f), between});
-    const std::vector<CaseBody> bodies = {
-        [&] { return std::vector<Value>{b.op("Add", {x, between})}; },
-        [&] { return std::vector<Value>{b.op("Mul", {x, between})}; }};
+    const std::vector<CaseBody> bodies = {[&] {
+                                            return std::vector<Value>{b.op("Add", {x, between})};
+                                          },
+                                          [&] {
+                                            return std::vector<Value>{b.op("Mul", {x, between})};
+                                          }};
     const CaseOptions options{.name = "late", .selector = choice, .pass_through = {x}};
     b.output("y", b.case_of(options, bodies)[0]);
   });
@@ -162,9 +170,8 @@ TEST_P(CudaDeviceCaseTest, ASelectorMadeLongBeforeItsGateIsStillThere) {
 TEST_P(CudaDeviceCaseTest, ASelectorThatTheHostIsGivenIsTheHosts) {
   make([](GraphBuilder& b) {
     const Value x = b.input("x", kEight);
-    const std::vector<CaseBody> bodies = {
-        [&] { return std::vector<Value>{b.op("Tanh", {x})}; },
-        [&] { return std::vector<Value>{b.op("Neg", {x})}; }};
+    const std::vector<CaseBody> bodies = {[&] { return std::vector<Value>{b.op("Tanh", {x})}; },
+                                          [&] { return std::vector<Value>{b.op("Neg", {x})}; }};
     const CaseOptions options{.name = "given",
                               .selector = b.input("which", tensor_type(ElementType::kBool, {}))};
     b.output("y", b.case_of(options, bodies)[0]);
@@ -194,8 +201,12 @@ void inside_and_around(GraphBuilder& b) {
             [&] {
               const Value odd = b.op("Less", {b.op("Cos", {v[0]}), b.scalar(0.5f)});
               const std::vector<CaseBody> inner = {
-                  [&] { return std::vector<Value>{b.op("Add", {v[0], b.scalar(7.0f)})}; },
-                  [&] { return std::vector<Value>{b.op("Mul", {v[0], b.scalar(1.5f)})}; }};
+                  [&] {
+                    return std::vector<Value>{b.op("Add", {v[0], b.scalar(7.0f)})};
+                  },
+                  [&] {
+                    return std::vector<Value>{b.op("Mul", {v[0], b.scalar(1.5f)})};
+                  }};
               return b.case_of({.name = "inner", .selector = odd}, inner);
             },
             [&] {
@@ -261,8 +272,8 @@ Build loop_behind(bool told) {
   return [told](GraphBuilder& b) {
     const Value x = b.input("x", kFloat);
     const Value begun = b.op("Tanh", {x});
-    const Value limit = told ? b.op("Cast", {b.op("Abs", {x})}, {{"to", int64_t{7}}})
-                             : b.scalar(int64_t{5});
+    const Value limit =
+        told ? b.op("Cast", {b.op("Abs", {x})}, {{"to", int64_t{7}}}) : b.scalar(int64_t{5});
     const auto results = b.while_loop(
         {.name = "loop", .initial = {begun}, .trip_limit = limit},
         [&](Value, ValueSpan v) {

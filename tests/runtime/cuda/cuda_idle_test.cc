@@ -1,6 +1,6 @@
-// Claim: a scheduler that polls a GPU sleeps when the GPU has nothing to do, wakes at once when it is
-// given something, and naps while it waits for a long kernel. What it takes is counted in looks at the
-// GPU, which a slow machine can only make fewer.
+// Claim: a scheduler that polls a GPU sleeps when the GPU has nothing to do, wakes at once when it
+// is given something, and naps while it waits for a long kernel. What it takes is counted in looks
+// at the GPU, which a slow machine can only make fewer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

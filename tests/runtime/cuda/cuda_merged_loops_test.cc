@@ -75,8 +75,7 @@ TEST_P(CudaMergedLoopsTest, EightLoopsAreOneThatTheDeviceDrives) {
     auto session = make(squaring(8), {.loops = loops});
     ASSERT_NE(session, nullptr);
     for (const float bound : {-9.0f, 0.5f, 3.0f}) {
-      expect_cpus_bits(*session, squaring(8),
-                       {{"x", square(1)}, {"bound", Tensor::scalar(bound)}});
+      expect_cpus_bits(*session, squaring(8), {{"x", square(1)}, {"bound", Tensor::scalar(bound)}});
     }
     const std::vector<LoopReport> reports = session->loop_reports();
     ASSERT_EQ(reports.size(), 1u);
@@ -118,7 +117,9 @@ TEST_P(CudaMergedLoopsTest, LoopsThatWaitForEachOtherStayApart) {
     for (int i = 0; i < 6; ++i) {
       v = b.while_loop(
           {.name = "loop" + std::to_string(i), .initial = {v}, .trip_limit = b.scalar(int64_t{3})},
-          [&](Value, ValueSpan c) { return WhileTest{b.scalar(true), {c[0]}}; },
+          [&](Value, ValueSpan c) {
+            return WhileTest{b.scalar(true), {c[0]}};
+          },
           [&](Value, ValueSpan f) { return std::vector<Value>{b.op("Tanh", {f[0]})}; })[0];
     }
     b.output("y", v);
@@ -135,7 +136,9 @@ Build large(int n, int64_t size) {
     for (int i = 0; i < n; ++i) {
       const auto results = b.while_loop(
           {.name = "loop" + std::to_string(i), .initial = {x}, .trip_limit = b.scalar(int64_t{2})},
-          [&](Value, ValueSpan c) { return WhileTest{b.scalar(true), {c[0]}}; },
+          [&](Value, ValueSpan c) {
+            return WhileTest{b.scalar(true), {c[0]}};
+          },
           [&](Value, ValueSpan f) { return std::vector<Value>{b.op("Tanh", {f[0]})}; });
       b.output("y" + std::to_string(i), results[0]);
     }
@@ -198,7 +201,9 @@ TEST_P(CudaMergedLoopsTest, LimitsAreKeptApart) {
       const Value limit = i == 3 ? n : b.scalar(int64_t{3 - i});
       const auto results = b.while_loop(
           {.name = "loop" + std::to_string(i), .initial = {x}, .trip_limit = limit},
-          [&](Value, ValueSpan c) { return WhileTest{b.scalar(true), {c[0]}}; },
+          [&](Value, ValueSpan c) {
+            return WhileTest{b.scalar(true), {c[0]}};
+          },
           [&](Value, ValueSpan f) { return std::vector<Value>{b.op("Tanh", {f[0]})}; });
       b.output("y" + std::to_string(i), results[0]);
     }
@@ -247,8 +252,8 @@ TEST(CudaMergedLoops, FusedKernelsOfTheGpuGiveThemTheSameBits) {
     FusingGpu gpu(3);
     SessionOptions options = gpu.options(true);
     options.loops = Loops::kDevice;
-    options.make_accelerator =
-        [make = options.make_accelerator, merges]() -> Result<std::shared_ptr<const Accelerator>> {
+    options.make_accelerator = [make = options.make_accelerator,
+                                merges]() -> Result<std::shared_ptr<const Accelerator>> {
       EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
       auto accelerator = std::make_shared<Accelerator>(*made);
       accelerator->merges_loops = merges;
@@ -256,8 +261,7 @@ TEST(CudaMergedLoops, FusedKernelsOfTheGpuGiveThemTheSameBits) {
     };
     auto session = Session::create(library(), graph_of(squaring(8)), options);
     ASSERT_TRUE(session.is_ok()) << session.status().to_string();
-    EXPECT_EQ((*session)->loop_reports().size(), merges ? 1u : 8u)
-        << (*session)->placement_text();
+    EXPECT_EQ((*session)->loop_reports().size(), merges ? 1u : 8u) << (*session)->placement_text();
     const auto outputs = (*session)->run(inputs);
     ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
     NamedTensors& copies = results.emplace_back();

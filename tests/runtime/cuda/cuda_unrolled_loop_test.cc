@@ -268,14 +268,15 @@ TEST(CudaUnrolledLoop, AControlKernelThatForgetsItIsNoticed) {
   const Outcome moved = run(copies, graph_of(mixing(3, 1e9f)), inputs, Way::kUnrolled);
   EXPECT_NE(check::difference(host.outputs, moved.outputs), "");
   FusingGpu steps(4);
-  steps.cuda().define_kernel(
-      "eddy_loop_copy", sizeof(cuda::LoopCopyParams), [](const FakeKernelCall& call) {
-        cuda::LoopCopyParams params = call.params_as<cuda::LoopCopyParams>();
-        if (cuda::is_called_off(params.flags, params.go_on)) params.num_pieces = 0;
-        params.flags = 0;
-        params.step.flags &= ~uint32_t{cuda::LoopStepParams::kGuarded};
-        run_loop_copy(call, params);
-      });
+  steps.cuda().define_kernel("eddy_loop_copy", sizeof(cuda::LoopCopyParams),
+                             [](const FakeKernelCall& call) {
+                               cuda::LoopCopyParams params = call.params_as<cuda::LoopCopyParams>();
+                               if (cuda::is_called_off(params.flags, params.go_on))
+                                 params.num_pieces = 0;
+                               params.flags = 0;
+                               params.step.flags &= ~uint32_t{cuda::LoopStepParams::kGuarded};
+                               run_loop_copy(call, params);
+                             });
   const Outcome counted = run(steps, graph_of(mixing(3, 1e9f)), inputs, Way::kUnrolled);
   EXPECT_NE(counted.loops[0].iterations, host.loops[0].iterations);
 }

@@ -54,7 +54,7 @@ struct FakeAccelerator::Wrapped : KernelState {
   FakeAccelerator* owner = nullptr;
   CudaContext* context = nullptr;
   CuFunction function = nullptr;
-  BoundKernel kernel;                        // without its state
+  BoundKernel kernel;  // without its state
   std::shared_ptr<const KernelState> state;
   uint64_t host_values = 0;  // bit i: input i is read when the kernel is enqueued
   std::string op;

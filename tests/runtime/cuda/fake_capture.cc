@@ -112,8 +112,7 @@ CuResult FakeCuda::capture(Stream& stream, Op op) {
     case OpKind::kKernel:
       node.type = CuGraphNodeType::kKernel;
       node.launch = std::move(op.kernel);
-      if (node.launch.is_programmatic && !stream.last.empty() &&
-          graphs_.are_kernels(stream.last)) {
+      if (node.launch.is_programmatic && !stream.last.empty() && graphs_.are_kernels(stream.last)) {
         ++num_programmatic_;
         node.is_early = early_kernels_.count(node.launch.name) != 0;
       }

@@ -433,12 +433,12 @@ void FakeCuda::fill_kernels(CudaApi& api) {
            functions_[*function] = std::make_unique<Function>(Function{name});
            return kOk;
          });
-  define(api.launch_kernel, "launch_kernel", CallKind::kContext,
-         [this](CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                unsigned by, unsigned bz, unsigned shared_bytes, CuStream stream, void** params,
-                void**) {
-           return launch(function, {gx, gy, gz, bx, by, bz, shared_bytes, stream}, params);
-         });
+  define(
+      api.launch_kernel, "launch_kernel", CallKind::kContext,
+      [this](CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+             unsigned bz, unsigned shared_bytes, CuStream stream, void** params, void**) {
+        return launch(function, {gx, gy, gz, bx, by, bz, shared_bytes, stream}, params);
+      });
   define(api.launch_kernel_ex, "launch_kernel_ex", CallKind::kContext,
          [this](const CuLaunchConfig* config, CuFunction function, void** params, void**) {
            return launch(function, *config, params);

@@ -285,9 +285,9 @@ struct Copy {
         if (targets.empty()) return;
         [[fallthrough]];
       case 2: {
-        uint32_t& target =
-            random.below(2) == 0 && !targets.empty() ? targets[random.below(targets.size())]
-                                                     : command.target;
+        uint32_t& target = random.below(2) == 0 && !targets.empty()
+                               ? targets[random.below(targets.size())]
+                               : command.target;
         target = near(target);
         break;
       }
@@ -295,7 +295,8 @@ struct Copy {
         entries[random.below(entries.size())] = near(static_cast<uint32_t>(random.below(9)));
         break;
       default:
-        if (code.size() > 1) code.erase(code.begin() + static_cast<long>(random.below(code.size())));
+        if (code.size() > 1)
+          code.erase(code.begin() + static_cast<long>(random.below(code.size())));
     }
   }
 

@@ -69,7 +69,13 @@ TEST_P(DeviceConformance, AStreamRunsItsWorkInOrder) {
   auto stream = std::move(*device_->create_stream());
   std::vector<int> order;
   for (int i = 0; i < 1000; ++i) {
-    launch(*stream, [&order, i] { order.push_back(i); return true; }, i % 3 != 0);
+    launch(
+        *stream,
+        [&order, i] {
+          order.push_back(i);
+          return true;
+        },
+        i % 3 != 0);
   }
   drain(*stream);
   ASSERT_EQ(order.size(), 1000u);
@@ -83,10 +89,23 @@ TEST_P(DeviceConformance, AWaitHoldsAStreamUntilTheRecordIsReached) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> value{0};
     int seen = -1;
-    launch(*producer, [&] { pause(); value = 7; return true; }, false);
+    launch(
+        *producer,
+        [&] {
+          pause();
+          value = 7;
+          return true;
+        },
+        false);
     producer->record(*event);
     consumer->wait(*event);
-    launch(*consumer, [&] { seen = value; return true; }, true);
+    launch(
+        *consumer,
+        [&] {
+          seen = value;
+          return true;
+        },
+        true);
     drain(*consumer);
     drain(*producer);
     EXPECT_EQ(seen, 7);
@@ -99,7 +118,8 @@ TEST_P(DeviceConformance, AnEventNeverRecordedIsComplete) {
   EXPECT_TRUE(event->is_complete());
   bool has_run = false;
   stream->wait(*event);
-  launch(*stream, [&] { return has_run = true; }, true);
+  launch(
+      *stream, [&] { return has_run = true; }, true);
   drain(*stream);
   EXPECT_TRUE(has_run);
 }
@@ -115,7 +135,13 @@ TEST_P(DeviceConformance, AWaitBindsToTheLatestRecordAtTheTimeOfTheCall) {
   producer->hold(gate);
   producer->record(*event);
   EXPECT_FALSE(event->is_complete());
-  launch(*consumer, [&] { has_consumed = true; return true; }, false);
+  launch(
+      *consumer,
+      [&] {
+        has_consumed = true;
+        return true;
+      },
+      false);
   drain(*consumer);
   EXPECT_TRUE(has_consumed) << "the second record must not hold the earlier wait";
   gate->open();
@@ -128,9 +154,11 @@ TEST_P(DeviceConformance, AGateHoldsItsStreamUntilItIsOpenedAndStaysOpen) {
   auto gate = std::move(*device_->create_gate());
   std::atomic<bool> before{false};
   std::atomic<bool> behind{false};
-  launch(*stream, [&] { return before = true; }, true);
+  launch(
+      *stream, [&] { return before = true; }, true);
   stream->hold(gate);
-  launch(*stream, [&] { return behind = true; }, true);
+  launch(
+      *stream, [&] { return behind = true; }, true);
   settle();
   EXPECT_TRUE(before);
   EXPECT_FALSE(behind);
@@ -169,8 +197,10 @@ TEST_P(DeviceConformance, AListenerIsCalledOnceOrNotKept) {
 TEST_P(DeviceConformance, FailedWorkDoesNotStopItsStream) {
   auto stream = std::move(*device_->create_stream());
   bool has_run = false;
-  launch(*stream, [] { return false; }, false);
-  launch(*stream, [&] { return has_run = true; }, false);
+  launch(
+      *stream, [] { return false; }, false);
+  launch(
+      *stream, [&] { return has_run = true; }, false);
   drain(*stream);
   EXPECT_TRUE(has_run);
 }

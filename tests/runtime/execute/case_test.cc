@@ -16,7 +16,9 @@ TEST_P(CaseTest, ASelectorPicksOneOfThreeRegions) {
   const CaseBody bodies[] = {
       [&] { return std::vector<Value>{b.op("Neg", {x})}; },
       [&] { return std::vector<Value>{x}; },
-      [&] { return std::vector<Value>{b.op("Mul", {x, x})}; },
+      [&] {
+        return std::vector<Value>{b.op("Mul", {x, x})};
+      },
   };
   const auto out = b.case_of(
       {.name = "pick", .selector = b.input("s", tensor_type(ElementType::kInt32, {1}))}, bodies);
@@ -39,7 +41,9 @@ TEST_P(CaseTest, OutOfRangeTakesTheDefaultRegionOrPassesThrough) {
     GraphBuilder b(library_.ops());
     const Value x = b.input("x", kFloat);
     const CaseBody bodies[] = {[&] { return std::vector<Value>{b.op("Neg", {x})}; },
-                               [&] { return std::vector<Value>{b.op("Mul", {x, x})}; }};
+                               [&] {
+                                 return std::vector<Value>{b.op("Mul", {x, x})};
+                               }};
     CaseOptions case_options{.selector = b.input("s", tensor_type(ElementType::kInt64, {}))};
     case_options.default_region = default_region;
     if (default_region < 0) case_options.pass_through = {x};
@@ -68,8 +72,13 @@ TEST_P(CaseTest, BranchesMayRepeatSwapAndCaptureInsideALoop) {
         const Value p = f[0];
         const Value q = f[1];
         return b.if_else(
-            is_odd, [&] { return std::vector<Value>{q, p}; },
-            [&] { return std::vector<Value>{b.op("Add", {p, b.scalar(1.0f)}), q}; });
+            is_odd,
+            [&] {
+              return std::vector<Value>{q, p};
+            },
+            [&] {
+              return std::vector<Value>{b.op("Add", {p, b.scalar(1.0f)}), q};
+            });
       });
   b.output("p", out[0]);
   b.output("q", out[1]);
@@ -132,7 +141,9 @@ TEST_P(CaseTest, ALoopInABranchInALoopRuns) {
   const auto less = [&](Value a, Value limit) { return b.op("Less", {a, limit}); };
   const auto out = b.while_loop(
       {.name = "outer", .initial = {b.scalar(0.0f)}},
-      [&](Value i, std::span<const Value> c) { return WhileTest{less(i, n), {c[0]}}; },
+      [&](Value i, std::span<const Value> c) {
+        return WhileTest{less(i, n), {c[0]}};
+      },
       [&](Value i, std::span<const Value> f) {
         const Value sum = f[0];
         return b.if_else(
@@ -140,12 +151,16 @@ TEST_P(CaseTest, ALoopInABranchInALoopRuns) {
             [&] {
               return b.while_loop(
                   {.name = "inner", .initial = {sum}},
-                  [&](Value j, std::span<const Value> c) { return WhileTest{less(j, i), {c[0]}}; },
+                  [&](Value j, std::span<const Value> c) {
+                    return WhileTest{less(j, i), {c[0]}};
+                  },
                   [&](Value, std::span<const Value> g) {
                     return std::vector<Value>{b.op("Add", {g[0], b.scalar(1.0f)})};
                   });
             },
-            [&] { return std::vector<Value>{b.op("Add", {sum, b.scalar(100.0f)})}; });
+            [&] {
+              return std::vector<Value>{b.op("Add", {sum, b.scalar(100.0f)})};
+            });
       });
   b.output("y", out[0]);
   auto o = run_twice(b, {{"n", Tensor::scalar<int64_t>(5)}});

@@ -92,8 +92,8 @@ TEST_P(LoopTest, CarriedValuesMayPermuteRepeatAndBeCaptured) {
       p = q, r = q, q = old_p + 1, s = 1;
     }
     if (session_ == nullptr) session_ = make_session(b);
-    auto o = session_->run({{"x", Tensor::scalar(1.0f)}, {"y", Tensor::scalar(10.0f)},
-                            {"n", Tensor::scalar(n)}});
+    auto o = session_->run(
+        {{"x", Tensor::scalar(1.0f)}, {"y", Tensor::scalar(10.0f)}, {"n", Tensor::scalar(n)}});
     ASSERT_TRUE(o.is_ok()) << o.status().to_string();
     const float expected[] = {p, q, r, s};
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ((*o)[i].second.values<float>()[0], expected[i]) << i;
@@ -104,7 +104,10 @@ TEST_P(LoopTest, TheIterationNumberMayBeCarriedStackedAndReturned) {
   GraphBuilder b(library_.ops());
   const auto out = repeat(
       b, b.input("n", kInt), {b.scalar<int64_t>(-1)},
-      [&](Value iteration, auto) { return std::vector<Value>{iteration, iteration}; }, 1);
+      [&](Value iteration, auto) {
+        return std::vector<Value>{iteration, iteration};
+      },
+      1);
   b.output("last", out[0]);
   b.output("all", out[1]);
   auto o = run_twice(b, {{"n", Tensor::scalar<int64_t>(5)}});
@@ -118,14 +121,17 @@ TEST_P(LoopTest, StacksOfZeroRowsHaveTheInferredShape) {
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {2, 3}));
   const auto out = repeat(
       b, b.input("n", kInt), {x},
-      [&](Value, auto c) { return std::vector<Value>{c[0], b.op("Neg", {c[0]})}; }, 1);
+      [&](Value, auto c) {
+        return std::vector<Value>{c[0], b.op("Neg", {c[0]})};
+      },
+      1);
   b.output("rows", out[1]);
-  auto o = run_twice(b, {{"x", Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})},
-                         {"n", Tensor::scalar<int64_t>(0)}});
+  auto o = run_twice(
+      b, {{"x", Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})}, {"n", Tensor::scalar<int64_t>(0)}});
   ASSERT_TRUE(o.is_ok()) << o.status().to_string();
   EXPECT_EQ((*o)[0].second.dims(), (Dims{0, 2, 3}));
-  o = session_->run({{"x", Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})},
-                     {"n", Tensor::scalar<int64_t>(2)}});
+  o = session_->run(
+      {{"x", Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})}, {"n", Tensor::scalar<int64_t>(2)}});
   EXPECT_EQ((*o)[0].second.dims(), (Dims{2, 2, 3}));
   EXPECT_EQ((*o)[0].second.values<float>()[11], -6.0f);
 }
@@ -179,7 +185,8 @@ TEST_P(LoopTest, LoopsNestAndABodyMayEndInALoop) {
     });
   });
   b.output("y", out[0]);
-  auto o = run_twice(b, {{"x", Tensor::scalar(0.0f)}, {"n", Tensor::scalar<int64_t>(13)},
+  auto o = run_twice(b, {{"x", Tensor::scalar(0.0f)},
+                         {"n", Tensor::scalar<int64_t>(13)},
                          {"m", Tensor::scalar<int64_t>(7)}});
   ASSERT_TRUE(o.is_ok()) << o.status().to_string();
   EXPECT_EQ(values<float>((*o)[0].second), std::vector<float>{91});
@@ -229,7 +236,9 @@ TEST_P(LoopTest, AnEmptyBodyWithATripLimitEnds) {
   const Value yes = b.scalar(true);
   const auto out = b.while_loop(
       {.initial = {x}, .trip_limit = b.input("n", kInt)},
-      [&](Value, std::span<const Value> c) { return WhileTest{yes, {c[0]}}; },
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{yes, {c[0]}};
+      },
       [&](Value, std::span<const Value> f) { return std::vector<Value>{f[0]}; });
   b.output("y", out[0]);
   for (int64_t n : {-3, 0, 1, 1000}) {

@@ -1,7 +1,7 @@
 // Claim: a warm loop with fixed shapes allocates nothing and keeps resident memory flat, however
 // long it runs, and a session gives back what its runs used.
-#include <fstream>
 #include <unistd.h>
+#include <fstream>
 
 #include "tests/runtime/testing/allocation_counter.h"
 #include "tests/runtime/testing/ways.h"

@@ -223,7 +223,8 @@ class RandomGraphTest : public WaysTest {
     }
   }
 
-  // As `made`, but in memory of ours: each tensor in one place or two, now and then the input's own.
+  // As `made`, but in memory of ours: each tensor in one place or two, now and then the input's
+  // own.
   static void call_bound(Call& call, const NamedTensors& inputs, const NamedTensors& made,
                          Random& random) {
     std::vector<float> own(inputs[0].second.values<float>().begin(),
@@ -244,8 +245,8 @@ class RandomGraphTest : public WaysTest {
         const Tensor& memory = made[o].second;
         each = places.emplace_back(Tensor::zeros(memory.element_type(), memory.dims())).view();
       }
-      const bool is_like_first = place[0].element == first.element &&
-                                 std::ranges::equal(place[0].shape(), first.shape());
+      const bool is_like_first =
+          place[0].element == first.element && std::ranges::equal(place[0].shape(), first.shape());
       if (o >= in_own && is_like_first) {
         place[0].data = own.data();
         in_own = made.size();

@@ -1,6 +1,7 @@
-// Claim: a segment is as long as it may be and no longer: it holds straight work and books, goes over
-// jumps once, takes in forks that are joined inside, and ends before decisions, before what the host
-// must see, before other devices' strands and before waits for what is not recorded inside.
+// Claim: a segment is as long as it may be and no longer: it holds straight work and books, goes
+// over jumps once, takes in forks that are joined inside, and ends before decisions, before what
+// the host must see, before other devices' strands and before waits for what is not recorded
+// inside.
 #include "runtime/execute/segment_finder.h"
 
 #include <gmock/gmock.h>

@@ -97,7 +97,7 @@ class WaysTest : public ::testing::TestWithParam<Way> {
   std::unique_ptr<Session> session_;
 };
 
-#define EDDY_IN_ALL_WAYS(Suite)                                                              \
+#define EDDY_IN_ALL_WAYS(Suite)                                                          \
   INSTANTIATE_TEST_SUITE_P(All, Suite, ::testing::ValuesIn(::eddy::testing::all_ways()), \
                            [](const auto& info) { return info.param.name; })
 

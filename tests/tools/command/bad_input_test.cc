@@ -49,14 +49,15 @@ std::string loop_model(const WireWriter& body) {
 }
 
 TEST(BadInput, nothing_is_written_over_what_is_read) {
-  const std::string bytes = loop_model(loop_body({info("c_out", bools({})), info("x_out", floats({2}))},
-                                                 {node("Identity", {"c"}, {"c_out"}),
-                                                  node("Identity", {"x_in"}, {"x_out"})}));
+  const std::string bytes = loop_model(
+      loop_body({info("c_out", bools({})), info("x_out", floats({2}))},
+                {node("Identity", {"c"}, {"c_out"}), node("Identity", {"x_in"}, {"x_out"})}));
   const std::string model = write_test_file("kept.onnx", bytes);
   const std::string value = write_test_file("x.npy", "no array");
   const std::vector<std::string> words = {"is a file that this command reads", "write to another"};
   expect_refused({"measure", model, "--output", model}, words, 2);
-  expect_refused({"measure", model, "--whole", "--input", "x=" + value, "--output", value}, words, 2);
+  expect_refused({"measure", model, "--whole", "--input", "x=" + value, "--output", value}, words,
+                 2);
   expect_refused({"run", model, "--random-inputs", "1", "--trace", model}, words, 2);
   const std::string folder = fresh_folder("kept_data_set");
   const std::string input = folder + "/input_0.pb";
@@ -135,8 +136,8 @@ TEST(BadInput, a_tensor_beyond_the_memory_that_is_allowed) {
     arguments.push_back(memory);
     return arguments;
   };
-  expect_refused(with("8MiB"), {"no memory for a tensor of 12000000 bytes", "of a limit of 8388608"},
-                 4);
+  expect_refused(with("8MiB"),
+                 {"no memory for a tensor of 12000000 bytes", "of a limit of 8388608"}, 4);
   EXPECT_EQ(run_eddy(with("64MiB")).exit_code, 0);
   std::vector<std::string> elsewhere = with("8MiB");
   elsewhere.insert(elsewhere.end(), {"--device", "virtual"});
@@ -146,11 +147,12 @@ TEST(BadInput, a_tensor_beyond_the_memory_that_is_allowed) {
 }
 
 TEST(BadInput, tf32_where_nothing_is_rounded) {
-  const std::string path = write_test_file("rounded.onnx", model(graph({
-                                               .nodes = {node("Identity", {"x"}, {"y"})},
-                                               .inputs = {info("x", floats({2}))},
-                                               .outputs = {info("y", floats({2}))},
-                                           })));
+  const std::string path =
+      write_test_file("rounded.onnx", model(graph({
+                                          .nodes = {node("Identity", {"x"}, {"y"})},
+                                          .inputs = {info("x", floats({2}))},
+                                          .outputs = {info("y", floats({2}))},
+                                      })));
   expect_refused({"run", path, "--tf32"}, {"--tf32", "--device cuda"}, 2);
   expect_refused({"run", path, "--device", "cuda", "--exact", "--tf32"}, {"--tf32", "--exact"}, 2);
 }
@@ -377,9 +379,9 @@ TEST(BadInput, usage_errors_exit_2) {
 
 TEST(BadInput, usage_errors_say_what_would_be_right) {
   expect_refused({"foo"}, {"'foo' is no subcommand; there are run, plan, "}, 2);
-  expect_refused({"--faults", "check"},
-                 {"options stand behind the subcommand: eddy check --faults; see eddy check --help"},
-                 2);
+  expect_refused(
+      {"--faults", "check"},
+      {"options stand behind the subcommand: eddy check --faults; see eddy check --help"}, 2);
   for (const std::string timeout : {"0", "abc", "-1", "nan"}) {
     expect_refused({"run", "m", "--timeout=" + timeout}, {"give seconds above 0"}, 2);
   }

@@ -53,8 +53,8 @@ std::string test_folder() {
 
 }  // namespace
 
-Finished run_eddy(const std::vector<std::string>& arguments,
-                  const std::vector<LateSignal>& signals, const MemoryLimit& limit) {
+Finished run_eddy(const std::vector<std::string>& arguments, const std::vector<LateSignal>& signals,
+                  const MemoryLimit& limit) {
   const std::string out = test_folder() + "/stdout";
   const std::string err = test_folder() + "/stderr";
   const pid_t child = fork();

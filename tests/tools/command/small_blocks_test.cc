@@ -1,6 +1,6 @@
-// Claim: with the command's operators new and delete, no two live blocks overlap and none changes by
-// itself, whoever lets go of it and whether or not its size is said; a thread keeps no more than it
-// may; and too large a block is std::bad_alloc.
+// Claim: with the command's operators new and delete, no two live blocks overlap and none changes
+// by itself, whoever lets go of it and whether or not its size is said; a thread keeps no more than
+// it may; and too large a block is std::bad_alloc.
 #include "tools/command/small_blocks.h"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,8 @@ TEST(SmallBlocks, ABlockComesBackToItsThreadAndNoMoreIsKeptThanMayBe) {
 
 TEST(SmallBlocks, WhatNoMachineHasIsBadAlloc) {
   if (!kIsOn) GTEST_SKIP() << "sanitizers end the process there";
-  for (volatile size_t size : {size_t{1} << 60, SIZE_MAX - kLargestBytes, SIZE_MAX - 14, SIZE_MAX}) {
+  for (volatile size_t size :
+       {size_t{1} << 60, SIZE_MAX - kLargestBytes, SIZE_MAX - 14, SIZE_MAX}) {
     EXPECT_THROW(::operator delete(::operator new(size)), std::bad_alloc) << size;
   }
 }

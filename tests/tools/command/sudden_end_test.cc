@@ -30,9 +30,7 @@ void end_on_threads(int num_threads, bool says_json) {
   }
 }
 
-MATCHER_P(has_lines, count, "") {
-  return std::ranges::count(std::string_view(arg), '\n') == count;
-}
+MATCHER_P(has_lines, count, "") { return std::ranges::count(std::string_view(arg), '\n') == count; }
 
 TEST(SuddenEnd, one_of_many_threads_tells) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
