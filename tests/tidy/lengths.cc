@@ -145,6 +145,12 @@ bool excused_at_top(const std::vector<std::string>& lines) {
   return false;
 }
 
+// Characters of UTF-8: every byte but those that continue one.
+int columns_of(const std::string& line) {
+  return static_cast<int>(std::ranges::count_if(
+      line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
 bool is_measured(const std::string& path) {
   return is_cpp(path) || path.ends_with(".py") || path.ends_with(".bzl") || path.ends_with(".sh");
 }
@@ -221,6 +227,23 @@ std::vector<Finding> check_lengths(const Tree& tree) {
     findings.push_back(
         {function.path, function.line,
          function.name + " has " + std::to_string(function.lines) + " lines" + cure});
+  }
+  return findings;
+}
+
+std::vector<Finding> check_widths(const Tree& tree) {
+  std::vector<Finding> findings;
+  for (const auto& [path, text] : tree.files) {
+    if (!is_cpp(path)) continue;
+    int number = 0;
+    for (const std::string& line : lines_of(text)) {
+      ++number;
+      const int columns = columns_of(line);
+      if (columns <= kColumns || line.find('"') != line.npos) continue;
+      findings.push_back({path, number,
+                          "has " + std::to_string(columns) + " columns, more than " +
+                              std::to_string(kColumns) + "; run clang-format"});
+    }
   }
   return findings;
 }

@@ -10,6 +10,7 @@ namespace eddy::tidy {
 
 inline constexpr int kFileLines = 500;
 inline constexpr int kFunctionLines = 70;
+inline constexpr int kColumns = 100;
 
 // What is longer than the house aims at. A comment `// long: the reason` excuses it: in the
 // first comment of a file, or in the comment right above a function.
@@ -26,6 +27,10 @@ std::vector<Long> find_long_functions(const Tree& tree);
 
 // Those of both that nothing excuses.
 std::vector<Finding> check_lengths(const Tree& tree);
+
+// Lines of C++ wider than kColumns characters (of UTF-8, not bytes): what clang-format would break.
+// A line with a quote is left alone, since a literal cannot be broken.
+std::vector<Finding> check_widths(const Tree& tree);
 
 // A function with a body, from the first line of its declaration to the closing brace.
 struct Function {

@@ -185,6 +185,18 @@ TEST(Lengths, FunctionsAndTheirReasons) {
   EXPECT_EQ(all(check_lengths(tree)), "");
 }
 
+TEST(Lengths, WideLinesCountCharacters) {
+  Tree tree;
+  tree.files["graph/a.h"] = "// " + repeated("→", kColumns - 3) + "\n";
+  EXPECT_EQ(all(check_widths(tree)), "");
+  tree.files["graph/a.h"] += "// " + repeated("→", kColumns - 2) + "\n";
+  EXPECT_EQ(all(check_widths(tree)).find("graph/a.h:2: has 101 columns"), 0u);
+  tree.files["graph/a.h"] = "f(\"" + repeated("a", kColumns) + "\");\n";
+  EXPECT_EQ(all(check_widths(tree)), "");
+  tree.files = {{"graph/README.md", repeated("a", 2 * kColumns) + "\n"}};
+  EXPECT_EQ(all(check_widths(tree)), "");
+}
+
 std::string functions(const std::string& text) {
   std::string result;
   for (const Function& function : functions_of(text)) {

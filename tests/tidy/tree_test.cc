@@ -35,6 +35,8 @@ TEST(SourceTree, EachPromiseNamesATest) { expect_none(check_promises(source_tree
 
 TEST(SourceTree, FoldersHaveBuildAndReadme) { expect_none(check_folders(source_tree())); }
 
+TEST(SourceTree, LinesFitTheirColumns) { expect_none(check_widths(source_tree())); }
+
 TEST(SourceTree, LongFilesAndFunctionsSayWhy) {
   for (const Long& file : find_long_files(source_tree())) {
     std::cout << "long file: " << file.path << ", " << file.lines << " lines\n";
