@@ -41,8 +41,9 @@ class Check {
     run_jobs();
     sum_up();
     if (arguments_.faults) note_descriptors(num_descriptors);
-    report();
-    return outcome();
+    Outcome ended = outcome();
+    report(ended);
+    return ended;
   }
 
  private:
@@ -141,8 +142,8 @@ class Check {
     return Outcome::success();
   }
 
-  void report() {
-    if (console_.is_json()) return print_json();
+  void report(const Outcome& ended) {
+    if (console_.is_json()) return print_json(ended);
     for (const auto& [campaign, counts] : counts_.items()) {
       std::string line = campaign + ":";
       for (const auto& [name, count] : counts.items()) {
@@ -178,7 +179,7 @@ class Check {
     return name;
   }
 
-  void print_json() {
+  void print_json(const Outcome& ended) {
     Json violations = Json::array();
     for (const CheckViolation& violation : violations_) {
       violations.push_back({{"campaign", violation.campaign},
@@ -187,10 +188,14 @@ class Check {
                             {"nodes", violation.num_nodes},
                             {"graph", violation.graph}});
     }
-    console_.print({{"graphs", num_met_.load()},
-                    {"campaigns", counts_},
-                    {"took_ns", took_ns_},
-                    {"violations", std::move(violations)}});
+    Json document = {{"graphs", num_met_.load()},
+                     {"campaigns", counts_},
+                     {"took_ns", took_ns_},
+                     {"violations", std::move(violations)}};
+    const bool is_whole =
+        ended.exit_code() == ExitCode::kSuccess || ended.exit_code() == ExitCode::kDiffers;
+    if (!is_whole) document["error"] = Console::error_json(ended);
+    console_.print(document);
   }
 
   const CheckArguments& arguments_;

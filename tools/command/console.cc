@@ -63,11 +63,14 @@ void Console::fail(const Outcome& outcome) {
   std::fflush(stdout);  // the reason comes after the results, also in one file
   write_line(stderr, one_line(std::move(line)));
   if (!is_json_) return;
-  print(Json{{"error",
-              {{"code", status_code_name(status.code())},
-               {"message", status.message()},
-               {"path", status.path()},
-               {"exit", static_cast<int>(outcome.exit_code())}}}});
+  print(Json{{"error", error_json(outcome)}});
+}
+
+Json Console::error_json(const Outcome& outcome) {
+  return {{"code", status_code_name(outcome.status().code())},
+          {"message", outcome.status().message()},
+          {"path", outcome.status().path()},
+          {"exit", static_cast<int>(outcome.exit_code())}};
 }
 
 namespace {

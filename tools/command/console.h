@@ -39,8 +39,10 @@ class Console {
   void print_text(std::string_view document);
 
   // The one line of a failure, and with --json a document that says the same unless one has been
-  // printed: {"error": {"code", "message", "path", "exit"}}.
+  // printed: {"error": error_json()}.
   void fail(const Outcome& outcome);
+  // {"code", "message", "path", "exit"}; for documents of work that was done in part, too.
+  static Json error_json(const Outcome& outcome);
   // The exit code once everything is out: a result that cannot be written is a failure too.
   int finish(const Outcome& outcome);
 

@@ -80,6 +80,7 @@ TEST(Check, ExitsWith5WhenTheTimeWasTooShortForTheSeeds) {
   EXPECT_TRUE(is_one_line(check.err)) << check.err;
   EXPECT_NE(check.err.find(" of 100000000 graphs; give more"), std::string::npos) << check.err;
   EXPECT_EQ(check.json()["graphs"], check.json()["campaigns"]["order"]["graphs"]);
+  EXPECT_EQ(check.json()["error"]["exit"], 5);
 }
 
 TEST(Check, InterruptedSaysWhatItHasCountedAndExitsWith5) {
@@ -90,6 +91,7 @@ TEST(Check, InterruptedSaysWhatItHasCountedAndExitsWith5) {
     EXPECT_NE(check.err.find("interrupted after "), std::string::npos) << check.err;
     EXPECT_GT(check.json()["graphs"], 0);
     EXPECT_EQ(check.json()["campaigns"]["order"]["graphs"], check.json()["graphs"]);
+    EXPECT_EQ(check.json()["error"]["code"], "cancelled");
   }
   const Finished faults = run_eddy({"check", "--faults", "--seeds", "100000"}, {{SIGINT, 1000}});
   EXPECT_EQ(faults.exit_code, 5) << faults.err;
