@@ -203,8 +203,8 @@ Status write_file(const std::string& path, std::string_view content) {
   }
   const bool is_written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
   if (std::fclose(file) != 0 || !is_written) {
-    return resource_exhausted("cannot write all of " + quoted_path(path) + ": " +
-                              std::strerror(errno));
+    return run_failed("cannot write all of " + quoted_path(path) + ": " + std::strerror(errno) +
+                      "; make room or name a file elsewhere");
   }
   return Status::ok();
 }

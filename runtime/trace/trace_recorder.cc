@@ -179,8 +179,9 @@ Status TraceRecorder::write_json(const std::string& path) const {
   }
   write("\n]}\n");
   if (std::fflush(file) != 0 || std::ferror(file) != 0) {
-    return invalid_argument(
-        fmt::format("cannot write the trace {}: {}", path, std::strerror(errno)));
+    return run_failed(
+        fmt::format("cannot write all of the trace {}: {}; make room or name a file elsewhere",
+                    path, std::strerror(errno)));
   }
   return Status::ok();
 }

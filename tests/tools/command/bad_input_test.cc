@@ -345,6 +345,15 @@ TEST(BadInput, unwritable_places) {
                  {"--trace /nonexistent/t.json: there is no folder /nonexistent"}, 2);
 }
 
+// The input is not to blame.
+TEST(BadInput, a_full_disk_exits_4) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  expect_refused({"plan", path, "--dot", "/dev/full"}, {"/dev/full", "No space left", "make room"},
+                 4);
+  expect_refused({"run", path, "--random-inputs", "1", "--trace", "/dev/full"},
+                 {"/dev/full", "No space left", "make room"}, 4);
+}
+
 TEST(BadInput, devices_that_this_build_lacks_exit_4) {
   const std::string path = write_test_file("add.onnx", adding_model());
   // With or without a GPU: what is missing differs, the way out does not.
