@@ -8,6 +8,7 @@ extern const unsigned long long eddy_cuda_lines[];
 extern const unsigned long long eddy_cuda_movement[];
 extern const unsigned long long eddy_cuda_products[];
 extern const unsigned long long eddy_cuda_loop_image[];
+extern const int eddy_cuda_loop_image_toolkit;
 }
 
 namespace eddy {
@@ -18,5 +19,7 @@ std::vector<const void*> cuda_images() {
 }
 
 const void* cuda_loop_image() { return eddy_cuda_loop_image; }
+
+int cuda_image_toolkit() { return eddy_cuda_loop_image_toolkit; }
 
 }  // namespace eddy

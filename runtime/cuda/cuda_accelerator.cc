@@ -47,10 +47,14 @@ void load_loop_kernels(Parts& parts, const void* image) {
   if (image == nullptr) return;
   Result<std::unique_ptr<CudaModule>> module =
       CudaModule::load(parts.device->context(), {&image, 1});
-  if (!module.is_ok()) return;
+  if (!module.is_ok()) {
+    parts.notices.push_back("loops are driven from the host: " + module.status().message());
+    return;
+  }
   parts.loop_module = std::move(*module);
   const auto find = [&](const char* name) {
     Result<CudaFunction> function = parts.loop_module->find(name);
+    if (!function.is_ok()) parts.notices.push_back(function.status().message());
     return function.is_ok() ? static_cast<CuFunction>(const_cast<void*>(*function)) : nullptr;
   };
   parts.loop_kernels = {find("eddy_loop_step"), find("eddy_case_choice"), find("eddy_loop_copy")};

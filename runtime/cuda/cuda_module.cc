@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/cuda/image.h"
 #include "ops/cuda/params.h"
 #include "runtime/cuda/cuda_launch.h"
 
@@ -25,9 +26,10 @@ Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context,
     Status status = context.check(context.api().module_load(&module, image), "cuModuleLoadData");
     if (!status.is_ok()) {
       return std::move(status.prepend_message(
-          "the CUDA kernels don't load (made for compute capability 8.0 and newer, the device "
-          "has " +
-          cuda_version_text(context.facts().compute_capability * 100) + ")"));
+          "the CUDA kernels don't load (made by CUDA " + cuda_version_text(cuda_image_toolkit()) +
+          " for compute capability 8.0 and newer; the device has " +
+          cuda_version_text(context.facts().compute_capability * 100) +
+          ", the driver is for CUDA " + cuda_version_text(context.facts().driver_version) + ")"));
     }
     loaded->modules_.push_back(module);
   }

@@ -11,6 +11,7 @@ namespace eddy {
 CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api) {
   CudaReport report;
   report.has_kernels = !cuda_images().empty();
+  report.toolkit_version = cuda_image_toolkit();
   report.has_loop_kernels = cuda_loop_image() != nullptr;
   if (!api.is_ok()) {
     report.status = api.status();
@@ -68,10 +69,21 @@ CudaReport report_cuda() {
   return report;
 }
 
+// Code is compatible with drivers of the toolkit's major version and later ones.
+std::string cuda_kernels_text(const CudaReport& report) {
+  if (!report.has_kernels) return "no kernels: this build was made without a CUDA toolkit";
+  std::string line = "kernels for compute capability 8.0, 9.0 and newer, made by CUDA " +
+                     cuda_version_text(report.toolkit_version);
+  if (report.driver_version > 0 && report.driver_version / 1000 < report.toolkit_version / 1000) {
+    line += ", which the driver for CUDA " + cuda_version_text(report.driver_version) +
+            " may refuse: update it, or build with its toolkit";
+  }
+  return line;
+}
+
 std::vector<std::string> cuda_abilities(const CudaReport& report, const CudaDeviceFacts& device) {
   std::vector<std::string> lines;
-  lines.push_back(report.has_kernels ? "kernels for compute capability 8.0, 9.0 and newer"
-                                     : "no kernels: this build was made without a CUDA toolkit");
+  lines.push_back(cuda_kernels_text(report));
   lines.push_back(device.has_memory_words
                       ? "completion by words that the device writes"
                       : "completion by asking the driver: it cannot write words in streams");

@@ -17,6 +17,7 @@ struct CudaReport {
   Status status;
   int driver_version = 0;         // 13000 is 13.0; 0 without a driver
   bool has_kernels = false;       // this build carries the kernels' image
+  int toolkit_version = 0;        // that made it: 13000 is 13.0; 0 without
   bool has_loop_kernels = false;  // and the kernels that decide loops on the device
   std::vector<CudaDeviceFacts> devices;
   // "products by cuBLASLt 13.1.0", or what is missing; empty where there is no device.
@@ -26,6 +27,10 @@ struct CudaReport {
 CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api);
 // Of the driver and the libraries of this machine.
 CudaReport report_cuda();
+
+// "kernels for ..., made by CUDA 13.0", and whether the driver is too old for them; or that this
+// build has none.
+std::string cuda_kernels_text(const CudaReport& report);
 
 // What Eddy can do with a device, one line each: "completion by words that the device writes", or
 // why not: "no loops driven by the device: CUDA 12.8 or newer is needed, the driver has 12.4".

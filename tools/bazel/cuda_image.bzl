@@ -7,12 +7,13 @@
         symbol = "eddy_cuda_image",
     )
 
-makes a C file that defines `const unsigned long long SYMBOL[]` and `const uint32_t SYMBOLLength`, which
-counts its words: one fat binary with code for sm_80 and sm_90 and PTX for what comes later. No CUDA library is linked.
+makes a C file that defines `const unsigned long long SYMBOL[]`, `const uint32_t SYMBOLLength`, which
+counts its words, and `const int SYMBOL_toolkit`, 13000 for CUDA 13.0: one fat binary with code for
+sm_80 and sm_90 and PTX for what comes later. No CUDA library is linked.
 Name it in `srcs` where @cuda//:toolkit.bzl says CUDA_FOUND, with a stub beside it.
 """
 
-load("@cuda//:toolkit.bzl", "NVCC")
+load("@cuda//:toolkit.bzl", "CUDA_VERSION", "NVCC")
 
 _CODE_OPTIONS = [
     "-gencode=arch=compute_80,code=sm_80",
@@ -37,6 +38,11 @@ _LINK_OPTIONS = [
     "-gencode=arch=compute_100,code=sm_100",
     "-gencode=arch=compute_120,code=sm_120",
 ]
+
+# As the driver writes versions: 13000 of "13.0".
+def _version_number():
+    major, minor = CUDA_VERSION.split(".")[:2]
+    return int(major) * 1000 + int(minor) * 10
 
 def _image_impl(ctx):
     if len(ctx.files.srcs) != 1:
@@ -72,9 +78,10 @@ def _image_impl(ctx):
             use_default_shell_env = True,
         )
     ctx.actions.run_shell(
-        command = "(echo '#include <stdint.h>'; {bin2c} --const --length --type longlong --name {symbol} {fatbin}) > {code}".format(
+        command = "(echo '#include <stdint.h>'; echo 'const int {symbol}_toolkit = {version};'; {bin2c} --const --length --type longlong --name {symbol} {fatbin}) > {code}".format(
             bin2c = NVCC[:-len("nvcc")] + "bin2c",
             symbol = ctx.attr.symbol,
+            version = _version_number(),
             fatbin = fatbin.path,
             code = code.path,
         ),

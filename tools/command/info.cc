@@ -81,7 +81,8 @@ Json cuda_json() {
   const CudaReport report = report_cuda();
   Json json = {{"name", "cuda"},
                {"is_available", report.status.is_ok()},
-               {"has_kernels", report.has_kernels}};
+               {"has_kernels", report.has_kernels},
+               {"kernels", cuda_kernels_text(report)}};
   if (report.driver_version > 0) json["driver"] = cuda_version_text(report.driver_version);
   if (!report.status.is_ok()) json["reason"] = report.status.message();
   json["gpus"] = Json::array();
@@ -212,6 +213,7 @@ void say_info(const Json& info, Console& console) {
                                   plain_text(device["model"]), plain_text(device["processors"]),
                                   plain_text(device["instruction_sets"]))
                     : fmt::format("device {}: {}", name, plain_text(device["reason"])));
+    if (device.contains("kernels")) console.say("  " + plain_text(device["kernels"]));
   }
   for (const auto& [name, file] : info["libraries"].items()) {
     console.say(fmt::format("library {}: {}", name, plain_text(file)));

@@ -57,5 +57,15 @@ TEST_F(CudaAcceleratorTest, LibrariesWithoutHandlesAreDoneWithout) {
   EXPECT_THAT((*made)->notices, ElementsAre(notice("cublasLtCreate"), notice("cudnnCreate")));
 }
 
+TEST_F(CudaAcceleratorTest, LoopKernelsThatDontLoadAreDoneWithoutAndTold) {
+  static constexpr const char kNoImage[] = "of another GPU";
+  const auto made = make_cuda_accelerator(
+      {.api = fake_.api(), .images = FakeCuda::kImages, .loop_image_or_null = kNoImage}, {});
+  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  EXPECT_THAT((*made)->notices, ElementsAre(AllOf(HasSubstr("loops are driven from the host"),
+                                                  HasSubstr("cuModuleLoadData"),
+                                                  HasSubstr("the driver is for CUDA 13.0"))));
+}
+
 }  // namespace
 }  // namespace eddy::testing

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/cuda/image.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(CudaReportTest, EveryDeviceIsListedWithWhatItAllows) {
@@ -30,6 +32,24 @@ TEST(CudaReportTest, AnOldDriverHasNoLoopsOfTheDevice) {
   const auto lines = cuda_abilities(report, report.devices.at(0));
   EXPECT_THAT(lines, Contains(HasSubstr("CUDA 12.8 or newer is needed, the driver has 12.4")));
   EXPECT_THAT(lines, Contains(HasSubstr("completion by asking the driver")));
+}
+
+TEST(CudaReportTest, ADriverOlderThanTheKernelsToolkitIsSaid) {
+  CudaReport report;
+  report.driver_version = 13020;
+  report.has_kernels = true;
+  report.toolkit_version = 13000;
+  EXPECT_THAT(cuda_kernels_text(report), EndsWith("made by CUDA 13.0"));
+  report.driver_version = 12080;
+  EXPECT_THAT(cuda_kernels_text(report),
+              HasSubstr("made by CUDA 13.0, which the driver for CUDA 12.8 may refuse"));
+  report.toolkit_version = 12080;
+  EXPECT_THAT(cuda_kernels_text(report), EndsWith("made by CUDA 12.8"));
+  EXPECT_THAT(cuda_kernels_text({}), HasSubstr("no kernels"));
+}
+
+TEST(CudaReportTest, TheToolkitIsThatOfTheBuild) {
+  EXPECT_EQ(cuda_image_toolkit() >= 12080, !cuda_images().empty()) << cuda_image_toolkit();
 }
 
 TEST(CudaReportTest, NoDriverAndNoDeviceAreSaid) {
