@@ -148,7 +148,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       throw CLI::ValidationError("--tf32", "it rounds products of --device cuda, without --exact");
     }
   });
-  app.add_option("--loops", arguments.loops, "who decides a loop's next iteration")
+  app.add_option(
+         "--loops", arguments.loops,
+         "who decides a loop's next iteration; auto on a GPU tries what there is in the first "
+         "runs of a session, then keeps to the fastest")
       ->check(CLI::IsMember({"auto", "host", "device"}))
       ->capture_default_str();
   app.add_flag("--tf32", arguments.tf32,
