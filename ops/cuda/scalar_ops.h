@@ -166,6 +166,25 @@ EDDY_HD T saturate(double value) {
   return static_cast<T>(value);
 }
 
+// An integer as a double that rounds to fewer bits as the integer does: of 64 bits, the last that a
+// double has is set if there are any behind it.
+template <typename T>
+EDDY_HD double whole_as_double(T value) {
+  if constexpr (sizeof(T) < 8) {
+    return static_cast<double>(value);
+  } else {
+    const uint64_t bits = static_cast<uint64_t>(value);
+    constexpr bool kIsSigned = !(T(0) < T(-1));
+    const bool is_negative = kIsSigned && bits >> 63 != 0;
+    uint64_t magnitude = is_negative ? 0 - bits : bits;
+    if (magnitude >> 53 != 0 && (magnitude & 0x7ff) != 0) {
+      magnitude = (magnitude & ~uint64_t{0x7ff}) | 0x800;
+    }
+    const double whole = static_cast<double>(magnitude);
+    return is_negative ? -whole : whole;
+  }
+}
+
 // Cast: floats to integers saturate, integers to integers keep the low bits, anything but zero is
 // true, and what is rounded is rounded once.
 template <typename To, typename From>
@@ -174,7 +193,11 @@ EDDY_HD To convert(From from) {
   if constexpr (std::is_same_v<To, bool>) {
     return value != 0;
   } else if constexpr (std::is_same_v<To, f16> || std::is_same_v<To, bf16>) {
-    return store_double<To>(static_cast<double>(value));
+    if constexpr (is_real<From>) {
+      return store_double<To>(static_cast<double>(value));
+    } else {
+      return store_double<To>(whole_as_double(value));
+    }
   } else if constexpr (!is_real<To> && is_real<From>) {
     return saturate<To>(static_cast<double>(value));
   } else {

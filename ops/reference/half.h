@@ -73,6 +73,14 @@ inline float double_to_float_odd(double value) {
   return std::bit_cast<float>(bits | 1u);
 }
 
+// A whole number as a double, cut to an odd one where it has more than 53 bits: rounding that to
+// fewer bits gives what rounding the number at once would give.
+inline double whole_to_double_odd(uint64_t magnitude) {
+  constexpr uint64_t kCut = 0x7ff;  // what a number of 64 bits has more
+  if (magnitude >> 53 != 0) magnitude = (magnitude | ((magnitude & kCut) + kCut)) & ~kCut;
+  return static_cast<double>(magnitude);
+}
+
 inline uint16_t double_to_float16(double value) {
   return float_to_float16(double_to_float_odd(value));
 }

@@ -31,6 +31,13 @@ double Number::to_double() const {
                                : static_cast<double>(unsigned_value);
 }
 
+double Number::to_double_odd() const {
+  if (kind == Kind::kFloat) return float_value;
+  if (kind == Kind::kUnsigned) return whole_to_double_odd(unsigned_value);
+  if (signed_value >= 0) return whole_to_double_odd(static_cast<uint64_t>(signed_value));
+  return -whole_to_double_odd(0 - static_cast<uint64_t>(signed_value));
+}
+
 float Number::to_float() const {
   if (kind == Kind::kFloat) return static_cast<float>(float_value);
   return kind == Kind::kSigned ? static_cast<float>(signed_value)
@@ -107,10 +114,10 @@ void store_number(const TensorView& view, int64_t i, const Number& number) {
       view.mutable_as<double>()[i] = number.to_double();
       return;
     case ElementType::kFloat16:
-      view.mutable_as<uint16_t>()[i] = double_to_float16(number.to_double());
+      view.mutable_as<uint16_t>()[i] = double_to_float16(number.to_double_odd());
       return;
     case ElementType::kBfloat16:
-      view.mutable_as<uint16_t>()[i] = double_to_bfloat16(number.to_double());
+      view.mutable_as<uint16_t>()[i] = double_to_bfloat16(number.to_double_odd());
       return;
     default:
       break;

@@ -46,6 +46,8 @@ struct Number {
   static Number of_double(double value);
 
   double to_double() const;
+  // One that gives the same, rounded to a type of 16 bits, as the number itself.
+  double to_double_odd() const;
   float to_float() const;
   // An integer type's value: see above.
   template <typename T>

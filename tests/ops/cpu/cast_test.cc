@@ -86,6 +86,23 @@ TEST(CastTest, HalfPrecisionRoundsOnceToNearestEven) {
   EXPECT_TRUE(std::isnan(half(kNan)));
 }
 
+TEST(CastTest, WideIntegersRoundOnceToHalfPrecision) {
+  // A little more than half way between two bfloat16 numbers; a double cannot hold the little.
+  const int64_t more_than_tie = (int64_t{1} << 62) + (int64_t{1} << 54) + 1;
+  const auto rounded = [](const TestTensor& whole) {
+    const TestTensor y = run_one(cast(whole, ElementType::kBfloat16), KernelSet::kCpu);
+    return number_at(y.view(), 0);
+  };
+  EXPECT_EQ(rounded(TestTensor::scalar(more_than_tie)), 0x1p62 + 0x1p55);
+  EXPECT_EQ(rounded(TestTensor::scalar(more_than_tie - 1)), 0x1p62);
+  EXPECT_EQ(rounded(TestTensor::scalar(-more_than_tie)), -0x1p62 - 0x1p55);
+  EXPECT_EQ(rounded(TestTensor::scalar(1 - more_than_tie)), -0x1p62);
+  EXPECT_EQ(rounded(TestTensor::scalar(static_cast<uint64_t>(more_than_tie) << 1)),
+            0x1p63 + 0x1p56);
+  EXPECT_EQ(rounded(TestTensor::scalar(UINT64_MAX)), 0x1p64);
+  EXPECT_EQ(rounded(TestTensor::scalar(INT64_MIN)), -0x1p63);
+}
+
 TEST(CastTest, EveryFloat16SurvivesTheWayThroughFloat) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const uint16_t half = static_cast<uint16_t>(bits);

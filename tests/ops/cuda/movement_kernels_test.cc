@@ -34,6 +34,29 @@ TEST_F(CudaMovementTest, EveryPairOfTypesIsCastAsTheReferenceDoes) {
   }
 }
 
+// Bits of all lengths, many of them ties of bfloat16 or a little off.
+TEST_F(CudaMovementTest, WideIntegersAreRoundedOnce) {
+  Random random(kSeed);
+  std::vector<uint64_t> wide;
+  for (int i = 0; i < 2000; ++i) {
+    const int length = 54 + static_cast<int>(random.below(11));
+    const uint64_t lead = (uint64_t{1} << (length - 1)) | (random.below(256) << (length - 9));
+    wide.push_back(lead + random.below(3) - 1);
+  }
+  std::vector<int64_t> with_sign;
+  for (const uint64_t bits : wide) with_sign.push_back(static_cast<int64_t>(bits));
+  const Dims dims{static_cast<int64_t>(wide.size())};
+  for (const TestTensor& x :
+       {TestTensor::of<uint64_t>(dims, wide), TestTensor::of<int64_t>(dims, with_sign)}) {
+    for (const ElementType to : {ElementType::kBfloat16, ElementType::kFloat, ElementType::kDouble,
+                                 ElementType::kFloat16}) {
+      OpCall call = make_call("Cast", {x});
+      call.attributes.set("to", static_cast<int64_t>(to));
+      compare(call);
+    }
+  }
+}
+
 TEST_F(CudaMovementTest, FloatsOutOfRangeAreClampedAndNoNumberIsZero) {
   const TestTensor x = TestTensor::of<double>(
       {9}, {1e30, -1e30, HUGE_VAL, -HUGE_VAL, NAN, 65520, 1e-9, 0.5, -0.999});
