@@ -73,6 +73,7 @@ bool LtProduct::read(const cuda::ProductParams& p) {
   m = p.m, n = p.n, k = p.k;
   num_batches = static_cast<int64_t>(p.num_batches);
   if (m == 0 || n == 0 || k == 0 || num_batches == 0 || p.batch_rank > 1) return false;
+  if (num_batches > INT32_MAX) return false;
   if (p.out_column != 1 || p.out_row != n) return false;
   if (!read_side(k, n, p.b_row, p.b_column, first)) return false;
   if (!read_side(m, k, p.a_row, p.a_column, second)) return false;

@@ -155,6 +155,28 @@ TEST_F(LtProductsTest, WhatTheLibraryDoesNotDoIsDoneByOurOwnKernels) {
   EXPECT_EQ(fake_.num_products(), 0);
 }
 
+// 2^32 + 1 would be 1 in the library's 32 bits.
+TEST_F(LtProductsTest, MoreBatchesThanTheLibraryCountsAreDoneByOurOwnKernels) {
+  use({.max_workspace_bytes = 0});
+  const float number = 2;
+  float result = 0;
+  cuda::ProductParams params{};
+  params.m = params.n = params.k = 1;
+  params.a = params.b = &number;
+  params.out = &result;
+  params.a_row = params.b_row = params.out_row = 1;
+  params.a_column = params.b_column = params.c_column = params.out_column = 1;
+  params.alpha = params.beta = 1;
+  params.batch_rank = 1;
+  for (const uint64_t num_batches : {uint64_t{1}, uint64_t{1} << 31, (uint64_t{1} << 32) + 1}) {
+    params.num_batches = num_batches;
+    const Result<bool> is_done = products_->run(KernelArgs{}, ElementType::kFloat, params);
+    ASSERT_TRUE(is_done.is_ok()) << is_done.status().to_string();
+    EXPECT_EQ(*is_done, num_batches == 1) << num_batches;
+  }
+  EXPECT_EQ(fake_.num_products(), 1);
+}
+
 TEST_F(LtProductsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
   const OpCall floats = make_matmul(ElementType::kFloat, {8, 16}, {16, 32});
   ASSERT_TRUE(run_op(floats, with_library_).is_ok());
