@@ -110,19 +110,18 @@ Result<bool> LongLines::run(const KernelArgs& args, const CubApi::Entry<Call>& e
     return run_failed(std::string(name) + " answered " +
                       (text != nullptr ? text : std::to_string(status)));
   };
-  EDDY_RETURN_IF_ERROR(launcher_.in_context([&]() -> Status {
-    size_t bytes = 0;
-    EDDY_RETURN_IF_ERROR(check(entry(calls[0], nullptr, &bytes, args.stream)));
-    void* const scratch = args.scratch->reserve(std::max<size_t>(bytes, 1));
-    if (scratch == nullptr) {
-      return resource_exhausted("no device memory for the " + std::to_string(bytes) + " bytes of " +
-                                name);
-    }
-    for (const Call& call : calls) {
-      EDDY_RETURN_IF_ERROR(check(entry(call, scratch, &bytes, args.stream)));
-    }
-    return Status::ok();
-  }));
+  size_t bytes = 0;
+  EDDY_RETURN_IF_ERROR(
+      launcher_.in_context([&] { return check(entry(calls[0], nullptr, &bytes, args.stream)); }));
+  void* const scratch = args.scratch->reserve(std::max<size_t>(bytes, 1));
+  if (scratch == nullptr) {
+    return resource_exhausted("no device memory for the " + std::to_string(bytes) + " bytes of " +
+                              name);
+  }
+  for (const Call& call : calls) {  // each in its own, which counts what a library's call launches
+    EDDY_RETURN_IF_ERROR(
+        launcher_.in_context([&] { return check(entry(call, scratch, &bytes, args.stream)); }));
+  }
   return true;
 }
 
