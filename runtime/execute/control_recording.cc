@@ -72,8 +72,9 @@ Result<void*> ControlRecording::home(ValueId value, size_t size_bytes) {
 Result<int64_t*> ControlRecording::host_words(size_t count) {
   if (!words_) {
     EDDY_ASSIGN_OR_RETURN(words_, state_.allocator().allocate(kMostWords * sizeof(int64_t)));
-    std::memset(words_.data(), 0, kMostWords * sizeof(int64_t));
   }
+  // Those of one that was given up say what that did.
+  if (num_words_ == 0) std::memset(words_.data(), 0, kMostWords * sizeof(int64_t));
   if (num_words_ + count > kMostWords) return resource_exhausted("too many loops in one");
   num_words_ += count;
   return static_cast<int64_t*>(words_.data()) + (num_words_ - count);

@@ -225,6 +225,7 @@ bool DeviceControl::find_launch(Way way) {
     return false;
   }
   Result<std::unique_ptr<ControlLaunch>> made = make_launch(way);
+  if (way != Way::kKernel) words_ = {};  // they are the new one's, or of none
   if (!made.is_ok()) {
     const char* const what = way == Way::kKernel     ? "its kernel cannot be launched: "
                              : way == Way::kUnrolled ? "it could not be unrolled: "
@@ -234,7 +235,6 @@ bool DeviceControl::find_launch(Way way) {
     if (choice_or_null_ != nullptr) choice_or_null_->rule_out(way, made.status().message());
     return false;
   }
-  if (way != Way::kKernel) words_ = {};  // they are the new one's
   (*made)->addresses = addresses_;
   take(launches.all.emplace_back(std::move(*made)).get());
   return true;
