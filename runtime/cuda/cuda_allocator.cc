@@ -1,6 +1,8 @@
 #include "runtime/cuda/cuda_allocator.h"
 
 #include <algorithm>
+#include <thread>
+#include <utility>
 
 #include "graph/base/check.h"
 
@@ -37,10 +39,20 @@ CudaDeviceMemory::~CudaDeviceMemory() {
 Result<void*> CudaDeviceMemory::allocate(size_t size_bytes) {
   const CudaContext::Use use(context_);
   CuDevicePointer memory = 0;
-  EDDY_RETURN_IF_ERROR(
-      context_.check(context_.api().memory_allocate(&memory, size_bytes, pool_, stream_),
-                     "cuMemAllocFromPoolAsync"));
-  Status status = context_.check(context_.api().stream_synchronize(stream_), "cuStreamSynchronize");
+  const auto ask = [&] {
+    return context_.check(context_.api().memory_allocate(&memory, size_bytes, pool_, stream_),
+                          "cuMemAllocFromPoolAsync");
+  };
+  const auto catch_up = [&] {
+    return context_.check(context_.api().stream_synchronize(stream_), "cuStreamSynchronize");
+  };
+  Status status = ask();
+  if (status.code() == StatusCode::kResourceExhausted) {  // what was freed may not be back yet
+    EDDY_RETURN_IF_ERROR(catch_up());
+    status = ask();
+  }
+  EDDY_RETURN_IF_ERROR(status);
+  status = catch_up();
   if (!status.is_ok()) {
     context_.api().memory_free(memory, stream_);
     return status;
@@ -118,6 +130,47 @@ Buffer* CudaAllocator::take_cached(size_t size_class) {
   return buffer;
 }
 
+Result<Buffer*> CudaAllocator::take(size_t size_class, std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    if (Buffer* cached = take_cached(size_class)) return cached;
+    Result<Buffer*> made = make(size_class);
+    if (made.is_ok() || made.status().code() != StatusCode::kResourceExhausted) return made;
+    if (!wait_for_users(lock)) return made;
+  }
+}
+
+// Until a block that was released is in use no more. False: none will be, as far as one can see:
+// what it waits for is not issued, or nothing has moved for kPatience. The lock is given up
+// meanwhile.
+bool CudaAllocator::wait_for_users(std::unique_lock<std::mutex>& lock) {
+  using Clock = std::chrono::steady_clock;
+  uint64_t seen = 0;
+  Clock::time_point moved = Clock::now();
+  while (!context_.is_lost()) {
+    uint64_t completed = 0;
+    bool is_any_issued = false;
+    for (auto& list : free_) {
+      for (Cached& cached : list) {
+        if (is_unused(cached)) return true;
+        bool is_issued = true;
+        for (const auto& [progress, at] : cached.users) {
+          completed += progress->completed();
+          is_issued &= progress->issued() >= at;
+        }
+        is_any_issued |= is_issued;
+      }
+    }
+    const Clock::time_point now = Clock::now();
+    if (std::exchange(seen, completed) != completed) moved = now;
+    if (!is_any_issued || now - moved > kPatience) return false;
+    lock.unlock();
+    mark_streams_();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    lock.lock();
+  }
+  return false;
+}
+
 Result<Buffer*> CudaAllocator::make(size_t size_class) {
   const size_t capacity_bytes = size_class_bytes(size_class);
   Result<void*> memory = source_->allocate(capacity_bytes);
@@ -145,22 +198,20 @@ Status CudaAllocator::out_of_memory(size_t size_bytes, const Status& reason) con
 
 Result<BufferRef> CudaAllocator::allocate(size_t size_bytes) {
   EDDY_RETURN_IF_ERROR(context_.health());
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (size_bytes >= kMaxPooledBytes) return out_of_memory(size_bytes, Status::ok());
   const size_t size_class = size_class_of(size_bytes);
   const size_t capacity_bytes = size_class_bytes(size_class);
   if (limit_bytes_ != 0 && capacity_bytes > limit_bytes_ - statistics_.used_bytes) {
     return out_of_memory(size_bytes, Status::ok());
   }
-  Buffer* buffer = take_cached(size_class);
-  if (buffer == nullptr) {
-    Result<Buffer*> made = make(size_class);
-    if (!made.is_ok() && made.status().code() == StatusCode::kResourceExhausted) {
-      return out_of_memory(size_bytes, made.status());
-    }
-    if (!made.is_ok()) return made.take_status();
-    buffer = *made;
+  Result<Buffer*> taken = take(size_class, lock);
+  if (!taken.is_ok()) {
+    EDDY_RETURN_IF_ERROR(context_.health());
+    if (taken.status().code() != StatusCode::kResourceExhausted) return taken.take_status();
+    return out_of_memory(size_bytes, taken.status());
   }
+  Buffer* const buffer = *taken;
   statistics_.used_bytes += capacity_bytes;
   statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.used_bytes);
   buffer->references.store(1, std::memory_order_relaxed);

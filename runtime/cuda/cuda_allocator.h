@@ -8,13 +8,17 @@
 //
 // New blocks come from a memory pool of the driver's, allocated in the order of a stream of this
 // allocator's own and awaited at once (rare); blocks go back to the driver by trim(), when the
-// driver has no more, and at the end.
+// driver has no more, and at the end. When it still has none, released blocks that streams may use
+// are waited for, as long as something moves: the host runs ahead of the device, and whether a run
+// fits must not depend on how far.
 //
 // Errors: kResourceExhausted past the limit or when memory is out; kUnsupported for strings, which
 // live on the CPU; kDeviceLost. Threads: any. Cost: O(streams) when cached.
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -67,13 +71,19 @@ class CudaPinnedMemory : public CudaMemorySource {
 
 class CudaAllocator : public Allocator {
  public:
-  // limit_bytes 0: no limit but the device's.
+  // For how long nothing may move while memory is waited for.
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
+  // limit_bytes 0: no limit but the device's. `mark_streams` lets the positions of all streams move
+  // on though nobody polls (CudaStreamList::mark); it is called without the allocator's mutex.
   CudaAllocator(CudaContext& context, ProgressList& progress,
-                std::unique_ptr<CudaMemorySource> source, size_t limit_bytes)
+                std::unique_ptr<CudaMemorySource> source, size_t limit_bytes,
+                std::function<void()> mark_streams)
       : context_(context),
         progress_(progress),
         source_(std::move(source)),
-        limit_bytes_(limit_bytes) {}
+        limit_bytes_(limit_bytes),
+        mark_streams_(std::move(mark_streams)) {}
   ~CudaAllocator() override;  // every buffer must have been released, every stream be idle
 
   Result<BufferRef> allocate(size_t size_bytes) override;
@@ -90,7 +100,9 @@ class CudaAllocator : public Allocator {
   };
   static bool is_unused(Cached& cached);
   Buffer* take_cached(size_t size_class);
+  Result<Buffer*> take(size_t size_class, std::unique_lock<std::mutex>& lock);
   Result<Buffer*> make(size_t size_class);
+  bool wait_for_users(std::unique_lock<std::mutex>& lock);
   void trim_locked();
   Status out_of_memory(size_t size_bytes, const Status& reason) const;
 
@@ -98,6 +110,7 @@ class CudaAllocator : public Allocator {
   ProgressList& progress_;
   const std::unique_ptr<CudaMemorySource> source_;
   const size_t limit_bytes_;
+  const std::function<void()> mark_streams_;
   mutable std::mutex mutex_;
   std::array<std::vector<Cached>, kNumSizeClasses> free_;  // under the mutex, oldest first
   MemoryStatistics statistics_;                            // under the mutex

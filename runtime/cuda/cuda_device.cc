@@ -21,11 +21,13 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(std::shared_ptr<const Cud
 CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOptions& options,
                        std::unique_ptr<CudaDeviceMemory> memory)
     : context_(std::move(context)), words_(*context_), events_(*context_) {
+  const auto mark_streams = [this] { streams_.mark(); };
   memory_ = std::make_unique<CudaAllocator>(*context_, progress_, std::move(memory),
-                                            options.memory_limit_bytes);
+                                            options.memory_limit_bytes, mark_streams);
   auto pinned = std::make_unique<CudaPinnedMemory>(*context_);
   pinned_ = pinned.get();
-  staging_ = std::make_unique<CudaAllocator>(*context_, progress_, std::move(pinned), 0);
+  staging_ =
+      std::make_unique<CudaAllocator>(*context_, progress_, std::move(pinned), 0, mark_streams);
 }
 
 CudaDevice::~CudaDevice() {

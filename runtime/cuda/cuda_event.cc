@@ -15,8 +15,8 @@ Result<CuEvent> CudaEventPool::acquire() {
   if (free_.empty()) {
     const CudaContext::Use use(context_);
     CuEvent event = nullptr;
-    EDDY_RETURN_IF_ERROR(context_.check(context_.api().event_create(&event, kCuEventDisableTiming),
-                                        "cuEventCreate"));
+    EDDY_RETURN_IF_ERROR(context_.check_order(
+        context_.api().event_create(&event, kCuEventDisableTiming), "cuEventCreate"));
     ++num_made_;
     return event;
   }

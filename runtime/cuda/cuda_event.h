@@ -27,6 +27,7 @@ class CudaEventPool {
   explicit CudaEventPool(CudaContext& context) : context_(context) {}
   ~CudaEventPool();  // every event must have been given back
 
+  // A refusal loses the device: without its record, whoever waits would see an older one.
   Result<CuEvent> acquire();
   void release(CuEvent event);
 

@@ -56,11 +56,7 @@ bool CudaStream::launch(const Work& work) { return request({.work = work}); }
 
 bool CudaStream::record(Event& event) {
   Result<CuEvent> native = shared_.events.acquire();
-  if (!native.is_ok()) {
-    // Without a record whoever waits would see an older one.
-    (void)shared_.context.check_order(CuResult::kOutOfMemory, "cuEventCreate");
-    return false;
-  }
+  if (!native.is_ok()) return false;
   auto record = std::make_shared<CudaRecord>(shared_.context, shared_.events, *native);
   static_cast<CudaEvent&>(event).set_latest(record);
   return request({.kind = Item::Kind::kRecord, .record = std::move(record)});
@@ -171,9 +167,7 @@ bool CudaStream::mark() {
         .is_ok();
   }
   Result<CuEvent> event = shared_.events.acquire();
-  if (!event.is_ok()) {
-    return context.check_order(CuResult::kOutOfMemory, "cuEventCreate").is_ok();
-  }
+  if (!event.is_ok()) return false;
   auto record = std::make_shared<CudaRecord>(context, shared_.events, *event);
   const Status status =
       context.check_order(context.api().event_record(*event, stream_), "cuEventRecord");
@@ -274,6 +268,12 @@ bool CudaStream::issue_kept() {
     has_moved = true;
   }
   return has_moved;
+}
+
+void CudaStream::mark_now() {
+  std::lock_guard lock(mutex_);
+  hear_marks();
+  if (!shared_.context.is_lost()) mark();
 }
 
 CudaStream::Polled CudaStream::poll(std::vector<EventListener*>& ready) {

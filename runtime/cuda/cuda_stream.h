@@ -94,6 +94,9 @@ class CudaStream : public Stream {
   };
   Polled poll(std::vector<EventListener*>& ready);
   bool issue_kept();
+  // Also for it: marks what has been issued and hears of earlier marks, even while a Work is
+  // issued.
+  void mark_now();
   // Whether it has work that has not been heard to end; then the next poll() sees to it.
   bool has_work() const {
     std::lock_guard lock(mutex_);

@@ -32,6 +32,11 @@ bool CudaStreamList::poll(std::vector<EventListener*>& ready) {
   return has_moved;
 }
 
+void CudaStreamList::mark() {
+  std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) entry.stream->mark_now();
+}
+
 bool CudaStreamList::has_work() {
   std::lock_guard lock(mutex_);
   bool has_work = false;  // each one is asked: that makes it tell when it is idle

@@ -24,6 +24,9 @@ class CudaStreamList {
   void remove(CudaStream& stream);
   // Polls each stream and hands on what each keeps. True when something moved.
   bool poll(std::vector<EventListener*>& ready);
+  // Marks each stream where it stands, so that its position moves on: for a thread that waits for
+  // that while it cannot poll, because it is in a Work.
+  void mark();
   bool has_work();
 
  private:
