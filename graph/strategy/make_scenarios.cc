@@ -23,6 +23,7 @@ struct Outward {
   BorderReaders readers;
   BorderReaders served = {};         // had in the list itself, each time it runs
   std::set<std::string> names = {};  // all that it waits for
+  std::set<std::string> read = {};   // of these, what operators read
 };
 
 class ScenarioMaker {
@@ -65,7 +66,7 @@ class ScenarioMaker {
                                   std::vector<BorderSource>& to);
   static void add_control_results(const MadeList& made, uint32_t control, ScenarioRegion& region,
                                   std::vector<BorderSource>& to);
-  std::optional<uint32_t> only_device(const ScenarioEntry& entry) const;
+  void add_devices(const ScenarioEntry& entry, std::set<uint32_t>& devices) const;
 
   const Topology& topology_;
   BorderTransfers transfers_;
@@ -116,20 +117,16 @@ void ScenarioMaker::add_entries(const OperatorList& list, const TaskGraph<double
   }
 }
 
-// The device of all operators and decisions in the entry's regions; none where they hold nothing,
-// or several have some.
-std::optional<uint32_t> ScenarioMaker::only_device(const ScenarioEntry& entry) const {
-  std::optional<uint32_t> device;
+// Those of operators and decisions in the entry's regions, at any depth.
+void ScenarioMaker::add_devices(const ScenarioEntry& entry, std::set<uint32_t>& devices) const {
   for (const ScenarioRegion& region : entry.regions) {
     for (const ScenarioEntry& inner : region.entries) {
       if (inner.kind == Kind::kFollow) continue;
       const uint32_t own = inner.kind == Kind::kTask ? inner.device : inner.decision.device;
-      if (own >= topology_.num_nodes()) continue;
-      if (device && *device != own) return std::nullopt;
-      device = own;
+      if (own < topology_.num_nodes()) devices.insert(own);
+      add_devices(inner, devices);
     }
   }
-  return device;
 }
 
 // The devices of operators that wait for nothing.
@@ -147,14 +144,15 @@ void add_starts(const std::vector<OperatorList>& lists, std::set<uint32_t>& devi
   }
 }
 
-// What it names itself and nothing in it reads.
+// What it names itself and no operator in it reads.
 void ScenarioMaker::add_own_inputs(const ControlOperator& control, uint32_t target,
                                    Outward& asked) {
   std::set<uint32_t> devices;
   add_starts(control.lists, devices);
   const auto count = static_cast<int64_t>(devices.size());
   for (const std::string& from : control.inputs) {
-    if (!asked.names.insert(from).second || count == 0) continue;
+    asked.names.insert(from);
+    if (asked.read.contains(from) || count == 0) continue;
     BorderReading& reading = readings_.emplace_back();
     reading.op.name = control.name;
     reading.op.shape = {count};
@@ -199,11 +197,13 @@ Status ScenarioMaker::bring_in(const ControlOperator& control, Outward wanted, S
       return send_inside(*made, reader, loop, made == &lists[1]);
     }));
   }
-  for (const std::string& name : wanted.names) {
-    EDDY_RETURN_IF_ERROR(makers.for_each(name, [&](const std::string& maker) {
-      if (list_inside(lists, maker, name) == nullptr) asked.names.insert(maker);
-      return Status::ok();
-    }));
+  for (const auto set : {&Outward::names, &Outward::read}) {
+    for (const std::string& name : wanted.*set) {
+      EDDY_RETURN_IF_ERROR(makers.for_each(name, [&](const std::string& maker) {
+        if (list_inside(lists, maker, name) == nullptr) (asked.*set).insert(maker);
+        return Status::ok();
+      }));
+    }
   }
   return Status::ok();
 }
@@ -246,6 +246,9 @@ Status ScenarioMaker::add_controls(const Around* around, ScenarioRegion& region,
   for (size_t c = 0; c < count; ++c) {
     ScenarioEntry& entry = region.entries[made.first_control + c];
     EDDY_RETURN_IF_ERROR(wait_for(asked[c].names, entry, made, outward));
+    for (const std::string& name : asked[c].read) {
+      if (!made.numbers.contains(name)) outward.read.insert(name);
+    }
     for (const BorderReader& reader : asked[c].readers.all()) readers.add(reader);
   }
   return Status::ok();
@@ -272,7 +275,9 @@ Status ScenarioMaker::add_control(uint32_t number, const Around* around, Scenari
   add_own_inputs(control, position, asked);
   wait_for_carried(control, lists, asked);
   if (entry.decision.device == kAnyDevice) {
-    entry.decision.device = only_device(entry).value_or(topology_.devices()[0]);
+    std::set<uint32_t> devices;
+    add_devices(entry, devices);
+    entry.decision.device = devices.size() == 1 ? *devices.begin() : topology_.devices()[0];
   }
   region.entries[position] = std::move(entry);
   made.inner[number] = std::move(lists);
@@ -426,6 +431,7 @@ Status ScenarioMaker::make(const OperatorList& list, const Around* around, Scena
     for (const uint32_t part : made.parts[input.op]) {
       EDDY_RETURN_IF_ERROR(wait_for({input.from}, region.entries[part], made, outward));
     }
+    if (!made.numbers.contains(input.from)) outward.read.insert(input.from);
     readers.add({input.from, &readings_.back(), made.parts[input.op]});
   }
   const Around inside{&made, around};

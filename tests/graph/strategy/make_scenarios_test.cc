@@ -33,6 +33,23 @@ TEST(MakeScenarios, what_a_loop_names_goes_to_those_that_wait_for_nothing) {
             32);
 }
 
+// A loop in it that waits for the value does not read it.
+TEST(MakeScenarios, what_a_loop_names_goes_to_it_unless_an_operator_in_it_reads_that) {
+  const auto naming = [](const Text& inner) {
+    return totals(file({op("start", 1), loop("outer", {"start"}, 1, {op("first", 1), inner})},
+                       {{"start", {"x"}}, {"first", {"y"}}, {"step", {"x"}}}))
+        .transfers;
+  };
+  EXPECT_EQ(
+      naming(carrying({carried("state", "step", "start")}, loop("inner", {}, 1, {op("step", 1)}))),
+      32);
+  EXPECT_EQ(naming(loop("inner", {"start"}, 1, {op("step", 1)})), 32);
+  EXPECT_EQ(naming(loop("inner", {}, 1, {op("step", 1, {"start"})})), 0);
+  EXPECT_EQ(naming(carrying({carried("state", "step", "start")},
+                            loop("inner", {}, 1, {op("step", 1, {"state"})}))),
+            0);
+}
+
 // On the first device, w, behind what that has to do: the inner decision is on x, the step on y.
 TEST(MakeScenarios, a_decision_is_where_all_in_its_lists_is_or_on_the_first_device) {
   const auto deciding = [](const char* device_of_inner) {
@@ -44,6 +61,22 @@ TEST(MakeScenarios, a_decision_is_where_all_in_its_lists_is_or_on_the_first_devi
                       R"({"devices": ["w", "x", "y"]})"));
   };
   EXPECT_EQ(deciding("x"), 100 + 5 + 10 + 5);
+  EXPECT_EQ(deciding("y"), 100);
+}
+
+// The operator that the inner loop has on x counts, too, though its decision is on y: the outer one
+// is on w, the first device.
+TEST(MakeScenarios, a_decision_is_where_all_is_at_any_depth) {
+  const auto deciding = [](const char* device_of_inner_step) {
+    Text inner = loop("inner", {}, 1, {op("look", 1)});
+    inner.insert(1, R"("decision": {"time": 1, "device": "y"},)");
+    Text outer = loop("outer", {}, 1, {op("step", 10), inner});
+    outer.insert(1, R"("decision": {"time": 5},)");
+    return worst(file({op("beside", 100), outer},
+                      {{"beside", {"w"}}, {"step", {"y"}}, {"look", {device_of_inner_step}}},
+                      R"({"devices": ["w", "x", "y"]})"));
+  };
+  EXPECT_EQ(deciding("x"), 100 + 5 + 10 + (1 + 1 + 1) + 5);
   EXPECT_EQ(deciding("y"), 100);
 }
 
