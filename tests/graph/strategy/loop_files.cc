@@ -55,8 +55,6 @@ Text carrying(const Texts& values, Text loop) {
   return loop.insert(1, "\"carried\":" + list(values) + ",");
 }
 
-namespace {
-
 Text strategy_text(const std::vector<Placed>& strategy) {
   Text text;
   for (const Placed& placed : strategy) {
@@ -66,8 +64,6 @@ Text strategy_text(const std::vector<Placed>& strategy) {
   }
   return "{" + text + "}";
 }
-
-}  // namespace
 
 Text file(const Texts& operators, const std::vector<Placed>& strategy, const Text& topology) {
   return "{\"operators\":" + list(operators) + ",\"strategy\":" + strategy_text(strategy) +

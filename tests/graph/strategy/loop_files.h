@@ -39,6 +39,7 @@ inline constexpr char kRing[] = R"({"devices": ["a", "b", "c", "d"], "links": [
     {"from": "c", "to": "d", "bandwidth": 2, "latency": 1},
     {"from": "d", "to": "a", "bandwidth": 2, "latency": 1}]})";
 
+Text strategy_text(const std::vector<Placed>& strategy);
 Text file(const Texts& operators, const std::vector<Placed>& strategy,
           const Text& topology = kTwoDevices);
 

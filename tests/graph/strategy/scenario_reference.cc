@@ -1,0 +1,660 @@
+#include "tests/graph/strategy/scenario_reference.h"
+
+#include <algorithm>
+#include <deque>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "tests/graph/strategy/loop_files.h"
+
+namespace eddy::scenario_reference {
+namespace {
+
+using Ids = std::set<uint32_t>;
+using Kind = Entry::Kind;
+
+void add(Ids& to, const Ids& from) { to.insert(from.begin(), from.end()); }
+
+// A list and where it stands.
+struct Scope {
+  const Entry* owner = nullptr;  // null: the root
+  size_t number = 0;             // of the owner's lists
+  const Scope* parent = nullptr;
+  const List* list = nullptr;
+
+  bool is_of_loop() const { return owner != nullptr && owner->kind == Kind::kLoop; }
+};
+
+// What one reader gets of one maker, and where.
+struct Send {
+  const Scope* at = nullptr;
+  bool is_at_end_of_turn = false;
+  std::string maker;
+  std::string reader;
+  bool is_whole = false;  // each part gets all, else only its own elements
+  std::vector<int> devices = {};
+  std::string target = {};  // the entry of `at` that has the reader, or is it
+
+  auto key() const { return std::tie(at, is_at_end_of_turn, maker, reader, is_whole); }
+};
+
+class Writer {
+ public:
+  Writer(const List& root, const Choose& choose) : choose_(choose) {
+    add_scopes({nullptr, 0, nullptr, &root});
+    for (const Scope* const scope : scopes_) {
+      for (const Entry& entry : *scope->list) ask(entry, *scope);
+    }
+    drop_what_has_crossed();
+    run_list(*scopes_[0], "", {});
+  }
+
+  std::vector<Task> take() { return std::move(tasks_); }
+
+ private:
+  void add_scopes(const Scope& scope) {
+    const Scope* const kept = &kept_.emplace_back(scope);
+    scopes_.push_back(kept);
+    for (const Entry& entry : *kept->list) {
+      where_[entry.name] = kept;
+      entries_[entry.name] = &entry;
+      for (const Carried& value : entry.carried) carried_[value.name] = {&entry, &value};
+      for (size_t i = 0; i < entry.lists.size(); ++i) {
+        add_scopes({&entry, i, kept, &entry.lists[i]});
+      }
+    }
+  }
+
+  static bool has_entry(const List& list, const std::string& name) {
+    return std::ranges::any_of(list, [&](const Entry& entry) { return entry.name == name; });
+  }
+  static bool is_inside(const Entry& control, const std::string& name) {
+    return std::ranges::any_of(control.lists,
+                               [&](const List& list) { return has_entry(list, name); });
+  }
+
+  // All that the entry and what is in it name, of whatever list.
+  static void add_names(const Entry& entry, std::set<std::string>& names) {
+    names.insert(entry.inputs.begin(), entry.inputs.end());
+    for (const Carried& value : entry.carried) {
+      names.insert(value.initial);
+      if (!is_inside(entry, value.next)) names.insert(value.next);
+    }
+    for (const List& list : entry.lists) {
+      for (const Entry& inner : list) add_names(inner, names);
+    }
+  }
+
+  // A list's result is what nobody in it reads.
+  static std::vector<const Entry*> result_of(const List& list) {
+    std::set<std::string> names;
+    for (const Entry& entry : list) add_names(entry, names);
+    std::vector<const Entry*> result;
+    for (const Entry& entry : list) {
+      if (!names.contains(entry.name)) result.push_back(&entry);
+    }
+    return result;
+  }
+  static const List& last_list(const Entry& loop) {
+    return loop.lists[1].empty() ? loop.lists[0] : loop.lists[1];
+  }
+
+  // Whether the shape is known; all shapes are the same.
+  bool has_shape(const std::string& name) const {
+    const auto value = carried_.find(name);
+    if (value != carried_.end()) {
+      const auto& [loop, carried] = value->second;
+      const bool is_own = std::ranges::any_of(
+          loop->carried,
+          [&, next = carried->next](const Carried& own) { return own.name == next; });
+      if (!is_own && has_shape(carried->next)) return true;
+      return !carried->initial.empty() && has_shape(carried->initial);
+    }
+    const Entry& entry = *entries_.at(name);
+    if (entry.kind == Kind::kOperator) return true;
+    const auto first = std::ranges::find_if(entry.lists, [](const List& l) { return !l.empty(); });
+    if (first == entry.lists.end()) return false;
+    const auto result = result_of(entry.kind == Kind::kLoop ? last_list(entry) : *first);
+    return result.size() == 1 && has_shape(result[0]->name);
+  }
+
+  // The devices of operators that wait for nothing.
+  static void add_starts(const Entry& control, std::set<int>& devices) {
+    for (const List& list : control.lists) {
+      for (const Entry& entry : list) {
+        if (!entry.inputs.empty()) continue;
+        if (entry.kind == Kind::kOperator) {
+          devices.insert(entry.devices.begin(), entry.devices.end());
+        } else {
+          add_starts(entry, devices);
+        }
+      }
+    }
+  }
+
+  // What a name stands for in the control: of its carried values and of those of loops in it, who
+  // makes them.
+  void add_makers(const std::string& name, const Entry& control,
+                  std::set<std::string>& makers) const {
+    const auto value = carried_.find(name);
+    const bool is_own = value != carried_.end() && is_in(*value->second.first, control);
+    if (!is_own) {
+      makers.insert(name);
+      return;
+    }
+    const auto& [loop, carried] = value->second;
+    if (!carried->initial.empty()) add_makers(carried->initial, control, makers);
+    const std::string next = last_next(*loop, *carried);
+    if (!next.empty()) add_makers(next, control, makers);
+  }
+  // At any depth, or itself.
+  bool is_in(const Entry& entry, const Entry& control) const {
+    for (const Entry* at = &entry; at != nullptr; at = where_.at(at->name)->owner) {
+      if (at == &control) return true;
+    }
+    return false;
+  }
+
+  // What operators in it read.
+  void add_read(const Entry& entry, const Entry& control, std::set<std::string>& makers) const {
+    for (const List& list : entry.lists) {
+      for (const Entry& inner : list) {
+        for (const std::string& name : inner.inputs) add_makers(name, control, makers);
+        add_read(inner, control, makers);
+      }
+    }
+  }
+
+  void ask(const Entry& entry, const Scope& scope) {
+    if (entry.kind == Kind::kOperator) {
+      for (const std::string& name : entry.inputs) {
+        ask_for(name, {nullptr, false, "", entry.name, !has_shape(name), entry.devices}, scope);
+      }
+      return;
+    }
+    std::set<int> devices;
+    add_starts(entry, devices);
+    std::set<std::string> read;
+    add_read(entry, entry, read);
+    for (const std::string& name : entry.inputs) {
+      if (read.contains(name) || devices.empty()) continue;
+      ask_for(name, {nullptr, false, "", entry.name, true, {devices.begin(), devices.end()}},
+              scope);
+    }
+  }
+
+  // What `send.reader`, in the scope, reads by the name.
+  void ask_for(const std::string& name, Send send, const Scope& scope) {
+    const auto value = carried_.find(name);
+    if (value != carried_.end()) {
+      const Entry& loop = *value->second.first;
+      const std::string& initial = value->second.second->initial;
+      if (!initial.empty()) ask_for(initial, send, scope);
+      const std::string next = last_next(loop, *value->second.second);
+      if (next.empty() || next == initial) return;
+      if (!is_inside(loop, next)) return ask_for(next, send, scope);
+      send.at = *std::ranges::find_if(
+          scopes_, [&](const Scope* s) { return s->owner == &loop && s->number == 1; });
+      send.is_at_end_of_turn = true;
+      send.maker = next;
+      return keep(std::move(send));
+    }
+    send.maker = name;
+    send.at = &scope;
+    const Scope* const from = where_.at(name);
+    for (const Scope* at = &scope; at != from; at = at->parent) {
+      if (at->is_of_loop() && at->owner == from->owner) break;  // of its `before`
+      if (at->is_of_loop()) send.at = at->parent;
+    }
+    send.target = send.reader;
+    while (where_.at(send.target) != send.at) {
+      send.target = where_.at(send.target)->owner->name;
+    }
+    keep(std::move(send));
+  }
+
+  static std::string last_next(const Entry& loop, const Carried& value) {
+    std::string next = value.next;
+    for (size_t i = 0; i <= loop.carried.size(); ++i) {
+      const auto own = std::ranges::find(loop.carried, next, &Carried::name);
+      if (own == loop.carried.end()) return next;
+      next = own->next;
+    }
+    return "";
+  }
+
+  void keep(Send send) {
+    const auto is_alike = [&](const Send& other) { return other.key() == send.key(); };
+    if (std::ranges::none_of(sends_, is_alike)) sends_.push_back(std::move(send));
+  }
+
+  // What is read of a turn is not sent again at its end.
+  void drop_what_has_crossed() {
+    const std::vector<Send> all = sends_;
+    std::erase_if(sends_, [&](const Send& send) {
+      return send.is_at_end_of_turn && std::ranges::any_of(all, [&](const Send& other) {
+               return !other.is_at_end_of_turn && other.at->owner == send.at->owner &&
+                      other.maker == send.maker && other.reader == send.reader &&
+                      other.is_whole == send.is_whole;
+             });
+    });
+  }
+
+  uint32_t make(std::string name, int64_t time, int device, Ids deps) {
+    tasks_.push_back({std::move(name), time, device, std::move(deps)});
+    return static_cast<uint32_t>(tasks_.size() - 1);
+  }
+
+  // By part of the reader: what has arrived for it.
+  using Arrived = std::vector<Ids>;
+
+  // `deps`: by tile of the operator.
+  void transfer(const Entry& from, const std::vector<Ids>& deps, const std::string& prefix,
+                const Send& send, Arrived& arrived) {
+    const int num_tiles = static_cast<int>(from.devices.size());
+    const int num_parts = static_cast<int>(send.devices.size());
+    arrived.resize(send.devices.size());
+    for (int part = 0; part < num_parts; ++part) {
+      for (int tile = 0; tile < num_tiles; ++tile) {
+        int count = 0;
+        for (int i = 0; i < kElements; ++i) {
+          const bool is_read = send.is_whole || i * num_parts / kElements == part;
+          if (is_read && i * num_tiles / kElements == tile) ++count;
+        }
+        int at = from.devices[static_cast<size_t>(tile)];
+        const int to = send.devices[static_cast<size_t>(part)];
+        if (count == 0) continue;
+        const std::string name =
+            fmt::format("{}{}.{}->{}.{}", prefix, send.maker, tile, send.reader, part);
+        const bool has_hops = (at + 1) % kNumDevices != to;
+        Ids before = deps[static_cast<size_t>(tile)];
+        for (; at != to; at = (at + 1) % kNumDevices) {
+          const std::string hop = has_hops ? fmt::format("{}@{}>{}", name, char('a' + at),
+                                                         char('a' + (at + 1) % kNumDevices))
+                                           : name;
+          before = {make(hop, 1 + 4 * count / 2, kNumDevices + at, before)};
+        }
+        add(arrived[static_cast<size_t>(part)], before);
+      }
+    }
+  }
+
+  void arrive_for_all(const Arrived& from, Arrived& to, size_t num_parts) {
+    to.resize(num_parts);
+    for (const Ids& ids : from) {
+      for (Ids& part : to) add(part, ids);
+    }
+  }
+
+  // What the last run of a list left, which has ended when `deps` have.
+  void send_last(const Entry& maker, const Ids& deps, const std::string& prefix, const Send& send,
+                 Arrived& arrived) {
+    if (maker.kind == Kind::kOperator) {
+      transfer(maker, std::vector<Ids>(maker.devices.size(), deps), prefix, send, arrived);
+    } else if (maker.kind == Kind::kLoop) {
+      for (const Entry* const inner : result_of(last_list(maker))) {
+        send_last(*inner, deps, prefix, send, arrived);
+      }
+    } else if (last_branch_.contains(maker.name)) {
+      const List& branch = maker.lists[static_cast<size_t>(last_branch_.at(maker.name))];
+      Arrived after;
+      for (const Entry* const inner : result_of(branch)) {
+        send_last(*inner, deps, prefix + "after " + maker.name + "/", send, after);
+      }
+      arrive_for_all(after, arrived, send.devices.size());
+    }
+  }
+
+  // What has just been made in the list itself. Of a case: in its branch.
+  void send_now(const Entry& maker, const std::string& prefix, const Send& send, Arrived& arrived) {
+    if (maker.kind == Kind::kOperator) {
+      std::vector<Ids> tiles;
+      for (const uint32_t part : parts_.at(maker.name)) tiles.push_back({part});
+      transfer(maker, tiles, prefix, send, arrived);
+    } else if (maker.kind == Kind::kLoop) {
+      send_last(maker, ends_.at(maker.name), prefix, send, arrived);
+    } else {
+      const List& branch = maker.lists[static_cast<size_t>(last_branch_.at(maker.name))];
+      for (const Entry* const inner : result_of(branch)) {
+        send_now(*inner, prefix + maker.name + "/", send, arrived);
+      }
+    }
+  }
+
+  // What the entry of the list waits for beside who makes it.
+  Arrived receive(const Entry& entry, const Scope& scope, const std::string& prefix,
+                  const Ids& begin) {
+    Arrived all(entry.kind == Kind::kOperator ? entry.devices.size() : 1);
+    for (const Send& send : sends_) {
+      if (send.at != &scope || send.is_at_end_of_turn || send.target != entry.name) continue;
+      const Entry& maker = *entries_.at(send.maker);
+      const bool is_here = where_.at(send.maker) == &scope;
+      if (is_here && maker.kind == Kind::kCase) continue;  // its branch has sent it
+      Arrived arrived;
+      if (is_here) {
+        send_now(maker, prefix, send, arrived);
+      } else {
+        send_last(maker, begin, prefix, send, arrived);
+      }
+      if (entry.kind == Kind::kOperator) {
+        for (size_t part = 0; part < arrived.size(); ++part) add(all[part], arrived[part]);
+      } else {
+        for (const Ids& ids : arrived) add(all[0], ids);
+      }
+    }
+    return all;
+  }
+
+  // Tasks of the list that no other task of it waits for.
+  Ids end_of(const Ids& begin, uint32_t first) const {
+    Ids end;
+    for (uint32_t id = first; id < tasks_.size(); ++id) end.insert(id);
+    for (uint32_t id = first; id < tasks_.size(); ++id) {
+      for (const uint32_t dep : tasks_[id].deps) end.erase(dep);
+    }
+    return end.empty() ? begin : end;
+  }
+
+  Ids run_list(const Scope& scope, const std::string& prefix, const Ids& begin) {
+    const auto first = static_cast<uint32_t>(tasks_.size());
+    for (const Entry& entry : *scope.list) {
+      Ids waits = begin;
+      std::set<std::string> names;
+      add_names(entry, names);
+      for (const std::string& name : names) {
+        if (!has_entry(*scope.list, name)) continue;
+        // Parts wait for parts, each for those that it reads of.
+        const bool is_by_part = entry.kind == Kind::kOperator && parts_.contains(name);
+        if (!is_by_part) add(waits, ends_.at(name));
+      }
+      const Arrived arrived = receive(entry, scope, prefix, begin);
+      if (entry.kind == Kind::kOperator) {
+        run_operator(entry, prefix, waits, arrived);
+      } else {
+        add(waits, arrived[0]);
+        run_control(entry, scope, prefix, waits);
+      }
+    }
+    for (const Send& send : sends_) {
+      if (send.at == &scope && send.is_at_end_of_turn) send_at_end(send, scope, prefix, begin);
+    }
+    return end_of(begin, first);
+  }
+
+  void send_at_end(const Send& send, const Scope& body, const std::string& prefix,
+                   const Ids& begin) {
+    const Entry& maker = *entries_.at(send.maker);
+    Arrived arrived;
+    if (where_.at(send.maker) != &body) {
+      send_last(maker, begin, prefix, send, arrived);
+    } else if (maker.kind != Kind::kCase) {
+      send_now(maker, prefix, send, arrived);
+    }
+  }
+
+  void run_operator(const Entry& entry, const std::string& prefix, const Ids& waits,
+                    const Arrived& arrived) {
+    std::vector<uint32_t>& parts = parts_[entry.name];
+    parts.clear();
+    for (size_t part = 0; part < entry.devices.size(); ++part) {
+      Ids deps = waits;
+      add(deps, arrived[part]);
+      parts.push_back(make(fmt::format("{}{}.{}", prefix, entry.name, part),
+                           entry.time / static_cast<int>(entry.devices.size()), entry.devices[part],
+                           deps));
+    }
+    ends_[entry.name] = {parts.begin(), parts.end()};
+  }
+
+  static void add_devices(const Entry& entry, std::set<int>& devices) {
+    if (entry.kind == Kind::kOperator) {
+      devices.insert(entry.devices.begin(), entry.devices.end());
+    } else {
+      devices.insert(decision_device(entry));
+      for (const List& list : entry.lists) {
+        for (const Entry& inner : list) add_devices(inner, devices);
+      }
+    }
+  }
+  static int decision_device(const Entry& control) {
+    if (!control.devices.empty()) return control.devices[0];
+    std::set<int> devices;
+    for (const List& list : control.lists) {
+      for (const Entry& inner : list) add_devices(inner, devices);
+    }
+    return devices.size() == 1 ? *devices.begin() : 0;
+  }
+
+  const Scope& inner_scope(const Entry& control, size_t number) const {
+    return **std::ranges::find_if(scopes_, [&](const Scope* scope) {
+      return scope->owner == &control && scope->number == number;
+    });
+  }
+
+  // Cases whose innermost loop this is have not been come to.
+  void forget_branches(const Entry& control) {
+    for (const List& list : control.lists) {
+      for (const Entry& inner : list) {
+        if (inner.kind != Kind::kCase) continue;
+        last_branch_.erase(inner.name);
+        forget_branches(inner);
+      }
+    }
+  }
+
+  void run_control(const Entry& entry, const Scope& scope, const std::string& prefix, Ids at) {
+    const int64_t value = choose_(entry);
+    const int device = decision_device(entry);
+    const std::string name = prefix + entry.name;
+    if (entry.kind == Kind::kCase) {
+      at = {make(name + "?", entry.time, device, at)};
+      last_branch_[entry.name] = value;
+      const auto first = static_cast<uint32_t>(tasks_.size());
+      run_list(inner_scope(entry, static_cast<size_t>(value)), name + "/", at);
+      Arrived arrived;
+      for (const Send& send : sends_) {
+        if (send.at == &scope && send.maker == entry.name) {
+          send_now(entry, prefix, send, arrived);
+        }
+      }
+      ends_[entry.name] = end_of(at, first);
+      return;
+    }
+    forget_branches(entry);
+    for (int64_t turn = 0;; ++turn) {
+      const std::string of_turn = fmt::format("{}[{}]", name, turn);
+      at = run_list(inner_scope(entry, 0), of_turn + "/", at);
+      at = {make(of_turn + "?", entry.time, device, at)};
+      if (turn == value) break;
+      at = run_list(inner_scope(entry, 1), of_turn + "/", at);
+    }
+    ends_[entry.name] = at;
+  }
+
+  const Choose& choose_;
+  std::deque<Scope> kept_;
+  std::vector<const Scope*> scopes_;
+  std::map<std::string, const Scope*> where_;
+  std::map<std::string, const Entry*> entries_;
+  std::map<std::string, std::pair<const Entry*, const Carried*>>
+      carried_;  // by name: of which loop
+  std::vector<Send> sends_;
+  std::vector<Task> tasks_;
+  // Of the last execution.
+  std::map<std::string, std::vector<uint32_t>> parts_;
+  std::map<std::string, Ids> ends_;
+  std::map<std::string, int64_t> last_branch_;
+};
+
+class Maker {
+ public:
+  Maker(Random& random, int max_controls) : random_(random), controls_left_(max_controls) {}
+
+  // `visible`: what entries of the list may read.
+  List list(std::vector<std::string> visible, int depth) {
+    List made;
+    const uint64_t count = depth == 0             ? 2 + random_.below(3)
+                           : random_.below(8) > 0 ? 1 + random_.below(2)
+                                                  : 0;
+    for (uint64_t i = 0; i < count; ++i) {
+      const bool is_control = depth < 3 && controls_left_ > 0 && random_.below(2) == 0;
+      made.push_back(is_control ? control(visible, depth) : op(visible));
+      visible.push_back(made.back().name);
+    }
+    return made;
+  }
+
+ private:
+  using Names = std::vector<std::string>;
+
+  std::string name(const char* kind) { return fmt::format("{}{}", kind, next_++); }
+  int device() { return static_cast<int>(random_.below(kNumDevices)); }
+  Names some(const Names& of, uint64_t most) {
+    Names names;
+    for (uint64_t n = of.empty() ? 0 : random_.below(most + 1); n > 0; --n) {
+      // Those last made are read more often.
+      const uint64_t back = std::min(random_.below(of.size()), random_.below(of.size()));
+      names.push_back(of[of.size() - 1 - back]);
+    }
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    return names;
+  }
+
+  Entry op(const Names& visible) {
+    Entry entry;
+    entry.name = name("op");
+    entry.inputs = some(visible, 2);
+    entry.time = 4 * static_cast<int>(random_.below(6));
+    for (uint64_t n = uint64_t{1} << random_.below(3); n > 0; --n)
+      entry.devices.push_back(device());
+    return entry;
+  }
+
+  Entry control(const Names& visible, int depth) {
+    --controls_left_;
+    Entry entry;
+    entry.kind = random_.below(5) < 3 ? Kind::kLoop : Kind::kCase;
+    entry.name = name(entry.kind == Kind::kLoop ? "loop" : "case");
+    if (random_.below(4) == 0) entry.inputs = some(visible, 1);
+    if (random_.below(2) == 0) entry.devices = {device()};
+    entry.time = static_cast<int>(random_.below(3));
+    if (entry.kind == Kind::kLoop) {
+      add_loop_lists(entry, visible, depth);
+    } else {
+      for (uint64_t n = 2 + random_.below(2); n > 0; --n) {
+        entry.lists.push_back(list(visible, depth + 1));
+      }
+    }
+    entry.values.clear();
+    const auto bound = entry.kind == Kind::kLoop ? 4 : entry.lists.size();
+    const auto first = static_cast<int64_t>(random_.below(bound));
+    entry.values.push_back(first);
+    entry.values.push_back((first + 1 + static_cast<int64_t>(random_.below(bound - 1))) %
+                           static_cast<int64_t>(bound));
+    return entry;
+  }
+
+  void add_loop_lists(Entry& entry, Names visible, int depth) {
+    const Names outside = visible;
+    for (uint64_t n = random_.below(3); n > 0; --n) {
+      entry.carried.push_back({name("value"), "", ""});
+      visible.push_back(entry.carried.back().name);
+    }
+    entry.lists.push_back(random_.below(2) == 0 ? List() : list(visible, depth + 1));
+    Names inside = visible;
+    for (const Entry& inner : entry.lists[0]) inside.push_back(inner.name);
+    entry.lists.push_back(list(inside, depth + 1));
+    for (const Entry& inner : entry.lists[1]) inside.push_back(inner.name);
+    for (Carried& value : entry.carried) {
+      if (!outside.empty() && random_.below(3) > 0) {
+        value.initial = outside[random_.below(outside.size())];
+      }
+      const uint64_t back = std::min(random_.below(inside.size()), random_.below(inside.size()));
+      value.next = inside[inside.size() - 1 - back];
+    }
+  }
+
+  Random& random_;
+  int controls_left_;
+  int next_ = 0;
+};
+
+std::string values_text(const Entry& control, const Record* record_or_null) {
+  if (record_or_null != nullptr) {
+    const auto found = record_or_null->find(control.name);
+    const std::vector<int64_t> none = {0};
+    return fmt::format("\"trace\":[{}]",
+                       fmt::join(found == record_or_null->end() ? none : found->second, ","));
+  }
+  const double probability = 1.0 / static_cast<double>(control.values.size());
+  std::vector<std::string> pairs;
+  for (const int64_t value : control.values) {
+    pairs.push_back(fmt::format("[{},{}]", value, probability));
+  }
+  return fmt::format("\"distribution\":[{}]", fmt::join(pairs, ","));
+}
+
+struct Text {
+  const Record* record_or_null;
+  Random random;
+  std::vector<loop_files::Placed> strategy = {};
+
+  std::string list(const List& entries) {
+    std::vector<std::string> texts;
+    for (const Entry& entry : entries) {
+      const uint64_t place = random.below(texts.size() + 1);
+      texts.insert(texts.begin() + static_cast<std::ptrdiff_t>(place), one(entry));
+    }
+    return loop_files::list(texts);
+  }
+
+  std::string one(const Entry& entry) {
+    if (entry.kind == Kind::kOperator) {
+      loop_files::Placed& placed = strategy.emplace_back();
+      placed.op = entry.name;
+      for (const int device : entry.devices) placed.devices.push_back({char('a' + device)});
+      return loop_files::op(entry.name, entry.time, entry.inputs);
+    }
+    std::vector<std::string> inputs;
+    for (const std::string& name : entry.inputs) inputs.push_back('"' + name + '"');
+    std::vector<std::string> lists;
+    for (const List& inner : entry.lists) lists.push_back(list(inner));
+    const std::string device =
+        entry.devices.empty() ? ""
+                              : fmt::format(",\"device\":\"{}\"", char('a' + entry.devices[0]));
+    const std::string start = fmt::format(
+        R"({{"name":"{}","inputs":{},"decision":{{"time":{}{}}},{},)", entry.name,
+        loop_files::list(inputs), entry.time, device, values_text(entry, record_or_null));
+    if (entry.kind == Kind::kCase) {
+      return start + R"("type":"case","branches":)" + loop_files::list(lists) + "}";
+    }
+    std::vector<std::string> carried;
+    for (const Carried& value : entry.carried) {
+      carried.push_back(loop_files::carried(value.name, value.next, value.initial));
+    }
+    return start + fmt::format(R"("type":"while","before":{},"body":{},"carried":{}}})", lists[0],
+                               lists[1], loop_files::list(carried));
+  }
+};
+
+}  // namespace
+
+List random_file(Random& random, int max_controls) {
+  return Maker(random, max_controls).list({}, 0);
+}
+
+std::string file_text(const List& root, const Record* record_or_null, uint64_t seed) {
+  Text text{record_or_null, Random(seed)};
+  const std::string operators = text.list(root);
+  return "{\"operators\":" + operators +
+         ",\"strategy\":" + loop_files::strategy_text(text.strategy) +
+         ",\"topology\":" + loop_files::kRing + "}";
+}
+
+std::vector<Task> write_out(const List& root, const Choose& choose) {
+  return Writer(root, choose).take();
+}
+
+}  // namespace eddy::scenario_reference
