@@ -21,11 +21,11 @@
 //
 // Operators read those of their own list, of lists around it and, in a body, of its "before"; from
 // outside a loop or branch is read as a whole. make_scenarios.h says what follows and what crosses
-// links. The shape of what a loop or branch makes is that of the one operator of its last list that
-// nobody in it reads, that of a carried value its "next" has, or else its "initial"; where there is
-// none, or it does not fit its reader, the reader needs in_features or in_channels. Names are
-// unique in the whole file, as are the entries of its strategy. Files for training and edits cannot
-// have loops or branches.
+// links. The shape of what a loop makes is that of the one entry of its last list that nobody in it
+// reads, of what a branch makes likewise of its first list that is not empty, that of a carried
+// value its "next" has, or else its "initial"; where there is none, or it does not fit its reader,
+// the reader needs in_features or in_channels. Names are unique in the whole file, as are the
+// entries of its strategy. Files for training and edits cannot have loops or branches.
 //
 // Errors: those of operator_file.h, make_scenarios.h and scenario.h; a loop or branch without
 // trips, probabilities or trace, or with two of them; lists nested too deep; an input that stands

@@ -160,8 +160,9 @@ class Writer {
   void add_read(const Entry& entry, const Entry& control, std::set<std::string>& makers) const {
     for (const List& list : entry.lists) {
       for (const Entry& inner : list) {
-        for (const std::string& name : inner.inputs) add_makers(name, control, makers);
         add_read(inner, control, makers);
+        if (inner.kind != Kind::kOperator) continue;
+        for (const std::string& name : inner.inputs) add_makers(name, control, makers);
       }
     }
   }
