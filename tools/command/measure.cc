@@ -336,6 +336,16 @@ Outcome measure_model(const MeasureArguments& arguments, Console& console,
   const Library library;
   auto graph = load_graph(arguments, library);
   if (!graph.is_ok()) return graph.take_status();
+  const auto prepend = [&arguments](Status failed) {
+    return std::move(failed.prepend_message("--whole: " + arguments.model));
+  };
+  // Measuring takes long: what can be refused is refused before.
+  std::unique_ptr<WholeModel> whole;
+  if (arguments.is_whole) {
+    auto made = make_whole(arguments, library, graph->copy());
+    if (!made.is_ok()) return prepend(made.take_status());
+    whole = std::move(*made);
+  }
   Measuring measuring(arguments, library, console, interrupts);
   Status status = measuring.run(*graph);
   if (!status.is_ok()) return Outcome::of_run(std::move(status));
@@ -343,13 +353,8 @@ Outcome measure_model(const MeasureArguments& arguments, Console& console,
     console.remark("not measured: " + reason);
   }
   CostTable table = measuring.table();
-  if (arguments.is_whole) {
-    const auto prepend = [&arguments](Status failed) {
-      return std::move(failed.prepend_message("--whole: " + arguments.model));
-    };
-    auto whole = make_whole(arguments, library, std::move(*graph));
-    if (!whole.is_ok()) return prepend(whole.take_status());
-    auto seen = measure_whole(**whole, arguments.rounds, table, interrupts);
+  if (whole != nullptr) {
+    auto seen = measure_whole(*whole, arguments.rounds, table, interrupts);
     if (!seen.is_ok()) return Outcome::of_run(prepend(seen.take_status()));
     table = std::move(*seen);
   }

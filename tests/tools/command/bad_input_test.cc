@@ -335,6 +335,10 @@ TEST(BadInput, a_folder_that_is_no_data_set) {
   expect_unmeasured("--inputs", fresh_folder("empty"), {"empty: the folder has no input_0.pb"});
   expect_unmeasured("--input", "a=/nonexistent.npy", {"/nonexistent.npy"});
   expect_refused({"measure", path, "--inputs", fresh_folder("empty")}, {"--whole"}, 2);
+  // Before any operator is measured, or found to have no shape.
+  const Finished refused = run_eddy({"measure", path, "--whole", "--inputs", "/nonexistent"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_EQ(refused.err.find("not measured"), std::string::npos) << refused.err;
 }
 
 TEST(BadInput, unwritable_places) {
