@@ -84,7 +84,7 @@ Result<bool> AsyncRun::queue_on(Stream& stream) {
   if (stream.record(*front_) && stream.hold(gate_)) return front_->listen_or_complete(*this);
   core_.leave_stream(this);
   Status health = device.health();
-  return health.is_ok() ? internal_error("the stream refused a command and does not say why")
+  return health.is_ok() ? run_failed("the stream takes no commands; if it captures, end that first")
                         : health;
 }
 

@@ -73,7 +73,7 @@ bool CudaStream::hold(std::shared_ptr<Gate> gate) {
 }
 
 bool CudaStream::request(Item item) {
-  if (shared_.context.is_lost()) return false;
+  if (shared_.context.is_lost() || is_captured()) return false;
   {
     std::lock_guard lock(mutex_);
     progress_->requested_.fetch_add(1);
@@ -134,7 +134,9 @@ bool CudaStream::issue(Item& item) {
     num_more_ += launches - 1;
     num_more_unmarked_ += launches - 1;
   }
-  if (issued - marked_ + num_more_unmarked_ >= kMarkEvery) is_fine &= mark();
+  const bool is_last =
+      !is_own_ && (item.kind == Item::Kind::kWork || item.kind == Item::Kind::kGate);
+  if (is_last || issued - marked_ + num_more_unmarked_ >= kMarkEvery) is_fine &= mark();
   return is_fine;
 }
 
@@ -155,6 +157,10 @@ bool CudaStream::mark() {
   CudaContext& context = shared_.context;
   const uint64_t issued = progress_->issued();
   if (issued == marked_) return true;
+  if (is_captured()) {
+    progress_->want_mark();
+    return true;
+  }
   const CudaContext::Use use(context);
   marked_ = issued;
   num_more_unmarked_ = 0;
@@ -200,6 +206,15 @@ bool CudaStream::is_idle() const {
   return false;
 }
 
+// Whether its owner, the application, captures it.
+bool CudaStream::is_captured() const {
+  if (is_own_ || !shared_.context.api().stream_is_capturing) return false;
+  const CudaContext::Use use(shared_.context);
+  CuCaptureStatus status = CuCaptureStatus::kNone;
+  const CuResult asked = shared_.context.api().stream_is_capturing(stream_, &status);
+  return asked == CuResult::kSuccess && status != CuCaptureStatus::kNone;
+}
+
 // Whether it stands before a gate that nobody has opened yet. Under the mutex.
 bool CudaStream::is_held() const {
   const auto is_closed = [](const std::shared_ptr<Gate>& gate) {
@@ -236,6 +251,7 @@ bool CudaStream::listen_or_idle(EventListener& listener) {
 
 // Under the mutex.
 void CudaStream::ask_driver() {
+  if (!is_own_) return;
   const uint64_t completed = progress_->completed();
   const bool is_still = completed == seen_ && completed != progress_->issued();
   seen_ = completed;
@@ -251,7 +267,8 @@ void CudaStream::ask_driver() {
 
 // Under the mutex.
 bool CudaStream::has_issuable() const {
-  return !kept_.empty() && !is_issuing_ && !shared_.context.is_lost() && can_issue(kept_.front());
+  return !kept_.empty() && !is_issuing_ && !shared_.context.is_lost() && can_issue(kept_.front()) &&
+         !is_captured();
 }
 
 bool CudaStream::issue_kept() {

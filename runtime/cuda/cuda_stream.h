@@ -11,7 +11,10 @@
 // Progress: now and then, and when somebody has asked whether the stream is idle, poll() or the
 // issuer enqueues a mark: a write of the position into the stream's word. Without memory words a
 // mark is an event, and poll() asks the driver for it. A device that faults writes no word any
-// more: of a stream that does not move, poll() asks the driver now and then.
+// more: of a stream that does not move, poll() asks the driver now and then. A stream of the
+// application's is marked behind each Work and gate, and never asked after: should it be captured
+// when its contract forbids that, the capture has nothing of ours in it, commands are refused and
+// what was kept waits for its end.
 //
 // Errors: any refusal by the driver loses the device (without a record or a wait the order is
 // gone); commands then return false and the stream is idle.
@@ -126,6 +129,7 @@ class CudaStream : public Stream {
   void forget_launches();
   void ask_driver();
   bool is_held() const;
+  bool is_captured() const;
   void wait_until_idle();
   bool has_passed(uint64_t position) const { return progress_->has_completed(position); }
 

@@ -10,6 +10,8 @@
 namespace eddy::testing {
 namespace {
 
+using ::testing::HasSubstr;
+
 class CudaCallersStreamTest : public CudaSessionFixture {};
 
 // What the application has: streams on the primary context.
@@ -66,6 +68,49 @@ TEST_P(CudaCallersStreamTest, RunsOnThemEndThoughQueuesAreFew) {
       }
       EXPECT_EQ(fake_->cuda().leaks(), "");
     }
+  }
+}
+
+// A mark among the nodes would be written whenever the application launches its graph.
+TEST_P(CudaCallersStreamTest, ACaptureOfTheApplicationsHoldsNothingOfARunBeforeIt) {
+  for (const bool has_words : {true, false}) {
+    use_fake({.cuda = {.has_memory_words = has_words}});
+    const std::shared_ptr<const CudaApi> api = fake_->cuda().api();
+    Application application(api, 1);
+    const CuStream theirs = application.streams()[0];
+    auto session = make_or_null(graph_of(side_by_side(3)), {.num_threads = 2});
+    ASSERT_NE(session, nullptr);
+    auto stream = std::move(*session->adopt_stream(theirs));
+    CuGraph graph = nullptr;
+    ASSERT_EQ(api->graph_create(&graph, 0), CuResult::kSuccess);
+    // Without words a second run's commands are kept behind the first one's gate, and would wait
+    // for the capture's end.
+    for (int turn = 0; turn < (has_words ? 3 : 1); ++turn) {
+      RunHandle handle =
+          session->run_on(*stream, {{"x", Tensor::scalar(0.0f)}}, [](Result<NamedTensors>) {});
+      ASSERT_EQ(
+          api->stream_begin_capture(theirs, graph, nullptr, nullptr, 0, CuCaptureMode::kRelaxed),
+          CuResult::kSuccess);
+      EXPECT_TRUE(handle.wait().is_ok()) << handle.wait().to_string();
+      EXPECT_THAT(
+          session->run_on(*stream, {{"x", Tensor::scalar(0.0f)}}, [](Result<NamedTensors>) {})
+              .wait()
+              .message(),
+          HasSubstr("if it captures, end that first"));
+      CuCaptureStatus status = CuCaptureStatus::kNone;
+      uint64_t id = 0;
+      CuGraph captured = nullptr;
+      const CuGraphNode* last = nullptr;
+      size_t num_last = 0;
+      ASSERT_EQ(api->stream_capture_info(theirs, &status, &id, &captured, &last, &num_last),
+                CuResult::kSuccess);
+      EXPECT_EQ(status, CuCaptureStatus::kActive);
+      EXPECT_EQ(num_last, 0u);
+      EXPECT_EQ(api->stream_end_capture(theirs, &graph), CuResult::kSuccess);
+    }
+    stream.reset();
+    session.reset();
+    EXPECT_EQ(api->graph_destroy(graph), CuResult::kSuccess);
   }
 }
 
