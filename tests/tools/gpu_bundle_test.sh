@@ -27,28 +27,46 @@ expect 2 "a folder to make" --help
 expect 2 "a folder to make" a b
 expect 2 "not an empty folder" "$folder/full"
 expect 2 "not an empty folder" "$folder/full/something"
+EDDY_CUDA=off expect 70 "builds no kernels" "$folder/none"
+[[ ! -e "$folder/none" ]] || fail "a bundle without kernels is begun"
 
 # A checkout whose report is built: a program that is linked with more than the C library.
 checkout="$folder/checkout"
 mkdir -p "$checkout/tools/gpu" "$checkout/.build/default"
 cp "$tool" "$(readlink -f tools/lib.sh)" "$checkout/tools/"
-cp -L tools/gpu/*.py tools/gpu/sanitize "$checkout/tools/gpu/"
+cp -L tools/gpu/{*.py,*.md,sanitize,run} "$checkout/tools/gpu/"
 touch "$checkout/WORKSPACE"
 for program in gpu_report gpu_device_test; do
-  cp "$(readlink -f "$(command -v bash)")" "$checkout/.build/default/$program"
+  cp -L tests/tools/fake_gpu_report "$checkout/.build/default/$program"
 done
-sleep 0.1
-touch "$checkout/.build/default/"{gpu_report,gpu_device_test}.stamp
+fresh() {
+  sleep 0.1
+  touch "$checkout/.build/default/"{gpu_report,gpu_device_test}.stamp
+}
+fresh
 unset EDDY_CONFIG
 export XDG_CACHE_HOME="$folder/cache"
 mkdir -p "$folder/cache/eddy/models"
 echo model >"$folder/cache/eddy/models/silero_vad-1.onnx"
 truncate -s 61M "$folder/cache/eddy/models/moonshine_tiny_decoder-1.onnx"
 tool="$checkout/tools/gpu_bundle"
-expect 0 "where the GPU is" "$folder/bundle"
+KERNELS=no expect 70 "has no CUDA kernels" "$folder/bundle"
+expect 0 "left out: Moonshine tiny, whose files are not in" "$folder/bundle"
+rm -r "$folder/bundle"
+echo model >"$folder/cache/eddy/models/moonshine_tiny_encoder-1.onnx"
+expect 0 "no room" "$folder/bundle"
+[[ ! -e "$folder/bundle/speech/moonshine_tiny_encoder-1.onnx" ]] || fail "half a model is in it"
+rm -r "$folder/bundle"
+truncate -s 61M "$checkout/tools/gpu/large.py"
+fresh
+expect 70 "would hold" "$folder/bundle"
+rm "$checkout/tools/gpu/large.py"
+fresh
+[[ "$(echo "$folder"/bundle*)" == "$folder/bundle*" ]] || fail "what failed is left: $(echo "$folder"/bundle*)"
+expect 0 "in it: Silero" "$folder/bundle"
 moved="$folder/moved"
 mv "$folder/bundle" "$moved"
-for file in gpu_report gpu_device_test run sanitize rivals.py export_networks.py; do
+for file in gpu_report gpu_device_test run sanitize rivals.py export_networks.py README.md HARDWARE.md; do
   [[ -s "$moved/$file" ]] || fail "the bundle lacks $file"
 done
 [[ -x "$moved/run" ]] || fail "run cannot be run"
@@ -62,9 +80,20 @@ for library in $needed; do
   esac
 done
 
+for program in run sanitize; do
+  "$moved/$program" --help >/dev/null || fail "$program --help ends with $?"
+  for arguments in "--halp" "a b"; do
+    # shellcheck disable=SC2086
+    (cd "$folder" && "$moved/$program" $arguments >/dev/null 2>&1)
+    [[ $? == 2 ]] || fail "$program $arguments is not refused"
+  done
+done
+[[ ! -e "$folder/--halp" && ! -e "$folder/a" ]] || fail "a folder is made of an option"
+
 # As where there is no GPU: each part once, no probes, and nothing of Python's.
 cat >"$moved/gpu_report" <<'REPORT'
 #!/bin/bash
+[[ "$1" == --part && "$2" == facts ]] && exit 4
 [[ "$1" == --json && "$3" == --part ]] || exit 2
 echo "$4" >"$2"
 [[ "$4" != loops ]] || exit 1
@@ -78,16 +107,17 @@ done
 got=$?
 [[ $got == 4 ]] || fail "run ends with $got where every part but one ends with 4"
 written="$(cd "$folder/results" && echo *)"
-[[ "$written" == "conformance.json control.json hand.json libraries.json loops.json models.json speech.json table.json" ]] ||
+[[ "$written" == "bits.json conformance.json control.json facts.json hand.json libraries.json loops.json models.json speech.json table.json waiting.json" ]] ||
   fail "run writes $written"
 
 # As where there is one: a part that has no time or no device left costs no probe its turn.
 cat >"$moved/gpu_report" <<'REPORT'
 #!/bin/bash
 [[ "$LD_LIBRARY_PATH" == *:/where/cuda/is ]] || exit 2
+[[ "$1" == --part && "$2" == facts ]] && exit 0
 echo "$4" >"$2"
 case "$4" in
-  loops) exit 4 ;;
+  loops | conformance) exit 4 ;;
   control) exit 5 ;;
 esac
 REPORT
@@ -97,7 +127,11 @@ got=$?
 [[ $got == 4 ]] || fail "run ends with $got where one part has lost the device"
 probes="$(cd "$folder/with_gpu" && echo probe_*.json | wc -w)"
 [[ $probes == 16 ]] || fail "run makes $probes probes of 16"
-grep -q '"not found"' "$folder/with_gpu/sanitize.json" || fail "no word of the sanitizer that is not there"
+drifts="$(cd "$folder/with_gpu" && echo drift_*.json | wc -w)"
+[[ $drifts == 6 ]] || fail "run makes $drifts drifts of 6"
+grep -q '"skipped": 1' "$folder/with_gpu/sanitize.json" || fail "no word of the sanitizer that is not there"
+(PATH="$folder/bin" "$moved/sanitize" "$folder/unchecked" >/dev/null)
+[[ $? == 6 ]] || fail "nothing was looked at, and sanitize is content"
 
 # Where compute-sanitizer is: each tool on each program, what it finds is printed and fails the run.
 cat >"$folder/bin/compute-sanitizer" <<'SANITIZER'

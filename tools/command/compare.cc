@@ -69,7 +69,8 @@ double distance(const TensorView& found, const TensorView& expected, int64_t i,
   }
   if (std::memcmp(at(found), at(expected), size) == 0) return 0;
   if (!kIntTypes.contains(type)) return std::nan("");
-  return load_number(found, i).to_double() - load_number(expected, i).to_double();
+  const double off = load_number(found, i).to_double() - load_number(expected, i).to_double();
+  return off == 0 ? std::nan("") : off;  // beyond 2^53 a double may not tell them apart
 }
 
 std::string place(const TensorView& view, int64_t i) {
@@ -85,8 +86,24 @@ std::string text_of(const TensorView& view, int64_t i) {
   return element_json(view, i).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<std::string> tensor_difference(const TensorView& found, const TensorView& expected,
-                                             const Tolerance& tolerance) {
+std::optional<std::string> sequence_difference(const HostValue& found, const HostValue& expected,
+                                               const Tolerance& tolerance) {
+  if (found.elements.size() != expected.elements.size()) {
+    return fmt::format("expected a sequence of {}, found one of {}", expected.elements.size(),
+                       found.elements.size());
+  }
+  for (size_t i = 0; i < found.elements.size(); ++i) {
+    if (auto text = find_difference(found.elements[i], expected.elements[i], tolerance)) {
+      return fmt::format("element {} of the sequence: {}", i, *text);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_difference(const TensorView& found, const TensorView& expected,
+                                           const Tolerance& tolerance) {
   const int64_t count = expected.count();
   int64_t first = -1;
   int64_t num_different = 0;
@@ -108,22 +125,6 @@ std::optional<std::string> tensor_difference(const TensorView& found, const Tens
   return text;
 }
 
-std::optional<std::string> sequence_difference(const HostValue& found, const HostValue& expected,
-                                               const Tolerance& tolerance) {
-  if (found.elements.size() != expected.elements.size()) {
-    return fmt::format("expected a sequence of {}, found one of {}", expected.elements.size(),
-                       found.elements.size());
-  }
-  for (size_t i = 0; i < found.elements.size(); ++i) {
-    if (auto text = find_difference(found.elements[i], expected.elements[i], tolerance)) {
-      return fmt::format("element {} of the sequence: {}", i, *text);
-    }
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<std::string> find_difference(const HostValue& found, const HostValue& expected,
                                            const Tolerance& tolerance) {
   if (found.kind != expected.kind) {
@@ -138,7 +139,7 @@ std::optional<std::string> find_difference(const HostValue& found, const HostVal
                        to_string(ValueType(TensorType(expected.element, expected.dims))),
                        to_string(ValueType(TensorType(found.element, found.dims))));
   }
-  return tensor_difference(found.view(), expected.view(), tolerance);
+  return find_difference(found.view(), expected.view(), tolerance);
 }
 
 }  // namespace eddy

@@ -21,5 +21,8 @@ struct Tolerance {
 // "at [0,3] of [2,4]: expected 1, found 2 (5 of 8 elements differ, by at most 1.5)".
 std::optional<std::string> find_difference(const HostValue& found, const HostValue& expected,
                                            const Tolerance& tolerance);
+// The same of tensors of one type and shape, in the host's memory.
+std::optional<std::string> find_difference(const TensorView& found, const TensorView& expected,
+                                           const Tolerance& tolerance);
 
 }  // namespace eddy

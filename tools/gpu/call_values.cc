@@ -1,42 +1,21 @@
 #include "tools/gpu/call_values.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <type_traits>
 
-#include "ops/reference/half.h"
+#include "ops/reference/number.h"
+#include "tools/command/compare.h"
 
 namespace eddy {
 namespace {
 
+// Integers are 0, 1 and 2.
 void fill_numbers(const TensorView& view, Random& random) {
+  const bool is_bool = view.element == ElementType::kBool;
   for (int64_t i = 0; i < view.count(); ++i) {
     const float value = random.uniform(0.25f, 3.0f);
-    const auto at = static_cast<size_t>(i);
-    switch (view.element) {
-      case ElementType::kFloat:
-        view.mutable_as<float>()[at] = value;
-        break;
-      case ElementType::kDouble:
-        view.mutable_as<double>()[at] = value;
-        break;
-      case ElementType::kFloat16:
-        view.mutable_as<Float16>()[at] = value;
-        break;
-      case ElementType::kBfloat16:
-        view.mutable_as<Bfloat16>()[at] = value;
-        break;
-      case ElementType::kInt32:
-        view.mutable_as<int32_t>()[at] = static_cast<int32_t>(value);
-        break;
-      case ElementType::kInt64:
-        view.mutable_as<int64_t>()[at] = static_cast<int64_t>(value);
-        break;
-      default:
-        view.mutable_as<uint8_t>()[at] = value > 1.5f ? 1 : 0;
-        break;
-    }
+    store_number(view, i, is_bool ? Number::of_int(value > 1.5f) : Number::of_double(value));
   }
 }
 
@@ -84,32 +63,8 @@ void fill(const ConformanceInput& input, const TensorView& view, Random& random)
   }
   if (input.of != ConformanceInput::Of::kDivisor) return;
   // A small number may have been rounded to zero.
-  const auto replace = [&](auto* data) {
-    each(data, [&](int64_t i) { return data[i] == 0 ? 3 : data[i]; });
-  };
-  if (view.element == ElementType::kInt32) replace(view.mutable_as<int32_t>());
-  if (view.element == ElementType::kInt64) replace(view.mutable_as<int64_t>());
-}
-
-double number_at(const TensorView& view, int64_t index) {
-  const auto at = static_cast<size_t>(index);
-  switch (view.element) {
-    case ElementType::kFloat:
-      return view.as<float>()[at];
-    case ElementType::kDouble:
-      return view.as<double>()[at];
-    case ElementType::kFloat16:
-      return view.as<Float16>()[at];
-    case ElementType::kBfloat16:
-      return view.as<Bfloat16>()[at];
-    case ElementType::kInt32:
-      return view.as<int32_t>()[at];
-    case ElementType::kInt64:
-      return static_cast<double>(view.as<int64_t>()[at]);
-    case ElementType::kInt8:
-      return view.as<int8_t>()[at];
-    default:
-      return view.as<uint8_t>()[at];
+  for (int64_t i = 0; i < view.count(); ++i) {
+    if (load_number(view, i).to_double() == 0) store_number(view, i, Number::of_int(3));
   }
 }
 
@@ -147,15 +102,8 @@ std::vector<OwnedTensor> make_inputs(const ConformanceCase& call, ElementType el
 
 Status compare_values(const TensorView& actual, const TensorView& expected, double slack) {
   const double allowed = slack * tolerance(expected.element);
-  for (int64_t i = 0; i < expected.count(); ++i) {
-    const double a = number_at(actual, i);
-    const double e = number_at(expected, i);
-    if (std::isnan(a) != std::isnan(e) || std::fabs(a - e) > allowed * (1 + std::fabs(e))) {
-      return run_failed("element " + std::to_string(i) + " is " + std::to_string(a) +
-                        ", expected " + std::to_string(e));
-    }
-  }
-  return Status::ok();
+  const auto difference = find_difference(actual, expected, {allowed, allowed});
+  return difference ? run_failed(*difference) : Status::ok();
 }
 
 }  // namespace eddy

@@ -40,15 +40,15 @@ class CaseRows {
     return Status::ok();
   }
 
-  Json row(const CaseWay& way, const Status& on_cpu) const {
-    Json row = {{"case", one_.name}, {"way", way.name}};
+  // What came of it; the row says it, too.
+  Status run(const CaseWay& way, const Status& on_cpu, Json& row) const {
+    row = {{"case", one_.name}, {"way", way.name}};
     if (!one_.size.empty()) row["size"] = one_.size;
-    const Status status = on_cpu.is_ok() ? run(way, row) : on_cpu;
-    const bool is_refused = status.code() == StatusCode::kUnsupported;
-    row["status"] = status.is_ok() ? "passed" : is_refused ? "refused" : "failed";
-    if (!status.is_ok()) row["reason"] = status.to_string();
-    row["is_lost"] = status.code() == StatusCode::kDeviceLost;
-    return row;
+    Status status = on_cpu.is_ok() ? run(way, row) : on_cpu;
+    set_status(status, row);
+    if (status.code() == StatusCode::kUnsupported) row["status"] = "refused";
+    if (status.is_ok() && one_.add_to_row) one_.add_to_row(row);
+    return status;
   }
 
   // There is such a way to run it.
@@ -137,35 +137,24 @@ SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what) {
   return options;
 }
 
-Json report_cases(const std::string& part, const Library& library,
+void report_cases(PartReport& report, const Library& library,
                   std::span<const std::function<GpuCase()>> cases, std::span<const CaseWay> ways,
                   const SessionsUnderReport& what) {
-  Json report = {{"part", part}, {"rows", Json::array()}, {"failed", 0}};
-  int num_failed = 0;
-  const Clock::time_point end = Clock::now() + what.time_limit;
   for (const std::function<GpuCase()>& make : cases) {
     GpuCase one = make();
     const std::string name = one.name;
+    if (!report.may_begin(name + ", " + ways.front().name)) return;
     CaseRows rows(library, std::move(one), what);
     const Status on_cpu = rows.run_on_cpu();
     for (const CaseWay& way : ways) {
       if (!rows.has(way)) continue;
-      if (Clock::now() > end) {
-        report["out_of_time"] = "before " + name + ", " + way.name;
-        return report;
-      }
-      Json row = rows.row(way, on_cpu);
-      num_failed += row["status"] == "failed" ? 1 : 0;
-      report["failed"] = num_failed;
-      const bool is_lost = row["is_lost"];
-      row.erase("is_lost");
-      report["rows"].push_back(row);
-      if (!is_lost) continue;
-      report["error"] = row["reason"];
-      return report;
+      if (!report.may_begin(name + ", " + way.name)) return;
+      Json row;
+      const Status status = rows.run(way, on_cpu, row);
+      report.add(std::move(row));
+      if (status.code() == StatusCode::kDeviceLost) report.end_with(status);
     }
   }
-  return report;
 }
 
 }  // namespace eddy

@@ -33,6 +33,8 @@ struct GpuCase {
   std::string made_by = "the CPU";  // `expected`, or the CPU
   HostTolerance tolerance;          // but for TF32
   bool is_timed_on_cpu = false;     // as a rival: rows have "cpu_ms", a median likewise
+  std::function<void(nlohmann::json& row)> add_to_row =
+      {};  // to one that has passed; null: nothing
 };
 
 struct CaseWay {
@@ -52,8 +54,8 @@ SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what);
 // One row for each case and way; none for TF32 where a case has no products, or no such device is
 // there. A way that refuses the case (loops that the device cannot drive) has status "refused" with
 // the reason; it is no failure.
-nlohmann::json report_cases(const std::string& part, const Library& library,
-                            std::span<const std::function<GpuCase()>> cases,
-                            std::span<const CaseWay> ways, const SessionsUnderReport& what);
+void report_cases(PartReport& report, const Library& library,
+                  std::span<const std::function<GpuCase()>> cases, std::span<const CaseWay> ways,
+                  const SessionsUnderReport& what);
 
 }  // namespace eddy

@@ -141,6 +141,10 @@ void add_others(std::vector<ConformanceCase>& cases) {
       {"DequantizeLinear", {{{33, 67}, Of::kBytes}, {{}, Of::kFloat}, {{}, Of::kBytes}}});
   cases.push_back({"DynamicQuantizeLinear", {{{33, 67}, Of::kFloat}}, {}, 3});
   cases.push_back({"ConstantOfShape", {given({33, 67})}});
+  for (const char* const direction : {"LEFT", "RIGHT"}) {
+    cases.push_back(
+        {"BitShift", {{{33, 67}}, {{67}}}, attributes({{"direction", std::string(direction)}})});
+  }
   for (const auto& [op, gates] : {std::pair{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}}) {
     constexpr int64_t kSteps = 5, kBatch = 3, kInput = 17, kHidden = 21;
     cases.push_back({op,

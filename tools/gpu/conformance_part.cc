@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/kernel_names.h"
 #include "ops/reference/reference_kernels.h"
 #include "ops/schema/standard.h"
 #include "tools/gpu/counted_launches.h"
@@ -12,9 +14,16 @@ namespace {
 
 using Json = nlohmann::json;
 
+// All that any kernel computes or moves.
 constexpr ElementType kTypes[] = {
     ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16, ElementType::kBfloat16,
-    ElementType::kInt32, ElementType::kInt64,  ElementType::kBool};
+    ElementType::kInt8,  ElementType::kUint8,  ElementType::kInt16,   ElementType::kUint16,
+    ElementType::kInt32, ElementType::kUint32, ElementType::kInt64,   ElementType::kUint64,
+    ElementType::kBool};
+// Of those, what libraries are asked for.
+constexpr TypeSet kLibraryTypes{ElementType::kFloat,    ElementType::kDouble, ElementType::kFloat16,
+                                ElementType::kBfloat16, ElementType::kInt32,  ElementType::kInt64,
+                                ElementType::kBool};
 const Dims kRows{257, 129};  // tails of packs and of blocks
 
 // Rows of numbers, the second input broadcast; variadic operators (Max, Min) take two.
@@ -62,11 +71,13 @@ class Conformance {
     add_cuda_kernels(tf32_, launches_, gpu.tf32_libraries);
   }
   // Until the device is lost. Adds to the report's rows, failures, and operators left out.
-  Status run(Json& report, std::set<std::string>& left_out) {
+  Status run(PartReport& report, std::set<std::string>& left_out) {
     for (const KernelEntry& entry : own_.entries()) {
       const OpDef* op = ops_.find_or_null("", entry.op, DeviceCall::kOpset);
       if (op == nullptr || op->is_view) continue;
+      if (!report.may_begin(op->name)) return Status::ok();
       const std::vector<ConformanceCase> cases = cases_of(*op);
+      refused_.clear();
       if (cases.empty()) left_out.insert(std::string(entry.op));
       for (const ConformanceCase& call : cases) {
         for (const ElementType element : kTypes) {
@@ -74,20 +85,43 @@ class Conformance {
           EDDY_RETURN_IF_ERROR(gpu_.device.health());
         }
       }
+      add_refused(*op, report);
     }
     return Status::ok();
   }
+  // What should be there is held against what is and what ran: an image that lacks kernels would
+  // leave their operators to the CPU, which nobody would see.
+  void hold_against_lists(PartReport& report) const {
+    Json not_run = Json::array();
+    const std::vector<std::string> names = cuda::kernel_names();
+    for (const std::string& name : names) {
+      if (launches_.launched().contains(name)) continue;
+      not_run.push_back(name);
+      const Result<CudaFunction> found = gpu_.module.find(name);
+      if (found.is_ok()) continue;
+      Json row = {{"kernel", name}};
+      set_status(found.status(), row);
+      report.add(std::move(row));
+    }
+    report.document()["kernels"] = names.size();
+    report.document()["kernels_run"] = names.size() - not_run.size();
+    report.document()["not_run"] = std::move(not_run);
+  }
 
  private:
-  void run_call(const OpDef& op, const ConformanceCase& call, ElementType element, Json& report) {
+  void run_call(const OpDef& op, const ConformanceCase& call, ElementType element,
+                PartReport& report) {
     DeviceCall one(gpu_, op, call, element, random_);
     if (!one.fits()) return;
     const uint64_t start = launches_.count();
     const Status ran = one.run(reference_, own_);
-    if (ran.code() == StatusCode::kUnsupported) return;
+    if (ran.code() == StatusCode::kUnsupported) {
+      refused_[std::string(element_type_name(element))] = ran.message();
+      return;
+    }
     add_row(op, call.inputs[0].dims, element, "own", ran, report);
     const uint64_t middle = launches_.count();
-    if (!ran.is_ok() || !gpu_.has_libraries()) return;
+    if (!ran.is_ok() || !gpu_.has_libraries() || !kLibraryTypes.contains(element)) return;
     const Status by_library = one.run(reference_, libraries_);
     // Where a library did its work, a kernel of ours has not been launched.
     if (launches_.count() - middle == middle - start) return;
@@ -101,22 +135,31 @@ class Conformance {
     return is_product ? gpu_.tf32_libraries.products != nullptr
                       : op.name == "Conv" && gpu_.tf32_libraries.dnn != nullptr;
   }
+  // A row for all types that the operator takes and no kernel of ours does.
+  void add_refused(const OpDef& op, PartReport& report) const {
+    if (refused_.empty()) return;
+    Json types = Json::array();
+    for (const auto& [type, reason] : refused_) types.push_back(type);
+    report.add({{"op", op.name},
+                {"types", types},
+                {"status", "skipped"},
+                {"reason", refused_.begin()->second}});
+  }
   static void add_row(const OpDef& op, const Dims& input, ElementType element, const char* way,
-                      const Status& ran, Json& report) {
+                      const Status& ran, PartReport& report) {
     Json row = {{"op", op.name},
                 {"type", element_type_name(element)},
                 {"input", to_string(input)},
-                {"way", way},
-                {"status", ran.is_ok() ? "passed" : "failed"}};
-    if (!ran.is_ok()) row["reason"] = ran.message();
-    report["failed"] = report["failed"].get<int>() + (ran.is_ok() ? 0 : 1);
-    report["rows"].push_back(std::move(row));
+                {"way", way}};
+    set_status(ran, row);
+    report.add(std::move(row));
   }
 
   const GpuUnderReport& gpu_;
   const OpTable& ops_;
   CountedLaunches launches_;
   KernelRegistry reference_, own_, libraries_, tf32_;
+  std::map<std::string, std::string> refused_;  // of one operator: types, and why
   Random random_;
 };
 
@@ -125,12 +168,15 @@ class Conformance {
 Json report_conformance(const GpuUnderReport& gpu, uint64_t seed) {
   OpTable ops;
   Status status = add_standard_schemas(ops);
-  Json report = {{"part", "conformance"}, {"seed", seed}, {"rows", Json::array()}, {"failed", 0}};
+  PartReport report("conformance", gpu.pace);
+  report.document()["seed"] = seed;
   std::set<std::string> left_out;
-  if (status.is_ok()) status = Conformance(gpu, ops, seed).run(report, left_out);
-  if (!status.is_ok()) report["error"] = status.to_string();
-  report["left_out"] = left_out;
-  return report;
+  Conformance conformance(gpu, ops, seed);
+  if (status.is_ok()) status = conformance.run(report, left_out);
+  report.end_with(status);
+  report.document()["left_out"] = left_out;
+  if (report.is_whole()) conformance.hold_against_lists(report);
+  return report.take();
 }
 
 }  // namespace eddy

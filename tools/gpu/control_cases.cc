@@ -141,6 +141,28 @@ GpuCase with_case(int64_t num_trips) {
   return one;
 }
 
+GpuCase roundings(int64_t num_trips) {
+  const auto build = [=](GraphBuilder& b) {
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {64}));
+    const auto results = b.while_loop(
+        {.name = "loop", .initial = {x, b.scalar(0.0f)}},
+        [&](Value, ValueSpan v) {
+          const Value test = b.op("Less", {v[1], b.scalar(static_cast<float>(num_trips))});
+          return WhileTest{test, {v[0], v[1]}};
+        },
+        [&](Value, ValueSpan v) {
+          const Value scaled = b.op("Add", {b.op("Mul", {v[0], b.scalar(1.7f)}), b.scalar(0.1f)});
+          return std::vector<Value>{b.op("Tanh", {scaled}), b.op("Add", {v[1], b.scalar(1.0f)})};
+        });
+    b.output("y", results[0]);
+  };
+  GpuCase one = make_case("rounding while", build, num_trips, "loop");
+  std::vector<float> x(64);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) / 64 - 0.5f;
+  one.inputs = {{"x", Tensor::of<float>({64}, x)}};
+  return one;
+}
+
 GpuCase host_decides(int num_kernels, int64_t num_trips) {
   const auto build = [=](GraphBuilder& b) {
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {64}));

@@ -20,6 +20,9 @@ GpuCase nested(int64_t outer, int64_t inner);
 // The branch is the counter's remainder by 4.
 GpuCase with_case(int64_t num_trips);
 
+// x = tanh(1.7 x + 0.1) of 64 numbers, which is rounded in every round.
+GpuCase roundings(int64_t num_trips);
+
 // A named host function decides, from the iteration's number and what the last one has made;
 // `num_kernels` in a chain. Its library has add_predicate().
 GpuCase host_decides(int num_kernels, int64_t num_trips);

@@ -3,13 +3,9 @@
 namespace eddy {
 
 nlohmann::json report_control(const SessionsUnderReport& what) {
+  PartReport report("control", what.pace);
   Library library;
-  if (Status status = add_predicate(library); !status.is_ok()) {
-    return {{"part", "control"},
-            {"rows", nlohmann::json::array()},
-            {"failed", 1},
-            {"error", status.to_string()}};
-  }
+  report.end_with(add_predicate(library));
   const int64_t n = what.is_small ? 10 : 1000;
   const int64_t width = what.is_small ? 8 : 256;
   const int64_t side = what.is_small ? 4 : 100;
@@ -30,7 +26,8 @@ nlohmann::json report_control(const SessionsUnderReport& what) {
       {.name = "unrolled", .loops = Loops::kDevice, .only_way = LoopChoice::Way::kUnrolled},
       {"auto", Loops::kAuto},
       {.name = "auto, tf32", .allows_tf32 = true}};
-  return report_cases("control", library, cases, ways, what);
+  report_cases(report, library, cases, ways, what);
+  return report.take();
 }
 
 }  // namespace eddy

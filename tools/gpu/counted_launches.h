@@ -1,8 +1,12 @@
-// CountedLaunches: another launcher, and how many kernels have been launched by it: where a node
-// runs and none has, a library did its work.
+// CountedLaunches: another launcher, and how many kernels, and which, have been launched by it:
+// where a node runs and none has, a library did its work.
 //
 // Threads: one. The other launcher outlives it.
 #pragma once
+
+#include <map>
+#include <set>
+#include <string>
 
 #include "ops/cuda/launcher.h"
 
@@ -13,13 +17,23 @@ class CountedLaunches : public CudaLauncher {
   explicit CountedLaunches(CudaLauncher& to) : to_(to) {}
   uint64_t count() const { return count_; }
 
-  Result<CudaFunction> find(std::string_view name) override { return to_.find(name); }
+  // Names of those that find() has found.
+  const std::set<std::string>& launched() const { return launched_; }
+
+  Result<CudaFunction> find(std::string_view name) override {
+    EDDY_ASSIGN_OR_RETURN(const CudaFunction function, to_.find(name));
+    names_.emplace(function, name);
+    return function;
+  }
   Result<CudaFunction> compile(const cuda::KernelSource& source) override {
     return to_.compile(source);
   }
   Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                 NativeStream stream) override {
     ++count_;
+    if (const auto name = names_.find(function); name != names_.end()) {
+      launched_.insert(name->second);
+    }
     return to_.launch(function, num_blocks, params, stream);
   }
   Status in_context(const std::function<Status()>& calls) override { return to_.in_context(calls); }
@@ -32,6 +46,8 @@ class CountedLaunches : public CudaLauncher {
  private:
   CudaLauncher& to_;
   uint64_t count_ = 0;
+  std::map<CudaFunction, std::string> names_;
+  std::set<std::string> launched_;
 };
 
 }  // namespace eddy

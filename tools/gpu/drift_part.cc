@@ -1,5 +1,6 @@
 #include "tools/gpu/drift_part.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "tools/gpu/control_cases.h"
@@ -29,16 +30,17 @@ std::vector<Kind> kinds(bool is_small) {
     return CaseWay{.name = name, .loops = Loops::kDevice, .only_way = only};
   };
   std::vector<Kind> made;
-  made.push_back({counters("host-driven", 1, n), {"host", Loops::kHost}, n, "host", ""});
+  made.push_back({counters("persistent", 1, n), device("kernel", Way::kKernel), n, "device",
+                  "persistent: all of it"});
   made.push_back(
       {counters("recording", 1, n), device("recording", Way::kRecording), n, "device", ""});
   made.push_back({counters("unrolled", 1, n), device("unrolled", Way::kUnrolled), n, "device",
                   "unrolled: up to"});
-  made.push_back({counters("persistent", 1, n), device("kernel", Way::kKernel), n, "device",
-                  "persistent: all of it"});
   made.push_back({counters("merged", 8, n), device("merged", Way::kRecording), n, "device", "+"});
   made.push_back(
       {nested(side, side), device("nested", Way::kRecording), side * side, "device", ""});
+  // The slowest last: it has what the others have left of the time.
+  made.push_back({counters("host-driven", 1, n), {"host", Loops::kHost}, n, "host", ""});
   return made;
 }
 
@@ -78,6 +80,7 @@ class Drift {
     row["device_growth_bytes"] = after.device_bytes - before.device_bytes;
     row["own_growth_bytes"] = after.own_bytes - before.own_bytes;
     row["device_bytes"] = after.device_bytes;
+    row["is_short"] = row["iterations"] < row["asked"];
     return judge(before, after);
   }
 
@@ -144,27 +147,31 @@ Result<int64_t> driver_used_bytes(const Accelerator& accelerator) {
   return static_cast<int64_t>(bytes - free_bytes);
 }
 
-Json report_drift(const SessionsUnderReport& what,
+bool is_drift_kind(const std::string& name) {
+  return std::ranges::any_of(kinds(true),
+                             [&](const Kind& kind) { return kind.loop.name.starts_with(name); });
+}
+
+Json report_drift(const SessionsUnderReport& what, const std::string& only,
                   const std::function<Result<int64_t>(const Accelerator&)>& used_bytes) {
-  Json report = {{"part", "drift"}, {"rows", Json::array()}, {"failed", 0}};
+  PartReport report("drift", what.pace);
   const Library library;
-  const std::vector<Kind> all = kinds(what.is_small);
-  int num_failed = 0;
-  for (const Kind& kind : all) {
+  std::vector<Kind> asked = kinds(what.is_small);
+  std::erase_if(asked, [&](const Kind& kind) { return !kind.loop.name.starts_with(only); });
+  auto num_left = static_cast<int64_t>(asked.size());
+  for (const Kind& kind : asked) {
+    if (report.document().contains("error")) break;
     Json row = {{"case", kind.loop.name}};
-    const std::chrono::nanoseconds share = what.time_limit;
-    const Status status = Drift(what, library, used_bytes).run(kind, share / all.size(), row);
-    const bool is_left_out = status.code() == StatusCode::kUnsupported;
-    row["status"] = status.is_ok() ? "passed" : is_left_out ? "left out" : "failed";
-    if (!status.is_ok()) row["reason"] = status.to_string();
-    num_failed += status.is_ok() || is_left_out ? 0 : 1;
-    report["failed"] = num_failed;
-    report["rows"].push_back(std::move(row));
-    if (status.code() != StatusCode::kDeviceLost) continue;
-    report["error"] = status.to_string();
-    break;
+    const auto share = report.time_left() / num_left--;
+    const Status status = Drift(what, library, used_bytes).run(kind, share, row);
+    set_status(status, row);
+    if (status.code() == StatusCode::kUnsupported) row["status"] = "left out";
+    if (status.is_ok() && row["is_short"]) row["status"] = "short";
+    row.erase("is_short");
+    report.add(std::move(row));
+    if (status.code() == StatusCode::kDeviceLost) report.end_with(status);
   }
-  return report;
+  return report.take();
 }
 
 }  // namespace eddy

@@ -157,23 +157,17 @@ std::vector<HandCase> hand_cases(bool is_small) {
 
 Json report_hand_written(const GpuUnderReport& gpu, const void* rival_image_or_null, bool is_small,
                          int num_runs) {
-  Json report = {{"part", "hand"}, {"rows", Json::array()}, {"failed", 0}};
+  PartReport report("hand", gpu.pace);
   RawGraphs raw(gpu);
-  Status status = raw.open(rival_image_or_null);
-  int num_failed = 0;
+  report.end_with(raw.open(rival_image_or_null));
   for (const HandCase& one : hand_cases(is_small)) {
-    if (!status.is_ok()) break;
+    if (!report.may_begin(one.name)) break;
     Json row = {{"case", one.name}};
-    const Status measured = measure(one, raw, num_runs, row);
-    row["status"] = measured.is_ok() ? "passed" : "failed";
-    if (!measured.is_ok()) row["reason"] = measured.to_string();
-    num_failed += measured.is_ok() ? 0 : 1;
-    report["rows"].push_back(std::move(row));
-    status = gpu.device.health();
+    set_status(measure(one, raw, num_runs, row), row);
+    report.add(std::move(row));
+    report.end_with(gpu.device.health());
   }
-  report["failed"] = num_failed;
-  if (!status.is_ok()) report["error"] = status.to_string();
-  return report;
+  return report.take();
 }
 
 }  // namespace eddy

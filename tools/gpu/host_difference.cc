@@ -2,28 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+
+#include "ops/reference/number.h"
+#include "tools/command/compare.h"
 
 namespace eddy {
 namespace {
 
-template <typename T>
-std::string compare_floats(std::span<const T> expected, std::span<const T> found,
-                           const HostTolerance& tolerance) {
+// Of floats; 0: of anything else.
+double largest_of(const TensorView& view) {
+  if (!kFloatTypes.contains(view.element)) return 0;
   double largest = 0;
-  for (const T value : expected) {
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(static_cast<double>(value)));
+  for (int64_t i = 0; i < view.count(); ++i) {
+    const double value = std::fabs(load_number(view, i).to_double());
+    if (std::isfinite(value)) largest = std::max(largest, value);
   }
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const auto a = static_cast<double>(expected[i]);
-    const auto b = static_cast<double>(found[i]);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    const double allowed = tolerance.relative * std::fabs(a) + tolerance.of_largest * largest;
-    if (std::fabs(a - b) <= allowed) continue;
-    return "element " + std::to_string(i) + " is " + std::to_string(b) + ", expected " +
-           std::to_string(a);
-  }
-  return "";
+  return largest;
 }
 
 std::string compare(const Tensor& expected, const Tensor& found, const HostTolerance& tolerance) {
@@ -41,24 +35,9 @@ std::string compare(const Tensor& expected, const Tensor& found, const HostToler
   if (expected.element_type() != found.element_type() || !(expected.dims() == found.dims())) {
     return "another type or shape";
   }
-  switch (expected.element_type()) {
-    case ElementType::kFloat:
-      return compare_floats(expected.values<float>(), found.values<float>(), tolerance);
-    case ElementType::kDouble:
-      return compare_floats(expected.values<double>(), found.values<double>(), tolerance);
-    case ElementType::kString: {
-      const auto* const texts = expected.view().as<std::string>();
-      const bool is_same =
-          std::equal(texts, texts + *expected.dims().count(), found.view().as<std::string>());
-      return is_same ? "" : "other text";
-    }
-    default: {
-      const size_t size_bytes = expected.view().size_bytes();
-      const bool is_same =
-          size_bytes == 0 || std::memcmp(expected.view().data, found.view().data, size_bytes) == 0;
-      return is_same ? "" : "other values";
-    }
-  }
+  const Tolerance allowed = {tolerance.relative,
+                             tolerance.of_largest * largest_of(expected.view())};
+  return find_difference(found.view(), expected.view(), allowed).value_or("");
 }
 
 }  // namespace

@@ -141,8 +141,7 @@ class Comparison {
         status = measure(one.library, tf32_, element, "tf32", row);
       }
     }
-    row["status"] = status.is_ok() ? "passed" : "failed";
-    if (!status.is_ok()) row["reason"] = status.message();
+    set_status(status, row);
     return row;
   }
 
@@ -177,7 +176,7 @@ class Comparison {
 }  // namespace
 
 Json report_libraries(const GpuUnderReport& gpu, bool is_small, int num_runs) {
-  Json report = {{"part", "libraries"}, {"rows", Json::array()}, {"failed", 0}};
+  PartReport report("libraries", gpu.pace);
   Comparison comparison(gpu, num_runs);
   Status status = comparison.add_schemas();
   if (status.is_ok() && gpu.libraries.dnn == nullptr && gpu.libraries.long_lines == nullptr) {
@@ -185,19 +184,15 @@ Json report_libraries(const GpuUnderReport& gpu, bool is_small, int num_runs) {
         "there is neither cuDNN nor CUB to compare with; install cuDNN 9, or a driver for the "
         "toolkit that this was built with");
   }
-  int num_failed = 0;
+  report.end_with(status);
   for (const LibraryCase& one : make_cases(is_small)) {
     for (const ElementType element : one.elements) {
-      if (!status.is_ok()) break;
-      Json row = comparison.row(one, element);
-      num_failed += row["status"] == "passed" ? 0 : 1;
-      report["rows"].push_back(std::move(row));
-      status = gpu.device.health();
+      if (!report.may_begin(one.name)) return report.take();
+      report.add(comparison.row(one, element));
+      report.end_with(gpu.device.health());
     }
   }
-  report["failed"] = num_failed;
-  if (!status.is_ok()) report["error"] = status.to_string();
-  return report;
+  return report.take();
 }
 
 }  // namespace eddy

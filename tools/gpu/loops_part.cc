@@ -78,8 +78,8 @@ double run_once(const GpuUnderReport& gpu, std::vector<std::unique_ptr<Loop>>& l
   return took.count() / num_iterations;
 }
 
-Result<Json> measure(const GpuUnderReport& gpu, CudaFunction add, int num_loops,
-                     int num_iterations) {
+Status measure(const GpuUnderReport& gpu, CudaFunction add, int num_loops, int num_iterations,
+               Json& row) {
   std::vector<std::unique_ptr<Loop>> loops;
   for (int i = 0; i < num_loops; ++i) {
     EDDY_ASSIGN_OR_RETURN(std::unique_ptr<Loop> loop, Loop::create(gpu, add));
@@ -98,34 +98,29 @@ Result<Json> measure(const GpuUnderReport& gpu, CudaFunction add, int num_loops,
   }
   std::sort(times_us.begin(), times_us.end());
   const double median_us = times_us[kNumRuns / 2];
-  return Json{{"loops", num_loops},
-              {"iterations", num_iterations},
-              {"us_per_round", median_us},
-              {"us_per_iteration", median_us / num_loops},
-              {"us_fastest", times_us.front() / num_loops},
-              {"us_slowest", times_us.back() / num_loops}};
+  row["us_per_round"] = median_us;
+  row["us_per_iteration"] = median_us / num_loops;
+  row["us_fastest"] = times_us.front() / num_loops;
+  row["us_slowest"] = times_us.back() / num_loops;
+  return Status::ok();
 }
 
 }  // namespace
 
 Json report_loops(const GpuUnderReport& gpu, int num_iterations) {
-  Json report = {{"part", "loops"},
-                 {"completion", gpu.device.has_memory_words() ? "words" : "events"},
-                 {"rows", Json::array()},
-                 {"failed", 0}};
-  const auto fail = [&](const Status& status) {
-    report["error"] = status.to_string();
-    report["failed"] = 1;
-    return report;
-  };
+  PartReport report("loops", gpu.pace);
+  report.document()["completion"] = gpu.device.has_memory_words() ? "words" : "events";
   Result<CudaFunction> add = gpu.module.find("eddy_Add_f32");
-  if (!add.is_ok()) return fail(add.status());
   for (const int num_loops : {1, 2, 4, 8, 32}) {
-    Result<Json> row = measure(gpu, *add, num_loops, num_iterations);
-    if (!row.is_ok()) return fail(row.status());
-    report["rows"].push_back(std::move(*row));
+    if (!report.may_begin(std::to_string(num_loops) + " loops")) break;
+    Json row = {{"loops", num_loops}, {"iterations", num_iterations}};
+    const Status status =
+        add.is_ok() ? measure(gpu, *add, num_loops, num_iterations, row) : add.status();
+    set_status(status, row);
+    report.add(std::move(row));
+    report.end_with(status);
   }
-  return report;
+  return report.take();
 }
 
 }  // namespace eddy

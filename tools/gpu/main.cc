@@ -1,20 +1,14 @@
 // gpu_report: what this machine's GPU does with Eddy: prints a table and writes JSON.
 //
-//   gpu_report --part
-//   conformance|libraries|loops|control|hand|models|networks|speech|probe|drift|table
-//              [--json FILE] [--device N] [--networks DIR] [--speech DIR]
-//              [--loops N --kernels N] [--results DIR]
-//
-// Exit codes as the eddy command: 0; 1 when a row differs from what was expected; 2 usage; 4 when
-// there is no GPU or it is lost; and 5 when the time was over before the last row.
+//   gpu_report --part NAME [--json FILE] [--device N]      gpu_report --help: the parts, the codes
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 
 #include "ops/cuda/image.h"
 #include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
+#include "tools/gpu/arguments.h"
 #include "tools/gpu/drift_part.h"
+#include "tools/gpu/report_file.h"
 #include "tools/gpu/report_part.h"
 #include "tools/gpu/rival_image.h"
 #include "tools/gpu/speech_part.h"
@@ -28,99 +22,43 @@ using Json = nlohmann::json;
 constexpr uint64_t kSeed = 20;
 constexpr int kNumIterations = 10'000;
 constexpr int kNumRuns = 9;
-
-struct Arguments {
-  std::string part;
-  std::string json_file;
-  std::string networks;  // a folder
-  std::string speech;    // likewise
-  std::string results;   // likewise, of a table
-  int ordinal = 0;
-  int loops = 4;    // of a probe
-  int kernels = 1;  // of a probe
+enum ExitCode {
+  kFine = 0,
+  kDiffers = 1,
+  kUsage = 2,
+  kNoFile = 3,
+  kNoGpu = 4,
+  kNoTime = 5,
+  kNotAll = 6
 };
 
-constexpr const char* kParts =
-    "conformance|libraries|loops|control|hand|models|networks|speech|probe|drift|table";
-
-int usage(const std::string& problem) {
-  std::fprintf(
-      stderr,
-      "gpu_report: %s; use gpu_report --part %s [--json FILE] [--device N], with "
-      "--networks DIR for networks, --speech DIR for speech, --loops N --kernels N for probe "
-      "and --results DIR for table\n",
-      problem.c_str(), kParts);
-  return 2;
+void print_row(const Json& row) {
+  std::string line;
+  for (const auto& [key, value] : row.items()) {
+    line += (line.empty() ? "" : "  ") + key + " " +
+            (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
 }
 
-bool is_known(const std::string& part) {
-  const std::string all = "|" + std::string(kParts) + "|";
-  return !part.empty() && all.find("|" + part + "|") != std::string::npos;
+// What is said behind the rows.
+void print_end(const Json& report) {
+  for (const char* const also : {"left_out", "not_run"}) {
+    if (!report.contains(also) || report[also].empty()) continue;
+    std::printf("%s: %s\n", also, report[also].dump().c_str());
+  }
+  if (report.contains("kernels")) {
+    std::printf("%s of %s kernels have run\n", report["kernels_run"].dump().c_str(),
+                report["kernels"].dump().c_str());
+  }
+  std::printf("%zu rows, %d failed, %d skipped, %d short\n", report["rows"].size(),
+              report["failed"].get<int>(), report.value("skipped", 0), report.value("short", 0));
 }
 
-std::string parse_number(const std::string& name, const std::string& text, int& number) {
-  char* end = nullptr;
-  const long value = std::strtol(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || value < 0 || value > 1000) {
-    return name + " takes a number from 0 to 1000, not '" + text + "'";
-  }
-  number = static_cast<int>(value);
-  return "";
-}
-
-// Empty when the arguments are fine.
-std::string parse(int argc, char** argv, Arguments& arguments) {
-  for (int i = 1; i < argc; i += 2) {
-    const std::string name = argv[i];
-    std::string* const text = name == "--part"       ? &arguments.part
-                              : name == "--json"     ? &arguments.json_file
-                              : name == "--networks" ? &arguments.networks
-                              : name == "--speech"   ? &arguments.speech
-                              : name == "--results"  ? &arguments.results
-                                                     : nullptr;
-    int* const number = name == "--device"    ? &arguments.ordinal
-                        : name == "--loops"   ? &arguments.loops
-                        : name == "--kernels" ? &arguments.kernels
-                                              : nullptr;
-    if (text == nullptr && number == nullptr) return "no option " + name;
-    if (i + 1 == argc) return name + " needs a value";
-    if (text != nullptr) *text = argv[i + 1];
-    if (number == nullptr) continue;
-    const std::string problem = parse_number(name, argv[i + 1], *number);
-    if (!problem.empty()) return problem;
-  }
-  if (!is_known(arguments.part)) return "no part '" + arguments.part + "'";
-  const bool needs_folder = arguments.part == "networks" && arguments.networks.empty();
-  if (needs_folder) return "the part networks needs --networks DIR";
-  if (arguments.part == "speech" && arguments.speech.empty()) {
-    return "the part speech needs --speech DIR, where its models and recordings are";
-  }
-  const bool needs_results = arguments.part == "table" && arguments.results.empty();
-  return needs_results ? "the part table needs --results DIR, where the other parts' files are"
-                       : "";
-}
-
-void print_rows(const Json& report) {
-  if (report["part"] == "table") {
-    std::printf("%s", table_text(report).c_str());
-    return;
-  }
-  for (const Json& row : report["rows"]) {
-    std::string line;
-    for (const auto& [key, value] : row.items()) {
-      line += (line.empty() ? "" : "  ") + key + " " +
-              (value.is_string() ? value.get<std::string>() : value.dump());
-    }
-    std::printf("%s\n", line.c_str());
-  }
-  if (report.contains("left_out")) {
-    std::printf("left out: %s\n", report["left_out"].dump().c_str());
-  }
-  std::printf("%zu rows, %d failed\n", report["rows"].size(), report["failed"].get<int>());
-}
-
-Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
+Json run_part(const ReportArguments& arguments, const GpuUnderReport& gpu) {
   SessionsUnderReport sessions;
+  sessions.pace = gpu.pace;
   sessions.make_accelerator = [ordinal = arguments.ordinal] {
     return make_cuda_accelerator({.device = {.ordinal = ordinal}});
   };
@@ -132,7 +70,9 @@ Json run_part(const Arguments& arguments, const GpuUnderReport& gpu) {
   if (arguments.part == "loops") return report_loops(gpu, kNumIterations);
   if (arguments.part == "control") return report_control(sessions);
   if (arguments.part == "hand") return report_hand_written(gpu, rival_image(), false, kNumRuns);
-  if (arguments.part == "drift") return report_drift(sessions);
+  if (arguments.part == "bits") return report_bits(sessions);
+  if (arguments.part == "waiting") return report_waiting(sessions);
+  if (arguments.part == "drift") return report_drift(sessions, arguments.kind);
   if (arguments.part == "models") return report_models(sessions);
   if (arguments.part == "networks") return report_networks(sessions, arguments.networks);
   if (arguments.part == "speech") return report_speech(sessions, arguments.speech);
@@ -167,54 +107,107 @@ Libraries open_libraries(CudaLauncher& launcher, bool allows_tf32) {
   return found;
 }
 
-Result<Json> run(const Arguments& arguments) {
-  if (arguments.part == "table") return report_table(arguments.results);  // needs no GPU
+// What the program has, and what it has found; "kernels yes" and no GPU is what a bundle is made
+// of.
+Json report_facts(const CudaReport& found) {
+  Json report = {{"part", "facts"}, {"rows", Json::array()}, {"failed", 0}};
+  const std::string yes = found.has_kernels ? "yes: " : "no: ";
+  report["rows"].push_back({{"kernels", yes + cuda_kernels_text(found)}});
+  for (const CudaDeviceFacts& device : found.devices) {
+    report["rows"].push_back({{"gpu", device.name}});
+    for (const std::string& line : cuda_abilities(found, device)) {
+      report["rows"].push_back({{"it has", line}});
+    }
+  }
+  return report;
+}
+
+// On the GPU; `on_row` hears of each row, with the facts that go with them.
+Result<Json> run(const ReportArguments& arguments,
+                 const std::function<void(const Json& report)>& on_row) {
   EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const CudaApi> api, load_cuda_api());
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaDevice> device,
                         CudaDevice::create(api, {.ordinal = arguments.ordinal}));
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
                         CudaModule::load(device->context(), cuda_images()));
+  const CudaDeviceFacts& facts = device->context().facts();
+  const Json gpu = {{"model", facts.name},
+                    {"compute_capability", facts.compute_capability},
+                    {"driver", cuda_version_text(facts.driver_version)},
+                    {"libraries", report_cuda().libraries}};
+  for (const auto& line : gpu["libraries"]) {
+    std::printf("library: %s\n", line.get<std::string>().c_str());
+  }
+  if (arguments.part == "facts") return Json{{"gpu", gpu}};
   const Libraries libraries = open_libraries(*module, false);
   const Libraries tf32_libraries = open_libraries(*module, true);
+  ReportPace pace;
+  pace.on_row = [&](const Json& so_far) {
+    print_row(so_far["rows"].back());
+    Json with_gpu = so_far;
+    with_gpu["gpu"] = gpu;
+    on_row(with_gpu);
+  };
   Json report =
-      run_part(arguments, {*device, *module, [] {}, libraries.all(), tf32_libraries.all()});
-  const CudaDeviceFacts& facts = device->context().facts();
-  report["gpu"] = {{"model", facts.name},
-                   {"compute_capability", facts.compute_capability},
-                   {"driver", cuda_version_text(facts.driver_version)},
-                   {"libraries", report_cuda().libraries}};
+      run_part(arguments, {*device, *module, [] {}, libraries.all(), tf32_libraries.all(), pace});
+  report["gpu"] = gpu;
   return report;
 }
 
+int exit_code(const Json& report) {
+  if (report.contains("error")) return report["part"] == "table" ? kNotAll : kNoGpu;
+  if (report["failed"].get<int>() != 0) return kDiffers;
+  if (report.contains("out_of_time")) return kNoTime;
+  const bool is_all = report.value("short", 0) == 0 && report.value("missing", 0) == 0;
+  return is_all ? kFine : kNotAll;
+}
+
+// Its end: printed, and kept, whatever becomes of either.
+int end(const Json& report, const ReportFile& file) {
+  if (report["part"] == "table") {
+    std::printf("%s", table_text(report).c_str());
+  } else {
+    print_end(report);
+  }
+  for (const char* const why : {"error", "out_of_time"}) {
+    if (!report.contains(why)) continue;
+    std::fprintf(stderr, "gpu_report: %s%s\n", why[0] == 'o' ? "out of time " : "",
+                 report[why].get<std::string>().c_str());
+  }
+  const Status written = file.write(report, true);
+  if (written.is_ok()) return exit_code(report);
+  std::fprintf(stderr, "gpu_report: %s\n", written.message().c_str());
+  return kNoFile;
+}
+
 int main_of(int argc, char** argv) {
-  Arguments arguments;
-  const std::string problem = parse(argc, argv, arguments);
-  if (!problem.empty()) return usage(problem);
-  Result<Json> result = run(arguments);
-  Json report =
-      result.is_ok()
-          ? *result
-          : Json{{"part", arguments.part}, {"gpu", nullptr}, {"error", result.status().message()}};
-  if (!arguments.json_file.empty()) {
-    std::ofstream file(arguments.json_file);
-    if (!(file << report.dump(1) << "\n")) return usage("cannot write " + arguments.json_file);
+  ReportArguments arguments;
+  const std::string problem = parse_report_arguments(argc, argv, arguments);
+  if (!problem.empty()) {
+    std::fprintf(stderr, "gpu_report: %s; gpu_report --help lists parts and options\n",
+                 problem.c_str());
+    return kUsage;
   }
+  if (arguments.wants_help) {
+    std::printf("%s", report_help().c_str());
+    return kFine;
+  }
+  const ReportFile file(arguments.json_file);
+  if (arguments.part == "table") return end(report_table(arguments.results), file);
+  Json facts = {{"part", arguments.part}, {"rows", Json::array()}, {"failed", 0}};
+  if (arguments.part == "facts") {
+    facts = report_facts(report_cuda());
+    for (const Json& row : facts["rows"]) print_row(row);
+  }
+  Result<Json> result =
+      run(arguments, [&](const Json& so_far) { (void)file.write(so_far, false); });
   if (!result.is_ok()) {
-    std::fprintf(stderr, "gpu_report: no GPU to report on: %s\n",
-                 result.status().message().c_str());
-    return 4;
+    facts["gpu"] = nullptr;
+    facts["error"] = "no GPU to report on: " + result.status().message();
+    return end(facts, file);
   }
-  print_rows(report);
-  if (report.contains("out_of_time")) {
-    std::fprintf(stderr, "gpu_report: out of time %s\n",
-                 report["out_of_time"].get<std::string>().c_str());
-  }
-  if (!report.contains("error")) {
-    if (report["failed"].get<int>() != 0) return 1;
-    return report.contains("out_of_time") ? 5 : 0;
-  }
-  std::fprintf(stderr, "gpu_report: %s\n", report["error"].get<std::string>().c_str());
-  return 4;
+  facts.update(*result);
+  return end(facts, file);
 }
 
 }  // namespace

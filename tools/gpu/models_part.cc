@@ -35,7 +35,9 @@ nlohmann::json report_models(const SessionsUnderReport& what) {
   }
   const CaseWay ways[] = {
       {"host", Loops::kHost}, {"auto", Loops::kAuto}, {.name = "auto, tf32", .allows_tf32 = true}};
-  return report_cases("models", library, cases, ways, what);
+  PartReport report("models", what.pace);
+  report_cases(report, library, cases, ways, what);
+  return report.take();
 }
 
 }  // namespace eddy

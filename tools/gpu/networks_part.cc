@@ -37,6 +37,7 @@ Result<GpuCase> read_network(const Library& library, const fs::path& folder) {
 }  // namespace
 
 nlohmann::json report_networks(const SessionsUnderReport& what, const std::string& folder) {
+  PartReport report("networks", what.pace);
   const Library library;
   std::vector<fs::path> folders;
   std::error_code error;
@@ -44,21 +45,21 @@ nlohmann::json report_networks(const SessionsUnderReport& what, const std::strin
     if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
   }
   std::sort(folders.begin(), folders.end());
-  std::string problem =
-      folders.empty() ? "no networks in " + folder + "; make some with export_networks.py " + folder
-                      : "";
+  if (folders.empty()) {
+    report.end_with(
+        not_found("no networks in " + folder + "; make some with export_networks.py " + folder));
+  }
   std::vector<std::function<GpuCase()>> cases;
   for (const fs::path& each : folders) {
     Result<GpuCase> one = read_network(library, each);
     if (!one.is_ok()) {
-      problem = each.string() + ": " + one.status().to_string();
-      break;
+      // The others are measured all the same.
+      nlohmann::json row = {{"case", each.filename().string()}};
+      set_status(one.status(), row);
+      report.add(std::move(row));
+      continue;
     }
     cases.push_back([made = std::move(*one)] { return made; });
-  }
-  if (!problem.empty()) {
-    return {
-        {"part", "networks"}, {"rows", nlohmann::json::array()}, {"failed", 1}, {"error", problem}};
   }
   const CaseWay ways[] = {
       {"one stream", Loops::kAuto, Assignment::kSerial},
@@ -67,7 +68,8 @@ nlohmann::json report_networks(const SessionsUnderReport& what, const std::strin
       {.name = "several streams, tf32", .assignment = Assignment::kRank, .allows_tf32 = true},
       {.name = "auto, tf32", .allows_tf32 = true},
       {.name = "auto, tf32, norms folded", .allows_tf32 = true, .folds_norms = true}};
-  return report_cases("networks", library, cases, ways, what);
+  report_cases(report, library, cases, ways, what);
+  return report.take();
 }
 
 }  // namespace eddy

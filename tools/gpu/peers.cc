@@ -31,7 +31,9 @@ void add_loops(std::vector<TableLine>& lines) {
                    "us",
                    {"control", "scalar while", "", {"device"}},
                    {Kind::kAbsolute, 1.5},
-                   persistent});
+                   persistent,
+                   false,
+                   "persistent: all of it"});
   lines.push_back({"matmul and tanh while",
                    "us",
                    {"control", "matmul and tanh while", "", {"auto, tf32", "auto"}},

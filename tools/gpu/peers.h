@@ -47,6 +47,8 @@ struct TableLine {
   std::vector<PeerFigure> earlier = {};
   // Of the dynamic models, of which some must be much faster than the best peer.
   bool is_model = false;
+  // What its first loop must say of how it was driven; empty: anything.
+  std::string driven_says = {};
 };
 
 // Names of rivals that this project measures itself, in the same run.

@@ -3,10 +3,10 @@
 //   {"part":"conformance", "rows":[{"op":"Add","type":"float","status":"passed"}, …], "failed":0}
 //
 // Errors: a row that cannot run has status "failed" and says why; a lost device ends the part, and
-// the document's "error" says so. A part whose time is over ends with "out_of_time", no error.
+// the document's "error" says so. A part whose time is over ends with "out_of_time", no error
+// (part_report.h).
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +17,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/execute/accelerator.h"
+#include "tools/gpu/part_report.h"
 
 namespace eddy {
 
@@ -29,6 +30,7 @@ struct GpuUnderReport {
   CudaLibraries libraries = {};
   // The same, but that float32 products may round their operands to TF32; empty: no such rows.
   CudaLibraries tf32_libraries = {};
+  ReportPace pace = {};
   bool has_libraries() const {
     return libraries.products != nullptr || libraries.dnn != nullptr ||
            libraries.long_lines != nullptr;
@@ -61,8 +63,8 @@ struct SessionsUnderReport {
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;
-  std::chrono::seconds time_limit{420};    // no row begins later: "out_of_time"
   std::function<void()> progress = [] {};  // as above
+  ReportPace pace = {};
 };
 
 // Small loops, each way of driving them: a scalar counter, a matmul, eight of these side by side,
@@ -81,6 +83,16 @@ nlohmann::json report_hand_written(const GpuUnderReport& gpu, const void* rival_
 // `num_loops` conditional loops of `num_kernels` in a chain at once, on streams of their own. Loses
 // the device where it does not stand that many: one probe, one process.
 nlohmann::json report_probe(const SessionsUnderReport& what, int num_loops, int num_kernels);
+
+// The ways of driving the small loops bit for bit: each against the host's on the same device,
+// which rounds as they do (TF32 is not asked for); and run against run. A way that a loop does not
+// have is "refused".
+nlohmann::json report_bits(const SessionsUnderReport& what);
+
+// What a session takes of the processor, as a share of one core: a run that waits some 100 ms for a
+// loop of the device's, at most 0.05; one that is idle, nothing that can be told. "short": the run
+// did not take long enough to say.
+nlohmann::json report_waiting(const SessionsUnderReport& what);
 
 // The dynamic models of examples/dynamic_models, their loops driven by the host, by the device and
 // as Eddy chooses: results against the CPU's, trips, and milliseconds a run.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace eddy {
 namespace {
@@ -40,8 +41,30 @@ void RunResults::read_parts(const std::string& folder) {
     const std::string part = text_of(report, "part");
     const bool has_rows =
         report.is_object() && report.contains("rows") && report["rows"].is_array();
-    if (!part.empty() && part != "table" && has_rows) parts_.emplace(part, std::move(report));
+    if (part.empty() || part == "table" || !has_rows) continue;
+    add_end(entry.path().string(), report);
+    parts_.emplace(part, std::move(report));
   }
+  std::ranges::sort(cut_short_);
+}
+
+void RunResults::add_end(const std::string& path, const Json& report) {
+  const std::string error = text_of(report, "error"), time = text_of(report, "out_of_time");
+  const bool is_whole = !report.contains("complete") || report["complete"] == true;
+  if (!error.empty()) cut_short_.push_back(path + ": " + error);
+  if (!time.empty()) cut_short_.push_back(path + ": out of time " + time);
+  if (!is_whole) cut_short_.push_back(path + ": it was ended in its middle; its rows so far count");
+}
+
+std::vector<std::string> RunResults::libraries() const {
+  std::set<std::string> lines;
+  for (const auto& [part, report] : parts_) {
+    if (!report.contains("gpu") || !report["gpu"].is_object()) continue;
+    for (const Json& line : report["gpu"].value("libraries", Json::array())) {
+      if (line.is_string()) lines.insert(line.get<std::string>());
+    }
+  }
+  return {lines.begin(), lines.end()};
 }
 
 // What export_networks.py has measured of PyTorch.

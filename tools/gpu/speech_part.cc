@@ -53,14 +53,24 @@ Result<std::vector<float>> read_sound(const std::string& folder) {
   return speech::prepare_sound(joined);
 }
 
+double seconds_of(std::span<const float> sound) {
+  return static_cast<double>(sound.size()) / speech::kSampleRate;
+}
+
 std::string length_text(std::span<const float> sound) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s of sound",
-                static_cast<double>(sound.size()) / speech::kSampleRate);
+  std::snprintf(text, sizeof(text), "%.1f s of sound", seconds_of(sound));
   return text;
 }
 
+void add_ratios(double seconds, Json& row) {
+  row["ms_per_second_of_sound"] = row["ms"].get<double>() / seconds;
+  row["cpu_ms_per_second_of_sound"] = row["cpu_ms"].get<double>() / seconds;
+  row["ratio_to_cpu"] = row["ms"].get<double>() / row["cpu_ms"].get<double>();
+}
+
 GpuCase silero_case(const std::string& file, std::vector<float> sound) {
+  const double seconds = seconds_of(sound);
   constexpr auto kChunk = static_cast<size_t>(voice::kChunkSamples);
   const auto num_chunks = static_cast<int64_t>((sound.size() + kChunk - 1) / kChunk);
   sound.resize(static_cast<size_t>(num_chunks) * kChunk);
@@ -77,6 +87,7 @@ GpuCase silero_case(const std::string& file, std::vector<float> sound) {
   one.has_products = true;
   one.tolerance = kStateTolerance;
   one.is_timed_on_cpu = true;
+  one.add_to_row = [seconds](Json& row) { add_ratios(seconds, row); };
   return one;
 }
 
@@ -90,20 +101,8 @@ GpuCase moonshine_case(const speech::MoonshineFiles& files, const std::vector<fl
                 {"token_limit", Tensor::scalar(speech::Transcriber::token_limit(sound.size()))}};
   one.counted_loop = "decode";
   one.is_timed_on_cpu = true;
+  one.add_to_row = [seconds = seconds_of(sound)](Json& row) { add_ratios(seconds, row); };
   return one;
-}
-
-void add_ratios(double seconds, Json& rows) {
-  for (Json& row : rows) {
-    if (!row.contains("ms")) continue;
-    row["ms_per_second_of_sound"] = row["ms"].get<double>() / seconds;
-    row["cpu_ms_per_second_of_sound"] = row["cpu_ms"].get<double>() / seconds;
-    row["ratio_to_cpu"] = row["ms"].get<double>() / row["cpu_ms"].get<double>();
-  }
-}
-
-Json without_rows(const std::string& error) {
-  return {{"part", "speech"}, {"rows", Json::array()}, {"failed", 1}, {"error", error}};
 }
 
 Json left_out(const char* name, const std::string& folder) {
@@ -113,25 +112,26 @@ Json left_out(const char* name, const std::string& folder) {
 }  // namespace
 
 Json report_speech(const SessionsUnderReport& what, const std::string& folder) {
+  PartReport report("speech", what.pace);
   const Library library;
   const std::string silero = model_file(folder, "silero_vad");
   const speech::MoonshineFiles moonshine = {model_file(folder, "moonshine_tiny_encoder"),
                                             model_file(folder, "moonshine_tiny_decoder")};
   const bool has_moonshine = !moonshine.encoder.empty() && !moonshine.decoder.empty();
-  if (silero.empty() && !has_moonshine) return without_rows("no speech models in " + folder);
   const Result<std::vector<float>> sound = read_sound(folder);
-  if (!sound.is_ok()) return without_rows(sound.status().message());
+  report.end_with(sound.is_ok() ? Status::ok() : sound.status());
+  if (silero.empty() && !has_moonshine) report.end_with(not_found("no speech models in " + folder));
+  if (report.document().contains("error")) return report.take();
 
   std::vector<std::function<GpuCase()>> cases;
   if (!silero.empty()) cases.push_back([&] { return silero_case(silero, *sound); });
   if (has_moonshine) cases.push_back([&] { return moonshine_case(moonshine, *sound); });
   const CaseWay ways[] = {
       {"host", Loops::kHost}, {"auto", Loops::kAuto}, {.name = "auto, tf32", .allows_tf32 = true}};
-  Json report = report_cases("speech", library, cases, ways, what);
-  add_ratios(static_cast<double>(sound->size()) / speech::kSampleRate, report["rows"]);
-  if (silero.empty()) report["rows"].push_back(left_out(kSilero, folder));
-  if (!has_moonshine) report["rows"].push_back(left_out(kMoonshine, folder));
-  return report;
+  if (silero.empty()) report.add(left_out(kSilero, folder));
+  if (!has_moonshine) report.add(left_out(kMoonshine, folder));
+  report_cases(report, library, cases, ways, what);
+  return report.take();
 }
 
 }  // namespace eddy

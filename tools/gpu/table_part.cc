@@ -69,6 +69,11 @@ void set_eddy(const TableLine& line, const RunResults& results, Json& row) {
     const Json found = results.row(line.eddy, way);
     if (found.is_null()) continue;
     row["way"] = way;
+    const std::string driven = found.value("first_loop", "");
+    if (found["status"] == "passed" && driven.find(line.driven_says) == std::string::npos) {
+      row["not_so"] = "it was not driven so: " + driven;
+      continue;
+    }
     const char* const key = line.unit == "us" ? "us_per_round" : "ms";
     if (found["status"] == "passed" && found.contains(key)) {
       row["eddy"] = found[key];
@@ -155,7 +160,9 @@ std::string row_text(const Json& row) {
   if (row.contains("ratio")) {
     text += "; " + number(row["ratio"]) + " x best rival, " + row["best_rival"].get<std::string>();
   }
-  if (row.contains("reason")) text += "; " + row["reason"].get<std::string>();
+  for (const char* const why : {"reason", "not_so"}) {
+    if (row.contains(why)) text += "; " + row[why].get<std::string>();
+  }
   text += "\n";
   for (const char* const measured : {kNow, kEarlier}) {
     std::string line;
@@ -177,9 +184,13 @@ Json report_table(const std::string& folder) {
   Json report = {{"part", "table"}, {"gpu", results.gpu()}, {"rows", Json::array()}};
   report["earlier_on"] = "NVIDIA H200, driver 580.159, CUDA 13.0";
   if (!results.unreadable().empty()) report["unreadable"] = results.unreadable();
+  if (!results.cut_short().empty()) report["cut_short"] = results.cut_short();
+  report["libraries"] = results.libraries();
+  report["failed"] = 0;
   if (results.is_empty()) {
     report["error"] =
         "no part's results in " + folder + "; make some with the bundle's run " + folder;
+    return report;
   }
   for (const TableLine& line : table_lines()) report["rows"].push_back(judge(line, results));
   report["rows"].push_back(judge_much_faster(report["rows"]));
@@ -189,6 +200,9 @@ Json report_table(const std::string& folder) {
   report["failed"] = std::ranges::count_if(report["rows"], [](const Json& row) {
     return row["verdict"] == "missed" || row["verdict"] == "failed";
   });
+  const bool has_any = std::ranges::any_of(
+      report["rows"], [](const Json& row) { return row["verdict"] != "not measured"; });
+  report["missing"] = results.unreadable().size() + results.cut_short().size() + (has_any ? 0 : 1);
   return report;
 }
 
@@ -202,6 +216,13 @@ std::string table_text(const Json& report) {
   if (report["gpu"].is_object()) {
     text += "this run's GPU: " + report["gpu"].value("model", "?") +
             "; earlier figures: " + report["earlier_on"].get<std::string>() + "\n";
+  }
+  for (const Json& line : report["libraries"]) text += "library: " + line.get<std::string>() + "\n";
+  for (const char* const list : {"unreadable", "cut_short"}) {
+    for (const Json& line : report.value(list, Json::array())) {
+      text += std::string(list[0] == 'u' ? "unreadable: " : "not whole: ") +
+              line.get<std::string>() + "\n";
+    }
   }
   for (const auto& [verdict, count] : counts) text += verdict + " " + std::to_string(count) + "  ";
   return text + "\n";

@@ -14,8 +14,10 @@ namespace eddy {
 
 // From the JSON files that the parts have left in `folder`, as the bundle's `run` names them;
 // needs no GPU. A row's verdict: "met", "missed", "shown" (it has no limit), "failed" (Eddy's row
-// has), "not measured". "failed" counts those missed and failed. Errors: files that are no JSON are
-// passed over and named in "unreadable"; "error" where there is no part's file at all.
+// has), "not measured". "failed" counts those missed and failed. Files that are no JSON are
+// passed over and named in "unreadable"; those of parts that ended early in "cut_short", their rows
+// count; "missing" counts both, and nothing measured at all. "error", and no rows, where there is
+// no part's file.
 nlohmann::json report_table(const std::string& folder);
 
 // For people: a line for each row, its rivals below.

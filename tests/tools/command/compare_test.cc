@@ -38,6 +38,12 @@ TEST(FindDifference, integers_and_types_and_shapes_must_be_equal) {
             "expected float[1], found float[2]");
 }
 
+TEST(FindDifference, integers_that_no_double_tells_apart_differ) {
+  constexpr int64_t kEven = int64_t{1} << 53;
+  EXPECT_FALSE(find_difference(values<int64_t>({kEven}), values<int64_t>({kEven}), kTolerance));
+  EXPECT_TRUE(find_difference(values<int64_t>({kEven}), values<int64_t>({kEven + 1}), kTolerance));
+}
+
 TEST(FindDifference, names_the_first_place_and_counts_the_others) {
   EXPECT_EQ(find_difference(values<int32_t>({1, 5, 9}), values<int32_t>({1, 2, 3}), kTolerance),
             "at [1] of [3]: expected 2, found 5 (2 of 3 elements differ, by at most 6)");

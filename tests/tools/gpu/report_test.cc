@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "tests/ops/cuda/fake_cub.h"
@@ -12,6 +14,7 @@
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_library_work.h"
+#include "tools/gpu/call_values.h"
 #include "tools/gpu/drift_part.h"
 #include "tools/gpu/host_difference.h"
 #include "tools/gpu/report_part.h"
@@ -25,6 +28,17 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
+
+// The rivals' kernel, on parameters that a defect has changed.
+FakeKernel rival_kernel(const std::function<void(cuda::RivalParams&)>& change) {
+  return [change](const FakeKernelCall& call) {
+    cuda::RivalParams params = call.params_as<cuda::RivalParams>();
+    change(params);
+    cuda::rival_step(
+        params, [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); },
+        [] {});
+  };
+}
 
 class GpuReportTest : public ::testing::TestWithParam<bool> {
  protected:
@@ -69,7 +83,55 @@ TEST_P(GpuReportTest, EveryOperatorPassesItsConformanceRows) {
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   EXPECT_FALSE(report.contains("error")) << report["error"];
   EXPECT_GT(report["rows"].size(), 200u);
+  std::map<std::string, int> num_rows;  // by type
+  int num_skipped = 0;
+  for (const auto& row : report["rows"]) {
+    if (row["status"] == "passed") ++num_rows[row["type"]];
+    EXPECT_TRUE(row["status"] != "skipped" || row.value("reason", "") != "") << row;
+    num_skipped += row["status"] == "skipped" ? 1 : 0;
+  }
+  for (const char* const type : {"int8", "uint8", "uint16", "int16", "uint32", "uint64"}) {
+    EXPECT_GT(num_rows[type], 0) << type;
+  }
+  EXPECT_EQ(report["skipped"], num_skipped);
+  EXPECT_EQ(report["kernels"], host_kernels().size());
+  EXPECT_EQ(report["kernels_run"].get<size_t>() + report["not_run"].size(), report["kernels"]);
+  EXPECT_GT(report["kernels_run"], report["kernels"].get<int>() / 2) << report["not_run"];
   EXPECT_THAT(report["left_out"], IsEmpty()) << report["left_out"];
+}
+
+TEST_P(GpuReportTest, KernelsThatTheImageLacksFail) {
+  FakeCuda other({.seed = 3});
+  const auto device = std::move(*CudaDevice::create(other.api(), {}));
+  for (const auto& [name, kernel] : host_kernels()) {
+    if (name == "eddy_Add_f32" || name == "eddy_MaxPool_i8") continue;
+    other.define_kernel(name, kernel.params_bytes,
+                        [this, body = kernel](const FakeKernelCall& call) {
+                          run_host_kernel(body, call.grid[0], call.params, random_);
+                        });
+  }
+  const auto module = std::move(*CudaModule::load(device->context(), FakeCuda::kImages));
+  const auto report = report_conformance({*device, *module, [&] { other.step(); }}, 20);
+  EXPECT_EQ(report["failed"], 2) << report["error"];
+  EXPECT_EQ(report["rows"].back()["kernel"], "eddy_MaxPool_i8");
+}
+
+TEST_P(GpuReportTest, APartTellsItsRowsAsTheyComeAndBeginsNoneTooLate) {
+  size_t num_told = 0;
+  gpu_.pace.on_row = [&](const nlohmann::json& report) {
+    EXPECT_EQ(report["rows"].size(), ++num_told);
+  };
+  EXPECT_EQ(report_loops(gpu_, 5)["rows"].size(), num_told);
+  EXPECT_EQ(num_told, 5u);
+  gpu_.pace = {.time_limit = std::chrono::seconds(-1)};
+  gpu_.libraries.long_lines = &long_lines_;
+  fake_.define_kernel("eddy_rival_step", sizeof(cuda::RivalParams), rival_kernel([](auto&) {}));
+  for (const auto& report :
+       {report_conformance(gpu_, 20), report_loops(gpu_, 5),
+        report_hand_written(gpu_, FakeCuda::kImage, true, 1), report_libraries(gpu_, true, 1)}) {
+    EXPECT_TRUE(report.contains("out_of_time")) << report;
+    EXPECT_EQ(report["rows"].size(), 0u) << report;
+  }
 }
 
 TEST_P(GpuReportTest, WhatLibrariesDoHasRowsOfItsOwn) {
@@ -78,7 +140,7 @@ TEST_P(GpuReportTest, WhatLibrariesDoHasRowsOfItsOwn) {
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   std::map<std::string, int> num_rows;  // by operator
   for (const auto& row : report["rows"]) {
-    if (row["way"] == "library") ++num_rows[row["op"]];
+    if (row.value("way", "") == "library") ++num_rows[row["op"]];
   }
   // Not those of uneven padding, or of pools that give indices.
   EXPECT_THAT(num_rows,
@@ -94,7 +156,7 @@ TEST_P(GpuReportTest, ProductsHaveRowsWithTf32) {
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   std::map<std::string, int> num_rows;  // by operator
   for (const auto& row : report["rows"]) {
-    if (row["way"] != "library, tf32") continue;
+    if (row.value("way", "") != "library, tf32") continue;
     ++num_rows[row["op"]];
     EXPECT_EQ(row["type"], "float") << row;
   }
@@ -111,7 +173,7 @@ TEST_P(GpuReportTest, LongLinesHaveRowsByCub) {
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   std::map<std::string, int> num_rows;  // by operator
   for (const auto& row : report["rows"]) {
-    if (row["way"] == "library") ++num_rows[row["op"]];
+    if (row.value("way", "") == "library") ++num_rows[row["op"]];
   }
   EXPECT_EQ(num_rows["TopK"], 2 * 6) << "of either order, by type";
   EXPECT_EQ(num_rows["CumSum"], 2 * 2) << "of integers, two lines of either length";
@@ -162,17 +224,6 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
     num_both += row.contains("library_us") && row.contains("tf32_us") ? 1 : 0;
   }
   EXPECT_EQ(num_both, 4) << "products and convolutions";
-}
-
-// The rivals' kernel, on parameters that a defect has changed.
-FakeKernel rival_kernel(const std::function<void(cuda::RivalParams&)>& change) {
-  return [change](const FakeKernelCall& call) {
-    cuda::RivalParams params = call.params_as<cuda::RivalParams>();
-    change(params);
-    cuda::rival_step(
-        params, [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); },
-        [] {});
-  };
 }
 
 TEST_P(GpuReportTest, RivalsByHandCountToWhatTheyShould) {
@@ -300,8 +351,47 @@ TEST(HostDifference, WithTf32ValuesMayBeOffAsFarAsItRoundsThem) {
   EXPECT_NE(host_difference(outputs(0.9700f), outputs(-0.9700f), kTf32Tolerance), "");
 }
 
+TEST(HostDifference, AnInfinityAgreesWithItselfAloneAndWideIntegersExactly) {
+  const auto floats = [](float value) {
+    return NamedTensors{{"y", Tensor::of<float>({1}, {value})}};
+  };
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(host_difference(floats(inf), floats(inf)), "");
+  EXPECT_NE(host_difference(floats(inf), floats(-inf)), "");
+  EXPECT_NE(host_difference(floats(inf), floats(1)), "");
+  EXPECT_NE(host_difference(floats(1), floats(inf)), "");
+  EXPECT_EQ(host_difference(floats(std::nanf("")), floats(std::nanf(""))), "");
+  EXPECT_NE(host_difference(floats(std::nanf("")), floats(1)), "");
+  const int64_t wide = (int64_t{1} << 53) + 1;
+  const Tensor a = Tensor::scalar(wide), b = Tensor::scalar(wide - 1);
+  EXPECT_NE(host_difference({{"n", a}}, {{"n", b}}), "");
+  EXPECT_FALSE(compare_values(a.view(), b.view(), 1).is_ok());
+  EXPECT_TRUE(compare_values(a.view(), a.view(), 1).is_ok());
+  EXPECT_FALSE(compare_values(Tensor::scalar(1.0f).view(), Tensor::scalar(inf).view(), 1).is_ok());
+}
+
+TEST_F(GpuReportSessions, EveryWayGivesTheHostsBits) {
+  const auto report = report_bits(what_);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_EQ(report["rows"].size(), 6u * 7u);
+}
+
+TEST_F(GpuReportSessions, WaitingAndIdleSessionsSayWhatTheyTake) {
+  const auto report = report_waiting(what_);
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  ASSERT_EQ(report["rows"].size(), 2u) << report["error"];
+  EXPECT_GE(report["rows"][1]["ms"], 1);
+}
+
+TEST_F(GpuReportSessions, OneKindOfLoopIsRunByItself) {
+  EXPECT_TRUE(is_drift_kind("nested") && is_drift_kind("host-driven") && !is_drift_kind("odd"));
+  const auto report = report_drift(what_, "recording");
+  ASSERT_EQ(report["rows"].size(), 1u);
+  EXPECT_EQ(report["rows"][0]["case"], "recording");
+}
+
 TEST_F(GpuReportSessions, APartWithoutTimeSaysWhereItStoppedAndIsNoFailure) {
-  what_.time_limit = std::chrono::seconds(-1);
+  what_.pace.time_limit = std::chrono::seconds(-1);
   const auto report = report_control(what_);
   EXPECT_FALSE(report.contains("error")) << report["error"];
   EXPECT_EQ(report["out_of_time"], "before scalar while, host");
@@ -329,12 +419,14 @@ TEST_F(GpuReportSessions, MemoryThatGrowsFailsItsRow) {
   const auto grows = [&](const Accelerator&) -> Result<int64_t> {
     return used_bytes += (int64_t{2} << 20) + 1;
   };
-  const auto report = report_drift(what_, grows);
+  const auto report = report_drift(what_, "", grows);
   EXPECT_EQ(report["failed"], 4);
-  EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("grown by 2097153 bytes"));
-  what_.time_limit = std::chrono::seconds(0);
+  EXPECT_THAT(report["rows"].back()["reason"].get<std::string>(),
+              HasSubstr("grown by 2097153 bytes"));
+  what_.pace.time_limit = std::chrono::seconds(0);
   for (const auto& row : report_drift(what_)["rows"].get<std::vector<nlohmann::json>>()) {
-    EXPECT_TRUE(row["status"] != "passed" || row["iterations"] < row["asked"]) << row;
+    EXPECT_NE(row["status"], "passed") << "fewer than were asked: " << row;
+    EXPECT_TRUE(row["status"] != "short" || row["iterations"] < row["asked"]) << row;
   }
 }
 
@@ -347,6 +439,7 @@ TEST_F(GpuReportSessions, TheDriverSaysWhatIsInUse) {
 }
 
 TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
+  EXPECT_EQ(report_probe(what_, 4, 1)["failed"], 0);
   EXPECT_EQ(report_probe(what_, 4, 2)["failed"], 0) << report_probe(what_, 4, 2).dump(1);
   const auto report = report_probe(what_, 8, 1);  // the fake stands five
   EXPECT_EQ(report["rows"][0]["status"], "failed");

@@ -77,7 +77,7 @@ TEST_F(GpuSpeechTest, SileroPassesInEveryWayBesideTheCpu) {
   EXPECT_EQ(found["failed"], 0) << found.dump(1);
   EXPECT_FALSE(found.contains("error")) << found["error"];
   ASSERT_EQ(found["rows"].size(), 4u) << found.dump(1);
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 1; i < 4; ++i) {
     const Json& row = found["rows"][i];
     EXPECT_EQ(row["case"], "Silero");
     EXPECT_EQ(row["status"], "passed") << row;
@@ -88,8 +88,8 @@ TEST_F(GpuSpeechTest, SileroPassesInEveryWayBesideTheCpu) {
     EXPECT_DOUBLE_EQ(row["ms_per_second_of_sound"].get<double>() * (5 * 512 + 1) / 16000,
                      row["ms"]);
   }
-  EXPECT_EQ(found["rows"][3]["case"], "Moonshine tiny");
-  EXPECT_EQ(found["rows"][3]["status"], "left out");
+  EXPECT_EQ(found["rows"][0]["case"], "Moonshine tiny");
+  EXPECT_EQ(found["rows"][0]["status"], "left out");
 }
 
 TEST_F(GpuSpeechTest, TheModelsThemselvesPass) {
@@ -125,8 +125,8 @@ TEST_F(GpuSpeechTest, TheTableShowsItWithTheCpuAsRival) {
     EXPECT_EQ(row["verdict"], "shown") << row;
     ASSERT_EQ(row["rivals"].size(), 1u) << row;
     EXPECT_EQ(row["rivals"][0]["name"], "CPU");
-    EXPECT_EQ(row["rivals"][0]["figure"], found["rows"][2]["cpu_ms"]);
-    EXPECT_EQ(row["ratio"], found["rows"][2]["ratio_to_cpu"]);
+    EXPECT_EQ(row["rivals"][0]["figure"], found["rows"][3]["cpu_ms"]);
+    EXPECT_EQ(row["ratio"], found["rows"][3]["ratio_to_cpu"]);
   }
   EXPECT_EQ(num_found, 1);
 }
@@ -135,7 +135,6 @@ TEST_F(GpuSpeechTest, WithoutModelsOrSoundThereIsNothingToReport) {
   EXPECT_THAT(report()["error"].get<std::string>(), HasSubstr("no speech models in "));
   write_silero();
   EXPECT_THAT(report()["error"].get<std::string>(), HasSubstr("no recordings (.wav) in "));
-  EXPECT_EQ(report()["failed"], 1);
 }
 
 TEST_F(GpuSpeechTest, AModelOfAnotherFormFailsItsRows) {
@@ -143,7 +142,7 @@ TEST_F(GpuSpeechTest, AModelOfAnotherFormFailsItsRows) {
   std::ofstream(folder_ / "silero_vad.onnx") << "no model";
   const Json found = report();
   EXPECT_EQ(found["failed"], 3) << found.dump(1);
-  EXPECT_THAT(found["rows"][0]["reason"].get<std::string>(), HasSubstr("silero_vad.onnx"));
+  EXPECT_THAT(found["rows"][1]["reason"].get<std::string>(), HasSubstr("silero_vad.onnx"));
 }
 
 }  // namespace

@@ -60,15 +60,20 @@ class GpuTableTest : public ::testing::Test {
 };
 
 Json control_row(const std::string& name, const std::string& way, double us) {
-  return {{"case", name}, {"way", way}, {"status", "passed"}, {"us_per_round", us}};
+  return {{"case", name},
+          {"way", way},
+          {"status", "passed"},
+          {"first_loop", "device: persistent: all of it"},
+          {"us_per_round", us}};
 }
 Json hand_row(const std::string& name, double us) {
   return {{"case", name}, {"status", "passed"}, {"us_per_round", us}};
 }
 
-TEST_F(GpuTableTest, AFolderWithoutResultsHasEveryRivalAndNothingMet) {
+TEST_F(GpuTableTest, WithoutResultsOfItsRowsThereAreEarlierRivalsAndNothingMet) {
+  write_part("loops", Json::array());
   const Json report = table();
-  EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("no part's results in"));
+  EXPECT_EQ(report["missing"], 1) << "nothing is measured";
   EXPECT_EQ(report["failed"], 0);
   for (const Json& row : report["rows"]) {
     EXPECT_EQ(row["verdict"], "not measured") << row;
@@ -194,6 +199,31 @@ TEST_F(GpuTableTest, WhatIsNoJsonIsNamedAndTheRestCounts) {
   ASSERT_EQ(report["unreadable"].size(), 1u);
   EXPECT_THAT(report["unreadable"][0].get<std::string>(), HasSubstr("control.json"));
   EXPECT_DOUBLE_EQ(row_of(report, "nested 100 x 100")["limit"], 5.5);
+  EXPECT_GE(report["missing"], 1);
+}
+
+TEST_F(GpuTableTest, PartsThatEndedEarlyAreNamedAndAnEmptyFolderHasNoRows) {
+  EXPECT_TRUE(table()["rows"].empty());
+  EXPECT_THAT(table()["error"].get<std::string>(), HasSubstr("no part's results in "));
+  write("hand.json", R"({"part": "hand", "rows": [], "complete": false})");
+  write("loops.json", R"({"part": "loops", "rows": [], "error": "device lost: Xid 13"})");
+  write("models.json", R"({"part": "models", "rows": [], "out_of_time": "before lstm"})");
+  const Json report = table();
+  EXPECT_EQ(report["missing"], 4) << "and nothing is measured";
+  const std::string text = table_text(report);
+  EXPECT_THAT(text, HasSubstr("hand.json: it was ended in its middle"));
+  EXPECT_THAT(text, HasSubstr("loops.json: device lost: Xid 13"));
+  EXPECT_THAT(text, HasSubstr("models.json: out of time before lstm"));
+}
+
+TEST_F(GpuTableTest, WhatWasNoPersistentKernelIsNoFigureOfOne) {
+  Json row = control_row("scalar while", "device", 4.0);
+  row["first_loop"] = "device: a recording; no NVRTC";
+  write_part("control", Json::array({row}));
+  const Json found = row_of(table(), "scalar while, persistent");
+  EXPECT_EQ(found["verdict"], "not measured");
+  EXPECT_THAT(table_text(table()),
+              HasSubstr("it was not driven so: device: a recording; no NVRTC"));
 }
 
 TEST(GpuTableLines, NameRowsThatThePartsHave) {

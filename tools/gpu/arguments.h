@@ -1,0 +1,28 @@
+// What gpu_report is asked: its options, checked before anything is measured, and the parts by
+// name.
+#pragma once
+
+#include <string>
+
+namespace eddy {
+
+struct ReportArguments {
+  std::string part;
+  std::string json_file;
+  std::string networks;  // a folder
+  std::string speech;    // likewise
+  std::string results;   // likewise, of a table
+  std::string kind;      // of loops, of a drift; empty: all
+  int ordinal = 0;
+  int loops = 4;    // of a probe
+  int kernels = 1;  // of a probe
+  bool wants_help = false;
+};
+
+// Empty when they are fine: folders are there, and the JSON file can be written.
+std::string parse_report_arguments(int argc, char** argv, ReportArguments& arguments);
+
+// Each part in a line.
+std::string report_help();
+
+}  // namespace eddy
