@@ -226,8 +226,8 @@ class Session {
   // To destroy it before a run has ended is a programmer error (CHECK).
   Result<std::unique_ptr<Stream>> create_stream();
   // A driver's stream of the accelerator (a cudaStream_t) as one for run_on: it stays the caller's
-  // and outlives what is returned, through which alone it is issued to meanwhile; it is not captured
-  // before its runs have ended.
+  // and outlives what is returned, through which alone it is issued to meanwhile; it is not
+  // captured before its runs have ended.
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream);
   RunHandle run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
                    const RunOptions& options = {});
