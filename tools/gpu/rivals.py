@@ -3,8 +3,8 @@
 
 Writes JSON. Of the part control: microseconds a round, the median of several runs, of a scalar
 counter, a 256 x 256 matmul with tanh, and eight of these with different trip counts; of the part
-models: milliseconds a run (rival_models.py). Trips and values are checked. Each
-rival has a process and a time limit of its own (JAX's WHILE flags are of its start, too), and writes
+models: milliseconds a run (rival_models.py). Of loops the trips are checked, of models the values,
+too. Needs NumPy, and JAX or PyTorch for the GPU. Each rival has a process and a time limit of its own (JAX's WHILE flags are of its start, too), and writes
 what it has as it goes.
 """
 import json
@@ -84,15 +84,25 @@ def torch_rows():
     x0 = (torch.rand(WIDTH, WIDTH, device="cuda") - 0.5) / 10
     w = (torch.rand(WIDTH, WIDTH, device="cuda") - 0.5) / 10
 
+    def check(count, trips):
+        if count.item() != trips:
+            raise RuntimeError("wrong number of trips")
+
     def scalar():
         x = torch.zeros((), device="cuda")
         while (x < TRIPS).item():
             x = x + 1.0
+        check(x, TRIPS)
 
-    def matmul():
+    def matmul(trips=TRIPS):
         x, n = x0, torch.zeros((), device="cuda")
-        while (n < TRIPS).item():
+        while (n < trips).item():
             x, n = torch.tanh(x @ w), n + 1.0
+        check(n, trips)
+
+    def eight():
+        for i in range(8):
+            matmul(TRIPS - i * TRIPS // 10)
 
     x, n = x0.clone(), torch.zeros((), device="cuda")
     test = torch.ones((), device="cuda", dtype=torch.bool)
@@ -108,10 +118,10 @@ def torch_rows():
         test.fill_(True)
         while test.item():
             graph.replay()
-        if n.item() != TRIPS:
-            raise RuntimeError("wrong number of trips")
+        check(n, TRIPS)
 
-    return (rows("PyTorch eager", [("scalar while", scalar), ("matmul and tanh while", matmul)]) +
+    return (rows("PyTorch eager", [("scalar while", scalar), ("matmul and tanh while", matmul),
+                                   ("eight such loops", eight)]) +
             rows("PyTorch, step as CUDA graph", [("matmul and tanh while", step_graph)]))
 
 
@@ -226,6 +236,11 @@ def main(arguments):
     if "EDDY_RIVAL" in os.environ:  # a process of its own
         measure(os.environ["EDDY_RIVAL"], arguments[0])
         return 0
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        print("rivals.py: needs NumPy, and JAX or PyTorch for the GPU; install them with pip",
+              file=sys.stderr)
     found = []
     for name in NAMES:
         found += run_apart(name, arguments[0], SECONDS_EACH)
