@@ -95,6 +95,8 @@ class CommandBuffer {
   // Says of the launch recorded last that it is this; null: that it keeps the host's books only and
   // touches no memory that a device's commands read or write.
   virtual void note_recordable(RecordableWork* /*work_or_null*/) {}
+  // Says of the launch recorded last that it does nothing, but for noting where its strand is.
+  virtual void note_nothing() {}
   // Says of the reset recorded last that strands which go on meanwhile wait for the event: neither
   // the reset nor what is done with the event behind it can be launched as one with other commands.
   virtual void note_apart() {}

@@ -15,8 +15,14 @@ class RecordableWork {
   virtual ~RecordableWork() = default;
   // Finds where the operands are now. False: failed, as the work itself would have.
   virtual bool prepare() = 0;
+  // False: all operands are always where they were when the work was made, and prepare() need not
+  // be called.
+  virtual bool may_move() const = 0;
+  // Notes that its strand has come to it, as prepare() does.
+  virtual void reach() = 0;
   // Whether what enqueue() does depends on nothing but the operands' addresses, as they are now.
   virtual bool is_recordable() const = 0;
+  // Of the operands that may move.
   virtual void add_addresses(std::vector<const void*>& addresses) const = 0;
   // On a stream, as its native() says, with that scratch memory; null: with its own.
   // False: failed; until tell_error() or forget_error() nobody knows.

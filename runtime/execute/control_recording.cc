@@ -39,6 +39,7 @@ Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, N
   made->words_ = std::move(words);
   Status status = recorder.begin();
   if (status.is_ok()) status = made->record();
+  made->put_back();
   if (status.is_ok() && unrolls && made->most_iterations_ == 1) {
     status = unsupported(made->why_not_unrolled_);
   }
@@ -84,6 +85,15 @@ void ControlRecording::point(ValueId value, void* data) {
   Slot& slot = state_.slot(value);
   slot.buffer.reset();
   slot.view.data = data;
+  pointed_.push_back(value);
+}
+
+// The host's way of the same loop finds its still values and their nodes as they were.
+void ControlRecording::put_back() {
+  for (ValueId value : pointed_) state_.put_back(value);
+  for (ExecNode* exec : bound_) exec->bind();
+  pointed_.clear();
+  bound_.clear();
 }
 
 Result<const void*> ControlRecording::decision_address(ValueId value) {
@@ -430,7 +440,8 @@ Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
     return Status::ok();
   }
   if (node.op->is_view) {
-    return exec.work(&exec) ? Status::ok() : internal_error("a view fails");
+    pointed_.push_back(node.outputs[0]);
+    return run_view(&exec) ? Status::ok() : internal_error("a view fails");
   }
   // Memory of the recording's own for each value: the plan's blocks are shared by where carried
   // values stand, and here they stand in homes.
@@ -445,13 +456,12 @@ Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
   }
   EDDY_ASSIGN_OR_RETURN(void* const native, recorder_.lane(lane));
   while (scratch_.size() <= lane) scratch_.emplace_back(state_.program().memory(1));
-  for (const ExecNode::Refresh& refresh : exec.refresh) {
-    refresh.to->data = refresh.from->view.data;
+  exec.bind();
+  bound_.push_back(&exec);
+  if (log != nullptr) {
+    for (const TensorView& input : exec.inputs) log->push_back(input.data);
+    for (const TensorView& output : exec.outputs) log->push_back(output.data);
   }
-  for (ExecNode::Output& output : exec.out) {
-    output.view->data = output.slot->view.data;
-  }
-  if (log != nullptr) exec.add_addresses(*log);
   if (exec.enqueue(native, &scratch_[lane])) return Status::ok();
   Status error = std::move(exec.error);
   exec.forget_error();

@@ -88,6 +88,7 @@ class ControlRecording : public ControlLaunch {
   Result<int64_t*> host_words(size_t count);
   // The value's slot is that memory, which it does not own.
   void point(ValueId value, void* data);
+  void put_back();
   const Graph& graph() const { return state_.graph(); }
 
   RunState& state_;
@@ -111,6 +112,9 @@ class ControlRecording : public ControlLaunch {
   std::vector<Case> cases_;
   std::vector<Output> outputs_;
   std::deque<SegmentScratch> scratch_;  // by lane
+  // While it is made: what has been taken away from the host's way.
+  std::vector<ValueId> pointed_;
+  std::vector<ExecNode*> bound_;
 };
 
 }  // namespace eddy

@@ -194,25 +194,33 @@ Status call_value_kernel(const ExecNode& node, ValueContext& context) {
 }  // namespace
 
 bool ExecNode::prepare() {
-  current_node->store(id.index(), std::memory_order_relaxed);
+  reach();
   for (const Refresh& each : refresh) each.to->data = each.from->view.data;
-  for (Output& output : out) {
-    if (output.place.is_planned()) {
-      output.view->data = output.place.give_to(*output.slot);
+  for (Output* const output : moving) {
+    Slot& slot = *output->slot;
+    if (output->place.is_planned()) {
+      output->view->data = output->place.give_to(slot);
       continue;
     }
-    if (output.targets_or_null != nullptr) [[unlikely]] {
-      if (output.targets_or_null->give_to(*output.slot, output.size_bytes)) {
-        output.view->data = output.slot->view.data;
+    if (output->targets_or_null != nullptr) [[unlikely]] {
+      if (output->targets_or_null->give_to(slot, output->size_bytes)) {
+        output->view->data = slot.view.data;
         continue;
       }
     }
-    if (!output.slot->buffer.is_writable(output.size_bytes)) [[unlikely]] {
-      if (!make_writable(*this, output)) return false;
+    if (!slot.buffer.is_writable(output->size_bytes)) [[unlikely]] {
+      if (!make_writable(*this, *output)) return false;
     }
-    output.view->data = output.slot->view.data;
+    output->view->data = slot.view.data;
   }
   return true;
+}
+
+void ExecNode::bind() {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (input_slots[i] != nullptr) inputs[i].data = input_slots[i]->view.data;
+  }
+  for (const Output& output : out) output.view->data = output.slot->view.data;
 }
 
 bool ExecNode::is_recordable() const {
@@ -222,8 +230,8 @@ bool ExecNode::is_recordable() const {
 }
 
 void ExecNode::add_addresses(std::vector<const void*>& addresses) const {
-  for (const TensorView& view : inputs) addresses.push_back(view.data);
-  for (const TensorView& view : outputs) addresses.push_back(view.data);
+  for (const Refresh& each : refresh) addresses.push_back(each.to->data);
+  for (const Output* output : moving) addresses.push_back(output->view->data);
 }
 
 bool ExecNode::enqueue(NativeStream stream, Scratch* scratch_or_null) {
@@ -283,6 +291,11 @@ bool run_view(void* exec_node) {
     output.set_tensor(type.element, type.dims.span());
   }
   release_inputs(node);
+  return true;
+}
+
+bool run_still(void* exec_node) {
+  static_cast<ExecNode*>(exec_node)->ExecNode::reach();
   return true;
 }
 

@@ -1,4 +1,4 @@
-// ExecNode: one exec node of one run: its kernel with arguments at hand, and the four ways to
+// ExecNode: one exec node of one run: its kernel with arguments at hand, and the five ways to
 // run it. Each way is a WorkFunction on the ExecNode:
 //
 //   fixed    all shapes known: refresh pointers, find the outputs' memory (planned, or writable
@@ -7,6 +7,7 @@
 //   dynamic  shapes may change: the operator's own rule gives output shapes, skipped while input
 //            shapes stay what they were
 //   view     output 0 shares input 0's memory under another shape
+//   still    a view of memory that is where it is for good (still_values.h): nothing
 //   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data)
 //
 // Of a `fixed` node on an accelerator whose values no host needs for enqueueing, the two halves can
@@ -34,7 +35,7 @@ struct Accelerator;
 struct ExecNode : RecordableWork {
   KernelFunction run = nullptr;
   KernelArgs args;
-  WorkFunction work = nullptr;  // which of the four ways
+  WorkFunction work = nullptr;  // which of the five ways
 
   // Inputs whose memory may change between executions: args.inputs[to].data = from->view.data.
   struct Refresh {
@@ -50,6 +51,7 @@ struct ExecNode : RecordableWork {
     OutputTargets* targets_or_null = nullptr;  // memory of the caller that is bound for it
   };
   std::vector<Output> out;
+  std::vector<Output*> moving;  // fixed: those of them whose memory may change
 
   std::vector<Slot*> input_slots;  // null: omitted
   std::vector<TensorView> inputs;
@@ -70,11 +72,16 @@ struct ExecNode : RecordableWork {
   bool may_be_recorded = false;
   const Accelerator* reads_staging_of_or_null = nullptr;  // input 0 must be staging memory of it
   bool prepare() override;
+  bool may_move() const override { return !refresh.empty() || !moving.empty(); }
+  void reach() override { current_node->store(id.index(), std::memory_order_relaxed); }
   bool is_recordable() const override;
   void add_addresses(std::vector<const void*>& addresses) const override;
   bool enqueue(NativeStream stream, Scratch* scratch_or_null) override;
   bool tell_error() override;
   void forget_error() override { error = Status(); }
+
+  // All arguments are where their values are now.
+  void bind();
 
   // Slots whose last use this is (release_plan.h); never for `fixed`.
   std::vector<Slot*> release;
@@ -94,6 +101,7 @@ struct ExecNode : RecordableWork {
 bool run_fixed(void* exec_node);
 bool run_dynamic(void* exec_node);
 bool run_view(void* exec_node);
+bool run_still(void* exec_node);
 bool run_value(void* exec_node);
 
 }  // namespace eddy

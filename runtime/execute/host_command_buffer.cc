@@ -26,6 +26,11 @@ void HostCommandBuffer::note_recordable(RecordableWork* work_or_null) {
   notes_.back() = {.is_known = true, .work_or_null = work_or_null};
 }
 
+void HostCommandBuffer::note_nothing() {
+  notes_.resize(code().size());
+  notes_.back() = {.is_known = true, .is_nothing = true};
+}
+
 void HostCommandBuffer::note_apart() {
   notes_.resize(code().size());
   notes_.back().is_apart = true;

@@ -52,6 +52,7 @@ class HostCommandBuffer : public CommandCode {
     tell_refusal_ = std::move(tell);
   }
   void note_recordable(RecordableWork* work_or_null) override;
+  void note_nothing() override;
   void note_apart() override;
   void note_choice() override;
   void add_check(DecideFunction check, void* context) override {

@@ -247,6 +247,9 @@ class Lowering {
     launch({StepKind::kExec, id, at.strand}, node.work, &node, state_.program().is_cheap(id));
     if (node.may_be_recorded) note(&node);
     if (node.work == run_view) note_bookkeeping();
+    if (node.work == run_still && trace_ == nullptr && observer_ == nullptr) {
+      commands_.note_nothing();
+    }
     end_span(mark);
   }
 

@@ -7,6 +7,8 @@
 #include "runtime/execute/control_drive.h"
 #include "runtime/execute/lowering.h"
 #include "runtime/execute/persistent_launch.h"
+#include "runtime/execute/still_values.h"
+#include "runtime/execute/still_values.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/unrolling.h"
 #include "runtime/execute/upload.h"
@@ -174,6 +176,9 @@ Status Program::bind(const KernelRegistry& registry) {
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
+  still_values_ = find_still_values(graph_, plan_.memory, output_routes_, [&](NodeId node) {
+    return kernels_[node.index()].run_value != nullptr;
+  });
   if (has_device_control()) judge();
   return Status::ok();
 }

@@ -120,6 +120,8 @@ class Program {
   bool is_only_copied_out(size_t output) const { return is_only_copied_out_[output]; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
   bool uses_arenas() const { return options_.use_arenas; }
+  // still_values.h; for states that have arenas.
+  const std::vector<ValueId>& still_values() const { return still_values_; }
 
   // Constants whose bytes no run reads: kernels have packed them, or nobody uses them. Their slots
   // have null data. Those that release_constants was called with are among them.
@@ -164,6 +166,7 @@ class Program {
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
   std::vector<bool> is_only_copied_out_;  // by output of the graph
+  std::vector<ValueId> still_values_;
   std::vector<ConstantId> unread_constants_;
   std::vector<ControlVerdict> control_verdicts_;                   // by NodeId
   std::vector<std::unique_ptr<PersistentLoop>> persistent_loops_;  // by NodeId; empty: none

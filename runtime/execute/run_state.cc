@@ -104,6 +104,7 @@ RunState::RunState(const Program& program, Allocator& allocator)
     const size_t size = program.workspaces()[stream];
     if (size > 0) scratch(stream).reserve(size);
   }
+  for (uint32_t v = 0; v < graph.num_values(); ++v) put_back(ValueId(v));
   const std::vector<uint32_t> reads = count_reads(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     if (loops_[n]) loops_[n]->connect();
@@ -152,6 +153,17 @@ void RunState::make_arenas() {
     if (!buffer.is_ok()) return arenas_.clear();
     arenas_.push_back(std::move(*buffer));
   }
+}
+
+// Where it stands in an arena for good; none: it may move.
+ValueId RunState::still_place(ValueId value) const {
+  if (arenas_.empty()) return {};
+  return program_.still_values()[resolve_forwarded(graph(), value).index()];
+}
+
+void RunState::put_back(ValueId value) {
+  const ValueId place = still_place(value);
+  if (!place.is_none()) placement(place).give_to(slot(value));
 }
 
 Placement RunState::placement(ValueId value) {
@@ -248,7 +260,18 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     for (ValueId value : program_.releases(id)) exec->release.push_back(&slot(value));
     exec->min_released_bytes = program_.min_released_bytes();
   }
+  leave_still(*exec);
   exec_nodes_[id.index()] = std::move(exec);
+}
+
+// The node does nothing for outputs that do not move.
+void RunState::leave_still(ExecNode& exec) {
+  const std::vector<ValueId>& outputs = exec.node->outputs;
+  const bool is_still_view = exec.work == run_view && !still_place(outputs[0]).is_none();
+  if (is_still_view && exec.release.empty()) exec.work = run_still;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (still_place(outputs[o]).is_none()) exec.moving.push_back(&exec.out[o]);
+  }
 }
 
 // Where input `i` comes from: constants from where the node runs, but for what the host reads.
@@ -266,7 +289,8 @@ void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
   const bool is_host_value = has_flag(input_flags(*exec.node, i), InputFlag::kHostValue);
   if ((is_constant && !is_read_there) || is_host_value) exec.values[i] = &exec.inputs[i];
   exec.has_host_values |= !is_constant && is_host_value;
-  if (!is_constant) exec.refresh.push_back({&exec.inputs[i], from});
+  const bool may_move = still_place(value).is_none() || is_taken(exec.id, value);
+  if (!is_constant && may_move) exec.refresh.push_back({&exec.inputs[i], from});
 }
 
 // Observers read a node's values once it has run, so then a command of its own releases them.

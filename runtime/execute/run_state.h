@@ -123,6 +123,9 @@ class RunState {
   std::atomic<uint32_t>& current_node(uint32_t strand);
   // Both strands run the same nodes, by turns.
   void add_twin(uint32_t strand, uint32_t of_strand);
+  // Somebody has pointed its slot elsewhere; a value that may not move stands where it was.
+  void put_back(ValueId value);
+
   // The node runs on a strand that counts its loop's iterations by itself.
   void set_tail(NodeId node, const LoopState::Tail& tail);
 
@@ -184,6 +187,7 @@ class RunState {
     return *parts[node.index()];
   }
   Slot* make_slot(ValueId value);
+  ValueId still_place(ValueId value) const;
   bool releases_by_itself(const ExecNode* node_or_null) const;
   void make_taken_slots();
   void make_arenas();
@@ -199,6 +203,7 @@ class RunState {
   void take_everywhere(OutputMemory& memory);
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
   void bind_input(ExecNode& exec, size_t i, bool is_on_accelerator);
+  void leave_still(ExecNode& exec);
   void make_faults();
   void clear_faults();
   void clear_fault(DeviceFault& fault);

@@ -16,9 +16,21 @@ void* SegmentScratch::reserve(size_t size_bytes) {
 
 Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentShared& shared)
     : steps_(std::move(steps)), next_(next), shared_(shared) {
+  std::map<uint32_t, RecordableWork*> last_works;  // by lane
   for (const SegmentStep& step : steps_) {
-    num_works_ += step.kind == SegmentStep::Kind::kWork ? 1 : 0;
     num_lanes_ = std::max(num_lanes_, step.lane + 1);
+    if (step.kind == SegmentStep::Kind::kBooks) moving_.push_back(step);
+    if (step.kind != SegmentStep::Kind::kWork) continue;
+    ++num_works_;
+    last_works[step.lane] = step.work;
+    if (step.work->may_move()) {
+      moving_.push_back(step);
+    } else {
+      is_still_recordable_ &= step.work->is_recordable();
+    }
+  }
+  for (const auto& [lane, work] : last_works) {
+    if (!work->may_move()) ends_.push_back(work);
   }
   for (uint32_t lane = 0; lane < num_lanes_; ++lane) {
     scratch_.push_back(std::make_unique<SegmentScratch>(*shared_.memory));
@@ -27,13 +39,17 @@ Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentSha
 
 bool Segment::prepare(bool& is_recordable) {
   addresses_.clear();
-  for (const SegmentStep& step : steps_) {
-    if (step.kind == SegmentStep::Kind::kBooks && !step.run(step.context)) return false;
-    if (step.kind != SegmentStep::Kind::kWork) continue;
+  is_recordable &= is_still_recordable_;
+  for (const SegmentStep& step : moving_) {
+    if (step.kind == SegmentStep::Kind::kBooks) {
+      if (!step.run(step.context)) return false;
+      continue;
+    }
     if (!step.work->prepare()) return false;
     is_recordable &= step.work->is_recordable();
     step.work->add_addresses(addresses_);
   }
+  for (RecordableWork* work : ends_) work->reach();
   return true;
 }
 

@@ -6,10 +6,11 @@
 // forked and joined inside become parallel lanes of the recording. (Nimble, section 4.1: what is
 // static is scheduled ahead of time; here also between two decisions of a loop.)
 //
-// Running it is one Work of its strand's stream. First every node finds its operands and the
-// books are kept (loops count, carried values change places), which gives the addresses that all
-// of the work will use. Those seen the second time are recorded; those recorded are launched
-// with one call. So a loop whose carried values alternate between two places has two recordings
+// Running it is one Work of its strand's stream. First the nodes with operands that may move
+// (still_values.h) find them and the books are kept (loops count, carried values change places),
+// which gives the addresses on which all of the work depends: of a straight graph, those of its
+// inputs and outputs. Those seen the second time are recorded; those recorded are launched with
+// one call. So a loop whose carried values alternate between two places has two recordings
 // that take turns (and one for its first round, where it reads the initial values), and nothing is
 // instantiated again while it runs. Addresses that never come back are issued one by one. The
 // thread that issues is the one that records, so at most kMostRecordings are kept, and one is given
@@ -20,8 +21,8 @@
 // one cannot be made that is told (tell_refusal), the work is issued, and no more are tried; those
 // made before are launched as ever, since the device may not be through with them.
 // The books of a segment are ahead of its work, so a node of a body whose segment goes on into the
-// next iteration is named with that one. Threads: those of its run. Cost: a few ns a node for
-// finding operands; recording, milliseconds once for each set of addresses.
+// next iteration is named with that one. Threads: those of its run. Cost: a few ns a node
+// whose operands may move; recording, milliseconds once for each set of addresses.
 #pragma once
 
 #include <functional>
@@ -114,6 +115,11 @@ class Segment {
   size_t num_works_ = 0;
   size_t num_issued_ = 0;
   uint32_t num_lanes_ = 1;
+  // Of the steps: what each run does, books and works that may move; and with which of the others
+  // a lane ends, so that its strand is there.
+  std::vector<SegmentStep> moving_;
+  std::vector<RecordableWork*> ends_;
+  bool is_still_recordable_ = true;  // what does not move
   uint64_t num_runs_ = 0;
   bool is_off_ = false;                                   // no more recordings: one has failed
   std::vector<std::unique_ptr<SegmentScratch>> scratch_;  // by lane

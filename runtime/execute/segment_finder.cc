@@ -125,6 +125,7 @@ class Finder {
     const uint32_t at = walkers_[w].at;
     const CommandNote known = note(at);
     if (!known.is_known || !is_first_visit(at)) return false;
+    if (known.is_nothing) return true;
     not_joined(w);
     const Kind kind = known.work_or_null != nullptr ? Kind::kWork : Kind::kBooks;
     add({.kind = kind,

@@ -23,6 +23,7 @@ namespace eddy {
 struct CommandNote {
   bool is_apart = false;                   // a reset
   bool is_known = false;                   // a launch
+  bool is_nothing = false;                 // a known launch that a segment leaves out
   RecordableWork* work_or_null = nullptr;  // known and null: it keeps the host's books
 };
 

@@ -18,6 +18,8 @@ using Kind = SegmentStep::Kind;
 class NoWork : public RecordableWork {
  public:
   bool prepare() override { return true; }
+  bool may_move() const override { return true; }
+  void reach() override {}
   bool is_recordable() const override { return true; }
   void add_addresses(std::vector<const void*>&) const override {}
   bool enqueue(void*, Scratch*) override { return true; }
@@ -30,6 +32,10 @@ class Commands : public CommandCode {
  public:
   void work() { note(&works_.emplace_back()); }
   void books() { note(nullptr); }
+  void nothing_to_do() {
+    books();
+    notes_.back().is_nothing = true;
+  }
   void host_work() { launch(nothing, nullptr); }
 
   std::optional<FoundSegment> find(uint32_t at, uint32_t strand = 0) {
@@ -78,6 +84,20 @@ TEST(SegmentFinder, StraightWorkAndBooksGoTogetherUpToADecision) {
   ASSERT_TRUE(found);
   EXPECT_THAT(Commands::kinds(*found), ElementsAre(Kind::kWork, Kind::kBooks, Kind::kWork));
   EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kTest);
+}
+
+TEST(SegmentFinder, WhatDoesNothingIsLeftOutAndEndsNoSegment) {
+  Commands c;
+  c.nothing_to_do();
+  c.work();
+  c.nothing_to_do();
+  c.work();
+  c.nothing_to_do();
+  c.finish();
+  const auto found = c.find(0);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(Commands::kinds(*found), ElementsAre(Kind::kWork, Kind::kWork));
+  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kEnd);
 }
 
 TEST(SegmentFinder, OneWorkIsNoSegment) {

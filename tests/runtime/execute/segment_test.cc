@@ -1,11 +1,14 @@
 // Claim: addresses that come back are recorded once and launched; what more take turns than are
 // kept is issued and nothing is recorded anew; addresses that have long not been seen make room for
 // others; a recorder that refuses is asked once, its reason is told, and
-// what it has recorded before, some of it perhaps still running, is kept and launched.
+// what it has recorded before, some of it perhaps still running, is kept and launched. Nothing is
+// prepared but what may move.
 #include "runtime/execute/segment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "runtime/cpu/cpu_device.h"
 
@@ -17,8 +20,13 @@ using Kind = SegmentStep::Kind;
 // Work on one address, which the test chooses.
 class OneWork : public RecordableWork {
  public:
-  bool prepare() override { return true; }
-  bool is_recordable() const override { return true; }
+  bool prepare() override {
+    ++num_prepared;
+    return true;
+  }
+  bool may_move() const override { return !is_still; }
+  void reach() override { ++num_reached; }
+  bool is_recordable() const override { return is_recorded; }
   void add_addresses(std::vector<const void*>& addresses) const override {
     addresses.push_back(reinterpret_cast<const void*>(address));
   }
@@ -30,6 +38,10 @@ class OneWork : public RecordableWork {
   void forget_error() override {}
 
   uintptr_t address = 0;
+  bool is_still = false;
+  bool is_recorded = true;
+  int num_prepared = 0;
+  int num_reached = 0;
   int num_enqueued = 0;
 };
 
@@ -137,6 +149,37 @@ TEST_F(SegmentTest, WhatHasLongNotBeenSeenMakesRoom) {
   EXPECT_FALSE(run(1));
   EXPECT_FALSE(run(1)) << "all the others are of use";
   EXPECT_EQ(recorder_.num_alive, static_cast<int>(kMost));
+}
+
+TEST_F(SegmentTest, OnlyWhatMayMoveIsPreparedAndEachLaneEndsAtItsLastWork) {
+  std::array<OneWork, 5> works;  // on lanes 0, 0, 0, 1, 1; the first and the last may move
+  for (size_t i = 1; i < 4; ++i) works[i].is_still = true;
+  std::vector<SegmentStep> steps;
+  for (uint32_t i = 0; i < works.size(); ++i) {
+    steps.push_back({.kind = Kind::kWork, .lane = i < 3 ? 0u : 1u, .work = &works[i]});
+  }
+  Segment segment(steps, 5, {&recorder_, &device_->allocator(), {}});
+  Status why;
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(segment.run(nullptr, why)) << why.to_string();
+  EXPECT_EQ(recorder_.num_launches, 9);
+  for (size_t i = 0; i < works.size(); ++i) {
+    EXPECT_EQ(works[i].num_prepared, works[i].is_still ? 0 : 10) << i;
+    EXPECT_EQ(works[i].num_enqueued, 2) << "issued, and recorded";
+  }
+  EXPECT_EQ(works[2].num_reached, 10);
+  EXPECT_EQ(works[1].num_reached + works[3].num_reached, 0);
+}
+
+TEST_F(SegmentTest, StillWorkThatCannotBeRecordedIsIssuedEachTime) {
+  OneWork still;
+  still.is_still = true;
+  still.is_recorded = false;
+  Segment segment({{.kind = Kind::kWork, .work = &work_}, {.kind = Kind::kWork, .work = &still}}, 2,
+                  {&recorder_, &device_->allocator(), {}});
+  Status why;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(segment.run(nullptr, why)) << why.to_string();
+  EXPECT_EQ(recorder_.num_asked, 0);
+  EXPECT_EQ(still.num_enqueued, 3);
 }
 
 TEST_F(SegmentTest, ARecorderThatRefusesIsAskedOnceAndItsReasonIsTold) {
