@@ -8,7 +8,6 @@
 #include "runtime/execute/lowering.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/still_values.h"
-#include "runtime/execute/still_values.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/unrolling.h"
 #include "runtime/execute/upload.h"
