@@ -205,6 +205,7 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   options.max_free_states = core.options.max_runs_in_flight;
   options.accelerator_or_null = core.accelerator_or_null;
   options.has_device_control = can_device_drive(core);
+  options.locates_faults = core.options.locate_faults;
   options.are_loops_measured = core.options.loops == Loops::kAuto && core.options.measure_loops;
   Device& device = *core.device;
   if (core.is_host_driven()) {

@@ -125,6 +125,10 @@ struct SessionOptions {
   // (graph/compile/place.h). Loops that it can decide by itself may be driven by it, others by
   // the host. Empty: there is none.
   std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator = {};
+  // A run that an accelerator's loss has ended is told with the nodes that it was at: their kernels
+  // have a small one each before and behind them, and no loop is one kernel. Without, the nearest
+  // that is known is told: where the host stood, or the loop with its iteration.
+  bool locate_faults = false;
   // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
   StepObserver* observer_or_null = nullptr;
 };

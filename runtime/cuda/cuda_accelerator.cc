@@ -154,6 +154,12 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
   accelerator->is_staging = [device = parts->device.get()](const void* data, size_t size_bytes) {
     return device->is_staging(data, size_bytes);
   };
+  if (parts->loop_kernels.copy != nullptr) {
+    accelerator->copy_word = [parts = parts.get()](int64_t* to, const int64_t* from,
+                                                   void* native_stream) {
+      return copy_word(parts->device->context(), parts->loop_kernels.copy, to, from, native_stream);
+    };
+  }
   accelerator->make_recorder = [parts = parts.get()]() -> std::unique_ptr<Recorder> {
     return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
   };

@@ -29,15 +29,13 @@ Status enqueue(CudaDevice& device, NativeStream stream, void* to, const void* fr
                        "cuMemcpyAsync");
 }
 
-Status copy_by_kernel(const TransferState& state, NativeStream stream, void* to, const void* from,
-                      size_t size_bytes) {
+Status copy_by_kernel(CudaContext& context, CuFunction copy, NativeStream stream, void* to,
+                      const void* from, size_t size_bytes) {
   cuda::LoopCopyParams params{};
   params.num_pieces = 1;
   params.pieces[0] = {to, from, size_bytes};
-  CudaContext& context = state.device->context();
   const CudaContext::Use use(context);
-  return launch_grid(context, state.copy, 1, cuda::kBlockThreads, &params,
-                     static_cast<CuStream>(stream));
+  return launch_grid(context, copy, 1, cuda::kBlockThreads, &params, static_cast<CuStream>(stream));
 }
 
 Status stage(CudaDevice& device, NativeStream stream, char* to, const char* from,
@@ -81,12 +79,18 @@ bool run_to_host(const KernelArgs& args) {
     return status.is_ok() || args.fail(std::move(status));
   }
   const bool by_kernel = state.copy != nullptr && size_bytes <= kMostBytesByKernel;
-  Status status = by_kernel ? copy_by_kernel(state, args.stream, to, from.data, size_bytes)
+  Status status = by_kernel ? copy_by_kernel(device.context(), state.copy, args.stream, to,
+                                             from.data, size_bytes)
                             : enqueue(device, args.stream, to, from.data, size_bytes);
   return status.is_ok() || args.fail(std::move(status));
 }
 
 }  // namespace
+
+Status copy_word(CudaContext& context, CuFunction copy, int64_t* to, const int64_t* from,
+                 NativeStream stream) {
+  return copy_by_kernel(context, copy, stream, to, from, sizeof(int64_t));
+}
 
 void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device,
                         const CudaLoopKernels& kernels) {

@@ -23,6 +23,10 @@ namespace eddy {
 
 constexpr size_t kMostBytesByKernel = 4096;
 
+// Accelerator::copy_word, by CudaLoopKernels::copy.
+Status copy_word(CudaContext& context, CuFunction copy, int64_t* to, const int64_t* from,
+                 NativeStream stream);
+
 // Without a kernel for copies all are the copy engine's.
 void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device,
                         const CudaLoopKernels& kernels);

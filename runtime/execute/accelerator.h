@@ -65,6 +65,9 @@ struct Accelerator {
   std::function<bool(const void* data, size_t size_bytes)> is_staging = {};
   // Copies host memory to the accelerator's, and returns when it is there; empty: it can't.
   std::function<Status(void* to, const void* from, size_t size_bytes)> write = {};
+  // Enqueues a copy of eight bytes between places in staging memory, as one kernel, so that it may
+  // stand in any recording. Empty: it can't.
+  std::function<Status(int64_t* to, const int64_t* from, void* native_stream)> copy_word = {};
   // Records what kernels enqueue; empty, or makes null: everything is issued one by one.
   std::function<std::unique_ptr<Recorder>()> make_recorder = {};
   ElementFusion fusion = {};

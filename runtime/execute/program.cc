@@ -140,6 +140,11 @@ Result<std::unique_ptr<Program>> Program::create(const Graph& graph, const Plan&
                                                  Device& device, const KernelRegistry& registry,
                                                  ProgramOptions options) {
   std::unique_ptr<Program> program(new Program(graph, plan, device, std::move(options)));
+  if (program->locates_faults() && !program->accelerator_or_null()->copy_word) {
+    return unsupported(
+        "faults can't be located: the accelerator lacks the kernel that leaves breadcrumbs (eddy "
+        "info says which kernels there are)");
+  }
   EDDY_RETURN_IF_ERROR(program->bind(registry));
   return program;
 }
@@ -262,7 +267,8 @@ void Program::judge() {
       judge_control(graph_, {[this](NodeId node) { return device_of(node) != 0; },
                              [this](ValueId value) { return value_device(value) != 0; }});
   loop_choices_.resize(options_.are_loops_measured ? graph_.num_nodes() : 0);
-  const bool has_fusion = options_.accelerator_or_null->loop_fusion.prepare != nullptr;
+  const bool has_fusion =
+      options_.accelerator_or_null->loop_fusion.prepare != nullptr && !locates_faults();
   persistent_loops_.resize(has_fusion ? graph_.num_nodes() : 0);
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     ControlVerdict& verdict = control_verdicts_[n];

@@ -53,6 +53,8 @@ struct ProgramOptions {
   bool are_loops_measured = false;
   // Of a plan for two devices, its second one; null for all others.
   std::shared_ptr<const Accelerator> accelerator_or_null = {};
+  // Nodes of the accelerator leave breadcrumbs (breadcrumbs.h), and no loop is one kernel.
+  bool locates_faults = false;
   // Run states that the pool keeps at most; 0: as many as there were at once.
   size_t max_free_states = 0;
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
@@ -100,6 +102,7 @@ class Program {
     return loop_choices_.empty() ? nullptr : loop_choices_[node.index()].get();
   }
   bool has_accelerator() const { return options_.accelerator_or_null != nullptr; }
+  bool locates_faults() const { return options_.locates_faults && has_accelerator(); }
   const Accelerator* accelerator_or_null() const { return options_.accelerator_or_null.get(); }
   // The device of an exec node, and the one in whose memory a value is: 1 is the accelerator.
   uint32_t device_of(NodeId node) const;

@@ -112,6 +112,7 @@ RunState::RunState(const Program& program, Allocator& allocator)
     if (graph.node(NodeId(n)).kind == NodeKind::kExec) make_node(NodeId(n), reads);
   }
   make_faults();
+  if (program.locates_faults()) leave_breadcrumbs();
 }
 
 RunState::~RunState() = default;
@@ -335,6 +336,7 @@ void RunState::reset() {
     control.error = Status();
   }
   clear_faults();
+  if (breadcrumbs_) breadcrumbs_->clear();
   for (auto& loop : loops_) {
     if (loop) loop->reset();
   }
@@ -404,10 +406,7 @@ bool RunState::fail(NodeId node, Status status) {
   std::lock_guard lock(mutex_);
   if (error_.is_ok()) {
     error_ = std::move(status);
-    // Calls that come after a loss are the first to hear of it; they name nobody.
-    const bool is_lost = error_.code() == StatusCode::kDeviceLost;
-    const std::string running = is_lost ? path_of_running_loop() : "";
-    error_.prepend_path(running.empty() ? iteration_path(node) : running);
+    tell_where(error_, node);
   }
   return false;
 }
@@ -421,12 +420,7 @@ Status RunState::take_error() {
   if (devices.is_ok()) return internal_error("the run failed, and nothing has said why");
   if (strand < current_nodes_.size()) {
     const uint32_t node = current_node(strand).load(std::memory_order_relaxed);
-    const std::string running = path_of_running_loop();
-    if (!running.empty()) {
-      devices.prepend_path(running);
-    } else if (node != UINT32_MAX) {
-      devices.prepend_path(iteration_path(NodeId(node)));
-    }
+    tell_where(devices, node == UINT32_MAX ? NodeId() : NodeId(node));
   }
   return devices;
 }
@@ -437,38 +431,40 @@ bool RunState::fail(Status status) {
   return false;
 }
 
-// What a device drives by itself is one piece of work; where it was, its counters say.
-std::string RunState::path_of_running_loop() const {
-  for (const auto& device : device_controls_) {
-    const NodeId running = device ? device->innermost_running() : NodeId();
-    if (running.is_none()) continue;
-    const int64_t iteration = loops_[running.index()]->iteration();
-    return iteration_path(running) + "[" + std::to_string(iteration) + "]";
-  }
-  return "";
-}
-
 int64_t RunState::iteration(NodeId loop, NodeId inner) const {
   const auto tail = tails_.find(inner.index());
   if (tail == tails_.end()) return loops_[loop.index()]->iteration();
   return tail->second->iteration.load(std::memory_order_relaxed);
 }
 
-std::string RunState::iteration_path(NodeId id) const {
-  const Graph& graph = program_.graph();
-  std::string path = graph.node(id).name;
-  RegionId at = graph.node(id).region;
+int64_t RunState::issued_iteration(NodeId loop, NodeId inner) const {
+  const LoopState& state = *loops_[loop.index()];
+  const Node& node = graph().node(loop);
+  const bool is_after = graph().node(inner).region == node.regions[1];
+  // A device does not count the iteration that a fault ends; a tail counts by itself.
+  const bool is_counted_on =
+      is_after && !state.is_driven_by_device() && !tails_.contains(inner.index());
+  return is_counted_on ? state.begun() : iteration(loop, inner);
+}
+
+std::string RunState::iteration_path(NodeId id) const { return path_of(id, &RunState::iteration); }
+
+std::string RunState::ended_path(NodeId id) const {
+  return path_of(id, &RunState::issued_iteration);
+}
+
+std::string RunState::path_of(NodeId id, IterationOf iteration_of) const {
+  std::string path = graph().node(id).name;
   NodeId inner = id;
-  while (!graph.region(at).owner.is_none()) {
-    const NodeId owner_id = graph.region(at).owner;
-    const Node& owner = graph.node(owner_id);
-    std::string prefix = owner.name;
-    if (owner.kind == NodeKind::kWhile) {
-      prefix += "[" + std::to_string(iteration(owner_id, inner)) + "]";
-    } else {
-      prefix += "/" + graph.region(at).name;
-    }
-    path.insert(0, prefix + "/");
+  RegionId at = graph().node(id).region;
+  while (!graph().region(at).owner.is_none()) {
+    const NodeId owner_id = graph().region(at).owner;
+    const Node& owner = graph().node(owner_id);
+    const bool is_loop = owner.kind == NodeKind::kWhile;
+    path = owner.name +
+           (is_loop ? "[" + std::to_string((this->*iteration_of)(owner_id, inner)) + "]"
+                    : "/" + graph().region(at).name) +
+           "/" + path;
     inner = owner_id;
     at = owner.region;
   }

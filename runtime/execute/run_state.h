@@ -25,6 +25,7 @@
 #include "graph/schedule/plan.h"
 #include "runtime/device/command_buffer.h"
 #include "runtime/device/recorder.h"
+#include "runtime/execute/breadcrumbs.h"
 #include "runtime/execute/case_state.h"
 #include "runtime/execute/device_control.h"
 #include "runtime/execute/exec_node.h"
@@ -168,11 +169,9 @@ class RunState {
   int64_t iteration(NodeId loop, NodeId inner) const;
   // "decode[17]/attend/MatMul": names and current iteration numbers of the loops around a node.
   std::string iteration_path(NodeId node) const;
-  // The same, of a kernel that has ended and found something wrong: `after` may have been counted
+  // The same, of a kernel that was issued and perhaps has ended: `after` may have been counted
   // since, unless a device counts.
   std::string ended_path(NodeId node) const;
-  // Of the loop, with its iteration, that a device drives right now; empty: none.
-  std::string path_of_running_loop() const;
   // Where each strand is now and what it waits for, one line each.
   std::string describe() const;
 
@@ -207,6 +206,16 @@ class RunState {
   void make_faults();
   void clear_faults();
   void clear_fault(DeviceFault& fault);
+  // The iteration of what a node right inside the loop was issued for last.
+  int64_t issued_iteration(NodeId loop, NodeId inner) const;
+  using IterationOf = int64_t (RunState::*)(NodeId loop, NodeId inner) const;
+  std::string path_of(NodeId node, IterationOf iteration_of) const;
+  void leave_breadcrumbs();
+  // Of the loop, with its iteration, that a device drives right now; empty: none.
+  std::string path_of_running_loop() const;
+  // Of the nodes that a lost device was at, by their breadcrumbs; empty: between them.
+  std::string path_of_unfinished() const;
+  void tell_where(Status& status, NodeId issued) const;
 
   const Program& program_;
   Allocator& allocator_;
@@ -234,6 +243,7 @@ class RunState {
   // Where kernels on the accelerator say what they found, in memory that both sides see.
   BufferRef fault_memory_;
   std::vector<std::pair<NodeId, DeviceFault*>> faults_;
+  std::unique_ptr<Breadcrumbs> breadcrumbs_;  // null: a lost device is told without its nodes
   std::vector<std::unique_ptr<DeviceControl>> device_controls_;  // by NodeId; empty: none
   mutable std::mutex mutex_;
   Status error_;  // under the mutex

@@ -1,8 +1,10 @@
-// What a run keeps of faults that kernels on an accelerator report (ops/contract/device_fault.h).
+// What a run knows of faults on an accelerator: those that kernels report, and where it was when it
+// was lost.
 //
-// A record without a fault holds in `value` the address of the word by which loops that the device
-// drives are stopped: whoever reports writes 1 there, so they end with the iteration of the fault,
-// which their counters then name.
+// Kernels report in records (ops/contract/device_fault.h). A record without a fault holds in
+// `value` the address of the word by which loops that the device drives are stopped: whoever
+// reports writes 1 there, so they end with the iteration of the fault, which their counters then
+// name.
 #include <atomic>
 #include <new>
 
@@ -52,25 +54,51 @@ int32_t RunState::check_faults(void* run_state) {
   return result;
 }
 
-std::string RunState::ended_path(NodeId id) const {
-  const Graph& graph = program_.graph();
-  std::string path = graph.node(id).name;
-  for (RegionId at = graph.node(id).region; !graph.region(at).owner.is_none();) {
-    const NodeId owner_id = graph.region(at).owner;
-    const Node& owner = graph.node(owner_id);
-    std::string prefix = owner.name;
-    if (owner.kind == NodeKind::kWhile) {
-      const LoopState& loop = *loops_[owner_id.index()];
-      // A device does not count the iteration that a fault ends.
-      const bool is_begun = at == owner.regions[1] && !loop.is_driven_by_device();
-      prefix += "[" + std::to_string(is_begun ? loop.begun() : loop.iteration()) + "]";
-    } else {
-      prefix += "/" + graph.region(at).name;
-    }
-    path.insert(0, prefix + "/");
-    at = owner.region;
+// Where memory is short, a lost device is told without its nodes.
+void RunState::leave_breadcrumbs() {
+  std::vector<ExecNode*> nodes;
+  for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
+    ExecNode* const node = exec_nodes_[n].get();
+    const bool is_led =
+        node != nullptr && node->run != nullptr && program_.device_of(node->id) != 0;
+    if (is_led) nodes.push_back(node);
   }
-  return path;
+  auto made = Breadcrumbs::create(*program_.accelerator_or_null(), nodes.size());
+  if (!made.is_ok()) return;
+  breadcrumbs_ = std::move(*made);
+  for (ExecNode* const node : nodes) breadcrumbs_->lead(*node);
+}
+
+// What a device drives by itself is one piece of work; where it was, its counters say.
+std::string RunState::path_of_running_loop() const {
+  for (const auto& device : device_controls_) {
+    const NodeId running = device ? device->innermost_running() : NodeId();
+    if (running.is_none()) continue;
+    const int64_t iteration = loops_[running.index()]->iteration();
+    return iteration_path(running) + "[" + std::to_string(iteration) + "]";
+  }
+  return "";
+}
+
+std::string RunState::path_of_unfinished() const {
+  std::string text;
+  for (const NodeId node : breadcrumbs_->unfinished()) {
+    text += (text.empty() ? "" : " or ") + ended_path(node);
+  }
+  return text;
+}
+
+// A call that comes after a loss is the first to hear of it, so `issued`, where the host stood,
+// says only what the device had not come past.
+void RunState::tell_where(Status& status, NodeId issued) const {
+  const bool is_lost = status.code() == StatusCode::kDeviceLost;
+  std::string path = is_lost && breadcrumbs_ ? path_of_unfinished() : "";
+  if (is_lost && path.empty()) path = path_of_running_loop();
+  if (path.empty() && !issued.is_none()) path = iteration_path(issued);
+  status.prepend_path(path);
+  if (is_lost && !breadcrumbs_ && program_.has_accelerator()) {
+    status.append_message("a session with locate_faults names the nodes that it was at");
+  }
 }
 
 }  // namespace eddy

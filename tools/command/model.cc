@@ -147,6 +147,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
     if (arguments.tf32 && (!cuda_ordinal(arguments.device) || arguments.exact)) {
       throw CLI::ValidationError("--tf32", "it rounds products of --device cuda, without --exact");
     }
+    if (arguments.locate_faults && !cuda_ordinal(arguments.device)) {
+      throw CLI::ValidationError(
+          "--locate-faults", "it is for --device cuda; elsewhere errors name their node anyway");
+    }
   });
   app.add_option(
          "--loops", arguments.loops,
@@ -159,6 +163,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_flag("--exact", arguments.exact,
                "the same bits however loops are driven, no normalization folded into a convolution "
                "(always so on the CPU)");
+  app.add_flag(
+      "--locate-faults", arguments.locate_faults,
+      "--device cuda: if the GPU is lost in a run, say which nodes it was at (slower: each "
+      "node has two small kernels more, and no loop is one kernel)");
   app.add_option("--threads", arguments.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
@@ -228,6 +236,7 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
       return accelerator;
     };
     options.folds_norms = !arguments.exact;
+    options.locate_faults = arguments.locate_faults;
   }
   if (!arguments.costs.empty()) {
     EDDY_ASSIGN_OR_RETURN(options.costs, read_costs(arguments.costs));

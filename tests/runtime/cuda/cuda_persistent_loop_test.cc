@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "graph/ir/builder.h"
@@ -300,6 +301,32 @@ TEST(CudaPersistentLoop, ALostDeviceIsToldWithTheLoopAndItsIteration) {
     session.reset();
     EXPECT_EQ(gpu.cuda().leaks(), "");
   }
+}
+
+TEST(CudaPersistentLoop, WhereFaultsAreLocatedItIsNoKernelAndItsNodesAreNamed) {
+  std::set<std::string> named;
+  for (const auto way : {LoopChoice::Way::kKernel, LoopChoice::Way::kUnrolled}) {
+    for (uint64_t k = 20; k < 44; ++k) {
+      FusingGpu gpu(11);
+      SessionOptions options = gpu.options(true, way);
+      options.num_threads = 1;
+      options.loops = Loops::kDevice;
+      options.locate_faults = true;
+      auto session = std::move(*Session::create(library(), graph_of(endless(kWide)), options));
+      gpu.cuda().fault_kernel(k, CuResult::kIllegalAddress);
+      const Status status =
+          session->run({{"x", wide(1)}}, {.timeout = std::chrono::seconds(20)}).status();
+      EXPECT_EQ(status.code(), StatusCode::kDeviceLost) << status.to_string();
+      EXPECT_EQ(gpu.num_loops(), 0u);
+      EXPECT_THAT(status.to_string(), HasSubstr("at endless["));
+      const size_t node = status.path().find("]/");
+      named.insert(node == std::string::npos ? "" : status.path().substr(node + 2));
+      session.reset();
+      EXPECT_EQ(gpu.cuda().leaks(), "");
+    }
+  }
+  EXPECT_THAT(named, ::testing::UnorderedElementsAre("", "ReduceMin_0", "Less_1", "Tanh_0"))
+      << "between nodes, or at one of them";
 }
 
 TEST(CudaPersistentLoop, WhatIsNoSuchLoopSaysWhyAndIsDrivenByTheDeviceAllTheSame) {

@@ -23,6 +23,7 @@ struct CudaSessionSetup {
   Loops loops = Loops::kAuto;
   bool measures_loops = false;  // else the device drives whatever it can
   int ordinal = 0;
+  bool locates_faults = false;
 };
 
 class CudaSessionFixture : public ::testing::TestWithParam<uint64_t> {
@@ -43,6 +44,7 @@ class CudaSessionFixture : public ::testing::TestWithParam<uint64_t> {
     options.loops = setup.loops;
     options.measure_loops = setup.measures_loops;
     options.assignment = Assignment::kRank;
+    options.locate_faults = setup.locates_faults;
     options.make_accelerator = fake_->maker(setup.ordinal);
     return Session::create(library_, std::move(graph), options);
   }

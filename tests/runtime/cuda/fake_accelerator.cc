@@ -46,6 +46,7 @@ struct FakeAccelerator::Call {
   std::vector<Dims> dims;
   std::vector<std::vector<std::byte>> host_values;
   std::string op;
+  std::string node;
   bool is_recorded = false;  // it runs each time its graph does
 };
 
@@ -58,6 +59,7 @@ struct FakeAccelerator::Wrapped : KernelState {
   std::shared_ptr<const KernelState> state;
   uint64_t host_values = 0;  // bit i: input i is read when the kernel is enqueued
   std::string op;
+  std::string node;
 };
 
 FakeAccelerator::FakeAccelerator(const Library& library, const FakeAcceleratorOptions& options)
@@ -66,8 +68,9 @@ FakeAccelerator::FakeAccelerator(const Library& library, const FakeAcceleratorOp
         cuda.seed = options.seed;
         return cuda;
       }()) {
-  cuda_.define_kernel(kKernel, sizeof(Params),
-                      [this](const FakeKernelCall& call) { run(call.params_as<Params>().call); });
+  cuda_.define_kernel(kKernel, sizeof(Params), [this](const FakeKernelCall& call) {
+    run(call, call.params_as<Params>().call);
+  });
   define_loop_kernels(cuda_);
   engine_ = std::make_unique<FakeEngine>(cuda_);
 }
@@ -80,6 +83,7 @@ bool FakeAccelerator::enqueue(const KernelArgs& args) {
   call->run = wrapped.kernel.run;
   call->state = wrapped.state;
   call->op = wrapped.op;
+  call->node = wrapped.node;
   call->is_recorded = wrapped.owner->cuda_.is_capturing(static_cast<CuStream>(args.stream));
   call->dims.reserve(args.num_inputs + args.num_outputs);
   Params params{};
@@ -122,7 +126,19 @@ bool FakeAccelerator::enqueue(const KernelArgs& args) {
   return status.is_ok() || args.fail(std::move(status));
 }
 
-void FakeAccelerator::run(uint64_t id) {
+void FakeAccelerator::fault_node(std::string name, uint64_t k) {
+  std::lock_guard lock(mutex_);
+  faulty_node_ = std::move(name);
+  executions_until_fault_ = k;
+}
+
+bool FakeAccelerator::is_to_fault(const std::string& node) {
+  std::lock_guard lock(mutex_);
+  if (node != faulty_node_ || executions_until_fault_ == 0) return false;
+  return --executions_until_fault_ == 0;
+}
+
+void FakeAccelerator::run(const FakeKernelCall& launch, uint64_t id) {
   std::shared_ptr<Call> call;
   {
     std::lock_guard lock(mutex_);
@@ -131,6 +147,7 @@ void FakeAccelerator::run(uint64_t id) {
     call = found->second;
     if (!call->is_recorded) calls_.erase(found);
   }
+  if (is_to_fault(call->node)) return launch.fault();
   VectorScratch scratch;
   Status error;
   KernelArgs args;
@@ -195,6 +212,7 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
     wrapped->context = &context;
     wrapped->function = function;
     wrapped->op = init.op.name;
+    wrapped->node = init.node_name;
     for (size_t i = 0; i < init.inputs.size() && i < 64; ++i) {
       const auto& formals = init.op.inputs;
       if (formals.empty()) continue;
@@ -230,6 +248,10 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
   };
   accelerator->is_staging = [device = parts->device.get()](const void* data, size_t size_bytes) {
     return device->is_staging(data, size_bytes);
+  };
+  accelerator->copy_word = [parts = parts.get()](int64_t* to, const int64_t* from,
+                                                 void* native_stream) {
+    return copy_word(parts->device->context(), parts->loop_kernels.copy, to, from, native_stream);
   };
   if (options_.has_recorder) {
     accelerator->make_recorder = [parts = parts.get()]() -> std::unique_ptr<Recorder> {

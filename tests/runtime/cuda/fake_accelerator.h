@@ -51,6 +51,8 @@ class FakeAccelerator {
 
   FakeCuda& cuda() { return cuda_; }
   uint64_t num_kernels() const { return num_kernels_; }  // that have run
+  // The k-th execution from now of that node's kernel loses the device.
+  void fault_node(std::string name, uint64_t k);
   // Violations of the driver's contract and errors that kernels raised, first come first.
   std::vector<std::string> problems() const;
 
@@ -59,7 +61,8 @@ class FakeAccelerator {
   struct Wrapped;
 
   static bool enqueue(const KernelArgs& args);
-  void run(uint64_t id);
+  void run(const FakeKernelCall& launch, uint64_t id);
+  bool is_to_fault(const std::string& node);
   Result<std::shared_ptr<const Accelerator>> make(int ordinal);
 
   const Library& library_;
@@ -71,6 +74,8 @@ class FakeAccelerator {
   std::map<uint64_t, std::shared_ptr<Call>> calls_;  // under the mutex; enqueued
   uint64_t next_call_ = 1;                           // under the mutex
   std::vector<std::string> errors_;                  // under the mutex
+  std::string faulty_node_;                          // under the mutex
+  uint64_t executions_until_fault_ = 0;              // under the mutex
 };
 
 }  // namespace eddy::testing

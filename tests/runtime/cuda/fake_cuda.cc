@@ -251,7 +251,8 @@ CuResult FakeCuda::run_kernel(Stream& stream, const FakeKernelLaunch& launch,
                               stream.is_running = was_running;
                               open.emplace(device.memory);
                               return device.lost == CuResult::kSuccess;
-                            }};
+                            },
+                            [&] { lose(stream.device, CuResult::kIllegalAddress); }};
   open.emplace(device.memory);
   (*launch.kernel)(call);
   return device.lost;

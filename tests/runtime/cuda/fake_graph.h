@@ -29,6 +29,8 @@ struct FakeKernelCall {
   FakeExecutable* graph_or_null;
   // For kernels that run long: lets others call meanwhile. False: the device is lost.
   std::function<bool()> let_others_in = {};
+  // For kernels that do what they must not: the device is lost.
+  std::function<void()> fault = {};
 
   template <typename T>
   const T& params_as() const {

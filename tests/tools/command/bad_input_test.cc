@@ -154,6 +154,7 @@ TEST(BadInput, tf32_where_nothing_is_rounded) {
                                           .outputs = {info("y", floats({2}))},
                                       })));
   expect_refused({"run", path, "--tf32"}, {"--tf32", "--device cuda"}, 2);
+  expect_refused({"run", path, "--locate-faults"}, {"--locate-faults", "--device cuda"}, 2);
   expect_refused({"run", path, "--device", "cuda", "--exact", "--tf32"}, {"--tf32", "--exact"}, 2);
 }
 

@@ -1,0 +1,66 @@
+#include "runtime/execute/breadcrumbs.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace eddy {
+namespace {
+
+constexpr size_t kNumSources = 2;  // words that hold their own number
+
+int64_t* words(const BufferRef& memory) { return static_cast<int64_t*>(memory.data()); }
+
+}  // namespace
+
+Result<std::unique_ptr<Breadcrumbs>> Breadcrumbs::create(const Accelerator& accelerator,
+                                                         size_t num_nodes) {
+  EDDY_ASSIGN_OR_RETURN(BufferRef memory,
+                        accelerator.staging->allocate((kNumSources + num_nodes) * sizeof(int64_t)));
+  return std::unique_ptr<Breadcrumbs>(new Breadcrumbs(accelerator, std::move(memory), num_nodes));
+}
+
+Breadcrumbs::Breadcrumbs(const Accelerator& accelerator, BufferRef memory, size_t num_nodes)
+    : accelerator_(accelerator), memory_(std::move(memory)), max_nodes_(num_nodes) {
+  for (size_t i = 0; i < kNumSources; ++i) words(memory_)[i] = static_cast<int64_t>(i);
+}
+
+void Breadcrumbs::lead(ExecNode& node) {
+  EDDY_CHECK(led_.size() < max_nodes_) << "more than " << max_nodes_ << " nodes leave breadcrumbs";
+  auto led = std::make_unique<Led>();
+  led->owner = this;
+  led->node = node.id;
+  led->word = words(memory_) + kNumSources + led_.size();
+  led->run = node.run;
+  led->state = node.args.state;
+  *led->word = 0;
+  node.run = run_led;
+  node.args.state = led.get();
+  led_.push_back(std::move(led));
+}
+
+void Breadcrumbs::clear() {
+  for (const auto& led : led_) *led->word = 0;
+}
+
+std::vector<NodeId> Breadcrumbs::unfinished() const {
+  std::vector<NodeId> nodes;
+  for (const auto& led : led_) {
+    const int64_t word = std::atomic_ref(*led->word).load(std::memory_order_acquire);
+    if (word != 0) nodes.push_back(led->node);
+  }
+  return nodes;
+}
+
+bool Breadcrumbs::run_led(const KernelArgs& args) {
+  const Led& led = *static_cast<const Led*>(args.state);
+  KernelArgs own = args;
+  own.state = led.state;
+  return led.owner->write(led, 1, args) && led.run(own) && led.owner->write(led, 0, args);
+}
+
+bool Breadcrumbs::write(const Led& led, int64_t value, const KernelArgs& args) const {
+  Status status = accelerator_.copy_word(led.word, words(memory_) + value, args.stream);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
+}  // namespace eddy

@@ -1,0 +1,60 @@
+// Breadcrumbs: at which nodes of a run an accelerator was when it was lost.
+//
+// A driver tells of a lost device at whatever call comes next, perhaps long after the kernel that
+// did it, and a loop that the device drives is one launch to the host. So each node has a word in
+// host memory, which outlives the loss, and two copies around its kernels, in their stream or
+// recording: 1 goes there before, 0 behind. Where 1 stands when all is over the device was at work;
+// one node for each stream, at most.
+//
+// Contract: lead() before the node's work is issued or recorded; what has been led refers to the
+// breadcrumbs, and so do recordings of it.
+// Errors: where a copy can't be enqueued the node fails with that. Threads: lead() and clear()
+// while nothing of the run is under way; unfinished() any. Cost: two launches for each execution of
+// a node. Source of the idea: Direct3D 12, Device Removed Extended Data, automatic breadcrumbs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "runtime/device/buffer.h"
+#include "runtime/execute/accelerator.h"
+#include "runtime/execute/exec_node.h"
+
+namespace eddy {
+
+class Breadcrumbs {
+ public:
+  // The accelerator, which has copy_word, outlives it. kResourceExhausted.
+  static Result<std::unique_ptr<Breadcrumbs>> create(const Accelerator& accelerator,
+                                                     size_t num_nodes);
+
+  // Each node once, `num_nodes` of them at most.
+  void lead(ExecNode& node);
+  void clear();
+  // The nodes whose kernels have begun, for all that the device has said, and not ended.
+  std::vector<NodeId> unfinished() const;
+
+ private:
+  // What a node's kernel is called with in place of its own state.
+  struct Led : KernelState {
+    const Breadcrumbs* owner = nullptr;
+    NodeId node;
+    int64_t* word = nullptr;
+    KernelFunction run = nullptr;
+    const KernelState* state = nullptr;
+  };
+
+  Breadcrumbs(const Accelerator& accelerator, BufferRef memory, size_t num_nodes);
+  static bool run_led(const KernelArgs& args);
+  bool write(const Led& led, int64_t value, const KernelArgs& args) const;
+
+  const Accelerator& accelerator_;
+  const BufferRef memory_;  // 0 and 1, to be copied from; then a word for each node
+  std::vector<std::unique_ptr<Led>> led_;
+  const size_t max_nodes_;
+};
+
+}  // namespace eddy
