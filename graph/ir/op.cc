@@ -78,9 +78,9 @@ Status check_input(const OpDef& def, const FormalInput& formal, const InferConte
                             "'), which is missing");
   }
   const ElementType element = context.input(i).tensor.element;
-  if (element == ElementType::kUndefined || formal.types.contains(element)) return Status::ok();
+  const bool is_open = element == ElementType::kUndefined;
+  if (is_open || formal.takes(element, context.opset_version())) return Status::ok();
   if (formal.later_types.contains(element)) {
-    if (context.opset_version() >= formal.later_since) return Status::ok();
     return invalid_argument("input " + std::to_string(i) + " ('" + formal.name + "') of " +
                             def.name + " can be " + std::string(element_type_name(element)) +
                             " from " + opset_text(formal.later_since) + " on, but the node is of " +

@@ -88,6 +88,11 @@ struct FormalInput {
   // More types, in opsets from a later one on.
   TypeSet later_types = {};
   int later_since = 0;
+
+  bool takes(ElementType element, int opset_version) const {
+    return types.contains(element) ||
+           (opset_version >= later_since && later_types.contains(element));
+  }
 };
 
 enum class AttributeKind : uint8_t {

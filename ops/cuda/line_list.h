@@ -4,12 +4,14 @@
 
 #include "ops/cuda/kernel_list.h"
 
-#define EDDY_CUDA_LINE_OF(X, type)                  \
-  X(CumSum_##type, LineParams, run_cum_sum<type>)   \
-  X(MaxPool_##type, PoolParams, run_max_pool<type>) \
+#define EDDY_CUDA_LINE_OF(X, type)                \
+  X(CumSum_##type, LineParams, run_cum_sum<type>) \
   X(Resize_##type, ResizeParams, run_resize<type>)
+#define EDDY_CUDA_LINE_OF_BYTE(X, type) \
+  EDDY_CUDA_LINE_OF(X, type)            \
+  X(MaxPool_##type, PoolParams, run_max_pool<type>)
 #define EDDY_CUDA_LINE_OF_FLOAT(X, type)                    \
-  EDDY_CUDA_LINE_OF(X, type)                                \
+  EDDY_CUDA_LINE_OF_BYTE(X, type)                           \
   X(BatchNorm_##type, ChannelParams, run_batch_norm<type>)  \
   X(AveragePool_##type, PoolParams, run_average_pool<type>) \
   X(Conv_##type, ConvParams, run_conv<type>)                \
@@ -24,8 +26,8 @@
   EDDY_CUDA_LINE_OF_FLOAT(X, f64)                                 \
   EDDY_CUDA_LINE_OF_FLOAT(X, f16)                                 \
   EDDY_CUDA_LINE_OF_FLOAT(X, bf16)                                \
-  EDDY_CUDA_LINE_OF(X, i8)                                        \
-  EDDY_CUDA_LINE_OF(X, u8)                                        \
+  EDDY_CUDA_LINE_OF_BYTE(X, i8)                                   \
+  EDDY_CUDA_LINE_OF_BYTE(X, u8)                                   \
   EDDY_CUDA_LINE_OF(X, i32)                                       \
   EDDY_CUDA_LINE_OF(X, i64)                                       \
   EDDY_CUDA_QUANTIZE(X, i8, f32)                                  \

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 
 #include "ops/reference/number.h"
 #include "tools/command/compare.h"
@@ -20,44 +19,28 @@ void fill_numbers(const TensorView& view, Random& random) {
 }
 
 ElementType element_of(const ConformanceInput& input, ElementType of_row) {
-  switch (input.of) {
-    case ConformanceInput::Of::kElement:
-    case ConformanceInput::Of::kDivisor:
-      return of_row;
-    case ConformanceInput::Of::kFloat:
-      return ElementType::kFloat;
-    case ConformanceInput::Of::kBools:
-      return ElementType::kBool;
-    case ConformanceInput::Of::kBytes:
-      return ElementType::kUint8;
-    case ConformanceInput::Of::kInt32:
-      return ElementType::kInt32;
-    case ConformanceInput::Of::kIndices:
-    case ConformanceInput::Of::kGiven:
-      return ElementType::kInt64;
-    case ConformanceInput::Of::kOmitted:
-      break;
-  }
-  return ElementType::kUndefined;
+  if (input.of == ConformanceInput::Of::kOmitted) return ElementType::kUndefined;
+  return input.type == ElementType::kUndefined ? of_row : input.type;
 }
 
 void fill(const ConformanceInput& input, const TensorView& view, Random& random) {
-  const auto each = [&](auto* data, auto next) {
+  const auto each = [&](auto next) {
     for (int64_t i = 0; i < view.count(); ++i) {
-      data[i] = static_cast<std::remove_reference_t<decltype(*data)>>(next(i));
+      store_number(view, i, Number::of_int(static_cast<int64_t>(next(i))));
     }
   };
   const auto limit = static_cast<uint64_t>(std::max<int64_t>(input.limit, 1));
   switch (input.of) {
-    case ConformanceInput::Of::kBytes:
-      return each(view.mutable_as<uint8_t>(), [&](int64_t) { return random.below(256); });
+    case ConformanceInput::Of::kBits:
+      std::generate_n(static_cast<uint8_t*>(view.data), view.size_bytes(),
+                      [&] { return static_cast<uint8_t>(random.below(256)); });
+      return;
     case ConformanceInput::Of::kIndices:
-      return each(view.mutable_as<int64_t>(), [&](int64_t) { return random.below(limit); });
-    case ConformanceInput::Of::kInt32:
-      return each(view.mutable_as<int32_t>(), [&](int64_t) { return 1 + random.below(limit); });
+      return each([&](int64_t) { return random.below(limit); });
+    case ConformanceInput::Of::kLengths:
+      return each([&](int64_t) { return 1 + random.below(limit); });
     case ConformanceInput::Of::kGiven:
-      return each(view.mutable_as<int64_t>(),
-                  [&](int64_t i) { return input.given[static_cast<size_t>(i)]; });
+      return each([&](int64_t i) { return input.given[static_cast<size_t>(i)]; });
     default:
       fill_numbers(view, random);
   }

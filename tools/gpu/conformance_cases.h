@@ -14,20 +14,20 @@ namespace eddy {
 
 struct ConformanceInput {
   enum class Of {
-    kElement,  // numbers of the row's type
-    kDivisor,  // the same, none of them 0
-    kFloat,    // float32, whatever the row's type
-    kBools,
-    kBytes,    // uint8
-    kIndices,  // int64 below `limit`
-    kInt32,    // int32, from 1 to `limit`
-    kGiven,    // int64 that the host reads: `given`
+    kNumbers,
+    kDivisor,  // numbers, none of them 0
+    kBits,     // any bits; of 8-bit types
+    kIndices,  // below `limit`
+    kLengths,  // from 1 to `limit`
+    kGiven,    // `given`
     kOmitted,
   };
   Dims dims;
-  Of of = Of::kElement;
+  Of of = Of::kNumbers;
   int64_t limit = 0;
   std::vector<int64_t> given = {};
+  // None: the row's. Indices and lists that the host reads are int64 unless another type is named.
+  ElementType type = ElementType::kUndefined;
 };
 
 struct ConformanceCase {
@@ -37,6 +37,12 @@ struct ConformanceCase {
   size_t num_outputs = 1;
   // Times what a row of its type is allowed: sums of products in another order.
   double slack = 1;
+  int opset = kNewestOpset;
+  std::string_view domain = "";
+
+  static constexpr int kNewestOpset = 22;
+  // One row; the types are all named.
+  bool is_of_one_type() const;
 };
 
 const std::vector<ConformanceCase>& conformance_cases();

@@ -86,7 +86,7 @@ bool DeviceCall::fits() const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (is_omitted(i)) continue;
     const FormalInput& formal = op_.inputs[std::min(i, op_.inputs.size() - 1)];
-    if (!formal.types.contains(inputs_[i].element)) return false;
+    if (!formal.takes(inputs_[i].element, call_.opset)) return false;
   }
   return true;
 }
@@ -105,6 +105,22 @@ Result<std::vector<double>> DeviceCall::measure(const KernelRegistry& reference,
   return times_us;
 }
 
+Result<std::vector<ValueType>> DeviceCall::infer_outputs(
+    const std::vector<ValueType>& inputs) const {
+  std::vector<const ValueType*> types;
+  std::vector<TensorView> views;
+  for (const OwnedTensor& input : inputs_) views.push_back(input.view());
+  std::vector<const TensorView*> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    types.push_back(is_omitted(i) ? nullptr : &inputs[i]);
+    values.push_back(is_omitted(i) ? nullptr : &views[i]);
+  }
+  std::vector<ValueType> outputs(call_.num_outputs);
+  InferContext context(call_.attributes, types, values, outputs, call_.opset);
+  EDDY_RETURN_IF_ERROR(infer_types(op_, context));
+  return outputs;
+}
+
 Status DeviceCall::run(const KernelRegistry& reference, const KernelRegistry& cuda,
                        int num_recordings, std::vector<double>* times_us_or_null) {
   std::vector<TensorView> views, constants;
@@ -115,13 +131,13 @@ Status DeviceCall::run(const KernelRegistry& reference, const KernelRegistry& cu
     constants.push_back(is_given(i) ? input.view() : TensorView());
     types.push_back(is_omitted(i) ? ValueType() : TensorType(input.element, input.dims));
   }
+  EDDY_ASSIGN_OR_RETURN(const std::vector<ValueType> outputs, infer_outputs(types));
   // First: what has no CUDA kernel need not be defined for these values (integer division).
-  const std::vector<ValueType> outputs(call_.num_outputs);
-  const KernelInit init{op_, call_.attributes, kOpset, op_.name, types, outputs, constants};
+  const KernelInit init{op_, call_.attributes, call_.opset, op_.name, types, outputs, constants};
   EDDY_ASSIGN_OR_RETURN(const BoundKernel kernel, cuda.bind(init));
   EDDY_ASSIGN_OR_RETURN(
       const std::vector<OwnedTensor> expected,
-      evaluate_node(reference, op_, call_.attributes, kOpset, views, call_.num_outputs));
+      evaluate_node(reference, op_, call_.attributes, call_.opset, views, call_.num_outputs));
   return run_on_device(kernel, views, expected, num_recordings, times_us_or_null);
 }
 

@@ -19,8 +19,6 @@ namespace eddy {
 
 class DeviceCall {
  public:
-  static constexpr int kOpset = 17;
-
   DeviceCall(const GpuUnderReport& gpu, const OpDef& op, const ConformanceCase& call,
              ElementType element, Random& random)
       : gpu_(gpu), op_(op), call_(call), inputs_(make_inputs(call, element, random)) {}
@@ -42,6 +40,7 @@ class DeviceCall {
   struct Issue;
   Status run(const KernelRegistry& reference, const KernelRegistry& cuda, int num_recordings,
              std::vector<double>* times_us_or_null);
+  Result<std::vector<ValueType>> infer_outputs(const std::vector<ValueType>& inputs) const;
   Status run_on_device(const BoundKernel& kernel, const std::vector<TensorView>& views,
                        const std::vector<OwnedTensor>& expected, int num_recordings,
                        std::vector<double>* times_us_or_null);

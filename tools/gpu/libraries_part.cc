@@ -68,7 +68,8 @@ LibraryCase line(std::string_view op, ElementType element, int64_t length,
                  const std::vector<int64_t>& given = {}) {
   ConformanceCase call{op, {{{1, length}}}, {}, op == "TopK" ? size_t{2} : size_t{1}};
   if (op == "ArgMax") call.attributes.set("axis", int64_t{1});
-  if (!given.empty()) call.inputs.push_back({{1}, ConformanceInput::Of::kGiven, 0, given});
+  if (!given.empty())
+    call.inputs.push_back({{1}, ConformanceInput::Of::kGiven, 0, given, ElementType::kInt64});
   const std::string k = op == "TopK" ? " k=" + std::to_string(given[0]) : "";
   return {std::string(op) + k + " of " + text_of({1, length}), call, call, {element}};
 }
@@ -154,7 +155,7 @@ class Comparison {
   Status measure(const ConformanceCase& call, const KernelRegistry& kernels, ElementType element,
                  const std::string& way, Json& row) {
     Random random(kSeed);
-    const OpDef* const op = ops_.find_or_null("", call.op, DeviceCall::kOpset);
+    const OpDef* const op = ops_.find_or_null("", call.op, call.opset);
     DeviceCall one(gpu_, *op, call, element, random);
     if (way == "tf32") one.allow_tf32();
     EDDY_ASSIGN_OR_RETURN(const std::vector<double> times_us,
