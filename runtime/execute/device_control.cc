@@ -144,6 +144,7 @@ int32_t DeviceControl::choose(void* device_control) {
     self.is_asked_again_ = true;
     return CommandBuffer::kAskWhenIdle;
   }
+  self.give_up_what_was_tried();
   self.way_ = self.take_advice();
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return kByHost;
@@ -269,6 +270,26 @@ bool DeviceControl::give_one_up(Launches& launches) {
   words_ = (*oldest)->words();
   launches.all.erase(oldest);
   return true;
+}
+
+// As soon as nobody has what it has left.
+void DeviceControl::give_up_what_was_tried() {
+  if (has_given_up_tried_ || choice_or_null_ == nullptr || !choice_or_null_->is_settled()) return;
+  const Way way = choice_or_null_->next().way;
+  std::lock_guard lock(current_mutex_);
+  has_given_up_tried_ = true;
+  for (const Way other : {Way::kKernel, Way::kRecording, Way::kUnrolled}) {
+    if (other == way) continue;
+    std::vector<std::unique_ptr<ControlLaunch>>& all = launches_of(other).all;
+    std::erase_if(all, [&](const std::unique_ptr<ControlLaunch>& launch) {
+      const bool is_idle = launch->is_free() && launch->innermost_running().is_none();
+      if (!is_idle || launch->check() < 0) return false;
+      words_of_tried_.push_back(launch->words());
+      if (current_ == launch.get()) current_ = nullptr;
+      return true;
+    });
+    has_given_up_tried_ &= all.empty();
+  }
 }
 
 Result<std::unique_ptr<ControlLaunch>> DeviceControl::make_launch(Way way) {

@@ -37,7 +37,8 @@
 //
 // Recordings depend on the addresses of what the loop captures; a few are kept, and for other
 // addresses the one that was taken longest ago is given up. Where the way is measured it must not
-// have been taken for a while: addresses that take turns would have each launch recorded anew. The
+// have been taken for a while: addresses that take turns would have each launch recorded anew. Once
+// it is settled, what other ways have had is given up, with its memory. The
 // homes of a recording's results may live on in values that the loop has made: such a recording
 // is neither used nor given up until they are gone, and another one is used.
 //
@@ -129,6 +130,7 @@ class DeviceControl {
   bool find_launch(Way way);
   bool find_known(Launches& launches);
   bool give_one_up(Launches& launches);
+  void give_up_what_was_tried();
   void take(ControlLaunch* launch);
   bool find_place();
   bool take_place();
@@ -162,6 +164,8 @@ class DeviceControl {
   uint64_t num_turns_ = 0;
   // Where LoopState reads iterations although the recording is gone.
   BufferRef words_;
+  std::vector<BufferRef> words_of_tried_;
+  bool has_given_up_tried_ = false;
   mutable std::mutex current_mutex_;  // others ask what runs while one is given up
   // Written under its mutex by the loop's strand, which reads it without.
   ControlLaunch* current_ = nullptr;

@@ -370,6 +370,11 @@ std::vector<std::string> FakeCuda::last_round() const {
   return last_round_;
 }
 
+size_t FakeCuda::num_loop_executables() const {
+  std::lock_guard lock(mutex_);
+  return graphs_.num_loop_executables();
+}
+
 std::string FakeCuda::leaks() const {
   std::lock_guard lock(mutex_);
   std::string text;

@@ -108,6 +108,7 @@ class FakeCuda {
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
   uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
+  size_t num_loop_executables() const;  // of those, not given back
   // Of the first WHILE of the graph that was instantiated last with one: what its body holds, in
   // the order in which it was recorded; kernels by their names.
   std::vector<std::string> last_round() const;

@@ -7,6 +7,7 @@
 // fake's mutex.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -124,6 +125,10 @@ class FakeGraphs {
 
   size_t num_graphs() const;  // without bodies, which go with their graph
   size_t num_executables() const { return executables_.size(); }
+  size_t num_loop_executables() const {
+    return static_cast<size_t>(std::ranges::count_if(
+        executables_, [](const auto& entry) { return entry.second->has_while; }));
+  }
 
  private:
   CuResult add_conditional(FakeGraph& graph, FakeNode& node, CuConditionalNodeParams& params,
