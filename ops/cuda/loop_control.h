@@ -111,13 +111,22 @@ EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
   set(p.handle, goes_on ? 1u : 0u);
 }
 
+// A word that the host may look at meanwhile, as it does for one that write_shared has written.
+EDDY_HD void copy_word(uint64_t* to, const uint64_t* from) {
+#ifdef __CUDA_ARCH__
+  *to = *from;
+#else
+  __atomic_store_n(to, *from, __ATOMIC_RELAXED);
+#endif
+}
+
 // By words where both ends allow, and what remains by bytes.
 EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint64_t step) {
   const uint64_t ends =
       reinterpret_cast<uint64_t>(piece.to) | reinterpret_cast<uint64_t>(piece.from);
   const uint64_t num_words = ends % sizeof(uint64_t) == 0 ? piece.size_bytes / sizeof(uint64_t) : 0;
   for (uint64_t i = first; i < num_words; i += step) {
-    static_cast<uint64_t*>(piece.to)[i] = static_cast<const uint64_t*>(piece.from)[i];
+    copy_word(static_cast<uint64_t*>(piece.to) + i, static_cast<const uint64_t*>(piece.from) + i);
   }
   for (uint64_t i = num_words * sizeof(uint64_t) + first; i < piece.size_bytes; i += step) {
     static_cast<uint8_t*>(piece.to)[i] = static_cast<const uint8_t*>(piece.from)[i];

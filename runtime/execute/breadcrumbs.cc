@@ -38,10 +38,6 @@ void Breadcrumbs::lead(ExecNode& node) {
   led_.push_back(std::move(led));
 }
 
-void Breadcrumbs::clear() {
-  for (const auto& led : led_) *led->word = 0;
-}
-
 std::vector<NodeId> Breadcrumbs::unfinished() const {
   std::vector<NodeId> nodes;
   for (const auto& led : led_) {
@@ -55,7 +51,13 @@ bool Breadcrumbs::run_led(const KernelArgs& args) {
   const Led& led = *static_cast<const Led*>(args.state);
   KernelArgs own = args;
   own.state = led.state;
-  return led.owner->write(led, 1, args) && led.run(own) && led.owner->write(led, 0, args);
+  if (!led.owner->write(led, 1, args)) return false;
+  // Of a kernel that was refused nothing is under way.
+  const bool is_enqueued = led.run(own);
+  KernelArgs behind = args;
+  Status second;
+  if (!is_enqueued) behind.error = &second;
+  return led.owner->write(led, 0, behind) && is_enqueued;
 }
 
 bool Breadcrumbs::write(const Led& led, int64_t value, const KernelArgs& args) const {

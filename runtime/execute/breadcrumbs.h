@@ -3,14 +3,19 @@
 // A driver tells of a lost device at whatever call comes next, perhaps long after the kernel that
 // did it, and a loop that the device drives is one launch to the host. So each node has a word in
 // host memory, which outlives the loss, and two copies around its kernels, in their stream or
-// recording: 1 goes there before, 0 behind. Where 1 stands when all is over the device was at work;
-// one node for each stream, at most.
+// recording: 1 goes there before, 0 behind. So all are 0 when a run has ended, but where 1 stands
+// when the device was lost it was at work: at one node of each stream, at most.
 //
 // Contract: lead() before the node's work is issued or recorded; what has been led refers to the
 // breadcrumbs, and so do recordings of it.
-// Errors: where a copy can't be enqueued the node fails with that. Threads: lead() and clear()
-// while nothing of the run is under way; unfinished() any. Cost: two launches for each execution of
-// a node. Source of the idea: Direct3D 12, Device Removed Extended Data, automatic breadcrumbs.
+//
+// Errors: where a copy can't be enqueued the node fails with that.
+//
+// Threads: lead() before the first run; unfinished() any.
+//
+// Cost: two launches for each execution of a node.
+//
+// Source of the idea: Direct3D 12, Device Removed Extended Data, automatic breadcrumbs.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +38,6 @@ class Breadcrumbs {
 
   // Each node once, `num_nodes` of them at most.
   void lead(ExecNode& node);
-  void clear();
   // The nodes whose kernels have begun, for all that the device has said, and not ended.
   std::vector<NodeId> unfinished() const;
 

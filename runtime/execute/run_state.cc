@@ -336,7 +336,6 @@ void RunState::reset() {
     control.error = Status();
   }
   clear_faults();
-  if (breadcrumbs_) breadcrumbs_->clear();
   for (auto& loop : loops_) {
     if (loop) loop->reset();
   }
