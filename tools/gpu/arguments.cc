@@ -31,12 +31,19 @@ constexpr Part kParts[] = {
     {"speech", "Silero and Moonshine beside the CPU; needs --speech DIR"},
     {"networks", "networks of export_networks.py; needs --networks DIR"},
     {"probe", "how many conditional loops at once: --loops N of --kernels N"},
+    {"lost",
+     "what is told of a GPU that is lost in a loop, of --kind device or host; costs the GPU"},
     {"drift", "ten million iterations of each kind of loop, memory; --kind NAME: of one"},
     {"table", "what parts have left in --results DIR, held against others; needs no GPU"},
 };
 
 bool is_known(const std::string& part) {
   return std::ranges::any_of(kParts, [&](const Part& each) { return part == each.name; });
+}
+
+bool is_kind_of(const std::string& part, const std::string& kind) {
+  if (part == "lost") return kind == "device" || kind == "host";
+  return part == "drift" && is_drift_kind(kind);
 }
 
 std::string parse_number(const std::string& name, const std::string& text, int least, int& number) {
@@ -93,7 +100,7 @@ std::string parse_report_arguments(int argc, char** argv, ReportArguments& argum
   const std::string& part = arguments.part;
   if (part.empty()) return "no --part is given";
   if (!is_known(part)) return "no part '" + part + "'";
-  if (!arguments.kind.empty() && (part != "drift" || !is_drift_kind(arguments.kind))) {
+  if (!arguments.kind.empty() && !is_kind_of(part, arguments.kind)) {
     return "no kind of loop '" + arguments.kind + "' of the part " + part;
   }
   for (const auto& [name, folder, is_needed] :

@@ -12,7 +12,7 @@ struct ReportArguments {
   std::string networks;  // a folder
   std::string speech;    // likewise
   std::string results;   // likewise, of a table
-  std::string kind;      // of loops, of a drift; empty: all
+  std::string kind;      // of loops; empty: all of a drift, device of a loss
   int ordinal = 0;
   int loops = 4;    // of a probe
   int kernels = 1;  // of a probe

@@ -73,6 +73,9 @@ Json run_part(const ReportArguments& arguments, const GpuUnderReport& gpu) {
   if (arguments.part == "bits") return report_bits(sessions);
   if (arguments.part == "waiting") return report_waiting(sessions);
   if (arguments.part == "drift") return report_drift(sessions, arguments.kind);
+  if (arguments.part == "lost") {
+    return report_lost(sessions, rival_image(), arguments.kind != "host");
+  }
   if (arguments.part == "models") return report_models(sessions);
   if (arguments.part == "networks") return report_networks(sessions, arguments.networks);
   if (arguments.part == "speech") return report_speech(sessions, arguments.speech);

@@ -84,6 +84,12 @@ nlohmann::json report_hand_written(const GpuUnderReport& gpu, const void* rival_
 // the device where it does not stand that many: one probe, one process.
 nlohmann::json report_probe(const SessionsUnderReport& what, int num_loops, int num_kernels);
 
+// Loses the device on purpose, in the fourth round of a loop that the device drives or the host:
+// the run must end with kDeviceLost, node and iteration, whatever comes after it with kDeviceLost
+// at once, and nothing may hang. One report, one process. `rival_image_or_null`: rival_image().
+nlohmann::json report_lost(const SessionsUnderReport& what, const void* rival_image_or_null,
+                           bool by_device);
+
 // The ways of driving the small loops bit for bit: each against the host's on the same device,
 // which rounds as they do (TF32 is not asked for); and run against run. A way that a loop does not
 // have is "refused".

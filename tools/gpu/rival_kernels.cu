@@ -1,4 +1,4 @@
-// The kernel of rival_kernels.h, linked with the device's runtime library for
+// The kernels of rival_kernels.h, linked with the device's runtime library for
 // cudaGraphSetConditional.
 #include "tools/gpu/rival_kernels.h"
 
@@ -11,6 +11,10 @@ extern "C" __global__ void eddy_rival_step(const __grid_constant__ RivalParams p
         cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
       },
       [] { __threadfence_system(); });
+}
+
+extern "C" __global__ void eddy_rival_trap(const __grid_constant__ TrapParams params) {
+  rival_trap(params, [] { __trap(); });
 }
 
 }  // namespace eddy::cuda

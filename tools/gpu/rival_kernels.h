@@ -1,6 +1,7 @@
-// The kernel of the graphs by hand that Eddy's loops are measured against (raw_graphs.h): one
-// thread that works, counts, tests and decides, so a round has no kernel that it could do without.
-// For the device (rival_kernels.cu) and for tests on the host.
+// Kernels of the report's own. eddy_rival_trap: hands a number on, and faults the n-th time that it
+// runs (lost_part.cc). eddy_rival_step: the kernel of the graphs by hand that Eddy's loops are
+// measured against (raw_graphs.h): one thread that works, counts, tests and decides, so a round has
+// no kernel that it could do without. For the device (rival_kernels.cu) and for tests on the host.
 //
 //   work      *total += 1, where there is a total
 //   loop      counts a round; *counter is 0 again behind the last, so a launch needs no start
@@ -31,6 +32,21 @@ struct RivalParams {
   volatile int64_t* ended = nullptr;  // in host memory that the device sees: as many launches
 };
 static_assert(sizeof(RivalParams) == 72);
+
+struct TrapParams {
+  float* out = nullptr;
+  const float* in = nullptr;
+  int64_t* count = nullptr;  // of its executions, in device memory
+  int64_t fatal = 0;         // the one that faults
+};
+static_assert(sizeof(TrapParams) == 32);
+
+// Fault: () -> void.
+template <typename Fault>
+EDDY_RIVAL void rival_trap(const TrapParams& p, Fault fault) {
+  *p.out = *p.in;
+  if (++*p.count == p.fatal) fault();
+}
 
 // Set: (handle, value) -> void. Fence: () -> void, behind which all that was written is seen.
 template <typename Set, typename Fence>

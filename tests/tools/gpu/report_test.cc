@@ -446,6 +446,29 @@ TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
   EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("CUDA_ERROR_"));
 }
 
+TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsToldWithNodeAndIteration) {
+  for (const bool by_device : {true, false}) {
+    FakeAccelerator own(library_, {.seed = 7});
+    bool is_harmless = false;
+    own.cuda().define_kernel("eddy_rival_trap", sizeof(cuda::TrapParams),
+                             [&](const FakeKernelCall& call) {
+                               const auto fault = [&] {
+                                 if (!is_harmless) call.fault();
+                               };
+                               cuda::rival_trap(call.params_as<cuda::TrapParams>(), fault);
+                             });
+    what_.make_accelerator = own.maker();
+    is_harmless = true;
+    auto report = report_lost(what_, FakeCuda::kImage, by_device);
+    EXPECT_EQ(report["failed"], 3) << "nothing was lost: " << report.dump(1);
+    is_harmless = false;
+    report = report_lost(what_, FakeCuda::kImage, by_device);
+    EXPECT_EQ(report["failed"], 0) << report.dump(1);
+    EXPECT_EQ(report["rows"].size(), 3u);
+    EXPECT_TRUE(report_lost(what_, nullptr, by_device).contains("error"));
+  }
+}
+
 TEST_F(GpuReportSessions, ALostDeviceEndsThePartAndIsTold) {
   fake_.cuda().fault_kernel(100);
   const auto report = report_models(what_);
