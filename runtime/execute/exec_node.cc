@@ -16,7 +16,7 @@ namespace {
   return node.state->fail(node.id, std::move(status));
 }
 
-[[gnu::noinline]] bool make_writable(ExecNode& node, ExecNode::Output& output) {
+[[gnu::noinline]] bool make_writable(ExecNode& node, const ExecNode::Output& output) {
   if (Status status = output.slot->make_writable(*node.output_memory); !status.is_ok()) {
     return fail(node, std::move(status));
   }
@@ -196,22 +196,22 @@ Status call_value_kernel(const ExecNode& node, ValueContext& context) {
 bool ExecNode::prepare() {
   reach();
   for (const Refresh& each : refresh) each.to->data = each.from->view.data;
-  for (Output* const output : moving) {
-    Slot& slot = *output->slot;
-    if (output->place.is_planned()) {
-      output->view->data = output->place.give_to(slot);
+  for (const Output& output : moving) {
+    Slot& slot = *output.slot;
+    if (output.place.is_planned()) {
+      output.view->data = output.place.give_to(slot);
       continue;
     }
-    if (output->targets_or_null != nullptr) [[unlikely]] {
-      if (output->targets_or_null->give_to(slot, output->size_bytes)) {
-        output->view->data = slot.view.data;
+    if (output.targets_or_null != nullptr) [[unlikely]] {
+      if (output.targets_or_null->give_to(slot, output.size_bytes)) {
+        output.view->data = slot.view.data;
         continue;
       }
     }
-    if (!slot.buffer.is_writable(output->size_bytes)) [[unlikely]] {
-      if (!make_writable(*this, *output)) return false;
+    if (!slot.buffer.is_writable(output.size_bytes)) [[unlikely]] {
+      if (!make_writable(*this, output)) return false;
     }
-    output->view->data = slot.view.data;
+    output.view->data = slot.view.data;
   }
   return true;
 }
@@ -231,7 +231,7 @@ bool ExecNode::is_recordable() const {
 
 void ExecNode::add_addresses(std::vector<const void*>& addresses) const {
   for (const Refresh& each : refresh) addresses.push_back(each.to->data);
-  for (const Output* output : moving) addresses.push_back(output->view->data);
+  for (const Output& output : moving) addresses.push_back(output.view->data);
 }
 
 bool ExecNode::enqueue(NativeStream stream, Scratch* scratch_or_null) {

@@ -17,6 +17,7 @@
 // else uses the input: appending a row to a growing tensor is amortised O(row).
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -51,7 +52,7 @@ struct ExecNode : RecordableWork {
     OutputTargets* targets_or_null = nullptr;  // memory of the caller that is bound for it
   };
   std::vector<Output> out;
-  std::vector<Output*> moving;  // fixed: those of them whose memory may change
+  std::span<const Output> moving;  // fixed: all of them where any one's memory may change
 
   std::vector<Slot*> input_slots;  // null: omitted
   std::vector<TensorView> inputs;

@@ -270,9 +270,8 @@ void RunState::leave_still(ExecNode& exec) {
   const std::vector<ValueId>& outputs = exec.node->outputs;
   const bool is_still_view = exec.work == run_view && !still_place(outputs[0]).is_none();
   if (is_still_view && exec.release.empty()) exec.work = run_still;
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    if (still_place(outputs[o]).is_none()) exec.moving.push_back(&exec.out[o]);
-  }
+  const auto may_move = [&](ValueId output) { return still_place(output).is_none(); };
+  if (std::ranges::any_of(outputs, may_move)) exec.moving = exec.out;
 }
 
 // Where input `i` comes from: constants from where the node runs, but for what the host reads.
