@@ -211,8 +211,10 @@ class RunState {
   using IterationOf = int64_t (RunState::*)(NodeId loop, NodeId inner) const;
   std::string path_of(NodeId node, IterationOf iteration_of) const;
   void leave_breadcrumbs();
-  // Of the loop, with its iteration, that a device drives right now; empty: none.
-  std::string path_of_running_loop() const;
+  // Of those that a device drives right now, the innermost; none: there is none.
+  NodeId running_loop() const;
+  // "MatMul_3, Tanh_4": of the accelerator's nodes inside a loop, some.
+  std::string names_inside(NodeId loop) const;
   // Of the nodes that a lost device was at, by their breadcrumbs; empty: between them.
   std::string path_of_unfinished() const;
   void tell_where(Status& status, NodeId issued) const;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <new>
 
+#include "runtime/execute/control_drive.h"
 #include "runtime/execute/program.h"
 #include "runtime/execute/run_state.h"
 
@@ -70,14 +71,27 @@ void RunState::leave_breadcrumbs() {
 }
 
 // What a device drives by itself is one piece of work; where it was, its counters say.
-std::string RunState::path_of_running_loop() const {
+NodeId RunState::running_loop() const {
   for (const auto& device : device_controls_) {
     const NodeId running = device ? device->innermost_running() : NodeId();
-    if (running.is_none()) continue;
-    const int64_t iteration = loops_[running.index()]->iteration();
-    return iteration_path(running) + "[" + std::to_string(iteration) + "]";
+    if (!running.is_none()) return running;
   }
-  return "";
+  return {};
+}
+
+std::string RunState::names_inside(NodeId loop) const {
+  constexpr size_t kMostNames = 8;
+  std::string text;
+  size_t count = 0;
+  for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
+    const Node& node = graph().node(NodeId(n));
+    const bool is_there = node.kind == NodeKind::kExec && program_.device_of(NodeId(n)) != 0;
+    const bool is_copy = is_there && (node.op->is_view || node.op->name == "ToHost");
+    if (!is_there || is_copy || !is_inside(graph(), node.region, loop) || count++ >= kMostNames)
+      continue;
+    text += (text.empty() ? "" : ", ") + node.name;
+  }
+  return count > kMostNames ? text + " and " + std::to_string(count - kMostNames) + " more" : text;
 }
 
 std::string RunState::path_of_unfinished() const {
@@ -93,12 +107,17 @@ std::string RunState::path_of_unfinished() const {
 void RunState::tell_where(Status& status, NodeId issued) const {
   const bool is_lost = status.code() == StatusCode::kDeviceLost;
   std::string path = is_lost && breadcrumbs_ ? path_of_unfinished() : "";
-  if (is_lost && path.empty()) path = path_of_running_loop();
-  if (path.empty() && !issued.is_none()) path = iteration_path(issued);
-  status.prepend_path(path);
-  if (is_lost && !breadcrumbs_ && program_.has_accelerator()) {
-    status.append_message("a session with locate_faults names the nodes that it was at");
+  const NodeId loop = is_lost && path.empty() ? running_loop() : NodeId();
+  if (!loop.is_none()) {
+    path = iteration_path(loop) + "[" + std::to_string(loops_[loop.index()]->iteration()) + "]";
+  } else if (path.empty() && !issued.is_none()) {
+    path = iteration_path(issued);
   }
+  status.prepend_path(path);
+  if (!is_lost || breadcrumbs_ || !program_.has_accelerator()) return;
+  const std::string names = loop.is_none() ? "" : names_inside(loop);
+  status.append_message((names.empty() ? "" : "it runs " + names + " there; ") +
+                        "a session with locate_faults names the nodes that it was at");
 }
 
 }  // namespace eddy

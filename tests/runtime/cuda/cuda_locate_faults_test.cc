@@ -165,6 +165,7 @@ TEST_P(CudaLocateFaultsTest, WithoutItTheMessageSaysHowToLearnMore) {
       EXPECT_THAT(text, Not(is_advice));
     } else {
       EXPECT_THAT(text, is_advice);
+      EXPECT_THAT(text, HasSubstr("it runs low, is_low, grow, turn, squash there; "));
     }
     session.reset();
   }
