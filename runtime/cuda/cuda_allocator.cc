@@ -205,14 +205,16 @@ Result<BufferRef> CudaAllocator::allocate(size_t size_bytes) {
   if (limit_bytes_ != 0 && capacity_bytes > limit_bytes_ - statistics_.used_bytes) {
     return out_of_memory(size_bytes, Status::ok());
   }
+  // Others come to the limit while this one waits for its memory.
+  statistics_.used_bytes += capacity_bytes;
   Result<Buffer*> taken = take(size_class, lock);
   if (!taken.is_ok()) {
+    statistics_.used_bytes -= capacity_bytes;
     EDDY_RETURN_IF_ERROR(context_.health());
     if (taken.status().code() != StatusCode::kResourceExhausted) return taken.take_status();
     return out_of_memory(size_bytes, taken.status());
   }
   Buffer* const buffer = *taken;
-  statistics_.used_bytes += capacity_bytes;
   statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.used_bytes);
   buffer->references.store(1, std::memory_order_relaxed);
   return BufferRef(buffer);

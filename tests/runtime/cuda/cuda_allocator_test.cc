@@ -31,8 +31,9 @@ class CudaAllocatorTest : public ::testing::TestWithParam<bool> {
   CudaAllocator& memory() { return static_cast<CudaAllocator&>(device_->allocator()); }
   // Enqueues a kernel that uses the block, and releases it.
   void use(BufferRef block) {
-    ASSERT_TRUE(stream_->launch(calls_->work(*stream_, [this, data = block.data()] {
-      fake_.check_visible(data, kMost);
+    const size_t size_bytes = block.get()->capacity_bytes;
+    ASSERT_TRUE(stream_->launch(calls_->work(*stream_, [this, data = block.data(), size_bytes] {
+      fake_.check_visible(data, size_bytes);
       ++num_used_;
       return true;
     })));
@@ -98,6 +99,31 @@ TEST_P(CudaAllocatorTest, WhatNobodyCanEndIsNotWaitedForForEver) {
   gate->open();
   drain();
   EXPECT_TRUE(memory().allocate(kMost).is_ok());
+}
+
+TEST_P(CudaAllocatorTest, WhoWaitsForMemoryCountsAgainstTheLimit) {
+  constexpr size_t kHalf = 450'000;  // two of them are all that the device has
+  stream_.reset();
+  calls_.reset();
+  device_.reset();
+  device_ = std::move(*CudaDevice::create(fake_.api(), {.memory_limit_bytes = kMost}));
+  calls_ = std::make_unique<FakeCalls>(fake_, *device_);
+  stream_ = std::move(*device_->create_stream());
+  fake_.hold(true);
+  for (int i = 0; i < 2; ++i) use(std::move(*memory().allocate(kHalf)));
+  Result<BufferRef> waited = internal_error("not called");
+  std::thread waits([&] { waited = memory().allocate(kHalf); });
+  for (int i = 0; i < 200 && memory().statistics().used_bytes == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const Status refused = memory().allocate(kHalf).status();
+  fake_.hold(false);
+  fake_.run_all();
+  waits.join();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.to_string();
+  EXPECT_THAT(refused.message(), HasSubstr("of a limit of 600000"));
+  EXPECT_TRUE(waited.is_ok()) << waited.status().to_string();
+  EXPECT_LE(memory().statistics().used_bytes, kMost);
 }
 
 TEST_P(CudaAllocatorTest, TrimLeavesWhatIsInUse) {
