@@ -34,6 +34,11 @@ Status Topology::add_nodes(std::vector<DeviceSpec> devices) {
   for (DeviceSpec& device : devices) {
     const std::string where = "device '" + device.name + "'";
     if (device.name.empty()) return invalid_argument("topology: a device has an empty name");
+    if (device.name.find('>') != std::string::npos) {
+      return invalid_argument("topology: " + where +
+                              " has a '>' in its name, so a link's channel, link:FROM>TO, might be "
+                              "taken for another one; rename it");
+    }
     if (!is_time(device.flops) || !is_time(device.memory_rate) || !is_time(device.launch) ||
         device.memory_bytes < 0) {
       return invalid_argument(where + ": rates, times and sizes must be finite numbers >= 0");

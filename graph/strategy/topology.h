@@ -15,10 +15,10 @@
 // Simulated devices are numbered: compute devices and switches 0..num_nodes()-1, as listed, then
 // channels.
 //
-// Errors (invalid argument): two nodes of one name; a link that names no node or joins a node to
-// itself; a bandwidth that is not positive; a latency that is negative; two links for one pair;
-// no device at all; more nodes or links than limits. A missing route is no error here: ask
-// has_route().
+// Errors (invalid argument): two nodes of one name; a name with '>' in it, which could make two
+// channels one; a link that names no node or joins a node to itself; a bandwidth that is not
+// positive; a latency that is negative; two links for one pair; no device at all; more nodes or
+// links than limits. A missing route is no error here: ask has_route().
 // Threads: const access from any. Cost: routes are found once, O(nodes * links) at worst; a
 // look-up is O(1).
 #pragma once

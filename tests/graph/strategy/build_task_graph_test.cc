@@ -284,6 +284,11 @@ TEST(OperatorFile, RefusesWhatIsWrongByName) {
       {"bandwidth", [](Json& f) { f["topology"]["links"][0]["bandwidth"] = 0; }, "> 0"},
       {"latency", [](Json& f) { f["topology"]["links"][0]["latency"] = -1; }, ">= 0"},
       {"link end", [](Json& f) { f["topology"]["links"][0]["to"] = "q"; }, "no device 'q'"},
+      {"arrow in a name",
+       [](Json& f) {
+         f["topology"]["devices"] = {"x", "y", "x>y"};
+       },
+       "device 'x>y' has a '>' in its name"},
       {"stranger", [](Json& f) { f["strategy"]["Q"] = f["strategy"]["A"]; }, "no operator"},
       {"edit op", [](Json& f) { f["edits"] = Json::parse(R"([{"op": "set_exe"}])"); },
        "edit 0: unknown op"},
