@@ -42,7 +42,8 @@ Scheduler::~Scheduler() {
 Scheduler* Scheduler::current_or_null() { return this_threads_scheduler; }
 
 bool Scheduler::is_in_task() {
-  return this_threads_scheduler != nullptr && this_threads_scheduler->running_ != nullptr;
+  const Scheduler* const scheduler = this_threads_scheduler;
+  return scheduler != nullptr && scheduler->running_ != nullptr && !scheduler->is_in_thread_call_;
 }
 
 // ---------------------------------------------------------------- tasks
@@ -103,6 +104,8 @@ std::vector<TaskSnapshot> Scheduler::inspect() const {
 Task* Scheduler::running_task() {
   EDDY_CHECK(is_own_thread() && running_ != nullptr)
       << "only a task may wait or yield, not a timer, a poller or another thread";
+  EDDY_CHECK(!is_in_thread_call_)
+      << "what a task calls on the thread's stack may not wait, yield or leave the stack again";
   return running_;
 }
 
@@ -219,7 +222,9 @@ bool Scheduler::run_due_timers() {
   running_ = task;
   task->fiber.resume();
   while (task->thread_call != nullptr) {
+    is_in_thread_call_ = true;
     std::exchange(task->thread_call, nullptr)(task->thread_context);
+    is_in_thread_call_ = false;
     task->fiber.resume();
   }
   running_ = nullptr;

@@ -18,8 +18,8 @@
 // ever: cancel first. No other thread may be inside a call on the scheduler by then; a
 // Completion::notify that is on its way out does no harm.
 //
-// Errors: spawn: resource_exhausted (stacks). Misuse, and a system that has no thread for the
-// constructor, is a CHECK.
+// Errors: spawn: resource_exhausted (stacks). The constructor throws std::system_error where the
+// system gives no thread. Misuse is a CHECK.
 // Threads: every member from any thread unless it says otherwise. Spawn order is run order
 // for one spawner. What a thread wrote before spawn, notify, run_at or add_poller is seen by
 // what runs because of it.
@@ -45,7 +45,6 @@
 
 namespace eddy {
 
-// Making one throws std::system_error where the system gives no thread.
 struct SchedulerOptions {
   StackPoolOptions stacks{};
   std::string thread_name = "eddy-sched";       // at most 15 characters
@@ -84,7 +83,7 @@ class Scheduler {
 
   // The scheduler whose thread this is; null on any other.
   static Scheduler* current_or_null();
-  // Whether the caller is a task, and so may wait and yield.
+  // Whether the caller is a task on a stack of its own, and so may wait and yield.
   static bool is_in_task();
   // Inside a task: lets everything else that is ready go first.
   static void yield();
@@ -120,6 +119,7 @@ class Scheduler {
   // For rooms that build waits; Completion is the example.
   // The task that is the caller (CHECK).
   Task* running_task();
+  bool is_in_thread_call_ = false;  // running_ waits for its call_on_thread_stack()
   // Suspends it until wake(task). The wake may come before, but only from this thread's own
   // loop or through the inbox, so it is not lost.
   void suspend_running(const char* what);

@@ -264,6 +264,17 @@ TEST(SchedulerDeathTest, YieldingOutsideATaskIsACheck) {
   EXPECT_DEATH(Scheduler::yield(), "only a task may yield");
 }
 
+TEST(SchedulerDeathTest, YieldingOnTheThreadsStackIsACheck) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        Scheduler scheduler;
+        (void)scheduler.spawn(
+            [] { Scheduler::call_on_thread_stack([](void*) { Scheduler::yield(); }, nullptr); });
+      },
+      "on the thread's stack may not wait, yield");
+}
+
 TEST(Scheduler, ATaskMayCallFunctionsThatNeedMoreStackThanItHas) {
   constexpr size_t kLarge = 2 << 20;  // eight times a task's stack
   size_t sum = 0;
@@ -275,6 +286,7 @@ TEST(Scheduler, ATaskMayCallFunctionsThatNeedMoreStackThanItHas) {
                       for (calls = 0; calls < 3; ++calls) {
                         Scheduler::call_on_thread_stack(
                             [](void* result) {
+                              EXPECT_FALSE(Scheduler::is_in_task());
                               volatile char large[kLarge];
                               for (size_t i = 0; i < kLarge; i += 4096) large[i] = 1;
                               for (size_t i = 0; i < kLarge; i += 4096) {
