@@ -61,10 +61,12 @@ void find_host_readers(SessionCore& core) {
   const Graph& graph = core.graph;
   core.host_readers.resize(graph.inputs().size());
   if (!core.accelerator_or_null) return;
+  std::vector<std::vector<size_t>> inputs_of(graph.num_values());
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    inputs_of[graph.inputs()[i].index()].push_back(i);
+  }
   const auto read = [&](ValueId value, const std::string& reader) {
-    for (size_t i = 0; i < graph.inputs().size(); ++i) {
-      if (graph.inputs()[i] == value) core.host_readers[i] = reader;
-    }
+    for (const size_t i : inputs_of[value.index()]) core.host_readers[i] = reader;
   };
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));

@@ -39,14 +39,54 @@ struct Call::State {
 
 Session::Session(std::unique_ptr<SessionCore> core) : core_(std::move(core)) {}
 
+namespace {
+
+// The caller's function, which may be none, as one that throws nothing.
+template <typename T>
+std::function<T()> guarded(const char* name, std::function<T()> hook) {
+  if (!hook) return hook;
+  return [name = std::string(name), hook = std::move(hook)]() -> T {
+    try {
+      return hook();
+    } catch (const std::system_error& error) {
+      // Devices have threads.
+      if (error.code() == std::errc::resource_unavailable_try_again) return no_thread(error);
+      return run_failed(name + " threw: " + error.what());
+    } catch (const std::exception& error) {
+      return run_failed(name + " threw: " + error.what());
+    } catch (...) {
+      return run_failed(name + " threw something");
+    }
+  };
+}
+
+template <typename T>
+std::function<Result<T>()> not_null(const char* name, std::function<Result<T>()> hook) {
+  if (!hook) return hook;
+  return [name = std::string(name), hook = std::move(hook)]() -> Result<T> {
+    Result<T> made = hook();
+    if (made.is_ok() && *made == nullptr) return invalid_argument(name + " made nothing");
+    return made;
+  };
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const SessionOptions& options) {
+  SessionOptions own = options;
+  own.check = guarded("check", own.check);
+  own.make_device = not_null("make_device", guarded("make_device", own.make_device));
+  own.make_accelerator =
+      not_null("make_accelerator", guarded("make_accelerator", own.make_accelerator));
   try {
     EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
-                          make_session_core(library, std::move(graph), options));
+                          make_session_core(library, std::move(graph), own));
     return std::unique_ptr<Session>(new Session(std::move(core)));
   } catch (const std::system_error& error) {
     return no_thread(error);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("no memory to make the session");
   }
 }
 

@@ -111,7 +111,7 @@ struct SessionOptions {
   // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.
   std::vector<std::pair<std::string, Dims>> input_dims = {};
   // Asked again and again while the session is made, on that thread; a failure ends it and is what
-  // create() returns. Empty: nobody asks.
+  // create() returns. What it throws, or what makes devices does, is one. Empty: nobody asks.
   std::function<Status()> check = {};
   // Warnings about a model file, steps of making the session with their times, exceptions of
   // callbacks. Any thread, one line a call; must not throw.

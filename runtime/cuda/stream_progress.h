@@ -18,7 +18,8 @@ namespace eddy {
 
 class StreamProgress {
  public:
-  // `word_or_null`: null where streams cannot write words; then set_completed() tells.
+  // `word_or_null`: null where streams cannot write words; then its stream tells what it hears of
+  // events.
   explicit StreamProgress(uint32_t* word_or_null) : word_(word_or_null) {}
 
   // Sequentially consistent: WorkWatch's sleepers look at it behind their watch().

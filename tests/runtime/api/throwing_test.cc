@@ -1,7 +1,10 @@
 // Claim: nothing that users' code throws leaves the API or ends the process: kernels, shape rules
 // and what binds kernels fail the run, or the making of the session, by name; and a host function
 // that decides what its output can't hold says what it decided.
+#include <gmock/gmock.h>
+
 #include <stdexcept>
+#include <system_error>
 
 #include "tests/runtime/testing/ways.h"
 
@@ -159,6 +162,35 @@ TEST_P(ThrowingTest, ADecisionThatItsOutputCannotHoldIsNamed) {
 }
 
 EDDY_IN_ALL_WAYS(ThrowingTest);
+
+TEST_P(ThrowingTest, WhatTheOptionsFunctionsThrowIsWhatMakingTheSessionReturns) {
+  const auto told = [&](const SessionOptions& options) {
+    GraphBuilder b(library_.ops());
+    b.output("y", b.op("Neg", {b.input("x", tensor_type(ElementType::kFloat, {1}))}));
+    return Session::create(library_, std::move(*b.finish()), options).status().to_string();
+  };
+  SessionOptions checks, device, accelerator, nothing, no_accelerator, no_thread;
+  checks.check = []() -> Status { throw std::runtime_error("checked too often"); };
+  EXPECT_EQ(told(checks), "run failed: check threw: checked too often");
+  device.make_device = []() -> Result<std::shared_ptr<Device>> { throw 7; };
+  EXPECT_EQ(told(device), "run failed: make_device threw something");
+  accelerator.make_accelerator = []() -> Result<std::shared_ptr<const Accelerator>> {
+    throw std::system_error(ENOENT, std::generic_category(), "the firmware");
+  };
+  EXPECT_THAT(told(accelerator),
+              ::testing::StartsWith("run failed: make_accelerator threw: the firmware"));
+  nothing.make_device = [] { return Result<std::shared_ptr<Device>>(nullptr); };
+  EXPECT_EQ(told(nothing), "invalid argument: make_device made nothing");
+  no_accelerator.make_accelerator = [] {
+    return Result<std::shared_ptr<const Accelerator>>(nullptr);
+  };
+  EXPECT_EQ(told(no_accelerator), "invalid argument: make_accelerator made nothing");
+  no_thread.make_device = []() -> Result<std::shared_ptr<Device>> {
+    throw std::system_error(EAGAIN, std::generic_category());
+  };
+  EXPECT_THAT(told(no_thread),
+              ::testing::StartsWith("resource exhausted: the system gives no more threads"));
+}
 
 }  // namespace
 }  // namespace eddy
