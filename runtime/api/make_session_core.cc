@@ -11,6 +11,7 @@
 #include "graph/schedule/plan_graph.h"
 #include "graph/simulate/fluid_machine.h"
 #include "ops/contract/evaluate.h"
+#include "runtime/api/describe_session.h"
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
@@ -22,118 +23,12 @@ namespace eddy {
 
 namespace {
 
-std::string type_text(const Graph& graph, const ValueType& type) {
-  std::string text(element_type_name(type.tensor.element));
-  if (!type.tensor.is_ranked) {
-    text += "[...]";
-  } else {
-    text += "[";
-    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
-      const int64_t dim = type.tensor.dims[axis];
-      text += axis > 0 ? "," : "";
-      text += dim >= 0 ? std::to_string(dim) : (dim == kUnknownDim ? "?" : graph.symbol(dim));
-    }
-    text += "]";
-  }
-  for (int i = type.num_wrappers - 1; i >= 0; --i) {
-    const bool is_sequence = type.wrappers[static_cast<size_t>(i)] == Wrapper::kSequence;
-    text.insert(0, is_sequence ? "sequence(" : "optional(");
-    text += ")";
-  }
-  return text;
-}
-
-void describe_values(SessionCore& core) {
-  const Graph& graph = core.graph;
-  for (ValueId value : graph.inputs()) {
-    const ValueInfo& info = graph.value(value);
-    core.inputs.push_back({info.name, info.type, type_text(graph, info.type)});
-  }
-  for (size_t i = 0; i < core.inputs.size(); ++i) core.input_places[core.inputs[i].name] = i;
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const ValueInfo& info = graph.value(graph.outputs()[i]);
-    core.outputs.push_back({graph.output_names()[i], info.type, type_text(graph, info.type)});
-  }
-}
-
-// Which inputs somebody reads on the host, and who.
-void find_host_readers(SessionCore& core) {
-  const Graph& graph = core.graph;
-  core.host_readers.resize(graph.inputs().size());
-  if (!core.accelerator_or_null) return;
-  std::vector<std::vector<size_t>> inputs_of(graph.num_values());
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    inputs_of[graph.inputs()[i].index()].push_back(i);
-  }
-  const auto read = [&](ValueId value, const std::string& reader) {
-    for (const size_t i : inputs_of[value.index()]) core.host_readers[i] = reader;
-  };
-  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    const Node& node = graph.node(NodeId(n));
-    const bool is_copy =
-        node.kind == NodeKind::kExec && node.op->domain == "eddy" && node.op->name == "ToDevice";
-    for (size_t i = 0; i < node.inputs.size() && !is_copy; ++i) {
-      const bool is_shape =
-          node.kind == NodeKind::kExec && has_flag(input_flags(node, i), InputFlag::kShapeOnly);
-      if (!node.inputs[i].is_none() && !is_shape) read(node.inputs[i], "node " + node.name);
-    }
-  }
-  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    for (ValueId value : graph.region(RegionId(r)).results) read(value, "the graph's results");
-  }
-  for (ValueId value : graph.outputs()) read(value, "the graph's results");
-}
-
 // Whether the accelerator can drive loops, and may.
 bool can_device_drive(const SessionCore& core) {
   if (!core.accelerator_or_null || core.options.loops == Loops::kHost) return false;
   if (!core.accelerator_or_null->make_recorder) return false;
   const std::unique_ptr<Recorder> recorder = core.accelerator_or_null->make_recorder();
   return recorder != nullptr && recorder->can_decide();
-}
-
-// How a loop is driven, and why.
-LoopReport describe_loop(const SessionCore& core, NodeId loop) {
-  LoopReport report{core.graph.path(loop), 0, "host", "forced by the session's options"};
-  if (core.accelerator_or_null == nullptr) {
-    if (core.is_host_driven()) return report;
-    report.driven = "device";
-    report.reason = "all of its nodes run on CPU streams";
-  } else if (core.program->has_device_control()) {
-    const ControlVerdict& verdict = core.program->control_verdict(loop);
-    report.driven = verdict.is_driven_by_device ? "device" : "host";
-    report.reason = verdict.reason;
-  } else if (core.options.loops != Loops::kHost) {
-    report.reason = "the accelerator cannot decide loops by itself";
-  }
-  return report;
-}
-
-// Beside an accelerator that decides, only.
-void describe_branches(SessionCore& core) {
-  if (!core.program->has_device_control()) return;
-  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
-    if (core.graph.node(NodeId(n)).kind != NodeKind::kCaseOf) continue;
-    const ControlVerdict& verdict = core.program->control_verdict(NodeId(n));
-    core.branches.push_back({core.graph.path(NodeId(n)), 0,
-                             verdict.is_driven_by_device ? "device" : "host", verdict.reason});
-  }
-}
-
-// Fails where a loop cannot be driven as the options force it to be.
-Status describe_loops(SessionCore& core) {
-  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
-    if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
-    core.loop_nodes.push_back(NodeId(n));
-    core.loops.push_back(describe_loop(core, NodeId(n)));
-    const LoopReport& report = core.loops.back();
-    if (core.options.loops != Loops::kDevice || report.driven == "device") continue;
-    return unsupported("loop " + report.path + " can't be driven by the device: " + report.reason +
-                       "; leave loops auto");
-  }
-  core.last_loops = core.loops;
-  describe_branches(core);
-  return Status::ok();
 }
 
 Status check_options(const SessionOptions& options) {
@@ -362,7 +257,6 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
     core->has_one_strand &= region.num_streams == 1;
   }
   describe_values(*core);
-  find_host_readers(*core);
   // While the constants are all there.
   const Fingerprint made = simplified_fingerprint(given, core->graph);
   EDDY_ASSIGN_OR_RETURN(core->program, make_program(*core));

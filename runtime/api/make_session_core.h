@@ -9,7 +9,8 @@
 // without a kernel, by name), and what the device or the accelerator says when it is made. A plan
 // without a proof is refused. What SessionOptions::check says, asked between the steps and while
 // folding.
-// Threads: none but the caller's; a host-driven session registers its pollers with the scheduler.
+// Threads: none but the caller's; a host-driven session registers its devices' pollers and wakers
+// with the scheduler, until ~SessionCore.
 // Cost: that of planning and proving (graph/schedule, graph/proof), of folding, and of packing the
 // constants.
 #pragma once

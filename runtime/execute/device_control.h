@@ -96,7 +96,7 @@ class DeviceControl {
   void forget();
   // Why the host drove it when it was chosen last; empty: the device did.
   const std::string& why_by_host() const { return why_by_host_; }
-  // What is to be told of how the device drove it last; may be empty.
+  // What is to be told of how the device drove it last; may be empty. Of a run that has ended.
   std::string how_by_device() const;
   // Gives up its place among those that the process may have at once, if it has one: the run has
   // ended, or the loop.
