@@ -180,7 +180,7 @@ Status Program::bind(const KernelRegistry& registry) {
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
-  still_values_ = find_still_values(graph_, plan_.memory, output_routes_, [&](NodeId node) {
+  still_values_ = find_still_values(graph_, plan_.memory, [&](NodeId node) {
     return kernels_[node.index()].run_value != nullptr;
   });
   if (has_device_control()) judge();

@@ -6,15 +6,12 @@
 namespace eddy {
 namespace {
 
-std::vector<bool> find_moved(const Graph& graph, const OutputRoutes& routes) {
+std::vector<bool> find_moved(const Graph& graph) {
   std::vector<bool> is_moved(graph.num_values(), false);
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
     for (ValueId result : graph.region(RegionId(r)).results) {
       is_moved[resolve_forwarded(graph, result).index()] = true;
     }
-  }
-  for (const std::vector<OutputRoute>& ways : routes) {
-    for (const OutputRoute& route : ways) is_moved[route.made.index()] = true;
   }
   return is_moved;
 }
@@ -22,10 +19,9 @@ std::vector<bool> find_moved(const Graph& graph, const OutputRoutes& routes) {
 }  // namespace
 
 std::vector<ValueId> find_still_values(const Graph& graph, const MemoryPlan& memory,
-                                       const OutputRoutes& routes,
                                        const std::function<bool(NodeId)>& makes_outputs) {
   std::vector<ValueId> still(graph.num_values());
-  const std::vector<bool> is_moved = find_moved(graph, routes);
+  const std::vector<bool> is_moved = find_moved(graph);
   const auto look_at = [&](NodeId id) {
     const Node& node = graph.node(id);
     const bool is_fixed = node.kind == NodeKind::kExec && is_fixed_node(graph, node);

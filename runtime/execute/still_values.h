@@ -1,8 +1,9 @@
 // find_still_values: which values have their memory at one address in every run of one state.
 //
 // A value is still when its node, of known shapes, writes it to the one block that the memory plan
-// has for it and nothing moves it: no region has it as a result (transfers swap those), and it is
-// no output that may be made in a caller's memory. A view of a still value is still, too.
+// has for it and nothing moves it: no region has it as a result (transfers swap those). What leaves
+// the graph, and might be made in a caller's memory, has no block. A view of a still value is
+// still, too.
 //
 // Nothing need be found for still values while a run goes on: the addresses in the arguments of
 // their nodes and readers are set once, and a view of one does nothing.
@@ -15,14 +16,12 @@
 
 #include "graph/ir/graph.h"
 #include "graph/schedule/memory_plan.h"
-#include "runtime/execute/output_routes.h"
 
 namespace eddy {
 
 // By ValueId: the value in whose block it stands, itself or what it is a view of; none: it may
 // move. `makes_outputs`: whether a node's kernel makes the memory of its outputs by itself.
 std::vector<ValueId> find_still_values(const Graph& graph, const MemoryPlan& memory,
-                                       const OutputRoutes& routes,
                                        const std::function<bool(NodeId)>& makes_outputs);
 
 }  // namespace eddy

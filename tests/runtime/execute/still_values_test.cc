@@ -3,7 +3,10 @@
 #include "runtime/execute/still_values.h"
 
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "graph/ir/builder.h"
 #include "graph/schedule/plan_graph.h"
@@ -34,9 +37,8 @@ class StillValuesTest : public ::testing::Test {
     const auto name_of = [&](ValueId value) {
       return graph.node(graph.value(value).producer).name;
     };
-    const std::vector<ValueId> found =
-        find_still_values(graph, plan.memory, find_output_routes(graph),
-                          [&](NodeId node) { return graph.node(node).name == own_memory; });
+    const std::vector<ValueId> found = find_still_values(
+        graph, plan.memory, [&](NodeId node) { return graph.node(node).name == own_memory; });
     std::vector<std::string> names;
     for (uint32_t v = 0; v < found.size(); ++v) {
       if (found[v].is_none()) continue;
@@ -52,6 +54,25 @@ TEST_F(StillValuesTest, WhatIsMadeBetweenInputsAndOutputsIs) {
   GraphBuilder b(library_.ops());
   b.output("y", neg(b, neg(b, neg(b, input(b), "a"), "b"), "out"));
   EXPECT_THAT(still(b), UnorderedElementsAre("a", "b"));
+}
+
+TEST_F(StillValuesTest, WhatHasSeveralPlacesIsNot) {
+  GraphBuilder b(library_.ops());
+  b.output("y", neg(b, neg(b, neg(b, input(b), "a"), "b"), "out"));
+  const Graph graph = std::move(*b.finish());
+  MemoryPlan memory = plan_graph(graph, {.policy = AssignPolicy::kSerial, .is_auto = false}).memory;
+  const auto nobody = [](NodeId) { return false; };
+  for (ValueMemory& value : memory.values) {
+    if (value.place != MemoryPlace::kBlock) continue;
+    const auto count = [&] {
+      const auto found = find_still_values(graph, memory, nobody);
+      return std::ranges::count_if(found, [](ValueId id) { return !id.is_none(); });
+    };
+    EXPECT_EQ(count(), 2);
+    value.holders.push_back(graph.inputs()[0]);
+    EXPECT_EQ(count(), 1);
+    value.holders.clear();
+  }
 }
 
 TEST_F(StillValuesTest, AViewStandsWhereItsSourceDoes) {
