@@ -1,6 +1,6 @@
 #include "runtime/api/describe_session.h"
 
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 
 namespace eddy {
 namespace {
@@ -61,8 +61,8 @@ LoopReport describe_loop(const SessionCore& core, NodeId loop) {
     if (core.is_host_driven()) return report;
     report.driven = "device";
     report.reason = "all of its nodes run on CPU streams";
-  } else if (core.program->has_device_control()) {
-    const ControlVerdict& verdict = core.program->control_verdict(loop);
+  } else if (core.executable->has_device_control()) {
+    const ControlVerdict& verdict = core.executable->control_verdict(loop);
     report.driven = verdict.is_driven_by_device ? "device" : "host";
     report.reason = verdict.reason;
   } else if (core.options.loops != Loops::kHost) {
@@ -73,10 +73,10 @@ LoopReport describe_loop(const SessionCore& core, NodeId loop) {
 
 // Beside an accelerator that decides, only.
 void describe_branches(SessionCore& core) {
-  if (!core.program->has_device_control()) return;
+  if (!core.executable->has_device_control()) return;
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
     if (core.graph.node(NodeId(n)).kind != NodeKind::kCaseOf) continue;
-    const ControlVerdict& verdict = core.program->control_verdict(NodeId(n));
+    const ControlVerdict& verdict = core.executable->control_verdict(NodeId(n));
     core.branches.push_back({core.graph.path(NodeId(n)), 0,
                              verdict.is_driven_by_device ? "device" : "host", verdict.reason});
   }

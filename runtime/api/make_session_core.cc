@@ -81,8 +81,8 @@ Result<std::shared_ptr<Device>> make_device(const SessionCore& core) {
       CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()}));
 }
 
-Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
-  ProgramOptions options;
+Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
+  ExecutableOptions options;
   options.observer_or_null = core.options.observer_or_null;
   if (core.options.release_constants) {
     options.release_constants = [&core](std::span<const ConstantId> unread) {
@@ -125,8 +125,8 @@ Result<std::unique_ptr<Program>> make_program(SessionCore& core) {
   } else {
     options.make_commands = [&device](Recorder*) { return device.create_command_buffer_or_null(); };
   }
-  return Program::create(core.graph, core.plan, device, core.library.cpu_kernels(),
-                         std::move(options));
+  return Executable::create(core.graph, core.plan, device, core.library.cpu_kernels(),
+                            std::move(options));
 }
 
 Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
@@ -197,7 +197,7 @@ class StepLog {
 // As it will run, where the commands can be read back: all run states record the same ones, and
 // this one is the first run's. An accelerator's recordings of loops are made from the plan itself.
 Status prove(SessionCore& core) {
-  std::unique_ptr<RunState> first = core.program->acquire();
+  std::unique_ptr<RunState> first = core.executable->acquire();
   const bool can_read = is_readable(*first->commands);
   Status status;
   if (can_read) status = prove_recorded(core.plan, *first);
@@ -205,7 +205,7 @@ Status prove(SessionCore& core) {
   if (status.is_ok() && (!can_read || core.accelerator_or_null)) {
     status = prove_plan(core.graph, core.plan);
   }
-  core.program->release(std::move(first));
+  core.executable->release(std::move(first));
   return status;
 }
 
@@ -259,15 +259,15 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   describe_values(*core);
   // While the constants are all there.
   const Fingerprint made = simplified_fingerprint(given, core->graph);
-  EDDY_ASSIGN_OR_RETURN(core->program, make_program(*core));
+  EDDY_ASSIGN_OR_RETURN(core->executable, make_executable(*core));
   log.done("bound kernels");
   EDDY_RETURN_IF_ERROR(check());
   EDDY_RETURN_IF_ERROR(prove(*core));
   core->plan_ns += log.done("proved the plan");
   EDDY_RETURN_IF_ERROR(describe_loops(*core));
-  core->fingerprint = program_fingerprint(made, *core->program, core->is_host_driven());
+  core->fingerprint = program_fingerprint(made, *core->executable, core->is_host_driven());
   if (options.release_constants) {
-    core->graph.release_constants(core->program->unread_constants());
+    core->graph.release_constants(core->executable->unread_constants());
   }
   EDDY_RETURN_IF_ERROR(check());
   return core;

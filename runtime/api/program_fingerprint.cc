@@ -32,7 +32,7 @@ class Printer {
     return fingerprint_;
   }
 
-  Fingerprint print_program(const Program& program, bool is_host_driven) {
+  Fingerprint print_program(const Executable& program, bool is_host_driven) {
     put(kVersion);
     put(__VERSION__);
     put(describe_cpu_kernels());
@@ -184,7 +184,7 @@ Fingerprint simplified_fingerprint(const Fingerprint& given, const Graph& graph)
   return Printer(given, graph, kSmallConstantBytes).print_graph();
 }
 
-std::string program_fingerprint(const Fingerprint& made, const Program& program,
+std::string program_fingerprint(const Fingerprint& made, const Executable& program,
                                 bool is_host_driven) {
   return Printer(made, program.graph(), 0).print_program(program, is_host_driven).text();
 }

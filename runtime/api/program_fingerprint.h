@@ -18,7 +18,7 @@
 
 #include "graph/base/fingerprint.h"
 #include "graph/ir/graph.h"
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 
 namespace eddy {
 
@@ -28,7 +28,7 @@ Fingerprint graph_fingerprint(const Graph& graph, std::function<void()> evict_fi
 // Of what was made of it; kernels may not have packed its constants yet.
 Fingerprint simplified_fingerprint(const Fingerprint& given, const Graph& graph);
 // `made`: of the program's graph.
-std::string program_fingerprint(const Fingerprint& made, const Program& program,
+std::string program_fingerprint(const Fingerprint& made, const Executable& program,
                                 bool is_host_driven);
 
 }  // namespace eddy

@@ -22,8 +22,8 @@ Run::~Run() {
 
 void Run::take_state() {
   EDDY_CHECK(state_ == nullptr) << "a run takes two states";
-  state_ = trace_or_null_ != nullptr ? core_.program->make_traced(*trace_or_null_)
-                                     : core_.program->acquire();
+  state_ = trace_or_null_ != nullptr ? core_.executable->make_traced(*trace_or_null_)
+                                     : core_.executable->acquire();
   state_->control.on_complete = &Run::on_complete;
   state_->control.context = this;
   for (size_t i = 0; i < given_.size(); ++i) put(i, *given_[i]);
@@ -43,7 +43,7 @@ void Run::drop_state() {
   // A cancel may have come after the run had ended; nobody reaches the state now.
   state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
   if (trace_or_null_ != nullptr) return state_.reset();
-  core_.program->release(std::move(state_));
+  core_.executable->release(std::move(state_));
 }
 
 void Run::forget_stop() {

@@ -18,7 +18,7 @@
 
 #include "runtime/api/deadline_timer.h"
 #include "runtime/api/session.h"
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 
 namespace eddy {
 

@@ -71,7 +71,7 @@ void Run::place_outputs() {
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (!bound_outputs_[i]) continue;
     const auto& [view, spare_or_null] = *bound_outputs_[i];
-    const bool is_reached = is_on_device_[i] == core_.program->is_only_copied_out(i);
+    const bool is_reached = is_on_device_[i] == core_.executable->is_only_copied_out(i);
     if (is_reached && may_be_made_in(i)) {
       state_->bind_output(i, view.data, spare_or_null, view.size_bytes());
     } else {
@@ -85,7 +85,7 @@ bool Run::may_be_made_in(size_t index) const {
   return view.element != ElementType::kString && is_aligned(view.data, view.element) &&
          is_aligned(spare_or_null, view.element) &&
          std::ranges::find(overlapping_, index) == overlapping_.end() &&
-         !core_.program->output_routes()[index].empty();
+         !core_.executable->output_routes()[index].empty();
 }
 
 // Outputs whose memory other bound memory meets. One sweep, by beginning: a range that begins

@@ -123,7 +123,7 @@ const Plan& Session::plan() const { return core_->plan; }
 MemoryStatistics Session::memory() const { return core_->device->allocator().statistics(); }
 const std::string& Session::fingerprint() const { return core_->fingerprint; }
 size_t Session::workspace_bytes() const {
-  const std::vector<size_t>& sizes = core_->program->workspaces();
+  const std::vector<size_t>& sizes = core_->executable->workspaces();
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
 }
 int Session::num_workers() const { return core_->device->num_workers(); }

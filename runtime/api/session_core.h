@@ -69,7 +69,7 @@ struct SessionCore {
   bool is_host_driven() const {
     return options.loops == Loops::kHost || accelerator_or_null != nullptr;
   }
-  std::unique_ptr<Program> program;
+  std::unique_ptr<Executable> executable;
 
   std::string fingerprint;
 

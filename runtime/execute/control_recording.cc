@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "runtime/execute/control_drive.h"
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/unrolling.h"
 
@@ -58,7 +58,7 @@ Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, N
 // ---------------------------------------------------------------- memory
 
 Result<void*> ControlRecording::device_memory(size_t size_bytes) {
-  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.program().memory(1).allocate(size_bytes));
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.executable().memory(1).allocate(size_bytes));
   kept_.push_back(buffer);
   return buffer.data();
 }
@@ -66,7 +66,7 @@ Result<void*> ControlRecording::device_memory(size_t size_bytes) {
 Result<void*> ControlRecording::home(ValueId value, size_t size_bytes) {
   const auto known = homes_.find(value.index());
   if (known != homes_.end()) return known->second.data();
-  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.program().memory(1).allocate(size_bytes));
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.executable().memory(1).allocate(size_bytes));
   return (homes_[value.index()] = std::move(buffer)).data();
 }
 
@@ -242,7 +242,7 @@ Status ControlRecording::enter_loop(const Loop& loop) {
   for (size_t k = 1; k < before.parameters.size(); ++k) {
     const ValueId parameter = before.parameters[k];
     if (is_carried_idly(graph(), node, k, uses_)) continue;
-    if (state_.program().value_device(parameter) == 0) {
+    if (state_.executable().value_device(parameter) == 0) {
       // A decision: the device keeps it. What comes from the host is read at each launch.
       EDDY_ASSIGN_OR_RETURN(void* const kept, device_memory(sizeof(uint8_t)));
       kept_decisions_[parameter.index()] = kept;
@@ -379,7 +379,7 @@ Status ControlRecording::record_case(NodeId id) {
 
 // In the plan's issue order. A decision joins all lanes; behind it they begin anew.
 Status ControlRecording::record_region(RegionId id, Addresses* log) {
-  const RegionPlan& plan = state_.program().plan().regions[id.index()];
+  const RegionPlan& plan = state_.executable().plan().regions[id.index()];
   std::vector<bool> has_begun(plan.num_streams, false);
   std::map<uint32_t, uint32_t> marks;  // by event; none: behind the last decision, so passed
   uint32_t start = 0;
@@ -450,12 +450,12 @@ Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
     BufferRef& memory = made_[value.index()];
     if (!memory) {
       const size_t size_bytes = std::max<size_t>(output.slot->view.size_bytes(), 1);
-      EDDY_ASSIGN_OR_RETURN(memory, state_.program().memory(1).allocate(size_bytes));
+      EDDY_ASSIGN_OR_RETURN(memory, state_.executable().memory(1).allocate(size_bytes));
     }
     point(value, memory.data());
   }
   EDDY_ASSIGN_OR_RETURN(void* const native, recorder_.lane(lane));
-  while (scratch_.size() <= lane) scratch_.emplace_back(state_.program().memory(1));
+  while (scratch_.size() <= lane) scratch_.emplace_back(state_.executable().memory(1));
   exec.bind();
   bound_.push_back(&exec);
   if (log != nullptr) {

@@ -8,8 +8,8 @@
 
 #include "runtime/execute/control_drive.h"
 #include "runtime/execute/control_recording.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/persistent_launch.h"
-#include "runtime/execute/program.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/temporaries.h"
 
@@ -28,8 +28,8 @@ std::atomic<int>& num_driven() {
 DeviceControl::DeviceControl(RunState& state, NodeId loop)
     : state_(state),
       id_(loop),
-      persistent_or_null_(state.program().persistent_loop_or_null(loop)),
-      choice_or_null_(state.program().loop_choice_or_null(loop)) {
+      persistent_or_null_(state.executable().persistent_loop_or_null(loop)),
+      choice_or_null_(state.executable().loop_choice_or_null(loop)) {
   find_outside();
   find_depth();
   reads_copies_ = is_told_what_is_copied();
@@ -87,7 +87,7 @@ void DeviceControl::find_outside() {
       const bool is_loop = node.kind == NodeKind::kWhile;
       for (size_t i = is_loop ? 1 : 0; i < node.inputs.size(); ++i) read(node.inputs[i]);
       for (ValueId output : node.outputs) {
-        const ValueMemory* memory = state_.program().plan().memory.block_or_null(output);
+        const ValueMemory* memory = state_.executable().plan().memory.block_or_null(output);
         if (memory == nullptr) continue;
         for (ValueId holder : memory->holders) read(holder);
       }
@@ -120,7 +120,7 @@ void DeviceControl::read_outside(std::vector<const void*>& addresses) const {
 }
 
 LoopChoice::Advice DeviceControl::advice() const {
-  const std::optional<Way>& only = state_.program().accelerator_or_null()->only_loop_way;
+  const std::optional<Way>& only = state_.executable().accelerator_or_null()->only_loop_way;
   if (only && (*only != Way::kKernel || persistent_or_null_ != nullptr)) return {*only, false};
   if (choice_or_null_ != nullptr) return choice_or_null_->next();
   return {persistent_or_null_ != nullptr ? Way::kKernel : Way::kRecording, false};

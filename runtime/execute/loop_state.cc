@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "graph/base/check.h"
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/string_charge.h"
 #include "runtime/execute/temporaries.h"
 #include "runtime/execute/trip_rule.h"
@@ -88,7 +88,7 @@ void LoopState::find_settling_slots() {
   is_settled_ = rule.is_settled;
   for (const auto& [value, slot] : {std::pair{rule.first, &first_}, {rule.bound, &bound_}}) {
     if (!is_settled_ || value.is_none()) continue;
-    is_settled_ = is_constant(state_.graph(), value) || !state_.program().has_accelerator();
+    is_settled_ = is_constant(state_.graph(), value) || !state_.executable().has_accelerator();
     *slot = &state_.slot(value);
   }
 }

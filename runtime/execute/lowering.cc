@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 
 namespace eddy {
 namespace {
@@ -14,7 +14,7 @@ class Lowering {
         state_(state),
         commands_(*state.commands),
         trace_(trace_or_null),
-        observer_(state.program().observer_or_null()) {}
+        observer_(state.executable().observer_or_null()) {}
 
   // Records everything. From there on strands have streams, which kernels are told.
   void run() {
@@ -244,7 +244,7 @@ class Lowering {
     node.current_node = &state_.current_node(at.strand);
     issued_on_.emplace_back(&node, at.strand);
     TraceMark* mark = begin_span(at.stream, node.node->name);
-    launch({StepKind::kExec, id, at.strand}, node.work, &node, state_.program().is_cheap(id));
+    launch({StepKind::kExec, id, at.strand}, node.work, &node, state_.executable().is_cheap(id));
     if (node.may_be_recorded) note(&node);
     if (node.work == run_view) note_bookkeeping();
     if (node.work == run_still && trace_ == nullptr && observer_ == nullptr) {

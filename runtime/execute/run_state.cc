@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/execute/executable.h"
 #include "runtime/execute/fixed_nodes.h"
-#include "runtime/execute/program.h"
 #include "runtime/execute/temporaries.h"
 
 namespace eddy {
@@ -82,9 +82,9 @@ ValueId find_in_place(const Graph& graph, const Node& node, const std::vector<ui
 
 }  // namespace
 
-RunState::RunState(const Program& program, Allocator& allocator)
-    : program_(program), allocator_(allocator) {
-  const Graph& graph = program.graph();
+RunState::RunState(const Executable& executable, Allocator& allocator)
+    : executable_(executable), allocator_(allocator) {
+  const Graph& graph = executable.graph();
   slots_.resize(graph.num_values(), nullptr);
   exec_nodes_.resize(graph.num_nodes());
   loops_.resize(graph.num_nodes());
@@ -96,12 +96,12 @@ RunState::RunState(const Program& program, Allocator& allocator)
   }
   for (uint32_t v = 0; v < graph.num_values(); ++v) make_slot(ValueId(v));
   make_taken_slots();
-  if (program.uses_arenas()) make_arenas();
+  if (executable.uses_arenas()) make_arenas();
   for (size_t i = 0; i < graph.outputs().size(); ++i) outputs_.emplace_back();
   find_targets();
-  for (uint32_t stream = 0; stream < program.workspaces().size(); ++stream) {
+  for (uint32_t stream = 0; stream < executable.workspaces().size(); ++stream) {
     // Where memory is short, the kernel that gets none says so.
-    const size_t size = program.workspaces()[stream];
+    const size_t size = executable.workspaces()[stream];
     if (size > 0) scratch(stream).reserve(size);
   }
   for (uint32_t v = 0; v < graph.num_values(); ++v) put_back(ValueId(v));
@@ -112,21 +112,21 @@ RunState::RunState(const Program& program, Allocator& allocator)
     if (graph.node(NodeId(n)).kind == NodeKind::kExec) make_node(NodeId(n), reads);
   }
   make_faults();
-  if (program.locates_faults()) leave_breadcrumbs();
+  if (executable.locates_faults()) leave_breadcrumbs();
 }
 
 RunState::~RunState() = default;
 
-const Graph& RunState::graph() const { return program_.graph(); }
+const Graph& RunState::graph() const { return executable_.graph(); }
 
 Slot* RunState::make_slot(ValueId value) {
   Slot*& slot = slots_[value.index()];
   if (slot != nullptr) return slot;
-  const Graph& graph = program_.graph();
+  const Graph& graph = executable_.graph();
   const ValueId root = resolve_forwarded(graph, value);
   const ValueInfo& info = graph.value(value);
   if (graph.value(root).origin == ValueOrigin::kConstant) {
-    return slot = &program_.constant_slot(root, program_.value_device(value));
+    return slot = &executable_.constant_slot(root, executable_.value_device(value));
   }
   if (root != value) return slot = make_slot(root);
   const Region& region = graph.region(info.region);
@@ -141,16 +141,16 @@ Slot* RunState::make_slot(ValueId value) {
 }
 
 Slot& RunState::slot_for(ValueId from, ValueId to) {
-  const uint32_t device = program_.value_device(to);
+  const uint32_t device = executable_.value_device(to);
   const ValueId root = resolve_forwarded(graph(), from);
   const bool is_constant = graph().value(root).origin == ValueOrigin::kConstant;
-  return is_constant && device != 0 ? program_.constant_slot(root, device) : slot(from);
+  return is_constant && device != 0 ? executable_.constant_slot(root, device) : slot(from);
 }
 
 // Where memory is short every value asks for its own, and the one that gets none says so.
 void RunState::make_arenas() {
-  for (const MemoryArena& arena : program_.plan().memory.arenas) {
-    Result<BufferRef> buffer = program_.memory_of(arena.device).allocate(arena.size_bytes);
+  for (const MemoryArena& arena : executable_.plan().memory.arenas) {
+    Result<BufferRef> buffer = executable_.memory_of(arena.device).allocate(arena.size_bytes);
     if (!buffer.is_ok()) return arenas_.clear();
     arenas_.push_back(std::move(*buffer));
   }
@@ -159,7 +159,7 @@ void RunState::make_arenas() {
 // Where it stands in an arena for good; none: it may move.
 ValueId RunState::still_place(ValueId value) const {
   if (arenas_.empty()) return {};
-  return program_.still_values()[resolve_forwarded(graph(), value).index()];
+  return executable_.still_values()[resolve_forwarded(graph(), value).index()];
 }
 
 void RunState::put_back(ValueId value) {
@@ -168,7 +168,7 @@ void RunState::put_back(ValueId value) {
 }
 
 Placement RunState::placement(ValueId value) {
-  const ValueMemory* memory = program_.plan().memory.block_or_null(value);
+  const ValueMemory* memory = executable_.plan().memory.block_or_null(value);
   if (memory == nullptr || arenas_.empty()) return {};
   char* const base = static_cast<char*>(arenas_[memory->arena].data());
   Placement place;
@@ -197,9 +197,9 @@ void RunState::set_tail(NodeId node, const LoopState::Tail& tail) {
 }
 
 void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
-  const Graph& graph = program_.graph();
+  const Graph& graph = executable_.graph();
   const Node& node = graph.node(id);
-  const BoundKernel& kernel = program_.kernel(id);
+  const BoundKernel& kernel = executable_.kernel(id);
   auto exec = std::make_unique<ExecNode>();
   exec->id = id;
   exec->node = &node;
@@ -211,10 +211,10 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->input_type_pointers.resize(node.inputs.size(), nullptr);
   exec->values.resize(node.inputs.size(), nullptr);
   const bool is_fixed = is_fixed_node(graph, node);
-  const bool is_on_accelerator = program_.device_of(id) != 0;
-  exec->memory = is_on_accelerator ? &program_.memory(1) : &allocator_;
+  const bool is_on_accelerator = executable_.device_of(id) != 0;
+  exec->memory = is_on_accelerator ? &executable_.memory(1) : &allocator_;
   exec->output_memory = exec->memory;
-  if (is_on_accelerator && program_.value_device(node.outputs[0]) == 0) {
+  if (is_on_accelerator && executable_.value_device(node.outputs[0]) == 0) {
     exec->output_memory = &allocator_;
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) bind_input(*exec, i, is_on_accelerator);
@@ -244,9 +244,9 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     exec->work = is_fixed ? run_fixed : run_dynamic;
   }
   exec->may_be_recorded = is_on_accelerator && exec->work == run_fixed && !exec->has_host_values &&
-                          program_.observer_or_null() == nullptr;
+                          executable_.observer_or_null() == nullptr;
   if (is_on_accelerator && node.op->domain == "eddy" && node.op->name == "ToDevice") {
-    exec->reads_staging_of_or_null = program_.accelerator_or_null();
+    exec->reads_staging_of_or_null = executable_.accelerator_or_null();
     // A caller's memory and a loop's counter are read when the copy is issued.
     exec->may_be_recorded &= graph.value(node.inputs[0]).origin == ValueOrigin::kNodeOutput;
   }
@@ -258,8 +258,8 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     }
   }
   if (releases_by_itself(exec.get())) {
-    for (ValueId value : program_.releases(id)) exec->release.push_back(&slot(value));
-    exec->min_released_bytes = program_.min_released_bytes();
+    for (ValueId value : executable_.releases(id)) exec->release.push_back(&slot(value));
+    exec->min_released_bytes = executable_.min_released_bytes();
   }
   leave_still(*exec);
   exec_nodes_[id.index()] = std::move(exec);
@@ -276,12 +276,12 @@ void RunState::leave_still(ExecNode& exec) {
 
 // Where input `i` comes from: constants from where the node runs, but for what the host reads.
 void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
-  const Graph& graph = program_.graph();
+  const Graph& graph = executable_.graph();
   const ValueId value = exec.node->inputs[i];
   const bool is_read_there = is_on_accelerator && !is_host_input(*exec.node, i);
   const bool is_constant = !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
   Slot* from = value.is_none() ? nullptr : &slot_read_by(exec.id, value);
-  if (is_constant && is_read_there) from = &program_.constant_slot(value, 1);
+  if (is_constant && is_read_there) from = &executable_.constant_slot(value, 1);
   exec.input_slots.push_back(from);
   if (from == nullptr) return;
   exec.inputs[i] = from->view;
@@ -296,23 +296,23 @@ void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
 // Observers read a node's values once it has run, so then a command of its own releases them.
 bool RunState::releases_by_itself(const ExecNode* node_or_null) const {
   return node_or_null != nullptr && node_or_null->work != run_fixed &&
-         program_.observer_or_null() == nullptr;
+         executable_.observer_or_null() == nullptr;
 }
 
 ReleaseList* RunState::release_list_or_null(NodeId id) {
-  if (program_.releases(id).empty()) return nullptr;
+  if (executable_.releases(id).empty()) return nullptr;
   if (releases_by_itself(exec_nodes_[id.index()].get())) return nullptr;
   ReleaseList& list = release_lists_.emplace_back();
-  for (ValueId value : program_.releases(id)) list.slots.push_back(&slot(value));
-  list.min_bytes = program_.min_released_bytes();
+  for (ValueId value : executable_.releases(id)) list.slots.push_back(&slot(value));
+  list.min_bytes = executable_.min_released_bytes();
   return &list;
 }
 
 StreamScratch& RunState::scratch(uint32_t stream) {
   while (scratch_.size() <= stream) {
-    const std::vector<uint32_t>& devices = program_.plan().stream_devices;
+    const std::vector<uint32_t>& devices = executable_.plan().stream_devices;
     const size_t next = scratch_.size();
-    scratch_.emplace_back(program_.memory(next < devices.size() ? devices[next] : 0));
+    scratch_.emplace_back(executable_.memory(next < devices.size() ? devices[next] : 0));
   }
   return scratch_[stream];
 }
@@ -344,11 +344,11 @@ void RunState::reset() {
 }
 
 void RunState::start_recording() {
-  const Accelerator* accelerator = program_.accelerator_or_null();
+  const Accelerator* accelerator = executable_.accelerator_or_null();
   if (accelerator == nullptr || !accelerator->make_recorder) return;
   recorder_ = accelerator->make_recorder();
   const bool can_decide = recorder_ != nullptr && recorder_->can_decide();
-  if (!can_decide || !program_.has_device_control()) return;
+  if (!can_decide || !executable_.has_device_control()) return;
   Result<BufferRef> word = allocator_.allocate(sizeof(uint32_t));
   if (!word.is_ok()) return;  // then loops are driven from the host
   stop_word_ = std::move(*word);
@@ -357,7 +357,7 @@ void RunState::start_recording() {
   clear_faults();
   device_controls_.resize(graph().num_nodes());
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
-    const ControlVerdict& verdict = program_.control_verdict(NodeId(n));
+    const ControlVerdict& verdict = executable_.control_verdict(NodeId(n));
     if (!verdict.is_driven_by_device || !verdict.is_outermost) continue;
     device_controls_[n] = std::make_unique<DeviceControl>(*this, NodeId(n));
   }
@@ -387,7 +387,7 @@ Result<int64_t> RunState::trip_limit(NodeId loop) {
 }
 
 std::string RunState::why_by_host(NodeId loop) const {
-  const Graph& graph = program_.graph();
+  const Graph& graph = executable_.graph();
   if (device_controls_.empty()) return "the word by which it would be stopped has no memory";
   for (NodeId at = loop; !at.is_none(); at = graph.region(graph.node(at).region).owner) {
     if (device_controls_[at.index()]) return device_controls_[at.index()]->why_by_host();

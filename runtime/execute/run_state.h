@@ -1,9 +1,11 @@
-// RunState: everything that one run of a program writes: slots, node instances, loops, branches.
+// RunState: everything that one run of an executable writes: slots, node instances, loops,
+// branches.
 //
 // Values that the plan has laid out live in arenas that this owns; what leaves a run never does.
 //
-// Built once for a program and reused run after run (Program keeps a pool of them), so a warm run
-// allocates nothing for fixed shapes. Addresses are stable: recorded commands point into it.
+// Built once for an executable and reused run after run (Executable keeps a pool of them), so a
+// warm run allocates nothing for fixed shapes. Addresses are stable: recorded commands point into
+// it.
 //
 // Errors: the first failure wins and carries the node's name and iteration path; it also stops
 // the run (the command buffer sees the failed command).
@@ -38,7 +40,7 @@
 
 namespace eddy {
 
-class Program;
+class Executable;
 
 // Growing scratch memory of one of the machine's streams.
 class StreamScratch : public Scratch {
@@ -65,14 +67,14 @@ struct ReleaseList {
 
 class RunState {
  public:
-  RunState(const Program& program, Allocator& allocator);
+  RunState(const Executable& executable, Allocator& allocator);
   ~RunState();
 
-  const Program& program() const { return program_; }
+  const Executable& executable() const { return executable_; }
   const Graph& graph() const;
   Allocator& allocator() { return allocator_; }
 
-  // The slot of a value: one of this run's, or the program's for constants.
+  // The slot of a value: one of this run's, or the executable's for constants.
   Slot& slot(ValueId value) {
     EDDY_CHECK(value.index() < slots_.size()) << "there is no value " << value.index();
     return *slots_[value.index()];
@@ -219,7 +221,7 @@ class RunState {
   std::string path_of_unfinished() const;
   void tell_where(Status& status, NodeId issued) const;
 
-  const Program& program_;
+  const Executable& executable_;
   Allocator& allocator_;
   std::unique_ptr<Recorder> recorder_;  // before all that it has recorded
   BufferRef stop_word_;

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "runtime/execute/control_drive.h"
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
@@ -17,11 +17,12 @@ namespace eddy {
 // Where memory is short, the kernels that get no record say so.
 void RunState::make_faults() {
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
-    const bool is_exec = exec_nodes_[n] != nullptr && program_.device_of(NodeId(n)) != 0;
-    if (is_exec && program_.kernel(NodeId(n)).may_fault) faults_.emplace_back(NodeId(n), nullptr);
+    const bool is_exec = exec_nodes_[n] != nullptr && executable_.device_of(NodeId(n)) != 0;
+    if (is_exec && executable_.kernel(NodeId(n)).may_fault)
+      faults_.emplace_back(NodeId(n), nullptr);
   }
   if (faults_.empty()) return;
-  Result<BufferRef> memory = program_.memory(0).allocate(faults_.size() * sizeof(DeviceFault));
+  Result<BufferRef> memory = executable_.memory(0).allocate(faults_.size() * sizeof(DeviceFault));
   if (!memory.is_ok()) return faults_.clear();
   fault_memory_ = std::move(*memory);
   auto* record = static_cast<DeviceFault*>(fault_memory_.data());
@@ -61,10 +62,10 @@ void RunState::leave_breadcrumbs() {
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     ExecNode* const node = exec_nodes_[n].get();
     const bool is_led =
-        node != nullptr && node->run != nullptr && program_.device_of(node->id) != 0;
+        node != nullptr && node->run != nullptr && executable_.device_of(node->id) != 0;
     if (is_led) nodes.push_back(node);
   }
-  auto made = Breadcrumbs::create(*program_.accelerator_or_null(), nodes.size());
+  auto made = Breadcrumbs::create(*executable_.accelerator_or_null(), nodes.size());
   if (!made.is_ok()) return;
   breadcrumbs_ = std::move(*made);
   for (ExecNode* const node : nodes) breadcrumbs_->lead(*node);
@@ -85,7 +86,7 @@ std::string RunState::names_inside(NodeId loop) const {
   size_t count = 0;
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     const Node& node = graph().node(NodeId(n));
-    const bool is_there = node.kind == NodeKind::kExec && program_.device_of(NodeId(n)) != 0;
+    const bool is_there = node.kind == NodeKind::kExec && executable_.device_of(NodeId(n)) != 0;
     const bool is_copy = is_there && (node.op->is_view || node.op->name == "ToHost");
     if (!is_there || is_copy || !is_inside(graph(), node.region, loop) || count++ >= kMostNames)
       continue;
@@ -114,7 +115,7 @@ void RunState::tell_where(Status& status, NodeId issued) const {
     path = iteration_path(issued);
   }
   status.prepend_path(path);
-  if (!is_lost || breadcrumbs_ || !program_.has_accelerator()) return;
+  if (!is_lost || breadcrumbs_ || !executable_.has_accelerator()) return;
   const std::string names = loop.is_none() ? "" : names_inside(loop);
   status.append_message((names.empty() ? "" : "it runs " + names + " there; ") +
                         "a session with locate_faults names the nodes that it was at");

@@ -1,7 +1,7 @@
 // Of RunState: memory that the caller has bound for outputs.
 #include <algorithm>
 
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
@@ -9,7 +9,7 @@ namespace eddy {
 // Connects who makes a value that may be an output with the memory bound for it.
 void RunState::find_targets() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    for (const OutputRoute& route : program_.output_routes()[i]) {
+    for (const OutputRoute& route : executable_.output_routes()[i]) {
       for (OutputMemory& memory : outputs_[i]) {
         targets_[route.made.index()].all.push_back(make_target(route, memory));
       }
@@ -50,7 +50,7 @@ void RunState::bind_output(size_t index, void* data, void* second_or_null, size_
 // Nearly always the maker's own slot is the only one that still has it, and may keep it.
 void RunState::forget_output(size_t index, OutputMemory& memory) {
   if (!memory.is_held()) return;
-  const std::vector<OutputRoute>& routes = program_.output_routes()[index];
+  const std::vector<OutputRoute>& routes = executable_.output_routes()[index];
   if (routes.size() == 1 && memory.is_only_in(slot(routes[0].made).buffer)) return;
   for (const OutputRoute& route : routes) {
     memory.take_from(slot(route.made));
@@ -79,7 +79,7 @@ Result<size_t> RunState::move_home(ValueId value) {
 
 // Nodes know their targets only while something is bound, so that others pay nothing.
 void RunState::tell_makers(size_t index) {
-  for (const OutputRoute& route : program_.output_routes()[index]) {
+  for (const OutputRoute& route : executable_.output_routes()[index]) {
     OutputTargets& targets = targets_.at(route.made.index());
     const auto is_bound = [](const OutputTarget& target) { return target.memory->is_bound(); };
     const bool is_any_bound = std::ranges::any_of(targets.all, is_bound);

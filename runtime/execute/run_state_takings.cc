@@ -1,13 +1,13 @@
 // The slots by which tails of open loops read what moves on with the iteration (OpenEnd::Take).
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
 
 void RunState::make_taken_slots() {
-  const Graph& graph = program_.graph();
+  const Graph& graph = executable_.graph();
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    const RegionPlan& plan = program_.plan().regions[r];
+    const RegionPlan& plan = executable_.plan().regions[r];
     if (!plan.open) continue;
     LoopState& loop = *loops_[graph.region(RegionId(r)).owner.index()];
     std::map<std::pair<uint32_t, uint32_t>, Slot*> taken;  // by stream, ValueId

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy::check {
@@ -32,7 +32,7 @@ bool is_constant(const RunState& state, ValueId value) {
 size_t num_results_advanced(const RunState& state, NodeId loop) {
   const Graph& graph = state.graph();
   const Node& node = graph.node(loop);
-  if (!state.program().plan().regions[node.regions[1].index()].open) {
+  if (!state.executable().plan().regions[node.regions[1].index()].open) {
     return graph.region(node.regions[1]).results.size();
   }
   return graph.region(node.regions[0]).parameters.size() - 1;

@@ -142,9 +142,9 @@ TEST(ProgramFingerprint, OtherKernelsHaveAnother) {
   const auto of = [&](const std::function<void(KernelRegistry&)>& add) {
     KernelRegistry registry;
     add(registry);
-    ProgramOptions options;
+    ExecutableOptions options;
     options.make_commands = [&](Recorder*) { return device.create_command_buffer_or_null(); };
-    auto program = Program::create(graph, plan, device, registry, std::move(options));
+    auto program = Executable::create(graph, plan, device, registry, std::move(options));
     EXPECT_TRUE(program.is_ok()) << program.status().to_string();
     return program_fingerprint(graph_fingerprint(graph), **program, false);
   };

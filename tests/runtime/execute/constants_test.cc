@@ -102,7 +102,7 @@ TEST_F(ConstantsTest, WeightsThatAreStillReadStay) {
   EXPECT_EQ((*outputs)[2].second.values<float>()[kColumns], weights_[kColumns]);
 }
 
-// More than Program lets stay in memory at once while it packs.
+// More than Executable lets stay in memory at once while it packs.
 TEST_F(ConstantsTest, AFilesWeightsMayLeaveWhileOthersArePacked) {
   constexpr int64_t kSize = 1024, kLayers = 6;
   const auto build = [this] {

@@ -12,7 +12,7 @@
 #include "runtime/api/session.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device/command_code.h"
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 
 namespace eddy {
 namespace {
@@ -73,13 +73,13 @@ struct Lowered {
 Lowered lower_graph(const Library& library, const Graph& graph, const Plan& plan) {
   CpuDevice device(CpuDeviceOptions{2, 0});
   Recorded* recorded = nullptr;
-  ProgramOptions options;
+  ExecutableOptions options;
   options.make_commands = [&recorded](Recorder*) -> std::unique_ptr<CommandBuffer> {
     auto commands = std::make_unique<Recorded>();
     recorded = commands.get();
     return commands;
   };
-  auto program = Program::create(graph, plan, device, library.cpu_kernels(), options);
+  auto program = Executable::create(graph, plan, device, library.cpu_kernels(), options);
   EXPECT_TRUE(program.is_ok()) << program.status().to_string();
   const auto state = (*program)->acquire();
   return {recorded->num_events(), recorded->strand_streams()};

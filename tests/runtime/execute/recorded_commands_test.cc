@@ -15,7 +15,7 @@
 #include "graph/schedule/plan_graph.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device/command_code.h"
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 #include "tools/check/generator.h"
 #include "tools/check/mixing_ops.h"
 
@@ -81,13 +81,13 @@ class RecordedCommandsTest : public testing::Test {
 
   Verdict prove(const Graph& graph, const Plan& plan, Fault fault, uint64_t number) {
     Spoiled* spoiled = nullptr;
-    ProgramOptions options;
+    ExecutableOptions options;
     options.make_commands = [&](Recorder*) -> std::unique_ptr<CommandBuffer> {
       auto commands = std::make_unique<Spoiled>(fault, number);
       spoiled = commands.get();
       return commands;
     };
-    auto program = Program::create(graph, plan, device_, library_.cpu_kernels(), options);
+    auto program = Executable::create(graph, plan, device_, library_.cpu_kernels(), options);
     EXPECT_TRUE(program.is_ok()) << program.status().to_string();
     const auto state = (*program)->acquire();
     return {prove_recorded(plan, *state), spoiled->count()};

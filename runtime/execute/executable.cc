@@ -1,4 +1,4 @@
-#include "runtime/execute/program.h"
+#include "runtime/execute/executable.h"
 
 #include <algorithm>
 #include <optional>
@@ -106,7 +106,8 @@ class ConstantReads {
 
 }  // namespace
 
-Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options)
+Executable::Executable(const Graph& graph, const Plan& plan, Device& device,
+                       ExecutableOptions options)
     : graph_(graph),
       plan_(plan),
       device_(device),
@@ -134,32 +135,33 @@ Program::Program(const Graph& graph, const Plan& plan, Device& device, ProgramOp
                                                     device.allocator());
 }
 
-Program::~Program() = default;
+Executable::~Executable() = default;
 
-Result<std::unique_ptr<Program>> Program::create(const Graph& graph, const Plan& plan,
-                                                 Device& device, const KernelRegistry& registry,
-                                                 ProgramOptions options) {
-  std::unique_ptr<Program> program(new Program(graph, plan, device, std::move(options)));
-  if (program->locates_faults() && !program->accelerator_or_null()->copy_word) {
+Result<std::unique_ptr<Executable>> Executable::create(const Graph& graph, const Plan& plan,
+                                                       Device& device,
+                                                       const KernelRegistry& registry,
+                                                       ExecutableOptions options) {
+  std::unique_ptr<Executable> executable(new Executable(graph, plan, device, std::move(options)));
+  if (executable->locates_faults() && !executable->accelerator_or_null()->copy_word) {
     return unsupported(
         "faults can't be located: the accelerator lacks the kernel that leaves breadcrumbs (eddy "
         "info says which kernels there are)");
   }
-  EDDY_RETURN_IF_ERROR(program->bind(registry));
-  return program;
+  EDDY_RETURN_IF_ERROR(executable->bind(registry));
+  return executable;
 }
 
-uint32_t Program::device_of(NodeId node) const {
+uint32_t Executable::device_of(NodeId node) const {
   return has_accelerator() && graph_.node(node).device == plan_.devices[1] ? 1 : 0;
 }
 
-Allocator& Program::memory(uint32_t device) const {
+Allocator& Executable::memory(uint32_t device) const {
   if (!has_accelerator()) return device_.allocator();
   return device == 0 ? static_cast<Allocator&>(*host_memory_)
                      : options_.accelerator_or_null->device->allocator();
 }
 
-Status Program::bind(const KernelRegistry& registry) {
+Status Executable::bind(const KernelRegistry& registry) {
   constants_.resize(graph_.num_values());
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
     const ValueInfo& info = graph_.value(ValueId(v));
@@ -187,7 +189,7 @@ Status Program::bind(const KernelRegistry& registry) {
   return Status::ok();
 }
 
-Status Program::bind_nodes(const KernelRegistry& registry) {
+Status Executable::bind_nodes(const KernelRegistry& registry) {
   constexpr size_t kReleaseBytes = 8 << 20;
   PackedConstants packed;
   ConstantReads reads(graph_);
@@ -215,7 +217,7 @@ Status Program::bind_nodes(const KernelRegistry& registry) {
   return uploader ? uploader->finish() : Status::ok();
 }
 
-void Program::forget_unread_constants() {
+void Executable::forget_unread_constants() {
   std::vector<bool> is_unread(graph_.num_constants(), false);
   for (const ConstantId id : unread_constants_) is_unread[id.index()] = true;
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
@@ -227,7 +229,7 @@ void Program::forget_unread_constants() {
 
 // What `use` makes of what a kernel is bound by.
 template <typename Use>
-auto Program::with_init(NodeId id, PackedConstants* packed_or_null, const Use& use) {
+auto Executable::with_init(NodeId id, PackedConstants* packed_or_null, const Use& use) {
   const Node& node = graph_.node(id);
   std::vector<ValueType> inputs;
   std::vector<TensorView> constants;
@@ -244,15 +246,15 @@ auto Program::with_init(NodeId id, PackedConstants* packed_or_null, const Use& u
   return use(init);
 }
 
-Status Program::bind_node(const KernelRegistry& registry, NodeId id, PackedConstants& packed) {
+Status Executable::bind_node(const KernelRegistry& registry, NodeId id, PackedConstants& packed) {
   EDDY_ASSIGN_OR_RETURN(kernels_[id.index()], with_init(id, &packed, [&](const KernelInit& init) {
                           return bind_kernel(registry, id, init);
                         }));
   return Status::ok();
 }
 
-Result<BoundKernel> Program::bind_kernel(const KernelRegistry& registry, NodeId id,
-                                         const KernelInit& init) const {
+Result<BoundKernel> Executable::bind_kernel(const KernelRegistry& registry, NodeId id,
+                                            const KernelInit& init) const {
   const bool is_host = is_host_predicate(graph_.node(id));
   if (device_of(id) != 0) return options_.accelerator_or_null->kernels->bind(init);
   if (is_host && !options_.bind_host) {
@@ -262,7 +264,7 @@ Result<BoundKernel> Program::bind_kernel(const KernelRegistry& registry, NodeId 
 }
 
 // Which loops the accelerator drives, and how.
-void Program::judge() {
+void Executable::judge() {
   control_verdicts_ =
       judge_control(graph_, {[this](NodeId node) { return device_of(node) != 0; },
                              [this](ValueId value) { return value_device(value) != 0; }});
@@ -287,7 +289,7 @@ void Program::judge() {
   }
 }
 
-Status Program::make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made) {
+Status Executable::make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made) {
   const Accelerator& accelerator = *options_.accelerator_or_null;
   PersistentFacts facts;
   facts.is_value_on_device = [this](ValueId value) { return value_device(value) != 0; };
@@ -312,7 +314,7 @@ InputFlag input_flags(const Node& node, size_t i) {
   return formals.empty() ? InputFlag::kNone : formals[std::min(i, formals.size() - 1)].flags;
 }
 
-Status Program::upload(ValueId value, Uploader& uploader) {
+Status Executable::upload(ValueId value, Uploader& uploader) {
   const ConstantId id = graph_.value(value).constant;
   std::unique_ptr<Slot>& slot = device_constants_[id.index()];
   if (slot != nullptr) return Status::ok();
@@ -322,7 +324,7 @@ Status Program::upload(ValueId value, Uploader& uploader) {
   return uploader.copy(constant.view(), *slot);
 }
 
-Status Program::upload_constants(NodeId id, Uploader& uploader, uint64_t& unread) {
+Status Executable::upload_constants(NodeId id, Uploader& uploader, uint64_t& unread) {
   const Node& node = graph_.node(id);
   for (size_t i = 0; device_of(id) != 0 && i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];
@@ -335,7 +337,7 @@ Status Program::upload_constants(NodeId id, Uploader& uploader, uint64_t& unread
   return Status::ok();
 }
 
-Status Program::upload_passed_constants(Uploader& uploader) {
+Status Executable::upload_passed_constants(Uploader& uploader) {
   Status status;
   const auto pass = [&](ValueId from, ValueId to) {
     const ValueId root = resolve_forwarded(graph_, from);
@@ -366,7 +368,7 @@ Status Program::upload_passed_constants(Uploader& uploader) {
   return status;
 }
 
-std::unique_ptr<RunState> Program::acquire() {
+std::unique_ptr<RunState> Executable::acquire() {
   {
     std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -378,11 +380,11 @@ std::unique_ptr<RunState> Program::acquire() {
   return make_state(nullptr);
 }
 
-std::unique_ptr<RunState> Program::make_traced(TraceRecorder& recorder) {
+std::unique_ptr<RunState> Executable::make_traced(TraceRecorder& recorder) {
   return make_state(&recorder);
 }
 
-std::unique_ptr<RunState> Program::make_state(TraceRecorder* trace_or_null) {
+std::unique_ptr<RunState> Executable::make_state(TraceRecorder* trace_or_null) {
   auto state = std::make_unique<RunState>(*this, memory(0));
   if (trace_or_null == nullptr && observer_or_null() == nullptr) state->start_recording();
   state->commands = options_.make_commands(state->recorder_or_null());
@@ -390,7 +392,7 @@ std::unique_ptr<RunState> Program::make_state(TraceRecorder* trace_or_null) {
   return state;
 }
 
-void Program::release(std::unique_ptr<RunState> state) {
+void Executable::release(std::unique_ptr<RunState> state) {
   std::lock_guard lock(mutex_);
   if (options_.max_free_states != 0 && free_.size() >= options_.max_free_states) return;
   free_.push_back(std::move(state));

@@ -1,11 +1,11 @@
-// Program: a plan bound to a device: a kernel chosen for every node, constants in place, and a
+// Executable: a plan bound to a device: a kernel chosen for every node, constants in place, and a
 // pool of run states whose commands are recorded once each.
 //
 // A plan for two devices (Plan::devices) is bound to the host's and to an accelerator: each node's
 // kernel comes from its device's registry, and constants that the accelerator reads are copied to
 // it once, here.
 //
-// The graph, the plan and the device must outlive the program; the registry only creation.
+// The graph, the plan and the device must outlive the executable; the registry only creation.
 // Errors: kUnsupported with the node's path when there is no kernel for it.
 // Threads: immutable after creation but for the pool, which any thread may use.
 // Cost: creation binds every kernel (packing weights); acquire() is O(1) once warm, O(nodes)
@@ -31,7 +31,7 @@
 
 namespace eddy {
 
-struct ProgramOptions {
+struct ExecutableOptions {
   // Binds operators that the registry cannot know (eddy.HostPredicate); may be empty.
   std::function<Result<BoundKernel>(const KernelInit&)> bind_host = {};
   // Host functions that may run on the scheduler thread; may be empty.
@@ -64,12 +64,12 @@ struct ProgramOptions {
 class Uploader;
 struct PersistentLoop;
 
-class Program {
+class Executable {
  public:
-  static Result<std::unique_ptr<Program>> create(const Graph& graph, const Plan& plan,
-                                                 Device& device, const KernelRegistry& registry,
-                                                 ProgramOptions options);
-  ~Program();
+  static Result<std::unique_ptr<Executable>> create(const Graph& graph, const Plan& plan,
+                                                    Device& device, const KernelRegistry& registry,
+                                                    ExecutableOptions options);
+  ~Executable();
 
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
@@ -141,7 +141,7 @@ class Program {
   void release(std::unique_ptr<RunState> state);
 
  private:
-  Program(const Graph& graph, const Plan& plan, Device& device, ProgramOptions options);
+  Executable(const Graph& graph, const Plan& plan, Device& device, ExecutableOptions options);
   Status bind(const KernelRegistry& registry);
   std::unique_ptr<RunState> make_state(TraceRecorder* trace_or_null);
   void judge();
@@ -163,7 +163,7 @@ class Program {
   const Graph& graph_;
   const Plan& plan_;
   Device& device_;
-  ProgramOptions options_;
+  ExecutableOptions options_;
   std::vector<BoundKernel> kernels_;  // by NodeId
   std::vector<bool> is_cheap_;        // by NodeId
   const ReleasePlan releases_;
