@@ -41,12 +41,12 @@ void build_chain(GraphBuilder& b, const std::string& name) {
 
 // Which nodes stand on which stream.
 void print_streams(const Session& session) {
-  const RegionPlan& root = session.plan().regions[Graph::kRoot.index()];
-  for (uint32_t stream = 0; stream < root.num_streams; ++stream) {
+  const Program& program = session.plan().program;
+  for (const uint32_t stream : program.blocks[0].streams) {
     std::cout << "stream " << stream << ":";
-    for (const PlanCommand& command : root.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch || command.stream != stream) continue;
-      std::cout << " " << session.graph().node(command.node).name;
+    for (const Program::Step& step : program.blocks[0].steps) {
+      if (step.op != Program::Op::kLaunch || step.stream != stream) continue;
+      std::cout << " " << session.graph().node(node_of(program, step)).name;
     }
     std::cout << "\n";
   }

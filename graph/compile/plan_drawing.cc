@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/schedule/frame_waits.h"
+#include "graph/program/step_nodes.h"
 #include "graph/schedule/region_dag.h"
 #include "graph/schedule/value_text.h"
 
@@ -40,25 +40,23 @@ class PlanArtist {
   DrawnRegion region(RegionId id) const {
     const Region& region = graph_.region(id);
     const RegionPlan& plan = plan_.regions[id.index()];
+    const Program::Block& block = plan_.program.blocks[id.index()];
     DrawnRegion drawn;
     drawn.name = region.owner.is_none() ? graph_.name() : region.name;
     drawn.is_ranked_by_costs = !plan.cost_ranks.empty();
-    drawn.num_streams = plan.num_streams;
+    drawn.num_streams = static_cast<uint32_t>(block.streams.size());
 
     std::unordered_map<NodeId, uint32_t> rank_of;  // index into Region::nodes, at first
     for (uint32_t i = 0; i < region.nodes.size(); ++i) rank_of[region.nodes[i]] = i;
     std::unordered_map<NodeId, uint32_t> place;
-    for (const PlanCommand& command : plan.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      place[command.node] = static_cast<uint32_t>(drawn.nodes.size());
-      const uint32_t stream = plan.streams.empty() ? command.stream : plan.streams[command.stream];
-      const uint32_t i = rank_of[command.node];
+    for (const Program::Step& step : block.steps) {
+      if (!is_node(step.op)) continue;
+      const NodeId id_of = node_of(plan_.program, step);
+      place[id_of] = static_cast<uint32_t>(drawn.nodes.size());
       drawn.nodes.push_back(
-          node(command.node, stream, rank_text(plan.ranks, plan.cost_ranks, "ns", i)));
+          node(id_of, step.stream, rank_text(plan.ranks, plan.cost_ranks, "ns", rank_of[id_of])));
     }
-    add_waits(plan, place, drawn);
-    add_frame_waits(plan, place, drawn);
-    if (plan.open) add_next_waits(plan, place, drawn);
+    add_syncs(id, place, drawn);
     for (const Edge& edge : region_dag(graph_, id).edges()) {
       drawn.edges.emplace_back(place.at(region.nodes[edge.from]), place.at(region.nodes[edge.to]));
     }
@@ -79,65 +77,98 @@ class PlanArtist {
     return drawn;
   }
 
-  static void add_waits(const RegionPlan& plan, const std::unordered_map<NodeId, uint32_t>& place,
-                        DrawnRegion& drawn) {
-    std::vector<NodeId> recorder(plan.num_events);
-    for (const PlanCommand& command : plan.commands) {
-      if (command.kind == PlanCommand::Kind::kRecord) recorder[command.event] = command.node;
-      if (command.kind != PlanCommand::Kind::kWait) continue;
-      drawn.waits.push_back(
-          {command.event, place.at(recorder[command.event]), place.at(command.node)});
-    }
+  using Places = std::unordered_map<NodeId, uint32_t>;
+
+  // A step that works on a stream, as records and waits name it.
+  struct Work {
+    uint32_t place = 0;  // of the node it is drawn at
+    std::string name;
+  };
+
+  // Behind or before a record or wait; of a retain: of the node right behind it.
+  Work work(RegionId id, size_t step, const Places& place) const {
+    const std::vector<Program::Step>& steps = plan_.program.blocks[id.index()].steps;
+    std::string text;
+    if (steps[step].op == Program::Op::kRetain) text = retain_text(id, step);
+    const NodeId node = node_of(plan_.program, steps[node_at(id, step)]);
+    return {place.at(node), text.empty() ? graph_.node(node).name : text};
+  }
+  // The step of that node, or the node's that a retain serves.
+  size_t node_at(RegionId id, size_t step) const {
+    const std::vector<Program::Step>& steps = plan_.program.blocks[id.index()].steps;
+    const uint32_t stream = steps[step].stream;
+    while (!is_node(steps[step].op) || steps[step].stream != stream) ++step;
+    return step;
   }
 
-  static void add_frame_waits(const RegionPlan& plan,
-                              const std::unordered_map<NodeId, uint32_t>& place,
-                              DrawnRegion& drawn) {
-    const FrameWaits frame = frame_waits(plan);
-    for (const auto& wait : frame.entry) drawn.entry_waits.push_back(place.at(wait.node));
-    for (const auto& wait : frame.exit) drawn.exit_waits.push_back(place.at(wait.node));
-    const size_t num_entries = frame.entry.empty() ? 0 : 1;
-    drawn.num_records = plan.num_events + static_cast<uint32_t>(num_entries + frame.exit.size());
+  std::string retain_text(RegionId id, size_t step) const {
+    const Program::Step& retain = plan_.program.blocks[id.index()].steps[step];
+    std::string text = "stream " + std::to_string(retain.stream) + " takes";
+    const char* separator = " ";
+    for (const Program::Alias& alias : plan_.program.launches[retain.operand].aliases) {
+      text += separator + value_text(graph_, ValueId(alias.from));
+      separator = ", ";
+    }
+    const NodeId served =
+        node_of(plan_.program, plan_.program.blocks[id.index()].steps[node_at(id, step)]);
+    return text + " before " + graph_.node(served).name;
   }
 
-  std::string take_text(const RegionPlan& plan, const OpenEnd::Take& take) const {
-    std::string text = "stream " + std::to_string(plan.machine_stream(take.stream)) + " takes";
-    for (size_t i = 0; i < take.values.size(); ++i) {
-      text += (i > 0 ? ", " : " ") + value_text(graph_, take.values[i]);
-    }
-    return text + " before " + graph_.node(take.before).name;
-  }
-
-  void add_next_waits(const RegionPlan& plan, const std::unordered_map<NodeId, uint32_t>& place,
-                      DrawnRegion& drawn) const {
-    drawn.note = "the next iteration begins beside its tail";
-    // By event: the node it is drawn at, and what it stands behind.
-    std::unordered_map<uint32_t, std::pair<uint32_t, std::string>> recorded;
-    for (const PlanCommand& command : plan.commands) {
-      if (command.kind != PlanCommand::Kind::kRecord) continue;
-      recorded[command.event] = {place.at(command.node), graph_.node(command.node).name};
-    }
-    for (const OpenEnd::Take& take : plan.open->takes) {
-      const std::string text = take_text(plan, take);
-      drawn.note += "; " + text;
-      recorded[take.event] = {place.at(take.before), text};
+  void add_syncs(RegionId id, const Places& place, DrawnRegion& drawn) const {
+    const Program::Block& block = plan_.program.blocks[id.index()];
+    const std::vector<uint32_t> node = find_step_nodes(block);
+    const bool overlaps = is_pipelined(plan_.program, block);
+    if (overlaps) drawn.note = "the next iteration begins beside its tail";
+    std::unordered_map<uint32_t, Work> recorded;  // by event; but the entry's
+    for (size_t i = 0; i < block.steps.size(); ++i) {
+      if (block.steps[i].op == Program::Op::kRetain) drawn.note += "; " + retain_text(id, i);
+      if (block.steps[i].op != Program::Op::kRecord) continue;
+      ++drawn.num_records;
+      if (node[i] != Program::kNone) {
+        const Work recorder = work(id, node[i], place);
+        recorded.emplace(block.steps[i].operand, recorder);
+        const bool is_its = is_node(block.steps[node[i]].op) &&
+                            block.steps[i].operand < first_frame_event(block);
+        if (is_its) drawn.records.emplace_back(block.steps[i].operand, recorder.place);
+      }
     }
     const auto wait_text = [&](uint32_t event, const std::string& where) {
-      return where + " waits for e" + std::to_string(event) + " of " + recorded.at(event).second;
+      return where + " waits for e" + std::to_string(event) + " of " + recorded.at(event).name;
     };
-    for (const uint32_t e : plan.open->end_waits) {
-      drawn.next_waits.push_back({e, recorded.at(e).first, DrawnNextWait::kTurn,
-                                  wait_text(e, "the end") + ", before values move on"});
+    std::vector<DrawnNextWait> before_next;
+    for (size_t i = 0; i < block.steps.size(); ++i) {
+      const auto& [op, stream, event] = block.steps[i];
+      if (op == Program::Op::kWait && !recorded.contains(event)) {
+        drawn.entry_waits.push_back(work(id, node_at(id, i), place).place);
+      } else if (op == Program::Op::kWait && node[i] != Program::kNone) {
+        drawn.waits.push_back({event, recorded.at(event).place,
+                               work(id, node_at(id, node[i]), place).place});
+      } else if (op == Program::Op::kWait && overlaps) {
+        drawn.next_waits.push_back({event, recorded.at(event).place, DrawnNextWait::kTurn,
+                                    wait_text(event, "the end") + ", before values move on"});
+      } else if (op == Program::Op::kWait) {
+        drawn.exit_waits.push_back(recorded.at(event).place);
+      } else if (op == Program::Op::kWaitPrevious) {
+        before_next.push_back(next_wait(id, i, node[i], place, wait_text));
+      }
     }
-    for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
-      const std::string served = graph_.node(wait.serves).name;
-      const std::string where =
-          wait.before.is_none() ? "the next iteration" : "the next iteration's " + served;
-      std::string text = wait_text(wait.event, where);
-      if (wait.before.is_none()) text += ", for its " + served;
-      drawn.next_waits.push_back(
-          {wait.event, recorded.at(wait.event).first, place.at(wait.serves), std::move(text)});
+    drawn.next_waits.insert(drawn.next_waits.end(), before_next.begin(), before_next.end());
+    for (DrawnNextWait& wait : drawn.next_waits) wait.from = recorded.at(wait.event).place;
+  }
+
+  // A wait for the iteration before.
+  template <typename WaitText>
+  DrawnNextWait next_wait(RegionId id, size_t step, uint32_t next, const Places& place,
+                          const WaitText& wait_text) const {
+    const uint32_t event = plan_.program.blocks[id.index()].steps[step].operand;
+    for (const auto& [held_event, node] : plan_.regions[id.index()].held_up) {
+      if (held_event != event) continue;
+      const std::string& served = graph_.node(node).name;
+      return {event, 0, place.at(node),
+              wait_text(event, "the next iteration") + ", for its " + served};
     }
+    const Work served = work(id, node_at(id, next), place);
+    return {event, 0, served.place, wait_text(event, "the next iteration's " + served.name)};
   }
 
   const Graph& graph_;

@@ -50,6 +50,8 @@ struct DrawnRegion {
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;
   std::vector<DrawnNode> nodes;  // issue order
+  // Events that nodes record, each with the index of its node.
+  std::vector<std::pair<uint32_t, uint32_t>> records;
   std::vector<DrawnWait> waits;  // by `to`
   // Nodes that wait for the region's entry, and those that its exit waits for: indices into nodes.
   std::vector<uint32_t> entry_waits;

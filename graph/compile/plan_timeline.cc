@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "graph/program/step_nodes.h"
 #include "graph/simulate/timeline_svg.h"
 
 namespace eddy {
@@ -93,13 +94,19 @@ class Surroundings {
       if (what == What::kKernel || is_last(what)) ends[node].push_back(i);
     }
     std::vector<View::Arrow> arrows;
-    for (const RegionPlan& region : plan_.regions) {
+    for (const Program::Block& block : plan_.program.blocks) {
+      const std::vector<uint32_t> beside = find_step_nodes(block);
       std::map<uint32_t, NodeId> recorder;
-      for (const PlanCommand& command : region.commands) {
-        if (command.kind == PlanCommand::Kind::kRecord) recorder[command.event] = command.node;
-        const bool is_wait = command.kind == PlanCommand::Kind::kWait;
-        if (!is_wait || !recorder.contains(command.event)) continue;
-        add_arrows(ends[recorder[command.event]], begins[command.node], command.event, arrows);
+      for (size_t i = 0; i < block.steps.size(); ++i) {
+        const Program::Step& step = block.steps[i];
+        if (beside[i] == Program::kNone) continue;
+        const Program::Step& at = block.steps[beside[i]];
+        if (at.op == Program::Op::kRetain) continue;
+        const NodeId node = eddy::node_of(plan_.program, at);
+        if (step.op == Program::Op::kRecord) recorder[step.operand] = node;
+        const bool is_wait = step.op == Program::Op::kWait;
+        if (!is_wait || !recorder.contains(step.operand)) continue;
+        add_arrows(ends[recorder[step.operand]], begins[node], step.operand, arrows);
       }
     }
     return arrows;

@@ -1,5 +1,7 @@
 #include "graph/compile/predict_plan.h"
 
+#include <algorithm>
+
 namespace eddy {
 namespace {
 
@@ -10,7 +12,7 @@ class Writer {
 
   PlanProgram run() {
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) add_node(NodeId(n));
-    for (const RegionPlan& region : plan_.regions) add_region(region);
+    for (const Program::Block& block : plan_.program.blocks) add_region(block);
     return std::move(result_);
   }
 
@@ -51,54 +53,48 @@ class Writer {
     }
   }
 
-  void add_region(const RegionPlan& from) {
+  // The model forks and joins all streams of a region: records and waits of its entry and end are
+  // left out here, and what streams retain costs next to nothing.
+  void add_region(const Program::Block& from) {
     FluidRegion region;
-    region.num_streams = from.num_streams;
-    region.num_events = from.num_events;
+    region.num_streams = static_cast<uint32_t>(from.streams.size());
+    region.num_events = first_frame_event(from);
     region.lanes = from.streams;
-    region.is_open = from.open.has_value();
-    for (const PlanCommand& command : from.commands) {
-      FluidCommand to{FluidCommand::Kind::kLaunch, command.stream, command.event};
-      if (command.kind == PlanCommand::Kind::kRecord) {
-        to.kind = FluidCommand::Kind::kRecord;
-      } else if (command.kind == PlanCommand::Kind::kWait) {
-        to.kind = FluidCommand::Kind::kWait;
-      } else {
-        const NodeKind kind = graph_.node(command.node).kind;
-        if (kind == NodeKind::kWhile) to.kind = FluidCommand::Kind::kLoop;
-        if (kind == NodeKind::kCaseOf) to.kind = FluidCommand::Kind::kCase;
-        to.id = number_[command.node.index()];
-        if (command.stream == 0) wait_for_previous(from, command.node, region);
-        record_takes(from, command.node, region);
+    region.is_open = is_pipelined(plan_.program, from);
+    bool has_begun = false;  // its further streams
+    for (const Program::Step& step : from.steps) {
+      const bool is_frame = is_sync(step.op) && step.operand >= region.num_events;
+      if (step.op == Program::Op::kWaitPrevious && !has_begun) {
+        region.entry_waits.push_back(step.operand);
+      } else if (!is_frame) {
+        add_step(from, step, region);
       }
-      region.commands.push_back(to);
-    }
-    if (from.open) {
-      for (const uint32_t event : from.open->end_waits) {
-        region.commands.push_back({FluidCommand::Kind::kWait, 0, event});
-      }
-      for (const OpenEnd::PreviousWait& wait : from.open->previous_waits) {
-        if (wait.before == NodeId()) region.entry_waits.push_back(wait.event);
-      }
+      has_begun |= step.op != Program::Op::kBegin && step.op != Program::Op::kWaitPrevious;
     }
     result_.program.regions.push_back(std::move(region));
   }
 
-  // Taking a reference costs next to nothing.
-  static void record_takes(const RegionPlan& from, NodeId before, FluidRegion& region) {
-    if (!from.open) return;
-    for (const OpenEnd::Take& take : from.open->takes) {
-      if (take.before != before || take.event == OpenEnd::kNoEvent) continue;
-      region.commands.push_back({FluidCommand::Kind::kRecord, take.stream, take.event});
-    }
-  }
-
-  // What the node must not overtake.
-  static void wait_for_previous(const RegionPlan& from, NodeId node, FluidRegion& region) {
-    if (!from.open) return;
-    for (const OpenEnd::PreviousWait& wait : from.open->previous_waits) {
-      if (wait.before != node) continue;
-      region.commands.push_back({FluidCommand::Kind::kWaitPrevious, 0, wait.event});
+  void add_step(const Program::Block& from, const Program::Step& step, FluidRegion& region) const {
+    using Op = Program::Op;
+    using Kind = FluidCommand::Kind;
+    const auto add = [&](Kind kind, uint32_t id) {
+      region.commands.push_back({kind, local_stream(from, step.stream), id});
+    };
+    switch (step.op) {
+      case Op::kLaunch:
+        return add(Kind::kLaunch, number_[node_of(plan_.program, step).index()]);
+      case Op::kLoop:
+        return add(Kind::kLoop, number_[node_of(plan_.program, step).index()]);
+      case Op::kCase:
+        return add(Kind::kCase, number_[node_of(plan_.program, step).index()]);
+      case Op::kRecord:
+        return add(Kind::kRecord, step.operand);
+      case Op::kWait:
+        return add(Kind::kWait, step.operand);
+      case Op::kWaitPrevious:
+        return add(Kind::kWaitPrevious, step.operand);
+      default:
+        return;
     }
   }
 

@@ -7,11 +7,11 @@ namespace eddy {
 namespace {
 
 constexpr uint32_t kNone = CommandGraph::kNone;
-using Kind = Command::Kind;
+using Op = Program::Op;
 
 class Reader {
  public:
-  Reader(uint32_t num_nodes, std::span<const Command> commands, std::vector<Violation>& violations)
+  Reader(uint32_t num_nodes, std::span<const Program::Step> commands, std::vector<Violation>& violations)
       : num_nodes_(num_nodes), violations_(violations) {
     graph_.commands = commands;
   }
@@ -26,10 +26,10 @@ class Reader {
     last_of_stream_.assign(graph_.num_streams, kNone);
     joint_of_stream_.assign(graph_.num_streams, kNone);
     for (uint32_t c = 0; c < size; ++c) {
-      const Command& command = graph_.commands[c];
+      const Program::Step& command = graph_.commands[c];
       if (!goes_on(c)) end_joint(c);
       graph_.previous[c] = last_of_stream_[command.stream];
-      command.kind == Kind::kLaunch ? read_launch(c) : read_event(c);
+      command.op == Op::kLaunch ? read_launch(c) : read_event(c);
       last_of_stream_[command.stream] = c;
     }
     for (uint32_t node = 0; node < num_nodes_; ++node) {
@@ -48,24 +48,24 @@ class Reader {
   bool count_ids() {
     constexpr uint32_t kMaxIds = 1u << 28;
     for (uint32_t c = 0; c < graph_.commands.size(); ++c) {
-      const Command& command = graph_.commands[c];
-      const bool is_event = command.kind != Kind::kLaunch;
-      const uint32_t highest = is_event ? std::max(command.stream, command.id) : command.stream;
+      const Program::Step& command = graph_.commands[c];
+      const bool is_event = command.op != Op::kLaunch;
+      const uint32_t highest = is_event ? std::max(command.stream, command.operand) : command.stream;
       if (highest >= kMaxIds) {
         add(Violation::Kind::kOutOfRange, c, highest);
         return false;
       }
       graph_.num_streams = std::max(graph_.num_streams, command.stream + 1);
-      if (is_event) graph_.num_events = std::max(graph_.num_events, command.id + 1);
+      if (is_event) graph_.num_events = std::max(graph_.num_events, command.operand + 1);
     }
     return true;
   }
 
   // Whether the command is a further launch of the joint one before it.
   bool goes_on(uint32_t index) const {
-    const Command& command = graph_.commands[index];
-    return joint_begin_ != kNone && command.kind == Kind::kLaunch &&
-           command.id == graph_.commands[joint_begin_].id;
+    const Program::Step& command = graph_.commands[index];
+    return joint_begin_ != kNone && command.op == Op::kLaunch &&
+           command.operand == graph_.commands[joint_begin_].operand;
   }
   // All streams of the launch go on from its last command.
   void end_joint(uint32_t end) {
@@ -74,7 +74,7 @@ class Reader {
   }
 
   void read_launch(uint32_t index) {
-    const uint32_t node = graph_.commands[index].id;
+    const uint32_t node = graph_.commands[index].operand;
     if (node >= num_nodes_) return add(Violation::Kind::kOutOfRange, index, node);
     const uint32_t earlier = graph_.launch_of_node[node];
     graph_.launch_of_node[node] = index;
@@ -87,15 +87,15 @@ class Reader {
   }
 
   void read_event(uint32_t index) {
-    const Command& command = graph_.commands[index];
-    uint32_t& record = record_of_event_[command.id];
-    if (command.kind == Kind::kWait) {
+    const Program::Step& command = graph_.commands[index];
+    uint32_t& record = record_of_event_[command.operand];
+    if (command.op == Op::kWait) {
       graph_.cause[index] = record;
-      if (record == kNone) add(Violation::Kind::kUnrecordedWait, index, command.id);
+      if (record == kNone) add(Violation::Kind::kUnrecordedWait, index, command.operand);
     } else if (record == kNone) {
       record = index;
     } else {
-      add(Violation::Kind::kRecordedTwice, index, command.id);
+      add(Violation::Kind::kRecordedTwice, index, command.operand);
     }
   }
 
@@ -110,7 +110,7 @@ class Reader {
 
 }  // namespace
 
-CommandGraph read_command_graph(uint32_t num_nodes, std::span<const Command> commands,
+CommandGraph read_command_graph(uint32_t num_nodes, std::span<const Program::Step> commands,
                                 std::vector<Violation>& violations) {
   return Reader(num_nodes, commands, violations).run();
 }

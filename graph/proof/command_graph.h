@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/proof/command.h"
+#include "graph/program/program.h"
 #include "graph/proof/happens_before.h"
 
 namespace eddy {
@@ -21,7 +21,7 @@ namespace eddy {
 struct CommandGraph {
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  std::span<const Command> commands;
+  std::span<const Program::Step> commands;
   std::vector<uint32_t> previous;
   std::vector<uint32_t> cause;
   std::vector<uint32_t> launch_of_node;  // the last of a joint launch
@@ -32,12 +32,12 @@ struct CommandGraph {
   // Of a launch: the next command is another of the same joint launch.
   bool is_joint_next(uint32_t launch) const {
     const uint32_t next = launch + 1;
-    return next < commands.size() && commands[next].kind == Command::Kind::kLaunch &&
+    return next < commands.size() && commands[next].op == Program::Op::kLaunch &&
            cause[next] == launch;
   }
 };
 
-CommandGraph read_command_graph(uint32_t num_nodes, std::span<const Command> commands,
+CommandGraph read_command_graph(uint32_t num_nodes, std::span<const Program::Step> commands,
                                 std::vector<Violation>& violations);
 
 }  // namespace eddy

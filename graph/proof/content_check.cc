@@ -6,13 +6,13 @@
 #include <tuple>
 #include <utility>
 
-#include "graph/proof/nested_shape.h"
+#include "graph/program/validate.h"
 
 namespace eddy {
 namespace {
 
-using Kind = NestedCommand::Kind;
-constexpr uint32_t kNone = NestedViolation::kNone;
+using Op = Program::Op;
+constexpr uint32_t kNone = ProgramViolation::kNone;
 constexpr size_t kMaxViolations = 100;
 constexpr size_t kMaxReferences = 256;  // of one name
 
@@ -58,12 +58,12 @@ void insert(std::vector<uint32_t>& sorted, uint32_t value) {
 // which that happens; commands are numbered behind what they hold.
 class LastReads {
  public:
-  explicit LastReads(const NestedCommands& commands)
-      : commands_(commands),
-        last_read_(commands.memory.size(), 0),
-        launch_number_(commands.launches.size(), 0) {
+  explicit LastReads(const Program& program)
+      : program_(program),
+        last_read_(program.memory.size(), 0),
+        launch_number_(program.launches.size(), 0) {
     number_region(0);
-    for (const uint32_t name : commands.results) last_read_[name] = UINT32_MAX;
+    for (const uint32_t name : program.results) last_read_[name] = UINT32_MAX;
   }
   bool is_read_after(uint32_t name, uint32_t launch) const {
     return last_read_[name] > launch_number_[launch];
@@ -73,28 +73,32 @@ class LastReads {
   void read(std::span<const uint32_t> names, std::vector<uint32_t>& seen) {
     seen.insert(seen.end(), names.begin(), names.end());
   }
-  void read(std::span<const NestedPass> passes, std::vector<uint32_t>& seen) {
-    for (const NestedPass& pass : passes) seen.push_back(pass.from);
+  void read(std::span<const Program::Alias> passes, std::vector<uint32_t>& seen) {
+    for (const Program::Alias& pass : passes) seen.push_back(pass.from);
   }
 
   // Names read in the region that are defined outside of it.
   std::vector<uint32_t> number_region(uint32_t r) {
     std::vector<uint32_t> outside;
-    for (const NestedCommand& command : commands_.regions[r].commands) {
+    for (const Program::Step& step : program_.blocks[r].steps) {
       std::vector<uint32_t> seen;
-      switch (command.kind) {
-        case Kind::kLaunch: {
-          const NestedLaunch& launch = commands_.launches[command.id];
+      switch (step.op) {
+        case Op::kLaunch:
+        case Op::kRetain: {
+          const Program::Launch& launch = program_.launches[step.operand];
           read(launch.reads, seen);
-          read(launch.passes, seen);
-          launch_number_[command.id] = next_ + 1;
+          read(launch.aliases, seen);
+          launch_number_[step.operand] = next_ + 1;
           break;
         }
-        case Kind::kLoop:
-          number_loop(commands_.loops[command.id], seen);
+        case Op::kPushRow:
+          seen.push_back(row_name(program_, program_.rows[step.operand]));
           break;
-        case Kind::kCase:
-          number_case(commands_.cases[command.id], seen);
+        case Op::kLoop:
+          number_loop(program_.loops[step.operand], seen);
+          break;
+        case Op::kCase:
+          number_case(program_.cases[step.operand], seen);
           break;
         default:
           continue;
@@ -102,28 +106,28 @@ class LastReads {
       ++next_;
       for (const uint32_t name : seen) {
         last_read_[name] = std::max(last_read_[name], next_);
-        if (commands_.region_of_name[name] != r) outside.push_back(name);
+        if (program_.block_of_name[name] != r) outside.push_back(name);
       }
     }
     std::sort(outside.begin(), outside.end());
     outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
     return outside;
   }
-  void number_loop(const NestedLoop& loop, std::vector<uint32_t>& seen) {
+  void number_loop(const Program::Loop& loop, std::vector<uint32_t>& seen) {
     for (const uint32_t region : {loop.before, loop.after}) read(number_region(region), seen);
-    for (const auto* list : {&loop.reads, &loop.tested, &loop.rows}) read(*list, seen);
+    for (const auto* list : {&loop.reads, &loop.tested}) read(*list, seen);
     for (const auto* list : {&loop.enter, &loop.forward, &loop.advance, &loop.leave}) {
       read(*list, seen);
     }
   }
-  void number_case(const NestedCase& branch, std::vector<uint32_t>& seen) {
-    for (const uint32_t region : branch.regions) read(number_region(region), seen);
+  void number_case(const Program::Case& branch, std::vector<uint32_t>& seen) {
+    for (const uint32_t region : branch.blocks) read(number_region(region), seen);
     read(branch.reads, seen);
     for (const auto& results : branch.results) read(results, seen);
     read(branch.pass_through, seen);
   }
 
-  const NestedCommands& commands_;
+  const Program& program_;
   std::vector<uint32_t> last_read_;
   std::vector<uint32_t> launch_number_;
   uint32_t next_ = 0;
@@ -131,18 +135,16 @@ class LastReads {
 
 class Follower {
  public:
-  explicit Follower(const NestedCommands& commands)
-      : commands_(commands),
-        last_reads_(commands),
-        loop_heads_(commands.loops.size()),
-        loop_ends_(commands.loops.size()),
-        is_loop_known_(commands.loops.size(), false) {
-    result_.launches.resize(commands.launches.size());
-    result_.loops.resize(commands.loops.size());
-    result_.cases.resize(commands.cases.size());
-    for (const NestedLoop& loop : commands.loops) {
-      result_.rows.emplace_back().resize(loop.rows.size());
-    }
+  explicit Follower(const Program& program)
+      : program_(program),
+        last_reads_(program),
+        loop_heads_(program.loops.size()),
+        loop_ends_(program.loops.size()),
+        is_loop_known_(program.loops.size(), false) {
+    result_.launches.resize(program.launches.size());
+    result_.loops.resize(program.loops.size());
+    result_.cases.resize(program.cases.size());
+    result_.rows.resize(program.rows.size());
   }
 
   ContentCheck run() {
@@ -150,30 +152,30 @@ class Follower {
     if (!result_.violations.empty()) return std::move(result_);
     State state;
     follow(0, state);
-    for (const uint32_t name : commands_.results) {
+    for (const uint32_t name : program_.results) {
       check_intact(0, kNone, name, state);
-      if (!state.of(name).empty()) add(NestedViolation::Kind::kEscapes, 0, kNone, kNone, name);
+      if (!state.of(name).empty()) add(ProgramViolation::Kind::kEscapes, 0, kNone, kNone, name);
     }
     return std::move(result_);
   }
 
  private:
-  void add(NestedViolation::Kind kind, uint32_t region, uint32_t first, uint32_t second,
+  void add(ProgramViolation::Kind kind, uint32_t region, uint32_t first, uint32_t second,
            uint32_t name) {
     if (result_.violations.size() >= kMaxViolations) return;
     result_.violations.push_back({kind, region, first, second, name, {}});
   }
-  const NestedMemory& memory(uint32_t name) const { return commands_.memory[name]; }
-  bool has_block(uint32_t name) const { return memory(name).arena != NestedMemory::kOwn; }
+  const Program::Memory& memory(uint32_t name) const { return program_.memory[name]; }
+  bool has_block(uint32_t name) const { return memory(name).arena != Program::Memory::kOwn; }
 
   void check_blocks() {
-    for (uint32_t name = 0; name < commands_.memory.size(); ++name) {
-      const NestedMemory& block = memory(name);
+    for (uint32_t name = 0; name < program_.memory.size(); ++name) {
+      const Program::Memory& block = memory(name);
       if (!has_block(name)) continue;
-      bool is_good = block.arena < commands_.arena_sizes_bytes.size() && block.size_bytes > 0 &&
+      bool is_good = block.arena < program_.arena_sizes_bytes.size() && block.size_bytes > 0 &&
                      block.offsets_bytes.size() == block.holders.size() + 1;
       for (size_t i = 0; is_good && i < block.offsets_bytes.size(); ++i) {
-        const uint64_t size = commands_.arena_sizes_bytes[block.arena];
+        const uint64_t size = program_.arena_sizes_bytes[block.arena];
         const uint64_t offset = block.offsets_bytes[i];
         is_good = offset % 64 == 0 && offset <= size && block.size_bytes <= size - offset;
         for (size_t j = 0; is_good && j < i; ++j) is_good = !ranges_meet(block, i, block, j);
@@ -182,11 +184,11 @@ class Follower {
         is_good &= std::count(block.holders.begin(), block.holders.end(), holder) == 1;
       }
       if (!is_good) {
-        add(NestedViolation::Kind::kBadBlock, commands_.region_of_name[name], kNone, kNone, name);
+        add(ProgramViolation::Kind::kBadBlock, program_.block_of_name[name], kNone, kNone, name);
       }
     }
   }
-  static bool ranges_meet(const NestedMemory& a, size_t i, const NestedMemory& b, size_t j) {
+  static bool ranges_meet(const Program::Memory& a, size_t i, const Program::Memory& b, size_t j) {
     return a.arena == b.arena && a.offsets_bytes[i] < b.offsets_bytes[j] + b.size_bytes &&
            b.offsets_bytes[j] < a.offsets_bytes[i] + a.size_bytes;
   }
@@ -200,16 +202,20 @@ class Follower {
   }
 
   void follow(uint32_t region, State& state) {
-    for (const NestedCommand& command : commands_.regions[region].commands) {
-      switch (command.kind) {
-        case Kind::kLaunch:
-          launch(region, command.id, state);
+    for (const Program::Step& step : program_.blocks[region].steps) {
+      switch (step.op) {
+        case Op::kLaunch:
+        case Op::kRetain:
+          launch(region, step.operand, state);
           break;
-        case Kind::kLoop:
-          loop(region, command.id, state);
+        case Op::kPushRow:
+          push_row(region, step.operand, state);
           break;
-        case Kind::kCase:
-          branch(region, command.id, state);
+        case Op::kLoop:
+          loop(region, step.operand, state);
+          break;
+        case Op::kCase:
+          branch(region, step.operand, state);
           break;
         default:
           break;
@@ -220,7 +226,7 @@ class Follower {
   void check_intact(uint32_t region, uint32_t node, uint32_t name, const State& state) {
     const auto gone = state.overwritten.find(name);
     if (gone == state.overwritten.end()) return;
-    add(NestedViolation::Kind::kOverwritten, region, node, gone->second, name);
+    add(ProgramViolation::Kind::kOverwritten, region, node, gone->second, name);
   }
   void read(uint32_t region, uint32_t node, std::span<const uint32_t> names, const State& state,
             TouchedMemory& touched) {
@@ -234,33 +240,39 @@ class Follower {
   }
 
   void launch(uint32_t region, uint32_t id, State& state) {
-    const NestedLaunch& launch = commands_.launches[id];
+    const Program::Launch& launch = program_.launches[id];
     TouchedMemory& touched = result_.launches[id];
     read(region, launch.node, launch.reads, state, touched);
-    for (const uint32_t name : launch.kept) {
+    for (const uint32_t name : launch.escapes) {
       if (state.of(name).empty()) continue;
-      add(NestedViolation::Kind::kEscapes, region, launch.node, kNone, name);
+      add(ProgramViolation::Kind::kEscapes, region, launch.node, kNone, name);
     }
     check_overlap(region, launch, state);
     for (const uint32_t name : launch.writes) write(id, name, state, touched);
-    assign(launch.passes, {}, state);
+    assign(launch.aliases, {}, state);
+  }
+
+  void push_row(uint32_t region, uint32_t id, const State& state) {
+    const uint32_t name = row_name(program_, program_.rows[id]);
+    const uint32_t node = program_.loops[program_.rows[id].loop].node;
+    read(region, node, std::span(&name, 1), state, result_.rows[id]);
   }
 
   // What a launch writes lies apart from what it reads, but for writing in place.
-  void check_overlap(uint32_t region, const NestedLaunch& launch, const State& state) {
+  void check_overlap(uint32_t region, const Program::Launch& launch, const State& state) {
     for (size_t w = 0; w < launch.writes.size(); ++w) {
       const uint32_t written = launch.writes[w];
       if (!has_block(written)) continue;
       for (size_t other = 0; other < w; ++other) {
         if (has_block(launch.writes[other]) && blocks_meet(written, launch.writes[other])) {
-          add(NestedViolation::Kind::kOverlap, region, launch.node, kNone, written);
+          add(ProgramViolation::Kind::kOverlap, region, launch.node, kNone, written);
         }
       }
       for (size_t i = 0; i < launch.reads.size(); ++i) {
         const bool may_overwrite = w == 0 && i < 64 && (launch.overwritable >> i & 1) != 0;
         for (const Reference& reference : state.of(launch.reads[i])) {
           if (is_apart(written, reference, may_overwrite)) continue;
-          add(NestedViolation::Kind::kOverlap, region, launch.node, kNone, launch.reads[i]);
+          add(ProgramViolation::Kind::kOverlap, region, launch.node, kNone, launch.reads[i]);
         }
       }
     }
@@ -268,8 +280,8 @@ class Follower {
   bool is_apart(uint32_t written, const Reference& read, bool may_overwrite) const {
     if (read.written == written) return contains(memory(written).holders, read.holder);
     if (!blocks_meet(written, read.written)) return true;
-    const NestedMemory& to = memory(written);
-    const NestedMemory& from = memory(read.written);
+    const Program::Memory& to = memory(written);
+    const Program::Memory& from = memory(read.written);
     return may_overwrite && to.offsets_bytes.size() == 1 && from.offsets_bytes.size() == 1 &&
            to.offsets_bytes == from.offsets_bytes && to.size_bytes == from.size_bytes;
   }
@@ -285,7 +297,7 @@ class Follower {
         return false;
       }
       if (last_reads_.is_read_after(reference.name, id)) {
-        state.overwritten.emplace(reference.name, commands_.launches[id].node);
+        state.overwritten.emplace(reference.name, program_.launches[id].node);
       }
       return true;
     };
@@ -297,20 +309,20 @@ class Follower {
   }
 
   // All passes at once; names of the regions in `left` are forgotten first.
-  void assign(std::span<const NestedPass> passes, std::span<const uint32_t> left, State& state) {
+  void assign(std::span<const Program::Alias> passes, std::span<const uint32_t> left, State& state) {
     if (passes.empty() && left.empty()) return;
     std::vector<uint32_t> targets;
-    for (const NestedPass& pass : passes) targets.push_back(pass.to);
+    for (const Program::Alias& pass : passes) targets.push_back(pass.to);
     std::sort(targets.begin(), targets.end());
     const auto is_target = [&](uint32_t name) {
       return std::binary_search(targets.begin(), targets.end(), name);
     };
     const auto is_left = [&](uint32_t name) {
-      return std::find(left.begin(), left.end(), commands_.region_of_name[name]) != left.end();
+      return std::find(left.begin(), left.end(), program_.block_of_name[name]) != left.end();
     };
     std::vector<Reference> fresh;
     std::map<uint32_t, uint32_t> gone;
-    for (const NestedPass& pass : passes) {
+    for (const Program::Alias& pass : passes) {
       for (const Reference& from : state.of(pass.from)) {
         uint32_t holder = from.holder != kNone && !is_target(from.holder) ? from.holder : kNone;
         if (contains(memory(from.written).holders, pass.to)) holder = pass.to;
@@ -347,7 +359,7 @@ class Follower {
   }
 
   void loop(uint32_t region, uint32_t id, State& state) {
-    const NestedLoop& loop = commands_.loops[id];
+    const Program::Loop& loop = program_.loops[id];
     TouchedMemory& touched = result_.loops[id];
     read(region, loop.node, loop.reads, state, touched);
     assign(loop.enter, {}, state);
@@ -369,7 +381,7 @@ class Follower {
   }
 
   // Until the state at the head grows no more.
-  void iterate(const NestedLoop& loop, uint32_t id, TouchedMemory& touched) {
+  void iterate(const Program::Loop& loop, uint32_t id, TouchedMemory& touched) {
     const uint32_t left[] = {loop.before, loop.after};
     for (bool has_grown = true; has_grown && result_.violations.size() < kMaxViolations;) {
       State state = loop_heads_[id];
@@ -378,41 +390,38 @@ class Follower {
       loop_ends_[id].unite(state);
       assign(loop.forward, {}, state);
       follow(loop.after, state);
-      for (size_t k = 0; k < loop.rows.size(); ++k) {
-        read(loop.after, loop.node, std::span(loop.rows).subspan(k, 1), state, result_.rows[id][k]);
-      }
       assign(loop.advance, left, state);
       has_grown = loop_heads_[id].unite(state);
       check_size(loop, state);
     }
   }
-  void check_size(const NestedLoop& loop, const State& state) {
-    for (const NestedPass& pass : loop.advance) {
+  void check_size(const Program::Loop& loop, const State& state) {
+    for (const Program::Alias& pass : loop.advance) {
       if (state.of(pass.to).size() <= kMaxReferences) continue;
-      add(NestedViolation::Kind::kMalformed, loop.after, loop.node, kNone, pass.to);
+      add(ProgramViolation::Kind::kMalformed, loop.after, loop.node, kNone, pass.to);
       result_.violations.back().text = "a name may stand for too many blocks to follow";
     }
   }
 
   void branch(uint32_t region, uint32_t id, State& state) {
-    const NestedCase& branch = commands_.cases[id];
+    const Program::Case& branch = program_.cases[id];
     read(region, branch.node, branch.reads, state, result_.cases[id]);
     State joined;
     if (branch.may_run_none) {
       joined = state;
       assign(branch.pass_through, {}, joined);
     }
-    for (size_t r = 0; r < branch.regions.size(); ++r) {
+    for (size_t r = 0; r < branch.blocks.size(); ++r) {
       State inside = state;
-      follow(branch.regions[r], inside);
-      const uint32_t left[] = {branch.regions[r]};
+      follow(branch.blocks[r], inside);
+      const uint32_t left[] = {branch.blocks[r]};
       assign(branch.results[r], left, inside);
       joined.unite(inside);
     }
     state = std::move(joined);
   }
 
-  const NestedCommands& commands_;
+  const Program& program_;
   const LastReads last_reads_;
   std::vector<State> loop_heads_;
   std::vector<State> loop_ends_;  // behind `before`
@@ -422,14 +431,14 @@ class Follower {
 
 }  // namespace
 
-ContentCheck check_contents(const NestedCommands& commands) {
-  if (commands.regions.empty()) return {};
-  if (auto malformed = find_malformed(commands)) {
+ContentCheck check_contents(const Program& program) {
+  if (program.blocks.empty()) return {};
+  if (auto malformed = find_malformed(program)) {
     ContentCheck result;
-    result.violations.push_back(std::move(*malformed));
+    result.violations.push_back(as_violation(std::move(*malformed)));
     return result;
   }
-  return Follower(commands).run();
+  return Follower(program).run();
 }
 
 }  // namespace eddy

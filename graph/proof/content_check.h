@@ -12,8 +12,8 @@
 
 #include <vector>
 
-#include "graph/proof/nested_command.h"
-#include "graph/proof/nested_proof.h"
+#include "graph/program/program.h"
+#include "graph/proof/program_proof.h"
 
 namespace eddy {
 
@@ -26,13 +26,13 @@ struct TouchedMemory {
 };
 
 struct ContentCheck {
-  std::vector<NestedViolation> violations;
-  std::vector<TouchedMemory> launches;           // as in NestedCommands
-  std::vector<TouchedMemory> loops;              // without what their regions touch, and rows
-  std::vector<std::vector<TouchedMemory>> rows;  // by loop, as in NestedLoop
+  std::vector<ProgramViolation> violations;
+  std::vector<TouchedMemory> launches;           // as in Program
+  std::vector<TouchedMemory> rows;
+  std::vector<TouchedMemory> loops;  // without what their blocks touch
   std::vector<TouchedMemory> cases;
 };
 
-ContentCheck check_contents(const NestedCommands& commands);
+ContentCheck check_contents(const Program& program);
 
 }  // namespace eddy

@@ -13,7 +13,7 @@ namespace eddy {
 namespace {
 
 constexpr uint32_t kNone = CommandGraph::kNone;
-using Kind = Command::Kind;
+using Op = Program::Op;
 
 struct Pair {
   uint32_t before;  // command indices
@@ -23,7 +23,7 @@ struct Pair {
 
 class Prover {
  public:
-  Prover(uint32_t num_nodes, std::span<const Command> commands,
+  Prover(uint32_t num_nodes, std::span<const Program::Step> commands,
          std::span<const RequiredOrder> required)
       : num_nodes_(num_nodes), commands_(commands), required_(required) {}
   Proof run();
@@ -45,7 +45,7 @@ class Prover {
   uint64_t num_passes() const;
 
   uint32_t num_nodes_;
-  std::span<const Command> commands_;
+  std::span<const Program::Step> commands_;
   std::span<const RequiredOrder> required_;
   CommandGraph graph_;
   Proof proof_;
@@ -88,7 +88,7 @@ void Prover::drop_pairs_one_wait_apart() {
     if (launch != pair.after) {
       launch = pair.after;
       for (uint32_t c = graph_.previous[launch];
-           c != kNone && graph_.commands[c].kind == Kind::kWait; c = graph_.previous[c]) {
+           c != kNone && graph_.commands[c].op == Op::kWait; c = graph_.previous[c]) {
         const uint32_t record = graph_.cause[c];
         if (record == kNone) continue;
         const uint32_t stream = graph_.stream(record);
@@ -256,7 +256,7 @@ std::string Violation::to_string() const {
   return "unknown violation";
 }
 
-Proof prove_order(uint32_t num_nodes, std::span<const Command> commands,
+Proof prove_order(uint32_t num_nodes, std::span<const Program::Step> commands,
                   std::span<const RequiredOrder> required) {
   return Prover(num_nodes, commands, required).run();
 }

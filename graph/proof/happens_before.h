@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/proof/command.h"
+#include "graph/program/program.h"
 
 namespace eddy {
 
@@ -57,7 +57,7 @@ struct Proof {
   bool is_safe() const { return violations.empty(); }
 };
 
-Proof prove_order(uint32_t num_nodes, std::span<const Command> commands,
+Proof prove_order(uint32_t num_nodes, std::span<const Program::Step> commands,
                   std::span<const RequiredOrder> required);
 
 }  // namespace eddy

@@ -60,14 +60,14 @@ class OrderClocks {
   Clock& stream_clock(uint32_t command) { return clock_of_stream_[graph_.stream(command)]; }
 
   void step(uint32_t c) {
-    const Command& command = graph_.commands[c];
+    const Program::Step& command = graph_.commands[c];
     Clock& clock = stream_clock(c);
     const uint32_t cause = graph_.cause[c];
-    if (command.kind == Command::Kind::kWait) merge(clock, clock_of_event_[command.id]);
-    const bool is_joint = command.kind == Command::Kind::kLaunch && cause != CommandGraph::kNone;
+    if (command.op == Program::Op::kWait) merge(clock, clock_of_event_[command.operand]);
+    const bool is_joint = command.op == Program::Op::kLaunch && cause != CommandGraph::kNone;
     if (is_joint) merge(clock, stream_clock(cause));
     if (component(c) < kWidth) clock[component(c)] = c + 1;
-    if (command.kind == Command::Kind::kRecord) clock_of_event_[command.id] = clock;
+    if (command.op == Program::Op::kRecord) clock_of_event_[command.operand] = clock;
     // The streams of a joint launch go on together.
     if (!is_joint || graph_.is_joint_next(c)) return;
     for (uint32_t joint = cause; joint != CommandGraph::kNone; joint = graph_.cause[joint]) {

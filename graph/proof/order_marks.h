@@ -65,19 +65,19 @@ class OrderMarks {
   }
 
   Marks& step(uint32_t c) {
-    const Command& command = graph_.commands[c];
+    const Program::Step& command = graph_.commands[c];
     const uint32_t cause = graph_.cause[c];
     Marks& marks = of_stream(c);
     // What happened before the range carries no mark.
     if (cause == CommandGraph::kNone || cause < first_) return marks;
-    const bool is_wait = command.kind == Command::Kind::kWait;
-    merge(marks, is_wait ? marks_of_event_[command.id] : of_stream(cause));
+    const bool is_wait = command.op == Program::Op::kWait;
+    merge(marks, is_wait ? marks_of_event_[command.operand] : of_stream(cause));
     return marks;
   }
   void finish(uint32_t c, const Marks& marks) {
-    const Command& command = graph_.commands[c];
-    if (command.kind == Command::Kind::kRecord) marks_of_event_[command.id] = marks;
-    if (command.kind != Command::Kind::kLaunch || graph_.is_joint_next(c)) return;
+    const Program::Step& command = graph_.commands[c];
+    if (command.op == Program::Op::kRecord) marks_of_event_[command.operand] = marks;
+    if (command.op != Program::Op::kLaunch || graph_.is_joint_next(c)) return;
     // The streams of a joint launch go on together.
     for (uint32_t joint = graph_.cause[c]; joint != CommandGraph::kNone;
          joint = graph_.cause[joint]) {

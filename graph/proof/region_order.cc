@@ -13,13 +13,13 @@ uint32_t RegionOrder::dense(uint32_t stream) {
   return number;
 }
 
-uint32_t RegionOrder::add_node(const NestedCommand& command, uint32_t id, Touched touched,
+uint32_t RegionOrder::add_node(const Program::Step& step, uint32_t id, Touched touched,
                                uint32_t iteration) {
   const uint32_t node = num_nodes();
-  Lane& lane = lanes_[dense(command.stream)];
+  Lane& lane = lanes_[dense(step.stream)];
   if (lane.first == kNone) lane.first = node;
   lane.last = node;
-  nodes_.push_back({command, id, std::move(touched), iteration});
+  nodes_.push_back({step, id, std::move(touched), iteration});
   return node;
 }
 
@@ -29,13 +29,13 @@ void RegionOrder::begin_list() {
 }
 void RegionOrder::list_node() {
   const uint32_t node = num_listed_nodes_++;
-  listed_.push_back({Command::Kind::kLaunch, dense(nodes_[node].command.stream), node});
+  listed_.push_back({Program::Op::kLaunch, dense(nodes_[node].step.stream), node});
 }
 void RegionOrder::list_record(uint32_t stream, uint32_t event) {
-  listed_.push_back({Command::Kind::kRecord, dense(stream), event});
+  listed_.push_back({Program::Op::kRecord, dense(stream), event});
 }
 void RegionOrder::list_wait(uint32_t stream, uint32_t event) {
-  listed_.push_back({Command::Kind::kWait, dense(stream), event});
+  listed_.push_back({Program::Op::kWait, dense(stream), event});
 }
 
 void RegionOrder::require(uint32_t before, uint32_t after, Reason reason) {
@@ -47,7 +47,7 @@ void RegionOrder::require(uint32_t before, uint32_t after, Reason reason) {
 void RegionOrder::require_bytes() {
   std::map<uint32_t, ByteHistory> arenas;
   const auto for_each_block = [&](uint32_t name, auto visit) {
-    const NestedMemory& memory = commands_.memory[name];
+    const Program::Memory& memory = program_.memory[name];
     for (const uint64_t offset : memory.offsets_bytes) {
       visit(arenas[memory.arena], offset, offset + memory.size_bytes);
     }
@@ -55,11 +55,11 @@ void RegionOrder::require_bytes() {
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
     const auto require_after = [&](uint32_t name) {
       return [this, node, name](uint32_t earlier) {
-        require(earlier, node, {NestedViolation::Kind::kUnorderedBytes, name});
+        require(earlier, node, {ProgramViolation::Kind::kUnorderedBytes, name});
       };
     };
     const Touched& touched = nodes_[node].touched;
-    const uint32_t stream = nodes_[node].command.stream;
+    const uint32_t stream = nodes_[node].step.stream;
     const uint32_t iteration = nodes_[node].iteration;
     for (const bool is_held : {false, true}) {
       for (const uint32_t name : is_held ? touched.held : touched.reads) {
@@ -87,14 +87,12 @@ void RegionOrder::require_streams() {
     if (number >= uses.size()) uses.resize(lanes_.size());
     return uses[number];
   };
-  const Reason reason{NestedViolation::Kind::kSharedStream, kNone};
+  const Reason reason{ProgramViolation::Kind::kSharedStream, kNone};
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
-    const NestedCommand& command = nodes_[node].command;
-    // The entry and the exit of a region are no work.
-    const bool is_work =
-        command.kind != NestedCommand::Kind::kEnter && command.kind != NestedCommand::Kind::kExit;
-    if (is_work) {
-      Use& own = use_of(command.stream);
+    const Program::Step& step = nodes_[node].step;
+    // The begin and the end of a block are no work.
+    if (!is_frame(step.op)) {
+      Use& own = use_of(step.stream);
       require(own.owner, node, reason);
       own.user = node;
     }
@@ -114,11 +112,11 @@ RegionOrder::Reason RegionOrder::reason_of(uint32_t before, uint32_t after) cons
   return {};
 }
 
-void RegionOrder::prove(uint32_t region, const std::function<bool(NestedViolation)>& found) const {
+void RegionOrder::prove(uint32_t region, const std::function<bool(ProgramViolation)>& found) const {
   for (const Violation& violation : prove_order(num_nodes(), listed_, required_).violations) {
     if (violation.kind != Violation::Kind::kUnordered) {
       const bool goes_on = found(
-          {NestedViolation::Kind::kMalformed, region, kNone, kNone, kNone, violation.to_string()});
+          {ProgramViolation::Kind::kMalformed, region, kNone, kNone, kNone, violation.to_string()});
       if (!goes_on) return;
       continue;
     }

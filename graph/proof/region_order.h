@@ -27,28 +27,28 @@ namespace eddy {
 
 class RegionOrder {
  public:
-  static constexpr uint32_t kNone = NestedViolation::kNone;
+  static constexpr uint32_t kNone = ProgramViolation::kNone;
 
   // What a required pair is about.
   struct Reason {
-    NestedViolation::Kind kind = NestedViolation::Kind::kUnordered;
+    ProgramViolation::Kind kind = ProgramViolation::Kind::kUnordered;
     uint32_t name = kNone;
   };
   struct Node {
-    NestedCommand command;
+    Program::Step step;
     uint32_t id = kNone;  // the graph's node
     Touched touched = {};
     uint32_t iteration = 0;
   };
 
   // `num_nodes`: about so many will be added.
-  RegionOrder(const NestedCommands& commands, size_t num_nodes) : commands_(commands) {
+  RegionOrder(const Program& program, size_t num_nodes) : program_(program) {
     nodes_.reserve(num_nodes);
     required_.reserve(4 * num_nodes);
     reasons_.reserve(4 * num_nodes);
   }
 
-  uint32_t add_node(const NestedCommand& command, uint32_t id, Touched touched,
+  uint32_t add_node(const Program::Step& step, uint32_t id, Touched touched,
                     uint32_t iteration = 0);
   const std::vector<Node>& nodes() const { return nodes_; }
   uint32_t num_nodes() const { return static_cast<uint32_t>(nodes_.size()); }
@@ -74,7 +74,7 @@ class RegionOrder {
   void list_wait(uint32_t stream, uint32_t event);
   // Calls found(violation) for every pair that is not ordered, and what prove_order finds wrong,
   // while that says true.
-  void prove(uint32_t region, const std::function<bool(NestedViolation)>& found) const;
+  void prove(uint32_t region, const std::function<bool(ProgramViolation)>& found) const;
 
  private:
   struct Lane {
@@ -84,8 +84,8 @@ class RegionOrder {
   uint32_t dense(uint32_t stream);
   Reason reason_of(uint32_t before, uint32_t after) const;
 
-  const NestedCommands& commands_;
-  std::vector<Command> listed_;
+  const Program& program_;
+  std::vector<Program::Step> listed_;
   uint32_t num_listed_nodes_ = 0;
   std::vector<Node> nodes_;
   std::vector<RequiredOrder> required_;

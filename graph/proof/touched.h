@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "graph/proof/content_check.h"
-#include "graph/proof/nested_command.h"
+#include "graph/program/program.h"
 
 namespace eddy {
 
 struct Touched {
-  std::vector<uint32_t> names;  // read, defined outside of the command
+  std::vector<uint32_t> names;  // read, defined outside of the step
   std::vector<uint32_t> reads;  // written names whose blocks are read
   std::vector<uint32_t> held;   // as in TouchedMemory
   std::vector<uint32_t> writes;
@@ -64,19 +64,20 @@ inline void Touched::use_events(uint32_t first, uint32_t end) {
 
 // Calls visit(name) for each name that the command defines in its own region.
 template <typename Visit>
-void for_each_defined(const NestedCommands& commands, const NestedCommand& command, Visit visit) {
-  switch (command.kind) {
-    case NestedCommand::Kind::kLaunch:
-      for (const uint32_t name : commands.launches[command.id].writes) visit(name);
-      for (const NestedPass& pass : commands.launches[command.id].passes) visit(pass.to);
+void for_each_defined(const Program& program, const Program::Step& step, Visit visit) {
+  switch (step.op) {
+    case Program::Op::kLaunch:
+    case Program::Op::kRetain:
+      for (const uint32_t name : program.launches[step.operand].writes) visit(name);
+      for (const Program::Alias& alias : program.launches[step.operand].aliases) visit(alias.to);
       break;
-    case NestedCommand::Kind::kLoop:
-      for (const NestedPass& pass : commands.loops[command.id].leave) visit(pass.to);
-      for (const uint32_t name : commands.loops[command.id].stacks) visit(name);
+    case Program::Op::kLoop:
+      for (const Program::Alias& pass : program.loops[step.operand].leave) visit(pass.to);
+      for (const uint32_t name : program.loops[step.operand].stacks) visit(name);
       break;
-    case NestedCommand::Kind::kCase:
-      for (const auto& results : commands.cases[command.id].results) {
-        for (const NestedPass& pass : results) visit(pass.to);
+    case Program::Op::kCase:
+      for (const auto& results : program.cases[step.operand].results) {
+        for (const Program::Alias& pass : results) visit(pass.to);
       }
       break;
     default:
@@ -84,24 +85,20 @@ void for_each_defined(const NestedCommands& commands, const NestedCommand& comma
   }
 }
 
-// A record or wait, which does nothing by itself.
-inline bool is_of_event(const NestedCommand& command) {
-  return command.kind == NestedCommand::Kind::kRecord ||
-         command.kind == NestedCommand::Kind::kWait ||
-         command.kind == NestedCommand::Kind::kWaitPrevious;
-}
-
-// The node of a launch, loop or branch; none for others.
-inline uint32_t node_of(const NestedCommands& commands, const NestedCommand& command) {
-  switch (command.kind) {
-    case NestedCommand::Kind::kLaunch:
-      return commands.launches[command.id].node;
-    case NestedCommand::Kind::kLoop:
-      return commands.loops[command.id].node;
-    case NestedCommand::Kind::kCase:
-      return commands.cases[command.id].node;
+// The node of a launch, loop or case, or of the loop that retains or stacks; none for others.
+inline uint32_t node_of(const Program& program, const Program::Step& step) {
+  switch (step.op) {
+    case Program::Op::kLaunch:
+    case Program::Op::kRetain:
+      return program.launches[step.operand].node;
+    case Program::Op::kPushRow:
+      return program.loops[program.rows[step.operand].loop].node;
+    case Program::Op::kLoop:
+      return program.loops[step.operand].node;
+    case Program::Op::kCase:
+      return program.cases[step.operand].node;
     default:
-      return NestedViolation::kNone;
+      return ProgramViolation::kNone;
   }
 }
 

@@ -18,19 +18,19 @@ namespace eddy {
 
 // What a proof of an open loop is made from.
 struct OpenLoop {
-  const NestedCommands& commands;
+  const Program& program;
   const ContentCheck& contents;
-  const NestedCommand& command;     // kLoop
+  const Program::Step& step;     // kLoop
   const Touched& before;            // all that the region does
   std::vector<uint32_t> own_names;  // of `before` and `after`
 
-  const NestedLoop& loop() const { return commands.loops[command.id]; }
+  const Program::Loop& loop() const { return program.loops[step.operand]; }
 };
 
-// `inside`: by command of `after`; rows are added to those that stack them.
-RegionOrder two_iterations(const OpenLoop& open, std::vector<Touched>& inside);
+// `inside`: by step of `after`.
+RegionOrder two_iterations(const OpenLoop& open, const std::vector<Touched>& inside);
 
 // Lists both iterations, with the records and waits that `after` has.
-void list_two_iterations(const NestedRegion& after, RegionOrder& order);
+void list_two_iterations(const Program::Block& after, RegionOrder& order);
 
 }  // namespace eddy

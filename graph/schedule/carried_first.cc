@@ -8,7 +8,7 @@ namespace {
 
 class CarriedFirst {
  public:
-  CarriedFirst(const Graph& graph, RegionId id, RegionPlan& plan)
+  CarriedFirst(const Graph& graph, RegionId id, RegionSchedule& plan)
       : graph_(graph), id_(id), plan_(plan), is_needed_(graph.num_values(), false) {}
 
   // True when another stream ends with what the next iteration does not need.
@@ -64,13 +64,13 @@ class CarriedFirst {
 
   const Graph& graph_;
   const RegionId id_;
-  RegionPlan& plan_;
+  RegionSchedule& plan_;
   std::vector<bool> is_needed_;  // by ValueId
 };
 
 }  // namespace
 
-bool put_carried_first(const Graph& graph, RegionId region, RegionPlan& plan) {
+bool put_carried_first(const Graph& graph, RegionId region, RegionSchedule& plan) {
   return CarriedFirst(graph, region, plan).run();
 }
 

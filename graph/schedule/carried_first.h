@@ -10,10 +10,10 @@
 #pragma once
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 
 namespace eddy {
 
-bool put_carried_first(const Graph& graph, RegionId region, RegionPlan& plan);
+bool put_carried_first(const Graph& graph, RegionId region, RegionSchedule& plan);
 
 }  // namespace eddy

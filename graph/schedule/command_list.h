@@ -9,13 +9,13 @@
 #include <span>
 #include <vector>
 
-#include "graph/proof/command.h"
+#include "graph/program/program.h"
 #include "graph/schedule/stream_assignment.h"
 #include "graph/schedule/sync_plan.h"
 
 namespace eddy {
 
-std::vector<Command> command_list(std::span<const uint32_t> issue_order,
+std::vector<Program::Step> command_list(std::span<const uint32_t> issue_order,
                                   const StreamAssignment& assignment, const SyncPlan& plan);
 
 }  // namespace eddy

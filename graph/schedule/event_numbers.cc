@@ -8,11 +8,11 @@ namespace {
 
 class EventNumbers {
  public:
-  EventNumbers(const Graph& graph, Plan& plan) : graph_(graph), plan_(plan) {}
+  EventNumbers(const Graph& graph, Schedule& plan) : graph_(graph), plan_(plan) {}
 
   // Returns where those of the region and all in it end.
   uint32_t number(RegionId id, uint32_t first) {
-    RegionPlan& region = plan_.regions[id.index()];
+    RegionSchedule& region = plan_.regions[id.index()];
     region.first_event = first;
     uint32_t end = first + region.num_machine_events();
     for (const PlanCommand& command : region.commands) {
@@ -29,12 +29,12 @@ class EventNumbers {
 
  private:
   const Graph& graph_;
-  Plan& plan_;
+  Schedule& plan_;
 };
 
 }  // namespace
 
-void number_events(const Graph& graph, Plan& plan) {
+void number_events(const Graph& graph, Schedule& plan) {
   plan.num_events = EventNumbers(graph, plan).number(Graph::kRoot, 0);
 }
 

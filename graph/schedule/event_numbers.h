@@ -8,10 +8,10 @@
 #pragma once
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 
 namespace eddy {
 
-void number_events(const Graph& graph, Plan& plan);
+void number_events(const Graph& graph, Schedule& plan);
 
 }  // namespace eddy

@@ -12,7 +12,7 @@ struct StreamEnds {
   NodeId sink;
 };
 
-std::vector<StreamEnds> ends_of_streams(const RegionPlan& plan) {
+std::vector<StreamEnds> ends_of_streams(const RegionSchedule& plan) {
   using Kind = PlanCommand::Kind;
   std::vector<const PlanCommand*> first(plan.num_streams), last(plan.num_streams);
   for (const PlanCommand& command : plan.commands) {
@@ -30,7 +30,7 @@ std::vector<StreamEnds> ends_of_streams(const RegionPlan& plan) {
 
 }  // namespace
 
-FrameWaits frame_waits(const RegionPlan& plan) {
+FrameWaits frame_waits(const RegionSchedule& plan) {
   const std::vector<StreamEnds> ends = ends_of_streams(plan);
   FrameWaits waits;
   for (uint32_t s = 1; s < plan.num_streams; ++s) {
@@ -40,7 +40,7 @@ FrameWaits frame_waits(const RegionPlan& plan) {
   return waits;
 }
 
-void put_fewest_frame_waits_first(RegionPlan& plan) {
+void put_fewest_frame_waits_first(RegionSchedule& plan) {
   EDDY_CHECK(!plan.open && plan.streams.empty()) << "streams have not been given out";
   const std::vector<StreamEnds> ends = ends_of_streams(plan);
   const auto saved = [&](uint32_t s) {

@@ -29,7 +29,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 
 namespace eddy {
 
@@ -43,10 +43,10 @@ struct FrameWaits {
   std::vector<Wait> exit;   // nodes, the last on their stream, that the exit waits for
 };
 
-FrameWaits frame_waits(const RegionPlan& plan);
+FrameWaits frame_waits(const RegionSchedule& plan);
 
 // Exchanges stream 0 with the one of its device with which the frame has the fewest waits; of
 // equals the lowest number. `plan` is not open and its streams are not the machine's yet.
-void put_fewest_frame_waits_first(RegionPlan& plan);
+void put_fewest_frame_waits_first(RegionSchedule& plan);
 
 }  // namespace eddy

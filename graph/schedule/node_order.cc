@@ -4,11 +4,11 @@
 
 namespace eddy {
 
-NodeOrder::NodeOrder(const Graph& graph, const Plan& plan) : places_(graph.num_nodes()) {
-  for (const RegionPlan& region : plan.regions) add(region);
+NodeOrder::NodeOrder(const Graph& graph, const Schedule& plan) : places_(graph.num_nodes()) {
+  for (const RegionSchedule& region : plan.regions) add(region);
 }
 
-void NodeOrder::add(const RegionPlan& plan) {
+void NodeOrder::add(const RegionSchedule& plan) {
   const uint32_t width = plan.num_streams;
   const uint64_t size = uint64_t{width} * (plan.commands.size() + 1);
   const bool has_clocks = width > 1 && clocks_.size() + size <= kMaxClockEntries;

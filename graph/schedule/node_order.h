@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 
 namespace eddy {
 
@@ -24,8 +24,8 @@ class NodeOrder {
   // Of no region yet.
   explicit NodeOrder(const Graph& graph) : places_(graph.num_nodes()) {}
   // Of all regions of the plan.
-  NodeOrder(const Graph& graph, const Plan& plan);
-  void add(const RegionPlan& plan);
+  NodeOrder(const Graph& graph, const Schedule& plan);
+  void add(const RegionSchedule& plan);
 
   // `a` and `b` stand in one region. False for a == b.
   bool precedes(NodeId a, NodeId b) const {

@@ -19,7 +19,7 @@ constexpr uint32_t kMaxOpenDepth = 3;               // a body is recorded twice 
 // One loop with several streams in its `after`.
 class LoopOpener {
  public:
-  LoopOpener(const Graph& graph, Plan& plan, const Toucher& toucher, NodeId loop)
+  LoopOpener(const Graph& graph, Schedule& plan, const Toucher& toucher, NodeId loop)
       : graph_(graph),
         toucher_(toucher),
         loop_(graph.node(loop)),
@@ -368,7 +368,7 @@ class LoopOpener {
   const Graph& graph_;
   const Toucher& toucher_;
   const Node& loop_;
-  RegionPlan& region_;
+  RegionSchedule& region_;
   const uint32_t num_streams_;
   std::map<NodeId, uint32_t> streams_of_;
   TouchedValues turn_;
@@ -382,7 +382,7 @@ class LoopOpener {
 
 }  // namespace
 
-void open_loops(const Graph& graph, Plan& plan) {
+void open_loops(const Graph& graph, Schedule& plan) {
   std::vector<RegionId> candidates;
   for (uint32_t r = 1; r < graph.num_regions(); ++r) {
     const Node& node = graph.node(graph.region(RegionId(r)).owner);

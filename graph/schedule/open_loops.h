@@ -46,10 +46,10 @@
 #pragma once
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 
 namespace eddy {
 
-void open_loops(const Graph& graph, Plan& plan);
+void open_loops(const Graph& graph, Schedule& plan);
 
 }  // namespace eddy

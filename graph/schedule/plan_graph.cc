@@ -6,7 +6,7 @@
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
-#include "graph/proof/nested_proof.h"
+#include "graph/proof/program_proof.h"
 #include "graph/schedule/carried_first.h"
 #include "graph/schedule/command_list.h"
 #include "graph/schedule/cost_model.h"
@@ -14,7 +14,7 @@
 #include "graph/schedule/exchange_tails.h"
 #include "graph/schedule/frame_waits.h"
 #include "graph/schedule/issue_order.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/schedule/emit_program.h"
 #include "graph/schedule/node_order.h"
 #include "graph/schedule/open_loops.h"
 #include "graph/schedule/plan_memory.h"
@@ -98,26 +98,25 @@ void put_first(StreamAssignment& assignment, uint32_t device) {
 }
 
 // With nodes for what the list numbers.
-std::vector<PlanCommand> plan_commands(const Region& region, std::span<const Command> list) {
+std::vector<PlanCommand> plan_commands(const Region& region, std::span<const Program::Step> list) {
   std::vector<PlanCommand> commands;
   NodeId latest;
-  for (const Command& command : list) {
+  for (const Program::Step& command : list) {
     PlanCommand mine;
     mine.stream = command.stream;
-    switch (command.kind) {
-      case Command::Kind::kLaunch:
+    switch (command.op) {
+      case Program::Op::kLaunch:
         mine.kind = PlanCommand::Kind::kLaunch;
-        mine.node = latest = region.nodes[command.id];
+        mine.node = latest = region.nodes[command.operand];
         break;
-      case Command::Kind::kRecord:
+      case Program::Op::kRecord:
         mine.kind = PlanCommand::Kind::kRecord;
-        mine.event = command.id;
+        mine.event = command.operand;
         mine.node = latest;
         break;
-      case Command::Kind::kWait:
+      default:
         mine.kind = PlanCommand::Kind::kWait;
-        mine.event = command.id;
-        break;
+        mine.event = command.operand;
     }
     commands.push_back(mine);
   }
@@ -131,12 +130,12 @@ std::vector<PlanCommand> plan_commands(const Region& region, std::span<const Com
   return commands;
 }
 
-RegionPlan plan_region(const Graph& graph, RegionId id, std::span<const double> all_costs,
+RegionSchedule plan_region(const Graph& graph, RegionId id, std::span<const double> all_costs,
                        const PlanOptions& options, uint32_t max_streams,
                        std::span<const uint32_t> all_devices, uint32_t own_device,
                        FewestStreams& worst) {
   const Region& region = graph.region(id);
-  RegionPlan plan;
+  RegionSchedule plan;
   if (!all_devices.empty()) plan.devices = {own_device};
   if (region.nodes.empty()) return plan;
   const Dag dag = region_dag(graph, id);
@@ -204,9 +203,9 @@ class GraphPlanner {
     plan_.stream_devices = {root};
   }
 
-  Plan run() {
+  Schedule run() {
     plan(Graph::kRoot, 0, {});
-    for (const RegionPlan& region : plan_.regions) {
+    for (const RegionSchedule& region : plan_.regions) {
       for (const uint32_t stream : region.streams) {
         plan_.num_streams = std::max(plan_.num_streams, stream + 1);
       }
@@ -226,7 +225,7 @@ class GraphPlanner {
   // it.
   StreamBits plan(RegionId id, uint32_t own_stream, StreamBits busy,
                   const StreamBits& before = {}) {
-    RegionPlan& region = plan_.regions[id.index()];
+    RegionSchedule& region = plan_.regions[id.index()];
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
                          device_of(own_stream), worst_);
     const bool is_body = region.num_streams > 1 && is_after(id);
@@ -277,7 +276,7 @@ class GraphPlanner {
   }
 
   // The lowest free streams of the machine, each of the device that is wanted.
-  std::vector<uint32_t> pick_streams(const RegionPlan& region, uint32_t own,
+  std::vector<uint32_t> pick_streams(const RegionSchedule& region, uint32_t own,
                                      const StreamBits& busy) {
     std::vector<uint32_t> streams = {own};
     std::vector<uint32_t> next(std::max<size_t>(plan_.devices.size(), 1), 0);  // by device
@@ -295,7 +294,7 @@ class GraphPlanner {
     return streams;
   }
 
-  static std::vector<std::vector<NodeId>> nodes_by_stream(const RegionPlan& region) {
+  static std::vector<std::vector<NodeId>> nodes_by_stream(const RegionSchedule& region) {
     std::vector<std::vector<NodeId>> lanes(region.num_streams);
     for (const PlanCommand& command : region.commands) {
       if (command.kind == PlanCommand::Kind::kLaunch) {
@@ -307,7 +306,7 @@ class GraphPlanner {
 
   // Streams of the region on which something may run beside `node`, and those inside its
   // neighbours that may.
-  void add_beside(NodeId node, const RegionPlan& region,
+  void add_beside(NodeId node, const RegionSchedule& region,
                   const std::vector<std::vector<NodeId>>& lanes, const std::vector<Inside>& insides,
                   StreamBits& taken) const {
     for (uint32_t s = 0; s < lanes.size(); ++s) {
@@ -331,14 +330,59 @@ class GraphPlanner {
   const std::vector<double> costs_;
   std::vector<uint32_t> devices_;  // by NodeId; empty: there is one
   NodeOrder order_;
-  Plan plan_;
+  Schedule plan_;
 };
 
 }  // namespace
 
+namespace {
+
+// What remains of a schedule beside its program.
+Plan make_plan(const Graph& graph, Schedule schedule) {
+  Plan plan;
+  plan.program = emit_program(graph, schedule);
+  for (RegionSchedule& region : schedule.regions) {
+    RegionPlan& mine = plan.regions.emplace_back();
+    mine.ranks = std::move(region.ranks);
+    mine.cost_ranks = std::move(region.cost_ranks);
+    for (const auto& wait : region.open ? region.open->previous_waits
+                                        : std::vector<OpenEnd::PreviousWait>()) {
+      if (wait.before.is_none()) mine.held_up.emplace_back(wait.event, wait.serves);
+    }
+  }
+  plan.num_streams = schedule.num_streams;
+  plan.num_events = schedule.num_events;
+  plan.devices = std::move(schedule.devices);
+  plan.stream_devices = std::move(schedule.stream_devices);
+  plan.value_devices = std::move(schedule.value_devices);
+  plan.memory = std::move(schedule.memory);
+  return plan;
+}
+
+}  // namespace
+
+namespace {
+
+Schedule schedule_graph(const Graph& graph, const PlanOptions& options, FewestStreams& worst) {
+  Schedule schedule = GraphPlanner(graph, options, worst).run();
+  if (options.lays_out_memory) {
+    schedule.memory = plan_memory(graph, schedule);
+    open_loops(graph, schedule);
+  }
+  number_events(graph, schedule);
+  return schedule;
+}
+
+}  // namespace
+
+Schedule schedule_graph(const Graph& graph, const PlanOptions& options) {
+  FewestStreams worst = FewestStreams::kExact;
+  return schedule_graph(graph, options, worst);
+}
+
 Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   FewestStreams worst = FewestStreams::kExact;
-  Plan plan = GraphPlanner(graph, options, worst).run();
+  Plan plan = make_plan(graph, schedule_graph(graph, options, worst));
   plan.assignment = policy_name(options.policy);
   if (options.is_auto && plan.num_streams == 1) plan.assignment = "serial";
   if (options.policy == AssignPolicy::kMatching && plan.assignment != "serial") {
@@ -347,37 +391,39 @@ Plan plan_graph(const Graph& graph, const PlanOptions& options) {
   if (options.rank_by_costs && options.costs_or_null == nullptr) {
     plan.notices.push_back("ranks count estimated costs: no measured ones were given");
   }
-  if (options.lays_out_memory) {
-    plan.memory = plan_memory(graph, plan);
-    open_loops(graph, plan);
-  }
-  number_events(graph, plan);
   return plan;
 }
 
 namespace {
 
+// Calls visit(block, step, node) for each launch, loop and case.
+template <typename Visit>
+void for_each_node(const Program& program, Visit visit) {
+  for (uint32_t r = 0; r < program.blocks.size(); ++r) {
+    for (const Program::Step& step : program.blocks[r].steps) {
+      // What names nothing that is there is for the proof to refuse.
+      const bool is_there =
+          (step.op == Program::Op::kLaunch && step.operand < program.launches.size()) ||
+          (step.op == Program::Op::kLoop && step.operand < program.loops.size()) ||
+          (step.op == Program::Op::kCase && step.operand < program.cases.size());
+      if (is_there) visit(r, step, node_of(program, step));
+    }
+  }
+}
+
 // Each node of a region is launched there, once.
 Status check_launches(const Graph& graph, const Plan& plan) {
-  std::vector<uint32_t> num_launches(graph.num_nodes(), 0);
-  for (uint32_t r = 0; r < plan.regions.size(); ++r) {
-    const Region& region = graph.region(RegionId(r));
-    for (const PlanCommand& command : plan.regions[r].commands) {
-      if (command.kind == PlanCommand::Kind::kLaunch) ++num_launches[command.node.index()];
-    }
-    for (const NodeId node : region.nodes) {
-      const uint32_t found = std::exchange(num_launches[node.index()], 0);
-      if (found == 1) continue;
-      return internal_error("the plan is unsafe: " + graph.path(node) +
-                            (found == 0 ? " is not launched in its region"
-                                        : " is launched " + std::to_string(found) + " times"));
-    }
-    for (const PlanCommand& command : plan.regions[r].commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      if (num_launches[command.node.index()] == 0) continue;
-      return internal_error("the plan is unsafe: " + graph.path(command.node) +
-                            " is launched outside its region");
-    }
+  std::vector<uint32_t> num_here(graph.num_nodes(), 0), num_elsewhere(graph.num_nodes(), 0);
+  for_each_node(plan.program, [&](uint32_t r, const Program::Step&, NodeId node) {
+    ++(graph.node(node).region == RegionId(r) ? num_here : num_elsewhere)[node.index()];
+  });
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (num_here[n] == 1 && num_elsewhere[n] == 0) continue;
+    return internal_error("the plan is unsafe: " + graph.path(NodeId(n)) +
+                          (num_elsewhere[n] > 0 ? " is launched outside its region"
+                           : num_here[n] == 0   ? " is not launched in its region"
+                                                : " is launched " + std::to_string(num_here[n]) +
+                                                    " times"));
   }
   return Status::ok();
 }
@@ -386,26 +432,35 @@ Status check_launches(const Graph& graph, const Plan& plan) {
 Status check_devices(const Graph& graph, const Plan& plan) {
   if (plan.devices.empty()) return Status::ok();
   const std::vector<uint32_t> devices = node_devices(graph, plan.devices);
-  for (const RegionPlan& region : plan.regions) {
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const uint32_t stream = region.streams[command.stream];
-      const uint32_t wanted = devices[command.node.index()];
-      if (stream < plan.stream_devices.size() && plan.stream_devices[stream] == wanted &&
-          region.devices[command.stream] == wanted) {
-        continue;
-      }
-      return internal_error("the plan is unsafe: " + graph.path(command.node) + " is for " +
+  Status status;
+  for_each_node(plan.program, [&](uint32_t, const Program::Step& step, NodeId node) {
+    const uint32_t wanted = devices[node.index()];
+    const bool is_there =
+        step.stream < plan.stream_devices.size() && plan.stream_devices[step.stream] == wanted;
+    if (is_there || !status.is_ok()) return;
+    status = internal_error("the plan is unsafe: " + graph.path(node) + " is for " +
                             plan.devices[wanted] + " but stands on stream " +
-                            std::to_string(stream) + ", which is another device's");
-    }
-  }
-  return Status::ok();
+                            std::to_string(step.stream) + ", which is another device's");
+  });
+  return status;
+}
+
+// The program's lists are of this graph.
+Status check_lists(const Graph& graph, const Program& program) {
+  const auto is_node = [&](const auto& each) { return each.node < graph.num_nodes(); };
+  const bool is_good = program.blocks.size() == graph.num_regions() &&
+                       program.memory.size() >= graph.num_values() &&
+                       std::ranges::all_of(program.launches, is_node) &&
+                       std::ranges::all_of(program.loops, is_node) &&
+                       std::ranges::all_of(program.cases, is_node);
+  if (is_good) return Status::ok();
+  return internal_error("the plan is unsafe: its program is of another graph");
 }
 
 }  // namespace
 
 Status check_plan(const Graph& graph, const Plan& plan) {
+  EDDY_RETURN_IF_ERROR(check_lists(graph, plan.program));
   EDDY_RETURN_IF_ERROR(check_launches(graph, plan));
   return check_devices(graph, plan);
 }
@@ -413,15 +468,12 @@ Status check_plan(const Graph& graph, const Plan& plan) {
 Status prove_plan(const Graph& graph, Plan& plan) {
   plan.is_proved = false;
   EDDY_RETURN_IF_ERROR(check_plan(graph, plan));
-  const NestedProof proof = prove_nested(nested_commands(graph, plan));
+  const ProgramProof proof = prove_program(plan.program);
   plan.is_proved = proof.is_safe();
   if (plan.is_proved) return Status::ok();
   const auto node_name = [&](uint32_t node) { return graph.path(NodeId(node)); };
-  const std::vector<ValueId> taken = taken_names(plan);
   const auto value_name = [&](uint32_t name) {
-    const size_t num_values = graph.num_values();
-    const uint32_t value = name < num_values ? name : taken[name - num_values].index();
-    return "'" + value_text(graph, ValueId(value)) + "'";
+    return "'" + value_text(graph, value_of_name(graph, plan.program, name)) + "'";
   };
   return internal_error("the plan is unsafe: " +
                         proof.violations[0].to_string(node_name, value_name));

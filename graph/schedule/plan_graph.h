@@ -27,6 +27,7 @@
 #include "graph/ir/graph.h"
 #include "graph/schedule/cost_table.h"
 #include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 #include "graph/schedule/stream_assignment.h"
 
 namespace eddy {
@@ -48,6 +49,9 @@ struct PlanOptions {
 };
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options);
+
+// What plan_graph makes its program from (schedule.h); for those that look at single passes.
+Schedule schedule_graph(const Graph& graph, const PlanOptions& options);
 
 // What needs no proof: each node is launched once, in its region, on a stream of its device.
 Status check_plan(const Graph& graph, const Plan& plan);

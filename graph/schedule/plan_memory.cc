@@ -30,7 +30,7 @@ struct Block {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Graph& graph, const Plan& plan, const MemoryOptions& options)
+  MemoryPlanner(const Graph& graph, const Schedule& plan, const MemoryOptions& options)
       : graph_(graph),
         options_(options),
         tree_(graph),
@@ -72,7 +72,7 @@ class MemoryPlanner {
 
   // In issue order, so that chains of nodes join from their beginning.
   void join_in_place() {
-    for (const RegionPlan& region : plan_.regions) {
+    for (const RegionSchedule& region : plan_.regions) {
       for (const PlanCommand& command : region.commands) {
         if (command.kind != PlanCommand::Kind::kLaunch) continue;
         if (graph_.node(command.node).kind == NodeKind::kExec) join_in_place(command.node);
@@ -325,7 +325,7 @@ class MemoryPlanner {
   const MemoryOptions options_;
   const RegionTree tree_;
   const NodeOrder order_;
-  const Plan& plan_;
+  const Schedule& plan_;
   const Lifetimes lifetimes_;
   Storages found_;
   std::vector<Lifetime> life_;            // by storage
@@ -369,7 +369,7 @@ std::string_view reason_text(NoBlock reason) {
   return "?";
 }
 
-MemoryPlan plan_memory(const Graph& graph, const Plan& plan, const MemoryOptions& options) {
+MemoryPlan plan_memory(const Graph& graph, const Schedule& plan, const MemoryOptions& options) {
   return MemoryPlanner(graph, plan, options).run();
 }
 

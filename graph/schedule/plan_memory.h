@@ -15,7 +15,7 @@
 
 #include "graph/ir/graph.h"
 #include "graph/schedule/memory_plan.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 
 namespace eddy {
 
@@ -26,6 +26,6 @@ struct MemoryOptions {
 inline constexpr uint32_t kExactBound = 1'200;
 
 // Reads the commands of `plan`; its memory is ignored.
-MemoryPlan plan_memory(const Graph& graph, const Plan& plan, const MemoryOptions& options = {});
+MemoryPlan plan_memory(const Graph& graph, const Schedule& plan, const MemoryOptions& options = {});
 
 }  // namespace eddy

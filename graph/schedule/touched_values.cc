@@ -13,7 +13,7 @@ bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
   return std::any_of(a.begin(), a.end(), [&](uint32_t id) { return b.contains(id); });
 }
 
-Toucher::Toucher(const Graph& graph, const Plan& plan)
+Toucher::Toucher(const Graph& graph, const Schedule& plan)
     : graph_(graph),
       plan_(plan),
       storages_(find_storages(graph, RegionTree(graph))),
@@ -74,7 +74,7 @@ void Toucher::node(NodeId id, TouchedValues& touched, const std::set<ValueId>& t
 }
 void Toucher::region(RegionId id, TouchedValues& touched) const {
   const Region& region = graph_.region(id);
-  const RegionPlan& plan = plan_.regions[id.index()];
+  const RegionSchedule& plan = plan_.regions[id.index()];
   for (uint32_t s = 0; s < plan.num_streams; ++s) touched.streams.insert(plan.machine_stream(s));
   // Forwarding moves nothing: a forwarded parameter is a further name, maybe of a value around.
   for (const ValueId value : region.parameters) touched.defines.insert(value.index());

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/schedule.h"
 #include "graph/schedule/storages.h"
 
 namespace eddy {
@@ -29,7 +29,7 @@ bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b);
 
 class Toucher {
  public:
-  Toucher(const Graph& graph, const Plan& plan);
+  Toucher(const Graph& graph, const Schedule& plan);
 
   ValueId name(ValueId value) const;
   // `is_taken`: by a reference of the reader's own.
@@ -50,7 +50,7 @@ class Toucher {
   static constexpr uint32_t kNoBlock = UINT32_MAX;
 
   const Graph& graph_;
-  const Plan& plan_;
+  const Schedule& plan_;
   const Storages storages_;
   std::vector<uint32_t> block_;  // by value: the first value with the same block
 };

@@ -253,8 +253,8 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   EDDY_RETURN_IF_ERROR(check());
   EDDY_RETURN_IF_ERROR(check_plan(core->graph, core->plan));
   core->plan_ns = log.total_ns();
-  for (const RegionPlan& region : core->plan.regions) {
-    core->has_one_strand &= region.num_streams == 1;
+  for (const Program::Block& block : core->plan.program.blocks) {
+    core->has_one_strand &= block.streams.size() == 1;
   }
   describe_values(*core);
   // While the constants are all there.

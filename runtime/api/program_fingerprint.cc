@@ -41,7 +41,7 @@ class Printer {
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
       if (graph_.node(NodeId(n)).kind == NodeKind::kExec) put_kernel(program.kernel(NodeId(n)));
     }
-    for (const RegionPlan& region : program.plan().regions) put_plan(region);
+    for (const Program::Block& block : program.plan().program.blocks) put_block(block);
     return fingerprint_;
   }
 
@@ -140,30 +140,14 @@ class Printer {
     put(region.results);
   }
 
-  void put_plan(const RegionPlan& plan) {
-    put(plan.num_streams);
-    put(plan.commands.size());
-    for (const PlanCommand& command : plan.commands) {
-      put(command.kind);
-      put(command.stream);
-      put(command.node);
-      put(command.event);
-    }
-    put(plan.open.has_value());
-    if (!plan.open) return;
-    put(plan.open->end_waits.size());
-    for (const uint32_t event : plan.open->end_waits) put(event);
-    put(plan.open->previous_waits.size());
-    for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
-      put(wait.before);
-      put(wait.event);
-    }
-    put(plan.open->takes.size());
-    for (const OpenEnd::Take& take : plan.open->takes) {
-      put(take.stream);
-      put(take.before);
-      put(take.values);
-      put(take.event);
+  void put_block(const Program::Block& block) {
+    put(block.streams.size());
+    for (const uint32_t stream : block.streams) put(stream);
+    put(block.steps.size());
+    for (const Program::Step& step : block.steps) {
+      put(step.op);
+      put(step.stream);
+      put(step.operand);
     }
   }
 

@@ -141,7 +141,7 @@ void SessionCore::report_loop(const Run& run, size_t i) {
   // One that has not been entered is as it would have been.
   const bool is_driven = run.is_driven_by_device(loop_nodes[i]) || last_loops[i].iterations == 0;
   last_loops[i].driven = is_driven ? "device" : "host";
-  const LoopChoice* choice = program->loop_choice_or_null(loop_nodes[i]);
+  const LoopChoice* choice = executable->loop_choice_or_null(loop_nodes[i]);
   const std::string measured = choice == nullptr ? "" : choice->text();
   last_loops[i].reason = !measured.empty() ? measured
                          : is_driven       ? loops[i].reason

@@ -379,19 +379,21 @@ Status ControlRecording::record_case(NodeId id) {
 
 // In the plan's issue order. A decision joins all lanes; behind it they begin anew.
 Status ControlRecording::record_region(RegionId id, Addresses* log) {
-  const RegionPlan& plan = state_.executable().plan().regions[id.index()];
-  std::vector<bool> has_begun(plan.num_streams, false);
+  const Program& program = state_.executable().plan().program;
+  const Program::Block& block = program.blocks[id.index()];
+  const auto num_lanes = static_cast<uint32_t>(block.streams.size());
+  std::vector<bool> has_begun(num_lanes, false);
   std::map<uint32_t, uint32_t> marks;  // by event; none: behind the last decision, so passed
   uint32_t start = 0;
   const auto begin_phase = [&]() -> Status {
     std::fill(has_begun.begin(), has_begun.end(), false);
     marks.clear();
-    if (plan.num_streams == 1) return Status::ok();
+    if (num_lanes == 1) return Status::ok();
     EDDY_ASSIGN_OR_RETURN(start, recorder_.mark(0));
     return Status::ok();
   };
   const auto join = [&]() -> Status {
-    for (uint32_t lane = 1; lane < plan.num_streams; ++lane) {
+    for (uint32_t lane = 1; lane < num_lanes; ++lane) {
       if (!has_begun[lane]) continue;
       EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder_.mark(lane));
       EDDY_RETURN_IF_ERROR(recorder_.follow(0, mark));
@@ -404,24 +406,26 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
     return recorder_.follow(lane, start);
   };
   EDDY_RETURN_IF_ERROR(begin_phase());
-  for (const PlanCommand& command : plan.commands) {
-    const uint32_t lane = command.stream;
-    if (command.kind == PlanCommand::Kind::kRecord) {
+  for (const Program::Step& step : block.steps) {
+    const uint32_t lane = local_stream(block, step.stream);
+    // Lanes begin and join here by marks of their own.
+    const bool is_frame = is_sync(step.op) && step.operand >= first_frame_event(block);
+    if (is_frame) continue;
+    const NodeId node = node_of(program, step);
+    if (step.op == Program::Op::kRecord) {
       if (lane != 0 && !has_begun[lane]) continue;
-      EDDY_ASSIGN_OR_RETURN(marks[command.event], recorder_.mark(lane));
-    } else if (command.kind == PlanCommand::Kind::kWait) {
-      const auto mark = marks.find(command.event);
+      EDDY_ASSIGN_OR_RETURN(marks[step.operand], recorder_.mark(lane));
+    } else if (step.op == Program::Op::kWait) {
+      const auto mark = marks.find(step.operand);
       if (mark == marks.end()) continue;
       EDDY_RETURN_IF_ERROR(begin_lane(lane));
       EDDY_RETURN_IF_ERROR(recorder_.follow(lane, mark->second));
-    } else if (graph().node(command.node).kind == NodeKind::kExec) {
+    } else if (step.op == Program::Op::kLaunch) {
       EDDY_RETURN_IF_ERROR(begin_lane(lane));
-      EDDY_RETURN_IF_ERROR(record_exec(command.node, lane, log));
-    } else {
+      EDDY_RETURN_IF_ERROR(record_exec(node, lane, log));
+    } else if (is_node(step.op)) {
       EDDY_RETURN_IF_ERROR(join());
-      EDDY_RETURN_IF_ERROR(graph().node(command.node).kind == NodeKind::kWhile
-                               ? record_loop(command.node)
-                               : record_case(command.node));
+      EDDY_RETURN_IF_ERROR(step.op == Program::Op::kLoop ? record_loop(node) : record_case(node));
       EDDY_RETURN_IF_ERROR(begin_phase());
     }
   }

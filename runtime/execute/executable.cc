@@ -24,13 +24,12 @@ bool is_host_predicate(const Node& node) {
 // The largest scratch memory of the nodes on each of the machine's streams.
 std::vector<size_t> find_workspaces(const Plan& plan, std::span<const BoundKernel> kernels) {
   std::vector<size_t> sizes(plan.num_streams, 0);
-  for (const RegionPlan& region : plan.regions) {
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const uint32_t stream =
-          region.streams.empty() ? command.stream : region.streams[command.stream];
-      if (sizes.size() <= stream) sizes.resize(stream + 1, 0);
-      sizes[stream] = std::max(sizes[stream], kernels[command.node.index()].scratch_bytes);
+  for (const Program::Block& block : plan.program.blocks) {
+    for (const Program::Step& step : block.steps) {
+      if (step.op != Program::Op::kLaunch) continue;
+      if (sizes.size() <= step.stream) sizes.resize(step.stream + 1, 0);
+      const BoundKernel& kernel = kernels[node_of(plan.program, step).index()];
+      sizes[step.stream] = std::max(sizes[step.stream], kernel.scratch_bytes);
     }
   }
   return sizes;

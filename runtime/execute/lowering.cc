@@ -38,21 +38,22 @@ class Lowering {
     uint32_t stream = 0;
   };
 
-  // A row of an open loop.
-  struct Row {
-    NodeId loop;
-    uint32_t result;  // of its `after`
-    LoopState::RowPush* push;
-  };
-  using Rows = std::map<NodeId, std::vector<Row>>;
+  const Program::Block& block(RegionId id) const { return plan_.program.blocks[id.index()]; }
+  static uint32_t num_streams(const Program::Block& block) {
+    return static_cast<uint32_t>(block.streams.size());
+  }
+  // Its events but for those of entry and ends of streams, which forks and joins stand for here.
+  static uint32_t num_own_events(const Program::Block& block) {
+    return first_frame_event(block);
+  }
 
   void region(RegionId id, Place at) {
-    const RegionPlan& plan = plan_.regions[id.index()];
-    if (plan.num_streams > 1) {
-      for (uint32_t e = 0; e < plan.num_events; ++e) commands_.reset(event(plan, e));
-      for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.reset(end_event(plan, s));
+    const Program::Block& plan = block(id);
+    if (num_streams(plan) > 1) {
+      for (uint32_t e = 0; e < num_own_events(plan); ++e) commands_.reset(event(plan, e));
+      for (uint32_t s = 1; s < num_streams(plan); ++s) commands_.reset(end_event(plan, s));
     }
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+    for (uint32_t s = 1; s < num_streams(plan); ++s) {
       const Place fork = new_strand(id, s);
       commands_.begin_fork(fork.stream);
       stream_commands(id, s, fork);
@@ -60,96 +61,105 @@ class Lowering {
       commands_.end_fork();
     }
     stream_commands(id, 0, at);
-    for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(end_event(plan, s));
+    for (uint32_t s = 1; s < num_streams(plan); ++s) commands_.wait(end_event(plan, s));
   }
 
   // Regions are recorded once for each set of an open loop around them; strands that run the same
   // nodes are twins.
   Place new_strand(RegionId region, uint32_t stream) {
-    const Place place{++num_strands_, plan_.regions[region.index()].machine_stream(stream)};
+    const Place place{++num_strands_, block(region).streams[stream]};
     const auto [first, is_new] = first_strand_.emplace(std::pair(region, stream), place.strand);
     if (!is_new) state_.add_twin(place.strand, first->second);
     return place;
   }
 
-  // The buffer's event for one of the plan's, of one of the sets of an open region; made when it is
-  // first used.
-  uint32_t event(const RegionPlan& plan, uint32_t e, uint32_t set = 0) {
-    const size_t number = size_t{plan.first_event} + set * plan.events_of_a_set() + e;
+  // The buffer's event for one of the block's, of one of the sets of a pipelined block; made when it
+  // is first used. Behind the block's own come one for the entry, one for the end of each further
+  // stream and, where it is pipelined, as many more.
+  uint32_t event(const Program::Block& plan, uint32_t e, uint32_t set = 0) {
+    const uint32_t events_of_a_set =
+        num_own_events(plan) + (is_pipelined(plan_.program, plan) ? 2 : 1) * num_streams(plan);
+    const size_t number = size_t{plan.first_machine_event} + set * events_of_a_set + e;
     if (events_.size() <= number) events_.resize(number + 1, kNoEvent);
     if (events_[number] == kNoEvent) events_[number] = commands_.add_event();
     return events_[number];
   }
-  uint32_t end_event(const RegionPlan& plan, uint32_t stream, uint32_t set = 0) {
-    return event(plan, plan.num_events + stream, set);
+  uint32_t end_event(const Program::Block& plan, uint32_t stream, uint32_t set = 0) {
+    return event(plan, num_own_events(plan) + stream, set);
   }
-  // Of an open region: the stream has begun its part of an iteration, so that it has ended that of
-  // the iteration before.
-  uint32_t begun_event(const RegionPlan& plan, uint32_t stream, uint32_t set) {
-    return event(plan, plan.num_events + plan.num_streams + stream, set);
+  // Of a pipelined block: the stream has begun its part of an iteration, so that it has ended that
+  // of the iteration before.
+  uint32_t begun_event(const Program::Block& plan, uint32_t stream, uint32_t set) {
+    return event(plan, num_own_events(plan) + num_streams(plan) + stream, set);
   }
 
   void stream_commands(RegionId id, uint32_t stream, Place at, uint32_t set = 0) {
-    const RegionPlan& plan = plan_.regions[id.index()];
-    for (const PlanCommand& command : plan.commands) {
-      if (command.stream != stream) continue;
-      switch (command.kind) {
-        case PlanCommand::Kind::kLaunch:
-          if (stream == 0) wait_for_previous(plan, command.node, set);
-          take(id, command.node, at, set);
-          node(command.node, at);
-          break;
-        case PlanCommand::Kind::kRecord:
-          commands_.record(event(plan, command.event, set));
-          break;
-        case PlanCommand::Kind::kWait:
-          commands_.wait(event(plan, command.event, set));
-          break;
+    const Program::Block& plan = block(id);
+    uint32_t num_retained = 0;
+    for (size_t i = num_first_waits(plan) + 1; i < plan.steps.size(); ++i) {
+      const Program::Step& step = plan.steps[i];
+      if (step.stream == plan.streams[stream]) stream_step(plan, step, num_retained, at, set);
+      num_retained += step.op == Program::Op::kRetain ? 1 : 0;
+    }
+  }
+
+  // `retained`: the how manieth kRetain of the block it is.
+  void stream_step(const Program::Block& plan, const Program::Step& step, uint32_t retained,
+                   Place at, uint32_t set) {
+    using Op = Program::Op;
+    const bool is_frame = is_sync(step.op) && step.operand >= num_own_events(plan);
+    if (is_frame) return;
+    switch (step.op) {
+      case Op::kLaunch:
+      case Op::kLoop:
+      case Op::kCase:
+        return node(node_of(plan_.program, step), at);
+      case Op::kRetain: {
+        const NodeId loop = node_of(plan_.program, step);
+        return launch({StepKind::kTake, loop, at.strand, retained}, LoopState::take,
+                      &state_.loop(loop).taking(retained));
       }
+      case Op::kPushRow:
+        return push_row(step, at);
+      case Op::kRecord:
+        return commands_.record(event(plan, step.operand, set));
+      case Op::kWait:
+        return commands_.wait(event(plan, step.operand, set));
+      case Op::kWaitPrevious:
+        return commands_.wait(event(plan, step.operand, 1 - set));
+      default:
+        return;
     }
   }
 
-  // --- open loops: two sets of strands and events take turns ---
+  // --- pipelined loops: two sets of strands and events take turns ---
 
-  // `before`: none: where the iteration begins.
-  void wait_for_previous(const RegionPlan& plan, NodeId before, uint32_t set) {
-    if (!plan.open) return;
-    for (const OpenEnd::PreviousWait& wait : plan.open->previous_waits) {
-      if (wait.before == before) commands_.wait(event(plan, wait.event, 1 - set));
-    }
-  }
-
-  // What its stream takes before that node.
-  void take(RegionId id, NodeId before, Place at, uint32_t set) {
-    const RegionPlan& plan = plan_.regions[id.index()];
-    if (!plan.open) return;
-    const NodeId loop = state_.graph().region(id).owner;
-    for (uint32_t t = 0; t < plan.open->takes.size(); ++t) {
-      const OpenEnd::Take& take = plan.open->takes[t];
-      if (take.before != before) continue;
-      launch({StepKind::kTake, loop, at.strand, t}, LoopState::take, &state_.loop(loop).taking(t));
-      if (take.event != OpenEnd::kNoEvent) commands_.record(event(plan, take.event, set));
-    }
+  // Waits for the iteration before that stand right behind the block's begin, where none of its
+  // further streams has begun.
+  static size_t num_first_waits(const Program::Block& plan) {
+    size_t count = 0;
+    while (plan.steps[count + 1].op == Program::Op::kWaitPrevious) ++count;
+    return count;
   }
 
   // As if the iterations before the first had ended.
-  void enter_open(const RegionPlan& plan) {
+  void enter_open(const Program::Block& plan) {
     reset_set(plan, 1);
-    for (uint32_t s = 1; s < plan.num_streams; ++s) reset_apart(end_event(plan, s, 0));
-    for (uint32_t e = 0; e < plan.num_events; ++e) commands_.record(event(plan, e, 1));
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+    for (uint32_t s = 1; s < num_streams(plan); ++s) reset_apart(end_event(plan, s, 0));
+    for (uint32_t e = 0; e < num_own_events(plan); ++e) commands_.record(event(plan, e, 1));
+    for (uint32_t s = 1; s < num_streams(plan); ++s) {
       commands_.record(begun_event(plan, s, 1));
       for (uint32_t set = 0; set < 2; ++set) commands_.record(end_event(plan, s, set));
     }
   }
-  void leave_open(const RegionPlan& plan) {
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+  void leave_open(const Program::Block& plan) {
+    for (uint32_t s = 1; s < num_streams(plan); ++s) {
       for (uint32_t set = 0; set < 2; ++set) commands_.wait(end_event(plan, s, set));
     }
   }
-  void reset_set(const RegionPlan& plan, uint32_t set) {
-    for (uint32_t e = 0; e < plan.num_events; ++e) reset_apart(event(plan, e, set));
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+  void reset_set(const Program::Block& plan, uint32_t set) {
+    for (uint32_t e = 0; e < num_own_events(plan); ++e) reset_apart(event(plan, e, set));
+    for (uint32_t s = 1; s < num_streams(plan); ++s) {
       reset_apart(end_event(plan, s, set));
       reset_apart(begun_event(plan, s, set));
     }
@@ -161,36 +171,30 @@ class Lowering {
 
   // Counts of what one loop's sets share, by stream from 1.
   using Tails = std::vector<LoopState::Tail*>;
-  const Tails& find_tails(NodeId id, const RegionPlan& plan) {
+  const Tails& find_tails(NodeId id, const Program::Block& plan) {
     const auto [found, is_new] = tails_.try_emplace(id);
     Tails& tails = found->second;
     if (!is_new) return tails;
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+    for (uint32_t s = 1; s < num_streams(plan); ++s) {
       tails.push_back(&state_.loop(id).add_tail());
-      for (const PlanCommand& command : plan.commands) {
-        const bool is_here = command.stream == s && command.kind == PlanCommand::Kind::kLaunch;
-        if (is_here) state_.set_tail(command.node, *tails.back());
+      for (const Program::Step& step : plan.steps) {
+        if (!is_node(step.op) || step.stream != plan.streams[s]) continue;
+        state_.set_tail(node_of(plan_.program, step), *tails.back());
       }
-    }
-    const Graph& graph = state_.graph();
-    const Node& node = graph.node(id);
-    const std::vector<ValueId>& results = graph.region(node.regions[1]).results;
-    for (size_t k = graph.region(node.regions[0]).parameters.size() - 1; k < results.size(); ++k) {
-      const ValueInfo& info = graph.value(results[k]);
-      const bool is_made_here =
-          info.origin == ValueOrigin::kNodeOutput && info.region == node.regions[1];
-      auto& rows = is_made_here ? rows_of_node_[info.producer] : rows_of_loop_[id];
-      rows.push_back({id, static_cast<uint32_t>(k), &state_.loop(id).row_apart(k)});
     }
     return tails;
   }
 
   void open_region(RegionId id, const Tails& tails, Place at, uint32_t set) {
-    const RegionPlan& plan = plan_.regions[id.index()];
-    for (uint32_t s = 1; s < plan.num_streams; ++s) commands_.wait(begun_event(plan, s, 1 - set));
+    const Program::Block& plan = block(id);
+    for (uint32_t s = 1; s < num_streams(plan); ++s) {
+      commands_.wait(begun_event(plan, s, 1 - set));
+    }
     reset_set(plan, set);
-    wait_for_previous(plan, NodeId(), set);
-    for (uint32_t s = 1; s < plan.num_streams; ++s) {
+    for (size_t i = 1; i <= num_first_waits(plan); ++i) {
+      commands_.wait(event(plan, plan.steps[i].operand, 1 - set));
+    }
+    for (uint32_t s = 1; s < num_streams(plan); ++s) {
       const Place fork = new_strand(id, s);
       commands_.begin_fork(fork.stream);
       commands_.wait(end_event(plan, s, 1 - set));
@@ -201,17 +205,18 @@ class Lowering {
       commands_.end_fork();
     }
     stream_commands(id, 0, at, set);
-    for (const uint32_t e : plan.open->end_waits) commands_.wait(event(plan, e, set));
   }
 
-  // Stacks rows of open loops.
-  void push_rows(const Rows& rows, NodeId id, Place at) {
-    const auto mine = rows.find(id);
-    if (mine == rows.end()) return;
-    for (const Row& row : mine->second) {
-      launch({StepKind::kRow, row.loop, at.strand, row.result}, LoopState::push_row_apart,
-             row.push);
-    }
+  // Rows of loops that are not pipelined are stacked by advance.
+  void push_row(const Program::Step& step, Place at) {
+    const Program::Row& row = plan_.program.rows[step.operand];
+    const Program::Loop& loop = plan_.program.loops[row.loop];
+    if (!loop.is_pipelined) return;
+    const NodeId id(loop.node);
+    const auto result = static_cast<uint32_t>(loop.advance.size()) + row.index;
+    auto [push, is_new] = row_pushes_.try_emplace(step.operand, nullptr);
+    if (is_new) push->second = &state_.loop(id).row_apart(result);
+    launch({StepKind::kRow, id, at.strand, result}, LoopState::push_row_apart, push->second);
   }
 
   void node(NodeId id, Place at) {
@@ -224,7 +229,6 @@ class Lowering {
         control(id, at);
         break;
     }
-    push_rows(rows_of_node_, id, at);
     ReleaseList* list = state_.release_list_or_null(id);
     if (list == nullptr) return;
     commands_.launch(ReleaseList::run, list);
@@ -287,19 +291,19 @@ class Lowering {
     const bool is_bookkeeping = node.num_scan_outputs == 0;
     launch({StepKind::kEnter, id, at.strand}, LoopState::enter, &loop);
     if (is_bookkeeping) note_bookkeeping();
-    const RegionPlan& after = plan_.regions[node.regions[1].index()];
-    if (after.open) enter_open(after);
+    const Program::Block& after = block(node.regions[1]);
+    const bool is_open = is_pipelined(plan_.program, after);
+    if (is_open) enter_open(after);
     commands_.begin_while();
     TraceMark* iteration = nullptr;
-    for (uint32_t set = 0; set < (after.open ? 2 : 1); ++set) {
+    for (uint32_t set = 0; set < (is_open ? 2 : 1); ++set) {
       iteration = begin_span(at.stream, node.name, &loop);
       region(node.regions[0], at);
       const auto [decide, context] =
           decision({StepKind::kTest, id, at.strand}, LoopState::test, &loop);
       commands_.test_while(decide, context);
-      if (after.open) {
+      if (is_open) {
         open_region(node.regions[1], find_tails(id, after), at, set);
-        push_rows(rows_of_loop_, id, at);
       } else {
         region(node.regions[1], at);
       }
@@ -309,7 +313,7 @@ class Lowering {
     }
     commands_.end_while();
     end_span(iteration);  // of the round in which the test was false
-    if (after.open) leave_open(after);
+    if (is_open) leave_open(after);
     launch({StepKind::kLeave, id, at.strand}, LoopState::leave, &loop);
     if (is_bookkeeping) note_bookkeeping();
     end_span(whole);
@@ -366,8 +370,7 @@ class Lowering {
   CommandBuffer& commands_;
   TraceRecorder* const trace_;
   StepObserver* const observer_;
-  Rows rows_of_node_;  // by the node of the body that makes them
-  Rows rows_of_loop_;  // others, by their loop
+  std::map<uint32_t, LoopState::RowPush*> row_pushes_;  // by the program's row
   std::map<NodeId, Tails> tails_;
   std::map<std::pair<RegionId, uint32_t>, uint32_t> first_strand_;  // of a region's stream
   static constexpr uint32_t kNoEvent = UINT32_MAX;

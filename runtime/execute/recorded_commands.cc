@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "graph/proof/nested_proof.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/proof/program_proof.h"
+#include "graph/schedule/emit_program.h"
 #include "runtime/execute/open_sets.h"
 #include "runtime/execute/region_strands.h"
 
@@ -15,7 +15,7 @@ namespace eddy {
 namespace {
 
 using Item = CodeItem::Kind;
-using Kind = NestedCommand::Kind;
+using Op = Program::Op;
 using Strand = RegionStrands::Strand;
 using StepKind = RecordedStep::Kind;
 
@@ -24,8 +24,8 @@ class RecordedReader {
   RecordedReader(const Plan& plan, RunState& state)
       : plan_(plan), graph_(state.graph()), work_(state) {}
 
-  Result<NestedCommands> run() {
-    result_ = nested_commands(graph_, plan_);
+  Result<Program> run() {
+    result_ = plan_.program;
     note_launches();
     is_read_.resize(graph_.num_regions());
     EDDY_ASSIGN_OR_RETURN(const CodeBlock root, read_blocks(work_.view()));
@@ -39,28 +39,27 @@ class RecordedReader {
   }
 
  private:
-  // Names of takes stand behind the values, in the order of regions and takes.
   void note_launches() {
     for (uint32_t i = 0; i < result_.loops.size(); ++i) number_of_node_[result_.loops[i].node] = i;
     for (uint32_t i = 0; i < result_.cases.size(); ++i) number_of_node_[result_.cases[i].node] = i;
-    std::map<uint32_t, uint32_t> launch_of_name;
     for (uint32_t i = 0; i < result_.launches.size(); ++i) {
-      const NestedLaunch& launch = result_.launches[i];
+      const Program::Launch& launch = result_.launches[i];
       if (graph_.node(NodeId(launch.node)).kind == NodeKind::kExec) {
         number_of_node_[launch.node] = i;
-      } else if (!launch.passes.empty()) {
-        launch_of_name[launch.passes[0].to] = i;
       }
     }
-    auto name = static_cast<uint32_t>(graph_.num_values());
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
-      if (!plan_.regions[r].open) continue;
-      const uint32_t loop = graph_.region(RegionId(r)).owner.index();
       uint32_t index = 0;
-      for (const OpenEnd::Take& take : plan_.regions[r].open->takes) {
-        launch_of_take_[{loop, index++}] = launch_of_name[name];
-        name += static_cast<uint32_t>(take.values.size());
+      for (const Program::Step& step : result_.blocks[r].steps) {
+        if (step.op != Op::kRetain) continue;
+        launch_of_take_[{node_of(result_, step).index(), index++}] = step.operand;
+        ++num_retained_[r];
       }
+    }
+    for (uint32_t i = 0; i < result_.rows.size(); ++i) {
+      const Program::Loop& loop = result_.loops[result_.rows[i].loop];
+      const auto result = static_cast<uint32_t>(loop.advance.size()) + result_.rows[i].index;
+      number_of_row_[{loop.node, result}] = i;
     }
   }
 
@@ -83,9 +82,9 @@ class RecordedReader {
       ends.push_back(inner.back()->id);
     }
     EDDY_RETURN_IF_ERROR(run_strand(region, 0, items));
-    const std::vector<NestedCommand>& main = region.strands[0].commands;
+    const std::vector<Program::Step>& main = region.strands[0].commands;
     for (const uint32_t end : ends) {
-      const NestedCommand wait{Kind::kWait, stream, region.local.at(end)};
+      const Program::Step wait{Op::kWait, stream, region.local.at(end)};
       if (std::ranges::find(main, wait) == main.end()) {
         return work_.fail(id, "ends before one of its strands does");
       }
@@ -115,17 +114,21 @@ class RecordedReader {
     const uint32_t r = strands.id.index();
     std::multiset<uint32_t> nodes;
     for (const NodeId node : graph_.region(strands.id).nodes) nodes.insert(node.index());
-    const auto& open = plan_.regions[r].open;
-    if (strands.nodes != nodes || strands.num_takes != (open ? open->takes.size() : 0)) {
+    const Program::Step& end = result_.blocks[r].steps.back();
+    const auto retained = num_retained_.find(r);
+    const uint32_t num_retained = retained == num_retained_.end() ? 0 : retained->second;
+    if (strands.nodes != nodes || strands.num_takes != num_retained) {
       return work_.fail(strands.id, "does not run each node once");
     }
-    if (open && strands.rows != rows_of(strands.id)) {
+    const bool overlaps = is_pipelined(result_, result_.blocks[r]);
+    if (overlaps && strands.rows != rows_of(strands.id)) {
       return work_.fail(strands.id, "does not stack each row once");
     }
     auto region = strands.issue_order();
     if (!region) return work_.fail(strands.id, "has strands that wait for each other");
+    end_block(strands, end, overlaps, *region);
     if (is_read_[r]) {
-      return region->commands == result_.regions[r].commands
+      return region->steps == result_.blocks[r].steps
                  ? Status::ok()
                  : work_.fail(strands.id, "differs where it is recorded again");
     }
@@ -134,8 +137,26 @@ class RecordedReader {
     region->first_machine_event = num_machine_events_;
     region->num_machine_events = region->num_events;
     num_machine_events_ += region->num_events;
-    result_.regions[r] = std::move(*region);
+    result_.blocks[r] = std::move(*region);
     return Status::ok();
+  }
+
+  // Rows that no strand stacks are stacked by advance.
+  void end_block(const RegionStrands& strands, const Program::Step& end, bool overlaps,
+                 Program::Block& block) const {
+    const uint32_t main = strands.strands[0].stream;
+    if (end.op == Op::kAdvance) {
+      const uint32_t loop = result_.loops[end.operand].node;
+      for (const uint32_t row : rows_of(strands.id)) {
+        const uint32_t number = number_of_row_.at({loop, row});
+        const auto is_it = [&](const Program::Step& step) {
+          return step.op == Op::kPushRow && step.operand == number;
+        };
+        const bool is_pushed = overlaps && std::ranges::any_of(block.steps, is_it);
+        if (!is_pushed) block.steps.push_back({Op::kPushRow, main, number});
+      }
+    }
+    block.steps.push_back({end.op, main, end.operand});
   }
 
   // Results of `after` behind those that are carried.
@@ -190,14 +211,14 @@ class RecordedReader {
       if (!region.resets.contains(item.id)) {
         return work_.fail(region.id, "uses an event without reset");
       }
-      region.strands[s].add(is_record ? Kind::kRecord : Kind::kWait, own->second);
+      region.strands[s].add(is_record ? Op::kRecord : Op::kWait, own->second);
       return Status::ok();
     }
     const auto previous = region.previous.find(item.id);
     if (s != 0 || previous == region.previous.end()) {
       return work_.fail(region.id, "waits for an event that nothing of it records");
     }
-    region.strands[s].add(Kind::kWaitPrevious, previous->second);
+    region.strands[s].add(Op::kWaitPrevious, previous->second);
     return Status::ok();
   }
 
@@ -211,8 +232,8 @@ class RecordedReader {
     const size_t own = region.strands.size();
     const uint32_t begun = region.begin_event(own);
     region.strands.push_back({stream});
-    region.strands[0].add(Kind::kRecord, begun);
-    region.strands[own].add(Kind::kWait, begun);
+    region.strands[0].add(Op::kRecord, begun);
+    region.strands[own].add(Op::kWait, begun);
     const auto rest = rest_of_fork_.find(&item);
     return run_strand(region, own,
                       rest != rest_of_fork_.end() ? *rest->second : pointers(item.blocks[0]));
@@ -225,18 +246,21 @@ class RecordedReader {
     const RecordedStep step = work_.launch(*items[i]);
     switch (step.kind) {
       case StepKind::kExec:
-        return add_node(region, s, step.node, Kind::kLaunch, last);
+        return add_node(region, s, step.node, Op::kLaunch, last);
       case StepKind::kEnter:
-        EDDY_RETURN_IF_ERROR(add_node(region, s, step.node, Kind::kLoop, last));
+        EDDY_RETURN_IF_ERROR(add_node(region, s, step.node, Op::kLoop, last));
         return loop(region.id, region.strands[s].stream, items, i, step.node);
       case StepKind::kTake:
         if (graph_.node(step.node).regions[1] != region.id) break;
-        region.strands[s].add(Kind::kLaunch, launch_of_take_.at({step.node.index(), step.index}));
+        region.strands[s].add(Op::kRetain, launch_of_take_.at({step.node.index(), step.index}));
         ++region.num_takes;
         return Status::ok();
       case StepKind::kRow:
         region.rows.insert(step.index);
-        if (is_made_by(step, last)) return Status::ok();
+        if (is_made_by(step, last)) {
+          region.strands[s].add(Op::kPushRow, number_of_row_.at({step.node.index(), step.index}));
+          return Status::ok();
+        }
         return work_.fail(region.id, "stacks a row that may not be there yet");
       default:
         break;
@@ -244,9 +268,9 @@ class RecordedReader {
     return work_.fail(region.id, fmt::format("has command {} out of place", command));
   }
 
-  Status add_node(RegionStrands& region, size_t s, NodeId node, Kind kind, NodeId& last) const {
+  Status add_node(RegionStrands& region, size_t s, NodeId node, Op op, NodeId& last) const {
     region.nodes.insert(node.index());
-    region.strands[s].add(kind, number_of_node_.at(node.index()));
+    region.strands[s].add(op, number_of_node_.at(node.index()));
     last = node;
     return Status::ok();
   }
@@ -274,7 +298,7 @@ class RecordedReader {
       EDDY_RETURN_IF_ERROR(drop_last(items, {StepKind::kFinishBranch, step.node, r}, regions[r]));
       EDDY_RETURN_IF_ERROR(closed_region(regions[r], region.strands[s].stream, items));
     }
-    return add_node(region, s, step.node, Kind::kCase, last);
+    return add_node(region, s, step.node, Op::kCase, last);
   }
 
   // The last item but for bookkeeping is that step; it goes, and what stands behind it.
@@ -308,7 +332,7 @@ class RecordedReader {
     if (i >= items.size() || !work_.is_launch(*items[i], StepKind::kLeave, id)) {
       return work_.fail(region, "does not turn and leave a loop that it enters");
     }
-    const bool is_open = plan_.regions[graph_.node(id).regions[1].index()].open.has_value();
+    const bool is_open = result_.loops[number_of_node_.at(id.index())].is_pipelined;
     const std::vector<uint32_t>& tests = items[turns]->tests;
     for (const uint32_t test : tests) {
       const RecordedStep step = work_.decision(test);
@@ -388,9 +412,11 @@ class RecordedReader {
   const Plan& plan_;
   const Graph& graph_;
   const RecordedWork work_;
-  NestedCommands result_;
+  Program result_;
   std::map<uint32_t, uint32_t> number_of_node_;                       // in its list, by NodeId
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> launch_of_take_;  // by loop and number
+  std::map<uint32_t, uint32_t> num_retained_;                         // by block
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> number_of_row_;   // by loop and result
   std::map<const CodeItem*, const CodeItems*> rest_of_fork_;          // of open regions
   std::map<uint32_t, std::set<uint32_t>> users_;                      // regions, by event
   std::vector<bool> is_read_;                                         // by region
@@ -403,20 +429,17 @@ bool is_readable(const CommandBuffer& commands) {
   return dynamic_cast<const CommandCode*>(&commands) != nullptr;
 }
 
-Result<NestedCommands> read_recorded(const Plan& plan, RunState& state) {
+Result<Program> read_recorded(const Plan& plan, RunState& state) {
   return RecordedReader(plan, state).run();
 }
 
 Status prove_recorded(const Plan& plan, RunState& state) {
-  EDDY_ASSIGN_OR_RETURN(const NestedCommands commands, read_recorded(plan, state));
-  const NestedProof proof = prove_nested(commands);
+  EDDY_ASSIGN_OR_RETURN(const Program commands, read_recorded(plan, state));
+  const ProgramProof proof = prove_program(commands);
   if (proof.is_safe()) return Status::ok();
   const Graph& graph = state.graph();
-  const std::vector<ValueId> taken = taken_names(plan);
   const auto value_name = [&](uint32_t name) {
-    const size_t num_values = graph.num_values();
-    const ValueId value = name < num_values ? ValueId(name) : taken[name - num_values];
-    return "'" + graph.value(value).name + "'";
+    return "'" + graph.value(value_of_name(graph, plan.program, name)).name + "'";
   };
   return internal_error("the recorded commands are unsafe: " +
                         proof.violations[0].to_string(

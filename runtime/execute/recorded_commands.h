@@ -20,10 +20,10 @@
 //
 // Errors (kInternal, a defect of Eddy's): what is not as it should be, and where. Buffers that are
 // no CommandCode (a device's own) have no code to be read: is_readable() says so.
-// Threads: those of RunState. Cost: near linear in commands, then that of prove_nested().
+// Threads: those of RunState. Cost: near linear in commands, then that of prove_program().
 #pragma once
 
-#include "graph/proof/nested_command.h"
+#include "graph/program/program.h"
 #include "graph/schedule/plan.h"
 #include "runtime/execute/run_state.h"
 
@@ -32,7 +32,7 @@ namespace eddy {
 bool is_readable(const CommandBuffer& commands);
 
 // Of a state that lower() has recorded.
-Result<NestedCommands> read_recorded(const Plan& plan, RunState& state);
+Result<Program> read_recorded(const Plan& plan, RunState& state);
 Status prove_recorded(const Plan& plan, RunState& state);
 
 }  // namespace eddy

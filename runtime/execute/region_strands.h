@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/proof/nested_command.h"
+#include "graph/program/program.h"
 
 namespace eddy {
 
 struct RegionStrands {
   struct Strand {
     uint32_t stream = 0;
-    std::vector<NestedCommand> commands = {};
+    std::vector<Program::Step> commands = {};
 
-    void add(NestedCommand::Kind kind, uint32_t id) { commands.push_back({kind, stream, id}); }
+    void add(Program::Op op, uint32_t id) { commands.push_back({op, stream, id}); }
   };
 
   RegionId id;
@@ -39,8 +39,8 @@ struct RegionStrands {
     return static_cast<uint32_t>(local.size() + strand - 1);
   }
   bool has_stream(uint32_t stream) const;
-  // Behind the entry, a record before the waits for it, then the exit. None: there is no order.
-  std::optional<NestedRegion> issue_order() const;
+  // Behind the begin, a record before the waits for it; without the end. None: there is no order.
+  std::optional<Program::Block> issue_order() const;
 };
 
 }  // namespace eddy

@@ -15,14 +15,13 @@ bool is_fixed(const ValueType& type) { return type.is_tensor() && type.tensor.is
 // The order of one region's launches: launch b is behind launch a when its clock has seen a.
 class RegionOrder {
  public:
-  RegionOrder(const RegionPlan& plan, std::vector<uint32_t>& position_of_node)
-      : num_streams_(plan.num_streams), position_(position_of_node) {
-    size_t num_launches = 0;
-    for (const PlanCommand& command : plan.commands) {
-      num_launches += command.kind == PlanCommand::Kind::kLaunch ? 1 : 0;
-    }
-    is_known_ = num_streams_ == 1 || num_launches * num_streams_ <= kMaxClocks;
-    if (is_known_) walk(plan);
+  RegionOrder(const Program& program, const Program::Block& block,
+              std::vector<uint32_t>& position_of_node)
+      : num_streams_(static_cast<uint32_t>(block.streams.size())), position_(position_of_node) {
+    const auto num_nodes = static_cast<size_t>(std::ranges::count_if(
+        block.steps, [](const Program::Step& step) { return is_node(step.op); }));
+    is_known_ = num_streams_ == 1 || num_nodes * num_streams_ <= kMaxClocks;
+    if (is_known_) walk(program, block);
   }
 
   // The first launch that is behind all of `nodes`; none where there is no such launch nearby.
@@ -45,31 +44,28 @@ class RegionOrder {
     return clocks_[later * num_streams_ + stream] >= counts_[earlier];
   }
 
-  void walk(const RegionPlan& plan) {
+  void walk(const Program& program, const Program::Block& block) {
     std::vector<uint32_t> now(size_t{num_streams_} * num_streams_, 0);  // by stream
-    std::vector<uint32_t> recorded(size_t{plan.num_events} * num_streams_, 0);
+    std::vector<uint32_t> recorded(size_t{block.num_events} * num_streams_, 0);
     const auto row = [&](std::vector<uint32_t>& table, uint32_t i) {
       return std::span(table).subspan(size_t{i} * num_streams_, num_streams_);
     };
-    for (const PlanCommand& command : plan.commands) {
-      const auto clock = row(now, command.stream);
-      switch (command.kind) {
-        case PlanCommand::Kind::kLaunch:
-          ++clock[command.stream];
-          position_[command.node.index()] = static_cast<uint32_t>(launches_.size());
-          launches_.push_back(command.node);
-          streams_.push_back(command.stream);
-          counts_.push_back(clock[command.stream]);
-          if (num_streams_ > 1) clocks_.insert(clocks_.end(), clock.begin(), clock.end());
-          break;
-        case PlanCommand::Kind::kRecord:
-          std::ranges::copy(clock, row(recorded, command.event).begin());
-          break;
-        case PlanCommand::Kind::kWait: {
-          const auto other = row(recorded, command.event);
-          for (uint32_t s = 0; s < num_streams_; ++s) clock[s] = std::max(clock[s], other[s]);
-          break;
-        }
+    for (const Program::Step& step : block.steps) {
+      const auto stream = local_stream(block, step.stream);
+      const auto clock = row(now, stream);
+      if (is_node(step.op)) {
+        const NodeId node = node_of(program, step);
+        ++clock[stream];
+        position_[node.index()] = static_cast<uint32_t>(launches_.size());
+        launches_.push_back(node);
+        streams_.push_back(stream);
+        counts_.push_back(clock[stream]);
+        if (num_streams_ > 1) clocks_.insert(clocks_.end(), clock.begin(), clock.end());
+      } else if (step.op == Program::Op::kRecord) {
+        std::ranges::copy(clock, row(recorded, step.operand).begin());
+      } else if (step.op == Program::Op::kWait) {
+        const auto other = row(recorded, step.operand);
+        for (uint32_t s = 0; s < num_streams_; ++s) clock[s] = std::max(clock[s], other[s]);
       }
     }
   }
@@ -104,19 +100,19 @@ class Releases {
     }
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
       read_results(RegionId(r));
-      keep_taken(plan_.regions[r]);
+      keep_retained(plan_.program.blocks[r]);
     }
     by_region_.resize(graph_.num_regions());
     for (uint32_t v = 0; v < graph_.num_values(); ++v) sort_in(ValueId(v));
     std::vector<uint32_t> positions(graph_.num_nodes(), 0);
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
       if (by_region_[r].empty()) continue;
-      const RegionOrder order(plan_.regions[r], positions);
+      const RegionOrder order(plan_.program, plan_.program.blocks[r], positions);
       for (const auto& [value, readers] : by_region_[r]) {
         const NodeId node = order.find_behind(*readers);
         // What an open loop's tail lets go of must be what it waits for itself.
         const bool is_known =
-            !plan_.regions[r].open || std::ranges::find(*readers, node) != readers->end();
+            !is_pipelined(plan_.program, plan_.program.blocks[r]) || std::ranges::find(*readers, node) != readers->end();
         if (!node.is_none() && is_known) result_[node.index()].push_back(value);
       }
     }
@@ -165,11 +161,11 @@ class Releases {
   }
 
   // Read by others than those that read it by name; made anew in the next iteration.
-  void keep_taken(const RegionPlan& plan) {
-    if (!plan.open) return;
-    for (const OpenEnd::Take& take : plan.open->takes) {
-      for (const ValueId value : take.values) {
-        uses_[resolve_forwarded(graph_, value).index()].is_kept = true;
+  void keep_retained(const Program::Block& block) {
+    for (const Program::Step& step : block.steps) {
+      if (step.op != Program::Op::kRetain) continue;
+      for (const Program::Alias& alias : plan_.program.launches[step.operand].aliases) {
+        uses_[resolve_forwarded(graph_, ValueId(alias.from)).index()].is_kept = true;
       }
     }
   }

@@ -1,4 +1,4 @@
-// The slots by which tails of open loops read what moves on with the iteration (OpenEnd::Take).
+// The slots by which tails of open loops read what moves on with the iteration (Program::Op::kRetain).
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
@@ -6,29 +6,31 @@ namespace eddy {
 
 void RunState::make_taken_slots() {
   const Graph& graph = executable_.graph();
+  const Program& program = executable_.plan().program;
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    const RegionPlan& plan = executable_.plan().regions[r];
-    if (!plan.open) continue;
-    LoopState& loop = *loops_[graph.region(RegionId(r)).owner.index()];
-    std::map<std::pair<uint32_t, uint32_t>, Slot*> taken;  // by stream, ValueId
-    for (const OpenEnd::Take& take : plan.open->takes) {
-      LoopState::Taking& taking = loop.add_taking();
-      for (const ValueId value : take.values) {
-        Slot& own = storage_.emplace_back();
-        const ValueType& type = graph.value(value).type;
-        const bool is_fixed = type.is_tensor() && type.tensor.is_static();
-        if (is_fixed) own.set_tensor(type.tensor.element, type.tensor.dims.span());
-        taking.pairs.push_back({&own, &slot(value), value});
-        taken[{take.stream, value.index()}] = &own;
+    const Program::Block& block = program.blocks[r];
+    std::map<uint32_t, std::pair<ValueId, Slot*>> retained;  // by name
+    for (const Program::Step& step : block.steps) {
+      if (step.op == Program::Op::kRetain) {
+        LoopState::Taking& taking =
+            loops_[graph.region(RegionId(r)).owner.index()]->add_taking();
+        for (const Program::Alias& alias : program.launches[step.operand].aliases) {
+          const ValueId value(alias.from);
+          Slot& own = storage_.emplace_back();
+          const ValueType& type = graph.value(value).type;
+          const bool is_fixed = type.is_tensor() && type.tensor.is_static();
+          if (is_fixed) own.set_tensor(type.tensor.element, type.tensor.dims.span());
+          taking.pairs.push_back({&own, &slot(value), value});
+          retained[alias.to] = {value, &own};
+        }
       }
-    }
-    for (const PlanCommand& command : plan.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const Node& node = graph.node(command.node);
-      if (node.kind != NodeKind::kExec) continue;
-      for (const ValueId value : node.inputs) {
-        const auto own = taken.find({command.stream, value.is_none() ? UINT32_MAX : value.index()});
-        if (own != taken.end()) taken_slots_[{command.node.index(), value.index()}] = own->second;
+      if (step.op != Program::Op::kLaunch || retained.empty()) continue;
+      const Program::Launch& launch = program.launches[step.operand];
+      for (const uint32_t name : launch.reads) {
+        const auto own = retained.find(name);
+        if (own == retained.end()) continue;
+        const auto& [value, own_slot] = own->second;
+        taken_slots_[{launch.node, value.index()}] = own_slot;
       }
     }
   }

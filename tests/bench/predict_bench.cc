@@ -74,14 +74,9 @@ Result<Runner> make_runner(const Library& library, const PredictModel& model, co
 }
 
 bool are_equal(const Plan& a, const Plan& b) {
-  for (size_t r = 0; r < a.regions.size(); ++r) {
-    if (a.regions[r].num_streams != b.regions[r].num_streams) return false;
-    const auto same = [](const PlanCommand& x, const PlanCommand& y) {
-      return x.kind == y.kind && x.stream == y.stream && x.node == y.node && x.event == y.event;
-    };
-    if (!std::ranges::equal(a.regions[r].commands, b.regions[r].commands, same)) return false;
-  }
-  return true;
+  return std::ranges::equal(
+      a.program.blocks, b.program.blocks,
+      [](const auto& x, const auto& y) { return x.streams == y.streams && x.steps == y.steps; });
 }
 
 struct PlanResult {

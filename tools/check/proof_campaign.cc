@@ -1,8 +1,7 @@
 #include "tools/check/proof_campaign.h"
 
 #include "graph/proof/content_check.h"
-#include "graph/proof/nested_proof.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/proof/program_proof.h"
 #include "graph/schedule/plan_graph.h"
 
 namespace eddy::check {
@@ -12,28 +11,27 @@ constexpr uint64_t kDeletionsASample = 16;
 
 // Empty, or what the proof let pass.
 std::string try_deletions(const Graph& graph, Plan& plan, ProofReport& report) {
-  NestedCommands nested = nested_commands(graph, plan);
+  Program nested = plan.program;
   const ContentCheck contents = check_contents(nested);
-  NestedProver prover(nested, contents, 1);
+  ProgramProver prover(nested, contents, 1);
   if (!prover.prove().is_safe()) return prove_plan(graph, plan).to_string();
-  for (size_t r = 0; r < plan.regions.size(); ++r) {
-    std::vector<NestedCommand>& commands = nested.regions[r].commands;
+  for (size_t r = 0; r < nested.blocks.size(); ++r) {
+    std::vector<Program::Step>& commands = nested.blocks[r].steps;
     for (size_t c = 0; c < commands.size(); ++c) {
-      const NestedCommand deleted = commands[c];
-      const bool is_wait = deleted.kind == NestedCommand::Kind::kWait ||
-                           deleted.kind == NestedCommand::Kind::kWaitPrevious;
-      if (!is_wait && deleted.kind != NestedCommand::Kind::kRecord) continue;
+      const Program::Step deleted = commands[c];
+      const bool is_wait = deleted.op != Program::Op::kRecord;
+      if (!is_sync(deleted.op)) continue;
       commands.erase(commands.begin() + static_cast<ptrdiff_t>(c));
       const bool is_flagged = !prover.prove_again(static_cast<uint32_t>(r)).is_safe();
       // Now and then the whole proof is asked whether it thinks so, too.
       const bool is_sample = report.num_deletions % kDeletionsASample == 0;
-      const bool differs = is_sample && prove_nested(nested, contents, 1).is_safe() == is_flagged;
+      const bool differs = is_sample && prove_program(nested, contents, 1).is_safe() == is_flagged;
       commands.insert(commands.begin() + static_cast<ptrdiff_t>(c), deleted);
       ++report.num_deletions;
       if (differs) return "the proof of one region and of all say different things";
       if (is_flagged) continue;
       return "the plan proves safe without the " + std::string(is_wait ? "wait for" : "record of") +
-             " event " + std::to_string(deleted.id) + " of region " + std::to_string(r);
+             " event " + std::to_string(deleted.operand) + " of region " + std::to_string(r);
     }
   }
   return {};

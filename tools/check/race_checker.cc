@@ -32,7 +32,8 @@ bool is_constant(const RunState& state, ValueId value) {
 size_t num_results_advanced(const RunState& state, NodeId loop) {
   const Graph& graph = state.graph();
   const Node& node = graph.node(loop);
-  if (!state.executable().plan().regions[node.regions[1].index()].open) {
+  const Program& program = state.executable().plan().program;
+  if (!is_pipelined(program, program.blocks[node.regions[1].index()])) {
     return graph.region(node.regions[1]).results.size();
   }
   return graph.region(node.regions[0]).parameters.size() - 1;

@@ -18,7 +18,7 @@
 #include "graph/schedule/cost_table.h"
 #include "graph/schedule/dag_file.h"
 #include "graph/schedule/dag_plan.h"
-#include "graph/schedule/frame_waits.h"
+#include "graph/program/step_nodes.h"
 #include "graph/schedule/value_text.h"
 #include "tools/command/counted.h"
 #include "tools/command/model.h"
@@ -137,10 +137,12 @@ Json node_json(const Graph& graph, NodeId id, uint32_t stream, const Json& rank)
   return json;
 }
 
-// How the next iteration is ordered behind the region's streams, which go on; nodes by their place.
+// Of a pipelined block: how the next iteration is ordered behind its streams, which go on; nodes by
+// their place.
 Json open_json(const Graph& graph, const Plan& plan, RegionId id,
                const std::map<NodeId, uint32_t>& place) {
-  const RegionPlan& region = plan.regions[id.index()];
+  const Program::Block& block = plan.program.blocks[id.index()];
+  const std::vector<uint32_t> beside = find_step_nodes(block);
   Json waits = Json::array();  // each with the edge it serves; to null: the turn
   for (const DrawnNextWait& wait : draw_region(graph, plan, id).next_waits) {
     const bool is_turn = wait.to == DrawnNextWait::kTurn;
@@ -148,21 +150,35 @@ Json open_json(const Graph& graph, const Plan& plan, RegionId id,
                      {"edge", {wait.from, is_turn ? Json() : Json(wait.to)}},
                      {"text", wait.text}});
   }
+  const auto place_of = [&](uint32_t step) {
+    while (!is_node(block.steps[step].op)) ++step;
+    return Json(place.at(node_of(plan.program, block.steps[step])));
+  };
   Json previous = Json::array();  // node, event
-  for (const OpenEnd::PreviousWait& wait : region.open->previous_waits) {
-    previous.push_back(
-        {wait.before.is_none() ? Json(nullptr) : Json(place.at(wait.before)), wait.event});
-  }
   Json takes = Json::array();
-  for (const OpenEnd::Take& take : region.open->takes) {
-    Json values = Json::array();
-    for (const ValueId value : take.values) values.push_back(value_text(graph, value));
-    takes.push_back({{"stream", region.machine_stream(take.stream)},
-                     {"before", place.at(take.before)},
-                     {"values", std::move(values)},
-                     {"event", take.event == OpenEnd::kNoEvent ? Json() : Json(take.event)}});
+  Json end_waits = Json::array();
+  bool has_begun = false;
+  for (uint32_t i = 1; i < block.steps.size(); ++i) {
+    const Program::Step& step = block.steps[i];
+    has_begun |= step.op != Program::Op::kWaitPrevious;
+    if (step.op == Program::Op::kWaitPrevious) {
+      previous.push_back({has_begun ? place_of(beside[i]) : Json(nullptr), step.operand});
+    } else if (step.op == Program::Op::kWait && beside[i] == Program::kNone) {
+      end_waits.push_back(step.operand);
+    } else if (step.op == Program::Op::kRetain) {
+      Json values = Json::array();
+      for (const Program::Alias& alias : plan.program.launches[step.operand].aliases) {
+        values.push_back(value_text(graph, ValueId(alias.from)));
+      }
+      const Program::Step& next = block.steps[i + 1];
+      const bool is_recorded = next.op == Program::Op::kRecord && next.stream == step.stream;
+      takes.push_back({{"stream", step.stream},
+                       {"before", place_of(i)},
+                       {"values", std::move(values)},
+                       {"event", is_recorded ? Json(next.operand) : Json()}});
+    }
   }
-  return {{"end_waits", region.open->end_waits},
+  return {{"end_waits", std::move(end_waits)},
           {"previous_waits", std::move(previous)},
           {"takes", std::move(takes)},
           {"waits", std::move(waits)}};
@@ -179,47 +195,40 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
     rank_of[region.nodes[i]] = region_plan.cost_ranks.empty() ? Json(region_plan.ranks[i])
                                                               : Json(region_plan.cost_ranks[i]);
   }
+  const Program::Block& block = plan.program.blocks[id.index()];
   std::map<NodeId, uint32_t> place;
   Json nodes = Json::array();
-  for (const PlanCommand& command : region_plan.commands) {
-    if (command.kind != PlanCommand::Kind::kLaunch) continue;
-    place[command.node] = static_cast<uint32_t>(nodes.size());
-    const uint32_t stream =
-        region_plan.streams.empty() ? command.stream : region_plan.streams[command.stream];
-    nodes.push_back(node_json(graph, command.node, stream, rank_of[command.node]));
-    if (!plan.devices.empty()) nodes.back()["device"] = plan.devices[plan.stream_devices[stream]];
+  for (const Program::Step& step : block.steps) {
+    if (!is_node(step.op)) continue;
+    const NodeId node = node_of(plan.program, step);
+    place[node] = static_cast<uint32_t>(nodes.size());
+    nodes.push_back(node_json(graph, node, step.stream, rank_of[node]));
+    if (!plan.devices.empty()) {
+      nodes.back()["device"] = plan.devices[plan.stream_devices[step.stream]];
+    }
   }
+  const DrawnRegion drawn = draw_region(graph, plan, id);
   Json records = Json::array();
   Json waits = Json::array();
   Json wait_edges = Json::array();
-  std::map<uint32_t, uint32_t> recorder;
-  for (const PlanCommand& command : region_plan.commands) {
-    if (command.kind == PlanCommand::Kind::kRecord) {
-      records.push_back({command.event, place.at(command.node)});
-      recorder[command.event] = place.at(command.node);
-    }
-    if (command.kind == PlanCommand::Kind::kWait) {
-      waits.push_back({place.at(command.node), command.event});
-      wait_edges.push_back({recorder.at(command.event), place.at(command.node)});
-    }
+  for (const auto& [event, node] : drawn.records) records.push_back({event, node});
+  for (const DrawnWait& wait : drawn.waits) {
+    waits.push_back({wait.to, wait.event});
+    wait_edges.push_back({wait.from, wait.to});
   }
-  Json entry_waits = Json::array();
-  Json exit_waits = Json::array();
-  const FrameWaits frame = frame_waits(region_plan);
-  for (const auto& wait : frame.entry) entry_waits.push_back(place.at(wait.node));
-  for (const auto& wait : frame.exit) exit_waits.push_back(place.at(wait.node));
-  Json open = region_plan.open ? open_json(graph, plan, id, place) : Json();
+  const bool overlaps = is_pipelined(plan.program, block);
+  Json open = overlaps ? open_json(graph, plan, id, place) : Json();
   const std::string path = region.owner.is_none() ? "" : graph.path(region.owner);
   return {{"path", path},
           {"region", region.name},
-          {"num_streams", region_plan.num_streams},
-          {"streams", region_plan.streams},
+          {"num_streams", block.streams.size()},
+          {"streams", block.streams},
           {"nodes", std::move(nodes)},
           {"records", std::move(records)},
           {"waits", std::move(waits)},
           {"wait_edges", std::move(wait_edges)},
-          {"entry_waits", std::move(entry_waits)},
-          {"exit_waits", std::move(exit_waits)},
+          {"entry_waits", drawn.entry_waits},
+          {"exit_waits", drawn.exit_waits},
           {"open", std::move(open)}};
 }
 

@@ -239,8 +239,10 @@ TEST(PlanTimeline, DrawsEachStreamAndNamesItsNodes) {
   EXPECT_NE(svg.find(graph.node(NodeId(0)).name), std::string::npos);
   EXPECT_EQ(svg, plan_timeline_svg(graph, plan, program, *timeline, "two chains"));
   size_t num_waits = 0;
-  for (const PlanCommand& command : plan.regions[0].commands) {
-    num_waits += command.kind == PlanCommand::Kind::kWait ? 1 : 0;
+  const Program::Block& root = plan.program.blocks[0];
+  for (const Program::Step& step : root.steps) {
+    const bool is_frame = step.operand >= first_frame_event(root);
+    num_waits += step.op == Program::Op::kWait && !is_frame ? 1 : 0;
   }
   size_t num_arrows = 0;
   for (size_t at = 0; (at = svg.find("<title>e", at)) != std::string::npos; ++at) ++num_arrows;

@@ -218,8 +218,8 @@ TEST_F(PlaceTest, ANodeOnAnotherDevicesStreamIsNoProof) {
   const PlacedGraph placed = place_it(b);
   Plan plan = plan_of(placed);
   ASSERT_TRUE(prove_plan(placed.graph, plan).is_ok());
-  for (PlanCommand& command : plan.regions[0].commands) {
-    if (command.kind == PlanCommand::Kind::kLaunch) command.stream = 0;
+  for (Program::Step& step : plan.program.blocks[0].steps) {
+    if (step.op == Program::Op::kLaunch) step.stream = 0;
   }
   const Status status = prove_plan(placed.graph, plan);
   ASSERT_FALSE(status.is_ok());
@@ -237,10 +237,10 @@ TEST_F(PlaceTest, ALostWaitBetweenDevicesIsNoProof) {
   size_t num_waits = 0;
   for (size_t lost = 0;; ++lost) {
     Plan plan = plan_of(placed);
-    auto& commands = plan.regions[0].commands;
+    auto& commands = plan.program.blocks[0].steps;
     size_t seen = 0;
     const auto wait = std::find_if(commands.begin(), commands.end(), [&](const auto& command) {
-      return command.kind == PlanCommand::Kind::kWait && seen++ == lost;
+      return command.op == Program::Op::kWait && seen++ == lost;
     });
     if (wait == commands.end()) break;
     commands.erase(wait);

@@ -14,7 +14,7 @@
 #include "graph/compile/plan_layout.h"
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/program/step_nodes.h"
 #include "graph/schedule/plan_graph.h"
 #include "graph/schedule/value_text.h"
 #include "tests/graph/schedule/nested_graphs.h"
@@ -280,15 +280,17 @@ const DrawnRegion* find_open(const DrawnRegion& region) {
 
 // Each reference that a stream takes is said with the stream, the value and the node.
 void expect_takes(const Graph& graph, const Plan& plan, RegionId id, const std::string& text) {
-  const RegionPlan& region = plan.regions[id.index()];
-  if (!region.open) return;
-  for (const OpenEnd::Take& take : region.open->takes) {
-    const std::string start = fmt::format("stream {} takes ", region.machine_stream(take.stream));
+  const std::vector<Program::Step>& steps = plan.program.blocks[id.index()].steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].op != Program::Op::kRetain) continue;
     std::string values;
-    for (const ValueId value : take.values) {
-      values += (values.empty() ? "" : ", ") + value_text(graph, value);
+    for (const Program::Alias& alias : plan.program.launches[steps[i].operand].aliases) {
+      values += (values.empty() ? "" : ", ") + value_text(graph, ValueId(alias.from));
     }
-    const std::string whole = start + values + " before " + graph.node(take.before).name;
+    size_t next = i;
+    while (!is_node(steps[next].op) || steps[next].stream != steps[i].stream) ++next;
+    const std::string whole = fmt::format("stream {} takes {} before {}", steps[i].stream, values,
+                                          graph.node(node_of(plan.program, steps[next])).name);
     EXPECT_NE(text.find(whole), std::string::npos) << whole;
   }
 }
@@ -302,10 +304,16 @@ TEST(PlanPictures, say_of_each_wait_between_iterations_which_edge_it_serves) {
     const Plan plan = plan_graph(graph, {.is_auto = false});
     size_t expected = 0;
     for (uint32_t r = 0; r < plan.regions.size(); ++r) {
-      const auto& open = plan.regions[r].open;
-      if (!open) continue;
-      expected = open->end_waits.size() + open->previous_waits.size();
-      num_takes += static_cast<uint32_t>(open->takes.size());
+      const Program::Block& block = plan.program.blocks[r];
+      if (!is_pipelined(plan.program, block)) continue;
+      const std::vector<uint32_t> beside = find_step_nodes(block);
+      expected = 0;
+      for (size_t i = 0; i < block.steps.size(); ++i) {
+        const Program::Op op = block.steps[i].op;
+        const bool is_at_end = op == Program::Op::kWait && beside[i] == Program::kNone;
+        expected += is_at_end || op == Program::Op::kWaitPrevious ? 1 : 0;
+        num_takes += op == Program::Op::kRetain ? 1 : 0;
+      }
       EXPECT_EQ(draw_region(graph, plan, RegionId(r)).next_waits.size(), expected);
     }
     const DrawnRegion drawing = draw_plan(graph, plan, {});
@@ -337,15 +345,15 @@ TEST(PlanPictures, show_each_wait_at_an_entry_or_exit_and_count_all_that_are_iss
     const Graph graph = nested_graph(seed, {.max_depth = 3, .max_nodes = 40});
     const Plan plan = plan_graph(graph, {.is_auto = false});
     size_t num_records = 0, num_waits = 0, num_entry = 0, num_exit = 0;
-    const NestedCommands nested = nested_commands(graph, plan);
-    for (size_t r = 0; r < nested.regions.size(); ++r) {
-      for (const NestedCommand& command : nested.regions[r].commands) {
-        const uint32_t entry = plan.regions[r].num_events;
-        const bool is_wait = command.kind == NestedCommand::Kind::kWait;
-        num_records += command.kind == NestedCommand::Kind::kRecord;
-        num_waits += is_wait || command.kind == NestedCommand::Kind::kWaitPrevious;
-        num_entry += is_wait && command.id == entry;
-        num_exit += is_wait && command.id > entry;
+    const Program& nested = plan.program;
+    for (size_t r = 0; r < nested.blocks.size(); ++r) {
+      for (const Program::Step& command : nested.blocks[r].steps) {
+        const uint32_t entry = first_frame_event(nested.blocks[r]);
+        const bool is_wait = command.op == Program::Op::kWait;
+        num_records += command.op == Program::Op::kRecord;
+        num_waits += is_wait || command.op == Program::Op::kWaitPrevious;
+        num_entry += is_wait && command.operand == entry;
+        num_exit += is_wait && command.operand > entry;
       }
     }
     const DrawnRegion drawing = draw_plan(graph, plan, {});

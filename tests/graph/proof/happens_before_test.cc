@@ -15,13 +15,13 @@ namespace {
 using testing::plan;
 using testing::PlannedDag;
 using testing::prove;
-using Kind = Command::Kind;
+using Op = Program::Op;
 
-Command launch(uint32_t stream, uint32_t node) { return {Kind::kLaunch, stream, node}; }
-Command record(uint32_t stream, uint32_t event) { return {Kind::kRecord, stream, event}; }
-Command wait(uint32_t stream, uint32_t event) { return {Kind::kWait, stream, event}; }
+Program::Step launch(uint32_t stream, uint32_t node) { return {Op::kLaunch, stream, node}; }
+Program::Step record(uint32_t stream, uint32_t event) { return {Op::kRecord, stream, event}; }
+Program::Step wait(uint32_t stream, uint32_t event) { return {Op::kWait, stream, event}; }
 
-std::vector<std::string> violations(uint32_t num_nodes, std::vector<Command> commands,
+std::vector<std::string> violations(uint32_t num_nodes, std::vector<Program::Step> commands,
                                     std::vector<RequiredOrder> required) {
   std::vector<std::string> texts;
   for (const Violation& v : prove_order(num_nodes, commands, required).violations) {
@@ -87,7 +87,7 @@ TEST(happens_before, malformed_lists_are_refused) {
 
 TEST(happens_before, a_joint_launch_starts_after_and_ends_before_all_on_its_streams) {
   // 2 is on streams 0 and 1.
-  const std::vector<Command> commands = {launch(0, 0), launch(1, 1), launch(0, 2),
+  const std::vector<Program::Step> commands = {launch(0, 0), launch(1, 1), launch(0, 2),
                                          launch(1, 2), launch(0, 3), launch(1, 4)};
   EXPECT_EQ(violations(5, commands, {{0, 2}, {1, 2}, {2, 3}, {2, 4}, {0, 4}, {1, 3}}), Texts{});
   EXPECT_EQ(violations(5, commands, {{0, 1}, {3, 4}}),
@@ -103,7 +103,7 @@ TEST(happens_before, an_empty_list_is_safe) { EXPECT_EQ(violations(0, {}, {}), T
 // The definition: command i happens before j by stream, by event, or jointly; closed by Warshall.
 class Model {
  public:
-  explicit Model(const std::vector<Command>& commands)
+  explicit Model(const std::vector<Program::Step>& commands)
       : commands_(commands), before_(commands.size(), std::vector<bool>(commands.size())) {
     for (size_t j = 0; j < commands.size(); ++j) {
       for (size_t i = 0; i < j; ++i) before_[i][j] = is_direct(i, j);
@@ -124,21 +124,21 @@ class Model {
 
  private:
   bool is_joint(size_t i, size_t j) const {
-    return commands_[i].kind == Kind::kLaunch && commands_[j].kind == Kind::kLaunch &&
-           commands_[i].id == commands_[j].id;
+    return commands_[i].op == Op::kLaunch && commands_[j].op == Op::kLaunch &&
+           commands_[i].operand == commands_[j].operand;
   }
   bool is_direct(size_t i, size_t j) const {
     if (commands_[i].stream == commands_[j].stream) return true;
-    return commands_[i].kind == Kind::kRecord && commands_[j].kind == Kind::kWait &&
-           commands_[i].id == commands_[j].id;
+    return commands_[i].op == Op::kRecord && commands_[j].op == Op::kWait &&
+           commands_[i].operand == commands_[j].operand;
   }
   size_t place(uint32_t node) const {
     size_t i = 0;
-    while (commands_[i].kind != Kind::kLaunch || commands_[i].id != node) ++i;
+    while (commands_[i].op != Op::kLaunch || commands_[i].operand != node) ++i;
     return i;
   }
 
-  const std::vector<Command>& commands_;
+  const std::vector<Program::Step>& commands_;
   std::vector<std::vector<bool>> before_;
 };
 
@@ -159,9 +159,9 @@ TEST(happens_before, agrees_with_its_definition_on_plans_with_some_waits_lost) {
     SCOPED_TRACE(seed);
     Random random(seed);
     Dag dag;
-    std::vector<Command> commands = random_plan(random, 25, dag).commands;
-    std::erase_if(commands, [&](const Command& command) {
-      return command.kind == Kind::kWait && random.below(4) == 0;
+    std::vector<Program::Step> commands = random_plan(random, 25, dag).commands;
+    std::erase_if(commands, [&](const Program::Step& command) {
+      return command.op == Op::kWait && random.below(4) == 0;
     });
     const Model model(commands);
     for (uint32_t u = 0; u < 25; ++u) {
@@ -182,7 +182,7 @@ TEST(happens_before, agrees_with_its_definition_on_all_pairs_of_wide_plans) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const Dag dag = testing::random_dag(random, {.num_nodes = 150, .num_edges = 170});
-    std::vector<Command> commands = plan(dag).commands;
+    std::vector<Program::Step> commands = plan(dag).commands;
     const Model model(commands);
     std::vector<RequiredOrder> ordered;
     for (uint32_t u = 0; u < 150; ++u) {
@@ -215,9 +215,9 @@ TEST(happens_before, agrees_with_its_definition_where_streams_are_many_and_short
       options.devices = placement.devices;
       options.further_devices = placement.further;
     }
-    std::vector<Command> commands = plan(dag, options).commands;
-    std::erase_if(commands, [&](const Command& command) {
-      return command.kind == Kind::kWait && random.below(10) == 0;
+    std::vector<Program::Step> commands = plan(dag, options).commands;
+    std::erase_if(commands, [&](const Program::Step& command) {
+      return command.op == Op::kWait && random.below(10) == 0;
     });
     const Model model(commands);
     std::vector<RequiredOrder> all;
@@ -239,11 +239,11 @@ TEST(happens_before, agrees_with_its_definition_where_streams_are_many_and_short
   }
 }
 
-void expect_each_loss_is_found(const Dag& dag, const std::vector<Command>& commands) {
+void expect_each_loss_is_found(const Dag& dag, const std::vector<Program::Step>& commands) {
   ASSERT_TRUE(prove(dag, commands).is_safe());
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (commands[i].kind == Kind::kLaunch) continue;
-    std::vector<Command> less = commands;
+    if (commands[i].op == Op::kLaunch) continue;
+    std::vector<Program::Step> less = commands;
     less.erase(less.begin() + static_cast<ptrdiff_t>(i));
     ASSERT_FALSE(prove(dag, less).is_safe()) << "without command " << i;
   }
@@ -269,7 +269,7 @@ TEST(happens_before, dropping_any_wait_or_record_is_found_on_random_graphs) {
 }
 
 TEST(happens_before, keeps_a_hundred_counter_examples_at_most) {
-  std::vector<Command> commands;
+  std::vector<Program::Step> commands;
   std::vector<RequiredOrder> required;
   for (uint32_t node = 0; node < 500; ++node) commands.push_back(launch(node, node));
   for (uint32_t node = 1; node < 500; ++node) required.push_back({0, node});

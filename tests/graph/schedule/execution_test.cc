@@ -36,8 +36,8 @@ TEST(execution, every_order_of_completion_respects_every_edge) {
 TEST(execution, without_waits_some_order_breaks_an_edge) {
   Random random(3);
   const Dag dag = testing::dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
-  std::vector<Command> commands = plan(dag).commands;
-  std::erase_if(commands, [](const Command& c) { return c.kind == Command::Kind::kWait; });
+  std::vector<Program::Step> commands = plan(dag).commands;
+  std::erase_if(commands, [](const Program::Step& c) { return c.op == Program::Op::kWait; });
   bool is_broken = false;
   for (int i = 0; i < 100; ++i) {
     const std::vector<NodeTimes> times = testing::run_queues(4, commands, random);

@@ -12,8 +12,8 @@
 
 #include "graph/base/bit_matrix.h"
 #include "graph/proof/content_check.h"
-#include "graph/proof/nested_proof.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/proof/program_proof.h"
+#include "graph/schedule/emit_program.h"
 #include "graph/schedule/plan_graph.h"
 #include "graph/schedule/region_dag.h"
 #include "tests/graph/schedule/nested_graphs.h"
@@ -21,16 +21,13 @@
 namespace eddy {
 namespace {
 
-using Kind = NestedCommand::Kind;
+using Op = Program::Op;
 
-bool is_wait(const NestedCommand& command) {
-  return command.kind == Kind::kWait || command.kind == Kind::kWaitPrevious;
-}
-bool is_sync(const NestedCommand& command) {
-  return command.kind == Kind::kRecord || is_wait(command);
+bool is_wait(const Program::Step& step) {
+  return step.op == Op::kWait || step.op == Op::kWaitPrevious;
 }
 
-Plan plan_of(const Graph& graph, uint64_t seed, uint32_t num_devices) {
+PlanOptions options_of(const Graph& graph, uint64_t seed, uint32_t num_devices) {
   PlanOptions options;
   options.is_auto = false;
   options.policy = seed % 2 == 0 ? AssignPolicy::kRank : AssignPolicy::kMatching;
@@ -39,7 +36,7 @@ Plan plan_of(const Graph& graph, uint64_t seed, uint32_t num_devices) {
     options.devices = nested_devices(num_devices);
     options.value_devices = nested_value_devices(graph, options.devices);
   }
-  return plan_graph(graph, options);
+  return options;
 }
 
 struct Dropped {
@@ -48,29 +45,30 @@ struct Dropped {
 
 // Takes each record and wait of all regions away in turn.
 void drop_each(const Graph& graph, const Plan& plan, Dropped& dropped) {
-  NestedCommands nested = nested_commands(graph, plan);
+  Program nested = plan.program;
   const ContentCheck contents = check_contents(nested);
-  NestedProver prover(nested, contents, 1);
+  ProgramProver prover(nested, contents, 1);
   ASSERT_TRUE(prover.prove().is_safe());
-  for (uint32_t r = 0; r < plan.regions.size(); ++r) {
-    const RegionPlan& region = plan.regions[r];
+  for (uint32_t r = 0; r < nested.blocks.size(); ++r) {
+    const uint32_t entry = first_frame_event(nested.blocks[r]);
+    const bool overlaps = is_pipelined(nested, nested.blocks[r]);
     const NodeId owner = graph.region(RegionId(r)).owner;
     const bool is_branch = !owner.is_none() && graph.node(owner).kind == NodeKind::kCaseOf;
-    std::vector<NestedCommand>& commands = nested.regions[r].commands;
+    std::vector<Program::Step>& commands = nested.blocks[r].steps;
     for (size_t c = 0; c < commands.size(); ++c) {
-      const NestedCommand command = commands[c];
-      if (!is_sync(command)) continue;
+      const Program::Step command = commands[c];
+      if (!is_sync(command.op)) continue;
       commands.erase(commands.begin() + static_cast<std::ptrdiff_t>(c));
       EXPECT_FALSE(prover.prove_again(r).is_safe())
           << "region " << r << " without command " << c << ", a "
-          << (is_wait(command) ? "wait for" : "record of") << " event " << command.id;
+          << (is_wait(command) ? "wait for" : "record of") << " event " << command.operand;
       commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(c), command);
-      const bool is_entry = command.id == region.num_events;
-      ++(command.id < region.num_events ? dropped.num_inside
-         : is_entry                     ? dropped.num_at_entry
-                                        : dropped.num_at_exit);
-      dropped.num_in_open += region.open && is_entry ? 1 : 0;
-      dropped.num_in_branch += is_branch && command.id >= region.num_events ? 1 : 0;
+      const bool is_entry = command.operand == entry;
+      ++(command.operand < entry ? dropped.num_inside
+         : is_entry              ? dropped.num_at_entry
+                                 : dropped.num_at_exit);
+      dropped.num_in_open += overlaps && is_entry ? 1 : 0;
+      dropped.num_in_branch += is_branch && command.operand >= entry ? 1 : 0;
     }
   }
 }
@@ -81,7 +79,7 @@ void drop_from_plans(uint32_t num_devices, uint64_t num_seeds) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph =
         nested_graph(seed, {.max_depth = 4, .max_nodes = 60, .num_devices = num_devices});
-    drop_each(graph, plan_of(graph, seed, num_devices), dropped);
+    drop_each(graph, plan_graph(graph, options_of(graph, seed, num_devices)), dropped);
   }
   std::cout << "seeds 0 to " << num_seeds - 1 << ", devices: " << num_devices
             << ": taken away: " << dropped.num_inside << " records and waits between nodes, "
@@ -99,7 +97,7 @@ TEST(FrameWaitsTest, EachRecordAndWaitIsNeeded) { drop_from_plans(1, 600); }
 TEST(FrameWaitsTest, EachIsNeededOnTwoDevices) { drop_from_plans(2, 300); }
 
 // With streams 0 and `s` exchanged.
-RegionPlan exchanged(RegionPlan plan, uint32_t s) {
+RegionSchedule exchanged(RegionSchedule plan, uint32_t s) {
   for (PlanCommand& command : plan.commands) {
     command.stream = command.stream == 0 ? s : command.stream == s ? 0 : command.stream;
   }
@@ -107,7 +105,7 @@ RegionPlan exchanged(RegionPlan plan, uint32_t s) {
 }
 
 // A source is behind no node, and no node behind a sink: whatever the commands say.
-size_t model_frame_waits(const Graph& graph, RegionId id, const RegionPlan& plan) {
+size_t model_frame_waits(const Graph& graph, RegionId id, const RegionSchedule& plan) {
   const Dag dag = region_dag(graph, id);
   const Region& region = graph.region(id);
   size_t num_waits = 0;
@@ -142,9 +140,9 @@ TEST(FrameWaitsTest, NoOtherStreamOfTheDeviceNeedsFewerAsStream0) {
       options.devices = nested_devices(num_devices);
       options.value_devices = nested_value_devices(graph, options.devices);
     }
-    const Plan plan = plan_graph(graph, options);
+    const Schedule plan = schedule_graph(graph, options);
     for (uint32_t r = 0; r < plan.regions.size(); ++r) {
-      const RegionPlan& region = plan.regions[r];
+      const RegionSchedule& region = plan.regions[r];
       const size_t chosen = model_frame_waits(graph, RegionId(r), region);
       const FrameWaits frame = frame_waits(region);
       ASSERT_EQ(frame.entry.size() + frame.exit.size(), chosen) << "region " << r;
@@ -171,27 +169,29 @@ TEST(FrameWaitsTest, NoOtherStreamOfTheDeviceNeedsFewerAsStream0) {
 // A region's entry, nodes and exit in the order of issue, and what is behind what.
 class RegionNodes {
  public:
-  RegionNodes(const Graph& graph, const Plan& plan, RegionId id, const NestedRegion& nested)
+  RegionNodes(const Graph& graph, const Plan& plan, RegionId id, const Program::Block& nested)
       : behind_(0, 0) {
-    for (const NestedCommand& command : nested.commands) {
-      if (!is_sync(command)) commands_.push_back(command);
+    for (const Program::Step& command : nested.steps) {
+      if (!is_sync(command.op)) commands_.push_back(command);
     }
     const auto count = static_cast<uint32_t>(commands_.size());
     behind_ = BitMatrix(count, count);
     const Region& region = graph.region(id);
     std::vector<uint32_t> place(region.nodes.size());
-    uint32_t next = 0;
-    for (const PlanCommand& command : plan.regions[id.index()].commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const auto found = std::ranges::find(region.nodes, command.node);
-      place[static_cast<size_t>(found - region.nodes.begin())] = ++next;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!is_node(commands_[i].op)) continue;
+      const auto found =
+          std::ranges::find(region.nodes, node_of(plan.program, commands_[i]));
+      place[static_cast<size_t>(found - region.nodes.begin())] = i;
     }
     for (const Edge& edge : region_dag(graph, id).edges()) {
       behind_.set(place[edge.to], place[edge.from]);
     }
     for (uint32_t later = 0; later < count; ++later) {
       for (uint32_t earlier = 0; earlier < later; ++earlier) {
-        const bool is_frame = earlier == 0 || later + 1 == count;
+        // Rows are stacked behind all else.
+        const bool is_frame =
+            earlier == 0 || later + 1 == count || commands_[later].op == Op::kPushRow;
         const bool is_near = commands_[earlier].stream == commands_[later].stream;
         if (is_frame || is_near) behind_.set(later, earlier);
       }
@@ -212,17 +212,17 @@ class RegionNodes {
   }
 
   // The region with these waits, and a record for all that wait for one node.
-  std::vector<NestedCommand> with(const std::vector<Edge>& waits) const {
-    std::vector<NestedCommand> list;
+  std::vector<Program::Step> with(const std::vector<Edge>& waits) const {
+    std::vector<Program::Step> list;
     for (uint32_t node = 0; node < commands_.size(); ++node) {
       const uint32_t stream = commands_[node].stream;
       for (const Edge& wait : waits) {
-        if (wait.to == node) list.push_back({Kind::kWait, stream, wait.from});
+        if (wait.to == node) list.push_back({Op::kWait, stream, wait.from});
       }
       list.push_back(commands_[node]);
       const bool is_awaited =
           std::ranges::any_of(waits, [&](const Edge& wait) { return wait.from == node; });
-      if (is_awaited) list.push_back({Kind::kRecord, stream, node});
+      if (is_awaited) list.push_back({Op::kRecord, stream, node});
     }
     return list;
   }
@@ -237,13 +237,13 @@ class RegionNodes {
     }
   }
 
-  std::vector<NestedCommand> commands_;
+  std::vector<Program::Step> commands_;
   BitMatrix behind_;
 };
 
 // The fewest waits with which the region proves, trying all sets of them, small ones first.
-uint32_t fewest_waits(const RegionNodes& nodes, uint32_t r, NestedCommands& nested,
-                      NestedProver& prover) {
+uint32_t fewest_waits(const RegionNodes& nodes, uint32_t r, Program& nested,
+                      ProgramProver& prover) {
   const std::vector<Edge> all = nodes.possible_waits();
   std::vector<uint32_t> sets(size_t{1} << all.size());
   for (uint32_t set = 0; set < sets.size(); ++set) sets[set] = set;
@@ -253,7 +253,7 @@ uint32_t fewest_waits(const RegionNodes& nodes, uint32_t r, NestedCommands& nest
     for (uint32_t i = 0; i < all.size(); ++i) {
       if ((set >> i & 1) != 0) waits.push_back(all[i]);
     }
-    nested.regions[r].commands = nodes.with(waits);
+    nested.blocks[r].steps = nodes.with(waits);
     if (prover.prove_again(r).is_safe()) return static_cast<uint32_t>(waits.size());
   }
   ADD_FAILURE() << "not even all waits prove";
@@ -269,23 +269,26 @@ TEST(FrameWaitsTest, NoOtherWaitsAreFewer) {
     const uint32_t num_devices = 1 + seed % 2;
     const Graph graph =
         nested_graph(seed, {.max_depth = 3, .max_nodes = 14, .num_devices = num_devices});
-    const Plan plan = plan_of(graph, seed, num_devices);
-    NestedCommands nested = nested_commands(graph, plan);
+    const PlanOptions options = options_of(graph, seed, num_devices);
+    const Schedule schedule = schedule_graph(graph, options);
+    const Plan plan = plan_graph(graph, options);
+    Program nested = plan.program;
     const ContentCheck contents = check_contents(nested);
-    NestedProver prover(nested, contents, 1);
+    ProgramProver prover(nested, contents, 1);
     ASSERT_TRUE(prover.prove().is_safe());
-    for (uint32_t r = 0; r < plan.regions.size(); ++r) {
-      if (plan.regions[r].num_streams == 1 || plan.regions[r].open) continue;
-      const std::vector<NestedCommand> planned = nested.regions[r].commands;
-      const RegionNodes nodes(graph, plan, RegionId(r), nested.regions[r]);
+    for (uint32_t r = 0; r < nested.blocks.size(); ++r) {
+      const auto num_streams = static_cast<uint32_t>(nested.blocks[r].streams.size());
+      if (num_streams == 1 || is_pipelined(nested, nested.blocks[r])) continue;
+      const std::vector<Program::Step> planned = nested.blocks[r].steps;
+      const RegionNodes nodes(graph, plan, RegionId(r), nested.blocks[r]);
       if (nodes.possible_waits().size() > kMaxWaits) continue;
       const auto expected = std::ranges::count_if(planned, is_wait);
-      nested.regions[r].num_events += static_cast<uint32_t>(planned.size());
+      nested.blocks[r].num_events += static_cast<uint32_t>(planned.size());
       EXPECT_EQ(fewest_waits(nodes, r, nested, prover), expected) << "region " << r;
-      nested.regions[r].commands = planned;
-      const FrameWaits frame = frame_waits(plan.regions[r]);
+      nested.blocks[r].steps = planned;
+      const FrameWaits frame = frame_waits(schedule.regions[r]);
       num_waits += static_cast<uint32_t>(expected);
-      num_kept_free += 2 * (plan.regions[r].num_streams - 1) -
+      num_kept_free += 2 * (num_streams - 1) -
                        static_cast<uint32_t>(frame.entry.size() + frame.exit.size());
       ++num_regions;
     }

@@ -2,8 +2,7 @@
 // them in random orders finds nothing; caps hold; and the same graph gives the same plan.
 #include <gtest/gtest.h>
 
-#include "graph/proof/nested_proof.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/proof/program_proof.h"
 #include "graph/schedule/plan_graph.h"
 #include "tests/graph/schedule/nested_graphs.h"
 #include "tests/graph/schedule/nested_simulation.h"
@@ -13,7 +12,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 120;
 
-std::string text(const NestedProof& proof) {
+std::string text(const ProgramProof& proof) {
   const auto number = [](uint32_t id) { return std::to_string(id); };
   return proof.is_safe() ? "safe" : proof.violations[0].to_string(number, number);
 }
@@ -24,8 +23,8 @@ TEST(NestedPlanTest, EveryPlanIsProvedAndHoldsInRandomOrders) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
     Plan plan = plan_graph(graph, nested_options(seed));
-    const NestedCommands commands = nested_commands(graph, plan);
-    ASSERT_EQ(text(prove_nested(commands)), "safe");
+    const Program& commands = plan.program;
+    ASSERT_EQ(text(prove_program(commands)), "safe");
     ASSERT_TRUE(prove_plan(graph, plan).is_ok());
     EXPECT_TRUE(plan.is_proved);
     ASSERT_EQ(simulate_often(commands, 12), "");
@@ -45,13 +44,13 @@ TEST(NestedPlanTest, TheCapHoldsOverAllRegionsAndStopsNone) {
     options.max_streams = 1 + static_cast<uint32_t>(seed % 4);
     const Plan plan = plan_graph(graph, options);
     EXPECT_LE(plan.num_streams, options.max_streams);
-    const NestedCommands commands = nested_commands(graph, plan);
-    for (const NestedRegion& region : commands.regions) {
-      for (const NestedCommand& command : region.commands) {
+    const Program& commands = plan.program;
+    for (const Program::Block& region : commands.blocks) {
+      for (const Program::Step& command : region.steps) {
         EXPECT_LT(command.stream, options.max_streams);
       }
     }
-    ASSERT_EQ(text(prove_nested(commands)), "safe");
+    ASSERT_EQ(text(prove_program(commands)), "safe");
     ASSERT_EQ(simulate_often(commands, 4), "") << "nor does the cap stop it";
   }
 }
@@ -61,11 +60,11 @@ TEST(NestedPlanTest, TheSameGraphGivesTheSamePlan) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
     const Graph again = nested_graph(seed);
-    const NestedCommands a = nested_commands(graph, plan_graph(graph, nested_options(seed)));
-    const NestedCommands b = nested_commands(again, plan_graph(again, nested_options(seed)));
-    ASSERT_EQ(a.regions.size(), b.regions.size());
-    for (size_t r = 0; r < a.regions.size(); ++r) {
-      EXPECT_EQ(a.regions[r].commands, b.regions[r].commands);
+    const Program a = plan_graph(graph, nested_options(seed)).program;
+    const Program b = plan_graph(again, nested_options(seed)).program;
+    ASSERT_EQ(a.blocks.size(), b.blocks.size());
+    for (size_t r = 0; r < a.blocks.size(); ++r) {
+      EXPECT_EQ(a.blocks[r].steps, b.blocks[r].steps);
     }
     EXPECT_EQ(a.arena_sizes_bytes, b.arena_sizes_bytes);
     for (size_t name = 0; name < a.memory.size(); ++name) {

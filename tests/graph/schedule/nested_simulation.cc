@@ -10,7 +10,7 @@
 namespace eddy {
 namespace {
 
-using Kind = NestedCommand::Kind;
+using Op = Program::Op;
 constexpr uint64_t kGrain = 64;
 constexpr uint64_t kMaxTrips = 4;
 constexpr int kMaxSteps = 200'000;
@@ -27,11 +27,11 @@ struct Frame;
 
 // What a lane is busy with.
 struct Work {
-  const NestedLaunch* launch = nullptr;
+  const Program::Launch* launch = nullptr;
   std::vector<std::pair<uint32_t, Pointer>> reads;
   std::vector<std::pair<uint32_t, Pointer>> writes;
-  const NestedLoop* loop = nullptr;
-  const NestedCase* branch = nullptr;
+  const Program::Loop* loop = nullptr;
+  const Program::Case* branch = nullptr;
   uint64_t trips_left = 0;
   bool is_in_after = false;
   size_t choice = 0;
@@ -41,7 +41,7 @@ struct Work {
 };
 
 struct Lane {
-  std::vector<NestedCommand> commands;
+  std::vector<Program::Step> commands;
   size_t at = 0;
   std::unique_ptr<Work> work;
   bool is_done() const { return !work && at == commands.size(); }
@@ -51,7 +51,7 @@ struct Lane {
 struct Frame {
   const Frame* parent_or_null = nullptr;
   uint32_t region = 0;
-  const NestedLoop* loop_or_null = nullptr;  // whose iteration it is
+  const Program::Loop* loop_or_null = nullptr;  // whose iteration it is
   uint64_t number = 0;
   const Frame* last_or_null = nullptr;  // the iteration before, of an open loop's `after`
   uint32_t main = 0;                    // stream
@@ -62,11 +62,11 @@ struct Frame {
     return std::all_of(lanes.begin(), lanes.end(),
                        [](const auto& lane) { return lane.second.is_done(); });
   }
-  bool is_open() const {
-    return loop_or_null != nullptr && loop_or_null->is_open && region == loop_or_null->after;
+  bool is_pipelined() const {
+    return loop_or_null != nullptr && loop_or_null->is_pipelined && region == loop_or_null->after;
   }
   // The next iteration may begin.
-  bool has_ended() const { return is_open() ? lanes.at(main).is_done() : is_done(); }
+  bool has_ended() const { return is_pipelined() ? lanes.at(main).is_done() : is_done(); }
   // A stream goes on behind what it did in the iteration before.
   bool may_begin(uint32_t stream) const {
     return last_or_null == nullptr || stream == main || !last_or_null->lanes.contains(stream) ||
@@ -79,24 +79,24 @@ struct Frame {
 
 class Machine {
  public:
-  Machine(const NestedCommands& commands, uint64_t seed)
-      : commands_(commands),
+  Machine(const Program& program, uint64_t seed)
+      : program_(program),
         random_(seed),
-        pointers_(commands.memory.size()),
-        is_defined_(commands.memory.size(), false),
-        made_in_(commands.memory.size(), 0) {
-    for (const NestedLaunch& launch : commands.launches) {
+        pointers_(program.memory.size()),
+        is_defined_(program.memory.size(), false),
+        made_in_(program.memory.size(), 0) {
+    for (const Program::Launch& launch : program.launches) {
       for (const uint32_t name : launch.writes) is_defined_[name] = true;
-      note_defined(launch.passes);
+      note_defined(launch.aliases);
     }
-    for (const NestedLoop& loop : commands.loops) {
+    for (const Program::Loop& loop : program.loops) {
       for (const auto* list : {&loop.enter, &loop.forward, &loop.leave}) note_defined(*list);
       for (const uint32_t name : loop.stacks) is_defined_[name] = true;
     }
-    for (const NestedCase& branch : commands.cases) {
+    for (const Program::Case& branch : program.cases) {
       for (const auto& results : branch.results) note_defined(results);
     }
-    for (const uint64_t size : commands.arena_sizes_bytes) {
+    for (const uint64_t size : program.arena_sizes_bytes) {
       bytes_.emplace_back(size / kGrain + 1, 0);
     }
     hurry_ = 1 + random_.below(4);
@@ -114,7 +114,7 @@ class Machine {
           random_.below(hurry_) != 0 ? actions.size() - 1 : random_.below(actions.size());
       actions[choice]();
     }
-    for (const uint32_t name : commands_.results) {
+    for (const uint32_t name : program_.results) {
       if (pointers_[name].token != 0) fail(name, "leaves the graph within an arena");
     }
     return error_;
@@ -123,24 +123,24 @@ class Machine {
   uint64_t num_early() const { return num_early_; }
 
  private:
-  void note_defined(const std::vector<NestedPass>& passes) {
-    for (const NestedPass& pass : passes) is_defined_[pass.to] = true;
+  void note_defined(const std::vector<Program::Alias>& passes) {
+    for (const Program::Alias& pass : passes) is_defined_[pass.to] = true;
   }
   void fail(uint32_t name, const std::string& what) {
     if (error_.empty()) error_ = "value " + std::to_string(name) + " " + what;
   }
 
   std::unique_ptr<Frame> frame(uint32_t region, const Frame* parent_or_null,
-                               const NestedLoop* loop_or_null, uint64_t number) const {
+                               const Program::Loop* loop_or_null, uint64_t number) const {
     auto frame = std::make_unique<Frame>();
     frame->parent_or_null = parent_or_null;
     frame->region = region;
     frame->loop_or_null = loop_or_null;
     frame->number = number;
-    frame->recorded.resize(commands_.regions[region].num_events, false);
-    frame->main = commands_.regions[region].commands[0].stream;
-    for (const NestedCommand& command : commands_.regions[region].commands) {
-      frame->lanes[command.stream].commands.push_back(command);
+    frame->recorded.resize(program_.blocks[region].num_events, false);
+    frame->main = program_.blocks[region].steps[0].stream;
+    for (const Program::Step& step : program_.blocks[region].steps) {
+      frame->lanes[step.stream].commands.push_back(step);
     }
     return frame;
   }
@@ -155,10 +155,10 @@ class Machine {
       } else if (lane.work) {
         collect_inside(frame, lane, actions);
       } else if (lane.at < lane.commands.size() && frame.may_begin(stream)) {
-        const NestedCommand& next = lane.commands[lane.at];
-        if (next.kind == Kind::kWait && !frame.recorded[next.id]) continue;
-        if (next.kind == Kind::kWaitPrevious && frame.last_or_null != nullptr &&
-            !frame.last_or_null->recorded[next.id]) {
+        const Program::Step& next = lane.commands[lane.at];
+        if (next.op == Op::kWait && !frame.recorded[next.operand]) continue;
+        if (next.op == Op::kWaitPrevious && frame.last_or_null != nullptr &&
+            !frame.last_or_null->recorded[next.operand]) {
           continue;
         }
         actions.push_back([this, &frame, &lane] { begin(frame, lane); });
@@ -186,21 +186,25 @@ class Machine {
   }
 
   void begin(Frame& frame, Lane& lane) {
-    const NestedCommand& command = lane.commands[lane.at++];
+    const Program::Step& step = lane.commands[lane.at++];
     const bool is_early = frame.last_or_null != nullptr && !frame.last_or_null->is_done();
     num_early_ += is_early ? 1 : 0;
-    switch (command.kind) {
-      case Kind::kRecord:
-        frame.recorded[command.id] = true;
+    switch (step.op) {
+      case Op::kRecord:
+        frame.recorded[step.operand] = true;
         break;
-      case Kind::kLaunch:
-        begin_launch(frame, lane, commands_.launches[command.id]);
+      case Op::kLaunch:
+      case Op::kRetain:
+        begin_launch(frame, lane, program_.launches[step.operand]);
         break;
-      case Kind::kLoop:
-        begin_loop(frame, lane, commands_.loops[command.id]);
+      case Op::kPushRow:
+        check(frame, row_name(program_, program_.rows[step.operand]));
         break;
-      case Kind::kCase:
-        begin_case(frame, lane, commands_.cases[command.id]);
+      case Op::kLoop:
+        begin_loop(frame, lane, program_.loops[step.operand]);
+        break;
+      case Op::kCase:
+        begin_case(frame, lane, program_.cases[step.operand]);
         break;
       default:
         break;
@@ -223,7 +227,7 @@ class Machine {
   void check(const Frame& frame, uint32_t name) {
     check(name, pointers_[name]);
     if (!is_defined_[name]) return;
-    const uint32_t region = commands_.region_of_name[name];
+    const uint32_t region = program_.block_of_name[name];
     for (const Frame* at = &frame; at != nullptr; at = at->parent_or_null) {
       if (!at->owns(region)) continue;
       if (made_in_[name] != at->number) fail(name, "is read in another iteration than it was made");
@@ -240,8 +244,8 @@ class Machine {
 
   // The first block at which no holder stands.
   Pointer place(uint32_t name) {
-    const NestedMemory& memory = commands_.memory[name];
-    if (memory.arena == NestedMemory::kOwn) return {};
+    const Program::Memory& memory = program_.memory[name];
+    if (memory.arena == Program::Memory::kOwn) return {};
     for (const uint64_t offset : memory.offsets_bytes) {
       const bool is_held =
           std::any_of(memory.holders.begin(), memory.holders.end(), [&](uint32_t holder) {
@@ -249,7 +253,7 @@ class Machine {
             return held.token != 0 && held.arena == memory.arena && held.offset == offset;
           });
       if (is_held) continue;
-      if (offset + memory.size_bytes > commands_.arena_sizes_bytes[memory.arena]) {
+      if (offset + memory.size_bytes > program_.arena_sizes_bytes[memory.arena]) {
         fail(name, "stands outside its arena");
         return {};
       }
@@ -259,7 +263,7 @@ class Machine {
     return {};
   }
 
-  void begin_launch(Frame& frame, Lane& lane, const NestedLaunch& launch) {
+  void begin_launch(Frame& frame, Lane& lane, const Program::Launch& launch) {
     lane.work = std::make_unique<Work>();
     lane.work->launch = &launch;
     check(frame, launch.reads);
@@ -284,16 +288,14 @@ class Machine {
       check(name, to);
       make(name, to, frame.number);
     }
-    pass(frame, work.launch->passes, frame.number);
-    for (const auto& [name, to] : work.writes) stack(frame, name);
-    for (const NestedPass& pass : work.launch->passes) stack(frame, pass.to);
+    pass(frame, work.launch->aliases, frame.number);
     lane.work.reset();
   }
 
   // All at once; read by `frame`, made in the iteration of that number.
-  void pass(const Frame& frame, const std::vector<NestedPass>& passes, uint64_t number) {
+  void pass(const Frame& frame, const std::vector<Program::Alias>& passes, uint64_t number) {
     std::vector<Pointer> from;
-    for (const NestedPass& pass : passes) {
+    for (const Program::Alias& pass : passes) {
       check_made(frame, pass.from);
       from.push_back(pointers_[pass.from]);
     }
@@ -307,45 +309,32 @@ class Machine {
     pointers_[name] = pointer;
   }
 
-  // A row of an open loop is read by who defines it.
-  void stack(const Frame& frame, uint32_t name) {
-    if (!frame.is_open()) return;
-    const std::vector<uint32_t>& rows = frame.loop_or_null->rows;
-    if (std::find(rows.begin(), rows.end(), name) != rows.end()) check(frame, name);
-  }
-  bool is_stacked_apart(const NestedLoop& loop, uint32_t row) const {
-    return loop.is_open && is_defined_[row] && commands_.region_of_name[row] == loop.after &&
-           std::none_of(loop.forward.begin(), loop.forward.end(),
-                        [&](const NestedPass& pass) { return pass.to == row; });
-  }
-
-  void begin_loop(Frame& frame, Lane& lane, const NestedLoop& loop) {
+  void begin_loop(Frame& frame, Lane& lane, const Program::Loop& loop) {
     lane.work = std::make_unique<Work>();
     lane.work->loop = &loop;
     lane.work->trips_left = random_.below(kMaxTrips);
     check(frame, loop.reads);
     begin_iteration(frame, *lane.work, loop.enter, frame);
   }
-  void begin_iteration(const Frame& frame, Work& work, const std::vector<NestedPass>& passes,
+  void begin_iteration(const Frame& frame, Work& work, const std::vector<Program::Alias>& passes,
                        const Frame& from) {
     const uint64_t number = ++last_number_;
     pass(from, passes, number);
     work.is_in_after = false;
     work.child = this->frame(work.loop->before, &frame, work.loop, number);
   }
-  void begin_case(Frame& frame, Lane& lane, const NestedCase& branch) {
+  void begin_case(Frame& frame, Lane& lane, const Program::Case& branch) {
     check(frame, branch.reads);
-    const size_t num_ways = branch.regions.size() + (branch.may_run_none ? 1 : 0);
+    const size_t num_ways = branch.blocks.size() + (branch.may_run_none ? 1 : 0);
     const size_t choice = random_.below(num_ways);
-    if (choice == branch.regions.size()) return end_case(frame, frame, branch.pass_through);
+    if (choice == branch.blocks.size()) return end_case(frame, frame, branch.pass_through);
     lane.work = std::make_unique<Work>();
     lane.work->branch = &branch;
     lane.work->choice = choice;
-    lane.work->child = this->frame(branch.regions[choice], &frame, nullptr, ++last_number_);
+    lane.work->child = this->frame(branch.blocks[choice], &frame, nullptr, ++last_number_);
   }
-  void end_case(const Frame& frame, const Frame& from, const std::vector<NestedPass>& passes) {
+  void end_case(const Frame& frame, const Frame& from, const std::vector<Program::Alias>& passes) {
     pass(from, passes, frame.number);
-    for (const NestedPass& pass : passes) stack(frame, pass.to);
   }
 
   // A region of the loop or branch has ended.
@@ -361,21 +350,17 @@ class Machine {
     }
   }
   void turn(const Frame& frame, Work& work) {
-    for (const uint32_t row : work.loop->rows) {
-      if (!is_stacked_apart(*work.loop, row)) check(*work.child, row);
-    }
     std::unique_ptr<Frame> after = std::move(work.child);
     begin_iteration(frame, work, work.loop->advance, *after);
-    if (after->is_open()) work.tails.push_back(std::move(after));
+    if (after->is_pipelined()) work.tails.push_back(std::move(after));
   }
   void test(Frame& frame, Lane& lane) {
     Work& work = *lane.work;
-    const NestedLoop& loop = *work.loop;
+    const Program::Loop& loop = *work.loop;
     check(*work.child, loop.tested);
     if (work.trips_left == 0) {
       pass(*work.child, loop.leave, frame.number);
       for (const uint32_t name : loop.stacks) make(name, pointers_[name], frame.number);
-      for (const NestedPass& pass : loop.leave) stack(frame, pass.to);
       lane.work.reset();
       return;
     }
@@ -390,11 +375,11 @@ class Machine {
     work.child->last_or_null = work.tails.back().get();
   }
 
-  const NestedCommands& commands_;
+  const Program& program_;
   Random random_;
   uint64_t hurry_ = 1;
   std::vector<Pointer> pointers_;             // by name
-  std::vector<bool> is_defined_;              // by name: by a command or a pass
+  std::vector<bool> is_defined_;              // by name: by a step or a pass
   std::vector<uint64_t> made_in_;             // by name: the iteration's number
   std::vector<std::vector<uint64_t>> bytes_;  // by arena: tokens
   uint64_t last_token_ = 0;
@@ -405,18 +390,18 @@ class Machine {
 
 }  // namespace
 
-std::string simulate_nested(const NestedCommands& commands, uint64_t seed,
+std::string simulate_nested(const Program& program, uint64_t seed,
                             uint64_t* num_early_or_null) {
-  Machine machine(commands, seed);
+  Machine machine(program, seed);
   std::string error = machine.run();
   if (num_early_or_null != nullptr) *num_early_or_null += machine.num_early();
   return error;
 }
 
-std::string simulate_often(const NestedCommands& commands, uint64_t times,
+std::string simulate_often(const Program& program, uint64_t times,
                            uint64_t* num_early_or_null) {
   for (uint64_t seed = 0; seed < times; ++seed) {
-    std::string error = simulate_nested(commands, seed, num_early_or_null);
+    std::string error = simulate_nested(program, seed, num_early_or_null);
     if (!error.empty()) return error + " (order " + std::to_string(seed) + ")";
   }
   return "";

@@ -13,16 +13,16 @@
 #include <cstdint>
 #include <string>
 
-#include "graph/proof/nested_command.h"
+#include "graph/program/program.h"
 
 namespace eddy {
 
 // Empty, or what went wrong. Adds how many commands began beside an earlier iteration's tail.
-std::string simulate_nested(const NestedCommands& commands, uint64_t seed,
+std::string simulate_nested(const Program& program, uint64_t seed,
                             uint64_t* num_early_or_null = nullptr);
 
 // What it finds in the first of so many orders in which it finds something.
-std::string simulate_often(const NestedCommands& commands, uint64_t times,
+std::string simulate_often(const Program& program, uint64_t times,
                            uint64_t* num_early_or_null = nullptr);
 
 }  // namespace eddy

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <iostream>
 
+#include "graph/program/step_nodes.h"
 #include "graph/proof/content_check.h"
-#include "graph/proof/nested_proof.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/proof/program_proof.h"
 #include "graph/schedule/plan_graph.h"
 #include "tests/graph/schedule/nested_graphs.h"
 #include "tests/graph/schedule/nested_simulation.h"
@@ -32,7 +32,7 @@ PlanOptions options_of(uint64_t seed) {
 
 uint32_t count_open(const Plan& plan) {
   uint32_t count = 0;
-  for (const RegionPlan& region : plan.regions) count += region.open ? 1 : 0;
+  for (const Program::Loop& loop : plan.program.loops) count += loop.is_pipelined ? 1 : 0;
   return count;
 }
 
@@ -43,7 +43,7 @@ uint32_t open_depth(const Graph& graph, const Plan& plan) {
     uint32_t depth = 0;
     RegionId at(r);
     for (;;) {
-      depth += plan.regions[at.index()].open ? 1 : 0;
+      depth += is_pipelined(plan.program, plan.program.blocks[at.index()]) ? 1 : 0;
       const NodeId owner = graph.region(at).owner;
       if (owner.is_none()) break;
       at = graph.node(owner).region;
@@ -59,26 +59,25 @@ struct Sweep {
 };
 
 // Takes each record and wait of the regions of open loops away in turn.
-void expect_all_needed(const Graph& graph, const Plan& plan, Sweep& sweep) {
-  using Kind = NestedCommand::Kind;
-  NestedCommands nested = nested_commands(graph, plan);
+void expect_all_needed(const Plan& plan, Sweep& sweep) {
+  Program nested = plan.program;
   const ContentCheck contents = check_contents(nested);
-  ASSERT_TRUE(prove_nested(nested, contents).is_safe());
-  for (size_t r = 0; r < plan.regions.size(); ++r) {
-    if (!plan.regions[r].open) continue;
+  ASSERT_TRUE(prove_program(nested, contents).is_safe());
+  for (size_t r = 0; r < nested.blocks.size(); ++r) {
+    if (!is_pipelined(nested, nested.blocks[r])) continue;
     ++sweep.num_open;
-    const size_t num_end_waits = plan.regions[r].open->end_waits.size();
-    std::vector<NestedCommand>& commands = nested.regions[r].commands;
+    const std::vector<uint32_t> beside = find_step_nodes(nested.blocks[r]);
+    std::vector<Program::Step>& commands = nested.blocks[r].steps;
     for (size_t c = 0; c < commands.size(); ++c) {
-      const NestedCommand dropped = commands[c];
-      const bool is_sync = dropped.kind == Kind::kRecord || dropped.kind == Kind::kWait;
-      const bool is_previous = dropped.kind == Kind::kWaitPrevious;
-      if (!is_sync && !is_previous) continue;
+      const Program::Step dropped = commands[c];
+      const bool is_previous = dropped.op == Program::Op::kWaitPrevious;
+      if (!is_sync(dropped.op)) continue;
       commands.erase(commands.begin() + static_cast<std::ptrdiff_t>(c));
-      EXPECT_FALSE(prove_nested(nested, contents, 1).is_safe())
-          << "region " << r << " without command " << c << ", event " << dropped.id;
+      EXPECT_FALSE(prove_program(nested, contents, 1).is_safe())
+          << "region " << r << " without command " << c << ", event " << dropped.operand;
       commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(c), dropped);
-      const bool is_at_end = c + 1 + num_end_waits >= commands.size() && !is_previous;
+      const bool is_at_end =
+          dropped.op == Program::Op::kWait && beside[c] == Program::kNone;
       ++(is_previous ? sweep.num_previous : is_at_end ? sweep.num_at_end : sweep.num_in);
     }
   }
@@ -99,7 +98,7 @@ void sweep_plans(uint32_t num_devices, uint32_t num_plans, Sweep& sweep) {
     ++sweep.num_plans;
     sweep.num_nested += open_depth(graph, plan) > 1;
     ASSERT_TRUE(prove_plan(graph, plan).is_ok());
-    expect_all_needed(graph, plan, sweep);
+    expect_all_needed(plan, sweep);
   }
   std::cout << "seeds 0 to " << seed - 1 << ", devices: " << num_devices << ": " << sweep.num_plans
             << " plans with " << sweep.num_open << " open loops, " << sweep.num_nested
@@ -180,14 +179,14 @@ TEST(OpenLoopsTest, MemoryHoldsInRandomOrdersInWhichIterationsOverlap) {
     const Plan plan = plan_graph(graph, options_of(seed));
     if (count_open(plan) == 0) continue;
     ++num_plans;
-    NestedCommands commands = nested_commands(graph, plan);
+    Program commands = plan.program;
     EXPECT_EQ(simulate_often(commands, 8, &num_early), "") << "seed " << seed;
     for (size_t r = 0; r < plan.regions.size() && seed % 4 == 0; ++r) {
-      if (!plan.regions[r].open) continue;
-      std::vector<NestedCommand>& list = commands.regions[r].commands;
-      const auto waits = std::ranges::find_if(list, [&](const NestedCommand& command) {
-        return command.kind == NestedCommand::Kind::kWaitPrevious ||
-               (command.kind == NestedCommand::Kind::kWait && command.stream == list[0].stream);
+      if (!is_pipelined(commands, commands.blocks[r])) continue;
+      std::vector<Program::Step>& list = commands.blocks[r].steps;
+      const auto waits = std::ranges::find_if(list, [&](const Program::Step& command) {
+        return command.op == Program::Op::kWaitPrevious ||
+               (command.op == Program::Op::kWait && command.stream == list[0].stream);
       });
       if (waits == list.end()) continue;
       list.erase(waits);

@@ -35,7 +35,7 @@ class PlanCostsTest : public testing::Test {
     return table;
   }
   static const std::string& first_op(const Graph& graph, const Plan& plan) {
-    return graph.node(plan.regions[0].commands[0].node).op->name;
+    return graph.node(node_of(plan.program, plan.program.blocks[0].steps[1])).op->name;
   }
 
   OpTable ops_;
@@ -101,8 +101,8 @@ TEST_F(PlanCostsTest, StreamsPayWhereWhatOverlapsIsMeasuredDear) {
   const Graph graph = make_graph();
   CostTable table = exp_costs(1e6);
   ASSERT_TRUE(table.add({"Neg", "float[8]->float[8]", "cpu", 1e6, 1e6, 1e6, 1}).is_ok());
-  EXPECT_EQ(plan_graph(graph, {}).regions[0].num_streams, 1u);
-  EXPECT_EQ(plan_graph(graph, {.costs_or_null = &table}).regions[0].num_streams, 2u);
+  EXPECT_EQ(plan_graph(graph, {}).program.blocks[0].streams.size(), 1u);
+  EXPECT_EQ(plan_graph(graph, {.costs_or_null = &table}).program.blocks[0].streams.size(), 2u);
 }
 
 TEST_F(PlanCostsTest, LoopsInLoopsCostMuchAndNeverInfinity) {

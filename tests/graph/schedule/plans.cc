@@ -24,7 +24,7 @@ PlannedDag plan(const Dag& dag, const StreamOptions& options) {
   return result;
 }
 
-Proof prove(const Dag& dag, const std::vector<Command>& commands) {
+Proof prove(const Dag& dag, const std::vector<Program::Step>& commands) {
   std::vector<RequiredOrder> required;
   for (const Edge& edge : dag.edges()) required.push_back({edge.from, edge.to});
   return prove_order(dag.num_nodes(), commands, required);
@@ -55,13 +55,13 @@ namespace {
 
 class Queues {
  public:
-  Queues(uint32_t num_nodes, const std::vector<Command>& commands)
+  Queues(uint32_t num_nodes, const std::vector<Program::Step>& commands)
       : times_(num_nodes), streams_of_node_(num_nodes) {
-    for (const Command& command : commands) {
+    for (const Program::Step& command : commands) {
       queues_[command.stream].push_back(command);
-      if (command.kind == Command::Kind::kRecord) recorded_later_.insert(command.id);
-      if (command.kind == Command::Kind::kLaunch) {
-        streams_of_node_[command.id].push_back(command.stream);
+      if (command.op == Program::Op::kRecord) recorded_later_.insert(command.operand);
+      if (command.op == Program::Op::kLaunch) {
+        streams_of_node_[command.operand].push_back(command.stream);
       }
     }
   }
@@ -80,37 +80,37 @@ class Queues {
 
  private:
   bool can_advance(uint32_t stream) const {
-    const Command& command = queues_.at(stream).front();
-    if (command.kind == Command::Kind::kWait) {
-      return happened_.contains(command.id) || !recorded_later_.contains(command.id);
+    const Program::Step& command = queues_.at(stream).front();
+    if (command.op == Program::Op::kWait) {
+      return happened_.contains(command.operand) || !recorded_later_.contains(command.operand);
     }
-    if (command.kind == Command::Kind::kRecord || running_.contains(command.id)) return true;
-    const std::vector<uint32_t>& joint = streams_of_node_[command.id];
+    if (command.op == Program::Op::kRecord || running_.contains(command.operand)) return true;
+    const std::vector<uint32_t>& joint = streams_of_node_[command.operand];
     return std::all_of(joint.begin(), joint.end(), [&](uint32_t other) {
       const auto queue = queues_.find(other);
-      return queue != queues_.end() && queue->second.front().kind == Command::Kind::kLaunch &&
-             queue->second.front().id == command.id;
+      return queue != queues_.end() && queue->second.front().op == Program::Op::kLaunch &&
+             queue->second.front().operand == command.operand;
     });
   }
   // A launch takes two steps, so that others can come in between.
   void advance(uint32_t stream) {
     ++now_;
-    const Command command = queues_.at(stream).front();
-    if (command.kind == Command::Kind::kRecord) happened_.insert(command.id);
-    if (command.kind != Command::Kind::kLaunch) return pop(stream);
-    if (running_.insert(command.id).second) {
-      times_[command.id].start = now_;
+    const Program::Step command = queues_.at(stream).front();
+    if (command.op == Program::Op::kRecord) happened_.insert(command.operand);
+    if (command.op != Program::Op::kLaunch) return pop(stream);
+    if (running_.insert(command.operand).second) {
+      times_[command.operand].start = now_;
       return;
     }
-    times_[command.id].end = now_;
-    for (uint32_t joint : streams_of_node_[command.id]) pop(joint);
+    times_[command.operand].end = now_;
+    for (uint32_t joint : streams_of_node_[command.operand]) pop(joint);
   }
   void pop(uint32_t stream) {
     queues_.at(stream).pop_front();
     if (queues_.at(stream).empty()) queues_.erase(stream);
   }
 
-  std::map<uint32_t, std::deque<Command>> queues_;
+  std::map<uint32_t, std::deque<Program::Step>> queues_;
   std::vector<NodeTimes> times_;
   std::vector<std::vector<uint32_t>> streams_of_node_;
   std::set<uint32_t> recorded_later_;
@@ -121,7 +121,7 @@ class Queues {
 
 }  // namespace
 
-std::vector<NodeTimes> run_queues(uint32_t num_nodes, const std::vector<Command>& commands,
+std::vector<NodeTimes> run_queues(uint32_t num_nodes, const std::vector<Program::Step>& commands,
                                   Random& random) {
   return Queues(num_nodes, commands).run(random);
 }

@@ -6,7 +6,7 @@
 
 #include "graph/analysis/dag.h"
 #include "graph/base/random.h"
-#include "graph/proof/command.h"
+#include "graph/program/program.h"
 #include "graph/proof/happens_before.h"
 #include "graph/schedule/stream_assignment.h"
 #include "graph/schedule/sync_plan.h"
@@ -17,14 +17,14 @@ struct PlannedDag {
   std::vector<uint32_t> order;
   StreamAssignment streams;
   SyncPlan syncs;
-  std::vector<Command> commands;
+  std::vector<Program::Step> commands;
 };
 
 // Issue order by rank (by costs if the options have them), then the options' policy.
 PlannedDag plan(const Dag& dag, const StreamOptions& options = {});
 
 // Against all edges of the graph.
-Proof prove(const Dag& dag, const std::vector<Command>& commands);
+Proof prove(const Dag& dag, const std::vector<Program::Step>& commands);
 
 // Streams, by the node with the lowest id on them: {{0, 1, 3}, {2}}.
 std::vector<std::vector<uint32_t>> nodes_of_streams(const StreamAssignment& streams);
@@ -43,7 +43,7 @@ struct NodeTimes {
   uint64_t start;
   uint64_t end;
 };
-std::vector<NodeTimes> run_queues(uint32_t num_nodes, const std::vector<Command>& commands,
+std::vector<NodeTimes> run_queues(uint32_t num_nodes, const std::vector<Program::Step>& commands,
                                   Random& random);
 
 }  // namespace eddy::testing

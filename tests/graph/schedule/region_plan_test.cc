@@ -7,8 +7,7 @@
 #include <set>
 
 #include "graph/ir/builder.h"
-#include "graph/proof/nested_proof.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/proof/program_proof.h"
 #include "graph/schedule/plan_graph.h"
 #include "graph/schedule/plan_memory.h"
 #include "tests/graph/schedule/nested_graphs.h"
@@ -48,20 +47,19 @@ class RegionPlanTest : public testing::Test {
     plan_ = plan_graph(*graph_, {.is_auto = false, .max_streams = max_streams});
     const Status status = prove_plan(*graph_, plan_);
     ASSERT_TRUE(status.is_ok()) << status.to_string();
-    const NestedCommands commands = nested_commands(*graph_, plan_);
-    ASSERT_EQ(simulate_often(commands, 40), "");
+    ASSERT_EQ(simulate_often(plan_.program, 40), "");
   }
   // The given region of the nth loop or branch, outer before inner.
-  const RegionPlan& region(size_t nth, size_t index) const {
+  const Program::Block& region(size_t nth, size_t index) const {
     for (uint32_t n = 0; n < graph_->num_nodes(); ++n) {
       const Node& node = graph_->node(NodeId(n));
-      if (!node.regions.empty() && nth-- == 0) return plan_.regions[node.regions[index].index()];
+      if (!node.regions.empty() && nth-- == 0) return plan_.program.blocks[node.regions[index].index()];
     }
     ADD_FAILURE() << "not so many loops and branches";
-    return plan_.regions[0];
+    return plan_.program.blocks[0];
   }
   std::set<uint32_t> streams(size_t nth, size_t index) const {
-    const RegionPlan& plan = region(nth, index);
+    const Program::Block& plan = region(nth, index);
     return {plan.streams.begin(), plan.streams.end()};
   }
   uint64_t arena_bytes() const {
@@ -120,7 +118,7 @@ TEST_F(RegionPlanTest, ExclusiveBranchesShareStreamsEventsAndMemory) {
   b_.output("y", y);
   plan();
   EXPECT_EQ(streams(0, 0), streams(0, 1));
-  EXPECT_EQ(region(0, 0).first_event, region(0, 1).first_event);
+  EXPECT_EQ(region(0, 0).first_machine_event, region(0, 1).first_machine_event);
   EXPECT_EQ(arena_bytes(), 3 * kBlock + 64) << "one branch's two sides and their join, and a test";
 }
 
@@ -130,7 +128,8 @@ TEST_F(RegionPlanTest, AChainInPlaceNeedsOneBlock) {
   b_.output("y", test(v));
   plan();
   EXPECT_EQ(arena_bytes(), kBlock);
-  const MemoryPlan apart = plan_memory(*graph_, plan_, {.allow_in_place = false});
+  const Schedule schedule = schedule_graph(*graph_, {.is_auto = false});
+  const MemoryPlan apart = plan_memory(*graph_, schedule, {.allow_in_place = false});
   EXPECT_EQ(apart.arenas[0].size_bytes, 2 * kBlock);
 }
 

@@ -313,7 +313,9 @@ TEST_P(CudaSessionTest, OpenLoopsGiveWhatTheCpuGives) {
       options.make_accelerator = fake.maker();
       auto session = Session::create(library_, std::move(*loop_with_rows(library_)), options);
       ASSERT_TRUE(session.is_ok()) << session.status().to_string();
-      for (const RegionPlan& region : (*session)->plan().regions) num_open += region.open ? 1 : 0;
+      for (const Program::Loop& loop : (*session)->plan().program.loops) {
+        num_open += loop.is_pipelined ? 1 : 0;
+      }
       for (int repeat = 0; repeat < 2; ++repeat) {
         auto outputs = (*session)->run(long_inputs());
         ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();

@@ -121,12 +121,12 @@ TEST(LoweringTest, ATraceShowsEachNodeInTheLaneOfItsStream) {
   const Graph& graph = (*session)->graph();
   const Plan& plan = (*session)->plan();
   std::map<std::string, std::string> lane_of_node;
-  for (const RegionPlan& region : plan.regions) {
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const std::string& name = graph.node(command.node).name;
+  for (const Program::Block& block : plan.program.blocks) {
+    for (const Program::Step& step : block.steps) {
+      if (!is_node(step.op)) continue;
+      const std::string& name = graph.node(node_of(plan.program, step)).name;
       if (name.starts_with("Add")) continue;  // names are unique within a region only
-      lane_of_node[name] = "stream " + std::to_string(region.streams[command.stream]);
+      lane_of_node[name] = "stream " + std::to_string(step.stream);
     }
   }
   TraceRecorder trace;

@@ -55,7 +55,7 @@ Graph make_graph(const Library& library) {
 
 uint32_t count_open(const Session& session) {
   uint32_t count = 0;
-  for (const RegionPlan& region : session.plan().regions) count += region.open ? 1 : 0;
+  for (const Program::Loop& loop : session.plan().program.loops) count += loop.is_pipelined;
   return count;
 }
 

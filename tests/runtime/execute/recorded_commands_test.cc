@@ -118,7 +118,7 @@ TEST_F(RecordedCommandsTest, WhatIsRecordedIsProvedAndWhatIsLeftOutIsNoticed) {
     ASSERT_TRUE(made.is_ok()) << made.status().to_string();
     const Graph& graph = made->graph;
     const Plan plan = plan_of(graph, seed);
-    for (const RegionPlan& region : plan.regions) num_open += region.open.has_value();
+    for (const Program::Loop& loop : plan.program.loops) num_open += loop.is_pipelined;
     const Verdict whole = prove(graph, plan, Fault::kNone, 0);
     ASSERT_TRUE(whole.status.is_ok()) << whole.status.to_string();
     Random random(seed);

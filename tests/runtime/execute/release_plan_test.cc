@@ -122,15 +122,16 @@ TEST_F(ReleasePlanTest, WhatALoopForwardsMayGoInTheNextHalfOfTheRound) {
 
 // Slow and obvious: which launches surely run before which, by closing the relation over all
 // commands.
-std::vector<std::vector<bool>> order_of(const RegionPlan& plan, size_t num_nodes) {
-  const size_t count = plan.commands.size();
+std::vector<std::vector<bool>> order_of(const Program& program, size_t num_nodes) {
+  const std::vector<Program::Step>& steps = program.blocks[0].steps;
+  const size_t count = steps.size();
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count, false));
   for (size_t b = 0; b < count; ++b) {
-    const PlanCommand& later = plan.commands[b];
+    const Program::Step& later = steps[b];
     for (size_t a = 0; a < b; ++a) {
-      const PlanCommand& earlier = plan.commands[a];
-      const bool is_signal = earlier.kind == PlanCommand::Kind::kRecord &&
-                             later.kind == PlanCommand::Kind::kWait && earlier.event == later.event;
+      const Program::Step& earlier = steps[a];
+      const bool is_signal = earlier.op == Program::Op::kRecord &&
+                             later.op == Program::Op::kWait && earlier.operand == later.operand;
       if (earlier.stream != later.stream && !is_signal) continue;
       before[a][b] = true;
       for (size_t c = 0; c < a; ++c) {
@@ -141,9 +142,8 @@ std::vector<std::vector<bool>> order_of(const RegionPlan& plan, size_t num_nodes
   std::vector<std::vector<bool>> nodes(num_nodes, std::vector<bool>(num_nodes, false));
   for (size_t a = 0; a < count; ++a) {
     for (size_t b = 0; b < count; ++b) {
-      if (plan.commands[a].kind != PlanCommand::Kind::kLaunch) continue;
-      if (plan.commands[b].kind != PlanCommand::Kind::kLaunch) continue;
-      nodes[plan.commands[a].node.index()][plan.commands[b].node.index()] = before[a][b];
+      if (!is_node(steps[a].op) || !is_node(steps[b].op)) continue;
+      nodes[node_of(program, steps[a]).index()][node_of(program, steps[b]).index()] = before[a][b];
     }
   }
   return nodes;
@@ -167,7 +167,7 @@ TEST_F(ReleasePlanTest, OnSeveralStreamsNobodyReadsAReleasedValue) {
     for (AssignPolicy policy : {AssignPolicy::kRank, AssignPolicy::kMatching}) {
       Plan plan;
       const ReleasePlan releases = releases_of(*graph, policy, plan);
-      const auto before = order_of(plan.regions[0], graph->num_nodes());
+      const auto before = order_of(plan.program, graph->num_nodes());
       std::vector<int> times(graph->num_values(), 0);
       for (uint32_t at = 0; at < releases.size(); ++at) {
         for (ValueId value : releases[at]) {

@@ -321,66 +321,70 @@ TEST_F(PlantedTest, ValuesThatAreSpoiltBetweenStepsAreNoticed) {
   }
 }
 
-using PlanEdit = std::function<bool(RegionPlan& plan, size_t at)>;
+using PlanEdit = std::function<bool(Program::Block& plan, size_t at)>;
 
-bool is_kind(const RegionPlan& plan, size_t at, PlanCommand::Kind kind) {
-  return plan.commands[at].kind == kind;
+bool is_kind(const Program::Block& plan, size_t at, Program::Op op) {
+  return plan.steps[at].op == op;
+}
+
+uint32_t other_stream(const Program::Block& plan, uint32_t stream) {
+  return plan.streams[(local_stream(plan, stream) + 1) % plan.streams.size()];
 }
 
 // long: a table of edits
 std::vector<std::pair<const char*, PlanEdit>> plan_edits() {
-  using Kind = PlanCommand::Kind;
-  const auto erase = [](Kind kind) {
-    return [kind](RegionPlan& plan, size_t at) {
-      if (!is_kind(plan, at, kind)) return false;
-      plan.commands.erase(plan.commands.begin() + static_cast<ptrdiff_t>(at));
+  using Op = Program::Op;
+  const auto erase = [](Op op) {
+    return [op](Program::Block& plan, size_t at) {
+      if (!is_kind(plan, at, op)) return false;
+      plan.steps.erase(plan.steps.begin() + static_cast<ptrdiff_t>(at));
       return true;
     };
   };
-  const auto repeat = [](Kind kind) {
-    return [kind](RegionPlan& plan, size_t at) {
-      if (!is_kind(plan, at, kind)) return false;
-      const PlanCommand again = plan.commands[at];
-      plan.commands.push_back(again);
+  const auto repeat = [](Op op) {
+    return [op](Program::Block& plan, size_t at) {
+      if (!is_kind(plan, at, op)) return false;
+      const Program::Step again = plan.steps[at];
+      plan.steps.insert(plan.steps.end() - 1, again);
       return true;
     };
   };
   return {
-      {"plan: a wait is missing", erase(Kind::kWait)},
-      {"plan: a record is missing", erase(Kind::kRecord)},
-      {"plan: a node is missing", erase(Kind::kLaunch)},
-      {"plan: a node is launched twice", repeat(Kind::kLaunch)},
-      {"plan: an event is recorded twice", repeat(Kind::kRecord)},
+      {"plan: a wait is missing", erase(Op::kWait)},
+      {"plan: a record is missing", erase(Op::kRecord)},
+      {"plan: a node is missing", erase(Op::kLaunch)},
+      {"plan: a node is launched twice", repeat(Op::kLaunch)},
+      {"plan: an event is recorded twice", repeat(Op::kRecord)},
       {"plan: a wait comes before its record",
-       [](RegionPlan& plan, size_t at) {
-         if (!is_kind(plan, at, Kind::kWait)) return false;
-         std::rotate(plan.commands.begin(), plan.commands.begin() + static_cast<ptrdiff_t>(at),
-                     plan.commands.begin() + static_cast<ptrdiff_t>(at) + 1);
+       [](Program::Block& plan, size_t at) {
+         if (!is_kind(plan, at, Op::kWait)) return false;
+         std::rotate(plan.steps.begin(), plan.steps.begin() + static_cast<ptrdiff_t>(at),
+                     plan.steps.begin() + static_cast<ptrdiff_t>(at) + 1);
          return true;
        }},
       {"plan: a wait is on another stream",
-       [](RegionPlan& plan, size_t at) {
-         if (!is_kind(plan, at, Kind::kWait)) return false;
-         plan.commands[at].stream = (plan.commands[at].stream + 1) % plan.num_streams;
+       [](Program::Block& plan, size_t at) {
+         if (!is_kind(plan, at, Op::kWait)) return false;
+         plan.steps[at].stream = other_stream(plan, plan.steps[at].stream);
          return true;
        }},
       {"plan: a record is on another stream",
-       [](RegionPlan& plan, size_t at) {
-         if (!is_kind(plan, at, Kind::kRecord)) return false;
-         plan.commands[at].stream = (plan.commands[at].stream + 1) % plan.num_streams;
+       [](Program::Block& plan, size_t at) {
+         if (!is_kind(plan, at, Op::kRecord)) return false;
+         plan.steps[at].stream = other_stream(plan, plan.steps[at].stream);
          return true;
        }},
       {"plan: a wait names an event out of range",
-       [](RegionPlan& plan, size_t at) {
-         if (!is_kind(plan, at, Kind::kWait)) return false;
-         plan.commands[at].event = plan.num_events + 7;
+       [](Program::Block& plan, size_t at) {
+         if (!is_kind(plan, at, Op::kWait)) return false;
+         plan.steps[at].operand = plan.num_events + 7;
          return true;
        }},
       {"plan: a node moves to the other stream",
-       [](RegionPlan& plan, size_t at) {
-         if (!is_kind(plan, at, Kind::kWait) || at + 1 >= plan.commands.size()) return false;
-         if (!is_kind(plan, at + 1, Kind::kLaunch)) return false;
-         plan.commands[at + 1].stream = (plan.commands[at + 1].stream + 1) % plan.num_streams;
+       [](Program::Block& plan, size_t at) {
+         if (!is_kind(plan, at, Op::kWait) || at + 1 >= plan.steps.size()) return false;
+         if (!is_kind(plan, at + 1, Op::kLaunch)) return false;
+         plan.steps[at + 1].stream = other_stream(plan, plan.steps[at + 1].stream);
          return true;
        }},
   };
@@ -396,17 +400,17 @@ TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
       PlanOptions options;
       options.is_auto = false;
       Plan plan = plan_graph(made->graph, options);
-      for (RegionPlan& region : plan.regions) {
-        if (region.num_streams < 2) continue;
-        const std::vector<PlanCommand> commands = region.commands;
+      for (Program::Block& region : plan.program.blocks) {
+        if (region.streams.size() < 2) continue;
+        const std::vector<Program::Step> commands = region.steps;
         for (size_t at = 0; at < commands.size(); ++at) {
-          region.commands = commands;
+          region.steps = commands;
           if (!edit(region, at)) continue;
           const Status status = prove_plan(made->graph, plan);
           num_caught += status.is_ok() ? 0 : 1;
           if (!status.is_ok()) what = status.message();
         }
-        region.commands = commands;
+        region.steps = commands;
       }
     }
     EXPECT_GT(num_caught, 0u) << name;

@@ -49,10 +49,9 @@ TEST(ProofTest, AViolationIsShrunkToAGraphOfAFewNodes) {
   ProofOptions options;
   options.num_seeds = 200;
   options.spoil = [](const Graph&, Plan& plan) {
-    for (RegionPlan& region : plan.regions) {
-      std::erase_if(region.commands, [](const PlanCommand& command) {
-        return command.kind == PlanCommand::Kind::kWait;
-      });
+    for (Program::Block& block : plan.program.blocks) {
+      std::erase_if(block.steps,
+                    [](const Program::Step& step) { return step.op == Program::Op::kWait; });
     }
   };
   const ProofReport report = run_proofs(library, options);

@@ -26,11 +26,9 @@ CheckArguments with_lost_waits() {
   arguments.seeds = 40;
   arguments.first_seed = 7;
   arguments.plants.plan = [](const Graph&, Plan& plan) {
-    for (RegionPlan& region : plan.regions) {
-      const auto is_wait = [](const PlanCommand& command) {
-        return command.kind == PlanCommand::Kind::kWait;
-      };
-      auto& commands = region.commands;
+    for (Program::Block& block : plan.program.blocks) {
+      const auto is_wait = [](const Program::Step& step) { return step.op == Program::Op::kWait; };
+      auto& commands = block.steps;
       const auto last = std::ranges::find_if(commands.rbegin(), commands.rend(), is_wait);
       if (last != commands.rend()) commands.erase(std::prev(last.base()));
     }

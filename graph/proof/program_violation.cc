@@ -1,8 +1,8 @@
-#include "graph/proof/nested_violation.h"
+#include "graph/proof/program_violation.h"
 
 namespace eddy {
 
-std::string NestedViolation::to_string(
+std::string ProgramViolation::to_string(
     const std::function<std::string(uint32_t)>& node_name,
     const std::function<std::string(uint32_t)>& value_name) const {
   const auto node = [&](uint32_t id, const char* otherwise) {
@@ -34,6 +34,13 @@ std::string NestedViolation::to_string(
       return node(first, "a region") + ": " + text + (of.empty() ? "" : " (" + of + ")");
   }
   return "unknown violation";
+}
+
+ProgramViolation as_violation(ProgramDefect defect) {
+  return {.kind = ProgramViolation::Kind::kMalformed,
+          .region = defect.block,
+          .first = defect.node,
+          .text = std::move(defect.text)};
 }
 
 }  // namespace eddy

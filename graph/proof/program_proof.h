@@ -1,4 +1,4 @@
-// prove_nested: an independent proof that nested commands keep every order and every content.
+// prove_program: an independent proof that nested commands keep every order and every content.
 //
 // It reads the commands alone (nested_command.h) and shares no code with the planner but
 // graph/base. Two claims together mean that every run reads what was written for it, in every
@@ -33,43 +33,43 @@
 #include <vector>
 
 #include "graph/proof/happens_before.h"
-#include "graph/proof/nested_command.h"
-#include "graph/proof/nested_violation.h"
+#include "graph/program/program.h"
+#include "graph/proof/program_violation.h"
 
 namespace eddy {
 
-struct NestedProof {
-  std::vector<NestedViolation> violations;
+struct ProgramProof {
+  std::vector<ProgramViolation> violations;
   bool is_safe() const { return violations.empty(); }
 };
 
-NestedProof prove_nested(const NestedCommands& commands);
+ProgramProof prove_program(const Program& program);
 
 // Who proves many lists that differ in records and waits only follows their contents once:
 // check_contents (content_check.h) sees neither. `contents` must be those of such a list.
 // At the first `max_violations` the proof ends: who only asks whether there is one says 1.
 struct ContentCheck;
-NestedProof prove_nested(const NestedCommands& commands, const ContentCheck& contents,
+ProgramProof prove_program(const Program& program, const ContentCheck& contents,
                          size_t max_violations = Proof::kMaxViolations);
 
 // Who changes the records and waits of one region at a time asks for what depends on them only: a
 // proof that was safe before is safe then exactly when prove_again() of that region is. (What a
 // region touches, and with it the proof of every other region, depends on no record or wait.)
 //
-//   NestedProver prover(commands, contents, 1);
+//   ProgramProver prover(commands, contents, 1);
 //   if (prover.prove().is_safe()) … commands.regions[r].commands lose a wait …
 //   prover.prove_again(r)   // and are as they were before another region changes
 //
 // Cost of prove_again(): prove_order's of the one region.
-class NestedProver {
+class ProgramProver {
  public:
   // Both must outlive it.
-  NestedProver(const NestedCommands& commands, const ContentCheck& contents,
+  ProgramProver(const Program& program, const ContentCheck& contents,
                size_t max_violations = Proof::kMaxViolations);
-  ~NestedProver();
+  ~ProgramProver();
 
-  NestedProof prove();
-  NestedProof prove_again(uint32_t region);
+  ProgramProof prove();
+  ProgramProof prove_again(uint32_t region);
 
  private:
   class Prover;

@@ -1,13 +1,13 @@
 // Claim: what a slow machine that runs a spoilt plan in random orders finds, the proof finds, too;
 // and regions that may be at work together are refused one event.
-#include "graph/proof/nested_proof.h"
+#include "graph/proof/program_proof.h"
 
 #include <gtest/gtest.h>
 
 #include <iostream>
 
 #include "graph/base/random.h"
-#include "graph/schedule/nested_commands.h"
+#include "graph/schedule/emit_program.h"
 #include "graph/schedule/plan_graph.h"
 #include "tests/graph/schedule/nested_graphs.h"
 #include "tests/graph/schedule/nested_simulation.h"
@@ -23,19 +23,19 @@ TEST(NestedProofTest, RegionsThatMayBeAtWorkTogetherShareNoEvent) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
-    NestedCommands commands = nested_commands(graph, plan_graph(graph, nested_options(seed)));
+    Program program = plan_graph(graph, nested_options(seed)).program;
     for (uint32_t r = 1; r < graph.num_regions(); ++r) {
-      NestedRegion& inner = commands.regions[r];
+      Program::Block& inner = program.blocks[r];
       const Node& owner = graph.node(graph.region(RegionId(r)).owner);
-      const NestedRegion& outer = commands.regions[owner.region.index()];
-      const NestedRegion& first = commands.regions[owner.regions[0].index()];
+      const Program::Block& outer = program.blocks[owner.region.index()];
+      const Program::Block& first = program.blocks[owner.regions[0].index()];
       if (inner.num_machine_events == 0) continue;
       num_shared += &first != &inner && first.num_machine_events > 0 &&
                     first.first_machine_event == inner.first_machine_event;
       if (outer.num_machine_events == 0) continue;
       const uint32_t good = inner.first_machine_event;
       inner.first_machine_event = outer.first_machine_event + outer.num_machine_events - 1;
-      EXPECT_FALSE(prove_nested(commands).is_safe());
+      EXPECT_FALSE(prove_program(program).is_safe());
       inner.first_machine_event = good;
       ++num_caught;
     }
@@ -54,13 +54,13 @@ uint64_t expect_caught(Spoil spoil, uint64_t at_least_rejected, uint64_t at_leas
   uint64_t num_seen = 0;  // rejected, and the machine knows why
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Graph graph = nested_graph(seed);
-    const NestedCommands good = nested_commands(graph, plan_graph(graph, nested_options(seed)));
+    const Program good = plan_graph(graph, nested_options(seed)).program;
     Random random(seed);
     for (int spoilt = 0; spoilt < 6; ++spoilt) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " spoilt " << spoilt);
-      NestedCommands bad = good;
+      Program bad = good;
       if (!spoil(bad, random)) continue;
-      const bool is_safe = prove_nested(bad).is_safe();
+      const bool is_safe = prove_program(bad).is_safe();
       const std::string error = simulate_often(bad, 8);
       if (is_safe) {
         EXPECT_EQ(error, "") << "the proof missed it";
@@ -77,21 +77,21 @@ uint64_t expect_caught(Spoil spoil, uint64_t at_least_rejected, uint64_t at_leas
   return num_accepted;
 }
 
-std::vector<uint32_t> names_with_blocks(const NestedCommands& commands) {
+std::vector<uint32_t> names_with_blocks(const Program& program) {
   std::vector<uint32_t> names;
-  for (uint32_t name = 0; name < commands.memory.size(); ++name) {
-    if (commands.memory[name].arena != NestedMemory::kOwn) names.push_back(name);
+  for (uint32_t name = 0; name < program.memory.size(); ++name) {
+    if (program.memory[name].arena != Program::Memory::kOwn) names.push_back(name);
   }
   return names;
 }
 
 TEST(NestedProofTest, SwappedOffsetsAreCaughtWheneverTheyMatter) {
   expect_caught(
-      [](NestedCommands& commands, Random& random) {
-        const auto names = names_with_blocks(commands);
+      [](Program& program, Random& random) {
+        const auto names = names_with_blocks(program);
         if (names.size() < 2) return false;
-        NestedMemory& a = commands.memory[names[random.below(names.size())]];
-        NestedMemory& b = commands.memory[names[random.below(names.size())]];
+        Program::Memory& a = program.memory[names[random.below(names.size())]];
+        Program::Memory& b = program.memory[names[random.below(names.size())]];
         std::swap(a.offsets_bytes[random.below(a.offsets_bytes.size())],
                   b.offsets_bytes[random.below(b.offsets_bytes.size())]);
         return true;
@@ -101,12 +101,12 @@ TEST(NestedProofTest, SwappedOffsetsAreCaughtWheneverTheyMatter) {
 
 TEST(NestedProofTest, MovedBlocksAreCaughtWheneverTheyMatter) {
   expect_caught(
-      [](NestedCommands& commands, Random& random) {
-        const auto names = names_with_blocks(commands);
+      [](Program& program, Random& random) {
+        const auto names = names_with_blocks(program);
         if (names.empty()) return false;
-        NestedMemory& moved = commands.memory[names[random.below(names.size())]];
+        Program::Memory& moved = program.memory[names[random.below(names.size())]];
         uint64_t& offset = moved.offsets_bytes[random.below(moved.offsets_bytes.size())];
-        const uint64_t room = commands.arena_sizes_bytes[moved.arena] - moved.size_bytes;
+        const uint64_t room = program.arena_sizes_bytes[moved.arena] - moved.size_bytes;
         const uint64_t to = random.below(room / 64 + 1) * 64;
         const bool has_moved = to != offset;
         offset = to;
@@ -117,13 +117,13 @@ TEST(NestedProofTest, MovedBlocksAreCaughtWheneverTheyMatter) {
 
 TEST(NestedProofTest, ACarriedValueNeedsItsSpareBlock) {
   const uint64_t num_accepted = expect_caught(
-      [](NestedCommands& commands, Random& random) {
+      [](Program& program, Random& random) {
         std::vector<uint32_t> carried;
-        for (const uint32_t name : names_with_blocks(commands)) {
-          if (!commands.memory[name].holders.empty()) carried.push_back(name);
+        for (const uint32_t name : names_with_blocks(program)) {
+          if (!program.memory[name].holders.empty()) carried.push_back(name);
         }
         if (carried.empty()) return false;
-        NestedMemory& memory = commands.memory[carried[random.below(carried.size())]];
+        Program::Memory& memory = program.memory[carried[random.below(carried.size())]];
         memory.holders.pop_back();
         memory.offsets_bytes.pop_back();
         return true;

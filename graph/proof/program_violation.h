@@ -1,4 +1,4 @@
-// NestedViolation: one thing that the nested proof (nested_proof.h) finds wrong with a plan, as
+// ProgramViolation: one thing that the nested proof (nested_proof.h) finds wrong with a plan, as
 // data, and as one line for people.
 #pragma once
 
@@ -6,9 +6,11 @@
 #include <functional>
 #include <string>
 
+#include "graph/program/validate.h"
+
 namespace eddy {
 
-struct NestedViolation {
+struct ProgramViolation {
   enum class Kind {
     kUnordered,       // first, second: nodes with no path between; name: what both touch
     kUnorderedBytes,  // the same, over arena bytes that belong to `name`
@@ -33,5 +35,8 @@ struct NestedViolation {
   std::string to_string(const std::function<std::string(uint32_t)>& node_name,
                         const std::function<std::string(uint32_t)>& value_name) const;
 };
+
+// What the validator found, as a violation.
+ProgramViolation as_violation(ProgramDefect defect);
 
 }  // namespace eddy
