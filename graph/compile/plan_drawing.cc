@@ -127,8 +127,8 @@ class PlanArtist {
       if (node[i] != Program::kNone) {
         const Work recorder = work(id, node[i], place);
         recorded.emplace(block.steps[i].operand, recorder);
-        const bool is_its = is_node(block.steps[node[i]].op) &&
-                            block.steps[i].operand < first_frame_event(block);
+        const bool is_its =
+            is_node(block.steps[node[i]].op) && block.steps[i].operand < first_frame_event(block);
         if (is_its) drawn.records.emplace_back(block.steps[i].operand, recorder.place);
       }
     }
@@ -141,8 +141,8 @@ class PlanArtist {
       if (op == Program::Op::kWait && !recorded.contains(event)) {
         drawn.entry_waits.push_back(work(id, node_at(id, i), place).place);
       } else if (op == Program::Op::kWait && node[i] != Program::kNone) {
-        drawn.waits.push_back({event, recorded.at(event).place,
-                               work(id, node_at(id, node[i]), place).place});
+        drawn.waits.push_back(
+            {event, recorded.at(event).place, work(id, node_at(id, node[i]), place).place});
       } else if (op == Program::Op::kWait && overlaps) {
         drawn.next_waits.push_back({event, recorded.at(event).place, DrawnNextWait::kTurn,
                                     wait_text(event, "the end") + ", before values move on"});

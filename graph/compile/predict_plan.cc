@@ -75,27 +75,10 @@ class Writer {
   }
 
   void add_step(const Program::Block& from, const Program::Step& step, FluidRegion& region) const {
-    using Op = Program::Op;
-    using Kind = FluidCommand::Kind;
-    const auto add = [&](Kind kind, uint32_t id) {
-      region.commands.push_back({kind, local_stream(from, step.stream), id});
-    };
-    switch (step.op) {
-      case Op::kLaunch:
-        return add(Kind::kLaunch, number_[node_of(plan_.program, step).index()]);
-      case Op::kLoop:
-        return add(Kind::kLoop, number_[node_of(plan_.program, step).index()]);
-      case Op::kCase:
-        return add(Kind::kCase, number_[node_of(plan_.program, step).index()]);
-      case Op::kRecord:
-        return add(Kind::kRecord, step.operand);
-      case Op::kWait:
-        return add(Kind::kWait, step.operand);
-      case Op::kWaitPrevious:
-        return add(Kind::kWaitPrevious, step.operand);
-      default:
-        return;
-    }
+    if (!is_node(step.op) && !is_sync(step.op)) return;
+    const uint32_t operand =
+        is_node(step.op) ? number_[node_of(plan_.program, step).index()] : step.operand;
+    region.commands.push_back({step.op, local_stream(from, step.stream), operand});
   }
 
   const Graph& graph_;

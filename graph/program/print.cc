@@ -81,9 +81,9 @@ std::string operand_text(const Program& program, const Step& step, const Program
 }  // namespace
 
 const char* op_name(Op op) {
-  static constexpr const char* kNames[] = {"begin",  "launch", "retain", "push row",
-                                           "loop",   "case",   "record", "wait",
-                                           "wait",   "test",   "advance", "end"};
+  static constexpr const char* kNames[] = {"begin", "launch", "retain",  "push row",
+                                           "loop",  "case",   "record",  "wait",
+                                           "wait",  "test",   "advance", "end"};
   return kNames[static_cast<size_t>(op)];
 }
 

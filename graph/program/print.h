@@ -1,5 +1,5 @@
-// print_program: a program as text, one step a line, block in block; the same program gives the same
-// text. step_text: one step of it.
+// print_program: a program as text, one step a line, block in block; the same program gives the
+// same text. step_text: one step of it.
 //
 //   streams 0 1
 //   0  begin

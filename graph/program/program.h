@@ -19,7 +19,8 @@
 // which references keep alive. An alias makes one name stand for whatever memory another stands
 // for: views, parameters and results; aliases of one list happen at once.
 //
-// Validity is checked by validate.h and safety by graph/proof; this is plain data and takes anything.
+// Validity is checked by validate.h and safety by graph/proof; this is plain data and takes
+// anything.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,7 @@ struct Program {
   };
 
   struct Block {
-    std::vector<uint32_t> streams;  // of the machine, each once; [0] is the main one
+    std::vector<uint32_t> streams = {};  // of the machine, each once; [0] is the main one
     // Events are numbered within the block: those that its nodes record, then one for its begin and
     // one for the end of each further stream, used or not.
     uint32_t num_events = 0;
@@ -61,7 +62,7 @@ struct Program {
     // may share them.
     uint32_t first_machine_event = 0;
     uint32_t num_machine_events = 0;
-    std::vector<Step> steps;  // issue order
+    std::vector<Step> steps = {};  // issue order
   };
 
   struct Alias {
@@ -71,26 +72,27 @@ struct Program {
 
   struct Launch {
     uint32_t node = 0;  // the graph's; of a kRetain: its loop
-    std::vector<uint32_t> reads;
-    std::vector<uint32_t> writes;
-    std::vector<Alias> aliases;
-    uint64_t overwritable = 0;      // bit i: writes[0] may stand exactly where reads[i] stands
-    std::vector<uint32_t> escapes;  // of the reads: maybe beyond the launch, so never from an arena
+    std::vector<uint32_t> reads = {};
+    std::vector<uint32_t> writes = {};
+    std::vector<Alias> aliases = {};
+    uint64_t overwritable = 0;  // bit i: writes[0] may stand exactly where reads[i] stands
+    std::vector<uint32_t> escapes =
+        {};  // of the reads: maybe beyond the launch, so never from an arena
   };
 
   struct Loop {
     uint32_t node = 0;
     uint32_t before = 0;  // blocks
     uint32_t after = 0;
-    std::vector<uint32_t> reads;    // the trip limit
-    std::vector<Alias> enter;       // initial values become parameters of `before`
-    std::vector<uint32_t> tested;   // the predicate, read behind `before`
-    std::vector<Alias> forward;     // results of `before` become parameters of `after`
-    std::vector<uint32_t> rows;     // names; read by the kPushRow of each
-    std::vector<Alias> advance;     // results of `after` become parameters of `before`
-    std::vector<Alias> leave;       // results of `before` become outputs
-    std::vector<uint32_t> stacks;   // outputs made of the rows
-    bool is_pipelined = false;      // the next iteration may begin while this one's streams run
+    std::vector<uint32_t> reads = {};   // the trip limit
+    std::vector<Alias> enter = {};      // initial values become parameters of `before`
+    std::vector<uint32_t> tested = {};  // the predicate, read behind `before`
+    std::vector<Alias> forward = {};    // results of `before` become parameters of `after`
+    std::vector<uint32_t> rows = {};    // names; read by the kPushRow of each
+    std::vector<Alias> advance = {};    // results of `after` become parameters of `before`
+    std::vector<Alias> leave = {};      // results of `before` become outputs
+    std::vector<uint32_t> stacks = {};  // outputs made of the rows
+    bool is_pipelined = false;          // the next iteration may begin while this one's streams run
   };
 
   struct Row {
@@ -100,10 +102,10 @@ struct Program {
 
   struct Case {
     uint32_t node = 0;
-    std::vector<uint32_t> reads;   // the selector
-    std::vector<uint32_t> blocks;  // one for each branch
-    std::vector<std::vector<Alias>> results;  // of each branch
-    std::vector<Alias> pass_through;          // when no branch runs
+    std::vector<uint32_t> reads = {};              // the selector
+    std::vector<uint32_t> blocks = {};             // one for each branch
+    std::vector<std::vector<Alias>> results = {};  // of each branch
+    std::vector<Alias> pass_through = {};          // when no branch runs
     bool may_run_none = false;
   };
 
@@ -111,8 +113,9 @@ struct Program {
     static constexpr uint32_t kOwn = UINT32_MAX;
     uint32_t arena = kOwn;
     uint64_t size_bytes = 0;
-    std::vector<uint64_t> offsets_bytes;
-    std::vector<uint32_t> holders;  // names: the writer takes the first block none of them stands at
+    std::vector<uint64_t> offsets_bytes = {};
+    std::vector<uint32_t> holders =
+        {};  // names: the writer takes the first block none of them stands at
   };
 
   std::vector<Block> blocks;  // by the graph's region; 0 is the root

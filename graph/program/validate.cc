@@ -79,8 +79,8 @@ class Validator {
     }
   }
   void check_row(const Program::Row& row) {
-    const bool is_there = row.loop < program_.loops.size() &&
-                          row.index < program_.loops[row.loop].rows.size();
+    const bool is_there =
+        row.loop < program_.loops.size() && row.index < program_.loops[row.loop].rows.size();
     if (!is_there) fail(0, kNone, "a row is of no loop");
   }
   void check_case(const Program::Case& branch) {
@@ -115,8 +115,7 @@ class Validator {
       for (const uint32_t name : targets) make(name, branch.node);
     }
   }
-  static void add_targets(std::span<const Program::Alias> aliases,
-                          std::vector<uint32_t>& targets) {
+  static void add_targets(std::span<const Program::Alias> aliases, std::vector<uint32_t>& targets) {
     for (const Program::Alias& alias : aliases) targets.push_back(alias.to);
   }
 
@@ -216,11 +215,11 @@ class Validator {
   }
 
   const Program& program_;
-  std::vector<uint32_t> depth_;     // by block; 0: not reached yet
-  std::vector<Step> ends_;          // by block
-  std::vector<bool> is_pipelined_;  // by block
-  std::vector<bool> is_made_;       // by name
-  std::vector<uint32_t> reached_;   // blocks, owners first
+  std::vector<uint32_t> depth_;               // by block; 0: not reached yet
+  std::vector<Step> ends_;                    // by block
+  std::vector<bool> is_pipelined_;            // by block
+  std::vector<bool> is_made_;                 // by name
+  std::vector<uint32_t> reached_;             // blocks, owners first
   std::vector<std::vector<bool>> is_placed_;  // launches, rows, loops, cases
   std::optional<ProgramDefect> found_;
 };

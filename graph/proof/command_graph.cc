@@ -11,7 +11,8 @@ using Op = Program::Op;
 
 class Reader {
  public:
-  Reader(uint32_t num_nodes, std::span<const Program::Step> commands, std::vector<Violation>& violations)
+  Reader(uint32_t num_nodes, std::span<const Program::Step> commands,
+         std::vector<Violation>& violations)
       : num_nodes_(num_nodes), violations_(violations) {
     graph_.commands = commands;
   }
@@ -50,7 +51,8 @@ class Reader {
     for (uint32_t c = 0; c < graph_.commands.size(); ++c) {
       const Program::Step& command = graph_.commands[c];
       const bool is_event = command.op != Op::kLaunch;
-      const uint32_t highest = is_event ? std::max(command.stream, command.operand) : command.stream;
+      const uint32_t highest =
+          is_event ? std::max(command.stream, command.operand) : command.stream;
       if (highest >= kMaxIds) {
         add(Violation::Kind::kOutOfRange, c, highest);
         return false;

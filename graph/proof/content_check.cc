@@ -309,7 +309,8 @@ class Follower {
   }
 
   // All passes at once; names of the regions in `left` are forgotten first.
-  void assign(std::span<const Program::Alias> passes, std::span<const uint32_t> left, State& state) {
+  void assign(std::span<const Program::Alias> passes, std::span<const uint32_t> left,
+              State& state) {
     if (passes.empty() && left.empty()) return;
     std::vector<uint32_t> targets;
     for (const Program::Alias& pass : passes) targets.push_back(pass.to);

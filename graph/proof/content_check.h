@@ -1,6 +1,6 @@
-// Content check: follows nested commands in the order of issue and sees whether every name that
-// is read still stands where its writer put it. Internal to the checker; nested_proof.h says what
-// it is worth.
+// Content check: follows a program in the order of issue and sees whether every name that is read
+// still stands where its writer put it. Internal to the checker; program_proof.h says what it is
+// worth.
 //
 // A state holds references: "this name may stand at the memory of that written name". A write
 // ends the references of all others whose blocks overlap its own. A storage with several blocks
@@ -27,7 +27,7 @@ struct TouchedMemory {
 
 struct ContentCheck {
   std::vector<ProgramViolation> violations;
-  std::vector<TouchedMemory> launches;           // as in Program
+  std::vector<TouchedMemory> launches;  // as in Program
   std::vector<TouchedMemory> rows;
   std::vector<TouchedMemory> loops;  // without what their blocks touch
   std::vector<TouchedMemory> cases;

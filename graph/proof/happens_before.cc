@@ -87,8 +87,8 @@ void Prover::drop_pairs_one_wait_apart() {
   for (const Pair& pair : pairs_) {
     if (launch != pair.after) {
       launch = pair.after;
-      for (uint32_t c = graph_.previous[launch];
-           c != kNone && graph_.commands[c].op == Op::kWait; c = graph_.previous[c]) {
+      for (uint32_t c = graph_.previous[launch]; c != kNone && graph_.commands[c].op == Op::kWait;
+           c = graph_.previous[c]) {
         const uint32_t record = graph_.cause[c];
         if (record == kNone) continue;
         const uint32_t stream = graph_.stream(record);

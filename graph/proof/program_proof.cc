@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "graph/proof/content_check.h"
 #include "graph/program/validate.h"
+#include "graph/proof/content_check.h"
 #include "graph/proof/region_order.h"
 #include "graph/proof/touched.h"
 #include "graph/proof/two_iterations.h"
@@ -302,7 +302,7 @@ class ProgramProver::Prover {
 };
 
 ProgramProver::ProgramProver(const Program& program, const ContentCheck& contents,
-                           size_t max_violations)
+                             size_t max_violations)
     : prover_(std::make_unique<Prover>(program, contents, max_violations)) {}
 ProgramProver::~ProgramProver() = default;
 
@@ -310,7 +310,7 @@ ProgramProof ProgramProver::prove() { return prover_->run(); }
 ProgramProof ProgramProver::prove_again(uint32_t region) { return prover_->run_again(region); }
 
 ProgramProof prove_program(const Program& program, const ContentCheck& contents,
-                         size_t max_violations) {
+                           size_t max_violations) {
   return ProgramProver(program, contents, max_violations).prove();
 }
 

@@ -1,4 +1,4 @@
-// ProgramViolation: one thing that the nested proof (nested_proof.h) finds wrong with a plan, as
+// ProgramViolation: one thing that the proof (program_proof.h) finds wrong with a program, as
 // data, and as one line for people.
 #pragma once
 

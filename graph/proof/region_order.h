@@ -1,13 +1,13 @@
-// RegionOrder: the commands of one region as prove_order takes them, and every pair of them that
-// must be ordered, with the reason.
+// RegionOrder: the steps of one block as prove_order takes them, and every pair of them that must
+// be ordered, with the reason.
 //
-// Part of the nested proof: of a closed region once through, of an open loop's `after` two
-// iterations in a row (two_iterations.h). Nodes are the commands that do something, in the order of
+// Part of the program's proof: of a plain block once through, of a pipelined loop's `after` two
+// iterations in a row (two_iterations.h). Nodes are the steps that do something, in the order of
 // issue. What they require depends on no record or wait, so that lists which differ in those only
 // are proved one after the other against the same requirements.
 //
-//   RegionOrder order(commands, num_nodes);
-//   order.add_node(command, node, touched); …
+//   RegionOrder order(program, num_nodes);
+//   order.add_node(step, node, touched); …
 //   order.require_bytes(); order.require_streams(); order.require(a, b, reason);
 //   order.begin_list();
 //   order.list_node(); order.list_wait(stream, event); order.list_node(); …

@@ -1,6 +1,6 @@
-// Touched: everything that a command of a nested list touches, in its regions too.
+// Touched: everything that a step touches, in its blocks too.
 //
-// Part of the nested proof. Cost: add_all is linear, make_sets sorts.
+// Part of the program's proof. Cost: add_all is linear, make_sets sorts.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "graph/proof/content_check.h"
 #include "graph/program/program.h"
+#include "graph/proof/content_check.h"
 
 namespace eddy {
 
@@ -62,7 +62,7 @@ inline void Touched::use_events(uint32_t first, uint32_t end) {
   end_event = std::max(end_event, end);
 }
 
-// Calls visit(name) for each name that the command defines in its own region.
+// Calls visit(name) for each name that the step defines in its own block.
 template <typename Visit>
 void for_each_defined(const Program& program, const Program::Step& step, Visit visit) {
   switch (step.op) {

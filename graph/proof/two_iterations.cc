@@ -64,8 +64,7 @@ class TwoIterations {
     for (size_t c = 0; c < after_.steps.size(); ++c) {
       const Program::Step& step = after_.steps[c];
       if (is_sync(step.op)) continue;
-      const uint32_t node =
-          order_.add_node(step, node_of(program_, step), inside_[c], iteration);
+      const uint32_t node = order_.add_node(step, node_of(program_, step), inside_[c], iteration);
       if (begun.empty()) entry = node;
       if (begun.insert(step.stream).second) order_.require(entry, node, {});
     }
@@ -114,13 +113,15 @@ class TwoIterations {
         for_each_defined(program_, step, [&](uint32_t name) { passed.insert(name); });
         continue;
       }
-      for (const Program::Alias& pass : program_.launches[step.operand].aliases) passed.insert(pass.to);
+      for (const Program::Alias& pass : program_.launches[step.operand].aliases)
+        passed.insert(pass.to);
     }
     return passed;
   }
   bool is_early(const RegionOrder::Node& node) const {
     const auto is_one = [&](uint32_t stream) {
-      return std::ranges::find(program_.asynchronous_streams, stream) != program_.asynchronous_streams.end();
+      return std::ranges::find(program_.asynchronous_streams, stream) !=
+             program_.asynchronous_streams.end();
     };
     return is_one(node.step.stream) || std::ranges::any_of(node.touched.streams, is_one);
   }

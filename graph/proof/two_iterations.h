@@ -1,13 +1,13 @@
-// two_iterations: two iterations of an open loop's `after` behind one another, each followed by one
-// command for all that happens between them (the turn), with every pair that must be ordered.
+// two_iterations: two iterations of a pipelined loop's `after` behind one another, each followed by
+// one node for all that happens between them (the turn), with every pair that must be ordered.
 //
 // Every name of the loop has one place: what changes it comes after all that used it before. Values
-// move on in the turn, `before` runs, and its results are tested and forwarded. Rows that a command
-// of `after` defines are stacked by that command. Where references are let go of early, a reader of
-// a passed-on name has ended before the turn: its memory may be another's to write from there on.
-// The loop's end waits for all streams: that is what an open loop means, and nothing to prove.
+// move on in the turn, `before` runs, and its results are tested and forwarded. On an asynchronous
+// stream a reader of an alias has ended before the turn: its memory may be another's to write from
+// there on. The loop's end waits for all streams: that is what a pipelined loop means, and nothing
+// to prove.
 //
-// Part of the nested proof. Cost: near linear in the commands of `after` and what they touch.
+// Part of the program's proof. Cost: near linear in the steps of `after` and what they touch.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ namespace eddy {
 struct OpenLoop {
   const Program& program;
   const ContentCheck& contents;
-  const Program::Step& step;     // kLoop
+  const Program::Step& step;        // kLoop
   const Touched& before;            // all that the region does
   std::vector<uint32_t> own_names;  // of `before` and `after`
 

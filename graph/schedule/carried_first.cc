@@ -20,12 +20,12 @@ class CarriedFirst {
     for (size_t k = 0; k < num_carried; ++k) is_needed_[results[k].index()] = true;
     std::vector<uint32_t> num_needed(plan_.num_streams, 0);
     std::vector<bool> has_last(plan_.num_streams, false), ends_needed(plan_.num_streams, false);
-    for (auto command = plan_.commands.rbegin(); command != plan_.commands.rend(); ++command) {
-      if (command->kind != PlanCommand::Kind::kLaunch) continue;
-      const bool is_needed = mark(command->node);
-      num_needed[command->stream] += is_needed ? 1 : 0;
-      if (!has_last[command->stream]) ends_needed[command->stream] = is_needed;
-      has_last[command->stream] = true;
+    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
+      if (step->op != Program::Op::kLaunch) continue;
+      const bool is_needed = mark(NodeId(step->operand));
+      num_needed[step->stream] += is_needed ? 1 : 0;
+      if (!has_last[step->stream]) ends_needed[step->stream] = is_needed;
+      has_last[step->stream] = true;
     }
     uint32_t first = 0;
     for (uint32_t s = 1; s < plan_.num_streams && !ends_needed[0]; ++s) {
@@ -33,9 +33,9 @@ class CarriedFirst {
       const bool is_better = first == 0 || num_needed[s] > num_needed[first];
       if (ends_needed[s] && is_near && is_better) first = s;
     }
-    for (PlanCommand& command : plan_.commands) {
-      if (command.stream == 0 || command.stream == first) {
-        command.stream = command.stream == 0 ? first : 0;
+    for (Program::Step& step : plan_.steps) {
+      if (step.stream == 0 || step.stream == first) {
+        step.stream = step.stream == 0 ? first : 0;
       }
     }
     if (first > 0) ends_needed[first] = false;  // that was stream 0's

@@ -5,7 +5,7 @@
 namespace eddy {
 
 std::vector<Program::Step> command_list(std::span<const uint32_t> issue_order,
-                                  const StreamAssignment& assignment, const SyncPlan& plan) {
+                                        const StreamAssignment& assignment, const SyncPlan& plan) {
   std::vector<Program::Step> commands;
   commands.reserve(issue_order.size() + assignment.further.size() + plan.records.size() +
                    plan.waits.size());

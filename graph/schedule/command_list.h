@@ -16,6 +16,6 @@
 namespace eddy {
 
 std::vector<Program::Step> command_list(std::span<const uint32_t> issue_order,
-                                  const StreamAssignment& assignment, const SyncPlan& plan);
+                                        const StreamAssignment& assignment, const SyncPlan& plan);
 
 }  // namespace eddy

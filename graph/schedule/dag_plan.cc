@@ -138,7 +138,8 @@ void DagPlanner::list_streams_by_device() {
 }
 
 Status DagPlanner::prove() {
-  const std::vector<Program::Step> commands = command_list(plan_.issue_order, plan_.streams, plan_.syncs);
+  const std::vector<Program::Step> commands =
+      command_list(plan_.issue_order, plan_.streams, plan_.syncs);
   std::vector<RequiredOrder> required;
   required.reserve(file_.edges.size());
   // The edges as given: the proof rests on nothing that planning derived from them.

@@ -55,17 +55,17 @@ class Emitter {
     memory = {block->arena, block->size_bytes, block->offsets_bytes, names(block->holders)};
   }
 
-  // Names for what streams retain, and which streams read by them.
+  // Names for what streams retain.
   void name_retained() {
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
       const RegionSchedule& region = schedule_.regions[r];
-      if (!region.open) continue;
-      for (const OpenEnd::Take& take : region.open->takes) {
-        for (const ValueId value : take.values) {
+      for (const Program::Step& step : region.steps) {
+        if (step.op != Op::kRetain) continue;
+        for (const ValueId value : region.retained[step.operand]) {
           const auto name = static_cast<uint32_t>(result_.memory.size());
           result_.block_of_name.push_back(r);
           result_.memory.emplace_back();
-          retained_[{r, take.stream, value.index()}] = name;
+          retained_[{r, step.stream, value.index()}] = name;
         }
       }
     }
@@ -92,20 +92,22 @@ class Emitter {
       block.steps.push_back({op, block.streams[stream], its_operand});
     };
     add(Op::kBegin, 0, 0);
-    wait_for_previous(region, NodeId(), block);
+    size_t next = 0;
+    for (; is_first_wait(region, next); ++next) {
+      add(Op::kWaitPrevious, 0, region.steps[next].operand);
+    }
     const FrameWaits frame = frame_waits(region);
     if (!frame.entry.empty()) add(Op::kRecord, 0, entry);
     for (const auto& wait : frame.entry) add(Op::kWait, wait.stream, entry);
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind == PlanCommand::Kind::kLaunch) {
-        emit_node(r, command, operand, block);
+    for (; next < region.steps.size(); ++next) {
+      const Program::Step& step = region.steps[next];
+      if (step.op == Op::kRetain) {
+        retain(r, step, block);
+      } else if (step.op == Op::kLaunch) {
+        emit_node(r, step, operand, block);
       } else {
-        const bool is_record = command.kind == PlanCommand::Kind::kRecord;
-        add(is_record ? Op::kRecord : Op::kWait, command.stream, command.event);
+        add(step.op, step.stream, step.operand);
       }
-    }
-    for (const uint32_t e : region.open ? region.open->end_waits : std::vector<uint32_t>()) {
-      add(Op::kWait, 0, e);
     }
     for (const auto& wait : frame.exit) {
       add(Op::kRecord, wait.stream, entry + wait.stream);
@@ -116,38 +118,33 @@ class Emitter {
     result_.blocks[r] = std::move(block);
   }
 
-  static void wait_for_previous(const RegionSchedule& region, NodeId before,
-                                Program::Block& block) {
-    if (!region.open) return;
-    for (const OpenEnd::PreviousWait& wait : region.open->previous_waits) {
-      if (wait.before != before) continue;
-      block.steps.push_back({Op::kWaitPrevious, block.streams[0], wait.event});
-    }
+  // Waits for the iteration before that hold up further streams, too, stand in front.
+  static bool is_first_wait(const RegionSchedule& region, size_t at) {
+    return at < region.held_up.size() && region.steps[at].op == Op::kWaitPrevious;
   }
 
-  // A node with what belongs right before and behind it. `owner`: the loop whose `after` it is in.
-  void emit_node(uint32_t r, const PlanCommand& command, uint32_t owner, Program::Block& block) {
+  // A node, and behind it the rows that it makes. `owner`: the loop whose `after` it is in.
+  void emit_node(uint32_t r, const Program::Step& step, uint32_t owner, Program::Block& block) {
     const RegionSchedule& region = schedule_.regions[r];
-    const uint32_t stream = block.streams[command.stream];
-    wait_for_previous(region, command.node, block);
-    retain(r, command.node, block);
-    const Node& node = graph_.node(command.node);
+    const uint32_t stream = block.streams[step.stream];
+    const NodeId id(step.operand);
+    const Node& node = graph_.node(id);
     switch (node.kind) {
       case NodeKind::kExec:
-        block.steps.push_back(exec(command.node, node, stream));
-        if (region.open) read_retained(r, command.stream, result_.launches.back());
+        block.steps.push_back(exec(id, node, stream));
+        if (region.is_pipelined) read_retained(r, step.stream, result_.launches.back());
         break;
       case NodeKind::kWhile:
-        block.steps.push_back(loop(command.node, node, stream));
+        block.steps.push_back(loop(id, node, stream));
         break;
       case NodeKind::kCaseOf:
-        block.steps.push_back(branch(command.node, node, stream));
+        block.steps.push_back(branch(id, node, stream));
         break;
     }
-    if (!region.open) return;
+    if (!region.is_pipelined) return;
     for (uint32_t k = 0; k < result_.loops[owner].rows.size(); ++k) {
       const ValueInfo& row = graph_.value(ValueId(result_.loops[owner].rows[k]));
-      const bool is_its = row.origin == ValueOrigin::kNodeOutput && row.producer == command.node;
+      const bool is_its = row.origin == ValueOrigin::kNodeOutput && row.producer == id;
       if (is_its) push_row(owner, k, stream, block);
     }
   }
@@ -163,28 +160,19 @@ class Emitter {
       const ValueInfo& row = graph_.value(ValueId(result_.loops[loop].rows[k]));
       const bool is_made_here =
           row.origin == ValueOrigin::kNodeOutput && row.region.index() == after;
-      if (!region.open || !is_made_here) push_row(loop, k, block.streams[0], block);
+      if (!region.is_pipelined || !is_made_here) push_row(loop, k, block.streams[0], block);
     }
   }
 
-  // What streams retain right before the node.
-  void retain(uint32_t r, NodeId before, Program::Block& block) {
-    const RegionSchedule& region = schedule_.regions[r];
-    if (!region.open) return;
-    for (const OpenEnd::Take& take : region.open->takes) {
-      if (take.before != before) continue;
-      const uint32_t stream = block.streams[take.stream];
-      Program::Launch launch;
-      launch.node = graph_.region(RegionId(r)).owner.index();
-      for (const ValueId value : take.values) {
-        launch.aliases.push_back({retained_name(r, take.stream, value), value.index()});
-      }
-      block.steps.push_back(
-          {Op::kRetain, stream, static_cast<uint32_t>(result_.launches.size())});
-      result_.launches.push_back(std::move(launch));
-      if (take.event == OpenEnd::kNoEvent) continue;
-      block.steps.push_back({Op::kRecord, stream, take.event});
+  void retain(uint32_t r, const Program::Step& step, Program::Block& block) {
+    Program::Launch launch;
+    launch.node = graph_.region(RegionId(r)).owner.index();
+    for (const ValueId value : schedule_.regions[r].retained[step.operand]) {
+      launch.aliases.push_back({retained_name(r, step.stream, value), value.index()});
     }
+    block.steps.push_back(
+        {Op::kRetain, block.streams[step.stream], static_cast<uint32_t>(result_.launches.size())});
+    result_.launches.push_back(std::move(launch));
   }
 
   // The launch reads by its stream's own references.
@@ -230,7 +218,7 @@ class Emitter {
     loop.after = node.regions[1].index();
     if (!node.inputs[0].is_none()) loop.reads.push_back(node.inputs[0].index());
     loop.tested.push_back(before.results[0].index());
-    loop.is_pipelined = schedule_.regions[loop.after].open.has_value();
+    loop.is_pipelined = schedule_.regions[loop.after].is_pipelined;
     const size_t num_carried = before.parameters.size() - 1;
     for (size_t k = 0; k < num_carried; ++k) {
       const uint32_t parameter = before.parameters[k + 1].index();

@@ -15,10 +15,10 @@ class EventNumbers {
     RegionSchedule& region = plan_.regions[id.index()];
     region.first_event = first;
     uint32_t end = first + region.num_machine_events();
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const std::vector<RegionId>& inner = graph_.node(command.node).regions;
-      const bool is_apart = !inner.empty() && plan_.regions[inner.back().index()].open;
+    for (const Program::Step& step : region.steps) {
+      if (step.op != Program::Op::kLaunch) continue;
+      const std::vector<RegionId>& inner = graph_.node(NodeId(step.operand)).regions;
+      const bool is_apart = !inner.empty() && plan_.regions[inner.back().index()].is_pipelined;
       uint32_t latest = end;
       for (const RegionId each : inner)
         latest = std::max(latest, number(each, is_apart ? latest : end));

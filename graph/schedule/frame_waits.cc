@@ -13,17 +13,20 @@ struct StreamEnds {
 };
 
 std::vector<StreamEnds> ends_of_streams(const RegionSchedule& plan) {
-  using Kind = PlanCommand::Kind;
-  std::vector<const PlanCommand*> first(plan.num_streams), last(plan.num_streams);
-  for (const PlanCommand& command : plan.commands) {
-    if (first[command.stream] == nullptr) first[command.stream] = &command;
-    last[command.stream] = &command;
+  using Op = Program::Op;
+  std::vector<const Program::Step*> first(plan.num_streams), last(plan.num_streams);
+  for (const Program::Step& step : plan.steps) {
+    if (step.op == Op::kRetain) continue;  // part of the node behind it
+    if (first[step.stream] == nullptr) first[step.stream] = &step;
+    last[step.stream] = &step;
   }
   std::vector<StreamEnds> ends(plan.num_streams);
   for (uint32_t s = 0; s < plan.num_streams; ++s) {
     if (first[s] == nullptr) continue;
-    if (first[s]->kind == Kind::kLaunch) ends[s].source = first[s]->node;
-    if (last[s]->kind == Kind::kLaunch && !plan.open) ends[s].sink = last[s]->node;
+    if (first[s]->op == Op::kLaunch) ends[s].source = NodeId(first[s]->operand);
+    if (last[s]->op == Op::kLaunch && !plan.is_pipelined) {
+      ends[s].sink = NodeId(last[s]->operand);
+    };
   }
   return ends;
 }
@@ -41,7 +44,7 @@ FrameWaits frame_waits(const RegionSchedule& plan) {
 }
 
 void put_fewest_frame_waits_first(RegionSchedule& plan) {
-  EDDY_CHECK(!plan.open && plan.streams.empty()) << "streams have not been given out";
+  EDDY_CHECK(!plan.is_pipelined && plan.streams.empty()) << "streams have not been given out";
   const std::vector<StreamEnds> ends = ends_of_streams(plan);
   const auto saved = [&](uint32_t s) {
     return (ends[s].source.is_none() ? 0 : 1) + (ends[s].sink.is_none() ? 0 : 1);
@@ -51,9 +54,9 @@ void put_fewest_frame_waits_first(RegionSchedule& plan) {
     const bool is_near = plan.devices.empty() || plan.devices[s] == plan.devices[0];
     if (is_near && saved(s) > saved(best)) best = s;
   }
-  for (PlanCommand& command : plan.commands) {
-    if (command.stream == 0 || command.stream == best) {
-      command.stream = command.stream == 0 ? best : 0;
+  for (Program::Step& step : plan.steps) {
+    if (step.stream == 0 || step.stream == best) {
+      step.stream = step.stream == 0 ? best : 0;
     }
   }
 }

@@ -16,8 +16,8 @@
 // it is decided that it runs, its blocks may be others' before, and so may its stream. Two
 // iterations of a loop are ordered by it in the same way: an exit, the turn, the next entry.
 //
-// The `after` of an open loop (plan.h) has no exit: what the next iteration needs is waited for by
-// OpenEnd. Its entry is as any other's, in each iteration.
+// The `after` of a pipelined loop has no exit: what the next iteration needs is waited for by steps
+// of its own. Its entry is as any other's, in each iteration.
 //
 // Which of the streams of its control node's device is a region's stream 0 is free to choose: best
 // is one that begins with a source and ends with a sink (exchange_tails.h makes one for

@@ -52,11 +52,6 @@ class LoopOpener {
     Clock clock = {};           // when it has ended
     std::vector<ValueId> takes = {};
   };
-  struct Step {
-    PlanCommand::Kind kind;
-    uint32_t stream;
-    uint32_t id;  // of a launch, or an event
-  };
   struct Wait {
     NodeId before;
     size_t tail;  // launch
@@ -87,10 +82,10 @@ class LoopOpener {
 
   // What nodes on further streams read and the turn moves or makes anew.
   void find_takes() {
-    for (const PlanCommand& command : region_.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch || command.stream == 0) continue;
-      if (!is_exec(command.node) || is_early(command.stream)) continue;
-      for (const ValueId value : graph_.node(command.node).inputs) {
+    for (const Program::Step& command : region_.steps) {
+      if (command.op != Program::Op::kLaunch || command.stream == 0) continue;
+      if (!is_exec(NodeId(command.operand)) || is_early(command.stream)) continue;
+      for (const ValueId value : graph_.node(NodeId(command.operand)).inputs) {
         if (value.is_none()) continue;
         const bool turns = turn_.defines.contains(value.index()) ||
                            turn_.defines.contains(toucher_.name(value).index());
@@ -131,24 +126,24 @@ class LoopOpener {
     const auto add = [&](Launch launch) {
       launch.position = ++counts[launch.stream];
       steps_.push_back(
-          {PlanCommand::Kind::kLaunch, launch.stream, static_cast<uint32_t>(launches_.size())});
+          {Program::Op::kLaunch, launch.stream, static_cast<uint32_t>(launches_.size())});
       launches_.push_back(std::move(launch));
     };
     std::vector<std::set<ValueId>> to_take = taken_;
-    for (const PlanCommand& command : region_.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) {
-        steps_.push_back({command.kind, command.stream, command.event});
+    for (const Program::Step& command : region_.steps) {
+      if (command.op != Program::Op::kLaunch) {
+        steps_.push_back({command.op, command.stream, command.operand});
         continue;
       }
       Launch take = taking(command, counts[command.stream] == 0, to_take[command.stream]);
       if (!take.takes.empty()) add(std::move(take));
-      Launch launch{.node = command.node, .stream = command.stream};
-      const bool reads_taken = is_exec(command.node);
-      toucher_.node(command.node, launch.touched,
+      Launch launch{.node = NodeId(command.operand), .stream = command.stream};
+      const bool reads_taken = is_exec(NodeId(command.operand));
+      toucher_.node(NodeId(command.operand), launch.touched,
                     reads_taken ? taken_[command.stream] : std::set<ValueId>());
       launch.touched.streams.erase(region_.machine_stream(command.stream));
       launch.ends_at_turn = is_early(command.stream) && reads_passed(launch.touched);
-      add_row(command.node, launch.touched);
+      add_row(NodeId(command.operand), launch.touched);
       add(std::move(launch));
     }
     const size_t num_tail = launches_.size() - counts[0];
@@ -169,13 +164,14 @@ class LoopOpener {
 
   // What the stream takes right before that node: what is there since the iteration began, before
   // the stream's first node; else before who first reads it.
-  Launch taking(const PlanCommand& command, bool is_first, std::set<ValueId>& left) const {
-    const std::vector<ValueId>& inputs = graph_.node(command.node).inputs;
+  Launch taking(const Program::Step& command, bool is_first, std::set<ValueId>& left) const {
+    const std::vector<ValueId>& inputs = graph_.node(NodeId(command.operand)).inputs;
     const auto is_due = [&](ValueId value) {
-      const bool is_read = is_exec(command.node) && std::ranges::count(inputs, value) > 0;
+      const bool is_read =
+          is_exec(NodeId(command.operand)) && std::ranges::count(inputs, value) > 0;
       return is_read || (is_first && is_forwarded(value));
     };
-    Launch launch{.node = command.node, .stream = command.stream};
+    Launch launch{.node = NodeId(command.operand), .stream = command.stream};
     std::ranges::copy_if(left, std::back_inserter(launch.takes), is_due);
     for (const ValueId value : launch.takes) {
       left.erase(value);
@@ -188,8 +184,8 @@ class LoopOpener {
   // What happens on stream 0 between two iterations' `after`: carried values move, and the whole of
   // `before`.
   void touch_turn() {
-    for (const PlanCommand& command : region_.commands) {
-      if (command.kind == PlanCommand::Kind::kLaunch) streams_of_[command.node] = command.stream;
+    for (const Program::Step& command : region_.steps) {
+      if (command.op == Program::Op::kLaunch) streams_of_[NodeId(command.operand)] = command.stream;
     }
     const Region& before = graph_.region(loop_.regions[0]);
     const Region& after = graph_.region(loop_.regions[1]);
@@ -280,19 +276,18 @@ class LoopOpener {
 
   void first_iteration(std::vector<Clock>& clocks) {
     std::vector<Clock> recorded(region_.num_events);
-    for (const Step& step : steps_) {
+    for (const Program::Step& step : steps_) {
       Clock& clock = clocks[step.stream];
-      switch (step.kind) {
-        case PlanCommand::Kind::kLaunch:
+      switch (step.op) {
+        case Program::Op::kLaunch:
           ++clock[step.stream];
-          launches_[step.id].clock = clock;
+          launches_[step.operand].clock = clock;
           break;
-        case PlanCommand::Kind::kRecord:
-          recorded[step.id] = clock;
+        case Program::Op::kRecord:
+          recorded[step.operand] = clock;
           break;
-        case PlanCommand::Kind::kWait:
-          join(clock, recorded[step.id]);
-          break;
+        default:
+          join(clock, recorded[step.operand]);
       }
     }
   }
@@ -300,11 +295,11 @@ class LoopOpener {
   bool second_iteration(std::vector<Clock>& clocks, std::map<size_t, NodeId>& at_entry) {
     const size_t known = at_entry.size();
     std::vector<Clock> recorded(region_.num_events);
-    for (const Step& step : steps_) {
+    for (const Program::Step& step : steps_) {
       Clock& clock = clocks[step.stream];
-      switch (step.kind) {
-        case PlanCommand::Kind::kLaunch: {
-          const Launch& later = launches_[step.id];
+      switch (step.op) {
+        case Program::Op::kLaunch: {
+          const Launch& later = launches_[step.operand];
           require(later.touched, later.stream, clock, [&](size_t tail) {
             join(clock, launches_[tail].clock);
             if (later.stream == 0) {
@@ -315,54 +310,69 @@ class LoopOpener {
           });
           break;
         }
-        case PlanCommand::Kind::kRecord:
-          recorded[step.id] = clock;
+        case Program::Op::kRecord:
+          recorded[step.operand] = clock;
           break;
-        case PlanCommand::Kind::kWait:
-          join(clock, recorded[step.id]);
-          break;
+        default:
+          join(clock, recorded[step.operand]);
       }
     }
     return at_entry.size() == known;
   }
 
-  // Each tail that is waited for has a record right behind it.
-  void record() {
+  // Each tail that is waited for has a record right behind it: its event, by launch.
+  std::map<size_t, uint32_t> number_records() {
     std::set<size_t> wanted;  // launches
     for (const auto* waits : {&end_waits_, &previous_waits_}) {
       for (const Wait& wait : *waits) wanted.insert(wait.tail);
     }
     std::map<size_t, uint32_t> event_of;
-    std::vector<PlanCommand> commands;
-    OpenEnd open;
-    size_t last = 0;  // launch
-    size_t next = 0;  // of region_.commands
-    for (const Step& step : steps_) {
-      const bool is_launch = step.kind == PlanCommand::Kind::kLaunch;
-      const bool is_taking = is_launch && !launches_[step.id].takes.empty();
-      if (!is_taking) commands.push_back(region_.commands[next++]);
-      if (step.kind == PlanCommand::Kind::kRecord) event_of[last] = step.id;
-      if (!is_launch) continue;
-      last = step.id;
-      const Launch& launch = launches_[last];
-      const bool has_record = !is_taking && next < region_.commands.size() &&
-                              region_.commands[next].kind == PlanCommand::Kind::kRecord;
-      const bool is_new = wanted.contains(last) && !has_record;
-      if (is_new) event_of[last] = region_.num_events++;
-      if (is_taking) {
-        const uint32_t event = is_new ? event_of[last] : OpenEnd::kNoEvent;
-        open.takes.push_back({launch.stream, launch.node, launch.takes, event});
-      } else if (is_new) {
-        commands.push_back(
-            {PlanCommand::Kind::kRecord, launch.stream, launch.node, event_of[last]});
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].op != Program::Op::kLaunch || !wanted.contains(steps_[i].operand)) continue;
+      event_of[steps_[i].operand] = is_recorded(i) ? steps_[i + 1].operand : region_.num_events++;
+    }
+    return event_of;
+  }
+  bool is_recorded(size_t launch) const {
+    return launch + 1 < steps_.size() && steps_[launch + 1].op == Program::Op::kRecord;
+  }
+
+  // The steps with what was found: retains, records and waits.
+  void record() {
+    const std::map<size_t, uint32_t> event_of = number_records();
+    std::vector<Program::Step> steps;
+    const auto wait_for_previous = [&](NodeId before) {
+      for (const Wait& wait : previous_waits_) {
+        if (wait.before != before) continue;
+        steps.push_back({Program::Op::kWaitPrevious, 0, event_of.at(wait.tail)});
+        if (before.is_none()) region_.held_up.emplace_back(event_of.at(wait.tail), wait.serves);
       }
+    };
+    wait_for_previous(NodeId());
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Program::Step& step = steps_[i];
+      if (step.op != Program::Op::kLaunch) {
+        steps.push_back(step);
+        continue;
+      }
+      const Launch& launch = launches_[step.operand];
+      if (launch.takes.empty()) {
+        wait_for_previous(launch.node);
+        steps.push_back({step.op, step.stream, launch.node.index()});
+      } else {
+        const auto number = static_cast<uint32_t>(region_.retained.size());
+        steps.push_back({Program::Op::kRetain, step.stream, number});
+        region_.retained.push_back(launch.takes);
+      }
+      const auto event = event_of.find(step.operand);
+      if (event == event_of.end() || is_recorded(i)) continue;
+      steps.push_back({Program::Op::kRecord, step.stream, event->second});
     }
-    region_.commands = std::move(commands);
-    for (const Wait& wait : end_waits_) open.end_waits.push_back(event_of.at(wait.tail));
-    for (const Wait& wait : previous_waits_) {
-      open.previous_waits.push_back({wait.before, event_of.at(wait.tail), wait.serves});
+    for (const Wait& wait : end_waits_) {
+      steps.push_back({Program::Op::kWait, 0, event_of.at(wait.tail)});
     }
-    region_.open = std::move(open);
+    region_.steps = std::move(steps);
+    region_.is_pipelined = true;
   }
 
   const Graph& graph_;
@@ -374,7 +384,7 @@ class LoopOpener {
   TouchedValues turn_;
   std::vector<std::set<ValueId>> taken_;  // by stream
   std::vector<Launch> launches_;          // issue order
-  std::vector<Step> steps_;
+  std::vector<Program::Step> steps_;
   bool has_tail_ = false;
   Clock end_clock_;  // of stream 0 at the end of an iteration
   std::vector<Wait> end_waits_, previous_waits_;
@@ -400,7 +410,7 @@ void open_loops(const Graph& graph, Schedule& plan) {
     const uint32_t num_open = num_inside[owner.index()] + 1;
     if (num_open > kMaxOpenDepth) continue;
     LoopOpener(graph, plan, toucher, owner).run();
-    if (!plan.regions[region.index()].open) continue;
+    if (!plan.regions[region.index()].is_pipelined) continue;
     while (!owner.is_none()) {
       num_inside[owner.index()] = std::max(num_inside[owner.index()], num_open);
       owner = graph.region(graph.node(owner).region).owner;

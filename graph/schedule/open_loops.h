@@ -1,7 +1,7 @@
 // open_loops: lets a loop begin its next iteration while the tail of the last one still runs.
 //
 // Where a loop's `after` has several streams, a further stream often goes on with what no carried
-// value needs: a row to be stacked, a result's last steps. Such a loop is opened (plan.h): only
+// value needs: a row to be stacked, a result's last steps. Such a loop is opened (schedule.h): only
 // what a name, a byte or a stream demands is waited for.
 //
 // Demanded is that each command of the tail has ended before a later command touches what it
@@ -40,7 +40,7 @@
 // made again.
 //
 // Contract: the plan's memory has been laid out. Adds records to regions; events of the machine
-// are numbered afterwards. Every plan is proved by nested_proof, which shares nothing with this.
+// are numbered afterwards. Every plan is proved by program_proof, which shares nothing with this.
 // Cost: O(tail commands * commands + blocks of the tail * blocks) for each loop with several
 // streams; beyond a million pairs of commands, or eight of blocks, it stays closed.
 #pragma once

@@ -10,11 +10,11 @@
 #include "graph/schedule/carried_first.h"
 #include "graph/schedule/command_list.h"
 #include "graph/schedule/cost_model.h"
+#include "graph/schedule/emit_program.h"
 #include "graph/schedule/event_numbers.h"
 #include "graph/schedule/exchange_tails.h"
 #include "graph/schedule/frame_waits.h"
 #include "graph/schedule/issue_order.h"
-#include "graph/schedule/emit_program.h"
 #include "graph/schedule/node_order.h"
 #include "graph/schedule/open_loops.h"
 #include "graph/schedule/plan_memory.h"
@@ -97,43 +97,18 @@ void put_first(StreamAssignment& assignment, uint32_t device) {
   }
 }
 
-// With nodes for what the list numbers.
-std::vector<PlanCommand> plan_commands(const Region& region, std::span<const Program::Step> list) {
-  std::vector<PlanCommand> commands;
-  NodeId latest;
-  for (const Program::Step& command : list) {
-    PlanCommand mine;
-    mine.stream = command.stream;
-    switch (command.op) {
-      case Program::Op::kLaunch:
-        mine.kind = PlanCommand::Kind::kLaunch;
-        mine.node = latest = region.nodes[command.operand];
-        break;
-      case Program::Op::kRecord:
-        mine.kind = PlanCommand::Kind::kRecord;
-        mine.event = command.operand;
-        mine.node = latest;
-        break;
-      default:
-        mine.kind = PlanCommand::Kind::kWait;
-        mine.event = command.operand;
-    }
-    commands.push_back(mine);
+// With NodeIds for what the list numbers.
+std::vector<Program::Step> with_nodes(const Region& region, std::vector<Program::Step> steps) {
+  for (Program::Step& step : steps) {
+    if (step.op == Program::Op::kLaunch) step.operand = region.nodes[step.operand].index();
   }
-  // A wait stands before the node it serves.
-  NodeId next;
-  for (size_t i = commands.size(); i-- > 0;) {
-    PlanCommand& command = commands[i];
-    if (command.kind == PlanCommand::Kind::kLaunch) next = command.node;
-    if (command.kind == PlanCommand::Kind::kWait) command.node = next;
-  }
-  return commands;
+  return steps;
 }
 
 RegionSchedule plan_region(const Graph& graph, RegionId id, std::span<const double> all_costs,
-                       const PlanOptions& options, uint32_t max_streams,
-                       std::span<const uint32_t> all_devices, uint32_t own_device,
-                       FewestStreams& worst) {
+                           const PlanOptions& options, uint32_t max_streams,
+                           std::span<const uint32_t> all_devices, uint32_t own_device,
+                           FewestStreams& worst) {
   const Region& region = graph.region(id);
   RegionSchedule plan;
   if (!all_devices.empty()) plan.devices = {own_device};
@@ -175,7 +150,7 @@ RegionSchedule plan_region(const Graph& graph, RegionId id, std::span<const doub
   const SyncPlan syncs = plan_syncs(dag, assignment, order);
   plan.num_streams = assignment.num_streams;
   plan.num_events = static_cast<uint32_t>(syncs.records.size());
-  plan.commands = plan_commands(region, command_list(order, assignment, syncs));
+  plan.steps = with_nodes(region, command_list(order, assignment, syncs));
   // By rank the longest chain is first, from a source to a sink; its streams keep their numbers.
   if (is_matched || !devices.empty()) put_fewest_frame_waits_first(plan);
   return plan;
@@ -237,15 +212,15 @@ class GraphPlanner {
     order_.add(region);
     std::vector<Inside> insides;
     const std::vector<std::vector<NodeId>> lanes = nodes_by_stream(region);
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind != PlanCommand::Kind::kLaunch) continue;
-      const std::vector<RegionId>& inner = graph_.node(command.node).regions;
+    for (const Program::Step& step : region.steps) {
+      if (step.op != Program::Op::kLaunch) continue;
+      const std::vector<RegionId>& inner = graph_.node(NodeId(step.operand)).regions;
       if (inner.empty()) continue;
       StreamBits taken = busy;
-      add_beside(command.node, region, lanes, insides, taken);
-      Inside inside{command.node, {}};
+      add_beside(NodeId(step.operand), region, lanes, insides, taken);
+      Inside inside{NodeId(step.operand), {}};
       for (const RegionId each : inner) {
-        inside.streams.insert(plan(each, region.streams[command.stream], taken, inside.streams));
+        inside.streams.insert(plan(each, region.streams[step.stream], taken, inside.streams));
       }
       used.insert(inside.streams);
       if (inside.streams.size() > 1) insides.push_back(std::move(inside));
@@ -296,9 +271,9 @@ class GraphPlanner {
 
   static std::vector<std::vector<NodeId>> nodes_by_stream(const RegionSchedule& region) {
     std::vector<std::vector<NodeId>> lanes(region.num_streams);
-    for (const PlanCommand& command : region.commands) {
-      if (command.kind == PlanCommand::Kind::kLaunch) {
-        lanes[command.stream].push_back(command.node);
+    for (const Program::Step& step : region.steps) {
+      if (step.op == Program::Op::kLaunch) {
+        lanes[step.stream].push_back(NodeId(step.operand));
       }
     }
     return lanes;
@@ -345,10 +320,7 @@ Plan make_plan(const Graph& graph, Schedule schedule) {
     RegionPlan& mine = plan.regions.emplace_back();
     mine.ranks = std::move(region.ranks);
     mine.cost_ranks = std::move(region.cost_ranks);
-    for (const auto& wait : region.open ? region.open->previous_waits
-                                        : std::vector<OpenEnd::PreviousWait>()) {
-      if (wait.before.is_none()) mine.held_up.emplace_back(wait.event, wait.serves);
-    }
+    mine.held_up = std::move(region.held_up);
   }
   plan.num_streams = schedule.num_streams;
   plan.num_events = schedule.num_events;
@@ -421,9 +393,9 @@ Status check_launches(const Graph& graph, const Plan& plan) {
     if (num_here[n] == 1 && num_elsewhere[n] == 0) continue;
     return internal_error("the plan is unsafe: " + graph.path(NodeId(n)) +
                           (num_elsewhere[n] > 0 ? " is launched outside its region"
-                           : num_here[n] == 0   ? " is not launched in its region"
-                                                : " is launched " + std::to_string(num_here[n]) +
-                                                    " times"));
+                           : num_here[n] == 0
+                               ? " is not launched in its region"
+                               : " is launched " + std::to_string(num_here[n]) + " times"));
   }
   return Status::ok();
 }
@@ -448,11 +420,10 @@ Status check_devices(const Graph& graph, const Plan& plan) {
 // The program's lists are of this graph.
 Status check_lists(const Graph& graph, const Program& program) {
   const auto is_node = [&](const auto& each) { return each.node < graph.num_nodes(); };
-  const bool is_good = program.blocks.size() == graph.num_regions() &&
-                       program.memory.size() >= graph.num_values() &&
-                       std::ranges::all_of(program.launches, is_node) &&
-                       std::ranges::all_of(program.loops, is_node) &&
-                       std::ranges::all_of(program.cases, is_node);
+  const bool is_good =
+      program.blocks.size() == graph.num_regions() && program.memory.size() >= graph.num_values() &&
+      std::ranges::all_of(program.launches, is_node) &&
+      std::ranges::all_of(program.loops, is_node) && std::ranges::all_of(program.cases, is_node);
   if (is_good) return Status::ok();
   return internal_error("the plan is unsafe: its program is of another graph");
 }

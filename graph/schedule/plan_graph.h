@@ -18,7 +18,7 @@
 // node on one of the first accelerator that any node inside is on, else of the CPU. The cap holds
 // for each device; a region has a stream of each of its devices all the same.
 //
-// Errors (kInternal): of prove_plan the counter-example (nested_proof.h), of both the node that is
+// Errors (kInternal): of prove_plan the counter-example (program_proof.h), of both the node that is
 // launched elsewhere or stands on another device's stream. Cost: that of the policies, and of
 // plan_memory.
 #pragma once

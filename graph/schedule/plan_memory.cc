@@ -73,9 +73,10 @@ class MemoryPlanner {
   // In issue order, so that chains of nodes join from their beginning.
   void join_in_place() {
     for (const RegionSchedule& region : plan_.regions) {
-      for (const PlanCommand& command : region.commands) {
-        if (command.kind != PlanCommand::Kind::kLaunch) continue;
-        if (graph_.node(command.node).kind == NodeKind::kExec) join_in_place(command.node);
+      for (const Program::Step& step : region.steps) {
+        if (step.op != Program::Op::kLaunch) continue;
+        if (graph_.node(NodeId(step.operand)).kind == NodeKind::kExec)
+          join_in_place(NodeId(step.operand));
       }
     }
   }

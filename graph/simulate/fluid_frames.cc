@@ -30,9 +30,9 @@ FluidWait FluidLists::next_wait(const FluidFrame& frame) const {
   if (frame.is_entering) return entry_wait(frame, region);
   const std::vector<Item>& list = of(frame);
   if (frame.at < list.size()) {
-    const FluidCommand& command = list[frame.at].command;
-    if (command.kind == FluidCommand::Kind::kWait) return {frame.instance, command.id};
-    if (command.kind == FluidCommand::Kind::kWaitPrevious) return {frame.previous, command.id};
+    const Program::Step& command = list[frame.at].command;
+    if (command.op == Program::Op::kWait) return {frame.instance, command.operand};
+    if (command.op == Program::Op::kWaitPrevious) return {frame.previous, command.operand};
   } else if (joins_left(frame) > 0) {
     return {frame.instance, end_event(region, region.num_streams - joins_left(frame))};
   }
@@ -67,10 +67,10 @@ double FluidLists::host_cost(const FluidFrame& frame, const FluidMachine::Costs&
   if (frame.is_entering) return frame.stream > 0 ? host.record_ns : 0;
   const std::vector<Item>& list = of(frame);
   if (frame.at >= list.size()) return 0;
-  switch (list[frame.at].command.kind) {
-    case FluidCommand::Kind::kLaunch:
+  switch (list[frame.at].command.op) {
+    case Program::Op::kLaunch:
       return host.launch_ns;
-    case FluidCommand::Kind::kRecord:
+    case Program::Op::kRecord:
       return host.record_ns;
     default:
       return 0;

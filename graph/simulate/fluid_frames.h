@@ -59,7 +59,7 @@ inline constexpr uint32_t kLoopEnter = 0, kLoopRound = 1, kLoopTest = 2, kLoopTe
 class FluidLists {
  public:
   struct Item {
-    FluidCommand command;
+    Program::Step command;
     uint32_t position;  // in its region's list
   };
 

@@ -248,28 +248,30 @@ class Issuing {
     if (frame.is_entering) return step_entry(stream);
     if (frame.at >= list.size()) return end_region(stream);
     const FluidWait awaited = lists_.next_wait(frame);
-    const FluidCommand command = list[frame.at++].command;
-    switch (command.kind) {
-      case FluidCommand::Kind::kLaunch: {
+    const Program::Step command = list[frame.at++].command;
+    switch (command.op) {
+      case Program::Op::kLaunch: {
         FluidStep step = make_step(FluidStep::Kind::kWork, frame);
-        step.id = command.id;
-        step.demand = &program_.kernels[command.id];
+        step.id = command.operand;
+        step.demand = &program_.kernels[command.operand];
         step.delay_ns = machine_.stream.launch_ns;
         step.earliest_ns = streams_.now_ns() + machine_.latency_ns * frame.scale;
         return streams_.push(stream, step);
       }
-      case FluidCommand::Kind::kRecord:
-        return record(stream, frame, command.id, machine_.stream.record_ns);
-      case FluidCommand::Kind::kWait:
-      case FluidCommand::Kind::kWaitPrevious:
+      case Program::Op::kRecord:
+        return record(stream, frame, command.operand, machine_.stream.record_ns);
+      case Program::Op::kWait:
+      case Program::Op::kWaitPrevious:
         return wait(stream, frame, awaited);
-      case FluidCommand::Kind::kLoop:
+      case Program::Op::kLoop:
         issuer(stream).frames.push_back(
-            {.kind = Frame::Kind::kLoop, .id = command.id, .scale = frame.scale});
+            {.kind = Frame::Kind::kLoop, .id = command.operand, .scale = frame.scale});
         return;
-      case FluidCommand::Kind::kCase:
+      case Program::Op::kCase:
         issuer(stream).frames.push_back(
-            {.kind = Frame::Kind::kCase, .id = command.id, .scale = frame.scale});
+            {.kind = Frame::Kind::kCase, .id = command.operand, .scale = frame.scale});
+        return;
+      default:
         return;
     }
   }

@@ -102,19 +102,19 @@ class Checker {
       const uint32_t region = waiting.back();
       waiting.pop_back();
       EDDY_RETURN_IF_ERROR(check_commands(region));
-      for (const FluidCommand& command : program_.regions[region].commands) {
-        const bool is_loop = command.kind == FluidCommand::Kind::kLoop;
-        if (!is_loop && command.kind != FluidCommand::Kind::kCase) continue;
-        if (is_used[is_loop ? 0 : 1][command.id]) {
+      for (const Program::Step& command : program_.regions[region].commands) {
+        const bool is_loop = command.op == Program::Op::kLoop;
+        if (!is_loop && command.op != Program::Op::kCase) continue;
+        if (is_used[is_loop ? 0 : 1][command.operand]) {
           return invalid_argument(fmt::format("{} {} stands twice in the program",
-                                              is_loop ? "loop" : "case", command.id));
+                                              is_loop ? "loop" : "case", command.operand));
         }
-        is_used[is_loop ? 0 : 1][command.id] = true;
+        is_used[is_loop ? 0 : 1][command.operand] = true;
         if (is_loop) {
-          waiting.push_back(program_.loops[command.id].before);
-          waiting.push_back(program_.loops[command.id].after);
+          waiting.push_back(program_.loops[command.operand].before);
+          waiting.push_back(program_.loops[command.operand].after);
         } else {
-          const std::vector<uint32_t>& regions = program_.cases[command.id].regions;
+          const std::vector<uint32_t>& regions = program_.cases[command.operand].regions;
           waiting.insert(waiting.end(), regions.begin(), regions.end());
         }
       }
@@ -123,13 +123,13 @@ class Checker {
     return invalid_argument("some regions cannot be reached from region 0");
   }
 
-  size_t limit_of(FluidCommand::Kind kind, const FluidRegion& region) const {
+  size_t limit_of(Program::Op kind, const FluidRegion& region) const {
     switch (kind) {
-      case FluidCommand::Kind::kLaunch:
+      case Program::Op::kLaunch:
         return program_.kernels.size();
-      case FluidCommand::Kind::kLoop:
+      case Program::Op::kLoop:
         return program_.loops.size();
-      case FluidCommand::Kind::kCase:
+      case Program::Op::kCase:
         return program_.cases.size();
       default:
         return region.num_events;
@@ -150,15 +150,17 @@ class Checker {
     }
     std::vector<bool> is_recorded(region.num_events);
     for (size_t at = 0; at < region.commands.size(); ++at) {
-      const FluidCommand& command = region.commands[at];
+      const Program::Step& command = region.commands[at];
+      if (!is_node(command.op) && !is_sync(command.op)) return fail(at, "no step of a region");
       if (command.stream >= region.num_streams) return fail(at, "no such stream");
-      if (command.id >= limit_of(command.kind, region)) return fail(at, "its number is too large");
-      if (command.kind == FluidCommand::Kind::kRecord) {
-        if (is_recorded[command.id]) return fail(at, "its event is recorded already");
-        is_recorded[command.id] = true;
-      } else if (command.kind == FluidCommand::Kind::kWait && !is_recorded[command.id]) {
+      if (command.operand >= limit_of(command.op, region))
+        return fail(at, "its number is too large");
+      if (command.op == Program::Op::kRecord) {
+        if (is_recorded[command.operand]) return fail(at, "its event is recorded already");
+        is_recorded[command.operand] = true;
+      } else if (command.op == Program::Op::kWait && !is_recorded[command.operand]) {
         return fail(at, "it waits for an event that is recorded later or never");
-      } else if (command.kind == FluidCommand::Kind::kWaitPrevious &&
+      } else if (command.op == Program::Op::kWaitPrevious &&
                  (!region.is_open || command.stream != 0)) {
         return fail(at, "only stream 0 of an open region waits for the iteration before");
       }

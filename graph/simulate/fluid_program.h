@@ -29,24 +29,19 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "graph/program/program.h"
 #include "graph/simulate/fluid_machine.h"
 #include "graph/simulate/scenario.h"
 
 namespace eddy {
 
-struct FluidCommand {
-  // kWaitPrevious, on stream 0 of an open region: for the event of the iteration before, if any.
-  enum class Kind : uint8_t { kLaunch, kRecord, kWait, kLoop, kCase, kWaitPrevious };
-  Kind kind = Kind::kLaunch;
-  uint32_t stream = 0;
-  uint32_t id = 0;  // a kernel, an event, a loop or a case
-};
-
 struct FluidRegion {
   uint32_t num_streams = 1;
   uint32_t num_events = 0;
   std::vector<uint32_t> lanes = {};  // of each stream, for drawing; empty: the same numbers
-  std::vector<FluidCommand> commands = {};
+  // kLaunch (operand: a kernel), kLoop, kCase, kRecord, kWait, and on stream 0 of an open region
+  // kWaitPrevious: for the event of the iteration before, if any. Streams are the region's.
+  std::vector<Program::Step> commands = {};
   bool is_open = false;
   std::vector<uint32_t> entry_waits = {};  // where open: events of the iteration before
 };

@@ -36,7 +36,7 @@ class RegionWork {
     std::vector<uint32_t> order = {0};
     std::vector<bool> is_found(program.regions.size());
     for (size_t i = 0; i < order.size(); ++i) {
-      for (const FluidCommand& command : program.regions[order[i]].commands) {
+      for (const Program::Step& command : program.regions[order[i]].commands) {
         for (const uint32_t inner : regions_of(command)) {
           if (!is_found[inner]) order.push_back(inner);
           is_found[inner] = true;
@@ -44,7 +44,7 @@ class RegionWork {
       }
     }
     for (size_t i = order.size(); i-- > 0;) {
-      for (const FluidCommand& command : program.regions[order[i]].commands) {
+      for (const Program::Step& command : program.regions[order[i]].commands) {
         work_[order[i]] += work_of(command);
       }
     }
@@ -53,17 +53,17 @@ class RegionWork {
   double operator[](uint32_t region) const { return work_[region]; }
 
  private:
-  std::vector<uint32_t> regions_of(const FluidCommand& command) const {
-    if (command.kind == FluidCommand::Kind::kCase) return program_.cases[command.id].regions;
-    if (command.kind != FluidCommand::Kind::kLoop) return {};
-    return {program_.loops[command.id].before, program_.loops[command.id].after};
+  std::vector<uint32_t> regions_of(const Program::Step& command) const {
+    if (command.op == Program::Op::kCase) return program_.cases[command.operand].regions;
+    if (command.op != Program::Op::kLoop) return {};
+    return {program_.loops[command.operand].before, program_.loops[command.operand].after};
   }
 
-  double work_of(const FluidCommand& command) const {
-    if (command.kind == FluidCommand::Kind::kLaunch) return program_.kernels[command.id].solo_ns;
-    if (command.kind == FluidCommand::Kind::kLoop) {
-      const FluidLoop& loop = program_.loops[command.id];
-      const auto trips = static_cast<double>(controls_[command.id].extreme);
+  double work_of(const Program::Step& command) const {
+    if (command.op == Program::Op::kLaunch) return program_.kernels[command.operand].solo_ns;
+    if (command.op == Program::Op::kLoop) {
+      const FluidLoop& loop = program_.loops[command.operand];
+      const auto trips = static_cast<double>(controls_[command.operand].extreme);
       return (trips + 1) * work_[loop.before] + trips * work_[loop.after];
     }
     double most = 0;

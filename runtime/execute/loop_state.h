@@ -84,7 +84,7 @@ class LoopState {
     std::vector<Pair> pairs;
   };
   static bool take(void* taking);
-  // In the order of OpenEnd::takes.
+  // In the order of the kRetain steps of its `after`.
   Taking& add_taking() { return takings_.emplace_back(Taking{this, {}}); }
   const std::deque<Taking>& takings() const { return takings_; }
   Taking& taking(size_t index) {

@@ -43,9 +43,7 @@ class Lowering {
     return static_cast<uint32_t>(block.streams.size());
   }
   // Its events but for those of entry and ends of streams, which forks and joins stand for here.
-  static uint32_t num_own_events(const Program::Block& block) {
-    return first_frame_event(block);
-  }
+  static uint32_t num_own_events(const Program::Block& block) { return first_frame_event(block); }
 
   void region(RegionId id, Place at) {
     const Program::Block& plan = block(id);
@@ -73,9 +71,9 @@ class Lowering {
     return place;
   }
 
-  // The buffer's event for one of the block's, of one of the sets of a pipelined block; made when it
-  // is first used. Behind the block's own come one for the entry, one for the end of each further
-  // stream and, where it is pipelined, as many more.
+  // The buffer's event for one of the block's, of one of the sets of a pipelined block; made when
+  // it is first used. Behind the block's own come one for the entry, one for the end of each
+  // further stream and, where it is pipelined, as many more.
   uint32_t event(const Program::Block& plan, uint32_t e, uint32_t set = 0) {
     const uint32_t events_of_a_set =
         num_own_events(plan) + (is_pipelined(plan_.program, plan) ? 2 : 1) * num_streams(plan);

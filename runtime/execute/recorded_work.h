@@ -19,7 +19,7 @@ struct RecordedStep {
     kExec,
     kEnter,
     kTest,
-    kTake,  // index: of OpenEnd::takes
+    kTake,  // index: of the kRetain in its block
     kTail,
     kRow,  // index: into the results of `after`
     kAdvance,

@@ -111,8 +111,8 @@ class Releases {
       for (const auto& [value, readers] : by_region_[r]) {
         const NodeId node = order.find_behind(*readers);
         // What an open loop's tail lets go of must be what it waits for itself.
-        const bool is_known =
-            !is_pipelined(plan_.program, plan_.program.blocks[r]) || std::ranges::find(*readers, node) != readers->end();
+        const bool is_known = !is_pipelined(plan_.program, plan_.program.blocks[r]) ||
+                              std::ranges::find(*readers, node) != readers->end();
         if (!node.is_none() && is_known) result_[node.index()].push_back(value);
       }
     }

@@ -83,7 +83,7 @@ class RunState {
   Slot& slot_for(ValueId from, ValueId to);
 
   // The slot by which a node right inside an open loop reads a value: the value's, or a reference
-  // that the node's stream takes (OpenEnd::Take).
+  // that the node's stream takes (Program::Op::kRetain).
   Slot& slot_read_by(NodeId node, ValueId value) {
     const auto taken = taken_slots_.find({node.index(), value.index()});
     return taken == taken_slots_.end() ? slot(value) : *taken->second;

@@ -1,4 +1,5 @@
-// The slots by which tails of open loops read what moves on with the iteration (Program::Op::kRetain).
+// The slots by which tails of open loops read what moves on with the iteration
+// (Program::Op::kRetain).
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
@@ -12,8 +13,7 @@ void RunState::make_taken_slots() {
     std::map<uint32_t, std::pair<ValueId, Slot*>> retained;  // by name
     for (const Program::Step& step : block.steps) {
       if (step.op == Program::Op::kRetain) {
-        LoopState::Taking& taking =
-            loops_[graph.region(RegionId(r)).owner.index()]->add_taking();
+        LoopState::Taking& taking = loops_[graph.region(RegionId(r)).owner.index()]->add_taking();
         for (const Program::Alias& alias : program.launches[step.operand].aliases) {
           const ValueId value(alias.from);
           Slot& own = storage_.emplace_back();

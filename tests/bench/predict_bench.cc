@@ -74,9 +74,9 @@ Result<Runner> make_runner(const Library& library, const PredictModel& model, co
 }
 
 bool are_equal(const Plan& a, const Plan& b) {
-  return std::ranges::equal(
-      a.program.blocks, b.program.blocks,
-      [](const auto& x, const auto& y) { return x.streams == y.streams && x.steps == y.steps; });
+  return std::ranges::equal(a.program.blocks, b.program.blocks, [](const auto& x, const auto& y) {
+    return x.streams == y.streams && x.steps == y.steps;
+  });
 }
 
 struct PlanResult {

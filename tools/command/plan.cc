@@ -14,11 +14,12 @@
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/io/file_bytes.h"
+#include "graph/program/print.h"
+#include "graph/program/step_nodes.h"
 #include "graph/schedule/cost_model.h"
 #include "graph/schedule/cost_table.h"
 #include "graph/schedule/dag_file.h"
 #include "graph/schedule/dag_plan.h"
-#include "graph/program/step_nodes.h"
 #include "graph/schedule/value_text.h"
 #include "tools/command/counted.h"
 #include "tools/command/model.h"
@@ -38,6 +39,7 @@ struct PlanArguments {
   std::string svg;
   std::string svg_over = "rank";
   std::string machine;
+  bool steps = false;
 };
 
 Status write_pictures(const PlanArguments& arguments, const DrawnRegion& drawing,
@@ -232,6 +234,23 @@ Json region_json(const Graph& graph, const Plan& plan, RegionId id) {
           {"open", std::move(open)}};
 }
 
+ProgramNames names_of(const Graph& graph, const Program& program) {
+  return {[&graph](uint32_t node) { return one_line(graph.node(NodeId(node)).name); },
+          [&](uint32_t name) {
+            return one_line(value_text(graph, value_of_name(graph, program, name)));
+          }};
+}
+
+// A region's steps, each with its stream.
+Json steps_json(const Graph& graph, const Program& program, RegionId id) {
+  const ProgramNames names = names_of(graph, program);
+  Json steps = Json::array();
+  for (const Program::Step& step : program.blocks[id.index()].steps) {
+    steps.push_back({step.stream, step_text(program, step, names)});
+  }
+  return steps;
+}
+
 // Null without a table.
 Json coverage_json(const Graph& graph, const CostTable* costs_or_null) {
   if (costs_or_null == nullptr) return nullptr;
@@ -241,11 +260,13 @@ Json coverage_json(const Graph& graph, const CostTable* costs_or_null) {
 
 Json model_plan_json(const Session& session, const std::vector<LoopReport>& notes,
                      const DrawnRegion& drawing, const CostTable* costs_or_null,
-                     const std::optional<Prediction>& prediction) {
+                     const std::optional<Prediction>& prediction, bool wants_steps) {
   const Graph& graph = session.graph();
   Json regions = Json::array();
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
     regions.push_back(region_json(graph, session.plan(), RegionId(r)));
+    if (!wants_steps) continue;
+    regions.back()["steps"] = steps_json(graph, session.plan().program, RegionId(r));
   }
   Json loops = Json::array();
   for (const LoopReport& note : notes) {
@@ -269,8 +290,13 @@ Json model_plan_json(const Session& session, const std::vector<LoopReport>& note
 
 void say_model_plan(const Session& session, const std::vector<LoopReport>& notes,
                     const DrawnRegion& drawing, const std::optional<Prediction>& prediction,
-                    Console& console) {
+                    bool wants_steps, Console& console) {
   say_text(plan_text(drawing), console);
+  if (wants_steps) {
+    const Program& program = session.plan().program;
+    console.say("steps, each behind its stream:");
+    say_text(print_program(program, names_of(session.graph(), program)), console);
+  }
   for (const LoopReport& note : notes) {
     console.say(one_line(
         fmt::format("loop {}: driven by the {}: {}", note.path, note.driven, note.reason)));
@@ -339,9 +365,10 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
   Status status = write_pictures(pictures, drawing, title);
   if (!status.is_ok()) return status;
   if (console.is_json()) {
-    console.print(model_plan_json(session, notes, drawing, options->costs.get(), prediction));
+    console.print(model_plan_json(session, notes, drawing, options->costs.get(), prediction,
+                                  arguments.steps));
   } else {
-    say_model_plan(session, notes, drawing, prediction, console);
+    say_model_plan(session, notes, drawing, prediction, arguments.steps, console);
   }
   return Outcome::success();
 }
@@ -396,6 +423,9 @@ Action add_plan(CLI::App& app) {
       ->check(CLI::IsMember({"rank", "time"}))
       ->needs(svg)
       ->capture_default_str();
+  app.add_flag("--steps", arguments->steps,
+               "also print each step of the plan's program, in the order of issue")
+      ->excludes(dag);
   app.add_option("--machine", arguments->machine,
                  "the machine that a model is planned for and simulated on, a JSON file")
       ->excludes(dag);

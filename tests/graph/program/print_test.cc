@@ -1,8 +1,10 @@
-// Claim: a program's text has each step once, in the order of issue, inside the block that it is of;
-// the same program has the same text; a wait for the iteration before says so.
+// Claim: a program's text has each step once, in the order of issue, inside the block that it is
+// of; the same program has the same text; a wait for the iteration before says so.
 #include "graph/program/print.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "graph/schedule/plan_graph.h"
 #include "tests/graph/schedule/nested_graphs.h"
@@ -17,7 +19,8 @@ Program pipelined_loop() {
   using Op = Program::Op;
   Program program;
   program.blocks.resize(3);
-  program.blocks[0] = {.streams = {0}, .steps = {{Op::kBegin, 0, 0}, {Op::kLoop, 0, 0}, {Op::kEnd, 0, 0}}};
+  program.blocks[0] = {.streams = {0},
+                       .steps = {{Op::kBegin, 0, 0}, {Op::kLoop, 0, 0}, {Op::kEnd, 0, 0}}};
   program.blocks[1] = {.streams = {0}, .steps = {{Op::kBegin, 0, 0}, {Op::kTest, 0, 0}}};
   program.blocks[2] = {.streams = {0, 3},
                        .num_events = 4,
@@ -33,8 +36,7 @@ Program pipelined_loop() {
   program.launches.resize(2);
   program.launches[0] = {.node = 7, .reads = {2}, .writes = {1}};
   program.launches[1] = {.node = 4, .aliases = {{2, 0}}};
-  program.loops.push_back(
-      {.node = 4, .before = 1, .after = 2, .rows = {1}, .is_pipelined = true});
+  program.loops.push_back({.node = 4, .before = 1, .after = 2, .rows = {1}, .is_pipelined = true});
   program.rows.push_back({0, 0});
   program.memory.resize(3);
   program.block_of_name = {0, 2, 2};

@@ -69,17 +69,15 @@ TEST(ValidateTest, WhatIsMalformedIsUnsafeAndSaysWhy) {
             "a region: a step stands on stream 999, which is not one of the block's");
   EXPECT_EQ(problem([](Program& c) { c.blocks[open_region(c)].steps.clear(); }),
             "a region: the block lacks its begin or end");
-  EXPECT_NE(
-      problem([](Program& c) { c.loops[0].after = 1u << 30; }).find("a block is not there"),
-      std::string::npos);
+  EXPECT_NE(problem([](Program& c) { c.loops[0].after = 1u << 30; }).find("a block is not there"),
+            std::string::npos);
   EXPECT_NE(problem([](Program& c) {
               c.loops[0].after = 0;
             }).find("the block is another's, too, or its own"),
             std::string::npos);
-  EXPECT_NE(problem([](Program& c) {
-              c.cases[0].results.clear();
-            }).find("a branch lacks its results"),
-            std::string::npos);
+  EXPECT_NE(
+      problem([](Program& c) { c.cases[0].results.clear(); }).find("a branch lacks its results"),
+      std::string::npos);
   EXPECT_NE(problem([](Program& c) {
               const auto has_output = [](const Program::Launch& l) { return !l.writes.empty(); };
               const auto first = std::ranges::find_if(c.launches, has_output);

@@ -88,7 +88,7 @@ TEST(happens_before, malformed_lists_are_refused) {
 TEST(happens_before, a_joint_launch_starts_after_and_ends_before_all_on_its_streams) {
   // 2 is on streams 0 and 1.
   const std::vector<Program::Step> commands = {launch(0, 0), launch(1, 1), launch(0, 2),
-                                         launch(1, 2), launch(0, 3), launch(1, 4)};
+                                               launch(1, 2), launch(0, 3), launch(1, 4)};
   EXPECT_EQ(violations(5, commands, {{0, 2}, {1, 2}, {2, 3}, {2, 4}, {0, 4}, {1, 3}}), Texts{});
   EXPECT_EQ(violations(5, commands, {{0, 1}, {3, 4}}),
             (Texts{"node 0 is not ordered before node 1", "node 3 is not ordered before node 4"}));

@@ -98,7 +98,7 @@ TEST(FrameWaitsTest, EachIsNeededOnTwoDevices) { drop_from_plans(2, 300); }
 
 // With streams 0 and `s` exchanged.
 RegionSchedule exchanged(RegionSchedule plan, uint32_t s) {
-  for (PlanCommand& command : plan.commands) {
+  for (Program::Step& command : plan.steps) {
     command.stream = command.stream == 0 ? s : command.stream == s ? 0 : command.stream;
   }
   return plan;
@@ -109,12 +109,12 @@ size_t model_frame_waits(const Graph& graph, RegionId id, const RegionSchedule& 
   const Dag dag = region_dag(graph, id);
   const Region& region = graph.region(id);
   size_t num_waits = 0;
-  for (const PlanCommand& command : plan.commands) {
-    if (command.kind != PlanCommand::Kind::kLaunch || command.stream == 0) continue;
-    const auto found = std::ranges::find(region.nodes, command.node);
+  for (const Program::Step& command : plan.steps) {
+    if (command.op != Op::kLaunch || command.stream == 0) continue;
+    const auto found = std::ranges::find(region.nodes, NodeId(command.operand));
     const auto node = static_cast<uint32_t>(found - region.nodes.begin());
     num_waits += dag.parents(node).empty() ? 1 : 0;
-    num_waits += dag.children(node).empty() && !plan.open ? 1 : 0;
+    num_waits += dag.children(node).empty() && !plan.is_pipelined ? 1 : 0;
   }
   return num_waits;
 }
@@ -180,8 +180,7 @@ class RegionNodes {
     std::vector<uint32_t> place(region.nodes.size());
     for (uint32_t i = 0; i < count; ++i) {
       if (!is_node(commands_[i].op)) continue;
-      const auto found =
-          std::ranges::find(region.nodes, node_of(plan.program, commands_[i]));
+      const auto found = std::ranges::find(region.nodes, node_of(plan.program, commands_[i]));
       place[static_cast<size_t>(found - region.nodes.begin())] = i;
     }
     for (const Edge& edge : region_dag(graph, id).edges()) {
@@ -288,8 +287,8 @@ TEST(FrameWaitsTest, NoOtherWaitsAreFewer) {
       nested.blocks[r].steps = planned;
       const FrameWaits frame = frame_waits(schedule.regions[r]);
       num_waits += static_cast<uint32_t>(expected);
-      num_kept_free += 2 * (num_streams - 1) -
-                       static_cast<uint32_t>(frame.entry.size() + frame.exit.size());
+      num_kept_free +=
+          2 * (num_streams - 1) - static_cast<uint32_t>(frame.entry.size() + frame.exit.size());
       ++num_regions;
     }
   }

@@ -390,16 +390,14 @@ class Machine {
 
 }  // namespace
 
-std::string simulate_nested(const Program& program, uint64_t seed,
-                            uint64_t* num_early_or_null) {
+std::string simulate_nested(const Program& program, uint64_t seed, uint64_t* num_early_or_null) {
   Machine machine(program, seed);
   std::string error = machine.run();
   if (num_early_or_null != nullptr) *num_early_or_null += machine.num_early();
   return error;
 }
 
-std::string simulate_often(const Program& program, uint64_t times,
-                           uint64_t* num_early_or_null) {
+std::string simulate_often(const Program& program, uint64_t times, uint64_t* num_early_or_null) {
   for (uint64_t seed = 0; seed < times; ++seed) {
     std::string error = simulate_nested(program, seed, num_early_or_null);
     if (!error.empty()) return error + " (order " + std::to_string(seed) + ")";

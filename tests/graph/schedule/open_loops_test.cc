@@ -76,8 +76,7 @@ void expect_all_needed(const Plan& plan, Sweep& sweep) {
       EXPECT_FALSE(prove_program(nested, contents, 1).is_safe())
           << "region " << r << " without command " << c << ", event " << dropped.operand;
       commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(c), dropped);
-      const bool is_at_end =
-          dropped.op == Program::Op::kWait && beside[c] == Program::kNone;
+      const bool is_at_end = dropped.op == Program::Op::kWait && beside[c] == Program::kNone;
       ++(is_previous ? sweep.num_previous : is_at_end ? sweep.num_at_end : sweep.num_in);
     }
   }

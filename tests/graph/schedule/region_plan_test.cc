@@ -53,7 +53,8 @@ class RegionPlanTest : public testing::Test {
   const Program::Block& region(size_t nth, size_t index) const {
     for (uint32_t n = 0; n < graph_->num_nodes(); ++n) {
       const Node& node = graph_->node(NodeId(n));
-      if (!node.regions.empty() && nth-- == 0) return plan_.program.blocks[node.regions[index].index()];
+      if (!node.regions.empty() && nth-- == 0)
+        return plan_.program.blocks[node.regions[index].index()];
     }
     ADD_FAILURE() << "not so many loops and branches";
     return plan_.program.blocks[0];

@@ -16,7 +16,7 @@
 namespace eddy {
 namespace {
 
-using Kind = FluidCommand::Kind;
+using Op = Program::Op;
 
 FluidMachine plain_machine(double units = 4) {
   FluidMachine machine;
@@ -37,7 +37,7 @@ FluidProgram side_by_side(const std::vector<FluidDemand>& kernels) {
   program.kernels = kernels;
   program.regions.push_back({.num_streams = static_cast<uint32_t>(kernels.size())});
   for (uint32_t i = 0; i < kernels.size(); ++i) {
-    program.regions[0].commands.push_back({Kind::kLaunch, i, i});
+    program.regions[0].commands.push_back({Op::kLaunch, i, i});
   }
   return program;
 }
@@ -47,8 +47,8 @@ FluidProgram loop_of(const FluidDemand& kernel, Decision decision) {
   FluidProgram program;
   program.kernels = {kernel};
   program.regions.resize(3);
-  program.regions[0].commands = {{Kind::kLoop, 0, 0}};
-  program.regions[2].commands = {{Kind::kLaunch, 0, 0}};
+  program.regions[0].commands = {{Op::kLoop, 0, 0}};
+  program.regions[2].commands = {{Op::kLaunch, 0, 0}};
   program.loops.push_back({.name = "l", .before = 1, .after = 2, .decision = std::move(decision)});
   return program;
 }
@@ -134,7 +134,7 @@ TEST(FluidModel, AWaitingStreamStartsAHandoffAfterTheRecord) {
   FluidProgram program = side_by_side({{100, 1, 0}, {30, 1, 0}});
   program.regions[0].num_events = 1;
   program.regions[0].commands = {
-      {Kind::kLaunch, 0, 0}, {Kind::kRecord, 0, 0}, {Kind::kWait, 1, 0}, {Kind::kLaunch, 1, 1}};
+      {Op::kLaunch, 0, 0}, {Op::kRecord, 0, 0}, {Op::kWait, 1, 0}, {Op::kLaunch, 1, 1}};
   FluidMachine machine = plain_machine();
   machine.handoff_ns = 7;
   // And stream 0 waits for the end of stream 1: a second hand-off.
@@ -156,11 +156,11 @@ TEST(FluidModel, AWorkerThatSleepsIsWokenUnlessAnotherIsFree) {
   program.regions.push_back({.num_streams = 2, .num_events = 1});
   // Stream 1 is forked at once (1), waits for the first kernel (its worker goes to sleep), and
   // stream 0 goes on beside it.
-  program.regions[0].commands = {{Kind::kLaunch, 0, 0},
-                                 {Kind::kRecord, 0, 0},
-                                 {Kind::kLaunch, 0, 1},
-                                 {Kind::kWait, 1, 0},
-                                 {Kind::kLaunch, 1, 1}};
+  program.regions[0].commands = {{Op::kLaunch, 0, 0},
+                                 {Op::kRecord, 0, 0},
+                                 {Op::kLaunch, 0, 1},
+                                 {Op::kWait, 1, 0},
+                                 {Op::kLaunch, 1, 1}};
   // Stream 0 ends its second kernel at 130 and waits: its worker takes stream 1 at 130.5, before
   // the sleeper would at 140. Stream 1 ends at 160.5, and then stream 0 is taken by the worker
   // that stream 1 frees.
@@ -178,11 +178,11 @@ TEST(FluidModel, HandingToAWorkerThatIsAwakeTakesTimeOfBothSides) {
   FluidProgram program;
   program.kernels = {{100, 1, 0}, {30, 1, 0}};
   program.regions.push_back({.num_streams = 2, .num_events = 1});
-  program.regions[0].commands = {{Kind::kLaunch, 0, 0},
-                                 {Kind::kRecord, 0, 0},
-                                 {Kind::kLaunch, 0, 1},
-                                 {Kind::kWait, 1, 0},
-                                 {Kind::kLaunch, 1, 1}};
+  program.regions[0].commands = {{Op::kLaunch, 0, 0},
+                                 {Op::kRecord, 0, 0},
+                                 {Op::kLaunch, 0, 1},
+                                 {Op::kWait, 1, 0},
+                                 {Op::kLaunch, 1, 1}};
   // Stream 1 comes at 40 and waits, awake. The record at 100 keeps stream 0 until 102 and starts
   // stream 1 at 105, which ends at 135, hands over until 137, and then takes stream 0 itself.
   EXPECT_DOUBLE_EQ(simulate(program, machine).makespan_ns, 137.5);
@@ -223,8 +223,8 @@ TEST(FluidModel, TwoHostDrivenLoopsHideEachOthersReadbacks) {
   FluidProgram two = one;
   two.regions.resize(5);
   two.regions[0] = {.num_streams = 2};
-  two.regions[0].commands = {{Kind::kLoop, 0, 0}, {Kind::kLoop, 1, 1}};
-  two.regions[4].commands = {{Kind::kLaunch, 0, 0}};
+  two.regions[0].commands = {{Op::kLoop, 0, 0}, {Op::kLoop, 1, 1}};
+  two.regions[4].commands = {{Op::kLaunch, 0, 0}};
   two.loops.push_back({.name = "m", .before = 3, .after = 4, .decision = trace({100})});
   FluidMachine machine = plain_machine();
   machine.host = {.launch_ns = 4, .decision_ns = 1};
@@ -262,9 +262,9 @@ TEST(FluidModel, ACaseRunsItsBranchOrNone) {
   FluidProgram program;
   program.kernels = {{10, 1, 0}, {20, 1, 0}};
   program.regions.resize(3);
-  program.regions[0].commands = {{Kind::kCase, 0, 0}};
-  program.regions[1].commands = {{Kind::kLaunch, 0, 0}};
-  program.regions[2].commands = {{Kind::kLaunch, 0, 1}};
+  program.regions[0].commands = {{Op::kCase, 0, 0}};
+  program.regions[1].commands = {{Op::kLaunch, 0, 0}};
+  program.regions[2].commands = {{Op::kLaunch, 0, 1}};
   program.cases.push_back({.name = "c", .regions = {1, 2}, .decision = trace({1})});
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 20);
   program.cases[0].decision = trace({7});
@@ -309,9 +309,9 @@ TEST(FluidModel, WhatIsNoProgramIsRefusedWithItsPlace) {
   program.kernels[0] = {1, 5, 0};
   EXPECT_NE(message(program).find("5 units"), std::string::npos);
   program.kernels[0] = {1, 1, 0};
-  program.regions[0].commands[0].id = 3;
+  program.regions[0].commands[0].operand = 3;
   EXPECT_EQ(message(program), "region 0, command 0: its number is too large");
-  program.regions[0].commands[0] = {Kind::kWait, 0, 0};
+  program.regions[0].commands[0] = {Op::kWait, 0, 0};
   program.regions[0].num_events = 1;
   EXPECT_EQ(message(program),
             "region 0, command 0: it waits for an event that is recorded later or never");
@@ -323,7 +323,7 @@ TEST(FluidModel, WhatIsNoProgramIsRefusedWithItsPlace) {
   loop.loops[0].after = 1;
   EXPECT_NE(message(loop).find("region 1 belongs to 2 loops"), std::string::npos);
   loop = loop_of({1, 1, 0}, trace({1}));
-  loop.regions[2].commands.push_back({Kind::kLoop, 0, 0});
+  loop.regions[2].commands.push_back({Op::kLoop, 0, 0});
   EXPECT_EQ(message(loop), "loop 0 stands twice in the program");
   FluidOptions short_of;
   short_of.max_steps = 10;
@@ -344,7 +344,7 @@ void expect_rounds_ns(const char* path, const std::vector<double>& measured_ns) 
     FluidProgram program = loop_of({machine->shortest_ns, 1, 0}, trace({1000}));
     program.kernels.resize(sizes[i], program.kernels[0]);
     for (uint32_t k = 1; k < sizes[i]; ++k) {
-      program.regions[2].commands.push_back({Kind::kLaunch, 0, k});
+      program.regions[2].commands.push_back({Op::kLaunch, 0, k});
     }
     EXPECT_NEAR(simulate(program, *machine).makespan_ns / 1000, measured_ns[i],
                 0.07 * measured_ns[i])

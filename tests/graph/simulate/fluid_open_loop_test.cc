@@ -8,7 +8,7 @@
 namespace eddy {
 namespace {
 
-using Kind = FluidCommand::Kind;
+using Op = Program::Op;
 
 FluidMachine plain_machine() {
   FluidMachine machine;
@@ -27,8 +27,8 @@ FluidProgram loop_of(const FluidDemand& kernel, int64_t trips) {
   FluidProgram program;
   program.kernels = {kernel};
   program.regions.resize(3);
-  program.regions[0].commands = {{Kind::kLoop, 0, 0}};
-  program.regions[2].commands = {{Kind::kLaunch, 0, 0}};
+  program.regions[0].commands = {{Op::kLoop, 0, 0}};
+  program.regions[2].commands = {{Op::kLaunch, 0, 0}};
   program.loops.push_back({.name = "l", .before = 1, .after = 2});
   program.loops[0].decision.trace = {trips};
   return program;
@@ -41,11 +41,11 @@ FluidProgram open_loop(double main_ns, double tail_ns, int64_t trips) {
   FluidRegion& after = program.regions[2];
   after.num_streams = 2;
   after.num_events = 2;
-  after.commands = {{Kind::kLaunch, 0, 0},
-                    {Kind::kRecord, 0, 0},
-                    {Kind::kWait, 1, 0},
-                    {Kind::kLaunch, 1, 1},
-                    {Kind::kRecord, 1, 1}};
+  after.commands = {{Op::kLaunch, 0, 0},
+                    {Op::kRecord, 0, 0},
+                    {Op::kWait, 1, 0},
+                    {Op::kLaunch, 1, 1},
+                    {Op::kRecord, 1, 1}};
   after.is_open = true;
   return program;
 }
@@ -60,7 +60,7 @@ TEST(FluidOpenLoop, TheNextIterationOfAnOpenLoopRunsBesideTheTailOfTheLast) {
   EXPECT_DOUBLE_EQ(makespan(program), 20 * 17) << "the tail's end is waited for";
   program.regions[2].entry_waits = {};
   program.regions[2].commands.insert(program.regions[2].commands.begin(),
-                                     {Kind::kWaitPrevious, 0, 1});
+                                     {Op::kWaitPrevious, 0, 1});
   EXPECT_DOUBLE_EQ(makespan(program), 20 * 17) << "within the next iteration";
   program = open_loop(10, 7, 20);
   program.regions[2].is_open = false;
@@ -76,20 +76,20 @@ FluidRegion random_open_region(Random& random, size_t num_kernels) {
     const auto event = static_cast<uint32_t>(random.below(region.num_events + 1));
     const uint64_t kind = random.below(4);
     if (kind == 0) {
-      region.commands.push_back({Kind::kRecord, stream, region.num_events++});
+      region.commands.push_back({Op::kRecord, stream, region.num_events++});
     } else if (kind == 1 && event < region.num_events) {
-      region.commands.push_back({Kind::kWait, stream, event});
+      region.commands.push_back({Op::kWait, stream, event});
     } else {
       region.commands.push_back(
-          {Kind::kLaunch, stream, static_cast<uint32_t>(random.below(num_kernels))});
+          {Op::kLaunch, stream, static_cast<uint32_t>(random.below(num_kernels))});
     }
   }
   for (uint32_t event = 0; event < region.num_events; ++event) {
-    if (random.below(3) == 0) region.commands.push_back({Kind::kWait, 0, event});
+    if (random.below(3) == 0) region.commands.push_back({Op::kWait, 0, event});
     if (random.below(3) == 0) region.entry_waits.push_back(event);
     if (random.below(3) != 0) continue;
     const auto at = static_cast<std::ptrdiff_t>(random.below(region.commands.size()));
-    region.commands.insert(region.commands.begin() + at, {Kind::kWaitPrevious, 0, event});
+    region.commands.insert(region.commands.begin() + at, {Op::kWaitPrevious, 0, event});
   }
   return region;
 }
@@ -104,22 +104,22 @@ FluidRegion unrolled(const FluidRegion& open, uint32_t trips) {
     const uint32_t now = i * set;
     const uint32_t before = now - set;
     for (uint32_t s = 1; s < open.num_streams && i > 0; ++s) {
-      commands.push_back({Kind::kWait, 0, before + entry + s});
+      commands.push_back({Op::kWait, 0, before + entry + s});
     }
     for (const uint32_t event : open.entry_waits) {
-      if (i > 0) commands.push_back({Kind::kWait, 0, before + event});
+      if (i > 0) commands.push_back({Op::kWait, 0, before + event});
     }
-    commands.push_back({Kind::kRecord, 0, now + entry});
+    commands.push_back({Op::kRecord, 0, now + entry});
     for (uint32_t s = 1; s < open.num_streams; ++s) {
-      commands.push_back({Kind::kWait, s, now + entry});
-      commands.push_back({Kind::kRecord, s, now + entry + s});
+      commands.push_back({Op::kWait, s, now + entry});
+      commands.push_back({Op::kRecord, s, now + entry + s});
     }
-    for (FluidCommand command : open.commands) {
-      if (command.kind == Kind::kWaitPrevious) {
-        if (i > 0) commands.push_back({Kind::kWait, 0, before + command.id});
+    for (Program::Step command : open.commands) {
+      if (command.op == Op::kWaitPrevious) {
+        if (i > 0) commands.push_back({Op::kWait, 0, before + command.operand});
         continue;
       }
-      if (command.kind != Kind::kLaunch) command.id += now;
+      if (command.op != Op::kLaunch) command.operand += now;
       commands.push_back(command);
     }
   }
@@ -167,7 +167,7 @@ TEST(FluidOpenLoop, OnlyAfterOfALoopWithSeveralStreamsIsOpen) {
   program.regions[2].entry_waits = {2};
   EXPECT_EQ(refused(program), "region 2, command 0: it waits for an event that is none of its own");
   program = open_loop(1, 1, 1);
-  program.regions[2].commands.push_back({Kind::kWaitPrevious, 1, 0});
+  program.regions[2].commands.push_back({Op::kWaitPrevious, 1, 0});
   EXPECT_EQ(refused(program),
             "region 2, command 5: only stream 0 of an open region waits for the iteration before");
   program = open_loop(1, 1, 1);

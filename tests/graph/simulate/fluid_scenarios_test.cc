@@ -12,7 +12,7 @@
 namespace eddy {
 namespace {
 
-using Kind = FluidCommand::Kind;
+using Op = Program::Op;
 using Likely = Decision::Likely;
 
 Decision likely(std::vector<Likely> distribution) {
@@ -40,8 +40,8 @@ FluidProgram loop_of_ten(Decision decision) {
   FluidProgram program;
   program.kernels = {{.solo_ns = 10}};
   program.regions.resize(3);
-  program.regions[0].commands = {{Kind::kLoop, 0, 0}};
-  program.regions[2].commands = {{Kind::kLaunch, 0, 0}};
+  program.regions[0].commands = {{Op::kLoop, 0, 0}};
+  program.regions[2].commands = {{Op::kLaunch, 0, 0}};
   program.loops.push_back({.name = "l", .before = 1, .after = 2, .decision = std::move(decision)});
   return program;
 }
@@ -64,7 +64,7 @@ TEST(FluidScenarios, TheRunAtTheMeanIsNotTheMeanOfTheRuns) {
   FluidProgram program = loop_of_ten(likely({{0, 0.5}, {10, 0.5}}));
   program.kernels.push_back({.solo_ns = 50});
   program.regions[0].num_streams = 2;
-  program.regions[0].commands.push_back({Kind::kLaunch, 1, 1});
+  program.regions[0].commands.push_back({Op::kLaunch, 1, 1});
   FluidMachine machine = plain_machine();
   machine.num_units = 2;
   EXPECT_DOUBLE_EQ(evaluate(program, machine).expectation, 0.5 * 50 + 0.5 * 100);
@@ -81,8 +81,8 @@ TEST(FluidScenarios, ARecordIsReadRunByRunUntilItsLongestTraceEnds) {
   // An inner loop is read by every execution: two in the first run, one in the second.
   FluidProgram nested = loop_of_ten(trace({2, 1}));
   nested.regions.resize(5);
-  nested.regions[2].commands = {{Kind::kLoop, 0, 1}};
-  nested.regions[4].commands = {{Kind::kLaunch, 0, 0}};
+  nested.regions[2].commands = {{Op::kLoop, 0, 1}};
+  nested.regions[4].commands = {{Op::kLaunch, 0, 0}};
   nested.loops.push_back({.name = "inner", .before = 3, .after = 4, .decision = trace({1, 2, 7})});
   const ScenarioReport of_nested = evaluate(nested);
   EXPECT_EQ(of_nested.num_scenarios, 2u);
@@ -127,7 +127,7 @@ class Twins {
       if (what == 0) {
         entry.exe_time = static_cast<double>(1 + random_.below(9));
         program.kernels.push_back({.solo_ns = entry.exe_time});
-        put(region, Kind::kLaunch, program.kernels.size() - 1);
+        put(region, Op::kLaunch, program.kernels.size() - 1);
       } else if (what == 1) {
         add_loop(region, entry, depth);
       } else {
@@ -137,8 +137,8 @@ class Twins {
     }
   }
 
-  void put(uint32_t region, Kind kind, size_t id) {
-    program.regions[region].commands.push_back({kind, 0, static_cast<uint32_t>(id)});
+  void put(uint32_t region, Op op, size_t id) {
+    program.regions[region].commands.push_back({op, 0, static_cast<uint32_t>(id)});
   }
 
   uint32_t add_region() {
@@ -155,7 +155,7 @@ class Twins {
     const size_t id = program.loops.size();
     program.loops.push_back(
         {.name = entry.name, .before = before, .after = after, .decision = entry.decision});
-    put(region, Kind::kLoop, id);
+    put(region, Op::kLoop, id);
     fill(before, entry.regions[0], 2);
     fill(after, entry.regions[1], depth + 1);
   }
@@ -167,7 +167,7 @@ class Twins {
     const std::vector<uint32_t> regions = {add_region(), add_region()};
     const size_t id = program.cases.size();
     program.cases.push_back({.name = entry.name, .regions = regions, .decision = entry.decision});
-    put(region, Kind::kCase, id);
+    put(region, Op::kCase, id);
     for (size_t r = 0; r < 2; ++r) fill(regions[r], entry.regions[r], depth + 1);
   }
 

@@ -17,14 +17,14 @@ inline FluidProgram random_flat_program(Random& random) {
   for (uint32_t i = 0; i < 2 + random.below(10); ++i) {
     const auto stream = static_cast<uint32_t>(random.below(region.num_streams));
     if (region.num_events > 0 && random.below(2) == 0) {
-      region.commands.push_back({FluidCommand::Kind::kWait, stream,
-                                 static_cast<uint32_t>(random.below(region.num_events))});
+      region.commands.push_back(
+          {Program::Op::kWait, stream, static_cast<uint32_t>(random.below(region.num_events))});
     }
-    region.commands.push_back({FluidCommand::Kind::kLaunch, stream, i});
+    region.commands.push_back({Program::Op::kLaunch, stream, i});
     program.kernels.push_back({1 + 20 * random.uniform(), 0.5 + 3 * random.uniform(),
                                random.below(2) == 0 ? 0 : random.uniform()});
     if (random.below(3) == 0) {
-      region.commands.push_back({FluidCommand::Kind::kRecord, stream, region.num_events++});
+      region.commands.push_back({Program::Op::kRecord, stream, region.num_events++});
     }
   }
   program.regions.push_back(region);
@@ -58,21 +58,21 @@ inline std::vector<double> rates_by_small_steps(const std::vector<FluidDemand>& 
 inline double tick_through(const FluidProgram& program, const FluidMachine& machine, double tick) {
   const FluidRegion& region = program.regions[0];
   struct Lane {
-    std::vector<FluidCommand> commands;
+    std::vector<Program::Step> commands;
     size_t at = 0;
     double left = -1;  // of the kernel at work
     double blocked_until = 0;
     bool is_parked = false;
   };
   std::vector<Lane> lanes(region.num_streams);
-  for (const FluidCommand& command : region.commands) {
+  for (const Program::Step& command : region.commands) {
     lanes[command.stream].commands.push_back(command);
   }
   // Streams other than 0 start a hand-off late; their ends are events that stream 0 waits for.
   for (uint32_t s = 1; s < region.num_streams; ++s) {
     lanes[s].blocked_until = machine.handoff_ns;
-    lanes[s].commands.push_back({FluidCommand::Kind::kRecord, s, region.num_events + s});
-    lanes[0].commands.push_back({FluidCommand::Kind::kWait, 0, region.num_events + s});
+    lanes[s].commands.push_back({Program::Op::kRecord, s, region.num_events + s});
+    lanes[0].commands.push_back({Program::Op::kWait, 0, region.num_events + s});
   }
   std::vector<double> recorded(region.num_events + region.num_streams, -1);
   double now = 0;
@@ -82,17 +82,17 @@ inline double tick_through(const FluidProgram& program, const FluidMachine& mach
       moved = false;
       for (Lane& lane : lanes) {
         if (lane.at == lane.commands.size() || lane.left >= 0 || lane.blocked_until > now) continue;
-        const FluidCommand& command = lane.commands[lane.at];
-        if (command.kind == FluidCommand::Kind::kLaunch) {
-          lane.left = program.kernels[command.id].solo_ns;
-        } else if (command.kind == FluidCommand::Kind::kRecord) {
-          recorded[command.id] = now;
+        const Program::Step& command = lane.commands[lane.at];
+        if (command.op == Program::Op::kLaunch) {
+          lane.left = program.kernels[command.operand].solo_ns;
+        } else if (command.op == Program::Op::kRecord) {
+          recorded[command.operand] = now;
           ++lane.at;
-        } else if (recorded[command.id] < 0) {
+        } else if (recorded[command.operand] < 0) {
           lane.is_parked = true;
           continue;
         } else {
-          if (lane.is_parked) lane.blocked_until = recorded[command.id] + machine.handoff_ns;
+          if (lane.is_parked) lane.blocked_until = recorded[command.operand] + machine.handoff_ns;
           lane.is_parked = false;
           ++lane.at;
         }
@@ -107,7 +107,7 @@ inline double tick_through(const FluidProgram& program, const FluidMachine& mach
     if (is_done) return now;
     std::vector<FluidDemand> demands;
     for (const Lane* lane : active) {
-      demands.push_back(program.kernels[lane->commands[lane->at].id]);
+      demands.push_back(program.kernels[lane->commands[lane->at].operand]);
     }
     const std::vector<double> rate = rates_by_small_steps(demands, machine.num_units);
     for (size_t i = 0; i < active.size(); ++i) {

@@ -130,8 +130,8 @@ std::vector<std::vector<bool>> order_of(const Program& program, size_t num_nodes
     const Program::Step& later = steps[b];
     for (size_t a = 0; a < b; ++a) {
       const Program::Step& earlier = steps[a];
-      const bool is_signal = earlier.op == Program::Op::kRecord &&
-                             later.op == Program::Op::kWait && earlier.operand == later.operand;
+      const bool is_signal = earlier.op == Program::Op::kRecord && later.op == Program::Op::kWait &&
+                             earlier.operand == later.operand;
       if (earlier.stream != later.stream && !is_signal) continue;
       before[a][b] = true;
       for (size_t c = 0; c < a; ++c) {
