@@ -11,7 +11,7 @@ template <TimeValue Time>
 SimulationResult DeltaSimulation<Time>::reset(TaskGraph<Time> graph) {
   graph_ = std::move(graph);
   clear_transaction();
-  const SimulationResult result = simulate_full(graph_, timeline_);
+  const SimulationResult result = full_.run(graph_, timeline_);
   if (!result.is_done()) {
     graph_ = {};
     timeline_ = {};

@@ -17,7 +17,7 @@
 // at the cost of a look, as long as its device, too, stands where it stood. Others go through a
 // queue of their own, and the two are merged by (ready, rank). Where so much changed that this
 // costs more than it saves, all that follows the first instant is simulated anew, into a second
-// timeline, by the loop of full_simulation (delta_resimulation.cc). A stale order is never
+// timeline, by full_simulation. A stale order is never
 // trusted: a task that waits for a changed one is not passed. Zero-length tasks need no
 // exception: whoever is released by a changed one counts as changed, so what is passed at one
 // instant is closed under predecessors, and its order among itself is what it was.
@@ -153,9 +153,6 @@ class DeltaSimulation {
   void check_end(uint32_t slot, const Device& device);
   bool should_resimulate() const;
   void resimulate();
-  void replay_prefix();
-  template <bool kIsBounded>
-  uint32_t simulate_rest();
   void order_devices();
   bool is_at_rest() const;
   Time new_makespan() const;
@@ -181,6 +178,7 @@ class DeltaSimulation {
   bool is_simulated_ = false;
   bool is_swapped_ = false;  // timeline_ is the new one, spare_ the old one
 
+  FullSimulation<Time> full_;
   Timeline<Time> spare_;
   bool has_stale_devices_ = false;  // order and work are not those of timeline_
   uint32_t pause_ = 0;              // > 0: repairing did not pay
@@ -194,8 +192,6 @@ class DeltaSimulation {
   std::vector<uint32_t> touched_devices_;
   std::vector<uint32_t> new_order_;  // replaces order[first_ .. next_)
   std::vector<SavedTimes> saved_;
-  std::vector<Time> device_end_;   // of resimulate()
-  std::vector<double> work_left_;  // likewise, by device
   Time old_makespan_ = 0;
   uint32_t first_ = 0;
   uint32_t next_ = 0;             // the old order before it has been passed

@@ -1,5 +1,6 @@
 // DeltaSimulation::simulate(): the old order, replayed and merged with what changed.
 #include <algorithm>
+#include <utility>
 
 #include "graph/simulate/blame.h"
 #include "graph/simulate/delta_simulation.h"
@@ -32,6 +33,22 @@ SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& optio
   timeline_.makespan = new_makespan();
   if (timeline_.makespan > options_.threshold) result_ = {SimulationEnd::kExceeds, {}};
   return result_;
+}
+
+// For where most of what follows an edit changes, as in training, where a delay moves everything
+// behind it. The old timeline stays as it is, so that rolling back is a swap.
+template <TimeValue Time>
+void DeltaSimulation<Time>::resimulate() {
+  for (const SavedTimes& saved : saved_) at(saved.slot) = saved.times;
+  saved_.clear();
+  if (pause_ == 0) pause_ = 1;
+  result_ =
+      full_.run(graph_, spare_,
+                {.old_or_null = &timeline_, .num_kept = first_, .threshold = options_.threshold});
+  statistics_ = {.num_processed = full_.num_taken(), .has_resimulated = true};
+  if (!result_.is_done()) return;
+  std::swap(timeline_, spare_);
+  is_swapped_ = true;
 }
 
 // Where repairing did not pay, it is tried again only now and then.

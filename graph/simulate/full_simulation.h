@@ -1,26 +1,62 @@
-// Full simulation: FlexFlow's Algorithm 1, as fast as one thread can.
+// Full simulation: FlexFlow's Algorithm 1, as fast as one thread can; or the rest of it, behind
+// tasks that keep their times.
+//
+// Rejection: with a threshold, run() ends with kExceeds as soon as what a device has done, idled
+// and still has to do is above it. The verdict is that of the complete simulation: the bound gives
+// away more than sums of work can be wrong by rounding.
 //
 // Errors: kCycle and kOverflow as in timeline.h; the timeline is then unspecified.
 // Threads: pure; a FullSimulation is the memory that runs reuse, one a thread.
-// Cost: O((tasks + edges) log ready) with a four-way heap on 16-byte keys; each task touches its
-// 32-byte record, its 32-byte times and those of its successors once.
+// Cost: that of event_loop.h; each task touches its 32-byte record, its 32-byte times and those of
+// its successors once.
 #pragma once
 
-#include "graph/simulate/ready_queue.h"
+#include <limits>
+#include <vector>
+
+#include "graph/simulate/event_loop.h"
 #include "graph/simulate/task_graph.h"
 #include "graph/simulate/timeline.h"
 
 namespace eddy {
 
 template <TimeValue Time>
+struct FullOptions {
+  // The first `num_kept` tasks in the order of this timeline, of the same slots, keep their times:
+  // the caller knows that Algorithm 1 takes them first, and so.
+  const Timeline<Time>* old_or_null = nullptr;
+  uint32_t num_kept = 0;
+  // More ready tasks than these stand in the calendar, and not in a heap.
+  uint32_t num_little = EventLoop::kLittle;
+  // run() ends with kExceeds when the makespan is above.
+  Time threshold = std::numeric_limits<Time>::max();
+};
+
+template <TimeValue Time>
 class FullSimulation {
  public:
   // Reuses the timeline's memory.
-  SimulationResult run(const TaskGraph<Time>& graph, Timeline<Time>& timeline);
+  SimulationResult run(const TaskGraph<Time>& graph, Timeline<Time>& timeline,
+                       const FullOptions<Time>& options = {});
+  // By the last run: tasks that came to their turn, those kept not.
+  uint32_t num_taken() const { return num_taken_; }
 
  private:
-  ReadyQueue queue_;
-  std::vector<Time> device_end_;
+  struct Device {
+    Time end;      // of what it has done
+    double bound;  // that, and what it still has to do
+  };
+  struct Tasks;
+
+  void prepare(const Tasks& tasks, const FullOptions<Time>& options);
+  void replay(const Tasks& tasks, const FullOptions<Time>& options);
+  double sum_work(const Tasks& tasks);
+  template <bool kIsBounded>
+  bool take_all(Tasks& tasks, const FullOptions<Time>& options);
+
+  EventLoop loop_;
+  std::vector<Device> devices_;
+  uint32_t num_taken_ = 0;
 };
 
 // For callers without a loop around it.

@@ -24,7 +24,8 @@ inline uint32_t slot_of(ReadyKey key) { return static_cast<uint32_t>(key); }
 
 class ReadyQueue {
  public:
-  bool is_empty() const { return entries_.size() == (has_hole_ ? 1 : 0); }
+  bool is_empty() const { return size() == 0; }
+  size_t size() const { return entries_.size() - (has_hole_ ? 1 : 0); }
   void clear() {
     entries_.clear();
     has_hole_ = false;
@@ -56,6 +57,13 @@ class ReadyQueue {
     fill_hole();
     has_hole_ = true;
     return entries_[0];
+  }
+  // All of them, in no particular order; empty afterwards.
+  template <typename Visit>
+  void take_all(const Visit& visit) {
+    fill_hole();
+    for (const ReadyKey key : entries_) visit(key);
+    entries_.clear();
   }
 
  private:

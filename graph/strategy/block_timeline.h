@@ -7,15 +7,12 @@
 // came about. The new times stand beside the old ones: rollback() forgets them, commit() takes
 // them, and notes when each block begins: blocks that begin later have no task to be kept.
 //
-// The queue of ready tasks is a calendar (Brown 1988): buckets of equal width over the time up to a
-// horizon, each a list that is sorted when its time has come, and that becomes a heap should more
-// come into it while it is emptied. The old makespan tells where the horizon is, and so how wide a
-// bucket must be to hold about a task: this is what makes it cheaper than a heap. What is ready
-// behind the horizon waits in a heap. The transfers that wait for a task are one entry.
+// The old makespan tells the calendar of event_loop.h where its horizon is. The transfers that wait
+// for a task are one entry of it.
 //
 // Rejection: with a threshold, simulate() ends with kExceeds as soon as the time that a device has
 // idled plus all its work is above it, which is the verdict of the complete simulation. Devices
-// that wait are looked at when one of them can be late, kLooks times at most up to the horizon.
+// that wait are looked at when one of them can be late, 256 times at most up to the horizon.
 //
 // Errors: kOverflow (timeline.h); kCycle does not occur, since ranks of blocks ascend. Contract:
 // simulate() is followed by commit(), if it is done, or rollback(). Threads: none. Cost: simulate()
@@ -27,7 +24,7 @@
 #include <limits>
 #include <vector>
 
-#include "graph/simulate/ready_queue.h"
+#include "graph/simulate/event_loop.h"
 #include "graph/simulate/timeline.h"
 #include "graph/strategy/block_graph.h"
 
@@ -72,32 +69,16 @@ class BlockTimeline {
     double bound;  // that, and what it still has to do
   };
 
-  struct Loop;
+  struct Tasks;
 
   const Times& current() const { return is_simulated_ ? new_ : old_; }
   double first_instant(const BlockGraph& graph);
   void prepare(const BlockGraph& graph, double horizon);
   void keep_prefix(const BlockGraph& graph, double instant);
   void find_roots(const BlockGraph& graph);
-  double next_verdict(double instant, double limit) const;
   template <bool kIsBounded>
   SimulationEnd run(const BlockGraph& graph, double threshold);
-  Loop make_loop(const BlockGraph& graph, double limit);
-  template <bool kIsBounded>
-  bool take_all(Loop& loop);
-  template <bool kIsBounded>
-  bool take_bucket(Loop& loop, uint32_t bucket);
-  bool is_emptied(const Loop& loop, uint32_t bucket) const;
-  template <bool kIsBounded>
-  bool take_entry(Loop& loop, uint32_t entry);
-  template <bool kIsBounded>
-  bool take_followers(Loop& loop, uint32_t slot);
-  template <bool kIsBounded>
-  bool take_tasks(Loop& loop, uint32_t bucket, const ReadyKey* first, const ReadyKey* last);
-  template <bool kIsBounded>
-  bool take_together(Loop& loop, uint32_t bucket, const ReadyKey* first, const ReadyKey* last);
-  template <bool kIsBounded>
-  bool take_by_queue(Loop& loop, uint32_t bucket);
+  Tasks make_tasks(const BlockGraph& graph, double limit);
   void finish();
 
   Times old_;
@@ -110,16 +91,8 @@ class BlockTimeline {
   std::vector<Holder> holders_;
   std::vector<double> earliest_;  // by new slot or holder: when what it waits for ended, of old
 
-  // The calendar: lists of entries by bucket. The last one has no end. An entry is a slot, or
-  // kFollowers + a slot: the transfers that wait for it.
-  std::vector<uint32_t> heads_;
-  std::vector<uint32_t> next_;     // by slot
-  std::vector<uint64_t> is_used_;  // bits, by bucket
-  double buckets_per_time_ = 0;
-  uint32_t num_buckets_ = 0;
-  std::vector<ReadyKey> entries_;  // of a bucket with several
-  std::vector<uint64_t> open_;     // (rank, slot) of what is ready together
-  ReadyQueue queue_;               // where keys have a slot, that may be kTransfer + a transfer
+  EventLoop loop_;  // keys have a slot, that may be kTransfer + a transfer
+  ReadyCalendar::Buckets buckets_{};
 };
 
 }  // namespace eddy

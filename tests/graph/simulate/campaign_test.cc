@@ -1,7 +1,8 @@
 // Delta equals full equals the definition, bit for bit, on random graphs under random edits:
 // integers and doubles, with and without zero-length tasks, one change or several at once, after
 // commit and after rollback, in every mode; rejection by threshold agrees with the whole
-// simulation; cycles are found and are cycles.
+// simulation; cycles are found and are cycles. Full simulation is the same by heap and by calendar,
+// whatever is kept.
 //
 // EDDY_SIMULATE_GRAPHS and EDDY_SIMULATE_EDITS (edits a graph) set the length of the campaign,
 // EDDY_SIMULATE_SEED its first seed. A difference is shrunk and printed.
@@ -103,6 +104,34 @@ class Subject {
     return true;
   }
 
+  // By the heap and by the calendar, from the start and behind half of the tasks, up to a threshold
+  // that is the makespan and below it.
+  bool agrees_in_every_way() const {
+    FullSimulation<Time> simulation;
+    const Timeline<Time>& expected = delta_.timeline();
+    for (const uint32_t num_little : {0u, EventLoop::kLittle}) {
+      for (const size_t num_kept : {size_t{0}, expected.order.size() / 2}) {
+        FullOptions<Time> options{.old_or_null = &expected,
+                                  .num_kept = static_cast<uint32_t>(num_kept),
+                                  .num_little = num_little};
+        Timeline<Time> found;
+        if (!simulation.run(delta_.graph(), found, options).is_done()) return false;
+        if (found.order != expected.order || found.makespan != expected.makespan) return false;
+        for (const uint32_t slot : found.order) {
+          if (found.tasks[slot].ready != expected.tasks[slot].ready) return false;
+          if (found.tasks[slot].start != expected.tasks[slot].start) return false;
+        }
+        options.threshold = expected.makespan;
+        if (!simulation.run(delta_.graph(), found, options).is_done()) return false;
+        if (found.order != expected.order) return false;
+        if (expected.makespan == 0) continue;
+        options.threshold = expected.makespan / 2;
+        if (simulation.run(delta_.graph(), found, options).is_done()) return false;
+      }
+    }
+    return true;
+  }
+
   bool is_cycle(const std::vector<uint32_t>& slots) const {
     for (size_t i = 0; i < slots.size(); ++i) {
       if (!delta_.graph().has_dep(slots[i], slots[(i + 1) % slots.size()])) return false;
@@ -166,6 +195,7 @@ std::string find_difference(const Story<Time>& story, DeltaMode mode) {
     if (!result.is_done() || !subject.agrees_with(*expected)) return "the timeline" + where;
     subject.commit();
     if (!subject.agrees_with_full()) return "the order" + where;
+    if (!subject.agrees_in_every_way()) return "a way to simulate in full" + where;
     graph = std::move(edited);
     timeline = *expected;
   }

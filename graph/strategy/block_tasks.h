@@ -1,29 +1,28 @@
-// BlockTimeline::Loop: Algorithm 1 over a BlockGraph, but for the order in which entries of the
-// calendar are taken, which is block_timeline.cc's.
+// BlockTimeline::Tasks: a BlockGraph, as EventLoop takes it.
 //
 // take() starts a task, says to all that wait for it that it has ended, and puts those that wait
-// for nothing else into the calendar, and its transfers, as one entry. take_run() does the same for
-// transfers that follow one another over one link. All of it is pointers, which stay in registers
-// whatever is stored through them.
+// for nothing else into the calendar, and its transfers, as one entry: kFollowers + the task.
+// take_run() does the same for transfers that follow one another over one link. All of it is
+// pointers, which stay in registers whatever is stored through them.
 //
 // Rejection: a device's bound, what it has done, idled and still has to do, grows only where it
 // idles; as soon as one is above the limit, taking says false.
 //
 // Contract: what is released or taken waits in this timeline; nothing is taken twice. Threads:
-// none. Cost: O(1) a dependency; misses of the cache are most of it, so that entries are looked at
-// up to 128 buckets before they are taken.
+// none. Cost: O(1) a dependency.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
 
-#include "graph/simulate/ready_queue.h"
+#include "graph/simulate/event_loop.h"
 #include "graph/strategy/block_timeline.h"
 
 namespace eddy {
 
-struct BlockTimeline::Loop {
+struct BlockTimeline::Tasks {
   static constexpr uint32_t kFollowers = BlockGraph::kMaxSlots;
   static constexpr uint32_t kTransfer = BlockGraph::kMaxSlots;
   static constexpr uint32_t kHolder = BlockGraph::kHolder;
@@ -39,34 +38,25 @@ struct BlockTimeline::Loop {
   double* const transfer_starts;
   Holder* const holders;
   Device* const devices;
-  uint32_t* const heads;
-  uint32_t* const next;
-  uint64_t* const is_used;
-  const double buckets_per_time;
-  const double behind;  // the bucket without an end
+  const uint32_t num_devices;
+  const ReadyCalendar::Buckets buckets;
   const double limit;
 
-  uint32_t bucket_of(double ready) const {
-    const double place = ready * buckets_per_time;
-    return static_cast<uint32_t>(static_cast<int32_t>(place < behind ? place : behind));
-  }
-
-  void put(uint32_t entry, uint32_t slot, double ready) const {
-    const uint32_t bucket = bucket_of(ready);
-    next[slot] = heads[bucket];
-    heads[bucket] = entry;
-    is_used[bucket / 64] |= uint64_t{1} << (bucket % 64);
-  }
+  static constexpr bool is_group(uint32_t entry) { return entry >= kFollowers; }
   void put_task(uint32_t slot, double ready) const {
-    put(slot, slot, ready);
+    buckets.put(slot, slot, ready);
     __builtin_prefetch(tasks + slot);
   }
-  void put_followers(uint32_t slot, double end) const { put(kFollowers | slot, slot, end); }
-  uint32_t next_of(uint32_t entry) const { return next[entry & ~kFollowers]; }
+  void put_followers(uint32_t slot, double end) const { buckets.put(kFollowers | slot, slot, end); }
+  uint32_t next_of(uint32_t entry) const { return buckets.next[entry & ~kFollowers]; }
 
   double end_of(uint32_t slot) const { return state[slot].start + tasks[slot].exe_time; }
-  double ready_of(uint32_t entry) const {
-    return entry < kFollowers ? state[entry].ready : end_of(entry & ~kFollowers);
+  ReadyKey entry_key(uint32_t entry) const {
+    if (!is_group(entry)) return task_key(entry);
+    return ready_key(time_key(end_of(entry & ~kFollowers)), 0, entry);
+  }
+  double next_verdict(double instant) const {
+    return eddy::next_verdict<Device>({devices, num_devices}, instant, limit);
   }
 
   // What the task of a slot waits for has ended then.
@@ -88,28 +78,21 @@ struct BlockTimeline::Loop {
     release(ring_holders[to - kHolder].in, holder.ready);
   }
 
-  // What taking the task will ask for: first where to look, then what is found there.
-  void prefetch_rows(const BlockTask& task) const {
+  // First where to look for the rows, then what is found there.
+  void look_ahead(uint32_t entry) const {
+    const BlockTask& task = tasks[entry & ~kFollowers];
     const RowList& list = lists[task.list];
     if (list.first == list.last) return;
     __builtin_prefetch(rows + row_bases[list.first] + task.row);
     __builtin_prefetch(rows + row_bases[list.last - 1] + task.row);
   }
-  void prefetch_ties(const BlockTask& task) const {
+  void look(uint32_t entry) const {
+    const BlockTask& task = tasks[entry & ~kFollowers];
     const RowList& list = lists[task.list];
     if (list.first == list.last) return;
     const BlockRow& row = rows[row_bases[list.first] + task.row];
     if (row.num_ties == 1 && row.tie < kHolder) __builtin_prefetch(state + row.tie);
     if (row.num_transfers > 0) __builtin_prefetch(transfers + row.first_transfer);
-  }
-
-  // visit(task) for the entries of 64 buckets, as far as they are known.
-  template <typename Visit>
-  void for_each_known(uint32_t word, const Visit& visit) const {
-    for (uint64_t bits = is_used[word]; bits != 0; bits &= bits - 1) {
-      uint32_t entry = heads[word * 64 + static_cast<uint32_t>(std::countr_zero(bits))];
-      for (; entry != kNoSlot; entry = next_of(entry)) visit(tasks[entry & ~kFollowers]);
-    }
   }
 
   // visit(row) for the rows that follow a task.
@@ -190,6 +173,35 @@ struct BlockTimeline::Loop {
     } while (start > ready && transfer != last && transfer->device == device);
     devices[device].end = start;
     return is_within;
+  }
+  template <bool kIsBounded>
+  bool take_entry(uint32_t entry, ReadyQueue& queue) const {
+    return is_group(entry) ? take_followers<kIsBounded>(entry & ~kFollowers, queue)
+                           : take<kIsBounded>(entry);
+  }
+  // The transfers that wait for the task, where nothing else is ready with them.
+  template <bool kIsBounded>
+  bool take_followers(uint32_t slot, ReadyQueue& queue) const {
+    const BlockTask& task = tasks[slot];
+    const double ready = end_of(slot);
+    const RowList& list = lists[task.list];
+    for (uint32_t place = list.first; place < list.last; ++place) {
+      const BlockRow& row = rows[row_bases[place] + task.row];
+      const BlockTransfer* transfer = transfers + row.first_transfer;
+      const BlockTransfer* const last = transfer + row.num_transfers;
+      while (transfer != last) {
+        if (!take_run<kIsBounded>(transfer, last, ready)) return false;
+        if (devices[transfer[-1].device].end > ready) [[likely]]
+          continue;
+        // One without length may have released something that comes before the others.
+        const uint32_t rank = transfer[-1].rank;
+        for_each_key(kFollowers | slot, [&](ReadyKey key) {
+          if (static_cast<uint32_t>(key >> 32) > rank) queue.put(key);
+        });
+        return true;
+      }
+    }
+    return true;
   }
   template <bool kIsBounded>
   [[gnu::always_inline]] bool take_key(ReadyKey key) const {
