@@ -9,6 +9,7 @@
 // Threads: an OpTable is immutable once graphs are built; infer functions are pure.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <functional>
@@ -138,6 +139,11 @@ struct OpDef {
   // Work for a cost estimate, in floating-point operations, of fully known types; null: the
   // number of output elements.
   double (*flops)(const InferContext&, std::span<const ValueType> outputs) = nullptr;
+
+  // Of a node's input i, which may be one of the variadic ones.
+  InputFlag input_flags(size_t i) const {
+    return inputs.empty() ? InputFlag::kNone : inputs[std::min(i, inputs.size() - 1)].flags;
+  }
 };
 
 class OpTable {

@@ -93,6 +93,8 @@ struct ValueType {
   bool is_tensor() const { return num_wrappers == 0; }
   bool is_sequence() const { return num_wrappers > 0 && wrappers[0] == Wrapper::kSequence; }
   bool is_optional() const { return num_wrappers > 0 && wrappers[0] == Wrapper::kOptional; }
+  // A tensor of known shape, so its bytes can be planned for (strings aside).
+  bool is_static_tensor() const { return is_tensor() && tensor.is_static(); }
   // The type one layer in; only for sequences and optionals.
   ValueType unwrapped() const;
   bool operator==(const ValueType& other) const;
