@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/ir/control_view.h"
+
 namespace eddy {
 namespace {
 
@@ -13,11 +15,8 @@ class CarriedFirst {
 
   // True when another stream ends with what the next iteration does not need.
   bool run() {
-    const NodeId owner = graph_.region(id_).owner;
-    const Node& loop = graph_.node(owner);
-    const size_t num_carried = graph_.region(loop.regions[0]).parameters.size() - 1;
-    const std::vector<ValueId>& results = graph_.region(id_).results;
-    for (size_t k = 0; k < num_carried; ++k) is_needed_[results[k].index()] = true;
+    const LoopView loop(graph_, graph_.region(id_).owner);
+    for (const ValueId next : loop.next()) is_needed_[next.index()] = true;
     std::vector<uint32_t> num_needed(plan_.num_streams, 0);
     std::vector<bool> has_last(plan_.num_streams, false), ends_needed(plan_.num_streams, false);
     for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {

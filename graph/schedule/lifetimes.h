@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "graph/schedule/node_order.h"
-#include "graph/schedule/region_tree.h"
+#include "graph/ir/region_tree.h"
 #include "graph/schedule/storages.h"
 
 namespace eddy {

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
-#include "graph/schedule/region_tree.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/region_tree.h"
 #include "graph/schedule/touched_values.h"
 
 namespace eddy {
@@ -22,8 +24,8 @@ class LoopOpener {
   LoopOpener(const Graph& graph, Schedule& plan, const Toucher& toucher, NodeId loop)
       : graph_(graph),
         toucher_(toucher),
-        loop_(graph.node(loop)),
-        region_(plan.regions[loop_.regions[1].index()]),
+        loop_(graph, loop),
+        region_(plan.regions[loop_.after_id().index()]),
         num_streams_(region_.num_streams),
         taken_(num_streams_) {}
 
@@ -61,7 +63,7 @@ class LoopOpener {
   bool is_exec(NodeId node) const { return graph_.node(node).kind == NodeKind::kExec; }
   bool is_forwarded(ValueId value) const {
     const ValueInfo& info = graph_.value(value);
-    return info.origin == ValueOrigin::kParameter && info.region == loop_.regions[1];
+    return info.origin == ValueOrigin::kParameter && info.region == loop_.after_id();
   }
 
   // Work of another device: its references are let go of when it is issued, so they keep nobody
@@ -88,7 +90,7 @@ class LoopOpener {
       for (const ValueId value : graph_.node(NodeId(command.operand)).inputs) {
         if (value.is_none()) continue;
         const bool turns = turn_.defines.contains(value.index()) ||
-                           turn_.defines.contains(toucher_.name(value).index());
+                           turn_.defines.contains(resolve_forwarded(graph_, value).index());
         const ValueInfo& info = graph_.value(value);
         const bool is_own = info.origin == ValueOrigin::kNodeOutput &&
                             streams_of_.contains(info.producer) &&
@@ -176,7 +178,7 @@ class LoopOpener {
     for (const ValueId value : launch.takes) {
       left.erase(value);
       launch.touched.reads.insert(value.index());
-      launch.touched.reads.insert(toucher_.name(value).index());
+      launch.touched.reads.insert(resolve_forwarded(graph_, value).index());
     }
     return launch;
   }
@@ -187,35 +189,28 @@ class LoopOpener {
     for (const Program::Step& command : region_.steps) {
       if (command.op == Program::Op::kLaunch) streams_of_[NodeId(command.operand)] = command.stream;
     }
-    const Region& before = graph_.region(loop_.regions[0]);
-    const Region& after = graph_.region(loop_.regions[1]);
-    toucher_.region(loop_.regions[0], turn_);
+    toucher_.region(loop_.before_id(), turn_);
     turn_.streams.erase(region_.machine_stream(0));
-    for (const ValueId parameter : after.parameters) turn_.defines.insert(parameter.index());
-    const size_t num_carried = before.parameters.size() - 1;
-    for (size_t k = 0; k < after.results.size(); ++k) {
-      const ValueId result = after.results[k];
-      if (k < num_carried) {
-        turn_.reads.insert(toucher_.name(result).index());
-        const RegionId home = graph_.value(toucher_.name(result)).region;
-        const bool moves = home == loop_.regions[0] || home == loop_.regions[1];
-        if (moves) turn_.defines.insert(toucher_.name(result).index());
-      } else if (!is_made_here(result)) {
-        toucher_.read(result, turn_);
-      }
+    for (const ValueId parameter : loop_.after().parameters)
+      turn_.defines.insert(parameter.index());
+    for (const ValueId result : loop_.next()) {
+      const ValueId named = resolve_forwarded(graph_, result);
+      turn_.reads.insert(named.index());
+      if (loop_.has(graph_.value(named).region)) turn_.defines.insert(named.index());
+    }
+    for (const ValueId row : loop_.rows()) {
+      if (!is_made_here(row)) toucher_.read(row, turn_);
     }
   }
   bool is_made_here(ValueId value) const {
     const ValueInfo& info = graph_.value(value);
-    return info.origin == ValueOrigin::kNodeOutput && info.region == loop_.regions[1];
+    return info.origin == ValueOrigin::kNodeOutput && info.region == loop_.after_id();
   }
   // A row that a command defines is stacked by that command.
   void add_row(NodeId node, TouchedValues& touched) const {
-    const std::vector<ValueId>& results = graph_.region(loop_.regions[1]).results;
-    const size_t num_carried = graph_.region(loop_.regions[0]).parameters.size() - 1;
-    for (size_t k = num_carried; k < results.size(); ++k) {
-      const bool is_its = is_made_here(results[k]) && graph_.value(results[k]).producer == node;
-      if (is_its) toucher_.read_bytes(results[k], touched);
+    for (const ValueId row : loop_.rows()) {
+      const bool is_its = is_made_here(row) && graph_.value(row).producer == node;
+      if (is_its) toucher_.read_bytes(row, touched);
     }
   }
 
@@ -377,7 +372,7 @@ class LoopOpener {
 
   const Graph& graph_;
   const Toucher& toucher_;
-  const Node& loop_;
+  const LoopView loop_;
   RegionSchedule& region_;
   const uint32_t num_streams_;
   std::map<NodeId, uint32_t> streams_of_;
@@ -395,8 +390,7 @@ class LoopOpener {
 void open_loops(const Graph& graph, Schedule& plan) {
   std::vector<RegionId> candidates;
   for (uint32_t r = 1; r < graph.num_regions(); ++r) {
-    const Node& node = graph.node(graph.region(RegionId(r)).owner);
-    const bool is_after = node.kind == NodeKind::kWhile && node.regions[1] == RegionId(r);
+    const bool is_after = role(graph, RegionId(r)) == RegionRole::kAfter;
     if (is_after && plan.regions[r].num_streams > 1) candidates.push_back(RegionId(r));
   }
   if (candidates.empty()) return;
@@ -413,7 +407,7 @@ void open_loops(const Graph& graph, Schedule& plan) {
     if (!plan.regions[region.index()].is_pipelined) continue;
     while (!owner.is_none()) {
       num_inside[owner.index()] = std::max(num_inside[owner.index()], num_open);
-      owner = graph.region(graph.node(owner).region).owner;
+      owner = tree.owner(graph.node(owner).region);
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
+#include "graph/ir/control_view.h"
 #include "graph/proof/program_proof.h"
 #include "graph/schedule/carried_first.h"
 #include "graph/schedule/command_list.h"
@@ -203,7 +204,7 @@ class GraphPlanner {
     RegionSchedule& region = plan_.regions[id.index()];
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
                          device_of(own_stream), worst_);
-    const bool is_body = region.num_streams > 1 && is_after(id);
+    const bool is_body = region.num_streams > 1 && role(graph_, id) == RegionRole::kAfter;
     const bool has_tail = is_body && put_carried_first(graph_, id, region);
     if (has_tail && options_.max_streams == 0) busy.insert(before);
     region.streams = pick_streams(region, own_stream, busy);
@@ -226,12 +227,6 @@ class GraphPlanner {
       if (inside.streams.size() > 1) insides.push_back(std::move(inside));
     }
     return used;
-  }
-
-  bool is_after(RegionId id) const {
-    const NodeId owner = graph_.region(id).owner;
-    if (owner.is_none()) return false;
-    return graph_.node(owner).kind == NodeKind::kWhile && graph_.node(owner).regions[1] == id;
   }
 
   uint32_t device_of(uint32_t stream) const {

@@ -8,10 +8,10 @@
 #include "graph/analysis/antichain.h"
 #include "graph/analysis/transitive_reduction.h"
 #include "graph/base/bit_matrix.h"
+#include "graph/ir/region_tree.h"
 #include "graph/schedule/layout.h"
 #include "graph/schedule/lifetimes.h"
 #include "graph/schedule/node_order.h"
-#include "graph/schedule/region_tree.h"
 #include "graph/schedule/spare_blocks.h"
 #include "graph/schedule/storages.h"
 
@@ -37,7 +37,7 @@ class MemoryPlanner {
         order_(graph, plan),
         plan_(plan),
         lifetimes_(tree_, order_),
-        found_(find_storages(graph, tree_)) {}
+        found_(find_storages(graph)) {}
 
   MemoryPlan run() {
     drop_spare_blocks(graph_, tree_, order_, found_);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/ir/control_view.h"
+
 namespace eddy {
 namespace {
 
@@ -49,14 +51,16 @@ class SpareBlocks {
   // Of a storage, as the loop sees it: the node of `before` or `after` that writes it, maybe
   // within.
   struct Writer {
+    NodeId loop;
     RegionId before, after;
     RegionId region;  // one of them
     NodeId node;
   };
 
   Writer find_writer(const Storage& storage, ValueId holder) const {
-    const Node& loop = graph_.node(graph_.region(graph_.value(holder).region).owner);
-    Writer writer{loop.regions[0], loop.regions[1], {}, {}};
+    const NodeId owner = tree_.owner(graph_.value(holder).region);
+    const LoopView loop(graph_, owner);
+    Writer writer{owner, loop.before_id(), loop.after_id(), {}, {}};
     const NodeId maker = graph_.value(storage.value).producer;
     const RegionId inside = graph_.node(maker).region;
     writer.region = tree_.is_within(inside, writer.after) ? writer.after : writer.before;
@@ -67,9 +71,6 @@ class SpareBlocks {
   NodeId node_at(const Use& use, RegionId region) const {
     return use.region == region ? use.node : tree_.container(use.region, region);
   }
-  bool is_inside(RegionId region, const Writer& writer) const {
-    return tree_.is_within(region, writer.before) || tree_.is_within(region, writer.after);
-  }
 
   // What stands for the same instance within the iteration, in the loop.
   std::vector<ValueId> names(ValueId first, const Writer& writer) const {
@@ -79,7 +80,7 @@ class SpareBlocks {
         const ValueInfo& info = graph_.value(next);
         const bool is_turn = info.origin == ValueOrigin::kParameter && info.region == writer.before;
         const bool is_new = std::find(found.begin(), found.end(), next) == found.end();
-        if (!is_turn && is_new && is_inside(info.region, writer)) found.push_back(next);
+        if (!is_turn && is_new && tree_.is_inside(info.region, writer.loop)) found.push_back(next);
       }
     }
     return found;
@@ -89,7 +90,7 @@ class SpareBlocks {
   // iteration.
   bool is_over(const Use& use, const Writer& writer) const {
     if (!tree_.is_within(use.region, writer.region)) {
-      return writer.region == writer.after || !is_inside(use.region, writer);
+      return writer.region == writer.after || !tree_.is_inside(use.region, writer.loop);
     }
     const NodeId node = node_at(use, writer.region);
     return !node.is_none() && order_.precedes(node, writer.node);

@@ -18,7 +18,7 @@
 
 #include "graph/ir/graph.h"
 #include "graph/schedule/node_order.h"
-#include "graph/schedule/region_tree.h"
+#include "graph/ir/region_tree.h"
 #include "graph/schedule/storages.h"
 
 namespace eddy {

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/node_facts.h"
+#include "graph/ir/region_tree.h"
+
 namespace eddy {
 namespace {
 
 constexpr size_t kMaxNames = 64;
-
-bool is_fixed_tensor(const ValueType& type) { return type.is_tensor() && type.tensor.is_static(); }
 
 // Why a value that an exec node writes can't have a block, as far as its type tells.
 NoBlock reason_of_type(const ValueType& type, uint64_t& size_bytes) {
@@ -26,8 +29,7 @@ NoBlock reason_of_type(const ValueType& type, uint64_t& size_bytes) {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const RegionTree& tree)
-      : graph_(graph), tree_(tree), lost_(graph.num_values()) {
+  explicit Finder(const Graph& graph) : graph_(graph), tree_(graph), lost_(graph.num_values()) {
     result_.names_of.resize(graph.num_values());
     result_.of_value.resize(graph.num_values());
     result_.values.resize(graph.num_values());
@@ -73,13 +75,12 @@ class Finder {
 
   void make_output(ValueId id, const ValueInfo& info) {
     const Node& node = graph_.node(info.producer);
-    if (node.kind == NodeKind::kWhile &&
-        info.index + node.num_scan_outputs >= node.outputs.size()) {
+    if (node.kind == NodeKind::kWhile && info.index >= LoopView(graph_, node).num_forwarded()) {
       return refuse(id, NoBlock::kScanRows);
     }
     if (node.kind != NodeKind::kExec) return share(id);
     if (node.op->is_value_op) return refuse(id, NoBlock::kMadeByKernel);
-    if (node.op->is_view && info.index == 0) return share(id);
+    if (!viewed(graph_, id).is_none()) return share(id);
     Storage storage;
     storage.value = id;
     storage.reason = reason_of_type(info.type, storage.size_bytes);
@@ -90,35 +91,11 @@ class Finder {
     result_.all.push_back(std::move(storage));
   }
 
-  // `to` may be the memory of `from`.
-  void name(ValueId from, ValueId to) { result_.names_of[from.index()].push_back(to); }
-
   void connect_names() {
-    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-      const Node& node = graph_.node(NodeId(n));
-      if (node.kind == NodeKind::kWhile) {
-        connect_loop(node);
-      } else if (node.kind == NodeKind::kCaseOf) {
-        for (size_t k = 0; k < node.outputs.size(); ++k) {
-          for (const RegionId r : node.regions) name(graph_.region(r).results[k], node.outputs[k]);
-          if (node.inputs.size() > 1) name(node.inputs[k + 1], node.outputs[k]);
-        }
-      } else if (node.op->is_view && !node.inputs.empty() && !node.inputs[0].is_none()) {
-        name(node.inputs[0], node.outputs[0]);
+    for (uint32_t v = 0; v < graph_.num_values(); ++v) {
+      for (const AliasSource& source : alias_sources(graph_, ValueId(v))) {
+        result_.names_of[source.value.index()].push_back(ValueId(v));
       }
-    }
-  }
-
-  void connect_loop(const Node& node) {
-    const Region& before = graph_.region(node.regions[0]);
-    const Region& after = graph_.region(node.regions[1]);
-    for (size_t k = 1; k < before.parameters.size(); ++k) {
-      name(node.inputs[k], before.parameters[k]);
-      name(after.results[k - 1], before.parameters[k]);
-    }
-    for (size_t k = 1; k < before.results.size(); ++k) {
-      name(before.results[k], after.parameters[k]);
-      name(before.results[k], node.outputs[k - 1]);
     }
   }
 
@@ -174,7 +151,7 @@ class Finder {
       if (node.kind != NodeKind::kExec) continue;
       if (node.op->is_value_op) {
         for (const ValueId value : node.inputs) give_up(value, NoBlock::kKeptByReader);
-      } else if (node.op->may_append && !node.inputs.empty() && !is_fixed(node)) {
+      } else if (node.op->may_append && !node.inputs.empty() && !is_static_node(graph_, node)) {
         give_up(node.inputs[0], NoBlock::kKeptByReader);
       }
     }
@@ -183,14 +160,6 @@ class Finder {
         if (lost_[to.index()]) give_up(ValueId(v), NoBlock::kManyHolders);
       }
     }
-  }
-
-  bool is_fixed(const Node& node) const {
-    const auto is_open = [&](ValueId value) {
-      return !value.is_none() && !is_fixed_tensor(graph_.value(value).type);
-    };
-    return std::none_of(node.inputs.begin(), node.inputs.end(), is_open) &&
-           std::none_of(node.outputs.begin(), node.outputs.end(), is_open);
   }
 
   const Node& writer(const Storage& storage) const {
@@ -215,17 +184,12 @@ class Finder {
   void extend_home(Storage& storage, ValueId name) {
     const ValueInfo& info = graph_.value(name);
     storage.home = tree_.common(storage.home, info.region);
-    if (info.origin != ValueOrigin::kParameter) return;
+    if (!is_carried(graph_, name)) return;
     const NodeId owner = graph_.region(info.region).owner;
-    const Node& loop = graph_.node(owner);
-    const bool is_carried = loop.kind == NodeKind::kWhile && info.region == loop.regions[0];
-    const RegionId inside = writer(storage).region;
-    const bool is_around =
-        tree_.is_within(inside, loop.regions[0]) || tree_.is_within(inside, loop.regions[1]);
-    if (!is_carried || !is_around) return;
+    if (!tree_.is_inside(writer(storage).region, owner)) return;
     storage.is_carried = true;
     storage.holders.push_back(name);
-    storage.home = tree_.common(storage.home, loop.region);
+    storage.home = tree_.common(storage.home, graph_.node(owner).region);
   }
 
   void touch(ValueId value, const Access& access) {
@@ -255,15 +219,13 @@ class Finder {
   }
 
   const Graph& graph_;
-  const RegionTree& tree_;
+  const RegionTree tree_;
   std::vector<bool> lost_;
   Storages result_;
 };
 
 }  // namespace
 
-Storages find_storages(const Graph& graph, const RegionTree& tree) {
-  return Finder(graph, tree).run();
-}
+Storages find_storages(const Graph& graph) { return Finder(graph).run(); }
 
 }  // namespace eddy

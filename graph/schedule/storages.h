@@ -17,7 +17,6 @@
 
 #include "graph/ir/graph.h"
 #include "graph/schedule/memory_plan.h"
-#include "graph/schedule/region_tree.h"
 
 namespace eddy {
 
@@ -53,6 +52,6 @@ struct Storages {
   }
 };
 
-Storages find_storages(const Graph& graph, const RegionTree& tree);
+Storages find_storages(const Graph& graph);
 
 }  // namespace eddy

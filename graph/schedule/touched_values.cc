@@ -4,7 +4,8 @@
 #include <map>
 #include <tuple>
 
-#include "graph/schedule/region_tree.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
 
 namespace eddy {
 
@@ -16,7 +17,7 @@ bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
 Toucher::Toucher(const Graph& graph, const Schedule& plan)
     : graph_(graph),
       plan_(plan),
-      storages_(find_storages(graph, RegionTree(graph))),
+      storages_(find_storages(graph)),
       block_(graph.num_values(), kNoBlock) {
   std::map<std::tuple<uint32_t, uint64_t, std::vector<uint64_t>>, uint32_t> first;
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
@@ -27,23 +28,12 @@ Toucher::Toucher(const Graph& graph, const Schedule& plan)
   }
 }
 
-ValueId Toucher::name(ValueId value) const {
-  for (;;) {
-    const ValueInfo& info = graph_.value(value);
-    const NodeId owner = graph_.region(info.region).owner;
-    const bool is_forwarded = info.origin == ValueOrigin::kParameter && info.index > 0 &&
-                              !owner.is_none() && graph_.node(owner).regions[1] == info.region;
-    if (!is_forwarded) return value;
-    value = graph_.region(graph_.node(owner).regions[0]).results[info.index];
-  }
-}
-
 void Toucher::read(ValueId value, TouchedValues& touched, bool is_taken) const {
   if (value.is_none()) return;
   read_bytes(value, touched);
   if (is_taken) return;
   touched.reads.insert(value.index());
-  touched.reads.insert(name(value).index());
+  touched.reads.insert(resolve_forwarded(graph_, value).index());
 }
 void Toucher::read_bytes(ValueId value, TouchedValues& touched) const {
   for (const uint32_t s : storages_.of_value[value.index()]) {
@@ -52,7 +42,7 @@ void Toucher::read_bytes(ValueId value, TouchedValues& touched) const {
   }
 }
 void Toucher::define(ValueId value, TouchedValues& touched) const {
-  touched.defines.insert(name(value).index());
+  touched.defines.insert(resolve_forwarded(graph_, value).index());
   const uint32_t block = block_[value.index()];
   if (block != kNoBlock) touched.block_writes.insert(block);
 }
@@ -80,7 +70,7 @@ void Toucher::region(RegionId id, TouchedValues& touched) const {
   for (const ValueId value : region.parameters) touched.defines.insert(value.index());
   for (const NodeId node : region.nodes) this->node(node, touched);
   for (size_t k = 0; k < region.results.size(); ++k) {
-    if (is_result_read(region, id, k)) {
+    if (is_result_read(id, k)) {
       read(region.results[k], touched);
     } else {
       hand_on(region.results[k], touched);
@@ -89,16 +79,22 @@ void Toucher::region(RegionId id, TouchedValues& touched) const {
 }
 
 // Of a loop: the predicate, and rows. All else that a region gives is handed on.
-bool Toucher::is_result_read(const Region& region, RegionId id, size_t index) const {
-  if (region.owner.is_none()) return true;
-  const Node& owner = graph_.node(region.owner);
-  if (owner.kind != NodeKind::kWhile) return false;
-  if (owner.regions[0] == id) return index == 0;
-  return index + 1 >= graph_.region(owner.regions[0]).parameters.size();
+bool Toucher::is_result_read(RegionId region, size_t index) const {
+  switch (role(graph_, region)) {
+    case RegionRole::kRoot:
+      return true;
+    case RegionRole::kBefore:
+      return index == 0;
+    case RegionRole::kAfter:
+      return index >= LoopView(graph_, graph_.region(region).owner).num_carried();
+    case RegionRole::kBranch:
+      return false;
+  }
+  return false;
 }
 
 void Toucher::hand_on(ValueId value, TouchedValues& touched) const {
-  touched.reads.insert({value.index(), name(value).index()});
+  touched.reads.insert({value.index(), resolve_forwarded(graph_, value).index()});
 }
 
 bool Toucher::blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const {

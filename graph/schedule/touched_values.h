@@ -31,7 +31,6 @@ class Toucher {
  public:
   Toucher(const Graph& graph, const Schedule& plan);
 
-  ValueId name(ValueId value) const;
   // `is_taken`: by a reference of the reader's own.
   void read(ValueId value, TouchedValues& touched, bool is_taken = false) const;
   void read_bytes(ValueId value, TouchedValues& touched) const;
@@ -44,7 +43,7 @@ class Toucher {
  private:
   // A further name for the value: its bytes are touched by who reads it under that.
   void hand_on(ValueId value, TouchedValues& touched) const;
-  bool is_result_read(const Region& region, RegionId id, size_t index) const;
+  bool is_result_read(RegionId region, size_t index) const;
   static bool blocks_meet(const ValueMemory& a, const ValueMemory& b);
 
   static constexpr uint32_t kNoBlock = UINT32_MAX;

@@ -7,9 +7,6 @@ std::string parameter_text(const Graph& graph, const ValueInfo& value) {
   const NodeId owner = graph.region(value.region).owner;
   if (owner.is_none()) return "input " + std::to_string(value.index);
   const std::string path = graph.path(owner);
-  if (graph.node(owner).kind != NodeKind::kWhile) {
-    return "parameter " + std::to_string(value.index) + " of " + region_text(graph, value.region);
-  }
   if (value.index == 0) return "the iteration of " + path;
   return "carried value " + std::to_string(value.index - 1) + " of " + path;
 }
