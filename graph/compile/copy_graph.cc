@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/ir/control_view.h"
+
 namespace eddy {
 
 GraphCopier::GraphCopier(const Graph& source, GraphBuilder& builder)
@@ -10,7 +12,7 @@ GraphCopier::GraphCopier(const Graph& source, GraphBuilder& builder)
 void GraphCopier::run() {
   for (const ValueId id : source_.inputs()) {
     const ValueInfo& info = source_.value(id);
-    define(id, builder_.input(info.name, with_symbols(info.type)));
+    define(id, builder_.input(info.name, input_type(info)));
   }
   nodes(Graph::kRoot);
   for (size_t i = 0; i < source_.outputs().size(); ++i) {
@@ -28,6 +30,12 @@ Value GraphCopier::value(ValueId id) {
   const ValueInfo& info = source_.value(id);
   if (info.origin != ValueOrigin::kConstant) return values_[id.index()];
   return builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
+}
+
+std::vector<Value> GraphCopier::values(std::span<const ValueId> ids) {
+  std::vector<Value> result;
+  for (const ValueId id : ids) result.push_back(value(id));
+  return result;
 }
 
 std::vector<Value> GraphCopier::handed_on(std::span<const ValueId> from,
@@ -51,7 +59,7 @@ ValueType GraphCopier::with_symbols(ValueType type) {
 
 void GraphCopier::nodes(RegionId region) {
   for (const NodeId id : order(region)) {
-    if (!builder_.status().is_ok()) return;
+    if (!may_go_on()) return;
     switch (source_.node(id).kind) {
       case NodeKind::kExec:
         exec(id);
@@ -60,17 +68,14 @@ void GraphCopier::nodes(RegionId region) {
         loop(id);
         break;
       case NodeKind::kCaseOf:
-        branch(source_.node(id));
+        branch(id);
         break;
     }
   }
 }
 
 void GraphCopier::copy_exec(NodeId id) {
-  const Node& node = source_.node(id);
-  std::vector<Value> inputs;
-  for (const ValueId input : node.inputs) inputs.push_back(value(input));
-  copy_exec(id, inputs, node.device);
+  copy_exec(id, values(source_.node(id).inputs), source_.node(id).device);
 }
 
 void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device) {
@@ -88,60 +93,58 @@ void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std:
              builder_.ops(node.op->name, inputs, node.attributes, std::move(options)));
 }
 
-void GraphCopier::copy_loop(NodeId id) {
-  const Node& node = source_.node(id);
-  const Region& before = source_.region(node.regions[0]);
-  const Region& after = source_.region(node.regions[1]);
-  WhileOptions options;
-  options.name = node.name;
-  options.trip_limit = awaited_by_host(node.inputs[0]);
-  for (size_t k = 1; k < before.parameters.size(); ++k) {
-    options.initial.push_back(handed_on(node.inputs[k], before.parameters[k]));
-    options.carried_types.push_back(with_symbols(source_.value(before.parameters[k]).type));
+std::vector<std::optional<ValueType>> GraphCopier::carried_types(NodeId id) {
+  std::vector<std::optional<ValueType>> types;
+  for (const ValueId carried : LoopView(source_, id).carried()) {
+    types.push_back(with_symbols(source_.value(carried).type));
   }
-  options.num_scan_outputs = node.num_scan_outputs;
+  return types;
+}
+
+void GraphCopier::copy_loop(NodeId id) {
+  const LoopView loop(source_, id);
+  WhileOptions options;
+  options.name = loop.node().name;
+  options.trip_limit = awaited_by_host(loop.trip_limit());
+  options.initial = handed_on(loop.initial(), loop.carried());
+  options.carried_types = carried_types(id);
+  options.num_scan_outputs = loop.node().num_scan_outputs;
   options.rebuild_on_widening = true;
-  const auto enter = [&](const Region& region, Value iteration, ValueSpan given) {
-    define(region.parameters[0], iteration);
-    define_all(std::span(region.parameters).subspan(1), given);
-  };
   const auto made = builder_.while_loop(
       options,
       [&](Value iteration, ValueSpan carried) {
-        enter(before, iteration, carried);
-        nodes(node.regions[0]);
-        const Value test = read_by_host(before.results[0]);
-        return WhileTest{test, handed_on(std::span(before.results).subspan(1),
-                                         std::span(after.parameters).subspan(1))};
+        define(loop.iteration(), iteration);
+        define_all(loop.carried(), carried);
+        nodes(loop.before_id());
+        const Value test = read_by_host(loop.predicate());
+        return WhileTest{test, handed_on(loop.forwarded(), loop.received())};
       },
       [&](Value iteration, ValueSpan forwarded) {
-        enter(after, iteration, forwarded);
-        nodes(node.regions[1]);
-        std::vector<Value> results =
-            handed_on(std::span(after.results).first(before.parameters.size() - 1),
-                      std::span(before.parameters).subspan(1));
-        for (size_t k = results.size(); k < after.results.size(); ++k) {
-          results.push_back(awaited_by_host(after.results[k]));
-        }
+        define(loop.after_iteration(), iteration);
+        define_all(loop.received(), forwarded);
+        nodes(loop.after_id());
+        std::vector<Value> results = handed_on(loop.next(), loop.carried());
+        for (const ValueId row : loop.rows()) results.push_back(awaited_by_host(row));
         return results;
       });
-  define_all(node.outputs, made);
+  define_all(loop.node().outputs, made);
 }
 
-void GraphCopier::branch(const Node& node) {
+void GraphCopier::copy_branch(NodeId id, Value selector) {
+  const CaseView choice(source_, id);
   CaseOptions options;
-  options.name = node.name;
-  options.selector = read_by_host(node.inputs[0]);
-  options.default_region = node.default_region;
-  options.pass_through = handed_on(std::span(node.inputs).subspan(1), node.outputs);
+  options.name = choice.node().name;
+  options.selector = selector;
+  options.default_region = choice.node().default_region;
+  options.pass_through = handed_on(choice.pass_through(), choice.outputs());
   std::vector<CaseBody> bodies;
-  for (const RegionId region : node.regions) {
-    bodies.push_back([this, region, &node] {
-      nodes(region);
-      return handed_on(source_.region(region).results, node.outputs);
+  for (size_t branch = 0; branch < choice.num_branches(); ++branch) {
+    bodies.push_back([this, branch, &choice] {
+      nodes(choice.node().regions[branch]);
+      return handed_on(choice.results(branch), choice.outputs());
     });
   }
-  define_all(node.outputs, builder_.case_of(options, bodies));
+  define_all(choice.outputs(), builder_.case_of(options, bodies));
 }
 
 }  // namespace eddy

@@ -4,15 +4,17 @@
 //     void exec(NodeId id) override { … copy_exec(id) for those that stay … }
 //   };
 //
-// A pass overrides exec(), or loop(), and says with define() what stands for a value of the source;
-// loops, branches, types, symbols, names and devices are copied. Where a value has several
-// versions, a pass says which one loops, branches and the graph's outputs get. Bodies may be built
-// more than once (WhileOptions::rebuild_on_widening), so a pass must decide alike each time.
+// A pass overrides exec(), loop() or branch(), and says with define() what stands for a value of
+// the source; loops, branches, types, symbols, names and devices are copied. Where a value has
+// several versions, a pass says which one loops, branches and the graph's outputs get. Bodies may
+// be built more than once (WhileOptions::rebuild_on_widening), so a pass must decide alike each
+// time.
 //
 // Ownership: borrows source and builder; the caller hands over blobs (adopt_blobs_of) and finishes.
 // Errors: the builder's. Cost: O(nodes).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,9 +32,15 @@ class GraphCopier {
  protected:
   virtual void exec(NodeId id) { copy_exec(id); }
   virtual void loop(NodeId id) { copy_loop(id); }
-  // A region's nodes as they are copied: any topological order.
+  virtual void branch(NodeId id) { copy_branch(id, read_by_host(source_.node(id).inputs[0])); }
+  // Asked before each node; by default whether the builder has no error.
+  virtual bool may_go_on() { return builder_.status().is_ok(); }
+  // A region's nodes as they are copied: any topological order; those left out are not.
   virtual std::vector<NodeId> order(RegionId region) { return source_.region(region).nodes; }
   virtual std::string name_of(NodeId id) { return source_.node(id).name; }
+  virtual ValueType input_type(const ValueInfo& input) { return with_symbols(input.type); }
+  // Of a loop; may be wider than its initial values have.
+  virtual std::vector<std::optional<ValueType>> carried_types(NodeId id);
   // Called for every value of the source once something stands for it.
   virtual void defined(ValueId, Value) {}
 
@@ -46,19 +54,20 @@ class GraphCopier {
   void copy_exec(NodeId id);
   void copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device);
   void copy_loop(NodeId id);
+  void copy_branch(NodeId id, Value selector);
   // All of a region, into the one that is open.
   void nodes(RegionId region);
   void define(ValueId id, Value value);
   void define_all(std::span<const ValueId> ids, std::span<const Value> made);
   // What stands for it; constants are added anew at each use.
-  Value value(ValueId id);
+  virtual Value value(ValueId id);
+  std::vector<Value> values(std::span<const ValueId> ids);
 
   const Graph& source_;
   GraphBuilder& builder_;
 
  private:
   ValueType with_symbols(ValueType type);
-  void branch(const Node& node);
   std::vector<Value> handed_on(std::span<const ValueId> from, std::span<const ValueId> to);
 
   std::vector<Value> values_;  // by the source's ValueId

@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <span>
 
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/node_facts.h"
+
 namespace eddy {
 namespace {
 
 bool is_dense(const ValueType& type) {
   return type.is_tensor() && type.tensor.element != ElementType::kString &&
          type.tensor.element != ElementType::kUndefined;
-}
-
-InputFlag input_flags(const Node& node, size_t i) {
-  const auto& formals = node.op->inputs;
-  return formals.empty() ? InputFlag::kNone : formals[std::min(i, formals.size() - 1)].flags;
 }
 
 // A value that control nodes pass on, and all that goes into it.
@@ -54,34 +53,21 @@ class Chooser {
   // ---- what control nodes pass on
 
   void find_passed() {
-    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-      if (node(n).kind == NodeKind::kWhile) pass_loop(node(n));
-      if (node(n).kind == NodeKind::kCaseOf) pass_case(node(n));
-    }
-  }
-
-  void pass_loop(const Node& loop) {
-    const Region& before = graph_.region(loop.regions[0]);
-    const Region& after = graph_.region(loop.regions[1]);
-    for (size_t k = 1; k < before.parameters.size(); ++k) {
-      passed_.push_back({before.parameters[k], {loop.inputs[k], after.results[k - 1]}});
-    }
-    // A forwarded value is one memory under two names.
-    for (size_t k = 1; k < before.results.size(); ++k) {
-      passed_.push_back({after.parameters[k], {before.results[k]}});
-      passed_.push_back({loop.outputs[k - 1], {before.results[k]}});
-      twins_.emplace_back(passed_.size() - 2, passed_.size() - 1);
-    }
-  }
-
-  void pass_case(const Node& branch) {
-    for (size_t k = 0; k < branch.outputs.size(); ++k) {
-      Passed passed{branch.outputs[k], {}, true};
-      for (RegionId region : branch.regions) {
-        passed.from.push_back(graph_.region(region).results[k]);
+    for (uint32_t v = 0; v < graph_.num_values(); ++v) {
+      Passed passed{ValueId(v), {}};
+      for (const AliasSource& source : alias_sources(graph_, ValueId(v))) {
+        if (source.kind == AliasKind::kView) continue;
+        passed.from.push_back(source.value);
+        passed.is_of_branch |= source.kind == AliasKind::kBranch;
       }
-      if (branch.inputs.size() > 1) passed.from.push_back(branch.inputs[k + 1]);
-      passed_.push_back(std::move(passed));
+      if (!passed.from.empty()) passed_.push_back(std::move(passed));
+    }
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      if (node(n).kind != NodeKind::kWhile) continue;
+      const LoopView loop(graph_, node(n));
+      for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+        twins_.emplace_back(loop.received()[k], loop.outputs()[k]);
+      }
     }
   }
 
@@ -134,7 +120,7 @@ class Chooser {
 
   bool reads_small_only(const Node& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i].is_none() || has_flag(input_flags(node, i), InputFlag::kShapeOnly)) {
+      if (node.inputs[i].is_none() || has_flag(node.op->input_flags(i), InputFlag::kShapeOnly)) {
         continue;
       }
       if (!is_small_[node.inputs[i].index()]) return false;
@@ -187,15 +173,12 @@ class Chooser {
         if (!at.inputs.empty()) read(at.inputs[0]);  // trip limit or selector
       }
       if (at.kind == NodeKind::kWhile) {
-        const Region& before = graph_.region(at.regions[0]);
-        const Region& after = graph_.region(at.regions[1]);
-        read(before.results[0]);
-        for (size_t k = before.parameters.size() - 1; k < after.results.size(); ++k) {
-          read(after.results[k]);
-        }
+        const LoopView loop(graph_, at);
+        read(loop.predicate());
+        for (const ValueId row : loop.rows()) read(row);
       }
       for (size_t i = 0; at.kind == NodeKind::kExec && i < at.inputs.size(); ++i) {
-        const InputFlag flags = input_flags(at, i);
+        const InputFlag flags = at.op->input_flags(i);
         if (has_flag(flags, InputFlag::kShapeOnly)) continue;
         if (!can_run_[n] || has_flag(flags, InputFlag::kHostValue)) read(at.inputs[i]);
       }
@@ -208,9 +191,7 @@ class Chooser {
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) has_changed |= choose_node(NodeId(n));
     mark_device_reads();
     for (const Passed& passed : passed_) has_changed |= choose_passed(passed);
-    for (const auto& [a, b] : twins_) {
-      const ValueId one = passed_[a].to;
-      const ValueId two = passed_[b].to;
+    for (const auto& [one, two] : twins_) {
       if (is_home_device(one) == is_home_device(two)) continue;
       choice_.values[one.index()].is_on_device = true;
       choice_.values[two.index()].is_on_device = true;
@@ -244,11 +225,6 @@ class Chooser {
       if (!is_home_device(passed.to)) continue;
       for (ValueId from : passed.from) is_read_by_device_[from.index()] = true;
     }
-  }
-
-  static bool is_host_input(const Node& node, size_t i) {
-    const InputFlag flags = input_flags(node, i);
-    return has_flag(flags, InputFlag::kHostValue) || has_flag(flags, InputFlag::kShapeOnly);
   }
 
   bool choose_passed(const Passed& passed) {
@@ -301,7 +277,7 @@ class Chooser {
           want_exec(n);
           break;
         case NodeKind::kWhile:
-          want_loop(node(n));
+          want_loop({graph_, node(n)});
           break;
         case NodeKind::kCaseOf:
           want_host(node(n).inputs[0]);
@@ -319,10 +295,10 @@ class Chooser {
   void want_exec(uint32_t n) {
     for (size_t i = 0; i < node(n).inputs.size(); ++i) {
       const ValueId value = node(n).inputs[i];
-      if (has_flag(input_flags(node(n), i), InputFlag::kShapeOnly)) continue;
+      if (has_flag(node(n).op->input_flags(i), InputFlag::kShapeOnly)) continue;
       if (!choice_.is_on_device[n]) {
         want_host(value);
-      } else if (has_flag(input_flags(node(n), i), InputFlag::kHostValue)) {
+      } else if (has_flag(node(n).op->input_flags(i), InputFlag::kHostValue)) {
         want_await(value);
       } else {
         want_device(value);
@@ -330,25 +306,22 @@ class Chooser {
     }
   }
 
-  void want_loop(const Node& loop) {
-    const Region& before = graph_.region(loop.regions[0]);
-    const Region& after = graph_.region(loop.regions[1]);
-    want_await(loop.inputs[0]);
-    want_host(before.results[0]);
-    for (size_t k = before.parameters.size() - 1; k < after.results.size(); ++k) {
-      want_await(after.results[k]);
-    }
+  void want_loop(const LoopView& loop) {
+    want_await(loop.trip_limit());
+    want_host(loop.predicate());
+    for (const ValueId row : loop.rows()) want_await(row);
   }
 
   const Graph& graph_;
   const DeviceChoiceOptions& options_;
   DeviceChoice choice_;
   std::vector<Passed> passed_;
-  std::vector<std::pair<size_t, size_t>> twins_;  // of passed_: one home for both
-  std::vector<bool> is_small_;                    // by ValueId
-  std::vector<bool> can_run_;                     // by NodeId
-  std::vector<bool> is_read_by_host_;             // by ValueId
-  std::vector<bool> is_read_by_device_;           // by ValueId
+  // Two names of a forwarded value's one memory: one home for both.
+  std::vector<std::pair<ValueId, ValueId>> twins_;
+  std::vector<bool> is_small_;           // by ValueId
+  std::vector<bool> can_run_;            // by NodeId
+  std::vector<bool> is_read_by_host_;    // by ValueId
+  std::vector<bool> is_read_by_device_;  // by ValueId
 };
 
 }  // namespace

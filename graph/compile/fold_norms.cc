@@ -3,6 +3,7 @@
 #include <map>
 
 #include "graph/compile/copy_graph.h"
+#include "graph/ir/node_facts.h"
 
 namespace eddy {
 namespace {
@@ -13,21 +14,6 @@ bool is_constant(const Graph& graph, ValueId value) {
 
 bool is_onnx(const Node& node, std::string_view op) {
   return node.kind == NodeKind::kExec && node.op->domain.empty() && node.op->name == op;
-}
-
-// How often each value is read, results of regions included.
-std::vector<uint32_t> count_readers(const Graph& graph) {
-  std::vector<uint32_t> readers(graph.num_values(), 0);
-  const auto read = [&](ValueId value) {
-    if (!value.is_none()) ++readers[value.index()];
-  };
-  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    for (const ValueId value : graph.node(NodeId(n)).inputs) read(value);
-  }
-  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    for (const ValueId value : graph.region(RegionId(r)).results) read(value);
-  }
-  return readers;
 }
 
 bool is_convolution(const Graph& graph, const Node& conv) {
@@ -58,7 +44,7 @@ bool is_foldable_norm(const Graph& graph, const Node& norm, ElementType element,
 // By the convolution's id, its normalization.
 std::map<NodeId, NodeId> find_pairs(const Graph& graph) {
   std::map<NodeId, NodeId> pairs;
-  const std::vector<uint32_t> readers = count_readers(graph);
+  const std::vector<uint32_t> readers = count_uses(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& norm = graph.node(NodeId(n));
     if (!is_onnx(norm, "BatchNormalization")) continue;

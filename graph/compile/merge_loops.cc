@@ -5,31 +5,15 @@
 #include <set>
 
 #include "graph/compile/copy_graph.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/node_facts.h"
 
 namespace eddy {
 namespace {
 
-bool is_fixed(const ValueType& type) { return type.is_tensor() && type.tensor.is_static(); }
-
 bool is_alike(const ValueType& a, const ValueType& b) {
-  return is_fixed(a) && is_fixed(b) && a.tensor.element == b.tensor.element &&
+  return a.is_static_tensor() && b.is_static_tensor() && a.tensor.element == b.tensor.element &&
          a.tensor.dims == b.tensor.dims;
-}
-
-// Calls visit(producer) for each node of the same region whose results the node reads, itself or
-// in its regions.
-template <typename Visit>
-void for_each_source(const Graph& graph, NodeId id, const Visit& visit) {
-  const Node& node = graph.node(id);
-  const auto read = [&](ValueId value) {
-    if (value.is_none()) return;
-    const ValueInfo& info = graph.value(value);
-    if (info.origin == ValueOrigin::kNodeOutput && info.region == node.region) visit(info.producer);
-  };
-  for (const ValueId input : node.inputs) read(input);
-  for (const RegionId region : node.regions) {
-    for (const ValueId capture : graph.region(region).captures) read(capture);
-  }
 }
 
 // Nodes of a region that need a result of any of `from`, by way of others too.
@@ -45,12 +29,10 @@ std::set<NodeId> find_dependents(const Graph& graph, RegionId region,
   return found;
 }
 
-bool reads_iteration(const Graph& graph, RegionId before) {
-  const ValueId iteration = graph.region(before).parameters[0];
-  for (const NodeId id : graph.region(before).nodes) {
-    if (std::ranges::count(graph.node(id).inputs, iteration) > 0) return true;
-  }
-  return false;
+bool reads_iteration(const Graph& graph, const LoopView& loop) {
+  return std::ranges::any_of(loop.before().nodes, [&](NodeId id) {
+    return std::ranges::count(graph.node(id).inputs, loop.iteration()) > 0;
+  });
 }
 
 class LoopMerger : public GraphCopier {
@@ -59,12 +41,9 @@ class LoopMerger : public GraphCopier {
              const std::string& device)
       : GraphCopier(source, builder), siblings_(siblings), device_(device) {
     for (const NodeId id : siblings) {
-      const Node& node = source.node(id);
-      lanes_.push_back({.node = node,
-                        .before = source.region(node.regions[0]),
-                        .after = source.region(node.regions[1]),
-                        .carries_going = reads_iteration(source, node.regions[0])});
-      for (const RegionId region : node.regions) lane_of_region_[region] = node.name + "/";
+      const LoopView loop(source, id);
+      lanes_.push_back({.loop = loop, .carries_going = reads_iteration(source, loop)});
+      lane_of_region_[loop.before_id()] = lane_of_region_[loop.after_id()] = loop.node().name + "/";
     }
   }
 
@@ -92,24 +71,20 @@ class LoopMerger : public GraphCopier {
 
  private:
   struct Lane {
-    const Node& node;
-    const Region& before;
-    const Region& after;
+    LoopView loop;
     // Whether it goes on is carried: its `before` could say yes again in a later iteration.
     bool carries_going = false;
     size_t first = 0;  // of its carried values
-
-    size_t num_carried() const { return before.parameters.size() - 1; }
   };
 
   void merged() {
     WhileOptions options{.name = merged_name(source_, siblings_)};
     for (Lane& lane : lanes_) {
       lane.first = options.initial.size();
-      for (size_t k = 0; k < lane.num_carried(); ++k) {
-        options.initial.push_back(
-            handed_on(lane.node.inputs[k + 1], lane.before.parameters[k + 1]));
-        options.carried_types.push_back(source_.value(lane.before.parameters[k + 1]).type);
+      for (size_t k = 0; k < lane.loop.num_carried(); ++k) {
+        const ValueId carried = lane.loop.carried()[k];
+        options.initial.push_back(handed_on(lane.loop.initial()[k], carried));
+        options.carried_types.push_back(source_.value(carried).type);
       }
       if (!lane.carries_going) continue;
       options.initial.push_back(builder_.scalar(true));
@@ -122,7 +97,7 @@ class LoopMerger : public GraphCopier {
         [&](Value iteration, ValueSpan forwarded) { return after(iteration, forwarded); });
     if (made.empty()) return;
     for (const Lane& lane : lanes_) {
-      define_all(lane.node.outputs, ValueSpan(made).subspan(lane.first, lane.num_carried()));
+      define_all(lane.loop.outputs(), ValueSpan(made).subspan(lane.first, lane.loop.num_carried()));
     }
   }
 
@@ -130,8 +105,8 @@ class LoopMerger : public GraphCopier {
   Value limit() {
     std::vector<Value> limits;
     for (const Lane& lane : lanes_) {
-      if (lane.node.inputs[0].is_none()) return {};
-      limits.push_back(scalar(awaited_by_host(lane.node.inputs[0]), ""));
+      if (lane.loop.trip_limit().is_none()) return {};
+      limits.push_back(scalar(awaited_by_host(lane.loop.trip_limit()), ""));
     }
     return builder_.op("Max", limits);
   }
@@ -139,16 +114,16 @@ class LoopMerger : public GraphCopier {
   WhileTest before(Value iteration, ValueSpan carried) {
     WhileTest test{{}, {carried.begin(), carried.end()}};
     for (const Lane& lane : lanes_) {
-      define(lane.before.parameters[0], iteration);
-      define_all(std::span(lane.before.parameters).subspan(1), carried.subspan(lane.first));
-      nodes(lane.node.regions[0]);
-      Value goes_on = scalar(value(lane.before.results[0]), device_);
-      if (!lane.node.inputs[0].is_none()) {
-        const Value limit = scalar(value(lane.node.inputs[0]), device_);
+      define(lane.loop.iteration(), iteration);
+      define_all(lane.loop.carried(), carried.subspan(lane.first));
+      nodes(lane.loop.before_id());
+      Value goes_on = scalar(value(lane.loop.predicate()), device_);
+      if (!lane.loop.trip_limit().is_none()) {
+        const Value limit = scalar(value(lane.loop.trip_limit()), device_);
         goes_on = mask("And", {goes_on, mask("Less", {iteration, limit})});
       }
       if (lane.carries_going) {
-        goes_on = mask("And", {goes_on, carried[lane.first + lane.num_carried()]});
+        goes_on = mask("And", {goes_on, carried[lane.first + lane.loop.num_carried()]});
       }
       test.forwarded.push_back(goes_on);
       test.predicate = test.predicate.is_none() ? goes_on : mask("Or", {test.predicate, goes_on});
@@ -161,11 +136,11 @@ class LoopMerger : public GraphCopier {
     const ValueSpan going = forwarded.last(lanes_.size());
     for (size_t i = 0; i < lanes_.size(); ++i) {
       const Lane& lane = lanes_[i];
-      define(lane.after.parameters[0], iteration);
-      define_all(std::span(lane.after.parameters).subspan(1), forwarded.subspan(lane.first));
-      nodes(lane.node.regions[1]);
-      for (size_t k = 0; k < lane.num_carried(); ++k) {
-        const Value made = handed_on(lane.after.results[k], lane.before.parameters[k + 1]);
+      define(lane.loop.after_iteration(), iteration);
+      define_all(lane.loop.received(), forwarded.subspan(lane.first));
+      nodes(lane.loop.after_id());
+      for (size_t k = 0; k < lane.loop.num_carried(); ++k) {
+        const Value made = handed_on(lane.loop.next()[k], lane.loop.carried()[k]);
         const Value last = forwarded[lane.first + k];
         const bool stays = made.id == last.id;
         next.push_back(stays ? last : mask("Where", {going[i], made, last}));
@@ -193,26 +168,23 @@ class LoopMerger : public GraphCopier {
 }  // namespace
 
 std::string why_not_merged(const Graph& graph, NodeId loop) {
-  const Node& node = graph.node(loop);
-  const Region& before = graph.region(node.regions[0]);
-  const Region& after = graph.region(node.regions[1]);
-  if (node.num_scan_outputs > 0) return "it stacks rows";
-  if (before.results.size() != before.parameters.size()) return "it forwards other values";
-  for (size_t k = 1; k < before.parameters.size(); ++k) {
-    if (before.results[k] != before.parameters[k]) return "it forwards other values";
-    const ValueType& type = graph.value(before.parameters[k]).type;
-    const bool keeps = is_alike(type, graph.value(node.inputs[k]).type) &&
-                       is_alike(type, graph.value(after.results[k - 1]).type);
+  const LoopView view(graph, loop);
+  if (!view.rows().empty()) return "it stacks rows";
+  if (!std::ranges::equal(view.forwarded(), view.carried())) return "it forwards other values";
+  for (size_t k = 0; k < view.num_carried(); ++k) {
+    const ValueType& type = graph.value(view.carried()[k]).type;
+    const bool keeps = is_alike(type, graph.value(view.initial()[k]).type) &&
+                       is_alike(type, graph.value(view.next()[k]).type);
     if (!keeps) return "a value that it carries has no fixed shape";
   }
   const auto is_one = [&](ValueId value) {
-    return value.is_none() || (is_fixed(graph.value(value).type) &&
+    return value.is_none() || (graph.value(value).type.is_static_tensor() &&
                                graph.value(value).type.tensor.dims.count() == int64_t{1});
   };
-  if (!is_one(before.results[0]) || !is_one(node.inputs[0])) {
+  if (!is_one(view.predicate()) || !is_one(view.trip_limit())) {
     return "its predicate or limit may not be one element";
   }
-  for (const RegionId region : node.regions) {
+  for (const RegionId region : view.node().regions) {
     for (const NodeId inner : graph.region(region).nodes) {
       if (graph.node(inner).kind != NodeKind::kExec) return "there are loops or branches inside";
     }

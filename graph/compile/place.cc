@@ -106,9 +106,7 @@ class Placer : public GraphCopier {
     const bool is_on_device = choice_.is_on_device[id.index()];
     std::vector<Value> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const auto& formals = node.op->inputs;
-      const InputFlag flags =
-          formals.empty() ? InputFlag::kNone : formals[std::min(i, formals.size() - 1)].flags;
+      const InputFlag flags = node.op->input_flags(i);
       if (has_flag(flags, InputFlag::kShapeOnly)) {
         inputs.push_back(home(node.inputs[i]));
       } else if (!is_on_device) {

@@ -5,23 +5,22 @@
 #include <optional>
 
 #include "graph/compile/constant_pool.h"
+#include "graph/compile/copy_graph.h"
 #include "graph/compile/folded_results.h"
 #include "graph/compile/liveness.h"
-#include "graph/ir/builder.h"
+#include "graph/ir/control_view.h"
 
 namespace eddy {
 namespace {
 
-class Simplifier {
+class Simplifier : public GraphCopier {
  public:
   Simplifier(const Graph& source, GraphBuilder& builder, const OpTable& ops,
              const SimplifyOptions& options)
-      : source_(source),
-        builder_(builder),
+      : GraphCopier(source, builder),
         options_(options),
         is_live_(live_nodes(source)),
         fuses_(ops.find_or_null("eddy", "DequantizeMatMul", 1) != nullptr) {
-    values_.resize(source.num_values());
     size_t constant_bytes = 0;
     for (uint32_t c = 0; c < source.num_constants(); ++c) {
       constant_bytes += source.constant(ConstantId(c)).view().size_bytes();
@@ -31,14 +30,7 @@ class Simplifier {
   }
 
   void run() {
-    for (ValueId id : source_.inputs()) {
-      const ValueInfo& info = source_.value(id);
-      values_[id.index()] = builder_.input(info.name, input_type(info));
-    }
-    nodes(Graph::kRoot);
-    for (size_t i = 0; i < source_.outputs().size(); ++i) {
-      builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
-    }
+    GraphCopier::run();
     folded_.give_to(builder_);
   }
 
@@ -49,16 +41,17 @@ class Simplifier {
   static constexpr double kWorkPerNode = 256;
 
   // The value of the new graph that stands for `id`; constants are added when first used.
-  Value value(ValueId id) {
+  Value value(ValueId id) override {
     if (id.is_none()) return {};
     const ValueInfo& info = source_.value(id);
     if (info.origin != ValueOrigin::kConstant) {
-      const auto weights = weights_.find(id.index());
-      if (weights == weights_.end()) return values_[id.index()];
-      // Somebody wants the floats; not remembered, as below.
-      const std::vector<Value> inputs = values(weights->second->inputs);
-      if (!fold(*weights->second, inputs)) emit(*weights->second, inputs);
-      return values_[id.index()];
+      if (const auto weights = weights_.find(id); weights != weights_.end()) {
+        // Somebody wants the floats; not remembered, as below.
+        const Node& node = source_.node(weights->second);
+        const std::vector<Value> inputs = values(node.inputs);
+        if (!fold(node, inputs)) copy_exec(weights->second, inputs, node.device);
+      }
+      return GraphCopier::value(id);
     }
     // Not remembered: a constant added inside a loop's body goes when the body is rebuilt.
     TensorView view = source_.constant(info.constant).view();
@@ -66,13 +59,7 @@ class Simplifier {
     return builder_.constant_in_blob(view, info.name);
   }
 
-  std::vector<Value> values(std::span<const ValueId> ids) {
-    std::vector<Value> result;
-    for (ValueId id : ids) result.push_back(value(id));
-    return result;
-  }
-
-  ValueType input_type(const ValueInfo& info) {
+  ValueType input_type(const ValueInfo& info) override {
     const ValueType type = substitute(info.type);
     const auto given = std::find_if(options_.input_dims.begin(), options_.input_dims.end(),
                                     [&](const auto& pair) { return pair.first == info.name; });
@@ -111,26 +98,13 @@ class Simplifier {
     return type;
   }
 
-  void nodes(RegionId region) {
-    for (NodeId id : source_.region(region).nodes) {
-      if (!may_go_on()) return;
-      if (!is_live_[id.index()]) continue;
-      const Node& node = source_.node(id);
-      switch (node.kind) {
-        case NodeKind::kExec:
-          exec(node);
-          break;
-        case NodeKind::kWhile:
-          loop(node);
-          break;
-        case NodeKind::kCaseOf:
-          branch(node);
-          break;
-      }
-    }
+  std::vector<NodeId> order(RegionId region) override {
+    std::vector<NodeId> nodes = GraphCopier::order(region);
+    std::erase_if(nodes, [&](NodeId id) { return !is_live_[id.index()]; });
+    return nodes;
   }
 
-  bool may_go_on() {
+  bool may_go_on() override {
     if (!builder_.status().is_ok()) return false;
     if (!options_.check) return true;
     Status status = options_.check();
@@ -139,35 +113,19 @@ class Simplifier {
     return false;
   }
 
-  void set_outputs(const Node& node, std::span<const Value> made) {
-    for (size_t i = 0; i < node.outputs.size() && i < made.size(); ++i) {
-      values_[node.outputs[i].index()] = made[i];
-    }
-  }
-
-  void exec(const Node& node) {
-    if (options_.evaluate && fuses_ && (keep_bytes(node) || multiply_bytes(node))) return;
+  void exec(NodeId id) override {
+    const Node& node = source_.node(id);
+    if (options_.evaluate && fuses_ && (keep_bytes(id) || multiply_bytes(node))) return;
     const std::vector<Value> inputs = values(node.inputs);
     if (options_.evaluate && fold(node, inputs)) return;
     if (options_.evaluate && disappears(node, inputs)) return;
-    emit(node, inputs);
-  }
-
-  void emit(const Node& node, std::span<const Value> inputs) {
-    OpOptions op_options{.name = node.name,
-                         .domain = node.op->domain,
-                         .opset_version = node.opset_version,
-                         .num_outputs = static_cast<int>(node.outputs.size()),
-                         .device = node.device,
-                         .output_names = {}};
-    for (ValueId output : node.outputs)
-      op_options.output_names.push_back(source_.value(output).name);
-    set_outputs(node, builder_.ops(node.op->name, inputs, node.attributes, std::move(op_options)));
+    copy_exec(id, inputs, node.device);
   }
 
   // Large weights that a model keeps in bytes and dequantizes stay in bytes for now: as floats
   // they take four times the memory, and products can read them as they are.
-  bool keep_bytes(const Node& node) {
+  bool keep_bytes(NodeId id) {
+    const Node& node = source_.node(id);
     if (!node.op->domain.empty() || node.op->name != "DequantizeLinear") return false;
     const std::vector<Value> inputs = values(node.inputs);
     const Constant* bytes = builder_.constant_or_null(inputs[0]);
@@ -186,24 +144,24 @@ class Simplifier {
         bytes->view().size_bytes() * sizeof(float) < FoldedResults::kMinBytes) {
       return false;
     }
-    weights_[node.outputs[0].index()] = &node;
+    weights_[node.outputs[0]] = id;
     return true;
   }
 
   // MatMul by such weights.
   bool multiply_bytes(const Node& node) {
     if (!node.op->domain.empty() || node.op->name != "MatMul") return false;
-    const auto weights = weights_.find(node.inputs[1].index());
-    if (weights == weights_.end() || weights_.contains(node.inputs[0].index())) return false;
+    const auto weights = weights_.find(node.inputs[1]);
+    if (weights == weights_.end() || weights_.contains(node.inputs[0])) return false;
     std::vector<Value> inputs = {value(node.inputs[0])};
     if (builder_.constant_or_null(inputs[0]) != nullptr) return false;
-    for (ValueId id : weights->second->inputs) inputs.push_back(value(id));
-    set_outputs(node, builder_.ops("DequantizeMatMul", inputs, {},
-                                   {.name = node.name,
-                                    .domain = "eddy",
-                                    .opset_version = 1,
-                                    .device = node.device,
-                                    .output_names = {source_.value(node.outputs[0]).name}}));
+    for (ValueId id : source_.node(weights->second).inputs) inputs.push_back(value(id));
+    define_all(node.outputs, builder_.ops("DequantizeMatMul", inputs, {},
+                                          {.name = node.name,
+                                           .domain = "eddy",
+                                           .opset_version = 1,
+                                           .device = node.device,
+                                           .output_names = {source_.value(node.outputs[0]).name}}));
     return true;
   }
 
@@ -219,7 +177,7 @@ class Simplifier {
     } else if (node.op->is_view && !same) {
       same = has_same_type(node, inputs);
     }
-    if (same) values_[node.outputs[0].index()] = inputs[0];
+    if (same) define(node.outputs[0], inputs[0]);
     return same;
   }
 
@@ -247,13 +205,11 @@ class Simplifier {
     std::vector<Dims> dims(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].is_none()) continue;
-      const auto& formals = node.op->inputs;
-      const bool is_shape_only =
-          has_flag(formals[std::min(i, formals.size() - 1)].flags, InputFlag::kShapeOnly);
+      const bool is_shape_only = has_flag(node.op->input_flags(i), InputFlag::kShapeOnly);
       const ValueType& type = builder_.type(inputs[i]);
       if (const Constant* constant = builder_.constant_or_null(inputs[i])) {
         views[i] = constant->view();
-      } else if (is_shape_only && type.is_tensor() && type.tensor.is_static()) {
+      } else if (is_shape_only && type.is_static_tensor()) {
         dims[i] = type.tensor.dims;
         views[i] = {nullptr, dims[i].data(), dims[i].rank(), type.tensor.element};
       } else {
@@ -274,16 +230,16 @@ class Simplifier {
       return true;
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      values_[node.outputs[i].index()] =
-          builder_.constant((*results)[i].view(), source_.value(node.outputs[i]).name);
+      define(node.outputs[i],
+             builder_.constant((*results)[i].view(), source_.value(node.outputs[i]).name));
     }
     return true;
   }
 
   void borrow_outputs(const Node& node, std::span<const OwnedTensor> results) {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      values_[node.outputs[i].index()] =
-          builder_.constant_in_blob(results[i].view(), source_.value(node.outputs[i]).name);
+      define(node.outputs[i],
+             builder_.constant_in_blob(results[i].view(), source_.value(node.outputs[i]).name));
     }
   }
 
@@ -344,65 +300,25 @@ class Simplifier {
     return product;
   }
 
-  void loop(const Node& node) {
-    const Region& before = source_.region(node.regions[0]);
-    const Region& after = source_.region(node.regions[1]);
-    WhileOptions while_options;
-    while_options.name = node.name;
-    while_options.trip_limit = value(node.inputs[0]);
-    for (size_t k = 1; k < node.inputs.size(); ++k) {
-      while_options.initial.push_back(value(node.inputs[k]));
-    }
-    while_options.num_scan_outputs = node.num_scan_outputs;
-    while_options.rebuild_on_widening = true;
-    // When a loop around this one is rebuilt, this one need not be once for each of its rounds.
-    while_options.carried_types = carried_types_[&node];
-    const auto enter = [&](const Region& region, Value iteration, std::span<const Value> given) {
-      values_[region.parameters[0].index()] = iteration;
-      for (size_t k = 0; k < given.size(); ++k) {
-        values_[region.parameters[k + 1].index()] = given[k];
-      }
-    };
-    const std::vector<Value> outputs = builder_.while_loop(
-        while_options,
-        [&](Value iteration, std::span<const Value> carried) {
-          enter(before, iteration, carried);
-          nodes(node.regions[0]);
-          std::vector<Value> results = values(before.results);
-          return WhileTest{results[0], {results.begin() + 1, results.end()}};
-        },
-        [&](Value iteration, std::span<const Value> forwarded) {
-          enter(after, iteration, forwarded);
-          nodes(node.regions[1]);
-          return values(after.results);
-        });
-    set_outputs(node, outputs);
+  void loop(NodeId id) override {
+    copy_loop(id);
     if (!builder_.status().is_ok()) return;
-    auto& types = carried_types_[&node];
+    auto& types = carried_types_[id];
     types.clear();
-    for (size_t k = 1; k < before.parameters.size(); ++k) {
-      types.push_back(builder_.type(values_[before.parameters[k].index()]));
+    for (const ValueId carried : LoopView(source_, id).carried()) {
+      types.push_back(builder_.type(value(carried)));
     }
   }
+  // When a loop around this one is rebuilt, this one need not be once for each of its rounds.
+  std::vector<std::optional<ValueType>> carried_types(NodeId id) override {
+    return carried_types_[id];
+  }
 
-  void branch(const Node& node) {
+  void branch(NodeId id) override {
+    const Node& node = source_.node(id);
     const Value selector = value(node.inputs[0]);
     if (options_.evaluate && take_known_branch(node, selector)) return;
-    CaseOptions case_options;
-    case_options.name = node.name;
-    case_options.selector = selector;
-    case_options.default_region = node.default_region;
-    for (size_t k = 1; k < node.inputs.size(); ++k) {
-      case_options.pass_through.push_back(value(node.inputs[k]));
-    }
-    std::vector<CaseBody> bodies;
-    for (RegionId region : node.regions) {
-      bodies.push_back([this, region] {
-        nodes(region);
-        return values(source_.region(region).results);
-      });
-    }
-    set_outputs(node, builder_.case_of(case_options, bodies));
+    copy_branch(id, selector);
   }
 
   bool take_known_branch(const Node& node, Value selector) {
@@ -428,24 +344,19 @@ class Simplifier {
     }
     const RegionId region = node.regions[static_cast<size_t>(chosen)];
     nodes(region);
-    for (size_t k = 0; k < node.outputs.size(); ++k) {
-      values_[node.outputs[k].index()] = value(source_.region(region).results[k]);
-    }
+    define_all(node.outputs, values(source_.region(region).results));
     return true;
   }
 
-  const Graph& source_;
-  GraphBuilder& builder_;
   const SimplifyOptions& options_;
   const std::vector<bool> is_live_;
   const bool fuses_;
-  std::vector<Value> values_;                // by the source's ValueId
-  std::map<uint32_t, const Node*> weights_;  // by the source's ValueId: what dequantizes them
+  std::map<ValueId, NodeId> weights_;  // of the source: what dequantizes them
   ConstantPool pool_;
   FoldedResults folded_;
   size_t fold_bytes_left_ = 0;
   double fold_work_left_ = 0;
-  std::map<const Node*, std::vector<std::optional<ValueType>>> carried_types_;  // as settled last
+  std::map<NodeId, std::vector<std::optional<ValueType>>> carried_types_;  // as settled last
 };
 
 }  // namespace
