@@ -1,5 +1,8 @@
 // While and case-of nodes as Loop and If where those say the same, else in domain eddy.
+#include <algorithm>
+
 #include "graph/io/exporter.h"
+#include "graph/ir/control_view.h"
 
 namespace eddy {
 
@@ -13,16 +16,12 @@ bool Exporter::is_constant_true(ValueId value) const {
 // A `before` that only forwards: (c, values...) -> (c, values...), or (values...) -> (true,
 // values...). These are exactly the shapes that importing a Loop makes.
 Exporter::LoopForm Exporter::loop_form(const Node& node) const {
-  const Region& before = graph_.region(node.regions[0]);
-  if (!before.nodes.empty()) return {};
-  const size_t num_parameters = before.parameters.size();
-  const bool has_condition = num_parameters > 1 && before.results[0] == before.parameters[1];
-  if (!has_condition && !is_constant_true(before.results[0])) return {};
-  const size_t first = has_condition ? 2 : 1;
-  if (before.results.size() - 1 != num_parameters - first) return {};
-  for (size_t i = 1; i < before.results.size(); ++i) {
-    if (before.results[i] != before.parameters[first + i - 1]) return {};
-  }
+  const LoopView loop(graph_, node);
+  if (!loop.before().nodes.empty()) return {};
+  const bool has_condition = loop.num_carried() > 0 && loop.predicate() == loop.carried()[0];
+  if (!has_condition && !is_constant_true(loop.predicate())) return {};
+  const auto values = loop.carried().subspan(has_condition ? 1 : 0);
+  if (!std::ranges::equal(loop.forwarded(), values)) return {};
   return {true, has_condition};
 }
 
@@ -45,25 +44,23 @@ void Exporter::write_loop(const Node& node, LoopForm form, WireWriter& proto) {
 }
 
 WireWriter Exporter::loop_body(const Node& node, LoopForm form) {
-  const Region& before = graph_.region(node.regions[0]);
-  const Region& after = graph_.region(node.regions[1]);
+  const LoopView loop(graph_, node);
   WireWriter proto;
-  proto.bytes(2, after.name);
-  const ValueId iteration = after.parameters[0];
+  proto.bytes(2, loop.after().name);
+  const ValueId iteration = loop.after_iteration();
   proto.message(11, value_info(name(iteration), graph_.value(iteration).type));
   const std::string condition = made_up("");
-  const ValueType bool_type = form.has_condition ? graph_.value(before.parameters[1]).type
+  const ValueType bool_type = form.has_condition ? graph_.value(loop.carried()[0]).type
                                                  : tensor_type(ElementType::kBool, {});
   proto.message(11, value_info(condition, bool_type));
-  for (size_t i = 1; i < after.parameters.size(); ++i) {
-    const ValueId parameter = after.parameters[i];
+  for (const ValueId parameter : loop.received()) {
     proto.message(11, value_info(name(parameter), graph_.value(parameter).type));
   }
-  write_nodes(after, proto);
+  write_nodes(loop.after(), proto);
   if (!form.has_condition) {
     proto.message(12, value_info(forward(condition, made_up(""), proto), bool_type));
   }
-  write_results(after, after.results, proto);
+  write_results(loop.after(), loop.after().results, proto);
   return proto;
 }
 

@@ -198,7 +198,7 @@ class GraphBuilder {
   Status infer_while(NodeId node);
   Status infer_case(NodeId node);
   Status infer_region(RegionId region);
-  Status check_carried_predicate(const Region& before, const Region& after) const;
+  Status check_carried_predicate(const Node& node) const;
   // The type as it is in the first rounds; later its dimensions, then its rank, are given up.
   static ValueType loosened(ValueType type, int round);
   bool widen_carried(const Node& node, int round, bool& changed, Status& error);

@@ -1,4 +1,5 @@
 #include "graph/ir/builder.h"
+#include "graph/ir/control_view.h"
 
 namespace eddy {
 namespace {
@@ -64,14 +65,12 @@ void GraphBuilder::roll_back(NodeId control_node, const Checkpoint& to) {
 
 // Each failed attempt widens at least one type, so attempts end.
 bool GraphBuilder::carried_types_hold(NodeId id, int round, WhileOptions& options) const {
-  const Node& node = graph_.node(id);
-  const Region& before = graph_.region(node.regions[0]);
-  const Region& after = graph_.region(node.regions[1]);
+  const LoopView loop(graph_, id);
   bool hold = true;
-  options.carried_types.resize(options.initial.size());
-  for (size_t k = 0; k < options.initial.size(); ++k) {
-    const ValueType& parameter = graph_.value(before.parameters[k + 1]).type;
-    const auto joined = join(parameter, graph_.value(after.results[k]).type);
+  options.carried_types.resize(loop.num_carried());
+  for (size_t k = 0; k < loop.num_carried(); ++k) {
+    const ValueType& parameter = graph_.value(loop.carried()[k]).type;
+    const auto joined = join(parameter, graph_.value(loop.next()[k]).type);
     if (!joined) continue;  // infer_while reports what cannot be joined
     options.carried_types[k] = loosened(*joined, round);
     hold &= *joined == parameter;
@@ -97,8 +96,7 @@ std::vector<Value> GraphBuilder::while_loop(const WhileOptions& options, const W
     is_settled = !options.rebuild_on_widening || carried_types_hold(id, round, attempt);
     if (!is_settled) roll_back(id, start);
   }
-  const size_t num_forwarded = graph_.region(graph_.node(id).regions[0]).results.size() - 1;
-  add_outputs(id, num_forwarded + options.num_scan_outputs, {});
+  add_outputs(id, LoopView(graph_, id).num_forwarded() + options.num_scan_outputs, {});
   if (Status status = infer_while(id); !status.is_ok()) {
     fail_at(id, std::move(status));
     return invalid;
@@ -137,13 +135,11 @@ void GraphBuilder::build_before(NodeId node, const WhileOptions& options,
 }
 
 void GraphBuilder::build_after(NodeId node, const WhileOptions& options, const WhileAfter& after) {
-  const RegionId before_region = graph_.node(node).regions[0];
   open_region(node, "after");
   const Value iteration = add_parameter(kIterationType, "iteration");
   std::vector<Value> forwarded;
-  for (size_t k = 1; k < graph_.region(before_region).results.size(); ++k) {
-    forwarded.push_back(
-        add_parameter(graph_.value(graph_.region(before_region).results[k]).type, ""));
+  for (const ValueId value : LoopView(graph_, node).forwarded()) {
+    forwarded.push_back(add_parameter(graph_.value(value).type, ""));
   }
   const std::vector<Value> results = after(iteration, forwarded);
   const size_t expected = options.initial.size() + options.num_scan_outputs;

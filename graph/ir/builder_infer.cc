@@ -7,6 +7,7 @@
 #include <memory_resource>
 
 #include "graph/ir/builder.h"
+#include "graph/ir/control_view.h"
 
 namespace eddy {
 namespace {
@@ -91,12 +92,11 @@ ValueType GraphBuilder::loosened(ValueType type, int round) {
 }
 
 bool GraphBuilder::widen_carried(const Node& node, int round, bool& changed, Status& error) {
-  const Region& before = graph_.region(node.regions[0]);
-  const Region& after = graph_.region(node.regions[1]);
-  for (size_t k = 0; k + 1 < node.inputs.size(); ++k) {
-    const ValueId parameter = before.parameters[k + 1];
+  const LoopView loop(graph_, node);
+  for (size_t k = 0; k < loop.num_carried(); ++k) {
+    const ValueId parameter = loop.carried()[k];
     const ValueType current = graph_.value(parameter).type;
-    for (ValueId source : {node.inputs[k + 1], after.results[k]}) {
+    for (ValueId source : {loop.initial()[k], loop.next()[k]}) {
       const ValueType& type = graph_.value(source).type;
       const auto joined = join(graph_.value(parameter).type, type);
       if (!joined) {
@@ -112,18 +112,18 @@ bool GraphBuilder::widen_carried(const Node& node, int round, bool& changed, Sta
 }
 
 void GraphBuilder::forward_types(const Node& node) {
-  const Region& before = graph_.region(node.regions[0]);
-  const Region& after = graph_.region(node.regions[1]);
-  for (size_t k = 1; k < before.results.size(); ++k) {
-    set_type(after.parameters[k], graph_.value(before.results[k]).type);
+  const LoopView loop(graph_, node);
+  for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+    set_type(loop.received()[k], graph_.value(loop.forwarded()[k]).type);
   }
 }
 
 // A predicate that is carried (as in ONNX's Loop) must stay one bool from round to round.
-Status GraphBuilder::check_carried_predicate(const Region& before, const Region& after) const {
-  for (size_t k = 0; k + 1 < before.parameters.size(); ++k) {
-    if (before.results[0] != before.parameters[k + 1]) continue;
-    const ValueType& next = graph_.value(after.results[k]).type;
+Status GraphBuilder::check_carried_predicate(const Node& node) const {
+  const LoopView loop(graph_, node);
+  for (size_t k = 0; k < loop.num_carried(); ++k) {
+    if (loop.predicate() != loop.carried()[k]) continue;
+    const ValueType& next = graph_.value(loop.next()[k]).type;
     if (next.tensor.element == ElementType::kBool && may_be_one_element(next.tensor)) continue;
     return invalid_argument("the body's predicate must be one bool, not " + to_string(next));
   }
@@ -142,15 +142,13 @@ Status GraphBuilder::infer_while(NodeId id) {
     EDDY_RETURN_IF_ERROR(infer_region(node.regions[1]));
     if (!widen_carried(node, round, changed, error)) return error;
   }
-  const Region& before = graph_.region(node.regions[0]);
-  const Region& after = graph_.region(node.regions[1]);
-  EDDY_RETURN_IF_ERROR(check_carried_predicate(before, after));
-  const size_t num_forwarded = before.results.size() - 1;
-  for (size_t k = 0; k < num_forwarded; ++k) {
-    set_type(node.outputs[k], graph_.value(before.results[k + 1]).type);
+  EDDY_RETURN_IF_ERROR(check_carried_predicate(node));
+  const LoopView loop(graph_, node);
+  for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+    set_type(loop.outputs()[k], graph_.value(loop.forwarded()[k]).type);
   }
-  for (size_t s = 0; s < node.num_scan_outputs; ++s) {
-    const ValueType& row = graph_.value(after.results[node.inputs.size() - 1 + s]).type;
+  for (size_t s = 0; s < loop.rows().size(); ++s) {
+    const ValueType& row = graph_.value(loop.rows()[s]).type;
     if (!row.is_tensor()) {
       return invalid_argument("scan row " + std::to_string(s) + " must be a tensor, not " +
                               to_string(row));
@@ -165,7 +163,7 @@ Status GraphBuilder::infer_while(NodeId id) {
       stacked.dims.push_back(kUnknownDim);
       for (int64_t dim : row.tensor.dims.span()) stacked.dims.push_back(dim);
     }
-    set_type(node.outputs[num_forwarded + s], stacked);
+    set_type(loop.stacked()[s], stacked);
   }
   return Status::ok();
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
+#include "graph/ir/control_view.h"
 #include "graph/strategy/regions.h"
 
 namespace eddy {
@@ -112,41 +113,35 @@ class Converter {
     for (const ValueId value : node.outputs) {
       maker_[value] = {node.region, 0, true, control.name, {}};
     }
-    if (node.kind == NodeKind::kWhile) carry_in(node, control);
+    if (node.kind == NodeKind::kWhile) carry_in({graph_, node}, control);
     control.lists.resize(num_lists(node));
     for (size_t r = 0; r < node.regions.size(); ++r) {
-      if (node.kind == NodeKind::kWhile && r == 1) forward(node);
+      if (node.kind == NodeKind::kWhile && r == 1) forward({graph_, node});
       EDDY_RETURN_IF_ERROR(convert(node.regions[r], executions_of(control, r), control.lists[r]));
     }
-    if (node.kind == NodeKind::kWhile) carry_on(node, control);
+    if (node.kind == NodeKind::kWhile) carry_on({graph_, node}, control);
     list.controls.push_back(std::move(control));
     return Status::ok();
   }
 
-  // Behind the trip limit and the iteration's number, inputs and parameters pair up.
-  void carry_in(const Node& node, ControlOperator& control) {
-    const Region& before = graph_.region(node.regions[0]);
-    for (size_t i = 1; i < before.parameters.size(); ++i) {
+  void carry_in(const LoopView& loop, ControlOperator& control) {
+    for (size_t k = 0; k < loop.num_carried(); ++k) {
       CarriedValue value;
-      value.name = unique_name(fmt::format("{}/carried {}", control.name, i - 1));
-      value.initial = maker_name(node.inputs[i]);
-      maker_[before.parameters[i]] = {node.region, 0, true, value.name, {}};
+      value.name = unique_name(fmt::format("{}/carried {}", control.name, k));
+      value.initial = maker_name(loop.initial()[k]);
+      maker_[loop.carried()[k]] = {loop.node().region, 0, true, value.name, {}};
       control.carried.push_back(std::move(value));
     }
   }
-  // Behind the predicate, what `before` gives is what the body gets.
-  void forward(const Node& node) {
-    const Region& before = graph_.region(node.regions[0]);
-    const Region& after = graph_.region(node.regions[1]);
-    for (size_t i = 1; i < after.parameters.size(); ++i) {
-      const auto maker = maker_.find(before.results[i]);
-      if (maker != maker_.end()) maker_[after.parameters[i]] = Maker(maker->second);
+  void forward(const LoopView& loop) {
+    for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+      const auto maker = maker_.find(loop.forwarded()[k]);
+      if (maker != maker_.end()) maker_[loop.received()[k]] = Maker(maker->second);
     }
   }
-  void carry_on(const Node& node, ControlOperator& control) {
-    const Region& after = graph_.region(node.regions[1]);
-    for (size_t i = 0; i < control.carried.size(); ++i) {
-      control.carried[i].next = maker_name(after.results[i]);
+  void carry_on(const LoopView& loop, ControlOperator& control) {
+    for (size_t k = 0; k < loop.num_carried(); ++k) {
+      control.carried[k].next = maker_name(loop.next()[k]);
     }
   }
   // Empty: it is there from the start.
@@ -248,7 +243,7 @@ class Converter {
       for (const ValueId value : *values) {
         if (value.is_none()) continue;
         const ValueType& type = graph_.value(value).type;
-        if (type.is_tensor() && type.tensor.is_static()) continue;
+        if (type.is_static_tensor()) continue;
         return invalid_argument(
             "the shape of '" + graph_.value(value).name + "' is " + to_string(type) +
             "; simulating needs known shapes, so fix them with --dim or --shape");
