@@ -25,7 +25,8 @@ class NodeOrder {
   explicit NodeOrder(const Graph& graph) : places_(graph.num_nodes()) {}
   // Of all regions of the plan.
   NodeOrder(const Graph& graph, const Schedule& plan);
-  void add(const RegionSchedule& plan);
+  void add(const RegionSchedule& region);
+  void add(const Program& program, const Program::Block& block);
 
   // `a` and `b` stand in one region. False for a == b.
   bool precedes(NodeId a, NodeId b) const {
@@ -48,6 +49,10 @@ class NodeOrder {
     uint32_t issued = 0;
     uint64_t clock = kNoClock;  // first of the node's entries: positions + 1, by stream
   };
+
+  template <typename StreamOf, typename NodeOf>
+  void add(const std::vector<Program::Step>& steps, uint32_t width, uint32_t num_events,
+           StreamOf stream_of, NodeOf node_of);
 
   std::vector<Place> places_;  // by NodeId
   std::vector<uint32_t> clocks_;

@@ -7,7 +7,7 @@
 namespace eddy {
 
 // Pools and norms of fewer elements than this run on our own kernels: their time is the launch's,
-// and loops around them stay such that their bodies can be guarded (runtime/execute/unrolling.h).
+// and loops around them stay such that their bodies can be guarded (graph/loops/unrolling.h).
 // To be measured: `gpu_report --part dnn`.
 inline constexpr int64_t kDnnLeastElements = int64_t{1} << 19;
 

@@ -11,7 +11,7 @@
 // integers and TopK have the same bits either way.
 //
 // A call is several launches of the library, none of which looks at a guard, so loops that hold one
-// are not unrolled (runtime/execute/unrolling.h). Scratch memory is the stream's.
+// are not unrolled (graph/loops/unrolling.h). Scratch memory is the stream's.
 // Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any.
 // Errors: what the library answers, by the call's name. Memory that it lacks is an error, too: a
 // kernel of ours instead would give other bits in that run alone.

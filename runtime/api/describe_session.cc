@@ -44,7 +44,7 @@ void find_host_readers(SessionCore& core) {
         node.kind == NodeKind::kExec && node.op->domain == "eddy" && node.op->name == "ToDevice";
     for (size_t i = 0; i < node.inputs.size() && !is_copy; ++i) {
       const bool is_shape =
-          node.kind == NodeKind::kExec && has_flag(input_flags(node, i), InputFlag::kShapeOnly);
+          node.kind == NodeKind::kExec && has_flag(node.op->input_flags(i), InputFlag::kShapeOnly);
       if (!node.inputs[i].is_none() && !is_shape) read(node.inputs[i], "node " + node.name);
     }
   }

@@ -6,10 +6,10 @@
 #include "graph/compile/fuse.h"
 #include "graph/compile/merge_loops.h"
 #include "graph/compile/place.h"
+#include "graph/loops/device_loops.h"
+#include "graph/loops/persistent_program.h"
 #include "graph/schedule/cost_model.h"
-#include "runtime/execute/control_drive.h"
 #include "runtime/execute/device_control.h"
-#include "runtime/execute/persistent_program.h"
 
 namespace eddy {
 namespace {
@@ -104,9 +104,9 @@ class NodePlacer {
   }
 
   std::vector<ControlVerdict> judge(const PlacedGraph& placed) const {
-    return judge_control(placed.graph,
-                         {[&](NodeId node) { return placed.graph.node(node).device == device_; },
-                          [&](ValueId value) { return placed.value_devices[value.index()] != 0; }});
+    return find_device_loops(
+        placed.graph, {[&](NodeId node) { return placed.graph.node(node).device == device_; },
+                       [&](ValueId value) { return placed.value_devices[value.index()] != 0; }});
   }
 
   // Of the given graph. Paths stay as nodes are placed.

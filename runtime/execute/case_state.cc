@@ -1,7 +1,9 @@
 #include "runtime/execute/case_state.h"
 
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/node_facts.h"
 #include "runtime/execute/run_state.h"
-#include "runtime/execute/temporaries.h"
 
 namespace eddy {
 
@@ -9,24 +11,24 @@ CaseState::CaseState(RunState& state, NodeId id) : state_(state), id_(id) {}
 
 void CaseState::connect() {
   const Graph& graph = state_.graph();
-  const Node& node = graph.node(id_);
-  selector_ = &state_.slot(node.inputs[0]);
-  has_pass_through_ = node.inputs.size() > 1;
-  for (RegionId region : node.regions) {
+  const CaseView choice(graph, id_);
+  selector_ = &state_.slot(choice.selector());
+  has_pass_through_ = choice.has_pass_through();
+  for (size_t b = 0; b < choice.num_branches(); ++b) {
     Branch& branch = branches_.emplace_back();
     branch.owner = this;
-    for (size_t k = 0; k < node.outputs.size(); ++k) {
-      const ValueId from = graph.region(region).results[k];
-      branch.results.add(state_.slot(node.outputs[k]), state_.slot_for(from, node.outputs[k]),
-                         is_temporary(graph, from, region),
-                         is_fixed_pair(graph, node.outputs[k], from), graph.value(from).type);
+    for (size_t k = 0; k < choice.outputs().size(); ++k) {
+      const ValueId from = choice.results(b)[k], output = choice.outputs()[k];
+      branch.results.add(state_.slot(output), state_.slot_for(from, output),
+                         is_region_local(graph, from, choice.node().regions[b]),
+                         is_static_pair(graph, output, from), graph.value(from).type);
     }
     branch.results.finish();
   }
-  for (size_t k = 0; has_pass_through_ && k < node.outputs.size(); ++k) {
-    pass_through_.add(state_.slot(node.outputs[k]),
-                      state_.slot_for(node.inputs[k + 1], node.outputs[k]), false, false,
-                      graph.value(node.inputs[k + 1]).type);
+  for (size_t k = 0; k < choice.pass_through().size(); ++k) {
+    const ValueId from = choice.pass_through()[k], output = choice.outputs()[k];
+    pass_through_.add(state_.slot(output), state_.slot_for(from, output), false, false,
+                      graph.value(from).type);
   }
   pass_through_.finish();
 }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/execute/control_drive.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/node_facts.h"
+#include "graph/ir/region_tree.h"
+#include "graph/loops/device_loops.h"
+#include "graph/loops/unrolling.h"
 #include "runtime/execute/executable.h"
-#include "runtime/execute/temporaries.h"
-#include "runtime/execute/unrolling.h"
 
 namespace eddy {
 namespace {
@@ -100,7 +102,7 @@ Result<const void*> ControlRecording::decision_address(ValueId value) {
   const ValueId root = resolve_forwarded(graph(), value);
   if (const Node* copy = copy_to_host_or_null(graph(), root); copy != nullptr) {
     // What comes from outside may be gone there, and is on the host.
-    const bool is_made_here = is_inside(graph(), copy->region, top_);
+    const bool is_made_here = RegionTree(graph()).is_inside(copy->region, top_);
     const ValueId read = is_made_here ? copy->inputs[0] : root;
     return static_cast<const void*>(state_.slot(read).view.data);
   }
@@ -121,15 +123,16 @@ Status ControlRecording::record() {
   if (node.kind == NodeKind::kCaseOf) return record_top_case(node);
   EDDY_RETURN_IF_ERROR(record_loop(top_));
   // What the outside sees, and who owns it.
-  const Region& before = graph().region(node.regions[0]);
-  for (size_t k = 1; k < before.results.size(); ++k) {
-    const ValueId output = node.outputs[k - 1];
+  const LoopView loop(graph(), top_);
+  for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+    const ValueId output = loop.outputs()[k];
     if (uses_[output.index()] == 0) continue;
-    const ValueId root = resolve_forwarded(graph(), before.results[k]);
+    const ValueId root = resolve_forwarded(graph(), loop.forwarded()[k]);
     const ValueInfo& info = graph().value(root);
-    if (info.origin == ValueOrigin::kConstant || !is_inside(graph(), info.region, top_)) {
+    if (info.origin == ValueOrigin::kConstant ||
+        !RegionTree(graph()).is_inside(info.region, top_)) {
       outputs_.push_back(
-          {&state_.slot(output), &state_.slot_for(before.results[k], output), {}, {}});
+          {&state_.slot(output), &state_.slot_for(loop.forwarded()[k], output), {}, {}});
       continue;
     }
     const Slot& slot = state_.slot(root);
@@ -174,7 +177,7 @@ Status ControlRecording::record_loop(NodeId id) {
   EDDY_RETURN_IF_ERROR(enter_loop(*loop));
   EDDY_RETURN_IF_ERROR(recorder_.start_counter(loop->words));
   Addresses first;
-  EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &first));
+  EDDY_RETURN_IF_ERROR(record_region(LoopView(graph(), node).before_id(), &first));
   const bool unrolls = unrolls_ && why_not_unrolled(graph(), id).empty();
   EDDY_RETURN_IF_ERROR(record_rounds(node, loop->words, first, unrolls));
   return leave_loop(node);
@@ -184,7 +187,7 @@ Status ControlRecording::record_loop(NodeId id) {
 Status ControlRecording::record_rounds(const Node& node, const LoopWords& words,
                                        const Addresses& first, bool unrolls) {
   LoopTest test{words};
-  const ValueId predicate = graph().region(node.regions[0]).results[0];
+  const ValueId predicate = LoopView(graph(), node).predicate();
   EDDY_ASSIGN_OR_RETURN(test.predicate, decision_address(predicate));
   if (unrolls) {
     EDDY_ASSIGN_OR_RETURN(void* const go_on, device_memory(sizeof(uint32_t)));
@@ -224,11 +227,12 @@ Result<uint32_t> ControlRecording::iterations_a_round(const Node& node) {
 // From the homes to the homes, and the next predicate.
 Status ControlRecording::record_iteration(const Node& node, const LoopWords& words,
                                           const Addresses& first) {
-  EDDY_RETURN_IF_ERROR(record_region(node.regions[1], nullptr));
-  EDDY_RETURN_IF_ERROR(copy_next(node));
+  const LoopView loop(graph(), node);
+  EDDY_RETURN_IF_ERROR(record_region(loop.after_id(), nullptr));
+  EDDY_RETURN_IF_ERROR(copy_next(loop));
   EDDY_RETURN_IF_ERROR(recorder_.advance_counter(words));
   Addresses again;
-  EDDY_RETURN_IF_ERROR(record_region(node.regions[0], &again));
+  EDDY_RETURN_IF_ERROR(record_region(loop.before_id(), &again));
   // The loop ends with what any of them has made.
   if (first != again) return internal_error("a loop's test writes elsewhere another time");
   return Status::ok();
@@ -236,19 +240,18 @@ Status ControlRecording::record_iteration(const Node& node, const LoopWords& wor
 
 // The limit goes to the device, initial values to the homes of the parameters.
 Status ControlRecording::enter_loop(const Loop& loop) {
-  const Node& node = graph().node(loop.id);
-  const Region& before = graph().region(node.regions[0]);
+  const LoopView view(graph(), loop.id);
   std::vector<MemoryCopy> copies = {{loop.words.limit, loop.limit_word, sizeof(int64_t)}};
-  for (size_t k = 1; k < before.parameters.size(); ++k) {
-    const ValueId parameter = before.parameters[k];
-    if (is_carried_idly(graph(), node, k, uses_)) continue;
+  for (size_t k = 0; k < view.num_carried(); ++k) {
+    const ValueId parameter = view.carried()[k];
+    if (is_carried_idly(view, k, uses_)) continue;
     if (state_.executable().value_device(parameter) == 0) {
       // A decision: the device keeps it. What comes from the host is read at each launch.
       EDDY_ASSIGN_OR_RETURN(void* const kept, device_memory(sizeof(uint8_t)));
       kept_decisions_[parameter.index()] = kept;
-      const ValueId from = resolve_forwarded(graph(), node.inputs[k]);
+      const ValueId from = resolve_forwarded(graph(), view.initial()[k]);
       const bool is_given = graph().value(from).origin == ValueOrigin::kConstant ||
-                            !is_inside(graph(), graph().value(from).region, top_);
+                            !RegionTree(graph()).is_inside(graph().value(from).region, top_);
       if (is_given) {
         EDDY_ASSIGN_OR_RETURN(int64_t* const word, host_words(1));
         carried_in_.push_back({&state_.slot(from), reinterpret_cast<uint8_t*>(word)});
@@ -261,7 +264,7 @@ Status ControlRecording::enter_loop(const Loop& loop) {
     }
     const size_t size_bytes = bytes_of(graph(), parameter);
     EDDY_ASSIGN_OR_RETURN(void* const to, home(parameter, size_bytes));
-    const Slot& from = state_.slot_for(node.inputs[k], parameter);
+    const Slot& from = state_.slot_for(view.initial()[k], parameter);
     if (loop.id == top_) {
       entries_.push_back({&from, to});
     } else {
@@ -269,21 +272,19 @@ Status ControlRecording::enter_loop(const Loop& loop) {
     }
   }
   EDDY_RETURN_IF_ERROR(copy_all(std::move(copies)));
-  for (size_t k = 1; k < before.parameters.size(); ++k) {
-    const auto at = homes_.find(before.parameters[k].index());
-    if (at != homes_.end()) point(before.parameters[k], at->second.data());
+  for (const ValueId parameter : view.carried()) {
+    const auto at = homes_.find(parameter.index());
+    if (at != homes_.end()) point(parameter, at->second.data());
   }
   return Status::ok();
 }
 
-Status ControlRecording::copy_next(const Node& node) {
-  const Region& before = graph().region(node.regions[0]);
-  const Region& after = graph().region(node.regions[1]);
+Status ControlRecording::copy_next(const LoopView& loop) {
   std::vector<MemoryCopy> copies;
-  for (size_t k = 1; k < before.parameters.size(); ++k) {
-    const ValueId parameter = before.parameters[k];
-    const ValueId next = after.results[k - 1];
-    if (is_carried_idly(graph(), node, k, uses_)) continue;
+  for (size_t k = 0; k < loop.num_carried(); ++k) {
+    const ValueId parameter = loop.carried()[k];
+    const ValueId next = loop.next()[k];
+    if (is_carried_idly(loop, k, uses_)) continue;
     if (const auto kept = kept_decisions_.find(parameter.index()); kept != kept_decisions_.end()) {
       EDDY_ASSIGN_OR_RETURN(const void* const address, decision_address(next));
       copies.push_back({kept->second, address, sizeof(uint8_t)});
@@ -297,11 +298,11 @@ Status ControlRecording::copy_next(const Node& node) {
 
 // Of an inner loop: its outputs are where it leaves its values.
 Status ControlRecording::leave_loop(const Node& node) {
-  const Region& before = graph().region(node.regions[0]);
-  for (size_t k = 1; k < before.results.size(); ++k) {
-    const ValueId output = node.outputs[k - 1];
+  const LoopView loop(graph(), node);
+  for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+    const ValueId output = loop.outputs()[k];
     if (uses_[output.index()] == 0) continue;
-    point(output, state_.slot_for(before.results[k], output).view.data);
+    point(output, state_.slot_for(loop.forwarded()[k], output).view.data);
   }
   return Status::ok();
 }
@@ -334,16 +335,17 @@ Status ControlRecording::copy_all(std::vector<MemoryCopy> copies) {
 }
 
 Status ControlRecording::record_case(NodeId id) {
-  const Node& node = graph().node(id);
+  const CaseView view(graph(), id);
+  const Node& node = view.node();
   EDDY_ASSIGN_OR_RETURN(int64_t* const failure, host_words(2));
   CaseChoice choice;
-  const ElementType element = graph().value(node.inputs[0]).type.tensor.element;
+  const ElementType element = graph().value(view.selector()).type.tensor.element;
   choice.type = element == ElementType::kBool    ? CaseChoice::Type::kBool
                 : element == ElementType::kInt32 ? CaseChoice::Type::kInt32
                                                  : CaseChoice::Type::kInt64;
-  EDDY_ASSIGN_OR_RETURN(choice.selector, decision_address(node.inputs[0]));
+  EDDY_ASSIGN_OR_RETURN(choice.selector, decision_address(view.selector()));
   const auto num_regions = static_cast<int32_t>(node.regions.size());
-  const bool has_pass_through = node.inputs.size() > 1;
+  const bool has_pass_through = view.has_pass_through();
   choice.num_choices = num_regions;
   choice.fallback = node.default_region >= 0 ? node.default_region
                     : has_pass_through       ? num_regions
@@ -361,8 +363,7 @@ Status ControlRecording::record_case(NodeId id) {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId output = node.outputs[k];
       if (uses_[output.index()] == 0) continue;
-      const ValueId from =
-          is_region ? graph().region(node.regions[branch]).results[k] : node.inputs[k + 1];
+      const ValueId from = is_region ? view.results(branch)[k] : view.pass_through()[k];
       const size_t size_bytes = bytes_of(graph(), output);
       EDDY_ASSIGN_OR_RETURN(void* const to, home(output, size_bytes));
       copies.push_back({to, state_.slot_for(from, output).view.data, size_bytes});

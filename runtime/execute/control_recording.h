@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph/ir/control_view.h"
 #include "graph/schedule/plan.h"
 #include "runtime/device/recorder.h"
 #include "runtime/execute/control_launch.h"
@@ -77,7 +78,7 @@ class ControlRecording : public ControlLaunch {
   Result<Loop*> make_words(NodeId id);
   Status enter_loop(const Loop& loop);
   Status leave_loop(const Node& node);
-  Status copy_next(const Node& node);
+  Status copy_next(const LoopView& loop);
   Status record_case(NodeId id);
   Status record_region(RegionId id, Addresses* log);
   Status record_exec(NodeId id, uint32_t lane, Addresses* log);

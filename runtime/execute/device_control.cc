@@ -6,12 +6,13 @@
 #include <set>
 #include <utility>
 
-#include "runtime/execute/control_drive.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/region_tree.h"
+#include "graph/loops/device_loops.h"
 #include "runtime/execute/control_recording.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/run_state.h"
-#include "runtime/execute/temporaries.h"
 
 namespace eddy {
 namespace {
@@ -66,19 +67,20 @@ void DeviceControl::find_depth() {
 // inside writes.
 void DeviceControl::find_outside() {
   const Graph& graph = state_.graph();
+  const RegionTree tree(graph);
   std::set<const Slot*> found;
   const auto read = [&](ValueId value) {
     if (value.is_none()) return;
     const ValueId root = resolve_forwarded(graph, value);
     const ValueInfo& info = graph.value(root);
-    if (info.origin == ValueOrigin::kConstant || is_inside(graph, info.region, id_)) return;
+    if (info.origin == ValueOrigin::kConstant || tree.is_inside(info.region, id_)) return;
     found.insert(&state_.slot(root));
   };
   if (graph.node(id_).kind == NodeKind::kCaseOf) {
     for (ValueId input : graph.node(id_).inputs) read(input);
   }
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    if (!is_inside(graph, RegionId(r), id_)) continue;
+    if (!tree.is_inside(RegionId(r), id_)) continue;
     const Region& region = graph.region(RegionId(r));
     for (ValueId result : region.results) read(result);
     for (NodeId id : region.nodes) {
@@ -99,15 +101,16 @@ void DeviceControl::find_outside() {
 // A limit, or a decision carried in, that the host reads behind a copy of the device's.
 bool DeviceControl::is_told_what_is_copied() const {
   const Graph& graph = state_.graph();
+  const RegionTree tree(graph);
   const auto is_copied = [&](ValueId value) {
     if (value.is_none()) return false;
     const ValueId root = resolve_forwarded(graph, value);
     return copy_to_host_or_null(graph, root) != nullptr &&
-           !is_inside(graph, graph.value(root).region, id_);
+           !tree.is_inside(graph.value(root).region, id_);
   };
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
-    const bool is_ours = NodeId(n) == id_ || is_inside(graph, node.region, id_);
+    const bool is_ours = NodeId(n) == id_ || tree.is_inside(node.region, id_);
     if (node.kind != NodeKind::kWhile || !is_ours) continue;
     if (std::ranges::any_of(node.inputs, is_copied)) return true;
   }

@@ -7,7 +7,7 @@
 //   dynamic  shapes may change: the operator's own rule gives output shapes, skipped while input
 //            shapes stay what they were
 //   view     output 0 shares input 0's memory under another shape
-//   still    a view of memory that is where it is for good (still_values.h): nothing
+//   still    a view of memory that is where it is for good (fixed_addresses.h): nothing
 //   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data)
 //
 // Of a `fixed` node on an accelerator whose values no host needs for enqueueing, the two halves can

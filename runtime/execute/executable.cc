@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/ir/aliases.h"
+#include "graph/ir/node_facts.h"
+#include "graph/loops/device_loops.h"
+#include "graph/loops/fixed_addresses.h"
+#include "graph/loops/unrolling.h"
 #include "graph/schedule/cost_model.h"
-#include "runtime/execute/control_drive.h"
 #include "runtime/execute/lowering.h"
 #include "runtime/execute/persistent_launch.h"
-#include "runtime/execute/still_values.h"
-#include "runtime/execute/temporaries.h"
-#include "runtime/execute/unrolling.h"
 #include "runtime/execute/upload.h"
 
 namespace eddy {
@@ -116,13 +117,11 @@ Executable::Executable(const Graph& graph, const Plan& plan, Device& device,
   is_only_copied_out_.resize(output_routes_.size(), false);
   if (!has_accelerator()) return;
   const std::vector<uint32_t> uses = count_uses(graph);
-  constexpr uint32_t kAsOutput = 2;  // of the root region, and of the graph
   for (size_t i = 0; i < output_routes_.size(); ++i) {
     std::vector<OutputRoute>& routes = output_routes_[i];
-    is_only_copied_out_[i] = routes.size() == 1 && routes[0].turns.empty() &&
-                             graph.outputs()[i] == routes[0].made &&
-                             copy_to_host_or_null(graph, routes[0].made) != nullptr &&
-                             uses[routes[0].made.index()] == kAsOutput;
+    is_only_copied_out_[i] =
+        routes.size() == 1 && routes[0].turns.empty() && graph.outputs()[i] == routes[0].made &&
+        copy_to_host_or_null(graph, routes[0].made) != nullptr && uses[routes[0].made.index()] == 1;
     if (is_only_copied_out_[i]) continue;
     // Copies write no pageable memory, so such outputs are copied when the run is done.
     std::erase_if(routes, [&](const OutputRoute& route) {
@@ -181,7 +180,7 @@ Status Executable::bind(const KernelRegistry& registry) {
   EDDY_RETURN_IF_ERROR(bind_nodes(registry));
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
-  still_values_ = find_still_values(graph_, plan_.memory, [&](NodeId node) {
+  fixed_addresses_ = find_fixed_addresses(graph_, plan_.memory, [&](NodeId node) {
     return kernels_[node.index()].run_value != nullptr;
   });
   if (has_device_control()) judge();
@@ -265,8 +264,8 @@ Result<BoundKernel> Executable::bind_kernel(const KernelRegistry& registry, Node
 // Which loops the accelerator drives, and how.
 void Executable::judge() {
   control_verdicts_ =
-      judge_control(graph_, {[this](NodeId node) { return device_of(node) != 0; },
-                             [this](ValueId value) { return value_device(value) != 0; }});
+      find_device_loops(graph_, {[this](NodeId node) { return device_of(node) != 0; },
+                                 [this](ValueId value) { return value_device(value) != 0; }});
   loop_choices_.resize(options_.are_loops_measured ? graph_.num_nodes() : 0);
   const bool has_fusion =
       options_.accelerator_or_null->loop_fusion.prepare != nullptr && !locates_faults();
@@ -308,11 +307,6 @@ Status Executable::make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>&
   return Status::ok();
 }
 
-InputFlag input_flags(const Node& node, size_t i) {
-  const auto& formals = node.op->inputs;
-  return formals.empty() ? InputFlag::kNone : formals[std::min(i, formals.size() - 1)].flags;
-}
-
 Status Executable::upload(ValueId value, Uploader& uploader) {
   const ConstantId id = graph_.value(value).constant;
   std::unique_ptr<Slot>& slot = device_constants_[id.index()];
@@ -338,30 +332,12 @@ Status Executable::upload_constants(NodeId id, Uploader& uploader, uint64_t& unr
 
 Status Executable::upload_passed_constants(Uploader& uploader) {
   Status status;
-  const auto pass = [&](ValueId from, ValueId to) {
-    const ValueId root = resolve_forwarded(graph_, from);
-    if (value_device(to) == 0 || !status.is_ok()) return;
-    if (graph_.value(root).origin == ValueOrigin::kConstant) status = upload(root, uploader);
-  };
-  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-    const Node& node = graph_.node(NodeId(n));
-    if (node.kind == NodeKind::kWhile) {
-      const Region& before = graph_.region(node.regions[0]);
-      const Region& after = graph_.region(node.regions[1]);
-      for (size_t k = 1; k < before.parameters.size(); ++k) {
-        pass(node.inputs[k], before.parameters[k]);
-        pass(after.results[k - 1], before.parameters[k]);
-      }
-      for (size_t k = 1; k < before.results.size(); ++k) {
-        pass(before.results[k], after.parameters[k]);
-        pass(before.results[k], node.outputs[k - 1]);
-      }
-    }
-    for (size_t k = 0; node.kind == NodeKind::kCaseOf && k < node.outputs.size(); ++k) {
-      for (RegionId region : node.regions) {
-        pass(graph_.region(region).results[k], node.outputs[k]);
-      }
-      if (node.inputs.size() > 1) pass(node.inputs[k + 1], node.outputs[k]);
+  for (uint32_t v = 0; v < graph_.num_values() && status.is_ok(); ++v) {
+    if (value_device(ValueId(v)) == 0) continue;
+    for (const AliasSource& source : alias_sources(graph_, ValueId(v))) {
+      const ValueId root = resolve_forwarded(graph_, source.value);
+      const bool is_passed = source.kind != AliasKind::kView && status.is_ok();
+      if (is_passed && is_constant(graph_, root)) status = upload(root, uploader);
     }
   }
   return status;

@@ -19,14 +19,14 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "graph/loops/device_loops.h"
+#include "graph/loops/output_routes.h"
+#include "graph/loops/release_plan.h"
 #include "graph/schedule/plan.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/accelerator.h"
-#include "runtime/execute/control_drive.h"
 #include "runtime/execute/loop_choice.h"
-#include "runtime/execute/output_routes.h"
-#include "runtime/execute/release_plan.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
@@ -123,8 +123,8 @@ class Executable {
   bool is_only_copied_out(size_t output) const { return is_only_copied_out_[output]; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
   bool uses_arenas() const { return options_.use_arenas; }
-  // still_values.h; for states that have arenas.
-  const std::vector<ValueId>& still_values() const { return still_values_; }
+  // fixed_addresses.h; for states that have arenas.
+  const std::vector<ValueId>& fixed_addresses() const { return fixed_addresses_; }
 
   // Constants whose bytes no run reads: kernels have packed them, or nobody uses them. Their slots
   // have null data. Those that release_constants was called with are among them.
@@ -169,7 +169,7 @@ class Executable {
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
   std::vector<bool> is_only_copied_out_;  // by output of the graph
-  std::vector<ValueId> still_values_;
+  std::vector<ValueId> fixed_addresses_;
   std::vector<ConstantId> unread_constants_;
   std::vector<ControlVerdict> control_verdicts_;                   // by NodeId
   std::vector<std::unique_ptr<PersistentLoop>> persistent_loops_;  // by NodeId; empty: none
@@ -181,12 +181,5 @@ class Executable {
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex
 };
-
-InputFlag input_flags(const Node& node, size_t i);
-// The host reads input i, also when the node is on another device: its bytes, or its shape only.
-inline bool is_host_input(const Node& node, size_t i) {
-  const InputFlag flags = input_flags(node, i);
-  return has_flag(flags, InputFlag::kHostValue) || has_flag(flags, InputFlag::kShapeOnly);
-}
 
 }  // namespace eddy

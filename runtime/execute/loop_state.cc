@@ -4,10 +4,12 @@
 #include <cstring>
 
 #include "graph/base/check.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/node_facts.h"
+#include "graph/loops/trip_rule.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/string_charge.h"
-#include "runtime/execute/temporaries.h"
-#include "runtime/execute/trip_rule.h"
 
 namespace eddy {
 namespace {
@@ -35,38 +37,34 @@ LoopState::LoopState(RunState& state, NodeId id) : state_(state), id_(id) {
 
 void LoopState::connect() {
   const Graph& graph = state_.graph();
-  const Node& node = graph.node(id_);
-  const Region& before = graph.region(node.regions[0]);
-  const Region& after = graph.region(node.regions[1]);
-  if (!node.inputs[0].is_none()) limit_slot_ = &state_.slot(node.inputs[0]);
-  predicate_ = &state_.slot(before.results[0]);
-  const ValueType& type = graph.value(before.results[0]).type;
+  const LoopView loop(graph, id_);
+  if (!loop.trip_limit().is_none()) limit_slot_ = &state_.slot(loop.trip_limit());
+  predicate_ = &state_.slot(loop.predicate());
+  const ValueType& type = graph.value(loop.predicate()).type;
   is_predicate_fixed_ = type.tensor.is_static();
   find_settling_slots();
-  for (size_t k = 1; k < before.parameters.size(); ++k) {
-    initial_.add(state_.slot(before.parameters[k]),
-                 state_.slot_for(node.inputs[k], before.parameters[k]), false, false,
-                 graph.value(node.inputs[k]).type);
-    const ValueId next = after.results[k - 1];
-    Slot& from = state_.slot_for(next, before.parameters[k]);
-    if (is_constant(graph, next) && is_fixed_pair(graph, before.parameters[k], next)) {
-      carried_.add_unchanging(state_.slot(before.parameters[k]), from);
+  for (size_t k = 0; k < loop.num_carried(); ++k) {
+    const ValueId carried = loop.carried()[k], initial = loop.initial()[k], next = loop.next()[k];
+    initial_.add(state_.slot(carried), state_.slot_for(initial, carried), false, false,
+                 graph.value(initial).type);
+    Slot& from = state_.slot_for(next, carried);
+    if (is_constant(graph, next) && is_static_pair(graph, carried, next)) {
+      carried_.add_unchanging(state_.slot(carried), from);
       continue;
     }
-    carried_.add(state_.slot(before.parameters[k]), from,
-                 is_temporary(graph, next, node.regions[1]),
-                 is_fixed_pair(graph, before.parameters[k], next), graph.value(next).type);
+    carried_.add(state_.slot(carried), from, is_region_local(graph, next, loop.after_id()),
+                 is_static_pair(graph, carried, next), graph.value(next).type);
   }
-  const size_t num_forwarded = before.results.size() - 1;
-  for (size_t k = 0; k < num_forwarded; ++k) {
-    const ValueId from = before.results[k + 1];
-    results_.add(state_.slot(node.outputs[k]), state_.slot_for(from, node.outputs[k]),
-                 is_temporary(graph, from, node.regions[0]) || is_own_parameter(graph, from, node),
-                 is_fixed_pair(graph, node.outputs[k], from), graph.value(from).type);
+  for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+    const ValueId output = loop.outputs()[k], from = loop.forwarded()[k];
+    // The loop's own parameter is dead once the loop has ended.
+    const bool is_own = std::ranges::find(loop.carried(), from) != loop.carried().end();
+    results_.add(state_.slot(output), state_.slot_for(from, output),
+                 is_own || is_region_local(graph, from, loop.before_id()),
+                 is_static_pair(graph, output, from), graph.value(from).type);
   }
-  for (size_t s = 0; s < node.num_scan_outputs; ++s) {
-    const ValueId row = after.results[before.parameters.size() - 1 + s];
-    const ValueId output = node.outputs[num_forwarded + s];
+  for (size_t s = 0; s < loop.rows().size(); ++s) {
+    const ValueId row = loop.rows()[s], output = loop.stacked()[s];
     stacks_.push_back({&state_.slot(row),
                        &state_.slot(output),
                        graph.value(row).type,
@@ -221,8 +219,7 @@ LoopState::RowPush& LoopState::row_apart(size_t index) {
 }
 
 ScanStack& LoopState::stack(size_t index) {
-  const Graph& graph = state_.graph();
-  const size_t num_carried = graph.region(graph.node(id_).regions[0]).parameters.size() - 1;
+  const size_t num_carried = LoopView(state_.graph(), id_).num_carried();
   EDDY_CHECK(index >= num_carried && index - num_carried < stacks_.size())
       << "result " << index << " of a loop with " << num_carried << " carried values and "
       << stacks_.size() << " scan outputs is no row";

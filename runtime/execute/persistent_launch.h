@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "graph/loops/persistent_program.h"
 #include "runtime/execute/control_launch.h"
-#include "runtime/execute/persistent_program.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {

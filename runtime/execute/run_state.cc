@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/node_facts.h"
 #include "runtime/execute/executable.h"
-#include "runtime/execute/fixed_nodes.h"
-#include "runtime/execute/temporaries.h"
 
 namespace eddy {
 
@@ -34,9 +35,7 @@ std::vector<uint32_t> count_reads(const Graph& graph) {
   }
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
     const Region& region = graph.region(RegionId(r));
-    const bool is_before = !region.owner.is_none() &&
-                           graph.node(region.owner).kind == NodeKind::kWhile &&
-                           graph.node(region.owner).regions[0] == RegionId(r);
+    const bool is_before = role(graph, RegionId(r)) == RegionRole::kBefore;
     for (size_t k = 0; k < region.results.size(); ++k) {
       const ValueInfo& info = graph.value(region.results[k]);
       const bool is_forwarding = is_before && k > 0 && info.region == RegionId(r);
@@ -60,9 +59,8 @@ bool may_take_input(const Graph& graph, const Node& node, size_t i,
   const ValueInfo& info = graph.value(value);
   if (reads[value.index()] != 1) return false;
   if (info.region == node.region) return info.origin == ValueOrigin::kNodeOutput || info.index > 0;
-  const NodeId owner = graph.region(node.region).owner;
-  return !owner.is_none() && owner == graph.region(info.region).owner &&
-         graph.node(owner).kind == NodeKind::kWhile && info.origin == ValueOrigin::kParameter;
+  return are_in_one_iteration(graph, info.region, node.region) &&
+         info.origin == ValueOrigin::kParameter;
 }
 
 // The input that output 0 may overwrite where it stands, element for element; none: null.
@@ -72,7 +70,7 @@ ValueId find_in_place(const Graph& graph, const Node& node, const std::vector<ui
     if ((node.op->in_place_inputs >> i & 1) == 0 || !may_take_input(graph, node, i, reads))
       continue;
     const ValueType& from = graph.value(node.inputs[i]).type;
-    if (is_fixed_tensor(from) && from.tensor.dims == to.tensor.dims &&
+    if (from.is_static_tensor() && from.tensor.dims == to.tensor.dims &&
         element_size_bytes(from.tensor.element) == element_size_bytes(to.tensor.element)) {
       return node.inputs[i];
     }
@@ -134,7 +132,7 @@ Slot* RunState::make_slot(ValueId value) {
       info.origin == ValueOrigin::kParameter && info.index == 0 && !region.owner.is_none();
   if (is_iteration) return slot = &loops_[region.owner.index()]->iteration_slot();
   slot = &storage_.emplace_back();
-  if (is_fixed_tensor(info.type)) {
+  if (info.type.is_static_tensor()) {
     slot->set_tensor(info.type.tensor.element, info.type.tensor.dims.span());
   }
   return slot;
@@ -157,13 +155,13 @@ void RunState::make_arenas() {
 }
 
 // Where it stands in an arena for good; none: it may move.
-ValueId RunState::still_place(ValueId value) const {
+ValueId RunState::fixed_place(ValueId value) const {
   if (arenas_.empty()) return {};
-  return executable_.still_values()[resolve_forwarded(graph(), value).index()];
+  return executable_.fixed_addresses()[resolve_forwarded(graph(), value).index()];
 }
 
 void RunState::put_back(ValueId value) {
-  const ValueId place = still_place(value);
+  const ValueId place = fixed_place(value);
   if (!place.is_none()) placement(place).give_to(slot(value));
 }
 
@@ -210,7 +208,7 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->output_types.resize(node.outputs.size());
   exec->input_type_pointers.resize(node.inputs.size(), nullptr);
   exec->values.resize(node.inputs.size(), nullptr);
-  const bool is_fixed = is_fixed_node(graph, node);
+  const bool is_fixed = is_static_node(graph, node);
   const bool is_on_accelerator = executable_.device_of(id) != 0;
   exec->memory = is_on_accelerator ? &executable_.memory(1) : &allocator_;
   exec->output_memory = exec->memory;
@@ -268,9 +266,9 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
 // The node does nothing for outputs that do not move.
 void RunState::leave_still(ExecNode& exec) {
   const std::vector<ValueId>& outputs = exec.node->outputs;
-  const bool is_still_view = exec.work == run_view && !still_place(outputs[0]).is_none();
+  const bool is_still_view = exec.work == run_view && !fixed_place(outputs[0]).is_none();
   if (is_still_view && exec.release.empty()) exec.work = run_still;
-  const auto may_move = [&](ValueId output) { return still_place(output).is_none(); };
+  const auto may_move = [&](ValueId output) { return fixed_place(output).is_none(); };
   if (std::ranges::any_of(outputs, may_move)) exec.moving = exec.out;
 }
 
@@ -286,10 +284,10 @@ void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
   if (from == nullptr) return;
   exec.inputs[i] = from->view;
   exec.input_type_pointers[i] = &exec.input_types[i];
-  const bool is_host_value = has_flag(input_flags(*exec.node, i), InputFlag::kHostValue);
+  const bool is_host_value = has_flag(exec.node->op->input_flags(i), InputFlag::kHostValue);
   if ((is_constant && !is_read_there) || is_host_value) exec.values[i] = &exec.inputs[i];
   exec.has_host_values |= !is_constant && is_host_value;
-  const bool may_move = still_place(value).is_none() || is_taken(exec.id, value);
+  const bool may_move = fixed_place(value).is_none() || is_taken(exec.id, value);
   if (!is_constant && may_move) exec.refresh.push_back({&exec.inputs[i], from});
 }
 
@@ -437,8 +435,7 @@ int64_t RunState::iteration(NodeId loop, NodeId inner) const {
 
 int64_t RunState::issued_iteration(NodeId loop, NodeId inner) const {
   const LoopState& state = *loops_[loop.index()];
-  const Node& node = graph().node(loop);
-  const bool is_after = graph().node(inner).region == node.regions[1];
+  const bool is_after = graph().node(inner).region == LoopView(graph(), loop).after_id();
   // A device does not count the iteration that a fault ends; a tail counts by itself.
   const bool is_counted_on =
       is_after && !state.is_driven_by_device() && !tails_.contains(inner.index());

@@ -24,6 +24,7 @@
 
 #include "graph/base/check.h"
 #include "graph/ir/graph.h"
+#include "graph/loops/output_routes.h"
 #include "graph/schedule/plan.h"
 #include "runtime/device/command_buffer.h"
 #include "runtime/device/recorder.h"
@@ -33,7 +34,6 @@
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
 #include "runtime/execute/output_memory.h"
-#include "runtime/execute/output_routes.h"
 #include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/execute/trace_marks.h"
@@ -188,7 +188,7 @@ class RunState {
     return *parts[node.index()];
   }
   Slot* make_slot(ValueId value);
-  ValueId still_place(ValueId value) const;
+  ValueId fixed_place(ValueId value) const;
   bool releases_by_itself(const ExecNode* node_or_null) const;
   void make_taken_slots();
   void make_arenas();

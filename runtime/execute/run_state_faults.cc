@@ -8,7 +8,8 @@
 #include <atomic>
 #include <new>
 
-#include "runtime/execute/control_drive.h"
+#include "graph/ir/region_tree.h"
+#include "graph/loops/device_loops.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
@@ -88,7 +89,8 @@ std::string RunState::names_inside(NodeId loop) const {
     const Node& node = graph().node(NodeId(n));
     const bool is_there = node.kind == NodeKind::kExec && executable_.device_of(NodeId(n)) != 0;
     const bool is_copy = is_there && (node.op->is_view || node.op->name == "ToHost");
-    if (!is_there || is_copy || !is_inside(graph(), node.region, loop) || count++ >= kMostNames)
+    if (!is_there || is_copy || !RegionTree(graph()).is_inside(node.region, loop) ||
+        count++ >= kMostNames)
       continue;
     text += (text.empty() ? "" : ", ") + node.name;
   }

@@ -18,8 +18,7 @@ void RunState::make_taken_slots() {
           const ValueId value(alias.from);
           Slot& own = storage_.emplace_back();
           const ValueType& type = graph.value(value).type;
-          const bool is_fixed = type.is_tensor() && type.tensor.is_static();
-          if (is_fixed) own.set_tensor(type.tensor.element, type.tensor.dims.span());
+          if (type.is_static_tensor()) own.set_tensor(type.tensor.element, type.tensor.dims.span());
           taking.pairs.push_back({&own, &slot(value), value});
           retained[alias.to] = {value, &own};
         }

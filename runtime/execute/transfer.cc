@@ -13,7 +13,7 @@ void Transfers::add(Slot& to, Slot& from, bool is_temporary, bool is_fixed,
   if (&to == &from) return;
   auto& list = !is_temporary ? shares_ : (is_fixed ? fixed_ : swaps_);
   list.push_back({&to, &from});
-  if (&list == &swaps_ && from_type.is_tensor() && from_type.tensor.is_static()) {
+  if (&list == &swaps_ && from_type.is_static_tensor()) {
     known_.push_back({&from, from_type.tensor});
   }
 }

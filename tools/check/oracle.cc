@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "graph/ir/control_view.h"
 #include "tools/check/oracle_values.h"
 
 namespace eddy::check {
@@ -104,21 +105,20 @@ class Interpreter {
 
   // What one loop stacks: its rows so far.
   struct Loop {
-    const Region& before;
-    const Region& after;
+    LoopView view;
     std::vector<std::vector<Tensor>> rows;
   };
 
   Status run_while(NodeId id, const Node& node) {
-    Loop loop{graph_.region(node.regions[0]), graph_.region(node.regions[1]), {}};
-    loop.rows.resize(node.num_scan_outputs);
+    Loop loop{{graph_, node}, {}};
+    loop.rows.resize(loop.view.rows().size());
     int64_t limit = INT64_MAX;
-    if (!node.inputs[0].is_none()) {
-      EDDY_ASSIGN_OR_RETURN(limit, one_int(at(node.inputs[0]), "the trip limit"));
+    if (!loop.view.trip_limit().is_none()) {
+      EDDY_ASSIGN_OR_RETURN(limit, one_int(at(loop.view.trip_limit()), "the trip limit"));
     }
-    assign(std::span(loop.before.parameters).subspan(1), read(std::span(node.inputs).subspan(1)));
+    assign(loop.view.carried(), read(loop.view.initial()));
     iterations_.push_back(0);
-    Status status = run_rounds(node, loop, limit);
+    Status status = run_rounds(loop, limit);
     const int64_t trips = iterations_.back();
     if (!status.is_ok() && status.path().empty()) {
       status.prepend_path(
@@ -130,31 +130,28 @@ class Interpreter {
     return finish_while(node, loop);
   }
 
-  Status run_rounds(const Node& node, Loop& loop, int64_t limit) {
+  Status run_rounds(Loop& loop, int64_t limit) {
+    const LoopView& view = loop.view;
     for (;; ++iterations_.back()) {
       const Tensor iteration = Tensor::scalar(iterations_.back());
-      at(loop.before.parameters[0]) = iteration;
-      EDDY_RETURN_IF_ERROR(run_region(node.regions[0]));
+      at(view.iteration()) = iteration;
+      EDDY_RETURN_IF_ERROR(run_region(view.before_id()));
       if (iterations_.back() >= limit) return Status::ok();
-      EDDY_ASSIGN_OR_RETURN(const int64_t go, one_int(at(loop.before.results[0]), "the predicate"));
+      EDDY_ASSIGN_OR_RETURN(const int64_t go, one_int(at(view.predicate()), "the predicate"));
       if (go == 0) return Status::ok();
-      assign(std::span(loop.after.parameters).subspan(1),
-             read(std::span(loop.before.results).subspan(1)));
-      at(loop.after.parameters[0]) = iteration;
-      EDDY_RETURN_IF_ERROR(run_region(node.regions[1]));
-      std::vector<Tensor> results = read(loop.after.results);
-      const size_t num_carried = loop.before.parameters.size() - 1;
-      assign(std::span(loop.before.parameters).subspan(1), std::span(results).first(num_carried));
-      for (size_t s = 0; s < loop.rows.size(); ++s) {
-        loop.rows[s].push_back(std::move(results[num_carried + s]));
-      }
+      assign(view.received(), read(view.forwarded()));
+      at(view.after_iteration()) = iteration;
+      EDDY_RETURN_IF_ERROR(run_region(view.after_id()));
+      std::vector<Tensor> rows = read(view.rows());
+      assign(view.carried(), read(view.next()));
+      for (size_t s = 0; s < rows.size(); ++s) loop.rows[s].push_back(std::move(rows[s]));
     }
   }
 
   Status finish_while(const Node& node, const Loop& loop) {
-    std::vector<Tensor> outputs = read(std::span(loop.before.results).subspan(1));
+    std::vector<Tensor> outputs = read(loop.view.forwarded());
     for (size_t s = 0; s < loop.rows.size(); ++s) {
-      const ValueId row = loop.after.results[loop.before.parameters.size() - 1 + s];
+      const ValueId row = loop.view.rows()[s];
       EDDY_ASSIGN_OR_RETURN(Tensor stacked, stack(loop.rows[s], graph_.value(row).type.tensor));
       outputs.push_back(std::move(stacked));
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/ir/control_view.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
@@ -30,13 +31,10 @@ bool is_constant(const RunState& state, ValueId value) {
 
 // How many of a loop body's results its advance touches: an open loop's rows are stacked apart.
 size_t num_results_advanced(const RunState& state, NodeId loop) {
-  const Graph& graph = state.graph();
-  const Node& node = graph.node(loop);
+  const LoopView view(state.graph(), loop);
   const Program& program = state.executable().plan().program;
-  if (!is_pipelined(program, program.blocks[node.regions[1].index()])) {
-    return graph.region(node.regions[1]).results.size();
-  }
-  return graph.region(node.regions[0]).parameters.size() - 1;
+  const bool overlaps = is_pipelined(program, program.blocks[view.after_id().index()]);
+  return overlaps ? view.num_carried() : view.after().results.size();
 }
 
 }  // namespace
@@ -249,6 +247,7 @@ void RaceChecker::Toucher::result(ValueId value, RegionId region, bool is_own_pa
 void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
   const Graph& graph = touch.state.graph();
   const Node& node = graph.node(step.node);
+  const auto loop = [&] { return LoopView(graph, node); };
   switch (step.kind) {
     case StepKind::kExec:
       for (ValueId value : node.inputs) {
@@ -260,24 +259,20 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       break;
     case StepKind::kEnter:
       for (ValueId value : node.inputs) touch.slot(What::kRead, value);
-      for (ValueId value : graph.region(node.regions[0]).parameters) {
-        touch.slot(What::kWrite, value);
-      }
+      for (ValueId value : loop().before().parameters) touch.slot(What::kWrite, value);
       break;
     case StepKind::kTest:
-      touch.slot(What::kRead, graph.region(node.regions[0]).results[0]);
-      touch.memory(What::kRead, graph.region(node.regions[0]).results[0]);
+      touch.slot(What::kRead, loop().predicate());
+      touch.memory(What::kRead, loop().predicate());
       break;
     case StepKind::kAdvance:
       for (size_t k = 0; k < num_results_advanced(touch.state, step.node); ++k) {
-        touch.result(graph.region(node.regions[1]).results[k], node.regions[1], false);
+        touch.result(loop().after().results[k], loop().after_id(), false);
       }
-      for (ValueId value : graph.region(node.regions[0]).parameters) {
-        touch.slot(What::kWrite, value);
-      }
+      for (ValueId value : loop().before().parameters) touch.slot(What::kWrite, value);
       break;
     case StepKind::kRow: {
-      const ValueId row = graph.region(node.regions[1]).results[step.branch];
+      const ValueId row = loop().after().results[step.branch];
       touch.slot(What::kRead, row);
       touch.memory(What::kRead, row);
       break;
@@ -292,12 +287,10 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       for (const LoopState::Taking& taking : touch.state.loop(step.node).takings()) {
         for (const auto& pair : taking.pairs) touch.own_slot(What::kWrite, *pair.to, pair.value);
       }
-      const Region& before = graph.region(node.regions[0]);
-      for (size_t k = 1; k < before.results.size(); ++k) {
-        const ValueInfo& info = graph.value(before.results[k]);
-        const bool is_own = info.origin == ValueOrigin::kParameter &&
-                            info.region == node.regions[0] && info.index > 0;
-        touch.result(before.results[k], node.regions[0], is_own);
+      for (ValueId value : loop().forwarded()) {
+        const bool is_own =
+            is_carried(graph, value) && graph.value(value).region == loop().before_id();
+        touch.result(value, loop().before_id(), is_own);
       }
       for (ValueId value : node.outputs) touch.slot(What::kWrite, value);
       break;
@@ -344,17 +337,15 @@ Status RaceChecker::check_made(RunState& state, const ::eddy::Step& step) {
                    : internal_error("reads value " + std::to_string(value.index()) +
                                     ", which nothing has made yet");
   };
-  if (step.kind == StepKind::kTest) return check(graph.region(node.regions[0]).results[0]);
+  if (step.kind == StepKind::kTest) return check(LoopView(graph, node).predicate());
   if (step.kind == StepKind::kSelect) return check(node.inputs[0]);
   if (step.kind == StepKind::kEnter) return check(node.inputs[0]);
   for (ValueId value : node.inputs) {
     if (step.kind == StepKind::kExec) EDDY_RETURN_IF_ERROR(check(value));
   }
-  const Region* const body =
-      step.kind == StepKind::kAdvance ? &graph.region(node.regions[1]) : nullptr;
-  const size_t num_advanced = body == nullptr ? 0 : num_results_advanced(state, step.node);
-  for (size_t k = 0; k < num_advanced; ++k) {
-    EDDY_RETURN_IF_ERROR(check(body->results[k]));
+  if (step.kind != StepKind::kAdvance) return Status::ok();
+  for (size_t k = 0; k < num_results_advanced(state, step.node); ++k) {
+    EDDY_RETURN_IF_ERROR(check(LoopView(graph, node).after().results[k]));
   }
   return Status::ok();
 }

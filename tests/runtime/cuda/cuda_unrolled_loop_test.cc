@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "graph/ir/builder.h"
+#include "graph/loops/unrolling.h"
 #include "ops/cuda/loop_control.h"
-#include "runtime/execute/unrolling.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/fake_fusing_gpu.h"
 #include "tests/runtime/cuda/loop_shapes.h"

@@ -1,21 +1,21 @@
-#include "runtime/execute/trip_rule.h"
+#include "graph/loops/trip_rule.h"
 
-#include "runtime/execute/temporaries.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
 
 namespace eddy {
 namespace {
 
 class RuleFinder {
  public:
-  RuleFinder(const Graph& graph, const Node& loop)
-      : graph_(graph), loop_(loop), before_(graph.region(loop.regions[0])) {}
+  RuleFinder(const Graph& graph, NodeId loop) : graph_(graph), loop_(graph, loop) {}
 
   TripRule run() const {
-    const ValueId predicate = origin(before_.results[0]);
+    const ValueId predicate = origin(loop_.predicate());
     const ValueInfo& info = graph_.value(predicate);
     if (is_outside(info)) return {true, predicate, {}};
     if (info.origin == ValueOrigin::kNodeOutput) return counted(graph_.node(info.producer));
-    const bool is_settled = info.index > 0 && stays(predicate);
+    const bool is_settled = is_carried(graph_, predicate) && stays(predicate);
     return is_settled ? TripRule{true, predicate, {}} : TripRule();
   }
 
@@ -24,21 +24,15 @@ class RuleFinder {
   ValueId origin(ValueId value) const {
     for (;;) {
       value = resolve_forwarded(graph_, value);
-      const ValueInfo& info = graph_.value(value);
-      if (is_outside(info) || info.origin != ValueOrigin::kNodeOutput || info.index != 0) {
-        return value;
-      }
-      const Node& node = graph_.node(info.producer);
-      const bool is_view = node.kind == NodeKind::kExec && node.op->is_view;
-      if (!is_view || node.inputs.empty() || node.inputs[0].is_none()) return value;
-      value = node.inputs[0];
+      const ValueId shown = viewed(graph_, value);
+      if (shown.is_none() || is_outside(graph_.value(value))) return value;
+      value = shown;
     }
   }
 
   // A carried predicate that is true stays so.
   bool stays(ValueId parameter) const {
-    const Region& after = graph_.region(loop_.regions[1]);
-    const ValueId next = origin(after.results[graph_.value(parameter).index - size_t{1}]);
+    const ValueId next = origin(loop_.next()[graph_.value(parameter).index - size_t{1}]);
     return next == parameter || is_true(next);
   }
 
@@ -54,9 +48,7 @@ class RuleFinder {
     const bool is_less = node.kind == NodeKind::kExec && node.op->name == "Less" &&
                          node.op->domain.empty() && node.inputs.size() == 2;
     if (!is_less) return {};
-    const ValueInfo& number = graph_.value(origin(node.inputs[0]));
-    const bool is_iteration = number.origin == ValueOrigin::kParameter && number.index == 0 &&
-                              number.region == loop_.regions[0];
+    const bool is_iteration = origin(node.inputs[0]) == loop_.iteration();
     const ValueId bound = resolve_forwarded(graph_, node.inputs[1]);
     const ValueInfo& info = graph_.value(bound);
     if (!is_iteration || !is_outside(info)) return {};
@@ -64,19 +56,15 @@ class RuleFinder {
   }
 
   bool is_outside(const ValueInfo& info) const {
-    if (info.origin == ValueOrigin::kConstant) return true;
-    return info.region != loop_.regions[0] && info.region != loop_.regions[1];
+    return info.origin == ValueOrigin::kConstant || !loop_.has(info.region);
   }
 
   const Graph& graph_;
-  const Node& loop_;
-  const Region& before_;
+  const LoopView loop_;
 };
 
 }  // namespace
 
-TripRule find_trip_rule(const Graph& graph, NodeId loop) {
-  return RuleFinder(graph, graph.node(loop)).run();
-}
+TripRule find_trip_rule(const Graph& graph, NodeId loop) { return RuleFinder(graph, loop).run(); }
 
 }  // namespace eddy

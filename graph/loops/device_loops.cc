@@ -1,9 +1,10 @@
-#include "runtime/execute/control_drive.h"
+#include "graph/loops/device_loops.h"
 
 #include <algorithm>
 
-#include "runtime/execute/fixed_nodes.h"
-#include "runtime/execute/temporaries.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/node_facts.h"
+#include "graph/ir/region_tree.h"
 
 namespace eddy {
 namespace {
@@ -12,33 +13,31 @@ bool is_op(const Node& node, std::string_view name) {
   return node.kind == NodeKind::kExec && node.op->domain == "eddy" && node.op->name == name;
 }
 
-class Judge {
+class DriveRules {
  public:
-  Judge(const Graph& graph, const ControlDriveFacts& facts, const std::vector<uint32_t>& uses,
-        NodeId outermost)
+  DriveRules(const Graph& graph, const ControlDriveFacts& facts, const std::vector<uint32_t>& uses,
+             NodeId outermost)
       : graph_(graph), facts_(facts), uses_(uses), outermost_(outermost) {}
 
   // Empty: the device can drive it.
   std::string loop(const Node& node) {
-    const Region& before = graph_.region(node.regions[0]);
-    const Region& after = graph_.region(node.regions[1]);
-    if (node.num_scan_outputs > 0) return "the host stacks the rows of " + node.name;
-    for (size_t k = 1; k < before.parameters.size(); ++k) {
-      std::string reason = carried(node, before, after, k);
+    const LoopView loop(graph_, node);
+    if (!loop.rows().empty()) return "the host stacks the rows of " + node.name;
+    for (size_t k = 0; k < loop.num_carried(); ++k) {
+      std::string reason = carried(loop, k);
       if (!reason.empty()) return reason;
     }
-    if (!is_known_before(node.inputs[0])) return "the limit of " + node.name + " is made inside";
-    if (!is_made_here(before.results[0]) && !is_kept(before.results[0])) {
+    if (!is_known_before(loop.trip_limit())) return "the limit of " + node.name + " is made inside";
+    if (!is_made_here(loop.predicate()) && !is_kept(loop.predicate())) {
       return "the predicate of " + node.name + " is made on the CPU";
     }
-    for (size_t k = 1; k < before.results.size(); ++k) {
-      const ValueId output = node.outputs[k - 1];
-      if (is_unread_bool(node, k)) continue;
-      std::string reason = passed(before.results[k], output, node);
+    for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+      if (is_unread_bool(loop.forwarded()[k])) continue;
+      std::string reason = passed(loop.forwarded()[k], loop.outputs()[k], node);
       if (!reason.empty()) return reason;
     }
-    std::string reason = region(node.regions[0]);
-    return reason.empty() ? region(node.regions[1]) : reason;
+    std::string reason = region(loop.before_id());
+    return reason.empty() ? region(loop.after_id()) : reason;
   }
 
   // Likewise, of a branch that is in nothing that the device drives.
@@ -56,12 +55,13 @@ class Judge {
   }
 
  private:
-  std::string carried(const Node& node, const Region& before, const Region& after, size_t k) {
-    const ValueId parameter = before.parameters[k];
-    const ValueId next = after.results[k - 1];
+  std::string carried(const LoopView& loop, size_t k) {
+    const Node& node = loop.node();
+    const ValueId parameter = loop.carried()[k];
+    const ValueId next = loop.next()[k];
     if (!facts_.is_value_on_device(parameter)) {
-      if (is_carried_idly(graph_, node, k, uses_)) return "";
-      if (!is_decision_only(graph_, node, k, uses_)) {
+      if (is_carried_idly(loop, k, uses_)) return "";
+      if (!is_decision_only(graph_, loop, k, uses_)) {
         return "the host carries a value of " + node.name;
       }
       const bool is_fine =
@@ -70,7 +70,7 @@ class Judge {
       kept_.push_back(parameter);
       return "";
     }
-    std::string reason = passed(node.inputs[k], parameter, node);
+    std::string reason = passed(loop.initial()[k], parameter, node);
     return reason.empty() ? passed(next, parameter, node) : reason;
   }
 
@@ -80,7 +80,7 @@ class Judge {
       return by.name + " passes on its iteration number";
     }
     if (uses_[to.index()] == 0 && graph_.value(to).origin == ValueOrigin::kNodeOutput) return "";
-    if (!is_fixed_pair(graph_, from, to)) return "a value of " + by.name + " changes its shape";
+    if (!is_static_pair(graph_, from, to)) return "a value of " + by.name + " changes its shape";
     if (!facts_.is_value_on_device(to)) return "the host reads a value of " + by.name;
     return "";
   }
@@ -102,11 +102,11 @@ class Judge {
       return only_decides(node.outputs[0]) ? "" : "the host reads what " + node.name + " copies";
     }
     if (is_op(node, "ToDevice")) {
-      const bool is_counter = is_iteration(graph_, node.inputs[0]) &&
-                              is_inside(graph_, graph_.value(node.inputs[0]).region, outermost_);
+      const bool is_counter =
+          is_iteration(graph_, node.inputs[0]) && is_inside(graph_.value(node.inputs[0]).region);
       return is_counter ? "" : node.name + " copies what the host has made";
     }
-    if (!is_fixed_node(graph_, node)) return "shapes of " + node.name + " change";
+    if (!is_static_node(graph_, node)) return "shapes of " + node.name + " change";
     if (has_host_values(graph_, node)) return node.name + " reads values on the host";
     return "";
   }
@@ -120,14 +120,11 @@ class Judge {
 
   // What a branch runs, and what becomes of it.
   std::string branches(const Node& node) {
-    for (size_t k = 0; k < node.outputs.size(); ++k) {
-      for (RegionId region : node.regions) {
-        std::string reason = passed(graph_.region(region).results[k], node.outputs[k], node);
+    for (const ValueId output : node.outputs) {
+      for (const AliasSource& source : alias_sources(graph_, output)) {
+        std::string reason = passed(source.value, output, node);
         if (!reason.empty()) return reason;
       }
-      if (node.inputs.size() == 1) continue;
-      std::string reason = passed(node.inputs[k + 1], node.outputs[k], node);
-      if (!reason.empty()) return reason;
     }
     for (RegionId inner : node.regions) {
       std::string reason = region(inner);
@@ -136,10 +133,11 @@ class Judge {
     return "";
   }
 
+  bool is_inside(RegionId region) const { return RegionTree(graph_).is_inside(region, outermost_); }
   // A copy, inside, of what the device has made.
   bool is_made_here(ValueId value) const {
     const Node* copy = copy_to_host_or_null(graph_, resolve_forwarded(graph_, value));
-    return copy != nullptr && is_inside(graph_, copy->region, outermost_);
+    return copy != nullptr && is_inside(copy->region);
   }
   // A constant, or a bool that a loop here carries for itself.
   bool is_kept(ValueId value) const {
@@ -147,15 +145,15 @@ class Judge {
     return graph_.value(root).origin == ValueOrigin::kConstant ||
            std::ranges::find(kept_, root) != kept_.end();
   }
-  bool is_unread_bool(const Node& loop, size_t k) const {
-    const ValueId root = resolve_forwarded(graph_, graph_.region(loop.regions[0]).results[k]);
+  bool is_unread_bool(ValueId forwarded) const {
+    const ValueId root = resolve_forwarded(graph_, forwarded);
     return std::ranges::find(kept_, root) != kept_.end();
   }
   bool is_known_before(ValueId limit) const {
     if (limit.is_none()) return true;
     const ValueId root = resolve_forwarded(graph_, limit);
     return graph_.value(root).origin == ValueOrigin::kConstant ||
-           !is_inside(graph_, graph_.value(root).region, outermost_);
+           !is_inside(graph_.value(root).region);
   }
 
   // Every reader is a decision in here, or carries it for one.
@@ -166,13 +164,12 @@ class Judge {
       const Node& node = graph_.node(NodeId(n));
       if (node.kind == NodeKind::kCaseOf) look(node.inputs[0]);
       if (node.kind != NodeKind::kWhile) continue;
-      const Region& before = graph_.region(node.regions[0]);
-      const Region& after = graph_.region(node.regions[1]);
-      look(before.results[0]);
-      for (size_t k = 1; k < before.parameters.size(); ++k) {
-        if (!is_decision_only(graph_, node, k, uses_)) continue;
-        look(node.inputs[k]);
-        look(after.results[k - 1]);
+      const LoopView loop(graph_, node);
+      look(loop.predicate());
+      for (size_t k = 0; k < loop.num_carried(); ++k) {
+        if (!is_decision_only(graph_, loop, k, uses_)) continue;
+        look(loop.initial()[k]);
+        look(loop.next()[k]);
       }
     }
     return decisions == uses_[value.index()];
@@ -187,21 +184,6 @@ class Judge {
 
 }  // namespace
 
-std::vector<uint32_t> count_uses(const Graph& graph) {
-  std::vector<uint32_t> uses(graph.num_values(), 0);
-  const auto use = [&](ValueId value) {
-    if (!value.is_none()) ++uses[value.index()];
-  };
-  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    for (ValueId value : graph.node(NodeId(n)).inputs) use(value);
-  }
-  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    for (ValueId value : graph.region(RegionId(r)).results) use(value);
-  }
-  for (ValueId value : graph.outputs()) use(value);
-  return uses;
-}
-
 const Node* copy_to_host_or_null(const Graph& graph, ValueId value) {
   const ValueInfo& info = graph.value(value);
   if (info.origin != ValueOrigin::kNodeOutput) return nullptr;
@@ -209,100 +191,79 @@ const Node* copy_to_host_or_null(const Graph& graph, ValueId value) {
   return is_op(node, "ToHost") ? &node : nullptr;
 }
 
-bool is_iteration(const Graph& graph, ValueId value) {
-  const ValueInfo& info = graph.value(value);
-  return info.origin == ValueOrigin::kParameter && info.index == 0 &&
-         !graph.region(info.region).owner.is_none();
-}
-
-bool is_inside(const Graph& graph, RegionId region, NodeId node) {
-  for (NodeId owner = graph.region(region).owner; !owner.is_none();
-       owner = graph.region(graph.node(owner).region).owner) {
-    if (owner == node) return true;
-  }
-  return false;
-}
-
-bool is_decision_only(const Graph& graph, const Node& loop, size_t carried,
+bool is_decision_only(const Graph& graph, const LoopView& loop, size_t k,
                       const std::vector<uint32_t>& uses) {
-  const Region& before = graph.region(loop.regions[0]);
-  const Region& after = graph.region(loop.regions[1]);
-  const ValueId parameter = before.parameters[carried];
-  const ValueType& type = graph.value(parameter).type;
-  const bool is_bool = type.is_tensor() && type.tensor.is_static() &&
-                       type.tensor.element == ElementType::kBool &&
+  const ValueId carried = loop.carried()[k];
+  const ValueType& type = graph.value(carried).type;
+  const bool is_bool = type.is_static_tensor() && type.tensor.element == ElementType::kBool &&
                        type.tensor.dims.count() == int64_t{1};
   if (!is_bool) return false;
-  uint32_t fine = before.results[0] == parameter ? 1 : 0;
-  for (size_t k = 1; k < before.results.size(); ++k) {
-    if (before.results[k] != parameter) continue;
+  uint32_t fine = loop.predicate() == carried ? 1 : 0;
+  for (size_t f = 0; f < loop.num_forwarded(); ++f) {
+    if (loop.forwarded()[f] != carried) continue;
     // Forwarded, to nobody but the next iteration's parameter.
-    const ValueId name = after.parameters[k];
-    const uint32_t kept = after.results[carried - 1] == name ? 1 : 0;
-    if (uses[name.index()] != kept || uses[loop.outputs[k - 1].index()] != 0) return false;
+    const ValueId name = loop.received()[f];
+    const uint32_t kept = loop.next()[k] == name ? 1 : 0;
+    if (uses[name.index()] != kept || uses[loop.outputs()[f].index()] != 0) return false;
     ++fine;
   }
-  return uses[parameter.index()] == fine;
+  return uses[carried.index()] == fine;
 }
 
 namespace {
 
 // Whether what is carried is only passed on: to outputs that nobody reads, and round to values of
 // which the same is assumed.
-bool is_passed_idly(const Graph& graph, const Node& loop, size_t carried,
-                    const std::vector<uint32_t>& uses, const std::vector<bool>& is_idle) {
-  const Region& before = graph.region(loop.regions[0]);
-  const Region& after = graph.region(loop.regions[1]);
-  const ValueId parameter = before.parameters[carried];
+bool is_passed_idly(const LoopView& loop, ValueId carried, const std::vector<uint32_t>& uses,
+                    const std::vector<bool>& is_idle) {
   uint32_t forwarded = 0;
-  for (size_t k = 1; k < before.results.size(); ++k) {
-    if (before.results[k] != parameter) continue;
+  for (size_t f = 0; f < loop.num_forwarded(); ++f) {
+    if (loop.forwarded()[f] != carried) continue;
     ++forwarded;
+    const ValueId name = loop.received()[f];
     uint32_t round = 0;
-    for (size_t next = 1; next < is_idle.size(); ++next) {
-      round += is_idle[next] && after.results[next - 1] == after.parameters[k] ? 1 : 0;
+    for (size_t k = 0; k < is_idle.size(); ++k) {
+      round += is_idle[k] && loop.next()[k] == name ? 1 : 0;
     }
-    const bool is_read = uses[after.parameters[k].index()] != round;
-    if (is_read || uses[loop.outputs[k - 1].index()] != 0) return false;
+    if (uses[name.index()] != round || uses[loop.outputs()[f].index()] != 0) return false;
   }
-  return uses[parameter.index()] == forwarded;
+  return uses[carried.index()] == forwarded;
 }
 
 }  // namespace
 
-bool is_carried_idly(const Graph& graph, const Node& loop, size_t carried,
-                     const std::vector<uint32_t>& uses) {
-  std::vector<bool> is_idle(graph.region(loop.regions[0]).parameters.size(), true);
+bool is_carried_idly(const LoopView& loop, size_t k, const std::vector<uint32_t>& uses) {
+  std::vector<bool> is_idle(loop.num_carried(), true);
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
-    for (size_t k = 1; k < is_idle.size(); ++k) {
-      if (!is_idle[k] || is_passed_idly(graph, loop, k, uses, is_idle)) continue;
-      is_idle[k] = false;
+    for (size_t i = 0; i < is_idle.size(); ++i) {
+      if (!is_idle[i] || is_passed_idly(loop, loop.carried()[i], uses, is_idle)) continue;
+      is_idle[i] = false;
       has_changed = true;
     }
   }
-  return is_idle[carried];
+  return is_idle[k];
 }
 
 // Whether a node inside runs on the device, so that the loop stands in a stream of it.
 static bool has_work(const Graph& graph, const ControlDriveFacts& facts, NodeId loop) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
-    if (node.kind != NodeKind::kExec || !is_inside(graph, node.region, loop)) continue;
+    if (node.kind != NodeKind::kExec || !RegionTree(graph).is_inside(node.region, loop)) continue;
     if (facts.is_on_device(NodeId(n))) return true;
   }
   return false;
 }
 
-std::vector<ControlVerdict> judge_control(const Graph& graph, const ControlDriveFacts& facts) {
+std::vector<ControlVerdict> find_device_loops(const Graph& graph, const ControlDriveFacts& facts) {
   std::vector<ControlVerdict> verdicts(graph.num_nodes());
   const std::vector<uint32_t> uses = count_uses(graph);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind == NodeKind::kExec) continue;
-    Judge judge(graph, facts, uses, NodeId(n));
+    DriveRules rules(graph, facts, uses, NodeId(n));
     std::string reason =
-        node.kind == NodeKind::kWhile ? judge.loop(node) : judge.branch_alone(node);
+        node.kind == NodeKind::kWhile ? rules.loop(node) : rules.branch_alone(node);
     if (reason.empty() && !has_work(graph, facts, NodeId(n))) {
       reason = "nothing of " + node.name + " runs on the device";
     }

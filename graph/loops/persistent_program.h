@@ -1,7 +1,7 @@
 // make_persistent_program: a while node that an accelerator can drive, as a LoopProgram that one
 // kernel runs, and what of the run it reads.
 //
-// Of the loops that judge_control lets the device drive, those whose nodes are all elementwise
+// Of the loops that find_device_loops lets the device drive, those whose nodes are all elementwise
 // (eddy.Fused among them), reductions or views, without loops and branches inside. Whether the
 // values are few enough is the accelerator's to say.
 //

@@ -1,4 +1,4 @@
-// judge_control: which loops and branches beside an accelerator it can drive by itself, and why
+// find_device_loops: which loops and branches beside an accelerator it can drive by itself, and why
 // others not: the allow-list for recordings that decide (runtime/device/recorder.h).
 //
 // A loop can be driven by the device when
@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/ir/control_view.h"
 #include "graph/ir/graph.h"
 
 namespace eddy {
@@ -37,25 +38,18 @@ struct ControlDriveFacts {
   std::function<bool(ValueId)> is_value_on_device;
 };
 
-// How often each value is read or passed on.
-std::vector<uint32_t> count_uses(const Graph& graph);
-
 // By NodeId; empty reasons for exec nodes.
-std::vector<ControlVerdict> judge_control(const Graph& graph, const ControlDriveFacts& facts);
+std::vector<ControlVerdict> find_device_loops(const Graph& graph, const ControlDriveFacts& facts);
 
-// A carried bool of the host's that only decides its loop: the device keeps it.
-bool is_decision_only(const Graph& graph, const Node& loop, size_t carried,
+// Carried value k is a bool of the host's that only decides its loop: the device keeps it. `uses`:
+// count_uses().
+bool is_decision_only(const Graph& graph, const LoopView& loop, size_t k,
                       const std::vector<uint32_t>& uses);
 
-// A carried value that nobody reads, inside or behind the loop: it only goes round.
-bool is_carried_idly(const Graph& graph, const Node& loop, size_t carried,
-                     const std::vector<uint32_t>& uses);
+// Carried value k is read nowhere, inside or behind the loop: it only goes round.
+bool is_carried_idly(const LoopView& loop, size_t k, const std::vector<uint32_t>& uses);
 
 // The node that copies a value to the host, null when something else makes it.
 const Node* copy_to_host_or_null(const Graph& graph, ValueId value);
-// Whether the value is the iteration number of a loop.
-bool is_iteration(const Graph& graph, ValueId value);
-// Whether a region is one of the node's, or inside one of them.
-bool is_inside(const Graph& graph, RegionId region, NodeId node);
 
 }  // namespace eddy

@@ -1,82 +1,39 @@
-#include "runtime/execute/release_plan.h"
+#include "graph/loops/release_plan.h"
 
 #include <algorithm>
 
-#include "runtime/execute/temporaries.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/control_view.h"
+#include "graph/schedule/node_order.h"
 
 namespace eddy {
 namespace {
 
-constexpr size_t kMaxClocks = size_t{1} << 24;
 constexpr size_t kWindow = 64;  // nodes looked at behind the last reader
 
-bool is_fixed(const ValueType& type) { return type.is_tensor() && type.tensor.is_static(); }
-
-// The order of one region's launches: launch b is behind launch a when its clock has seen a.
-class RegionOrder {
- public:
-  RegionOrder(const Program& program, const Program::Block& block,
-              std::vector<uint32_t>& position_of_node)
-      : num_streams_(static_cast<uint32_t>(block.streams.size())), position_(position_of_node) {
-    const auto num_nodes = static_cast<size_t>(std::ranges::count_if(
-        block.steps, [](const Program::Step& step) { return is_node(step.op); }));
-    is_known_ = num_streams_ == 1 || num_nodes * num_streams_ <= kMaxClocks;
-    if (is_known_) walk(program, block);
+// Of one block, in the order of issue.
+std::vector<NodeId> launches_of(const Program& program, const Program::Block& block) {
+  std::vector<NodeId> launches;
+  for (const Program::Step& step : block.steps) {
+    if (is_node(step.op)) launches.push_back(node_of(program, step));
   }
+  return launches;
+}
 
-  // The first launch that is behind all of `nodes`; none where there is no such launch nearby.
-  NodeId find_behind(const std::vector<NodeId>& nodes) const {
-    if (!is_known_) return {};
-    size_t first = 0;
-    for (NodeId node : nodes) first = std::max<size_t>(first, position_[node.index()]);
-    if (num_streams_ == 1) return launches_[first];
-    const size_t end = std::min(launches_.size(), first + kWindow);
-    for (size_t at = first; at < end; ++at) {
-      const auto is_seen = [&](NodeId node) { return is_behind(at, position_[node.index()]); };
-      if (std::ranges::all_of(nodes, is_seen)) return launches_[at];
-    }
-    return {};
-  }
-
- private:
-  bool is_behind(size_t later, size_t earlier) const {
-    const uint32_t stream = streams_[earlier];
-    return clocks_[later * num_streams_ + stream] >= counts_[earlier];
-  }
-
-  void walk(const Program& program, const Program::Block& block) {
-    std::vector<uint32_t> now(size_t{num_streams_} * num_streams_, 0);  // by stream
-    std::vector<uint32_t> recorded(size_t{block.num_events} * num_streams_, 0);
-    const auto row = [&](std::vector<uint32_t>& table, uint32_t i) {
-      return std::span(table).subspan(size_t{i} * num_streams_, num_streams_);
+// The first launch that is behind all of `nodes`; none where there is no such launch nearby.
+NodeId find_behind(const std::vector<NodeId>& launches, const NodeOrder& order,
+                   const std::vector<NodeId>& nodes) {
+  size_t first = 0;
+  for (NodeId node : nodes) first = std::max<size_t>(first, order.issue_position(node));
+  const size_t end = std::min(launches.size(), first + kWindow);
+  for (size_t at = first; at < end; ++at) {
+    const auto is_seen = [&](NodeId node) {
+      return node == launches[at] || order.precedes(node, launches[at]);
     };
-    for (const Program::Step& step : block.steps) {
-      const auto stream = local_stream(block, step.stream);
-      const auto clock = row(now, stream);
-      if (is_node(step.op)) {
-        const NodeId node = node_of(program, step);
-        ++clock[stream];
-        position_[node.index()] = static_cast<uint32_t>(launches_.size());
-        launches_.push_back(node);
-        streams_.push_back(stream);
-        counts_.push_back(clock[stream]);
-        if (num_streams_ > 1) clocks_.insert(clocks_.end(), clock.begin(), clock.end());
-      } else if (step.op == Program::Op::kRecord) {
-        std::ranges::copy(clock, row(recorded, step.operand).begin());
-      } else if (step.op == Program::Op::kWait) {
-        const auto other = row(recorded, step.operand);
-        for (uint32_t s = 0; s < num_streams_; ++s) clock[s] = std::max(clock[s], other[s]);
-      }
-    }
+    if (std::ranges::all_of(nodes, is_seen)) return launches[at];
   }
-
-  const uint32_t num_streams_;
-  bool is_known_ = false;
-  std::vector<uint32_t>& position_;  // of nodes, among the launches of their region
-  std::vector<NodeId> launches_;
-  std::vector<uint32_t> streams_, counts_;  // by launch; counts: how many its stream has run
-  std::vector<uint32_t> clocks_;            // by launch and stream
-};
+  return {};
+}
 
 // What happens to one value, under all its names.
 struct Use {
@@ -104,12 +61,13 @@ class Releases {
     }
     by_region_.resize(graph_.num_regions());
     for (uint32_t v = 0; v < graph_.num_values(); ++v) sort_in(ValueId(v));
-    std::vector<uint32_t> positions(graph_.num_nodes(), 0);
+    NodeOrder order(graph_);
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
       if (by_region_[r].empty()) continue;
-      const RegionOrder order(plan_.program, plan_.program.blocks[r], positions);
+      order.add(plan_.program, plan_.program.blocks[r]);
+      const std::vector<NodeId> launches = launches_of(plan_.program, plan_.program.blocks[r]);
       for (const auto& [value, readers] : by_region_[r]) {
-        const NodeId node = order.find_behind(*readers);
+        const NodeId node = find_behind(launches, order, *readers);
         // What an open loop's tail lets go of must be what it waits for itself.
         const bool is_known = !is_pipelined(plan_.program, plan_.program.blocks[r]) ||
                               std::ranges::find(*readers, node) != readers->end();
@@ -120,15 +78,10 @@ class Releases {
   }
 
  private:
-  bool is_before(RegionId region) const {
-    const NodeId owner = graph_.region(region).owner;
-    return !owner.is_none() && graph_.node(owner).kind == NodeKind::kWhile &&
-           graph_.node(owner).regions[0] == region;
-  }
+  bool is_before(RegionId region) const { return role(graph_, region) == RegionRole::kBefore; }
   // True when `inner` is the `after` of the loop whose `before` is `outer`.
   bool is_after_of(RegionId inner, RegionId outer) const {
-    return inner != outer && graph_.region(inner).owner == graph_.region(outer).owner &&
-           is_before(outer);
+    return inner != outer && is_before(outer) && are_in_one_iteration(graph_, inner, outer);
   }
 
   // `node`, which stands in `region`, reads the value.
@@ -173,15 +126,14 @@ class Releases {
   // Puts the value where its release is looked for, if it may be released at all.
   void sort_in(ValueId value) {
     const ValueInfo& info = graph_.value(value);
-    if (is_fixed(info.type) || resolve_forwarded(graph_, value) != value) return;
-    const bool is_parameter =
-        info.origin == ValueOrigin::kParameter && info.region != Graph::kRoot && info.index > 0;
+    if (info.type.is_static_tensor() || resolve_forwarded(graph_, value) != value) return;
+    const bool is_parameter = is_carried(graph_, value);
     if (info.origin != ValueOrigin::kNodeOutput && !is_parameter) return;
     Use& use = uses_[value.index()];
     if (use.is_kept) return;
     if (!use.after_readers.empty()) {
-      const NodeId loop = graph_.region(info.region).owner;
-      by_region_[graph_.node(loop).regions[1].index()].emplace_back(value, &use.after_readers);
+      const LoopView loop(graph_, graph_.region(info.region).owner);
+      by_region_[loop.after_id().index()].emplace_back(value, &use.after_readers);
       return;
     }
     if (use.is_forwarded) return;

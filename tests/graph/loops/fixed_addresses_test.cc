@@ -1,6 +1,6 @@
 // Claim: exactly those values never move that have one block of the plan and that no region's end,
 // loop, caller or kernel puts elsewhere; a view stands where its source does.
-#include "runtime/execute/still_values.h"
+#include "graph/loops/fixed_addresses.h"
 
 #include <gmock/gmock.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::UnorderedElementsAre;
 
-class StillValuesTest : public ::testing::Test {
+class FixedAddressesTest : public ::testing::Test {
  protected:
   Value input(GraphBuilder& b, std::string name = "x") {
     return b.input(std::move(name), tensor_type(ElementType::kFloat, {3, 4}));
@@ -37,7 +37,7 @@ class StillValuesTest : public ::testing::Test {
     const auto name_of = [&](ValueId value) {
       return graph.node(graph.value(value).producer).name;
     };
-    const std::vector<ValueId> found = find_still_values(
+    const std::vector<ValueId> found = find_fixed_addresses(
         graph, plan.memory, [&](NodeId node) { return graph.node(node).name == own_memory; });
     std::vector<std::string> names;
     for (uint32_t v = 0; v < found.size(); ++v) {
@@ -50,13 +50,13 @@ class StillValuesTest : public ::testing::Test {
   Library library_;
 };
 
-TEST_F(StillValuesTest, WhatIsMadeBetweenInputsAndOutputsIs) {
+TEST_F(FixedAddressesTest, WhatIsMadeBetweenInputsAndOutputsIs) {
   GraphBuilder b(library_.ops());
   b.output("y", neg(b, neg(b, neg(b, input(b), "a"), "b"), "out"));
   EXPECT_THAT(still(b), UnorderedElementsAre("a", "b"));
 }
 
-TEST_F(StillValuesTest, WhatHasSeveralPlacesIsNot) {
+TEST_F(FixedAddressesTest, WhatHasSeveralPlacesIsNot) {
   GraphBuilder b(library_.ops());
   b.output("y", neg(b, neg(b, neg(b, input(b), "a"), "b"), "out"));
   const Graph graph = std::move(*b.finish());
@@ -65,7 +65,7 @@ TEST_F(StillValuesTest, WhatHasSeveralPlacesIsNot) {
   for (ValueMemory& value : memory.values) {
     if (value.place != MemoryPlace::kBlock) continue;
     const auto count = [&] {
-      const auto found = find_still_values(graph, memory, nobody);
+      const auto found = find_fixed_addresses(graph, memory, nobody);
       return std::ranges::count_if(found, [](ValueId id) { return !id.is_none(); });
     };
     EXPECT_EQ(count(), 2);
@@ -75,7 +75,7 @@ TEST_F(StillValuesTest, WhatHasSeveralPlacesIsNot) {
   }
 }
 
-TEST_F(StillValuesTest, AViewStandsWhereItsSourceDoes) {
+TEST_F(FixedAddressesTest, AViewStandsWhereItsSourceDoes) {
   GraphBuilder b(library_.ops());
   const Value x = input(b);
   const Value v = reshape(b, reshape(b, neg(b, x, "a"), "first"), "second");
@@ -83,7 +83,7 @@ TEST_F(StillValuesTest, AViewStandsWhereItsSourceDoes) {
   EXPECT_THAT(still(b), UnorderedElementsAre("a", "first@a", "second@a", "sum"));
 }
 
-TEST_F(StillValuesTest, WhatAnyRegionHasAsAResultMayMove) {
+TEST_F(FixedAddressesTest, WhatAnyRegionHasAsAResultMayMove) {
   GraphBuilder b(library_.ops());
   const Value x = neg(b, input(b), "captured");
   const Value trips = b.input("trips", tensor_type(ElementType::kInt64, {}));
@@ -101,7 +101,7 @@ TEST_F(StillValuesTest, WhatAnyRegionHasAsAResultMayMove) {
   EXPECT_THAT(still(b), UnorderedElementsAre("captured", "initial", "tested", "inner", "sum"));
 }
 
-TEST_F(StillValuesTest, ResultsOfBranchesMayMove) {
+TEST_F(FixedAddressesTest, ResultsOfBranchesMayMove) {
   GraphBuilder b(library_.ops());
   const Value x = input(b);
   const Value selector = b.input("selector", tensor_type(ElementType::kBool, {}));
@@ -113,7 +113,7 @@ TEST_F(StillValuesTest, ResultsOfBranchesMayMove) {
   EXPECT_THAT(still(b), UnorderedElementsAre("in_one", "in_two"));
 }
 
-TEST_F(StillValuesTest, NothingIsWhereShapesChangeOrKernelsMakeTheirOwnMemory) {
+TEST_F(FixedAddressesTest, NothingIsWhereShapesChangeOrKernelsMakeTheirOwnMemory) {
   GraphBuilder changing(library_.ops());
   const Value n = changing.input("x", tensor_type(ElementType::kFloat, {changing.symbol("n"), 4}));
   changing.output("y", neg(changing, neg(changing, n, "a"), "out"));

@@ -1,6 +1,8 @@
-#include "runtime/execute/unrolling.h"
+#include "graph/loops/unrolling.h"
 
-#include "runtime/execute/control_drive.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/region_tree.h"
+#include "graph/loops/device_loops.h"
 
 namespace eddy {
 namespace {
@@ -32,9 +34,10 @@ std::string why_not_unrolled(const Graph& graph, NodeId loop) {
 
 std::string why_nothing_unrolled(const Graph& graph, NodeId outermost) {
   std::string why = why_not_unrolled(graph, outermost);
+  const RegionTree tree(graph);
   for (uint32_t n = 0; n < graph.num_nodes() && !why.empty(); ++n) {
     const Node& node = graph.node(NodeId(n));
-    if (node.kind != NodeKind::kWhile || !is_inside(graph, node.region, outermost)) continue;
+    if (node.kind != NodeKind::kWhile || !tree.is_inside(node.region, outermost)) continue;
     if (why_not_unrolled(graph, NodeId(n)).empty()) return "";
   }
   return why;

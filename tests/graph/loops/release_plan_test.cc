@@ -1,6 +1,6 @@
 // Claim: a value's memory goes back once nobody can read it any more, in any order that the plan
 // allows, and on one stream at the earliest such moment.
-#include "runtime/execute/release_plan.h"
+#include "graph/loops/release_plan.h"
 
 #include <gtest/gtest.h>
 

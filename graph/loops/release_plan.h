@@ -15,8 +15,7 @@
 //
 // Only the order in which work functions return is promised. A device whose kernels go on after
 // that orders reuse in its allocator.
-// Cost: O(uses + launches × streams) for each region; regions where the latter passes kMaxClocks
-// are left alone.
+// Cost: O(uses), and NodeOrder's for each region where a value may be released.
 #pragma once
 
 #include <vector>

@@ -1,43 +1,40 @@
-#include "runtime/execute/persistent_program.h"
+#include "graph/loops/persistent_program.h"
 
 #include <algorithm>
 #include <map>
 
-#include "ops/contract/kernel.h"
-#include "runtime/execute/control_drive.h"
-#include "runtime/execute/temporaries.h"
+#include "graph/ir/aliases.h"
+#include "graph/ir/node_facts.h"
+#include "graph/ir/region_tree.h"
+#include "graph/loops/device_loops.h"
 
 namespace eddy {
 namespace {
 
-class Maker {
+class LoopProgramBuilder {
  public:
-  Maker(const Graph& graph, NodeId loop, const PersistentFacts& facts)
-      : graph_(graph),
-        id_(loop),
-        node_(graph.node(loop)),
-        facts_(facts),
-        uses_(count_uses(graph)) {}
+  LoopProgramBuilder(const Graph& graph, NodeId loop, const PersistentFacts& facts)
+      : graph_(graph), id_(loop), loop_(graph, loop), facts_(facts), uses_(count_uses(graph)) {}
 
   Result<PersistentProgram> make() {
+    find_carried();
     EDDY_RETURN_IF_ERROR(find_outside());
-    EDDY_RETURN_IF_ERROR(carry());
-    EDDY_RETURN_IF_ERROR(steps(node_.regions[0], program().before));
-    EDDY_RETURN_IF_ERROR(steps(node_.regions[1], program().after));
-    for (auto& [each, next] : nexts_) {
-      each.next = number(next);
-      program().carried.push_back(each);
+    carry();
+    EDDY_RETURN_IF_ERROR(steps(loop_.before_id(), program().before));
+    EDDY_RETURN_IF_ERROR(steps(loop_.after_id(), program().after));
+    for (size_t k = 0; k < carried_.size(); ++k) {
+      program().carried[k].next = number(carried_[k].next);
     }
-    program().predicate = number(before().results[0]);
+    program().predicate = number(loop_.predicate());
     const bool is_known = program().predicate != LoopProgram::kNone &&
                           std::ranges::none_of(program().carried, [](const auto& each) {
                             return each.next == LoopProgram::kNone;
                           });
     if (!is_known) return unsupported("it passes on what no step of it makes");
-    for (size_t k = 1; k < before().results.size(); ++k) {
-      const ValueId output = node_.outputs[k - 1];
+    for (size_t k = 0; k < loop_.num_forwarded(); ++k) {
+      const ValueId output = loop_.outputs()[k];
       if (uses_[output.index()] == 0) continue;
-      const ValueId root = resolve_forwarded(graph_, before().results[k]);
+      const ValueId root = resolve_forwarded(graph_, loop_.forwarded()[k]);
       if (is_outside(root)) {
         made_.outputs.push_back({output, root, 0});
         continue;
@@ -51,13 +48,17 @@ class Maker {
   }
 
  private:
+  // Of the carried values, those that are read.
+  struct Carried {
+    ValueId parameter, initial, next;
+    bool is_decision;  // of the host's
+  };
+
   LoopProgram& program() { return made_.program; }
-  const Region& before() const { return graph_.region(node_.regions[0]); }
-  const Region& after() const { return graph_.region(node_.regions[1]); }
 
   bool is_outside(ValueId root) const {
     const ValueInfo& info = graph_.value(root);
-    return info.origin == ValueOrigin::kConstant || !is_inside(graph_, info.region, id_);
+    return info.origin == ValueOrigin::kConstant || !RegionTree(graph_).is_inside(info.region, id_);
   }
 
   uint32_t add_value(ValueId like) {
@@ -82,16 +83,23 @@ class Maker {
     made_.given.push_back(root);
   }
 
+  void find_carried() {
+    for (size_t k = 0; k < loop_.num_carried(); ++k) {
+      if (is_carried_idly(loop_, k, uses_)) continue;
+      const ValueId parameter = loop_.carried()[k];
+      carried_.push_back(
+          {parameter, loop_.initial()[k], loop_.next()[k], !facts_.is_value_on_device(parameter)});
+    }
+  }
+
   // Inputs are numbered first, then what the host gives.
   Status find_outside() {
-    for (size_t k = 1; k < before().parameters.size(); ++k) {
-      if (is_carried_idly(graph_, node_, k, uses_)) continue;
-      if (facts_.is_value_on_device(before().parameters[k])) {
-        add_input(node_.inputs[k]);
-        add_input(after().results[k - 1]);
-      }
+    for (const Carried& each : carried_) {
+      if (each.is_decision) continue;
+      add_input(each.initial);
+      add_input(each.next);
     }
-    for (const RegionId region : node_.regions) {
+    for (const RegionId region : loop_.node().regions) {
       for (const NodeId id : graph_.region(region).nodes) {
         const Node& inner = graph_.node(id);
         if (inner.kind != NodeKind::kExec) return unsupported("there is " + inner.name + " inside");
@@ -101,30 +109,23 @@ class Maker {
       }
     }
     program().num_inputs = static_cast<uint32_t>(made_.inputs.size());
-    for (size_t k = 1; k < before().parameters.size(); ++k) {
-      const bool is_decision = !is_carried_idly(graph_, node_, k, uses_) &&
-                               !facts_.is_value_on_device(before().parameters[k]);
-      if (!is_decision) continue;
-      add_given(node_.inputs[k]);
-      add_given(after().results[k - 1]);
+    for (const Carried& each : carried_) {
+      if (!each.is_decision) continue;
+      add_given(each.initial);
+      add_given(each.next);
     }
-    add_given(before().results[0]);
+    add_given(loop_.predicate());
     program().num_given = static_cast<uint32_t>(made_.given.size());
     return Status::ok();
   }
 
-  Status carry() {
-    for (size_t k = 1; k < before().parameters.size(); ++k) {
-      const ValueId parameter = before().parameters[k];
-      if (is_carried_idly(graph_, node_, k, uses_)) continue;
-      const ValueId initial = resolve_forwarded(graph_, node_.inputs[k]);
-      const bool is_decision = !facts_.is_value_on_device(parameter);
-      LoopProgram::Carried each;
-      each.initial = is_decision ? given_.at(initial) : numbers_.at(initial);
-      each.parameter = numbers_[parameter] = add_value(parameter);
-      nexts_.emplace_back(each, after().results[k - 1]);
+  void carry() {
+    for (const Carried& each : carried_) {
+      const ValueId initial = resolve_forwarded(graph_, each.initial);
+      const uint32_t parameter = numbers_[each.parameter] = add_value(each.parameter);
+      program().carried.push_back(
+          {parameter, each.is_decision ? given_.at(initial) : numbers_.at(initial), 0});
     }
-    return Status::ok();
   }
 
   uint32_t number(ValueId value) {
@@ -236,20 +237,20 @@ class Maker {
 
   const Graph& graph_;
   const NodeId id_;
-  const Node& node_;
+  const LoopView loop_;
   const PersistentFacts& facts_;
   const std::vector<uint32_t> uses_;
+  std::vector<Carried> carried_;
   PersistentProgram made_;
   std::map<ValueId, uint32_t> numbers_;  // by root
   std::map<ValueId, uint32_t> given_;    // likewise
-  std::vector<std::pair<LoopProgram::Carried, ValueId>> nexts_;
 };
 
 }  // namespace
 
 Result<PersistentProgram> make_persistent_program(const Graph& graph, NodeId loop,
                                                   const PersistentFacts& facts) {
-  return Maker(graph, loop, facts).make();
+  return LoopProgramBuilder(graph, loop, facts).make();
 }
 
 }  // namespace eddy
