@@ -127,7 +127,13 @@ void HostCommandBuffer::fork(uint32_t parent, uint32_t strand) {
   control_->fail(std::move(status), strand);
 }
 
+// Kernels' host halves are not ours to bound, so they never run on a task's small stack.
+void HostCommandBuffer::check_stack() {
+  EDDY_CHECK(!Scheduler::is_in_task()) << "work runs on a task's stack";
+}
+
 bool HostCommandBuffer::run_issued(void* issued) {
+  check_stack();
   const Issued& self = *static_cast<Issued*>(issued);
   RunControl& control = *self.owner->control_;
   if (control.is_stopped()) return false;
@@ -200,8 +206,25 @@ void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight
     return;
   }
   take_credit(strand, in_flight);
-  if (!stream.launch({run_issued, &issued_[at], code()[at].is_cheap})) return refused(strand);
+  if (!enqueue(stream, {run_issued, &issued_[at], code()[at].is_cheap})) return refused(strand);
   ++at;
+}
+
+// Whatever the stream runs at once (all of it on a device, cheap work where the queue has emptied
+// meanwhile) runs on the thread's own stack.
+bool HostCommandBuffer::enqueue(Stream& stream, const Work& work) {
+  struct Launch {
+    Stream& stream;
+    const Work& work;
+    bool is_taken;
+  } launch{stream, work, false};
+  Scheduler::call_on_thread_stack(
+      [](void* context) {
+        auto& self = *static_cast<Launch*>(context);
+        self.is_taken = self.stream.launch(self.work);
+      },
+      &launch);
+  return launch.is_taken;
 }
 
 void HostCommandBuffer::take_credit(uint32_t strand, uint32_t& in_flight) {
@@ -231,6 +254,7 @@ Segment* HostCommandBuffer::segment_or_null(uint32_t at, uint32_t strand) {
 }
 
 bool HostCommandBuffer::run_segment(void* issued_segment) {
+  check_stack();
   const auto& self = *static_cast<const IssuedSegment*>(issued_segment);
   RunControl& control = *self.owner->control_;
   if (control.is_stopped()) return false;
@@ -244,25 +268,15 @@ bool HostCommandBuffer::run_segment(void* issued_segment) {
   return false;
 }
 
-// Kernels' host halves run on the thread's own stack.
 void HostCommandBuffer::issue_segment(Segment& segment, uint32_t& at, uint32_t strand,
                                       uint32_t& in_flight) {
   for (const SegmentStep& step : segment.steps()) {
     if (step.kind == SegmentStep::Kind::kForget) events_[step.event].recorded.reset();
   }
   take_credit(strand, in_flight);
-  struct Launch {
-    Stream& stream;
-    Work work;
-    bool is_taken;
-  } launch{stream_of(strand), {run_segment, &segments_.at(at), true}, false};
-  Scheduler::call_on_thread_stack(
-      [](void* context) {
-        auto& self = *static_cast<Launch*>(context);
-        self.is_taken = self.stream.launch(self.work);
-      },
-      &launch);
-  if (!launch.is_taken) return refused(strand);
+  if (!enqueue(stream_of(strand), {run_segment, &segments_.at(at), true})) {
+    return refused(strand);
+  }
   in_flight += static_cast<uint32_t>(segment.num_issued());
   at = segment.next();
 }

@@ -7,7 +7,8 @@
 // more, so no queue grows without bound; it holds no unrecorded event that an issued wait names,
 // because a wait is issued only once its event has been recorded.
 //
-// Cheap work on an idle stream runs on the scheduler's thread, on that thread's own stack.
+// Cheap work on an idle stream runs on the scheduler's thread. Whatever runs there, or enqueues a
+// device's kernels there, does so on that thread's own stack, never on a task's.
 // Streams may be of several devices. Devices do not know each other's events, so a wait for another
 // device's event is one of the host: the strand's task suspends until the event is complete and
 // issues nothing before. Hence what a CPU stream has made is there when device work behind it is
@@ -86,6 +87,8 @@ class HostCommandBuffer : public CommandCode {
     uint32_t device = 0;  // that recorded it last; written before `recorded`
   };
 
+  static void check_stack();
+  static bool enqueue(Stream& stream, const Work& work);
   Stream& stream_of(uint32_t strand) { return *streams_[strand_streams()[strand]]; }
   static bool run_issued(void* issued);
   void fork(uint32_t parent, uint32_t strand);

@@ -1,6 +1,7 @@
 // Claim: loops that the host drives run on a CUDA device: kernels enqueued strand by strand,
-// decisions read from pinned memory once the stream has said so, strands joined by events; and a
-// device that is lost in the middle ends the run with its reason.
+// decisions read from pinned memory once the stream has said so, strands joined by events; no host
+// half of a kernel runs on a task's small stack; and a device that is lost in the middle ends the
+// run with its reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,6 +41,7 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
       fake_.api()->module_unload(module_);
     }
     device_.reset();
+    EXPECT_EQ(num_on_small_stacks_, 0);
     EXPECT_THAT(fake_.violations(), IsEmpty());
     EXPECT_EQ(fake_.leaks(), "");
   }
@@ -55,6 +57,7 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
     Params params;
     static bool enqueue(void* self) {
       Kernel& kernel = *static_cast<Kernel*>(self);
+      if (Scheduler::is_in_task()) ++kernel.test->num_on_small_stacks_;
       void* params[] = {&kernel.params};
       return kernel.test->fake_.api()->launch_kernel(
                  kernel.test->add_, 1, 1, 1, 1, 1, 1, 0,
@@ -111,6 +114,7 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
   std::unique_ptr<HostCommandBuffer> commands_ =
       std::make_unique<HostCommandBuffer>(*device_, scheduler_);
   RunControl control_;
+  std::atomic<int> num_on_small_stacks_{0};
   std::atomic<bool> is_done_{false};
 };
 
