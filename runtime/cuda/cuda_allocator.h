@@ -2,9 +2,9 @@
 //
 // The seam's allocate() and release() do not say which stream uses a buffer, and a host drops its
 // last reference when the work that uses the buffer has been issued, not when it has run. So a
-// released block notes where every busy stream stands; it is handed out again once all of them
-// have passed that point, which no use can outlast. Loops thus rotate through as many blocks as
-// their iterations overlap, and a warm loop makes no driver call.
+// released block notes the last Work of every busy stream; it is handed out again once all of them
+// have passed it, which no use can outlast (stream_progress.h). Loops thus rotate through as many
+// blocks as their iterations overlap, and a warm loop makes no driver call.
 //
 // New blocks come from a memory pool of the driver's, allocated in the order of a stream of this
 // allocator's own and awaited at once (rare); blocks go back to the driver by trim(), when the

@@ -76,7 +76,10 @@ bool CudaStream::request(Item item) {
   if (shared_.context.is_lost() || is_captured()) return false;
   {
     std::lock_guard lock(mutex_);
-    progress_->requested_.fetch_add(1);
+    const uint64_t position = progress_->requested_.fetch_add(1) + 1;
+    if (item.kind == Item::Kind::kWork) {
+      progress_->last_work_.store(position, std::memory_order_release);
+    }
     shared_.watch.tell();
     forget_launches();
     if (!kept_.empty() || is_issuing_ || !can_issue(item)) {
@@ -140,8 +143,13 @@ bool CudaStream::issue(Item& item) {
   return is_fine;
 }
 
+// A mark that is asked for later would stand behind the gate, and tell of nothing in front of it.
 bool CudaStream::issue_gate(const std::shared_ptr<Gate>& gate) {
   if (!shared_.has_memory_words) return true;  // open: can_issue has seen it
+  {
+    std::lock_guard lock(mutex_);
+    if (!mark()) return false;
+  }
   CudaContext& context = shared_.context;
   return context
       .check_order(context.api().stream_wait_value32(stream_, static_cast<CudaGate&>(*gate).word(),

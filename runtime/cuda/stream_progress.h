@@ -4,6 +4,12 @@
 // ahead of `issued` while the stream is out of credit; `completed` follows behind, as the device
 // writes positions (their low 32 bits) into the stream's word.
 //
+// Memory: a stream uses a block only by its Works; a record, a wait or a gate uses none. A Work is
+// requested before the host drops the last reference to what it uses (allocators are told then), so
+// a block is in nobody's use once every stream has passed the last Work that was requested of it
+// by then. So a stream that stands before a gate of a run, as an application's does from run to
+// run, holds up no block of that run, nor of any other.
+//
 // Memory order: completed() reads the word with acquire; its partner is the device's write behind a
 // memory barrier, so what the stream did up to that position is visible to the reader.
 #pragma once
@@ -24,6 +30,7 @@ class StreamProgress {
 
   // Sequentially consistent: WorkWatch's sleepers look at it behind their watch().
   uint64_t requested() const { return requested_.load(); }
+  uint64_t last_work() const { return last_work_.load(std::memory_order_acquire); }
   uint64_t issued() const { return issued_.load(std::memory_order_acquire); }
   uint64_t completed() const {
     if (is_ended_.load(std::memory_order_acquire)) return requested();
@@ -43,6 +50,7 @@ class StreamProgress {
   friend class CudaStream;
   uint32_t* const word_;
   std::atomic<uint64_t> requested_{0};
+  std::atomic<uint64_t> last_work_{0};  // its position; 0: none yet
   std::atomic<uint64_t> issued_{0};
   std::atomic<uint64_t> told_{0};
   std::atomic<bool> is_mark_wanted_{false};
@@ -66,13 +74,13 @@ class ProgressList {
     std::lock_guard lock(mutex_);
     std::erase_if(list_, [&](const auto& entry) { return entry.get() == progress; });
   }
-  // Where every stream with unfinished work stands now: once all are reached, nothing that was
-  // asked for until now runs any more.
+  // The last Work of every stream that has not run it yet: once all are reached, no block that was
+  // released until now is used any more.
   std::vector<Position> now() const {
     std::vector<Position> positions;
     std::lock_guard lock(mutex_);
     for (const auto& progress : list_) {
-      const uint64_t at = progress->requested();
+      const uint64_t at = progress->last_work();
       if (!progress->has_completed(at)) positions.push_back({progress, at});
     }
     return positions;

@@ -1,6 +1,7 @@
 // Claim: runs take their turns on streams of the application's although the GPU has few queues, so
 // that what stands behind a stream that waits does not run: Eddy's own streams share no queue with
-// those of default priority, and among themselves wait for nothing that was issued later.
+// those of default priority, and among themselves wait for nothing that was issued later. A run on
+// such a stream uses memory again that it has released.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,6 +69,45 @@ TEST_P(CudaCallersStreamTest, RunsOnThemEndThoughQueuesAreFew) {
       }
       EXPECT_EQ(fake_->cuda().leaks(), "");
     }
+  }
+}
+
+// Rows are appended until there are `most`.
+Build growing(int64_t width, float most) {
+  return [=](GraphBuilder& b) {
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, width}));
+    const Value limit = b.scalar(most * static_cast<float>(width));
+    const auto results = b.while_loop(
+        {.name = "grow", .initial = {x}},
+        [&](Value, ValueSpan v) {
+          const Value sum = b.op("ReduceSum", {v[0]}, {{"keepdims", int64_t{0}}});
+          return WhileTest{b.op("Less", {sum, limit}), {v[0]}};
+        },
+        [&](Value, ValueSpan v) {
+          return std::vector<Value>{b.op("Concat", {v[0], x}, {{"axis", int64_t{0}}})};
+        });
+    b.output("y", results[0]);
+  };
+}
+
+TEST_P(CudaCallersStreamTest, AThousandGrowingStepsTakeBoundedMemory) {
+  constexpr int64_t kWidth = 16, kSteps = 1000;  // 32 MB of values, 64 kB the largest
+  for (const bool has_words : {true, false}) {
+    use_fake({.cuda = {.has_memory_words = has_words, .memory_bytes = size_t{2} << 20}});
+    Application application(fake_->cuda().api(), 1);
+    auto session = make_or_null(graph_of(growing(kWidth, kSteps)), {.loops = Loops::kHost});
+    ASSERT_NE(session, nullptr);
+    auto stream = std::move(*session->adopt_stream(application.streams()[0]));
+    const Tensor x = Tensor::of<float>({1, kWidth}, std::vector<float>(kWidth, 1.0f));
+    for (int turn = 0; turn < 2; ++turn) {
+      Result<NamedTensors> outputs = internal_error("not called");
+      RunHandle handle = session->run_on(
+          *stream, {{"x", x}}, [&](Result<NamedTensors> made) { outputs = std::move(made); });
+      ASSERT_TRUE(handle.wait().is_ok()) << handle.wait().to_string();
+      EXPECT_EQ((*outputs)[0].second.dims(), (Dims{kSteps, kWidth}));
+    }
+    stream.reset();
+    session.reset();
   }
 }
 

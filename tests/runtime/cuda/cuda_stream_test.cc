@@ -246,6 +246,30 @@ TEST_P(CudaStreamTest, MemoryIsHandedOutAgainOnlyWhenNoStreamCanStillUseIt) {
   EXPECT_EQ(allocator.statistics().num_system_allocations, allocations);
 }
 
+TEST_P(CudaStreamTest, AStreamBeforeAGateHoldsUpNoMemoryThatItsWorksDoNotUse) {
+  Allocator& allocator = device_->allocator();
+  const auto is_reused_on_release = [&] {
+    BufferRef block = std::move(*allocator.allocate(1000));
+    const void* const address = block.data();
+    block.reset();
+    return std::move(*allocator.allocate(1000)).data() == address;
+  };
+  auto event = std::move(*device_->create_event());
+  auto gate = std::move(*device_->create_gate());
+  ASSERT_TRUE(a_->record(*event));
+  ASSERT_TRUE(a_->hold(gate));
+  EXPECT_TRUE(is_reused_on_release()) << "a record and a gate use nothing";
+  log(*b_, 1);
+  ASSERT_TRUE(b_->hold(gate));
+  ASSERT_TRUE(b_->record(*event));
+  for (int i = 0; i < 1000; ++i) (void)(fake_.step(), device_->poll());
+  EXPECT_EQ(log_.size(), 1u);
+  EXPECT_TRUE(is_reused_on_release()) << "what stood in front of the gate has run";
+  gate->open();
+  drain(*a_);
+  drain(*b_);
+}
+
 TEST_P(CudaStreamTest, ALostDeviceRefusesWorkAndItsStreamsAreIdle) {
   CudaStreamTest::log(*a_, 1);
   fake_.lose_device(0, CuResult::kLaunchFailed);
