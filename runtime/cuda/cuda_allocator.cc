@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "runtime/device/no_waiting.h"
 
 namespace eddy {
 
@@ -133,7 +134,8 @@ Buffer* CudaAllocator::take_cached(size_t size_class) {
 Result<Buffer*> CudaAllocator::take(size_t size_class, std::unique_lock<std::mutex>& lock) {
   for (;;) {
     if (Buffer* cached = take_cached(size_class)) return cached;
-    Result<Buffer*> made = make(size_class);
+    if (NoWaiting::refuses()) return resource_exhausted("no memory that is there at once");
+    Result<Buffer*> made = make(size_class, lock);
     if (made.is_ok() || made.status().code() != StatusCode::kResourceExhausted) return made;
     if (!wait_for_users(lock)) return made;
   }
@@ -171,13 +173,16 @@ bool CudaAllocator::wait_for_users(std::unique_lock<std::mutex>& lock) {
   return false;
 }
 
-Result<Buffer*> CudaAllocator::make(size_t size_class) {
+// The lock is given up meanwhile.
+Result<Buffer*> CudaAllocator::make(size_t size_class, std::unique_lock<std::mutex>& lock) {
   const size_t capacity_bytes = size_class_bytes(size_class);
+  lock.unlock();
   Result<void*> memory = source_->allocate(capacity_bytes);
   if (!memory.is_ok() && memory.status().code() == StatusCode::kResourceExhausted) {
-    trim_locked();
+    trim();
     memory = source_->allocate(capacity_bytes);
   }
+  lock.lock();
   if (!memory.is_ok()) return memory.take_status();
   ++statistics_.num_system_allocations;
   Buffer* buffer = new Buffer;
@@ -211,7 +216,8 @@ Result<BufferRef> CudaAllocator::allocate(size_t size_bytes) {
   if (!taken.is_ok()) {
     statistics_.used_bytes -= capacity_bytes;
     EDDY_RETURN_IF_ERROR(context_.health());
-    if (taken.status().code() != StatusCode::kResourceExhausted) return taken.take_status();
+    const bool is_exhausted = taken.status().code() == StatusCode::kResourceExhausted;
+    if (!is_exhausted || NoWaiting::has_refused_here()) return taken.take_status();
     return out_of_memory(size_bytes, taken.status());
   }
   Buffer* const buffer = *taken;
@@ -238,19 +244,21 @@ MemoryStatistics CudaAllocator::statistics() const {
 }
 
 void CudaAllocator::trim() {
-  std::lock_guard lock(mutex_);
-  trim_locked();
-}
-
-void CudaAllocator::trim_locked() {
-  for (auto& list : free_) {
-    std::erase_if(list, [this](Cached& cached) {
-      if (!is_unused(cached)) return false;
-      statistics_.cached_bytes -= cached.buffer->capacity_bytes;
-      source_->free(cached.buffer->data);
-      delete cached.buffer;
-      return true;
-    });
+  std::vector<Buffer*> unused;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& list : free_) {
+      std::erase_if(list, [&](Cached& cached) {
+        if (!is_unused(cached)) return false;
+        statistics_.cached_bytes -= cached.buffer->capacity_bytes;
+        unused.push_back(cached.buffer);
+        return true;
+      });
+    }
+  }
+  for (Buffer* buffer : unused) {
+    source_->free(buffer->data);
+    delete buffer;
   }
 }
 

@@ -10,7 +10,8 @@
 // allocator's own and awaited at once (rare); blocks go back to the driver by trim(), when the
 // driver has no more, and at the end. When it still has none, released blocks that streams may use
 // are waited for, as long as something moves: the host runs ahead of the device, and whether a run
-// fits must not depend on how far.
+// fits must not depend on how far. All of this waits, without the mutex, so a thread that may not
+// wait (no_waiting.h) is refused it and has what is cached only.
 //
 // Errors: kResourceExhausted past the limit or when memory is out; kUnsupported for strings, which
 // live on the CPU; kDeviceLost. Threads: any. Cost: O(streams) when cached.
@@ -30,7 +31,7 @@
 
 namespace eddy {
 
-// Where an allocator's blocks come from. Called under the allocator's mutex.
+// Where an allocator's blocks come from. Any thread.
 class CudaMemorySource {
  public:
   virtual ~CudaMemorySource() = default;
@@ -101,9 +102,8 @@ class CudaAllocator : public Allocator {
   static bool is_unused(Cached& cached);
   Buffer* take_cached(size_t size_class);
   Result<Buffer*> take(size_t size_class, std::unique_lock<std::mutex>& lock);
-  Result<Buffer*> make(size_t size_class);
+  Result<Buffer*> make(size_t size_class, std::unique_lock<std::mutex>& lock);
   bool wait_for_users(std::unique_lock<std::mutex>& lock);
-  void trim_locked();
   Status out_of_memory(size_t size_bytes, const Status& reason) const;
 
   CudaContext& context_;

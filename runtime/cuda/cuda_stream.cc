@@ -94,8 +94,18 @@ bool CudaStream::request(Item item) {
   return is_issued;
 }
 
+bool CudaStream::has_room() const {
+  std::lock_guard lock(mutex_);
+  return kept_.empty() && has_credit();
+}
+
+// Under the mutex.
+bool CudaStream::has_credit() const {
+  return progress_->issued() - progress_->completed() + num_more_ < kCredit;
+}
+
 bool CudaStream::can_issue(const Item& item) const {
-  if (progress_->issued() - progress_->completed() + num_more_ >= kCredit) return false;
+  if (!has_credit()) return false;
   if (item.kind == Item::Kind::kWait) return item.record->is_issued();
   if (item.kind != Item::Kind::kGate || shared_.has_memory_words) return true;
   return static_cast<const CudaGate&>(*item.gate).is_open();

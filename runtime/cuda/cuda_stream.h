@@ -81,6 +81,7 @@ class CudaStream : public Stream {
   ~CudaStream() override;
 
   bool launch(const Work& work) override;
+  bool has_room() const override;
   bool record(Event& event) override;
   bool wait(Event& event) override;
   bool hold(std::shared_ptr<Gate> gate) override;
@@ -120,6 +121,7 @@ class CudaStream : public Stream {
 
   CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word, bool is_own);
   bool request(Item item);
+  bool has_credit() const;
   bool can_issue(const Item& item) const;
   bool has_issuable() const;
   bool issue(Item& item);

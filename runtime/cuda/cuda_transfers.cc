@@ -6,6 +6,7 @@
 #include "ops/cuda/loop_control.h"
 #include "ops/cuda/params.h"
 #include "runtime/cuda/cuda_launch.h"
+#include "runtime/device/no_waiting.h"
 
 namespace eddy {
 namespace {
@@ -57,6 +58,9 @@ bool run_to_device(const KernelArgs& args) {
   if (size_bytes == 0) return true;
   const bool is_seen =
       device.is_staging(from.data, size_bytes) || device.is_device_memory(from.data);  // a caller's
+  if (!is_seen && size_bytes > kMostBytesAtOnce && NoWaiting::refuses()) {
+    return args.fail(resource_exhausted("a large copy takes long"));
+  }
   Status status = is_seen ? enqueue(device, args.stream, to, from.data, size_bytes)
                           : stage(device, args.stream, static_cast<char*>(to),
                                   static_cast<const char*>(from.data), size_bytes);

@@ -4,8 +4,9 @@
 // A copy engine reads and writes page-locked memory only. Values that Eddy made on the host live
 // there already and are copied as they are. Other memory (a caller's, a constant's, a loop's
 // counter) is read when the copy is enqueued, through staging blocks that go back to their pool
-// once the stream has passed; so it may change or go afterwards. A caller's memory on a GPU is
-// copied as it is, too. ToHost writes page-locked memory, or a caller's on a GPU that is bound for
+// once the stream has passed; so it may change or go afterwards. More than kMostBytesAtOnce of it
+// is not read by a thread that may not wait (no_waiting.h). A caller's memory on a GPU is copied as
+// it is, too. ToHost writes page-locked memory, or a caller's on a GPU that is bound for
 // an output (Call::bind_device_output); up to kMostBytesByKernel a kernel of ours does, where there
 // is one: what a host's decision waits for is small, and a copy engine takes longer to begin than
 // the kernel takes to end (a 4-byte copy and its end heard 11.8 µs, a word that a kernel
@@ -22,6 +23,7 @@
 namespace eddy {
 
 constexpr size_t kMostBytesByKernel = 4096;
+constexpr size_t kMostBytesAtOnce = size_t{64} << 10;
 
 // Accelerator::copy_word, by CudaLoopKernels::copy.
 Status copy_word(CudaContext& context, CuFunction copy, int64_t* to, const int64_t* from,

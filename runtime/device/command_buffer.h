@@ -106,8 +106,10 @@ class CommandBuffer {
   virtual void begin_case(DecideFunction decide, void* context, uint32_t num_branches) = 0;
   // Says of the case begun last that deciding takes long, and more stack than a task has, and reads
   // nothing that its stream makes: it is asked while the stream works, and may answer
-  // kAskWhenIdle: it is asked again then.
+  // kAskWhenIdle: it is asked again then; or, where it may not wait, kAskAside: it is asked again
+  // on a thread that may.
   static constexpr int32_t kAskWhenIdle = INT32_MIN;
+  static constexpr int32_t kAskAside = INT32_MIN + 1;
   virtual void note_choice() {}
   // Asked whenever commands may have failed without a word, and once all have ended: < 0: so it is,
   // and the context knows why.

@@ -71,6 +71,8 @@ class Stream {
  public:
   virtual ~Stream() = default;
   virtual bool launch(const Work& work) = 0;
+  // False: what it is given now would not be handed on at once, but kept for whoever polls.
+  virtual bool has_room() const { return true; }
   virtual bool record(Event& event) = 0;
   virtual bool wait(Event& event) = 0;
   // What is issued after this runs once the gate is open. The stream keeps the gate until then.

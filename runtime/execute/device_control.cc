@@ -9,6 +9,7 @@
 #include "graph/ir/aliases.h"
 #include "graph/ir/region_tree.h"
 #include "graph/loops/device_loops.h"
+#include "runtime/device/no_waiting.h"
 #include "runtime/execute/control_recording.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/persistent_launch.h"
@@ -149,6 +150,10 @@ int32_t DeviceControl::choose(void* device_control) {
   }
   self.give_up_what_was_tried();
   self.way_ = self.take_advice();
+  if (NoWaiting::has_refused_here()) {
+    self.is_asked_again_ = true;
+    return CommandBuffer::kAskAside;
+  }
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return kByHost;
   self.why_by_host_.clear();
@@ -223,6 +228,7 @@ bool DeviceControl::find_launch(Way way) {
   ++num_turns_;
   take(nullptr);
   if (find_known(launches)) return true;
+  if (NoWaiting::refuses()) return false;
   // A kernel serves any addresses: one that could be given up would have been found.
   if (launches.all.size() == kMostLaunches && (way == Way::kKernel || !give_one_up(launches))) {
     why_by_host_ = "the memory of its earlier results is in use";
@@ -278,6 +284,7 @@ bool DeviceControl::give_one_up(Launches& launches) {
 // As soon as nobody has what it has left.
 void DeviceControl::give_up_what_was_tried() {
   if (has_given_up_tried_ || choice_or_null_ == nullptr || !choice_or_null_->is_settled()) return;
+  if (NoWaiting::refuses()) return;
   const Way way = choice_or_null_->next().way;
   std::lock_guard lock(current_mutex_);
   has_given_up_tried_ = true;
@@ -317,6 +324,7 @@ bool DeviceControl::launch(void* device_control) {
   Status status = self.current_->write_words();
   if (status.is_ok()) status = self.current_->launch(self.stream_);
   if (!status.is_ok()) self.current_->forget();  // it has not begun
+  const NoWaiting::Pause pause;                  // it has begun, once
   if (status.is_ok()) status = self.current_->leave();
   ++self.num_launches_;
   return status.is_ok() || self.state_.fail(self.id_, std::move(status));

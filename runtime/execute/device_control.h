@@ -13,7 +13,8 @@
 //            still works on what comes before; it waits for that only where ways are measured,
 //            where the loop's last launch has not ended, where the stream makes a decision
 //            that the host tells the loop as it begins, and where all places are taken,
-//            perhaps by loops that come before it
+//            perhaps by loops that come before it. On a thread that may not wait (no_waiting.h) it
+//            makes nothing that it does not have, and is asked again on one that may
 //   launch   the recording goes to the strand's stream; the loop's outputs are where it leaves them
 //   heard    of a try: the device has ended it
 //   left     of a try: the host has

@@ -1,6 +1,7 @@
 #include "runtime/execute/host_command_buffer.h"
 
 #include "graph/base/check.h"
+#include "runtime/device/no_waiting.h"
 #include "runtime/execute/await.h"
 
 namespace eddy {
@@ -17,6 +18,7 @@ HostCommandBuffer::HostCommandBuffer(std::vector<Device*> devices,
     : devices_(std::move(devices)),
       stream_devices_(std::move(stream_devices)),
       scheduler_(scheduler),
+      has_workers_(!devices_[0]->needs_polling()),
       recorder_or_null_(recorder_or_null) {}
 
 HostCommandBuffer::~HostCommandBuffer() = default;
@@ -116,6 +118,8 @@ void HostCommandBuffer::start(RunControl& control) {
 }
 
 void HostCommandBuffer::fork(uint32_t parent, uint32_t strand) {
+  await_room(parent);
+  await_room(strand);
   if (!stream_of(parent).record(*forks_[strand])) return refused(parent);
   // Another device's strand awaits the event itself, so that its parent goes on.
   const bool is_same_device = device_index(parent) == device_index(strand);
@@ -134,11 +138,15 @@ void HostCommandBuffer::check_stack() {
 
 bool HostCommandBuffer::run_issued(void* issued) {
   check_stack();
-  const Issued& self = *static_cast<Issued*>(issued);
+  Issued& self = *static_cast<Issued*>(issued);
   RunControl& control = *self.owner->control_;
   if (control.is_stopped()) return false;
   if (self.command->run(self.command->context)) return true;
-  control.request_stop(StopReason::kFailed);
+  if (NoWaiting::has_refused_here()) {
+    self.was_refused = true;
+  } else {
+    control.request_stop(StopReason::kFailed);
+  }
   return false;
 }
 
@@ -158,10 +166,14 @@ void HostCommandBuffer::run_batch(void* batch) {
   while (stream.is_idle() && !owner.control_->is_stopped()) {
     const Command& command = code[self.at];
     if (owner.segment_or_null(self.at, self.strand) != nullptr) return;
-    if (command.op == Op::kLaunch && command.is_cheap) {
-      if (!stream.launch({run_issued, &owner.issued_[self.at], true})) {
-        return owner.refused(self.strand);
-      }
+    Issued& issued = owner.issued_[self.at];
+    if (command.op == Op::kLaunch && command.is_cheap &&
+        !owner.is_cold(issued.is_warm, self.strand)) {
+      const Work work{run_issued, &issued, true};
+      Launch launch{stream, work, false};
+      owner.has_workers_ ? Launch::run_without_waiting(&launch) : Launch::run(&launch);
+      if (!launch.is_taken) return owner.refused(self.strand);
+      if (issued.was_refused) return;
       ++self.at;
     } else if (command.op == Op::kTest || command.op == Op::kSwitch) {
       if (!owner.checks_.empty()) return;  // decide() looks whether what is read may be trusted
@@ -195,39 +207,92 @@ uint32_t HostCommandBuffer::after(uint32_t at, int32_t decision) const {
 // Issues the command at `at`, or runs it and what follows, and moves on.
 void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight, int& decisions) {
   Stream& stream = stream_of(strand);
-  const bool is_idle = stream.is_idle();
-  if (is_idle && code()[at].is_cheap) {
+  const bool is_cold = this->is_cold(issued_[at].is_warm, strand);
+  if (code()[at].is_cheap && !is_cold && stream.is_idle()) {
     if (!is_device_fine(strand)) return;
     in_flight = 0;
     Batch batch{this, strand, at, decisions};
     Scheduler::call_on_thread_stack(run_batch, &batch);
     at = batch.at;
     decisions = batch.decisions;
+    if (std::exchange(issued_[at].was_refused, false)) issue_aside(at, strand);
     return;
   }
   take_credit(strand, in_flight);
+  if (is_cold) return issue_aside(at, strand);
   if (!enqueue(stream, {run_issued, &issued_[at], code()[at].is_cheap})) return refused(strand);
+  if (std::exchange(issued_[at].was_refused, false)) return issue_aside(at, strand);
   ++at;
+}
+
+void HostCommandBuffer::issue_aside(uint32_t& at, uint32_t strand) {
+  issued_[at].is_warm = true;
+  const Work work{run_issued, &issued_[at], false};
+  const bool is_taken =
+      device_index(strand) == 0 ? enqueue(stream_of(strand), work) : enqueue_aside(strand, work);
+  if (!is_taken) return refused(strand);
+  ++at;
+}
+
+void HostCommandBuffer::Launch::run(void* launch) {
+  auto& self = *static_cast<Launch*>(launch);
+  self.is_taken = self.stream.launch(self.work);
+}
+
+void HostCommandBuffer::Launch::run_without_waiting(void* launch) {
+  const NoWaiting scope;
+  run(launch);
 }
 
 // Whatever the stream runs at once (all of it on a device, cheap work where the queue has emptied
 // meanwhile) runs on the thread's own stack.
 bool HostCommandBuffer::enqueue(Stream& stream, const Work& work) {
-  struct Launch {
-    Stream& stream;
-    const Work& work;
-    bool is_taken;
-  } launch{stream, work, false};
-  Scheduler::call_on_thread_stack(
-      [](void* context) {
-        auto& self = *static_cast<Launch*>(context);
-        self.is_taken = self.stream.launch(self.work);
-      },
-      &launch);
+  Launch launch{stream, work, false};
+  Scheduler::call_on_thread_stack(has_workers_ ? Launch::run_without_waiting : Launch::run,
+                                  &launch);
   return launch.is_taken;
 }
 
+bool HostCommandBuffer::enqueue_aside(uint32_t strand, const Work& work) {
+  Launch launch{stream_of(strand), work, false};
+  call_aside(strand, Launch::run, &launch);
+  return launch.is_taken;
+}
+
+// Calls it on a worker, and returns when it has; on this thread where there are no workers.
+void HostCommandBuffer::call_aside(uint32_t strand, Function function, void* context) {
+  Stream* const workers = workers_or_null(strand);
+  if (workers == nullptr) return Scheduler::call_on_thread_stack(function, context);
+  struct Call {
+    Function function;
+    void* context;
+    static bool run(void* call) {
+      const auto& self = *static_cast<Call*>(call);
+      self.function(self.context);
+      return true;
+    }
+  } call{function, context};
+  workers->launch({Call::run, &call, false});
+  await_idle(*workers);
+}
+
+Stream* HostCommandBuffer::workers_or_null(uint32_t strand) {
+  if (!has_workers_) return nullptr;
+  if (workers_.size() <= strand) workers_.resize(strand + 1);
+  if (workers_[strand] == nullptr) {
+    Result<std::unique_ptr<Stream>> made = devices_[0]->create_stream();
+    if (made.is_ok()) workers_[strand] = std::move(*made);
+  }
+  return workers_[strand].get();
+}
+
+// What a stream keeps is issued by whoever polls it, who may not wait, or else holds others up.
+void HostCommandBuffer::await_room(uint32_t strand) {
+  if (!stream_of(strand).has_room()) await_stream(strand);
+}
+
 void HostCommandBuffer::take_credit(uint32_t strand, uint32_t& in_flight) {
+  await_room(strand);
   if (!stream_of(strand).is_idle()) {
     if (++in_flight <= kCredit) return;
     await_stream(strand);
@@ -255,12 +320,15 @@ Segment* HostCommandBuffer::segment_or_null(uint32_t at, uint32_t strand) {
 
 bool HostCommandBuffer::run_segment(void* issued_segment) {
   check_stack();
-  const auto& self = *static_cast<const IssuedSegment*>(issued_segment);
+  auto& self = *static_cast<IssuedSegment*>(issued_segment);
   RunControl& control = *self.owner->control_;
   if (control.is_stopped()) return false;
   Status why;
-  if (self.segment->run(self.owner->stream_of(self.strand).native(), why)) return true;
-  if (!why.is_ok()) {
+  const bool goes_on = std::exchange(self.goes_on, false);
+  if (self.segment->run(self.owner->stream_of(self.strand).native(), why, goes_on)) return true;
+  if (NoWaiting::has_refused_here()) {
+    self.was_refused = true;
+  } else if (!why.is_ok()) {
     control.fail(std::move(why), self.strand);
   } else {
     control.request_stop(StopReason::kFailed);
@@ -274,9 +342,16 @@ void HostCommandBuffer::issue_segment(Segment& segment, uint32_t& at, uint32_t s
     if (step.kind == SegmentStep::Kind::kForget) events_[step.event].recorded.reset();
   }
   take_credit(strand, in_flight);
-  if (!enqueue(stream_of(strand), {run_segment, &segments_.at(at), true})) {
-    return refused(strand);
+  IssuedSegment& issued = segments_.at(at);
+  const Work work{run_segment, &issued, true};
+  const bool is_cold = this->is_cold(std::exchange(issued.is_warm, true), strand);
+  issued.goes_on = false;
+  bool is_taken = is_cold ? enqueue_aside(strand, work) : enqueue(stream_of(strand), work);
+  if (std::exchange(issued.was_refused, false)) {
+    issued.goes_on = true;
+    is_taken = enqueue_aside(strand, work);
   }
+  if (!is_taken) return refused(strand);
   in_flight += static_cast<uint32_t>(segment.num_issued());
   at = segment.next();
 }
@@ -304,17 +379,24 @@ int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
       auto& self = *static_cast<Call*>(context);
       self.decision = self.command.decide(self.command.context);
     }
+    static void run_without_waiting(void* context) {
+      const NoWaiting scope;
+      run(context);
+    }
   } call{command, kAskWhenIdle};
-  if (is_choice) Scheduler::call_on_thread_stack(Call::run, &call);
+  const Function ask = has_workers_ ? Call::run_without_waiting : Call::run;
+  if (is_choice) Scheduler::call_on_thread_stack(ask, &call);
   if (call.decision == kAskWhenIdle) {
     if (!may_decide(strand)) return -1;
-    is_choice ? Scheduler::call_on_thread_stack(Call::run, &call) : Call::run(&call);
+    is_choice ? Scheduler::call_on_thread_stack(ask, &call) : Call::run(&call);
   }
+  if (call.decision == kAskAside) call_aside(strand, Call::run, &call);
   if (call.decision < 0) control_->request_stop(StopReason::kFailed);
   return call.decision;
 }
 
 void HostCommandBuffer::record(HostEvent& event, uint32_t strand) {
+  await_room(strand);
   event.device = device_index(strand);
   if (!stream_of(strand).record(*event.by_device[event.device])) refused(strand);
   event.recorded.notify();
@@ -330,6 +412,7 @@ void HostCommandBuffer::wait(HostEvent& event, uint32_t strand) {
     is_fine(*devices_[event.device], strand);
     return;
   }
+  await_room(strand);
   if (!stream_of(strand).wait(recorded)) refused(strand);
 }
 

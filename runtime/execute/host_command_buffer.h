@@ -8,7 +8,10 @@
 // because a wait is issued only once its event has been recorded.
 //
 // Cheap work on an idle stream runs on the scheduler's thread. Whatever runs there, or enqueues a
-// device's kernels there, does so on that thread's own stack, never on a task's.
+// device's kernels there, does so on that thread's own stack, never on a task's, and may not wait
+// (no_waiting.h): what refuses to is done again by a worker of the host's device, and so is what an
+// accelerator's command does the first time (libraries load their kernels then), while the strand's
+// task waits and others go on.
 // Streams may be of several devices. Devices do not know each other's events, so a wait for another
 // device's event is one of the host: the strand's task suspends until the event is complete and
 // issues nothing before. Hence what a CPU stream has made is there when device work behind it is
@@ -80,6 +83,8 @@ class HostCommandBuffer : public CommandCode {
   struct Issued {
     HostCommandBuffer* owner = nullptr;
     const Command* command = nullptr;
+    bool is_warm = false;      // an accelerator's: it has been issued before
+    bool was_refused = false;  // it would have to wait
   };
   struct HostEvent {
     std::vector<std::unique_ptr<Event>> by_device;
@@ -88,7 +93,23 @@ class HostCommandBuffer : public CommandCode {
   };
 
   static void check_stack();
-  static bool enqueue(Stream& stream, const Work& work);
+  // A Work on its way to its stream.
+  struct Launch {
+    Stream& stream;
+    const Work& work;
+    bool is_taken;
+    static void run(void* launch);
+    static void run_without_waiting(void* launch);
+  };
+  using Function = void (*)(void* context);
+  bool enqueue(Stream& stream, const Work& work);
+  bool enqueue_aside(uint32_t strand, const Work& work);
+  void call_aside(uint32_t strand, Function function, void* context);
+  Stream* workers_or_null(uint32_t strand);
+  // Work of an accelerator's for the first time.
+  bool is_cold(bool is_warm, uint32_t strand) const {
+    return has_workers_ && !is_warm && device_index(strand) != 0;
+  }
   Stream& stream_of(uint32_t strand) { return *streams_[strand_streams()[strand]]; }
   static bool run_issued(void* issued);
   void fork(uint32_t parent, uint32_t strand);
@@ -106,7 +127,9 @@ class HostCommandBuffer : public CommandCode {
   void issue_segment(Segment& segment, uint32_t& at, uint32_t strand, uint32_t& in_flight);
   static bool run_segment(void* issued_segment);
   void take_credit(uint32_t strand, uint32_t& in_flight);
+  void await_room(uint32_t strand);
   void issue(uint32_t& at, uint32_t strand, uint32_t& in_flight, int& decisions);
+  void issue_aside(uint32_t& at, uint32_t strand);
   // The command after a test or switch that decided so.
   uint32_t after(uint32_t at, int32_t decision) const;
   int32_t decide(const Command& command, uint32_t strand);
@@ -142,6 +165,7 @@ class HostCommandBuffer : public CommandCode {
   const std::vector<Device*> devices_;
   const std::vector<uint32_t> stream_devices_;
   Scheduler& scheduler_;
+  const bool has_workers_;      // the first device runs work on threads of its own
   std::vector<Issued> issued_;  // by command
   // What lowering says of commands; shorter than the code.
   std::vector<CommandNote> notes_;
@@ -158,9 +182,14 @@ class HostCommandBuffer : public CommandCode {
     HostCommandBuffer* owner;
     uint32_t strand;
     std::unique_ptr<Segment> segment;  // null: none begins there
+    bool is_warm = false;
+    bool was_refused = false;
+    bool goes_on = false;  // where it was refused
   };
   std::unordered_map<uint32_t, IssuedSegment> segments_;  // by command, once asked for
   std::vector<std::unique_ptr<Stream>> streams_;
+  // By strand: a stream of the first device for what a worker is to do; made when first needed.
+  std::vector<std::unique_ptr<Stream>> workers_;
   std::vector<uint32_t> parents_;              // by strand
   std::vector<std::unique_ptr<Event>> forks_;  // by strand: where its parent's stream was
   std::deque<HostEvent> events_;

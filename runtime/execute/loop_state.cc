@@ -189,16 +189,23 @@ bool LoopState::advance(void* loop) {
 bool LoopState::leave(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
   self.let_go_of_takings();
-  Status status = self.results_.run(self.state_.allocator());
-  for (ScanStack& stack : self.stacks_) {
-    if (status.is_ok()) status = self.finish_stack(stack);
+  Status status;
+  for (const ScanStack& stack : self.stacks_) {  // first: results are given away only once
+    if (status.is_ok() && stack.num_rows == 0) status = self.make_empty(stack);
   }
-  return status.is_ok() || self.state_.fail(self.id_, std::move(status));
+  if (status.is_ok()) status = self.results_.run(self.state_.allocator());
+  if (!status.is_ok()) return self.state_.fail(self.id_, std::move(status));
+  for (ScanStack& stack : self.stacks_) {
+    if (stack.num_rows > 0) finish_stack(stack);
+  }
+  return true;
 }
 
+// What has its row already was stacked before another one was refused memory.
 bool LoopState::push_rows() {
+  const int64_t count = counter_.load(std::memory_order_relaxed);
   for (ScanStack& stack : stacks_) {
-    if (!push_row_or_fail(stack)) return false;
+    if (stack.num_rows <= count && !push_row_or_fail(stack)) return false;
   }
   return true;
 }
@@ -317,23 +324,25 @@ Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
   return Status::ok();
 }
 
-Status LoopState::finish_stack(ScanStack& stack) {
+// No row was made: inferred dimensions, unknown ones 0.
+Status LoopState::make_empty(const ScanStack& stack) {
+  Dims dims;
+  dims.push_back(0);
+  for (int64_t dim : stack.row_type.tensor.dims.span()) {
+    if (stack.row_type.tensor.is_ranked) dims.push_back(std::max<int64_t>(dim, 0));
+  }
+  stack.output->set_tensor(stack.row_type.tensor.element, dims.span());
+  return stack.output->make_writable(state_.allocator());
+}
+
+void LoopState::finish_stack(ScanStack& stack) {
   Dims dims;
   dims.push_back(stack.num_rows);
-  if (stack.num_rows == 0) {
-    // No row was made: inferred dimensions, unknown ones 0.
-    for (int64_t dim : stack.row_type.tensor.dims.span()) {
-      if (stack.row_type.tensor.is_ranked) dims.push_back(std::max<int64_t>(dim, 0));
-    }
-    stack.output->set_tensor(stack.row_type.tensor.element, dims.span());
-    return stack.output->make_writable(state_.allocator());
-  }
   for (int64_t dim : stack.dims.span()) dims.push_back(dim);
   stack.output->elements.clear();
   stack.output->set_tensor(stack.element, dims.span());
   stack.output->buffer.swap(stack.buffer);
   stack.output->view.data = stack.output->buffer.data();
-  return Status::ok();
 }
 
 }  // namespace eddy

@@ -16,7 +16,8 @@
 // strand of the node that makes it, and strands that go on into the next iteration count theirs.
 // Such a strand may read carried values by references of its own (Taking), which leave lets go of.
 //
-// The iteration is an int64 kept here; its slot is volatile (sharing it copies).
+// The iteration is an int64 kept here; its slot is volatile (sharing it copies). A command that was
+// refused memory can be done again: values change places once all memory is there.
 #pragma once
 
 #include <atomic>
@@ -124,7 +125,8 @@ class LoopState {
   bool push_row_or_fail(ScanStack& stack);
   Status push_row(ScanStack& stack);
   Status grow(ScanStack& stack, size_t row_bytes);
-  Status finish_stack(ScanStack& stack);
+  Status make_empty(const ScanStack& stack);
+  static void finish_stack(ScanStack& stack);
   int32_t slow_test();
   void find_settling_slots();
   int64_t settle_trips() const;

@@ -7,6 +7,7 @@
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
+#include "runtime/device/no_waiting.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {
@@ -399,6 +400,7 @@ std::string RunState::how_by_device(NodeId loop) const {
 }
 
 bool RunState::fail(NodeId node, Status status) {
+  if (NoWaiting::has_refused_here()) return false;  // it will be done again
   std::lock_guard lock(mutex_);
   if (error_.is_ok()) {
     error_ = std::move(status);

@@ -156,7 +156,8 @@ class RunState {
 
   // Clears what the last run left behind (error, references to outputs and caller's memory).
   void reset();
-  // Returns false, so that commands can `return state.fail(node, status)`.
+  // Returns false, so that commands can `return state.fail(node, status)`. Nothing is noted on a
+  // thread that has just refused to wait (no_waiting.h): all commands can be done again.
   bool fail(NodeId node, Status status);
   // Of a status that says where.
   bool fail(Status status);

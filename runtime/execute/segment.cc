@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/device/no_waiting.h"
+
 namespace eddy {
 
 void* SegmentScratch::reserve(size_t size_bytes) {
@@ -37,16 +39,15 @@ Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentSha
   }
 }
 
-bool Segment::prepare(bool& is_recordable) {
-  addresses_.clear();
-  is_recordable &= is_still_recordable_;
-  for (const SegmentStep& step : moving_) {
+bool Segment::prepare() {
+  for (; at_.num_prepared < moving_.size(); ++at_.num_prepared) {
+    const SegmentStep& step = moving_[at_.num_prepared];
     if (step.kind == SegmentStep::Kind::kBooks) {
       if (!step.run(step.context)) return false;
       continue;
     }
     if (!step.work->prepare()) return false;
-    is_recordable &= step.work->is_recordable();
+    at_.is_recordable &= step.work->is_recordable();
     step.work->add_addresses(addresses_);
   }
   for (RecordableWork* work : ends_) work->reach();
@@ -70,39 +71,51 @@ void Segment::see() {
 }
 
 // For one more recording. False: all of them are in use.
-bool Segment::make_room() {
+bool Segment::has_room() const {
   if (recordings_.size() < kMostRecordings) return true;
   const auto oldest = std::ranges::min_element(recordings_, {}, &Recorded::last_run);
-  if (num_runs_ - oldest->last_run < kStaleAfter) return false;
-  recordings_.erase(oldest);
-  return true;
+  return num_runs_ - oldest->last_run >= kStaleAfter;
+}
+
+void Segment::make_room() {
+  if (recordings_.size() < kMostRecordings) return;
+  recordings_.erase(std::ranges::min_element(recordings_, {}, &Recorded::last_run));
 }
 
 // In the order of the steps, which is one that the plan allows, on one stream.
 bool Segment::issue(NativeStream stream) {
+  at_.is_issuing = true;
   num_issued_ = num_works_;
-  return std::ranges::all_of(steps_, [&](const SegmentStep& step) {
-    return step.kind != SegmentStep::Kind::kWork || step.work->enqueue(stream, nullptr) ||
-           step.work->tell_error();
-  });
+  for (; at_.num_issued < steps_.size(); ++at_.num_issued) {
+    const SegmentStep& step = steps_[at_.num_issued];
+    if (step.kind != SegmentStep::Kind::kWork) continue;
+    if (!step.work->enqueue(stream, nullptr) && !step.work->tell_error()) return false;
+  }
+  return true;
 }
 
-bool Segment::run(NativeStream stream, Status& why) {
-  num_issued_ = 0;
-  ++num_runs_;
-  bool is_recordable = !is_off_ || !recordings_.empty();
-  if (!prepare(is_recordable)) return false;
-  if (!is_recordable) return issue(stream);
+bool Segment::run(NativeStream stream, Status& why, bool goes_on) {
+  if (!goes_on) {
+    at_ = {};
+    at_.is_recordable = is_still_recordable_ && (!is_off_ || !recordings_.empty());
+    addresses_.clear();
+    num_issued_ = 0;
+    ++num_runs_;
+  }
+  if (!prepare()) return false;
+  if (!at_.is_recordable || at_.is_issuing) return issue(stream);
   Recorded* recorded = find_recorded();
   if (recorded == nullptr) {
     if (is_off_) return issue(stream);
     const auto is_same = [&](const Recorded& seen) { return seen.addresses == addresses_; };
     const bool is_known = std::ranges::any_of(seen_, is_same);
     const bool is_wanted = is_known || num_works_ > kMostIssued;
-    if (!is_wanted || !make_room()) {
+    if (!is_wanted || !has_room()) {
       if (!is_known) see();
       return issue(stream);
     }
+    if (NoWaiting::refuses()) return false;
+    make_room();
     std::erase_if(seen_, is_same);
     std::unique_ptr<Recording> made;
     if (const Status refused = record(made); !refused.is_ok()) {

@@ -13,9 +13,12 @@
 // one call. So a loop whose carried values alternate between two places has two recordings
 // that take turns (and one for its first round, where it reads the initial values), and nothing is
 // instantiated again while it runs. Addresses that never come back are issued one by one. The
-// thread that issues is the one that records, so at most kMostRecordings are kept, and one is given
+// strand waits while a recording is made, so at most kMostRecordings are kept, and one is given
 // up for other addresses only when it has not been launched in the last kStaleAfter runs: more
 // addresses than that which take turns are issued one by one, and nothing is recorded anew.
+//
+// On a thread that may not wait (no_waiting.h) a recording is not made, and memory that is not at
+// hand not found: run() fails, and goes on from there when it is called again by one that may.
 //
 // Errors: what a node says where it is issued one by one; what a recording's launch answers. Where
 // one cannot be made that is told (tell_refusal), the work is issued, and no more are tried; those
@@ -91,8 +94,9 @@ class Segment {
   // Host events that are forgotten when it runs.
   const std::vector<SegmentStep>& steps() const { return steps_; }
 
-  // As a Work of its strand's stream. False: failed, with a reason where no node has said why.
-  bool run(NativeStream stream, Status& why);
+  // As a Work of its strand's stream. False: failed, with a reason where no node has said why, or
+  // refused. `goes_on`: where the last call was refused.
+  bool run(NativeStream stream, Status& why, bool goes_on = false);
 
  private:
   struct Recorded {
@@ -101,10 +105,19 @@ class Segment {
     uint64_t last_run = 0;                 // that launched it
   };
 
-  bool prepare(bool& is_recordable);
+  // How far a run has come.
+  struct Progress {
+    size_t num_prepared = 0;  // of moving_
+    bool is_recordable = true;
+    bool is_issuing = false;  // one by one, not launched as one
+    size_t num_issued = 0;    // of steps_
+  };
+
+  bool prepare();
   Recorded* find_recorded();
   void see();
-  bool make_room();
+  bool has_room() const;
+  void make_room();
   bool issue(NativeStream stream);
   Status record(std::unique_ptr<Recording>& made);
   Status record_steps();
@@ -120,6 +133,7 @@ class Segment {
   std::vector<SegmentStep> moving_;
   std::vector<RecordableWork*> ends_;
   bool is_still_recordable_ = true;  // what does not move
+  Progress at_;
   uint64_t num_runs_ = 0;
   bool is_off_ = false;                                   // no more recordings: one has failed
   std::vector<std::unique_ptr<SegmentScratch>> scratch_;  // by lane

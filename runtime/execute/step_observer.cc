@@ -1,5 +1,6 @@
 #include "runtime/execute/step_observer.h"
 
+#include "runtime/device/no_waiting.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
@@ -12,7 +13,9 @@ bool may_start(const ObservedStep& self) {
 
 }  // namespace
 
+// It is seen once, so it may wait.
 bool ObservedStep::run_step(void* observed_step) {
+  const NoWaiting::Pause pause;
   const ObservedStep& self = *static_cast<ObservedStep*>(observed_step);
   const bool ok = may_start(self) && self.run(self.context);
   self.observer->after(*self.state, self.step, ok ? 1 : 0);
