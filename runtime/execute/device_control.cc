@@ -283,7 +283,9 @@ bool DeviceControl::give_one_up(Launches& launches) {
 
 // As soon as nobody has what it has left.
 void DeviceControl::give_up_what_was_tried() {
-  if (has_given_up_tried_ || choice_or_null_ == nullptr || !choice_or_null_->is_settled()) return;
+  if (choice_or_null_ == nullptr) return;
+  if (!choice_or_null_->is_settled()) has_given_up_tried_ = false;
+  if (has_given_up_tried_ || !choice_or_null_->is_settled()) return;
   if (NoWaiting::refuses()) return;
   const Way way = choice_or_null_->next().way;
   std::lock_guard lock(current_mutex_);

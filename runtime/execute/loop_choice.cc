@@ -31,15 +31,24 @@ LoopChoice::LoopChoice(const Has& has) {
   tried(Way::kUnrolled).is_out = !has.unrolled;
 }
 
-LoopChoice::Advice LoopChoice::next() const {
+LoopChoice::Advice LoopChoice::next() {
   const int settled = settled_.load(std::memory_order_acquire);
-  if (settled != kOpen) return {static_cast<Way>(settled), false};
+  const bool holds = settled != kOpen && uses_left_.fetch_sub(1, std::memory_order_relaxed) > 0;
+  if (holds) return {static_cast<Way>(settled), false};
   std::lock_guard lock(mutex_);
+  if (uses_left_.load(std::memory_order_relaxed) <= 0) open_again();
   for (const Way way : kWays) {
     if (!tried(way).is_out && tried(way).times < kTries) return {way, true};
   }
   // Another thread has settled it meanwhile.
   return {static_cast<Way>(settled_.load(std::memory_order_relaxed)), false};
+}
+
+// Under the mutex.
+void LoopChoice::open_again() {
+  if (settled_.load(std::memory_order_relaxed) == kOpen) return;
+  for (Tried& tried : tried_) tried.times = 0;
+  settled_.store(kOpen, std::memory_order_relaxed);
 }
 
 void LoopChoice::report(Way way, int64_t elapsed_ns, int64_t iterations) {
@@ -68,11 +77,18 @@ void LoopChoice::settle_if_tried() {
     if (tried(way).times < kTries) return;
     if (!best || tried(way).best_ns < tried(*best).best_ns) best = way;
   }
-  settled_.store(static_cast<int>(*best), std::memory_order_release);
+  const int settled = static_cast<int>(*best);
+  const auto is_in = [](const Tried& tried) { return !tried.is_out; };
+  hold_ = settled == last_ ? std::min(2 * hold_, kLongestHold) : kFirstHold;
+  last_ = settled;
+  text_ = describe();
+  const bool has_choice = std::ranges::count_if(tried_, is_in) > 1;
+  uses_left_.store(has_choice ? hold_ : INT64_MAX, std::memory_order_relaxed);
+  settled_.store(settled, std::memory_order_release);
 }
 
-std::string LoopChoice::text() const {
-  if (!is_settled()) return "";
+// Under the mutex.
+std::string LoopChoice::describe() const {
   std::string text = "measured, µs an iteration:";
   for (const Way way : kWays) {
     if (tried(way).is_out) continue;

@@ -1,6 +1,6 @@
 // Claim: a loop is tried in every way that it has, the first try of each counts for nothing, and
-// the way that took least time an iteration is taken from then on, by all threads; what is ruled
-// out is neither tried nor taken.
+// the way that took least time an iteration is taken from then on, by all threads, until all ways
+// are tried anew, later each time they say the same; what is ruled out is neither tried nor taken.
 #include "runtime/execute/loop_choice.h"
 
 #include <gmock/gmock.h>
@@ -85,6 +85,43 @@ TEST(LoopChoice, WhatIsSettledStays) {
   for (int i = 0; i < 10; ++i) choice.report(Way::kHost, 1, 1);
   choice.rule_out(Way::kRecording, "it is too large");
   EXPECT_EQ(choice.next().way, Way::kRecording);
+}
+
+// How often the choice is used before it is open again.
+int64_t uses_until_open(LoopChoice& choice) {
+  int64_t uses = 0;
+  while (!choice.next().is_try) ++uses;
+  return uses;
+}
+
+TEST(LoopChoice, ALoopLeavesABadWayWhenAllAreTriedAnew) {
+  LoopChoice choice({.kernel = true});
+  // The recording was slowed down by others while it was timed.
+  ASSERT_EQ(settle(choice, {9000, 9500, 1, 8100}), Way::kHost);
+  EXPECT_LE(uses_until_open(choice), LoopChoice::kFirstHold);
+  EXPECT_FALSE(choice.is_settled());
+  EXPECT_THAT(choice.text(), HasSubstr("8.1 by the host")) << "what was settled last";
+  EXPECT_EQ(settle(choice, {9000, 4300, 1, 8100}), Way::kRecording);
+  EXPECT_THAT(choice.text(), HasSubstr("4.3 by a recording"));
+}
+
+TEST(LoopChoice, WhatStaysTheSameIsTriedLessAndLessOften) {
+  LoopChoice choice({});
+  int64_t expected = LoopChoice::kFirstHold;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(settle(choice, {1, 4000, 1, 8000}), Way::kRecording);
+    EXPECT_NEAR(static_cast<double>(uses_until_open(choice)), static_cast<double>(expected), 2);
+    expected *= 2;
+  }
+  ASSERT_EQ(settle(choice, {1, 8000, 1, 4000}), Way::kHost);
+  EXPECT_LE(uses_until_open(choice), LoopChoice::kFirstHold) << "it has changed";
+}
+
+TEST(LoopChoice, TheOnlyWayIsNotTriedAnew) {
+  LoopChoice choice({});
+  choice.rule_out(Way::kRecording, "it is too large");
+  ASSERT_EQ(settle(choice, {1, 1, 1, 8000}), Way::kHost);
+  for (int64_t i = 0; i < 4 * LoopChoice::kFirstHold; ++i) ASSERT_FALSE(choice.next().is_try);
 }
 
 TEST(LoopChoice, ALoopWithoutIterationsCountsAsOne) {
