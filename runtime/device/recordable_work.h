@@ -8,8 +8,6 @@
 
 namespace eddy {
 
-class Scratch;  // ops/contract/kernel.h
-
 class RecordableWork {
  public:
   virtual ~RecordableWork() = default;
@@ -24,9 +22,10 @@ class RecordableWork {
   virtual bool is_recordable() const = 0;
   // Of the operands that may move.
   virtual void add_addresses(std::vector<const void*>& addresses) const = 0;
-  // On a stream, as its native() says, with that scratch memory; null: with its own.
-  // False: failed; until tell_error() or forget_error() nobody knows.
-  virtual bool enqueue(void* native_stream, Scratch* scratch_or_null) = 0;
+  // On a stream, as its native() says. `is_recorded`: it collects for a recording, so the scratch
+  // memory that the work uses there stays where it is. False: failed; until tell_error() or
+  // forget_error() nobody knows.
+  virtual bool enqueue(void* native_stream, bool is_recorded) = 0;
   // Tells the run why enqueue() failed. False.
   virtual bool tell_error() = 0;
   // Forgets why enqueue() failed: what was recorded is dropped, and the work done otherwise.

@@ -460,14 +460,13 @@ Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
     point(value, memory.data());
   }
   EDDY_ASSIGN_OR_RETURN(void* const native, recorder_.lane(lane));
-  while (scratch_.size() <= lane) scratch_.emplace_back(state_.executable().memory(1));
   exec.bind();
   bound_.push_back(&exec);
   if (log != nullptr) {
     for (const TensorView& input : exec.inputs) log->push_back(input.data);
     for (const TensorView& output : exec.outputs) log->push_back(output.data);
   }
-  if (exec.enqueue(native, &scratch_[lane])) return Status::ok();
+  if (exec.enqueue(native, true)) return Status::ok();
   Status error = std::move(exec.error);
   exec.forget_error();
   return error.is_ok() ? internal_error("a kernel refuses to be recorded") : error;

@@ -15,7 +15,6 @@
 #include "runtime/device/recorder.h"
 #include "runtime/execute/control_launch.h"
 #include "runtime/execute/run_state.h"
-#include "runtime/execute/segment.h"
 
 namespace eddy {
 
@@ -112,7 +111,6 @@ class ControlRecording : public ControlLaunch {
   std::vector<CarriedIn> carried_in_;
   std::vector<Case> cases_;
   std::vector<Output> outputs_;
-  std::deque<SegmentScratch> scratch_;  // by lane
   // While it is made: what has been taken away from the host's way.
   std::vector<ValueId> pointed_;
   std::vector<ExecNode*> bound_;

@@ -234,11 +234,12 @@ void ExecNode::add_addresses(std::vector<const void*>& addresses) const {
   for (const Output& output : moving) addresses.push_back(output.view->data);
 }
 
-bool ExecNode::enqueue(NativeStream stream, Scratch* scratch_or_null) {
+bool ExecNode::enqueue(NativeStream stream, bool is_recorded) {
   KernelArgs there = args;
   there.stream = stream;
-  if (scratch_or_null != nullptr) there.scratch = scratch_or_null;
-  return call(*this, there);
+  const bool is_fine = call(*this, there);
+  if (is_recorded && args.scratch != nullptr) static_cast<StreamScratch*>(args.scratch)->keep();
+  return is_fine;
 }
 
 bool ExecNode::tell_error() { return fail(*this, std::move(error)); }

@@ -77,7 +77,7 @@ struct ExecNode : RecordableWork {
   void reach() override { current_node->store(id.index(), std::memory_order_relaxed); }
   bool is_recordable() const override;
   void add_addresses(std::vector<const void*>& addresses) const override;
-  bool enqueue(NativeStream stream, Scratch* scratch_or_null) override;
+  bool enqueue(NativeStream stream, bool is_recorded) override;
   bool tell_error() override;
   void forget_error() override { error = Status(); }
 

@@ -312,9 +312,8 @@ Segment* HostCommandBuffer::segment_or_null(uint32_t at, uint32_t strand) {
   made.owner = this;
   made.strand = strand;
   if (!found) return nullptr;
-  made.segment = std::make_unique<Segment>(
-      std::move(found->steps), found->next,
-      SegmentShared{recorder_or_null_, &device(strand).allocator(), tell_refusal_});
+  made.segment = std::make_unique<Segment>(std::move(found->steps), found->next,
+                                           SegmentShared{recorder_or_null_, tell_refusal_});
   return made.segment.get();
 }
 

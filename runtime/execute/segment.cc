@@ -7,20 +7,10 @@
 
 namespace eddy {
 
-void* SegmentScratch::reserve(size_t size_bytes) {
-  if (buffers_.empty() || buffers_.back().capacity_bytes() < size_bytes) {
-    Result<BufferRef> larger = allocator_.allocate(size_bytes);
-    if (!larger.is_ok()) return nullptr;
-    buffers_.push_back(std::move(*larger));
-  }
-  return buffers_.back().data();
-}
-
 Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentShared& shared)
     : steps_(std::move(steps)), next_(next), shared_(shared) {
   std::map<uint32_t, RecordableWork*> last_works;  // by lane
   for (const SegmentStep& step : steps_) {
-    num_lanes_ = std::max(num_lanes_, step.lane + 1);
     if (step.kind == SegmentStep::Kind::kBooks) moving_.push_back(step);
     if (step.kind != SegmentStep::Kind::kWork) continue;
     ++num_works_;
@@ -33,9 +23,6 @@ Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentSha
   }
   for (const auto& [lane, work] : last_works) {
     if (!work->may_move()) ends_.push_back(work);
-  }
-  for (uint32_t lane = 0; lane < num_lanes_; ++lane) {
-    scratch_.push_back(std::make_unique<SegmentScratch>(*shared_.memory));
   }
 }
 
@@ -89,7 +76,7 @@ bool Segment::issue(NativeStream stream) {
   for (; at_.num_issued < steps_.size(); ++at_.num_issued) {
     const SegmentStep& step = steps_[at_.num_issued];
     if (step.kind != SegmentStep::Kind::kWork) continue;
-    if (!step.work->enqueue(stream, nullptr) && !step.work->tell_error()) return false;
+    if (!step.work->enqueue(stream, false) && !step.work->tell_error()) return false;
   }
   return true;
 }
@@ -171,7 +158,7 @@ Status Segment::record_steps() {
         break;
       case SegmentStep::Kind::kWork: {
         EDDY_ASSIGN_OR_RETURN(void* const lane, recorder.lane(step.lane));
-        if (!step.work->enqueue(lane, scratch_[step.lane].get())) {
+        if (!step.work->enqueue(lane, true)) {
           return internal_error("work refuses to be recorded");
         }
         break;

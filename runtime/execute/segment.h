@@ -57,21 +57,9 @@ struct SegmentStep {
   RecordableWork* work = nullptr;
 };
 
-// Memory that kernels of a recording use while they run; it stays as long as the segment.
-class SegmentScratch : public Scratch {
- public:
-  explicit SegmentScratch(Allocator& allocator) : allocator_(allocator) {}
-  void* reserve(size_t size_bytes) override;
-
- private:
-  Allocator& allocator_;
-  std::vector<BufferRef> buffers_;  // the last is the one in use
-};
-
 // What segments of one command buffer share.
 struct SegmentShared {
   Recorder* recorder = nullptr;
-  Allocator* memory = nullptr;  // the accelerator's
   // Told once by each segment whose recording fails, and why, by the thread that runs it; may be
   // empty.
   std::function<void(const Status& why)> tell_refusal = {};
@@ -127,7 +115,6 @@ class Segment {
   const SegmentShared shared_;
   size_t num_works_ = 0;
   size_t num_issued_ = 0;
-  uint32_t num_lanes_ = 1;
   // Of the steps: what each run does, books and works that may move; and with which of the others
   // a lane ends, so that its strand is there.
   std::vector<SegmentStep> moving_;
@@ -135,9 +122,8 @@ class Segment {
   bool is_still_recordable_ = true;  // what does not move
   Progress at_;
   uint64_t num_runs_ = 0;
-  bool is_off_ = false;                                   // no more recordings: one has failed
-  std::vector<std::unique_ptr<SegmentScratch>> scratch_;  // by lane
-  std::vector<const void*> addresses_;                    // of this run
+  bool is_off_ = false;                 // no more recordings: one has failed
+  std::vector<const void*> addresses_;  // of this run
   std::vector<Recorded> recordings_;
   std::vector<Recorded> seen_;  // once; the oldest goes
   size_t next_seen_ = 0;

@@ -22,7 +22,7 @@ class NoWork : public RecordableWork {
   void reach() override {}
   bool is_recordable() const override { return true; }
   void add_addresses(std::vector<const void*>&) const override {}
-  bool enqueue(void*, Scratch*) override { return true; }
+  bool enqueue(void*, bool) override { return true; }
   bool tell_error() override { return false; }
   void forget_error() override {}
 };

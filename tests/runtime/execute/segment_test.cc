@@ -2,7 +2,8 @@
 // kept is issued and nothing is recorded anew; addresses that have long not been seen make room for
 // others; a recorder that refuses is asked once, its reason is told, and
 // what it has recorded before, some of it perhaps still running, is kept and launched. Nothing is
-// prepared but what may move.
+// prepared but what may move. A thread that may not wait records nothing, and what it was refused
+// is gone on with from there.
 #include "runtime/execute/segment.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +11,7 @@
 
 #include <array>
 
-#include "runtime/cpu/cpu_device.h"
+#include "runtime/device/no_waiting.h"
 
 namespace eddy {
 namespace {
@@ -22,7 +23,7 @@ class OneWork : public RecordableWork {
  public:
   bool prepare() override {
     ++num_prepared;
-    return true;
+    return !waits_to_prepare || !NoWaiting::refuses();
   }
   bool may_move() const override { return !is_still; }
   void reach() override { ++num_reached; }
@@ -30,9 +31,10 @@ class OneWork : public RecordableWork {
   void add_addresses(std::vector<const void*>& addresses) const override {
     addresses.push_back(reinterpret_cast<const void*>(address));
   }
-  bool enqueue(void*, Scratch*) override {
+  bool enqueue(void*, bool is_recorded) override {
     ++num_enqueued;
-    return true;
+    num_recorded += is_recorded ? 1 : 0;
+    return !waits_to_enqueue || !NoWaiting::refuses();
   }
   bool tell_error() override { return false; }
   void forget_error() override {}
@@ -40,9 +42,12 @@ class OneWork : public RecordableWork {
   uintptr_t address = 0;
   bool is_still = false;
   bool is_recorded = true;
+  bool waits_to_prepare = false;
+  bool waits_to_enqueue = false;
   int num_prepared = 0;
   int num_reached = 0;
   int num_enqueued = 0;
+  int num_recorded = 0;
 };
 
 class CountingRecorder : public Recorder {
@@ -90,9 +95,9 @@ class CountingRecorder : public Recorder {
 class SegmentTest : public ::testing::Test {
  protected:
   SegmentTest()
-      : segment_({{.kind = Kind::kWork, .work = &work_}}, 1,
-                 {&recorder_, &device_->allocator(),
-                  [this](const Status& why) { refusals_.push_back(why.to_string()); }}) {}
+      : segment_(
+            {{.kind = Kind::kWork, .work = &work_}}, 1,
+            {&recorder_, [this](const Status& why) { refusals_.push_back(why.to_string()); }}) {}
   // Whether it was launched as one.
   bool run(uintptr_t address) {
     work_.address = address;
@@ -103,7 +108,6 @@ class SegmentTest : public ::testing::Test {
 
   static constexpr uint64_t kMost = Segment::kMostRecordings;
   static constexpr uint64_t kStale = Segment::kStaleAfter;
-  std::unique_ptr<CpuDevice> device_ = std::make_unique<CpuDevice>(CpuDeviceOptions{});
   OneWork work_;
   CountingRecorder recorder_;
   std::vector<std::string> refusals_;
@@ -116,6 +120,7 @@ TEST_F(SegmentTest, AddressesThatComeBackAreRecordedOnce) {
   EXPECT_EQ(recorder_.num_asked, 1);
   EXPECT_EQ(recorder_.num_launches, 5);
   EXPECT_EQ(work_.num_enqueued, 2) << "issued, and recorded";
+  EXPECT_EQ(work_.num_recorded, 1) << "it keeps the scratch memory of the recorded one alone";
 }
 
 TEST_F(SegmentTest, MoreThanAreKeptTakeTurnsWithoutBeingRecordedAnew) {
@@ -158,7 +163,7 @@ TEST_F(SegmentTest, OnlyWhatMayMoveIsPreparedAndEachLaneEndsAtItsLastWork) {
   for (uint32_t i = 0; i < works.size(); ++i) {
     steps.push_back({.kind = Kind::kWork, .lane = i < 3 ? 0u : 1u, .work = &works[i]});
   }
-  Segment segment(steps, 5, {&recorder_, &device_->allocator(), {}});
+  Segment segment(steps, 5, {&recorder_, {}});
   Status why;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(segment.run(nullptr, why)) << why.to_string();
   EXPECT_EQ(recorder_.num_launches, 9);
@@ -170,12 +175,54 @@ TEST_F(SegmentTest, OnlyWhatMayMoveIsPreparedAndEachLaneEndsAtItsLastWork) {
   EXPECT_EQ(works[1].num_reached + works[3].num_reached, 0);
 }
 
+TEST_F(SegmentTest, AThreadThatMayNotWaitRecordsNothing) {
+  EXPECT_FALSE(run(1));
+  Status why;
+  {
+    const NoWaiting scope;
+    EXPECT_FALSE(segment_.run(nullptr, why));
+    EXPECT_TRUE(scope.has_refused());
+  }
+  EXPECT_EQ(recorder_.num_asked, 0);
+  EXPECT_TRUE(segment_.run(nullptr, why, true)) << why.to_string();
+  EXPECT_EQ(recorder_.num_asked, 1);
+  EXPECT_EQ(work_.num_prepared, 2) << "once a run";
+  const NoWaiting scope;
+  EXPECT_TRUE(run(1)) << "what is recorded is launched";
+  EXPECT_FALSE(scope.has_refused());
+}
+
+TEST_F(SegmentTest, WhatWasRefusedIsGoneOnWithFromThere) {
+  std::array<OneWork, 4> works;
+  works[1].waits_to_prepare = true;
+  works[2].waits_to_enqueue = true;
+  std::vector<SegmentStep> steps;
+  for (OneWork& work : works) steps.push_back({.kind = Kind::kWork, .work = &work});
+  Segment segment(steps, 4, {&recorder_, {}});
+  Status why;
+  for (const bool waits_to_prepare : {true, false}) {
+    works[1].waits_to_prepare = waits_to_prepare;
+    for (OneWork& work : works) work.num_prepared = work.num_enqueued = 0;
+    for (OneWork& work : works) work.address += 1;  // nothing is recorded
+    {
+      const NoWaiting scope;
+      EXPECT_FALSE(segment.run(nullptr, why));
+      EXPECT_TRUE(scope.has_refused());
+    }
+    EXPECT_TRUE(segment.run(nullptr, why, true));
+    for (size_t i = 0; i < works.size(); ++i) {
+      EXPECT_EQ(works[i].num_prepared, i == 1 && waits_to_prepare ? 2 : 1) << i;
+      EXPECT_EQ(works[i].num_enqueued, i == 2 && !waits_to_prepare ? 2 : 1) << i;
+    }
+  }
+}
+
 TEST_F(SegmentTest, StillWorkThatCannotBeRecordedIsIssuedEachTime) {
   OneWork still;
   still.is_still = true;
   still.is_recorded = false;
   Segment segment({{.kind = Kind::kWork, .work = &work_}, {.kind = Kind::kWork, .work = &still}}, 2,
-                  {&recorder_, &device_->allocator(), {}});
+                  {&recorder_, {}});
   Status why;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(segment.run(nullptr, why)) << why.to_string();
   EXPECT_EQ(recorder_.num_asked, 0);
