@@ -16,6 +16,7 @@
 #include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/execute/device_pollers.h"
 #include "runtime/execute/host_command_buffer.h"
 #include "runtime/execute/recorded_commands.h"
 
@@ -111,9 +112,8 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
     if (core.accelerator_or_null) devices.push_back(core.accelerator_or_null->device.get());
     for (Device* each : devices) {
       if (!each->needs_polling()) continue;
-      core.pollers.push_back(scheduler.add_poller([each] { return each->poll(); },
-                                                  [each] { return each->wants_polling(); }));
-      each->add_waker(&core, [&scheduler] { scheduler.poke(); });
+      core.threads->device_pollers().add(*each);
+      core.polled_devices.push_back(each);
     }
     options.make_commands =
         [devices, &core, &scheduler](Recorder* recorder_or_null) -> std::unique_ptr<CommandBuffer> {

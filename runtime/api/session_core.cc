@@ -6,6 +6,7 @@
 #include "graph/base/check.h"
 #include "runtime/cpu/worker_pool.h"
 #include "runtime/device/no_thread.h"
+#include "runtime/execute/device_pollers.h"
 
 namespace eddy {
 
@@ -21,9 +22,7 @@ Status SessionCore::prepare_threads(const Needs& needs) {
 }
 
 SessionCore::~SessionCore() {
-  for (const PollerId poller : pollers) scheduler().remove_poller(poller);
-  if (device) device->remove_waker(this);
-  if (accelerator_or_null) accelerator_or_null->device->remove_waker(this);
+  for (Device* const polled : polled_devices) threads->device_pollers().remove(*polled);
 }
 
 namespace {

@@ -178,8 +178,8 @@ struct SessionCore {
   void note_refusal(const Status& why);
   std::string why_not_recorded;  // under the mutex
 
-  std::vector<PollerId> pollers;  // of polled devices whose loops the host drives
-  SessionCallbacks callbacks;     // last: ends first, while everything else is still there
+  std::vector<Device*> polled_devices;  // by the scheduler; those whose loops the host drives
+  SessionCallbacks callbacks;           // last: ends first, while everything else is still there
 
  private:
   bool try_enter(Run& run);

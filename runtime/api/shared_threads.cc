@@ -6,6 +6,7 @@
 #include "runtime/api/fork_guard.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/worker_pool.h"
+#include "runtime/execute/device_pollers.h"
 
 namespace eddy {
 
@@ -23,6 +24,7 @@ struct SharedThreads::Impl {
   CallbackThreads callbacks;
   std::once_flag scheduler_made;
   std::unique_ptr<Scheduler> scheduler_or_null;  // ends before the workers that it issues to
+  std::unique_ptr<DevicePollers> pollers_or_null;
 };
 
 SharedThreads::SharedThreads(int num_workers, size_t max_stacks)
@@ -40,8 +42,14 @@ CallbackThreads& SharedThreads::callback_threads() { return impl_->callbacks; }
 Scheduler& SharedThreads::scheduler() {
   std::call_once(impl_->scheduler_made, [this] {
     impl_->scheduler_or_null = std::make_unique<Scheduler>(impl_->scheduler_options);
+    impl_->pollers_or_null = std::make_unique<DevicePollers>(*impl_->scheduler_or_null);
   });
   return *impl_->scheduler_or_null;
+}
+
+DevicePollers& SharedThreads::device_pollers() {
+  (void)scheduler();
+  return *impl_->pollers_or_null;
 }
 
 const std::shared_ptr<WorkerPool>& SharedThreads::workers() const { return impl_->workers; }

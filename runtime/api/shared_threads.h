@@ -24,6 +24,7 @@
 namespace eddy {
 
 class CallbackThreads;
+class DevicePollers;
 class ForkGuard;
 class Scheduler;
 class WorkerPool;
@@ -43,6 +44,7 @@ class SharedThreads {
 
   // For sessions. The scheduler is made when it is first asked for.
   Scheduler& scheduler();
+  DevicePollers& device_pollers();  // of the scheduler
   const std::shared_ptr<WorkerPool>& workers() const;
   CallbackThreads& callback_threads();
   // A child has none of these threads.

@@ -67,6 +67,8 @@ class CudaDevice : public Device {
   Status health() const override { return context_->health(); }
   bool needs_polling() const override { return true; }
   bool poll() override;
+  // Streams that a poll looks at.
+  size_t num_watched_streams() { return streams_.num_watched(); }
   bool wants_polling() override;
   void add_waker(const void* key, std::function<void()> waker) override {
     watch_.add(key, std::move(waker));

@@ -36,7 +36,6 @@ CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord wor
       is_own_(is_own),
       progress_(std::make_shared<StreamProgress>(word.host)) {
   shared_.progress.add(progress_);
-  shared_.streams.add(*this);
 }
 
 CudaStream::~CudaStream() {
@@ -74,20 +73,26 @@ bool CudaStream::hold(std::shared_ptr<Gate> gate) {
 
 bool CudaStream::request(Item item) {
   if (shared_.context.is_lost() || is_captured()) return false;
+  bool was_watched = true;
+  bool is_kept = false;
   {
     std::lock_guard lock(mutex_);
     const uint64_t position = progress_->requested_.fetch_add(1) + 1;
     if (item.kind == Item::Kind::kWork) {
       progress_->last_work_.store(position, std::memory_order_release);
     }
-    shared_.watch.tell();
+    was_watched = std::exchange(is_watched_, true);
     forget_launches();
-    if (!kept_.empty() || is_issuing_ || !can_issue(item)) {
+    is_kept = !kept_.empty() || is_issuing_ || !can_issue(item);
+    if (is_kept) {
       kept_.push_back(std::move(item));
-      return true;
+    } else {
+      is_issuing_ = true;
     }
-    is_issuing_ = true;
   }
+  if (!was_watched) shared_.streams.watch(*this);
+  shared_.watch.tell();
+  if (is_kept) return true;
   const bool is_issued = issue(item);
   std::lock_guard lock(mutex_);
   is_issuing_ = false;
@@ -303,6 +308,14 @@ bool CudaStream::issue_kept() {
     has_moved = true;
   }
   return has_moved;
+}
+
+bool CudaStream::leave_watch() {
+  std::lock_guard lock(mutex_);
+  if (has_work_locked() || is_issuing_) return false;
+  hear_marks();  // what it has kept for its work goes
+  is_watched_ = false;
+  return true;
 }
 
 void CudaStream::mark_now() {

@@ -98,13 +98,15 @@ class CudaStream : public Stream {
   };
   Polled poll(std::vector<EventListener*>& ready);
   bool issue_kept();
+  // True where all of its work has been heard to end: then it is watched no more.
+  bool leave_watch();
   // Also for it: marks what has been issued and hears of earlier marks, even while a Work is
   // issued.
   void mark_now();
   // Whether it has work that has not been heard to end; then the next poll() sees to it.
   bool has_work() const {
     std::lock_guard lock(mutex_);
-    return !listeners_.empty() || !is_idle();
+    return has_work_locked();
   }
 
  private:
@@ -133,6 +135,7 @@ class CudaStream : public Stream {
   bool is_held() const;
   bool is_captured() const;
   void wait_until_idle();
+  bool has_work_locked() const { return !listeners_.empty() || !is_idle(); }
   bool has_passed(uint64_t position) const { return progress_->has_completed(position); }
 
   const CudaShared shared_;
@@ -144,6 +147,7 @@ class CudaStream : public Stream {
   // Under the mutex.
   std::deque<Item> kept_;
   bool is_issuing_ = false;  // a Work of this stream runs right now, outside the mutex
+  bool is_watched_ = false;  // by CudaStreamList, or about to be
   uint64_t marked_ = 0;
   // Of Works in flight that launch more than once: their position, and how many more.
   std::deque<std::pair<uint64_t, uint64_t>> more_launches_;

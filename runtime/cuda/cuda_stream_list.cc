@@ -6,15 +6,23 @@
 
 namespace eddy {
 
-void CudaStreamList::add(CudaStream& stream) {
+void CudaStreamList::watch(CudaStream& stream) {
   std::lock_guard lock(mutex_);
   entries_.push_back({&stream});
 }
 
 void CudaStreamList::remove(CudaStream& stream) {
   std::unique_lock lock(mutex_);
-  has_left_.wait(lock, [&] { return find_or_null(&stream)->num_issuers == 0; });
+  has_left_.wait(lock, [&] {
+    const Entry* const entry = find_or_null(&stream);
+    return entry == nullptr || entry->num_issuers == 0;
+  });
   std::erase_if(entries_, [&](const Entry& entry) { return entry.stream == &stream; });
+}
+
+size_t CudaStreamList::num_watched() {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
 }
 
 bool CudaStreamList::poll(std::vector<EventListener*>& ready) {
@@ -22,11 +30,12 @@ bool CudaStreamList::poll(std::vector<EventListener*>& ready) {
   std::vector<CudaStream*> keeping;
   {
     std::lock_guard lock(mutex_);
-    for (const Entry& entry : entries_) {
+    std::erase_if(entries_, [&](const Entry& entry) {
       const CudaStream::Polled polled = entry.stream->poll(ready);
       has_moved |= polled.has_moved;
       if (polled.has_issuable) keeping.push_back(entry.stream);
-    }
+      return entry.num_issuers == 0 && entry.stream->leave_watch();
+    });
   }
   for (CudaStream* stream : keeping) has_moved |= issue_kept(stream);
   return has_moved;

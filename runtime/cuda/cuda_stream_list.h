@@ -1,12 +1,15 @@
-// CudaStreamList: the streams of one device, each from its making to its end, polled together.
+// CudaStreamList: the streams of one device, polled together while they have work.
+//
+//   made ──▶ idle ──watch(): work is requested──▶ watched ──poll(): all of it heard to end──▶ idle
 //
 // What polling hears of is heard under the list's lock. Works that were kept for credit (or behind
 // a record) are issued outside of it: a Work may call anything, also make a stream of this device
 // or end another one. remove() waits until nobody issues for the stream any more.
 //
-// Contract: a stream is removed by its own destructor, never by a Work of its own, nor by a
-// listener that is told inside one. Threads: any. Cost: a poll takes one lock and each stream's;
-// nothing more while no stream keeps anything.
+// Contract: a stream is watched before its work is told to those who sleep (work_watch.h), and
+// removed by its own destructor, never by a Work of its own, nor by a listener that is told inside
+// one. Threads: any. Cost: a poll takes one lock and each watched stream's; streams without work
+// cost nothing.
 #pragma once
 
 #include <condition_variable>
@@ -20,8 +23,11 @@ class EventListener;
 
 class CudaStreamList {
  public:
-  void add(CudaStream& stream);
+  // It has work; it is not watched.
+  void watch(CudaStream& stream);
+  // It ends, idle.
   void remove(CudaStream& stream);
+  size_t num_watched();
   // Polls each stream and hands on what each keeps. True when something moved.
   bool poll(std::vector<EventListener*>& ready);
   // Marks each stream where it stands, so that its position moves on: for a thread that waits for
@@ -39,7 +45,7 @@ class CudaStreamList {
 
   std::mutex mutex_;
   std::condition_variable has_left_;  // an issuer has
-  std::vector<Entry> entries_;        // under the mutex
+  std::vector<Entry> entries_;        // under the mutex; those that are watched
 };
 
 }  // namespace eddy

@@ -171,6 +171,23 @@ TEST_P(CudaStreamTest, AWaitForAKeptRecordWaitsForThatVeryRecord) {
   EXPECT_TRUE(event->is_complete());
 }
 
+TEST_P(CudaStreamTest, APollLooksOnlyAtStreamsWithWork) {
+  std::vector<std::unique_ptr<Stream>> idle;
+  for (int i = 0; i < 100; ++i) idle.push_back(std::move(*device_->create_stream()));
+  EXPECT_EQ(device_->num_watched_streams(), 0u);
+  for (int round = 0; round < 3; ++round) {
+    log(*a_, 1);
+    log(*b_, 2);
+    log(*a_, 3);
+    EXPECT_EQ(device_->num_watched_streams(), 2u);
+    drain(*a_);
+    drain(*b_);
+    device_->poll();
+    EXPECT_EQ(device_->num_watched_streams(), 0u);
+    EXPECT_FALSE(device_->wants_polling());
+  }
+}
+
 TEST_P(CudaStreamTest, AGateMayBeDroppedOnceItIsOpen) {
   auto gate = std::move(*device_->create_gate());
   ASSERT_TRUE(a_->hold(gate));
