@@ -5,8 +5,24 @@
 #include <thread>
 
 #include "runtime/api/session_scope.h"
+#include "runtime/cpu/worker_pool.h"
 
 namespace eddy {
+namespace {
+
+// By a worker where this is the scheduler's thread, which serves others; else at once.
+void call_off_scheduler(SessionCore& core, std::function<void()> function) {
+  if (Scheduler::current_or_null() == nullptr) return function();
+  core.threads->workers()->enqueue(
+      [](void* kept) {
+        const std::unique_ptr<std::function<void()>> owned(
+            static_cast<std::function<void()>*>(kept));
+        (*owned)();
+      },
+      new std::function<void()>(std::move(function)));
+}
+
+}  // namespace
 
 AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
                    const RunOptions& options)
@@ -106,9 +122,13 @@ void AsyncRun::on_complete() {
       core.leave_stream(run);
     });
   }
-  const void* const run = self.get();
-  take_turn(std::move(self));
-  core.leave_stream(run);
+  auto go_on = [self = std::move(self), &core]() mutable {
+    const void* const run = self.get();
+    take_turn(std::move(self));
+    core.leave_stream(run);
+  };
+  // A state that is made takes long.
+  core.executable->has_free_state() ? go_on() : call_off_scheduler(core, std::move(go_on));
 }
 
 Status AsyncRun::wish_status(StopReason wish, const char* waited_for) {
@@ -186,15 +206,23 @@ void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
   }
   run.run_->launch(false, run.deadline_, [self = std::move(self)]() mutable {
     AsyncRun& ended = *self;
-    if (ended.gate_) {
-      // What comes behind on the stream may write the inputs.
-      if (ended.run_->has_made_outputs()) ended.run_->copy_given_outputs();
-      ended.gate_->open();
-    }
-    ended.core_.callbacks.post([self = std::move(self)] {
-      Status status = self->run_->finish();
-      self->end(std::move(status), true);
+    // What comes behind on the stream may write the inputs.
+    const bool copies =
+        ended.gate_ && ended.run_->has_made_outputs() && ended.run_->has_given_outputs();
+    if (!copies) return post_finish(std::move(self));
+    call_off_scheduler(ended.core_, [self = std::move(self)]() mutable {
+      self->run_->copy_given_outputs();
+      post_finish(std::move(self));
     });
+  });
+}
+
+void AsyncRun::post_finish(std::shared_ptr<AsyncRun> self) {
+  if (self->gate_) self->gate_->open();
+  SessionCore& core = self->core_;
+  core.callbacks.post([self = std::move(self)] {
+    Status status = self->run_->finish();
+    self->end(std::move(status), true);
   });
 }
 

@@ -65,6 +65,7 @@ class AsyncRun : private EventListener {
   static Status wish_status(StopReason wish, const char* waited_for);
   static void take_turn(std::shared_ptr<AsyncRun> self);
   static void launch(std::shared_ptr<AsyncRun> self);
+  static void post_finish(std::shared_ptr<AsyncRun> self);
   static void post_end(std::shared_ptr<AsyncRun> self, Status status, bool has_entered = false);
   void end(Status status, bool has_entered);
   static void call_back(SessionCore& core, const RunCallback& callback,

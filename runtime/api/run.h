@@ -69,6 +69,7 @@ class Run {
   // After the run has made its outputs: those that are given inputs' memory are copied, so that the
   // caller may write it. collect_output() then returns the copies.
   void copy_given_outputs();
+  bool has_given_outputs() const;
   Result<NamedTensors> collect_outputs();
   // One of them, of any kind; shares memory of the session, copies the caller's.
   Tensor collect_output(size_t index);
@@ -110,6 +111,7 @@ class Run {
   Status align_inputs();
   std::optional<std::span<const int64_t>> bound_shape(size_t index) const;
   bool is_given(const void* data) const;
+  bool is_given_output(size_t index) const;
   void place_outputs();
   void find_overlaps();
   bool may_be_made_in(size_t index) const;

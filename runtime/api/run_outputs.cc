@@ -221,17 +221,24 @@ bool Run::is_given(const void* data) const {
   });
 }
 
+bool Run::is_given_output(size_t index) const {
+  const Slot& slot = state_->slot(core_.graph.outputs()[index]);
+  if (slot.kind == ValueKind::kTensor) return is_given(slot.view.data);
+  return std::ranges::any_of(
+      slot.elements, [this](const SequenceElement& element) { return is_given(element.data); });
+}
+
+bool Run::has_given_outputs() const {
+  for (size_t i = 0; i < core_.outputs.size(); ++i) {
+    if (is_given_output(i)) return true;
+  }
+  return false;
+}
+
 void Run::copy_given_outputs() {
   try {
     for (size_t i = 0; i < core_.outputs.size(); ++i) {
-      const Slot& slot = state_->slot(core_.graph.outputs()[i]);
-      const bool is_copied =
-          slot.kind == ValueKind::kTensor
-              ? is_given(slot.view.data)
-              : std::ranges::any_of(slot.elements, [this](const SequenceElement& element) {
-                  return is_given(element.data);
-                });
-      if (!is_copied) continue;
+      if (!is_given_output(i)) continue;
       copies_.resize(core_.outputs.size());
       copies_[i] = collect_output(i);
     }

@@ -355,6 +355,11 @@ std::unique_ptr<RunState> Executable::acquire() {
   return make_state(nullptr);
 }
 
+bool Executable::has_free_state() {
+  std::lock_guard lock(mutex_);
+  return !free_.empty();
+}
+
 std::unique_ptr<RunState> Executable::make_traced(TraceRecorder& recorder) {
   return make_state(&recorder);
 }

@@ -133,8 +133,10 @@ class Executable {
   // Bytes of scratch memory that kernels are known to need, by the machine's stream.
   const std::vector<size_t>& workspaces() const { return workspaces_; }
 
-  // A run state nobody else uses, commands recorded.
+  // A run state nobody else uses, commands recorded. Making one takes long and may wait.
   std::unique_ptr<RunState> acquire();
+  // Whether one need not be made now; others may take it.
+  bool has_free_state();
   // A new one whose commands trace; drop it after its run instead of releasing it.
   std::unique_ptr<RunState> make_traced(TraceRecorder& recorder);
   // Puts it back, after its run has ended. One too many goes, with its memory.

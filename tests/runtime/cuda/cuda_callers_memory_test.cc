@@ -1,6 +1,7 @@
 // Claim: an output that a caller has bound in a GPU's memory is written there by the GPU, without
 // passing through the host, where nobody on the host reads it; else it is copied there. Memory that
-// is not the GPU's is refused.
+// is not the GPU's is refused. A large input in a caller's memory is not copied by the thread that
+// serves all loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +86,23 @@ TEST_P(CudaCallersMemoryTest, AnOutputBoundOnTheGpuDoesNotPassThroughTheHost) {
     ASSERT_TRUE(call->run().is_ok());
     EXPECT_EQ(call->copied_bytes(), kLongBytes);
   }
+}
+
+TEST_P(CudaCallersMemoryTest, ALargeInputIsNotCopiedByTheSchedulersThread) {
+  use_fake();
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {200'000}));
+  b.output("y", b.op("Mul", {x, b.scalar(0.5f)}));
+  auto session = make_or_null(std::move(*b.finish()), {});
+  ASSERT_NE(session, nullptr);
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    const auto first = static_cast<float>(repeat);
+    const auto outputs =
+        session->run({{"x", Tensor::of<float>({200'000}, std::vector<float>(200'000, first))}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ((*outputs)[0].second.values<float>()[199'999], 0.5f * first);
+  }
+  EXPECT_LE(fake_->cuda().largest_copy_of_schedulers(), size_t{64} << 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaCallersMemoryTest, ::testing::Range(uint64_t{1}, uint64_t{6}));

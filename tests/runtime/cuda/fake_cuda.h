@@ -32,6 +32,9 @@
 //             programmatically behind kernels alone may run before them, unless it waits by itself,
 //             as all do but those of begin_early()
 //
+//   waiting   a scheduler's thread makes no call that may wait: for memory, for a stream or the
+//             context, for a graph to be made ready, for a stream to be made
+//
 // What it does not show: time, and operations of several streams that truly overlap (each runs
 // whole, in some order).
 //
@@ -116,6 +119,8 @@ class FakeCuda {
   uint64_t num_programmatic() const { return num_programmatic_; }
   // Copies that have run, of graphs too.
   uint64_t num_copies() const { return num_copies_; }
+  // The largest copy from the host that a scheduler's thread has issued: what it has staged, too.
+  size_t largest_copy_of_schedulers() const { return largest_copy_of_schedulers_; }
   // Kernels that have done nothing, because their guard said so.
   uint64_t num_called_off() const { return num_called_off_; }
   bool is_capturing(CuStream stream) const;
@@ -283,6 +288,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_called_off_{0};
   std::atomic<bool> is_held_{false};
   std::atomic<uint64_t> num_copies_{0};
+  std::atomic<size_t> largest_copy_of_schedulers_{0};
   std::vector<std::string> last_round_;
   uint64_t fail_at_ = 0;
   std::string fail_next_;  // an entry

@@ -3,12 +3,20 @@
 #include <cstring>
 
 #include "graph/base/check.h"
+#include "runtime/coroutine/scheduler.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {
 namespace {
 
 constexpr CuResult kOk = CuResult::kSuccess;
+
+bool may_wait(const std::string& call) {
+  static constexpr const char* kCalls[] = {
+      "memory_allocate", "host_allocate",       "host_free",          "stream_create",
+      "stream_destroy",  "context_synchronize", "stream_synchronize", "graph_instantiate"};
+  return std::ranges::find(kCalls, call) != std::end(kCalls);
+}
 
 }  // namespace
 
@@ -24,6 +32,9 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
     num_waiting_.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
     num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+    if (Scheduler::current_or_null() != nullptr && may_wait(name)) {
+      violation(std::string(name) + " on a scheduler's thread");
+    }
     if (++num_calls_ == fail_at_ || fail_next_ == name) {
       fail_next_.clear();
       failed_call_ = name;
@@ -405,6 +416,9 @@ void FakeCuda::fill_memory(CudaApi& api) {
          });
   define(api.copy, "copy", CallKind::kContext,
          [this](CuDevicePointer to, CuDevicePointer from, size_t bytes, CuStream stream) {
+           if (Scheduler::current_or_null() != nullptr && is_pinned(from, 0)) {
+             largest_copy_of_schedulers_ = std::max<size_t>(largest_copy_of_schedulers_, bytes);
+           }
            return enqueue(stream, {.kind = OpKind::kCopy, .to = to, .from = from, .bytes = bytes});
          });
   define(api.fill, "fill", CallKind::kContext,
