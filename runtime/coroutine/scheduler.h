@@ -3,9 +3,9 @@
 // A task runs on a pooled fiber until it waits (Completion, WaitGroup, sleep_until), yields or
 // returns. Only the scheduler's thread resumes tasks; anybody may wake them. A round of its
 // loop: take wakes from the inbox, fire due timers, poll, resume up to 32 ready tasks in
-// order. With nothing to do it spins for a moment, then sleeps until a wake or the next timer
-// (with pollers that are wanted: in short, growing naps). An idle scheduler without such pollers
-// uses no CPU.
+// order, fewer where what they call takes long. With nothing to do it spins for a moment, then
+// sleeps until a wake or the next timer (with pollers that are wanted: in short, growing naps). An
+// idle scheduler without such pollers uses no CPU.
 //
 // Contract for tasks: end by returning, never by an exception (CHECK). Do not block the
 // thread. Do not carry the value of a thread_local variable, errno included, over a wait or a
@@ -145,7 +145,7 @@ class Scheduler {
   void accept_wakes();
   bool run_due_timers();
   bool run_ready_tasks();
-  void resume(Task* task);
+  bool resume(Task* task);
   bool may_end();
   bool has_tasks();
   void idle();

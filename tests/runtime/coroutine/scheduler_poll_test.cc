@@ -1,5 +1,5 @@
 // Claim: pollers are called while they are there and never after, also when other threads add
-// and remove them; and a scheduler with nothing to do sleeps.
+// and remove them, and between tasks that take long; and a scheduler with nothing to do sleeps.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -116,6 +116,48 @@ TEST(SchedulerPoll, APollerThatFindsNothingIsCalledInNapsAndStillServesWakes) {
   ASSERT_TRUE(scheduler.spawn([&] { ran.notify(); }).is_ok());
   ran.wait();
   scheduler.remove_poller(id);
+}
+
+TEST(SchedulerPoll, PollersHaveTheirTurnBetweenLongCallsOfReadyTasks) {
+  constexpr int kTasks = 20;
+  struct Call {
+    std::atomic<int>& polls;
+    std::vector<int>& polls_before;
+    static void run(void* call) {
+      auto& self = *static_cast<Call*>(call);
+      self.polls_before.push_back(self.polls);
+      const Clock::time_point end = Clock::now() + 300us;
+      while (Clock::now() < end) {
+      }
+    }
+  };
+  std::atomic<int> polls{0};
+  std::vector<int> polls_before;
+  {
+    Scheduler scheduler;
+    const PollerId id = scheduler.add_poller([&] { return ++polls, false; });
+    Completion done;
+    std::atomic<int> num_left{kTasks};
+    ASSERT_TRUE(scheduler
+                    .spawn([&] {  // so all of them are ready at once
+                      for (int i = 0; i < kTasks; ++i) {
+                        ASSERT_TRUE(scheduler
+                                        .spawn([&] {
+                                          Call call{polls, polls_before};
+                                          Scheduler::call_on_thread_stack(Call::run, &call);
+                                          if (--num_left == 0) done.notify();
+                                        })
+                                        .is_ok());
+                      }
+                    })
+                    .is_ok());
+    done.wait();
+    scheduler.remove_poller(id);
+  }
+  ASSERT_EQ(polls_before.size(), static_cast<size_t>(kTasks));
+  for (size_t i = 2; i < polls_before.size(); ++i) {
+    EXPECT_GT(polls_before[i], polls_before[i - 1]) << "call " << i;
+  }
 }
 
 TEST(SchedulerPoll, ALongWaitIsLookedAtRarely) {
