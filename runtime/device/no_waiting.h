@@ -8,7 +8,8 @@
 // does, and needs to guess nothing.
 //
 // Contract: what is refused can be done again from its beginning (its caller's beginning, up to
-// whoever made the scope) as if it had not been tried, and says nothing of its error to its run.
+// whoever made the scope) as if it had not been tried, and says nothing of its error to its run. So
+// a kernel reserves scratch memory before it enqueues anything.
 // Threads: a scope belongs to the thread that made it and is over before a coroutine of that
 // thread goes on. Cost: a thread-local load where something would wait.
 #pragma once

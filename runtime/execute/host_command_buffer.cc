@@ -5,20 +5,14 @@
 #include "runtime/execute/await.h"
 
 namespace eddy {
-namespace {
-
-constexpr int kInlineDecisions = 64;
-constexpr uint32_t kCredit = 256;
-
-}  // namespace
-
 HostCommandBuffer::HostCommandBuffer(std::vector<Device*> devices,
                                      std::vector<uint32_t> stream_devices, Scheduler& scheduler,
-                                     Recorder* recorder_or_null)
+                                     Recorder* recorder_or_null, InlineTimes::Now now)
     : devices_(std::move(devices)),
       stream_devices_(std::move(stream_devices)),
       scheduler_(scheduler),
-      has_workers_(!devices_[0]->needs_polling()),
+      workers_(*devices_[0]),
+      times_(now),
       recorder_or_null_(recorder_or_null) {}
 
 HostCommandBuffer::~HostCommandBuffer() = default;
@@ -46,6 +40,7 @@ void HostCommandBuffer::note_choice() {
 void HostCommandBuffer::finish() {
   CommandCode::finish();
   for (const Command& command : code()) issued_.push_back({this, &command});
+  times_.resize(code().size());
   for (size_t i = 0; i < strand_entries().size(); ++i) states_.emplace_back(StrandState::kIdle);
   find_parents();
   setup_error_ = set_up();
@@ -131,67 +126,11 @@ void HostCommandBuffer::fork(uint32_t parent, uint32_t strand) {
   control_->fail(std::move(status), strand);
 }
 
-// Kernels' host halves are not ours to bound, so they never run on a task's small stack.
-void HostCommandBuffer::check_stack() {
-  EDDY_CHECK(!Scheduler::is_in_task()) << "work runs on a task's stack";
-}
-
-bool HostCommandBuffer::run_issued(void* issued) {
-  check_stack();
-  Issued& self = *static_cast<Issued*>(issued);
-  RunControl& control = *self.owner->control_;
-  if (control.is_stopped()) return false;
-  if (self.command->run(self.command->context)) return true;
-  if (NoWaiting::has_refused_here()) {
-    self.was_refused = true;
-  } else {
-    control.request_stop(StopReason::kFailed);
-  }
-  return false;
-}
-
 void HostCommandBuffer::await_stream(uint32_t strand) {
   if (stream_of(strand).is_idle()) return;
   set_state(strand, StrandState::kWaitingForDevice);
   await_idle(stream_of(strand));
   set_state(strand, StrandState::kRunning);
-}
-
-// Runs what needs neither a wait nor a hand-off: cheap work and decisions on an idle stream.
-void HostCommandBuffer::run_batch(void* batch) {
-  Batch& self = *static_cast<Batch*>(batch);
-  HostCommandBuffer& owner = *self.owner;
-  Stream& stream = owner.stream_of(self.strand);
-  const Command* const code = owner.code().data();
-  while (stream.is_idle() && !owner.control_->is_stopped()) {
-    const Command& command = code[self.at];
-    if (owner.segment_or_null(self.at, self.strand) != nullptr) return;
-    Issued& issued = owner.issued_[self.at];
-    if (command.op == Op::kLaunch && command.is_cheap &&
-        !owner.is_cold(issued.is_warm, self.strand)) {
-      const Work work{run_issued, &issued, true};
-      Launch launch{stream, work, false};
-      owner.has_workers_ ? Launch::run_without_waiting(&launch) : Launch::run(&launch);
-      if (!launch.is_taken) return owner.refused(self.strand);
-      if (issued.was_refused) return;
-      ++self.at;
-    } else if (command.op == Op::kTest || command.op == Op::kSwitch) {
-      if (!owner.checks_.empty()) return;  // decide() looks whether what is read may be trusted
-      const int32_t decision = command.decide(command.context);
-      if (decision < 0) {
-        owner.control_->request_stop(StopReason::kFailed);
-        return;
-      }
-      self.at = owner.after(self.at, decision);
-    } else if (command.op == Op::kRepeat && self.decisions > 1) {
-      --self.decisions;
-      self.at = command.target;
-    } else if (command.op == Op::kJump) {
-      self.at = command.target;
-    } else {
-      return;
-    }
-  }
 }
 
 uint32_t HostCommandBuffer::after(uint32_t at, int32_t decision) const {
@@ -202,102 +141,6 @@ uint32_t HostCommandBuffer::after(uint32_t at, int32_t decision) const {
     return targets()[entry];
   }
   return decision != 0 ? at + 1 : command.target;
-}
-
-// Issues the command at `at`, or runs it and what follows, and moves on.
-void HostCommandBuffer::issue(uint32_t& at, uint32_t strand, uint32_t& in_flight, int& decisions) {
-  Stream& stream = stream_of(strand);
-  const bool is_cold = this->is_cold(issued_[at].is_warm, strand);
-  if (code()[at].is_cheap && !is_cold && stream.is_idle()) {
-    if (!is_device_fine(strand)) return;
-    in_flight = 0;
-    Batch batch{this, strand, at, decisions};
-    Scheduler::call_on_thread_stack(run_batch, &batch);
-    at = batch.at;
-    decisions = batch.decisions;
-    if (std::exchange(issued_[at].was_refused, false)) issue_aside(at, strand);
-    return;
-  }
-  take_credit(strand, in_flight);
-  if (is_cold) return issue_aside(at, strand);
-  if (!enqueue(stream, {run_issued, &issued_[at], code()[at].is_cheap})) return refused(strand);
-  if (std::exchange(issued_[at].was_refused, false)) return issue_aside(at, strand);
-  ++at;
-}
-
-void HostCommandBuffer::issue_aside(uint32_t& at, uint32_t strand) {
-  issued_[at].is_warm = true;
-  const Work work{run_issued, &issued_[at], false};
-  const bool is_taken =
-      device_index(strand) == 0 ? enqueue(stream_of(strand), work) : enqueue_aside(strand, work);
-  if (!is_taken) return refused(strand);
-  ++at;
-}
-
-void HostCommandBuffer::Launch::run(void* launch) {
-  auto& self = *static_cast<Launch*>(launch);
-  self.is_taken = self.stream.launch(self.work);
-}
-
-void HostCommandBuffer::Launch::run_without_waiting(void* launch) {
-  const NoWaiting scope;
-  run(launch);
-}
-
-// Whatever the stream runs at once (all of it on a device, cheap work where the queue has emptied
-// meanwhile) runs on the thread's own stack.
-bool HostCommandBuffer::enqueue(Stream& stream, const Work& work) {
-  Launch launch{stream, work, false};
-  Scheduler::call_on_thread_stack(has_workers_ ? Launch::run_without_waiting : Launch::run,
-                                  &launch);
-  return launch.is_taken;
-}
-
-bool HostCommandBuffer::enqueue_aside(uint32_t strand, const Work& work) {
-  Launch launch{stream_of(strand), work, false};
-  call_aside(strand, Launch::run, &launch);
-  return launch.is_taken;
-}
-
-// Calls it on a worker, and returns when it has; on this thread where there are no workers.
-void HostCommandBuffer::call_aside(uint32_t strand, Function function, void* context) {
-  Stream* const workers = workers_or_null(strand);
-  if (workers == nullptr) return Scheduler::call_on_thread_stack(function, context);
-  struct Call {
-    Function function;
-    void* context;
-    static bool run(void* call) {
-      const auto& self = *static_cast<Call*>(call);
-      self.function(self.context);
-      return true;
-    }
-  } call{function, context};
-  workers->launch({Call::run, &call, false});
-  await_idle(*workers);
-}
-
-Stream* HostCommandBuffer::workers_or_null(uint32_t strand) {
-  if (!has_workers_) return nullptr;
-  if (workers_.size() <= strand) workers_.resize(strand + 1);
-  if (workers_[strand] == nullptr) {
-    Result<std::unique_ptr<Stream>> made = devices_[0]->create_stream();
-    if (made.is_ok()) workers_[strand] = std::move(*made);
-  }
-  return workers_[strand].get();
-}
-
-// What a stream keeps is issued by whoever polls it, who may not wait, or else holds others up.
-void HostCommandBuffer::await_room(uint32_t strand) {
-  if (!stream_of(strand).has_room()) await_stream(strand);
-}
-
-void HostCommandBuffer::take_credit(uint32_t strand, uint32_t& in_flight) {
-  await_room(strand);
-  if (!stream_of(strand).is_idle()) {
-    if (++in_flight <= kCredit) return;
-    await_stream(strand);
-  }
-  in_flight = 0;
 }
 
 Segment* HostCommandBuffer::segment_or_null(uint32_t at, uint32_t strand) {
@@ -315,44 +158,6 @@ Segment* HostCommandBuffer::segment_or_null(uint32_t at, uint32_t strand) {
   made.segment = std::make_unique<Segment>(std::move(found->steps), found->next,
                                            SegmentShared{recorder_or_null_, tell_refusal_});
   return made.segment.get();
-}
-
-bool HostCommandBuffer::run_segment(void* issued_segment) {
-  check_stack();
-  auto& self = *static_cast<IssuedSegment*>(issued_segment);
-  RunControl& control = *self.owner->control_;
-  if (control.is_stopped()) return false;
-  Status why;
-  const bool goes_on = std::exchange(self.goes_on, false);
-  if (self.segment->run(self.owner->stream_of(self.strand).native(), why, goes_on)) return true;
-  if (NoWaiting::has_refused_here()) {
-    self.was_refused = true;
-  } else if (!why.is_ok()) {
-    control.fail(std::move(why), self.strand);
-  } else {
-    control.request_stop(StopReason::kFailed);
-  }
-  return false;
-}
-
-void HostCommandBuffer::issue_segment(Segment& segment, uint32_t& at, uint32_t strand,
-                                      uint32_t& in_flight) {
-  for (const SegmentStep& step : segment.steps()) {
-    if (step.kind == SegmentStep::Kind::kForget) events_[step.event].recorded.reset();
-  }
-  take_credit(strand, in_flight);
-  IssuedSegment& issued = segments_.at(at);
-  const Work work{run_segment, &issued, true};
-  const bool is_cold = this->is_cold(std::exchange(issued.is_warm, true), strand);
-  issued.goes_on = false;
-  bool is_taken = is_cold ? enqueue_aside(strand, work) : enqueue(stream_of(strand), work);
-  if (std::exchange(issued.was_refused, false)) {
-    issued.goes_on = true;
-    is_taken = enqueue_aside(strand, work);
-  }
-  if (!is_taken) return refused(strand);
-  in_flight += static_cast<uint32_t>(segment.num_issued());
-  at = segment.next();
 }
 
 void HostCommandBuffer::run_checks() {
@@ -383,13 +188,13 @@ int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
       run(context);
     }
   } call{command, kAskWhenIdle};
-  const Function ask = has_workers_ ? Call::run_without_waiting : Call::run;
+  const auto ask = workers_.has_workers() ? Call::run_without_waiting : Call::run;
   if (is_choice) Scheduler::call_on_thread_stack(ask, &call);
   if (call.decision == kAskWhenIdle) {
     if (!may_decide(strand)) return -1;
     is_choice ? Scheduler::call_on_thread_stack(ask, &call) : Call::run(&call);
   }
-  if (call.decision == kAskAside) call_aside(strand, Call::run, &call);
+  if (call.decision == kAskAside) workers_.call(Call::run, &call);
   if (call.decision < 0) control_->request_stop(StopReason::kFailed);
   return call.decision;
 }
@@ -454,18 +259,18 @@ void HostCommandBuffer::execute(uint32_t strand) {
     await_event(*forks_[strand], strand);
     is_fine(device(parents_[strand]), strand);
   }
-  uint32_t at = strand_entries()[strand];
-  int decisions = kInlineDecisions;
-  uint32_t in_flight = 0;  // at most; since the stream was last seen idle
+  Place place{strand, strand_entries()[strand], kInlineDecisions};
+  place.since_ns = times_.now();
+  uint32_t& at = place.at;
   while (!control_->is_stopped()) {
     if (Segment* const segment = segment_or_null(at, strand); segment != nullptr) {
-      issue_segment(*segment, at, strand, in_flight);
+      issue_segment(*segment, place);
       continue;
     }
     const Command& command = code[at];
     switch (command.op) {
       case Op::kLaunch:
-        issue(at, strand, in_flight, decisions);
+        issue(place);
         break;
       case Op::kTest:
       case Op::kSwitch: {
@@ -475,10 +280,7 @@ void HostCommandBuffer::execute(uint32_t strand) {
       }
       case Op::kRepeat:
         at = command.target;
-        if (--decisions == 0) {
-          decisions = kInlineDecisions;
-          Scheduler::yield();
-        }
+        if (--place.decisions == 0) yield(place);
         break;
       case Op::kJump:
         at = command.target;

@@ -2,16 +2,16 @@
 // issues work to its stream and awaits the stream only to decide.
 //
 // This way runs on any device that has streams and events. While one strand waits for its
-// predicate, the scheduler issues others. After kInlineDecisions decisions that needed no wait a
-// task yields. A strand that has kCredit commands in flight awaits its stream before it issues
-// more, so no queue grows without bound; it holds no unrecorded event that an issued wait names,
-// because a wait is issued only once its event has been recorded.
+// predicate, the scheduler issues others. After kInlineDecisions decisions that needed no wait, or
+// InlineTimes::kLongestNs, a task yields. A strand that has kCredit commands in flight awaits its
+// stream before it issues more, so no queue grows without bound; it holds no unrecorded event that
+// an issued wait names, because a wait is issued only once its event has been recorded.
 //
 // Cheap work on an idle stream runs on the scheduler's thread. Whatever runs there, or enqueues a
 // device's kernels there, does so on that thread's own stack, never on a task's, and may not wait
 // (no_waiting.h): what refuses to is done again by a worker of the host's device, and so is what an
 // accelerator's command does the first time (libraries load their kernels then), while the strand's
-// task waits and others go on.
+// task waits and others go on. What turns out not to be cheap is the workers', too.
 // Streams may be of several devices. Devices do not know each other's events, so a wait for another
 // device's event is one of the host: the strand's task suspends until the event is complete and
 // issues nothing before. Hence what a CPU stream has made is there when device work behind it is
@@ -38,7 +38,9 @@
 #include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/command_code.h"
+#include "runtime/execute/inline_times.h"
 #include "runtime/execute/segment_finder.h"
+#include "runtime/execute/worker_calls.h"
 
 namespace eddy {
 
@@ -48,7 +50,8 @@ class HostCommandBuffer : public CommandCode {
       : HostCommandBuffer({&device}, {}, scheduler) {}
   // Each stream is of the device at that place; those beyond are of the first.
   HostCommandBuffer(std::vector<Device*> devices, std::vector<uint32_t> stream_devices,
-                    Scheduler& scheduler, Recorder* recorder_or_null = nullptr);
+                    Scheduler& scheduler, Recorder* recorder_or_null = nullptr,
+                    InlineTimes::Now now = InlineTimes::steady_now);
   ~HostCommandBuffer() override;
 
   // Who is told why straight work could not be recorded (segment.h). Before start().
@@ -79,6 +82,9 @@ class HostCommandBuffer : public CommandCode {
   }
 
  private:
+  static constexpr int kInlineDecisions = 64;
+  static constexpr uint32_t kCredit = 256;
+
   // What a stream runs: the command, unless the run has stopped meanwhile.
   struct Issued {
     HostCommandBuffer* owner = nullptr;
@@ -101,35 +107,44 @@ class HostCommandBuffer : public CommandCode {
     static void run(void* launch);
     static void run_without_waiting(void* launch);
   };
-  using Function = void (*)(void* context);
   bool enqueue(Stream& stream, const Work& work);
-  bool enqueue_aside(uint32_t strand, const Work& work);
-  void call_aside(uint32_t strand, Function function, void* context);
-  Stream* workers_or_null(uint32_t strand);
+  bool enqueue_aside(Stream& stream, const Work& work);
   // Work of an accelerator's for the first time.
   bool is_cold(bool is_warm, uint32_t strand) const {
-    return has_workers_ && !is_warm && device_index(strand) != 0;
+    return workers_.has_workers() && !is_warm && device_index(strand) != 0;
   }
+  bool may_run_here(uint32_t at, uint32_t strand);
   Stream& stream_of(uint32_t strand) { return *streams_[strand_streams()[strand]]; }
   static bool run_issued(void* issued);
   void fork(uint32_t parent, uint32_t strand);
   void execute(uint32_t strand);
+  // Where a strand's task is.
+  struct Place {
+    const uint32_t strand;
+    uint32_t at;             // the next command
+    int decisions;           // rounds until the task yields
+    uint32_t in_flight = 0;  // at most; since the stream was last seen idle
+    int64_t since_ns = 0;    // it has not yielded
+  };
   // Commands that run at once, up to the next that does not.
   struct Batch {
-    HostCommandBuffer* owner;
-    uint32_t strand;
-    uint32_t at;    // the next command
-    int decisions;  // rounds until the task yields
+    HostCommandBuffer& owner;
+    Place& place;
+    bool is_over = false;  // it has taken long enough
   };
   static void run_batch(void* batch);
+  bool run_command(Batch& batch);
   // The segment that begins at the command; null: none.
   Segment* segment_or_null(uint32_t at, uint32_t strand);
-  void issue_segment(Segment& segment, uint32_t& at, uint32_t strand, uint32_t& in_flight);
+  void issue_segment(Segment& segment, Place& place);
   static bool run_segment(void* issued_segment);
-  void take_credit(uint32_t strand, uint32_t& in_flight);
+  void take_credit(Place& place);
   void await_room(uint32_t strand);
-  void issue(uint32_t& at, uint32_t strand, uint32_t& in_flight, int& decisions);
-  void issue_aside(uint32_t& at, uint32_t strand);
+  void issue(Place& place);
+  void issue_aside(Place& place);
+  void issue_batch(Place& place);
+  void give_way(Place& place);
+  void yield(Place& place);
   // The command after a test or switch that decided so.
   uint32_t after(uint32_t at, int32_t decision) const;
   int32_t decide(const Command& command, uint32_t strand);
@@ -165,7 +180,8 @@ class HostCommandBuffer : public CommandCode {
   const std::vector<Device*> devices_;
   const std::vector<uint32_t> stream_devices_;
   Scheduler& scheduler_;
-  const bool has_workers_;      // the first device runs work on threads of its own
+  WorkerCalls workers_;         // of the first device
+  InlineTimes times_;           // by command
   std::vector<Issued> issued_;  // by command
   // What lowering says of commands; shorter than the code.
   std::vector<CommandNote> notes_;
@@ -188,8 +204,6 @@ class HostCommandBuffer : public CommandCode {
   };
   std::unordered_map<uint32_t, IssuedSegment> segments_;  // by command, once asked for
   std::vector<std::unique_ptr<Stream>> streams_;
-  // By strand: a stream of the first device for what a worker is to do; made when first needed.
-  std::vector<std::unique_ptr<Stream>> workers_;
   std::vector<uint32_t> parents_;              // by strand
   std::vector<std::unique_ptr<Event>> forks_;  // by strand: where its parent's stream was
   std::deque<HostEvent> events_;

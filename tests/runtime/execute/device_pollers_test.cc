@@ -8,6 +8,8 @@
 #include <atomic>
 #include <thread>
 
+#include "runtime/device/command_buffer.h"
+
 namespace eddy {
 namespace {
 

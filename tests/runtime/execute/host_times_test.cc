@@ -1,0 +1,102 @@
+// Claim: a task that runs commands on the scheduler's thread gives way in time, by the clock, also
+// in straight code, and whatever was estimated: what turns out to take long is run by workers. No
+// work runs on a task's stack.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "runtime/coroutine/scheduler.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/execute/host_command_buffer.h"
+
+namespace eddy {
+namespace {
+
+std::atomic<int64_t> clock_ns{0};
+
+class HostTimesTest : public ::testing::Test {
+ protected:
+  // Work that takes this long, by the test's clock.
+  struct Sleep {
+    HostTimesTest* test;
+    int64_t ns;
+    std::atomic<int>* num_here;
+    static bool run(void* sleep) {
+      auto& self = *static_cast<Sleep*>(sleep);
+      if (Scheduler::is_in_task()) ++self.test->num_on_small_stacks_;
+      ++self.test->num_run_;
+      if (Scheduler::current_or_null() == nullptr) return true;  // a worker
+      ++*self.num_here;
+      clock_ns += self.ns;
+      return true;
+    }
+  };
+  // The longest, by the clock, for which another task waits for its turn while the commands run.
+  int64_t longest_stretch() {
+    std::atomic<int64_t> longest{0};
+    std::atomic<bool> is_done{false};
+    Completion other;
+    const Status spawned = scheduler_.spawn([&] {
+      for (int64_t last = clock_ns; !is_done; last = clock_ns) {
+        Scheduler::yield();
+        longest = std::max<int64_t>(longest, clock_ns - last);
+      }
+      other.notify();
+    });
+    EXPECT_TRUE(spawned.is_ok());
+    RunControl control;
+    control.on_complete = [](void* done) { static_cast<std::atomic<bool>*>(done)->store(true); };
+    control.context = &is_done;
+    commands_.start(control);
+    while (!is_done) std::this_thread::yield();
+    other.wait();
+    EXPECT_FALSE(control.is_stopped());
+    return longest;
+  }
+
+  CpuDevice device_{CpuDeviceOptions{.num_threads = 1}};
+  Scheduler scheduler_;
+  HostCommandBuffer commands_{{&device_}, {}, scheduler_, nullptr, [] { return clock_ns.load(); }};
+  std::atomic<int> num_on_small_stacks_{0};
+  std::atomic<int> num_run_{0};
+  std::atomic<int> num_here_{0};
+};
+
+TEST_F(HostTimesTest, StraightCheapCommandsGiveWay) {
+  std::vector<Sleep> sleeps(500, Sleep{this, 9'000, &num_here_});
+  for (Sleep& sleep : sleeps) commands_.launch(Sleep::run, &sleep, true);
+  commands_.finish();
+  for (int i = 0; i < 3; ++i) EXPECT_LT(longest_stretch(), 200'000);
+  EXPECT_EQ(num_run_, 1500);
+  EXPECT_EQ(num_here_, 1500) << "all of them are cheap";
+  EXPECT_EQ(num_on_small_stacks_, 0);
+}
+
+TEST_F(HostTimesTest, WhatIsNotCheapGoesToWorkers) {
+  constexpr int64_t kSlowNs = 5'000'000;
+  std::vector<Sleep> sleeps(20, Sleep{this, 1'000, &num_here_});
+  std::atomic<int> num_slow_here{0};
+  sleeps[7] = {this, kSlowNs, &num_slow_here};
+  struct Rounds {
+    int left;
+    static int32_t test(void* rounds) { return static_cast<Rounds*>(rounds)->left-- > 0 ? 1 : 0; }
+  } rounds{50};
+  commands_.begin_while();
+  commands_.test_while(Rounds::test, &rounds);
+  for (Sleep& sleep : sleeps) commands_.launch(Sleep::run, &sleep, true);
+  commands_.end_while();
+  commands_.finish();
+  EXPECT_LT(longest_stretch(), kSlowNs + 200'000) << "one at a time until it is known";
+  EXPECT_EQ(num_run_, 1000);
+  EXPECT_EQ(num_slow_here, InlineTimes::kTimings);
+  rounds.left = 50;
+  EXPECT_LT(longest_stretch(), 200'000);
+  EXPECT_EQ(num_run_, 2000);
+  EXPECT_EQ(num_on_small_stacks_, 0);
+}
+
+}  // namespace
+}  // namespace eddy
