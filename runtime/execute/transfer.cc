@@ -48,7 +48,10 @@ void Transfers::finish() {
 Status Transfers::read_shares(Allocator& allocator) {
   EDDY_CHECK(is_finished_) << "transfers run before they are finished";
   for (size_t i = 0; i < shares_.size(); ++i) {
-    EDDY_RETURN_IF_ERROR(temporaries_[i].share(*shares_[i].from, allocator));
+    Status status = temporaries_[i].share(*shares_[i].from, allocator);
+    if (status.is_ok()) continue;
+    for (Slot& temporary : temporaries_) temporary.set_none();
+    return status;
   }
   return Status::ok();
 }

@@ -9,6 +9,8 @@
 // The source's old contents after a swap are whatever the destination held; a temporary is
 // always written again before it is read. Its type and shape are given back where they are known,
 // because the node that writes it then never sets them.
+//
+// Errors: kResourceExhausted where a volatile source is copied; temporaries then refer to nothing.
 #pragma once
 
 #include <deque>
