@@ -69,14 +69,6 @@ HostAllocator::~HostAllocator() {
       << statistics_.used_bytes << " bytes are still in use when their device goes";
 }
 
-void HostAllocator::lock() const {
-  while (locked_.test_and_set(std::memory_order_acquire)) {
-    while (locked_.test(std::memory_order_relaxed)) __builtin_ia32_pause();
-  }
-}
-
-void HostAllocator::unlock() const { locked_.clear(std::memory_order_release); }
-
 bool HostAllocator::charge(size_t bytes) {
   if (limit_bytes_ != 0 && statistics_.used_bytes + bytes > limit_bytes_) return false;
   statistics_.used_bytes += bytes;
@@ -110,7 +102,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   const size_t size_class = size_bytes < kMaxPooledBytes ? size_class_of(size_bytes) : 0;
   const size_t capacity_bytes = size_class_bytes(size_class);
   Buffer* spares = nullptr;
-  lock();
+  lock_.lock();
   const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
   Buffer* buffer = fits ? take_cached(size_class) : nullptr;
   // By others, for the message.
@@ -125,7 +117,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
       }
     }
   }
-  unlock();
+  lock_.unlock();
   if (buffer != nullptr) {
     open(buffer);
     buffer->references.store(1, std::memory_order_relaxed);
@@ -135,9 +127,9 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   void* block = fits ? allocate_block(capacity_bytes) : nullptr;
   if (block == nullptr) {
     if (fits) {
-      lock();
+      lock_.lock();
       statistics_.used_bytes -= capacity_bytes;
-      unlock();
+      lock_.unlock();
     }
     return resource_exhausted(
         "no memory for a tensor of " + std::to_string(size_bytes) +
@@ -164,7 +156,7 @@ Result<BufferRef> HostAllocator::allocate_strings(size_t count) {
 }
 
 bool HostAllocator::charge_strings(Buffer* buffer, size_t size_bytes) noexcept {
-  lock();
+  lock_.lock();
   const size_t others = statistics_.used_bytes - buffer->charged_bytes;
   const bool fits = limit_bytes_ == 0 || size_bytes <= buffer->charged_bytes ||
                     (others <= limit_bytes_ && size_bytes <= limit_bytes_ - others);
@@ -173,7 +165,7 @@ bool HostAllocator::charge_strings(Buffer* buffer, size_t size_bytes) noexcept {
     statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.used_bytes);
     buffer->charged_bytes = size_bytes;
   }
-  unlock();
+  lock_.unlock();
   return fits;
 }
 
@@ -181,27 +173,27 @@ void HostAllocator::release(Buffer* buffer) noexcept {
   std::destroy_n(static_cast<std::string*>(buffer->data), buffer->num_strings);
   buffer->num_strings = 0;
   close(buffer);
-  lock();
+  lock_.lock();
   statistics_.used_bytes -= buffer->capacity_bytes + buffer->charged_bytes;
   buffer->charged_bytes = 0;
   statistics_.cached_bytes += buffer->capacity_bytes;
   push(free_[buffer->size_class], buffer);
-  unlock();
+  lock_.unlock();
 }
 
 MemoryStatistics HostAllocator::statistics() const {
-  lock();
+  lock_.lock();
   const MemoryStatistics copy = statistics_;
-  unlock();
+  lock_.unlock();
   return copy;
 }
 
 void HostAllocator::trim() {
   decltype(free_) lists{};
-  lock();
+  lock_.lock();
   lists.swap(free_);
   statistics_.cached_bytes = 0;
-  unlock();
+  lock_.unlock();
   for (Buffer* list : lists) give_back(list);
 }
 

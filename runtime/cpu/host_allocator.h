@@ -8,15 +8,14 @@
 // that grows does not leave its whole past behind.
 //
 // Errors: kResourceExhausted past the limit (used bytes, not cached ones) or when the system has
-// no more, though all cached blocks have gone back to it. Threads: any; one short spin lock a call.
+// no more, though all cached blocks have gone back to it. Threads: any; one short lock a call.
 // After fork() a child must leave it and its buffers alone: the lock may have been held.
 // Cost: O(1), about 20 ns when cached.
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <vector>
 
+#include "runtime/cpu/short_lock.h"
 #include "runtime/device/device.h"
 #include "runtime/device/size_class.h"
 
@@ -40,11 +39,9 @@ class HostAllocator : public Allocator {
   Buffer* take_cached(size_t size_class);
   bool charge(size_t bytes);
   void* allocate_block(size_t capacity_bytes);
-  void lock() const;
-  void unlock() const;
 
   const size_t limit_bytes_;
-  mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
+  mutable ShortLock lock_;
   std::array<Buffer*, kNumSizeClasses> free_{};  // under the lock; lists of what is cached
   MemoryStatistics statistics_;                  // under the lock
 };
