@@ -135,6 +135,8 @@ void CpuCommandBuffer::execute(Strand& strand, bool is_pool_thread) {
         break;
       }
       case Op::kFork: {
+        // Its last time may have recorded its last event and not have come to its end yet: from
+        // there on it counts itself out and touches nothing of the strand but what describes it.
         Strand& fork = strands_[command.target];
         fork.counter = fork.entry;
         num_live_.fetch_add(1, std::memory_order_relaxed);

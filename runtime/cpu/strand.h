@@ -6,13 +6,17 @@
 //
 //   CpuEvent::state_:  pending (0) ──push──▶ list of waiting strands ──record──▶ done (1)
 //                          └───────────────record────────────────────────────────▶┘
-//                      done ──reset (only while no strand can wait or record)──▶ pending
+//                      done ──reset (while no strand of a run that goes on waits or records)──▶
+//                      pending
 //
 // Threads: a strand is the thread's that runs it, the event's while it is on its list, the
 // recorder's once record() has returned it. Events: wait_or_done and record from any, record once
-// between two resets; reset while nobody else has the event. Errors: none.
+// between two resets. Errors: none.
 // Memory order: record releases what its strand did before; wait acquires it, either by seeing
-// `done` or by being enqueued by the recorder.
+// `done` or by being enqueued by the recorder. The strands of a run that has been stopped record
+// every event as they end, beside others that have not seen the stop and reset one. A reset behind
+// such a record takes `done` away, so it acquires what came before the record: the stop, which its
+// strand sees before it waits.
 #pragma once
 
 #include <atomic>
@@ -37,7 +41,7 @@ struct Strand {
 class CpuEvent {
  public:
   bool is_done() const { return state_.load(std::memory_order_acquire) == kDone; }
-  void reset() { state_.store(kPending, std::memory_order_relaxed); }
+  void reset() { state_.exchange(kPending, std::memory_order_acq_rel); }
 
   // True when the event is done; otherwise the strand is on the list and belongs to the recorder
   // from here on: the caller must not touch it again.
