@@ -300,7 +300,7 @@ ConvPlan::~ConvPlan() = default;
 Result<std::unique_ptr<ConvPlan>> ConvPlan::create(const ConvShape& shape,
                                                    const ConvOptions& options) {
   if (shape.grid.rank > 3) return unsupported("oneDNN convolves at most 3 spatial axes");
-  init_thread();
+  const OneThread one_thread;
   auto rep = std::make_unique<Rep>();
   try {
     rep->create_all(shape, options);
@@ -321,7 +321,7 @@ size_t ConvPlan::scratch_bytes() const {
 
 Status ConvPlan::run(const float* x, const float* weights, const float* bias, float* y,
                      void* scratch) const {
-  init_thread();
+  const OneThread one_thread;
   try {
     rep_->run(x, weights, bias, y, static_cast<std::byte*>(scratch));
   } catch (const dnnl::error& error) {

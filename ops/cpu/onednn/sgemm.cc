@@ -8,7 +8,7 @@
 namespace eddy::onednn {
 
 void sgemm(const SgemmArgs& args) {
-  init_thread();
+  const OneThread one_thread;
   const dnnl_status_t status =
       dnnl_sgemm(args.transpose_a ? 'T' : 'N', args.transpose_b ? 'T' : 'N', args.m, args.n, args.k,
                  1.0f, args.a, args.a_row, args.b, args.b_row, args.beta, args.c, args.c_row);

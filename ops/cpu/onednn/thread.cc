@@ -1,15 +1,19 @@
 #include "ops/cpu/onednn/thread.h"
 
 // libgomp's, declared here because clang does not ship omp.h.
-extern "C" void omp_set_num_threads(int);
+extern "C" {
+int omp_get_max_threads(void);
+void omp_set_num_threads(int);
+}
 
 namespace eddy::onednn {
 
-[[gnu::noinline]] void init_thread() {
-  thread_local bool is_ready = false;
-  if (is_ready) return;
-  omp_set_num_threads(1);
-  is_ready = true;
+OneThread::OneThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+
+OneThread::~OneThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
 }
 
 }  // namespace eddy::onednn
