@@ -5,30 +5,17 @@
 #include <thread>
 
 #include "runtime/api/session_scope.h"
-#include "runtime/cpu/worker_pool.h"
 
 namespace eddy {
 namespace {
 
-// By a worker where this is the scheduler's thread, which serves others; else at once.
-void call_off_scheduler(SessionCore& core, std::function<void()> function) {
-  if (Scheduler::current_or_null() == nullptr) return function();
-  core.threads->workers()->enqueue(
-      [](void* kept) {
-        const std::unique_ptr<std::function<void()>> owned(
-            static_cast<std::function<void()>*>(kept));
-        (*owned)();
-      },
-      new std::function<void()>(std::move(function)));
-}
+Status no_memory() { return resource_exhausted("no memory for what a run needs"); }
 
 }  // namespace
 
-AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback,
-                   const RunOptions& options)
+AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, const RunOptions& options)
     : core_(core),
       inputs_(std::move(inputs)),
-      callback_(std::move(callback)),
       deadline_(deadline_of(options)),
       run_(std::in_place, core, options.trace_or_null) {
   handle_->async_or_null = this;
@@ -46,24 +33,34 @@ RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTenso
       !status.is_ok()) {
     return refuse(core, callback, std::move(status));
   }
-  std::shared_ptr<AsyncRun> run(
-      new AsyncRun(core, std::move(inputs), std::move(callback), options));
+  std::shared_ptr<AsyncRun> run;
+  try {
+    run.reset(new AsyncRun(core, std::move(inputs), options));
+  } catch (const std::bad_alloc&) {
+    return refuse(core, callback, no_memory());
+  }
+  run->callback_ = std::move(callback);
   RunHandle handle(run->handle_);
-  if (Status status = run->run_->give_inputs(run->inputs_); !status.is_ok()) {
+  if (Status status = run->prepare(); !status.is_ok()) {
     post_end(std::move(run), std::move(status));
-    return handle;
-  }
-  if (run->deadline_) {
-    run->timer_.arm(core.scheduler(), *run->deadline_,
-                    [state = run->handle_] { stop(*state, StopReason::kDeadline); });
-  }
-  if (stream_or_null == nullptr) {
-    take_turn(std::move(run));
-  } else {
+  } else if (stream_or_null != nullptr) {
     AsyncRun& self = *run;
     self.submit_to(*stream_or_null, std::move(run));
+  } else {
+    take_turn(std::move(run));
   }
   return handle;
+}
+
+Status AsyncRun::prepare() try {
+  EDDY_RETURN_IF_ERROR(run_->give_inputs(inputs_));
+  if (deadline_) {
+    timer_.arm(core_.scheduler(), *deadline_,
+               [state = handle_] { stop(*state, StopReason::kDeadline); });
+  }
+  return Status::ok();
+} catch (const std::bad_alloc&) {
+  return no_memory();
 }
 
 RunHandle AsyncRun::refuse(SessionCore& core, const RunCallback& callback, Status why) {
@@ -127,8 +124,7 @@ void AsyncRun::on_complete() {
     take_turn(std::move(self));
     core.leave_stream(run);
   };
-  // A state that is made takes long.
-  core.executable->has_free_state() ? go_on() : call_off_scheduler(core, std::move(go_on));
+  core.start_run(std::move(go_on));
 }
 
 Status AsyncRun::wish_status(StopReason wish, const char* waited_for) {
@@ -175,28 +171,36 @@ void AsyncRun::take_turn(std::shared_ptr<AsyncRun> self) {
   AsyncRun& run = *self;
   Status status;
   bool has_turn = false;
-  {
+  try {
     std::lock_guard lock(run.handle_->mutex);
     run.phase_ = Phase::kTurn;
     if (run.wish_ != StopReason::kRunning) {
       status = wish_status(run.wish_, "turn");
     } else {
-      has_turn =
-          run.core_.try_enter_or_queue({&*run.run_, [self] { launch(self); },
-                                        [self](Status why) { post_end(self, std::move(why)); }},
-                                       status);
+      has_turn = run.core_.try_enter_or_queue(run.waiting(self), status);
     }
+  } catch (const std::bad_alloc&) {
+    status = no_memory();
   }
   if (has_turn) return launch(std::move(self));
   if (!status.is_ok()) post_end(std::move(self), std::move(status));
 }
 
+SessionCore::Waiting AsyncRun::waiting(const std::shared_ptr<AsyncRun>& self) {
+  return {.run = &*run_,
+          .start = [self]() mutable { launch(std::move(self)); },
+          .give_up = [self](Status why) mutable { post_end(std::move(self), std::move(why)); }};
+}
+
 void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
   AsyncRun& run = *self;
+  std::function<void()> on_done;
   try {
+    on_done = [self]() mutable { end_launched(std::move(self)); };
     run.run_->take_state();
   } catch (const std::bad_alloc&) {  // its turn must go on to the next
-    return post_end(std::move(self), resource_exhausted("no memory for what a run needs"), true);
+    on_done = nullptr;
+    return leave(std::move(self), no_memory());
   }
   {
     std::lock_guard lock(run.handle_->mutex);
@@ -204,69 +208,73 @@ void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
     // A wish that came before found no run to stop.
     if (run.wish_ != StopReason::kRunning) run.run_->stop(run.wish_);
   }
-  run.run_->launch(false, run.deadline_, [self = std::move(self)]() mutable {
-    AsyncRun& ended = *self;
+  self = nullptr;  // whoever ends the run has it, and goes before the session does
+  run.run_->launch(false, run.deadline_, std::move(on_done));
+}
+
+void AsyncRun::end_launched(std::shared_ptr<AsyncRun> self) {
+  SessionCore& core = self->core_;
+  // The scheduler's thread is all host-driven loops'.
+  if (!core.is_host_driven() || !self->run_->copies_outputs()) {
+    return leave(std::move(self), Status::ok());
+  }
+  core.call_on_worker([self = std::move(self)]() mutable { leave(std::move(self), Status::ok()); });
+}
+
+void AsyncRun::leave(std::shared_ptr<AsyncRun> self, Status status) {
+  SessionCore& core = self->core_;
+  Run& run = *self->run_;
+  if (self->gate_) {
     // What comes behind on the stream may write the inputs.
-    const bool copies =
-        ended.gate_ && ended.run_->has_made_outputs() && ended.run_->has_given_outputs();
-    if (!copies) return post_finish(std::move(self));
-    call_off_scheduler(ended.core_, [self = std::move(self)]() mutable {
-      self->run_->copy_given_outputs();
-      post_finish(std::move(self));
-    });
-  });
-}
-
-void AsyncRun::post_finish(std::shared_ptr<AsyncRun> self) {
-  if (self->gate_) self->gate_->open();
-  SessionCore& core = self->core_;
-  core.callbacks.post([self = std::move(self)] {
-    Status status = self->run_->finish();
-    self->end(std::move(status), true);
-  });
-}
-
-void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status, bool has_entered) {
-  if (self->gate_) self->gate_->open();
-  SessionCore& core = self->core_;
-  if (!has_entered) core.hold();  // its turn does that, too
-  core.callbacks.post([self = std::move(self), status = std::move(status), has_entered] {
-    self->end(status, has_entered);
-  });
-}
-
-void AsyncRun::end(Status status, bool has_entered) {
-  bool has_left_stream = false;
-  {
-    std::lock_guard lock(handle_->mutex);
-    handle_->async_or_null = nullptr;
-    phase_ = Phase::kOver;
-    has_left_stream = has_left_stream_;
+    if (status.is_ok() && run.has_made_outputs()) run.copy_given_outputs();
+    self->gate_->open();
   }
+  self->be_over();
+  self->result_ = self->collect(std::move(status));
+  core.begin_leaving(run, self->result_.is_ok());
+  self->run_.reset();
+  std::function<void()> start_next = core.give_turn_back();
+  core.callbacks.post([self = std::move(self)] { self->end(); });
+  // From here on the session may be gone, but for the next run's sake.
+  if (start_next) core.start_run(std::move(start_next));
+}
+
+Result<NamedTensors> AsyncRun::collect(Status status) {
+  if (status.is_ok()) status = run_->finish();
+  if (!status.is_ok()) return status;
+  if (!callback_) return NamedTensors();  // nobody gets them
+  return run_->collect_outputs();
+}
+
+void AsyncRun::be_over() {
+  std::lock_guard lock(handle_->mutex);
+  handle_->async_or_null = nullptr;
+  phase_ = Phase::kOver;
+}
+
+void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status) {
+  if (self->gate_) self->gate_->open();
+  SessionCore& core = self->core_;
+  core.hold();
+  self->be_over();
+  self->result_ = std::move(status);
+  core.callbacks.post([self = std::move(self)] { self->end(); });
+}
+
+void AsyncRun::end() {
   timer_.disarm();
-  Result<NamedTensors> result =
-      status.is_ok() ? Result<NamedTensors>(NamedTensors()) : Result<NamedTensors>(status);
-  if (status.is_ok()) {
-    result = run_->collect_outputs();
-    status = result.status();
-    std::lock_guard lock(core_.mutex);
-    core_.report_loops(*run_);
-  }
+  Status status = result_.status();
   {
     // What users have handed over goes as their callback is called: it may own the session.
     SessionScope scope(&core_, nullptr);
-    call_back(core_, callback_, std::move(result));
+    call_back(core_, callback_, std::move(result_));
     callback_ = nullptr;
-    if (has_entered) core_.begin_leaving(*run_);
     run_.reset();
     inputs_.clear();
   }
-  if (!has_left_stream) front_.reset();
-  if (has_entered) {
-    core_.end_leaving();
-  } else {
-    core_.let_go();
-  }
+  // Set before it was over. Its event is still calling us then.
+  if (!has_left_stream_) front_.reset();
+  core_.let_go();
   // From here on the session may be gone.
   {
     std::lock_guard lock(handle_->mutex);

@@ -5,8 +5,9 @@
 //                       └───────cancel, deadline────┴──────────────────────────▲
 //
 // A run that waits ends as soon as it is cancelled or passes its deadline; one that is launched
-// stops at its next command. Its stream's gate opens once its last strand has ended; the callback
-// thread then collects outputs and calls back.
+// stops at its next command. Once its last strand has ended its outputs are collected, its stream's
+// gate opens, its run state and its turn go to others; the callback thread then calls back. So a
+// callback that blocks holds up callbacks of its session, and no run.
 //
 // Internal to runtime/api. Every way of ending opens the gate and calls back exactly once.
 // Threads: submit from any; the rest on whichever thread brings the news. phase_ and wish_ are
@@ -50,10 +51,11 @@ class AsyncRun : private EventListener {
  private:
   enum class Phase { kStarting, kBehindStream, kTurn, kLaunched, kOver };
 
-  AsyncRun(SessionCore& core, NamedTensors inputs, RunCallback callback, const RunOptions& options);
+  AsyncRun(SessionCore& core, NamedTensors inputs, const RunOptions& options);
 
+  Status prepare();
   void submit_to(Stream& stream, std::shared_ptr<AsyncRun> self);
-  // In a forked child: over at once, called back on this thread.
+  // In a forked child, or without a thread: over at once, called back on this thread.
   static RunHandle refuse(SessionCore& core, const RunCallback& callback, Status why);
   // Puts the run into the stream's order. True: everything in front has run already.
   Result<bool> queue_on(Stream& stream);
@@ -64,26 +66,35 @@ class AsyncRun : private EventListener {
   // Why a run that was stopped while it waited has ended.
   static Status wish_status(StopReason wish, const char* waited_for);
   static void take_turn(std::shared_ptr<AsyncRun> self);
+  SessionCore::Waiting waiting(const std::shared_ptr<AsyncRun>& self);
   static void launch(std::shared_ptr<AsyncRun> self);
-  static void post_finish(std::shared_ptr<AsyncRun> self);
-  static void post_end(std::shared_ptr<AsyncRun> self, Status status, bool has_entered = false);
-  void end(Status status, bool has_entered);
+  static void end_launched(std::shared_ptr<AsyncRun> self);  // its last strand has ended
+  // Of a run that never entered.
+  static void post_end(std::shared_ptr<AsyncRun> self, Status status);
+  // Of one that has: what it made, or why it made nothing, is kept for the callback, and everything
+  // of the session's is let go of but the session.
+  static void leave(std::shared_ptr<AsyncRun> self, Status status);
+  Result<NamedTensors> collect(Status status);
+  // Nobody stops it from here on.
+  void be_over();
+  void end();  // on the callback thread
   static void call_back(SessionCore& core, const RunCallback& callback,
                         Result<NamedTensors> result);
 
   SessionCore& core_;
-  NamedTensors inputs_;  // kept alive while the run reads them
-  RunCallback callback_;
+  NamedTensors inputs_;   // kept alive while the run reads them
+  RunCallback callback_;  // set once the run is made
   const SessionCore::Deadline deadline_;
   const std::shared_ptr<RunHandle::State> handle_ = std::make_shared<RunHandle::State>();
-  DeadlineTimer timer_;                     // from submit to the end
-  Phase phase_ = Phase::kStarting;          // under the handle's mutex
-  StopReason wish_ = StopReason::kRunning;  // under the handle's mutex
-  bool has_left_stream_ = false;            // under the handle's mutex
-  std::unique_ptr<Event> front_;            // with a stream: recorded behind what is in front
-  std::shared_ptr<Gate> gate_;              // with a stream: opened when the run has ended
-  std::shared_ptr<AsyncRun> self_;          // while it waits for the stream
-  std::optional<Run> run_;  // goes before the session is left: it uses the session's program
+  DeadlineTimer timer_;                           // from submit to the end
+  Phase phase_ = Phase::kStarting;                // under the handle's mutex
+  StopReason wish_ = StopReason::kRunning;        // under the handle's mutex
+  bool has_left_stream_ = false;                  // under the handle's mutex
+  std::unique_ptr<Event> front_;                  // with a stream: recorded behind what is in front
+  std::shared_ptr<Gate> gate_;                    // with a stream: opened when the run has ended
+  std::shared_ptr<AsyncRun> self_;                // while it waits for the stream
+  Result<NamedTensors> result_ = NamedTensors();  // once it is over
+  std::optional<Run> run_;  // goes before the turn does: it uses the session's program
 };
 
 }  // namespace eddy

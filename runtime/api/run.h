@@ -69,7 +69,8 @@ class Run {
   // After the run has made its outputs: those that are given inputs' memory are copied, so that the
   // caller may write it. collect_output() then returns the copies.
   void copy_given_outputs();
-  bool has_given_outputs() const;
+  // Whether to collect them would copy any: the caller's input, a constant, the caller's memory.
+  bool copies_outputs();
   Result<NamedTensors> collect_outputs();
   // One of them, of any kind; shares memory of the session, copies the caller's.
   Tensor collect_output(size_t index);

@@ -195,13 +195,14 @@ TensorView Run::output(size_t index) {
 
 namespace {
 
+// Borrowed memory (the caller's input, a constant) may go before a tensor of it does.
+bool is_own(const BufferRef& buffer) { return buffer && !is_callers_memory(buffer); }
+
 Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
                  const std::shared_ptr<const void>& device) {
   // What no step has made is nothing, and no reason to read through a null pointer.
   if (view.data == nullptr && view.size_bytes() > 0) return Tensor();
-  // Borrowed memory (the caller's input, a constant) may go before the tensor does.
-  const bool is_own = buffer && !is_callers_memory(buffer);
-  return is_own ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);
+  return is_own(buffer) ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);
 }
 
 bool is_inside(const void* data, const TensorView& view) {
@@ -228,13 +229,6 @@ bool Run::is_given_output(size_t index) const {
       slot.elements, [this](const SequenceElement& element) { return is_given(element.data); });
 }
 
-bool Run::has_given_outputs() const {
-  for (size_t i = 0; i < core_.outputs.size(); ++i) {
-    if (is_given_output(i)) return true;
-  }
-  return false;
-}
-
 void Run::copy_given_outputs() {
   try {
     for (size_t i = 0; i < core_.outputs.size(); ++i) {
@@ -245,6 +239,16 @@ void Run::copy_given_outputs() {
   } catch (const std::bad_alloc&) {
     copy_error_ = no_memory();
   }
+}
+
+bool Run::copies_outputs() {
+  const auto is_copied = [](const auto& value) { return !is_own(value.buffer); };
+  return has_made_outputs() && std::ranges::any_of(core_.graph.outputs(), [&](ValueId output) {
+           const Slot& slot = state_->slot(output);
+           return slot.kind == ValueKind::kSequence
+                      ? std::ranges::any_of(slot.elements, is_copied)
+                      : slot.kind == ValueKind::kTensor && is_copied(slot);
+         });
 }
 
 Tensor Run::collect_output(size_t index) {

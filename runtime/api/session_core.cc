@@ -37,8 +37,8 @@ Status closed() { return cancelled("the session is closed"); }
 // Under the mutex: takes a turn if one is free.
 bool SessionCore::try_enter(Run& run) {
   if (options.max_runs_in_flight != 0 && num_turns >= options.max_runs_in_flight) return false;
-  ++num_turns;
   runs.push_back(&run);
+  ++num_turns;
   return true;
 }
 
@@ -49,7 +49,7 @@ Status SessionCore::enter(Run& run, Deadline deadline) {
   if (deadline && std::chrono::steady_clock::now() >= *deadline) return late();
   if (try_enter(run)) return Status::ok();
   WaitingThread self;
-  queue.push_back({&run, {}, {}, &self});
+  queue.push_back({.run = &run, .thread_or_null = &self});
   wait_until_true(
       lock, self.answered, [&] { return self.answer != Answer::kNone; }, deadline);
   if (self.answer == Answer::kTurn) return Status::ok();
@@ -165,7 +165,7 @@ std::function<void()> SessionCore::pass_turn() {
   }
   Waiting next = std::move(queue.front());
   queue.pop_front();
-  runs.push_back(next.run);
+  runs.push_back(next.run);  // in the room of the one that left
   if (next.thread_or_null == nullptr) return std::move(next.start);
   // Under the mutex: the thread's answer is on its stack.
   next.thread_or_null->answer = WaitingThread::Answer::kTurn;
@@ -191,9 +191,9 @@ void SessionCore::settle(std::unique_lock<std::mutex> lock) {
 void SessionCore::leave(Run& run, bool with_report) {
   std::unique_lock lock(mutex);
   take_out(run, with_report);
-  const std::function<void()> start_next = pass_turn();
+  std::function<void()> start_next = pass_turn();
   settle(std::move(lock));
-  if (start_next) start_next();  // it is in flight: so the session is there
+  if (start_next) start_run(std::move(start_next));  // it is in flight: so the session is there
 }
 
 void SessionCore::begin_leaving(Run& run, bool with_report) {
@@ -203,9 +203,48 @@ void SessionCore::begin_leaving(Run& run, bool with_report) {
 
 void SessionCore::end_leaving() {
   std::unique_lock lock(mutex);
-  const std::function<void()> start_next = pass_turn();
+  std::function<void()> start_next = pass_turn();
   settle(std::move(lock));
-  if (start_next) start_next();
+  if (start_next) start_run(std::move(start_next));
+}
+
+std::function<void()> SessionCore::give_turn_back() {
+  std::lock_guard lock(mutex);
+  ++num_holds;
+  return pass_turn();
+}
+
+namespace {
+
+// Runs that end as they start start the next: behind each other, not inside each other.
+void call_in_a_row(std::function<void()> start) {
+  thread_local std::deque<std::function<void()>>* row_or_null = nullptr;
+  if (row_or_null != nullptr) return row_or_null->push_back(std::move(start));
+  std::deque<std::function<void()>> row;
+  row.push_back(std::move(start));
+  row_or_null = &row;
+  for (; !row.empty(); row.pop_front()) row.front()();
+  row_or_null = nullptr;
+}
+
+}  // namespace
+
+void SessionCore::start_run(std::function<void()> start) {
+  if (executable->has_free_state()) return call_in_a_row(std::move(start));
+  call_on_worker([start = std::move(start)]() mutable { call_in_a_row(std::move(start)); });
+}
+
+void SessionCore::call_on_worker(std::function<void()> function) {
+  if (device->needs_polling()) return function();
+  auto call = std::make_unique<std::function<void()>>(std::move(function));
+  threads->workers()->enqueue(
+      [](void* context) {
+        const std::unique_ptr<std::function<void()>> own(
+            static_cast<std::function<void()>*>(context));
+        (*own)();
+      },
+      call.get());
+  [[maybe_unused]] const auto* of_the_worker = call.release();
 }
 
 void SessionCore::hold() {

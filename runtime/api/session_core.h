@@ -83,6 +83,8 @@ struct SessionCore {
   //   queue ──▶ in flight ──begin_leaving──▶ leaving: nobody ──end_leaving──▶ gone: its turn is
   //             (in `runs`)                  reaches it any more              the next one's
   //
+  // No user's code is called while a run has its turn, but for its kernels and host functions.
+  //
   // Waits for its turn; kCancelled once closed or by cancel_all, kDeadlineExceeded when it takes
   // too long.
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
@@ -96,8 +98,8 @@ struct SessionCore {
   // called, once.
   struct Waiting {
     Run* run = nullptr;
-    std::function<void()> start;
-    std::function<void(Status)> give_up;
+    std::function<void()> start = {};
+    std::function<void(Status)> give_up = {};
     WaitingThread* thread_or_null = nullptr;
   };
   bool try_enter_or_queue(Waiting waiting, Status& status);
@@ -115,6 +117,15 @@ struct SessionCore {
   // leave() in two steps: between them nobody reaches the run any more, but it still has its turn.
   void begin_leaving(Run& run, bool with_report = false);
   void end_leaving();
+  // end_leaving() of somebody who goes on to use the session, until let_go(). What is returned goes
+  // to start_run(); may be empty.
+  [[nodiscard]] std::function<void()> give_turn_back();
+  // Starts a run that has just got its turn, which keeps the session: here where a run state is at
+  // hand, else on a worker, because to build one takes its time.
+  void start_run(std::function<void()> start);
+  // Where the device has workers, of the pool, which a run that waits on no thread has prepared;
+  // else here. Afterwards the session may be gone.
+  void call_on_worker(std::function<void()> function);
   // Keeps the session until let_go().
   void hold();
   void let_go();

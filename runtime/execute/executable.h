@@ -135,7 +135,7 @@ class Executable {
 
   // A run state nobody else uses, commands recorded. Making one takes long and may wait.
   std::unique_ptr<RunState> acquire();
-  // Whether one need not be made now; others may take it.
+  // Whether one is at hand, so that acquire() would build none; a hint where others acquire.
   bool has_free_state();
   // A new one whose commands trace; drop it after its run instead of releasing it.
   std::unique_ptr<RunState> make_traced(TraceRecorder& recorder);

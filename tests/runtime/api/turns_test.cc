@@ -1,9 +1,13 @@
 // Claim: a session serves the runs that wait for their turn in the order in which they came,
-// whether a thread waits with them or not, and a run takes memory only when it has its turn.
+// whether a thread waits with them or not, and a run takes memory only when it has its turn. Neither
+// a callback that blocks nor a run state that must be made holds up anybody else's run.
+#include <algorithm>
 #include <future>
 #include <mutex>
 #include <thread>
 
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/device/command_buffer.h"
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy {
@@ -11,10 +15,43 @@ namespace {
 
 using testing::WaysTest;
 
+// Notes the threads that make what a run state is made of.
+class NotingDevice : public CpuDevice {
+ public:
+  NotingDevice() : CpuDevice({.num_threads = 2}) {}
+
+  Result<std::unique_ptr<Stream>> create_stream() override {
+    note();
+    return CpuDevice::create_stream();
+  }
+  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override {
+    note();
+    return CpuDevice::create_command_buffer_or_null();
+  }
+  std::vector<std::thread::id> take_makers() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(makers_, {});
+  }
+
+ private:
+  void note() {
+    std::lock_guard lock(mutex_);
+    makers_.push_back(std::this_thread::get_id());
+  }
+
+  std::mutex mutex_;
+  std::vector<std::thread::id> makers_;  // under the mutex
+};
+
 class TurnsTest : public WaysTest {
  protected:
-  // A session in which one run at a time notes its number, and the run of number 0 waits for go_.
+  // A session in which few runs at a time note their number, and the run of number 0 waits for go_.
   std::unique_ptr<Session> make_noting(int64_t num_elements) {
+    SessionOptions one = options();
+    one.max_runs_in_flight = 1;
+    return make_noting(num_elements, one);
+  }
+  std::unique_ptr<Session> make_noting(int64_t num_elements, const SessionOptions& few) {
     const Status status = library_.add_host_function(
         "note", [this](std::span<const TensorView> inputs) -> Result<int64_t> {
           const int64_t number = *inputs[0].as<int64_t>();
@@ -30,9 +67,7 @@ class TurnsTest : public WaysTest {
              b.op("HostPredicate", {number}, {{"name", std::string("note")}}, {.domain = "eddy"}));
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {num_elements}));
     b.output("y", b.op("ReduceSum", {b.op("Exp", {b.op("Tanh", {x})})}));
-    SessionOptions one = options();
-    one.max_runs_in_flight = 1;
-    auto session = Session::create(library_, std::move(*b.finish()), one);
+    auto session = Session::create(library_, std::move(*b.finish()), few);
     EXPECT_TRUE(session.is_ok()) << session.status().to_string();
     return std::move(*session);
   }
@@ -127,6 +162,52 @@ TEST_P(TurnsTest, ThePoolKeepsNoMoreStatesThanRunsMayBeInFlight) {
     EXPECT_GE(session->memory().used_bytes, 2 * one_run_bytes);
   }
   EXPECT_LE(session->memory().used_bytes, one_run_bytes);
+}
+
+TEST_P(TurnsTest, ACallbackThatBlocksHoldsUpNoRun) {
+  SessionOptions two = options();
+  two.max_runs_in_flight = 2;
+  auto session = make_noting(4, two);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {4});
+  std::promise<void> may_return;
+  std::vector<RunHandle> handles;
+  handles.push_back(session->run_async(
+      inputs(1, x), [&](Result<NamedTensors>) { may_return.get_future().wait(); }));
+  for (int k = 2; k < 7; ++k) handles.push_back(session->run_async(inputs(k, x), {}));
+  EXPECT_TRUE(session->run(inputs(7, x)).is_ok());
+  await_waiting(*session, 0);
+  while (!session->describe_runs().starts_with("0 run")) std::this_thread::yield();
+  EXPECT_FALSE(handles[0].is_done());
+  may_return.set_value();
+  for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
+}
+
+TEST_P(TurnsTest, AStateThatMustBeMadeIsNotMadeInsideAnothersRun) {
+  const auto device = std::make_shared<NotingDevice>();
+  SessionOptions one = options();
+  one.max_runs_in_flight = 1;
+  one.make_device = [&]() -> Result<std::shared_ptr<Device>> {
+    return std::shared_ptr<Device>(device);
+  };
+  auto session = make_noting(4, one);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {4});
+  auto call = std::move(*session->prepare());  // which keeps its state
+  const int64_t number = 0;
+  ASSERT_TRUE(call->bind_input(0, {const_cast<int64_t*>(&number), nullptr, 0, ElementType::kInt64})
+                  .is_ok());
+  ASSERT_TRUE(call->bind_input(1, x).is_ok());
+  std::thread runs([&] { EXPECT_TRUE(call->run().is_ok()); });
+  const std::thread::id runner = runs.get_id();
+  while (!session->describe_runs().starts_with("1 run")) std::this_thread::yield();
+  (void)device->take_makers();
+  RunHandle waits = session->run_async(inputs(1, x), {});
+  await_waiting(*session, 1);
+  go_.set_value();
+  EXPECT_TRUE(waits.wait().is_ok());
+  runs.join();
+  const auto makers = device->take_makers();
+  EXPECT_FALSE(makers.empty());
+  EXPECT_EQ(std::ranges::count(makers, runner), 0);
 }
 
 EDDY_IN_ALL_WAYS(TurnsTest);
