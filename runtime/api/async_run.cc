@@ -33,6 +33,9 @@ RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTenso
       !status.is_ok()) {
     return refuse(core, callback, std::move(status));
   }
+  if (Status status = core.may_submit(); !status.is_ok()) {
+    return refuse(core, callback, std::move(status));
+  }
   std::shared_ptr<AsyncRun> run;
   try {
     run.reset(new AsyncRun(core, std::move(inputs), options));

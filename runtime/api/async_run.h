@@ -55,7 +55,8 @@ class AsyncRun : private EventListener {
 
   Status prepare();
   void submit_to(Stream& stream, std::shared_ptr<AsyncRun> self);
-  // In a forked child, or without a thread: over at once, called back on this thread.
+  // In a forked child, without a thread, or with too many that wait: over at once, called back on
+  // this thread.
   static RunHandle refuse(SessionCore& core, const RunCallback& callback, Status why);
   // Puts the run into the stream's order. True: everything in front has run already.
   Result<bool> queue_on(Stream& stream);

@@ -231,6 +231,13 @@ void Session::close() {
   core_->wait_until_idle(lock);
 }
 
+void Session::trim() {
+  if (core_->is_in_child()) return;
+  core_->executable->trim();
+  core_->device->allocator().trim();
+  if (core_->accelerator_or_null) core_->accelerator_or_null->device->allocator().trim();
+}
+
 std::string Session::placement_text() const { return core_->placement; }
 
 std::string Session::describe_runs() const {

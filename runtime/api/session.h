@@ -81,7 +81,10 @@ struct SessionOptions {
   std::shared_ptr<SharedThreads> threads = {};
   size_t memory_limit_bytes = 0;     // of tensors; 0: no limit
   uint32_t max_runs_in_flight = 64;  // further runs wait, in order, for their turn; 0: no limit
-  Loops loops = Loops::kAuto;        // who decides a loop's next iteration
+  // Runs that wait: for their turn, behind their stream, and with their outputs for their callback.
+  // Further ones are refused at once, with kResourceExhausted. 0: no limit.
+  uint32_t max_runs_waiting = 65'536;
+  Loops loops = Loops::kAuto;  // who decides a loop's next iteration
   // With loops auto beside an accelerator: loops that it can drive are driven in each way a few
   // times, then in the fastest. False: by the accelerator.
   bool measure_loops = true;
@@ -244,6 +247,11 @@ class Session {
   // has returned then. Inside a callback or host function of this session, or a host function of
   // one that shares its threads, it does not wait.
   void close();
+
+  // Gives back what is kept for runs to come: run states with their arenas, streams and recordings
+  // (as many as runs were in flight at once), and memory that the device caches. Runs in flight and
+  // Calls keep theirs; the next runs make theirs anew. Any thread, at any time.
+  void trim();
 
   // Which nodes run on the accelerator, which on the CPU and why; empty without an accelerator.
   std::string placement_text() const;

@@ -42,12 +42,27 @@ bool SessionCore::try_enter(Run& run) {
   return true;
 }
 
+// Under the mutex: whether one more may. Runs whose callbacks are to come hold the session.
+Status SessionCore::may_wait() const {
+  const size_t num_waiting = queue.size() + behind_streams.size() + num_holds;
+  if (options.max_runs_waiting == 0 || num_waiting < options.max_runs_waiting) return Status::ok();
+  return resource_exhausted(std::to_string(num_waiting) +
+                            " runs wait already, as many as max_runs_waiting allows; wait for " +
+                            "some of them first, or raise it");
+}
+
+Status SessionCore::may_submit() {
+  std::lock_guard lock(mutex);
+  return may_wait();
+}
+
 Status SessionCore::enter(Run& run, Deadline deadline) {
   using Answer = WaitingThread::Answer;
   std::unique_lock lock(mutex);
   if (is_closed) return closed();
   if (deadline && std::chrono::steady_clock::now() >= *deadline) return late();
   if (try_enter(run)) return Status::ok();
+  EDDY_RETURN_IF_ERROR(may_wait());
   WaitingThread self;
   queue.push_back({.run = &run, .thread_or_null = &self});
   wait_until_true(

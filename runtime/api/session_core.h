@@ -86,7 +86,7 @@ struct SessionCore {
   // No user's code is called while a run has its turn, but for its kernels and host functions.
   //
   // Waits for its turn; kCancelled once closed or by cancel_all, kDeadlineExceeded when it takes
-  // too long.
+  // too long, kResourceExhausted where max_runs_waiting do already.
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   Status enter(Run& run, Deadline deadline);
   // A thread that waits for the turn of its run.
@@ -103,6 +103,8 @@ struct SessionCore {
     WaitingThread* thread_or_null = nullptr;
   };
   bool try_enter_or_queue(Waiting waiting, Status& status);
+  // Before a run that waits on no thread is made: kResourceExhausted where too many wait.
+  Status may_submit();
   // Takes an asynchronous run out of the queue: its give_up, to be called without locks and
   // followed by let_go(). Empty when it is not there: it has its turn, or waits for nothing.
   std::function<void(Status)> leave_queue(const Run& run);
@@ -194,6 +196,7 @@ struct SessionCore {
 
  private:
   bool try_enter(Run& run);
+  Status may_wait() const;
   void take_out(const Run& run, bool with_report);
   std::function<void()> pass_turn();
   void settle(std::unique_lock<std::mutex> lock);

@@ -64,7 +64,7 @@ static_assert(sizeof(Header) <= kHeaderBytes, "the header must fit before the al
 }  // namespace
 
 HostAllocator::~HostAllocator() {
-  trim();
+  HostAllocator::trim();
   EDDY_CHECK(statistics_.used_bytes == 0)
       << statistics_.used_bytes << " bytes are still in use when their device goes";
 }

@@ -33,7 +33,7 @@ class HostAllocator : public Allocator {
   void release(Buffer* buffer) noexcept override;
   bool charge_strings(Buffer* buffer, size_t size_bytes) noexcept override;
   MemoryStatistics statistics() const override;
-  void trim();  // gives cached memory back to the system
+  void trim() override;
 
  private:
   Buffer* take_cached(size_t size_class);

@@ -99,6 +99,8 @@ class Allocator : public BufferOwner {
   // Room for `count` std::string objects, all empty.
   virtual Result<BufferRef> allocate_strings(size_t count) = 0;
   virtual MemoryStatistics statistics() const = 0;
+  // Gives what is cached for reuse back to the system, where something is.
+  virtual void trim() {}
 };
 
 class Device {

@@ -141,6 +141,8 @@ class Executable {
   std::unique_ptr<RunState> make_traced(TraceRecorder& recorder);
   // Puts it back, after its run has ended. One too many goes, with its memory.
   void release(std::unique_ptr<RunState> state);
+  // Ends those at hand, with their arenas, streams and recordings.
+  void trim();
 
  private:
   Executable(const Graph& graph, const Plan& plan, Device& device, ExecutableOptions options);

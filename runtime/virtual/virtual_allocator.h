@@ -22,6 +22,7 @@ class VirtualAllocator : public Allocator {
     return host_.charge_strings(buffer, size_bytes);
   }
   MemoryStatistics statistics() const override { return host_.statistics(); }
+  void trim() override { host_.trim(); }
 
  private:
   Status check(size_t amount, const char* unit);

@@ -1,6 +1,7 @@
 // Claim: a session serves the runs that wait for their turn in the order in which they came,
-// whether a thread waits with them or not, and a run takes memory only when it has its turn. Neither
-// a callback that blocks nor a run state that must be made holds up anybody else's run.
+// whether a thread waits with them or not, and a run takes memory only when it has its turn. What
+// waits is bounded, what is kept for later can be given back, and neither a callback that blocks
+// nor a run state that must be made holds up anybody else's run.
 #include <algorithm>
 #include <future>
 #include <mutex>
@@ -208,6 +209,68 @@ TEST_P(TurnsTest, AStateThatMustBeMadeIsNotMadeInsideAnothersRun) {
   const auto makers = device->take_makers();
   EXPECT_FALSE(makers.empty());
   EXPECT_EQ(std::ranges::count(makers, runner), 0);
+}
+
+TEST_P(TurnsTest, WhatWaitsIsBounded) {
+  SessionOptions few = options();
+  few.max_runs_in_flight = 1;
+  few.max_runs_waiting = 3;
+  auto session = make_noting(4, few);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {4});
+  auto stream = std::move(*session->create_stream());
+  std::vector<RunHandle> handles;
+  handles.push_back(session->run_on(*stream, inputs(0, x), {}));
+  while (!session->describe_runs().starts_with("1 run")) std::this_thread::yield();
+  handles.push_back(session->run_on(*stream, inputs(1, x), {}));  // behind the first
+  for (int k = 2; k < 4; ++k) handles.push_back(session->run_async(inputs(k, x), {}));
+  const std::string why =
+      "3 runs wait already, as many as max_runs_waiting allows; wait for some of them first, or "
+      "raise it";
+  std::vector<Status> refused;
+  refused.push_back(session->run_async(inputs(4, x), {}).wait());
+  refused.push_back(session->run_on(*stream, inputs(5, x), {}).wait());
+  refused.push_back(session->run(inputs(6, x)).status());
+  for (const Status& status : refused) {
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+    EXPECT_EQ(status.message(), why);
+  }
+  go_.set_value();
+  for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
+  EXPECT_TRUE(session->run(inputs(7, x)).is_ok());
+
+  // With outputs for a callback that does not come.
+  std::promise<void> is_called, may_return;
+  handles.clear();
+  handles.push_back(session->run_async(inputs(8, x), [&](Result<NamedTensors>) {
+    is_called.set_value();
+    may_return.get_future().wait();
+  }));
+  is_called.get_future().wait();
+  for (int k = 9; k < 11; ++k) {
+    handles.push_back(session->run_async(inputs(k, x), {}));
+    while (!session->describe_runs().starts_with("0 run")) std::this_thread::yield();
+  }
+  EXPECT_EQ(session->run_async(inputs(11, x), {}).wait().message(), why);
+  EXPECT_TRUE(session->run(inputs(12, x)).is_ok());
+  may_return.set_value();
+  for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
+}
+
+TEST_P(TurnsTest, WhatIsKeptForRunsToComeCanBeGivenBack) {
+  constexpr int64_t kElements = 100'000;
+  SessionOptions many = options();
+  many.max_runs_in_flight = 4;
+  auto session = make_noting(kElements, many);
+  const Tensor x = Tensor::zeros(ElementType::kFloat, {kElements});
+  std::vector<RunHandle> handles;
+  for (int k = 1; k < 9; ++k) handles.push_back(session->run_async(inputs(k, x), {}));
+  for (RunHandle& handle : handles) ASSERT_TRUE(handle.wait().is_ok());
+  EXPECT_GT(session->memory().used_bytes + session->memory().cached_bytes,
+            kElements * sizeof(float));
+  session->trim();
+  EXPECT_EQ(session->memory().used_bytes, 0u);
+  EXPECT_EQ(session->memory().cached_bytes, 0u);
+  EXPECT_TRUE(session->run(inputs(9, x)).is_ok());
 }
 
 EDDY_IN_ALL_WAYS(TurnsTest);
