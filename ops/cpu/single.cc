@@ -86,26 +86,11 @@ template <typename Op>
 KernelFunction logic(LoopType type) {
   return type == LoopType::kBool ? run_single<Op, bool, bool> : nullptr;
 }
-template <typename Op>
-KernelFunction any_sign(LoopType type) {
-  switch (type) {
-    case LoopType::kFloat:
-      return run_single_unary<Op, float>;
-    case LoopType::kDouble:
-      return run_single_unary<Op, double>;
-    case LoopType::kInt32:
-      return run_single_unary<Op, int32_t>;
-    case LoopType::kInt64:
-      return run_single_unary<Op, int64_t>;
-    default:
-      return nullptr;
-  }
-}
-template <typename Op>
-KernelFunction floats(LoopType type) {
-  return type == LoopType::kFloat    ? run_single_unary<Op, float>
-         : type == LoopType::kDouble ? run_single_unary<Op, double>
-                                     : nullptr;
+template <typename Op, typename... Ts>
+KernelFunction unary(LoopType type) {
+  KernelFunction found = nullptr;
+  ((found = type == kLoopTypeOf<Ts> ? run_single_unary<Op, Ts> : found), ...);
+  return found;
 }
 template <typename From>
 KernelFunction cast_from(LoopType to) {
@@ -174,24 +159,11 @@ KernelFunction single_binary(BinaryOp op, LoopType type) {
 
 KernelFunction single_unary(UnaryOp op, LoopType type) {
   switch (op) {
-    case UnaryOp::kNot:
-      return type == LoopType::kBool ? run_single_unary<scalar::Not, bool> : nullptr;
-    case UnaryOp::kNeg:
-      return any_sign<scalar::Neg>(type);
-    case UnaryOp::kAbs:
-      return any_sign<scalar::Abs>(type);
-    case UnaryOp::kRelu:
-      return any_sign<scalar::Relu>(type);
-    case UnaryOp::kCeil:
-      return floats<scalar::Ceil>(type);
-    case UnaryOp::kFloor:
-      return floats<scalar::Floor>(type);
-    case UnaryOp::kRound:
-      return floats<scalar::Round>(type);
-    case UnaryOp::kSqrt:
-      return floats<scalar::Sqrt>(type);
-    case UnaryOp::kReciprocal:
-      return floats<scalar::Reciprocal>(type);
+#define EDDY_UNARY_CASE(name, ...) \
+  case UnaryOp::k##name:           \
+    return unary<scalar::name, __VA_ARGS__>(type);
+    EDDY_SINGLE_UNARY(EDDY_UNARY_CASE)
+#undef EDDY_UNARY_CASE
     default:
       return nullptr;
   }

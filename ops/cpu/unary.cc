@@ -1,49 +1,15 @@
 // Fast elementwise operators of one input, Clip and IsNaN: one flat loop over the elements.
+#include <algorithm>
 #include <limits>
 
 #include "ops/cpu/elementwise.h"
 #include "ops/reference/activation.h"
+#include "ops/schema/unary_operators.h"
 
 namespace eddy {
 namespace {
 
 using namespace cpu;
-
-struct UnaryRow {
-  std::string_view name;
-  UnaryOp op;
-};
-constexpr UnaryRow kRows[] = {
-    {"Abs", UnaryOp::kAbs},
-    {"Neg", UnaryOp::kNeg},
-    {"Relu", UnaryOp::kRelu},
-    {"Sign", UnaryOp::kSign},
-    {"Not", UnaryOp::kNot},
-    {"Ceil", UnaryOp::kCeil},
-    {"Floor", UnaryOp::kFloor},
-    {"Round", UnaryOp::kRound},
-    {"Sqrt", UnaryOp::kSqrt},
-    {"Reciprocal", UnaryOp::kReciprocal},
-    {"Exp", UnaryOp::kExp},
-    {"Log", UnaryOp::kLog},
-    {"Sigmoid", UnaryOp::kSigmoid},
-    {"Tanh", UnaryOp::kTanh},
-    {"Erf", UnaryOp::kErf},
-    {"Gelu", UnaryOp::kGelu},
-    {"Softplus", UnaryOp::kSoftplus},
-    {"Softsign", UnaryOp::kSoftsign},
-    {"Mish", UnaryOp::kMish},
-    {"Elu", UnaryOp::kElu},
-    {"Celu", UnaryOp::kCelu},
-    {"Selu", UnaryOp::kSelu},
-    {"LeakyRelu", UnaryOp::kLeakyRelu},
-    {"ThresholdedRelu", UnaryOp::kThresholdedRelu},
-    {"HardSigmoid", UnaryOp::kHardSigmoid},
-    {"HardSwish", UnaryOp::kHardSwish},
-    {"Sin", UnaryOp::kSin},
-    {"Cos", UnaryOp::kCos},
-    {"Tan", UnaryOp::kTan},
-};
 
 struct UnaryState : KernelState {
   UnaryLoop loop = nullptr;
@@ -67,11 +33,15 @@ bool run_any(const KernelArgs& args) {
   return true;
 }
 
+// By place in kUnaryOperators, as UnaryOp.
 std::optional<UnaryOp> find_op(const KernelInit& init) {
-  for (const UnaryRow& row : kRows) {
-    if (row.name == init.op.name) return row.op;
-  }
-  return std::nullopt;
+  const auto* const found = std::ranges::find(kUnaryOperators, init.op.name, &UnaryOperator::name);
+  if (found == std::end(kUnaryOperators)) return std::nullopt;
+  return static_cast<UnaryOp>(found - std::begin(kUnaryOperators));
+}
+
+bool has_loop(size_t op) {
+  return std::ranges::any_of(loop_set().unary[op], [](UnaryLoop loop) { return loop != nullptr; });
 }
 
 Result<BoundKernel> bind_unary(const KernelInit& init) {
@@ -180,7 +150,9 @@ Result<BoundKernel> bind_is_nan(const KernelInit& init) {
 }  // namespace
 
 void add_unary_cpu(KernelRegistry& registry) {
-  for (const UnaryRow& row : kRows) registry.add({.op = row.name, .bind = bind_unary});
+  for (size_t op = 0; op < std::size(kUnaryOperators); ++op) {
+    if (has_loop(op)) registry.add({.op = kUnaryOperators[op].name, .bind = bind_unary});
+  }
   registry.add({.op = "Clip", .bind = bind_clip});
   registry.add({.op = "IsNaN", .bind = bind_is_nan});
 }

@@ -3,6 +3,7 @@
 #include "ops/cuda/families.h"
 #include "ops/cuda/launch.h"
 #include "ops/cuda/node_function.h"
+#include "ops/schema/unary_operators.h"
 
 namespace eddy {
 namespace {
@@ -152,21 +153,14 @@ void add_elementwise_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
   const auto add = [&](std::string_view op, cuda::BindCuda bind) {
     cuda::add_kernel(registry, launcher, op, bind);
   };
-  for (std::string_view op :
-       {"Add", "Sub", "Mul", "Pow", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
-        "GreaterOrEqual", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}) {
+  for (const std::string_view op : cuda::binary_operators()) {
     add(op, bind_function<run_elementwise<2, true>>);
   }
-  for (std::string_view op :
-       {"Abs",     "Acos",       "Acosh",     "Asin",       "Asinh",          "Atan",
-        "Atanh",   "Ceil",       "Celu",      "Cos",        "Cosh",           "Elu",
-        "Erf",     "Exp",        "Floor",     "Gelu",       "HardSigmoid",    "HardSwish",
-        "IsInf",   "IsNaN",      "LeakyRelu", "Log",        "Mish",           "Neg",
-        "Not",     "Reciprocal", "Relu",      "Round",      "Selu",           "Shrink",
-        "Sigmoid", "Sign",       "Sin",       "Sinh",       "Softplus",       "Softsign",
-        "Sqrt",    "Tan",        "Tanh",      "BitwiseNot", "ThresholdedRelu"}) {
-    add(op, bind_function<run_elementwise<1, true>>);
+  for (const UnaryOperator& op : kUnaryOperators) {
+    add(op.name, bind_function<run_elementwise<1, true>>);
   }
+  add("IsInf", bind_function<run_elementwise<1, true>>);
+  add("IsNaN", bind_function<run_elementwise<1, true>>);
   add("Div", bind_division);
   add("Mod", bind_division);
   for (std::string_view op : {"Max", "Min", "Sum", "Mean"}) add(op, bind_variadic);

@@ -4,12 +4,19 @@
 // line_list.h and product_list.h for the other sources.
 #pragma once
 
+#include "ops/schema/unary_list.h"
+
 // X(op, type) for each type.
 #define EDDY_CUDA_FLOATS(X, op) X(op, f32) X(op, f64) X(op, f16) X(op, bf16)
 #define EDDY_CUDA_NUMBERS(X, op) EDDY_CUDA_FLOATS(X, op) X(op, i32) X(op, i64)
 #define EDDY_CUDA_BYTES(X, op) X(op, i8) X(op, u8)
 #define EDDY_CUDA_UNSIGNED(X, op) X(op, u8) X(op, u16) X(op, u32) X(op, u64)
 #define EDDY_CUDA_BITS(X, op) EDDY_CUDA_UNSIGNED(X, op) X(op, i8) X(op, i16) X(op, i32) X(op, i64)
+
+#define EDDY_CUDA_BOOL(X, op) X(op, b8)
+
+// Of a row of unary_list.h.
+#define EDDY_CUDA_UNARY_ROW(X, name, since, types, kernels, ...) EDDY_CUDA_##kernels(X, name)
 
 #define EDDY_CUDA_BINARY(X) \
   EDDY_CUDA_NUMBERS(X, Add) \
@@ -29,55 +36,29 @@
   EDDY_CUDA_NUMBERS(X, Greater)     \
   EDDY_CUDA_NUMBERS(X, GreaterOrEqual)
 
-#define EDDY_CUDA_UNARY(X)        \
-  EDDY_CUDA_NUMBERS(X, Abs)       \
-  EDDY_CUDA_NUMBERS(X, Neg)       \
-  EDDY_CUDA_NUMBERS(X, Relu)      \
-  EDDY_CUDA_FLOATS(X, Ceil)       \
-  EDDY_CUDA_FLOATS(X, Cos)        \
-  EDDY_CUDA_FLOATS(X, Erf)        \
-  EDDY_CUDA_FLOATS(X, Exp)        \
-  EDDY_CUDA_FLOATS(X, Floor)      \
-  EDDY_CUDA_FLOATS(X, LeakyRelu)  \
-  EDDY_CUDA_FLOATS(X, Log)        \
-  EDDY_CUDA_FLOATS(X, Reciprocal) \
-  EDDY_CUDA_FLOATS(X, Round)      \
-  EDDY_CUDA_FLOATS(X, Sigmoid)    \
-  EDDY_CUDA_FLOATS(X, Sin)        \
-  EDDY_CUDA_FLOATS(X, Softplus)   \
-  EDDY_CUDA_FLOATS(X, Sqrt)       \
-  EDDY_CUDA_FLOATS(X, Tanh)       \
-  X(Not, b8)
+#define EDDY_CUDA_UNARY(X) EDDY_COMMON_UNARY(EDDY_CUDA_UNARY_ROW, X)
 
 // Those of activations.cu.
-#define EDDY_CUDA_OTHER_UNARY(X)                                                                   \
-  X(Abs, i8)                                                                                       \
-  X(Neg, i8)                                                                                       \
-  X(Relu, i8)                                                                                      \
-  EDDY_CUDA_NUMBERS(X, Sign) X(Sign, i8) EDDY_CUDA_BITS(X, BitwiseNot) EDDY_CUDA_FLOATS(X, Acos)   \
-      EDDY_CUDA_FLOATS(X, Acosh) EDDY_CUDA_FLOATS(X, Asin) EDDY_CUDA_FLOATS(X, Asinh)              \
-          EDDY_CUDA_FLOATS(X, Atan) EDDY_CUDA_FLOATS(X, Atanh) EDDY_CUDA_FLOATS(X, Celu)           \
-              EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, Cosh) EDDY_CUDA_FLOATS(X, DivideBy)  \
-                  EDDY_CUDA_FLOATS(X, Elu) EDDY_CUDA_FLOATS(X, Gelu) EDDY_CUDA_FLOATS(X, GeluTanh) \
-                      EDDY_CUDA_FLOATS(X, HardSigmoid) EDDY_CUDA_FLOATS(X, HardSwish)              \
-                          EDDY_CUDA_FLOATS(X, Mish) EDDY_CUDA_FLOATS(X, Selu)                      \
-                              EDDY_CUDA_FLOATS(X, Shrink) EDDY_CUDA_FLOATS(X, Sinh)                \
-                                  EDDY_CUDA_FLOATS(X, Softsign) EDDY_CUDA_FLOATS(X, Tan)           \
-                                      EDDY_CUDA_FLOATS(X, ThresholdedRelu)
+#define EDDY_CUDA_OTHER_UNARY(X)                                                               \
+  EDDY_OTHER_UNARY(EDDY_CUDA_UNARY_ROW, X)                                                     \
+  X(Abs, i8)                                                                                   \
+  X(Neg, i8) X(Relu, i8) X(Sign, i8) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, DivideBy) \
+      EDDY_CUDA_FLOATS(X, GeluTanh)
 
-#define EDDY_CUDA_OTHER_BINARY(X)                                                               \
-  EDDY_CUDA_BYTES(X, Add)                                                                       \
-  EDDY_CUDA_BYTES(X, Sub)                                                                       \
-  EDDY_CUDA_BYTES(X, Mul)                                                                       \
-  EDDY_CUDA_BYTES(X, Max)                                                                       \
-  EDDY_CUDA_BYTES(X, Min)                                                                       \
-  X(Pow, i32)                                                                                   \
-  X(Pow, i64)                                                                                   \
-  EDDY_CUDA_NUMBERS(X, PRelu)                                                                   \
-  EDDY_CUDA_FLOATS(X, Fmod) EDDY_CUDA_NUMBERS(X, ClipLow) EDDY_CUDA_BYTES(X, ClipLow)           \
-      EDDY_CUDA_NUMBERS(X, ClipHigh) EDDY_CUDA_BYTES(X, ClipHigh) EDDY_CUDA_BITS(X, BitwiseAnd) \
-          EDDY_CUDA_BITS(X, BitwiseOr) EDDY_CUDA_BITS(X, BitwiseXor)                            \
-              EDDY_CUDA_UNSIGNED(X, ShiftLeft) EDDY_CUDA_UNSIGNED(X, ShiftRight)
+#define EDDY_CUDA_OTHER_BINARY(X)                                                             \
+  EDDY_CUDA_BYTES(X, Add)                                                                     \
+  EDDY_CUDA_BYTES(X, Sub)                                                                     \
+  EDDY_CUDA_BYTES(X, Mul)                                                                     \
+  EDDY_CUDA_BYTES(X, Max)                                                                     \
+  EDDY_CUDA_BYTES(X, Min)                                                                     \
+  X(Pow, i32)                                                                                 \
+  X(Pow, i64)                                                                                 \
+  EDDY_CUDA_NUMBERS(X, PRelu)                                                                 \
+  EDDY_CUDA_FLOATS(X, Fmod)                                                                   \
+  EDDY_CUDA_NUMBERS(X, ClipLow) EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh)    \
+      EDDY_CUDA_BYTES(X, ClipHigh) EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) \
+          EDDY_CUDA_BITS(X, BitwiseXor) EDDY_CUDA_UNSIGNED(X, ShiftLeft)                      \
+              EDDY_CUDA_UNSIGNED(X, ShiftRight)
 
 #define EDDY_CUDA_OTHER_COMPARE(X) \
   EDDY_CUDA_BYTES(X, Equal)        \

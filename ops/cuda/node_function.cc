@@ -6,6 +6,7 @@
 #include "ops/cuda/element_functions.h"
 #include "ops/cuda/families.h"
 #include "ops/reference/activation.h"
+#include "ops/schema/unary_operators.h"
 
 namespace eddy::cuda {
 namespace {
@@ -60,81 +61,24 @@ size_t num_given(const KernelInit& init) {
   }));
 }
 
+constexpr std::string_view kBinary[] = {
+    "Add",   "Sub",        "Mul",       "Pow",         "And",      "Or",
+    "Xor",   "Equal",      "Less",      "LessOrEqual", "Greater",  "GreaterOrEqual",
+    "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor",  "BitShift",
+};
 // Div and Mod: of floats; of integers they may fail, so they are no functions.
-constexpr std::string_view kOps[] = {
-    "Abs",
-    "Acos",
-    "Acosh",
-    "Add",
-    "And",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "BitShift",
-    "BitwiseAnd",
-    "BitwiseNot",
-    "BitwiseOr",
-    "BitwiseXor",
-    "Cast",
-    "Ceil",
-    "Celu",
-    "Clip",
-    "Cos",
-    "Cosh",
-    "Div",
-    "Elu",
-    "Equal",
-    "Erf",
-    "Exp",
-    "Floor",
-    "Gelu",
-    "Greater",
-    "GreaterOrEqual",
-    "HardSigmoid",
-    "HardSwish",
-    "IsInf",
-    "IsNaN",
-    "LeakyRelu",
-    "Less",
-    "LessOrEqual",
-    "Log",
-    "Max",
-    "Min",
-    "Mish",
-    "Mod",
-    "Mul",
-    "Neg",
-    "Not",
-    "Or",
-    "PRelu",
-    "Pow",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Selu",
-    "Shrink",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Sinh",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Sub",
-    "Sum",
-    "Tan",
-    "Tanh",
-    "ThresholdedRelu",
-    "Where",
-    "Xor",
+constexpr std::string_view kOthers[] = {
+    "Cast", "Clip", "Div", "IsInf", "IsNaN", "Max", "Min", "Mod", "Sum", "Where",
 };
 
 }  // namespace
 
 bool is_elementwise(std::string_view op) {
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+  return std::ranges::find(kBinary, op) != std::end(kBinary) ||
+         std::ranges::find(kOthers, op) != std::end(kOthers) ||
+         std::ranges::find(kUnaryOperators, op, &UnaryOperator::name) != std::end(kUnaryOperators);
 }
+std::span<const std::string_view> binary_operators() { return kBinary; }
 
 Result<ElementFunction> element_function(const KernelInit& init) {
   const std::string& op = init.op.name;

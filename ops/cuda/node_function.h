@@ -4,6 +4,7 @@
 // Contract: pure. Errors: kUnsupported as below.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "graph/base/status.h"
@@ -17,5 +18,7 @@ namespace eddy::cuda {
 Result<ElementFunction> element_function(const KernelInit& init);
 // Whether element_function knows the operator.
 bool is_elementwise(std::string_view op);
+// Those of two inputs whose kernels are their functions.
+std::span<const std::string_view> binary_operators();
 
 }  // namespace eddy::cuda

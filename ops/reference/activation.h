@@ -8,9 +8,8 @@
 
 namespace eddy {
 
-// The operator's float attributes in the order of its documentation: Elu, Celu, LeakyRelu,
-// ThresholdedRelu (alpha), HardSigmoid (alpha, beta), Selu (alpha, gamma), Shrink (bias, lambd).
-// Zeros for operators without any.
+// The operator's float attributes in the order of its documentation (ops/schema/unary_list.h);
+// zeros for operators without any.
 struct ActivationParameters {
   float a = 0;
   float b = 0;

@@ -6,11 +6,11 @@
 
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
+#include "ops/schema/unary_operators.h"
 
 namespace eddy {
 namespace {
 
-constexpr TypeSet kSignedTypes = kFloatTypes | kSignedIntTypes;
 constexpr TypeSet kOrderedTypes = kNumericTypes;
 constexpr TypeSet kEqualTypes = kNumericTypes | kBoolType | TypeSet{ElementType::kString};
 constexpr uint64_t kFirst = 1;
@@ -291,8 +291,6 @@ Status add_logic(OpTable& table) {
   for (const char* name : {"GreaterOrEqual", "LessOrEqual"}) {
     defs.push_back(comparison(name, 12, kOrderedTypes));
   }
-  defs.push_back(unary("Not", 1, kBoolType));
-  defs.push_back(unary("BitwiseNot", 18, kIntTypes));
   defs.push_back(to_bool("IsNaN", 9, kFloatTypes));
   defs.push_back(to_bool("IsInf", 10, kFloatTypes,
                          {attribute("detect_positive", AttributeKind::kInt),
@@ -332,40 +330,16 @@ Status add_casts(OpTable& table) {
 
 Status add_activations(OpTable& table) {
   std::vector<OpDef> defs;
-  for (const char* name :
-       {"Ceil", "Exp", "Floor", "Log", "Reciprocal", "Sigmoid", "Sqrt", "Tanh"}) {
-    defs.push_back(unary(name, 6, kFloatTypes));
+  for (const UnaryOperator& op : kUnaryOperators) {
+    defs.push_back(unary(std::string(op.name), op.since, op.types));
+    for (const FloatAttribute& attribute : op.attributes) {
+      if (attribute.name.empty()) continue;
+      defs.back().attributes.push_back(float_attribute(std::string(attribute.name)));
+    }
+    if (op.name != "Gelu") continue;
+    defs.back().attributes = {attribute("approximate", AttributeKind::kString)};
+    defs.back().infer = infer_gelu;
   }
-  for (const char* name : {"Acos", "Asin", "Atan", "Cos", "Sin", "Tan"}) {
-    defs.push_back(unary(name, 7, kFloatTypes));
-  }
-  // Erf: the standard once allowed integers, of which nobody said what they give; since opset 13 it
-  // is of floats.
-  for (const char* name : {"Acosh", "Asinh", "Atanh", "Cosh", "Sinh", "Erf"}) {
-    defs.push_back(unary(name, 9, kFloatTypes));
-  }
-  defs.push_back(unary("Abs", 6, kNumericTypes));
-  defs.push_back(unary("Neg", 6, kSignedTypes));
-  defs.push_back(unary("Relu", 6, kSignedTypes));
-  defs.push_back(unary("Sign", 9, kNumericTypes));
-  defs.push_back(unary("Round", 11, kFloatTypes));
-  defs.push_back(unary("Softplus", 1, kFloatTypes));
-  defs.push_back(unary("Softsign", 1, kFloatTypes));
-  defs.push_back(unary("Mish", 18, kFloatTypes));
-  defs.push_back(unary("HardSwish", 14, kFloatTypes));
-  defs.push_back(unary("Elu", 6, kFloatTypes, {float_attribute("alpha")}));
-  defs.push_back(unary("Celu", 12, kFloatTypes, {float_attribute("alpha")}));
-  defs.push_back(unary("LeakyRelu", 6, kFloatTypes, {float_attribute("alpha")}));
-  defs.push_back(unary("ThresholdedRelu", 10, kFloatTypes, {float_attribute("alpha")}));
-  defs.push_back(
-      unary("HardSigmoid", 6, kFloatTypes, {float_attribute("alpha"), float_attribute("beta")}));
-  defs.push_back(
-      unary("Selu", 6, kFloatTypes, {float_attribute("alpha"), float_attribute("gamma")}));
-  defs.push_back(
-      unary("Shrink", 9, kNumericTypes, {float_attribute("bias"), float_attribute("lambd")}));
-  defs.push_back(
-      unary("Gelu", 20, kFloatTypes, {attribute("approximate", AttributeKind::kString)}));
-  defs.back().infer = infer_gelu;
   for (int since : {6, 7}) {
     defs.push_back(binary("PRelu", since, kNumericTypes, infer_prelu));
     defs.back().in_place_inputs = kFirst;

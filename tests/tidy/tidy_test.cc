@@ -5,6 +5,7 @@
 
 #include "tests/tidy/includes.h"
 #include "tests/tidy/lengths.h"
+#include "tests/tidy/operators.h"
 #include "tests/tidy/readmes.h"
 #include "tests/tidy/tree.h"
 
@@ -234,6 +235,26 @@ TEST(Functions, BracesInTextDoNotCount) {
 
 TEST(Functions, LambdasBelongToTheFunctionAround) {
   EXPECT_EQ(functions("void f() {\n  auto g = [] {\n  };\n}\n"), "f 1-4|");
+}
+
+TEST(OperatorLists, AFifthIsFound) {
+  std::string rows;
+  std::string names;
+  for (char c = 'a'; c < 'k'; ++c) {
+    rows += std::string("  ROW(X, Op") + c + ", 6, kFloatTypes) \\\n";
+    names += std::string("{\"Op") + c + "\"},\n";
+  }
+  Tree tree;
+  EXPECT_EQ(check_operator_lists(tree).size(), 1u) << "there is no list";
+  tree.files["ops/schema/unary_list.h"] = rows;
+  tree.files["ops/reference/unary.cc"] = names;
+  tree.files["ops/cpu/a.h"] = names;
+  tree.files["ops/cuda/b.cu"] = names;
+  tree.files["ops/cuda/c.h"] = names.substr(10);  // nine of them: not a list
+  tree.files["tests/ops/d.cc"] = names;
+  EXPECT_EQ(all(check_operator_lists(tree)), "");
+  tree.files["ops/cuda/e.cc"] = names;
+  EXPECT_EQ(check_operator_lists(tree).size(), 5u);
 }
 
 }  // namespace

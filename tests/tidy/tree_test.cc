@@ -6,6 +6,7 @@
 
 #include "tests/tidy/includes.h"
 #include "tests/tidy/lengths.h"
+#include "tests/tidy/operators.h"
 #include "tests/tidy/readmes.h"
 #include "tests/tidy/tree.h"
 
@@ -34,6 +35,8 @@ TEST(SourceTree, ReadmesNameWhatExists) { expect_none(check_readme_names(source_
 TEST(SourceTree, EachPromiseNamesATest) { expect_none(check_promises(source_tree())); }
 
 TEST(SourceTree, FoldersHaveBuildAndReadme) { expect_none(check_folders(source_tree())); }
+
+TEST(SourceTree, OperatorsStandInFewFiles) { expect_none(check_operator_lists(source_tree())); }
 
 TEST(SourceTree, LinesFitTheirColumns) { expect_none(check_widths(source_tree())); }
 

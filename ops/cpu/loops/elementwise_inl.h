@@ -40,51 +40,19 @@ void left_scalar_loop(const void* a, const void* b, void* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) z[i] = Op::apply(x, y[i]);
 }
 
-template <typename T>
-constexpr LoopType loop_type_of();
-template <>
-constexpr LoopType loop_type_of<float>() {
-  return LoopType::kFloat;
-}
-template <>
-constexpr LoopType loop_type_of<double>() {
-  return LoopType::kDouble;
-}
-template <>
-constexpr LoopType loop_type_of<int32_t>() {
-  return LoopType::kInt32;
-}
-template <>
-constexpr LoopType loop_type_of<int64_t>() {
-  return LoopType::kInt64;
-}
-template <>
-constexpr LoopType loop_type_of<bool>() {
-  return LoopType::kBool;
-}
-template <>
-constexpr LoopType loop_type_of<int8_t>() {
-  return LoopType::kInt8;
-}
-template <>
-constexpr LoopType loop_type_of<uint8_t>() {
-  return LoopType::kUint8;
-}
-
 template <typename Op, typename... Ts>
 constexpr void put_arithmetic(LoopSet& set, BinaryOp op) {
   BinaryLoops* row = set.binary[static_cast<int>(op)];
-  ((row[static_cast<int>(loop_type_of<Ts>())] = {both_loop<Op, Ts, Ts>,
-                                                 right_scalar_loop<Op, Ts, Ts>,
-                                                 left_scalar_loop<Op, Ts, Ts>}),
+  ((row[static_cast<int>(kLoopTypeOf<Ts>)] = {both_loop<Op, Ts, Ts>, right_scalar_loop<Op, Ts, Ts>,
+                                              left_scalar_loop<Op, Ts, Ts>}),
    ...);
 }
 template <typename Op, typename... Ts>
 constexpr void put_comparison(LoopSet& set, BinaryOp op) {
   BinaryLoops* row = set.binary[static_cast<int>(op)];
-  ((row[static_cast<int>(loop_type_of<Ts>())] = {both_loop<Op, Ts, bool>,
-                                                 right_scalar_loop<Op, Ts, bool>,
-                                                 left_scalar_loop<Op, Ts, bool>}),
+  ((row[static_cast<int>(kLoopTypeOf<Ts>)] = {both_loop<Op, Ts, bool>,
+                                              right_scalar_loop<Op, Ts, bool>,
+                                              left_scalar_loop<Op, Ts, bool>}),
    ...);
 }
 
@@ -99,7 +67,7 @@ void plain_unary_loop(const void* in, void* out, int64_t count, const void* p) {
 template <typename Op, typename... Ts>
 constexpr void put_plain(LoopSet& set, UnaryOp op) {
   UnaryLoop* row = set.unary[static_cast<int>(op)];
-  ((row[static_cast<int>(loop_type_of<Ts>())] = plain_unary_loop<Op, Ts>), ...);
+  ((row[static_cast<int>(kLoopTypeOf<Ts>)] = plain_unary_loop<Op, Ts>), ...);
 }
 
 template <typename T>
@@ -162,8 +130,8 @@ void cast_loop(const void* in, void* out, int64_t count) {
 }
 template <typename From, typename... Tos>
 constexpr void put_casts_from(LoopSet& set) {
-  CastLoop* row = set.cast[static_cast<int>(loop_type_of<From>())];
-  ((row[static_cast<int>(loop_type_of<Tos>())] = cast_loop<From, Tos>), ...);
+  CastLoop* row = set.cast[static_cast<int>(kLoopTypeOf<From>)];
+  ((row[static_cast<int>(kLoopTypeOf<Tos>)] = cast_loop<From, Tos>), ...);
 }
 template <typename... Ts>
 constexpr void put_casts(LoopSet& set) {
@@ -228,25 +196,9 @@ constexpr void put_binary_loops(LoopSet& set) {
 
 constexpr void put_unary_loops(LoopSet& set) {
   using U = UnaryOp;
-  put_plain<scalar::Abs, float, double, int32_t, int64_t>(set, U::kAbs);
-  put_plain<scalar::Neg, float, double, int32_t, int64_t>(set, U::kNeg);
-  put_plain<scalar::Relu, float, double, int32_t, int64_t>(set, U::kRelu);
-  put_plain<scalar::Sign, float, double, int32_t, int64_t>(set, U::kSign);
-  put_plain<scalar::Not, bool>(set, U::kNot);
-  put_plain<scalar::Ceil, float, double>(set, U::kCeil);
-  put_plain<scalar::Floor, float, double>(set, U::kFloor);
-  put_plain<scalar::Round, float, double>(set, U::kRound);
-  put_plain<scalar::Sqrt, float, double>(set, U::kSqrt);
-  put_plain<scalar::Reciprocal, float, double>(set, U::kReciprocal);
-  put_plain<scalar::Softsign, float>(set, U::kSoftsign);
-  put_plain<scalar::LeakyRelu, float>(set, U::kLeakyRelu);
-  put_plain<scalar::ThresholdedRelu, float>(set, U::kThresholdedRelu);
-  put_plain<scalar::HardSigmoid, float>(set, U::kHardSigmoid);
-  put_plain<scalar::HardSwish, float>(set, U::kHardSwish);
-  put_plain<scalar::Clip, float, double, int32_t, int64_t>(set, U::kClip);
-  put_plain<scalar::Sin, float>(set, U::kSin);
-  put_plain<scalar::Cos, float>(set, U::kCos);
-  put_plain<scalar::Tan, float>(set, U::kTan);
+#define EDDY_PUT_PLAIN(name, ...) put_plain<scalar::name, __VA_ARGS__>(set, U::k##name);
+  EDDY_SCALAR_UNARY(EDDY_PUT_PLAIN)
+#undef EDDY_PUT_PLAIN
   put_vector<exp_of>(set, U::kExp);
   put_vector<log_of>(set, U::kLog);
   put_vector<sigmoid_of>(set, U::kSigmoid);

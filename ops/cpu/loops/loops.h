@@ -15,11 +15,28 @@
 #include <cstdint>
 
 #include "ops/cpu/tile/tile.h"
+#include "ops/schema/unary_list.h"
 
 namespace eddy::cpu {
 
 enum class LoopType : uint8_t { kFloat, kDouble, kInt32, kInt64, kBool, kInt8, kUint8 };
 inline constexpr int kNumLoopTypes = 7;
+template <typename T>
+inline constexpr LoopType kLoopTypeOf = T::kNoLoops;
+template <>
+inline constexpr LoopType kLoopTypeOf<float> = LoopType::kFloat;
+template <>
+inline constexpr LoopType kLoopTypeOf<double> = LoopType::kDouble;
+template <>
+inline constexpr LoopType kLoopTypeOf<int32_t> = LoopType::kInt32;
+template <>
+inline constexpr LoopType kLoopTypeOf<int64_t> = LoopType::kInt64;
+template <>
+inline constexpr LoopType kLoopTypeOf<bool> = LoopType::kBool;
+template <>
+inline constexpr LoopType kLoopTypeOf<int8_t> = LoopType::kInt8;
+template <>
+inline constexpr LoopType kLoopTypeOf<uint8_t> = LoopType::kUint8;
 
 enum class BinaryOp : uint8_t {
   kAdd,
@@ -52,39 +69,13 @@ struct BinaryLoops {
 };
 
 enum class UnaryOp : uint8_t {
-  kAbs,
-  kNeg,
-  kRelu,
-  kSign,
-  kNot,
-  kCeil,
-  kFloor,
-  kRound,
-  kSqrt,
-  kReciprocal,
-  kExp,
-  kLog,
-  kSigmoid,
-  kTanh,
-  kErf,
-  kGelu,
-  kGeluTanh,
-  kSoftplus,
-  kSoftsign,
-  kMish,
-  kElu,
-  kCelu,
-  kSelu,
-  kLeakyRelu,
-  kThresholdedRelu,
-  kHardSigmoid,
-  kHardSwish,
+#define EDDY_UNARY_ENUMERATOR(X, name, ...) k##name,
+  EDDY_UNARY_OPERATORS(EDDY_UNARY_ENUMERATOR, )
+#undef EDDY_UNARY_ENUMERATOR
+      kGeluTanh,
   kClip,
-  kSin,
-  kCos,
-  kTan,
 };
-inline constexpr int kNumUnaryOps = 31;
+inline constexpr int kNumUnaryOps = static_cast<int>(UnaryOp::kClip) + 1;
 
 // out[i] = op(in[i], p): p points at the operator's two parameters (alpha, beta; Clip: low, high),
 // of the loop's element type.
@@ -137,9 +128,9 @@ struct QuantizeLoops {
 struct LoopSet {
   Isa isa = Isa::kBaseline;
   BinaryLoops binary[kNumBinaryOps][kNumLoopTypes];  // null where there is none
-  UnaryLoop unary[kNumUnaryOps][kNumLoopTypes];
-  CastLoop cast[kNumLoopTypes][kNumLoopTypes];  // [from][to]
-  CastLoop is_nan_float = nullptr;              // to bools
+  UnaryLoop unary[kNumUnaryOps][kNumLoopTypes];      // likewise
+  CastLoop cast[kNumLoopTypes][kNumLoopTypes];       // [from][to]
+  CastLoop is_nan_float = nullptr;                   // to bools
   CastLoop is_nan_double = nullptr;
   // sums[i] += x[i] * factor[0], of int32 and int64, which wrap.
   BinaryLoop add_product_4 = nullptr;

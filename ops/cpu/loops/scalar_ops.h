@@ -250,6 +250,31 @@ struct Tan {
   EDDY_APPLY float apply(float x, const float*) { return __builtin_tanf(x); }
 };
 
+// X(operator, types): what the loops compute element by element, and of what. The first of them
+// have kernels for a single element, too (ops/cpu/single.cc).
+#define EDDY_SINGLE_UNARY(X)               \
+  X(Abs, float, double, int32_t, int64_t)  \
+  X(Neg, float, double, int32_t, int64_t)  \
+  X(Relu, float, double, int32_t, int64_t) \
+  X(Not, bool)                             \
+  X(Ceil, float, double)                   \
+  X(Floor, float, double)                  \
+  X(Round, float, double)                  \
+  X(Sqrt, float, double)                   \
+  X(Reciprocal, float, double)
+#define EDDY_SCALAR_UNARY(X)               \
+  EDDY_SINGLE_UNARY(X)                     \
+  X(Sign, float, double, int32_t, int64_t) \
+  X(Softsign, float)                       \
+  X(LeakyRelu, float)                      \
+  X(ThresholdedRelu, float)                \
+  X(HardSigmoid, float)                    \
+  X(HardSwish, float)                      \
+  X(Clip, float, double, int32_t, int64_t) \
+  X(Sin, float)                            \
+  X(Cos, float)                            \
+  X(Tan, float)
+
 // Conversions: see ops/reference/number.h. Clamped and never undefined.
 template <typename To, typename From>
 EDDY_APPLY To convert(From value) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "tests/tidy/tree.h"
+
+namespace eddy::tidy {
+
+// An operator of one input stands in ops/schema/unary_list.h, the reference, the CPU loops and the
+// device's functions.
+inline constexpr size_t kOperatorFiles = 4;
+
+// Finds the lists of operators in C++ or CUDA files of ops, where there are more than these: files
+// that name ten or more of unary_list.h.
+std::vector<Finding> check_operator_lists(const Tree& tree);
+
+}  // namespace eddy::tidy
