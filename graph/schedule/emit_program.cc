@@ -98,7 +98,7 @@ class Emitter {
     }
     const FrameWaits frame = frame_waits(region);
     if (!frame.entry.empty()) add(Op::kRecord, 0, entry);
-    for (const auto& wait : frame.entry) add(Op::kWait, wait.stream, entry);
+    for (const uint32_t stream : frame.entry) add(Op::kWait, stream, entry);
     for (; next < region.steps.size(); ++next) {
       const Program::Step& step = region.steps[next];
       if (step.op == Op::kRetain) {
@@ -109,9 +109,9 @@ class Emitter {
         add(step.op, step.stream, step.operand);
       }
     }
-    for (const auto& wait : frame.exit) {
-      add(Op::kRecord, wait.stream, entry + wait.stream);
-      add(Op::kWait, 0, entry + wait.stream);
+    for (const uint32_t stream : frame.exit) {
+      add(Op::kRecord, stream, entry + stream);
+      add(Op::kWait, 0, entry + stream);
     }
     if (end == Op::kAdvance) push_rows_left(operand, region, block);
     add(end, 0, operand);

@@ -5,28 +5,25 @@
 namespace eddy {
 namespace {
 
-// By stream: the source that it begins with and the sink that it ends with; none where another node
-// is waited for or waits there, or the stream is empty.
+// Whether a stream begins with a source and ends with a sink; neither where another node is waited
+// for or waits there, or the stream is empty.
 struct StreamEnds {
-  NodeId source;
-  NodeId sink;
+  bool has_source = false;
+  bool has_sink = false;
 };
 
 std::vector<StreamEnds> ends_of_streams(const RegionSchedule& plan) {
   using Op = Program::Op;
   std::vector<const Program::Step*> first(plan.num_streams), last(plan.num_streams);
   for (const Program::Step& step : plan.steps) {
-    if (step.op == Op::kRetain) continue;  // part of the node behind it
     if (first[step.stream] == nullptr) first[step.stream] = &step;
     last[step.stream] = &step;
   }
   std::vector<StreamEnds> ends(plan.num_streams);
   for (uint32_t s = 0; s < plan.num_streams; ++s) {
     if (first[s] == nullptr) continue;
-    if (first[s]->op == Op::kLaunch) ends[s].source = NodeId(first[s]->operand);
-    if (last[s]->op == Op::kLaunch && !plan.is_pipelined) {
-      ends[s].sink = NodeId(last[s]->operand);
-    };
+    ends[s].has_source = first[s]->op == Op::kLaunch || first[s]->op == Op::kRetain;
+    ends[s].has_sink = last[s]->op == Op::kLaunch && !plan.is_pipelined;
   }
   return ends;
 }
@@ -37,8 +34,8 @@ FrameWaits frame_waits(const RegionSchedule& plan) {
   const std::vector<StreamEnds> ends = ends_of_streams(plan);
   FrameWaits waits;
   for (uint32_t s = 1; s < plan.num_streams; ++s) {
-    if (!ends[s].source.is_none()) waits.entry.push_back({s, ends[s].source});
-    if (!ends[s].sink.is_none()) waits.exit.push_back({s, ends[s].sink});
+    if (ends[s].has_source) waits.entry.push_back(s);
+    if (ends[s].has_sink) waits.exit.push_back(s);
   }
   return waits;
 }
@@ -47,7 +44,7 @@ void put_fewest_frame_waits_first(RegionSchedule& plan) {
   EDDY_CHECK(!plan.is_pipelined && plan.streams.empty()) << "streams have not been given out";
   const std::vector<StreamEnds> ends = ends_of_streams(plan);
   const auto saved = [&](uint32_t s) {
-    return (ends[s].source.is_none() ? 0 : 1) + (ends[s].sink.is_none() ? 0 : 1);
+    return (ends[s].has_source ? 1 : 0) + (ends[s].has_sink ? 1 : 0);
   };
   uint32_t best = 0;
   for (uint32_t s = 1; s < plan.num_streams; ++s) {

@@ -33,14 +33,10 @@
 
 namespace eddy {
 
-// By stream of the region, ascending, never 0.
+// Streams of the region, ascending, never 0.
 struct FrameWaits {
-  struct Wait {
-    uint32_t stream = 0;
-    NodeId node;
-  };
-  std::vector<Wait> entry;  // nodes, the first on their stream, that wait for the entry
-  std::vector<Wait> exit;   // nodes, the last on their stream, that the exit waits for
+  std::vector<uint32_t> entry;  // begin behind the entry, with a source or what it retains
+  std::vector<uint32_t> exit;   // end with a sink, which the exit waits for
 };
 
 FrameWaits frame_waits(const RegionSchedule& plan);

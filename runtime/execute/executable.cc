@@ -378,7 +378,7 @@ void Executable::release(std::unique_ptr<RunState> state) {
   free_.push_back(std::move(state));
 }
 
-void Program::trim() {
+void Executable::trim() {
   std::vector<std::unique_ptr<RunState>> idle;  // go after the lock
   std::lock_guard lock(mutex_);
   idle.swap(free_);
