@@ -211,7 +211,7 @@ void AsyncRun::launch(std::shared_ptr<AsyncRun> self) {
     // A wish that came before found no run to stop.
     if (run.wish_ != StopReason::kRunning) run.run_->stop(run.wish_);
   }
-  self = nullptr;  // whoever ends the run has it, and goes before the session does
+  self = nullptr;  // on_done has it, and ends before the session does
   run.run_->launch(false, run.deadline_, std::move(on_done));
 }
 
@@ -245,7 +245,7 @@ void AsyncRun::leave(std::shared_ptr<AsyncRun> self, Status status) {
 Result<NamedTensors> AsyncRun::collect(Status status) {
   if (status.is_ok()) status = run_->finish();
   if (!status.is_ok()) return status;
-  if (!callback_) return NamedTensors();  // nobody gets them
+  if (!callback_) return NamedTensors();  // they have no reader
   return run_->collect_outputs();
 }
 

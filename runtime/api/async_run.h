@@ -76,7 +76,7 @@ class AsyncRun : private EventListener {
   // of the session's is let go of but the session.
   static void leave(std::shared_ptr<AsyncRun> self, Status status);
   Result<NamedTensors> collect(Status status);
-  // Nobody stops it from here on.
+  // No stop reaches the run from here on.
   void be_over();
   void end();  // on the callback thread
   static void call_back(SessionCore& core, const RunCallback& callback,

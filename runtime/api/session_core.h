@@ -119,7 +119,7 @@ struct SessionCore {
   // leave() in two steps: between them nobody reaches the run any more, but it still has its turn.
   void begin_leaving(Run& run, bool with_report = false);
   void end_leaving();
-  // end_leaving() of somebody who goes on to use the session, until let_go(). What is returned goes
+  // end_leaving() of a run that goes on to use the session, until let_go(). What is returned goes
   // to start_run(); may be empty.
   [[nodiscard]] std::function<void()> give_turn_back();
   // Starts a run that has just got its turn, which keeps the session: here where a run state is at

@@ -1,9 +1,9 @@
 // ShortLock: a lock for sections of some 20 ns, which are not worth a call to the system.
 //
 // To take it is one locked operation where it is free, to leave it a store. A thread that finds it
-// taken spins for a few microseconds and then naps, again and again: whoever holds it for longer
+// taken spins for a few microseconds and then naps, again and again: a holder that takes longer
 // has lost its processor, and would not get it back from a thread of higher priority that spins.
-// Nobody is woken, so that leaving costs nothing; a nap is short.
+// No thread is woken, so that leaving costs nothing; a nap is short.
 //
 // As std::lock_guard's mutexes. Threads: any; unfair. After fork() a child must leave it alone.
 #pragma once
