@@ -72,6 +72,7 @@ class Sweep {
 
   bool try_faults(const std::vector<Fault>& faults) {
     ++report_.num_points;
+    if (options_.before_point) options_.before_point(recipe_.seed, faults_text(faults));
     if (!check(faults, point_->run(faults))) return false;
     if (point_->has_fired()) ++report_.fired[static_cast<size_t>(faults[0].kind)];
     return true;

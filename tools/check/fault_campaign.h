@@ -43,6 +43,9 @@ struct FaultOptions {
   GenerateOptions generate = fault_graphs();
   // Asked before each point; may be empty. A graph that it ends counts, with the points it had.
   std::function<bool()> is_time_up = {};
+  // Called before each point with its faults, "allocation 3, cancel 7", and its graph's seed, also
+  // while a graph is shrunk; may be empty.
+  std::function<void(uint64_t seed, const std::string& faults)> before_point = {};
   std::chrono::milliseconds patience = FaultPointOptions().patience;
   FaultPlants plants = {};  // into every point; tests only
 

@@ -4,7 +4,8 @@
 //
 // --jobs shares the seeds out to threads, each with campaigns of its own; their counts are summed.
 // Ctrl-C, SIGTERM and --minutes end it between graphs (faults: points); what has been counted is
-// said all the same.
+// said all the same. A defect that ends the process is printed with the seed, and of faults the
+// point, that each job was at.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -78,7 +79,7 @@ class Check {
         const bool goes_on = job.campaigns->meet(arguments_.first_seed + i);
         const uint64_t num_met = num_met_.fetch_add(1, std::memory_order_relaxed) + 1;
         if (has_terminal && (arguments_.faults || num_met % 64 == 0)) {
-          console_.progress(fmt::format("{} graphs", num_met));
+          console_.progress(progress_text(num_met, arguments_.first_seed + i));
         }
         if (!goes_on) return;
       }
@@ -86,6 +87,12 @@ class Check {
       job.failure = std::current_exception();
       has_failed_ = true;
     }
+  }
+
+  std::string progress_text(uint64_t num_met, uint64_t seed) const {
+    const std::string all =
+        arguments_.minutes > 0 ? std::string() : fmt::format(" of {}", num_seeds());
+    return fmt::format("{}{} graphs, the last of seed {}", num_met, all, seed);
   }
 
   uint64_t num_seeds() const {

@@ -7,6 +7,7 @@
 #include "tools/check/order_campaign.h"
 #include "tools/check/proof_campaign.h"
 #include "tools/command/model.h"
+#include "tools/command/sudden_end.h"
 
 namespace eddy {
 namespace {
@@ -58,6 +59,7 @@ class GraphCampaigns : public CheckCampaigns {
     for (Campaign& campaign : campaigns_) {
       if (campaign.is_done) continue;
       const int64_t start_ns = now_ns();
+      note_.set(fmt::format("{} of {}", campaign.name, again(seed, again_options())));
       campaign.is_done = !campaign.meet(subject);
       campaign.took_ns += now_ns() - start_ns;
       goes_on |= !campaign.is_done;
@@ -101,8 +103,7 @@ class GraphCampaigns : public CheckCampaigns {
       note(all, differences_->report(), "differential", "",
            " (workers of the machine take part, so it may need several tries)");
     }
-    note(all, order_differences_->report(), "order",
-         arguments_.policy.empty() ? "" : " --policy " + arguments_.policy);
+    note(all, order_differences_->report(), "order", again_options());
     return all;
   }
 
@@ -113,6 +114,10 @@ class GraphCampaigns : public CheckCampaigns {
     int64_t took_ns = 0;
     bool is_done = false;
   };
+
+  std::string again_options() const {
+    return arguments_.policy.empty() ? "" : " --policy " + arguments_.policy;
+  }
 
   void add(std::string name, std::function<bool(check::Subject&)> meet) {
     campaigns_.push_back({std::move(name), std::move(meet)});
@@ -136,6 +141,7 @@ class GraphCampaigns : public CheckCampaigns {
   std::unique_ptr<check::DifferentialCampaign> differences_;  // likewise
   std::unique_ptr<check::DifferentialCampaign> order_differences_;
   std::vector<Campaign> campaigns_;
+  WorkNote note_;
 };
 
 class FaultCampaigns : public CheckCampaigns {
@@ -143,6 +149,10 @@ class FaultCampaigns : public CheckCampaigns {
   FaultCampaigns(const CheckArguments& arguments, const std::function<bool()>& is_time_up)
       : campaign_({.max_violations = kMaxViolations,
                    .is_time_up = is_time_up,
+                   .before_point =
+                       [this](uint64_t seed, const std::string& faults) {
+                         note_.set(faults + " of " + again(seed, " --faults"));
+                       },
                    .plants = arguments.plants.faults}) {}
 
   bool meet(uint64_t seed) override {
@@ -177,6 +187,7 @@ class FaultCampaigns : public CheckCampaigns {
   }
 
  private:
+  WorkNote note_;
   check::FaultCampaign campaign_;
   int64_t took_ns_ = 0;
 };

@@ -28,7 +28,12 @@ void Console::remark(std::string_view line) {
 }
 
 void Console::progress(std::string_view line) {
-  if (isatty(STDERR_FILENO) == 0) return;
+  if (isatty(STDERR_FILENO) == 0) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_progress_ < sparse_) return;
+    last_progress_ = now;
+    return write_line(stderr, line);
+  }
   std::fflush(stdout);
   fmt::print(stderr, "\r\033[K{}", line);
   std::fflush(stderr);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,11 @@ using Json = nlohmann::ordered_json;
 
 class Console {
  public:
-  explicit Console(bool is_json) : is_json_(is_json) {}
+  // Between two lines of progress where standard error is no terminal.
+  static constexpr std::chrono::seconds kSparse{30};
+
+  explicit Console(bool is_json, std::chrono::nanoseconds sparse = kSparse)
+      : is_json_(is_json), sparse_(sparse) {}
 
   bool is_json() const { return is_json_; }
   // The subcommand, for the start of messages: "eddy run: ...".
@@ -31,7 +36,8 @@ class Console {
   void say(std::string_view line);
   // One line of remarks, to standard error.
   void remark(std::string_view line);
-  // Replaces the line under the cursor of a terminal; nothing where standard error is none.
+  // Replaces the line under the cursor of a terminal; elsewhere a line of standard error, said
+  // only when the last one, or the beginning, is some time ago.
   void progress(std::string_view line);
   // The document. Once.
   void print(const Json& document);
@@ -50,6 +56,8 @@ class Console {
   void clear_progress();
 
   const bool is_json_;
+  const std::chrono::nanoseconds sparse_;
+  std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
   std::string subcommand_;
   bool has_progress_ = false;
   std::atomic<bool> has_printed_{false};  // claimed by whoever prints the document

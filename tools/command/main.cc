@@ -46,19 +46,6 @@ bool wants_json(int argc, char** argv) {
   return false;
 }
 
-// What a library throws on a thread of its own.
-[[noreturn]] void end_by_exception() {
-  try {
-    if (std::current_exception()) throw;
-  } catch (const std::bad_alloc&) {
-    end_without_memory();
-  } catch (const std::exception& error) {
-    end_suddenly("the system refuses something, a thread perhaps (ulimit -u): ", error.what());
-  } catch (...) {
-  }
-  std::abort();
-}
-
 // The subcommand's own outcome; running out of memory anywhere is one, too.
 Outcome perform(const Action& action, Console& console, Interrupts& interrupts) {
   try {
@@ -118,6 +105,7 @@ int run_command(int argc, char** argv) {
   sudden_ends_say_json(says_json);
   std::set_new_handler(end_without_memory);
   std::set_terminate(end_by_exception);
+  report_signals_of_defects();
   Console console(says_json);
   Interrupts interrupts([&console] {
     console.fail(Outcome(cancelled("interrupted")));

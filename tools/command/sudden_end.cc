@@ -1,11 +1,21 @@
 #include "tools/command/sudden_end.h"
 
+#include <cxxabi.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <initializer_list>
+#include <new>
+#include <stdexcept>
+#include <typeinfo>
 
+#include "graph/base/sanitizers.h"
 #include "tools/command/outcome.h"
 
 namespace eddy {
@@ -14,10 +24,61 @@ namespace {
 bool is_json_wanted = false;
 std::atomic_flag is_ending;
 
+// In static memory, so that a handler finds it at any time. Released by `size_bytes`.
+struct Note {
+  std::atomic<bool> is_taken{false};
+  std::atomic<size_t> size_bytes{0};
+  char text[WorkNote::kLongest];
+};
+std::array<Note, WorkNote::kMost> notes;
+
 void put(int file, std::initializer_list<std::string_view> parts) {
   for (const std::string_view part : parts) {
     [[maybe_unused]] const ssize_t written = write(file, part.data(), part.size());
   }
+}
+
+void put_notes() {
+  const char* before = " while at: ";
+  for (const Note& note : notes) {
+    const size_t size_bytes = note.size_bytes.load(std::memory_order_acquire);
+    if (size_bytes == 0) continue;
+    put(STDERR_FILENO, {before, std::string_view(note.text, size_bytes)});
+    before = "; ";
+  }
+  put(STDERR_FILENO, {"\n"});
+}
+
+void put_document(std::string_view code, std::string_view what, std::string_view exit_code) {
+  if (!is_json_wanted) return;
+  put(STDOUT_FILENO, {"{\"error\": {\"code\": \"", code, "\", \"message\": \"", what,
+                      "\", \"path\": \"\", \"exit\": ", exit_code, "}}\n"});
+}
+
+struct Defect {
+  int signal;
+  std::string_view what;
+  std::string_view exit_code;  // as shells say it
+};
+constexpr Defect kDefects[] = {{SIGABRT, "ended by SIGABRT", "134"},
+                               {SIGSEGV, "ended by SIGSEGV", "139"},
+                               {SIGBUS, "ended by SIGBUS", "135"},
+                               {SIGFPE, "ended by SIGFPE", "136"},
+                               {SIGILL, "ended by SIGILL", "132"}};
+
+void put_defect(int signal) {
+  for (const Defect& defect : kDefects) {
+    if (defect.signal != signal) continue;
+    put(STDERR_FILENO, {"eddy: ", defect.what});
+    put_notes();
+    put_document("internal", defect.what, defect.exit_code);
+  }
+}
+
+// A handler that is called once; then the signal has its default effect.
+void report_defect(int signal) {
+  if (!is_ending.test_and_set(std::memory_order_relaxed)) put_defect(signal);
+  raise(signal);
 }
 
 }  // namespace
@@ -29,11 +90,9 @@ void end_suddenly(std::string_view what, std::string_view why) {
   if (is_ending.test_and_set(std::memory_order_relaxed)) {
     for (;;) pause();
   }
-  put(STDERR_FILENO, {"eddy: ", what, why, "\n"});
-  if (is_json_wanted) {
-    put(STDOUT_FILENO, {"{\"error\": {\"code\": \"resource exhausted\", \"message\": \"", what,
-                        "\", \"path\": \"\", \"exit\": 4}}\n"});
-  }
+  put(STDERR_FILENO, {"eddy: ", what, why});
+  put_notes();
+  put_document("resource exhausted", what, "4");
   std::_Exit(static_cast<int>(ExitCode::kRunFailed));
 }
 
@@ -41,6 +100,59 @@ void end_without_memory() {
   end_suddenly("out of memory",
                ": the system gives no more; use smaller inputs, or raise its "
                "limit (ulimit -v)");
+}
+
+void end_by_exception() {
+  try {
+    if (std::current_exception()) throw;
+    put(STDERR_FILENO, {"eddy: std::terminate without an exception; a thread was not joined, or a "
+                        "pure virtual function called\n"});
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
+  } catch (const std::runtime_error& error) {
+    end_suddenly("the system refuses something, a thread perhaps (ulimit -u): ", error.what());
+  } catch (const std::exception& error) {
+    put(STDERR_FILENO, {"eddy: nothing catches ", typeid(error).name(), ": ", error.what(), "\n"});
+  } catch (...) {
+    const std::type_info* const type = abi::__cxa_current_exception_type();
+    put(STDERR_FILENO, {"eddy: nothing catches what is thrown, a ",
+                        type == nullptr ? "foreign exception" : type->name(), "\n"});
+  }
+  std::abort();
+}
+
+void report_signals_of_defects() {
+  if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) return;
+  static std::array<char, 64 * 1024> stack_of_handlers;  // where the thread's own has overflowed
+  stack_t stack = {};
+  stack.ss_sp = stack_of_handlers.data();
+  stack.ss_size = stack_of_handlers.size();
+  sigaltstack(&stack, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = report_defect;
+  action.sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER;
+  for (const Defect& defect : kDefects) sigaction(defect.signal, &action, nullptr);
+}
+
+WorkNote::WorkNote() {
+  for (size_t place = 0; place < kMost && place_ == kMost; ++place) {
+    if (!notes[place].is_taken.exchange(true, std::memory_order_acquire)) place_ = place;
+  }
+}
+
+WorkNote::~WorkNote() {
+  if (place_ == kMost) return;
+  notes[place_].size_bytes.store(0, std::memory_order_relaxed);
+  notes[place_].is_taken.store(false, std::memory_order_release);
+}
+
+void WorkNote::set(std::string_view text) {
+  if (place_ == kMost) return;
+  Note& note = notes[place_];
+  text = text.substr(0, kLongest);
+  note.size_bytes.store(0, std::memory_order_relaxed);
+  std::memcpy(note.text, text.data(), text.size());
+  note.size_bytes.store(text.size(), std::memory_order_release);
 }
 
 }  // namespace eddy

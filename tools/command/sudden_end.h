@@ -1,11 +1,14 @@
-// A sudden end: what the command does where the system gives no more memory or threads.
+// A sudden end: what the command says where it cannot go on.
 //
-// A run can be neither finished nor waited for then, so the command ends at once with
-// ExitCode::kRunFailed, after one line (and, asked for JSON, one document). Nothing here takes
-// memory. Threads: any, several at once, too: the first one tells and ends the process, the others
-// stay where they are until it has.
+// Where the system gives no more memory or threads, a run can be neither finished nor waited for,
+// so the command ends at once with ExitCode::kRunFailed. Where a defect ends it (a failed CHECK, a
+// fault, std::terminate), it ends by that signal. Either way after one line (and, asked for JSON,
+// one document), which says what each job was at (WorkNote). Nothing here takes memory or locks.
+// Threads: any, several at once, too: the first one reports and ends the process, the others stay
+// where they are until it has.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace eddy {
@@ -17,5 +20,30 @@ void sudden_ends_say_json(bool says_json);
 [[noreturn]] void end_suddenly(std::string_view what, std::string_view why);
 
 [[noreturn]] void end_without_memory();  // a new-handler
+// A terminate-handler. What a library throws on a thread of its own is the system's refusal;
+// everything else is a defect, named, and ends by SIGABRT.
+[[noreturn]] void end_by_exception();
+
+// From now on signals of defects (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) are reported before
+// they end the process as ever; a stack's overflow on the calling thread only. Builds with
+// sanitizers, which report signals themselves, change nothing.
+void report_signals_of_defects();
+
+// What a job is at, in words that lead there again: printed when the command ends suddenly. Beyond
+// kMost at once further ones are not. One thread sets.
+class WorkNote {
+ public:
+  static constexpr size_t kMost = 256;
+  static constexpr size_t kLongest = 200;  // bytes; the rest is cut off
+
+  WorkNote();
+  ~WorkNote();
+  WorkNote(const WorkNote&) = delete;
+  WorkNote& operator=(const WorkNote&) = delete;
+  void set(std::string_view text);
+
+ private:
+  size_t place_ = kMost;
+};
 
 }  // namespace eddy

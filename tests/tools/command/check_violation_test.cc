@@ -1,8 +1,13 @@
 // Claim: what a campaign of eddy check finds is told in text and JSON, with the graph, shrunk, and
-// the one command that shows it again; the exit code is 1.
+// the one command that shows it again; the exit code is 1. A defect that ends the
+// command in the middle is printed with the seed and the point, and progress is printed on the way.
+#include <csignal>
+
 #include <gtest/gtest.h>
 
+#include "graph/base/sanitizers.h"
 #include "tools/command/check_campaigns.h"
+#include "tools/command/sudden_end.h"
 
 namespace eddy {
 namespace {
@@ -84,6 +89,46 @@ TEST(CheckViolation, OfFaultsNamesTheFaultAndItsPlace) {
     EXPECT_LE(violation["nodes"], 15);
     EXPECT_NE(violation["graph"], "");
   }
+}
+
+TEST(CheckViolation, ThatEndsTheProcessIsToldWithSeedAndPoint) {
+  if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  CheckArguments arguments = with_forgotten_failures();
+  arguments.plants.faults.retell = [](Status status) {
+    EDDY_CHECK(status.is_ok()) << "planted";
+    return status;
+  };
+  const auto die = [&] {
+    report_signals_of_defects();
+    (void)check(arguments);
+  };
+  EXPECT_EXIT(die(), testing::KilledBySignal(SIGABRT),
+              "CHECK failed: status.is_ok.. planted\neddy: ended by SIGABRT while at: kernel 1 of "
+              "eddy check --seeds 1 --first-seed 20 --faults\n");
+  arguments.faults = false;
+  arguments.plants.plan = [](const Graph&, Plan&) { std::abort(); };
+  EXPECT_EXIT(die(), testing::KilledBySignal(SIGABRT),
+              "while at: proof of eddy check --seeds 1 --first-seed 20\n");
+}
+
+TEST(CheckViolation, ProgressIsToldSparselyWhereNobodySeesATerminal) {
+  const auto said = [](std::chrono::nanoseconds sparse) {
+    Interrupts interrupts([] { std::abort(); });
+    Console console(/*is_json=*/true, sparse);
+    CheckArguments arguments;
+    arguments.seeds = 2;
+    arguments.first_seed = 20;
+    arguments.faults = true;
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(run_check(arguments, console, interrupts).exit_code(), ExitCode::kSuccess);
+    EXPECT_EQ(Json::parse(::testing::internal::GetCapturedStdout())["graphs"], 2);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(std::chrono::nanoseconds(0)),
+            "1 of 2 graphs, the last of seed 20\n2 of 2 graphs, the last of seed 21\n");
+  EXPECT_EQ(said(std::chrono::hours(1)), "");
 }
 
 }  // namespace
