@@ -49,6 +49,7 @@ enum class DeltaMode {
   kAuto,
   kRepair,      // never simulates the rest anew
   kResimulate,  // simulates anew from the first instant touched
+  kFull,        // simulates all anew: what the others are compared with
 };
 
 template <TimeValue Time>

@@ -20,7 +20,7 @@ SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& optio
   num_waiting_ = 0;
   num_leaving_ = 0;
   num_out_of_step_ = 0;
-  first_ = next_ = first_position();
+  first_ = next_ = options.mode == DeltaMode::kFull ? 0 : first_position();
   if (expects_much_change() || !sweep()) {
     resimulate();
     return result_;
@@ -55,7 +55,7 @@ void DeltaSimulation<Time>::resimulate() {
 template <TimeValue Time>
 bool DeltaSimulation<Time>::expects_much_change() {
   constexpr uint32_t kPause = 64;
-  if (options_.mode != DeltaMode::kAuto) return options_.mode == DeltaMode::kResimulate;
+  if (options_.mode != DeltaMode::kAuto) return options_.mode != DeltaMode::kRepair;
   if (pause_ == 0) return false;
   pause_ = (pause_ + 1) % kPause;
   return true;

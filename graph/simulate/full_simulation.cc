@@ -92,30 +92,19 @@ struct FullSimulation<Time>::Tasks {
 
 template <TimeValue Time>
 void FullSimulation<Time>::prepare(const Tasks& tasks, const FullOptions<Time>& options) {
-  const TaskTimes<Time>* const old =
-      options.num_kept == 0 ? nullptr : options.old_or_null->tasks.data();
   for (uint32_t slot = 0; slot < tasks.graph->num_slots(); ++slot) {
     const auto& task = tasks.tasks[slot];
-    TaskTimes<Time>& own = tasks.times[slot];
-    if (old != nullptr && task.is_live() && old[slot].position < options.num_kept) {
-      own = old[slot];
-      continue;
-    }
-    own = {0, 0, 0, task.is_live() ? task.num_predecessors : kNoSlot};
-    if (own.position == 0) tasks.template put<true>(slot);
+    tasks.times[slot] = {0, 0, 0, task.is_live() ? task.num_predecessors : kNoSlot};
+    if (tasks.times[slot].position != 0) continue;
+    if (!options.is_kept(slot)) tasks.template put<true>(slot);
   }
-}
-
-// What is kept releases what follows it.
-template <TimeValue Time>
-void FullSimulation<Time>::replay(const Tasks& tasks, const FullOptions<Time>& options) {
+  // What is kept releases what follows it.
   for (uint32_t i = 0; i < options.num_kept; ++i) {
     const uint32_t slot = tasks.order[i] = options.old_or_null->order[i];
+    tasks.times[slot] = options.old_or_null->tasks[slot];
     const Time end = devices_[tasks.tasks[slot].device].end = tasks.times[slot].end;
-    for (const uint32_t successor : tasks.graph->successors(slot)) {
-      if (options.old_or_null->tasks[successor].position >= options.num_kept) {
-        tasks.template release<true>(successor, end);
-      }
+    for (const uint32_t to : tasks.graph->successors(slot)) {
+      if (!options.is_kept(to)) tasks.template release<true>(to, end);
     }
   }
 }
@@ -167,7 +156,6 @@ SimulationResult FullSimulation<Time>::run(const TaskGraph<Time>& graph, Timelin
               .num_done = options.num_kept,
               .queue = &loop_.clear_queue()};
   prepare(tasks, options);
-  replay(tasks, options);
   const bool is_bounded = options.threshold != std::numeric_limits<Time>::max();
   const bool is_within =
       is_bounded ? take_all<true>(tasks, options) : take_all<false>(tasks, options);

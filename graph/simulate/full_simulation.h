@@ -30,6 +30,10 @@ struct FullOptions {
   uint32_t num_little = EventLoop::kLittle;
   // run() ends with kExceeds when the makespan is above.
   Time threshold = std::numeric_limits<Time>::max();
+
+  bool is_kept(uint32_t slot) const {
+    return num_kept > 0 && old_or_null->tasks[slot].position < num_kept;
+  }
 };
 
 template <TimeValue Time>
@@ -49,7 +53,6 @@ class FullSimulation {
   struct Tasks;
 
   void prepare(const Tasks& tasks, const FullOptions<Time>& options);
-  void replay(const Tasks& tasks, const FullOptions<Time>& options);
   double sum_work(const Tasks& tasks);
   template <bool kIsBounded>
   bool take_all(Tasks& tasks, const FullOptions<Time>& options);

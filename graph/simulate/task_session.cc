@@ -29,8 +29,8 @@ Status double_id(int64_t id) {
 
 }  // namespace
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::start(const TaskFile& file) {
+template <TimeValue Time>
+Status TaskSession<Time>::start(const TaskFile& file) {
   std::vector<TaskSpec<Time>> specs;
   specs.reserve(file.tasks.size());
   for (const FileTask& task : file.tasks) {
@@ -68,8 +68,8 @@ Status TaskSession<Time, Simulation>::start(const TaskFile& file) {
   return describe(simulation_.reset(std::move(graph)));
 }
 
-template <TimeValue Time, typename Simulation>
-Result<Time> TaskSession<Time, Simulation>::time_of(const FileTask& task) {
+template <TimeValue Time>
+Result<Time> TaskSession<Time>::time_of(const FileTask& task) {
   Time time;
   if constexpr (std::same_as<Time, double>) {
     time = normalized_time(task.exe_time.number);
@@ -89,16 +89,15 @@ Result<Time> TaskSession<Time, Simulation>::time_of(const FileTask& task) {
   return Time{0};
 }
 
-template <TimeValue Time, typename Simulation>
-Result<uint32_t> TaskSession<Time, Simulation>::slot_of(int64_t id) const {
+template <TimeValue Time>
+Result<uint32_t> TaskSession<Time>::slot_of(int64_t id) const {
   const auto found = slots_.find(id);
   if (found == slots_.end()) return no_task(id);
   return found->second;
 }
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::apply(const TaskFile::Batch& batch,
-                                            const std::string& where) {
+template <TimeValue Time>
+Status TaskSession<Time>::apply(const TaskFile::Batch& batch, const std::string& where) {
   open_deps_.clear();
   open_times_.clear();
   reverses_.clear();
@@ -111,26 +110,26 @@ Status TaskSession<Time, Simulation>::apply(const TaskFile::Batch& batch,
     if (!status.is_ok()) return status.prepend_message(where + ": " + edit_name(edit.op));
   }
   Status status = check_open_ends();
-  if (status.is_ok()) status = describe(simulation_.simulate());
+  if (status.is_ok()) status = describe(simulation_.simulate({.mode = mode_}));
   if (!status.is_ok()) return status.prepend_message(where);
   simulation_.commit();
   history_.push_back(std::move(reverses_));
   return Status::ok();
 }
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::apply_undo() {
+template <TimeValue Time>
+Status TaskSession<Time>::apply_undo() {
   if (history_.empty()) return invalid_argument("undo: no edit stands that could be taken back");
   const std::vector<Reverse>& changes = history_.back();
   for (size_t i = changes.size(); i-- > 0;) apply_reverse(changes[i]);
   history_.pop_back();
-  EDDY_RETURN_IF_ERROR(describe(simulation_.simulate()));
+  EDDY_RETURN_IF_ERROR(describe(simulation_.simulate({.mode = mode_})));
   simulation_.commit();
   return Status::ok();
 }
 
-template <TimeValue Time, typename Simulation>
-void TaskSession<Time, Simulation>::apply_reverse(const Reverse& change) {
+template <TimeValue Time>
+void TaskSession<Time>::apply_reverse(const Reverse& change) {
   using Op = FileEdit::Op;
   if (change.op == Op::kAddTask) return insert_task(change.id, change.time, change.device);
   const uint32_t slot = slots_.at(change.id);
@@ -150,8 +149,8 @@ void TaskSession<Time, Simulation>::apply_reverse(const Reverse& change) {
   }
 }
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::apply_change(const FileEdit& edit) {
+template <TimeValue Time>
+Status TaskSession<Time>::apply_change(const FileEdit& edit) {
   const FileTask& task = edit.task;
   switch (edit.op) {
     case FileEdit::Op::kAddTask:
@@ -186,8 +185,8 @@ Status TaskSession<Time, Simulation>::apply_change(const FileEdit& edit) {
   return Status::ok();
 }
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::add_task(const FileTask& task) {
+template <TimeValue Time>
+Status TaskSession<Time>::add_task(const FileTask& task) {
   if (slots_.contains(task.id)) return double_id(task.id);
   EDDY_ASSIGN_OR_RETURN(const Time time, time_of(task));
   insert_task(task.id, time, task.device);
@@ -197,22 +196,22 @@ Status TaskSession<Time, Simulation>::add_task(const FileTask& task) {
   return Status::ok();
 }
 
-template <TimeValue Time, typename Simulation>
-void TaskSession<Time, Simulation>::insert_task(int64_t id, Time time, uint32_t device) {
+template <TimeValue Time>
+void TaskSession<Time>::insert_task(int64_t id, Time time, uint32_t device) {
   const uint32_t slot = simulation_.add_task({time, device, rank_for(id)});
   slots_[id] = slot;
   if (slot >= ids_.size()) ids_.resize(slot + size_t{1});
   ids_[slot] = id;
 }
 
-template <TimeValue Time, typename Simulation>
-void TaskSession<Time, Simulation>::connect(uint32_t from, uint32_t to) {
+template <TimeValue Time>
+void TaskSession<Time>::connect(uint32_t from, uint32_t to) {
   simulation_.add_dep(from, to);
   reverses_.push_back({.op = FileEdit::Op::kRemoveDep, .id = ids_[from], .to = ids_[to]});
 }
 
-template <TimeValue Time, typename Simulation>
-void TaskSession<Time, Simulation>::remove_task(uint32_t slot) {
+template <TimeValue Time>
+void TaskSession<Time>::remove_task(uint32_t slot) {
   const int64_t id = ids_[slot];
   const auto& graph = simulation_.graph();
   for (const uint32_t to : graph.successors(slot)) {
@@ -232,8 +231,8 @@ void TaskSession<Time, Simulation>::remove_task(uint32_t slot) {
 }
 
 // Either end may still be missing; then the batch has to bring it.
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::add_dep(int64_t from, int64_t to) {
+template <TimeValue Time>
+Status TaskSession<Time>::add_dep(int64_t from, int64_t to) {
   if (from == to) return self_dep(from);
   const auto tail = slots_.find(from);
   const auto head = slots_.find(to);
@@ -246,8 +245,8 @@ Status TaskSession<Time, Simulation>::add_dep(int64_t from, int64_t to) {
 }
 
 // The task has come: whatever waited for it can be tied, unless the other end is missing as well.
-template <TimeValue Time, typename Simulation>
-void TaskSession<Time, Simulation>::close_deps(int64_t id) {
+template <TimeValue Time>
+void TaskSession<Time>::close_deps(int64_t id) {
   for (const OpenDeps::Dep& dep : open_deps_.of(id)) {
     const auto tail = slots_.find(dep.first);
     const auto head = slots_.find(dep.second);
@@ -257,8 +256,8 @@ void TaskSession<Time, Simulation>::close_deps(int64_t id) {
   }
 }
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::remove_dep(int64_t from, int64_t to) {
+template <TimeValue Time>
+Status TaskSession<Time>::remove_dep(int64_t from, int64_t to) {
   if (open_deps_.remove({from, to})) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const uint32_t tail, slot_of(from));
   EDDY_ASSIGN_OR_RETURN(const uint32_t head, slot_of(to));
@@ -269,8 +268,8 @@ Status TaskSession<Time, Simulation>::remove_dep(int64_t from, int64_t to) {
   return Status::ok();
 }
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::check_open_ends() const {
+template <TimeValue Time>
+Status TaskSession<Time>::check_open_ends() const {
   if (!open_deps_.is_empty()) {
     const auto [from, to] = open_deps_.first();
     return invalid_argument(fmt::format("task {} depends on {}, but there is no task {}", to, from,
@@ -282,8 +281,8 @@ Status TaskSession<Time, Simulation>::check_open_ends() const {
 
 // Ids are ranks where they fit; else ranks are spread out in the order of ids, and new ones go
 // between their neighbours.
-template <TimeValue Time, typename Simulation>
-uint32_t TaskSession<Time, Simulation>::rank_for(int64_t id) {
+template <TimeValue Time>
+uint32_t TaskSession<Time>::rank_for(int64_t id) {
   if (!has_wide_ids_ && is_rank(id)) return static_cast<uint32_t>(id);
   if (!has_wide_ids_) {
     has_wide_ids_ = true;
@@ -301,8 +300,8 @@ uint32_t TaskSession<Time, Simulation>::rank_for(int64_t id) {
   }
 }
 
-template <TimeValue Time, typename Simulation>
-void TaskSession<Time, Simulation>::spread_ranks() {
+template <TimeValue Time>
+void TaskSession<Time>::spread_ranks() {
   const uint64_t gap = (uint64_t{kMaxRank} + 1) / (slots_.size() + 1);
   uint64_t rank = 0;
   for (const auto& [id, slot] : slots_) {
@@ -310,8 +309,8 @@ void TaskSession<Time, Simulation>::spread_ranks() {
   }
 }
 
-template <TimeValue Time, typename Simulation>
-Status TaskSession<Time, Simulation>::describe(const SimulationResult& result) const {
+template <TimeValue Time>
+Status TaskSession<Time>::describe(const SimulationResult& result) const {
   switch (result.end) {
     case SimulationEnd::kDone:
     case SimulationEnd::kExceeds:
@@ -329,8 +328,8 @@ Status TaskSession<Time, Simulation>::describe(const SimulationResult& result) c
 }
 
 // "1 -> 2 -> 1" from the smallest id on, the middle of a long one left out.
-template <TimeValue Time, typename Simulation>
-std::string TaskSession<Time, Simulation>::name_cycle(const std::vector<uint32_t>& slots) const {
+template <TimeValue Time>
+std::string TaskSession<Time>::name_cycle(const std::vector<uint32_t>& slots) const {
   constexpr size_t kShown = 12;
   const auto id_of = [this](uint32_t slot) { return ids_[slot]; };
   std::vector<uint32_t> cycle = slots;
@@ -346,9 +345,7 @@ std::string TaskSession<Time, Simulation>::name_cycle(const std::vector<uint32_t
   return text + std::to_string(id_of(cycle.at(0)));
 }
 
-template class TaskSession<int64_t, DeltaSimulation<int64_t>>;
-template class TaskSession<double, DeltaSimulation<double>>;
-template class TaskSession<int64_t, FullResimulation<int64_t>>;
-template class TaskSession<double, FullResimulation<double>>;
+template class TaskSession<int64_t>;
+template class TaskSession<double>;
 
 }  // namespace eddy

@@ -8,7 +8,7 @@
 // An undo takes back the last edit that still stands, however many there were: ids, times, devices
 // and dependencies are what they were before it, and so is the timeline. It is not an edit itself.
 //
-// Simulation is DeltaSimulation, or FullResimulation for the same edits simulated anew each time.
+// The mode says how edits are simulated: by delta, or all tasks anew each time.
 //
 // Errors (invalid argument, naming task and edit): an id twice, one that does not exist, a
 // dependency of a task on itself, one that is to be removed and is not there, a time that is
@@ -25,21 +25,22 @@
 
 #include "graph/base/status.h"
 #include "graph/simulate/delta_simulation.h"
-#include "graph/simulate/full_resimulation.h"
 #include "graph/simulate/open_deps.h"
 #include "graph/simulate/task_file.h"
 
 namespace eddy {
 
-template <TimeValue Time, typename Simulation = DeltaSimulation<Time>>
+template <TimeValue Time>
 class TaskSession {
  public:
+  explicit TaskSession(DeltaMode mode = DeltaMode::kAuto) : mode_(mode) {}
+
   // Simulates the file's tasks; its edits are left to apply().
   Status start(const TaskFile& file);
   // `where`: "edit 3", for messages.
   Status apply(const TaskFile::Batch& batch, const std::string& where);
 
-  const Simulation& simulation() const { return simulation_; }
+  const DeltaSimulation<Time>& simulation() const { return simulation_; }
   // Ascending by id.
   const std::map<int64_t, uint32_t>& slots() const { return slots_; }
 
@@ -71,7 +72,8 @@ class TaskSession {
   Status describe(const SimulationResult& result) const;
   std::string name_cycle(const std::vector<uint32_t>& slots) const;
 
-  Simulation simulation_;
+  DeltaMode mode_;
+  DeltaSimulation<Time> simulation_;
   std::map<int64_t, uint32_t> slots_;
   std::vector<int64_t> ids_;                   // by slot
   bool has_wide_ids_ = false;                  // some id does not fit 32 bits, so ranks are not ids
@@ -83,9 +85,7 @@ class TaskSession {
   std::map<int64_t, std::string> open_times_;  // invalid, unless set again; what to say
 };
 
-extern template class TaskSession<int64_t, DeltaSimulation<int64_t>>;
-extern template class TaskSession<double, DeltaSimulation<double>>;
-extern template class TaskSession<int64_t, FullResimulation<int64_t>>;
-extern template class TaskSession<double, FullResimulation<double>>;
+extern template class TaskSession<int64_t>;
+extern template class TaskSession<double>;
 
 }  // namespace eddy

@@ -1,7 +1,6 @@
 // A task file to a timeline and its edits, or to an error of one line; and delta simulation gives
 // what simulating anew gives.
 #include "graph/base/json_document.h"
-#include "graph/simulate/full_resimulation.h"
 #include "graph/simulate/task_file.h"
 #include "graph/simulate/task_session.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -11,9 +10,9 @@ namespace {
 
 constexpr size_t kMaxTasks = 2000;
 
-template <typename Time, typename Simulation>
-Status simulate(const TaskFile& file) {
-  TaskSession<Time, Simulation> session;
+template <typename Time>
+Status simulate(const TaskFile& file, DeltaMode mode) {
+  TaskSession<Time> session(mode);
   EDDY_RETURN_IF_ERROR(session.start(file));
   for (const TaskFile::Batch& batch : file.edits) {
     EDDY_RETURN_IF_ERROR(session.apply(batch, "edit"));
@@ -23,8 +22,8 @@ Status simulate(const TaskFile& file) {
 
 template <typename Time>
 void check(const TaskFile& file) {
-  const Status delta = simulate<Time, DeltaSimulation<Time>>(file);
-  const Status full = simulate<Time, FullResimulation<Time>>(file);
+  const Status delta = simulate<Time>(file, DeltaMode::kAuto);
+  const Status full = simulate<Time>(file, DeltaMode::kFull);
   EDDY_CHECK(delta.to_string() == full.to_string())
       << "by delta: " << delta.to_string() << "; anew: " << full.to_string();
   if (!delta.is_ok()) fuzz::expect_one_line(delta);

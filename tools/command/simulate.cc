@@ -73,9 +73,9 @@ Status in_file(const SimulateArguments& arguments, Status status) {
   return status;
 }
 
-template <TimeValue Time, typename Simulation>
+template <TimeValue Time>
 Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file, Console& console) {
-  TaskSession<Time, Simulation> session;
+  TaskSession<Time> session(arguments.full ? DeltaMode::kFull : DeltaMode::kAuto);
   Status status = session.start(file);
   if (!status.is_ok()) return in_file(arguments, std::move(status));
   std::vector<uint32_t> slots;
@@ -108,14 +108,6 @@ Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file,
     if (i % 64 == 63) console.progress(fmt::format("edit {} of {}", i + 1, file.edits.size()));
   }
   return saying.finish(view());
-}
-
-template <TimeValue Time>
-Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file, Console& console) {
-  if (arguments.full) {
-    return simulate_tasks<Time, FullResimulation<Time>>(arguments, file, console);
-  }
-  return simulate_tasks<Time, DeltaSimulation<Time>>(arguments, file, console);
 }
 
 Outcome simulate_file(const SimulateArguments& arguments, Console& console,

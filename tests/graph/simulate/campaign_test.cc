@@ -204,7 +204,8 @@ std::string find_difference(const Story<Time>& story, DeltaMode mode) {
 
 template <TimeValue Time>
 std::string find_difference(const Story<Time>& story) {
-  for (const DeltaMode mode : {DeltaMode::kAuto, DeltaMode::kRepair, DeltaMode::kResimulate}) {
+  for (const DeltaMode mode :
+       {DeltaMode::kAuto, DeltaMode::kRepair, DeltaMode::kResimulate, DeltaMode::kFull}) {
     const std::string difference = find_difference(story, mode);
     if (!difference.empty()) {
       return difference + " in mode " + std::to_string(static_cast<int>(mode));

@@ -46,7 +46,8 @@ Starts starts(const DeltaSimulation<int64_t>& delta) {
 template <typename MakeEdit>
 void expect_edit(std::initializer_list<Given> given, MakeEdit edit, const Starts& before,
                  const Starts& after, int64_t makespan) {
-  for (const DeltaMode mode : {DeltaMode::kAuto, DeltaMode::kRepair, DeltaMode::kResimulate}) {
+  for (const DeltaMode mode :
+       {DeltaMode::kAuto, DeltaMode::kRepair, DeltaMode::kResimulate, DeltaMode::kFull}) {
     DeltaSimulation<int64_t> delta = simulated(given);
     EXPECT_EQ(starts(delta), before);
     const int64_t old_makespan = delta.makespan();
@@ -222,7 +223,8 @@ TEST(NamedCases, ARejectionComesAsSoonAsADeviceHasTooMuchWork) {
   graph.assign(specs, {});
   DeltaSimulation<int64_t> delta;
   EXPECT_TRUE(delta.reset(std::move(graph)).is_done());
-  for (const DeltaMode mode : {DeltaMode::kAuto, DeltaMode::kRepair, DeltaMode::kResimulate}) {
+  for (const DeltaMode mode :
+       {DeltaMode::kAuto, DeltaMode::kRepair, DeltaMode::kResimulate, DeltaMode::kFull}) {
     delta.set_exe_time(0, 5);
     EXPECT_EQ(delta.simulate({.threshold = 503, .mode = mode}).end, SimulationEnd::kExceeds);
     EXPECT_LE(delta.statistics().num_processed + delta.statistics().num_passed, 2u);

@@ -13,9 +13,9 @@ namespace eddy {
 namespace {
 
 // The starts of all tasks in the order of ids, after all edits; or what is wrong.
-template <TimeValue Time, typename Simulation>
-std::string run(const TaskFile& file) {
-  TaskSession<Time, Simulation> session;
+template <TimeValue Time>
+std::string run(const TaskFile& file, DeltaMode mode) {
+  TaskSession<Time> session(mode);
   Status status = session.start(file);
   for (size_t i = 0; status.is_ok() && i < file.edits.size(); ++i) {
     status = session.apply(file.edits[i], "edit " + std::to_string(i));
@@ -34,12 +34,12 @@ std::string simulated(const std::string& json) {
   auto file = read_task_file(*document);
   if (!file.is_ok()) return file.status().message();
   if (!file->is_exact) {
-    const std::string delta = run<double, DeltaSimulation<double>>(*file);
-    EXPECT_EQ(delta, (run<double, FullResimulation<double>>(*file)));
+    const std::string delta = run<double>(*file, DeltaMode::kAuto);
+    EXPECT_EQ(delta, run<double>(*file, DeltaMode::kFull));
     return delta;
   }
-  const std::string delta = run<int64_t, DeltaSimulation<int64_t>>(*file);
-  EXPECT_EQ(delta, (run<int64_t, FullResimulation<int64_t>>(*file)));
+  const std::string delta = run<int64_t>(*file, DeltaMode::kAuto);
+  EXPECT_EQ(delta, run<int64_t>(*file, DeltaMode::kFull));
   return delta;
 }
 
