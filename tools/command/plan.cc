@@ -1,11 +1,8 @@
 // eddy plan: plans a model or a bare graph, and shows the plan, without running it.
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -27,6 +24,7 @@
 #include "tools/command/plan_memory_report.h"
 #include "tools/command/plan_prediction.h"
 #include "tools/command/subcommand.h"
+#include "tools/command/text_file.h"
 
 namespace eddy {
 namespace {
@@ -55,20 +53,6 @@ Status write_pictures(const PlanArguments& arguments, const DrawnRegion& drawing
 
 constexpr uint64_t kMaxDagBytes = uint64_t{1} << 32;
 
-// The whole file, or standard input for "-".
-Result<std::string> read_text(const std::string& path) {
-  if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  }
-  auto file = read_file(path, kMaxDagBytes);
-  if (!file.is_ok()) {
-    return Status(file.status().code(),
-                  file.status().message() + "; --dag takes a JSON file, or - for standard input");
-  }
-  const std::span<const std::byte> bytes = (*file)->bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 AssignPolicy policy_of(const std::string& name) {
   if (name == "matching") return AssignPolicy::kMatching;
   if (name == "serial") return AssignPolicy::kSerial;
@@ -87,7 +71,8 @@ void say_text(const std::string& text, Console& console) {
 }
 
 Outcome plan_dag_file(const PlanArguments& arguments, Console& console) {
-  auto text = read_text(arguments.dag);
+  auto text = read_text_or_input(arguments.dag, kMaxDagBytes,
+                                 "; --dag takes a JSON file, or - for standard input");
   if (!text.is_ok()) return text.take_status();
   const auto in_file = [&arguments](Status status) {
     status.prepend_message(arguments.dag == "-" ? "standard input" : arguments.dag);

@@ -1,10 +1,7 @@
 // eddy simulate: says when each task of a graph runs, and again after each edit of the file.
 #include "tools/command/simulate.h"
 
-#include <iostream>
-#include <iterator>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +15,7 @@
 #include "tools/command/model.h"
 #include "tools/command/output_paths.h"
 #include "tools/command/subcommand.h"
+#include "tools/command/text_file.h"
 
 namespace eddy {
 namespace {
@@ -43,21 +41,6 @@ constexpr char kFileFormats[] =
 Operators of a loop or branch read those of their own list, of lists around and, in a body, of its
 "before". A model's loops and branches need --costs of eddy measure --whole, which saw their trips.
 With --json, "estimated" lists the operators whose times come from a roofline.)";
-
-// The whole file, or standard input for "-".
-Result<std::string> read_text(const std::string& path) {
-  if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  }
-  auto file = read_file(path, kMaxFileBytes);
-  if (!file.is_ok()) {
-    return Status(file.status().code(), file.status().message() +
-                                            "; eddy simulate takes a task file or an "
-                                            "operator-graph file, or - for standard input");
-  }
-  const std::span<const std::byte> bytes = (*file)->bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
 
 std::string edit_title(size_t index, const TaskFile::Batch& batch) {
   if (batch.is_batch) return fmt::format("edit {} (batch of {})", index, batch.edits.size());
@@ -124,7 +107,9 @@ Outcome simulate_file(const SimulateArguments& arguments, Console& console,
     return Outcome::usage("--topology, --costs, --dim and --shape take a model; " +
                           input_name(arguments) + " is none, or holds its own");
   }
-  auto text = read_text(arguments.file);
+  auto text = read_text_or_input(
+      arguments.file, kMaxFileBytes,
+      "; eddy simulate takes a task file or an operator-graph file, or - for standard input");
   if (!text.is_ok()) return text.take_status();
   auto document = parse_json_document(*text);
   if (!document.is_ok()) return in_file(arguments, document.take_status());

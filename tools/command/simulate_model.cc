@@ -6,27 +6,21 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/json_document.h"
-#include "graph/io/file_bytes.h"
 #include "graph/schedule/cost_table.h"
 #include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/model_operators.h"
 #include "graph/strategy/part_cost.h"
 #include "tools/command/model.h"
 #include "tools/command/simulate.h"
+#include "tools/command/text_file.h"
 
 namespace eddy {
 namespace {
 
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 30;
 
-Result<std::string> read_text(const std::string& path) {
-  EDDY_ASSIGN_OR_RETURN(const auto file, read_file(path, kMaxFileBytes));
-  const auto bytes = file->bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 Result<nlohmann::json> read_document(const std::string& path) {
-  EDDY_ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  EDDY_ASSIGN_OR_RETURN(const std::string text, read_text(path, kMaxFileBytes));
   auto document = parse_json_document(text);
   if (!document.is_ok()) return std::move(document.take_status().prepend_message(path));
   return document;
@@ -73,7 +67,7 @@ Status load_strategies(const std::string& path, const Topology& topology, Operat
 
 Result<CostTable> load_costs(const std::string& path) {
   if (path.empty()) return CostTable();
-  EDDY_ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  EDDY_ASSIGN_OR_RETURN(const std::string text, read_text(path, kMaxFileBytes));
   auto table = parse_cost_table(text);
   if (!table.is_ok()) return std::move(table.take_status().prepend_message(path));
   return table;
