@@ -6,7 +6,7 @@
 #include "graph/base/random.h"
 #include "graph/io/import.h"
 #include "tests/graph/convnets/convnets.h"
-#include "tools/command/loop_cases.h"
+#include "tools/bench/loop_cases.h"
 
 namespace eddy {
 namespace {

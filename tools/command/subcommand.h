@@ -20,7 +20,7 @@ Action add_plan(CLI::App& app);
 Action add_simulate(CLI::App& app);
 Action add_conformance(CLI::App& app);
 Action add_check(CLI::App& app);
-Action add_bench(CLI::App& app);
+Action add_bench(CLI::App& app);  // of tools/bench
 Action add_measure(CLI::App& app);
 Action add_info(CLI::App& app);
 

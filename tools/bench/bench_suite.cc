@@ -1,4 +1,4 @@
-#include "tools/command/bench_suite.h"
+#include "tools/bench/bench_suite.h"
 
 #include <fstream>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "tools/command/bench_speech.h"
+#include "tools/bench/bench_speech.h"
 
 #include <unistd.h>
 
@@ -13,10 +13,10 @@
 #include "examples/voice_activity/detector.h"
 #include "examples/voice_activity/resample.h"
 #include "examples/voice_activity/wav.h"
+#include "tools/bench/peak_memory.h"
+#include "tools/bench/speech_contenders.h"
 #include "tools/command/cache_folder.h"
 #include "tools/command/model.h"
-#include "tools/command/peak_memory.h"
-#include "tools/command/speech_contenders.h"
 
 namespace eddy {
 namespace {

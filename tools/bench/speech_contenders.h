@@ -15,7 +15,7 @@
 
 #include "examples/speech_to_text/moonshine.h"
 #include "runtime/api/session.h"
-#include "tools/command/ort_rival.h"
+#include "tools/bench/ort_rival.h"
 
 namespace eddy {
 

@@ -1,4 +1,4 @@
-#include "tools/command/bench_dynamic.h"
+#include "tools/bench/bench_dynamic.h"
 
 #include <unistd.h>
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 #include "examples/dynamic_models/model.h"
 #include "graph/io/export.h"
-#include "tools/command/peak_memory.h"
+#include "tools/bench/peak_memory.h"
 
 namespace eddy {
 namespace {

@@ -5,7 +5,7 @@
 // plain loops, which a larger batch would keep waiting. Trip counts must be equal.
 #pragma once
 
-#include "tools/command/bench_suite.h"
+#include "tools/bench/bench_suite.h"
 
 namespace eddy {
 

@@ -1,4 +1,4 @@
-#include "tools/command/peak_memory.h"
+#include "tools/bench/peak_memory.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -16,7 +16,7 @@
 
 #include "graph/io/tensor_file.h"
 #include "runtime/api/session.h"
-#include "tools/command/ort_rival.h"
+#include "tools/bench/ort_rival.h"
 
 extern char** environ;
 

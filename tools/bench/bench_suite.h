@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "graph/io/host_value.h"
+#include "tools/bench/loop_cases.h"
+#include "tools/bench/ort_rival.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
-#include "tools/command/loop_cases.h"
 #include "tools/command/measure_runs.h"
-#include "tools/command/ort_rival.h"
 #include "tools/command/outcome.h"
 
 namespace eddy {

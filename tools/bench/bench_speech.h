@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "tools/command/bench_suite.h"
+#include "tools/bench/bench_suite.h"
 
 namespace eddy {
 

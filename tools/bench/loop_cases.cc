@@ -1,4 +1,4 @@
-#include "tools/command/loop_cases.h"
+#include "tools/bench/loop_cases.h"
 
 #include <map>
 

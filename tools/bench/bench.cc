@@ -1,9 +1,9 @@
 // eddy bench: measures, beside peers where they are installed.
-#include "tools/command/bench_dynamic.h"
-#include "tools/command/bench_loops.h"
-#include "tools/command/bench_speech.h"
+#include "tools/bench/bench_dynamic.h"
+#include "tools/bench/bench_loops.h"
+#include "tools/bench/bench_speech.h"
+#include "tools/bench/peak_memory.h"
 #include "tools/command/number_check.h"
-#include "tools/command/peak_memory.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {

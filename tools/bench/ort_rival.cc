@@ -1,4 +1,4 @@
-#include "tools/command/ort_rival.h"
+#include "tools/bench/ort_rival.h"
 
 #include <dlfcn.h>
 #include <cstring>

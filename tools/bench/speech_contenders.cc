@@ -1,4 +1,4 @@
-#include "tools/command/speech_contenders.h"
+#include "tools/bench/speech_contenders.h"
 
 #include <algorithm>
 

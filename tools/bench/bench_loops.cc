@@ -6,7 +6,7 @@
 
 #include "graph/base/random.h"
 #include "ops/cpu/onednn/sgemm.h"
-#include "tools/command/bench_loops.h"
+#include "tools/bench/bench_loops.h"
 #include "tools/command/cache_folder.h"
 #include "tools/command/model.h"
 
