@@ -228,7 +228,10 @@ bool DeviceControl::find_launch(Way way) {
   ++num_turns_;
   take(nullptr);
   if (find_known(launches)) return true;
-  if (NoWaiting::refuses()) return false;
+  if (NoWaiting::refuses()) {
+    --num_turns_;  // it is asked again
+    return false;
+  }
   // A kernel serves any addresses: one that could be given up would have been found.
   if (launches.all.size() == kMostLaunches && (way == Way::kKernel || !give_one_up(launches))) {
     why_by_host_ = "the memory of its earlier results is in use";

@@ -12,6 +12,7 @@ HostCommandBuffer::HostCommandBuffer(std::vector<Device*> devices,
       stream_devices_(std::move(stream_devices)),
       scheduler_(scheduler),
       workers_(*devices_[0]),
+      may_refuse_(devices_.size() > 1 && workers_.has_workers()),
       times_(now),
       recorder_or_null_(recorder_or_null) {}
 
@@ -188,7 +189,7 @@ int32_t HostCommandBuffer::decide(const Command& command, uint32_t strand) {
       run(context);
     }
   } call{command, kAskWhenIdle};
-  const auto ask = workers_.has_workers() ? Call::run_without_waiting : Call::run;
+  const auto ask = may_refuse_ ? Call::run_without_waiting : Call::run;
   if (is_choice) Scheduler::call_on_thread_stack(ask, &call);
   if (call.decision == kAskWhenIdle) {
     if (!may_decide(strand)) return -1;

@@ -181,6 +181,7 @@ class HostCommandBuffer : public CommandCode {
   const std::vector<uint32_t> stream_devices_;
   Scheduler& scheduler_;
   WorkerCalls workers_;         // of the first device
+  const bool may_refuse_;       // an accelerator is there, for which work may have to wait
   InlineTimes times_;           // by command
   std::vector<Issued> issued_;  // by command
   // What lowering says of commands; shorter than the code.

@@ -86,7 +86,7 @@ bool HostCommandBuffer::run_command(Batch& batch) {
   const Work work{run_issued, &issued, true};
   Launch launch{stream_of(place.strand), work, false};
   times_.before(place.at);
-  workers_.has_workers() ? Launch::run_without_waiting(&launch) : Launch::run(&launch);
+  may_refuse_ ? Launch::run_without_waiting(&launch) : Launch::run(&launch);
   if (!launch.is_taken) refused(place.strand);
   if (!launch.is_taken || issued.was_refused) return false;
   batch.is_over = !times_.after(place.at++);
@@ -159,8 +159,7 @@ void HostCommandBuffer::Launch::run_without_waiting(void* launch) {
 // meanwhile) runs on the thread's own stack.
 bool HostCommandBuffer::enqueue(Stream& stream, const Work& work) {
   Launch launch{stream, work, false};
-  Scheduler::call_on_thread_stack(
-      workers_.has_workers() ? Launch::run_without_waiting : Launch::run, &launch);
+  Scheduler::call_on_thread_stack(may_refuse_ ? Launch::run_without_waiting : Launch::run, &launch);
   return launch.is_taken;
 }
 
