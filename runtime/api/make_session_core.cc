@@ -115,10 +115,14 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
       core.threads->device_pollers().add(*each);
       core.polled_devices.push_back(each);
     }
-    options.make_commands =
-        [devices, &core, &scheduler](Recorder* recorder_or_null) -> std::unique_ptr<CommandBuffer> {
+    // A virtual host has a time of its own.
+    const InlineTimes::Now now =
+        device.needs_polling() ? InlineTimes::no_time : InlineTimes::steady_now;
+    if (device.needs_polling()) scheduler.ignore_clock_in_rounds();
+    options.make_commands = [devices, &core, &scheduler,
+                             now](Recorder* recorder_or_null) -> std::unique_ptr<CommandBuffer> {
       auto made = std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler,
-                                                      recorder_or_null);
+                                                      recorder_or_null, now);
       made->tell_refusals([&core](const Status& why) { core.note_refusal(why); });
       return made;
     };

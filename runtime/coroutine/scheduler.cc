@@ -237,10 +237,12 @@ bool Scheduler::run_due_timers() {
 
 bool Scheduler::run_ready_tasks() {
   if (ready_.is_empty()) return false;
-  const Clock::time_point latest = Clock::now() + kLongestRound;
+  const bool is_bounded = bounds_rounds_.load(std::memory_order_relaxed);
+  const Clock::time_point latest =
+      is_bounded ? Clock::now() + kLongestRound : Clock::time_point::max();
   for (int i = 0; i < kResumesPerRound && !ready_.is_empty(); ++i) {
     // What is called on the thread's stack may take long; the tasks themselves do not.
-    if (resume(ready_.pop()) && Clock::now() > latest) break;
+    if (resume(ready_.pop()) && is_bounded && Clock::now() > latest) break;
   }
   return true;
 }

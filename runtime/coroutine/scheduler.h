@@ -113,6 +113,10 @@ class Scheduler {
   // it is not called again).
   void remove_poller(PollerId id) { pollers_.remove(id); }
 
+  // From now on a round ends by the number of tasks resumed and never by the clock: for devices on
+  // which the order of steps must not depend on time (runtime/virtual).
+  void ignore_clock_in_rounds() { bounds_rounds_.store(false, std::memory_order_relaxed); }
+
   // The live tasks, oldest first. Any thread, at any time; states may be a moment old.
   std::vector<TaskSnapshot> inspect() const;
 
@@ -156,7 +160,8 @@ class Scheduler {
   Inbox inbox_;
   Timers timers_;
   PollSet pollers_;
-  std::atomic<bool> stop_wanted_{false};  // partner: the poke that follows it
+  std::atomic<bool> bounds_rounds_{true};  // by the clock; orders nothing
+  std::atomic<bool> stop_wanted_{false};   // partner: the poke that follows it
 
   // The thread's own.
   ReadyQueue ready_;

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/command/sudden_end.h"
+
 namespace eddy {
 namespace {
 
@@ -58,6 +60,7 @@ void Console::print_text(std::string_view document) {
 }
 
 void Console::fail(const Outcome& outcome) {
+  claim_report();
   clear_progress();
   const Status& status = outcome.status();
   std::string line = "eddy";

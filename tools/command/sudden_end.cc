@@ -23,6 +23,7 @@ namespace {
 
 bool is_json_wanted = false;
 std::atomic_flag is_ending;
+thread_local bool is_reporter = false;  // of the thread that has claimed the report
 
 // In static memory, so that a handler finds it at any time. Released by `size_bytes`.
 struct Note {
@@ -85,11 +86,19 @@ void report_defect(int signal) {
 
 void sudden_ends_say_json(bool says_json) { is_json_wanted = says_json; }
 
-void end_suddenly(std::string_view what, std::string_view why) {
-  // Relaxed: whoever comes second reads nothing of what the first one wrote.
+void claim_report() {
+  if (is_reporter) return;
+  // Relaxed: a second thread reads nothing of what the first one wrote.
   if (is_ending.test_and_set(std::memory_order_relaxed)) {
     for (;;) pause();
   }
+  is_reporter = true;
+}
+
+void end_suddenly(std::string_view what, std::string_view why) {
+  // What the reporter lacks while it reports is not reported again.
+  if (is_reporter) std::_Exit(static_cast<int>(ExitCode::kRunFailed));
+  claim_report();
   put(STDERR_FILENO, {"eddy: ", what, why});
   put_notes();
   put_document("resource exhausted", what, "4");

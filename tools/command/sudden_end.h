@@ -19,6 +19,10 @@ void sudden_ends_say_json(bool says_json);
 // "eddy: WHAT WHY"; the document has only WHAT, which needs no escapes.
 [[noreturn]] void end_suddenly(std::string_view what, std::string_view why);
 
+// The caller, who is about to end the command, reports why; sudden ends on other threads say
+// nothing from now on. Does not return where one of them is reporting already.
+void claim_report();
+
 [[noreturn]] void end_without_memory();  // a new-handler
 // A terminate-handler. What a library throws on a thread of its own is the system's refusal;
 // everything else is a defect, named, and ends by SIGABRT.
