@@ -1,5 +1,5 @@
-// Claim: the nested proof takes any list: what is malformed is unsafe and says why, and no spoilt
-// id makes it read what is not there or run without end.
+// Claim: any program can be validated and proved: what is malformed is unsafe and says why, and no
+// spoilt id makes either read what is not there or run without end.
 #include "graph/program/validate.h"
 
 #include <gtest/gtest.h>
@@ -91,6 +91,9 @@ TEST(ValidateTest, WhatIsMalformedIsUnsafeAndSaysWhy) {
               steps.erase(launch);
             }),
             "a region: an operand has no step");
+}
+
+TEST(ValidateTest, AStepOutOfPlaceIsUnsafeAndSaysWhy) {
   const auto insert = [](Program& c, uint32_t region, Program::Step step) {
     auto& steps = c.blocks[region].steps;
     step.stream = steps[0].stream;

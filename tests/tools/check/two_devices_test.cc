@@ -28,7 +28,7 @@ uint64_t number(const char* variable, uint64_t otherwise) {
 
 uint32_t count_open(const Plan& plan) {
   uint32_t count = 0;
-  for (const RegionPlan& region : plan.regions) count += region.open ? 1 : 0;
+  for (const Program::Loop& loop : plan.program.loops) count += loop.is_pipelined ? 1 : 0;
   return count;
 }
 
