@@ -17,8 +17,7 @@
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/device_pollers.h"
-#include "runtime/execute/host_command_buffer.h"
-#include "runtime/execute/recorded_commands.h"
+#include "runtime/execute/host_strands.h"
 
 namespace eddy {
 
@@ -119,15 +118,18 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
     const InlineTimes::Now now =
         device.needs_polling() ? InlineTimes::no_time : InlineTimes::steady_now;
     if (device.needs_polling()) scheduler.ignore_clock_in_rounds();
-    options.make_commands = [devices, &core, &scheduler,
-                             now](Recorder* recorder_or_null) -> std::unique_ptr<CommandBuffer> {
-      auto made = std::make_unique<HostCommandBuffer>(devices, core.plan.stream_devices, scheduler,
-                                                      recorder_or_null, now);
-      made->tell_refusals([&core](const Status& why) { core.note_refusal(why); });
-      return made;
+    options.make_runner = [devices, &core, &scheduler, now](
+                              const StrandCode& code, const Bindings& bindings,
+                              Recorder* recorder_or_null) -> std::unique_ptr<StrandRunner> {
+      return std::make_unique<HostStrands>(
+          code, bindings, scheduler,
+          HostStrands::Options{devices, core.plan.stream_devices, recorder_or_null, now,
+                               [&core](const Status& why) { core.note_refusal(why); }});
     };
   } else {
-    options.make_commands = [&device](Recorder*) { return device.create_command_buffer_or_null(); };
+    options.make_runner = [&device](const StrandCode& code, const Bindings& bindings, Recorder*) {
+      return device.create_runner_or_null(code, bindings);
+    };
   }
   return Executable::create(core.graph, core.plan, device, core.library.cpu_kernels(),
                             std::move(options));
@@ -198,19 +200,12 @@ class StepLog {
   std::chrono::steady_clock::time_point last_ = start_;
 };
 
-// As it will run, where the commands can be read back: all run states record the same ones, and
-// this one is the first run's. An accelerator's recordings of loops are made from the plan itself.
+// The program that strands, simulations and recordings execute; and a first run state is made.
 Status prove(SessionCore& core) {
-  std::unique_ptr<RunState> first = core.executable->acquire();
-  const bool can_read = is_readable(*first->commands);
-  Status status;
-  if (can_read) status = prove_recorded(core.plan, *first);
-  core.plan.is_proved = status.is_ok();
-  if (status.is_ok() && (!can_read || core.accelerator_or_null)) {
-    status = prove_plan(core.graph, core.plan);
-  }
-  core.executable->release(std::move(first));
-  return status;
+  EDDY_RETURN_IF_ERROR(prove_plan(core.graph, core.plan));
+  core.plan.is_proved = true;
+  core.executable->release(core.executable->acquire());
+  return Status::ok();
 }
 
 std::string count_text(size_t count, const char* what) {

@@ -90,9 +90,9 @@ void Run::launch(bool on_this_thread, std::optional<std::chrono::steady_clock::t
   place_outputs();
   deadline_ = deadline;
   if (on_this_thread) {
-    state_->commands->run_here(state_->control);
+    state_->runner->run_here(state_->control);
   } else {
-    state_->commands->start(state_->control);
+    state_->runner->start(state_->control);
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include <system_error>
 
-#include "runtime/cpu/cpu_command_buffer.h"
 #include "runtime/cpu/cpu_stream.h"
+#include "runtime/cpu/cpu_strands.h"
 #include "runtime/device/no_thread.h"
 
 namespace eddy {
@@ -30,8 +30,9 @@ Result<std::shared_ptr<Gate>> CpuDevice::create_gate() {
   return std::shared_ptr<Gate>(std::make_shared<CpuGate>());
 }
 
-std::unique_ptr<CommandBuffer> CpuDevice::create_command_buffer_or_null() {
-  return std::make_unique<CpuCommandBuffer>(*pool_);
+std::unique_ptr<StrandRunner> CpuDevice::create_runner_or_null(const StrandCode& code,
+                                                               const Bindings& bindings) {
+  return std::make_unique<CpuStrands>(*pool_, code, bindings);
 }
 
 }  // namespace eddy

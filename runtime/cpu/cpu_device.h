@@ -1,4 +1,4 @@
-// CpuDevice: the embedded default device: host memory, streams and command buffers on one pool.
+// CpuDevice: the embedded default device: host memory, streams and strands on one pool.
 //
 // Ownership: must outlive everything made from it. Threads: all members from any thread.
 #pragma once
@@ -26,7 +26,8 @@ class CpuDevice : public Device {
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
-  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
+                                                      const Bindings& bindings) override;
   int num_workers() const override { return pool_->num_threads(); }
   WorkerPool& pool() { return *pool_; }
 

@@ -5,8 +5,7 @@
 //
 // The device needs polling: somebody calls poll() while work is pending (a scheduler's poller, or
 // who waits). Completion costs no host function and, with memory words, no driver call.
-// Command buffers: none; regions are driven from the host (HostCommandBuffer), which records what
-// it issues with a CudaRecorder.
+// Strands: driven from the host (HostStrands), which records what it issues with a CudaRecorder.
 //
 // Errors: creation says what is missing and what to do. A lost device refuses everything, its
 // streams become idle, and health() says what happened.
@@ -20,7 +19,7 @@
 
 #include "runtime/cuda/cuda_allocator.h"
 #include "runtime/cuda/cuda_stream.h"
-#include "runtime/device/command_buffer.h"
+#include "runtime/device/strand_runner.h"
 #include "runtime/device/device.h"
 
 namespace eddy {
@@ -62,7 +61,10 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
-  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override { return nullptr; }
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&,
+                                                      const Bindings&) override {
+    return nullptr;
+  }
   int num_workers() const override { return context_->facts().num_multiprocessors; }
   Status health() const override { return context_->health(); }
   bool needs_polling() const override { return true; }

@@ -14,7 +14,7 @@
 // Devices do not know coroutines: they call an EventListener, from any thread, and the await
 // room turns that into a wake-up.
 //
-// Ownership: streams, events and command buffers must go before their device. Errors: creation
+// Ownership: streams, events and runners must go before their device. Errors: creation
 // returns a Status; launch, record, wait and hold return false when the device refused (nothing
 // was queued), and Device::health() says why. A device that is lost stays lost: its streams drop
 // what is queued and become idle, so whoever has awaited a stream asks health() before it trusts
@@ -35,7 +35,9 @@
 
 namespace eddy {
 
-class CommandBuffer;
+struct StrandCode;
+struct Bindings;
+class StrandRunner;
 
 using WorkFunction = bool (*)(void* context);
 
@@ -116,8 +118,9 @@ class Device {
   }
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
   virtual Result<std::shared_ptr<Gate>> create_gate() = 0;
-  // A way to record regions and launch them as one; null where the device has none.
-  virtual std::unique_ptr<CommandBuffer> create_command_buffer_or_null() = 0;
+  // Executes strands by itself; null where the device does not, so that the host has to.
+  virtual std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
+                                                              const Bindings& bindings) = 0;
 
   // How many pieces of work it runs at once; 1: a plan gains nothing from several streams.
   virtual int num_workers() const { return 1; }

@@ -146,13 +146,13 @@ int32_t DeviceControl::choose(void* device_control) {
   DeviceControl& self = *static_cast<DeviceControl*>(device_control);
   if (!std::exchange(self.is_asked_again_, false) && self.must_wait()) {
     self.is_asked_again_ = true;
-    return CommandBuffer::kAskWhenIdle;
+    return kAskWhenIdle;
   }
   self.give_up_what_was_tried();
   self.way_ = self.take_advice();
   if (NoWaiting::has_refused_here()) {
     self.is_asked_again_ = true;
-    return CommandBuffer::kAskAside;
+    return kAskAside;
   }
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return kByHost;

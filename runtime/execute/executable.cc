@@ -9,7 +9,7 @@
 #include "graph/loops/fixed_addresses.h"
 #include "graph/loops/unrolling.h"
 #include "graph/schedule/cost_model.h"
-#include "runtime/execute/lowering.h"
+#include "runtime/execute/bind_strands.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/upload.h"
 
@@ -146,6 +146,7 @@ Result<std::unique_ptr<Executable>> Executable::create(const Graph& graph, const
         "info says which kernels there are)");
   }
   EDDY_RETURN_IF_ERROR(executable->bind(registry));
+  executable->code_ = executable->resolve(/*has_spans=*/false);
   return executable;
 }
 
@@ -352,7 +353,7 @@ std::unique_ptr<RunState> Executable::acquire() {
       return state;
     }
   }
-  return make_state(nullptr);
+  return make_state(code_, nullptr);
 }
 
 bool Executable::has_free_state() {
@@ -361,14 +362,42 @@ bool Executable::has_free_state() {
 }
 
 std::unique_ptr<RunState> Executable::make_traced(TraceRecorder& recorder) {
-  return make_state(&recorder);
+  return make_state(resolve(/*has_spans=*/true), &recorder);
 }
 
-std::unique_ptr<RunState> Executable::make_state(TraceRecorder* trace_or_null) {
+// Observers read a node's values once it has run, so then a call of its own releases them; and it
+// does for nodes of fixed shapes, which are to do nothing besides.
+bool Executable::releases_by_itself(NodeId id) const {
+  const Node& node = graph_.node(id);
+  if (node.kind != NodeKind::kExec || observer_or_null() != nullptr) return false;
+  return kernel(id).run_value != nullptr || node.op->is_view || !is_static_node(graph_, node);
+}
+
+std::shared_ptr<const ResolvedProgram> Executable::resolve(bool has_spans) const {
+  ResolveOptions options;
+  options.is_cheap = [this](NodeId node) { return is_cheap(node); };
+  options.has_release = [this](NodeId node) {
+    return !releases(node).empty() && !releases_by_itself(node);
+  };
+  options.has_spans = has_spans;
+  if (has_device_control() && !has_spans && observer_or_null() == nullptr) {
+    options.may_be_driven = [this](NodeId node) {
+      const ControlVerdict& verdict = control_verdict(node);
+      return verdict.is_driven_by_device && verdict.is_outermost;
+    };
+  }
+  return std::make_shared<const ResolvedProgram>(resolve_program(plan_.program, options));
+}
+
+std::unique_ptr<RunState> Executable::make_state(std::shared_ptr<const ResolvedProgram> code,
+                                                 TraceRecorder* trace_or_null) {
   auto state = std::make_unique<RunState>(*this, memory(0));
   if (trace_or_null == nullptr && observer_or_null() == nullptr) state->start_recording();
-  state->commands = options_.make_commands(state->recorder_or_null());
-  lower(plan_, *state, trace_or_null);
+  state->code = std::move(code);
+  state->bindings = bind_strands(*state->code, *state, trace_or_null);
+  state->runner =
+      options_.make_runner(state->code->code, state->bindings, state->recorder_or_null());
+  bind_streams(*state->code, *state, *state->runner);
   return state;
 }
 

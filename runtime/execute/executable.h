@@ -1,5 +1,5 @@
-// Executable: a plan bound to a device: a kernel chosen for every node, constants in place, and a
-// pool of run states whose commands are recorded once each.
+// Executable: a plan bound to a device: a kernel chosen for every node, constants in place, its
+// program resolved into the code of strands, and a pool of run states that execute it.
 //
 // A plan for two devices (Plan::devices) is bound to the host's and to an accelerator: each node's
 // kernel comes from its device's registry, and constants that the accelerator reads are copied to
@@ -45,9 +45,10 @@ struct ExecutableOptions {
   // need not be in memory side by side: frees the constants named, which nobody reads any more, and
   // lets go of files' pages, which come back when they are read again. May be empty.
   std::function<void(std::span<const ConstantId>)> release_constants = {};
-  // Makes the buffer that a run state's commands are recorded into; the recorder, the state's,
-  // outlives it.
-  std::function<std::unique_ptr<CommandBuffer>(Recorder* recorder_or_null)> make_commands;
+  // Makes what executes a run's strands; the recorder, the run state's, outlives it.
+  std::function<std::unique_ptr<StrandRunner>(const StrandCode& code, const Bindings& bindings,
+                                              Recorder* recorder_or_null)>
+      make_runner;
   // Loops that the accelerator can drive are driven by it; measured: where it is faster.
   bool has_device_control = false;
   bool are_loops_measured = false;
@@ -115,8 +116,9 @@ class Executable {
     return memory(has_accelerator() && device == plan_.devices[1] ? 1 : 0);
   }
 
-  // Values to release once the node has run.
+  // Values to release once the node has run; by the node itself, or by a call of their own.
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
+  bool releases_by_itself(NodeId node) const;
   const OutputRoutes& output_routes() const { return output_routes_; }
   // Made by the accelerator, copied to the host once in a run, and read by nobody there: the copy
   // may go to the caller's memory on the accelerator instead, and to no other of the caller's.
@@ -133,11 +135,11 @@ class Executable {
   // Bytes of scratch memory that kernels are known to need, by the machine's stream.
   const std::vector<size_t>& workspaces() const { return workspaces_; }
 
-  // A run state nobody else uses, commands recorded. Making one takes long and may wait.
+  // A run state nobody else uses, bound. Making one takes long and may wait.
   std::unique_ptr<RunState> acquire();
   // Whether one is at hand, so that acquire() would build none; a hint where others acquire.
   bool has_free_state();
-  // A new one whose commands trace; drop it after its run instead of releasing it.
+  // A new one whose calls trace; drop it after its run instead of releasing it.
   std::unique_ptr<RunState> make_traced(TraceRecorder& recorder);
   // Puts it back, after its run has ended. One too many goes, with its memory.
   void release(std::unique_ptr<RunState> state);
@@ -147,7 +149,9 @@ class Executable {
  private:
   Executable(const Graph& graph, const Plan& plan, Device& device, ExecutableOptions options);
   Status bind(const KernelRegistry& registry);
-  std::unique_ptr<RunState> make_state(TraceRecorder* trace_or_null);
+  std::unique_ptr<RunState> make_state(std::shared_ptr<const ResolvedProgram> code,
+                                       TraceRecorder* trace_or_null);
+  std::shared_ptr<const ResolvedProgram> resolve(bool has_spans) const;
   void judge();
   Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
   Status bind_nodes(const KernelRegistry& registry);
@@ -182,6 +186,7 @@ class Executable {
   std::vector<std::unique_ptr<Slot>> constants_;           // by ValueId; null for other values
   std::unique_ptr<StagedHostMemory> host_memory_;          // beside an accelerator
   std::vector<std::unique_ptr<Slot>> device_constants_;  // by ConstantId; null where none reads it
+  std::shared_ptr<const ResolvedProgram> code_;          // of all runs but traced ones
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> free_;  // under the mutex
 };

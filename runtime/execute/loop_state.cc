@@ -299,7 +299,7 @@ Status LoopState::push_row(ScanStack& stack) {
 
 // Room for at least one row more than there are, doubling; keeps the rows stacked so far.
 Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
-  EDDY_CHECK(stack.num_rows == 0 || stack.buffer) << "a stack has lost its rows";
+  if (stack.num_rows > 0 && !stack.buffer) return internal_error("a stack has lost its rows");
   const size_t used_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
   size_t wanted_bytes = 0;
   if (__builtin_mul_overflow(used_bytes + row_bytes, size_t{2}, &wanted_bytes)) {

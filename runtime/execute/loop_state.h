@@ -1,4 +1,4 @@
-// LoopState: a while node of one run. Its commands, in the order in which lowering records them:
+// LoopState: a while node of one run. What strands call, in this order:
 //
 //   enter    counter = 0, parameters of `before` = initial values, stacks empty
 //   begin_while
@@ -105,7 +105,7 @@ class LoopState {
   // The host's own count.
   const std::atomic<int64_t>& counter() const { return counter_; }
   // How often the loop will run this time, from enter on; negative: data decide. Belongs to the
-  // strand that runs the loop, and to those that it forks.
+  // strand that runs the loop, and to those of its blocks.
   const int64_t& settled_trips() const { return settled_trips_; }
   // A device counts the iterations, in that word, until the loop is entered again.
   void drive_from(const int64_t* progress) {

@@ -261,7 +261,7 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
       work_in_place(*targets, slot(in_place), reads[node.outputs[0].index()]);
     }
   }
-  if (releases_by_itself(exec.get())) {
+  if (executable_.releases_by_itself(id)) {
     for (ValueId value : executable_.releases(id)) exec->release.push_back(&slot(value));
     exec->min_released_bytes = executable_.min_released_bytes();
   }
@@ -297,19 +297,11 @@ void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
   if (!is_constant && may_move) exec.refresh.push_back({&exec.inputs[i], from});
 }
 
-// Observers read a node's values once it has run, so then a command of its own releases them.
-bool RunState::releases_by_itself(const ExecNode* node_or_null) const {
-  return node_or_null != nullptr && node_or_null->work != run_fixed &&
-         executable_.observer_or_null() == nullptr;
-}
-
-ReleaseList* RunState::release_list_or_null(NodeId id) {
-  if (executable_.releases(id).empty()) return nullptr;
-  if (releases_by_itself(exec_nodes_[id.index()].get())) return nullptr;
+ReleaseList& RunState::add_release_list(NodeId id) {
   ReleaseList& list = release_lists_.emplace_back();
   for (ValueId value : executable_.releases(id)) list.slots.push_back(&slot(value));
   list.min_bytes = executable_.min_released_bytes();
-  return &list;
+  return list;
 }
 
 StreamScratch& RunState::scratch(uint32_t stream) {
@@ -323,13 +315,7 @@ StreamScratch& RunState::scratch(uint32_t stream) {
 
 std::atomic<uint32_t>& RunState::current_node(uint32_t strand) {
   while (current_nodes_.size() <= strand) current_nodes_.emplace_back(UINT32_MAX);
-  const auto twin = twins_.find(strand);
-  return current_nodes_[twin == twins_.end() ? strand : twin->second];
-}
-
-void RunState::add_twin(uint32_t strand, uint32_t of_strand) {
-  current_node(strand);
-  twins_[strand] = of_strand;
+  return current_nodes_[strand];
 }
 
 void RunState::reset() {
@@ -496,10 +482,8 @@ std::string_view state_text(StrandState state) {
 std::string RunState::describe() const {
   std::string text;
   for (uint32_t strand = 0; strand < current_nodes_.size(); ++strand) {
-    const auto twin = twins_.find(strand);
-    const uint32_t node = current_nodes_[twin == twins_.end() ? strand : twin->second].load(
-        std::memory_order_relaxed);
-    const StrandState state = commands->strand_state(strand);
+    const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
+    const StrandState state = runner->strand_state(strand);
     text += "  strand " + std::to_string(strand) + ": " + std::string(state_text(state));
     if (node != UINT32_MAX) {
       const Node& at = graph().node(NodeId(node));

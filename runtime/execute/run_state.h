@@ -4,11 +4,10 @@
 // Values that the plan has laid out live in arenas that this owns; what leaves a run never does.
 //
 // Built once for an executable and reused run after run (Executable keeps a pool of them), so a
-// warm run allocates nothing for fixed shapes. Addresses are stable: recorded commands point into
-// it.
+// warm run allocates nothing for fixed shapes. Addresses are stable: bindings point into it.
 //
 // Errors: the first failure wins and carries the node's name and iteration path; it also stops
-// the run (the command buffer sees the failed command).
+// the run (the runner sees the failed call).
 // Threads: strands of the run touch disjoint parts, ordered by the plan; fail() may be called
 // from any of them; describe() may be called from any thread while the run goes on.
 #pragma once
@@ -26,8 +25,8 @@
 #include "graph/ir/graph.h"
 #include "graph/loops/output_routes.h"
 #include "graph/schedule/plan.h"
-#include "runtime/device/command_buffer.h"
 #include "runtime/device/recorder.h"
+#include "runtime/device/strand_runner.h"
 #include "runtime/execute/breadcrumbs.h"
 #include "runtime/execute/case_state.h"
 #include "runtime/execute/device_control.h"
@@ -41,6 +40,7 @@
 namespace eddy {
 
 class Executable;
+struct ResolvedProgram;
 
 // Growing scratch memory of one of the machine's streams. Strands of one stream are never at work
 // together, recorded or not, so all of them use the same.
@@ -126,10 +126,8 @@ class RunState {
 
   // Strands of one stream are never at work together.
   StreamScratch& scratch(uint32_t stream);
-  // The node that a strand of the recorded buffer runs (for describe()).
+  // The node that a strand executes (for describe()).
   std::atomic<uint32_t>& current_node(uint32_t strand);
-  // Both strands run the same nodes, by turns.
-  void add_twin(uint32_t strand, uint32_t of_strand);
   // Somebody has pointed its slot elsewhere; a value that may not move stands where it was.
   void put_back(ValueId value);
 
@@ -144,8 +142,8 @@ class RunState {
     return observed_steps_.emplace_back(step);
   }
 
-  // The command that releases what no exec node releases by itself after `node`; null: nothing.
-  ReleaseList* release_list_or_null(NodeId node);
+  // For the call that releases what no exec node releases by itself after `node`.
+  ReleaseList& add_release_list(NodeId node);
 
   // The caller's memory for an output that is not copied, and a second one of that size, or null;
   // before a run. What the last run left in it is forgotten. Stays bound until it is unbound, which
@@ -194,7 +192,6 @@ class RunState {
   }
   Slot* make_slot(ValueId value);
   ValueId fixed_place(ValueId value) const;
-  bool releases_by_itself(const ExecNode* node_or_null) const;
   void make_taken_slots();
   void make_arenas();
   Placement placement(ValueId value);
@@ -243,7 +240,6 @@ class RunState {
   std::deque<Rotation> rotations_;
   std::deque<StreamScratch> scratch_;  // by stream
   std::deque<std::atomic<uint32_t>> current_nodes_;
-  std::unordered_map<uint32_t, uint32_t> twins_;
   std::unordered_map<uint32_t, const LoopState::Tail*> tails_;  // by NodeId
   std::deque<TraceMark> trace_marks_;
   std::deque<ObservedStep> observed_steps_;
@@ -258,7 +254,10 @@ class RunState {
   Status error_;  // under the mutex
 
  public:
-  std::unique_ptr<CommandBuffer> commands;  // recorded by lowering; goes before all of the above
+  // Goes before all of the above.
+  std::shared_ptr<const ResolvedProgram> code;
+  Bindings bindings;
+  std::unique_ptr<StrandRunner> runner;
 };
 
 }  // namespace eddy

@@ -142,13 +142,8 @@ Status Segment::record_steps() {
   for (const SegmentStep& step : steps_) {
     switch (step.kind) {
       case SegmentStep::Kind::kBooks:
-      case SegmentStep::Kind::kForget:
+      case SegmentStep::Kind::kRound:
         break;
-      case SegmentStep::Kind::kBegin: {
-        EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder.mark(step.from));
-        EDDY_RETURN_IF_ERROR(recorder.follow(step.lane, mark));
-        break;
-      }
       case SegmentStep::Kind::kRecord: {
         EDDY_ASSIGN_OR_RETURN(marks[step.event], recorder.mark(step.lane));
         break;

@@ -1,9 +1,9 @@
-// Segment: straight commands of a host-driven buffer that are recorded once and launched as one.
+// Segment: straight commands of host-driven strands that are recorded once and launched as one.
 //
-// A segment begins on one strand, whose stream is an accelerator's, and goes on over jumps, forks
-// and joins to the next decision, or to the first command that cannot be part of it: work of
-// another device, work the host must see, an event that is not recorded inside. Streams that are
-// forked and joined inside become parallel lanes of the recording. (Nimble, section 4.1: what is
+// A segment begins on one strand, whose stream is an accelerator's, and goes on over jumps and
+// blocks of several streams to the next decision, or to the first command that cannot be part of
+// it: work of another device, work the host must see, an event that is not recorded inside. Further
+// streams of such blocks become parallel lanes of the recording. (Nimble, section 4.1: what is
 // static is scheduled ahead of time; here also between two decisions of a loop.)
 //
 // Running it is one Work of its strand's stream. First the nodes with operands that may move
@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "ops/contract/kernel.h"
-#include "runtime/device/command_code.h"
+#include "runtime/device/device.h"
 #include "runtime/device/recordable_work.h"
 #include "runtime/device/recorder.h"
 
@@ -43,21 +43,19 @@ struct SegmentStep {
   enum class Kind : uint8_t {
     kBooks,   // run(context)
     kWork,    // `work`, on `lane`
-    kForget,  // host event `event` is not recorded yet
+    kRound,   // a strand has begun a round: counter `event`
     kRecord,  // `event` is where `lane` is
-    kFollow,  // `lane` goes on behind `event`
-    kBegin,   // `lane` begins behind where lane `from` is
+    kFollow,  // `lane` goes on, or begins, behind `event`
   };
   Kind kind = Kind::kBooks;
   uint32_t lane = 0;
-  uint32_t from = 0;
   uint32_t event = 0;
   WorkFunction run = nullptr;
   void* context = nullptr;
   RecordableWork* work = nullptr;
 };
 
-// What segments of one command buffer share.
+// What segments of one run share.
 struct SegmentShared {
   Recorder* recorder = nullptr;
   // Told once by each segment whose recording fails, and why, by the thread that runs it; may be
@@ -79,7 +77,7 @@ class Segment {
   uint32_t next() const { return next_; }
   // By the last run, one by one; 0: it was launched as one.
   size_t num_issued() const { return num_issued_; }
-  // Host events that are forgotten when it runs.
+  // Rounds and records in it pass when it runs.
   const std::vector<SegmentStep>& steps() const { return steps_; }
 
   // As a Work of its strand's stream. False: failed, with a reason where no node has said why, or

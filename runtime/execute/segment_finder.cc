@@ -6,7 +6,8 @@
 namespace eddy {
 namespace {
 
-using Op = CommandCode::Op;
+using Op = StrandCode::Op;
+using Note = CallNote::Kind;
 using Kind = SegmentStep::Kind;
 
 constexpr size_t kMostSteps = 20'000;
@@ -41,15 +42,10 @@ class Finder {
     bool is_joined = false;
     uint32_t last_event = UINT32_MAX;  // its last record, when nothing follows that
   };
-  enum class Event : uint8_t { kUnknown, kReset, kRecorded };
 
-  Event& event(uint32_t index) {
-    if (events_.size() <= index) events_.resize(index + 1, Event::kUnknown);
-    return events_[index];
-  }
-
-  CommandNote note(uint32_t at) const {
-    return at < source_.notes.size() ? source_.notes[at] : CommandNote();
+  CallNote note(uint32_t at) const {
+    const std::vector<CallNote>& notes = source_.bindings.notes;
+    return notes.empty() ? CallNote() : notes[at];
   }
 
   void add(SegmentStep step) {
@@ -80,72 +76,83 @@ class Finder {
   bool step(size_t w) {
     if (walkers_[w].has_ended) return false;
     const uint32_t at = walkers_[w].at;
-    const CommandCode::Command& command = source_.code[at];
+    const StrandCode::Command& command = source_.code.commands[at];
     switch (command.op) {
-      case Op::kLaunch:
-        if (!launch(w, command)) return false;
+      case Op::kCall:
+        if (!call(w)) return false;
         break;
       case Op::kJump:
       case Op::kRepeat:
         if (!is_first_visit(at)) return false;
         walkers_[w].at = command.target;
         return true;
-      case Op::kReset:
-        if (note(at).is_apart) return false;
-        event(command.target) = Event::kReset;
-        add({.kind = Kind::kForget, .event = command.target});
+      case Op::kBegin:
+        if (source_.code.rounds[command.operand].overlaps || !is_first_visit(at)) return false;
+        begun_.insert(command.operand);
+        add({.kind = Kind::kRound, .event = command.operand});
         break;
       case Op::kRecord:
-        if (event(command.target) != Event::kReset) return false;
-        event(command.target) = Event::kRecorded;
-        not_joined(w);
-        walkers_[w].last_event = command.target;
-        add({.kind = Kind::kRecord, .lane = walkers_[w].lane, .event = command.target});
+        if (!record(w, command.operand)) return false;
         break;
       case Op::kWait:
-        if (event(command.target) != Event::kRecorded) return false;
-        add({.kind = Kind::kFollow, .lane = walkers_[w].lane, .event = command.target});
-        join(command.target);
+        if (command.lag > 0 || !recorded_.contains(command.operand)) return false;
+        add({.kind = Kind::kFollow, .lane = walkers_[w].lane, .event = command.operand});
+        join(command.operand);
         break;
-      case Op::kFork:
-        if (!fork(w, command.target)) return false;
-        break;
+      case Op::kRest:
+        if (!record(w, command.operand)) return false;
+        add({.kind = Kind::kRound, .event = command.target});
+        walkers_[w].has_ended = true;
+        return true;
       case Op::kEnd:
-        if (w != 0) walkers_[w].has_ended = true;
-        return w != 0;
       case Op::kTest:
-      case Op::kSwitch:
+      case Op::kSelect:
         return false;
     }
     ++walkers_[w].at;
     return true;
   }
 
-  bool launch(size_t w, const CommandCode::Command& command) {
+  bool call(size_t w) {
     const uint32_t at = walkers_[w].at;
-    const CommandNote known = note(at);
-    if (!known.is_known || !is_first_visit(at)) return false;
-    if (known.is_nothing) return true;
+    const CallNote known = note(at);
+    const bool is_known = known.kind == Note::kBooks || known.kind == Note::kNothing ||
+                          known.kind == Note::kRecordable;
+    if (!is_known || !is_first_visit(at)) return false;
+    if (known.kind == Note::kNothing) return true;
     not_joined(w);
-    const Kind kind = known.work_or_null != nullptr ? Kind::kWork : Kind::kBooks;
-    add({.kind = kind,
+    const Binding& binding = source_.bindings.calls[at];
+    add({.kind = known.kind == Note::kRecordable ? Kind::kWork : Kind::kBooks,
          .lane = walkers_[w].lane,
-         .run = command.run,
-         .context = command.context,
-         .work = known.work_or_null});
+         .run = binding.run,
+         .context = binding.context,
+         .work = known.work});
     return true;
   }
 
-  bool fork(size_t w, uint32_t strand) {
-    if (!source_.is_recordable(strand)) return false;
-    const auto lane = static_cast<uint32_t>(walkers_.size());
-    add({.kind = Kind::kBegin, .lane = lane, .from = walkers_[w].lane});
+  // And the strands that it wakes.
+  bool record(size_t w, uint32_t event) {
+    if (!begun_.contains(source_.code.events[event].round)) return false;
+    std::vector<uint32_t> woken;
+    for (uint32_t s = 1; s < source_.code.strands.size(); ++s) {
+      const uint32_t first = source_.code.strands[s].first;
+      if (source_.code.commands[first].operand != event) continue;
+      if (!source_.is_recordable(s)) return false;
+      woken.push_back(s);
+    }
+    recorded_.insert(event);
     not_joined(w);
-    walkers_.push_back({.at = source_.strand_entries[strand], .lane = lane, .strand = strand});
+    walkers_[w].last_event = event;
+    add({.kind = Kind::kRecord, .lane = walkers_[w].lane, .event = event});
+    for (const uint32_t s : woken) {
+      begun_.insert(source_.code.strands[s].round);
+      const auto lane = static_cast<uint32_t>(walkers_.size());
+      walkers_.push_back({.at = source_.code.strands[s].first, .lane = lane, .strand = s});
+    }
     return true;
   }
 
-  // Whoever ends with this event has been waited for.
+  // The strand that ends with this event has been waited for.
   void join(uint32_t waited) {
     for (size_t w = 1; w < walkers_.size(); ++w) {
       walkers_[w].is_joined |= walkers_[w].last_event == waited;
@@ -161,7 +168,8 @@ class Finder {
 
   const SegmentSource& source_;
   std::vector<Walker> walkers_;  // the first is the segment's own strand
-  std::vector<Event> events_;
+  std::set<uint32_t> begun_;     // round counters
+  std::set<uint32_t> recorded_;  // events
   std::vector<SegmentStep> steps_;
   std::set<uint32_t> visited_;
   size_t num_closed_ = 0;

@@ -18,7 +18,7 @@
 #pragma once
 
 #include "graph/ir/graph.h"
-#include "runtime/device/command_buffer.h"
+#include "runtime/device/strand_runner.h"
 
 namespace eddy {
 

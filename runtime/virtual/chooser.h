@@ -6,8 +6,8 @@
 //             fall with the length of the run (Burckhardt, Kothari, Musuvathi, Nagarakatte: "A
 //             randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010).
 //   starve    one lane moves only when no other can
-//   late      lanes that were made first go first: forks run as late as they can
-//   early     the other way round: a fork runs to its end before its parent goes on
+//   late      lanes that were made first go first: further strands run as late as they can
+//   early     the other way round: a strand runs to its end before what has woken it goes on
 //
 // Same policy, seed and calls: same choices. Threads: one at a time.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace eddy {
 
-// A stream, or a strand of a command buffer; counted by its device from 1. 0 is the host.
+// A stream, or a strand; counted by its device from 1. 0 is the host.
 using LaneNumber = uint32_t;
 
 class Chooser {

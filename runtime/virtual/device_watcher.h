@@ -21,8 +21,6 @@ struct EventPoint {
 class DeviceWatcher {
  public:
   virtual ~DeviceWatcher() = default;
-  // `child` starts behind what `parent` has done.
-  virtual void on_fork(LaneNumber parent, LaneNumber child) = 0;
   virtual void on_record(LaneNumber lane, const EventPoint& point) = 0;
   // `lane` goes on because `point` has been reached.
   virtual void on_wait(LaneNumber lane, const EventPoint& point) = 0;
@@ -33,7 +31,8 @@ class DeviceWatcher {
   virtual void on_idle_seen(LaneNumber lane) = 0;
   // The host has seen the point reached.
   virtual void on_point_seen(const EventPoint& point) = 0;
-  // A launch of a command buffer begins at the host's word, or has ended with its last strand.
+  // A run of strands begins at the host's word, with the main one; a strand has ended, the main one
+  // or each of a run that was stopped.
   virtual void on_start(LaneNumber main_strand) = 0;
   virtual void on_end(LaneNumber strand) = 0;
   // Memory is handed out: what was done to it before is over.

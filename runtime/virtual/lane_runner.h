@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "runtime/device/command_buffer.h"
+#include "runtime/device/strand_runner.h"
 #include "runtime/virtual/chooser.h"
 
 namespace eddy {

@@ -1,6 +1,6 @@
 #include "runtime/virtual/virtual_device.h"
 
-#include "runtime/virtual/virtual_command_buffer.h"
+#include "runtime/virtual/virtual_strands.h"
 #include "runtime/virtual/virtual_stream.h"
 
 namespace eddy {
@@ -32,8 +32,9 @@ Result<std::shared_ptr<Gate>> VirtualDevice::create_gate() {
   return std::shared_ptr<Gate>(std::make_shared<VirtualGate>(engine_));
 }
 
-std::unique_ptr<CommandBuffer> VirtualDevice::create_command_buffer_or_null() {
-  return std::make_unique<VirtualCommandBuffer>(engine_);
+std::unique_ptr<StrandRunner> VirtualDevice::create_runner_or_null(const StrandCode& code,
+                                                                   const Bindings& bindings) {
+  return std::make_unique<VirtualStrands>(engine_, code, bindings);
 }
 
 }  // namespace eddy

@@ -37,7 +37,8 @@ class VirtualDevice : public Device {
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
-  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
+                                                      const Bindings& bindings) override;
   int num_workers() const override { return num_workers_; }
   Status health() const override { return engine_.health(); }
   bool needs_polling() const override { return true; }

@@ -91,12 +91,6 @@ bool RaceChecker::is_before(const Access& access, const Clock& now) {
   return access.lane < now.size() && access.time <= now[access.lane];
 }
 
-void RaceChecker::on_fork(LaneNumber parent, LaneNumber child) {
-  std::lock_guard lock(mutex_);
-  join_lanes(child, parent);
-  tick(parent);
-}
-
 void RaceChecker::on_record(LaneNumber lane, const EventPoint& point) {
   std::lock_guard lock(mutex_);
   auto& points = points_[point.event];
@@ -149,7 +143,11 @@ void RaceChecker::on_idle_seen(LaneNumber lane) {
 
 void RaceChecker::on_point_seen(const EventPoint& point) { on_wait(0, point); }
 
-void RaceChecker::on_start(LaneNumber main_strand) { on_fork(0, main_strand); }
+void RaceChecker::on_start(LaneNumber main_strand) {
+  std::lock_guard lock(mutex_);
+  join_lanes(main_strand, 0);
+  tick(0);
+}
 
 void RaceChecker::on_end(LaneNumber strand) { on_idle_seen(strand); }
 

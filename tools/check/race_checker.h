@@ -45,7 +45,6 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
   Status before(RunState& state, const ::eddy::Step& step) override;
   void after(RunState& state, const ::eddy::Step& step, int32_t decision) override;
 
-  void on_fork(LaneNumber parent, LaneNumber child) override;
   void on_record(LaneNumber lane, const EventPoint& point) override;
   void on_wait(LaneNumber lane, const EventPoint& point) override;
   void on_issue(LaneNumber lane, uint64_t item) override;

@@ -143,7 +143,9 @@ TEST(ProgramFingerprint, OtherKernelsHaveAnother) {
     KernelRegistry registry;
     add(registry);
     ExecutableOptions options;
-    options.make_commands = [&](Recorder*) { return device.create_command_buffer_or_null(); };
+    options.make_runner = [&](const StrandCode& code, const Bindings& bindings, Recorder*) {
+      return device.create_runner_or_null(code, bindings);
+    };
     auto program = Executable::create(graph, plan, device, registry, std::move(options));
     EXPECT_TRUE(program.is_ok()) << program.status().to_string();
     return program_fingerprint(graph_fingerprint(graph), **program, false);

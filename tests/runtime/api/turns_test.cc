@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/device/command_buffer.h"
+#include "runtime/device/strand_runner.h"
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy {
@@ -25,9 +25,10 @@ class NotingDevice : public CpuDevice {
     note();
     return CpuDevice::create_stream();
   }
-  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override {
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
+                                                      const Bindings& bindings) override {
     note();
-    return CpuDevice::create_command_buffer_or_null();
+    return CpuDevice::create_runner_or_null(code, bindings);
   }
   std::vector<std::thread::id> take_makers() {
     std::lock_guard lock(mutex_);

@@ -3,7 +3,7 @@
 #include "runtime/cpu/cpu_device.h"
 
 #include "graph/base/random.h"
-#include "tests/runtime/device/command_buffer_conformance.h"
+#include "tests/runtime/device/strand_conformance.h"
 #include "tests/runtime/device/conformance.h"
 
 namespace eddy::testing {
@@ -21,7 +21,7 @@ std::unique_ptr<TestedDevice> make_one_worker() {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance,
                          ::testing::Values(make_two_workers, make_one_worker));
-INSTANTIATE_TEST_SUITE_P(Cpu, CommandBufferConformance,
+INSTANTIATE_TEST_SUITE_P(Cpu, StrandConformance,
                          ::testing::Values(make_two_workers, make_one_worker));
 
 bool count_up(void* count) {

@@ -9,8 +9,9 @@
 #include <deque>
 
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/execute/host_command_buffer.h"
+#include "runtime/execute/host_strands.h"
 #include "tests/runtime/cuda/fake_calls.h"
+#include "tests/runtime/device/strand_builder.h"
 
 namespace eddy::testing {
 namespace {
@@ -32,7 +33,7 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
     poller_ = scheduler_.add_poller([this] { return device_->poll(); });
   }
   ~CudaHostLoopTest() override {
-    commands_.reset();
+    strands_.reset();
     scheduler_.remove_poller(poller_);
     numbers_.reset();
     {
@@ -46,14 +47,14 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
     EXPECT_EQ(fake_.leaks(), "");
   }
 
-  // numbers[to] += numbers[from], on the stream of a strand.
+  // numbers[to] += numbers[from], on a stream.
   struct Kernel {
     struct Params {
       uint64_t to;
       uint64_t from;
     };
     CudaHostLoopTest* test;
-    uint32_t strand;
+    uint32_t stream;
     Params params;
     static bool enqueue(void* self) {
       Kernel& kernel = *static_cast<Kernel*>(self);
@@ -61,21 +62,21 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
       void* params[] = {&kernel.params};
       return kernel.test->fake_.api()->launch_kernel(
                  kernel.test->add_, 1, 1, 1, 1, 1, 1, 0,
-                 static_cast<CuStream>(kernel.test->commands_->native_stream(kernel.strand)),
+                 static_cast<CuStream>(kernel.test->strands_->native_stream(kernel.stream)),
                  params, nullptr) == CuResult::kSuccess;
     }
   };
   int* numbers() const { return static_cast<int*>(numbers_.data()); }
-  void add(uint32_t strand, int to, int from) {
+  void add(uint32_t stream, int to, int from) {
     kernels_.push_back({this,
-                        strand,
+                        stream,
                         {reinterpret_cast<uint64_t>(numbers() + to),
                          reinterpret_cast<uint64_t>(numbers() + from)}});
-    commands_->launch(Kernel::enqueue, &kernels_.back(), false);
+    commands_.launch(Kernel::enqueue, &kernels_.back(), false);
   }
   // while (numbers[0] < numbers[1]) { 0 += 2 || 3 += 2; join; 4 += 3 }
   void record_loop() {
-    CommandBuffer& recorder = *commands_;
+    StrandBuilder& recorder = commands_;
     const uint32_t joined = recorder.add_event();
     recorder.begin_while();
     recorder.test_while(
@@ -84,8 +85,7 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
           return int32_t{n[0] < n[1] ? 1 : 0};
         },
         numbers());
-    recorder.reset(joined);
-    recorder.begin_fork(CommandBuffer::kNewStream);
+    recorder.begin_fork(StrandBuilder::kNewStream);
     add(1, 3, 2);
     recorder.record(joined);
     recorder.end_fork();
@@ -94,11 +94,13 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
     add(0, 4, 3);
     recorder.end_while();
     recorder.finish();
+    strands_ = std::make_unique<HostStrands>(recorder.code(), recorder.bindings(), scheduler_,
+                                             HostStrands::Options{{device_.get()}});
   }
   void run() {
     control_.on_complete = [](void* done) { static_cast<std::atomic<bool>*>(done)->store(true); };
     control_.context = &is_done_;
-    commands_->start(control_);
+    strands_->start(control_);
     while (!is_done_) std::this_thread::yield();
   }
 
@@ -111,8 +113,8 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
   PollerId poller_{};
   BufferRef numbers_ = std::move(*device_->staging().allocate(8 * sizeof(int)));
   std::deque<Kernel> kernels_;
-  std::unique_ptr<HostCommandBuffer> commands_ =
-      std::make_unique<HostCommandBuffer>(*device_, scheduler_);
+  StrandBuilder commands_;
+  std::unique_ptr<HostStrands> strands_;
   RunControl control_;
   std::atomic<int> num_on_small_stacks_{0};
   std::atomic<bool> is_done_{false};

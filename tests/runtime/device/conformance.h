@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/device/command_buffer.h"
+#include "runtime/device/strand_runner.h"
 #include "runtime/device/device.h"
 
 namespace eddy::testing {

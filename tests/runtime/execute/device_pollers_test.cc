@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-#include "runtime/device/command_buffer.h"
+#include "runtime/device/strand_runner.h"
 
 namespace eddy {
 namespace {
@@ -20,7 +20,10 @@ class CountingDevice : public Device {
   Result<std::unique_ptr<Stream>> create_stream() override { return unsupported("none"); }
   Result<std::unique_ptr<Event>> create_event() override { return unsupported("none"); }
   Result<std::shared_ptr<Gate>> create_gate() override { return unsupported("none"); }
-  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override { return nullptr; }
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&,
+                                                      const Bindings&) override {
+    return nullptr;
+  }
   bool needs_polling() const override { return true; }
   bool poll() override {
     ++num_polls;

@@ -10,7 +10,8 @@
 
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/execute/host_command_buffer.h"
+#include "runtime/execute/host_strands.h"
+#include "tests/runtime/device/strand_builder.h"
 
 namespace eddy {
 namespace {
@@ -34,6 +35,12 @@ class HostTimesTest : public ::testing::Test {
       return true;
     }
   };
+  void finish() {
+    commands_.finish();
+    strands_ = std::make_unique<HostStrands>(
+        commands_.code(), commands_.bindings(), scheduler_,
+        HostStrands::Options{.devices = {&device_}, .now = [] { return clock_ns.load(); }});
+  }
   // The longest, by the clock, for which another task waits for its turn while the commands run.
   int64_t longest_stretch() {
     std::atomic<int64_t> longest{0};
@@ -50,7 +57,7 @@ class HostTimesTest : public ::testing::Test {
     RunControl control;
     control.on_complete = [](void* done) { static_cast<std::atomic<bool>*>(done)->store(true); };
     control.context = &is_done;
-    commands_.start(control);
+    strands_->start(control);
     while (!is_done) std::this_thread::yield();
     other.wait();
     EXPECT_FALSE(control.is_stopped());
@@ -59,7 +66,8 @@ class HostTimesTest : public ::testing::Test {
 
   CpuDevice device_{CpuDeviceOptions{.num_threads = 1}};
   Scheduler scheduler_;
-  HostCommandBuffer commands_{{&device_}, {}, scheduler_, nullptr, [] { return clock_ns.load(); }};
+  testing::StrandBuilder commands_;
+  std::unique_ptr<HostStrands> strands_;
   std::atomic<int> num_on_small_stacks_{0};
   std::atomic<int> num_run_{0};
   std::atomic<int> num_here_{0};
@@ -68,7 +76,7 @@ class HostTimesTest : public ::testing::Test {
 TEST_F(HostTimesTest, StraightCheapCommandsGiveWay) {
   std::vector<Sleep> sleeps(500, Sleep{this, 9'000, &num_here_});
   for (Sleep& sleep : sleeps) commands_.launch(Sleep::run, &sleep, true);
-  commands_.finish();
+  finish();
   for (int i = 0; i < 3; ++i) EXPECT_LT(longest_stretch(), 200'000);
   EXPECT_EQ(num_run_, 1500);
   EXPECT_EQ(num_here_, 1500) << "all of them are cheap";
@@ -88,7 +96,7 @@ TEST_F(HostTimesTest, WhatIsNotCheapGoesToWorkers) {
   commands_.test_while(Rounds::test, &rounds);
   for (Sleep& sleep : sleeps) commands_.launch(Sleep::run, &sleep, true);
   commands_.end_while();
-  commands_.finish();
+  finish();
   EXPECT_LT(longest_stretch(), kSlowNs + 200'000) << "one at a time until it is known";
   EXPECT_EQ(num_run_, 1000);
   EXPECT_EQ(num_slow_here, InlineTimes::kTimings);

@@ -1,5 +1,5 @@
 // Claim: a segment is as long as it may be and no longer: it holds straight work and books, goes
-// over jumps once, takes in forks that are joined inside, and ends before decisions, before what
+// over jumps once, takes in strands that rest again inside, and ends before decisions, before what
 // the host must see, before other devices' strands and before waits for what is not recorded
 // inside.
 #include "runtime/execute/segment_finder.h"
@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+
+#include "tests/runtime/device/strand_builder.h"
 
 namespace eddy {
 namespace {
@@ -27,45 +29,53 @@ class NoWork : public RecordableWork {
   void forget_error() override {}
 };
 
-// Commands with what lowering would have said of them.
-class Commands : public CommandCode {
+// Commands with what a runner may make of them.
+class Commands : public testing::StrandBuilder {
  public:
-  void work() { note(&works_.emplace_back()); }
-  void books() { note(nullptr); }
-  void nothing_to_do() {
-    books();
-    notes_.back().is_nothing = true;
+  void work() { note({CallNote::Kind::kRecordable, &works_.emplace_back()}); }
+  void books() { note({CallNote::Kind::kBooks, nullptr}); }
+  void nothing_to_do() { note({CallNote::Kind::kNothing, nullptr}); }
+  void host_work() { note({}); }
+  void finish() {
+    StrandBuilder::finish();
+    for (const StrandCode::Command& command : code().commands) {
+      const bool is_known = command.op == StrandCode::Op::kCall && command.operand < notes_.size();
+      bindings().notes.push_back(is_known ? notes_[command.operand] : CallNote());
+    }
   }
-  void host_work() { launch(nothing, nullptr); }
 
   std::optional<FoundSegment> find(uint32_t at, uint32_t strand = 0) {
-    notes_.resize(code().size());
-    const SegmentSource source{code(), strand_entries(), notes_,
+    const SegmentSource source{code(), bindings(),
                                [this](uint32_t other) { return other != other_devices_strand_; }};
     return find_segment(source, at, strand);
   }
   static std::vector<Kind> kinds(const FoundSegment& found) {
     std::vector<Kind> kinds;
-    for (const SegmentStep& step : found.steps) kinds.push_back(step.kind);
+    for (const SegmentStep& step : found.steps) {
+      if (step.kind != Kind::kRound) kinds.push_back(step.kind);
+    }
     return kinds;
   }
-  Op op_at(uint32_t at) const { return code()[at].op; }
+  StrandCode::Op op_at(uint32_t at) const { return code().commands[at].op; }
+  // The number of a call's command.
+  uint32_t place_of(uint32_t call) const {
+    uint32_t at = 0;
+    while (code().commands[at].op != StrandCode::Op::kCall || code().commands[at].operand != call) {
+      ++at;
+    }
+    return at;
+  }
   void put_on_other_device(uint32_t strand) { other_devices_strand_ = strand; }
 
-  void start(RunControl&) override {}
-  void run_here(RunControl&) override {}
-  StrandState strand_state(uint32_t) const override { return StrandState::kIdle; }
-
  private:
-  static bool nothing(void*) { return true; }
-  void note(RecordableWork* work_or_null) {
-    launch(nothing, nullptr);
-    notes_.resize(code().size());
-    notes_.back() = {.is_known = true, .work_or_null = work_or_null};
+  void note(const CallNote& note) {
+    const uint32_t call = launch([](void*) { return true; }, nullptr);
+    notes_.resize(call + 1);
+    notes_.back() = note;
   }
 
   std::deque<NoWork> works_;
-  std::vector<CommandNote> notes_;
+  std::vector<CallNote> notes_;
   uint32_t other_devices_strand_ = UINT32_MAX;
 };
 
@@ -83,7 +93,7 @@ TEST(SegmentFinder, StraightWorkAndBooksGoTogetherUpToADecision) {
   const auto found = c.find(0);
   ASSERT_TRUE(found);
   EXPECT_THAT(Commands::kinds(*found), ElementsAre(Kind::kWork, Kind::kBooks, Kind::kWork));
-  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kTest);
+  EXPECT_EQ(c.op_at(found->next), StrandCode::Op::kTest);
 }
 
 TEST(SegmentFinder, WhatDoesNothingIsLeftOutAndEndsNoSegment) {
@@ -97,7 +107,7 @@ TEST(SegmentFinder, WhatDoesNothingIsLeftOutAndEndsNoSegment) {
   const auto found = c.find(0);
   ASSERT_TRUE(found);
   EXPECT_THAT(Commands::kinds(*found), ElementsAre(Kind::kWork, Kind::kWork));
-  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kEnd);
+  EXPECT_EQ(c.op_at(found->next), StrandCode::Op::kEnd);
 }
 
 TEST(SegmentFinder, OneWorkIsNoSegment) {
@@ -107,7 +117,7 @@ TEST(SegmentFinder, OneWorkIsNoSegment) {
   c.work();
   c.finish();
   EXPECT_FALSE(c.find(0));
-  EXPECT_FALSE(c.find(1)) << "the host must see it";
+  EXPECT_FALSE(c.find(c.place_of(1))) << "the host must see it";
 }
 
 TEST(SegmentFinder, ABodyGoesOnOverItsRepetitionWithTheNextTest) {
@@ -119,16 +129,15 @@ TEST(SegmentFinder, ABodyGoesOnOverItsRepetitionWithTheNextTest) {
   c.work();
   c.end_while();
   c.finish();
-  const auto found = c.find(2);
+  const auto found = c.find(c.place_of(2));
   ASSERT_TRUE(found);
   EXPECT_THAT(Commands::kinds(*found), ElementsAre(Kind::kWork, Kind::kWork, Kind::kWork));
-  EXPECT_EQ(found->next, 1u) << "the next round's test";
+  EXPECT_EQ(found->next, c.place_of(0) + 1) << "the next round's test";
 }
 
 // A fork with one work, beside one of the parent's; `joined`: the parent waits for its end.
 void fork_and_join(Commands& c, bool is_joined) {
   const uint32_t end = c.add_event();
-  c.reset(end);
   c.work();
   c.begin_fork(1);
   c.work();
@@ -150,7 +159,7 @@ TEST(SegmentFinder, ForksThatAreJoinedInsideBecomeLanes) {
     if (step.kind == Kind::kWork) lanes.push_back(step.lane);
   }
   EXPECT_THAT(lanes, ::testing::UnorderedElementsAre(0, 0, 0, 1));
-  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kEnd);
+  EXPECT_EQ(c.op_at(found->next), StrandCode::Op::kEnd);
 }
 
 TEST(SegmentFinder, AForkThatNobodyJoinsIsLeftOut) {
@@ -164,7 +173,7 @@ TEST(SegmentFinder, AnotherDevicesStrandIsLeftOut) {
   fork_and_join(c, true);
   c.put_on_other_device(1);
   EXPECT_FALSE(c.find(0));
-  EXPECT_FALSE(c.find(2, 1)) << "nothing is recorded of that device";
+  EXPECT_FALSE(c.find(c.code().strands[1].first, 1)) << "nothing is recorded of that device";
 }
 
 TEST(SegmentFinder, AWaitForWhatIsRecordedOutsideEndsIt) {
@@ -177,7 +186,7 @@ TEST(SegmentFinder, AWaitForWhatIsRecordedOutsideEndsIt) {
   c.finish();
   const auto found = c.find(0);
   ASSERT_TRUE(found);
-  EXPECT_EQ(c.op_at(found->next), CommandCode::Op::kWait);
+  EXPECT_EQ(c.op_at(found->next), StrandCode::Op::kWait);
 }
 
 }  // namespace

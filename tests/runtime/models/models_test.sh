@@ -35,7 +35,7 @@ check() {
   ((++failures))
 }
 
-for model in inbox stream strand_event work_watch run_end; do
+for model in inbox stream strands work_watch run_end; do
   check "$model" AS_IT_IS holds
   for variant in $(sed -n 's/^#ifn\?def \([A-Z_]*\)$/\1/p' "$models/$model.pml" | sort -u); do
     check "$model" "$variant" found

@@ -155,10 +155,6 @@ class Lanes : public TsanLanes {
  public:
   int32_t run(LaneNumber number, const LaneWork& work) override { return lane(number).run(work); }
 
-  void on_fork(LaneNumber parent, LaneNumber child) override {
-    release(parent, &lane(child).given);
-    acquire(child, &lane(child).given);
-  }
   void on_record(LaneNumber number, const EventPoint& point) override {
     release(number, address_of(point));
   }
@@ -172,7 +168,10 @@ class Lanes : public TsanLanes {
     acquire(0, &lane(number).done);
   }
   void on_point_seen(const EventPoint& point) override { on_wait(0, point); }
-  void on_start(LaneNumber main_strand) override { on_fork(0, main_strand); }
+  void on_start(LaneNumber main_strand) override {
+    release(0, &lane(main_strand).given);
+    acquire(main_strand, &lane(main_strand).given);
+  }
   void on_end(LaneNumber strand) override { on_idle_seen(strand); }
   void on_allocate(const void*, size_t) override {}
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "runtime/virtual/virtual_device.h"
+#include "tests/runtime/device/strand_builder.h"
 
 namespace eddy {
 namespace {
@@ -42,22 +43,22 @@ class TsanLanesTest : public ::testing::Test {
 
   // A fork and its parent do. `waits`: the parent, for what the fork records.
   void use_strands(bool waits) {
-    auto commands = device_->create_command_buffer_or_null();
-    const uint32_t event = commands->add_event();
-    commands->launch(add_one, &number_);
-    commands->reset(event);
-    commands->begin_fork(CommandBuffer::kNewStream);
-    commands->launch(add_one, &number_);
-    commands->record(event);
-    commands->end_fork();
-    if (waits) commands->wait(event);
-    commands->launch(add_one, &number_);
-    if (!waits) commands->wait(event);
-    commands->finish();
+    testing::StrandBuilder commands;
+    const uint32_t event = commands.add_event();
+    commands.launch(add_one, &number_);
+    commands.begin_fork(testing::StrandBuilder::kNewStream);
+    commands.launch(add_one, &number_);
+    commands.record(event);
+    commands.end_fork();
+    if (waits) commands.wait(event);
+    commands.launch(add_one, &number_);
+    if (!waits) commands.wait(event);
+    commands.finish();
+    const auto runner = device_->create_runner_or_null(commands.code(), commands.bindings());
     RunControl control;
     control.context = this;
     control.on_complete = [](void* self) { static_cast<TsanLanesTest*>(self)->is_done_ = true; };
-    commands->start(control);
+    runner->start(control);
     while (!is_done_) device_->poll();
     EXPECT_EQ(number_, 3);
   }
@@ -81,11 +82,11 @@ TEST_F(TsanLanesTest, AWaitOrdersTwoStreams) {
 TEST_F(TsanLanesTest, AForkAndAWaitOrderTwoStrands) { use_strands(true); }
 
 TEST_F(TsanLanesTest, AMissingWaitBetweenStreamsIsReported) {
-  EXPECT_EXIT((use_streams(false), std::exit(0)), testing::ExitedWithCode(66), "data race");
+  EXPECT_EXIT((use_streams(false), std::exit(0)), ::testing::ExitedWithCode(66), "data race");
 }
 
 TEST_F(TsanLanesTest, AWaitThatComesTooLateIsReported) {
-  EXPECT_EXIT((use_strands(false), std::exit(0)), testing::ExitedWithCode(66), "data race");
+  EXPECT_EXIT((use_strands(false), std::exit(0)), ::testing::ExitedWithCode(66), "data race");
 }
 
 TEST_F(TsanLanesTest, AHostThatHasNotSeenTheEndIsReported) {
@@ -98,7 +99,7 @@ TEST_F(TsanLanesTest, AHostThatHasNotSeenTheEndIsReported) {
         while (!stream->is_idle()) device_->poll();
         std::exit(0);
       },
-      testing::ExitedWithCode(66), "data race");
+      ::testing::ExitedWithCode(66), "data race");
 }
 
 }  // namespace

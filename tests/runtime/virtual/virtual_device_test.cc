@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/runtime/device/command_buffer_conformance.h"
+#include "tests/runtime/device/strand_conformance.h"
 #include "tests/runtime/device/conformance.h"
 
 namespace eddy::testing {
@@ -30,7 +30,7 @@ const auto kDevices =
                       make_virtual<SchedulePolicy::kStarve>, make_virtual<SchedulePolicy::kLate>,
                       make_virtual<SchedulePolicy::kEarly>);
 INSTANTIATE_TEST_SUITE_P(Virtual, DeviceConformance, kDevices);
-INSTANTIATE_TEST_SUITE_P(Virtual, CommandBufferConformance, kDevices);
+INSTANTIATE_TEST_SUITE_P(Virtual, StrandConformance, kDevices);
 
 // Appends its letter to a text.
 struct Letter {
@@ -126,17 +126,19 @@ class DeadlockTest : public VirtualDeviceTest {
 
 TEST_F(DeadlockTest, StrandsThatWaitForEachOtherFailTheirRunWithTheWaitGraph) {
   make({});
-  auto commands = device_->create_command_buffer_or_null();
-  const uint32_t left = commands->add_event();
-  const uint32_t right = commands->add_event();
-  commands->begin_fork(CommandBuffer::kNewStream);
-  commands->wait(left);
-  commands->record(right);
-  commands->end_fork();
-  commands->wait(right);
-  commands->record(left);
-  commands->finish();
-  commands->start(control_);
+  testing::StrandBuilder commands;
+  const uint32_t left = commands.add_event();
+  const uint32_t right = commands.add_event();
+  commands.begin_fork(testing::StrandBuilder::kNewStream);
+  commands.wait(left);
+  commands.record(right);
+  commands.end_fork();
+  commands.wait(right);
+  commands.record(left);
+  commands.finish();
+  const auto runner =
+      device_->create_runner_or_null(commands.code(), commands.bindings());
+  runner->start(control_);
   run_all();
   EXPECT_EQ(control_.stop, StopReason::kFailed);
   EXPECT_EQ(control_.error.code(), StatusCode::kInternal);
@@ -148,10 +150,12 @@ TEST_F(DeadlockTest, StrandsThatWaitForEachOtherFailTheirRunWithTheWaitGraph) {
 
 TEST_F(DeadlockTest, AWaitThatNobodyRecordsIsOneToo) {
   make({});
-  auto commands = device_->create_command_buffer_or_null();
-  commands->wait(commands->add_event());
-  commands->finish();
-  commands->start(control_);
+  testing::StrandBuilder commands;
+  commands.wait(commands.add_event());
+  commands.finish();
+  const auto runner =
+      device_->create_runner_or_null(commands.code(), commands.bindings());
+  runner->start(control_);
   run_all();
   EXPECT_EQ(control_.error.message(),
             "the run can never end: strand 0 waits for event 0, which nobody records");
@@ -160,12 +164,14 @@ TEST_F(DeadlockTest, AWaitThatNobodyRecordsIsOneToo) {
 TEST_F(VirtualDeviceTest, BrokenRulesOfTheSeamAreKept) {
   make({.order = {.policy = SchedulePolicy::kLate}});
   RunControl control;
-  auto commands = device_->create_command_buffer_or_null();
-  const uint32_t event = commands->add_event();
-  commands->record(event);
-  commands->record(event);
-  commands->finish();
-  commands->start(control);
+  testing::StrandBuilder commands;
+  const uint32_t event = commands.add_event();
+  commands.record(event);
+  commands.record(event);
+  commands.finish();
+  const auto runner =
+      device_->create_runner_or_null(commands.code(), commands.bindings());
+  runner->start(control);
   run_all();
   ASSERT_EQ(device_->violations().size(), 1u);
   EXPECT_EQ(device_->violations()[0], "event 0 is recorded twice in one round");

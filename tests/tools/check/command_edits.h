@@ -1,4 +1,4 @@
-// The defects that can be planted in a recorded list of commands, by name.
+// The defects that can be planted in the code of strands, by name.
 #pragma once
 
 #include <utility>

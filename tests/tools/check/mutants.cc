@@ -5,41 +5,16 @@
 namespace eddy::check {
 namespace {
 
-// Keeps the calls until finish(), edits them, and records them on the device's own buffer.
-class MutantCommands : public CommandBuffer {
+// The device's own strands, of an edited copy.
+class MutantStrands : public StrandRunner {
  public:
-  MutantCommands(std::unique_ptr<CommandBuffer> inner, const Mutation& mutation, bool& is_planted)
-      : inner_(std::move(inner)), mutation_(mutation), is_planted_(is_planted) {}
+  MutantStrands(Device& device, const StrandCode& code, const Bindings& bindings,
+                const Mutation& mutation, bool& is_planted)
+      : edited_{code, bindings, {}}, mutation_(mutation), is_planted_(is_planted) {
+    if (mutation_.edit) is_planted_ |= mutation_.edit(edited_, mutation_.n);
+    inner_ = device.create_runner_or_null(edited_.code, edited_.bindings);
+  }
 
-  void launch(WorkFunction run, void* context, bool is_cheap) override {
-    calls_.push_back(
-        {.op = Call::Op::kLaunch, .run = run, .context = context, .is_cheap = is_cheap});
-  }
-  void begin_while() override { calls_.push_back({.op = Call::Op::kBeginWhile}); }
-  void test_while(DecideFunction decide, void* context) override {
-    calls_.push_back({.op = Call::Op::kTest, .decide = decide, .context = context});
-  }
-  void end_while() override { calls_.push_back({.op = Call::Op::kEndWhile}); }
-  void begin_case(DecideFunction decide, void* context, uint32_t num_branches) override {
-    calls_.push_back(
-        {.op = Call::Op::kBeginCase, .number = num_branches, .decide = decide, .context = context});
-  }
-  void begin_branch() override { calls_.push_back({.op = Call::Op::kBeginBranch}); }
-  void end_case() override { calls_.push_back({.op = Call::Op::kEndCase}); }
-  void begin_fork(uint32_t stream) override {
-    calls_.push_back({.op = Call::Op::kBeginFork, .number = stream});
-  }
-  void end_fork() override { calls_.push_back({.op = Call::Op::kEndFork}); }
-  uint32_t add_event() override { return inner_->add_event(); }
-  void reset(uint32_t event) override { calls_.push_back({Call::Op::kReset, event}); }
-  void record(uint32_t event) override { calls_.push_back({Call::Op::kRecord, event}); }
-  void wait(uint32_t event) override { calls_.push_back({Call::Op::kWait, event}); }
-
-  void finish() override {
-    if (mutation_.edit) is_planted_ |= mutation_.edit(calls_, mutation_.n, liars_);
-    for (const Call& call : calls_) replay(call);
-    inner_->finish();
-  }
   void start(RunControl& control) override {
     const bool is_honest = mutation_.launch == LaunchBug::kNone && !mutation_.at_end;
     if (is_honest || num_starts_++ < mutation_.n) {
@@ -49,7 +24,7 @@ class MutantCommands : public CommandBuffer {
     given_ = &control;
     own_.stop = StopReason::kRunning;
     own_.context = this;
-    own_.on_complete = [](void* self) { static_cast<MutantCommands*>(self)->complete(); };
+    own_.on_complete = [](void* self) { static_cast<MutantStrands*>(self)->complete(); };
     inner_->start(own_);
   }
   void run_here(RunControl& control) override { start(control); }
@@ -61,40 +36,11 @@ class MutantCommands : public CommandBuffer {
     if (mutation_.at_end) mutation_.at_end();
     given_->on_complete(given_->context);
   }
-  void replay(const Call& call) {
-    switch (call.op) {
-      case Call::Op::kLaunch:
-        return inner_->launch(call.run, call.context, call.is_cheap);
-      case Call::Op::kBeginWhile:
-        return inner_->begin_while();
-      case Call::Op::kTest:
-        return inner_->test_while(call.decide, call.context);
-      case Call::Op::kEndWhile:
-        return inner_->end_while();
-      case Call::Op::kBeginCase:
-        return inner_->begin_case(call.decide, call.context, call.number);
-      case Call::Op::kBeginBranch:
-        return inner_->begin_branch();
-      case Call::Op::kEndCase:
-        return inner_->end_case();
-      case Call::Op::kBeginFork:
-        return inner_->begin_fork(call.number);
-      case Call::Op::kEndFork:
-        return inner_->end_fork();
-      case Call::Op::kReset:
-        return inner_->reset(call.number);
-      case Call::Op::kRecord:
-        return inner_->record(call.number);
-      case Call::Op::kWait:
-        return inner_->wait(call.number);
-    }
-  }
 
-  const std::unique_ptr<CommandBuffer> inner_;
+  EditedCode edited_;
+  std::unique_ptr<StrandRunner> inner_;
   const Mutation& mutation_;
   bool& is_planted_;
-  Calls calls_;
-  std::deque<Liar> liars_;
   RunControl own_;
   RunControl* given_ = nullptr;
   size_t num_starts_ = 0;
@@ -259,9 +205,9 @@ Result<std::unique_ptr<Stream>> MutantDevice::create_stream() {
       std::make_unique<MutantStream>(std::move(stream), std::move(other), *this));
 }
 
-std::unique_ptr<CommandBuffer> MutantDevice::create_command_buffer_or_null() {
-  return std::make_unique<MutantCommands>(device_->create_command_buffer_or_null(), mutation_,
-                                          is_planted_);
+std::unique_ptr<StrandRunner> MutantDevice::create_runner_or_null(const StrandCode& code,
+                                                                  const Bindings& bindings) {
+  return std::make_unique<MutantStrands>(*device_, code, bindings, mutation_, is_planted_);
 }
 
 }  // namespace eddy::check

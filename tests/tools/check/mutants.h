@@ -2,7 +2,7 @@
 // Nothing of this is in any program that is shipped.
 //
 //   MutantDevice     what a device hands out is what a mutant of it hands out
-//   CommandEdit      changes the list of commands that lowering recorded, before it is recorded
+//   CommandEdit      changes a copy of the code of strands, or of what its calls call
 //   StreamMutant     a stream that breaks one of its promises
 //   MemoryMutant     an allocator that does
 #pragma once
@@ -12,34 +12,10 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/device/command_buffer.h"
+#include "runtime/device/strand_runner.h"
 #include "runtime/virtual/virtual_device.h"
 
 namespace eddy::check {
-
-// One call of a command buffer's recording functions.
-struct Call {
-  enum class Op : uint8_t {
-    kLaunch,
-    kBeginWhile,
-    kTest,
-    kEndWhile,
-    kBeginCase,
-    kBeginBranch,
-    kEndCase,
-    kBeginFork,
-    kEndFork,
-    kReset,
-    kRecord,
-    kWait
-  };
-  Op op = Op::kLaunch;
-  uint32_t number = 0;  // event; branches of a case; stream of a fork
-  WorkFunction run = nullptr;
-  DecideFunction decide = nullptr;
-  void* context = nullptr;
-  bool is_cheap = true;
-};
 
 // A decision or launch that lies about another.
 struct Liar {
@@ -50,9 +26,14 @@ struct Liar {
   bool has_lied = false;
 };
 
-using Calls = std::vector<Call>;
-// Edits the n-th place where it applies; false when there are fewer. Liars live with the buffer.
-using CommandEdit = std::function<bool(Calls& calls, size_t n, std::deque<Liar>& liars)>;
+// What a mutant's strands execute.
+struct EditedCode {
+  StrandCode code;
+  Bindings bindings;
+  std::deque<Liar> liars;
+};
+// Edits the n-th place where it applies; false when there are fewer.
+using CommandEdit = std::function<bool(EditedCode& edited, size_t n)>;
 
 enum class StreamBug : uint8_t {
   kNone,
@@ -80,7 +61,7 @@ struct Mutation {
   std::function<void()> at_end = {};  // called when a launch has ended, before its run hears of it
   bool hides_loss = false;            // health() says ok whatever happens
   Allocator* allocator_or_null = nullptr;  // instead of the device's own; no defect
-  size_t n = 0;  // which occurrence; of a launch bug, how often a buffer starts without it
+  size_t n = 0;  // which occurrence; of a launch bug, how often strands start without it
 };
 
 class MutantDevice : public Device {
@@ -93,7 +74,8 @@ class MutantDevice : public Device {
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override { return device_->create_gate(); }
-  std::unique_ptr<CommandBuffer> create_command_buffer_or_null() override;
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
+                                                      const Bindings& bindings) override;
   int num_workers() const override { return device_->num_workers(); }
   Status health() const override;
   bool needs_polling() const override { return true; }

@@ -32,7 +32,7 @@ uint64_t first_seed() {
 const char* watcher_of(const std::string& what) {
   const auto has = [&](const char* text) { return what.find(text) != std::string::npos; };
   if (has("race: ") || has("which nothing has made yet")) return "race checker";
-  if (has("deadlock") || has("recorded twice") || has("is reset while") || has("while it lives")) {
+  if (has("deadlock") || has("recorded twice")) {
     return "the device's books";
   }
   if (has("the run hangs")) return "hang";

@@ -1,0 +1,109 @@
+#include "runtime/cpu/cpu_strands.h"
+
+#include <x86intrin.h>
+
+namespace eddy {
+namespace {
+
+constexpr uint64_t kSliceCycles = 200'000;  // some 60 to 100 µs
+constexpr int kShortRounds = 64;            // between two looks at the clock
+
+// After how many rounds to look again, where the last `rounds` of them took that long.
+int rounds_to_look(uint64_t cycles, int rounds) {
+  return cycles / static_cast<uint64_t>(rounds) < kSliceCycles / (2 * kShortRounds) ? kShortRounds
+                                                                                    : 1;
+}
+
+}  // namespace
+
+CpuStrands::CpuStrands(WorkerPool& pool, const StrandCode& code, const Bindings& bindings)
+    : RunningStrands(code, bindings), pool_(pool) {
+  for (uint32_t s = 0; s < num_strands(); ++s) tasks_.push_back({this, s});
+}
+
+void CpuStrands::start(RunControl& control) {
+  prepare(control);
+  enqueue(0);
+}
+
+void CpuStrands::run_here(RunControl& control) {
+  prepare(control);
+  execute(0, /*is_pool_thread=*/false);
+}
+
+void CpuStrands::enqueue(uint32_t strand) {
+  set_state(strand, StrandState::kQueued);
+  pool_.enqueue(
+      [](void* context) {
+        const Task& task = *static_cast<Task*>(context);
+        task.owner->execute(task.strand, /*is_pool_thread=*/true);
+      },
+      &tasks_[strand]);
+}
+
+struct CpuStrands::Worker {
+  CpuStrands& owner;
+  const StrandCode& code;
+  const Command* const commands;
+  const Binding* const bindings;
+  uint32_t* const rounds;
+  const bool is_pool_thread;
+  const uint64_t slice_start = __rdtsc();
+  uint64_t looked_at = slice_start;
+  int look_every = 1;  // iterations, of those with something waiting
+  int rounds_left = 1;
+
+  bool call(uint32_t, uint32_t& at) {
+    const Binding& binding = bindings[at];
+    if (binding.run(binding.context)) [[likely]] {
+      ++at;
+    } else {
+      owner.control().request_stop(StopReason::kFailed);
+    }
+    return true;
+  }
+  int32_t decide(uint32_t, uint32_t at) {
+    const Binding& binding = bindings[at];
+    const int32_t decision = binding.decide(binding.context);
+    if (decision < 0) [[unlikely]]
+      owner.control().request_stop(StopReason::kFailed);
+    return decision;
+  }
+  bool repeat(uint32_t strand, uint32_t at) {
+    if (!is_pool_thread || !owner.pool_.has_waiting()) [[likely]]
+      return true;
+    if (--rounds_left > 0) return true;
+    if (const uint64_t now = __rdtsc(); now - slice_start <= kSliceCycles) {
+      rounds_left = look_every = rounds_to_look(now - looked_at, look_every);
+      looked_at = now;
+      return true;
+    }
+    owner.strand(strand).at = at;
+    owner.enqueue(strand);
+    return false;
+  }
+  bool wait(uint32_t strand, uint32_t at) { return owner.wait_or_park(strand, at); }
+  bool record(uint32_t, uint32_t at) {
+    owner.record(commands[at].operand);
+    return true;
+  }
+  bool rest(uint32_t strand, uint32_t at) { return owner.rest(strand, at); }
+  bool end(uint32_t strand) {
+    owner.end_strand(strand);
+    return false;
+  }
+};
+
+void CpuStrands::execute(uint32_t index, bool is_pool_thread) {
+  set_state(index, StrandState::kRunning);
+  uint32_t at = strand(index).at;
+  Worker worker{*this,    code_,         code_.commands.data(), bindings_.calls.data(),
+                rounds(), is_pool_thread};
+  const std::atomic<StopReason>& stop = control().stop;
+  while (stop.load(std::memory_order_acquire) == StopReason::kRunning) {
+    if (!run_command(worker, index, at)) return;
+  }
+  end_strand(index);
+}
+
+}  // namespace eddy

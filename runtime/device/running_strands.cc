@@ -1,0 +1,114 @@
+#include "runtime/device/running_strands.h"
+
+namespace eddy {
+
+RunningStrands::RunningStrands(const StrandCode& code, const Bindings& bindings)
+    : code_(code), bindings_(bindings), rounds_(code.rounds.size(), 0) {
+  EDDY_CHECK(bindings.calls.size() == code.commands.size()) << "commands and bindings differ";
+  strands_ = std::make_unique<Strand[]>(code.strands.size());
+  events_ = std::make_unique<StrandEvent[]>(code.events.size());
+}
+
+void RunningStrands::set_back() {
+  is_spoilt_.store(false, std::memory_order_relaxed);
+  for (size_t i = 0; i < code_.events.size(); ++i) events_[i].reset();
+  for (uint32_t& round : rounds_) round = 0;
+  for (uint32_t s = 1; s < num_strands(); ++s) {
+    set_state(s, StrandState::kIdle);
+    strands_[s].at = code_.strands[s].first;
+    rounds_[code_.strands[s].round] = 1;
+    park_at_rest(s);
+  }
+}
+
+// Where its first round begins.
+void RunningStrands::park_at_rest(uint32_t index) {
+  Strand& strand = strands_[index];
+  const Command& first = code_.commands[strand.at];
+  strand.rests = true;
+  const bool goes_on = events_[first.operand].wait_or_park(wanted(first), index, strand.next);
+  EDDY_CHECK(!goes_on) << "strand " << index << " has nothing to wait for";
+}
+
+void RunningStrands::prepare(RunControl& control) {
+  EDDY_CHECK(num_live() == 0) << "a run is still in progress";
+  control_ = &control;
+  if (is_spoilt_.load(std::memory_order_relaxed)) set_back();
+  strands_[0].at = code_.strands[0].first;
+  num_live_.store(1, std::memory_order_relaxed);
+}
+
+void RunningStrands::wake(uint32_t list) {
+  while (list != StrandEvent::kNobody) {
+    Strand& strand = strands_[list];
+    const uint32_t next = strand.next;  // read first: once enqueued, the strand is another thread's
+    if (strand.rests) {
+      strand.rests = false;
+      num_live_.fetch_add(1, std::memory_order_relaxed);
+    }
+    enqueue(list);
+    list = next;
+  }
+}
+
+bool RunningStrands::wait_or_park(uint32_t index, uint32_t at) {
+  const Command& command = code_.commands[at];
+  StrandEvent& event = events_[command.operand];
+  const uint32_t count = wanted(command);
+  if (event.is_reached(count)) return true;
+  Strand& strand = strands_[index];
+  strand.at = at;
+  // Said before: once on the event's list, the strand is the recorder's.
+  set_state(index, StrandState::kWaitingForStrand);
+  if (!event.wait_or_park(count, index, strand.next)) return false;
+  set_state(index, StrandState::kRunning);
+  return true;
+}
+
+// It is counted until it leaves, so that the run, and all this, is not over before; and from where
+// it rests another thread may execute it at once.
+bool RunningStrands::rest(uint32_t index, uint32_t at) {
+  const Command& command = code_.commands[at];
+  RunControl& control = *control_;
+  Strand& strand = strands_[index];
+  record(command.operand);
+  strand.at = code_.strands[index].first;
+  ++rounds_[command.target];
+  strand.rests = true;
+  set_state(index, StrandState::kIdle);
+  const Command& first = code_.commands[strand.at];
+  if (!events_[first.operand].wait_or_park(wanted(first), index, strand.next)) {
+    leave(control);
+    return false;
+  }
+  strand.rests = false;
+  set_state(index, StrandState::kRunning);
+  return true;
+}
+
+void RunningStrands::release_waits() {
+  is_spoilt_.store(true, std::memory_order_relaxed);
+  for (size_t i = 0; i < code_.events.size(); ++i) {
+    uint32_t list = events_[i].release();
+    while (list != StrandEvent::kNobody) {
+      const uint32_t next = strands_[list].next;
+      if (!strands_[list].rests) enqueue(list);
+      list = next;
+    }
+  }
+}
+
+void RunningStrands::leave(RunControl& control) {
+  if (num_live_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  complete(control);
+}
+
+void RunningStrands::end_strand(uint32_t index) {
+  RunControl& control = *control_;
+  if (control.is_stopped()) release_waits();
+  if (num_live() == 1) before_complete(index);
+  set_state(index, StrandState::kIdle);
+  leave(control);
+}
+
+}  // namespace eddy

@@ -1,0 +1,164 @@
+// RunningStrands: the moving parts of one run's strands, and the meaning of their commands; how
+// calls are made, and on which threads strands go on, is the runner's that derives from it.
+//
+//   while (is_running() && run_command(agent, strand, at)) {}
+//
+// A strand is the thread's that executes it; while it waits or rests, it is its event's, and then
+// the recorder's, which wakes it: enqueue(). Strands that neither rest nor have ended are counted;
+// the one that ends last ends the run.
+//
+// The end of a run that nothing stops resets nothing: all strands rest where the next run needs
+// them. After a stopped one, everything is set back at the next start.
+//
+// Threads and memory order: strand_event.h. Cost: a command 1 to 2 ns and its call; waking a
+// strand, enqueue() and two atomic operations.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "graph/base/check.h"
+#include "runtime/device/strand_event.h"
+#include "runtime/device/strand_runner.h"
+
+namespace eddy {
+
+class RunningStrands : public StrandRunner {
+ public:
+  using Op = StrandCode::Op;
+  using Command = StrandCode::Command;
+
+  StrandState strand_state(uint32_t strand) const override {
+    return strands_[strand].state.load(std::memory_order_relaxed);
+  }
+
+ protected:
+  struct Strand {
+    uint32_t at = 0;     // next command; of the strand that it belongs to
+    uint32_t next = 0;   // in an event's list
+    bool rests = false;  // at its first command, and is not counted
+    std::atomic<StrandState> state{StrandState::kIdle};  // for describing only (relaxed)
+  };
+
+  RunningStrands(const StrandCode& code, const Bindings& bindings);
+
+  // Lets the strand go on, sooner or later, on whatever thread.
+  virtual void enqueue(uint32_t strand) = 0;
+
+  // Before a run: strand 0 is counted, and about to begin.
+  void prepare(RunControl& control);
+  bool is_running() const { return !control_->is_stopped(); }
+  // Wakes those that waited.
+  void record(uint32_t event) { wake(events_[event].record()); }
+  // False: the strand is not the caller's any more. Else it goes on behind `command`.
+  bool wait_or_park(uint32_t strand, uint32_t at);
+  // False: it rests. Else its next round begins already, at its first command.
+  bool rest(uint32_t strand, uint32_t at);
+  // Its end, or that of the run for it.
+  void end_strand(uint32_t strand);
+  // One strand less is counted; nothing of the run is the caller's any more, but for the last.
+  void leave(RunControl& control);
+  // Records that were made, and rounds that strands have had, otherwise than by their commands.
+  void pass_round(uint32_t counter) { ++rounds_[counter]; }
+  void pass_record(uint32_t event) { events_[event].pass(); }
+  // Of a run that is stopped: nobody waits any more.
+  void release_waits();
+  // The last strand that is counted is about to end.
+  virtual void before_complete(uint32_t /*strand*/) {}
+  // It has: the run is over, and all this may be gone once it has been said.
+  virtual void complete(RunControl& control) {
+    if (control.on_complete != nullptr) control.on_complete(control.context);
+  }
+
+  // What a wait at `command` waits for.
+  uint32_t wanted(const Command& command) const { return rounds_[command.target] - command.lag; }
+  uint32_t* rounds() { return rounds_.data(); }
+  StrandEvent& event(uint32_t index) { return events_[index]; }
+  const StrandEvent& event(uint32_t index) const { return events_[index]; }
+  Strand& strand(uint32_t index) { return strands_[index]; }
+  const Strand& strand(uint32_t index) const { return strands_[index]; }
+  uint32_t num_strands() const { return static_cast<uint32_t>(code_.strands.size()); }
+  uint32_t num_live() const { return num_live_.load(std::memory_order_relaxed); }
+  void set_state(uint32_t index, StrandState state) {
+    strands_[index].state.store(state, std::memory_order_relaxed);
+  }
+  RunControl& control() const { return *control_; }
+
+  const StrandCode& code_;
+  const Bindings& bindings_;
+
+ private:
+  void set_back();
+  void park_at_rest(uint32_t strand);
+  void wake(uint32_t list);
+
+  std::unique_ptr<Strand[]> strands_;
+  std::unique_ptr<StrandEvent[]> events_;
+  std::vector<uint32_t> rounds_;
+  RunControl* control_ = nullptr;      // of the run in progress
+  std::atomic<uint32_t> num_live_{0};  // the last one acquires all others
+  std::atomic<bool> is_spoilt_{true};  // strands are not where a run begins
+};
+
+// Where a kSelect goes on.
+inline uint32_t select(const StrandCode& code, const StrandCode::Command& command,
+                       int32_t decision) {
+  const uint32_t entry = command.target + static_cast<uint32_t>(decision);
+  EDDY_CHECK(entry < code.targets.size()) << "a case has no branch " << decision;
+  return code.targets[entry];
+}
+
+// Executes the strand's command at `at`, and moves on. False: the strand is not the caller's any
+// more, or the agent leaves the command to another. Agent:
+//   const StrandCode& code, const StrandCode::Command* commands (the code's), uint32_t* rounds
+//   bool call(strand, at)           calls, or has it called, and moves on
+//   int32_t decide(strand, at)      the call's answer, or < 0, once the run has been stopped
+//   bool repeat(strand, at)         an iteration has ended
+//   bool wait(strand, at), record(strand, at), rest(strand, at), end(strand)
+template <typename Agent>
+[[gnu::always_inline]] inline bool run_command(Agent& agent, uint32_t strand, uint32_t& at) {
+  using Op = StrandCode::Op;
+  const StrandCode::Command& command = agent.commands[at];
+  switch (command.op) {
+    case Op::kCall:
+      return agent.call(strand, at);
+    case Op::kTest: {
+      const int32_t decision = agent.decide(strand, at);
+      if (decision >= 0) [[likely]]
+        at = decision != 0 ? at + 1 : command.target;
+      return true;
+    }
+    case Op::kSelect: {
+      const int32_t decision = agent.decide(strand, at);
+      if (decision >= 0) at = select(agent.code, command, decision);
+      return true;
+    }
+    case Op::kRepeat:
+      at = command.target;
+      return agent.repeat(strand, at);
+    case Op::kJump:
+      at = command.target;
+      return true;
+    case Op::kBegin:
+      ++agent.rounds[command.operand];
+      ++at;
+      return true;
+    case Op::kRecord:
+      if (!agent.record(strand, at)) return false;
+      ++at;
+      return true;
+    case Op::kWait:
+      if (!agent.wait(strand, at)) return false;
+      ++at;
+      return true;
+    case Op::kRest:
+      if (!agent.rest(strand, at)) return false;
+      at = agent.code.strands[strand].first;
+      return true;
+    case Op::kEnd:
+      return agent.end(strand);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace eddy

@@ -1,0 +1,214 @@
+#include "runtime/execute/bind_strands.h"
+
+#include <map>
+#include <string>
+
+#include "graph/base/check.h"
+#include "graph/schedule/plan.h"
+#include "runtime/execute/executable.h"
+
+namespace eddy {
+namespace {
+
+using What = ResolvedProgram::What;
+
+int32_t drive_from_host(void*) { return DeviceControl::kByHost; }
+
+class Binder {
+ public:
+  Binder(const ResolvedProgram& program, RunState& state, TraceRecorder* trace_or_null)
+      : program_(program),
+        state_(state),
+        trace_(trace_or_null),
+        observer_(state.executable().observer_or_null()) {}
+
+  Bindings run() {
+    for (const StrandCode::Command& command : program_.code.commands) {
+      note_ = {};
+      if (!StrandCode::calls(command.op)) {
+        made_.calls.push_back({});
+        made_.notes.push_back({});
+        continue;
+      }
+      const ResolvedProgram::Call& call = program_.calls[command.operand];
+      Binding binding = bind(call);
+      if (observer_ != nullptr && call.what == What::kStep) binding = observe(call, binding);
+      // A trace wants every span, an observer every step.
+      const bool is_seen = trace_ != nullptr || observer_ != nullptr;
+      const bool is_opaque = is_seen && note_.kind != CallNote::Kind::kChoice;
+      made_.calls.push_back(binding);
+      made_.notes.push_back(is_opaque ? CallNote() : note_);
+    }
+    if (state_.has_faults()) check(RunState::check_faults, &state_);
+    return std::move(made_);
+  }
+
+ private:
+  using Note = CallNote::Kind;
+
+  static Binding work(WorkFunction run, void* context) { return {{run}, context}; }
+  static Binding decision(DecideFunction decide, void* context) {
+    return {{.decide = decide}, context};
+  }
+  Binding books(WorkFunction run, void* context) {
+    note_.kind = Note::kBooks;
+    return work(run, context);
+  }
+  void check(DecideFunction decide, void* context) {
+    made_.checks.push_back(decision(decide, context));
+  }
+
+  Binding bind(const ResolvedProgram::Call& call) {
+    const NodeId id = call.step.node;
+    switch (call.what) {
+      case What::kStep:
+        return step(call);
+      case What::kRelease:
+        return books(ReleaseList::run, &state_.add_release_list(id));
+      case What::kBeginTail:
+        return begin_tail(call);
+      case What::kChoose:
+      case What::kDrive:
+      case What::kHear:
+      case What::kHandBack:
+        return drive(call.what, id);
+      case What::kBeginSpan:
+        return work(TraceMark::begin, &span(call));
+      case What::kEndSpan:
+        return work(TraceMark::end, &span(call));
+    }
+    EDDY_CHECK(false) << "a call of no kind";
+    return {};
+  }
+
+  Binding step(const ResolvedProgram::Call& call) {
+    const NodeId id = call.step.node;
+    switch (call.step.kind) {
+      case StepKind::kExec:
+        return exec(call);
+      case StepKind::kEnter:
+        return loop(LoopState::enter, id);
+      case StepKind::kAdvance:
+        return loop(LoopState::advance, id);
+      case StepKind::kLeave:
+        return loop(LoopState::leave, id);
+      case StepKind::kTest:
+        return decision(LoopState::test, &state_.loop(id));
+      case StepKind::kRow:
+        return work(LoopState::push_row_apart, &state_.loop(id).row_apart(call.step.branch));
+      case StepKind::kTake:
+        return work(LoopState::take, &state_.loop(id).taking(call.step.branch));
+      case StepKind::kSelect:
+        return decision(CaseState::select, &state_.branch(id));
+      case StepKind::kFinishBranch:
+        return books(CaseState::finish_branch, &state_.branch(id).branch(call.step.branch));
+    }
+    EDDY_CHECK(false) << "a step of no kind";
+    return {};
+  }
+
+  Binding exec(const ResolvedProgram::Call& call) {
+    ExecNode& node = state_.exec_node(call.step.node);
+    node.args.scratch = &state_.scratch(call.stream);
+    node.current_node = &state_.current_node(call.step.strand);
+    if (node.may_be_recorded) note_ = {Note::kRecordable, &node};
+    if (node.work == run_view) note_.kind = Note::kBooks;
+    if (node.work == run_still) note_.kind = Note::kNothing;
+    return work(node.work, &node);
+  }
+
+  Binding loop(WorkFunction run, NodeId id) {
+    // Rows are stacked by the host, from bytes that must be there.
+    if (state_.graph().node(id).num_scan_outputs == 0) return books(run, &state_.loop(id));
+    return work(run, &state_.loop(id));
+  }
+
+  // Nodes of a stream that goes on into the next iteration count by themselves.
+  Binding begin_tail(const ResolvedProgram::Call& call) {
+    LoopState::Tail& tail = state_.loop(call.step.node).add_tail();
+    const Program& program = state_.executable().plan().program;
+    const RegionId after = state_.graph().node(call.step.node).regions[1];
+    for (const Program::Step& step : program.blocks[after.index()].steps) {
+      if (is_node(step.op) && step.stream == call.stream) {
+        state_.set_tail(node_of(program, step), tail);
+      }
+    }
+    return work(LoopState::begin_tail, &tail);
+  }
+
+  Binding drive(What what, NodeId id) {
+    DeviceControl* const device = state_.device_control_or_null(id);
+    switch (what) {
+      case What::kChoose:
+        note_.kind = Note::kChoice;
+        if (device == nullptr) return decision(drive_from_host, nullptr);
+        check(DeviceControl::finish, device);
+        return decision(DeviceControl::choose, device);
+      case What::kHear:
+        return decision(DeviceControl::heard, device);
+      case What::kHandBack:
+        if (device == nullptr) return books([](void*) { return true; }, nullptr);
+        return books(DeviceControl::left, device);
+      default:
+        return work(DeviceControl::launch, device);
+    }
+  }
+
+  Binding observe(const ResolvedProgram::Call& call, const Binding& binding) {
+    ObservedStep observed{observer_, &state_, call.step, binding.context};
+    const bool decides = call.step.kind == StepKind::kTest || call.step.kind == StepKind::kSelect;
+    if (decides) {
+      observed.decide = binding.decide;
+      return decision(ObservedStep::decide_step, &state_.add_observed_step(observed));
+    }
+    observed.run = binding.run;
+    return work(ObservedStep::run_step, &state_.add_observed_step(observed));
+  }
+
+  // Begin and end of one span share its mark.
+  TraceMark& span(const ResolvedProgram::Call& call) {
+    TraceMark*& mark = spans_[{call.step.node, call.step.branch}];
+    if (mark != nullptr) return *mark;
+    const Node& node = state_.graph().node(call.step.node);
+    std::string name = node.name;
+    const uint32_t kind = call.step.branch;
+    if (kind >= kBranch) name += " " + state_.graph().region(node.regions[kind - kBranch]).name;
+    const LoopState* loop = kind == kIteration ? &state_.loop(call.step.node) : nullptr;
+    const LaneId lane = trace_->lane("stream " + std::to_string(call.stream));
+    mark = &state_.add_trace_mark({trace_, lane, trace_->name(name), loop});
+    return *mark;
+  }
+
+  const ResolvedProgram& program_;
+  RunState& state_;
+  TraceRecorder* const trace_;
+  StepObserver* const observer_;
+  CallNote note_;  // of the call that is bound
+  std::map<std::pair<NodeId, uint32_t>, TraceMark*> spans_;
+  Bindings made_;
+};
+
+}  // namespace
+
+Bindings bind_strands(const ResolvedProgram& program, RunState& state,
+                      TraceRecorder* trace_or_null) {
+  return Binder(program, state, trace_or_null).run();
+}
+
+void bind_streams(const ResolvedProgram& program, RunState& state, StrandRunner& runner) {
+  runner.tell_streams([&program, &state, &runner] {
+    for (const ResolvedProgram::Call& call : program.calls) {
+      void* const stream = runner.native_stream(call.stream);
+      const bool is_exec = call.what == What::kStep && call.step.kind == StepKind::kExec;
+      if (is_exec) {
+        state.exec_node(call.step.node).args.stream = stream;
+      } else if (call.what == What::kChoose) {
+        DeviceControl* const device = state.device_control_or_null(call.step.node);
+        if (device == nullptr) continue;
+        device->set_strand(stream, state.current_node(call.step.strand));
+      }
+    }
+  });
+}
+
+}  // namespace eddy

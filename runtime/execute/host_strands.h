@@ -1,0 +1,183 @@
+// HostStrands: strands driven from the host: each is a task on the scheduler that issues work to
+// its stream and awaits the stream only to decide.
+//
+// This way runs on any device that has streams and events. While one strand waits for its
+// predicate, the scheduler issues others. After kInlineDecisions decisions that needed no wait, or
+// InlineTimes::kLongestNs, a task yields. A strand that has kCredit calls in flight awaits its
+// stream before it issues more, so no queue grows without bound; it holds no unrecorded event that
+// an issued wait names, because a wait is issued only once its event has been recorded.
+//
+// Cheap work on an idle stream runs on the scheduler's thread. Whatever runs there, or enqueues a
+// device's kernels there, does so on that thread's own stack, never on a task's, and may not wait
+// (no_waiting.h): what refuses to is done again by a worker of the host's device, and so is what an
+// accelerator's call does the first time (libraries load their kernels then), while the strand's
+// task waits and others go on. What turns out not to be cheap is the workers', too.
+//
+// Streams may be of several devices. Devices do not know each other's events, so a wait for another
+// device's event is one of the host: the strand's task suspends until the event is complete and
+// issues nothing before. Hence what a CPU stream has made is there when device work behind it is
+// issued. A wait first waits, on the host, until the event has been recorded in its round (strands
+// are issued in no global order), then orders the streams. A strand that rests has no task.
+//
+// With a recorder for its second device, which outlives it, straight work of that device's streams
+// is recorded once and launched as one (segment.h).
+//
+// Errors: as StrandRunner. Stopping: seen before each command; issued work that has not started
+// is skipped. Stack memory running out, a command that the device refuses, and a device that is
+// lost fail the run (RunControl::fail).
+// Threads: as StrandRunner. Cost: an inline call some 5 ns plus its function.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/coroutine/completion.h"
+#include "runtime/coroutine/scheduler.h"
+#include "runtime/device/running_strands.h"
+#include "runtime/execute/inline_times.h"
+#include "runtime/execute/segment_finder.h"
+#include "runtime/execute/worker_calls.h"
+
+namespace eddy {
+
+class HostStrands : public RunningStrands {
+ public:
+  struct Options {
+    std::vector<Device*> devices;
+    // Each stream is of the device at that place; those beyond are of the first.
+    std::vector<uint32_t> stream_devices = {};
+    Recorder* recorder_or_null = nullptr;
+    InlineTimes::Now now = InlineTimes::steady_now;
+    // Called with the reason where straight work could not be recorded (segment.h); may be empty.
+    std::function<void(const Status& why)> on_refusal = {};
+  };
+  HostStrands(const StrandCode& code, const Bindings& bindings, Scheduler& scheduler,
+              Options options);
+  ~HostStrands() override;
+
+  void start(RunControl& control) override;
+  void run_here(RunControl& control) override { start(control); }
+  void tell_streams(std::function<void()> tell) override {
+    tell_streams_ = std::move(tell);
+    tell_streams_();
+  }
+  void* native_stream(uint32_t stream) const override {
+    return stream < streams_.size() ? streams_[stream]->native() : nullptr;
+  }
+
+ private:
+  static constexpr int kInlineDecisions = 64;
+  static constexpr uint32_t kCredit = 256;
+
+  // What a stream runs: the call, unless the run has stopped meanwhile.
+  struct Issued {
+    HostStrands* owner = nullptr;
+    const Binding* binding = nullptr;
+    bool is_warm = false;      // an accelerator's: it has been issued before
+    bool was_refused = false;  // it would have to wait
+  };
+  // A Work on its way to its stream.
+  struct Launch {
+    Stream& stream;
+    const Work& work;
+    bool is_taken;
+    static void run(void* launch);
+    static void run_without_waiting(void* launch);
+  };
+  // A strand's task.
+  struct Task {
+    Completion woken;
+    bool is_there = false;
+  };
+  // Where a strand's task is.
+  struct Place {
+    const uint32_t strand;
+    uint32_t at;             // the next command
+    int decisions;           // iterations until the task yields
+    uint32_t in_flight = 0;  // at most; since the stream was last seen idle
+    int64_t since_ns = 0;    // it has not yielded
+  };
+  struct Agent;  // the task
+  struct Batch;  // calls that run at once, on the thread's stack, up to the next that does not
+
+  static void check_stack();
+  bool enqueue_work(Stream& stream, const Work& work);
+  bool enqueue_aside(Stream& stream, const Work& work);
+  // Work of an accelerator's for the first time.
+  bool is_cold(bool is_warm, uint32_t strand) const {
+    return workers_.has_workers() && !is_warm && device_index(strand) != 0;
+  }
+  bool may_run_here(uint32_t at, uint32_t strand);
+  Stream& stream_of(uint32_t strand) { return *streams_[code_.strands[strand].stream]; }
+  static bool run_issued(void* issued);
+  void execute(uint32_t strand);
+  void enqueue(uint32_t strand) override;
+  Status spawn(uint32_t strand);
+  static void run_batch(void* batch);
+  // The segment that begins at the command; null: none.
+  Segment* segment_or_null(uint32_t at, uint32_t strand);
+  void issue_segment(Segment& segment, Place& place);
+  void pass_over(const Segment& segment);
+  static bool run_segment(void* issued_segment);
+  void take_credit(Place& place);
+  void await_room(uint32_t strand);
+  void issue(Place& place);
+  void issue_aside(Place& place);
+  void issue_batch(Place& place);
+  void give_way(Place& place);
+  void yield(Place& place);
+  int32_t decide(uint32_t strand, uint32_t at);
+  bool may_decide(uint32_t strand);
+  void run_checks();
+  Event& device_event(uint32_t index, uint32_t count) { return *device_events_[index][count & 1]; }
+  void record_on_device(uint32_t strand, uint32_t index);
+  bool wait(uint32_t strand, uint32_t at);
+  bool rest(uint32_t strand, uint32_t at);
+  uint32_t device_index(uint32_t strand) const {
+    return device_of_stream(code_.strands[strand].stream);
+  }
+  uint32_t device_of_stream(uint32_t stream) const {
+    return stream < options_.stream_devices.size() ? options_.stream_devices[stream] : 0;
+  }
+  Device& device(uint32_t strand) const { return *options_.devices[device_index(strand)]; }
+  // Suspends until the event, of any device, is complete.
+  void await_event(Event& event, uint32_t strand);
+  void await_stream(uint32_t strand);
+  void before_complete(uint32_t last_strand) override;
+  bool is_fine(const Device& device, uint32_t strand);
+  bool is_device_fine(uint32_t strand) { return is_fine(device(strand), strand); }
+  void refused(uint32_t strand);
+  // Makes the streams and events that there are not yet.
+  Status set_up();
+  Status make_device_events();
+
+  const Options options_;
+  Scheduler& scheduler_;
+  WorkerCalls workers_;         // of the first device
+  const bool may_refuse_;       // an accelerator is there, for which work may have to wait
+  InlineTimes times_;           // by command
+  std::vector<Issued> issued_;  // by command
+  // A segment, and what its stream's Work needs to know.
+  struct IssuedSegment {
+    HostStrands* owner;
+    uint32_t strand;
+    std::unique_ptr<Segment> segment;  // null: none begins there
+    bool is_warm = false;
+    bool was_refused = false;
+    bool goes_on = false;  // where it was refused
+  };
+  std::unordered_map<uint32_t, IssuedSegment> segments_;  // by command, once asked for
+  std::vector<std::unique_ptr<Stream>> streams_;
+  // Of the machine's events, those that are recorded; by number and device.
+  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Event>> machine_events_;
+  std::vector<std::array<Event*, 2>> device_events_;  // by event, and the parity of its count
+  std::deque<Task> tasks_;                            // by strand
+  Status setup_error_;
+  std::function<void()> tell_streams_;  // may be empty
+};
+
+}  // namespace eddy

@@ -1,0 +1,69 @@
+// resolve_program: a program as the code of its strands (runtime/device/strand_code.h), once for
+// all runs of an executable.
+//
+// Each stream of each block becomes a strand, but for main streams, whose steps stand where the
+// loop or case that runs the block does. Its steps, records and waits are those of the program, in
+// its order; nothing is added that orders strands, but what a pipelined loop (Program::Loop) needs:
+// its `after` begins an iteration when each further stream has ended the last but one, and the loop
+// is left when all have ended.
+//
+// Calls come besides from what the runtime does at a step: values that nobody reads any more are
+// released, an accelerator may drive a loop or branch in place of this code, and a traced run
+// writes spans.
+//
+//   loop     enter · [before] · test → exit · [after] · advance · repeat      exit: leave
+//   branch   select → [branch] · finish branch · jump to the end
+//   driven   choose → the code above, hand back | drive | drive, hear
+//
+// Contract: the program is well formed (graph/program/validate.h); each further stream of a block
+// begins with a wait and, unless the block overlaps, ends with a record, or else it would not be
+// ordered between the block's begin and end (CHECK). Cost: linear.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "graph/program/program.h"
+#include "runtime/device/strand_code.h"
+#include "runtime/execute/step_observer.h"
+
+namespace eddy {
+
+struct ResolvedProgram {
+  enum class What : uint8_t {
+    kStep,
+    // What no observer sees; of `step`, node, strand and branch only.
+    kRelease,    // what nobody reads after the node
+    kBeginTail,  // of a pipelined loop: stream `branch` of its `after` begins an iteration
+    kChoose,     // by what the loop or branch is driven
+    kDrive,      // by the device
+    kHear,       // the device has ended it
+    kHandBack,   // the host has
+    kBeginSpan,  // of a trace; `branch`: a SpanKind
+    kEndSpan,
+  };
+  struct Call {
+    What what = What::kStep;
+    Step step;
+    uint32_t stream = 0;  // of the machine
+  };
+  StrandCode code;
+  std::vector<Call> calls;  // by the operands of commands that call
+};
+
+// What a span is of: the whole node, an iteration of the loop, or from kBranch on a branch.
+enum SpanKind : uint32_t { kNode, kIteration, kBranch };
+
+struct ResolveOptions {
+  // Of launches; may be empty: all are.
+  std::function<bool(NodeId)> is_cheap = {};
+  // A call behind the node releases what nobody reads any more; empty: none does.
+  std::function<bool(NodeId)> has_release = {};
+  // An accelerator may drive the loop or branch; empty: none may be.
+  std::function<bool(NodeId)> may_be_driven = {};
+  bool has_spans = false;
+};
+
+ResolvedProgram resolve_program(const Program& program, const ResolveOptions& options = {});
+
+}  // namespace eddy
