@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
@@ -378,59 +379,64 @@ Status ControlRecording::record_case(NodeId id) {
   return Status::ok();
 }
 
-// In the plan's issue order. A decision joins all lanes; behind it they begin anew.
+// The block's steps, each stream a lane. A decision joins all lanes; behind it they begin anew, and
+// events that were recorded before it have passed.
 Status ControlRecording::record_region(RegionId id, Addresses* log) {
   const Program& program = state_.executable().plan().program;
   const Program::Block& block = program.blocks[id.index()];
   const auto num_lanes = static_cast<uint32_t>(block.streams.size());
-  std::vector<bool> has_begun(num_lanes, false);
-  std::map<uint32_t, uint32_t> marks;  // by event; none: behind the last decision, so passed
-  uint32_t start = 0;
-  const auto begin_phase = [&]() -> Status {
-    std::fill(has_begun.begin(), has_begun.end(), false);
-    marks.clear();
-    if (num_lanes == 1) return Status::ok();
-    EDDY_ASSIGN_OR_RETURN(start, recorder_.mark(0));
-    return Status::ok();
-  };
+  std::vector<bool> is_open(num_lanes, false);
+  std::map<uint32_t, uint32_t> marks;  // by event
+  std::optional<uint32_t> start;       // behind the last decision
   const auto join = [&]() -> Status {
     for (uint32_t lane = 1; lane < num_lanes; ++lane) {
-      if (!has_begun[lane]) continue;
+      if (!is_open[lane]) continue;
+      is_open[lane] = false;
       EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder_.mark(lane));
       EDDY_RETURN_IF_ERROR(recorder_.follow(0, mark));
     }
     return Status::ok();
   };
-  const auto begin_lane = [&](uint32_t lane) -> Status {
-    if (lane == 0 || has_begun[lane]) return Status::ok();
-    has_begun[lane] = true;
-    return recorder_.follow(lane, start);
+  // Before the first decision a lane begins with its first wait.
+  const auto open = [&](uint32_t lane) -> Status {
+    if (lane == 0 || is_open[lane]) return Status::ok();
+    is_open[lane] = true;
+    return start ? recorder_.follow(lane, *start) : Status::ok();
   };
-  EDDY_RETURN_IF_ERROR(begin_phase());
   for (const Program::Step& step : block.steps) {
     const uint32_t lane = local_stream(block, step.stream);
-    // Lanes begin and join here by marks of their own.
-    const bool is_frame = is_sync(step.op) && step.operand >= first_frame_event(block);
-    if (is_frame) continue;
-    const NodeId node = node_of(program, step);
-    if (step.op == Program::Op::kRecord) {
-      if (lane != 0 && !has_begun[lane]) continue;
-      EDDY_ASSIGN_OR_RETURN(marks[step.operand], recorder_.mark(lane));
-    } else if (step.op == Program::Op::kWait) {
-      const auto mark = marks.find(step.operand);
-      if (mark == marks.end()) continue;
-      EDDY_RETURN_IF_ERROR(begin_lane(lane));
-      EDDY_RETURN_IF_ERROR(recorder_.follow(lane, mark->second));
-    } else if (step.op == Program::Op::kLaunch) {
-      EDDY_RETURN_IF_ERROR(begin_lane(lane));
-      EDDY_RETURN_IF_ERROR(record_exec(node, lane, log));
-    } else if (is_node(step.op)) {
-      EDDY_RETURN_IF_ERROR(join());
-      EDDY_RETURN_IF_ERROR(step.op == Program::Op::kLoop ? record_loop(node) : record_case(node));
-      EDDY_RETURN_IF_ERROR(begin_phase());
+    const bool is_passed = step.op == Program::Op::kWait && !marks.contains(step.operand);
+    const bool is_idle = step.op == Program::Op::kRecord && start && lane != 0 && !is_open[lane];
+    if (is_passed || is_idle) continue;
+    switch (step.op) {
+      case Program::Op::kRecord: {
+        EDDY_ASSIGN_OR_RETURN(marks[step.operand], recorder_.mark(lane));
+        break;
+      }
+      case Program::Op::kWait:
+        EDDY_RETURN_IF_ERROR(open(lane));
+        EDDY_RETURN_IF_ERROR(recorder_.follow(lane, marks[step.operand]));
+        break;
+      case Program::Op::kLaunch:
+        EDDY_RETURN_IF_ERROR(open(lane));
+        EDDY_RETURN_IF_ERROR(record_exec(node_of(program, step), lane, log));
+        break;
+      case Program::Op::kLoop:
+      case Program::Op::kCase: {
+        const NodeId node = node_of(program, step);
+        EDDY_RETURN_IF_ERROR(join());
+        EDDY_RETURN_IF_ERROR(step.op == Program::Op::kLoop ? record_loop(node) : record_case(node));
+        marks.clear();
+        if (num_lanes == 1) break;
+        EDDY_ASSIGN_OR_RETURN(start, recorder_.mark(0));
+        break;
+      }
+      default:
+        break;
     }
   }
-  return join();
+  // Those of a pipelined loop's `after` end where no wait of the block says.
+  return is_pipelined(program, block) ? join() : Status::ok();
 }
 
 Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
