@@ -92,7 +92,7 @@ class CudaAllocator : public Allocator {
   void release(Buffer* buffer) noexcept override;
   MemoryStatistics statistics() const override;
   // Gives back to the driver what no stream uses any more.
-  void trim();
+  void trim() override;
 
  private:
   struct Cached {

@@ -185,7 +185,7 @@ bool CudaStream::mark() {
     return true;
   }
   const CudaContext::Use use(context);
-  marked_ = issued;
+  const uint64_t marked_before = std::exchange(marked_, issued);
   num_more_unmarked_ = 0;
   if (shared_.has_memory_words) {
     return context
@@ -200,6 +200,12 @@ bool CudaStream::mark() {
   auto record = std::make_shared<CudaRecord>(context, shared_.events, *event);
   const Status status =
       context.check_order(context.api().event_record(*event, stream_), "cuEventRecord");
+  // A capture that has begun meanwhile may have taken it: then it cannot be asked for.
+  if (is_captured()) {
+    marked_ = marked_before;
+    progress_->want_mark();
+    return true;
+  }
   record->mark_issued();
   event_marks_.push_back({issued, std::move(record)});
   return status.is_ok();
