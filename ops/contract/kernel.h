@@ -18,6 +18,14 @@
 // On CPU streams run() does the work. On CUDA streams run() enqueues it on `stream`, must not
 // block, and may read only host-value inputs on the host.
 //
+// A dense kernel of the CPU may be more than a function:
+//
+//   tiles   count_tiles() says, by the call's shapes alone, into how many parts the call falls that
+//           read nothing of each other and write apart; run_tile() does one. Idle workers take
+//           them, none waits, and whoever does the last goes on. run() does all of them in order,
+//           so bits do not depend on threads
+//   start   may answer kLater, and complete the call from any thread (pending_call.h)
+//
 // Determinism: same inputs, same bits. Work is split by shape, never by thread count.
 // Errors: return args.fail(status): the message says what was wrong with the values ("index 7 is
 // out of range for axis 0 of size 5"); the executor adds node and iteration path. A kernel
@@ -32,12 +40,14 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/base/call_outcome.h"
 #include "graph/base/status.h"
 #include "graph/ir/op.h"
 #include "graph/ir/tensor_view.h"
 #include "graph/ir/types.h"
 #include "ops/contract/device_fault.h"
 #include "ops/contract/packed_constants.h"
+#include "ops/contract/pending_call.h"
 
 namespace eddy {
 
@@ -81,6 +91,13 @@ struct KernelArgs {
 
 // True on success; false after args.fail().
 using KernelFunction = bool (*)(const KernelArgs& args);
+// At most 1: the call does not fall apart, and run() is called.
+using TileCountFunction = uint32_t (*)(const KernelArgs& args);
+// As KernelFunction, at once with other tiles; args.scratch is null.
+using TileFunction = bool (*)(const KernelArgs& args, uint32_t tile);
+// kFailed after args.fail(). kLater: `call` has been moved from, and args stays until it is
+// complete. Not for operators that make strings or views.
+using StartFunction = CallOutcome (*)(const KernelArgs& args, PendingCall& call);
 
 // A runtime value: nothing (an empty optional), a tensor, or a sequence of tensors.
 enum class ValueKind : uint8_t { kNone, kTensor, kSequence };
@@ -114,10 +131,13 @@ class ValueContext {
 };
 using ValueKernelFunction = Status (*)(ValueContext& context);
 
-// Exactly one of the functions is set.
+// Exactly one of the first three functions is set; beside run(), both of the tiles' or neither.
 struct BoundKernel {
   KernelFunction run = nullptr;
   ValueKernelFunction run_value = nullptr;
+  StartFunction start = nullptr;
+  TileCountFunction count_tiles = nullptr;
+  TileFunction run_tile = nullptr;
   std::unique_ptr<KernelState> state;
   // Bit i: run() reads no bytes of constant input i, only its shape, because the state holds all
   // it needs. The executor may let the bytes go; the view's data is then null.

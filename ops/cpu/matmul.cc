@@ -33,6 +33,48 @@ bool run_packed_matmul(const KernelArgs& args) {
   return true;
 }
 
+// Tiles of rows: products of about so many terms each, hundreds of microseconds.
+constexpr int64_t kTileTerms = 4'000'000;
+constexpr int64_t kRowStep = 24;  // whole register tiles
+
+struct RowTiles {
+  RowTiles(int64_t rows, int64_t terms_of_a_row) : num_rows(rows) {
+    const int64_t wanted = kTileTerms / std::max<int64_t>(terms_of_a_row, 1);
+    rows_each = std::max<int64_t>((wanted + kRowStep - 1) / kRowStep * kRowStep, kRowStep);
+  }
+  uint32_t count() const { return static_cast<uint32_t>((num_rows + rows_each - 1) / rows_each); }
+  int64_t first(uint32_t tile) const { return tile * rows_each; }
+  int64_t rows_of(uint32_t tile) const { return std::min(rows_each, num_rows - first(tile)); }
+
+  int64_t num_rows;
+  int64_t rows_each;
+};
+
+RowTiles tiles_of(const KernelArgs& args) {
+  const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
+  const TensorView& a = args.inputs[0];
+  return {product_of(a.dims, a.rank - 1), b.depth() * b.columns()};
+}
+uint32_t count_packed_tiles(const KernelArgs& args) { return tiles_of(args).count(); }
+bool run_packed_tile(const KernelArgs& args, uint32_t tile) {
+  const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
+  const RowTiles tiles = tiles_of(args);
+  const int64_t first = tiles.first(tile);
+  b.multiply({.m = tiles.rows_of(tile),
+              .a = args.inputs[0].as<float>() + first * b.depth(),
+              .a_row = b.depth(),
+              .c = args.outputs[0].mutable_as<float>() + first * b.columns(),
+              .c_row = b.columns()});
+  return true;
+}
+// All tiles in order: which loops a product takes depends on its rows.
+bool run_packed_tiles(const KernelArgs& args) {
+  const uint32_t num_tiles = count_packed_tiles(args);
+  if (num_tiles < 2) return run_packed_matmul(args);
+  for (uint32_t tile = 0; tile < num_tiles; ++tile) run_packed_tile(args, tile);
+  return true;
+}
+
 bool run_matmul(const KernelArgs& args) {
   const TensorView &a = args.inputs[0], &b = args.inputs[1];
   const float* a_data = a.as<float>();
@@ -71,6 +113,15 @@ bool is_float(const KernelInit& init, size_t input) {
   return init.inputs[input].tensor.element == ElementType::kFloat;
 }
 
+// As far as known now.
+bool is_one_tile(const KernelInit& init) {
+  const TensorType& a = init.inputs[0].tensor;
+  const TensorView& b = init.constants[1];
+  if (!a.is_static() || a.dims.rank() == 0) return false;
+  const int64_t rows = product_of(a.dims.begin(), a.dims.rank() - 1);
+  return RowTiles(rows, b.dims[0] * b.dims[1]).count() < 2;
+}
+
 Result<BoundKernel> bind_matmul(const KernelInit& init) {
   if (!is_float(init, 0)) return unsupported("the tiled MatMul handles float only");
   BoundKernel kernel;
@@ -81,8 +132,12 @@ Result<BoundKernel> bind_matmul(const KernelInit& init) {
   auto state = std::make_unique<PackedState>();
   state->matrix = cpu::pack_matrix(init, b.as<float>(), b.dims[0], b.dims[1], b.dims[1], 1);
   kernel.state = std::move(state);
-  kernel.run = run_packed_matmul;
   kernel.unread_constants = 1 << 1;
+  kernel.run = run_packed_matmul;
+  if (is_one_tile(init)) return kernel;
+  kernel.run = run_packed_tiles;
+  kernel.count_tiles = count_packed_tiles;
+  kernel.run_tile = run_packed_tile;
   return kernel;
 }
 

@@ -302,6 +302,21 @@ void AsyncRun::call_back(SessionCore& core, const RunCallback& callback,
 
 RunHandle::RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
+bool RunHandle::wait_for(std::chrono::nanoseconds timeout) {
+  const bool is_refused = SessionScope::may_not_wait_for(state_->session, state_->threads) ||
+                          (state_->fork_guard != nullptr && state_->fork_guard->is_in_child());
+  if (is_refused) return is_done();
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);
+  const auto end = std::chrono::steady_clock::now() + std::min(timeout, kLongest);
+  while (state_->polled_or_null != nullptr && !is_done() &&
+         std::chrono::steady_clock::now() < end) {
+    if (!state_->polled_or_null->poll()) std::this_thread::yield();
+  }
+  std::unique_lock lock(state_->mutex);
+  if (state_->polled_or_null != nullptr) return state_->is_done;
+  return state_->changed.wait_until(lock, end, [this] { return state_->is_done; });
+}
+
 Status RunHandle::wait() {
   if (state_->fork_guard->is_in_child()) return ForkGuard::error();
   if (SessionScope::may_not_wait_for(state_->session, state_->threads) && !is_done()) {

@@ -1,5 +1,6 @@
 #include "runtime/api/host_predicate.h"
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -43,9 +44,24 @@ Result<int64_t> call_watched(const HostState& state, const KernelArgs& args) {
   return decision;
 }
 
-Status too_large(const HostState& state, int64_t decision) {
-  return run_failed("host function '" + state.name + "' decided " + std::to_string(decision) +
-                    ", which its int32 output can't hold; give the node an int64 output");
+Status keep(const std::string& name, int64_t decision, const TensorView& output) {
+  switch (output.element) {
+    case ElementType::kBool:
+      *output.mutable_as<bool>() = decision != 0;
+      return Status::ok();
+    case ElementType::kInt32:
+      if (!std::in_range<int32_t>(decision)) {
+        return run_failed("host function '" + name + "' decided " + std::to_string(decision) +
+                          ", which its int32 output can't hold; give the node an int64 output");
+      }
+      *output.mutable_as<int32_t>() = static_cast<int32_t>(decision);
+      return Status::ok();
+    case ElementType::kInt64:
+      *output.mutable_as<int64_t>() = decision;
+      return Status::ok();
+    default:
+      return internal_error("a host function decides a bool, int32 or int64");
+  }
 }
 
 bool run(const KernelArgs& args) {
@@ -53,21 +69,31 @@ bool run(const KernelArgs& args) {
   Result<int64_t> decision =
       state.named->options.is_non_blocking ? call_watched(state, args) : call(state, args);
   if (!decision.is_ok()) return args.fail(decision.take_status());
-  TensorView& output = args.outputs[0];
-  switch (output.element) {
-    case ElementType::kBool:
-      *output.mutable_as<bool>() = *decision != 0;
-      return true;
-    case ElementType::kInt32:
-      if (!std::in_range<int32_t>(*decision)) return args.fail(too_large(state, *decision));
-      *output.mutable_as<int32_t>() = static_cast<int32_t>(*decision);
-      return true;
-    case ElementType::kInt64:
-      *output.mutable_as<int64_t>() = *decision;
-      return true;
-    default:
-      return args.fail(internal_error("a host function decides a bool, int32 or int64"));
+  Status status = keep(state.name, *decision, args.outputs[0]);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
+// What it throws is the answer, unless it has kept the call.
+CallOutcome start(const KernelArgs& args, PendingCall& call) {
+  const auto& state = *static_cast<const HostState*>(args.state);
+  const SessionScope scope(state.session, state.threads);
+  const auto shared = std::make_shared<PendingCall>(std::move(call));
+  const auto kept = [&args, &state](int64_t decision) {
+    return keep(state.name, decision, args.outputs[0]);
+  };
+  Status thrown;
+  try {
+    state.named->async({args.inputs, args.num_inputs}, PendingDecision(shared, kept));
+  } catch (const std::exception& error) {
+    thrown = run_failed("host function '" + state.name + "' threw: " + error.what());
+  } catch (...) {
+    thrown = run_failed("host function '" + state.name + "' threw something");
   }
+  if (!thrown.is_ok() && shared.use_count() == 1) {
+    std::atomic_thread_fence(std::memory_order_acquire);  // of what other holders did to it
+    if (shared->is_open()) shared->complete(std::move(thrown));
+  }
+  return CallOutcome::kLater;
 }
 
 }  // namespace
@@ -86,7 +112,11 @@ Result<BoundKernel> bind_host_predicate(const Library& library, const void* sess
                      "'; add it to the library before the session is made");
   }
   BoundKernel kernel;
-  kernel.run = run;
+  if (state->named->async) {
+    kernel.start = start;
+  } else {
+    kernel.run = run;
+  }
   kernel.state = std::move(state);
   return kernel;
 }

@@ -63,8 +63,16 @@ Status Library::add_operator(OpDef def, BindFunction bind) {
 Status Library::add_host_function(std::string name, HostFunction function,
                                   HostFunctionOptions options) {
   if (!function) return invalid_argument("host function '" + name + "' is empty");
-  NamedHostFunction named{std::move(function), options};
+  NamedHostFunction named{std::move(function), {}, options};
   if (!host_functions_.emplace(name, std::move(named)).second) {
+    return invalid_argument("host function '" + name + "' is added twice");
+  }
+  return Status::ok();
+}
+
+Status Library::add_async_host_function(std::string name, AsyncHostFunction function) {
+  if (!function) return invalid_argument("host function '" + name + "' is empty");
+  if (!host_functions_.emplace(name, NamedHostFunction{{}, std::move(function)}).second) {
     return invalid_argument("host function '" + name + "' is added twice");
   }
   return Status::ok();

@@ -17,6 +17,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/op.h"
+#include "ops/contract/pending_call.h"
 #include "ops/contract/registry.h"
 
 namespace eddy {
@@ -26,6 +27,35 @@ namespace eddy {
 // worker, or on the thread that called run() where the whole run is done there. It must not wait
 // for a run of its own session (would deadlock).
 using HostFunction = std::function<Result<int64_t>(std::span<const TensorView> inputs)>;
+
+// The answer that such a function owes (ops/contract/pending_call.h).
+class PendingDecision {
+ public:
+  PendingDecision(std::shared_ptr<PendingCall> call, std::function<Status(int64_t)> keep)
+      : call_(std::move(call)), keep_(std::move(keep)) {}
+  void complete(Result<int64_t> decision) { call_->complete(kept(std::move(decision))); }
+  // The run has been stopped: it waits for the answer, so complete early.
+  void on_stop(std::function<void()> function) { call_->on_stop(std::move(function)); }
+  // Completes with what `read` says, once the file can be read without waiting.
+  void complete_when_readable(int file, std::function<Result<int64_t>()> read) {
+    call_->complete_when_readable(file, [keep = keep_, read = std::move(read)] {
+      Result<int64_t> decision = read();
+      return decision.is_ok() ? keep(*decision) : decision.take_status();
+    });
+  }
+
+ private:
+  Status kept(Result<int64_t> decision) const {
+    return decision.is_ok() ? keep_(*decision) : decision.take_status();
+  }
+  std::shared_ptr<PendingCall> call_;
+  std::function<Status(int64_t)> keep_;
+};
+
+// Answers later, from any thread, or before it returns: what its decision waits for holds up its
+// own strand and nothing else. Views are valid until then. What is dropped without an answer fails.
+using AsyncHostFunction =
+    std::function<void(std::span<const TensorView> inputs, PendingDecision decision)>;
 
 struct HostFunctionOptions {
   // Promises to return within microseconds and to wait for nothing: when the host drives a loop,
@@ -42,8 +72,9 @@ class Library {
   const OpTable& ops() const { return ops_; }
   const KernelRegistry& cpu_kernels() const { return cpu_kernels_; }
   struct NamedHostFunction {
-    HostFunction function;
-    HostFunctionOptions options;
+    HostFunction function;  // or
+    AsyncHostFunction async = {};
+    HostFunctionOptions options = {};
   };
   const NamedHostFunction* host_function_or_null(const std::string& name) const;
 
@@ -53,6 +84,7 @@ class Library {
   // For nodes of operator eddy.HostPredicate with attribute name = `name`.
   Status add_host_function(std::string name, HostFunction function,
                            HostFunctionOptions options = {});
+  Status add_async_host_function(std::string name, AsyncHostFunction function);
 
  private:
   OpTable ops_;

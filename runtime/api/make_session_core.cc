@@ -12,6 +12,7 @@
 #include "graph/simulate/fluid_machine.h"
 #include "ops/contract/evaluate.h"
 #include "runtime/api/describe_session.h"
+#include "runtime/api/file_watch.h"
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
@@ -104,6 +105,12 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
   options.has_device_control = can_device_drive(core);
   options.locates_faults = core.options.locate_faults;
   options.are_loops_measured = core.options.loops == Loops::kAuto && core.options.measure_loops;
+  options.file_waits.add = [&core](int file, std::function<void()> ready) {
+    return core.threads->file_watch().add(file, std::move(ready));
+  };
+  options.file_waits.remove = [&core](uint64_t wait) {
+    return core.threads->file_watch().remove(wait);
+  };
   Device& device = *core.device;
   if (core.is_host_driven()) {
     Scheduler& scheduler = core.scheduler();
@@ -127,6 +134,7 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
                                [&core](const Status& why) { core.note_refusal(why); }});
     };
   } else {
+    options.shares_tiles = device.num_workers() > 1;
     options.make_runner = [&device](const StrandCode& code, const Bindings& bindings, Recorder*) {
       return device.create_runner_or_null(code, bindings);
     };

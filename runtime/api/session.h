@@ -162,6 +162,9 @@ struct RunOptions {
 class RunHandle {
  public:
   Status wait();  // blocks; the run's result
+  // Blocks for so long at most. True: the run has ended; wait() has its result at once. Where
+  // wait() would be refused, it returns at once.
+  bool wait_for(std::chrono::nanoseconds timeout);
   bool is_done() const;
   void cancel();  // no effect once the run has ended; one that still waits ends at once
   struct State;

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "runtime/api/callback_thread.h"
+#include "runtime/api/file_watch.h"
 #include "runtime/api/fork_guard.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/worker_pool.h"
@@ -22,6 +23,7 @@ struct SharedThreads::Impl {
   SchedulerOptions scheduler_options;
   const std::shared_ptr<WorkerPool> workers;
   CallbackThreads callbacks;
+  FileWatch files;
   std::once_flag scheduler_made;
   std::unique_ptr<Scheduler> scheduler_or_null;  // ends before the workers that it issues to
   std::unique_ptr<DevicePollers> pollers_or_null;
@@ -38,6 +40,8 @@ SharedThreads::~SharedThreads() {
 int SharedThreads::num_workers() const { return impl_->workers->num_threads(); }
 int SharedThreads::num_processors() const { return impl_->num_processors; }
 CallbackThreads& SharedThreads::callback_threads() { return impl_->callbacks; }
+
+FileWatch& SharedThreads::file_watch() { return impl_->files; }
 
 Scheduler& SharedThreads::scheduler() {
   std::call_once(impl_->scheduler_made, [this] {

@@ -24,6 +24,7 @@
 namespace eddy {
 
 class CallbackThreads;
+class FileWatch;
 class DevicePollers;
 class ForkGuard;
 class Scheduler;
@@ -47,6 +48,7 @@ class SharedThreads {
   DevicePollers& device_pollers();  // of the scheduler
   const std::shared_ptr<WorkerPool>& workers() const;
   CallbackThreads& callback_threads();
+  FileWatch& file_watch();
   // A child has none of these threads.
   const std::shared_ptr<const ForkGuard>& fork_guard() const;
 

@@ -28,6 +28,7 @@ class CpuDevice : public Device {
   Result<std::shared_ptr<Gate>> create_gate() override;
   std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
                                                       const Bindings& bindings) override;
+  Workers* workers_or_null() override { return pool_.get(); }
   int num_workers() const override { return pool_->num_threads(); }
   WorkerPool& pool() { return *pool_; }
 

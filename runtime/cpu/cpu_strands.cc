@@ -62,6 +62,7 @@ struct CpuStrands::Worker {
     }
     return true;
   }
+  bool start(uint32_t strand, uint32_t at) { return owner.start_call(strand, at); }
   int32_t decide(uint32_t, uint32_t at) {
     const Binding& binding = bindings[at];
     const int32_t decision = binding.decide(binding.context);

@@ -82,6 +82,11 @@ void WorkerPool::prepare() {
   has_worker_.store(true, std::memory_order_release);
 }
 
+int WorkerPool::num_idle() const {
+  const int64_t num_busy = num_live_.load(std::memory_order_relaxed);
+  return static_cast<int>(std::max<int64_t>(num_threads_ - num_busy, 0));
+}
+
 void WorkerPool::enqueue(Function run, void* context) {
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
   // The task, and this call: whoever the task tells of its end may let go of the pool before oneTBB

@@ -18,12 +18,14 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/device/device.h"
+
 namespace eddy {
 
 // That this process may run on; at least 1.
 int usable_processors();
 
-class WorkerPool {
+class WorkerPool : public Workers {
  public:
   using Function = void (*)(void* context);
 
@@ -31,7 +33,7 @@ class WorkerPool {
 
   // 1 to kMaxThreads (more count as that); 0 means one for each processor this process may use.
   explicit WorkerPool(int num_threads);
-  ~WorkerPool();
+  ~WorkerPool() override;
 
   // Before the first enqueue; cheap after that. oneTBB starts its threads when it likes to, does
   // not recover from one that the system refuses, and may find out on a thread of its own, where
@@ -40,10 +42,11 @@ class WorkerPool {
   void prepare();
   // Goes on with the workers there are where the system has come to refuse another; a pool that
   // was not prepared throws what oneTBB does then, rather than wait for nobody.
-  void enqueue(Function run, void* context);
+  void enqueue(Function run, void* context) override;
   // Tasks enqueued and not yet started; a loop gives way only when somebody waits.
   bool has_waiting() const { return num_waiting_.load(std::memory_order_relaxed) > 0; }
   int num_threads() const { return num_threads_; }
+  int num_idle() const override;
 
  private:
   struct Arena;

@@ -105,6 +105,15 @@ class Allocator : public BufferOwner {
   virtual void trim() {}
 };
 
+// Threads that run what they are given.
+class Workers {
+ public:
+  virtual ~Workers() = default;
+  virtual void enqueue(void (*run)(void* context), void* context) = 0;
+  // How many have nothing to do; a hint.
+  virtual int num_idle() const = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -122,6 +131,8 @@ class Device {
   virtual std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
                                                               const Bindings& bindings) = 0;
 
+  // Null: it has none of its own.
+  virtual Workers* workers_or_null() { return nullptr; }
   // How many pieces of work it runs at once; 1: a plan gains nothing from several streams.
   virtual int num_workers() const { return 1; }
   // Ok, or why the device has refused something or is lost.

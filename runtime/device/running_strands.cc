@@ -86,6 +86,34 @@ bool RunningStrands::rest(uint32_t index, uint32_t at) {
   return true;
 }
 
+bool RunningStrands::start_call(uint32_t index, uint32_t at) {
+  Strand& strand = strands_[index];
+  const Binding& binding = bindings_.calls[at];
+  strand.at = at + 1;
+  strand.answer.store(Answer::kNone, std::memory_order_relaxed);
+  // Said before: once it is awaited, the strand is the answer's.
+  set_state(index, StrandState::kWaitingForAnswer);
+  const CallOutcome outcome = binding.start(binding.context, {this, index});
+  if (outcome == CallOutcome::kFailed) control_->request_stop(StopReason::kFailed);
+  const bool is_parked =
+      outcome == CallOutcome::kLater &&
+      strand.answer.exchange(Answer::kAwaited, std::memory_order_acq_rel) == Answer::kNone;
+  if (is_parked) return false;
+  set_state(index, StrandState::kRunning);
+  return true;
+}
+
+bool RunningStrands::take_answer(uint32_t index, bool is_ok) {
+  if (!is_ok) control_->request_stop(StopReason::kFailed);
+  const Answer before = strands_[index].answer.exchange(Answer::kThere, std::memory_order_acq_rel);
+  EDDY_CHECK(before != Answer::kThere) << "a call has two answers";
+  return before == Answer::kAwaited;
+}
+
+void RunningStrands::resume(uint32_t index, bool is_ok) {
+  if (take_answer(index, is_ok)) enqueue(index);
+}
+
 void RunningStrands::release_waits() {
   is_spoilt_.store(true, std::memory_order_relaxed);
   for (size_t i = 0; i < code_.events.size(); ++i) {
@@ -106,7 +134,6 @@ void RunningStrands::leave(RunControl& control) {
 void RunningStrands::end_strand(uint32_t index) {
   RunControl& control = *control_;
   if (control.is_stopped()) release_waits();
-  if (num_live() == 1) before_complete(index);
   set_state(index, StrandState::kIdle);
   leave(control);
 }

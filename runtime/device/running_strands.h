@@ -23,7 +23,7 @@
 
 namespace eddy {
 
-class RunningStrands : public StrandRunner {
+class RunningStrands : public StrandRunner, public Resumable {
  public:
   using Op = StrandCode::Op;
   using Command = StrandCode::Command;
@@ -31,12 +31,17 @@ class RunningStrands : public StrandRunner {
   StrandState strand_state(uint32_t strand) const override {
     return strands_[strand].state.load(std::memory_order_relaxed);
   }
+  void resume(uint32_t strand, bool is_ok) override;
 
  protected:
+  // Of the call that a strand has started: whichever of the strand and the answer comes second
+  // lets it go on.
+  enum class Answer : uint8_t { kNone, kAwaited, kThere };
   struct Strand {
-    uint32_t at = 0;     // next command; of the strand that it belongs to
-    uint32_t next = 0;   // in an event's list
-    bool rests = false;  // at its first command, and is not counted
+    uint32_t at = 0;    // next command; of the strand that it belongs to
+    uint32_t next = 0;  // in an event's list
+    std::atomic<Answer> answer{Answer::kNone};
+    bool rests = false;                                  // at its first command, and is not counted
     std::atomic<StrandState> state{StrandState::kIdle};  // for describing only (relaxed)
   };
 
@@ -54,6 +59,11 @@ class RunningStrands : public StrandRunner {
   bool wait_or_park(uint32_t strand, uint32_t at);
   // False: it rests. Else its next round begins already, at its first command.
   bool rest(uint32_t strand, uint32_t at);
+  // Makes a call that may answer later. False: it will, and the strand is not the caller's any
+  // more.
+  bool start_call(uint32_t strand, uint32_t at);
+  // True: the strand waits for it, and is the caller's.
+  bool take_answer(uint32_t strand, bool is_ok);
   // Its end, or that of the run for it.
   void end_strand(uint32_t strand);
   // One strand less is counted; nothing of the run is the caller's any more, but for the last.
@@ -63,9 +73,8 @@ class RunningStrands : public StrandRunner {
   void pass_record(uint32_t event) { events_[event].pass(); }
   // Of a run that is stopped: nobody waits any more.
   void release_waits();
-  // The last strand that is counted is about to end.
-  virtual void before_complete(uint32_t /*strand*/) {}
-  // It has: the run is over, and all this may be gone once it has been said.
+  // The last strand that is counted has ended: the run is over, and all this may be gone once it
+  // has been said.
   virtual void complete(RunControl& control) {
     if (control.on_complete != nullptr) control.on_complete(control.context);
   }
@@ -112,6 +121,7 @@ inline uint32_t select(const StrandCode& code, const StrandCode::Command& comman
 // more, or the agent leaves the command to another. Agent:
 //   const StrandCode& code, const StrandCode::Command* commands (the code's), uint32_t* rounds
 //   bool call(strand, at)           calls, or has it called, and moves on
+//   bool start(strand, at)          the same, but for moving on; false: it will answer later
 //   int32_t decide(strand, at)      the call's answer, or < 0, once the run has been stopped
 //   bool repeat(strand, at)         an iteration has ended
 //   bool wait(strand, at), record(strand, at), rest(strand, at), end(strand)
@@ -122,6 +132,10 @@ template <typename Agent>
   switch (command.op) {
     case Op::kCall:
       return agent.call(strand, at);
+    case Op::kStart:
+      if (!agent.start(strand, at)) return false;
+      ++at;
+      return true;
     case Op::kTest: {
       const int32_t decision = agent.decide(strand, at);
       if (decision >= 0) [[likely]]

@@ -31,6 +31,7 @@ struct StrandCode {
 
   enum class Op : uint8_t {
     kCall,    // `operand`: which call it is, for whoever binds it
+    kStart,   // the same, of a call that may answer later
     kTest,    // a call that decides; 0: go on at `target`
     kRepeat,  // go on at `target`: the loop's next iteration
     kJump,    // go on at `target`
@@ -50,7 +51,9 @@ struct StrandCode {
   };
   static_assert(sizeof(Command) == 12, "commands are executed in order; keep them dense");
 
-  static bool calls(Op op) { return op == Op::kCall || op == Op::kTest || op == Op::kSelect; }
+  static bool calls(Op op) {
+    return op == Op::kCall || op == Op::kStart || op == Op::kTest || op == Op::kSelect;
+  }
 
   struct Strand {
     uint32_t first = 0;  // command; of all but the main strand a kWait

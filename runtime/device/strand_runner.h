@@ -14,8 +14,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <vector>
 
+#include "graph/base/call_outcome.h"
 #include "runtime/device/device.h"
 #include "runtime/device/strand_code.h"
 
@@ -27,6 +30,14 @@ class RecordableWork;
 using DecideFunction = int32_t (*)(void* context);
 
 enum class StopReason : uint32_t { kRunning = 0, kFailed, kCancelled, kDeadline };
+
+// What a run waits for besides strands and devices, and that has to learn of a stop.
+class StopListener {
+ public:
+  virtual ~StopListener() = default;
+  // Called at most once, by the thread that stops the run; quick.
+  virtual void on_stop() = 0;
+};
 
 // Shared between one run and whatever may stop it. Owned by the caller, alive until on_complete
 // has been called.
@@ -49,7 +60,20 @@ struct RunControl {
     // Sequentially consistent, as begin(): one of the two sees the other.
     if (!stop.compare_exchange_strong(expected, reason)) return false;
     tell_device(1);
+    notify_listeners();
     return true;
+  }
+  // Called at once where the run has been stopped already.
+  void add_listener(std::shared_ptr<StopListener> listener) {
+    {
+      const std::lock_guard lock(listeners_mutex);
+      if (!is_stopped()) return listeners.push_back(std::move(listener));
+    }
+    listener->on_stop();
+  }
+  void remove_listener(const StopListener& listener) {
+    const std::lock_guard lock(listeners_mutex);
+    std::erase_if(listeners, [&](const auto& each) { return each.get() == &listener; });
   }
   // At the start of a run.
   void begin() {
@@ -67,16 +91,54 @@ struct RunControl {
     return true;
   }
   bool is_stopped() const { return stop.load(std::memory_order_acquire) != StopReason::kRunning; }
+
+  std::mutex listeners_mutex;
+  std::vector<std::shared_ptr<StopListener>> listeners;  // under its mutex
+
+ private:
+  void notify_listeners() {
+    std::vector<std::shared_ptr<StopListener>> all;
+    {
+      const std::lock_guard lock(listeners_mutex);
+      all.swap(listeners);
+    }
+    for (const auto& listener : all) listener->on_stop();
+  }
 };
 
 // Where a strand stands, for people who ask why a run does not end.
-enum class StrandState : uint8_t { kIdle, kQueued, kRunning, kWaitingForStrand, kWaitingForDevice };
+enum class StrandState : uint8_t {
+  kIdle,
+  kQueued,
+  kRunning,
+  kWaitingForStrand,
+  kWaitingForDevice,
+  kWaitingForAnswer,
+};
+
+// A strand that waits for an answer.
+class Resumable {
+ public:
+  // Once for each call that has said kLater, or is about to; from any thread. Not ok: it has
+  // failed, and its run knows why.
+  virtual void resume(uint32_t strand, bool is_ok) = 0;
+
+ protected:
+  ~Resumable() = default;
+};
+struct Resume {
+  Resumable* owner = nullptr;
+  uint32_t strand = 0;
+  void operator()(bool is_ok) const { owner->resume(strand, is_ok); }
+};
+using StartCallFunction = CallOutcome (*)(void* context, const Resume& resume);
 
 // What a command calls.
 struct Binding {
   union {
     WorkFunction run = nullptr;
-    DecideFunction decide;  // of a kTest or kSelect
+    DecideFunction decide;    // of a kTest or kSelect
+    StartCallFunction start;  // of a kStart
   };
   void* context = nullptr;
 };

@@ -5,6 +5,7 @@
 
 #include "graph/base/check.h"
 #include "graph/schedule/plan.h"
+#include "runtime/execute/exec_start.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {
@@ -32,7 +33,11 @@ class Binder {
       }
       const ResolvedProgram::Call& call = program_.calls[command.operand];
       Binding binding = bind(call);
-      if (observer_ != nullptr && call.what == What::kStep) binding = observe(call, binding);
+      if (command.op == StrandCode::Op::kStart) {
+        binding = later(call);
+      } else if (observer_ != nullptr && call.what == What::kStep) {
+        binding = observe(call, binding);
+      }
       // A trace wants every span, an observer every step.
       const bool is_seen = trace_ != nullptr || observer_ != nullptr;
       const bool is_opaque = is_seen && note_.kind != CallNote::Kind::kChoice;
@@ -115,6 +120,17 @@ class Binder {
     if (node.work == run_view) note_.kind = Note::kBooks;
     if (node.work == run_still) note_.kind = Note::kNothing;
     return work(node.work, &node);
+  }
+
+  // Of a kStart.
+  Binding later(const ResolvedProgram::Call& call) {
+    ExecNode& node = state_.exec_node(call.step.node);
+    note_ = {};
+    if (observer_ == nullptr) return {{.start = start_node}, &node};
+    ObservedCall& observed = state_.add_observed_call();
+    observed.step = {observer_, &state_, call.step, &node};
+    observed.start = start_node;
+    return {{.start = ObservedCall::start_call}, &observed};
   }
 
   Binding loop(WorkFunction run, NodeId id) {

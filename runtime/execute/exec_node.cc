@@ -191,12 +191,11 @@ Status call_value_kernel(const ExecNode& node, ValueContext& context) {
   }
 }
 
-}  // namespace
-
-bool ExecNode::prepare() {
-  reach();
-  for (const Refresh& each : refresh) each.to->data = each.from->view.data;
-  for (const Output& output : moving) {
+// Inlined into the shortest way of a node, which is most of what a small one costs.
+[[gnu::always_inline]] inline bool prepare_fixed(ExecNode& node) {
+  node.ExecNode::reach();
+  for (const ExecNode::Refresh& each : node.refresh) each.to->data = each.from->view.data;
+  for (const ExecNode::Output& output : node.moving) {
     Slot& slot = *output.slot;
     if (output.place.is_planned()) {
       output.view->data = output.place.give_to(slot);
@@ -209,11 +208,24 @@ bool ExecNode::prepare() {
       }
     }
     if (!slot.buffer.is_writable(output.size_bytes)) [[unlikely]] {
-      if (!make_writable(*this, output)) return false;
+      if (!make_writable(node, output)) return false;
     }
     output.view->data = slot.view.data;
   }
   return true;
+}
+
+}  // namespace
+
+bool ExecNode::prepare() { return prepare_fixed(*this); }
+
+void ExecNode::use(const BoundKernel& kernel) {
+  run = kernel.run;
+  run_value = kernel.run_value;
+  start = kernel.start;
+  count_tiles = kernel.count_tiles;
+  run_tile = kernel.run_tile;
+  args.state = kernel.state.get();
 }
 
 void ExecNode::bind() {
@@ -246,13 +258,14 @@ bool ExecNode::tell_error() { return fail(*this, std::move(error)); }
 
 bool run_fixed(void* exec_node) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
-  if (!node.ExecNode::prepare()) return false;
+  if (!prepare_fixed(node)) return false;
   return run_kernel(node);
 }
 
-bool run_dynamic(void* exec_node) {
-  ExecNode& node = *static_cast<ExecNode*>(exec_node);
-  node.current_node->store(node.id.index(), std::memory_order_relaxed);
+namespace {
+
+bool prepare_dynamic(ExecNode& node) {
+  node.reach();
   if (!read_inputs(node) || !refresh_shapes(node)) return false;
   for (size_t i = 0; i < node.out.size(); ++i) {
     Slot& slot = *node.out[i].slot;
@@ -270,7 +283,22 @@ bool run_dynamic(void* exec_node) {
     }
     node.outputs[i] = slot.view;
   }
-  if (!run_kernel(node)) [[unlikely]]
+  return true;
+}
+
+}  // namespace
+
+bool ExecNode::begin() { return work == run_fixed ? ExecNode::prepare() : prepare_dynamic(*this); }
+
+bool ExecNode::finish(bool is_ok) {
+  if (!is_ok) return fail(*this, std::move(error));
+  release_inputs(*this);
+  return true;
+}
+
+bool run_dynamic(void* exec_node) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  if (!prepare_dynamic(node) || !run_kernel(node)) [[unlikely]]
     return false;
   release_inputs(node);
   return true;

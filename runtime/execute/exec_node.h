@@ -54,6 +54,11 @@ struct ExecNode : RecordableWork {
   std::vector<Output> out;
   std::span<const Output> moving;  // fixed: all of them where any one's memory may change
 
+  // Of calls that may answer later (exec_start.h), or fall apart into tiles.
+  StartFunction start = nullptr;
+  TileCountFunction count_tiles = nullptr;
+  TileFunction run_tile = nullptr;
+
   std::vector<Slot*> input_slots;  // null: omitted
   std::vector<TensorView> inputs;
   std::vector<TensorView> outputs;
@@ -80,6 +85,12 @@ struct ExecNode : RecordableWork {
   bool enqueue(NativeStream stream, bool is_recorded) override;
   bool tell_error() override;
   void forget_error() override { error = Status(); }
+
+  // Its functions and state.
+  void use(const BoundKernel& kernel);
+  // Before and behind the call of the kernel, in `fixed` and `dynamic`. False: failed, and told.
+  bool begin();
+  bool finish(bool is_ok);
 
   // All arguments are where their values are now.
   void bind();

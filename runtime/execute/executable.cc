@@ -379,6 +379,10 @@ std::shared_ptr<const ResolvedProgram> Executable::resolve(bool has_spans) const
   options.has_release = [this](NodeId node) {
     return !releases(node).empty() && !releases_by_itself(node);
   };
+  options.may_answer_later = [this](NodeId node) {
+    const bool shares = options_.shares_tiles && observer_or_null() == nullptr;
+    return kernel(node).start != nullptr || (shares && kernel(node).run_tile != nullptr);
+  };
   options.has_spans = has_spans;
   if (has_device_control() && !has_spans && observer_or_null() == nullptr) {
     options.may_be_driven = [this](NodeId node) {

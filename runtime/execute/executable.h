@@ -31,6 +31,14 @@
 
 namespace eddy {
 
+// Of files that calls wait for.
+struct FileWaits {
+  // Calls `ready` once, on a thread that waits for such files, when the file can be read.
+  std::function<Result<uint64_t>(int file, std::function<void()> ready)> add = {};
+  // True: it has not been called, and will not be.
+  std::function<bool(uint64_t wait)> remove = {};
+};
+
 struct ExecutableOptions {
   // Binds operators that the registry cannot know (eddy.HostPredicate); may be empty.
   std::function<Result<BoundKernel>(const KernelInit&)> bind_host = {};
@@ -58,6 +66,9 @@ struct ExecutableOptions {
   bool locates_faults = false;
   // Run states that the pool keeps at most; 0: as many as there were at once.
   size_t max_free_states = 0;
+  // Calls fall apart into tiles that idle workers share, where their kernels say so.
+  bool shares_tiles = false;
+  FileWaits file_waits = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
   StepObserver* observer_or_null = nullptr;
 };
@@ -124,6 +135,7 @@ class Executable {
   // may go to the caller's memory on the accelerator instead, and to no other of the caller's.
   bool is_only_copied_out(size_t output) const { return is_only_copied_out_[output]; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
+  const FileWaits& file_waits() const { return options_.file_waits; }
   bool uses_arenas() const { return options_.use_arenas; }
   // fixed_addresses.h; for states that have arenas.
   const std::vector<ValueId>& fixed_addresses() const { return fixed_addresses_; }

@@ -184,6 +184,27 @@ bool HostStrands::wait(uint32_t strand, uint32_t at) {
   return true;
 }
 
+// What the call reads is there, and its strand's task waits for the answer.
+void HostStrands::start_on_worker(uint32_t strand, uint32_t at) {
+  await_stream(strand);
+  if (!is_running()) return;
+  struct Call {
+    HostStrands& owner;
+    uint32_t strand;
+    uint32_t at;
+    bool goes_on = false;
+    static void run(void* call) {
+      auto& self = *static_cast<Call*>(call);
+      self.goes_on = self.owner.start_call(self.strand, self.at);
+    }
+  } call{*this, strand, at};
+  tasks_[strand].woken.reset();
+  workers_.call(Call::run, &call);
+  if (call.goes_on) return;
+  tasks_[strand].woken.wait("the answer of a call");
+  set_state(strand, StrandState::kRunning);
+}
+
 // A run that has been stopped ends with a strand that sees to its streams.
 bool HostStrands::rest(uint32_t strand, uint32_t at) {
   record_on_device(strand, code_.commands[at].operand);
@@ -203,7 +224,7 @@ void HostStrands::await_event(Event& event, uint32_t strand) {
 
 // A strand that rests leaves its stream to others; what was issued to any has ended when the last
 // strand does.
-void HostStrands::before_complete(uint32_t last_strand) {
+void HostStrands::await_all(uint32_t last_strand) {
   set_state(last_strand, StrandState::kWaitingForDevice);
   for (const std::unique_ptr<Stream>& stream : streams_) {
     if (!stream->is_idle()) await_idle(*stream);
@@ -223,6 +244,10 @@ struct HostStrands::Agent {
     owner.issue(place);
     return true;
   }
+  bool start(uint32_t strand, uint32_t at) {
+    owner.start_on_worker(strand, at);
+    return true;
+  }
   int32_t decide(uint32_t strand, uint32_t at) { return owner.decide(strand, at); }
   bool repeat(uint32_t, uint32_t) {
     if (--place.decisions == 0) owner.yield(place);
@@ -236,6 +261,7 @@ struct HostStrands::Agent {
   }
   bool rest(uint32_t strand, uint32_t at) { return owner.rest(strand, at); }
   bool end(uint32_t strand) {
+    if (owner.num_live() == 1) owner.await_all(strand);
     owner.tasks_[strand].is_there = false;
     owner.end_strand(strand);
     return false;

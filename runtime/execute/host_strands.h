@@ -136,6 +136,7 @@ class HostStrands : public RunningStrands {
   Event& device_event(uint32_t index, uint32_t count) { return *device_events_[index][count & 1]; }
   void record_on_device(uint32_t strand, uint32_t index);
   bool wait(uint32_t strand, uint32_t at);
+  void start_on_worker(uint32_t strand, uint32_t at);
   bool rest(uint32_t strand, uint32_t at);
   uint32_t device_index(uint32_t strand) const {
     return device_of_stream(code_.strands[strand].stream);
@@ -147,7 +148,7 @@ class HostStrands : public RunningStrands {
   // Suspends until the event, of any device, is complete.
   void await_event(Event& event, uint32_t strand);
   void await_stream(uint32_t strand);
-  void before_complete(uint32_t last_strand) override;
+  void await_all(uint32_t last_strand);
   bool is_fine(const Device& device, uint32_t strand);
   bool is_device_fine(uint32_t strand) { return is_fine(device(strand), strand); }
   void refused(uint32_t strand);

@@ -71,6 +71,7 @@ struct HostStrands::Batch {
     must_yield = !owner.times_.after(at++);
     return !must_yield;
   }
+  bool start(uint32_t, uint32_t) { return false; }
   int32_t decide(uint32_t, uint32_t at) {
     const Binding& binding = owner.bindings_.calls[at];
     const int32_t decision = binding.decide(binding.context);

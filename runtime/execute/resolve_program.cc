@@ -204,7 +204,10 @@ class Resolver {
   void launch(uint32_t node, Place at) {
     begin_span(node, at, kNode);
     call(StepKind::kExec, node, at);
-    if (options_.is_cheap) code().commands.back().is_cheap = options_.is_cheap(NodeId(node));
+    StrandCode::Command& command = code().commands.back();
+    if (options_.is_cheap) command.is_cheap = options_.is_cheap(NodeId(node));
+    const bool is_later = options_.may_answer_later && options_.may_answer_later(NodeId(node));
+    if (is_later) command.op = Op::kStart;
     end_span(node, at, kNode);
     release(node, at);
   }

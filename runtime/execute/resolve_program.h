@@ -57,6 +57,8 @@ enum SpanKind : uint32_t { kNode, kIteration, kBranch };
 struct ResolveOptions {
   // Of launches; may be empty: all are.
   std::function<bool(NodeId)> is_cheap = {};
+  // Launches that may answer later; empty: none.
+  std::function<bool(NodeId)> may_answer_later = {};
   // A call behind the node releases what nobody reads any more; empty: none does.
   std::function<bool(NodeId)> has_release = {};
   // An accelerator may drive the loop or branch; empty: none may be.

@@ -230,13 +230,11 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     exec->makes_strings |= output.view.element == ElementType::kString ||
                            graph.value(node.outputs[o]).type.tensor.element == ElementType::kString;
   }
-  exec->run = kernel.run;
-  exec->run_value = kernel.run_value;
+  exec->use(kernel);
   exec->args.inputs = exec->inputs.data();
   exec->args.outputs = exec->outputs.data();
   exec->args.num_inputs = static_cast<uint32_t>(exec->inputs.size());
   exec->args.num_outputs = static_cast<uint32_t>(exec->outputs.size());
-  exec->args.state = kernel.state.get();
   exec->args.error = &exec->error;
   exec->may_append = node.op->may_append && !is_on_accelerator &&
                      may_take_input(graph, node, 0, reads) && !is_taken(id, node.inputs[0]);
@@ -473,6 +471,8 @@ std::string_view state_text(StrandState state) {
       return "waits for another strand";
     case StrandState::kWaitingForDevice:
       return "waits for the device";
+    case StrandState::kWaitingForAnswer:
+      return "waits for an answer";
   }
   return "?";
 }

@@ -141,6 +141,7 @@ class RunState {
   ObservedStep& add_observed_step(const ObservedStep& step) {
     return observed_steps_.emplace_back(step);
   }
+  ObservedCall& add_observed_call() { return observed_calls_.emplace_back(); }
 
   // For the call that releases what no exec node releases by itself after `node`.
   ReleaseList& add_release_list(NodeId node);
@@ -243,6 +244,7 @@ class RunState {
   std::unordered_map<uint32_t, const LoopState::Tail*> tails_;  // by NodeId
   std::deque<TraceMark> trace_marks_;
   std::deque<ObservedStep> observed_steps_;
+  std::deque<ObservedCall> observed_calls_;
 
   std::deque<ReleaseList> release_lists_;
   // Where kernels on the accelerator say what they found, in memory that both sides see.

@@ -105,6 +105,7 @@ class Finder {
         walkers_[w].has_ended = true;
         return true;
       case Op::kEnd:
+      case Op::kStart:
       case Op::kTest:
       case Op::kSelect:
         return false;

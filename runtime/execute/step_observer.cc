@@ -29,4 +29,22 @@ int32_t ObservedStep::decide_step(void* observed_step) {
   return decision;
 }
 
+CallOutcome ObservedCall::start_call(void* observed_call, const Resume& resume) {
+  auto& self = *static_cast<ObservedCall*>(observed_call);
+  self.outer = resume;
+  const CallOutcome outcome = may_start(self.step)
+                                  ? self.start(self.step.context, {&self, resume.strand})
+                                  : CallOutcome::kFailed;
+  if (outcome == CallOutcome::kLater) return outcome;
+  self.step.observer->after(*self.step.state, self.step.step,
+                            outcome == CallOutcome::kDone ? 1 : 0);
+  return outcome;
+}
+
+void ObservedCall::resume(uint32_t, bool is_ok) {
+  const Resume next = outer;
+  step.observer->after(*step.state, step.step, is_ok ? 1 : 0);
+  next(is_ok);
+}
+
 }  // namespace eddy

@@ -64,4 +64,14 @@ struct ObservedStep {
   static int32_t decide_step(void* observed_step);
 };
 
+// The same, of a call that may answer later: the step is over when it has.
+struct ObservedCall final : Resumable {
+  ObservedStep step;
+  StartCallFunction start = nullptr;
+  Resume outer = {};
+
+  static CallOutcome start_call(void* observed_call, const Resume& resume);
+  void resume(uint32_t strand, bool is_ok) override;
+};
+
 }  // namespace eddy

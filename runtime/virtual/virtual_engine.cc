@@ -46,6 +46,7 @@ VirtualLane* VirtualEngine::choose() {
 bool VirtualEngine::step() {
   if (is_stepping_.exchange(true, std::memory_order_acquire)) return false;
   auto guard = lock();
+  take_woken();
   VirtualLane* lane = choose();
   if (lane != nullptr) {
     const Stepping here{this, lane->id_, stepping};
@@ -89,6 +90,17 @@ void VirtualEngine::make_ready(VirtualLane& lane) {
   lane.is_ready_ = true;
   ready_.push_back(&lane);
   ready_ids_.push_back(lane.id_);
+}
+
+void VirtualEngine::wake(VirtualLane& lane) {
+  const std::lock_guard lock(woken_mutex_);
+  woken_.push_back(&lane);
+}
+
+void VirtualEngine::take_woken() {
+  const std::lock_guard lock(woken_mutex_);
+  for (VirtualLane* lane : woken_) make_ready(*lane);
+  woken_.clear();
 }
 
 Status VirtualEngine::health() const {

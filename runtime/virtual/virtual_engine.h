@@ -84,6 +84,8 @@ class VirtualEngine {
   LaneNumber add_lane(VirtualLane& lane);
   void remove_lane(VirtualLane& lane);
   void make_ready(VirtualLane& lane);
+  // From any thread, with the lock or without it: the lane is ready in the next step.
+  void wake(VirtualLane& lane);
   void add_violation(std::string text) { violations_.push_back(std::move(text)); }
   uint64_t next_number() { return ++last_number_; }
   DeviceWatcher* watcher_or_null() const { return options_.watcher_or_null; }
@@ -109,6 +111,7 @@ class VirtualEngine {
 
  private:
   VirtualLane* choose();  // under the lock
+  void take_woken();      // likewise
 
   VirtualEngineOptions options_;
   std::unique_ptr<Chooser> own_chooser_;
@@ -118,6 +121,9 @@ class VirtualEngine {
   std::atomic<uint64_t> digest_{0};  // written by whoever steps
   std::atomic<bool> is_lost_{false};
   std::atomic<int> num_events_{0};
+
+  std::mutex woken_mutex_;
+  std::vector<VirtualLane*> woken_;  // under its mutex
 
   mutable std::mutex mutex_;
   // Under the mutex.

@@ -52,6 +52,27 @@ int32_t VirtualStrands::run(uint32_t strand, const LaneWork& work, Guard& guard)
   return answer;
 }
 
+// Wherever the answer comes from: perhaps from inside a step.
+void VirtualStrands::resume(uint32_t index, bool is_ok) {
+  if (take_answer(index, is_ok)) engine_.wake(lanes_[index]);
+}
+
+bool VirtualStrands::start_in_lane(uint32_t index, uint32_t at, Guard& guard) {
+  struct Call {
+    VirtualStrands& owner;
+    uint32_t strand;
+    uint32_t at;
+    bool goes_on = false;
+    static bool run(void* call) {
+      auto& self = *static_cast<Call*>(call);
+      self.goes_on = self.owner.start_call(self.strand, self.at);
+      return true;
+    }
+  } call{*this, index, at};
+  run(index, {.run = Call::run, .context = &call}, guard);
+  return call.goes_on;
+}
+
 void VirtualStrands::see_record(uint32_t strand, uint32_t index) {
   if (engine_.should_fail(FaultKind::kRecord)) {
     engine_.lose("the virtual device was told to refuse the record of event " +
@@ -97,6 +118,7 @@ struct VirtualStrands::Agent {
     if (owner.run(strand, work, guard) != 0) ++at;
     return true;
   }
+  bool start(uint32_t strand, uint32_t at) { return owner.start_in_lane(strand, at, guard); }
   int32_t decide(uint32_t strand, uint32_t at) {
     const Binding& bound = binding(at);
     return owner.run(strand, {.decide = bound.decide, .context = bound.context}, guard);

@@ -25,6 +25,7 @@ class VirtualStrands : public RunningStrands {
   ~VirtualStrands() override;
 
   void start(RunControl& control) override;
+  void resume(uint32_t strand, bool is_ok) override;
   void run_here(RunControl& control) override { start(control); }
 
  private:
@@ -45,6 +46,7 @@ class VirtualStrands : public RunningStrands {
   void enqueue(uint32_t strand) override;
   void complete(RunControl& control) override;
   int32_t run(uint32_t strand, const LaneWork& work, Guard& guard);
+  bool start_in_lane(uint32_t strand, uint32_t at, Guard& guard);
   bool may_go_on(uint32_t strand);
   void see_record(uint32_t strand, uint32_t event);
   bool wait(uint32_t strand, uint32_t at);

@@ -1,0 +1,10 @@
+// CallOutcome: how a call that may answer later has ended so far.
+#pragma once
+
+#include <cstdint>
+
+namespace eddy {
+
+enum class CallOutcome : uint8_t { kFailed, kDone, kLater };
+
+}  // namespace eddy

@@ -1,0 +1,156 @@
+#include "runtime/execute/exec_start.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+
+#include "runtime/execute/executable.h"
+
+namespace eddy {
+namespace {
+
+// What kernels throw is their error, too.
+template <typename Call>
+bool call_or_note(Status& error, const Call& call) {
+  try {
+    return call();
+  } catch (const std::exception& thrown) {
+    error = run_failed(std::string("the kernel threw: ") + thrown.what());
+  } catch (...) {
+    error = run_failed("the kernel threw something");
+  }
+  return false;
+}
+
+// Of one call that has said, or will say, kLater.
+class Receiver : public PendingCall::Receiver,
+                 public StopListener,
+                 public std::enable_shared_from_this<Receiver> {
+ public:
+  Receiver(ExecNode& node, const Resume& resume) : node_(node), resume_(resume) {}
+
+  void complete(Status status) override {
+    {
+      const std::lock_guard lock(mutex_);
+      function_ = nullptr;
+    }
+    node_.state->control.remove_listener(*this);
+    if (!status.is_ok()) node_.error = std::move(status);
+    const bool is_ok = node_.error.is_ok();
+    resume_(node_.finish(is_ok));
+  }
+  void on_stop(std::function<void()> function) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!has_stopped_) {
+        function_ = std::move(function);
+        return;
+      }
+    }
+    function();
+  }
+  void complete_when_readable(int file, std::function<Status()> read) override {
+    const FileWaits& files = node_.state->executable().file_waits();
+    if (!files.add) return complete(unsupported("nothing here waits for files"));
+    const auto self = shared_from_this();
+    const Result<uint64_t> wait =
+        files.add(file, [self, read = std::move(read)] { self->complete(read()); });
+    if (!wait.is_ok()) return complete(wait.status());
+    on_stop([self, &files, wait = *wait] {
+      if (files.remove(wait)) self->complete(cancelled("the run was stopped"));
+    });
+  }
+
+  void on_stop() override {
+    std::function<void()> function;
+    {
+      const std::lock_guard lock(mutex_);
+      has_stopped_ = true;
+      function.swap(function_);
+    }
+    if (function) function();
+  }
+
+ private:
+  ExecNode& node_;
+  const Resume resume_;
+  std::mutex mutex_;
+  // Under it.
+  std::function<void()> function_;
+  bool has_stopped_ = false;
+};
+
+CallOutcome start_pending(ExecNode& node, const Resume& resume) {
+  RunControl& control = node.state->control;
+  const auto receiver = std::make_shared<Receiver>(node, resume);
+  PendingCall call(receiver);
+  control.add_listener(receiver);
+  CallOutcome outcome = CallOutcome::kFailed;
+  call_or_note(node.error,
+               [&] { return (outcome = node.start(node.args, call)) != CallOutcome::kFailed; });
+  if (outcome == CallOutcome::kLater && !call.is_open()) return outcome;
+  if (outcome == CallOutcome::kLater) {
+    node.error = internal_error("the kernel of " + node.node->op->name +
+                                " answers later, but has not kept its call");
+  } else if (!call.is_open()) {
+    return CallOutcome::kLater;  // it will be answered, whatever has been said now
+  }
+  call.forget();
+  control.remove_listener(*receiver);
+  return node.finish(outcome == CallOutcome::kDone) ? CallOutcome::kDone : CallOutcome::kFailed;
+}
+
+CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
+  Workers* const workers = node.state->executable().device().workers_or_null();
+  const uint32_t num_tiles = node.count_tiles(node.args);
+  const int num_workers = node.state->executable().device().num_workers();
+  const int num_idle = workers == nullptr ? 0 : std::min(workers->num_idle(), num_workers - 1);
+  if (num_tiles < 2 || num_idle < 1) {
+    const bool is_ok = call_or_note(node.error, [&] { return node.run(node.args); });
+    return node.finish(is_ok) ? CallOutcome::kDone : CallOutcome::kFailed;
+  }
+  const auto team = std::make_shared<TileTeam>(node, num_tiles, resume);
+  return team->run(*workers, std::min(num_tiles - 1, static_cast<uint32_t>(num_idle)));
+}
+
+}  // namespace
+
+CallOutcome TileTeam::run(Workers& workers, uint32_t num_helpers) {
+  for (uint32_t h = 0; h < num_helpers; ++h) {
+    auto helper = std::make_unique<Helper>(Helper{shared_from_this()});
+    workers.enqueue(help, helper.release());
+  }
+  if (!work()) return CallOutcome::kLater;
+  return node_.finish(!has_failed_) ? CallOutcome::kDone : CallOutcome::kFailed;
+}
+
+void TileTeam::help(void* context) {
+  const std::unique_ptr<Helper> helper(static_cast<Helper*>(context));
+  TileTeam& team = *helper->team;
+  if (team.work()) team.resume_(team.node_.finish(!team.has_failed_));
+}
+
+bool TileTeam::work() {
+  for (;;) {
+    const uint32_t tile = next_.fetch_add(1, std::memory_order_relaxed);
+    if (tile >= num_tiles_) return false;
+    if (!has_failed_.load(std::memory_order_relaxed)) {
+      Status error;
+      KernelArgs args = node_.args;
+      args.scratch = nullptr;
+      args.error = &error;
+      const bool is_ok = call_or_note(error, [&] { return node_.run_tile(args, tile); });
+      if (!is_ok && !has_failed_.exchange(true)) node_.error = std::move(error);
+    }
+    // The last one acquires what all others have written.
+    if (num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) return true;
+  }
+}
+
+CallOutcome start_node(void* exec_node, const Resume& resume) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  if (!node.begin()) return CallOutcome::kFailed;
+  return node.start != nullptr ? start_pending(node, resume) : run_tiles(node, resume);
+}
+
+}  // namespace eddy

@@ -1,0 +1,48 @@
+// start_node: an exec node whose kernel may answer later (ops/contract/pending_call.h), or whose
+// call falls apart into tiles that idle workers share.
+//
+// Tiles: the calling thread and as many workers as are idle take tiles until none is left, and
+// nobody waits; where the caller does the last one, the call is done, else it is answered by the
+// worker that does. Where no worker is idle, the kernel's run() does all of them.
+//
+// Errors: the node's; of several tiles that fail, one. Threads: those of RunState. Cost: of tiles,
+// two atomic operations each and an enqueue for each helper.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/device/strand_runner.h"
+#include "runtime/execute/exec_node.h"
+
+namespace eddy {
+
+// The tiles of one call. Those who help hold references: one that comes too late finds nothing to
+// do, and perhaps nothing of the node.
+class TileTeam : public std::enable_shared_from_this<TileTeam> {
+ public:
+  TileTeam(ExecNode& node, uint32_t num_tiles, const Resume& resume)
+      : node_(node), resume_(resume), num_tiles_(num_tiles), num_left_(num_tiles) {}
+
+  CallOutcome run(Workers& workers, uint32_t num_helpers);
+
+ private:
+  struct Helper {
+    std::shared_ptr<TileTeam> team;
+  };
+  static void help(void* helper);
+  // Tiles until none is left to take. True: the last one to end was among them.
+  bool work();
+
+  ExecNode& node_;
+  const Resume resume_;
+  const uint32_t num_tiles_;
+  std::atomic<uint32_t> next_{0};
+  std::atomic<uint32_t> num_left_;
+  std::atomic<bool> has_failed_{false};
+};
+
+// A StartCallFunction.
+CallOutcome start_node(void* exec_node, const Resume& resume);
+
+}  // namespace eddy
