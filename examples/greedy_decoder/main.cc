@@ -20,6 +20,20 @@ constexpr int64_t kHidden = 64;
 constexpr int64_t kFirst = 1;
 constexpr int64_t kLimit = 100;
 
+// Each token when it is made, while the loop goes on to the next.
+Result<std::vector<int64_t>> print_tokens(Session& session, const NamedTensors& inputs) {
+  const auto stream = std::make_shared<OutputStream>(/*max_waiting=*/8);
+  RunHandle run = session.run_async(inputs, {}, {.streams = {{"tokens", stream}}});
+  std::vector<int64_t> tokens;
+  while (const std::optional<Tensor> token = stream->next()) {
+    tokens.push_back(token->values<int64_t>()[0]);
+    std::printf(" %lld", static_cast<long long>(tokens.back()));
+    std::fflush(stdout);
+  }
+  EDDY_RETURN_IF_ERROR(run.wait());
+  return tokens;
+}
+
 Status run(uint64_t seed, bool& is_right) {
   const Weights weights = make_weights(seed, kVocabulary, kHidden);
   Library library;
@@ -31,11 +45,12 @@ Status run(uint64_t seed, bool& is_right) {
   const auto start = std::chrono::steady_clock::now();
   EDDY_ASSIGN_OR_RETURN(outputs, session->run(inputs));
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  std::printf("seed %llu:", static_cast<unsigned long long>(seed));
+  EDDY_ASSIGN_OR_RETURN(const std::vector<int64_t> printed, print_tokens(*session, inputs));
 
   const auto values = outputs[0].second.values<int64_t>();
   const std::vector<int64_t> tokens(values.begin(), values.end());
-  std::printf("seed %llu:", static_cast<unsigned long long>(seed));
-  for (int64_t token : tokens) std::printf(" %lld", static_cast<long long>(token));
+  if (printed != tokens) return run_failed("the tokens as they came are not the output");
   const bool has_stopped = static_cast<int64_t>(tokens.size()) < kLimit;
   std::printf("\n%zu tokens, ended by the %s; %.1f us per step\n", tokens.size(),
               has_stopped ? "stop token" : "limit",

@@ -27,24 +27,24 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, const RunOptions& opt
 
 RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
                            RunCallback callback, const RunOptions& options) {
-  if (core.is_in_child()) return refuse(core, callback, ForkGuard::error());
+  if (core.is_in_child()) return refuse(core, callback, options, ForkGuard::error());
   if (Status status = core.prepare_threads(
           {.callback = true, .timer = deadline_of(options).has_value(), .workers = true});
       !status.is_ok()) {
-    return refuse(core, callback, std::move(status));
+    return refuse(core, callback, options, std::move(status));
   }
   if (Status status = core.may_submit(); !status.is_ok()) {
-    return refuse(core, callback, std::move(status));
+    return refuse(core, callback, options, std::move(status));
   }
   std::shared_ptr<AsyncRun> run;
   try {
     run.reset(new AsyncRun(core, std::move(inputs), options));
   } catch (const std::bad_alloc&) {
-    return refuse(core, callback, no_memory());
+    return refuse(core, callback, options, no_memory());
   }
   run->callback_ = std::move(callback);
   RunHandle handle(run->handle_);
-  if (Status status = run->prepare(); !status.is_ok()) {
+  if (Status status = run->prepare(options.streams); !status.is_ok()) {
     post_end(std::move(run), std::move(status));
   } else if (stream_or_null != nullptr) {
     AsyncRun& self = *run;
@@ -55,7 +55,8 @@ RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTenso
   return handle;
 }
 
-Status AsyncRun::prepare() try {
+Status AsyncRun::prepare(const std::vector<StreamedOutput>& streams) try {
+  EDDY_RETURN_IF_ERROR(run_->give_streams(streams));
   EDDY_RETURN_IF_ERROR(run_->give_inputs(inputs_));
   if (deadline_) {
     timer_.arm(core_.scheduler(), *deadline_,
@@ -66,7 +67,11 @@ Status AsyncRun::prepare() try {
   return no_memory();
 }
 
-RunHandle AsyncRun::refuse(SessionCore& core, const RunCallback& callback, Status why) {
+RunHandle AsyncRun::refuse(SessionCore& core, const RunCallback& callback,
+                           const RunOptions& options, Status why) {
+  for (const StreamedOutput& each : options.streams) {
+    if (each.stream != nullptr) each.stream->end(why);
+  }
   auto state = std::make_shared<RunHandle::State>();
   state->is_done = true;
   state->status = why;
@@ -244,7 +249,10 @@ void AsyncRun::leave(std::shared_ptr<AsyncRun> self, Status status) {
 
 Result<NamedTensors> AsyncRun::collect(Status status) {
   if (status.is_ok()) status = run_->finish();
-  if (!status.is_ok()) return status;
+  if (!status.is_ok()) {
+    run_->end_streams(status);
+    return status;
+  }
   if (!callback_) return NamedTensors();  // they have no reader
   return run_->collect_outputs();
 }
@@ -258,6 +266,7 @@ void AsyncRun::be_over() {
 void AsyncRun::post_end(std::shared_ptr<AsyncRun> self, Status status) {
   if (self->gate_) self->gate_->open();
   SessionCore& core = self->core_;
+  if (self->run_) self->run_->end_streams(status);
   core.hold();
   self->be_over();
   self->result_ = std::move(status);

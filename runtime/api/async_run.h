@@ -53,11 +53,12 @@ class AsyncRun : private EventListener {
 
   AsyncRun(SessionCore& core, NamedTensors inputs, const RunOptions& options);
 
-  Status prepare();
+  Status prepare(const std::vector<StreamedOutput>& streams);
   void submit_to(Stream& stream, std::shared_ptr<AsyncRun> self);
   // In a forked child, without a thread, or with too many that wait: over at once, called back on
   // this thread.
-  static RunHandle refuse(SessionCore& core, const RunCallback& callback, Status why);
+  static RunHandle refuse(SessionCore& core, const RunCallback& callback, const RunOptions& options,
+                          Status why);
   // Puts the run into the stream's order. True: everything in front has run already.
   Result<bool> queue_on(Stream& stream);
   void on_complete() override;  // everything in front on the stream has run

@@ -1,9 +1,12 @@
 #include "runtime/api/run.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "graph/base/check.h"
+#include "graph/ir/control_view.h"
 #include "runtime/api/session_core.h"
+#include "runtime/api/session_scope.h"
 #include "runtime/coroutine/futex.h"
 
 namespace eddy {
@@ -18,12 +21,63 @@ Run::Run(SessionCore& core, TraceRecorder* trace_or_null)
 
 Run::~Run() {
   if (state_ != nullptr) drop_state();
+  end_streams(cancelled("the run ended before it began"));
+}
+
+Status Run::give_streams(const std::vector<StreamedOutput>& streams) {
+  const Graph& graph = core_.graph;
+  for (const StreamedOutput& each : streams) {
+    if (each.stream == nullptr) return invalid_argument("a streamed output has no stream");
+    streams_.push_back({each.stream, {}, 0});  // ended, whatever happens
+  }
+  if (!streams.empty() && trace_or_null_ != nullptr) {
+    return invalid_argument("a traced run streams no outputs; trace another run");
+  }
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const std::string& name = streams[i].output;
+    const auto is_it = [&](const ValueDescription& output) { return output.name == name; };
+    const auto found = std::ranges::find_if(core_.outputs, is_it);
+    if (found == core_.outputs.end()) return not_found("there is no output '" + name + "'");
+    const auto index = static_cast<size_t>(found - core_.outputs.begin());
+    const ValueInfo& made = graph.value(graph.outputs()[index]);
+    const bool is_of_loop = made.origin == ValueOrigin::kNodeOutput &&
+                            graph.node(made.producer).kind == NodeKind::kWhile;
+    if (!is_of_loop || made.index < LoopView(graph, made.producer).num_forwarded()) {
+      return invalid_argument(
+          "output '" + name +
+          "' cannot be streamed: only rows that a loop of the graph itself stacks can, one in each "
+          "iteration (a scan output)");
+    }
+    const LoopView loop(graph, made.producer);
+    streams_[i].loop = made.producer;
+    streams_[i].row = static_cast<uint32_t>(loop.num_carried() + made.index - loop.num_forwarded());
+  }
+  return Status::ok();
+}
+
+void Run::begin_streams() {
+  for (const Streamed& each : streams_) {
+    state_->loop(each.loop).stack(each.row).sink_or_null = each.stream.get();
+    each.stream->begin([&core = core_](std::function<void()> deliver) {
+      core.callbacks.post([&core, deliver = std::move(deliver)] {
+        const SessionScope scope(&core, nullptr);
+        deliver();
+      });
+    });
+  }
+}
+
+void Run::end_streams(const Status& status) {
+  for (const Streamed& each : streams_) each.stream->end(status);
+  streams_.clear();
 }
 
 void Run::take_state() {
   EDDY_CHECK(state_ == nullptr) << "a run takes two states";
   state_ = trace_or_null_ != nullptr ? core_.executable->make_traced(*trace_or_null_)
-                                     : core_.executable->acquire();
+           : streams_.empty()        ? core_.executable->acquire()
+                                     : core_.executable->acquire_streaming();
+  begin_streams();
   state_->control.on_complete = &Run::on_complete;
   state_->control.context = this;
   for (size_t i = 0; i < given_.size(); ++i) put(i, *given_[i]);
@@ -129,9 +183,11 @@ Status Run::finish() {
   if (status.is_ok()) status = std::move(copy_error_);
   if (!status.is_ok()) {
     state_->reset();
-    return status;
+  } else {
+    status = copy_outputs();
   }
-  return copy_outputs();
+  end_streams(status);
+  return status;
 }
 
 }  // namespace eddy

@@ -30,6 +30,10 @@ class Run {
   // Of a run without a state: touches nothing of the session's.
   ~Run();
 
+  // Where rows of outputs go while the run goes on; before take_state(). Ends with end_streams(),
+  // at the latest when the run goes.
+  Status give_streams(const std::vector<StreamedOutput>& streams);
+  void end_streams(const Status& status);
   // By name, all of them, checked at once and bound by take_state(); must stay until then, and what
   // they borrow until the run is over.
   Status give_inputs(const NamedTensors& inputs);
@@ -123,6 +127,7 @@ class Run {
   Status copy_outputs();
   Status copy_output(size_t index, const TensorView& from);
   Status end_status();
+  void begin_streams();
   static void on_complete(void* run);
 
   SessionCore& core_;
@@ -133,6 +138,13 @@ class Run {
   std::atomic<RunState*> reached_or_null_{nullptr};
   std::atomic<StopReason> wish_{StopReason::kRunning};
   std::vector<const Tensor*> given_;  // by input; empty: they are bound one by one
+  // An output's stream, and which result of a loop's `after` its rows are.
+  struct Streamed {
+    std::shared_ptr<OutputStream> stream;
+    NodeId loop;
+    uint32_t row = 0;
+  };
+  std::vector<Streamed> streams_;
   std::vector<bool> is_bound_;
   // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.
   std::vector<std::pair<size_t, const void*>> misaligned_;

@@ -171,8 +171,9 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options,
   const Turn turn(core, run);
   if (!run.has_state()) run.take_state();
   const bool on_this_thread = core.has_one_strand && !core.is_host_driven();
-  EDDY_RETURN_IF_ERROR(
-      core.prepare_threads({.timer = deadline.has_value(), .workers = !on_this_thread}));
+  EDDY_RETURN_IF_ERROR(core.prepare_threads({.callback = !options.streams.empty(),
+                                             .timer = deadline.has_value(),
+                                             .workers = !on_this_thread}));
   if (deadline) run.arm_deadline(*deadline);
   run.launch(on_this_thread, deadline, {});
   run.wait();
@@ -188,9 +189,15 @@ Status run_to_end(SessionCore& core, Run& run, const RunOptions& options,
 Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
   if (core_->is_in_child()) return ForkGuard::error();
   Run run(*core_, options.trace_or_null);
-  EDDY_RETURN_IF_ERROR(run.give_inputs(inputs));
   Result<NamedTensors> outputs = NamedTensors();
-  EDDY_RETURN_IF_ERROR(run_to_end(*core_, run, options, &outputs));
+  Status status = run.give_streams(options.streams);
+  if (status.is_ok()) status = run.give_inputs(inputs);
+  if (status.is_ok()) status = run_to_end(*core_, run, options, &outputs);
+  if (!status.is_ok()) run.end_streams(status);
+  for (const StreamedOutput& each : options.streams) {
+    if (each.stream != nullptr) each.stream->wait_delivered();
+  }
+  if (!status.is_ok()) return status;
   return outputs;
 }
 
@@ -292,6 +299,9 @@ Status Call::bind_output(size_t index, const TensorView& view, const TensorView&
 }
 
 Status Call::run(const RunOptions& options) {
+  if (!options.streams.empty()) {
+    return invalid_argument("a Call streams no outputs; use run or run_async");
+  }
   if (state_->core.is_in_child()) return ForkGuard::error();
   if (!state_->is_checked) {
     EDDY_RETURN_IF_ERROR(state_->run.check_symbols());

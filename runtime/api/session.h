@@ -58,6 +58,7 @@
 #include "graph/ir/graph.h"
 #include "graph/schedule/plan.h"
 #include "runtime/api/library.h"
+#include "runtime/api/output_stream.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/api/tensor.h"
 #include "runtime/device/device.h"
@@ -149,6 +150,12 @@ struct LoopReport {
   std::string reason;      // why that way
 };
 
+// The rows of an output go to the stream, too (output_stream.h).
+struct StreamedOutput {
+  std::string output;
+  std::shared_ptr<OutputStream> stream;
+};
+
 struct RunOptions {
   // From the call on, turns and streams waited for included. A run that ends later fails with
   // kDeadlineExceeded, also when its outputs were made; one that still waits ends at once.
@@ -156,6 +163,9 @@ struct RunOptions {
   // Spans of this run go there (runtime/trace); one traced run at a time. A Call is traced by
   // giving the recorder to prepare().
   TraceRecorder* trace_or_null = nullptr;
+  // Outputs whose rows are wanted while their loop runs; not of a traced run. The host drives its
+  // loops.
+  std::vector<StreamedOutput> streams = {};
 };
 
 // A run in progress. Copies refer to the same run.

@@ -33,7 +33,7 @@ class Binder {
       }
       const ResolvedProgram::Call& call = program_.calls[command.operand];
       Binding binding = bind(call);
-      if (command.op == StrandCode::Op::kStart) {
+      if (command.op == StrandCode::Op::kStart && call.what == What::kStep) {
         binding = later(call);
       } else if (observer_ != nullptr && call.what == What::kStep) {
         binding = observe(call, binding);
@@ -77,6 +77,9 @@ class Binder {
       case What::kHear:
       case What::kHandBack:
         return drive(call.what, id);
+      case What::kAwaitRoom:
+        return {{.start = RowGate::start},
+                &state_.add_row_gate(state_.loop(id).sinks(call.step.branch))};
       case What::kBeginSpan:
         return work(TraceMark::begin, &span(call));
       case What::kEndSpan:

@@ -146,7 +146,7 @@ Result<std::unique_ptr<Executable>> Executable::create(const Graph& graph, const
         "info says which kernels there are)");
   }
   EDDY_RETURN_IF_ERROR(executable->bind(registry));
-  executable->code_ = executable->resolve(/*has_spans=*/false);
+  executable->code_ = executable->resolve(Extra::kNone);
   return executable;
 }
 
@@ -356,13 +356,28 @@ std::unique_ptr<RunState> Executable::acquire() {
   return make_state(code_, nullptr);
 }
 
+std::unique_ptr<RunState> Executable::acquire_streaming() {
+  std::shared_ptr<const ResolvedProgram> code;
+  {
+    std::lock_guard lock(mutex_);
+    if (streaming_code_ == nullptr) streaming_code_ = resolve(Extra::kRows);
+    if (!free_streaming_.empty()) {
+      auto state = std::move(free_streaming_.back());
+      free_streaming_.pop_back();
+      return state;
+    }
+    code = streaming_code_;
+  }
+  return make_state(std::move(code), nullptr);
+}
+
 bool Executable::has_free_state() {
   std::lock_guard lock(mutex_);
   return !free_.empty();
 }
 
 std::unique_ptr<RunState> Executable::make_traced(TraceRecorder& recorder) {
-  return make_state(resolve(/*has_spans=*/true), &recorder);
+  return make_state(resolve(Extra::kSpans), &recorder);
 }
 
 // Observers read a node's values once it has run, so then a call of its own releases them; and it
@@ -373,7 +388,7 @@ bool Executable::releases_by_itself(NodeId id) const {
   return kernel(id).run_value != nullptr || node.op->is_view || !is_static_node(graph_, node);
 }
 
-std::shared_ptr<const ResolvedProgram> Executable::resolve(bool has_spans) const {
+std::shared_ptr<const ResolvedProgram> Executable::resolve(Extra extra) const {
   ResolveOptions options;
   options.is_cheap = [this](NodeId node) { return is_cheap(node); };
   options.has_release = [this](NodeId node) {
@@ -383,8 +398,9 @@ std::shared_ptr<const ResolvedProgram> Executable::resolve(bool has_spans) const
     const bool shares = options_.shares_tiles && observer_or_null() == nullptr;
     return kernel(node).start != nullptr || (shares && kernel(node).run_tile != nullptr);
   };
-  options.has_spans = has_spans;
-  if (has_device_control() && !has_spans && observer_or_null() == nullptr) {
+  options.has_spans = extra == Extra::kSpans;
+  options.streams_rows = extra == Extra::kRows;
+  if (has_device_control() && extra == Extra::kNone && observer_or_null() == nullptr) {
     options.may_be_driven = [this](NodeId node) {
       const ControlVerdict& verdict = control_verdict(node);
       return verdict.is_driven_by_device && verdict.is_outermost;
@@ -407,14 +423,16 @@ std::unique_ptr<RunState> Executable::make_state(std::shared_ptr<const ResolvedP
 
 void Executable::release(std::unique_ptr<RunState> state) {
   std::lock_guard lock(mutex_);
-  if (options_.max_free_states != 0 && free_.size() >= options_.max_free_states) return;
-  free_.push_back(std::move(state));
+  auto& free = state->code == streaming_code_ ? free_streaming_ : free_;
+  if (options_.max_free_states != 0 && free.size() >= options_.max_free_states) return;
+  free.push_back(std::move(state));
 }
 
 void Executable::trim() {
-  std::vector<std::unique_ptr<RunState>> idle;  // go after the lock
+  std::vector<std::unique_ptr<RunState>> idle, idle_streaming;  // go after the lock
   std::lock_guard lock(mutex_);
   idle.swap(free_);
+  idle_streaming.swap(free_streaming_);
 }
 
 }  // namespace eddy

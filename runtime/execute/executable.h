@@ -149,6 +149,8 @@ class Executable {
 
   // A run state nobody else uses, bound. Making one takes long and may wait.
   std::unique_ptr<RunState> acquire();
+  // The same, for a run whose loops stream rows (row_sink.h); no device drives any of its loops.
+  std::unique_ptr<RunState> acquire_streaming();
   // Whether one is at hand, so that acquire() would build none; a hint where others acquire.
   bool has_free_state();
   // A new one whose calls trace; drop it after its run instead of releasing it.
@@ -163,7 +165,8 @@ class Executable {
   Status bind(const KernelRegistry& registry);
   std::unique_ptr<RunState> make_state(std::shared_ptr<const ResolvedProgram> code,
                                        TraceRecorder* trace_or_null);
-  std::shared_ptr<const ResolvedProgram> resolve(bool has_spans) const;
+  enum class Extra : uint8_t { kNone, kSpans, kRows };
+  std::shared_ptr<const ResolvedProgram> resolve(Extra extra) const;
   void judge();
   Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
   Status bind_nodes(const KernelRegistry& registry);
@@ -200,7 +203,10 @@ class Executable {
   std::vector<std::unique_ptr<Slot>> device_constants_;  // by ConstantId; null where none reads it
   std::shared_ptr<const ResolvedProgram> code_;          // of all runs but traced ones
   std::mutex mutex_;
-  std::vector<std::unique_ptr<RunState>> free_;  // under the mutex
+  // Under the mutex.
+  std::vector<std::unique_ptr<RunState>> free_;
+  std::shared_ptr<const ResolvedProgram> streaming_code_;  // made when first needed
+  std::vector<std::unique_ptr<RunState>> free_streaming_;
 };
 
 }  // namespace eddy

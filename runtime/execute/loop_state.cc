@@ -72,6 +72,7 @@ void LoopState::connect() {
                        {},
                        ElementType::kUndefined,
                        0,
+                       nullptr,
                        state_.targets_or_null(output)});
   }
   initial_.finish();
@@ -105,7 +106,10 @@ int64_t LoopState::settle_trips() const {
 }
 
 void LoopState::reset() {
-  for (ScanStack& stack : stacks_) stack.buffer.reset();
+  for (ScanStack& stack : stacks_) {
+    stack.buffer.reset();
+    stack.sink_or_null = nullptr;
+  }
   let_go_of_takings();
 }
 
@@ -151,6 +155,13 @@ bool LoopState::enter(void* loop) {
   if (!status.is_ok()) return self.state_.fail(self.id_, std::move(status));
   self.settled_trips_ = self.settle_trips();
   return true;
+}
+
+std::vector<RowSink* const*> LoopState::sinks(uint32_t index) {
+  std::vector<RowSink* const*> sinks;
+  if (index != kAllRows) return {&stack(index).sink_or_null};
+  for (ScanStack& stack : stacks_) sinks.push_back(&stack.sink_or_null);
+  return sinks;
 }
 
 int32_t LoopState::slow_test() {
@@ -294,6 +305,8 @@ Status LoopState::push_row(ScanStack& stack) {
     std::memcpy(to, row.data, row_bytes);
   }
   ++stack.num_rows;
+  if (stack.sink_or_null != nullptr) [[unlikely]]
+    stack.sink_or_null->push(row);
   return Status::ok();
 }
 

@@ -28,6 +28,7 @@
 #include "graph/base/check.h"
 #include "graph/ir/graph.h"
 #include "runtime/execute/output_memory.h"
+#include "runtime/execute/row_sink.h"
 #include "runtime/execute/transfer.h"
 
 namespace eddy {
@@ -43,6 +44,7 @@ struct ScanStack {
   Dims dims;           // of a row, once there is one
   ElementType element = ElementType::kUndefined;
   int64_t num_rows = 0;
+  RowSink* sink_or_null = nullptr;           // of this run: rows go there, too
   OutputTargets* targets_or_null = nullptr;  // it may leave the graph
 
   // Room for size_bytes, without growing.
@@ -67,6 +69,10 @@ class LoopState {
   RowPush& row_apart(size_t index);
   // Where rows of that result of `after` are stacked.
   ScanStack& stack(size_t index);
+  // Where the rows of the stacks go besides, by stack, or those of one result of `after`; the
+  // pointers are null but in runs that stream them.
+  static constexpr uint32_t kAllRows = UINT32_MAX;
+  std::vector<RowSink* const*> sinks(uint32_t index = kAllRows);
   // A strand begins its next iteration.
   struct Tail {
     std::atomic<int64_t> iteration{-1};  // as counter_

@@ -5,6 +5,7 @@
 
 #include "graph/base/check.h"
 #include "runtime/execute/device_control.h"
+#include "runtime/execute/loop_state.h"
 
 namespace eddy {
 namespace {
@@ -196,7 +197,13 @@ class Resolver {
   void push_row(const Program::Row& row, Place at) {
     const Program::Loop& loop = program_.loops[row.loop];
     const auto result = static_cast<uint32_t>(loop.advance.size()) + row.index;
-    if (loop.is_pipelined) call(StepKind::kRow, loop.node, at, result);
+    if (!loop.is_pipelined) return;
+    if (options_.streams_rows) await_room(loop.node, at, result);
+    call(StepKind::kRow, loop.node, at, result);
+  }
+  void await_room(uint32_t loop, Place at, uint32_t rows) {
+    call(What::kAwaitRoom, loop, at, rows);
+    code().commands.back().op = Op::kStart;
   }
 
   // --- nodes ---
@@ -261,6 +268,8 @@ class Resolver {
     main_part(loop.before, at);
     const uint32_t test = emit(Op::kTest, add_call(What::kStep, StepKind::kTest, loop.node, at));
     main_part(loop.after, at);
+    const bool waits = options_.streams_rows && !loop.rows.empty() && !loop.is_pipelined;
+    if (waits) await_room(loop.node, at, LoopState::kAllRows);
     call(StepKind::kAdvance, loop.node, at);
     end_span(loop.node, at, kIteration);
     emit(Op::kRepeat, 0, top);

@@ -39,6 +39,7 @@ struct ResolvedProgram {
     kDrive,      // by the device
     kHear,       // the device has ended it
     kHandBack,   // the host has
+    kAwaitRoom,  // for rows of the loop; `branch`: of which result of `after`, or kAllRows
     kBeginSpan,  // of a trace; `branch`: a SpanKind
     kEndSpan,
   };
@@ -64,6 +65,8 @@ struct ResolveOptions {
   // An accelerator may drive the loop or branch; empty: none may be.
   std::function<bool(NodeId)> may_be_driven = {};
   bool has_spans = false;
+  // Rows of a loop may go to sinks besides (row_sink.h).
+  bool streams_rows = false;
 };
 
 ResolvedProgram resolve_program(const Program& program, const ResolveOptions& options = {});

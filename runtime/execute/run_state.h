@@ -33,6 +33,7 @@
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
 #include "runtime/execute/output_memory.h"
+#include "runtime/execute/row_sink.h"
 #include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/execute/trace_marks.h"
@@ -133,6 +134,10 @@ class RunState {
 
   // The node runs on a strand that counts its loop's iterations by itself.
   void set_tail(NodeId node, const LoopState::Tail& tail);
+
+  RowGate& add_row_gate(std::vector<RowSink* const*> sinks) {
+    return row_gates_.emplace_back(control, std::move(sinks));
+  }
 
   // A mark whose address stays.
   TraceMark& add_trace_mark(const TraceMark& mark) { return trace_marks_.emplace_back(mark); }
@@ -244,6 +249,7 @@ class RunState {
   std::unordered_map<uint32_t, const LoopState::Tail*> tails_;  // by NodeId
   std::deque<TraceMark> trace_marks_;
   std::deque<ObservedStep> observed_steps_;
+  std::deque<RowGate> row_gates_;
   std::deque<ObservedCall> observed_calls_;
 
   std::deque<ReleaseList> release_lists_;

@@ -1,0 +1,113 @@
+#include "runtime/api/output_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy {
+
+OutputStream::OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value)
+    : max_waiting_(std::max<size_t>(max_waiting, 1)), on_value_(std::move(on_value)) {}
+
+std::optional<Tensor> OutputStream::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !rows_.empty() || is_closed_ || is_over_; });
+  return take(lock);
+}
+
+// The first row, if there is one; whoever waited for room goes on.
+std::optional<Tensor> OutputStream::take(std::unique_lock<std::mutex>& lock) {
+  if (rows_.empty()) return std::nullopt;
+  std::optional<Tensor> row = std::move(rows_.front());
+  rows_.pop_front();
+  const std::function<void()> waiter = std::exchange(waiter_, nullptr);
+  lock.unlock();
+  if (waiter) waiter();
+  return row;
+}
+
+void OutputStream::close() {
+  std::deque<Tensor> rows;  // go after the lock
+  std::function<void()> waiter;
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    rows.swap(rows_);
+    waiter.swap(waiter_);
+  }
+  changed_.notify_all();
+  if (waiter) waiter();
+}
+
+Status OutputStream::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+void OutputStream::begin(std::function<void(std::function<void()>)> post) {
+  const std::lock_guard lock(mutex_);
+  post_ = std::move(post);
+  is_over_ = is_closed_ = false;
+  status_ = Status::ok();
+  rows_.clear();
+}
+
+void OutputStream::end(Status status) {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    status_ = std::move(status);
+    post_ = nullptr;
+  }
+  changed_.notify_all();
+}
+
+void OutputStream::push(const TensorView& row) {
+  Tensor copy = Tensor::copy_of(row);
+  std::function<void(std::function<void()>)> post;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_) return;
+    rows_.push_back(std::move(copy));
+    if (on_value_) post = post_;
+    if (post) ++num_posted_;
+  }
+  changed_.notify_one();
+  if (post) post([self = shared_from_this()] { self->deliver(); });
+}
+
+// What the user's function throws must not end the callback thread: no row more is wanted then.
+void OutputStream::deliver() {
+  {
+    std::unique_lock lock(mutex_);
+    std::optional<Tensor> row = take(lock);
+    try {
+      if (row) on_value_(std::move(*row));
+    } catch (...) {
+      close();
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --num_posted_;
+  }
+  changed_.notify_all();
+}
+
+void OutputStream::wait_delivered() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return num_posted_ == 0; });
+}
+
+bool OutputStream::has_room_or(std::function<void()> waiter) {
+  const std::lock_guard lock(mutex_);
+  if (is_closed_ || rows_.size() < max_waiting_) return true;
+  waiter_ = std::move(waiter);
+  return false;
+}
+
+bool OutputStream::forget_waiter() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(waiter_, nullptr) != nullptr;
+}
+
+}  // namespace eddy

@@ -1,0 +1,71 @@
+// OutputStream: the values of one output while the loop that makes them runs.
+//
+//   auto tokens = std::make_shared<OutputStream>(16);
+//   RunHandle run = session->run_async(inputs, {}, {.streams = {{"tokens", tokens}}});
+//   while (std::optional<Tensor> token = tokens->next()) print(*token);
+//   tokens->status();  // how the run has ended
+//
+// The output is one whose rows a loop of the graph itself stacks, one in each iteration; each row
+// comes here when it is made, in order, and the output is what it always is. The loop waits only
+// while max_waiting rows wait here, and nothing but its strand does. Instead of by next(), rows may
+// be had by `on_value`, called on the session's callback thread before the run's own callback.
+//
+// A stream is for one run at a time. Who closes it early lets the loop go on without it.
+//
+// Errors: next() has no value once the run has ended and all its rows are taken; status() says how
+// the run ended, and of a run that was refused why. Threads: next() by one at a time, close() and
+// the rest from any. Cost: a copy of each row, and a lock.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "runtime/api/tensor.h"
+#include "runtime/execute/row_sink.h"
+
+namespace eddy {
+
+class OutputStream : public RowSink, public std::enable_shared_from_this<OutputStream> {
+ public:
+  // max_waiting 0 counts as 1.
+  explicit OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value = {});
+
+  // Waits for the next row; none: there will be no more.
+  std::optional<Tensor> next();
+  // No more rows are wanted; those that wait are dropped.
+  void close();
+  // Of the run; ok while it goes on.
+  Status status() const;
+
+  // --- for sessions ---
+  void begin(std::function<void(std::function<void()>)> post);
+  // Until on_value, if there is one, has had all rows.
+  void wait_delivered();
+  void end(Status status);
+  void push(const TensorView& row) override;
+  bool has_room_or(std::function<void()> waiter) override;
+  bool forget_waiter() override;
+
+ private:
+  void deliver();
+  std::optional<Tensor> take(std::unique_lock<std::mutex>& lock);
+
+  const size_t max_waiting_;
+  const std::function<void(Tensor)> on_value_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under the mutex.
+  std::function<void(std::function<void()>)> post_;
+  std::deque<Tensor> rows_;
+  std::function<void()> waiter_;
+  size_t num_posted_ = 0;  // deliveries that are still to come, or under way
+  bool is_over_ = false;
+  bool is_closed_ = false;
+  Status status_;
+};
+
+}  // namespace eddy
