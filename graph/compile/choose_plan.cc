@@ -104,14 +104,15 @@ class Chooser {
     });
     if (is_repeated) return Status::ok();  // a larger cap needed no more
     Status status;
-    const FluidProgram program = fluid_program(graph_, plan, work_).program;
+    const FluidCosts costs = plan_costs(graph_, plan, work_);
     const uint64_t num_scenarios = has_draws() ? kScenarios : 1;
     for (const uint64_t max_rounds : {uint64_t{16}, uint64_t{2}}) {
       FluidOptions options;
       options.max_rounds = max_rounds;
       options.max_steps = options_.max_steps / num_scenarios;
       auto report = evaluate_fluid_scenarios(
-          program, machine_, {.max_exact = num_scenarios, .num_samples = num_scenarios}, options);
+          plan.program, costs, machine_, {.max_exact = num_scenarios, .num_samples = num_scenarios},
+          options);
       if (report.is_ok()) {
         candidate.predicted_ns = report->expectation;
         num_scenarios_ = std::max(num_scenarios_, report->num_scenarios);

@@ -13,33 +13,16 @@ namespace {
 
 using What = FluidSpan::What;
 
-std::string name_of(const Graph& graph, const PlanProgram& program, const FluidSpan& span) {
-  switch (span.what) {
-    case What::kKernel:
-      return graph.node(program.kernels[span.id]).name;
-    case What::kEnter:
-      return "enter " + graph.node(program.loops[span.id]).name;
-    case What::kTest:
-      return "test " + graph.node(program.loops[span.id]).name;
-    case What::kAdvance:
-      return "advance " + graph.node(program.loops[span.id]).name;
-    case What::kLeave:
-      return "leave " + graph.node(program.loops[span.id]).name;
-    case What::kSelect:
-      return "select " + graph.node(program.cases[span.id]).name;
-    case What::kFinish:
-      return "finish " + graph.node(program.cases[span.id]).name;
-  }
-  return "";
-}
-
-constexpr size_t kMostDrawn = 2000;
-
-NodeId node_of(const PlanProgram& program, const FluidSpan& span) {
-  if (span.what == What::kKernel) return program.kernels[span.id];
+NodeId node_of(const Program& program, const FluidSpan& span) {
+  if (span.what == What::kKernel) return NodeId(program.launches[span.id].node);
   const bool is_case = span.what == What::kSelect || span.what == What::kFinish;
-  return is_case ? program.cases[span.id] : program.loops[span.id];
+  return NodeId(is_case ? program.cases[span.id].node : program.loops[span.id].node);
 }
+
+// By What.
+constexpr const char* kVerbs[] = {"",       "enter ",  "test ",  "advance ",
+                                  "leave ", "select ", "finish "};
+constexpr size_t kMostDrawn = 2000;
 
 bool is_first(What what) { return what == What::kEnter || what == What::kSelect; }
 bool is_last(What what) { return what == What::kLeave || what == What::kFinish; }
@@ -49,9 +32,9 @@ class Surroundings {
  public:
   using View = TimelineView<double>;
 
-  Surroundings(const Graph& graph, const Plan& plan, const PlanProgram& program,
-               const std::vector<FluidSpan>& spans, const Timeline<double>& times)
-      : graph_(graph), plan_(plan), program_(program), spans_(spans), times_(times) {}
+  Surroundings(const Graph& graph, const Program& program, const std::vector<FluidSpan>& spans,
+               const Timeline<double>& times)
+      : graph_(graph), program_(program), spans_(spans), times_(times) {}
 
   // Outer ones first, as they begin first.
   std::vector<View::Frame> frames() const {
@@ -94,7 +77,7 @@ class Surroundings {
       if (what == What::kKernel || is_last(what)) ends[node].push_back(i);
     }
     std::vector<View::Arrow> arrows;
-    for (const Program::Block& block : plan_.program.blocks) {
+    for (const Program::Block& block : program_.blocks) {
       const std::vector<uint32_t> beside = find_step_nodes(block);
       std::map<uint32_t, NodeId> recorder;
       for (size_t i = 0; i < block.steps.size(); ++i) {
@@ -102,7 +85,7 @@ class Surroundings {
         if (beside[i] == Program::kNone) continue;
         const Program::Step& at = block.steps[beside[i]];
         if (at.op == Program::Op::kRetain) continue;
-        const NodeId node = eddy::node_of(plan_.program, at);
+        const NodeId node = eddy::node_of(program_, at);
         if (step.op == Program::Op::kRecord) recorder[step.operand] = node;
         const bool is_wait = step.op == Program::Op::kWait;
         if (!is_wait || !recorder.contains(step.operand)) continue;
@@ -135,16 +118,15 @@ class Surroundings {
   }
 
   const Graph& graph_;
-  const Plan& plan_;
-  const PlanProgram& program_;
+  const Program& program_;
   const std::vector<FluidSpan>& spans_;
   const Timeline<double>& times_;
 };
 
 }  // namespace
 
-std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const PlanProgram& program,
-                              const FluidTimeline& timeline, const std::string& title) {
+std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const FluidTimeline& timeline,
+                              const std::string& title) {
   std::vector<FluidSpan> spans = timeline.spans;
   std::ranges::stable_sort(spans, {}, &FluidSpan::start_ns);
   std::vector<TaskSpec<double>> specs;
@@ -163,17 +145,20 @@ std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const PlanPr
   TaskGraph<double> tasks;
   tasks.assign(specs, {});
   tasks.make_predecessors();
-  const Surroundings around(graph, plan, program, spans, times);
-  const TimelineView<double> view{
-      tasks,
-      times,
-      times.order,
-      [&](uint32_t slot) { return name_of(graph, program, spans[slot]); },
-      [](uint32_t lane) { return "stream " + std::to_string(lane); },
-      [](uint32_t) { return false; },
-      true,
-      around.frames(),
-      around.arrows()};
+  const Surroundings around(graph, plan.program, spans, times);
+  const TimelineView<double> view{tasks,
+                                  times,
+                                  times.order,
+                                  [&](uint32_t slot) {
+                                    const FluidSpan& span = spans[slot];
+                                    return kVerbs[static_cast<size_t>(span.what)] +
+                                           graph.node(node_of(plan.program, span)).name;
+                                  },
+                                  [](uint32_t lane) { return "stream " + std::to_string(lane); },
+                                  [](uint32_t) { return false; },
+                                  true,
+                                  around.frames(),
+                                  around.arrows()};
   return timeline_svg(view, title);
 }
 

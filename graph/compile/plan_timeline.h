@@ -11,11 +11,13 @@
 
 #include <string>
 
-#include "graph/compile/predict_plan.h"
+#include "graph/ir/graph.h"
+#include "graph/schedule/plan.h"
+#include "graph/simulate/fluid_model.h"
 
 namespace eddy {
 
-std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const PlanProgram& program,
-                              const FluidTimeline& timeline, const std::string& title);
+std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const FluidTimeline& timeline,
+                              const std::string& title);
 
 }  // namespace eddy

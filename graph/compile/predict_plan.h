@@ -1,7 +1,6 @@
-// predict_plan: how long a plan runs on a machine, by the fluid model.
+// predict_plan: how long a plan runs on a machine: its program, by the fluid model.
 //
-// fluid_program writes the plan out as the fluid model reads it: regions by RegionId, kernels,
-// loops and cases by the order in which nodes stand in the graph.
+// plan_costs makes the table of costs that the model reads beside the program.
 //
 // Errors: those of simulate_fluid. Threads: pure. Cost: that of simulate_fluid.
 #pragma once
@@ -14,14 +13,7 @@
 
 namespace eddy {
 
-struct PlanProgram {
-  FluidProgram program;
-  std::vector<NodeId> kernels;  // FluidProgram's kernels, loops and cases are these nodes
-  std::vector<NodeId> loops;
-  std::vector<NodeId> cases;
-};
-
-PlanProgram fluid_program(const Graph& graph, const Plan& plan, const NodeWork& work);
+FluidCosts plan_costs(const Graph& graph, const Plan& plan, const NodeWork& work);
 
 Result<FluidTimeline> predict_plan(const Graph& graph, const Plan& plan, const NodeWork& work,
                                    const FluidMachine& machine, const FluidOptions& options = {});

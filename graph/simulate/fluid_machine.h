@@ -44,7 +44,7 @@ struct FluidMachine {
     double launch_ns = 0;
     double record_ns = 0;
     double wait_ns = 0;
-    double fork_ns = 0;      // a region's further stream is set off
+    double fork_ns = 0;      // of the record that wakes a stream at rest; `stream` only
     double decision_ns = 0;  // what follows a predicate; `host`: and what asks for it
   };
 

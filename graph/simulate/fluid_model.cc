@@ -1,52 +1,68 @@
 #include "graph/simulate/fluid_model.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "graph/simulate/fluid_frames.h"
+#include "graph/simulate/decision_draw.h"
+#include "graph/simulate/fluid_code.h"
 #include "graph/simulate/fluid_streams.h"
 
 namespace eddy {
 namespace {
 
-constexpr uint32_t kNone = kNoInstance;
+using Op = FluidCode::Op;
+using Command = FluidCode::Command;
+using Kind = FluidStep::Kind;
 using What = FluidSpan::What;
 
-using Frame = FluidFrame;
+// Depends on seed, sample, name and execution only.
+int64_t choose_value(const Decision& decision, const std::string& name, uint64_t execution,
+                     const FluidOptions& options) {
+  if (!decision.trace.empty()) return decision.trace[execution % decision.trace.size()];
+  double draw = draw_uniform(options.seed, options.sample, name_hash(name), execution);
+  for (const Decision::Likely& likely : decision.distribution) {
+    if (draw < likely.probability) return likely.value;
+    draw -= likely.probability;
+  }
+  return decision.distribution.back().value;
+}
 
-// Issues commands on the one host, and lets the streams run them.
+// Issues steps on the one host, and lets the streams run them. A strand is a stream of its own.
 class Issuing {
  public:
-  Issuing(const FluidProgram& program, const FluidMachine& machine, const FluidOptions& options)
+  Issuing(const Program& program, const FluidCosts& costs, const FluidMachine& machine,
+          const FluidOptions& options)
       : program_(program),
+        costs_(costs),
         machine_(machine),
         options_(options),
-        lists_(program),
-        streams_(machine, options),
-        loop_runs_(program.loops.size(), 0),
-        case_runs_(program.cases.size(), 0) {
-    for (const FluidRegion& region : program.regions) {
-      has_forks_ |= region.num_streams > 1;
-    }
+        code_(program),
+        streams_(machine, options, lanes(code_), code_.num_events,
+                 has_further() ? machine.start_ns : machine.run_ns),
+        strands_(code_.strands.size()),
+        rounds_(code_.num_rounds, 0),
+        block_scales_(program.blocks.size(), 1),
+        loops_(program.loops.size()),
+        case_runs_(program.cases.size(), 0),
+        num_issued_(code_.num_events, 0),
+        unissued_(code_.num_events) {
+    for (size_t s = 0; s < strands_.size(); ++s) strands_[s].at = code_.strands[s].first;
   }
 
   Result<FluidTimeline> run() {
-    const uint32_t root = streams_.add_stream();
-    issuer(root) = {};
-    streams_.start(root, has_forks_ ? machine_.start_ns : machine_.run_ns);
-    enter_region(root, 0, 1);
-    ready_.push_back(root);
+    ready_.push_back(0);
     for (;;) {
       settle();
       if (streams_.is_over_limit()) {
         return resource_exhausted(
             fmt::format("the simulation takes more than {} steps", options_.max_steps));
       }
-      const double next = std::min({streams_.next_ns(), host_until_, next_told()});
+      const double next = std::min({streams_.next_ns(), host_until_, next_readback()});
       if (next == kNever) break;
       streams_.advance_to(next);
       if (host_until_ <= next) {
@@ -54,13 +70,11 @@ class Issuing {
         may_issue_ = host_for_;
         ready_.push_back(host_for_);
       }
-      for (; !told_.empty() && told_.begin()->first <= next; told_.erase(told_.begin())) {
-        ready_.push_back(told_.begin()->second);
-      }
+      take_readbacks();
     }
     FluidTimeline& timeline = streams_.timeline();
     timeline.makespan_ns = streams_.now_ns();
-    if (has_forks_ && timeline.makespan_ns > machine_.start_ns + machine_.caller_spin_ns) {
+    if (has_further() && timeline.makespan_ns > machine_.start_ns + machine_.caller_spin_ns) {
       timeline.makespan_ns += std::max(0.0, machine_.sleeping_start_ns - machine_.start_ns);
     }
     return std::move(timeline);
@@ -69,381 +83,271 @@ class Issuing {
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  struct Issuer {
-    std::vector<Frame> frames;
-    uint32_t root_position = 0;  // of the root's command that it is at, or inside
-    bool is_awaiting = false;    // a decision
+  struct Strand {
+    uint32_t at = 0;           // its next command
+    double scale = 1;          // of all its times there
+    bool is_awaiting = false;  // a decision
+    double host_cost_ns = 0;   // of the command that it wants the host for
   };
-  // An event that is not yet issued, and who cannot go on issuing before.
-  struct Unissued {
-    std::set<uint32_t> issued;
-    std::map<uint32_t, std::vector<uint32_t>> waiting;
+  struct Loop {
+    uint64_t num_runs = 0;
+    uint64_t rounds_left = 0;
+    double scale = 1;  // around it
   };
 
-  Issuer& issuer(uint32_t stream) {
-    if (stream >= issuers_.size()) issuers_.resize(stream + 1);
-    return issuers_[stream];
+  static std::vector<uint32_t> lanes(const FluidCode& code) {
+    std::vector<uint32_t> lanes;
+    for (const FluidCode::Strand& strand : code.strands) lanes.push_back(strand.stream);
+    return lanes;
   }
+  bool has_further() const { return code_.strands.size() > 1; }
 
-  double next_told() const { return told_.empty() ? kNever : told_.begin()->first; }
+  double next_readback() const { return readbacks_.empty() ? kNever : readbacks_.begin()->first; }
+  void take_readbacks() {
+    for (; next_readback() <= streams_.now_ns(); readbacks_.erase(readbacks_.begin())) {
+      strands_[readbacks_.begin()->second].is_awaiting = false;
+      ready_.push_back(readbacks_.begin()->second);
+    }
+  }
 
   // All that happens at this instant.
   void settle() {
     for (;;) {
       while (!ready_.empty()) {
-        const uint32_t stream = ready_.front();
+        const uint32_t strand = ready_.front();
         ready_.pop_front();
-        issue(stream);
+        issue(strand);
       }
       if (host_until_ == kNever && !wants_host_.empty()) {
-        const auto [position, stream] = *wants_host_.begin();
+        host_for_ = wants_host_.begin()->second;
         wants_host_.erase(wants_host_.begin());
-        host_for_ = stream;
-        host_until_ = streams_.now_ns() + host_cost_[stream];
-        streams_.timeline().host_busy_ns += host_cost_[stream];
+        host_until_ = streams_.now_ns() + strands_[host_for_].host_cost_ns;
+        streams_.timeline().host_busy_ns += strands_[host_for_].host_cost_ns;
       }
       streams_.settle();
-      for (const uint32_t stream : streams_.take_decided()) {
-        const double scale = issuer(stream).frames.back().scale;
-        issuer(stream).is_awaiting = false;
-        told_.emplace(streams_.now_ns() + machine_.readback_ns * scale, stream);
+      for (const uint32_t strand : streams_.take_decided()) {
+        readbacks_.emplace(streams_.now_ns() + machine_.readback_ns * strands_[strand].scale,
+                           strand);
       }
-      for (; !told_.empty() && told_.begin()->first <= streams_.now_ns();
-           told_.erase(told_.begin())) {
-        ready_.push_back(told_.begin()->second);
-      }
+      take_readbacks();
       if (ready_.empty() && (host_until_ != kNever || wants_host_.empty())) return;
     }
   }
 
-  // Issues for a stream until it needs the host, an event or a decision.
-  void issue(uint32_t stream) {
-    while (!issuer(stream).frames.empty() && !issuer(stream).is_awaiting) {
-      Issuer& self = issuer(stream);
-      const Frame& frame = self.frames.back();
-      if (frame.kind == Frame::Kind::kRegion && frame.id == 0)
-        self.root_position = lists_.position(frame);
-      if (must_wait_for_issue(stream)) return;
-      const double cost = lists_.host_cost(frame, machine_.host) * frame.scale;
-      if (cost > 0 && may_issue_ != stream) {
-        if (stream >= host_cost_.size()) host_cost_.resize(stream + 1);
-        host_cost_[stream] = cost;
-        wants_host_.emplace(self.root_position, stream);
+  // Issues for a strand until it needs the host, an event, a decision or its block's next round.
+  void issue(uint32_t strand) {
+    Strand& self = strands_[strand];
+    while (!self.is_awaiting) {
+      const Command& command = code_.commands[self.at];
+      if (is_held(strand, command)) return;
+      const double cost = host_cost(command) * self.scale;
+      if (cost > 0 && may_issue_ != strand) {
+        self.host_cost_ns = cost;
+        wants_host_.emplace(command.position, strand);
         return;
       }
-      may_issue_ = kNone;
-      step(stream);
+      may_issue_ = kNobody;
+      ++self.at;
+      step(strand, command);
     }
   }
+
+  uint64_t records_needed(const Command& wait) const {
+    const uint64_t round = rounds_[wait.target];
+    return round > wait.lag ? round - wait.lag : 0;
+  }
+  uint64_t& round_of(uint32_t strand) { return rounds_[code_.strands[strand].round]; }
 
   // A driver's wait binds to a record that was issued before; a strand's waits for the event
   // itself.
-  bool must_wait_for_issue(uint32_t stream) {
-    if (machine_.num_workers > 0) return false;
-    const FluidWait wait = lists_.next_wait(issuer(stream).frames.back());
-    if (!wait) return false;
-    Unissued& events = unissued_[wait.instance];
-    if (events.issued.contains(wait.event)) return false;
-    events.waiting[wait.event].push_back(stream);
+  bool is_held(uint32_t strand, const Command& command) {
+    if (command.op == Op::kEnd) return true;
+    if (command.op == Op::kJoin) return round_of(strand) == rounds_[command.operand];
+    if (command.op != Op::kWait || machine_.num_workers > 0) return false;
+    if (records_needed(command) <= num_issued_[command.operand]) return false;
+    unissued_[command.operand].push_back(strand);
     return true;
   }
 
-  void step(uint32_t stream) {
-    switch (issuer(stream).frames.back().kind) {
-      case Frame::Kind::kRegion:
-        return step_region(stream);
-      case Frame::Kind::kLoop:
-        return step_loop(stream);
-      case Frame::Kind::kCase:
-        return step_case(stream);
-    }
-  }
-
-  void enter_region(uint32_t stream, uint32_t id, double scale) {
-    const FluidRegion& region = program_.regions[id];
-    Frame frame{.kind = Frame::Kind::kRegion, .id = id, .scale = scale};
-    if (region.is_open) {
-      frame.previous = issuer(stream).frames.back().previous;
-      frame.stale = issuer(stream).frames.back().stale;
-    }
-    if (region.num_streams > 1) {
-      frame.instance = streams_.add_instance(num_instance_events(region));
-      unissued_[frame.instance] = {};
-    }
-    frame.is_entering = frame.previous != kNone;
-    issuer(stream).frames.push_back(frame);
-    if (!frame.is_entering) fork_streams(stream, frame);
-  }
-
-  void fork_streams(uint32_t stream, const Frame& frame) {
-    const FluidRegion& region = program_.regions[frame.id];
-    const uint32_t root_position = issuer(stream).root_position;
-    for (uint32_t s = 1; s < region.num_streams; ++s) {
-      Frame further = frame;
-      further.stream = s;
-      further.is_entering = region.is_open;
-      further.entered = frame.previous == kNone ? 1 : 0;
-      const uint32_t child = streams_.add_stream();
-      issuer(child) = {{further}, root_position, false};
-      FluidStep fork = make_step(FluidStep::Kind::kFork, frame);
-      fork.target = child;
-      fork.delay_ns = machine_.stream.fork_ns;
-      streams_.push(stream, fork);
-      ready_.push_back(child);
-    }
-  }
-
-  // One step on the way into an open region.
-  void step_entry(uint32_t stream) {
-    Frame& frame = issuer(stream).frames.back();
-    const FluidRegion& region = program_.regions[frame.id];
-    if (const FluidWait awaited = lists_.next_wait(frame)) {
-      ++frame.entered;
-      return wait(stream, frame, awaited);
-    }
-    frame.is_entering = false;
-    if (frame.stream > 0) {
-      return record(stream, frame, begun_event(region, frame.stream), machine_.stream.record_ns);
-    }
-    // All have begun in the last iteration, so nobody is in the one before it.
-    leave_instance(stream, frame.stale);
-    fork_streams(stream, frame);
-  }
-
-  FluidStep make_step(FluidStep::Kind kind, const Frame& frame) const {
-    FluidStep step;
-    step.kind = kind;
-    step.instance = frame.instance;
-    step.scale = frame.scale;
-    if (frame.kind == Frame::Kind::kRegion) {
-      const std::vector<uint32_t>& lanes = program_.regions[frame.id].lanes;
-      step.lane = lanes.empty() ? frame.stream : lanes[frame.stream];
-    }
-    return step;
-  }
-
-  // Of a control node, in the stream of the region around it.
-  void push_control(uint32_t stream, FluidStep::Kind kind, What what, uint32_t id,
-                    const FluidDemand& demand, double scale) {
-    const std::vector<Frame>& frames = issuer(stream).frames;
-    const auto around = std::find_if(frames.rbegin(), frames.rend(), [](const Frame& frame) {
-      return frame.kind == Frame::Kind::kRegion;
-    });
-    FluidStep step = make_step(kind, *around);
-    step.what = what;
-    step.id = id;
-    step.demand = &demand;
-    step.scale = scale;
-    if (kind == FluidStep::Kind::kDecision) {
-      step.delay_ns = machine_.stream.decision_ns;
-      step.earliest_ns = streams_.now_ns() + machine_.latency_ns * scale;
-      issuer(stream).is_awaiting = true;
-    }
-    streams_.push(stream, step);
-  }
-
-  void step_region(uint32_t stream) {
-    Frame& frame = issuer(stream).frames.back();
-    const auto& list = lists_.of(frame);
-    if (frame.is_entering) return step_entry(stream);
-    if (frame.at >= list.size()) return end_region(stream);
-    const FluidWait awaited = lists_.next_wait(frame);
-    const Program::Step command = list[frame.at++].command;
+  double host_cost(const Command& command) const {
     switch (command.op) {
-      case Program::Op::kLaunch: {
-        FluidStep step = make_step(FluidStep::Kind::kWork, frame);
-        step.id = command.operand;
-        step.demand = &program_.kernels[command.operand];
-        step.delay_ns = machine_.stream.launch_ns;
-        step.earliest_ns = streams_.now_ns() + machine_.latency_ns * frame.scale;
-        return streams_.push(stream, step);
-      }
-      case Program::Op::kRecord:
-        return record(stream, frame, command.operand, machine_.stream.record_ns);
-      case Program::Op::kWait:
-      case Program::Op::kWaitPrevious:
-        return wait(stream, frame, awaited);
-      case Program::Op::kLoop:
-        issuer(stream).frames.push_back(
-            {.kind = Frame::Kind::kLoop, .id = command.operand, .scale = frame.scale});
-        return;
-      case Program::Op::kCase:
-        issuer(stream).frames.push_back(
-            {.kind = Frame::Kind::kCase, .id = command.operand, .scale = frame.scale});
-        return;
+      case Op::kLaunch:
+        return machine_.host.launch_ns;
+      case Op::kRecord:
+        return machine_.host.record_ns;
+      case Op::kWait:
+        return records_needed(command) > 0 ? machine_.host.wait_ns : 0;
+      case Op::kEnter:
+        return costs_.loops[command.operand].enter.solo_ns > 0 ? machine_.host.launch_ns : 0;
+      case Op::kAdvance:
+        return costs_.loops[command.operand].advance.solo_ns > 0 ? machine_.host.launch_ns : 0;
+      case Op::kTest:
+      case Op::kSelect:
+        return machine_.host.decision_ns;
       default:
+        return 0;
+    }
+  }
+
+  void step(uint32_t strand, const Command& command) {
+    switch (command.op) {
+      case Op::kLaunch:
+        return work(strand, Kind::kWork, What::kKernel, command.operand,
+                    costs_.launches[command.operand], machine_.stream.launch_ns,
+                    machine_.latency_ns);
+      case Op::kRecord:
+        return record(strand, command.operand);
+      case Op::kWait:
+        return wait(strand, command);
+      case Op::kBegin:
+        return begin(strand, command.operand);
+      case Op::kJoin:
+        ++round_of(strand);
+        strands_[strand].scale = block_scales_[command.operand];
         return;
+      case Op::kRest:
+        strands_[strand].at = command.target;
+        return push(strand, {.kind = Kind::kRest});
+      case Op::kJump:
+        strands_[strand].at = command.target;
+        return;
+      case Op::kSelect:
+      case Op::kFinish:
+        return step_case(strand, command);
+      default:
+        return step_loop(strand, command);
     }
   }
 
-  void record(uint32_t stream, const Frame& frame, uint32_t event, double delay_ns) {
-    if (frame.instance == kNone) return;  // nobody else is there to wait
-    FluidStep step = make_step(FluidStep::Kind::kRecord, frame);
-    step.target = event;
-    step.delay_ns = delay_ns;
-    streams_.push(stream, step);
-    Unissued& events = unissued_[frame.instance];
-    events.issued.insert(event);
-    const auto waiting = events.waiting.find(event);
-    if (waiting == events.waiting.end()) return;
-    ready_.insert(ready_.end(), waiting->second.begin(), waiting->second.end());
-    events.waiting.erase(waiting);
+  void push(uint32_t strand, FluidStep step) {
+    step.scale = strands_[strand].scale;
+    streams_.push(strand, step);
   }
 
-  void wait(uint32_t stream, const Frame& frame, const FluidWait& awaited) {
-    if (!awaited) return;
-    FluidStep step = make_step(FluidStep::Kind::kWait, frame);
-    step.instance = awaited.instance;
-    step.target = awaited.event;
-    step.delay_ns = machine_.stream.wait_ns;
-    streams_.push(stream, step);
+  // Work or a decision; it begins `latency_ns` from now or later.
+  void work(uint32_t strand, Kind kind, What what, uint32_t id, const FluidDemand& demand,
+            double delay_ns = 0, double latency_ns = 0) {
+    Strand& self = strands_[strand];
+    push(strand, {.kind = kind,
+                  .what = what,
+                  .id = id,
+                  .demand = &demand,
+                  .delay_ns = delay_ns,
+                  .earliest_ns = streams_.now_ns() + latency_ns * self.scale});
+    self.is_awaiting = kind == Kind::kDecision;
+  }
+  void decide(uint32_t strand, What what, uint32_t id, const FluidDemand& demand) {
+    work(strand, Kind::kDecision, what, id, demand, machine_.stream.decision_ns,
+         machine_.latency_ns);
   }
 
-  // Nobody will look at its events again.
-  void leave_instance(uint32_t stream, uint32_t instance) {
-    if (instance == kNone) return;
-    FluidStep step = make_step(FluidStep::Kind::kLeave, issuer(stream).frames.back());
-    step.instance = instance;
-    streams_.push(stream, step);
+  void record(uint32_t strand, uint32_t event) {
+    push(strand, {.kind = Kind::kRecord, .event = event, .delay_ns = machine_.stream.record_ns});
+    ++num_issued_[event];
+    ready_.insert(ready_.end(), unissued_[event].begin(), unissued_[event].end());
+    unissued_[event].clear();
   }
 
-  // A further stream says that it has ended; stream 0 waits for all of them, then goes on.
-  void end_region(uint32_t stream) {
-    Frame& frame = issuer(stream).frames.back();
-    const FluidRegion& region = program_.regions[frame.id];
-    if (frame.stream > 0) {
-      record(stream, frame, end_event(region, frame.stream), machine_.stream.record_ns);
-      streams_.push(stream, make_step(FluidStep::Kind::kEnd, frame));
-      issuer(stream).frames.clear();
-      return;
+  void wait(uint32_t strand, const Command& command) {
+    const uint64_t needed = records_needed(command);
+    if (needed == 0) return;
+    push(strand, {.kind = Kind::kWait,
+                  .event = command.operand,
+                  .needed = needed,
+                  .delay_ns = machine_.stream.wait_ns});
+  }
+
+  void begin(uint32_t strand, uint32_t block) {
+    ++rounds_[block];
+    block_scales_[block] = strands_[strand].scale;
+    const FluidCode::Further further = code_.further[block];
+    for (uint32_t s = further.first; s < further.first + further.count; ++s) {
+      if (code_.commands[strands_[s].at].op == Op::kJoin) ready_.push_back(s);
     }
-    if (const FluidWait join = lists_.next_wait(frame)) {
-      wait(stream, frame, join);
-      ++frame.at;
-      return;
-    }
-    if (region.is_open) {
-      const Frame left = frame;
-      issuer(stream).frames.pop_back();
-      issuer(stream).frames.back().previous = left.instance;
-      issuer(stream).frames.back().stale = left.previous;
-      return;
-    }
-    leave_instance(stream, frame.instance);
-    issuer(stream).frames.pop_back();
   }
 
-  void step_loop(uint32_t stream) {
-    Frame& frame = issuer(stream).frames.back();
-    const uint32_t id = frame.id;
-    const FluidLoop& loop = program_.loops[id];
-    const bool is_last = frame.rounds_left == 0;
-    const double scale = is_last ? frame.scale : frame.scale * frame.round_scale;
-    switch (frame.phase) {
-      case kLoopEnter: {
-        const uint64_t execution = loop_runs_[id]++;
-        const int64_t trips = options_.choose
-                                  ? options_.choose(false, id, execution)
-                                  : choose_value(loop.decision, loop.name, execution, options_);
-        frame.rounds_left = std::min(static_cast<uint64_t>(trips), options_.max_rounds);
-        if (frame.rounds_left > 0) {
-          frame.round_scale = static_cast<double>(trips) / static_cast<double>(frame.rounds_left);
+  void step_loop(uint32_t strand, const Command& command) {
+    Strand& self = strands_[strand];
+    Loop& loop = loops_[command.operand];
+    const FluidCosts::Loop& costs = costs_.loops[command.operand];
+    switch (command.op) {
+      case Op::kEnter: {
+        work(strand, Kind::kWork, What::kEnter, command.operand, costs.enter);
+        const auto trips = static_cast<uint64_t>(
+            decided(false, command.operand, costs.decision, costs.name, loop.num_runs++));
+        loop.rounds_left = std::min(trips, options_.max_rounds);
+        loop.scale = self.scale;
+        if (trips > loop.rounds_left) {
+          self.scale *= static_cast<double>(trips) / static_cast<double>(loop.rounds_left);
         }
-        frame.phase = kLoopRound;
-        return push_control(stream, FluidStep::Kind::kWork, What::kEnter, id, loop.enter,
-                            frame.scale);
-      }
-      case kLoopRound:
-        frame.phase = kLoopTest;
-        return enter_region(stream, loop.before, scale);
-      case kLoopTest:
-        frame.phase = kLoopTested;
-        return push_control(stream, FluidStep::Kind::kDecision, What::kTest, id, loop.test, scale);
-      case kLoopTested:
-        if (is_last) {
-          frame.phase = kLoopTails;
-          return;
-        }
-        frame.phase = kLoopAdvance;
-        return enter_region(stream, loop.after, scale);
-      case kLoopTails:
-        return leave_loop(stream, frame);
-      default:
-        frame.phase = kLoopRound;
-        --frame.rounds_left;
-        return push_control(stream, FluidStep::Kind::kWork, What::kAdvance, id, loop.advance,
-                            scale);
-    }
-  }
-
-  // Behind all further streams of an open loop.
-  void leave_loop(uint32_t stream, Frame& frame) {
-    if (const FluidWait tail = lists_.next_wait(frame)) {
-      ++frame.entered;
-      return wait(stream, frame, tail);
-    }
-    leave_instance(stream, frame.stale);
-    leave_instance(stream, frame.previous);
-    const FluidLoop& loop = program_.loops[frame.id];
-    push_control(stream, FluidStep::Kind::kWork, What::kLeave, frame.id, loop.leave, frame.scale);
-    issuer(stream).frames.pop_back();
-  }
-
-  void step_case(uint32_t stream) {
-    Frame& frame = issuer(stream).frames.back();
-    const uint32_t id = frame.id;
-    const double scale = frame.scale;
-    const FluidCase& branch = program_.cases[id];
-    switch (frame.phase++) {
-      case 0: {
-        const uint64_t execution = case_runs_[id]++;
-        frame.value = options_.choose
-                          ? options_.choose(true, id, execution)
-                          : choose_value(branch.decision, branch.name, execution, options_);
-        return push_control(stream, FluidStep::Kind::kDecision, What::kSelect, id, branch.select,
-                            scale);
-      }
-      case 1: {
-        const bool is_branch =
-            frame.value >= 0 && frame.value < static_cast<int64_t>(branch.regions.size());
-        if (is_branch)
-          enter_region(stream, branch.regions[static_cast<size_t>(frame.value)], scale);
         return;
       }
+      case Op::kTest:
+        decide(strand, What::kTest, command.operand, costs.test);
+        if (loop.rounds_left == 0) self.at = command.target;
+        return;
+      case Op::kAdvance:
+        work(strand, Kind::kWork, What::kAdvance, command.operand, costs.advance);
+        self.at = command.target;
+        if (--loop.rounds_left == 0) self.scale = loop.scale;
+        return;
       default:
-        push_control(stream, FluidStep::Kind::kWork, What::kFinish, id, branch.finish, scale);
-        issuer(stream).frames.pop_back();
+        return work(strand, Kind::kWork, What::kLeave, command.operand, costs.leave);
     }
   }
 
-  const FluidProgram& program_;
+  void step_case(uint32_t strand, const Command& command) {
+    const FluidCosts::Case& costs = costs_.cases[command.operand];
+    if (command.op == Op::kFinish) {
+      return work(strand, Kind::kWork, What::kFinish, command.operand, costs.finish);
+    }
+    decide(strand, What::kSelect, command.operand, costs.select);
+    const int64_t value =
+        decided(true, command.operand, costs.decision, costs.name, case_runs_[command.operand]++);
+    const auto num_branches = static_cast<int64_t>(program_.cases[command.operand].blocks.size());
+    const int64_t branch = value >= 0 && value < num_branches ? value : num_branches;
+    strands_[strand].at = code_.targets[command.target + static_cast<size_t>(branch)];
+  }
+
+  int64_t decided(bool is_case, uint32_t id, const Decision& decision, const std::string& name,
+                  uint64_t execution) const {
+    if (options_.choose) return options_.choose(is_case, id, execution);
+    return choose_value(decision, name, execution, options_);
+  }
+
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  const Program& program_;
+  const FluidCosts& costs_;
   const FluidMachine& machine_;
   const FluidOptions& options_;
-  const FluidLists lists_;
-  bool has_forks_ = false;
+  const FluidCode code_;
   FluidStreams streams_;
-  std::vector<uint64_t> loop_runs_;
+  std::vector<Strand> strands_;
+  std::vector<uint64_t> rounds_;
+  std::vector<double> block_scales_;  // of their latest rounds
+  std::vector<Loop> loops_;
   std::vector<uint64_t> case_runs_;
 
-  std::deque<Issuer> issuers_;             // by stream; references stay good
-  std::map<uint32_t, Unissued> unissued_;  // by instance
-  std::deque<uint32_t> ready_;             // may be able to issue
-  std::multimap<double, uint32_t> told_;   // when a decision is known to whoever issues
+  // By event: records so far, and strands that cannot go on issuing before another.
+  std::vector<uint64_t> num_issued_;
+  std::vector<std::vector<uint32_t>> unissued_;
+  std::deque<uint32_t> ready_;                 // may be able to issue
+  std::multimap<double, uint32_t> readbacks_;  // when a decision is known to whoever issues
 
   double host_until_ = kNever;  // the host is at work for host_for_
-  uint32_t host_for_ = kNone;
-  uint32_t may_issue_ = kNone;  // whose next command the host has just done
-  std::vector<double> host_cost_;
+  uint32_t host_for_ = kNobody;
+  uint32_t may_issue_ = kNobody;                        // whose next command the host has just done
   std::set<std::pair<uint32_t, uint32_t>> wants_host_;  // by place in the root's list
 };
 
 }  // namespace
 
-Result<FluidTimeline> simulate_fluid(const FluidProgram& program, const FluidMachine& machine,
-                                     const FluidOptions& options) {
-  EDDY_RETURN_IF_ERROR(check_fluid_program(program, machine));
+Result<FluidTimeline> simulate_fluid(const Program& program, const FluidCosts& costs,
+                                     const FluidMachine& machine, const FluidOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_fluid_costs(program, costs, machine));
   if (options.max_rounds == 0) return invalid_argument("max_rounds must be above 0");
-  return Issuing(program, machine, options).run();
+  return Issuing(program, costs, machine, options).run();
 }
 
 }  // namespace eddy

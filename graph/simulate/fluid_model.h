@@ -1,25 +1,23 @@
-// The fluid model: when a plan's commands run on one device, whose streams are orderings and not
+// The fluid model: when a program's steps run on one device, whose streams are orderings and not
 // devices of their own.
 //
-// Two things happen to a command. Whoever issues it does so on one serial host: commands of
-// different streams are issued in the order of the list as far as nobody has to wait; who waits
-// for a decision lets the others go on. Then it runs in its stream: after what stands before it
-// there, and after the events it waits for. Kernels that are at work together share the machine
-// (fluid_sharing.h); between two events of the simulation their rates are constant, so the
-// timeline is exact, and the same every time.
+// Two things happen to a step. The one serial host issues it: steps of different streams in the
+// order of the root's list, as far as they need not wait; while one stream waits for a decision the
+// others' steps are issued. Then it runs in its stream: after what stands before it there, and
+// after the events it waits for. Records and waits order streams, and nothing else does: a further
+// stream of a block rests until its first wait is over, and again when it has ended. Kernels that
+// are at work together share the machine (fluid_sharing.h); between two events of the simulation
+// their rates are constant, so the timeline is exact, and the same every time.
 //
-//   entry ──▶ commands of stream 0 ───────────────▶ waits for the others' ends ──▶ exit
-//     └─fork─▶ commands of stream 1, 2 … ──▶ end
-//
-// On a CPU (FluidMachine::num_workers > 0) a stream is a strand: set off or woken it needs a
-// worker; which costs handoff_ns where one is awake, wake_ns where it sleeps, and less where
-// another strand ends or waits meanwhile and its worker takes it.
+// On a CPU (FluidMachine::num_workers > 0) a stream is a strand: woken it needs a worker, which
+// costs handoff_ns where one is awake, wake_ns where it sleeps, and less where another strand ends
+// or waits meanwhile and its worker takes it.
 //
 // A loop of more than max_rounds trips is simulated by max_rounds of them, each standing for
 // several: all times inside count as many times. So the cost does not grow with trips.
 //
-// Errors: those of check_fluid_program; resource exhausted beyond max_steps.
-// Threads: pure. Cost: O(steps * (streams at work + log)); a step is a command that runs.
+// Errors: those of check_fluid_costs; resource exhausted beyond max_steps.
+// Threads: pure. Cost: O(steps * (streams at work + log)); a step is one that runs.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +25,15 @@
 #include <vector>
 
 #include "graph/base/status.h"
-#include "graph/simulate/fluid_program.h"
+#include "graph/simulate/fluid_costs.h"
 
 namespace eddy {
 
 struct FluidOptions {
   uint64_t seed = 1;
   uint64_t sample = 0;
-  // Decides instead of the program's decisions, where given: which execution (from 0) of the loop
-  // or case `id` this is; the number of trips or the region.
+  // Decides instead of the table's decisions, where given: which execution (from 0) of the loop or
+  // case `id` this is; the number of trips or the branch.
   std::function<int64_t(bool is_case, uint32_t id, uint64_t execution)> choose = {};
   uint64_t max_rounds = UINT64_MAX;  // of one execution of a loop that are simulated one by one
   uint64_t max_steps = 50'000'000;
@@ -46,8 +44,8 @@ struct FluidOptions {
 struct FluidSpan {
   enum class What : uint8_t { kKernel, kEnter, kTest, kAdvance, kLeave, kSelect, kFinish };
   What what = What::kKernel;
-  uint32_t id = 0;    // the kernel, loop or case
-  uint32_t lane = 0;  // FluidRegion::lanes
+  uint32_t id = 0;    // the program's launch, loop or case
+  uint32_t lane = 0;  // the machine's stream
   double start_ns = 0;
   double end_ns = 0;
 };
@@ -60,7 +58,7 @@ struct FluidTimeline {
   std::vector<FluidSpan> spans;  // by end; empty unless wanted
 };
 
-Result<FluidTimeline> simulate_fluid(const FluidProgram& program, const FluidMachine& machine,
-                                     const FluidOptions& options = {});
+Result<FluidTimeline> simulate_fluid(const Program& program, const FluidCosts& costs,
+                                     const FluidMachine& machine, const FluidOptions& options = {});
 
 }  // namespace eddy

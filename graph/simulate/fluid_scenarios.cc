@@ -27,63 +27,60 @@ int64_t draw(const Control& control, double at) {
   return control.likely.back().value;
 }
 
-// The work of each region, inner loops at their most trips.
-class RegionWork {
+// The work of each block, inner loops at their most trips.
+class BlockWork {
  public:
-  RegionWork(const FluidProgram& program, const std::vector<Control>& controls)
-      : program_(program), controls_(controls), work_(program.regions.size()) {
-    // Inner regions behind those they stand in.
+  BlockWork(const Program& program, const FluidCosts& costs, const std::vector<Control>& controls)
+      : program_(program), costs_(costs), controls_(controls), work_(program.blocks.size()) {
+    // Inner blocks behind those they stand in.
     std::vector<uint32_t> order = {0};
-    std::vector<bool> is_found(program.regions.size());
     for (size_t i = 0; i < order.size(); ++i) {
-      for (const Program::Step& command : program.regions[order[i]].commands) {
-        for (const uint32_t inner : regions_of(command)) {
-          if (!is_found[inner]) order.push_back(inner);
-          is_found[inner] = true;
-        }
+      for (const Program::Step& step : program.blocks[order[i]].steps) {
+        for (const uint32_t inner : blocks_of(step)) order.push_back(inner);
       }
     }
     for (size_t i = order.size(); i-- > 0;) {
-      for (const Program::Step& command : program.regions[order[i]].commands) {
-        work_[order[i]] += work_of(command);
+      for (const Program::Step& step : program.blocks[order[i]].steps) {
+        work_[order[i]] += work_of(step);
       }
     }
   }
 
-  double operator[](uint32_t region) const { return work_[region]; }
+  double operator[](uint32_t block) const { return work_[block]; }
 
  private:
-  std::vector<uint32_t> regions_of(const Program::Step& command) const {
-    if (command.op == Program::Op::kCase) return program_.cases[command.operand].regions;
-    if (command.op != Program::Op::kLoop) return {};
-    return {program_.loops[command.operand].before, program_.loops[command.operand].after};
+  std::vector<uint32_t> blocks_of(const Program::Step& step) const {
+    if (step.op == Program::Op::kCase) return program_.cases[step.operand].blocks;
+    if (step.op != Program::Op::kLoop) return {};
+    return {program_.loops[step.operand].before, program_.loops[step.operand].after};
   }
 
-  double work_of(const Program::Step& command) const {
-    if (command.op == Program::Op::kLaunch) return program_.kernels[command.operand].solo_ns;
-    if (command.op == Program::Op::kLoop) {
-      const FluidLoop& loop = program_.loops[command.operand];
-      const auto trips = static_cast<double>(controls_[command.operand].extreme);
+  double work_of(const Program::Step& step) const {
+    if (step.op == Program::Op::kLaunch) return costs_.launches[step.operand].solo_ns;
+    if (step.op == Program::Op::kLoop) {
+      const Program::Loop& loop = program_.loops[step.operand];
+      const auto trips = static_cast<double>(controls_[step.operand].extreme);
       return (trips + 1) * work_[loop.before] + trips * work_[loop.after];
     }
     double most = 0;
-    for (const uint32_t region : regions_of(command)) most = std::max(most, work_[region]);
+    for (const uint32_t block : blocks_of(step)) most = std::max(most, work_[block]);
     return most;
   }
 
-  const FluidProgram& program_;
+  const Program& program_;
+  const FluidCosts& costs_;
   const std::vector<Control>& controls_;
   std::vector<double> work_;
 };
 
 class Evaluation {
  public:
-  Evaluation(const FluidProgram& program, const FluidMachine& machine,
+  Evaluation(const Program& program, const FluidCosts& costs, const FluidMachine& machine,
              const ScenarioOptions& options, const FluidOptions& fluid)
-      : program_(program), machine_(machine), options_(options), fluid_(fluid) {}
+      : program_(program), costs_(costs), machine_(machine), options_(options), fluid_(fluid) {}
 
   Result<ScenarioReport> run() {
-    EDDY_RETURN_IF_ERROR(check_fluid_program(program_, machine_));
+    EDDY_RETURN_IF_ERROR(check_fluid_costs(program_, costs_, machine_));
     find_controls();
     report_.seed = options_.seed;
     if (!has_draws_) {
@@ -100,17 +97,17 @@ class Evaluation {
 
  private:
   void find_controls() {
-    for (const FluidLoop& loop : program_.loops) add_control(loop.name, loop.decision);
-    for (const FluidCase& branch : program_.cases) add_control(branch.name, branch.decision);
+    for (const FluidCosts::Loop& loop : costs_.loops) add_control(loop.name, loop.decision);
+    for (const FluidCosts::Case& branch : costs_.cases) add_control(branch.name, branch.decision);
     for (size_t i = 0; i < program_.loops.size(); ++i) {
       controls_[i].extreme = std::ranges::max(values_of(controls_[i]));
     }
-    const RegionWork work(program_, controls_);
+    const BlockWork work(program_, costs_, controls_);
     for (size_t i = 0; i < program_.cases.size(); ++i) {
-      const std::vector<uint32_t>& regions = program_.cases[i].regions;
+      const std::vector<uint32_t>& blocks = program_.cases[i].blocks;
       const auto work_in = [&](int64_t value) {
-        const bool is_region = value >= 0 && static_cast<uint64_t>(value) < regions.size();
-        return is_region ? work[regions[static_cast<size_t>(value)]] : 0;
+        const bool is_block = value >= 0 && static_cast<uint64_t>(value) < blocks.size();
+        return is_block ? work[blocks[static_cast<size_t>(value)]] : 0;
       };
       Control& control = controls_[program_.loops.size() + i];
       control.extreme = std::ranges::max(values_of(control), {}, work_in);
@@ -202,12 +199,13 @@ class Evaluation {
       return choose(controls_[number], execution);
     };
     EDDY_ASSIGN_OR_RETURN(const FluidTimeline timeline,
-                          simulate_fluid(program_, machine_, options));
+                          simulate_fluid(program_, costs_, machine_, options));
     for (size_t i = 0; i < controls_.size(); ++i) controls_[i].num_read += num_executed[i];
     return timeline.makespan_ns;
   }
 
-  const FluidProgram& program_;
+  const Program& program_;
+  const FluidCosts& costs_;
   const FluidMachine& machine_;
   const ScenarioOptions& options_;
   const FluidOptions& fluid_;
@@ -220,12 +218,12 @@ class Evaluation {
 
 }  // namespace
 
-Result<ScenarioReport> evaluate_fluid_scenarios(const FluidProgram& program,
+Result<ScenarioReport> evaluate_fluid_scenarios(const Program& program, const FluidCosts& costs,
                                                 const FluidMachine& machine,
                                                 const ScenarioOptions& options,
                                                 const FluidOptions& fluid) {
   EDDY_RETURN_IF_ERROR(check_scenario_options(options));
-  return Evaluation(program, machine, options, fluid).run();
+  return Evaluation(program, costs, machine, options, fluid).run();
 }
 
 }  // namespace eddy

@@ -1,11 +1,11 @@
 // What a program of the fluid model costs over all that its loops and branches may decide; never
-// one run at the mean. A GPU's or a CPU's plan is such a program (graph/compile/predict_plan.h).
+// one run at the mean. A plan's table of costs is made by graph/compile/predict_plan.h.
 //
 // Decisions with distributions: every sequence of them is simulated with its probability where
 // they are at most max_exact, else num_samples samples are drawn as in scenario.h, with common
 // random numbers: programs whose controls bear the same names see the same scenarios. Where not
 // exact, `worst` includes the scenario with every loop at its most trips and every case in the
-// region with the most work.
+// branch with the most work.
 //
 // Decisions with traces: the record is cut into runs, each of which goes on where the one before
 // it ended; the record ends with the run by which every trace that is read has come to its end,
@@ -25,7 +25,7 @@
 
 namespace eddy {
 
-Result<ScenarioReport> evaluate_fluid_scenarios(const FluidProgram& program,
+Result<ScenarioReport> evaluate_fluid_scenarios(const Program& program, const FluidCosts& costs,
                                                 const FluidMachine& machine,
                                                 const ScenarioOptions& options = {},
                                                 const FluidOptions& fluid = {});

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "graph/base/check.h"
 #include "graph/simulate/fluid_sharing.h"
 
 namespace eddy {
@@ -12,40 +11,24 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 }  // namespace
 
-FluidStreams::FluidStreams(const FluidMachine& machine, const FluidOptions& options)
-    : machine_(machine), options_(options), idle_since_(machine.num_workers, -kNever) {}
-
-uint32_t FluidStreams::add_stream() {
-  if (free_streams_.empty()) {
-    streams_.emplace_back();
-    return static_cast<uint32_t>(streams_.size() - 1);
-  }
-  const uint32_t stream = free_streams_.back();
-  free_streams_.pop_back();
-  return stream;
-}
-
-uint32_t FluidStreams::add_instance(uint32_t num_events) {
-  if (free_instances_.empty()) {
-    instances_.emplace_back();
-    free_instances_.push_back(static_cast<uint32_t>(instances_.size() - 1));
-  }
-  const uint32_t instance = free_instances_.back();
-  free_instances_.pop_back();
-  instances_[instance].assign(num_events, {});
-  return instance;
+FluidStreams::FluidStreams(const FluidMachine& machine, const FluidOptions& options,
+                           const std::vector<uint32_t>& lanes, uint32_t num_events, double start_ns)
+    : machine_(machine),
+      options_(options),
+      streams_(lanes.size()),
+      events_(num_events),
+      idle_since_(machine.num_workers, -kNever),
+      num_with_worker_(1) {
+  for (size_t s = 0; s < lanes.size(); ++s) streams_[s].lane = lanes[s];
+  if (!idle_since_.empty()) idle_since_.pop_back();
+  streams_[0].state = State::kWaking;
+  streams_[0].has_rested = false;
+  resume_at(0, start_ns);
 }
 
 void FluidStreams::push(uint32_t stream, const FluidStep& step) {
   streams_[stream].steps.push_back(step);
   ready_.push_back(stream);
-}
-
-void FluidStreams::start(uint32_t stream, double start_ns) {
-  if (!idle_since_.empty()) idle_since_.pop_back();
-  ++num_with_worker_;
-  streams_[stream].state = State::kWaking;
-  resume_at(stream, start_ns);
 }
 
 void FluidStreams::settle() {
@@ -57,6 +40,7 @@ void FluidStreams::settle() {
 }
 
 void FluidStreams::run(uint32_t stream) {
+  if (streams_[stream].state == State::kResting) end_rest(stream);
   while (streams_[stream].state == State::kRunning && !streams_[stream].steps.empty()) {
     Stream& self = streams_[stream];
     const FluidStep& step = self.steps.front();
@@ -88,28 +72,47 @@ bool FluidStreams::run_step(uint32_t stream) {
     case FluidStep::Kind::kRecord:
       record(step);
       return true;
-    case FluidStep::Kind::kWait: {
-      Event& event = instances_[step.instance][step.target];
-      if (event.is_done) return true;
-      event.parked.push_back(stream);
-      streams_[stream].state = State::kParked;
+    case FluidStep::Kind::kWait:
+      if (is_passed(step)) return true;
+      park(stream, step);
       release_worker();
       return false;
-    }
-    case FluidStep::Kind::kFork:
-      wake(step.target, step.scale);
-      return true;
-    case FluidStep::Kind::kLeave:
-      free_instances_.push_back(step.instance);
-      return true;
-    case FluidStep::Kind::kEnd:
-      streams_[stream].state = State::kClosed;
-      streams_[stream].is_paid = false;
-      streams_[stream].steps.clear();
-      free_streams_.push_back(stream);
-      release_worker();
-      return false;
+    case FluidStep::Kind::kRest:
+      return rest(stream);
   }
+  return false;
+}
+
+bool FluidStreams::is_passed(const FluidStep& step) const {
+  return events_[step.event].num_records >= step.needed;
+}
+
+void FluidStreams::park(uint32_t stream, const FluidStep& wait) {
+  events_[wait.event].parked.push_back({stream, wait.needed});
+  streams_[stream].state = State::kParked;
+}
+
+// A resting stream has got its next wait.
+void FluidStreams::end_rest(uint32_t stream) {
+  Stream& self = streams_[stream];
+  if (self.steps.empty()) return;
+  self.is_paid = true;
+  if (!is_passed(self.steps.front())) return park(stream, self.steps.front());
+  busy_ns_ = 0;  // it takes no other stream's time
+  if (machine_.num_workers > 0) return wake(stream, self.steps.front().scale);
+  self.state = State::kRunning;
+  self.has_rested = false;
+}
+
+bool FluidStreams::rest(uint32_t stream) {
+  Stream& self = streams_[stream];
+  if (self.steps.size() > 1 && is_passed(self.steps[1])) return true;
+  self.steps.pop_front();
+  self.is_paid = false;
+  self.has_rested = true;
+  self.state = State::kResting;
+  release_worker();
+  ready_.push_back(stream);
   return false;
 }
 
@@ -135,17 +138,20 @@ void FluidStreams::end_work(uint32_t stream) {
   ++timeline_.num_steps;
   timeline_.unit_ns += step.demand->solo_ns * step.scale * step.demand->units;
   if (options_.wants_spans) {
-    timeline_.spans.push_back({step.what, step.id, step.lane, self.started, now_});
+    timeline_.spans.push_back({step.what, step.id, self.lane, self.started, now_});
   }
   if (step.kind == FluidStep::Kind::kDecision) decided_.push_back(stream);
   self.state = State::kRunning;
 }
 
 void FluidStreams::record(const FluidStep& step) {
-  Event& event = instances_[step.instance][step.target];
-  event.is_done = true;
-  for (const uint32_t parked : event.parked) wake(parked, step.scale);
-  event.parked.clear();
+  Event& event = events_[step.event];
+  ++event.num_records;
+  const auto may_go = [&](const Parked& parked) { return parked.needed <= event.num_records; };
+  for (const Parked& parked : event.parked) {
+    if (may_go(parked)) wake(parked.stream, step.scale);
+  }
+  std::erase_if(event.parked, may_go);
 }
 
 void FluidStreams::resume_at(uint32_t stream, double time_ns) {
@@ -153,25 +159,29 @@ void FluidStreams::resume_at(uint32_t stream, double time_ns) {
   due_.push({time_ns, num_due_++, stream, ++streams_[stream].generation});
 }
 
+// The record hands over to one stream after the other.
 void FluidStreams::wake(uint32_t stream, double scale) {
-  double delay = machine_.handoff_ns;
-  streams_[stream].state = State::kWaking;
-  if (machine_.num_workers > 0) {
-    if (idle_since_.empty()) {
-      delay = machine_.pickup_ns;  // the workers there are share it
-    } else {
-      const double idle_ns = now_ - idle_since_.back();
-      idle_since_.pop_back();
-      const bool is_awake = idle_ns <= machine_.spin_ns * scale;
-      const double handing = is_awake ? machine_.handing_ns : machine_.waking_ns;
-      // One that has never worked, or came for nothing, was called long before.
-      if (idle_ns < kNever) busy_ns_ += handing * scale;
-      delay = handing + (is_awake ? machine_.handoff_ns : machine_.wake_ns);
-      waking_.push_back(stream);
-    }
-    ++num_with_worker_;
+  Stream& self = streams_[stream];
+  if (self.has_rested) busy_ns_ += machine_.stream.fork_ns * scale;
+  self.has_rested = false;
+  double start = now_ + busy_ns_;
+  if (machine_.num_workers == 0) {
+    start += machine_.handoff_ns * scale;
+  } else if (idle_since_.empty()) {
+    start += machine_.pickup_ns * scale;  // the workers there are share it
+  } else {
+    const double idle_ns = now_ - idle_since_.back();
+    idle_since_.pop_back();
+    const bool is_awake = idle_ns <= machine_.spin_ns * scale;
+    const double handing = is_awake ? machine_.handing_ns : machine_.waking_ns;
+    // One that has never worked, or came for nothing, was called long before.
+    if (idle_ns < kNever) busy_ns_ += handing * scale;
+    start += (handing + (is_awake ? machine_.handoff_ns : machine_.wake_ns)) * scale;
+    waking_.push_back(stream);
   }
-  resume_at(stream, now_ + delay * scale);
+  if (machine_.num_workers > 0) ++num_with_worker_;
+  self.state = State::kWaking;
+  resume_at(stream, start);
 }
 
 // A stream has ended or waits: its worker takes one that is on its way to another, who then finds

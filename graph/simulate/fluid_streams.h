@@ -3,13 +3,15 @@
 //
 // A stream runs its steps in order. A step may first pass `delay_ns` in the stream; a kernel then
 // shares the machine with all others at work. The owner pushes steps, advances time to next_ns(),
-// and takes what happened out of decided() and left().
+// and takes what happened out of take_decided().
 //
-//   closed ──fork──▶ waking ──▶ running ──▶ at work, or delayed ──▶ running
-//                       ▲          └──wait──▶ parked ──record──┐
-//                       └──────────────────────────────────────┘
+//   resting ──wait──▶ parked ──record──▶ waking ──▶ running ──▶ at work, or delayed ──▶ running
+//      ▲                 ▲                             │
+//      └──────rest───────┴────────────wait─────────────┘
 //
-// Streams and instances (the events of a region at work) are numbers that are used again.
+// All streams but 0 rest at first. A stream at rest has no worker; the next step that it gets is a
+// wait, which takes no time of its own; the record that wakes it takes fork_ns more. A stream goes
+// on without a rest where its next wait is over already. Events count their records.
 #pragma once
 
 #include <deque>
@@ -21,13 +23,12 @@
 namespace eddy {
 
 struct FluidStep {
-  enum class Kind : uint8_t { kWork, kDecision, kRecord, kWait, kFork, kLeave, kEnd };
+  enum class Kind : uint8_t { kWork, kDecision, kRecord, kWait, kRest };
   Kind kind = Kind::kWork;
   FluidSpan::What what = FluidSpan::What::kKernel;
-  uint32_t id = 0;        // for spans
-  uint32_t instance = 0;  // kRecord, kWait, kLeave
-  uint32_t target = 0;    // an event of the instance; kFork: a stream
-  uint32_t lane = 0;
+  uint32_t id = 0;                      // for spans
+  uint32_t event = 0;                   // kRecord, kWait
+  uint64_t needed = 0;                  // kWait: records
   const FluidDemand* demand = nullptr;  // kWork, kDecision
   double delay_ns = 0;                  // before it, in the stream
   double earliest_ns = 0;
@@ -36,13 +37,11 @@ struct FluidStep {
 
 class FluidStreams {
  public:
-  FluidStreams(const FluidMachine& machine, const FluidOptions& options);
+  // `lanes`: of each stream, for spans. Stream 0 starts at `start_ns`.
+  FluidStreams(const FluidMachine& machine, const FluidOptions& options,
+               const std::vector<uint32_t>& lanes, uint32_t num_events, double start_ns);
 
-  uint32_t add_stream();
-  uint32_t add_instance(uint32_t num_events);
   void push(uint32_t stream, const FluidStep& step);
-  // A stream that nobody forks: it starts at `start_ns`.
-  void start(uint32_t stream, double start_ns);
 
   // Runs what can run without time passing.
   void settle();
@@ -57,18 +56,24 @@ class FluidStreams {
   FluidTimeline& timeline() { return timeline_; }
 
  private:
-  enum class State : uint8_t { kClosed, kWaking, kRunning, kDelayed, kWorking, kParked };
+  enum class State : uint8_t { kResting, kWaking, kRunning, kDelayed, kWorking, kParked };
   struct Stream {
-    State state = State::kClosed;
-    bool is_paid = false;  // the front's delay has passed
+    State state = State::kResting;
+    uint32_t lane = 0;
+    bool is_paid = false;    // the front's delay has passed
+    bool has_rested = true;  // since it last ran
     std::deque<FluidStep> steps;
     double due = 0;           // while waking
     uint64_t generation = 0;  // of its latest entry in due_
     double started = 0;       // while at work
   };
+  struct Parked {
+    uint32_t stream;
+    uint64_t needed;
+  };
   struct Event {
-    bool is_done = false;
-    std::vector<uint32_t> parked;
+    uint64_t num_records = 0;
+    std::vector<Parked> parked;
   };
   struct Due {
     double time;
@@ -82,6 +87,10 @@ class FluidStreams {
 
   void run(uint32_t stream);
   bool run_step(uint32_t stream);  // false: the stream stands
+  bool is_passed(const FluidStep& step) const;
+  void park(uint32_t stream, const FluidStep& wait);
+  void end_rest(uint32_t stream);
+  bool rest(uint32_t stream);
   bool begin_work(uint32_t stream, const FluidStep& step);
   void end_work(uint32_t stream);
   void record(const FluidStep& step);
@@ -94,9 +103,7 @@ class FluidStreams {
   const FluidOptions& options_;
   double now_ = 0;
   std::vector<Stream> streams_;
-  std::vector<uint32_t> free_streams_;
-  std::vector<std::vector<Event>> instances_;
-  std::vector<uint32_t> free_instances_;
+  std::vector<Event> events_;
   std::deque<uint32_t> ready_;  // may be able to run
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   uint64_t num_due_ = 0;

@@ -217,8 +217,8 @@ class StreamCosts {
   }
 
   // Kernels of no length: one worker runs both streams and takes each from the queue. Then one
-  // stream twice as long as the other: the first shows what a fork takes of it, the second when
-  // it was set off.
+  // stream twice as long as the other: the first shows what waking the other takes of it, the
+  // second when it has begun.
   Status measure_joins() {
     EDDY_ASSIGN_OR_RETURN(auto serial,
                           Micrograph::make(library_, loop_of(fork_and_join), false, nullptr));
@@ -296,10 +296,10 @@ std::string to_text(const MeasuredMachine& measured) {
   const FluidMachine& machine = measured.machine;
   return fmt::format(
       "a run {:.0f} ns; looking {:.1f} ns a kernel, {:.1f} ns a control step\n"
-      "two streams: a run {:.0f} ns, {:.0f} ns where it takes more than {:.0f} ns; a fork {:.0f} "
-      "ns, a strand taken by a free worker {:.0f} ns,\n  handed to an idle one {:.0f} + {:.0f} ns, "
-      "to one "
-      "that has idled for more than {:.0f} ns {:.0f} + {:.0f} ns\n",
+      "two streams: a run {:.0f} ns, {:.0f} ns where it takes more than {:.0f} ns; a wake from "
+      "rest "
+      "{:.0f} ns, a strand taken by a free worker {:.0f} ns,\n  handed to an idle one {:.0f} + "
+      "{:.0f} ns, to one that has idled for more than {:.0f} ns {:.0f} + {:.0f} ns\n",
       machine.run_ns, measured.looking.exec_ns, measured.looking.control_ns, machine.start_ns,
       machine.sleeping_start_ns, machine.caller_spin_ns, machine.stream.fork_ns, machine.pickup_ns,
       machine.handing_ns, machine.handoff_ns, machine.spin_ns, machine.waking_ns, machine.wake_ns);

@@ -21,7 +21,8 @@ constexpr uint64_t kMaxScenarioSteps = 10'000'000;  // of all scenarios together
 constexpr uint64_t kFewestScenarios = 20;
 
 // Nothing where there is one scenario, or time for a few only.
-Result<std::optional<ScenarioReport>> over_scenarios(const FluidProgram& program,
+Result<std::optional<ScenarioReport>> over_scenarios(const Program& program,
+                                                     const FluidCosts& costs,
                                                      const FluidMachine& machine,
                                                      const FluidTimeline& one,
                                                      const FluidOptions& simulating) {
@@ -29,7 +30,7 @@ Result<std::optional<ScenarioReport>> over_scenarios(const FluidProgram& program
   const uint64_t affordable = kMaxScenarioSteps / std::max<uint64_t>(one.num_steps, 1);
   options.max_exact = options.num_samples = std::min(options.num_samples, affordable);
   if (affordable < kFewestScenarios) return std::optional<ScenarioReport>();
-  auto report = evaluate_fluid_scenarios(program, machine, options, simulating);
+  auto report = evaluate_fluid_scenarios(program, costs, machine, options, simulating);
   if (!report.is_ok()) {
     if (report.status().code() != StatusCode::kResourceExhausted) return report.take_status();
     return std::optional<ScenarioReport>();
@@ -40,13 +41,14 @@ Result<std::optional<ScenarioReport>> over_scenarios(const FluidProgram& program
 
 // Loops are cut short, the shorter the longer it takes; options.max_rounds says at which length,
 // and is the most there may be. Nothing when it is too long even so.
-Result<std::optional<FluidTimeline>> simulate_shortened(const FluidProgram& program,
+Result<std::optional<FluidTimeline>> simulate_shortened(const Program& program,
+                                                        const FluidCosts& costs,
                                                         const FluidMachine& machine,
                                                         FluidOptions& options) {
   const uint64_t most = options.max_rounds;
   for (const uint64_t rounds : kRounds) {
     options.max_rounds = std::min(rounds, most);
-    auto timeline = simulate_fluid(program, machine, options);
+    auto timeline = simulate_fluid(program, costs, machine, options);
     if (timeline.is_ok()) return std::optional<FluidTimeline>(std::move(*timeline));
     if (timeline.status().code() != StatusCode::kResourceExhausted) return timeline.take_status();
   }
@@ -81,23 +83,23 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
   prediction.machine = machine.name;
   const NodeWork work = work_on(session.graph(), machine, options.costs.get());
   prediction.guesses = guesses_text(session.graph(), work);
-  prediction.program = fluid_program(session.graph(), session.plan(), work);
+  const Program& program = session.plan().program;
+  const FluidCosts costs = plan_costs(session.graph(), session.plan(), work);
+  prediction.has_loops = !costs.loops.empty();
   FluidOptions simulating;
   simulating.max_steps = kMaxSteps;
-  EDDY_ASSIGN_OR_RETURN(auto timeline,
-                        simulate_shortened(prediction.program.program, machine, simulating));
+  EDDY_ASSIGN_OR_RETURN(auto timeline, simulate_shortened(program, costs, machine, simulating));
   if (!timeline) return std::optional<Prediction>();
   prediction.timeline = std::move(*timeline);
   prediction.max_rounds = simulating.max_rounds;
-  EDDY_ASSIGN_OR_RETURN(prediction.scenarios, over_scenarios(prediction.program.program, machine,
-                                                             prediction.timeline, simulating));
+  EDDY_ASSIGN_OR_RETURN(prediction.scenarios,
+                        over_scenarios(program, costs, machine, prediction.timeline, simulating));
   if (!wants_spans) return std::optional<Prediction>(std::move(prediction));
   FluidOptions drawing;
   drawing.wants_spans = true;
   drawing.max_steps = kMaxDrawnSteps;
   drawing.max_rounds = kDrawnRounds;
-  EDDY_ASSIGN_OR_RETURN(prediction.drawn,
-                        simulate_shortened(prediction.program.program, machine, drawing));
+  EDDY_ASSIGN_OR_RETURN(prediction.drawn, simulate_shortened(program, costs, machine, drawing));
   prediction.drawn_rounds = drawing.max_rounds;
   if (!prediction.drawn) return std::optional<Prediction>();
   return std::optional<Prediction>(std::move(prediction));
@@ -106,7 +108,7 @@ Result<std::optional<Prediction>> predict_session(const Session& session,
 std::string prediction_text(const Prediction& prediction) {
   std::string text = fmt::format(
       "simulated: {} on {}", duration_text(prediction.timeline.makespan_ns), prediction.machine);
-  if (!prediction.program.loops.empty()) {
+  if (prediction.has_loops) {
     text += fmt::format(", loops by at most {} rounds each", prediction.max_rounds);
   }
   if (!prediction.guesses.empty()) {
@@ -138,7 +140,7 @@ Json prediction_json(const Prediction& prediction) {
 
 std::string prediction_svg(const Session& session, const Prediction& prediction,
                            const std::string& title) {
-  return plan_timeline_svg(session.graph(), session.plan(), prediction.program, *prediction.drawn,
+  return plan_timeline_svg(session.graph(), session.plan(), *prediction.drawn,
                            fmt::format("{} on {} (ns; at most {} rounds of a loop)", title,
                                        prediction.machine, prediction.drawn_rounds));
 }

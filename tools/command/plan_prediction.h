@@ -18,8 +18,8 @@ Result<std::shared_ptr<const FluidMachine>> read_machine(const std::string& path
 struct Prediction {
   std::string machine;
   std::string guesses;  // decisions that nobody has seen or expects; empty: none
-  PlanProgram program;
   FluidTimeline timeline;
+  bool has_loops = false;
   uint64_t max_rounds = 0;  // longer loops were simulated by that many rounds
   // The same with spans and fewer rounds, for a picture; where asked for.
   std::optional<FluidTimeline> drawn;

@@ -228,16 +228,16 @@ TEST(PlanTimeline, DrawsEachStreamAndNamesItsNodes) {
   const Graph graph = chains(standard_ops(), 2);
   const CostTable table = table_of(graph, 1e6);
   const Plan plan = choose(graph, table, 2);
-  const PlanProgram program = fluid_program(graph, plan, measured_work(graph, &table));
   FluidOptions options;
   options.wants_spans = true;
-  const auto timeline = simulate_fluid(program.program, cpu_machine(2), options);
+  const auto timeline =
+      predict_plan(graph, plan, measured_work(graph, &table), cpu_machine(2), options);
   ASSERT_TRUE(timeline.is_ok());
-  const std::string svg = plan_timeline_svg(graph, plan, program, *timeline, "two chains");
+  const std::string svg = plan_timeline_svg(graph, plan, *timeline, "two chains");
   EXPECT_NE(svg.find("stream 0"), std::string::npos);
   EXPECT_NE(svg.find("stream 1"), std::string::npos);
   EXPECT_NE(svg.find(graph.node(NodeId(0)).name), std::string::npos);
-  EXPECT_EQ(svg, plan_timeline_svg(graph, plan, program, *timeline, "two chains"));
+  EXPECT_EQ(svg, plan_timeline_svg(graph, plan, *timeline, "two chains"));
   size_t num_waits = 0;
   const Program::Block& root = plan.program.blocks[0];
   for (const Program::Step& step : root.steps) {

@@ -11,6 +11,7 @@
 #include "graph/base/random.h"
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/fluid_sharing.h"
+#include "tests/graph/simulate/fluid_sketch.h"
 #include "tests/graph/simulate/ticking_simulator.h"
 
 namespace eddy {
@@ -24,33 +25,22 @@ FluidMachine plain_machine(double units = 4) {
   return machine;
 }
 
-FluidTimeline simulate(const FluidProgram& program, const FluidMachine& machine,
+FluidTimeline simulate(const FluidSketch& sketch, const FluidMachine& machine,
                        const FluidOptions& options = {}) {
-  auto timeline = simulate_fluid(program, machine, options);
+  const PricedProgram priced = sketched(sketch);
+  auto timeline = simulate_fluid(priced.program, priced.costs, machine, options);
   EXPECT_TRUE(timeline.is_ok()) << timeline.status().to_string();
   return timeline.is_ok() ? std::move(*timeline) : FluidTimeline{};
 }
 
 // Kernels side by side, each on a stream of its own.
-FluidProgram side_by_side(const std::vector<FluidDemand>& kernels) {
-  FluidProgram program;
-  program.kernels = kernels;
-  program.regions.push_back({.num_streams = static_cast<uint32_t>(kernels.size())});
+FluidSketch side_by_side(const std::vector<FluidDemand>& kernels) {
+  FluidSketch sketch{.kernels = kernels};
+  sketch.blocks.push_back({.num_streams = static_cast<uint32_t>(kernels.size())});
   for (uint32_t i = 0; i < kernels.size(); ++i) {
-    program.regions[0].commands.push_back({Op::kLaunch, i, i});
+    sketch.blocks[0].steps.push_back({Op::kLaunch, i, i});
   }
-  return program;
-}
-
-// A loop whose body is one kernel in `after`.
-FluidProgram loop_of(const FluidDemand& kernel, Decision decision) {
-  FluidProgram program;
-  program.kernels = {kernel};
-  program.regions.resize(3);
-  program.regions[0].commands = {{Op::kLoop, 0, 0}};
-  program.regions[2].commands = {{Op::kLaunch, 0, 0}};
-  program.loops.push_back({.name = "l", .before = 1, .after = 2, .decision = std::move(decision)});
-  return program;
+  return sketch;
 }
 
 Decision trace(std::vector<int64_t> values) {
@@ -61,18 +51,18 @@ Decision trace(std::vector<int64_t> values) {
 
 TEST(FluidModel, ShortKernelsShareTheMachineUntilTheyEnd) {
   // 4 units: 3 + 3 wanted, so both run at 2/3 until the shorter ends at 150, the rest at full rate.
-  const FluidProgram program = side_by_side({{100, 3, 0}, {200, 3, 0}});
+  const FluidSketch program = side_by_side({{100, 3, 0}, {200, 3, 0}});
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 250);
 }
 
 TEST(FluidModel, SmallKernelsRunBesideEachOtherAtFullRate) {
-  const FluidProgram program = side_by_side({{100, 1, 0.2}, {200, 2, 0.3}, {150, 1, 0.5}});
+  const FluidSketch program = side_by_side({{100, 1, 0.2}, {200, 2, 0.3}, {150, 1, 0.5}});
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 200);
 }
 
 TEST(FluidModel, BandwidthSlowsOnlyThoseThatUseIt) {
   // Two that want 0.8 of the bandwidth run at 5/8; the third does not touch memory.
-  const FluidProgram program = side_by_side({{100, 1, 0.8}, {100, 1, 0.8}, {100, 1, 0}});
+  const FluidSketch program = side_by_side({{100, 1, 0.8}, {100, 1, 0.8}, {100, 1, 0}});
   FluidOptions options;
   options.wants_spans = true;
   const FluidTimeline timeline = simulate(program, plain_machine(), options);
@@ -131,9 +121,9 @@ TEST(FluidModel, LaunchesGoThroughOneSerialHost) {
 }
 
 TEST(FluidModel, AWaitingStreamStartsAHandoffAfterTheRecord) {
-  FluidProgram program = side_by_side({{100, 1, 0}, {30, 1, 0}});
-  program.regions[0].num_events = 1;
-  program.regions[0].commands = {
+  FluidSketch program = side_by_side({{100, 1, 0}, {30, 1, 0}});
+  program.blocks[0].num_events = 1;
+  program.blocks[0].steps = {
       {Op::kLaunch, 0, 0}, {Op::kRecord, 0, 0}, {Op::kWait, 1, 0}, {Op::kLaunch, 1, 1}};
   FluidMachine machine = plain_machine();
   machine.handoff_ns = 7;
@@ -151,16 +141,16 @@ TEST(FluidModel, AWorkerThatSleepsIsWokenUnlessAnotherIsFree) {
   machine.wake_ns = 40;
   machine.spin_ns = 10;
   machine.pickup_ns = 0.5;
-  FluidProgram program;
+  FluidSketch program;
   program.kernels = {{100, 1, 0}, {30, 1, 0}};
-  program.regions.push_back({.num_streams = 2, .num_events = 1});
-  // Stream 1 is forked at once (1), waits for the first kernel (its worker goes to sleep), and
-  // stream 0 goes on beside it.
-  program.regions[0].commands = {{Op::kLaunch, 0, 0},
-                                 {Op::kRecord, 0, 0},
-                                 {Op::kLaunch, 0, 1},
-                                 {Op::kWait, 1, 0},
-                                 {Op::kLaunch, 1, 1}};
+  program.blocks.push_back({.num_streams = 2, .num_events = 1});
+  // Stream 1 rests until the first kernel has ended; its worker sleeps, and stream 0 goes on
+  // beside it.
+  program.blocks[0].steps = {{Op::kLaunch, 0, 0},
+                             {Op::kRecord, 0, 0},
+                             {Op::kLaunch, 0, 1},
+                             {Op::kWait, 1, 0},
+                             {Op::kLaunch, 1, 1}};
   // Stream 0 ends its second kernel at 130 and waits: its worker takes stream 1 at 130.5, before
   // the sleeper would at 140. Stream 1 ends at 160.5, and then stream 0 is taken by the worker
   // that stream 1 frees.
@@ -175,14 +165,11 @@ TEST(FluidModel, HandingToAWorkerThatIsAwakeTakesTimeOfBothSides) {
   machine.wake_ns = 40;
   machine.spin_ns = 1000;
   machine.pickup_ns = 0.5;
-  FluidProgram program;
-  program.kernels = {{100, 1, 0}, {30, 1, 0}};
-  program.regions.push_back({.num_streams = 2, .num_events = 1});
-  program.regions[0].commands = {{Op::kLaunch, 0, 0},
-                                 {Op::kRecord, 0, 0},
-                                 {Op::kLaunch, 0, 1},
-                                 {Op::kWait, 1, 0},
-                                 {Op::kLaunch, 1, 1}};
+  FluidSketch program;
+  program.kernels = {{100, 1, 0}, {30, 1, 0}, {0, 1, 0}};
+  program.blocks.push_back({.num_streams = 2, .num_events = 1});
+  program.blocks[0].steps = {{Op::kLaunch, 0, 0}, {Op::kRecord, 0, 0}, {Op::kLaunch, 0, 1},
+                             {Op::kLaunch, 1, 2}, {Op::kWait, 1, 0},   {Op::kLaunch, 1, 1}};
   // Stream 1 comes at 40 and waits, awake. The record at 100 keeps stream 0 until 102 and starts
   // stream 1 at 105, which ends at 135, hands over until 137, and then takes stream 0 itself.
   EXPECT_DOUBLE_EQ(simulate(program, machine).makespan_ns, 137.5);
@@ -201,11 +188,11 @@ TEST(FluidModel, ARunForWhichItsCallerSleepsTakesLonger) {
 }
 
 TEST(FluidModel, ALoopRunsItsTestOnceMoreThanItsTrips) {
-  FluidProgram program = loop_of({10, 1, 0}, trace({4}));
-  program.loops[0].test = {1, 0, 0};
-  program.loops[0].enter = {100, 0, 0};
-  program.loops[0].advance = {2, 0, 0};
-  program.loops[0].leave = {1000, 0, 0};
+  FluidSketch program = sketch_loop({10, 1, 0}, trace({4}));
+  program.loops[0].costs.test = {1, 0, 0};
+  program.loops[0].costs.enter = {100, 0, 0};
+  program.loops[0].costs.advance = {2, 0, 0};
+  program.loops[0].costs.leave = {1000, 0, 0};
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 100 + 5 + 4 * 12 + 1000);
 }
 
@@ -214,18 +201,18 @@ TEST(FluidModel, AHostDrivenLoopPaysTheReadbackAndItsLaunchesEveryTime) {
   machine.host = {.launch_ns = 4, .decision_ns = 1};
   machine.readback_ns = 5;
   // test: 1 + 5, then three times launch 4, kernel 2 (launching the test runs beside it), 5.
-  const FluidProgram program = loop_of({2, 1, 0}, trace({3}));
+  const FluidSketch program = sketch_loop({2, 1, 0}, trace({3}));
   EXPECT_DOUBLE_EQ(simulate(program, machine).makespan_ns, 6 + 3 * (4 + 2 + 5));
 }
 
 TEST(FluidModel, TwoHostDrivenLoopsHideEachOthersReadbacks) {
-  FluidProgram one = loop_of({2, 1, 0}, trace({100}));
-  FluidProgram two = one;
-  two.regions.resize(5);
-  two.regions[0] = {.num_streams = 2};
-  two.regions[0].commands = {{Op::kLoop, 0, 0}, {Op::kLoop, 1, 1}};
-  two.regions[4].commands = {{Op::kLaunch, 0, 0}};
-  two.loops.push_back({.name = "m", .before = 3, .after = 4, .decision = trace({100})});
+  FluidSketch one = sketch_loop({2, 1, 0}, trace({100}));
+  FluidSketch two = one;
+  two.blocks.resize(5);
+  two.blocks[0] = {.num_streams = 2};
+  two.blocks[0].steps = {{Op::kLoop, 0, 0}, {Op::kLoop, 1, 1}};
+  two.blocks[4].steps = {{Op::kLaunch, 0, 0}};
+  two.loops.push_back({{.name = "m", .decision = trace({100})}, 3, 4});
   FluidMachine machine = plain_machine();
   machine.host = {.launch_ns = 4, .decision_ns = 1};
   machine.readback_ns = 20;
@@ -236,18 +223,23 @@ TEST(FluidModel, TwoHostDrivenLoopsHideEachOthersReadbacks) {
 }
 
 TEST(FluidModel, RoundsThatStandForSeveralTakeAsLongAsAll) {
-  const FluidProgram program = loop_of({10, 1, 0}, trace({1'000'000}));
+  const FluidSketch program = sketch_loop({10, 1, 0}, trace({1'000'000}));
   FluidOptions few;
   few.max_rounds = 8;
   const FluidTimeline timeline = simulate(program, plain_machine(), few);
   EXPECT_NEAR(timeline.makespan_ns, 1e7, 1);
   EXPECT_LT(timeline.num_steps, 100u);
+  // Issuing and reading back count as many times, too.
+  FluidMachine driven = plain_machine();
+  driven.host = {.launch_ns = 4, .decision_ns = 1};
+  driven.readback_ns = 5;
+  EXPECT_NEAR(simulate(program, driven, few).makespan_ns, 19e6, 0.01 * 19e6);
 }
 
 TEST(FluidModel, DrawsDependOnSeedSampleNameAndExecutionOnly) {
   Decision decision;
   decision.distribution = {{1, 0.5}, {9, 0.5}};
-  const FluidProgram program = loop_of({10, 1, 0}, decision);
+  const FluidSketch program = sketch_loop({10, 1, 0}, decision);
   double sum = 0;
   FluidOptions options;
   for (options.sample = 0; options.sample < 2000; ++options.sample) {
@@ -259,15 +251,15 @@ TEST(FluidModel, DrawsDependOnSeedSampleNameAndExecutionOnly) {
 }
 
 TEST(FluidModel, ACaseRunsItsBranchOrNone) {
-  FluidProgram program;
+  FluidSketch program;
   program.kernels = {{10, 1, 0}, {20, 1, 0}};
-  program.regions.resize(3);
-  program.regions[0].commands = {{Op::kCase, 0, 0}};
-  program.regions[1].commands = {{Op::kLaunch, 0, 0}};
-  program.regions[2].commands = {{Op::kLaunch, 0, 1}};
-  program.cases.push_back({.name = "c", .regions = {1, 2}, .decision = trace({1})});
+  program.blocks.resize(3);
+  program.blocks[0].steps = {{Op::kCase, 0, 0}};
+  program.blocks[1].steps = {{Op::kLaunch, 0, 0}};
+  program.blocks[2].steps = {{Op::kLaunch, 0, 1}};
+  program.cases.push_back({{.name = "c", .decision = trace({1})}, {1, 2}});
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 20);
-  program.cases[0].decision = trace({7});
+  program.cases[0].costs.decision = trace({7});
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 0);
 }
 
@@ -278,18 +270,19 @@ TEST(FluidModel, AgreesWithAClockThatTicks) {
   int num_off = 0;
   Random random(kSeed);
   for (int trial = 0; trial < 100; ++trial) {
-    const FluidProgram program = random_flat_program(random);
+    const FluidSketch sketch = random_flat_sketch(random);
+    const PricedProgram program = sketched(sketch);
     FluidMachine machine = plain_machine(4);
     machine.handoff_ns = static_cast<double>(random.below(3)) * 5;
     const double tick = 0.1;
-    const FluidTimeline timeline = simulate(program, machine);
+    const FluidTimeline timeline = simulate(sketch, machine);
     const double slow = tick_through(program, machine, tick);
-    const double slack = tick * 4 * static_cast<double>(program.regions[0].commands.size() + 2);
+    const double slack = tick * 4 * static_cast<double>(sketch.blocks[0].steps.size() + 2);
     const double off = std::abs(timeline.makespan_ns - slow);
     if (off > slack) ++num_off;
     ASSERT_LE(off, slack + 2 * machine.handoff_ns) << "seed " << kSeed << ", trial " << trial;
     double work = 0, longest = 0;
-    for (const FluidDemand& kernel : program.kernels) {
+    for (const FluidDemand& kernel : sketch.kernels) {
       work += kernel.solo_ns * kernel.units;
       longest = std::max(longest, kernel.solo_ns);
     }
@@ -299,36 +292,85 @@ TEST(FluidModel, AgreesWithAClockThatTicks) {
   EXPECT_LE(num_off, 20);
 }
 
+TEST(FluidModel, AWakeFromRestTakesTimeOfWhoeverRecordsOneAfterTheOther) {
+  FluidMachine machine = plain_machine();
+  machine.stream.fork_ns = 3;
+  machine.handoff_ns = 10;
+  // Both wait for the begin: at 13 and 16; stream 0 works from 6.
+  EXPECT_DOUBLE_EQ(simulate(side_by_side({{1, 1, 0}, {5, 1, 0}, {50, 1, 0}}), machine).makespan_ns,
+                   16 + 50 + 10);
+  EXPECT_DOUBLE_EQ(simulate(side_by_side({{90, 1, 0}, {5, 1, 0}, {5, 1, 0}}), machine).makespan_ns,
+                   96);
+  // A stream that waits for a node alone is not woken before.
+  FluidSketch late = side_by_side({{100, 1, 0}, {30, 1, 0}});
+  late.blocks[0].num_events = 1;
+  late.blocks[0].steps = {
+      {Op::kLaunch, 0, 0}, {Op::kRecord, 0, 0}, {Op::kWait, 1, 0}, {Op::kLaunch, 1, 1}};
+  EXPECT_DOUBLE_EQ(simulate(late, machine).makespan_ns, 100 + 3 + 10 + 30 + 10);
+}
+
+TEST(FluidModel, RecordsAndWaitsOrderStreamsAndNothingElseDoes) {
+  FluidSketch sketch = sketch_loop({10, 1, 0}, trace({1}));
+  sketch.kernels = {{10, 1, 0}, {25, 1, 0}, {100, 1, 0}};
+  sketch.blocks[0].steps.push_back({Op::kLaunch, 0, 2});
+  sketch.blocks[2] = {.num_streams = 2, .steps = {{Op::kLaunch, 0, 0}, {Op::kLaunch, 1, 1}}};
+  EXPECT_DOUBLE_EQ(simulate(sketch, plain_machine()).makespan_ns, 25 + 100);
+  // begin, record, wait, launch, launch, record, wait, advance
+  PricedProgram priced = sketched(sketch);
+  std::vector<Program::Step>& steps = priced.program.blocks[2].steps;
+  steps.erase(steps.begin() + 6);
+  const auto free = simulate_fluid(priced.program, priced.costs, plain_machine());
+  ASSERT_TRUE(free.is_ok()) << free.status().to_string();
+  EXPECT_DOUBLE_EQ(free->makespan_ns, 10 + 100) << "nobody waits for the stream's end";
+}
+
 TEST(FluidModel, WhatIsNoProgramIsRefusedWithItsPlace) {
-  const auto message = [](const FluidProgram& program) {
-    return simulate_fluid(program, plain_machine()).status().message();
+  const auto message = [](const PricedProgram& priced) {
+    return simulate_fluid(priced.program, priced.costs, plain_machine()).status().message();
   };
-  FluidProgram program = side_by_side({{1, 1, 0}});
-  program.kernels[0].solo_ns = NAN;
-  EXPECT_NE(message(program).find("kernel 0 asks for nan ns"), std::string::npos);
-  program.kernels[0] = {1, 5, 0};
-  EXPECT_NE(message(program).find("5 units"), std::string::npos);
-  program.kernels[0] = {1, 1, 0};
-  program.regions[0].commands[0].operand = 3;
-  EXPECT_EQ(message(program), "region 0, command 0: its number is too large");
-  program.regions[0].commands[0] = {Op::kWait, 0, 0};
-  program.regions[0].num_events = 1;
-  EXPECT_EQ(message(program),
-            "region 0, command 0: it waits for an event that is recorded later or never");
-  FluidProgram loop = loop_of({1, 1, 0}, trace({-1}));
-  EXPECT_EQ(message(loop), "negative trips of 'l'");
-  loop.loops[0].decision = {};
-  EXPECT_EQ(message(loop), "'l' needs a trace or a distribution");
-  loop = loop_of({1, 1, 0}, trace({1}));
-  loop.loops[0].after = 1;
-  EXPECT_NE(message(loop).find("region 1 belongs to 2 loops"), std::string::npos);
-  loop = loop_of({1, 1, 0}, trace({1}));
-  loop.regions[2].commands.push_back({Op::kLoop, 0, 0});
-  EXPECT_EQ(message(loop), "loop 0 stands twice in the program");
+  const PricedProgram flat = sketched(side_by_side({{1, 1, 0}, {1, 1, 0}}));
+  PricedProgram priced = flat;
+  priced.costs.launches[0].solo_ns = NAN;
+  EXPECT_NE(message(priced).find("launch 0 asks for nan ns"), std::string::npos);
+  priced.costs.launches[0] = {1, 5, 0};
+  EXPECT_NE(message(priced).find("5 units"), std::string::npos);
+  priced.costs.launches.pop_back();
+  EXPECT_NE(message(priced).find("not those of the program's launches"), std::string::npos);
+  // begin, record, wait, launch 0, launch 1, record, wait, end
+  priced = flat;
+  priced.program.blocks[0].steps[3].operand = 3;
+  EXPECT_EQ(message(priced), "block 0: a launch is not there");
+  priced = flat;
+  std::swap(priced.program.blocks[0].steps[5], priced.program.blocks[0].steps[6]);
+  EXPECT_EQ(message(priced),
+            "block 0, step 5: it waits for an event that is recorded later or never");
+  priced = flat;
+  priced.program.blocks[0].steps[5].operand = 0;
+  EXPECT_EQ(message(priced),
+            "block 0, step 6: it waits for an event that is recorded later or never");
+  priced.program.blocks[0].steps.erase(priced.program.blocks[0].steps.begin() + 6);
+  EXPECT_EQ(message(priced), "block 0, step 1: its event is recorded twice");
+  priced = flat;
+  std::swap(priced.program.blocks[0].steps[2], priced.program.blocks[0].steps[4]);
+  EXPECT_EQ(message(priced), "block 0, step 2: its stream does not begin with a wait");
+  EXPECT_EQ(message({}), "a program needs a root block");
+
+  const PricedProgram looping = sketched(sketch_loop({1, 1, 0}, trace({1})));
+  EXPECT_EQ(message(sketched(sketch_loop({1, 1, 0}, trace({-1})))), "negative trips of 'l'");
+  priced = looping;
+  priced.costs.loops[0].decision = {};
+  EXPECT_EQ(message(priced), "'l' needs a trace or a distribution");
+  priced = looping;
+  priced.program.loops[0].after = 1;
+  EXPECT_NE(message(priced).find("the block is another's"), std::string::npos);
+  priced = looping;
+  priced.program.blocks[2].steps.insert(priced.program.blocks[2].steps.begin() + 1,
+                                        {Op::kLoop, 0, 0});
+  EXPECT_EQ(message(priced), "block 2: a loop stands in two places");
   FluidOptions short_of;
   short_of.max_steps = 10;
-  const auto endless =
-      simulate_fluid(loop_of({1, 1, 0}, trace({INT64_MAX})), plain_machine(), short_of);
+  priced = sketched(sketch_loop({1, 1, 0}, trace({INT64_MAX})));
+  const auto endless = simulate_fluid(priced.program, priced.costs, plain_machine(), short_of);
   EXPECT_EQ(endless.status().code(), StatusCode::kResourceExhausted);
 }
 
@@ -341,10 +383,10 @@ void expect_rounds_ns(const char* path, const std::vector<double>& measured_ns) 
   ASSERT_TRUE(machine.is_ok()) << machine.status().to_string();
   const uint32_t sizes[] = {1, 10, 50};
   for (size_t i = 0; i < std::size(sizes); ++i) {
-    FluidProgram program = loop_of({machine->shortest_ns, 1, 0}, trace({1000}));
+    FluidSketch program = sketch_loop({machine->shortest_ns, 1, 0}, trace({1000}));
     program.kernels.resize(sizes[i], program.kernels[0]);
     for (uint32_t k = 1; k < sizes[i]; ++k) {
-      program.regions[2].commands.push_back({Op::kLaunch, 0, k});
+      program.blocks[2].steps.push_back({Op::kLaunch, 0, k});
     }
     EXPECT_NEAR(simulate(program, *machine).makespan_ns / 1000, measured_ns[i],
                 0.07 * measured_ns[i])

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/base/random.h"
+#include "tests/graph/simulate/fluid_sketch.h"
 
 namespace eddy {
 namespace {
@@ -28,22 +29,17 @@ FluidMachine plain_machine() {
   return machine;
 }
 
-ScenarioReport evaluate(const FluidProgram& program, const FluidMachine& machine = plain_machine(),
+ScenarioReport evaluate(const FluidSketch& sketch, const FluidMachine& machine = plain_machine(),
                         const ScenarioOptions& options = {}) {
-  auto report = evaluate_fluid_scenarios(program, machine, options);
+  const PricedProgram priced = sketched(sketch);
+  auto report = evaluate_fluid_scenarios(priced.program, priced.costs, machine, options);
   EXPECT_TRUE(report.is_ok()) << report.status().to_string();
   return report.is_ok() ? *report : ScenarioReport{};
 }
 
 // A loop around one kernel of 10 ns.
-FluidProgram loop_of_ten(Decision decision) {
-  FluidProgram program;
-  program.kernels = {{.solo_ns = 10}};
-  program.regions.resize(3);
-  program.regions[0].commands = {{Op::kLoop, 0, 0}};
-  program.regions[2].commands = {{Op::kLaunch, 0, 0}};
-  program.loops.push_back({.name = "l", .before = 1, .after = 2, .decision = std::move(decision)});
-  return program;
+FluidSketch loop_of_ten(Decision decision) {
+  return sketch_loop({.solo_ns = 10}, std::move(decision));
 }
 
 TEST(FluidScenarios, ADistributionOfTripsGivesExpectationQuantilesAndWorstCase) {
@@ -61,14 +57,14 @@ TEST(FluidScenarios, ADistributionOfTripsGivesExpectationQuantilesAndWorstCase) 
 
 TEST(FluidScenarios, TheRunAtTheMeanIsNotTheMeanOfTheRuns) {
   // Beside a kernel of 50 ns on a machine of two units, short loops cost nothing.
-  FluidProgram program = loop_of_ten(likely({{0, 0.5}, {10, 0.5}}));
+  FluidSketch program = loop_of_ten(likely({{0, 0.5}, {10, 0.5}}));
   program.kernels.push_back({.solo_ns = 50});
-  program.regions[0].num_streams = 2;
-  program.regions[0].commands.push_back({Op::kLaunch, 1, 1});
+  program.blocks[0].num_streams = 2;
+  program.blocks[0].steps.push_back({Op::kLaunch, 1, 1});
   FluidMachine machine = plain_machine();
   machine.num_units = 2;
   EXPECT_DOUBLE_EQ(evaluate(program, machine).expectation, 0.5 * 50 + 0.5 * 100);
-  program.loops[0].decision = trace({5});
+  program.loops[0].costs.decision = trace({5});
   EXPECT_DOUBLE_EQ(evaluate(program, machine).expectation, 50);
 }
 
@@ -79,11 +75,11 @@ TEST(FluidScenarios, ARecordIsReadRunByRunUntilItsLongestTraceEnds) {
   EXPECT_DOUBLE_EQ(report.expectation, 30);
   EXPECT_EQ(report.worst, 60);
   // An inner loop is read by every execution: two in the first run, one in the second.
-  FluidProgram nested = loop_of_ten(trace({2, 1}));
-  nested.regions.resize(5);
-  nested.regions[2].commands = {{Op::kLoop, 0, 1}};
-  nested.regions[4].commands = {{Op::kLaunch, 0, 0}};
-  nested.loops.push_back({.name = "inner", .before = 3, .after = 4, .decision = trace({1, 2, 7})});
+  FluidSketch nested = loop_of_ten(trace({2, 1}));
+  nested.blocks.resize(5);
+  nested.blocks[2].steps = {{Op::kLoop, 0, 1}};
+  nested.blocks[4].steps = {{Op::kLaunch, 0, 0}};
+  nested.loops.push_back({{.name = "inner", .decision = trace({1, 2, 7})}, 3, 4});
   const ScenarioReport of_nested = evaluate(nested);
   EXPECT_EQ(of_nested.num_scenarios, 2u);
   EXPECT_EQ(of_nested.best, 30);
@@ -95,7 +91,7 @@ TEST(FluidScenarios, EachPredicateCostsAReadbackAndALaunchWhereTheHostDrives) {
   machine.host.launch_ns = 3;
   machine.host.decision_ns = 2;
   machine.readback_ns = 7;
-  const FluidProgram program = loop_of_ten(likely({{1, 0.5}, {4, 0.5}}));
+  const FluidSketch program = loop_of_ten(likely({{1, 0.5}, {4, 0.5}}));
   const ScenarioReport driven = evaluate(program, machine);
   // n trips read back n + 1 predicates, and launch n kernels only then; later predicates are asked
   // for while the kernel before them runs.
@@ -110,11 +106,11 @@ TEST(FluidScenarios, EachPredicateCostsAReadbackAndALaunchWhereTheHostDrives) {
 class Twins {
  public:
   explicit Twins(uint64_t seed) : random_(seed) {
-    program.regions.emplace_back();
+    program.blocks.emplace_back();
     fill(0, root, 0);
   }
 
-  FluidProgram program;
+  FluidSketch program;
   ScenarioRegion root;
 
  private:
@@ -138,12 +134,12 @@ class Twins {
   }
 
   void put(uint32_t region, Op op, size_t id) {
-    program.regions[region].commands.push_back({op, 0, static_cast<uint32_t>(id)});
+    program.blocks[region].steps.push_back({op, 0, static_cast<uint32_t>(id)});
   }
 
   uint32_t add_region() {
-    program.regions.emplace_back();
-    return static_cast<uint32_t>(program.regions.size() - 1);
+    program.blocks.emplace_back();
+    return static_cast<uint32_t>(program.blocks.size() - 1);
   }
 
   void add_loop(uint32_t region, ScenarioEntry& entry, int depth) {
@@ -153,8 +149,7 @@ class Twins {
     const uint32_t before = add_region();
     const uint32_t after = add_region();
     const size_t id = program.loops.size();
-    program.loops.push_back(
-        {.name = entry.name, .before = before, .after = after, .decision = entry.decision});
+    program.loops.push_back({{.name = entry.name, .decision = entry.decision}, before, after});
     put(region, Op::kLoop, id);
     fill(before, entry.regions[0], 2);
     fill(after, entry.regions[1], depth + 1);
@@ -166,7 +161,7 @@ class Twins {
     entry.regions.resize(2);
     const std::vector<uint32_t> regions = {add_region(), add_region()};
     const size_t id = program.cases.size();
-    program.cases.push_back({.name = entry.name, .regions = regions, .decision = entry.decision});
+    program.cases.push_back({{.name = entry.name, .decision = entry.decision}, regions});
     put(region, Op::kCase, id);
     for (size_t r = 0; r < 2; ++r) fill(regions[r], entry.regions[r], depth + 1);
   }
@@ -206,18 +201,19 @@ TEST(FluidScenarios, PlansAndTasksOfTheSameNamesSeeTheSameScenarios) {
 TEST(FluidScenarios, WhatIsNoQuestionIsRefused) {
   ScenarioOptions options;
   options.quantiles = {1.5};
-  const FluidProgram program = loop_of_ten(trace({1}));
-  EXPECT_EQ(evaluate_fluid_scenarios(program, plain_machine(), options).status().message(),
-            "quantile 1.5 is not between 0 and 1");
+  const auto evaluated = [&](int64_t trips, const FluidOptions& fluid) {
+    const PricedProgram priced = sketched(loop_of_ten(trace({trips})));
+    return evaluate_fluid_scenarios(priced.program, priced.costs, plain_machine(), options, fluid)
+        .status();
+  };
+  EXPECT_EQ(evaluated(1, {}).message(), "quantile 1.5 is not between 0 and 1");
   options = {};
   options.num_samples = 0;
-  EXPECT_FALSE(evaluate_fluid_scenarios(program, plain_machine(), options).is_ok());
+  EXPECT_FALSE(evaluated(1, {}).is_ok());
+  options = {};
   FluidOptions short_one;
   short_one.max_steps = 5;
-  EXPECT_EQ(evaluate_fluid_scenarios(loop_of_ten(trace({100})), plain_machine(), {}, short_one)
-                .status()
-                .code(),
-            StatusCode::kResourceExhausted);
+  EXPECT_EQ(evaluated(100, short_one).code(), StatusCode::kResourceExhausted);
 }
 
 }  // namespace
