@@ -28,7 +28,7 @@ class Binder {
       note_ = {};
       if (!StrandCode::calls(command.op)) {
         made_.calls.push_back({});
-        made_.notes.push_back({});
+        note({});
         continue;
       }
       const ResolvedProgram::Call& call = program_.calls[command.operand];
@@ -42,7 +42,7 @@ class Binder {
       const bool is_seen = trace_ != nullptr || observer_ != nullptr;
       const bool is_opaque = is_seen && note_.kind != CallNote::Kind::kChoice;
       made_.calls.push_back(binding);
-      made_.notes.push_back(is_opaque ? CallNote() : note_);
+      note(is_opaque ? CallNote() : note_);
     }
     if (state_.has_faults()) check(RunState::check_faults, &state_);
     return std::move(made_);
@@ -51,6 +51,10 @@ class Binder {
  private:
   using Note = CallNote::Kind;
 
+  // Only a recorder asks.
+  void note(const CallNote& note) {
+    if (state_.recorder_or_null() != nullptr) made_.notes.push_back(note);
+  }
   static Binding work(WorkFunction run, void* context) { return {{run}, context}; }
   static Binding decision(DecideFunction decide, void* context) {
     return {{.decide = decide}, context};

@@ -54,11 +54,11 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
 }
 
 bool same_shapes(const ExecNode& node) {
-  if (!node.has_shapes || node.has_host_values) return false;
+  if (!node.shapes->are_known || node.has_host_values) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const TensorView& view = node.inputs[i];
     if (view.is_omitted()) continue;
-    const Dims& last = node.input_types[i].tensor.dims;
+    const Dims& last = node.shapes->input_types[i].tensor.dims;
     if (last.rank() != view.rank || !std::equal(last.begin(), last.end(), view.dims)) return false;
   }
   return true;
@@ -67,13 +67,14 @@ bool same_shapes(const ExecNode& node) {
 Status infer_outputs(ExecNode& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const TensorView& view = node.inputs[i];
-    if (!view.is_omitted()) node.input_types[i] = TensorType(view.element, Dims(view.shape()));
+    if (!view.is_omitted())
+      node.shapes->input_types[i] = TensorType(view.element, Dims(view.shape()));
   }
-  std::fill(node.output_types.begin(), node.output_types.end(), ValueType());
-  InferContext context(node.node->attributes, node.input_type_pointers, node.values,
-                       node.output_types, node.node->opset_version);
+  std::fill(node.shapes->output_types.begin(), node.shapes->output_types.end(), ValueType());
+  InferContext context(node.node->attributes, node.shapes->input_type_pointers, node.shapes->values,
+                       node.shapes->output_types, node.node->opset_version);
   EDDY_RETURN_IF_ERROR(node.node->op->infer(context));
-  for (const ValueType& type : node.output_types) {
+  for (const ValueType& type : node.shapes->output_types) {
     if (!type.tensor.is_static()) {
       return internal_error("the shape rule of " + node.node->op->name +
                             " left an output shape open: " + to_string(type));
@@ -82,7 +83,7 @@ Status infer_outputs(ExecNode& node) {
     Result<size_t> bytes = tensor_size_bytes(type.tensor.element, type.tensor.dims.span());
     if (!bytes.is_ok()) return bytes.status();
   }
-  node.has_shapes = true;
+  node.shapes->are_known = true;
   return Status::ok();
 }
 
@@ -269,7 +270,7 @@ bool prepare_dynamic(ExecNode& node) {
   if (!read_inputs(node) || !refresh_shapes(node)) return false;
   for (size_t i = 0; i < node.out.size(); ++i) {
     Slot& slot = *node.out[i].slot;
-    const TensorType& type = node.output_types[i].tensor;
+    const TensorType& type = node.shapes->output_types[i].tensor;
     slot.set_tensor(type.element, type.dims.span());
     const auto bytes = tensor_size_bytes(type.element, type.dims.span());
     if (!bytes.is_ok()) return fail(node, bytes.status());
@@ -316,7 +317,7 @@ bool run_view(void* exec_node) {
     return fail(node, std::move(status));
   }
   if (output.kind == ValueKind::kTensor) {
-    const TensorType& type = node.output_types[0].tensor;
+    const TensorType& type = node.shapes->output_types[0].tensor;
     output.set_tensor(type.element, type.dims.span());
   }
   release_inputs(node);

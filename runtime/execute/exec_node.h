@@ -103,11 +103,21 @@ struct ExecNode : RecordableWork {
   bool may_append = false;  // and input 0 is not used after this node
   bool makes_strings = false;
   bool has_host_values = false;  // shapes depend on contents that are not constant
-  bool has_shapes = false;       // input_types and output_types are of the last execution
-  std::vector<ValueType> input_types;
-  std::vector<ValueType> output_types;
-  std::vector<const ValueType*> input_type_pointers;
-  std::vector<const TensorView*> values;  // views of host-value inputs, else null
+  // What the operator's shape rule reads and gives; of `dynamic` and `view` only, others do
+  // without.
+  struct Shapes {
+    Shapes(size_t num_inputs, size_t num_outputs)
+        : input_types(num_inputs),
+          output_types(num_outputs),
+          input_type_pointers(num_inputs, nullptr),
+          values(num_inputs, nullptr) {}
+    bool are_known = false;  // the types are of the last execution
+    std::vector<ValueType> input_types;
+    std::vector<ValueType> output_types;
+    std::vector<const ValueType*> input_type_pointers;
+    std::vector<const TensorView*> values;  // views of host-value inputs, else null
+  };
+  std::unique_ptr<Shapes> shapes;
 };
 
 bool run_fixed(void* exec_node);

@@ -210,11 +210,10 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->state = this;
   exec->inputs.resize(node.inputs.size());
   exec->outputs.resize(node.outputs.size());
-  exec->input_types.resize(node.inputs.size());
-  exec->output_types.resize(node.outputs.size());
-  exec->input_type_pointers.resize(node.inputs.size(), nullptr);
-  exec->values.resize(node.inputs.size(), nullptr);
   const bool is_fixed = is_static_node(graph, node);
+  if (kernel.run_value == nullptr && (node.op->is_view || !is_fixed)) {
+    exec->shapes = std::make_unique<ExecNode::Shapes>(node.inputs.size(), node.outputs.size());
+  }
   const bool is_on_accelerator = executable_.device_of(id) != 0;
   exec->memory = is_on_accelerator ? &executable_.memory(1) : &allocator_;
   exec->output_memory = exec->memory;
@@ -287,9 +286,12 @@ void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
   exec.input_slots.push_back(from);
   if (from == nullptr) return;
   exec.inputs[i] = from->view;
-  exec.input_type_pointers[i] = &exec.input_types[i];
   const bool is_host_value = has_flag(exec.node->op->input_flags(i), InputFlag::kHostValue);
-  if ((is_constant && !is_read_there) || is_host_value) exec.values[i] = &exec.inputs[i];
+  if (exec.shapes != nullptr) {
+    exec.shapes->input_type_pointers[i] = &exec.shapes->input_types[i];
+    const bool is_value = (is_constant && !is_read_there) || is_host_value;
+    if (is_value) exec.shapes->values[i] = &exec.inputs[i];
+  }
   exec.has_host_values |= !is_constant && is_host_value;
   const bool may_move = fixed_place(value).is_none() || is_taken(exec.id, value);
   if (!is_constant && may_move) exec.refresh.push_back({&exec.inputs[i], from});

@@ -72,7 +72,9 @@ void insert(EditedCode& edited, uint32_t at, const Command& command, const Bindi
   for (StrandCode::Strand& strand : code.strands) strand.first += strand.first > at ? 1 : 0;
   code.commands.insert(code.commands.begin() + at, command);
   edited.bindings.calls.insert(edited.bindings.calls.begin() + at, binding);
-  edited.bindings.notes.insert(edited.bindings.notes.begin() + at, CallNote());
+  if (!edited.bindings.notes.empty()) {
+    edited.bindings.notes.insert(edited.bindings.notes.begin() + at, CallNote());
+  }
 }
 
 bool drop(EditedCode& edited, uint32_t at) {
