@@ -32,6 +32,7 @@ class Receiver : public PendingCall::Receiver,
   void complete(Status status) override {
     {
       const std::lock_guard lock(mutex_);
+      is_complete_ = true;
       function_ = nullptr;
     }
     node_.state->control.remove_listener(*this);
@@ -42,6 +43,7 @@ class Receiver : public PendingCall::Receiver,
   void on_stop(std::function<void()> function) override {
     {
       const std::lock_guard lock(mutex_);
+      if (is_complete_) return;  // perhaps by a file that was ready at once
       if (!has_stopped_) {
         function_ = std::move(function);
         return;
@@ -78,6 +80,7 @@ class Receiver : public PendingCall::Receiver,
   // Under it.
   std::function<void()> function_;
   bool has_stopped_ = false;
+  bool is_complete_ = false;
 };
 
 CallOutcome start_pending(ExecNode& node, const Resume& resume) {
