@@ -208,14 +208,6 @@ class StepLog {
   std::chrono::steady_clock::time_point last_ = start_;
 };
 
-// The program that strands, simulations and recordings execute; and a first run state is made.
-Status prove(SessionCore& core) {
-  EDDY_RETURN_IF_ERROR(prove_plan(core.graph, core.plan));
-  core.plan.is_proved = true;
-  core.executable->release(core.executable->acquire());
-  return Status::ok();
-}
-
 std::string count_text(size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -258,7 +250,9 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
     if (!text.empty()) options.log("costs: " + text);
   }
   EDDY_RETURN_IF_ERROR(check());
-  EDDY_RETURN_IF_ERROR(check_plan(core->graph, core->plan));
+  // Before anything follows it: strands, simulations and recordings execute this very program.
+  EDDY_RETURN_IF_ERROR(prove_plan(core->graph, core->plan));
+  log.done("proved the plan");
   core->plan_ns = log.total_ns();
   for (const Program::Block& block : core->plan.program.blocks) {
     core->has_one_strand &= block.streams.size() == 1;
@@ -269,8 +263,8 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   EDDY_ASSIGN_OR_RETURN(core->executable, make_executable(*core));
   log.done("bound kernels");
   EDDY_RETURN_IF_ERROR(check());
-  EDDY_RETURN_IF_ERROR(prove(*core));
-  core->plan_ns += log.done("proved the plan");
+  core->executable->release(core->executable->acquire());
+  log.done("made a first run's state");
   EDDY_RETURN_IF_ERROR(describe_loops(*core));
   core->fingerprint = program_fingerprint(made, *core->executable, core->is_host_driven());
   if (options.release_constants) {

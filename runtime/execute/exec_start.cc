@@ -30,10 +30,11 @@ class Receiver : public PendingCall::Receiver,
   Receiver(ExecNode& node, const Resume& resume) : node_(node), resume_(resume) {}
 
   void complete(Status status) override {
+    std::function<void()> function;  // goes after the lock: what it holds is the user's
     {
       const std::lock_guard lock(mutex_);
       is_complete_ = true;
-      function_ = nullptr;
+      function.swap(function_);
     }
     node_.state->control.remove_listener(*this);
     if (!status.is_ok()) node_.error = std::move(status);
@@ -49,14 +50,17 @@ class Receiver : public PendingCall::Receiver,
         return;
       }
     }
-    function();
+    call(function);
   }
   void complete_when_readable(int file, std::function<Status()> read) override {
     const FileWaits& files = node_.state->executable().file_waits();
     if (!files.add) return complete(unsupported("nothing here waits for files"));
     const auto self = shared_from_this();
-    const Result<uint64_t> wait =
-        files.add(file, [self, read = std::move(read)] { self->complete(read()); });
+    const Result<uint64_t> wait = files.add(file, [self, read = std::move(read)] {
+      Status status;
+      call_or_note(status, [&] { return (status = read()).is_ok(); });
+      self->complete(std::move(status));
+    });
     if (!wait.is_ok()) return complete(wait.status());
     on_stop([self, &files, wait = *wait] {
       if (files.remove(wait)) self->complete(cancelled("the run was stopped"));
@@ -70,10 +74,16 @@ class Receiver : public PendingCall::Receiver,
       has_stopped_ = true;
       function.swap(function_);
     }
-    if (function) function();
+    if (function) call(function);
   }
 
  private:
+  // What it throws changes nothing: the call is still to be completed.
+  static void call(const std::function<void()>& function) {
+    Status thrown;
+    call_or_note(thrown, [&] { return function(), true; });
+  }
+
   ExecNode& node_;
   const Resume resume_;
   std::mutex mutex_;

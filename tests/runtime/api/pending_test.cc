@@ -181,6 +181,7 @@ TEST_P(PendingTest, AFileThatCanBeReadIsAnAnswer) {
     decision.complete_when_readable(ends[0], [&ends]() -> Result<int64_t> {
       char letter = 0;
       if (read(ends[0], &letter, 1) != 1) return run_failed("nothing to read");
+      if (letter == '!') throw std::runtime_error("no such letter");
       return letter == '+' ? 1 : 0;
     });
   });
@@ -196,6 +197,8 @@ TEST_P(PendingTest, AFileThatCanBeReadIsAnAnswer) {
   EXPECT_FALSE(stuck.wait_for(std::chrono::milliseconds(10)));
   stuck.cancel();
   EXPECT_EQ(stuck.wait().code(), StatusCode::kCancelled);
+  ASSERT_EQ(write(ends[1], "!", 1), 1);
+  EXPECT_THAT(session->run(from(0)).status().to_string(), HasSubstr("threw: no such letter"));
   close(ends[0]);
   EXPECT_THAT(session->run(from(0)).status().to_string(), HasSubstr("cannot be waited for"));
   close(ends[1]);
