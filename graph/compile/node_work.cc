@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "graph/schedule/cost_model.h"
+#include "graph/schedule/costs/cost_model.h"
 
 namespace eddy {
 namespace {

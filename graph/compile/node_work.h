@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/cost_table.h"
+#include "graph/schedule/costs/cost_table.h"
 #include "graph/simulate/fluid_machine.h"
 #include "graph/simulate/scenario.h"
 

@@ -49,11 +49,11 @@ class DotWriter {
       add_edge(prefix, edge,
                fmt::format(" [color=red, style=dashed, fontcolor=red, label=\"e{}\"]", event));
     }
-    add_frame_waits(region, prefix);
+    add_boundary_waits(region, prefix);
     add_next_waits(region, prefix);
   }
 
-  void add_frame_waits(const DrawnRegion& region, const std::string& prefix) {
+  void add_boundary_waits(const DrawnRegion& region, const std::string& prefix) {
     const auto add = [&](const char* place, const std::vector<uint32_t>& nodes, bool is_from) {
       if (nodes.empty()) return;
       text_ +=

@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "graph/program/step_nodes.h"
+#include "graph/schedule/plan/value_text.h"
 #include "graph/schedule/region_dag.h"
-#include "graph/schedule/value_text.h"
 
 namespace eddy {
 namespace {
@@ -25,11 +25,9 @@ const char* kind_name(const Node& node) {
   return node.op->name.c_str();
 }
 
-// `unit`: of ranks by cost.
-std::string rank_text(std::span<const uint32_t> unit_ranks, std::span<const double> cost_ranks,
-                      const char* unit, uint32_t i) {
-  if (cost_ranks.empty()) return std::to_string(unit_ranks[i]);
-  return fmt::format("{:g} {}", cost_ranks[i], unit);
+std::string rank_text(const RegionPlan& plan, uint32_t i) {
+  if (plan.cost_ranks.empty()) return std::to_string(plan.ranks[i]);
+  return fmt::format("{:g} ns", plan.cost_ranks[i]);
 }
 
 class PlanArtist {
@@ -53,8 +51,7 @@ class PlanArtist {
       if (!is_node(step.op)) continue;
       const NodeId id_of = node_of(plan_.program, step);
       place[id_of] = static_cast<uint32_t>(drawn.nodes.size());
-      drawn.nodes.push_back(
-          node(id_of, step.stream, rank_text(plan.ranks, plan.cost_ranks, "ns", rank_of[id_of])));
+      drawn.nodes.push_back(node(id_of, step.stream, rank_text(plan, rank_of[id_of])));
     }
     add_syncs(id, place, drawn);
     for (const Edge& edge : region_dag(graph_, id).edges()) {
@@ -185,38 +182,6 @@ DrawnRegion draw_plan(const Graph& graph, const Plan& plan, const NoteFunction& 
 DrawnRegion draw_region(const Graph& graph, const Plan& plan, RegionId region) {
   const NoteFunction no_note;
   return PlanArtist(graph, plan, no_note).region(region);
-}
-
-DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
-  DrawnRegion drawn;
-  drawn.name = "graph";
-  drawn.is_ranked_by_costs = !plan.cost_ranks.empty();
-  drawn.num_streams = plan.streams.num_streams;
-  drawn.num_records = static_cast<uint32_t>(plan.syncs.records.size());
-  std::vector<uint32_t> place(file.num_nodes);
-  for (const uint32_t id : plan.issue_order) {
-    place[id] = static_cast<uint32_t>(drawn.nodes.size());
-    DrawnNode& node = drawn.nodes.emplace_back();
-    node.name = std::to_string(id);
-    node.kind = file.commands.empty() ? "node" : file.command_names[file.commands[id]];
-    node.streams = {plan.streams.stream_of_node[id]};
-    for (const NodeStream& further : plan.streams.further_streams_of(id)) {
-      node.streams.push_back(further.stream);
-    }
-    node.rank = rank_text(plan.unit_ranks, plan.cost_ranks, "s", id);
-    for (size_t s = 0; file.device_names.size() > 1 && s < node.streams.size(); ++s) {
-      const uint32_t device = plan.streams.device_of_stream[node.streams[s]];
-      node.devices.push_back(file.device_names[device]);
-    }
-  }
-  for (const SyncPlan::Wait& wait : plan.syncs.waits) {
-    const Edge served = plan.syncs.served_edge(wait);
-    drawn.waits.push_back({wait.event, place[served.from], place[served.to]});
-  }
-  std::stable_sort(drawn.waits.begin(), drawn.waits.end(),
-                   [](const DrawnWait& a, const DrawnWait& b) { return a.to < b.to; });
-  for (const Edge& edge : file.edges) drawn.edges.emplace_back(place[edge.from], place[edge.to]);
-  return drawn;
 }
 
 std::string device_text(const DrawnNode& node) {

@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/dag_file.h"
-#include "graph/schedule/dag_plan.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 
 namespace eddy {
 
@@ -34,7 +32,7 @@ struct DrawnWait {
   uint32_t to;
 };
 
-// Of an open loop: the next iteration waits for the last one's tail.
+// Of a pipelined loop: the next iteration waits for the last one's tail.
 struct DrawnNextWait {
   static constexpr uint32_t kTurn = UINT32_MAX;
   uint32_t event;
@@ -73,7 +71,6 @@ using NoteFunction = std::function<std::string(NodeId)>;
 DrawnRegion draw_plan(const Graph& graph, const Plan& plan, const NoteFunction& note);
 // One region, without notes on what is in it.
 DrawnRegion draw_region(const Graph& graph, const Plan& plan, RegionId region);
-DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan);
 
 // Nodes, records and waits of a region and all below it.
 struct DrawnTotals {

@@ -82,7 +82,7 @@ class SvgWriter {
       if (layout.is_arrow[w]) add_arrow(region.waits[w], layout, lanes, x, y);
     }
     add_events(region, layout, x, y);
-    add_frame_waits(region, layout, x, y);
+    add_boundary_waits(region, layout, x, y);
     add_next_waits(region, layout, x, y);
   }
 
@@ -250,7 +250,8 @@ class SvgWriter {
 
   // Nodes that nothing comes before on their stream, nor any event, and those that nothing follows:
   // where others have their events.
-  void add_frame_waits(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
+  void add_boundary_waits(const DrawnRegion& region, const RegionLayout& layout, double x,
+                          double y) {
     for (const uint32_t node : region.entry_waits) {
       const NodeLayout& at = layout.nodes[node];
       add_event(x + at.x, y + at.centers[0] - at.height / 2 - 1, "start", "▸entry",

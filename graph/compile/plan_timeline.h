@@ -12,7 +12,7 @@
 #include <string>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "graph/simulate/fluid_model.h"
 
 namespace eddy {

@@ -8,7 +8,7 @@
 #include "graph/base/status.h"
 #include "graph/compile/node_work.h"
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "graph/simulate/fluid_model.h"
 
 namespace eddy {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/memory_plan.h"
+#include "graph/schedule/plan/memory_plan.h"
 
 namespace eddy {
 

@@ -6,8 +6,8 @@
 // (looked for among the nodes issued next). A reader inside a nested region counts as the control
 // node that holds the region; a value of `before` that is forwarded may go in `after`.
 //
-// In the `after` of an open loop (graph/schedule/plan.h) only a reader releases, because only those
-// are waited for.
+// In the `after` of a pipelined loop (graph/schedule/plan/plan.h) only a reader releases, because
+// only those are waited for.
 //
 // Never released: results of a region (they are moved on), values of fixed type (they keep their
 // place from run to run), inputs and constants (borrowed), and values for which no node is found.
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 
 namespace eddy {
 

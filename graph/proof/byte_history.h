@@ -13,8 +13,8 @@
 
 namespace eddy {
 
-// An access to bytes: by which node, on which stream, as whose memory. A held one (content_check.h)
-// never meets the writer of the same name in the same iteration.
+// An access to bytes: by which node, on which stream, as whose memory. A held one
+// (reaching_writes.h) never meets the writer of the same name in the same iteration.
 struct ByteAccess {
   uint32_t node = UINT32_MAX;
   uint32_t stream = UINT32_MAX;

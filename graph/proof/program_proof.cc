@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "graph/program/validate.h"
-#include "graph/proof/content_check.h"
+#include "graph/proof/back_edge_order.h"
+#include "graph/proof/reaching_writes.h"
 #include "graph/proof/region_order.h"
 #include "graph/proof/touched.h"
-#include "graph/proof/two_iterations.h"
 
 namespace eddy {
 namespace {
@@ -21,7 +21,7 @@ constexpr uint32_t kNone = ProgramViolation::kNone;
 
 class ProgramProver::Prover {
  public:
-  Prover(const Program& program, const ContentCheck& contents, size_t max_violations)
+  Prover(const Program& program, const ReachingWrites& contents, size_t max_violations)
       : program_(program),
         contents_(contents),
         max_violations_(max_violations),
@@ -31,8 +31,8 @@ class ProgramProver::Prover {
     for (uint32_t name = 0; name < program.block_of_name.size(); ++name) {
       names_of_region_[program.block_of_name[name]].push_back(name);
     }
-    is_open_.resize(program.blocks.size());
-    for (const Program::Loop& loop : program.loops) is_open_[loop.after] = loop.is_pipelined;
+    is_pipelined_.resize(program.blocks.size());
+    for (const Program::Loop& loop : program.loops) is_pipelined_[loop.after] = loop.is_pipelined;
     orders_.resize(program.blocks.size());
     definer_.resize(program.block_of_name.size());
   }
@@ -62,8 +62,8 @@ class ProgramProver::Prover {
   // The list as it is, against what the region's nodes require.
   void prove_list(uint32_t r) {
     RegionOrder& order = *orders_[r];
-    if (is_open_[r]) {
-      list_two_iterations(program_.blocks[r], order);
+    if (is_pipelined_[r]) {
+      list_back_edge(program_.blocks[r], order);
     } else {
       list_once(program_.blocks[r], order);
     }
@@ -223,9 +223,9 @@ class ProgramProver::Prover {
       inside.push_back(touch(each));
     }
     if (is_full()) return;
-    OpenLoop open{program_, contents_, step, before, names_of_region_[loop.before]};
-    add_all(open.own_names, names_of_region_[loop.after]);
-    orders_[loop.after].emplace(two_iterations(open, inside));
+    PipelinedLoop pipelined{program_, contents_, step, before, names_of_region_[loop.before]};
+    add_all(pipelined.own_names, names_of_region_[loop.after]);
+    orders_[loop.after].emplace(back_edge_order(pipelined, inside));
     prove_list(loop.after);
     std::vector<RegionOrder::Node> nodes;
     for (size_t c = 0; c < inside.size(); ++c) {
@@ -253,7 +253,7 @@ class ProgramProver::Prover {
     if (inside.end_event > 0) touched.use_events(inside.first_event, inside.end_event);
   }
 
-  // --- what a closed region requires ---
+  // --- what a region that is not pipelined requires ---
 
   // Everything stands between the region's entry and its exit.
   static void require_frame(RegionOrder& order) {
@@ -290,18 +290,18 @@ class ProgramProver::Prover {
   }
 
   const Program& program_;
-  const ContentCheck& contents_;
+  const ReachingWrites& contents_;
   const size_t max_violations_;
   const std::optional<ProgramDefect> malformed_;
   std::vector<std::vector<uint32_t>> names_of_region_;
-  std::vector<bool> is_open_;  // by region: it is the `after` of an open loop
+  std::vector<bool> is_pipelined_;  // by region: it is the `after` of a pipelined loop
   // By region: its nodes and what they require, which no record or wait changes.
   std::vector<std::optional<RegionOrder>> orders_;
   std::vector<uint32_t> definer_;  // by name: the node of its region that defines it
   ProgramProof proof_;
 };
 
-ProgramProver::ProgramProver(const Program& program, const ContentCheck& contents,
+ProgramProver::ProgramProver(const Program& program, const ReachingWrites& contents,
                              size_t max_violations)
     : prover_(std::make_unique<Prover>(program, contents, max_violations)) {}
 ProgramProver::~ProgramProver() = default;
@@ -309,13 +309,13 @@ ProgramProver::~ProgramProver() = default;
 ProgramProof ProgramProver::prove() { return prover_->run(); }
 ProgramProof ProgramProver::prove_again(uint32_t region) { return prover_->run_again(region); }
 
-ProgramProof prove_program(const Program& program, const ContentCheck& contents,
+ProgramProof prove_program(const Program& program, const ReachingWrites& contents,
                            size_t max_violations) {
   return ProgramProver(program, contents, max_violations).prove();
 }
 
 ProgramProof prove_program(const Program& program) {
-  return prove_program(program, check_contents(program));
+  return prove_program(program, find_reaching_writes(program));
 }
 
 }  // namespace eddy

@@ -9,9 +9,9 @@
 //             or case counts as one step that touches all that its blocks touch, because each block
 //             begins and ends on its stream, which is proved too; so iterations of one loop follow
 //             each other. Of a pipelined loop two consecutive iterations are laid out one behind
-//             the other (two_iterations.h).
+//             the other (back_edge_order.h).
 //   Content   Where all conflicting accesses are ordered, every run equals one that goes step by
-//             step. That one is followed (content_check.h) through every branch and as many
+//             step. That one is followed (reaching_writes.h) through every branch and as many
 //             iterations as it takes until nothing changes.
 //
 // Also violations: a block of memory outside its arena or off alignment, or without one to spare;
@@ -39,11 +39,11 @@ struct ProgramProof {
 
 ProgramProof prove_program(const Program& program);
 
-// For proofs of many programs that differ in records and waits only: check_contents
-// (content_check.h) sees neither, so `contents` may be those of any of them. The proof ends at the
-// first `max_violations`; 1 only asks whether there is one.
-struct ContentCheck;
-ProgramProof prove_program(const Program& program, const ContentCheck& contents,
+// For proofs of many programs that differ in records and waits only: find_reaching_writes
+// (reaching_writes.h) sees neither, so `contents` may be those of any of them. The proof ends at
+// the first `max_violations`; 1 only asks whether there is one.
+struct ReachingWrites;
+ProgramProof prove_program(const Program& program, const ReachingWrites& contents,
                            size_t max_violations = Proof::kMaxViolations);
 
 // Who changes the records and waits of one region at a time asks for what depends on them only: a
@@ -58,7 +58,7 @@ ProgramProof prove_program(const Program& program, const ContentCheck& contents,
 class ProgramProver {
  public:
   // Both must outlive it.
-  ProgramProver(const Program& program, const ContentCheck& contents,
+  ProgramProver(const Program& program, const ReachingWrites& contents,
                 size_t max_violations = Proof::kMaxViolations);
   ~ProgramProver();
 

@@ -2,7 +2,7 @@
 // be ordered, with the reason.
 //
 // Part of the program's proof: of a plain block once through, of a pipelined loop's `after` two
-// iterations in a row (two_iterations.h). Nodes are the steps that do something, in the order of
+// iterations in a row (back_edge_order.h). Nodes are the steps that do something, in the order of
 // issue. What they require depends on no record or wait, so that lists which differ in those only
 // are proved one after the other against the same requirements.
 //

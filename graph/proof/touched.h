@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/program/program.h"
-#include "graph/proof/content_check.h"
+#include "graph/proof/reaching_writes.h"
 
 namespace eddy {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "graph/schedule/frame_waits.h"
+#include "graph/schedule/boundary_waits.h"
 
 namespace eddy {
 namespace {
@@ -96,7 +96,7 @@ class Emitter {
     for (; is_first_wait(region, next); ++next) {
       add(Op::kWaitPrevious, 0, region.steps[next].operand);
     }
-    const FrameWaits frame = frame_waits(region);
+    const BoundaryWaits frame = boundary_waits(region);
     if (!frame.entry.empty()) add(Op::kRecord, 0, entry);
     for (const uint32_t stream : frame.entry) add(Op::kWait, stream, entry);
     for (; next < region.steps.size(); ++next) {

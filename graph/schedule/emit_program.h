@@ -1,5 +1,5 @@
 // emit_program: a schedule as a program (graph/program/program.h), in which everything is explicit:
-// accesses to memory by name, waits at the entry and the end of regions (frame_waits.h), what
+// accesses to memory by name, waits at the entry and the end of regions (boundary_waits.h), what
 // streams retain, and the rows that loops stack.
 //
 // Block r is region r, and a name below the number of values is a ValueId; behind them come the
@@ -11,7 +11,7 @@
 
 #include "graph/ir/graph.h"
 #include "graph/program/program.h"
-#include "graph/schedule/schedule.h"
+#include "graph/schedule/plan/schedule.h"
 
 namespace eddy {
 

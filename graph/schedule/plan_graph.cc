@@ -8,21 +8,21 @@
 #include "graph/analysis/topological_order.h"
 #include "graph/ir/control_view.h"
 #include "graph/proof/program_proof.h"
-#include "graph/schedule/carried_first.h"
-#include "graph/schedule/command_list.h"
-#include "graph/schedule/cost_model.h"
+#include "graph/schedule/boundary_waits.h"
+#include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/emit_program.h"
 #include "graph/schedule/event_numbers.h"
-#include "graph/schedule/exchange_tails.h"
-#include "graph/schedule/frame_waits.h"
-#include "graph/schedule/issue_order.h"
-#include "graph/schedule/node_order.h"
-#include "graph/schedule/open_loops.h"
-#include "graph/schedule/plan_memory.h"
+#include "graph/schedule/loops/carried_first.h"
+#include "graph/schedule/loops/pipelined_loops.h"
+#include "graph/schedule/memory/node_order.h"
+#include "graph/schedule/memory/plan_memory.h"
+#include "graph/schedule/plan/value_text.h"
 #include "graph/schedule/region_dag.h"
 #include "graph/schedule/stream_bits.h"
-#include "graph/schedule/sync_plan.h"
-#include "graph/schedule/value_text.h"
+#include "graph/schedule/streams/command_list.h"
+#include "graph/schedule/streams/exchange_tails.h"
+#include "graph/schedule/streams/issue_order.h"
+#include "graph/schedule/streams/sync_plan.h"
 
 namespace eddy {
 namespace {
@@ -153,7 +153,7 @@ RegionSchedule plan_region(const Graph& graph, RegionId id, std::span<const doub
   plan.num_events = static_cast<uint32_t>(syncs.records.size());
   plan.steps = with_nodes(region, command_list(order, assignment, syncs));
   // By rank the longest chain is first, from a source to a sink; its streams keep their numbers.
-  if (is_matched || !devices.empty()) put_fewest_frame_waits_first(plan);
+  if (is_matched || !devices.empty()) put_fewest_boundary_waits_first(plan);
   return plan;
 }
 
@@ -334,7 +334,7 @@ Schedule schedule_graph(const Graph& graph, const PlanOptions& options, FewestSt
   Schedule schedule = GraphPlanner(graph, options, worst).run();
   if (options.lays_out_memory) {
     schedule.memory = plan_memory(graph, schedule);
-    open_loops(graph, schedule);
+    pipeline_loops(graph, schedule);
   }
   number_events(graph, schedule);
   return schedule;

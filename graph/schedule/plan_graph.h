@@ -8,7 +8,7 @@
 //
 // Regions are planned from the outside in. A body's stream 0 is its control node's: of matching's
 // chains, or those of several devices, the one with which entry and exit need the fewest waits
-// (frame_waits.h); of a loop's `after`, one that ends with what the next iteration needs
+// (boundary_waits.h); of a loop's `after`, one that ends with what the next iteration needs
 // (carried_first.h). Its further ones are the lowest-numbered that nobody else may use while it
 // runs, so branches, the regions of one loop and loops that follow each other share them. (Where a
 // tail of `after` may go on beside the next `before`, these two share none, unless there is a cap.)
@@ -25,10 +25,10 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
-#include "graph/schedule/cost_table.h"
-#include "graph/schedule/plan.h"
-#include "graph/schedule/schedule.h"
-#include "graph/schedule/stream_assignment.h"
+#include "graph/schedule/costs/cost_table.h"
+#include "graph/schedule/plan/plan.h"
+#include "graph/schedule/plan/schedule.h"
+#include "graph/schedule/streams/stream_assignment.h"
 
 namespace eddy {
 

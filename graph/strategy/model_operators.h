@@ -23,7 +23,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
-#include "graph/schedule/cost_table.h"
+#include "graph/schedule/costs/cost_table.h"
 #include "graph/strategy/operator_list.h"
 
 namespace eddy {

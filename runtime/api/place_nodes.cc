@@ -8,7 +8,7 @@
 #include "graph/compile/place.h"
 #include "graph/loops/device_loops.h"
 #include "graph/loops/persistent_program.h"
-#include "graph/schedule/cost_model.h"
+#include "graph/schedule/costs/cost_model.h"
 #include "runtime/execute/device_control.h"
 
 namespace eddy {

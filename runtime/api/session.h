@@ -56,7 +56,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "runtime/api/library.h"
 #include "runtime/api/output_stream.h"
 #include "runtime/api/shared_threads.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "graph/base/check.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "runtime/execute/exec_start.h"
 #include "runtime/execute/executable.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "graph/ir/control_view.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "runtime/device/recorder.h"
 #include "runtime/execute/control_launch.h"
 #include "runtime/execute/run_state.h"

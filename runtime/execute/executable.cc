@@ -8,7 +8,7 @@
 #include "graph/loops/device_loops.h"
 #include "graph/loops/fixed_addresses.h"
 #include "graph/loops/unrolling.h"
-#include "graph/schedule/cost_model.h"
+#include "graph/schedule/costs/cost_model.h"
 #include "runtime/execute/bind_strands.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/upload.h"

@@ -22,7 +22,7 @@
 #include "graph/loops/device_loops.h"
 #include "graph/loops/output_routes.h"
 #include "graph/loops/release_plan.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/accelerator.h"

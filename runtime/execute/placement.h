@@ -1,4 +1,4 @@
-// Placement: where a planned value is written (graph/schedule/memory_plan.h).
+// Placement: where a planned value is written (graph/schedule/plan/memory_plan.h).
 //
 // One block of the run's arena, or, for a value that a loop carries, one block more than there are
 // loop parameters that may hold an earlier instance: the first block is taken at which none of

@@ -24,7 +24,7 @@
 #include "graph/base/check.h"
 #include "graph/ir/graph.h"
 #include "graph/loops/output_routes.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "runtime/device/recorder.h"
 #include "runtime/device/strand_runner.h"
 #include "runtime/execute/breadcrumbs.h"

@@ -24,12 +24,12 @@
 #include "graph/analysis/transitive_reduction.h"
 #include "graph/base/random.h"
 #include "graph/proof/happens_before.h"
-#include "graph/schedule/command_list.h"
-#include "graph/schedule/dag_plan.h"
-#include "graph/schedule/issue_order.h"
-#include "graph/schedule/matching_assignment.h"
-#include "graph/schedule/sync_plan.h"
-#include "tests/graph/schedule/nasnet.h"
+#include "graph/schedule/streams/command_list.h"
+#include "graph/schedule/streams/issue_order.h"
+#include "graph/schedule/streams/matching_assignment.h"
+#include "graph/schedule/streams/sync_plan.h"
+#include "tests/graph/schedule/streams/nasnet.h"
+#include "tools/command/dag/dag_plan.h"
 
 namespace eddy {
 namespace {

@@ -1,7 +1,7 @@
 // A DAG file to a plan that is proved, or to an error of one line: parse_dag_file, plan_dag.
-#include "graph/schedule/dag_file.h"
-#include "graph/schedule/dag_plan.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tools/command/dag/dag_file.h"
+#include "tools/command/dag/dag_plan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace eddy;

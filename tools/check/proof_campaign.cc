@@ -1,7 +1,7 @@
 #include "tools/check/proof_campaign.h"
 
-#include "graph/proof/content_check.h"
 #include "graph/proof/program_proof.h"
+#include "graph/proof/reaching_writes.h"
 #include "graph/schedule/plan_graph.h"
 
 namespace eddy::check {
@@ -12,7 +12,7 @@ constexpr uint64_t kDeletionsASample = 16;
 // Empty, or what the proof let pass.
 std::string try_deletions(const Graph& graph, Plan& plan, ProofReport& report) {
   Program nested = plan.program;
-  const ContentCheck contents = check_contents(nested);
+  const ReachingWrites contents = find_reaching_writes(nested);
   ProgramProver prover(nested, contents, 1);
   if (!prover.prove().is_safe()) return prove_plan(graph, plan).to_string();
   for (size_t r = 0; r < nested.blocks.size(); ++r) {

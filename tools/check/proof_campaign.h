@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "tools/check/generator.h"
 #include "tools/check/shrink.h"
 #include "tools/check/subject.h"

@@ -29,7 +29,7 @@ bool is_constant(const RunState& state, ValueId value) {
   return state.graph().value(value).origin == ValueOrigin::kConstant;
 }
 
-// How many of a loop body's results its advance touches: an open loop's rows are stacked apart.
+// How many of a loop body's results its advance touches: a pipelined loop's rows are stacked apart.
 size_t num_results_advanced(const RunState& state, NodeId loop) {
   const LoopView view(state.graph(), loop);
   const Program& program = state.executable().plan().program;

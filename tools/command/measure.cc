@@ -14,7 +14,7 @@
 #include "graph/compile/simplify.h"
 #include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
-#include "graph/schedule/cost_table.h"
+#include "graph/schedule/costs/cost_table.h"
 #include "ops/contract/evaluate.h"
 #include "tools/command/inputs.h"
 #include "tools/command/measure_runs.h"

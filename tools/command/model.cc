@@ -10,8 +10,8 @@
 
 #include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
-#include "graph/schedule/cost_model.h"
-#include "graph/schedule/cost_table.h"
+#include "graph/schedule/costs/cost_model.h"
+#include "graph/schedule/costs/cost_table.h"
 #include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/virtual/virtual_device.h"

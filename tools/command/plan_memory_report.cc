@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/schedule/value_text.h"
+#include "graph/schedule/plan/value_text.h"
 #include "tools/command/counted.h"
 
 namespace eddy {

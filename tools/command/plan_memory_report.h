@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/plan.h"
+#include "graph/schedule/plan/plan.h"
 #include "tools/command/console.h"
 
 namespace eddy {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/json_document.h"
-#include "graph/schedule/cost_table.h"
+#include "graph/schedule/costs/cost_table.h"
 #include "graph/strategy/make_scenarios.h"
 #include "graph/strategy/model_operators.h"
 #include "graph/strategy/part_cost.h"

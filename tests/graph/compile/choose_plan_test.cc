@@ -11,7 +11,7 @@
 #include "graph/compile/plan_timeline.h"
 #include "graph/compile/predict_plan.h"
 #include "graph/ir/builder.h"
-#include "graph/schedule/cost_model.h"
+#include "graph/schedule/costs/cost_model.h"
 #include "ops/schema/standard.h"
 #include "tests/graph/schedule/nested_graphs.h"
 

@@ -15,9 +15,10 @@
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/program/step_nodes.h"
+#include "graph/schedule/plan/value_text.h"
 #include "graph/schedule/plan_graph.h"
-#include "graph/schedule/value_text.h"
 #include "tests/graph/schedule/nested_graphs.h"
+#include "tools/command/dag/dag_drawing.h"
 
 namespace eddy {
 namespace {

@@ -26,7 +26,7 @@ Program make_commands(uint64_t seed) {
   return plan_graph(graph, options).program;
 }
 
-// The first list of the seeds that has an open loop.
+// The first list of the seeds that has a pipelined loop.
 const Program& with_open_loop() {
   static const Program program = [] {
     for (uint64_t seed = 0;; ++seed) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "tests/graph/analysis/dags.h"
-#include "tests/graph/schedule/plans.h"
+#include "tests/graph/schedule/streams/plans.h"
 
 namespace eddy {
 namespace {

@@ -36,7 +36,7 @@ struct Work {
   bool is_in_after = false;
   size_t choice = 0;
   std::unique_ptr<Frame> child;  // of a loop or branch
-  // Of an open loop: iterations whose tails may still be at work, the last one last.
+  // Of a pipelined loop: iterations whose tails may still be at work, the last one last.
   std::vector<std::unique_ptr<Frame>> tails;
 };
 
@@ -53,7 +53,7 @@ struct Frame {
   uint32_t region = 0;
   const Program::Loop* loop_or_null = nullptr;  // whose iteration it is
   uint64_t number = 0;
-  const Frame* last_or_null = nullptr;  // the iteration before, of an open loop's `after`
+  const Frame* last_or_null = nullptr;  // the iteration before, of a pipelined loop's `after`
   uint32_t main = 0;                    // stream
   std::map<uint32_t, Lane> lanes;       // by stream
   std::vector<bool> recorded;

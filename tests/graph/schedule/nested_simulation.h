@@ -5,9 +5,10 @@
 // A launch takes time: it starts, others may go on, it ends. What it reads must be intact from
 // its start to its end; what it writes is lost for others from its start on.
 //
-// Iterations of open loops overlap as far as they may: the next one begins where `after` exits, and
-// enters its own `after` once the tails of the last but one have ended. A name has one place in all
-// of them, so each name knows in which iteration it was made: who reads it must be of that one.
+// Iterations of pipelined loops overlap as far as they may: the next one begins where `after`
+// exits, and enters its own `after` once the tails of the last but one have ended. A name has one
+// place in all of them, so each name knows in which iteration it was made: who reads it must be of
+// that one.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "graph/ir/builder.h"
-#include "graph/schedule/cost_model.h"
+#include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/plan_graph.h"
 #include "ops/schema/standard.h"
 

@@ -8,8 +8,8 @@
 
 #include "graph/ir/builder.h"
 #include "graph/proof/program_proof.h"
+#include "graph/schedule/memory/plan_memory.h"
 #include "graph/schedule/plan_graph.h"
-#include "graph/schedule/plan_memory.h"
 #include "tests/graph/schedule/nested_graphs.h"
 #include "tests/graph/schedule/nested_simulation.h"
 

@@ -86,8 +86,8 @@ TEST_F(OrderTest, ASeedTakesTheSameStepsEachTime) {
   }
 }
 
-// A loop of no iteration in an open loop's tail is tested in iterations 0 and 1 of it with no test
-// of the loop around it between: not a test made twice.
+// A loop of no iteration in a pipelined loop's tail is tested in iterations 0 and 1 of it with no
+// test of the loop around it between: not a test made twice.
 TEST_F(OrderTest, LoopsInTailsAreTestedOnceInEachIteration) {
   OrderCounts counts;
   const auto contestants = order_contestants("", counts);

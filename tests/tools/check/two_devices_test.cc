@@ -136,7 +136,7 @@ TEST(TwoDevicesTest, RandomGraphsGiveWhatTheOracleSaysInEveryOrder) {
     EXPECT_EQ((*trial)->close(), "") << "seed " << seed;
   }
   std::cout << "seeds " << first << " to " << end - 1 << ": " << num_plans << " plans with "
-            << num_open << " open loops\n";
+            << num_open << " pipelined loops\n";
   EXPECT_GT(num_open, (end - first) / 25);
 }
 

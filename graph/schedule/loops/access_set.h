@@ -1,0 +1,57 @@
+// AccessSet: the names, blocks and streams that the commands of a plan touch, in their regions
+// too: what pipeline_loops asks of two commands to know whether one must wait for the other.
+//
+// A name stands for the one place of a value under any name that a loop's forwarding gives it.
+// Values with one block in common count as one. The planner's own; the proof has its own way of
+// saying the same (graph/proof), and they share nothing.
+//
+// Contract: the plan's memory has been laid out; graph and plan outlive the AccessCollector.
+// Cost: that of find_storages, once; then linear in what is touched, blocks_meet in pairs of
+// blocks.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/memory/storages.h"
+#include "graph/schedule/plan/schedule.h"
+
+namespace eddy {
+
+struct AccessSet {
+  std::set<uint32_t> reads, defines;             // names
+  std::set<uint32_t> block_reads, block_writes;  // values with blocks, the first with the same
+  std::set<uint32_t> streams;                    // of the machine, inside
+};
+
+bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b);
+
+class AccessCollector {
+ public:
+  AccessCollector(const Graph& graph, const Schedule& plan);
+
+  // `is_taken`: by a reference of the reader's own.
+  void read(ValueId value, AccessSet& touched, bool is_taken = false) const;
+  void read_bytes(ValueId value, AccessSet& touched) const;
+  void define(ValueId value, AccessSet& touched) const;
+  void node(NodeId id, AccessSet& touched, const std::set<ValueId>& taken = {}) const;
+  void region(RegionId id, AccessSet& touched) const;
+
+  bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const;
+
+ private:
+  // A further name for the value: its bytes are touched by who reads it under that.
+  void hand_on(ValueId value, AccessSet& touched) const;
+  bool is_result_read(RegionId region, size_t index) const;
+  static bool blocks_meet(const ValueMemory& a, const ValueMemory& b);
+
+  static constexpr uint32_t kNoBlock = UINT32_MAX;
+
+  const Graph& graph_;
+  const Schedule& plan_;
+  const Storages storages_;
+  std::vector<uint32_t> block_;  // by value: the first value with the same block
+};
+
+}  // namespace eddy

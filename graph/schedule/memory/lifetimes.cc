@@ -1,0 +1,59 @@
+#include "graph/schedule/memory/lifetimes.h"
+
+#include <algorithm>
+
+namespace eddy {
+
+void Lifetimes::keep_one_a_stream(std::vector<NodeId>& nodes, bool keep_first) const {
+  std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+    if (order_.stream(a) != order_.stream(b)) return order_.stream(a) < order_.stream(b);
+    return (order_.position(a) < order_.position(b)) == keep_first &&
+           order_.position(a) != order_.position(b);
+  });
+  const auto same_stream = [this](NodeId a, NodeId b) {
+    return order_.stream(a) == order_.stream(b);
+  };
+  nodes.erase(std::unique(nodes.begin(), nodes.end(), same_stream), nodes.end());
+  nodes.shrink_to_fit();
+}
+
+Lifetime Lifetimes::lifetime(RegionId home, std::span<const Access> accesses) const {
+  Lifetime result;
+  result.home = home;
+  for (const Access& access : accesses) {
+    const bool is_inside = access.region != home;
+    const NodeId node = is_inside ? tree_.container(access.region, home) : access.node;
+    if (node.is_none()) {
+      result.lasts_to_end = true;
+      continue;
+    }
+    result.touches.push_back(node);
+    if (access.is_write) result.writes.push_back(node);
+  }
+  keep_one_a_stream(result.touches, false);
+  keep_one_a_stream(result.writes, true);
+  return result;
+}
+
+Lifetime Lifetimes::united(Lifetime a, const Lifetime& b) const {
+  a.touches.insert(a.touches.end(), b.touches.begin(), b.touches.end());
+  a.writes.insert(a.writes.end(), b.writes.begin(), b.writes.end());
+  a.lasts_to_end |= b.lasts_to_end;
+  keep_one_a_stream(a.touches, false);
+  keep_one_a_stream(a.writes, true);
+  return a;
+}
+
+bool Lifetimes::overlap(const Lifetime& a, const Lifetime& b) const {
+  if (a.home == b.home) return !ends_before(a, b) && !ends_before(b, a);
+  const RegionId meeting = tree_.common(a.home, b.home);
+  const NodeId in_a = tree_.container(a.home, meeting);
+  const NodeId in_b = tree_.container(b.home, meeting);
+  // Regions of one node exclude each other, or take turns.
+  if (!in_a.is_none() && in_a == in_b) return false;
+  const Lifetime whole_a = in_a.is_none() ? a : of_node(meeting, in_a);
+  const Lifetime whole_b = in_b.is_none() ? b : of_node(meeting, in_b);
+  return !ends_before(whole_a, whole_b) && !ends_before(whole_b, whole_a);
+}
+
+}  // namespace eddy

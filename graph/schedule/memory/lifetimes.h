@@ -1,0 +1,59 @@
+// Lifetimes: which storages may be in use at the same time, in any order of completion that a
+// plan allows.
+//
+// A lifetime stands in its storage's home region: the nodes that touch it (a loop or branch that
+// touches it within does so as a whole) and those that write it. One is over before another when
+// everything that touches the first has surely ended when any writer of the second starts. Two
+// lifetimes of different regions are compared in the innermost region that holds both; branches
+// of one case-of, and the two regions of one loop, are never at work at the same time.
+//
+// Contract: as NodeOrder; the tree and order outlive it.
+// Cost: ends_before and overlap O(streams touched * writers * depth), nearly always O(1).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/ir/region_tree.h"
+#include "graph/schedule/memory/node_order.h"
+#include "graph/schedule/memory/storages.h"
+
+namespace eddy {
+
+struct Lifetime {
+  RegionId home;
+  std::vector<NodeId> touches;  // the last on each stream
+  std::vector<NodeId> writes;   // the first on each stream
+  bool lasts_to_end = false;    // of its home region
+};
+
+class Lifetimes {
+ public:
+  Lifetimes(const RegionTree& tree, const NodeOrder& order) : tree_(tree), order_(order) {}
+
+  Lifetime lifetime(RegionId home, std::span<const Access> accesses) const;
+  // Of what either is of; both have the same home.
+  Lifetime united(Lifetime a, const Lifetime& b) const;
+  // That of whatever a node of `region` does inside.
+  Lifetime of_node(RegionId region, NodeId node) const { return {region, {node}, {node}, false}; }
+
+  // Both have the same home.
+  bool ends_before(const Lifetime& a, const Lifetime& b) const {
+    if (a.lasts_to_end) return false;
+    for (const NodeId touch : a.touches) {
+      for (const NodeId write : b.writes) {
+        if (!order_.precedes(touch, write)) return false;
+      }
+    }
+    return true;
+  }
+  bool overlap(const Lifetime& a, const Lifetime& b) const;
+
+ private:
+  void keep_one_a_stream(std::vector<NodeId>& nodes, bool keep_first) const;
+
+  const RegionTree& tree_;
+  const NodeOrder& order_;
+};
+
+}  // namespace eddy

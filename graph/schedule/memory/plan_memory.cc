@@ -1,0 +1,377 @@
+#include "graph/schedule/memory/plan_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "graph/analysis/antichain.h"
+#include "graph/analysis/transitive_reduction.h"
+#include "graph/base/bit_matrix.h"
+#include "graph/ir/region_tree.h"
+#include "graph/schedule/memory/layout.h"
+#include "graph/schedule/memory/lifetimes.h"
+#include "graph/schedule/memory/node_order.h"
+#include "graph/schedule/memory/spare_blocks.h"
+#include "graph/schedule/memory/storages.h"
+
+namespace eddy {
+namespace {
+
+uint64_t aligned(uint64_t size_bytes) {
+  return (size_bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes * kBlockAlignmentBytes;
+}
+
+// One block to place: a storage, or one of several of a storage that rotates.
+struct Block {
+  uint32_t storage;
+  uint64_t size_bytes;  // aligned
+};
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const Graph& graph, const Schedule& plan, const MemoryOptions& options)
+      : graph_(graph),
+        options_(options),
+        tree_(graph),
+        order_(graph, plan),
+        plan_(plan),
+        lifetimes_(tree_, order_),
+        found_(find_storages(graph)) {}
+
+  MemoryPlan run() {
+    drop_spare_blocks(graph_, tree_, order_, found_);
+    measure_lifetimes();
+    if (options_.allow_in_place) join_in_place();
+    drop_small_ones();
+    for (auto& [device, storages] : storages_by_device()) plan_arena(device, storages);
+    return {std::move(found_.values), std::move(arenas_)};
+  }
+
+ private:
+  Storage& storage(uint32_t s) { return found_.all[s]; }
+  bool is_planned(uint32_t s) const { return found_.all[s].reason == NoBlock::kHasBlock; }
+  // The storage whose block s has, after joining.
+  uint32_t leader(uint32_t s) const {
+    while (leader_[s] != s) s = leader_[s] = leader_[leader_[s]];
+    return s;
+  }
+  uint64_t size_bytes(uint32_t s) const {
+    const Storage& storage = found_.all[s];
+    return aligned(storage.size_bytes) * (storage.holders.size() + 1);
+  }
+
+  void measure_lifetimes() {
+    leader_.resize(found_.all.size());
+    std::iota(leader_.begin(), leader_.end(), 0);
+    for (const Storage& storage : found_.all) {
+      const bool is_needed = storage.reason == NoBlock::kHasBlock;
+      life_.push_back(is_needed ? lifetimes_.lifetime(storage.home, storage.accesses) : Lifetime());
+    }
+  }
+
+  // In issue order, so that chains of nodes join from their beginning.
+  void join_in_place() {
+    for (const RegionSchedule& region : plan_.regions) {
+      for (const Program::Step& step : region.steps) {
+        if (step.op != Program::Op::kLaunch) continue;
+        if (graph_.node(NodeId(step.operand)).kind == NodeKind::kExec)
+          join_in_place(NodeId(step.operand));
+      }
+    }
+  }
+
+  void join_in_place(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.op->in_place_inputs == 0) return;
+    const ValueId output = node.outputs[0];
+    if (found_.values[output.index()].place != MemoryPlace::kBlock) return;
+    const uint32_t written = leader(found_.only(output));
+    // Whoever wrote its block earlier would write over the older instance.
+    if (storage(written).is_carried) return;
+    for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 64); ++i) {
+      if (node.inputs[i].is_none() || (node.op->in_place_inputs >> i & 1) == 0) continue;
+      const uint32_t only = found_.only(node.inputs[i]);
+      if (only == Storages::kNone || !is_planned(only)) continue;
+      if (may_overwrite(id, node, i, leader(only), written)) return join(leader(only), written);
+    }
+  }
+
+  // The node may write `written` where input i's storage `read` stands.
+  bool may_overwrite(NodeId id, const Node& node, size_t i, uint32_t read, uint32_t written) {
+    if (read == written || storage(read).is_carried || storage(read).home != node.region ||
+        storage(read).size_bytes != storage(written).size_bytes) {
+      return false;
+    }
+    const TensorType& from = graph_.value(node.inputs[i]).type.tensor;
+    const TensorType& to = graph_.value(node.outputs[0]).type.tensor;
+    if (!from.is_ranked || !(from.dims == to.dims) ||
+        element_size_bytes(from.element) != element_size_bytes(to.element)) {
+      return false;
+    }
+    for (size_t other = 0; other < node.inputs.size(); ++other) {
+      const bool is_allowed = other < 64 && (node.op->in_place_inputs >> other & 1) != 0;
+      if (is_allowed && same_memory(node.inputs[other], node.inputs[i])) continue;
+      if (may_be(node.inputs[other], read)) return false;
+    }
+    for (size_t k = 1; k < node.outputs.size(); ++k) {
+      if (may_be(node.outputs[k], read)) return false;
+    }
+    const Lifetime& life = life_[read];
+    return !life.lasts_to_end &&
+           std::all_of(life.touches.begin(), life.touches.end(),
+                       [&](NodeId touch) { return touch == id || order_.precedes(touch, id); });
+  }
+  // Both stand for one storage, element for element.
+  bool same_memory(ValueId a, ValueId b) const {
+    if (a.is_none()) return false;
+    return a == b || (found_.only(a) != Storages::kNone && found_.only(a) == found_.only(b) &&
+                      graph_.value(a).type == graph_.value(b).type);
+  }
+  bool may_be(ValueId value, uint32_t s) const {
+    if (value.is_none()) return false;
+    const auto& storages = found_.of_value[value.index()];
+    return std::any_of(storages.begin(), storages.end(),
+                       [&](uint32_t other) { return leader(other) == s; });
+  }
+
+  // The shorter list of accesses goes to the longer one, so that long chains stay cheap.
+  void join(uint32_t first, uint32_t second) {
+    leader_[first] = second;
+    Storage& into = storage(second);
+    Storage& from = storage(first);
+    if (into.accesses.size() < from.accesses.size()) std::swap(into.accesses, from.accesses);
+    into.accesses.insert(into.accesses.end(), from.accesses.begin(), from.accesses.end());
+    from.accesses = {};
+    const RegionId home = tree_.common(into.home, from.home);
+    life_[second] = home == into.home && home == from.home
+                        ? lifetimes_.united(std::move(life_[first]), life_[second])
+                        : lifetimes_.lifetime(home, into.accesses);
+    into.home = home;
+  }
+
+  void drop_small_ones() {
+    std::vector<uint32_t> leaders;
+    for (uint32_t s = 0; s < found_.all.size(); ++s) {
+      if (is_planned(s) && leader_[s] == s) leaders.push_back(s);
+    }
+    if (leaders.size() <= kMaxPlannedValues) return;
+    std::stable_sort(leaders.begin(), leaders.end(), [&](uint32_t a, uint32_t b) {
+      return found_.all[a].size_bytes > found_.all[b].size_bytes;
+    });
+    std::vector<bool> is_dropped(found_.all.size(), false);
+    for (size_t i = kMaxPlannedValues; i < leaders.size(); ++i) is_dropped[leaders[i]] = true;
+    for (uint32_t s = 0; s < found_.all.size(); ++s) {
+      if (!is_planned(s) || !is_dropped[leader(s)]) continue;
+      storage(s).reason = NoBlock::kManyValues;
+      ValueMemory& memory = found_.values[storage(s).value.index()];
+      memory.place = MemoryPlace::kNone;
+      memory.reason = NoBlock::kManyValues;
+    }
+  }
+
+  std::map<std::string, std::vector<uint32_t>> storages_by_device() {
+    std::map<std::string, std::vector<uint32_t>> devices;
+    for (uint32_t s = 0; s < found_.all.size(); ++s) {
+      if (!is_planned(s) || leader_[s] != s) continue;
+      const ValueId value = storage(s).value;
+      const std::string& device = plan_.devices.empty()
+                                      ? graph_.node(graph_.value(value).producer).device
+                                      : plan_.devices[plan_.value_devices[value.index()]];
+      devices[device].push_back(s);
+    }
+    return devices;
+  }
+
+  void plan_arena(const std::string& device, const std::vector<uint32_t>& storages) {
+    std::vector<Block> blocks;
+    for (const uint32_t s : storages) {
+      for (size_t copy = 0; copy <= storage(s).holders.size(); ++copy) {
+        blocks.push_back({s, aligned(storage(s).size_bytes)});
+      }
+    }
+    const uint64_t bound = lower_bound(Graph::kRoot, storages);
+    const Layout layout = lay_out_blocks(blocks, bound);
+    const auto arena = static_cast<uint32_t>(arenas_.size());
+    arenas_.push_back({device, layout.peak_bytes, bound, static_cast<uint32_t>(blocks.size())});
+    std::map<uint32_t, std::vector<uint64_t>> offsets;
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      offsets[blocks[b].storage].push_back(layout.offsets_bytes[b]);
+    }
+    for (uint32_t s = 0; s < found_.all.size(); ++s) {
+      const auto place = is_planned(s) ? offsets.find(leader(s)) : offsets.end();
+      if (place == offsets.end()) continue;
+      ValueMemory& memory = found_.values[storage(s).value.index()];
+      memory.arena = arena;
+      memory.offsets_bytes = place->second;
+      memory.holders = storage(s).holders;
+    }
+  }
+
+  Layout lay_out_blocks(const std::vector<Block>& blocks, uint64_t bound) {
+    const auto count = static_cast<uint32_t>(blocks.size());
+    BitMatrix conflicts(count, count);
+    for (uint32_t a = 0; a < count; ++a) {
+      for (uint32_t b = 0; b < a; ++b) {
+        const bool is_conflict =
+            blocks[a].storage == blocks[b].storage ||
+            lifetimes_.overlap(life_[blocks[a].storage], life_[blocks[b].storage]);
+        if (!is_conflict) continue;
+        conflicts.set(a, b);
+        conflicts.set(b, a);
+      }
+    }
+    std::vector<uint64_t> sizes;
+    std::vector<uint32_t> starts;
+    std::vector<uint32_t> ends;
+    for (const Block& block : blocks) {
+      sizes.push_back(block.size_bytes);
+      const auto [start, end] = rough_span(life_[block.storage]);
+      starts.push_back(start);
+      ends.push_back(end);
+    }
+    return lay_out({sizes, starts, ends, conflicts, bound});
+  }
+
+  // By place in the order of issue: of the home region only, so a guide and no more.
+  std::pair<uint32_t, uint32_t> rough_span(const Lifetime& life) const {
+    uint32_t start = UINT32_MAX;
+    uint32_t end = 0;
+    for (const NodeId node : life.writes) start = std::min(start, order_.issue_position(node));
+    for (const NodeId node : life.touches) end = std::max(end, order_.issue_position(node));
+    if (life.lasts_to_end) {
+      end = static_cast<uint32_t>(graph_.region(life.home).nodes.size());
+    }
+    return {start, std::max(start, end)};
+  }
+
+  // What must be held at once while `region` runs, of the given storages: those at home there,
+  // and for each loop or branch the most that its regions hold.
+  uint64_t lower_bound(RegionId region, const std::vector<uint32_t>& storages) {
+    std::vector<std::vector<uint32_t>> by_home(graph_.num_regions());
+    for (const uint32_t s : storages) by_home[storage(s).home.index()].push_back(s);
+    std::vector<uint64_t> bounds(graph_.num_regions(), 0);
+    // Inner regions have larger ids.
+    for (auto r = static_cast<uint32_t>(graph_.num_regions()); r-- > region.index();) {
+      std::vector<Lifetime> lives;
+      std::vector<uint64_t> weights;
+      for (const uint32_t s : by_home[r]) {
+        lives.push_back(life_[s]);
+        weights.push_back(size_bytes(s));
+      }
+      for (const NodeId node : graph_.region(RegionId(r)).nodes) {
+        uint64_t inside = 0;
+        for (const RegionId inner : graph_.node(node).regions) {
+          inside = std::max(inside, bounds[inner.index()]);
+        }
+        if (inside == 0) continue;
+        lives.push_back(lifetimes_.of_node(RegionId(r), node));
+        weights.push_back(inside);
+      }
+      bounds[r] = lives.size() <= kExactBound ? heaviest_set(lives, weights)
+                                              : heaviest_moment(lives, weights);
+    }
+    return bounds[region.index()];
+  }
+
+  uint64_t heaviest_set(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& weights) {
+    const auto count = static_cast<uint32_t>(lives.size());
+    if (count <= kFewNodes) return heaviest_of_few(lives, weights);
+    std::vector<Edge> edges;
+    for (uint32_t a = 0; a < count; ++a) {
+      for (uint32_t b = 0; b < count; ++b) {
+        if (a != b && lifetimes_.ends_before(lives[a], lives[b])) edges.push_back({a, b});
+      }
+    }
+    const Dag dag = Dag::from_acyclic_edges(count, edges);
+    return heaviest_antichain(transitive_reduction(dag), weights).weight;
+  }
+
+  uint64_t heaviest_of_few(const std::vector<Lifetime>& lives,
+                           const std::vector<uint64_t>& weights) const {
+    std::array<uint32_t, kFewNodes> comparable = {};
+    for (size_t a = 0; a < lives.size(); ++a) {
+      for (size_t b = 0; b < lives.size(); ++b) {
+        if (a == b || !lifetimes_.ends_before(lives[a], lives[b])) continue;
+        comparable[a] |= uint32_t{1} << b;
+        comparable[b] |= uint32_t{1} << a;
+      }
+    }
+    return heaviest_weight_of_few(std::span(comparable).first(lives.size()), weights);
+  }
+
+  // What is alive when a node writes: written by then, and still to be touched.
+  uint64_t heaviest_moment(const std::vector<Lifetime>& lives,
+                           const std::vector<uint64_t>& weights) {
+    const auto is_by = [this](NodeId a, NodeId b) { return a == b || order_.precedes(a, b); };
+    uint64_t heaviest = 0;
+    for (const Lifetime& moment : lives) {
+      const NodeId now = moment.writes[0];
+      uint64_t weight = 0;
+      for (size_t i = 0; i < lives.size(); ++i) {
+        const Lifetime& life = lives[i];
+        const bool has_begun = std::any_of(life.writes.begin(), life.writes.end(),
+                                           [&](NodeId write) { return is_by(write, now); });
+        const bool goes_on =
+            life.lasts_to_end || std::any_of(life.touches.begin(), life.touches.end(),
+                                             [&](NodeId touch) { return is_by(now, touch); });
+        if (has_begun && goes_on) weight += weights[i];
+      }
+      heaviest = std::max(heaviest, weight);
+    }
+    return heaviest;
+  }
+
+  const Graph& graph_;
+  const MemoryOptions options_;
+  const RegionTree tree_;
+  const NodeOrder order_;
+  const Schedule& plan_;
+  const Lifetimes lifetimes_;
+  Storages found_;
+  std::vector<Lifetime> life_;            // by storage
+  mutable std::vector<uint32_t> leader_;  // by storage; paths are halved as they are walked
+  std::vector<MemoryArena> arenas_;
+};
+
+}  // namespace
+
+std::string_view reason_text(NoBlock reason) {
+  switch (reason) {
+    case NoBlock::kHasBlock:
+      return "";
+    case NoBlock::kConstant:
+      return "a constant";
+    case NoBlock::kGraphInput:
+      return "an input of the caller";
+    case NoBlock::kLoopCounter:
+      return "a loop's counter";
+    case NoBlock::kNotATensor:
+      return "a sequence or an optional";
+    case NoBlock::kStrings:
+      return "made of strings";
+    case NoBlock::kChangingShape:
+      return "of a shape known only while running";
+    case NoBlock::kEmpty:
+      return "without elements";
+    case NoBlock::kMadeByKernel:
+      return "made by an operator that makes its own outputs";
+    case NoBlock::kScanRows:
+      return "growing while its loop runs";
+    case NoBlock::kLeavesGraph:
+      return "leaving the graph";
+    case NoBlock::kKeptByReader:
+      return "maybe kept by a reader";
+    case NoBlock::kManyHolders:
+      return "carried in too many ways at once";
+    case NoBlock::kManyValues:
+      return "smaller than all that are planned";
+  }
+  return "?";
+}
+
+MemoryPlan plan_memory(const Graph& graph, const Schedule& plan, const MemoryOptions& options) {
+  return MemoryPlanner(graph, plan, options).run();
+}
+
+}  // namespace eddy

@@ -1,0 +1,31 @@
+// plan_memory: lays out the values of fixed shape of a planned graph.
+//
+// The story, each step a room of its own: which memory each value's names stand for, and who
+// touches it when (storages.h); which storages may be in use at once, by happens-before under the
+// plan's streams and regions (lifetimes.h); offsets (layout.h) and the lower bound
+// (graph/analysis/antichain.h).
+//
+// In place: an elementwise node overwrites an input when the operator allows it, it is the last
+// to touch that memory in every order, and both have one type size and shape.
+//
+// Deterministic. Threads: pure. Cost: O(storages^2) for the conflicts; 0.1 to 0.5 s for a thousand
+// values. Above kMaxPlannedValues the smallest values stay without a block; above kExactBound
+// storages in one region the bound is the heaviest moment seen at a write (exact on one stream).
+#pragma once
+
+#include "graph/ir/graph.h"
+#include "graph/schedule/plan/memory_plan.h"
+#include "graph/schedule/plan/schedule.h"
+
+namespace eddy {
+
+struct MemoryOptions {
+  bool allow_in_place = true;
+};
+
+inline constexpr uint32_t kExactBound = 1'200;
+
+// Reads the commands of `plan`; its memory is ignored.
+MemoryPlan plan_memory(const Graph& graph, const Schedule& plan, const MemoryOptions& options = {});
+
+}  // namespace eddy
