@@ -5,7 +5,7 @@
 //
 // is a product of inputs 0 and 1, then LeakyRelu of it with alpha 0.1. Elements are numbered:
 // inputs first, then the steps' results; the last step's is the expression's. Functions are the
-// device's, by its names for them (ops/cuda/element_functions.h): here they are opaque words.
+// device's, by its names for them (ops/cuda/text/element_functions.h): here they are opaque words.
 //
 // Contract: text() and parse_expression() are inverse to each other; equal expressions have equal
 // texts. Errors: parse_expression() refuses, with the place, what is no expression of so many

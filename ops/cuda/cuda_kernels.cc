@@ -1,6 +1,6 @@
 #include "ops/cuda/cuda_kernels.h"
 
-#include "ops/cuda/families.h"
+#include "ops/cuda/launch/families.h"
 
 namespace eddy {
 

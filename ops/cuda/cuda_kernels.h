@@ -12,10 +12,10 @@
 #pragma once
 
 #include "ops/contract/registry.h"
-#include "ops/cuda/dnn_library.h"
-#include "ops/cuda/launcher.h"
-#include "ops/cuda/long_lines.h"
-#include "ops/cuda/lt_products.h"
+#include "ops/cuda/launch/launcher.h"
+#include "ops/cuda/libraries/dnn_library.h"
+#include "ops/cuda/libraries/lt_products.h"
+#include "ops/cuda/reduce/long_lines.h"
 
 namespace eddy {
 

@@ -3,17 +3,17 @@
 //
 //   ROW(X, name, since, types, kernels, attributes...)
 //
-// name         of the operator; its struct in ops/cuda/unary_ops.h and its UnaryOp are called so,
-// too since        the opset that defines it types        what it takes: a TypeSet of
+// name         of the operator; its struct in ops/cuda/device/unary_ops.h and its UnaryOp are
+// called so, too since        the opset that defines it types        what it takes: a TypeSet of
 // graph/ir/element_type.h kernels      what there are CUDA kernels of: FLOATS, NUMBERS, BITS or
-// BOOL of ops/cuda/kernel_list.h attributes   up to two of floats in the order of its
+// BOOL of ops/cuda/names/kernel_list.h attributes   up to two of floats in the order of its
 // documentation, {name, default}
 //
 // X is passed on. Preprocessor only: sources of the device read it, too. unary_operators.h has the
 // same as data.
 #pragma once
 
-// Kernels in ops/cuda/elementwise.cu.
+// Kernels in ops/cuda/images/elementwise.cu.
 #define EDDY_COMMON_UNARY(ROW, X)                             \
   ROW(X, Abs, 6, kNumericTypes, NUMBERS)                      \
   ROW(X, Neg, 6, kSignedTypes, NUMBERS)                       \
@@ -34,8 +34,8 @@
   ROW(X, Sqrt, 6, kFloatTypes, FLOATS)                        \
   ROW(X, Tanh, 6, kFloatTypes, FLOATS)
 
-// Kernels in ops/cuda/activations.cu. Erf and its kin: the standard once allowed integers, of which
-// it did not say what they give.
+// Kernels in ops/cuda/images/activations.cu. Erf and its kin: the standard once allowed integers,
+// of which it did not say what they give.
 #define EDDY_OTHER_UNARY(ROW, X)                                               \
   ROW(X, Sign, 9, kNumericTypes, NUMBERS)                                      \
   ROW(X, BitwiseNot, 18, kIntTypes, BITS)                                      \

@@ -4,10 +4,10 @@
 #include <iterator>
 
 #include "ops/cuda/cuda_kernels.h"
-#include "ops/cuda/image.h"
-#include "ops/cuda/node_function.h"
-#include "ops/cuda/params.h"
-#include "ops/cuda/persistent_text.h"
+#include "ops/cuda/device/params.h"
+#include "ops/cuda/elementwise/node_function.h"
+#include "ops/cuda/images/image.h"
+#include "ops/cuda/text/persistent_text.h"
 #include "runtime/cuda/cuda_launch.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/cuda_recorder.h"

@@ -14,10 +14,10 @@
 #include <span>
 #include <string>
 
-#include "ops/cuda/cub.h"
-#include "ops/cuda/cublas_lt.h"
-#include "ops/cuda/cudnn.h"
-#include "ops/cuda/kernel_compiler.h"
+#include "ops/cuda/compiled/kernel_compiler.h"
+#include "ops/cuda/libraries/cublas_lt.h"
+#include "ops/cuda/libraries/cudnn.h"
+#include "ops/cuda/reduce/cub.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/execute/accelerator.h"
 
@@ -35,7 +35,7 @@ struct CudaAcceleratorOptions {
 // What a device is made on: the machine's, or a test's.
 struct CudaSources {
   std::shared_ptr<const CudaApi> api;
-  std::span<const void* const> images;  // of ops/cuda/image.h; borrowed for the call
+  std::span<const void* const> images;  // of ops/cuda/images/image.h; borrowed for the call
   const void* loop_image_or_null = nullptr;
   std::shared_ptr<const CublasLtApi> cublas_lt_or_null = nullptr;
   std::shared_ptr<const CudnnApi> cudnn_or_null = nullptr;

@@ -1,6 +1,6 @@
 #include "runtime/cuda/cuda_launch.h"
 
-#include "ops/cuda/loop_control.h"
+#include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/pinned_words.h"
 

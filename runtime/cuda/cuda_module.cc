@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/cuda/image.h"
-#include "ops/cuda/params.h"
+#include "ops/cuda/device/params.h"
+#include "ops/cuda/images/image.h"
 #include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "ops/cuda/kernel_compiler.h"
-#include "ops/cuda/launcher.h"
+#include "ops/cuda/compiled/kernel_compiler.h"
+#include "ops/cuda/launch/launcher.h"
 #include "runtime/cuda/cuda_context.h"
 
 namespace eddy {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/cuda/loop_control.h"
-#include "ops/cuda/params.h"
+#include "ops/cuda/device/params.h"
+#include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {

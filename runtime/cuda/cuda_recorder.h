@@ -33,13 +33,13 @@
 #include <optional>
 #include <vector>
 
-#include "ops/cuda/loop_control.h"
+#include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_context.h"
 #include "runtime/device/recorder.h"
 
 namespace eddy {
 
-// The kernels of ops/cuda/loop_control.h; null where the build has none.
+// The kernels of ops/cuda/images/loop_control.h; null where the build has none.
 struct CudaLoopKernels {
   CuFunction step = nullptr;
   CuFunction choice = nullptr;

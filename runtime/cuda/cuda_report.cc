@@ -1,10 +1,10 @@
 #include "runtime/cuda/cuda_report.h"
 
-#include "ops/cuda/cub.h"
-#include "ops/cuda/cublas_lt.h"
-#include "ops/cuda/cudnn.h"
-#include "ops/cuda/image.h"
-#include "ops/cuda/nvrtc.h"
+#include "ops/cuda/compiled/nvrtc.h"
+#include "ops/cuda/images/image.h"
+#include "ops/cuda/libraries/cublas_lt.h"
+#include "ops/cuda/libraries/cudnn.h"
+#include "ops/cuda/reduce/cub.h"
 
 namespace eddy {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "ops/cuda/cuda_kernels.h"
-#include "ops/cuda/kernel_names.h"
+#include "ops/cuda/names/kernel_names.h"
 #include "ops/reference/reference_kernels.h"
 #include "ops/schema/standard.h"
 #include "tools/gpu/counted_launches.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "ops/cuda/launcher.h"
+#include "ops/cuda/launch/launcher.h"
 
 namespace eddy {
 

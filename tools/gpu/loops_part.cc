@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "ops/cuda/params.h"
+#include "ops/cuda/device/params.h"
 #include "tools/gpu/report_part.h"
 
 namespace eddy {

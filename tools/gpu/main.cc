@@ -3,7 +3,7 @@
 //   gpu_report --part NAME [--json FILE] [--device N]      gpu_report --help: the parts, the codes
 #include <cstdio>
 
-#include "ops/cuda/image.h"
+#include "ops/cuda/images/image.h"
 #include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
 #include "tools/gpu/arguments.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/ops/cuda/kernel_fixture.h"
+#include "tests/ops/cuda/host/kernel_fixture.h"
 
 namespace eddy::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "ops/cuda/element_types.h"
-#include "tests/ops/cuda/host_launcher.h"
+#include "ops/cuda/names/element_types.h"
+#include "tests/ops/cuda/host/host_launcher.h"
 
 namespace eddy::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "graph/io/import.h"
 #include "graph/io/tensor_file.h"
 #include "ops/schema/standard.h"
-#include "tests/ops/cuda/kernel_fixture.h"
+#include "tests/ops/cuda/host/kernel_fixture.h"
 
 namespace eddy::testing {
 namespace {

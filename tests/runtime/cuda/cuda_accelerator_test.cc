@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/ops/cuda/fake_cublas_lt.h"
-#include "tests/ops/cuda/fake_cudnn.h"
+#include "tests/ops/cuda/fakes/fake_cublas_lt.h"
+#include "tests/ops/cuda/fakes/fake_cudnn.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 
 namespace eddy::testing {

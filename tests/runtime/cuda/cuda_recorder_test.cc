@@ -10,7 +10,7 @@
 #include <functional>
 #include <set>
 
-#include "ops/cuda/loop_control.h"
+#include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 

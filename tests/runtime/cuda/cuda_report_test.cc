@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/cuda/image.h"
+#include "ops/cuda/images/image.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {

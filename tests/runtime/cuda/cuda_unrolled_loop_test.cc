@@ -10,7 +10,7 @@
 
 #include "graph/ir/builder.h"
 #include "graph/loops/unrolling.h"
-#include "ops/cuda/loop_control.h"
+#include "ops/cuda/images/loop_control.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/fake_fusing_gpu.h"
 #include "tests/runtime/cuda/loop_shapes.h"

@@ -11,7 +11,7 @@
 
 #include "runtime/api/session.h"
 #include "runtime/cuda/cuda_accelerator.h"
-#include "tests/ops/cuda/fake_nvrtc.h"
+#include "tests/ops/cuda/fakes/fake_nvrtc.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"
 

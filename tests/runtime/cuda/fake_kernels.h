@@ -1,7 +1,7 @@
 // define_host_kernels: a fake driver whose kernels are those of ops/cuda, run on the host.
 #pragma once
 
-#include "tests/ops/cuda/host_launcher.h"
+#include "tests/ops/cuda/host/host_launcher.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {

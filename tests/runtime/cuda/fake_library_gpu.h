@@ -7,9 +7,9 @@
 
 #include "runtime/api/session.h"
 #include "runtime/cuda/cuda_accelerator.h"
-#include "tests/ops/cuda/fake_cub.h"
-#include "tests/ops/cuda/fake_cublas_lt.h"
-#include "tests/ops/cuda/fake_cudnn.h"
+#include "tests/ops/cuda/fakes/fake_cub.h"
+#include "tests/ops/cuda/fakes/fake_cublas_lt.h"
+#include "tests/ops/cuda/fakes/fake_cudnn.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_library_work.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"

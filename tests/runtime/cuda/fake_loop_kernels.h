@@ -1,7 +1,7 @@
-// define_loop_kernels: the kernels of ops/cuda/loop_control.h on a fake driver.
+// define_loop_kernels: the kernels of ops/cuda/images/loop_control.h on a fake driver.
 #pragma once
 
-#include "ops/cuda/loop_control.h"
+#include "ops/cuda/images/loop_control.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {

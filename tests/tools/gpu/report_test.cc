@@ -7,9 +7,9 @@
 #include <limits>
 #include <map>
 
-#include "tests/ops/cuda/fake_cub.h"
-#include "tests/ops/cuda/fake_cublas_lt.h"
-#include "tests/ops/cuda/fake_cudnn.h"
+#include "tests/ops/cuda/fakes/fake_cub.h"
+#include "tests/ops/cuda/fakes/fake_cublas_lt.h"
+#include "tests/ops/cuda/fakes/fake_cudnn.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_kernels.h"

@@ -1,9 +1,0 @@
-#include "ops/cuda/image.h"
-
-namespace eddy {
-
-std::vector<const void*> cuda_images() { return {}; }
-const void* cuda_loop_image() { return nullptr; }
-int cuda_image_toolkit() { return 0; }
-
-}  // namespace eddy

@@ -1,0 +1,162 @@
+// What decides loops and cases on the device: parameters and bodies of two kernels of one thread
+// each and of one of many, for the device and for tests on the host.
+//
+//   eddy_loop_step   counts a loop's iterations and says whether another one begins
+//   eddy_case_choice says which branch of a case runs
+//   eddy_loop_copy   carried values go to where the next iteration reads them; behind that, its
+//                    first thread may do a step, too
+//
+// A body that holds several iterations has a word `go_on` in the device's memory: each test writes
+// its answer there, too, and what belongs to the second iteration or a later one does nothing
+// where it is 0 (kGuarded here; the guard of grid_order_inl.h in all other kernels). So a test that
+// ends the loop is its last, and the counter, the handle and all values stay as they are then.
+//
+// Both end every loop around them once the word `stop` is not 0; a case that has no branch for its
+// selector sets it. `stop`, `progress` and `failure` are in host memory that the device sees, so
+// whoever wants a loop to end writes `stop`, and reads how far it has come. A step reads `stop`
+// once, which takes as long as the bus does.
+//
+// On the device the answer goes to a conditional node's handle (cudaGraphSetConditional).
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cuda/device/scalar_ops.h"
+
+namespace eddy::cuda {
+
+struct LoopStepParams {
+  enum Flags : uint32_t { kStart = 1, kAdvance = 2, kTest = 4, kGuarded = 8 };
+  uint64_t handle;  // kTest
+  int64_t* counter;
+  const int64_t* limit;
+  const uint8_t* predicate;  // kTest
+  const volatile uint32_t* stop;
+  volatile int64_t* progress;  // {the counter, whether the loop is over}
+  uint32_t* go_on;             // null: the body holds one iteration
+  uint32_t flags;
+  uint32_t reserved;
+};
+static_assert(sizeof(LoopStepParams) == 64);
+
+// Pieces of memory that do not overlap. What the step reads or writes may be among them where the
+// first thread copies it: one byte, or one aligned word.
+inline constexpr int kMaxLoopCopies = 8;
+struct LoopCopyParams {
+  struct Piece {
+    void* to;
+    const void* from;
+    uint64_t size_bytes;
+  };
+  const uint32_t* go_on;
+  uint32_t flags;  // LoopStepParams::kGuarded or 0
+  int32_t num_pieces;
+  Piece pieces[kMaxLoopCopies];
+  LoopStepParams step;  // flags 0: none
+};
+static_assert(sizeof(LoopCopyParams) == 272);
+
+struct CaseChoiceParams {
+  uint64_t handle;
+  const void* selector;
+  volatile uint32_t* stop;
+  volatile int64_t* failure;
+  int32_t type;  // 0: bool, 1: int32, 2: int64
+  int32_t num_choices;
+  int32_t fallback;  // < 0: the run fails
+  int32_t reserved;
+};
+static_assert(sizeof(CaseChoiceParams) == 48);
+
+// Words that host and device share while both run: on the device by what volatile means there, on a
+// host that plays the device as atomics.
+template <typename T>
+EDDY_HD T read_shared(const volatile T* word) {
+#ifdef __CUDA_ARCH__
+  return *word;
+#else
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
+}
+template <typename T>
+EDDY_HD void write_shared(volatile T* word, T value) {
+#ifdef __CUDA_ARCH__
+  *word = value;
+#else
+  __atomic_store_n(word, value, __ATOMIC_RELAXED);
+#endif
+}
+
+EDDY_HD bool is_called_off(uint32_t flags, const uint32_t* go_on) {
+  return (flags & LoopStepParams::kGuarded) != 0 &&
+         *static_cast<const volatile uint32_t*>(go_on) == 0;
+}
+
+// Set: (handle, value) -> void.
+template <typename Set>
+EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
+  if (is_called_off(p.flags, p.go_on)) return;
+  const bool asks = (p.flags & (LoopStepParams::kAdvance | LoopStepParams::kTest)) != 0;
+  const bool is_stopped = asks && read_shared(p.stop) != 0;
+  int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
+  // An iteration that has been stopped is not over: whoever asks where it was is told its number.
+  if ((p.flags & LoopStepParams::kAdvance) != 0 && !is_stopped) ++count;
+  *p.counter = count;
+  write_shared(p.progress, count);
+  if ((p.flags & LoopStepParams::kStart) != 0) write_shared(p.progress + 1, int64_t{0});
+  if ((p.flags & LoopStepParams::kTest) == 0) return;
+  const bool goes_on = !is_stopped && count < *p.limit && *p.predicate != 0;
+  if (!goes_on) write_shared(p.progress + 1, int64_t{1});
+  if (p.go_on != nullptr) *p.go_on = goes_on ? 1u : 0u;
+  set(p.handle, goes_on ? 1u : 0u);
+}
+
+// A word that the host may look at meanwhile, as it does for one that write_shared has written.
+EDDY_HD void copy_word(uint64_t* to, const uint64_t* from) {
+#ifdef __CUDA_ARCH__
+  *to = *from;
+#else
+  __atomic_store_n(to, *from, __ATOMIC_RELAXED);
+#endif
+}
+
+// By words where both ends allow, and what remains by bytes.
+EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint64_t step) {
+  const uint64_t ends =
+      reinterpret_cast<uint64_t>(piece.to) | reinterpret_cast<uint64_t>(piece.from);
+  const uint64_t num_words = ends % sizeof(uint64_t) == 0 ? piece.size_bytes / sizeof(uint64_t) : 0;
+  for (uint64_t i = first; i < num_words; i += step) {
+    copy_word(static_cast<uint64_t*>(piece.to) + i, static_cast<const uint64_t*>(piece.from) + i);
+  }
+  for (uint64_t i = num_words * sizeof(uint64_t) + first; i < piece.size_bytes; i += step) {
+    static_cast<uint8_t*>(piece.to)[i] = static_cast<const uint8_t*>(piece.from)[i];
+  }
+}
+
+// Threads: `first`, `first + step`, …
+template <typename Set>
+EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step, Set set) {
+  if (is_called_off(p.flags, p.go_on)) return;
+  for (int32_t k = 0; k < p.num_pieces; ++k) copy_piece(p.pieces[k], first, step);
+  if (first == 0 && p.step.flags != 0) loop_step(p.step, set);
+}
+
+template <typename Set>
+EDDY_HD void case_choice(const CaseChoiceParams& p, Set set) {
+  int64_t value = p.type == 0 ? static_cast<int64_t>(*static_cast<const uint8_t*>(p.selector) != 0)
+                  : p.type == 1 ? static_cast<int64_t>(*static_cast<const int32_t*>(p.selector))
+                                : *static_cast<const int64_t*>(p.selector);
+  const int64_t selected = value;
+  if (value < 0 || value >= p.num_choices) value = p.fallback;
+  if (value < 0) {
+    if (read_shared(p.stop) == 0) {
+      write_shared(p.failure + 1, selected);
+      write_shared(p.failure, int64_t{1});
+      write_shared(p.stop, uint32_t{1});
+    }
+    value = p.num_choices;
+  }
+  set(p.handle, static_cast<uint32_t>(value));
+}
+
+}  // namespace eddy::cuda

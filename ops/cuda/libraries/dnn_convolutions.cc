@@ -1,0 +1,121 @@
+#include "ops/cuda/libraries/dnn_convolutions.h"
+
+#include <array>
+
+namespace eddy {
+namespace {
+
+using cuda::ConvParams;
+using cuda::WindowParams;
+
+constexpr int kMostAlgorithms = 8;
+
+}  // namespace
+
+Result<bool> DnnConvolutions::describe(DnnHandle handle, Plan& plan, ElementType element,
+                                       const ConvParams& p) const {
+  const WindowParams& w = p.window;
+  const int rank = dnn_spatial_rank(w);
+  const int64_t channels = p.groups * p.channels, filters = p.groups * p.filters;
+  const int64_t ones[cuda::kMaxSpatialAxes] = {1, 1, 1};
+  const DnnShape x = dnn_shape(p.batch, channels, w.in, rank);
+  const DnnShape y = dnn_shape(p.batch, filters, w.out, rank);
+  const DnnShape weights = dnn_shape(filters, p.channels, w.kernel, rank);
+  if (!is_dnn_window(w) || !x.fits || !y.fits || !weights.fits || !fits_dnn_int(p.groups)) {
+    return false;
+  }
+  EDDY_RETURN_IF_ERROR(describe_tensor(handles_, element, x, plan.x));
+  EDDY_RETURN_IF_ERROR(describe_tensor(handles_, element, y, plan.y));
+  EDDY_RETURN_IF_ERROR(
+      describe_tensor(handles_, element, dnn_shape(1, filters, ones, rank), plan.bias));
+  EDDY_RETURN_IF_ERROR(describe_filter(plan, element, weights));
+  EDDY_RETURN_IF_ERROR(describe_convolution(plan, element, p));
+  return choose(handle, plan);
+}
+
+Status DnnConvolutions::describe_filter(Plan& plan, ElementType element,
+                                        const DnnShape& weights) const {
+  const CudnnApi& api = handles_.api();
+  EDDY_RETURN_IF_ERROR(
+      plan.w.make(handles_, api.filter_create, api.filter_destroy, "cudnnCreateFilterDescriptor"));
+  return handles_.check(api.filter_set(plan.w.get(), dnn_type(element), kDnnFormatNchw,
+                                       weights.rank, weights.dims.data()),
+                        "cudnnSetFilterNdDescriptor");
+}
+
+Status DnnConvolutions::describe_convolution(Plan& plan, ElementType element,
+                                             const ConvParams& p) const {
+  const CudnnApi& api = handles_.api();
+  EDDY_RETURN_IF_ERROR(plan.convolution.make(handles_, api.convolution_create,
+                                             api.convolution_destroy,
+                                             "cudnnCreateConvolutionDescriptor"));
+  const DnnConvolution made = plan.convolution.get();
+  const int rank = dnn_spatial_rank(p.window);
+  const DnnInts pads = dnn_ints(p.window.pad, rank);
+  const DnnInts strides = dnn_ints(p.window.stride, rank);
+  const DnnInts dilations = dnn_ints(p.window.dilation, rank);
+  const bool is_double = element == ElementType::kDouble;
+  EDDY_RETURN_IF_ERROR(handles_.check(
+      api.convolution_set(made, rank, pads.data(), strides.data(), dilations.data(),
+                          kDnnCrossCorrelation, is_double ? DnnType::kDouble : DnnType::kFloat),
+      "cudnnSetConvolutionNdDescriptor"));
+  EDDY_RETURN_IF_ERROR(handles_.check(api.convolution_groups(made, static_cast<int>(p.groups)),
+                                      "cudnnSetConvolutionGroupCount"));
+  const bool is_exact = element == ElementType::kFloat && !options_.allows_tf32;
+  return handles_.check(api.convolution_math(made, is_exact ? kDnnFmaMath : kDnnDefaultMath),
+                        "cudnnSetConvolutionMathType");
+}
+
+// The first deterministic algorithm within the workspace.
+Result<bool> DnnConvolutions::choose(DnnHandle handle, Plan& plan) const {
+  std::array<DnnAlgorithm, kMostAlgorithms> found{};
+  int num_found = 0;
+  EDDY_RETURN_IF_ERROR(handles_.check(
+      handles_.api().choose(handle, plan.x.get(), plan.w.get(), plan.convolution.get(),
+                            plan.y.get(), kMostAlgorithms, &num_found, found.data()),
+      "cudnnGetConvolutionForwardAlgorithm_v7"));
+  for (int i = 0; i < num_found; ++i) {
+    const DnnAlgorithm& one = found[static_cast<size_t>(i)];
+    if (one.status != kDnnSuccess || one.determinism != kDnnDeterministic ||
+        one.workspace_bytes > options_.max_workspace_bytes) {
+      continue;
+    }
+    plan.chosen = one;
+    return true;
+  }
+  return false;
+}
+
+Status DnnConvolutions::enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan,
+                                ElementType element, const ConvParams& p) const {
+  const CudnnApi& api = handles_.api();
+  const size_t bytes = plan.chosen.workspace_bytes;
+  void* const workspace = bytes == 0 ? nullptr : args.scratch->reserve(bytes);
+  if (bytes > 0 && workspace == nullptr) {
+    return resource_exhausted("no device memory for a convolution's workspace of " +
+                              std::to_string(bytes) + " bytes");
+  }
+  const DnnFactors factors = dnn_factors(element);
+  EDDY_RETURN_IF_ERROR(
+      handles_.check(api.convolve(handle, factors.one, plan.x.get(), p.in, plan.w.get(), p.weights,
+                                  plan.convolution.get(), plan.chosen.algorithm, workspace, bytes,
+                                  factors.zero, plan.y.get(), p.out),
+                     "cudnnConvolutionForward"));
+  if (p.bias == nullptr) return Status::ok();
+  return handles_.check(
+      api.add(handle, factors.one, plan.bias.get(), p.bias, factors.one, plan.y.get(), p.out),
+      "cudnnAddTensor");
+}
+
+Result<bool> DnnConvolutions::run(const KernelArgs& args, ElementType element,
+                                  const ConvParams& p) {
+  if (p.count == 0 || p.channels == 0) return false;
+  std::vector<int64_t> key = {static_cast<int64_t>(element), p.batch, p.groups, p.channels,
+                              p.filters};
+  add_to_key(key, p.window);
+  return plans_.run(
+      args, key, [&](DnnHandle handle, Plan& plan) { return describe(handle, plan, element, p); },
+      [&](DnnHandle handle, const Plan& plan) { return enqueue(args, handle, plan, element, p); });
+}
+
+}  // namespace eddy

@@ -1,0 +1,54 @@
+// DnnConvolutions: convolutions by cuDNN, with the descriptors and the algorithm that the library
+// names first for every shape met.
+//
+// A convolution is asked for by ConvParams, as our own kernels are; what the library does not do
+// (padding that differs at the two ends beyond what the strides make of it, no deterministic
+// algorithm within the workspace, whatever it refuses when it is asked) is answered with false, and
+// the caller takes its own kernel. Algorithms are asked for once for each shape and type, of which
+// the latest are kept (dnn_plans.h); only deterministic ones are taken: same bits from run to run.
+//
+// Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
+// a stream; finding a known shape takes a lock.
+// Cost: a lookup and one call, with a bias two; the first time a shape is met, some 100 µs.
+// Errors: what the library answers, by the call's name.
+#pragma once
+
+#include "ops/cuda/libraries/dnn_options.h"
+#include "ops/cuda/libraries/dnn_plans.h"
+#include "ops/cuda/libraries/dnn_shapes.h"
+
+namespace eddy {
+
+class DnnConvolutions {
+ public:
+  DnnConvolutions(DnnHandles& handles, const DnnOptions& options)
+      : handles_(handles), options_(options), plans_(handles, options.max_plans) {}
+
+  static bool has_type(ElementType element) { return has_dnn_type(element); }
+  // Enqueues the convolution. False in the result: the library has no way for it.
+  Result<bool> run(const KernelArgs& args, ElementType element, const cuda::ConvParams& params);
+
+ private:
+  // The descriptors and the algorithm of one shape.
+  struct Plan {
+    DnnDescriptor<DnnTensor> x, y, bias;
+    DnnDescriptor<DnnFilter> w;
+    DnnDescriptor<DnnConvolution> convolution;
+    DnnAlgorithm chosen{};
+  };
+
+  Result<bool> describe(DnnHandle handle, Plan& plan, ElementType element,
+                        const cuda::ConvParams& params) const;
+  Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights) const;
+  Status describe_convolution(Plan& plan, ElementType element,
+                              const cuda::ConvParams& params) const;
+  Result<bool> choose(DnnHandle handle, Plan& plan) const;
+  Status enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan, ElementType element,
+                 const cuda::ConvParams& params) const;
+
+  DnnHandles& handles_;
+  const DnnOptions options_;
+  DnnPlans<Plan> plans_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,71 @@
+// LtProducts: matrix products by cuBLASLt on one GPU: its handle, and for every shape met the
+// descriptors and the algorithm that the library's heuristic names first.
+//
+// A product is asked for by ProductParams, as our own kernels are; what the library does not do
+// (several batch axes, a broadcast column added, transposed results, whatever it refuses when it is
+// asked) is answered with false, and the caller takes its own kernel. The heuristic is asked once
+// for each shape, type and alignment, of which the latest are kept (plan_cache.h). Alignments are
+// those that follow from a matrix's size, unless it lies worse: where it lies, which differs
+// between ways to drive a loop, does not choose the algorithm. Workspaces come from the stream's
+// scratch memory, so concurrent streams share nothing; and the same shape has the same algorithm:
+// same bits from run to run.
+//
+// Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any; finding a
+// known shape takes a lock, the product itself none.
+// Cost: a lookup and one call; the first time a shape is met, some 50 µs.
+// Errors: what the library answers, by the call's name. Memory that it lacks is an error, too: a
+// kernel of ours instead would give other bits in that run alone.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "ops/cuda/device/params.h"
+#include "ops/cuda/launch/launcher.h"
+#include "ops/cuda/libraries/cublas_lt.h"
+#include "ops/cuda/libraries/plan_cache.h"
+
+namespace eddy {
+
+struct LtOptions {
+  bool allows_tf32 = false;  // float32 products may round their operands to 10 bits
+  size_t max_workspace_bytes = size_t{32} << 20;
+  size_t max_plans = 4096;  // some KiB each
+};
+
+class LtProducts {
+ public:
+  static Result<std::unique_ptr<LtProducts>> create(std::shared_ptr<const CublasLtApi> api,
+                                                    CudaLauncher& launcher,
+                                                    const LtOptions& options);
+  ~LtProducts();
+  LtProducts(const LtProducts&) = delete;
+  LtProducts& operator=(const LtProducts&) = delete;
+
+  static bool has_type(ElementType element);
+  // Enqueues the product. False in the result: the library has no way for it.
+  Result<bool> run(const KernelArgs& args, ElementType element, const cuda::ProductParams& params);
+
+  size_t num_plans() const;
+
+ private:
+  struct Plan;
+  using Key = PlanCache<Plan>::Key;
+
+  LtProducts(std::shared_ptr<const CublasLtApi> api, CudaLauncher& launcher,
+             const LtOptions& options);
+  Status check(int status, const char* call) const;
+  Result<std::shared_ptr<Plan>> find(const Key& key, ElementType element,
+                                     const cuda::ProductParams& params);
+  Status make_plan(Plan& plan, const Key& key, ElementType element,
+                   const cuda::ProductParams& params);
+
+  const std::shared_ptr<const CublasLtApi> api_;
+  CudaLauncher& launcher_;
+  const LtOptions options_;
+  LtHandle handle_ = nullptr;
+  mutable std::mutex mutex_;
+  PlanCache<Plan> plans_;  // under the mutex
+};
+
+}  // namespace eddy

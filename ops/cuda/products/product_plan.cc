@@ -1,0 +1,110 @@
+#include "ops/cuda/products/product_plan.h"
+
+#include <utility>
+
+namespace eddy {
+namespace {
+
+constexpr int64_t kMaxRows = 4;  // RowProduct
+constexpr int64_t kColumns = 32;
+constexpr int64_t kSide = 64;  // TileProduct
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Status ProductKernels::find(const KernelInit& init, CudaLauncher& launcher, const std::string& name,
+                            const std::string& suffix) {
+  const auto find_one = [&](const std::string& kind, CudaFunction& function) {
+    cuda::LaunchState state;
+    EDDY_RETURN_IF_ERROR(
+        cuda::find_typed_kernel(init, launcher, name + kind + "_" + suffix, state));
+    function = state.function;
+    return Status::ok();
+  };
+  EDDY_RETURN_IF_ERROR(find_one("Tile", tile));
+  return find_one("Rows", rows);
+}
+
+ProductPlan ProductPlan::of(const TensorView& a, const TensorView& b) {
+  const BatchedProduct product(a, b);
+  ProductPlan plan;
+  bool is_one_b = true;
+  int64_t count = 1;
+  for (int i = product.batch_rank - 1; i >= 0; --i) {
+    const auto at = static_cast<size_t>(i);
+    if (product.batch_dims[at] == 1) continue;
+    // A's matrices must follow one another, too.
+    is_one_b = is_one_b && product.b_strides[at] == 0 && product.a_strides[at] == count;
+    count *= product.batch_dims[at];
+  }
+  plan.set_sizes(is_one_b ? product.m * count : product.m, product.n, product.k);
+  plan.set_a(product.k, 1);
+  plan.set_b(product.n, 1);
+  for (int i = 0; i < product.batch_rank && !is_one_b; ++i) {
+    const auto at = static_cast<size_t>(i);
+    plan.add_batch_axis(product.batch_dims[at], product.a_strides[at] * product.m * product.k,
+                        product.b_strides[at] * product.k * product.n);
+  }
+  return plan;
+}
+
+void ProductPlan::set_sizes(int64_t m, int64_t n, int64_t k) {
+  params_.m = m;
+  params_.n = n;
+  params_.k = k;
+  params_.out_row = n;
+  params_.out_column = 1;
+}
+void ProductPlan::set_a(int64_t row, int64_t column) {
+  params_.a_row = row;
+  params_.a_column = column;
+}
+void ProductPlan::set_b(int64_t row, int64_t column) {
+  params_.b_row = row;
+  params_.b_column = column;
+}
+
+void ProductPlan::add_batch_axis(int64_t count, int64_t a_stride, int64_t b_stride) {
+  if (count == 1) return;
+  params_.num_batches *= static_cast<uint64_t>(count);
+  if (params_.batch_rank > 0) {  // walked like the axis before: one axis
+    const int last = params_.batch_rank - 1;
+    if (params_.a_batch[last] == count * a_stride && params_.b_batch[last] == count * b_stride) {
+      params_.batch_dims[last] *= static_cast<uint64_t>(count);
+      params_.a_batch[last] = a_stride;
+      params_.b_batch[last] = b_stride;
+      return;
+    }
+  }
+  params_.batch_dims[params_.batch_rank] = static_cast<uint64_t>(count);
+  params_.a_batch[params_.batch_rank] = a_stride;
+  params_.b_batch[params_.batch_rank++] = b_stride;
+}
+
+void ProductPlan::swap_sides() {
+  cuda::ProductParams& p = params_;
+  std::swap(p.m, p.n);
+  std::swap(p.a, p.b);
+  std::swap(p.a_row, p.b_column);
+  std::swap(p.a_column, p.b_row);
+  std::swap(p.c_row, p.c_column);
+  std::swap(p.out_row, p.out_column);
+  for (int i = 0; i < p.batch_rank; ++i) std::swap(p.a_batch[i], p.b_batch[i]);
+}
+
+bool ProductPlan::launch(const KernelArgs& args, CudaLauncher& launcher,
+                         const ProductKernels& kernels, bool may_swap) {
+  const cuda::ProductParams& p = params_;
+  if (may_swap && p.n <= kMaxRows && p.m > kMaxRows) swap_sides();
+  if (p.m == 0 || p.n == 0) return true;
+  if (p.m <= kMaxRows) {
+    const uint64_t items = p.num_batches * static_cast<uint64_t>(divide_up(p.n, kColumns));
+    return cuda::launch_blocks(args, launcher, kernels.rows, items, p);
+  }
+  const uint64_t items =
+      p.num_batches * static_cast<uint64_t>(divide_up(p.m, kSide) * divide_up(p.n, kSide));
+  return cuda::launch_blocks(args, launcher, kernels.tile, items, p);
+}
+
+}  // namespace eddy

@@ -1,0 +1,202 @@
+// The host's half of pools and convolutions on up to three spatial axes, and of global pools.
+//
+// Convolutions and large pools go to cuDNN where it is there and has a way; global pools are rows
+// to us, a block each. Of our own kernels of convolutions one with enough filters and depth takes
+// tiles (implicit GEMM); others, the depthwise ones above all, take a thread for each result.
+#include "ops/cuda/launch/launch.h"
+#include "ops/cuda/libraries/dnn_library.h"
+#include "ops/reference/conv_shape.h"
+#include "ops/reference/outputs.h"
+
+namespace eddy {
+namespace {
+
+using cuda::ConvParams;
+using cuda::PoolParams;
+using cuda::RowParams;
+using cuda::WindowParams;
+
+struct WindowState : cuda::LaunchState {
+  Attributes attributes;
+  CudaFunction tile = nullptr;  // Conv's product of tiles
+  DnnLibrary* dnn_or_null = nullptr;
+  ElementType element = ElementType::kFloat;
+  bool is_max = false;  // of a pool
+};
+
+const WindowState& state_of(const KernelArgs& args) {
+  return *static_cast<const WindowState*>(args.state);
+}
+
+// Axes of 1 come before the grid's own.
+WindowParams window_of(const Grid& grid) {
+  WindowParams w;
+  for (int i = 0; i < cuda::kMaxSpatialAxes; ++i) {
+    w.in[i] = w.out[i] = w.kernel[i] = w.stride[i] = w.dilation[i] = 1;
+    w.pad[i] = w.pad_end[i] = 0;
+  }
+  for (int i = 0; i < grid.rank; ++i) {
+    const int to = cuda::kMaxSpatialAxes - grid.rank + i;
+    const auto at = static_cast<size_t>(i);
+    w.in[to] = grid.input[at];
+    w.out[to] = grid.output[at];
+    w.kernel[to] = grid.axes[at].kernel;
+    w.stride[to] = grid.axes[at].stride;
+    w.dilation[to] = grid.axes[at].dilation;
+    w.pad[to] = grid.axes[at].pad_begin;
+    w.pad_end[to] = grid.axes[at].pad_end;
+  }
+  return w;
+}
+
+bool run_pool(const KernelArgs& args) {
+  const WindowState& state = state_of(args);
+  const TensorView& x = args.inputs[0];
+  Windows windows;
+  Grid grid;
+  Status status = parse_windows(state.attributes, x.rank - 2, nullptr, windows);
+  if (status.is_ok()) status = make_grid(windows, x, args.outputs[0], grid);
+  if (!status.is_ok()) return args.fail(std::move(status));
+  PoolParams p{};
+  p.out = args.outputs[0].data;
+  p.in = x.data;
+  p.indices = output_or_null<int64_t>(args, 1);
+  p.count = cuda::count_of(args.outputs[0]);
+  p.counts_padding = state.attributes.get_int("count_include_pad", 0) != 0 ? 1 : 0;
+  p.is_column_major = state.attributes.get_int("storage_order", 0) == 1 ? 1 : 0;
+  p.window = window_of(grid);
+  if (state.dnn_or_null != nullptr) {
+    const auto outcome = cuda::outcome_of(
+        args,
+        state.dnn_or_null->pools().run(args, state.element, state.is_max, x.dims[0], x.dims[1], p));
+    if (outcome) return *outcome;
+  }
+  return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
+}
+
+// A row for each plane.
+bool run_global_pool(const KernelArgs& args) {
+  const WindowState& state = state_of(args);
+  const TensorView& x = args.inputs[0];
+  RowParams p{};
+  p.out = args.outputs[0].data;
+  p.in = x.data;
+  p.count = cuda::count_of(args.outputs[0]);
+  p.length = 1;
+  for (int d = 2; d < x.rank; ++d) p.length *= static_cast<uint64_t>(x.dims[d]);
+  if (p.length == 0) return args.fail(invalid_argument("the planes to pool have no elements"));
+  p.num_kept = p.num_reduced = 1;
+  p.kept_dims[0] = p.count;
+  p.kept_strides[0] = static_cast<int64_t>(p.length);
+  p.reduced_dims[0] = p.length;
+  p.reduced_strides[0] = 1;
+  return cuda::launch_blocks(args, *state.launcher, state.function, p.count, p);
+}
+
+void fill_conv(const KernelArgs& args, const ConvShape& shape, ConvParams& p) {
+  p.out = args.outputs[0].data;
+  p.in = args.inputs[0].data;
+  p.weights = args.inputs[1].data;
+  p.bias = args.has_input(2) ? args.inputs[2].data : nullptr;
+  p.batch = shape.batch;
+  p.groups = shape.group;
+  p.channels = shape.group_channels();
+  p.filters = shape.group_filters();
+  p.count = cuda::count_of(args.outputs[0]);
+  p.window = window_of(shape.grid);
+}
+
+// Whether tiles of 64 x 64 results and slabs of 16 of the depth are filled well enough.
+bool pays_tiles(const ConvParams& p, const Grid& grid) {
+  return p.filters >= 16 && p.channels * grid.kernel_size >= 16;
+}
+
+bool run_conv(const KernelArgs& args) {
+  const WindowState& state = state_of(args);
+  ConvShape shape;
+  Status status =
+      make_conv_shape(state.attributes, args.inputs[0], args.inputs[1], args.outputs[0], shape);
+  if (!status.is_ok()) return args.fail(std::move(status));
+  ConvParams p{};
+  fill_conv(args, shape, p);
+  if (state.dnn_or_null != nullptr) {
+    const auto outcome =
+        cuda::outcome_of(args, state.dnn_or_null->convolutions().run(args, state.element, p));
+    if (outcome) return *outcome;
+  }
+  if (!pays_tiles(p, shape.grid)) {
+    return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
+  }
+  const auto tiles = [](int64_t size) { return static_cast<uint64_t>((size + 63) / 64); };
+  const uint64_t num_tiles =
+      static_cast<uint64_t>(p.batch * p.groups) * tiles(p.filters) * tiles(shape.grid.output_size);
+  return cuda::launch_blocks(args, *state.launcher, state.tile, num_tiles, p);
+}
+
+bool run_conv_transpose(const KernelArgs& args) {
+  const WindowState& state = state_of(args);
+  ConvShape shape;
+  Status status = make_transposed_conv_shape(state.attributes, args.inputs[0], args.inputs[1],
+                                             args.outputs[0], shape);
+  if (!status.is_ok()) return args.fail(std::move(status));
+  ConvParams p{};
+  fill_conv(args, shape, p);
+  return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
+}
+
+// The spatial axes must be known to be few when the node is placed.
+Result<std::unique_ptr<WindowState>> make_state(const KernelInit& init, CudaLauncher& launcher,
+                                                const std::string& kernel, bool is_global = false) {
+  const TensorType& x = init.inputs[0].tensor;
+  if (!is_global && (!x.is_ranked || x.dims.rank() > 2 + cuda::kMaxSpatialAxes)) {
+    return unsupported("only inputs known to have at most " +
+                       std::to_string(cuda::kMaxSpatialAxes) +
+                       " spatial axes are supported by the CUDA kernel of " + init.op.name);
+  }
+  auto state = std::make_unique<WindowState>();
+  EDDY_RETURN_IF_ERROR(
+      cuda::find_typed_kernel(init, launcher, kernel + "_" + cuda::input_suffix(init), *state));
+  state->attributes = init.attributes;
+  state->element = x.element;
+  return state;
+}
+
+Result<BoundKernel> bind_pool(const KernelInit& init, CudaLauncher& launcher,
+                              DnnLibrary* dnn_or_null) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, init.op.name));
+  state->is_max = init.op.name == "MaxPool";
+  if (DnnPools::has_type(state->element)) state->dnn_or_null = dnn_or_null;
+  return cuda::bound(run_pool, std::move(state));
+}
+Result<BoundKernel> bind_global_average_pool(const KernelInit& init, CudaLauncher& launcher) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "BlockReduceMean", true));
+  return cuda::bound(run_global_pool, std::move(state));
+}
+Result<BoundKernel> bind_global_max_pool(const KernelInit& init, CudaLauncher& launcher) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "BlockReduceMax", true));
+  return cuda::bound(run_global_pool, std::move(state));
+}
+Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
+                              DnnLibrary* dnn_or_null) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
+  if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
+  EDDY_ASSIGN_OR_RETURN(state->tile, launcher.find("eddy_ConvTile_" + cuda::input_suffix(init)));
+  return cuda::bound(run_conv, std::move(state));
+}
+Result<BoundKernel> bind_conv_transpose(const KernelInit& init, CudaLauncher& launcher) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "ConvTranspose"));
+  return cuda::bound(run_conv_transpose, std::move(state));
+}
+
+}  // namespace
+
+void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibrary* dnn_or_null) {
+  cuda::add_kernel(registry, launcher, "Conv", bind_conv, dnn_or_null);
+  cuda::add_kernel(registry, launcher, "MaxPool", bind_pool, dnn_or_null);
+  cuda::add_kernel(registry, launcher, "AveragePool", bind_pool, dnn_or_null);
+  cuda::add_kernel(registry, launcher, "GlobalAveragePool", bind_global_average_pool);
+  cuda::add_kernel(registry, launcher, "GlobalMaxPool", bind_global_max_pool);
+  cuda::add_kernel(registry, launcher, "ConvTranspose", bind_conv_transpose);
+}
+
+}  // namespace eddy

@@ -1,0 +1,51 @@
+// Writes the sources of some seeded random programs and loops, for a compiler:
+// write_fused_sources SEED PROGRAMS LOOPS prints one file that the host's compiler and nvcc take,
+// with tables of the kernels at its end.
+#include <cstdio>
+#include <cstdlib>
+
+#include "ops/cuda/text/fused_text.h"
+#include "ops/cuda/text/persistent_text.h"
+#include "tests/ops/cuda/compiled/random_expressions.h"
+#include "tests/ops/cuda/compiled/random_loop_programs.h"
+
+namespace {
+
+// Prints the source; its name is another line of the table.
+void print(const eddy::Result<eddy::cuda::KernelSource>& source, std::string& table) {
+  if (!source.is_ok()) {
+    std::fprintf(stderr, "%s\n", source.status().to_string().c_str());
+    std::exit(1);
+  }
+  std::printf("%s\n", source->text.c_str());
+  table += "    " + source->name + ",\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "write_fused_sources needs a seed and two counts\n");
+    return 2;
+  }
+  eddy::Random random(std::strtoull(argv[1], nullptr, 10));
+  const int num_programs = std::atoi(argv[2]), num_loops = std::atoi(argv[3]);
+  std::string programs, loops;
+  for (int i = 0; i < num_programs; ++i) {
+    const auto program = eddy::testing::random_program(random);
+    print(eddy::cuda::fused_kernel_source(program.expression, program.inputs, program.output),
+          programs);
+  }
+  for (int i = 0; i < num_loops; ++i) {
+    print(eddy::cuda::persistent_kernel_source(eddy::testing::random_loop_program(random)), loops);
+  }
+  std::printf(
+      "#ifndef __CUDACC__\n#include \"tests/ops/cuda/compiled/fused_sources.h\"\n"
+      "namespace eddy::testing {\n"
+      "const FusedHostKernel kFusedHostKernels[] = {\n%s};\n"
+      "const int kNumFusedHostKernels = %d;\n"
+      "const FusedHostKernel kLoopHostKernels[] = {\n%s};\n"
+      "const int kNumLoopHostKernels = %d;\n}\n#endif\n",
+      programs.c_str(), num_programs, loops.c_str(), num_loops);
+  return 0;
+}

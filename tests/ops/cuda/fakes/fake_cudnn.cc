@@ -1,0 +1,219 @@
+#include "tests/ops/cuda/fakes/fake_cudnn.h"
+
+#include <algorithm>
+
+#include "tests/ops/cuda/fakes/fake_cudnn_types.h"
+
+namespace eddy::testing {
+namespace {
+
+constexpr int kBadParam = 2000;
+constexpr int kGoodAlgorithm = 6;
+
+}  // namespace
+
+FakeCudnn::FakeCudnn(Enqueue enqueue) : enqueue_(std::move(enqueue)) {
+  auto api = std::make_shared<CudnnApi>();
+  fill_handles(*api);
+  fill_descriptors(*api);
+  fill_calls(*api);
+  fill_pools(*api);
+  fill_norms(*api);
+  api_ = std::move(api);
+}
+
+int FakeCudnn::violation(const std::string& what) {
+  violations_.push_back(what);
+  return kBadParam;
+}
+
+int FakeCudnn::failure_of(const char* call) {
+  if (fail_call_ != call) return kDnnSuccess;
+  fail_call_.clear();
+  return fail_with_;
+}
+
+void FakeCudnn::enqueue(void* stream, std::vector<const void*> addresses,
+                        std::function<void()> work) {
+  if (enqueue_) return enqueue_(stream, std::move(addresses), std::move(work));
+  work();
+}
+
+void FakeCudnn::fill_handles(CudnnApi& api) {
+  api.create = [this](DnnHandle* handle) {
+    ++num_created_;
+    ++num_alive_;
+    *handle = reinterpret_cast<DnnHandle>(handles_.emplace_back(std::make_shared<Handle>()).get());
+    return kDnnSuccess;
+  };
+  api.destroy = [this](DnnHandle handle) {
+    --num_alive_;
+    std::erase_if(handles_, [&](const auto& made) {
+      return reinterpret_cast<DnnHandle>(made.get()) == handle;
+    });
+    return kDnnSuccess;
+  };
+}
+
+void FakeCudnn::fill_descriptors(CudnnApi& api) {
+  const auto make = [this](auto** handle, auto* made) {
+    ++num_alive_;
+    *handle = reinterpret_cast<std::remove_reference_t<decltype(*handle)>>(made);
+    return kDnnSuccess;
+  };
+  const auto drop = [this](auto* made) {
+    --num_alive_;
+    delete made;
+    return kDnnSuccess;
+  };
+  api.tensor_create = [=](DnnTensor* tensor) { return make(tensor, new Shape()); };
+  api.tensor_destroy = [=](DnnTensor tensor) { return drop(reinterpret_cast<Shape*>(tensor)); };
+  api.filter_create = [=](DnnFilter* filter) { return make(filter, new Shape()); };
+  api.filter_destroy = [=](DnnFilter filter) { return drop(reinterpret_cast<Shape*>(filter)); };
+  api.convolution_create = [=](DnnConvolution* convolution) {
+    return make(convolution, new Convolution());
+  };
+  api.convolution_destroy = [=](DnnConvolution convolution) {
+    return drop(reinterpret_cast<Convolution*>(convolution));
+  };
+  api.tensor_set = [this](DnnTensor tensor, DnnType type, int rank, const int* dims,
+                          const int* strides) {
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; --i) {
+      if (strides[i] != stride) return violation("a tensor that is not row-major");
+      stride *= dims[i];
+    }
+    if (rank < 4 || rank > 5) return violation("a tensor of neither planes nor volumes");
+    *reinterpret_cast<Shape*>(tensor) = {type, std::vector<int64_t>(dims, dims + rank)};
+    return kDnnSuccess;
+  };
+  api.filter_set = [this](DnnFilter filter, DnnType type, int format, int rank, const int* dims) {
+    if (format != kDnnFormatNchw) return violation("another format than ours");
+    *reinterpret_cast<Shape*>(filter) = {type, std::vector<int64_t>(dims, dims + rank)};
+    return kDnnSuccess;
+  };
+  api.convolution_set = [this](DnnConvolution handle, int rank, const int* pads, const int* strides,
+                               const int* dilations, int mode, DnnType compute) {
+    if (const int failure = failure_of("convolution_set"); failure != 0) return failure;
+    if (mode != kDnnCrossCorrelation) return violation("a convolution with mirrored weights");
+    if (compute != DnnType::kFloat && compute != DnnType::kDouble)
+      return violation("sums of halves");
+    auto& convolution = *reinterpret_cast<Convolution*>(handle);
+    convolution.pads.assign(pads, pads + rank);
+    convolution.strides.assign(strides, strides + rank);
+    convolution.dilations.assign(dilations, dilations + rank);
+    return kDnnSuccess;
+  };
+  api.convolution_groups = [](DnnConvolution convolution, int groups) {
+    reinterpret_cast<Convolution*>(convolution)->groups = groups;
+    return kDnnSuccess;
+  };
+  api.convolution_math = [](DnnConvolution convolution, int math) {
+    reinterpret_cast<Convolution*>(convolution)->math = math;
+    return kDnnSuccess;
+  };
+}
+
+int FakeCudnn::choose(int num_wanted, int* num_found, DnnAlgorithm* found) {
+  ++num_choices_;
+  if (const int failure = failure_of("choose"); failure != 0) return failure;
+  if (num_wanted < 3) return violation("too few algorithms were asked for");
+  *num_found = 3;
+  for (int i = 0; i < 3; ++i) {
+    found[i] = {.algorithm = kGoodAlgorithm - 2 + i,
+                .status = kDnnSuccess,
+                .time = -1,
+                .workspace_bytes = i == 1 ? size_t{1} << 50 : 1024,
+                .determinism = i == 0 ? 0 : kDnnDeterministic,
+                .math = 0,
+                .reserved = {}};
+  }
+  if (unknown_ > 0) {
+    --unknown_;
+    *num_found = 2;
+  }
+  return kDnnSuccess;
+}
+
+std::string FakeCudnn::misfit(const Shape& x, const Shape& w, const Convolution& c,
+                              const Shape& y) const {
+  const size_t rank = x.dims.size();
+  if (w.dims.size() != rank || y.dims.size() != rank || c.pads.size() != rank - 2) return "ranks";
+  if (x.type != w.type || x.type != y.type) return "types";
+  if (x.dims[0] != y.dims[0] || w.dims[1] * c.groups != x.dims[1] || w.dims[0] != y.dims[1]) {
+    return "channels";
+  }
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    const int64_t extent = (w.dims[i + 2] - 1) * c.dilations[i] + 1;
+    const int64_t size = 1 + (x.dims[i + 2] + 2 * c.pads[i] - extent) / c.strides[i];
+    if (size != y.dims[i + 2]) return "sizes";
+  }
+  return "";
+}
+
+void FakeCudnn::fill_calls(CudnnApi& api) {
+  api.set_stream = [](DnnHandle handle, void* stream) {
+    reinterpret_cast<Handle*>(handle)->stream = stream;
+    return kDnnSuccess;
+  };
+  api.version = [] { return size_t{91900}; };
+  api.error_string = [](int) { return "CUDNN_STATUS_BAD_PARAM"; };
+  api.choose = [this](DnnHandle, DnnTensor x, DnnFilter w, DnnConvolution convolution, DnnTensor y,
+                      int num_wanted, int* num_found, DnnAlgorithm* found) {
+    const std::string problem =
+        misfit(*reinterpret_cast<Shape*>(x), *reinterpret_cast<Shape*>(w),
+               *reinterpret_cast<Convolution*>(convolution), *reinterpret_cast<Shape*>(y));
+    if (!problem.empty()) return violation(problem + " that do not fit");
+    return choose(num_wanted, num_found, found);
+  };
+  api.convolve = [this](DnnHandle handle, const void* alpha, DnnTensor x_tensor, const void* x,
+                        DnnFilter filter, const void* weights, DnnConvolution convolution,
+                        int algorithm, void* workspace, size_t workspace_bytes, const void* beta,
+                        DnnTensor y_tensor, void* y) {
+    if (const int failure = failure_of("convolve"); failure != 0) return failure;
+    const Shape xs = *reinterpret_cast<Shape*>(x_tensor), ws = *reinterpret_cast<Shape*>(filter);
+    const Shape ys = *reinterpret_cast<Shape*>(y_tensor);
+    const Convolution c = *reinterpret_cast<Convolution*>(convolution);
+    if (algorithm != kGoodAlgorithm) return violation("an algorithm that was not to be taken");
+    if (workspace_bytes < 1024 || workspace == nullptr) return violation("no workspace");
+    const FakeFloat type = float_of(xs.type);
+    if (!are_one_and_zero(type, alpha, beta)) return violation("factors other than 1 and 0");
+    ++num_convolutions_;
+    num_exact_ += c.math == kDnnFmaMath ? 1 : 0;
+    enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, weights, workspace, y}, [=] {
+      const int64_t in_size = xs.volume(2), out_size = ys.volume(2), num_taps = ws.volume(2);
+      const int64_t filters = ys.dims[1], channels = ws.dims[1];
+      for (int64_t item = 0; item < ys.volume(0); ++item) {
+        const int64_t n = item / out_size / filters, f = item / out_size % filters;
+        const std::vector<int64_t> at = ys.position(item % out_size);
+        double sum = 0;
+        for (int64_t tap = 0; tap < num_taps; ++tap) {
+          const int64_t place = c.place(xs, at, ws.position(tap));
+          for (int64_t i = 0; place >= 0 && i < channels; ++i) {
+            const int64_t plane = n * xs.dims[1] + f / (filters / c.groups) * channels + i;
+            sum += read_number(type, x, plane * in_size + place) *
+                   read_number(type, weights, (f * channels + i) * num_taps + tap);
+          }
+        }
+        write_number(type, y, item, sum);
+      }
+    });
+    return kDnnSuccess;
+  };
+  api.add = [this](DnnHandle handle, const void*, DnnTensor a_tensor, const void* a, const void*,
+                   DnnTensor c_tensor, void* c) {
+    if (const int failure = failure_of("add"); failure != 0) return failure;
+    const Shape as = *reinterpret_cast<Shape*>(a_tensor), cs = *reinterpret_cast<Shape*>(c_tensor);
+    if (as.dims[1] != cs.dims[1] || as.volume(0) != as.dims[1]) return violation("another bias");
+    const FakeFloat type = float_of(cs.type);
+    enqueue(reinterpret_cast<Handle*>(handle)->stream, {a, c}, [=] {
+      for (int64_t i = 0; i < cs.volume(0); ++i) {
+        const int64_t channel = i / cs.volume(2) % cs.dims[1];
+        write_number(type, c, i, read_number(type, c, i) + read_number(type, a, channel));
+      }
+    });
+    return kDnnSuccess;
+  };
+}
+
+}  // namespace eddy::testing

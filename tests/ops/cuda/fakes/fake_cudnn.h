@@ -1,0 +1,77 @@
+// FakeCudnn: cuDNN without a GPU: the door's table, computing by plain loops as the descriptors
+// say, and as strict: sizes that do not follow from window and padding, types that differ, an
+// algorithm that was not offered are errors, and what is not given back is counted.
+//
+// Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
+// offers is not deterministic, the second needs more workspace than anybody has, the third is good.
+// Handles are its own: of a lost device nobody gives them back.
+// Threads: one. Outlives its table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/cuda/libraries/cudnn.h"
+
+namespace eddy::testing {
+
+class FakeCudnn {
+ public:
+  using Enqueue = std::function<void(void* stream, std::vector<const void*> addresses,
+                                     std::function<void()> work)>;
+  explicit FakeCudnn(Enqueue enqueue = nullptr);
+
+  std::shared_ptr<const CudnnApi> api() const { return api_; }
+  int num_convolutions() const { return num_convolutions_; }
+  int num_pools() const { return num_pools_; }
+  int num_norms() const { return num_norms_; }
+  int num_choices() const { return num_choices_; }
+  int num_exact() const { return num_exact_; }  // convolutions that may not round to TF32
+  int num_alive() const { return num_alive_; }
+  int num_created() const { return num_created_; }  // handles
+  std::vector<std::string> violations() const { return violations_; }
+  // Offers nothing good for these many calls.
+  void offer_nothing(int calls) { unknown_ = calls; }
+  // The next call of that name ("choose", "convolve", "convolution_set", "add", "pooling_set",
+  // "pool", "normalize") answers so.
+  void fail_next(std::string call, int status) {
+    fail_call_ = std::move(call);
+    fail_with_ = status;
+  }
+
+ private:
+  struct Handle;
+  struct Shape;
+  struct Window;
+  struct Convolution;
+  struct Pooling;
+
+  void fill_handles(CudnnApi& api);
+  void fill_descriptors(CudnnApi& api);
+  void fill_calls(CudnnApi& api);
+  void fill_pools(CudnnApi& api);
+  void fill_norms(CudnnApi& api);
+  int pool(const Handle& handle, const Pooling& pooling, const Shape& x, const void* from,
+           const Shape& y, void* to);
+  std::string misfit(const Pooling& pooling, const Shape& x, const Shape& y) const;
+  int choose(int num_wanted, int* num_found, DnnAlgorithm* found);
+  std::string misfit(const Shape& x, const Shape& w, const Convolution& c, const Shape& y) const;
+  int violation(const std::string& what);
+  void enqueue(void* stream, std::vector<const void*> addresses, std::function<void()> work);
+
+  const Enqueue enqueue_;
+  int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
+  int num_created_ = 0, num_pools_ = 0, num_norms_ = 0;
+  // The status that the call of that name shall answer with; 0: it may go on.
+  int failure_of(const char* call);
+
+  std::string fail_call_;
+  int fail_with_ = 0;
+  std::vector<std::shared_ptr<Handle>> handles_;
+  std::vector<std::string> violations_;
+  std::shared_ptr<const CudnnApi> api_;
+};
+
+}  // namespace eddy::testing

@@ -1,0 +1,156 @@
+// Claim: where cuDNN is there, convolutions go through it with the reference's values, its
+// algorithm is chosen once for each shape and is deterministic, and what it does not do is done by
+// our own kernels.
+#include "ops/cuda/libraries/dnn_library.h"
+
+#include "tests/ops/cuda/libraries/dnn_fixture.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DnnConvolutionsTest : public DnnFixture {};
+
+TEST_F(DnnConvolutionsTest, LinesPlanesAndVolumesAreTheReferences) {
+  for (const ElementType element : kCudaFloats) {
+    const double tolerance = is_half(element) ? 2e-2 : 1e-6;
+    compare_ranked(make_conv(element, {2, 4, 9}, {6, 4, 3}, {1, 1}), tolerance, tolerance);
+    compare_ranked(make_conv(element, {2, 4, 9, 8}, {6, 2, 3, 2}, {1, 0, 1, 0}), tolerance,
+                   tolerance);
+    compare_ranked(make_conv(element, {1, 2, 4, 5, 3}, {3, 2, 2, 1, 3}, {0, 0, 1, 0, 0, 1}),
+                   tolerance, tolerance);
+    OpCall call = make_conv(element, {1, 3, 10, 10}, {4, 3, 3, 3}, {2, 2, 2, 2});
+    call.attributes.set("strides", std::vector<int64_t>{2, 3});
+    call.attributes.set("dilations", std::vector<int64_t>{2, 1});
+    call.inputs.pop_back();
+    compare_ranked(call, tolerance, tolerance);
+  }
+  EXPECT_EQ(fake_.num_convolutions(), 4 * 4 * 2);
+}
+
+// A volume of one plane, of which the only window lies in the padding before it.
+TEST_F(DnnConvolutionsTest, AVolumeOfOnePlaneIsNoPlaneWhereItIsPadded) {
+  OpCall call =
+      make_conv(ElementType::kFloat, {1, 2, 1, 5, 6}, {3, 2, 1, 3, 3}, {5, 1, 1, 5, 1, 1});
+  call.attributes.set("strides", std::vector<int64_t>{11, 1, 1});
+  compare_ranked(call, 1e-6, 1e-6);
+  EXPECT_EQ(fake_.num_convolutions(), 2);
+}
+
+TEST_F(DnnConvolutionsTest, AHandleThatGotNoStreamIsGivenBackAndNotKept) {
+  const int num_alive = fake_.num_alive();
+  auto api = std::make_shared<CudnnApi>(*fake_.api());
+  int num_refusals = 1;
+  api->set_stream = [&, set = api->set_stream](DnnHandle handle, void* stream) {
+    return num_refusals-- > 0 ? 1 : set(handle, stream);
+  };
+  EXPECT_THAT(DnnLibrary::create(api, launcher_, {}).status().message(),
+              HasSubstr("cudnnSetStream"));
+  EXPECT_EQ(fake_.num_alive(), num_alive);
+  EXPECT_TRUE(DnnLibrary::create(api, launcher_, {}).is_ok());
+}
+
+TEST_F(DnnConvolutionsTest, AHandleIsGivenToAnotherStreamWhenItsOwnEnds) {
+  const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  EXPECT_EQ(dnn_->num_handles(), 1u);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(run_op(call, registry_).is_ok());
+    EXPECT_EQ(dnn_->num_handles(), 1u);
+    launcher_.end_stream(nullptr);  // what run_op runs on
+    launcher_.end_stream(this);     // of a stream without a handle
+    EXPECT_EQ(dnn_->num_handles(), 1u);
+  }
+}
+
+TEST_F(DnnConvolutionsTest, AHandleThatKeepsTheStreamThatEndsIsGivenBack) {
+  int num_refusals = 0;
+  auto api = std::make_shared<CudnnApi>(*fake_.api());
+  api->set_stream = [&, set = api->set_stream](DnnHandle handle, void* stream) {
+    return num_refusals-- > 0 ? 1 : set(handle, stream);
+  };
+  use({}, api);
+  const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  ASSERT_TRUE(run_op(call, registry_).is_ok());
+  num_refusals = 1;
+  launcher_.end_stream(nullptr);
+  EXPECT_EQ(dnn_->num_handles(), 0u);
+  EXPECT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(dnn_->num_handles(), 1u);
+}
+
+TEST_F(DnnConvolutionsTest, AnAlgorithmIsChosenOnceForEachShape) {
+  const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(fake_.num_convolutions(), 5);
+  EXPECT_EQ(fake_.num_choices(), 1);
+}
+
+TEST_F(DnnConvolutionsTest, WhatTheLibraryDoesNotDoIsDoneByOurOwnKernels) {
+  fake_.offer_nothing(1);
+  compare_ranked(make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1}), 1e-5,
+                 1e-5);
+  // Padding at one end only.
+  compare_ranked(make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {0, 1, 1, 1}), 1e-5,
+                 1e-5);
+  EXPECT_EQ(fake_.num_convolutions(), 0);
+}
+
+TEST_F(DnnConvolutionsTest, WhatTheLibraryRefusesWhenAskedIsDoneByOurOwnKernelInEveryRun) {
+  constexpr int kBadParam = 3, kNotSupported = 9, kNewBadParam = 2003, kNewNotSupported = 3000;
+  int64_t width = 8;  // a shape of its own for each
+  for (const int refusal : {kBadParam, kNotSupported, kNewBadParam, kNewNotSupported}) {
+    for (const char* call : {"choose", "convolution_set", "convolve"}) {
+      SCOPED_TRACE(std::string(call) + " answers " + std::to_string(refusal));
+      const OpCall conv =
+          make_conv(ElementType::kFloat, {1, 3, 8, ++width}, {4, 3, 3, 3}, {1, 1, 1, 1});
+      const int num_convolutions = fake_.num_convolutions();
+      fake_.fail_next(call, refusal);
+      compare_ranked(conv, 1e-5, 1e-5);  // twice
+      EXPECT_EQ(fake_.num_convolutions(), num_convolutions);
+    }
+  }
+}
+
+TEST_F(DnnConvolutionsTest, AFailureNamesItsCallAndTheNextRunAsksAgain) {
+  const OpCall conv = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  constexpr int kExecutionFailed = 8;
+  for (const auto& [call, name] : {std::pair{"choose", "cudnnGetConvolutionForwardAlgorithm_v7"},
+                                   {"convolve", "cudnnConvolutionForward"},
+                                   {"add", "cudnnAddTensor"}}) {
+    fake_.fail_next(call, kExecutionFailed);
+    const auto result = run_op(conv, registry_);
+    ASSERT_FALSE(result.is_ok());
+    EXPECT_THAT(result.status().message(), HasSubstr(std::string(name) + " answered"));
+    EXPECT_TRUE(run_op(conv, registry_).is_ok());
+  }
+}
+
+TEST_F(DnnConvolutionsTest, PlansOfTheShapesMetLastAreKept) {
+  use({.max_plans = 3});
+  for (int64_t width = 3; width <= 20; ++width) {
+    compare_ranked(make_conv(ElementType::kFloat, {1, 3, 8, width}, {4, 3, 3, 3}, {1, 1, 1, 1}),
+                   1e-6, 1e-6);
+    EXPECT_LE(fake_.num_alive(), 1 + 3 * 5) << "a handle, five descriptors a plan";
+  }
+}
+
+TEST_F(DnnConvolutionsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
+  const OpCall call = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  ASSERT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(fake_.num_exact(), 1);
+  use({.allows_tf32 = true});
+  ASSERT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(fake_.num_exact(), 1);
+  EXPECT_EQ(fake_.num_convolutions(), 2);
+}
+
+TEST(Cudnn, AMissingLibraryIsToldAndAnotherOneNamesWhatItLacks) {
+  const auto missing = load_cudnn_from("libno_such_library.so");
+  EXPECT_THAT(missing.status().message(), HasSubstr("no cuDNN, so Eddy's own kernels do"));
+  EXPECT_THAT(load_cudnn_from("libc.so.6").status().message(),
+              HasSubstr("libc.so.6 lacks cudnnCreate"));
+}
+
+}  // namespace
+}  // namespace eddy::testing

@@ -1,0 +1,61 @@
+// What tests of cuDNN's operators share: a registry whose kernels have FakeCudnn behind them, of
+// which nothing is left and to which nothing wrong is done.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ops/cuda/libraries/dnn_library.h"
+#include "tests/ops/cuda/fakes/fake_cudnn.h"
+#include "tests/ops/cuda/host/kernel_fixture.h"
+
+namespace eddy::testing {
+
+class DnnFixture : public CudaKernelFixture {
+ protected:
+  DnnFixture() { use({.least_elements = 0}); }
+  ~DnnFixture() override {
+    registry_ = {};
+    dnn_.reset();
+    EXPECT_THAT(fake_.violations(), ::testing::IsEmpty());
+    EXPECT_EQ(fake_.num_alive(), 0);
+  }
+  // From here on the registry has the library, by the fake's table or one around it.
+  void use(const DnnOptions& options) { use(options, fake_.api()); }
+  void use(const DnnOptions& options, std::shared_ptr<const CudnnApi> api) {
+    registry_ = {};
+    dnn_.reset();
+    dnn_ = std::move(*DnnLibrary::create(std::move(api), launcher_, options));
+    add_cuda_kernels(registry_, launcher_, {.dnn = dnn_.get()});
+  }
+  OpCall make_conv(ElementType element, const Dims& x, const Dims& w, std::vector<int64_t> pads) {
+    OpCall call = make_call("Conv", {random(element, x, -1, 1), random(element, w, -1, 1),
+                                     random(element, {w[0]}, -1, 1)});
+    call.attributes.set("pads", std::move(pads));
+    call.attributes.set("group", x[1] / w[1]);
+    return call;
+  }
+  // Of a window of 3, with padding of 1 and a stride of 2.
+  OpCall make_pool(const std::string& op, ElementType element, const Dims& x) {
+    OpCall call = make_call(op, {random(element, x, -2, 2)});
+    const auto axes = static_cast<size_t>(x.rank() - 2);
+    call.attributes.set("kernel_shape", std::vector<int64_t>(axes, 3));
+    call.attributes.set("strides", std::vector<int64_t>(axes, 2));
+    call.attributes.set("pads", std::vector<int64_t>(2 * axes, 1));
+    return call;
+  }
+  OpCall make_norm(ElementType element, const Dims& x) {
+    const Dims channels = {x[1]};
+    OpCall call = make_call("BatchNormalization",
+                            {random(element, x, -2, 2), random(element, channels, -1, 1),
+                             random(element, channels, -1, 1), random(element, channels, -1, 1),
+                             random(element, channels, 0.5, 2)});
+    call.attributes.set("epsilon", 0.01f);
+    return call;
+  }
+
+  FakeCudnn fake_;
+  std::unique_ptr<DnnLibrary> dnn_;
+};
+
+}  // namespace eddy::testing
