@@ -221,8 +221,8 @@ struct HostStrands::LoopOnWorker {
     constexpr uint32_t kRounds = 64;  // between two looks at the clock
     if (++num_rounds % kRounds != 0) return true;
     const Workers* const workers = owner.device(strand).workers_or_null();
-    const bool is_anybody_free = workers != nullptr && workers->num_idle() > 0;
-    return is_anybody_free || owner.times_.now() - began_ns < kSliceNs;
+    const bool has_idle_worker = workers != nullptr && workers->num_idle() > 0;
+    return has_idle_worker || owner.times_.now() - began_ns < kSliceNs;
   }
   bool wait(uint32_t, uint32_t) { return false; }
   bool record(uint32_t, uint32_t) { return false; }
