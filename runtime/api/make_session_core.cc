@@ -112,6 +112,8 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
     return core.threads->file_watch().remove(wait);
   };
   Device& device = *core.device;
+  options.shares_tiles = device.num_workers() > 1 && !device.needs_polling();
+  options.is_host_driven = core.is_host_driven();
   if (core.is_host_driven()) {
     Scheduler& scheduler = core.scheduler();
     std::vector<Device*> devices = {&device};
@@ -134,7 +136,6 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
                                [&core](const Status& why) { core.note_refusal(why); }});
     };
   } else {
-    options.shares_tiles = device.num_workers() > 1;
     options.make_runner = [&device](const StrandCode& code, const Bindings& bindings, Recorder*) {
       return device.create_runner_or_null(code, bindings);
     };

@@ -2,8 +2,8 @@
 
 #include <system_error>
 
-#include "runtime/cpu/cpu_stream.h"
 #include "runtime/cpu/cpu_strands.h"
+#include "runtime/cpu/cpu_stream.h"
 #include "runtime/device/no_thread.h"
 
 namespace eddy {

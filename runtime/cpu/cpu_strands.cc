@@ -5,13 +5,13 @@
 namespace eddy {
 namespace {
 
-constexpr uint64_t kSliceCycles = 200'000;  // some 60 to 100 µs
-constexpr int kShortRounds = 64;            // between two looks at the clock
+constexpr int kShortRounds = 64;  // between two looks at the clock
 
 // After how many rounds to look again, where the last `rounds` of them took that long.
 int rounds_to_look(uint64_t cycles, int rounds) {
-  return cycles / static_cast<uint64_t>(rounds) < kSliceCycles / (2 * kShortRounds) ? kShortRounds
-                                                                                    : 1;
+  return cycles / static_cast<uint64_t>(rounds) < WorkerPool::kSliceCycles / (2 * kShortRounds)
+             ? kShortRounds
+             : 1;
 }
 
 }  // namespace
@@ -53,14 +53,16 @@ struct CpuStrands::Worker {
   int look_every = 1;  // iterations, of those with something waiting
   int rounds_left = 1;
 
-  bool call(uint32_t, uint32_t& at) {
+  bool call(uint32_t strand, uint32_t& at) {
     const Binding& binding = bindings[at];
-    if (binding.run(binding.context)) [[likely]] {
-      ++at;
-    } else {
+    if (!binding.run(binding.context)) [[unlikely]] {
       owner.control().request_stop(StopReason::kFailed);
+      return true;
     }
-    return true;
+    const bool is_cheap = commands[at++].is_cheap;
+    if (is_cheap) return true;
+    rounds_left = 1;
+    return repeat(strand, at);
   }
   bool start(uint32_t strand, uint32_t at) { return owner.start_call(strand, at); }
   int32_t decide(uint32_t, uint32_t at) {
@@ -74,7 +76,7 @@ struct CpuStrands::Worker {
     if (!is_pool_thread || !owner.pool_.has_waiting()) [[likely]]
       return true;
     if (--rounds_left > 0) return true;
-    if (const uint64_t now = __rdtsc(); now - slice_start <= kSliceCycles) {
+    if (const uint64_t now = __rdtsc(); now - slice_start <= WorkerPool::kSliceCycles) {
       rounds_left = look_every = rounds_to_look(now - looked_at, look_every);
       looked_at = now;
       return true;

@@ -3,10 +3,10 @@
 // A strand never blocks: to wait it lets go of its thread, and whichever strand records the event
 // enqueues it again. A loop in steady state takes no lock and allocates nothing.
 //
-// Giving way: at the end of an iteration of any of its loops, while something waits in the worker
-// pool's queue, a strand goes to the end of that queue, once kSliceCycles of the time-stamp counter
-// have passed since it was picked up. While iterations are short it looks at the counter every
-// kShortRounds of them only.
+// Giving way: behind a call that is not cheap, and at the end of an iteration of any of its loops,
+// while something waits in the worker pool's queue, a strand goes to the end of that queue, once
+// WorkerPool::kSliceCycles have passed since it was picked up. While iterations are
+// short it looks at the counter every kShortRounds of them only.
 //
 // Cost: a command about 1–2 ns plus its call.
 #pragma once

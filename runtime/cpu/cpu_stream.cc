@@ -1,5 +1,7 @@
 #include "runtime/cpu/cpu_stream.h"
 
+#include <x86intrin.h>
+
 #include <thread>
 
 #include "graph/base/check.h"
@@ -114,6 +116,7 @@ void CpuStream::schedule() {
 void CpuStream::on_complete() { schedule(); }
 
 void CpuStream::drain() {
+  const uint64_t began = __rdtsc();
   for (;;) {
     Item item;
     {
@@ -127,7 +130,10 @@ void CpuStream::drain() {
     {
       std::lock_guard lock(mutex_);
       queue_.pop_front();
-      if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+        if (!pool_.has_waiting() || __rdtsc() - began < WorkerPool::kSliceCycles) continue;
+        return schedule();
+      }
       listeners.swap(idle_listeners_);
     }
     // Idle now: the issuer may destroy the stream at once, so nothing of it is touched below.

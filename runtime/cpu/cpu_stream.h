@@ -2,7 +2,8 @@
 //
 // Cheap work on an idle stream runs at once on the issuing thread: an empty queue means that
 // nothing can be overtaken. Everything else is queued; one worker at a time drains the queue, and
-// a wait for an incomplete event parks the queue until the event's recorder restarts it.
+// a wait for an incomplete event parks the queue until the event's recorder restarts it. While
+// other tasks wait for a worker, the drainer gives way every WorkerPool::kSliceCycles.
 //
 //   idle ──launch(cheap)──▶ idle           (ran here)
 //   idle ──push──▶ draining ──empty──▶ idle

@@ -44,7 +44,7 @@ struct StrandCode {
   };
   struct Command {
     Op op = Op::kEnd;
-    bool is_cheap = true;  // kCall: below the inline budget, so the host may execute it itself
+    bool is_cheap = true;  // calls: below the inline budget, so the host may execute it itself
     uint8_t lag = 0;       // kWait
     uint32_t operand = 0;
     uint32_t target = 0;

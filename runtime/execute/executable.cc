@@ -395,8 +395,10 @@ std::shared_ptr<const ResolvedProgram> Executable::resolve(Extra extra) const {
     return !releases(node).empty() && !releases_by_itself(node);
   };
   options.may_answer_later = [this](NodeId node) {
-    const bool shares = options_.shares_tiles && observer_or_null() == nullptr;
-    return kernel(node).start != nullptr || (shares && kernel(node).run_tile != nullptr);
+    if (kernel(node).start != nullptr) return true;
+    const bool shares = options_.shares_tiles && observer_or_null() == nullptr &&
+                        !(options_.is_host_driven && is_cheap(node));
+    return shares && kernel(node).run_tile != nullptr;
   };
   options.has_spans = extra == Extra::kSpans;
   options.streams_rows = extra == Extra::kRows;

@@ -66,8 +66,10 @@ struct ExecutableOptions {
   bool locates_faults = false;
   // Run states that the pool keeps at most; 0: as many as there were at once.
   size_t max_free_states = 0;
-  // Calls fall apart into tiles that idle workers share, where their kernels say so.
+  // Calls fall apart into tiles that idle workers share, where their kernels say so; cheap ones,
+  // too, unless the host drives the strands, which executes these itself.
   bool shares_tiles = false;
+  bool is_host_driven = false;
   FileWaits file_waits = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
   StepObserver* observer_or_null = nullptr;

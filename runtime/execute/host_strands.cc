@@ -18,6 +18,7 @@ HostStrands::HostStrands(const StrandCode& code, const Bindings& bindings, Sched
   times_.resize(bindings.calls.size());
   for (size_t i = 0; i < code.strands.size(); ++i) tasks_.emplace_back();
   device_events_.resize(code.events.size());
+  if (workers_.has_workers()) find_loops();
   setup_error_ = set_up();
 }
 
@@ -184,8 +185,9 @@ bool HostStrands::wait(uint32_t strand, uint32_t at) {
   return true;
 }
 
-// What the call reads is there, and its strand's task waits for the answer.
-void HostStrands::start_on_worker(uint32_t strand, uint32_t at) {
+// What the call reads is there, and its strand's task waits for the answer. A worker makes the
+// call, unless it is cheap.
+void HostStrands::start(uint32_t strand, uint32_t at) {
   await_stream(strand);
   if (!is_running()) return;
   struct Call {
@@ -199,7 +201,11 @@ void HostStrands::start_on_worker(uint32_t strand, uint32_t at) {
     }
   } call{*this, strand, at};
   tasks_[strand].woken.reset();
-  workers_.call(Call::run, &call);
+  if (code_.commands[at].is_cheap) {
+    Scheduler::call_on_thread_stack(Call::run, &call);
+  } else {
+    workers_.call(Call::run, &call);
+  }
   if (call.goes_on) return;
   tasks_[strand].woken.wait("the answer of a call");
   set_state(strand, StrandState::kRunning);
@@ -245,12 +251,12 @@ struct HostStrands::Agent {
     return true;
   }
   bool start(uint32_t strand, uint32_t at) {
-    owner.start_on_worker(strand, at);
+    owner.start(strand, at);
     return true;
   }
   int32_t decide(uint32_t strand, uint32_t at) { return owner.decide(strand, at); }
   bool repeat(uint32_t, uint32_t) {
-    if (--place.decisions == 0) owner.yield(place);
+    if (--place.decisions == 0 || owner.has_loop(place.at)) owner.go_on(place);
     return true;
   }
   bool wait(uint32_t strand, uint32_t at) { return owner.wait(strand, at); }

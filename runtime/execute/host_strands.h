@@ -13,6 +13,10 @@
 // accelerator's call does the first time (libraries load their kernels then), while the strand's
 // task waits and others go on. What turns out not to be cheap is the workers', too.
 //
+// A loop of the host's device on one strand, without records and waits, that outlasts its first
+// turn there, or has work that is not cheap, goes to a worker whole: its stream runs it as one
+// piece of work, and the task awaits that. Where no worker is idle it gives way every kSliceNs.
+//
 // Streams may be of several devices. Devices do not know each other's events, so a wait for another
 // device's event is one of the host: the strand's task suspends until the event is complete and
 // issues nothing before. Hence what a CPU stream has made is there when device work behind it is
@@ -72,6 +76,7 @@ class HostStrands : public RunningStrands {
  private:
   static constexpr int kInlineDecisions = 64;
   static constexpr uint32_t kCredit = 256;
+  static constexpr int64_t kSliceNs = 1'000'000;
 
   // What a stream runs: the call, unless the run has stopped meanwhile.
   struct Issued {
@@ -103,6 +108,13 @@ class HostStrands : public RunningStrands {
   };
   struct Agent;  // the task
   struct Batch;  // calls that run at once, on the thread's stack, up to the next that does not
+  // Commands [begin, end): a loop that a worker may execute. An empty one: none.
+  struct Loop {
+    uint32_t begin = 0;
+    uint32_t end = 0;
+    bool has(uint32_t at) const { return begin <= at && at < end; }
+  };
+  struct LoopOnWorker;
 
   static void check_stack();
   bool enqueue_work(Stream& stream, const Work& work);
@@ -130,13 +142,17 @@ class HostStrands : public RunningStrands {
   void issue_batch(Place& place);
   void give_way(Place& place);
   void yield(Place& place);
+  void find_loops();
+  bool has_loop(uint32_t at) const { return !loops_.empty() && loops_[at].has(at); }
+  void go_on(Place& place);
+  void run_on_worker(const Loop& loop, Place& place);
   int32_t decide(uint32_t strand, uint32_t at);
   bool may_decide(uint32_t strand);
   void run_checks();
   Event& device_event(uint32_t index, uint32_t count) { return *device_events_[index][count & 1]; }
   void record_on_device(uint32_t strand, uint32_t index);
   bool wait(uint32_t strand, uint32_t at);
-  void start_on_worker(uint32_t strand, uint32_t at);
+  void start(uint32_t strand, uint32_t at);
   bool rest(uint32_t strand, uint32_t at);
   uint32_t device_index(uint32_t strand) const {
     return device_of_stream(code_.strands[strand].stream);
@@ -162,6 +178,7 @@ class HostStrands : public RunningStrands {
   const bool may_refuse_;       // an accelerator is there, for which work may have to wait
   InlineTimes times_;           // by command
   std::vector<Issued> issued_;  // by command
+  std::vector<Loop> loops_;     // by command, the outermost around it; empty: workers run none
   // A segment, and what its stream's Work needs to know.
   struct IssuedSegment {
     HostStrands* owner;

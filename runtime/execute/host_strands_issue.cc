@@ -1,7 +1,11 @@
 // HostStrands: how calls come to their streams: at once on the scheduler's thread, one by
 // one, as segments, or by a worker.
+#include <algorithm>
+#include <numeric>
+
 #include "graph/base/check.h"
 #include "runtime/device/no_waiting.h"
+#include "runtime/execute/await.h"
 #include "runtime/execute/host_strands.h"
 
 namespace eddy {
@@ -129,7 +133,7 @@ void HostStrands::issue_batch(Place& place) {
   Scheduler::call_on_thread_stack(run_batch, &batch);
   times_.end_batch();
   if (std::exchange(issued_[place.at].was_refused, false)) return issue_aside(place);
-  if (batch.must_yield) yield(place);
+  if (batch.must_yield) go_on(place);
 }
 
 // A worker issues the call, or executes it.
@@ -153,6 +157,113 @@ void HostStrands::yield(Place& place) {
   Scheduler::yield();
   place.decisions = kInlineDecisions;
   place.since_ns = times_.now();
+}
+
+// --- loops that workers execute ---
+
+void HostStrands::find_loops() {
+  const std::vector<Command>& commands = code_.commands;
+  std::vector<uint32_t> num_syncs = {0};  // before each command
+  for (const Command& command : commands) {
+    const bool is_sync = command.op == Op::kRecord || command.op == Op::kWait ||
+                         command.op == Op::kRest || command.op == Op::kEnd;
+    num_syncs.push_back(num_syncs.back() + (is_sync ? 1 : 0));
+  }
+  std::vector<uint32_t> strand_of(commands.size(), 0);
+  std::vector<uint32_t> by_first(code_.strands.size());
+  std::iota(by_first.begin(), by_first.end(), 0);
+  std::ranges::sort(by_first, {}, [&](uint32_t s) { return code_.strands[s].first; });
+  for (const uint32_t s : by_first) {
+    std::fill(strand_of.begin() + code_.strands[s].first, strand_of.end(), s);
+  }
+  loops_.resize(commands.size());
+  // An outer loop's kRepeat stands behind those of its inner ones.
+  for (uint32_t at = 0; at < commands.size(); ++at) {
+    if (commands[at].op != Op::kRepeat || device_index(strand_of[at]) != 0) continue;
+    const Loop loop{commands[at].target, at + 1};
+    if (num_syncs[loop.begin] != num_syncs[loop.end]) continue;
+    std::fill(loops_.begin() + loop.begin, loops_.begin() + loop.end, loop);
+  }
+}
+
+struct HostStrands::LoopOnWorker {
+  HostStrands& owner;
+  const StrandCode& code;
+  const Command* const commands;
+  uint32_t* const rounds;
+  const Loop& loop;
+  const uint32_t strand;
+  uint32_t at;
+  const int64_t began_ns;
+  bool is_parked = false;  // a call is to answer
+
+  bool call(uint32_t, uint32_t& next) {
+    const Binding& binding = owner.bindings_.calls[next];
+    if (binding.run(binding.context)) {
+      ++next;
+    } else {
+      owner.control().request_stop(StopReason::kFailed);
+    }
+    return true;
+  }
+  bool start(uint32_t, uint32_t next) {
+    is_parked = !owner.start_call(strand, next);
+    if (is_parked) ++at;
+    return !is_parked;
+  }
+  int32_t decide(uint32_t, uint32_t next) {
+    const Binding& binding = owner.bindings_.calls[next];
+    const int32_t decision = binding.decide(binding.context);
+    if (decision < 0) owner.control().request_stop(StopReason::kFailed);
+    return decision;
+  }
+  bool repeat(uint32_t, uint32_t) {
+    constexpr uint32_t kRounds = 64;  // between two looks at the clock
+    if (++num_rounds % kRounds != 0) return true;
+    const Workers* const workers = owner.device(strand).workers_or_null();
+    const bool has_idle_worker = workers != nullptr && workers->num_idle() > 0;
+    return has_idle_worker || owner.times_.now() - began_ns < kSliceNs;
+  }
+  bool wait(uint32_t, uint32_t) { return false; }
+  bool record(uint32_t, uint32_t) { return false; }
+  bool rest(uint32_t, uint32_t) { return false; }
+  bool end(uint32_t) { return false; }
+
+  static bool run(void* context) {
+    auto& self = *static_cast<LoopOnWorker*>(context);
+    while (self.owner.is_running() && self.loop.has(self.at)) {
+      if (!run_command(self, self.strand, self.at)) break;
+    }
+    return true;
+  }
+  uint32_t num_rounds = 0;
+};
+
+// Behind a turn of the thread's: others have theirs, or a worker goes on.
+void HostStrands::go_on(Place& place) {
+  if (!has_loop(place.at)) return yield(place);
+  run_on_worker(loops_[place.at], place);
+  place.decisions = kInlineDecisions;
+  place.since_ns = times_.now();
+}
+
+// What the loop reads is there, and checked, so its decisions need no check.
+void HostStrands::run_on_worker(const Loop& loop, Place& place) {
+  if (!may_decide(place.strand)) return;
+  place.in_flight = 0;
+  while (is_running() && loop.has(place.at)) {
+    LoopOnWorker work{*this,        code_,    code_.commands.data(), rounds(), loop,
+                      place.strand, place.at, times_.now()};
+    tasks_[place.strand].woken.reset();
+    if (!stream_of(place.strand).launch({LoopOnWorker::run, &work, false})) {
+      return refused(place.strand);
+    }
+    await_idle(stream_of(place.strand));
+    place.at = work.at;
+    if (!work.is_parked) continue;
+    tasks_[place.strand].woken.wait("the answer of a call");
+    set_state(place.strand, StrandState::kRunning);
+  }
 }
 
 void HostStrands::Launch::run(void* launch) {

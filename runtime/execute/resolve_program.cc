@@ -214,7 +214,10 @@ class Resolver {
     StrandCode::Command& command = code().commands.back();
     if (options_.is_cheap) command.is_cheap = options_.is_cheap(NodeId(node));
     const bool is_later = options_.may_answer_later && options_.may_answer_later(NodeId(node));
-    if (is_later) command.op = Op::kStart;
+    if (is_later) {
+      command.op = Op::kStart;
+      command.is_cheap = false;
+    }
     end_span(node, at, kNode);
     release(node, at);
   }

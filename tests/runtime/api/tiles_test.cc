@@ -21,6 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint32_t kTiles = 40;
+constexpr int64_t kWidth = 4096;  // so that no call is cheap
 
 // What the custom operator's tiles see.
 struct Seen {
@@ -44,7 +45,9 @@ bool run_tile(const KernelArgs& args, uint32_t tile) {
     return args.fail(run_failed("tile " + std::to_string(tile) + " is broken"));
   }
   std::this_thread::sleep_for(std::chrono::microseconds(200));
-  args.outputs[0].mutable_as<float>()[tile] = args.inputs[0].as<float>()[tile] + 1;
+  for (int64_t i = tile * kWidth; i < (tile + 1) * kWidth; ++i) {
+    args.outputs[0].mutable_as<float>()[i] = args.inputs[0].as<float>()[i] + 1;
+  }
   return true;
 }
 bool run_all(const KernelArgs& args) {
@@ -57,7 +60,8 @@ bool run_all(const KernelArgs& args) {
   return true;
 }
 
-class TilesTest : public ::testing::Test {
+// The workers execute the strands by themselves, or the host drives them.
+class TilesTest : public ::testing::TestWithParam<Loops> {
  protected:
   void SetUp() override {
     OpDef def{.name = "Tiled",
@@ -84,7 +88,7 @@ class TilesTest : public ::testing::Test {
   // Three rounds of the operator.
   std::unique_ptr<Session> make(int num_threads) {
     GraphBuilder b(library_.ops());
-    const Value x = b.input("x", tensor_type(ElementType::kFloat, {kTiles}));
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {kTiles, kWidth}));
     b.output("y", b.while_loop(
                       {.name = "loop", .initial = {x}, .trip_limit = b.int64s({3})},
                       [&](Value, ValueSpan c) {
@@ -96,19 +100,20 @@ class TilesTest : public ::testing::Test {
                       })[0]);
     SessionOptions options;
     options.num_threads = num_threads;
+    options.loops = GetParam();
     auto session = Session::create(library_, std::move(*b.finish()), options);
     EXPECT_TRUE(session.is_ok()) << session.status().to_string();
     return std::move(*session);
   }
   NamedTensors inputs() const {
-    return {{"x", Tensor::of<float>({kTiles}, std::span<const float>(ones_))}};
+    return {{"x", Tensor::of<float>({kTiles, kWidth}, std::span<const float>(ones_))}};
   }
 
-  const std::vector<float> ones_ = std::vector<float>(kTiles, 1.0f);
+  const std::vector<float> ones_ = std::vector<float>(kTiles * kWidth, 1.0f);
   Library library_;
 };
 
-TEST_F(TilesTest, EachIsRunOnceAndByAllWorkersThatAreIdle) {
+TEST_P(TilesTest, EachIsRunOnceAndByAllWorkersThatAreIdle) {
   auto session = make(4);
   for (int run = 0; run < 3; ++run) {
     const auto outputs = session->run(inputs());
@@ -120,14 +125,14 @@ TEST_F(TilesTest, EachIsRunOnceAndByAllWorkersThatAreIdle) {
   EXPECT_LE(seen.threads.size(), 5u) << "the caller's and the workers'";
 }
 
-TEST_F(TilesTest, OneThreadRunsThemAllByItself) {
+TEST_P(TilesTest, OneThreadRunsThemAllByItself) {
   auto session = make(1);
   ASSERT_TRUE(session->run(inputs()).is_ok());
   EXPECT_EQ(seen.threads.size(), 1u);
   for (const auto& runs : seen.runs) EXPECT_EQ(runs, 3u);
 }
 
-TEST_F(TilesTest, ManyRunsAtOnceShareTheWorkers) {
+TEST_P(TilesTest, ManyRunsAtOnceShareTheWorkers) {
   auto session = make(3);
   std::vector<RunHandle> handles;
   for (int i = 0; i < 30; ++i) handles.push_back(session->run_async(inputs(), {}));
@@ -136,7 +141,7 @@ TEST_F(TilesTest, ManyRunsAtOnceShareTheWorkers) {
   EXPECT_LE(seen.threads.size(), 3u);
 }
 
-TEST_F(TilesTest, ATileThatFailsOrThrowsFailsTheRunAtItsNode) {
+TEST_P(TilesTest, ATileThatFailsOrThrowsFailsTheRunAtItsNode) {
   auto session = make(4);
   seen.bad_tile = 17;
   const auto message = [&] { return session->run(inputs()).status().to_string(); };
@@ -148,7 +153,7 @@ TEST_F(TilesTest, ATileThatFailsOrThrowsFailsTheRunAtItsNode) {
 }
 
 // The operators of the CPU that have tiles, on sizes around those of the tiles.
-TEST_F(TilesTest, ShippedKernelsHaveTheSameBitsWithAnyNumberOfThreads) {
+TEST_P(TilesTest, ShippedKernelsHaveTheSameBitsWithAnyNumberOfThreads) {
   std::mt19937 random(5);
   std::uniform_real_distribution<float> uniform(-3, 3);
   for (const int64_t rows : {1, 64, 257, 1000}) {
@@ -164,6 +169,7 @@ TEST_F(TilesTest, ShippedKernelsHaveTheSameBitsWithAnyNumberOfThreads) {
       b.output("y", b.op("Tanh", {b.op("MatMul", {in, w})}));
       SessionOptions options;
       options.num_threads = num_threads;
+      options.loops = GetParam();
       auto session = Session::create(library_, std::move(*b.finish()), options);
       EXPECT_TRUE(session.is_ok()) << session.status().to_string();
       const auto outputs =
@@ -181,6 +187,11 @@ TEST_F(TilesTest, ShippedKernelsHaveTheSameBitsWithAnyNumberOfThreads) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, TilesTest, testing::Values(Loops::kAuto, Loops::kHost),
+                         [](const auto& info) {
+                           return info.param == Loops::kHost ? "FromTheHost" : "ByWorkers";
+                         });
 
 }  // namespace
 }  // namespace eddy

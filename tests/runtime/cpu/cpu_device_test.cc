@@ -3,8 +3,8 @@
 #include "runtime/cpu/cpu_device.h"
 
 #include "graph/base/random.h"
-#include "tests/runtime/device/strand_conformance.h"
 #include "tests/runtime/device/conformance.h"
+#include "tests/runtime/device/strand_conformance.h"
 
 namespace eddy::testing {
 namespace {
@@ -50,6 +50,38 @@ TEST(CpuStreamTest, AStreamRunsWhatItHoldsBeforeItGoes) {
       EXPECT_EQ(count, num_works + 1) << "workers: " << num_threads << ", round " << round;
     }
   }
+}
+
+TEST(CpuStreamTest, AStreamGivesWayToOthersThatWaitForItsWorker) {
+  struct Works {
+    std::atomic<bool> may_begin{false};
+    std::atomic<int> num_run{0};
+    std::atomic<int> seen{-1};
+  } works;
+  const Work slow{[](void* context) {
+                    auto& self = *static_cast<Works*>(context);
+                    while (!self.may_begin) std::this_thread::yield();
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                    ++self.num_run;
+                    return true;
+                  },
+                  &works, false};
+  const Work look{[](void* context) {
+                    auto& self = *static_cast<Works*>(context);
+                    self.seen = self.num_run.load();
+                    return true;
+                  },
+                  &works, false};
+  CpuDevice device({.num_threads = 1, .memory_limit_bytes = 0});
+  auto first = std::move(*device.create_stream());
+  auto second = std::move(*device.create_stream());
+  for (int i = 0; i < 30; ++i) first->launch(slow);
+  second->launch(look);
+  works.may_begin = true;
+  first.reset();
+  second.reset();
+  EXPECT_EQ(works.num_run, 30);
+  EXPECT_LE(works.seen, 2);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Claim: a loop on a worker gives way to whoever waits for one after about a slice of time, however
-// long its rounds are; and strands keep the order of their events, round by round and run by run,
-// whatever was stopped before.
+// Claim: a loop on a worker, and straight work that is not cheap, gives way to others that wait for
+// one after about a slice of time, however long its rounds are; and strands keep the order of their
+// events, round by round and run by run, whatever was stopped before.
 #include "runtime/cpu/cpu_strands.h"
 
 #include <gtest/gtest.h>
@@ -80,6 +80,51 @@ TEST(CpuStrandsTest, ALoopOfShortRoundsGivesWayBeforeItEnds) {
   EXPECT_LT(second.seen, first.limit);
   first.control.request_stop(StopReason::kCancelled);
   while (!first.is_done) std::this_thread::yield();
+}
+
+// Straight work, of calls that each take longer than a slice.
+struct LongCalls {
+  static constexpr int kNumCalls = 30;
+  static bool call(void* self) {
+    auto& calls = *static_cast<LongCalls*>(self);
+    while (!calls.may_begin) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    while (std::chrono::steady_clock::now() < end) continue;
+    ++calls.num_run;
+    return true;
+  }
+  static bool look(void* self) {
+    auto& calls = *static_cast<LongCalls*>(self);
+    calls.seen = calls.num_run.load();
+    return true;
+  }
+  std::atomic<bool> may_begin{false};
+  std::atomic<int> num_run{0};
+  int seen = -1;
+};
+
+TEST(CpuStrandsTest, StraightWorkThatIsNotCheapGivesWay) {
+  WorkerPool pool(1);
+  LongCalls calls;
+  testing::StrandBuilder straight, other;
+  for (int i = 0; i < LongCalls::kNumCalls; ++i) straight.launch(LongCalls::call, &calls, false);
+  other.launch(LongCalls::look, &calls, true);
+  straight.finish();
+  other.finish();
+  CpuStrands first(pool, straight.code(), straight.bindings());
+  CpuStrands second(pool, other.code(), other.bindings());
+  std::atomic<int> num_done{0};
+  RunControl controls[2];
+  for (RunControl& control : controls) {
+    control.on_complete = [](void* done) { ++*static_cast<std::atomic<int>*>(done); };
+    control.context = &num_done;
+  }
+  first.start(controls[0]);
+  second.start(controls[1]);
+  calls.may_begin = true;
+  while (num_done != 2) std::this_thread::yield();
+  EXPECT_EQ(calls.num_run, LongCalls::kNumCalls);
+  EXPECT_LE(calls.seen, 2);
 }
 
 // Strands of random shape: each writes the round into its cells, waits for strands before it, and

@@ -1,6 +1,6 @@
 // Claim: a task that runs commands on the scheduler's thread gives way in time, by the clock, also
-// in straight code, and whatever was estimated: what turns out to take long is run by workers. No
-// work runs on a task's stack.
+// in straight code, and whatever was estimated: what turns out to take long is run by workers, and
+// so is a loop of one strand that outlasts its turn. No work runs on a task's stack.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,6 +95,7 @@ TEST_F(HostTimesTest, WhatIsNotCheapGoesToWorkers) {
   commands_.begin_while();
   commands_.test_while(Rounds::test, &rounds);
   for (Sleep& sleep : sleeps) commands_.launch(Sleep::run, &sleep, true);
+  commands_.record(commands_.add_event());  // so that no worker executes the loop
   commands_.end_while();
   finish();
   EXPECT_LT(longest_stretch(), kSlowNs + 200'000) << "one at a time until it is known";
@@ -104,6 +105,73 @@ TEST_F(HostTimesTest, WhatIsNotCheapGoesToWorkers) {
   EXPECT_LT(longest_stretch(), 200'000);
   EXPECT_EQ(num_run_, 2000);
   EXPECT_EQ(num_on_small_stacks_, 0);
+}
+
+struct Rounds {
+  std::atomic<int> left;
+  static int32_t test(void* rounds) { return static_cast<Rounds*>(rounds)->left-- > 0 ? 1 : 0; }
+};
+
+TEST_F(HostTimesTest, ALoopThatOutlastsItsTurnGoesToAWorkerWhole) {
+  Sleep cheap{this, 10, &num_here_};
+  Sleep outside{this, 10, &num_here_};
+  Rounds outer{3}, inner{0};
+  struct Begin {
+    Rounds& inner;
+    static bool run(void* begin) { return static_cast<Begin*>(begin)->inner.left = 1000, true; }
+  } begin{inner};
+  commands_.launch(Sleep::run, &outside, true);
+  commands_.begin_while();
+  commands_.test_while(Rounds::test, &outer);
+  commands_.launch(Begin::run, &begin, true);
+  commands_.begin_while();
+  commands_.test_while(Rounds::test, &inner);
+  commands_.launch(Sleep::run, &cheap, true);
+  commands_.end_while();
+  commands_.end_while();
+  commands_.launch(Sleep::run, &outside, true);
+  finish();
+  for (int run = 0; run < 3; ++run) {
+    num_run_ = num_here_ = 0;
+    outer.left = 3;
+    EXPECT_LT(longest_stretch(), 200'000);
+    EXPECT_EQ(num_run_, 3002);
+    EXPECT_LE(num_here_, 66) << "one turn of 64 decisions, and what stands outside";
+    EXPECT_EQ(num_on_small_stacks_, 0);
+  }
+}
+
+TEST_F(HostTimesTest, ALoopOnAWorkerIsStoppedAndFails) {
+  struct Fail {
+    RunControl* control;
+    int left;
+    StopReason reason;
+    static bool run(void* fail) {
+      auto& self = *static_cast<Fail*>(fail);
+      if (--self.left > 0) return true;
+      if (self.reason == StopReason::kFailed) return false;
+      self.control->request_stop(self.reason);
+      return true;
+    }
+  } fail{nullptr, 0, StopReason::kFailed};
+  Rounds rounds{1'000'000};
+  commands_.begin_while();
+  commands_.test_while(Rounds::test, &rounds);
+  commands_.launch(Fail::run, &fail, true);
+  commands_.end_while();
+  finish();
+  for (const StopReason reason : {StopReason::kFailed, StopReason::kCancelled}) {
+    std::atomic<bool> is_done{false};
+    RunControl control;
+    control.on_complete = [](void* done) { static_cast<std::atomic<bool>*>(done)->store(true); };
+    control.context = &is_done;
+    fail = {&control, 1000, reason};
+    rounds.left = 1'000'000;
+    strands_->start(control);
+    while (!is_done) std::this_thread::yield();
+    EXPECT_EQ(control.stop.load(), reason);
+    EXPECT_GE(rounds.left, 1'000'000 - 1001);
+  }
 }
 
 }  // namespace
