@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/io/import.h"
+#include "graph/io/import_operators.h"
 
 namespace eddy {
 namespace {

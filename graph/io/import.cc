@@ -128,14 +128,6 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-std::span<const std::string_view> import_operators(std::string_view domain) {
-  static constexpr std::string_view kOnnx[] = {"If", "Loop", "Scan", "SequenceMap"};
-  static constexpr std::string_view kEddy[] = {"CaseOf", "While"};
-  if (domain.empty()) return kOnnx;
-  return domain == "eddy" ? std::span<const std::string_view>(kEddy)
-                          : std::span<const std::string_view>();
-}
-
 Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
                           const ImportOptions& options) {
   // Errors of opening name the file themselves.

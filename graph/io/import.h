@@ -21,34 +21,17 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/base/status.h"
-#include "graph/io/import_limits.h"
+#include "graph/io/import_operators.h"
+#include "graph/io/import_options.h"
 #include "graph/ir/builder.h"
 #include "graph/ir/graph.h"
 
 namespace eddy {
-
-struct ImportOptions {
-  ImportLimits limits = {};
-  int min_opset = 6;  // of domain ""
-  int max_opset = 22;
-  // Where external data of a model from memory lies; for files it is the file's own folder.
-  std::string external_folder = {};
-  // Put before the names of nodes and values, so that one model can be imported twice.
-  std::string name_prefix = {};
-  // Hears of what is wrong in the file but harms nothing: a graph output declared with another
-  // shape than the nodes give it (the nodes count). One line a call; may be empty.
-  std::function<void(std::string_view line)> warn = {};
-};
-
-// The operators of a domain that become control flow while a model is read; no OpTable has them.
-std::span<const std::string_view> import_operators(std::string_view domain);
 
 Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
                           const ImportOptions& options = {});
@@ -62,10 +45,6 @@ Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const OpTable&
 // others may be. The values' names are kept as they are. On failure the builder has failed, too,
 // with the same status, which names the file, and nothing of what was added is taken back: give
 // the builder up.
-struct NamedValue {
-  std::string name;
-  Value value;
-};
 Result<std::vector<NamedValue>> import_onnx_into(GraphBuilder& builder, const std::string& path,
                                                  const OpTable& ops,
                                                  std::span<const NamedValue> inputs,

@@ -18,7 +18,7 @@
 
 #include "graph/io/external_data.h"
 #include "graph/io/function_table.h"
-#include "graph/io/import.h"
+#include "graph/io/import_options.h"
 #include "graph/io/node_order.h"
 #include "graph/io/onnx_model.h"
 #include "graph/io/opset_table.h"

@@ -152,4 +152,13 @@ inline std::string_view canonical_domain(std::string_view domain) {
   return domain == "ai.onnx" ? std::string_view() : domain;
 }
 
+// SequenceProto or OptionalProto of test data (their fields have the same numbers). kind follows
+// the proto's own enumeration.
+struct OnnxValue {
+  enum class Kind : int32_t { kNone = 0, kTensor = 1, kSequence = 3, kOptional = 5, kOther = 99 };
+  Kind kind = Kind::kNone;  // of the elements or the content
+  std::vector<OnnxTensor> tensors;
+  std::vector<OnnxValue> values;  // sequences or optionals
+};
+
 }  // namespace eddy

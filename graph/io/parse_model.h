@@ -24,14 +24,6 @@ Result<OnnxModel> parse_model(std::span<const std::byte> bytes, const ImportLimi
                               MemoryBudget& budget);
 Result<OnnxTensor> parse_tensor(std::span<const std::byte> bytes, const ImportLimits& limits);
 
-// SequenceProto or OptionalProto of test data (their fields have the same numbers). kind follows
-// the proto's own enumeration.
-struct OnnxValue {
-  enum class Kind : int32_t { kNone = 0, kTensor = 1, kSequence = 3, kOptional = 5, kOther = 99 };
-  Kind kind = Kind::kNone;  // of the elements or the content
-  std::vector<OnnxTensor> tensors;
-  std::vector<OnnxValue> values;  // sequences or optionals
-};
 Result<OnnxValue> parse_value(std::span<const std::byte> bytes, const ImportLimits& limits);
 
 }  // namespace eddy

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/io/parse_model.h"
+#include "graph/io/import_limits.h"
+#include "graph/io/memory_budget.h"
+#include "graph/io/onnx_model.h"
 #include "graph/io/wire_reader.h"
 
 namespace eddy {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "graph/program/program.h"
-#include "graph/proof/happens_before.h"
+#include "graph/proof/order_violation.h"
 
 namespace eddy {
 

@@ -20,10 +20,9 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "graph/program/program.h"
+#include "graph/proof/order_violation.h"
 
 namespace eddy {
 
@@ -31,30 +30,6 @@ namespace eddy {
 struct RequiredOrder {
   uint32_t before;
   uint32_t after;
-};
-
-struct Violation {
-  enum class Kind {
-    kUnordered,       // first, second: nodes of a required pair with no path
-    kUnrecordedWait,  // first: command index; second: event
-    kRecordedTwice,   // first: command index; second: event
-    kLaunchedTwice,   // first: command index; second: node
-    kNeverLaunched,   // first: node
-    kOutOfRange,      // first: command index, or index of a required pair; second: id
-  };
-  Kind kind;
-  uint32_t first;
-  uint32_t second;
-  bool operator==(const Violation&) const = default;
-
-  // "node 3 is not ordered before node 7", "command 12 waits for event 4, not yet recorded", ...
-  std::string to_string() const;
-};
-
-struct Proof {
-  static constexpr size_t kMaxViolations = 100;
-  std::vector<Violation> violations;
-  bool is_safe() const { return violations.empty(); }
 };
 
 Proof prove_order(uint32_t num_nodes, std::span<const Program::Step> commands,

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "graph/program/program.h"
-#include "graph/proof/program_proof.h"
+#include "graph/proof/program_violation.h"
 
 namespace eddy {
 

@@ -18,7 +18,8 @@
 #include <queue>
 #include <vector>
 
-#include "graph/simulate/fluid_model.h"
+#include "graph/simulate/fluid_costs.h"
+#include "graph/simulate/fluid_timeline.h"
 
 namespace eddy {
 

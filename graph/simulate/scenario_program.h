@@ -10,7 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/simulate/scenario.h"
+#include "graph/base/status.h"
+#include "graph/simulate/scenario_region.h"
+#include "graph/simulate/task_graph.h"
 
 namespace eddy {
 

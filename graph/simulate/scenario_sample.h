@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "graph/base/status.h"
-#include "graph/simulate/scenario.h"
+#include "graph/simulate/scenario_region.h"
 
 namespace eddy {
 

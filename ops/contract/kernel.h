@@ -154,9 +154,6 @@ struct BoundKernel {
   bool may_fault = false;
 };
 
-// Ok for none; else what fail() would have said.
-Status fault_status(const DeviceFault& fault);
-
 // What bind() gets. Borrowed for the call, except constants' bytes, which outlive the kernel.
 struct KernelInit {
   const OpDef& op;

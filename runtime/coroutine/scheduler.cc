@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "graph/base/check.h"
-#include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/futex.h"
 #include "runtime/coroutine/task.h"
 
@@ -142,14 +141,6 @@ void Scheduler::yield() {
   Task* task = scheduler->running_task();
   scheduler->ready_.push(task);
   task->fiber.suspend();
-}
-
-void Scheduler::sleep_until(Clock::time_point when) {
-  Scheduler* scheduler = this_threads_scheduler;
-  EDDY_CHECK(scheduler != nullptr) << "only a task may sleep";
-  Completion due;
-  scheduler->run_at(when, [&due] { due.notify(); });
-  due.wait("timer");
 }
 
 TimerId Scheduler::run_at(Clock::time_point when, std::function<void()> callback) {

@@ -1,6 +1,6 @@
 // Scheduler: one thread that resumes coroutines, fires timers and polls devices.
 //
-// A task runs on a pooled fiber until it waits (Completion, WaitGroup, sleep_until), yields or
+// A task runs on a pooled fiber until it waits (Completion), yields or
 // returns. Only the scheduler's thread resumes tasks; anybody may wake them. A round of its
 // loop: take wakes from the inbox, fire due timers, poll, resume up to 32 ready tasks in
 // order, fewer where what they call takes long. With nothing to do it spins for a moment, then
@@ -41,6 +41,7 @@
 #include "runtime/coroutine/poll_set.h"
 #include "runtime/coroutine/stack_pool.h"
 #include "runtime/coroutine/task_function.h"
+#include "runtime/coroutine/task_state.h"
 #include "runtime/coroutine/timers.h"
 
 namespace eddy {
@@ -54,9 +55,6 @@ struct SchedulerOptions {
   // costs a small part of a core and comes late by a small part of the wait.
   std::chrono::nanoseconds longest_poll_nap{100'000};
 };
-
-// ready ──▶ running ──▶ waiting ──▶ ready, or running ──▶ ready (yield)
-enum class TaskState : unsigned char { kReady, kRunning, kWaiting };
 
 struct Task;  // task.h, internal
 
@@ -91,8 +89,6 @@ class Scheduler {
   // task's: for code that is not ours to bound (kernels, library calls). It must not wait, yield or
   // throw.
   static void call_on_thread_stack(void (*function)(void*), void* context);
-  // Inside a task: waits until then; wakes for nothing else.
-  static void sleep_until(Clock::time_point when);
 
   // Runs `callback` on the scheduler's thread at `when`, or as soon as it can after: exactly
   // once, or not at all if cancelled or still pending when the scheduler ends. It is no task:

@@ -14,11 +14,13 @@
 
 #include "runtime/coroutine/fiber.h"
 #include "runtime/coroutine/inbox.h"
-#include "runtime/coroutine/scheduler.h"
 #include "runtime/coroutine/stack_pool.h"
 #include "runtime/coroutine/task_function.h"
+#include "runtime/coroutine/task_state.h"
 
 namespace eddy {
+
+class Scheduler;
 
 // The node is in the inbox or in the ready queue, never in both: a task waits for one thing,
 // and one wake ends that.

@@ -10,6 +10,7 @@
 
 #include "graph/ir/region_tree.h"
 #include "graph/loops/device_loops.h"
+#include "ops/contract/fault_status.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 

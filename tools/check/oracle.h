@@ -24,6 +24,7 @@
 #include "graph/ir/graph.h"
 #include "runtime/api/library.h"
 #include "runtime/api/tensor.h"
+#include "tools/check/digest.h"
 #include "tools/check/iterations.h"
 
 namespace eddy::check {
@@ -56,12 +57,6 @@ struct OracleResult {
 
 Result<OracleResult> interpret(const Graph& graph, const Library& library,
                                const NamedTensors& inputs, const OracleOptions& options = {});
-
-// Type, shape and bytes of a value; sequences element by element. Equal for equal values.
-uint64_t digest(const Tensor& value);
-uint64_t digest(const TensorView& view);
-// Combines the digests of a node's outputs, in order.
-uint64_t combine_digests(std::span<const uint64_t> digests);
 
 // "while[3]/case/Mix": as the runtime writes iteration paths.
 std::string execution_path(const Graph& graph, NodeId node, std::span<const int64_t> iterations);

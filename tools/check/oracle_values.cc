@@ -5,8 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "tools/check/digest.h"
 #include "tools/check/mixing_ops.h"
-#include "tools/check/oracle.h"
 
 namespace eddy::check {
 namespace {
@@ -25,22 +25,6 @@ class HeapScratch : public Scratch {
 };
 
 // ---- Mixing operators: their meaning once more, from the words of mixing_ops.h.
-
-// All bits of a tensor, eight bytes at a time, the last ones filled up with zeros.
-uint64_t taken_in(uint64_t state, const TensorView& view) {
-  static_assert(std::endian::native == std::endian::little);
-  const std::span<const int64_t> shape = view.shape();
-  state = mix(state,
-              static_cast<uint64_t>(view.element) * (uint64_t{1} << 32) + uint64_t{shape.size()});
-  for (int64_t dim : shape) state = mix(state, static_cast<uint64_t>(dim));
-  const size_t size_bytes = view.size_bytes();
-  for (size_t at = 0; at < size_bytes; at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, view.as<uint8_t>() + at, std::min<size_t>(8, size_bytes - at));
-    state = mix(state, word);
-  }
-  return state;
-}
 
 // `count` words, written where they stay.
 Tensor numbered(uint64_t state, uint64_t count, uint64_t first = 0) {
@@ -291,25 +275,6 @@ Result<Tensor> stack(std::span<const Tensor> rows, const TensorType& row_type) {
     std::memcpy(stacked.view().mutable_as<char>() + i * row_bytes, rows[i].view().data, row_bytes);
   }
   return stacked;
-}
-
-uint64_t digest(const TensorView& view) {
-  if (view.is_omitted()) return 2;
-  return taken_in(0, view);
-}
-
-uint64_t digest(const Tensor& value) {
-  if (value.kind() == ValueKind::kNone) return 1;
-  if (value.is_tensor()) return taken_in(0, value.view());
-  uint64_t state = mix(3, value.elements().size());
-  for (const Tensor& element : value.elements()) state = mix(state, digest(element));
-  return state;
-}
-
-uint64_t combine_digests(std::span<const uint64_t> digests) {
-  uint64_t state = digests.size();
-  for (uint64_t digest : digests) state = mix(state, digest);
-  return state;
 }
 
 }  // namespace eddy::check

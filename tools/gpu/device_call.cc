@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ops/contract/evaluate.h"
+#include "ops/contract/fault_status.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "tools/gpu/device_scratch.h"
 

@@ -34,7 +34,7 @@
 #include <span>
 
 #include "graph/analysis/dag.h"
-#include "graph/schedule/streams/stream_assignment.h"
+#include "graph/schedule/streams/stream_options.h"
 
 namespace eddy {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "graph/base/check.h"
-#include "graph/schedule/streams/stream_assignment.h"
+#include "graph/schedule/streams/stream_options.h"
 
 namespace eddy {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "ops/contract/fault_status.h"
 #include "ops/contract/registry.h"
 #include "ops/cpu/cpu_kernels.h"
 #include "ops/reference/number.h"

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/coroutine/wait_group.h"
+#include "tests/runtime/coroutine/sleep.h"
+#include "tests/runtime/coroutine/wait_group.h"
 
 namespace eddy {
 namespace {
@@ -78,7 +79,7 @@ TEST(Completion, AThreadMayWaitForATask) {
   int value = 0;
   ASSERT_TRUE(scheduler
                   .spawn([&] {
-                    Scheduler::sleep_until(Scheduler::Clock::now() + 5ms);
+                    sleep_until(Scheduler::Clock::now() + 5ms);
                     value = 1;
                     done.notify();
                   })

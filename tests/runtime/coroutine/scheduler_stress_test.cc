@@ -11,7 +11,7 @@
 
 #include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/coroutine/wait_group.h"
+#include "tests/runtime/coroutine/wait_group.h"
 
 namespace eddy {
 namespace {

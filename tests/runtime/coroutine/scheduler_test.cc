@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/coroutine/completion.h"
+#include "tests/runtime/coroutine/sleep.h"
 
 namespace eddy {
 namespace {
@@ -140,7 +141,7 @@ TEST(Scheduler, InspectNamesTheLiveTasksAndWhatTheyWaitFor) {
                   .spawn(
                       [&] {
                         started.notify();
-                        Scheduler::sleep_until(Clock::now() + 50ms);
+                        sleep_until(Clock::now() + 50ms);
                       },
                       "sleeper")
                   .is_ok());
@@ -166,8 +167,7 @@ TEST(Scheduler, DestructionServesTasksThatWaitForTimers) {
     for (int i = 0; i < 20; ++i) {
       ASSERT_TRUE(scheduler
                       .spawn([&, i] {
-                        for (int j = 0; j < 3; ++j)
-                          Scheduler::sleep_until(Clock::now() + (i % 4) * 1ms);
+                        for (int j = 0; j < 3; ++j) sleep_until(Clock::now() + (i % 4) * 1ms);
                         ++ended;
                       })
                       .is_ok());

@@ -9,6 +9,7 @@
 
 #include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/scheduler.h"
+#include "tests/runtime/coroutine/sleep.h"
 
 namespace eddy {
 namespace {
@@ -136,7 +137,7 @@ TEST(Timers, TasksSleepSideBySide) {
     for (int i = 0; i < 100; ++i) {
       ASSERT_TRUE(scheduler
                       .spawn([&] {
-                        Scheduler::sleep_until(start + 50ms);
+                        sleep_until(start + 50ms);
                         EXPECT_GE(Clock::now(), start + 50ms);
                       })
                       .is_ok());

@@ -1,8 +1,6 @@
-#include "ops/contract/device_fault.h"
+#include "ops/contract/fault_status.h"
 
 #include <string>
-
-#include "ops/contract/kernel.h"
 
 namespace eddy {
 

@@ -1,0 +1,31 @@
+// ImportOptions: how a model is read (import.h), and a value by its name there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "graph/io/import_limits.h"
+#include "graph/ir/builder.h"
+
+namespace eddy {
+
+struct ImportOptions {
+  ImportLimits limits = {};
+  int min_opset = 6;  // of domain ""
+  int max_opset = 22;
+  // Where external data of a model from memory lies; for files it is the file's own folder.
+  std::string external_folder = {};
+  // Put before the names of nodes and values, so that one model can be imported twice.
+  std::string name_prefix = {};
+  // Hears of what is wrong in the file but harms nothing: a graph output declared with another
+  // shape than the nodes give it (the nodes count). One line a call; may be empty.
+  std::function<void(std::string_view line)> warn = {};
+};
+
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+
+}  // namespace eddy

@@ -1,0 +1,9 @@
+// TaskState: what a task is doing, for those who look at it.
+#pragma once
+
+namespace eddy {
+
+// ready ──▶ running ──▶ waiting ──▶ ready, or running ──▶ ready (yield)
+enum class TaskState : unsigned char { kReady, kRunning, kWaiting };
+
+}  // namespace eddy
