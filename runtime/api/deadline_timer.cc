@@ -10,10 +10,11 @@ namespace eddy {
 void DeadlineTimer::arm(Scheduler& scheduler, std::chrono::steady_clock::time_point when,
                         std::function<void()> fire) {
   scheduler_ = &scheduler;
-  has_fired_ = std::make_shared<std::atomic<bool>>(false);
-  timer_ = scheduler.run_at(when, [fire = std::move(fire), has_fired = has_fired_] {
+  firing_ = std::make_shared<Firing>();
+  timer_ = scheduler.run_at(when, [fire = std::move(fire), firing = firing_] {
+    firing->thread.store(std::this_thread::get_id());
     fire();
-    has_fired->store(true, std::memory_order_release);
+    firing->is_over.store(true, std::memory_order_release);
   });
 }
 
@@ -21,7 +22,10 @@ void DeadlineTimer::disarm() {
   Scheduler* const scheduler = std::exchange(scheduler_, nullptr);
   if (scheduler == nullptr || scheduler->cancel_timer(timer_)) return;
   // It fires right now or has fired.
-  while (!has_fired_->load(std::memory_order_acquire)) std::this_thread::yield();
+  while (!firing_->is_over.load(std::memory_order_acquire)) {
+    if (firing_->thread.load() == std::this_thread::get_id()) return;
+    std::this_thread::yield();
+  }
 }
 
 }  // namespace eddy

@@ -1,7 +1,7 @@
 // DeadlineTimer: calls a function on the scheduler's thread at a time, unless disarmed before.
 //
 // disarm() is what makes it safe to destroy what the function touches: when it returns, the
-// function is not running and never will. It must not be called by the function itself.
+// function is not running and never will. Called by the function itself it returns at once.
 //
 // Internal to runtime/api. Threads: one owner arms and disarms.
 #pragma once
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "runtime/coroutine/timers.h"
 
@@ -32,7 +33,11 @@ class DeadlineTimer {
  private:
   Scheduler* scheduler_ = nullptr;  // null: not armed
   TimerId timer_;
-  std::shared_ptr<std::atomic<bool>> has_fired_;  // released by the function's end
+  struct Firing {
+    std::atomic<std::thread::id> thread{};  // the function's, once it is called
+    std::atomic<bool> is_over{false};       // released by the function's end
+  };
+  std::shared_ptr<Firing> firing_;
 };
 
 }  // namespace eddy

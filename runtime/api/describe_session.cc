@@ -26,7 +26,7 @@ std::string type_text(const Graph& graph, const ValueType& type) {
   return text;
 }
 
-// Which inputs somebody reads on the host, and who.
+// Which inputs are read on the host, and by which node.
 void find_host_readers(SessionCore& core) {
   const Graph& graph = core.graph;
   core.host_readers.resize(graph.inputs().size());
@@ -101,14 +101,12 @@ void describe_values(SessionCore& core) {
 Status describe_loops(SessionCore& core) {
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
     if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
-    core.loop_nodes.push_back(NodeId(n));
-    core.loops.push_back(describe_loop(core, NodeId(n)));
-    const LoopReport& report = core.loops.back();
+    const LoopReport report = describe_loop(core, NodeId(n));
+    core.loop_reports.add(NodeId(n), report);
     if (core.options.loops != Loops::kDevice || report.driven == "device") continue;
     return unsupported("loop " + report.path + " can't be driven by the device: " + report.reason +
                        "; leave loops auto");
   }
-  core.last_loops = core.loops;
   describe_branches(core);
   return Status::ok();
 }

@@ -1,193 +1,181 @@
 #include "runtime/api/run.h"
 
-#include <algorithm>
-#include <thread>
+#include <new>
+#include <utility>
 
-#include "graph/base/check.h"
-#include "graph/ir/control_view.h"
 #include "runtime/api/session_core.h"
-#include "runtime/api/session_scope.h"
-#include "runtime/coroutine/futex.h"
+#include "runtime/api/stream_place.h"
 
 namespace eddy {
+namespace {
 
-Run::Run(SessionCore& core, TraceRecorder* trace_or_null)
-    : core_(core), trace_or_null_(trace_or_null) {
-  is_bound_.resize(core.graph.inputs().size(), false);
-  bound_outputs_.resize(core.graph.outputs().size());
-  bound_dims_.resize(core.graph.outputs().size());
-  is_on_device_.resize(core.graph.outputs().size(), false);
+Status no_memory() { return resource_exhausted("no memory for what a run needs"); }
+
+}  // namespace
+
+Run::Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null)
+    : core_(core),
+      runs_(core.runs),
+      kind_(kind),
+      values_(core, trace_or_null),
+      is_collected_(kind == Kind::kOnce) {
+  if (kind == Kind::kKept) values_.take_state();
 }
 
-Run::~Run() {
-  if (state_ != nullptr) drop_state();
-  end_streams(cancelled("the run ended before it began"));
+bool Run::is_launched_here() const {
+  return is_waited_for && core_.has_one_strand && !core_.is_host_driven();
 }
 
-Status Run::give_streams(const std::vector<StreamedOutput>& streams) {
-  const Graph& graph = core_.graph;
-  for (const StreamedOutput& each : streams) {
-    if (each.stream == nullptr) return invalid_argument("a streamed output has no stream");
-    streams_.push_back({each.stream, {}, 0});  // ended, whatever happens
+Status Run::begin(const RunOptions& options, bool calls_back) try {
+  if (kind_ == Kind::kKept && options.trace_or_null != nullptr) {
+    return invalid_argument("a Call is traced by the recorder that prepare() is given");
   }
-  if (!streams.empty() && trace_or_null_ != nullptr) {
-    return invalid_argument("a traced run streams no outputs; trace another run");
+  deadline = options.timeout ? deadline_in(*options.timeout) : std::nullopt;
+  EDDY_RETURN_IF_ERROR(values_.give_streams(options.streams));
+  if (kind_ == Kind::kKept) {
+    EDDY_RETURN_IF_ERROR(values_.adapt_state());
+    state_or_null = &values_.state();
+    // No stop of an earlier time counts.
+    state_or_null->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
   }
-  for (size_t i = 0; i < streams.size(); ++i) {
-    const std::string& name = streams[i].output;
-    const auto is_it = [&](const ValueDescription& output) { return output.name == name; };
-    const auto found = std::ranges::find_if(core_.outputs, is_it);
-    if (found == core_.outputs.end()) return not_found("there is no output '" + name + "'");
-    const auto index = static_cast<size_t>(found - core_.outputs.begin());
-    const ValueInfo& made = graph.value(graph.outputs()[index]);
-    const bool is_of_loop = made.origin == ValueOrigin::kNodeOutput &&
-                            graph.node(made.producer).kind == NodeKind::kWhile;
-    if (!is_of_loop || made.index < LoopView(graph, made.producer).num_forwarded()) {
-      return invalid_argument(
-          "output '" + name +
-          "' cannot be streamed: only rows that a loop of the graph itself stacks can, one in each "
-          "iteration (a scan output)");
-    }
-    const LoopView loop(graph, made.producer);
-    streams_[i].loop = made.producer;
-    streams_[i].row = static_cast<uint32_t>(loop.num_carried() + made.index - loop.num_forwarded());
+  EDDY_RETURN_IF_ERROR(core_.prepare_threads({.callback = calls_back || !options.streams.empty(),
+                                              .timer = deadline.has_value(),
+                                              .workers = !is_launched_here()}));
+  if (deadline) timer_.arm(core_.scheduler(), *deadline, [this] { stop(StopReason::kDeadline); });
+  return Status::ok();
+} catch (const std::bad_alloc&) {
+  return no_memory();
+}
+
+Status Run::refuse(const RunOptions& options, Status why) {
+  timer_.disarm();
+  values_.end_streams(why);
+  for (const StreamedOutput& each : options.streams) {
+    if (each.stream != nullptr) each.stream->end(why);
   }
+  gate_ = nullptr;
+  on_end_ = nullptr;
+  status_ = why;
+  signal_.set();
+  return why;
+}
+
+Status Run::run(const RunOptions& options, Status ready) {
+  signal_.clear();
+  is_waited_for = true;
+  if (ready.is_ok()) ready = runs_->check_wait(signal_);
+  if (ready.is_ok()) ready = begin(options, false);
+  if (!ready.is_ok()) return refuse(options, std::move(ready));
+  const SessionRuns::Admission admission = runs_->enter(*this, ready);
+  if (admission == SessionRuns::Admission::kRefused) return refuse(options, std::move(ready));
+  if (admission == SessionRuns::Admission::kQueued) {
+    runs_->wait(signal_, false);
+    if (phase == RunPhase::kEnded) return status_;
+    signal_.clear();
+  }
+  if (launch()) {
+    runs_->wait(signal_, true);
+    end();
+  }
+  return status_;
+}
+
+Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, OnEnd on_end) {
+  signal_.clear();
+  is_waited_for = false;
+  if (ready.is_ok()) ready = begin(options, on_end != nullptr);
+  if (!ready.is_ok()) return refuse(options, std::move(ready));
+  on_end_ = std::move(on_end);
+  if (stream_or_null != nullptr) {
+    ready = StreamPlace::enter(core_, *stream_or_null, *this);
+    return ready.is_ok() ? ready : refuse(options, std::move(ready));
+  }
+  const SessionRuns::Admission admission = runs_->enter(*this, ready);
+  if (admission == SessionRuns::Admission::kRefused) return refuse(options, std::move(ready));
+  if (admission == SessionRuns::Admission::kTurn) launch();
   return Status::ok();
 }
 
-void Run::begin_streams() {
-  for (const Streamed& each : streams_) {
-    state_->loop(each.loop).stack(each.row).sink_or_null = each.stream.get();
-    each.stream->begin([&core = core_](std::function<void()> deliver) {
-      core.callbacks.post([&core, deliver = std::move(deliver)] {
-        const SessionScope scope(&core, nullptr);
-        deliver();
-      });
-    });
-  }
-}
-
-void Run::end_streams(const Status& status) {
-  for (const Streamed& each : streams_) each.stream->end(status);
-  streams_.clear();
-}
-
-void Run::take_state() {
-  EDDY_CHECK(state_ == nullptr) << "a run takes two states";
-  state_ = trace_or_null_ != nullptr ? core_.executable->make_traced(*trace_or_null_)
-           : streams_.empty()        ? core_.executable->acquire()
-                                     : core_.executable->acquire_streaming();
-  begin_streams();
-  state_->control.on_complete = &Run::on_complete;
-  state_->control.context = this;
-  for (size_t i = 0; i < given_.size(); ++i) put(i, *given_[i]);
-  reached_or_null_.store(state_.get());
-  if (const StopReason wish = wish_.load(); wish != StopReason::kRunning) {
-    state_->control.request_stop(wish);
-  }
-}
-
-void Run::drop_state() {
-  EDDY_CHECK(is_done()) << "a run in progress loses its state";
-  reached_or_null_.store(nullptr, std::memory_order_relaxed);
-  // What the slots hold of the caller's goes before the state is used again.
-  for (size_t i = 0; i < is_bound_.size(); ++i) state_->slot(core_.graph.inputs()[i]).set_none();
-  for (size_t i = 0; i < bound_outputs_.size(); ++i) state_->unbind_output(i);
-  state_->reset();
-  // A cancel may have come after the run had ended; nobody reaches the state now.
-  state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
-  if (trace_or_null_ != nullptr) return state_.reset();
-  core_.executable->release(std::move(state_));
-}
-
-void Run::forget_stop() {
-  wish_.store(StopReason::kRunning, std::memory_order_relaxed);
-  if (state_ != nullptr)
-    state_->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
-}
-
 void Run::stop(StopReason reason) {
-  StopReason none = StopReason::kRunning;
-  wish_.compare_exchange_strong(none, reason);
-  if (RunState* const state = reached_or_null_.load()) state->control.request_stop(reason);
+  if (runs_->stop(*this, reason)) end(stop_status(*this));
 }
 
-std::string Run::describe() const {
-  const RunState* const state = reached_or_null_.load();
-  return state == nullptr ? "  about to start\n" : state->describe();
+bool Run::launch() noexcept {
+  if (kind_ == Kind::kOnce) {
+    try {
+      values_.take_state();
+    } catch (const std::bad_alloc&) {
+      end(no_memory());
+      return false;
+    }
+    runs_->reach(*this, values_.state());
+  }
+  RunState& state = values_.state();
+  state.control.on_complete = &Run::on_complete;
+  state.control.context = this;
+  values_.begin();
+  if (is_launched_here()) {
+    state.runner->run_here(state.control);
+  } else {
+    state.runner->start(state.control);
+  }
+  return true;
 }
 
 void Run::on_complete(void* run) {
   Run& self = *static_cast<Run*>(run);
-  self.state_->end_device_controls();
-  if (self.deadline_ && std::chrono::steady_clock::now() > *self.deadline_) {
-    self.stop(StopReason::kDeadline);
+  RunState& state = self.values_.state();
+  state.end_device_controls();
+  if (self.deadline && std::chrono::steady_clock::now() > *self.deadline) {
+    state.control.request_stop(StopReason::kDeadline);
   }
-  self.outcome_ = self.state_->control.stop.load(std::memory_order_acquire);
-  const std::function<void()> on_done = std::move(self.on_done_);
-  // From here on the waiter may destroy the run: its word is named once more, but not read.
-  std::atomic<uint32_t>* const word = &self.done_;
-  if (word->exchange(kDone, std::memory_order_release) == kAwaited) futex_wake_one(word);
-  if (on_done) on_done();  // may destroy the run
+  self.outcome_ = state.control.stop.load(std::memory_order_acquire);
+  if (self.is_waited_for) return self.signal_.set();
+  // The scheduler's thread copies nothing: it is all host-driven loops'.
+  const bool copies =
+      self.outcome_ == StopReason::kRunning && self.core_.is_host_driven() &&
+      (self.values_.copies_bound() || (self.is_collected_ && self.values_.copies_collected()));
+  if (!copies) return self.end();
+  self.core_.call_on_worker([&self] { self.end(); });
 }
 
-void Run::arm_deadline(std::chrono::steady_clock::time_point when) {
-  timer_.arm(core_.scheduler(), when,
-             [control = &state_->control] { control->request_stop(StopReason::kDeadline); });
+Status Run::collect() {
+  Status status = values_.finish(outcome_);
+  if (!status.is_ok()) return status;
+  core_.loop_reports.update(values_.state(), *core_.executable);
+  if (!is_collected_) return status;
+  outputs_ = values_.collect_outputs();
+  return outputs_.status();
 }
 
-void Run::launch(bool on_this_thread, std::optional<std::chrono::steady_clock::time_point> deadline,
-                 std::function<void()> on_done) noexcept {
-  on_done_ = std::move(on_done);
-  done_.store(kRunning, std::memory_order_relaxed);
-  if (Status status = align_inputs(); !status.is_ok()) state_->control.fail(std::move(status));
-  place_outputs();
-  deadline_ = deadline;
-  if (on_this_thread) {
-    state_->runner->run_here(state_->control);
-  } else {
-    state_->runner->start(state_->control);
-  }
-}
-
-void Run::wait() {
-  while (core_.do_waiters_poll() && !is_done()) {
-    if (!core_.device->poll()) std::this_thread::yield();
-  }
-  for (int spin = 0; spin < core_.num_wait_spins; ++spin) {
-    if (is_done()) return;
-    cpu_relax();
-  }
-  uint32_t running = kRunning;
-  done_.compare_exchange_strong(running, kAwaited, std::memory_order_relaxed);
-  while (!is_done()) futex_wait(&done_, kAwaited, nullptr);
-}
-
-Status Run::end_status() {
-  switch (outcome_) {
-    case StopReason::kRunning:
-      return Status::ok();
-    case StopReason::kFailed:
-      return state_->take_error();
-    case StopReason::kCancelled:
-      return cancelled("the run was cancelled");
-    case StopReason::kDeadline:
-      return deadline_exceeded("the run passed its deadline");
-  }
-  return internal_error("unknown stop reason");
-}
-
-Status Run::finish() {
+void Run::end(Status why) {
   timer_.disarm();
-  Status status = end_status();
-  if (status.is_ok()) status = std::move(copy_error_);
-  if (!status.is_ok()) {
-    state_->reset();
-  } else {
-    status = copy_outputs();
+  status_ = why.is_ok() ? collect() : std::move(why);
+  values_.end_streams(status_);
+  if (kind_ == Kind::kOnce && has_turn) {
+    runs_->withdraw(*this);
+    if (values_.has_state()) values_.drop_state();
   }
-  end_streams(status);
-  return status;
+  const std::shared_ptr<Gate> gate = std::move(gate_);
+  OnEnd on_end = std::exchange(on_end_, nullptr);
+  Status status = on_end ? status_ : Status::ok();
+  SessionCore& core = core_;
+  SessionRuns::Left left = runs_->leave(*this, (on_end ? 1 : 0) + (gate != nullptr ? 1 : 0));
+  // From here on the session may be gone, unless it is held or the next run is in flight.
+  if (gate != nullptr) gate->open();
+  if (!signal_.is_set()) signal_.set();
+  // And this run, too.
+  if (on_end) {
+    core.callbacks.post([on_end = std::move(on_end), status = std::move(status)]() mutable {
+      on_end(std::move(status));
+    });
+  }
+  if (left.next_or_null != nullptr) core.start(static_cast<Run&>(*left.next_or_null));
+  if (left.keeper != nullptr) {
+    left.keeper.reset();
+    core.runs->let_go();
+  }
+  if (gate != nullptr) core.runs->let_go();
 }
 
 }  // namespace eddy

@@ -1,167 +1,93 @@
-// Run: one run state with what a caller needs around it: inputs checked and bound, launch, wait,
-// deadline, outputs collected.
+// Run: one run of a session, however it is submitted: its values, and its way from phase to phase
+// (session_runs.h has the table).
 //
-// Life of a run: give inputs → (its turn) take_state → launch → (commands run) → done → finish →
-// outputs → drop_state. So a run that waits for its turn has no memory of the session's yet. One
-// that is used again and again (Call) takes its state first, keeps it, and binds inputs there.
-// `done_` is released by the thread that ends the last strand and acquired by whoever waits.
+// A synchronous run is one that its thread waits for: that thread launches it, in place where it
+// may, and ends it. Otherwise the run goes on by itself, on the threads that bring its turn or end
+// its last strand. Either way it ends once, in Run::end(), in this order:
 //
-// Internal to runtime/api. Threads: one owner; stop and describe from any thread.
+//   outputs collected or copied, streams of rows ended → its state given back → its turn passed on
+//   → its caller's stream goes on → waiting threads wake → its callback, on the callback thread
+//
+// So a callback that blocks holds up callbacks of its session, and no run; and while a run has its
+// turn no user's code is called but its kernels, host functions and rows.
+//
+// Internal to runtime/api. Ownership: the owner keeps a run until it has ended. Threads: submitted
+// and asked by one at a time; stop from any.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "runtime/api/deadline_timer.h"
-#include "runtime/api/session.h"
-#include "runtime/execute/executable.h"
+#include "runtime/api/run_values.h"
+#include "runtime/api/session_runs.h"
 
 namespace eddy {
 
-struct SessionCore;
-
-class Run {
+class Run : private RunEntry {
  public:
-  explicit Run(SessionCore& core, TraceRecorder* trace_or_null = nullptr);
-  // Of a run without a state: touches nothing of the session's.
-  ~Run();
+  enum class Kind {
+    kOnce,  // takes a state when it has its turn, and collects its outputs
+    kKept,  // has a state from the beginning, where its values are bound
+  };
+  // On the callback thread, once the run has ended; lets go of the session (SessionRuns::let_go()).
+  using OnEnd = std::function<void(Status)>;
 
-  // Where rows of outputs go while the run goes on; before take_state(). Ends with end_streams(),
-  // at the latest when the run goes.
-  Status give_streams(const std::vector<StreamedOutput>& streams);
-  void end_streams(const Status& status);
-  // By name, all of them, checked at once and bound by take_state(); must stay until then, and what
-  // they borrow until the run is over.
-  Status give_inputs(const NamedTensors& inputs);
-  // A state nobody else uses, with what was given.
-  void take_state();
-  bool has_state() const { return state_ != nullptr; }
-  void drop_state();
+  Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
-  // With a state. Type, shape and symbols are checked; memory is borrowed until the run is over.
-  Status bind_input(size_t index, const Tensor& value);
-  Status bind_tensor(size_t index, const TensorView& view);
-  // Every input is bound, and equal symbols have equal sizes.
-  Status check_symbols() const;
-  // The caller's memory takes output `index`: the one place or, where there is a spare, either.
-  Status bind_output(size_t index, const TensorView& view,
-                     const TensorView* spare_or_null = nullptr);
-  // Memory of the accelerator's takes it.
-  Status bind_device_output(size_t index, const TensorView& view);
+  RunValues& values() { return values_; }
+  // Whether take_outputs() is wanted; else a run of kind kOnce makes them for its streams only.
+  void collect_if(bool is_wanted) { is_collected_ = is_wanted; }
+  SessionCore& core() const { return core_; }
 
-  // Before it can be reached by others: no stop of an earlier time counts.
-  void forget_stop();
-  // Stops the run at that time, until finish(). Before launch.
-  void arm_deadline(std::chrono::steady_clock::time_point when);
-  // Starts; `on_done` (may be empty) is called by the thread that ends the last strand. A run that
-  // ends later than `deadline` has passed it, whatever it had made by then.
-  // Nothing may throw: strands would be left behind.
-  void launch(bool on_this_thread, std::optional<std::chrono::steady_clock::time_point> deadline,
-              std::function<void()> on_done) noexcept;
-  void wait();
-  bool is_done() const { return done_.load(std::memory_order_acquire) == kDone; }
+  // Both need a run that has ended. A failure of `ready`, or of what the run needs, refuses it: it
+  // has ended with that status, which is returned, and OnEnd is not called.
+  Status run(const RunOptions& options, Status ready);
+  Status submit(const RunOptions& options, Status ready, Stream* stream_or_null, OnEnd on_end);
+
+  bool is_under_way() const { return !signal_.is_set(); }
+  // Whether this thread may wait for it.
+  Status check_wait() const { return runs_->check_wait(signal_); }
+  // Until it has ended. False: the deadline came first.
+  bool wait(const Deadline& deadline = {}) { return runs_->wait(signal_, false, deadline); }
+  // The first reason counts; none once the run has ended. May end the run, on this thread.
   void stop(StopReason reason);
-  // After the run is done, before finish(): it neither failed nor was stopped.
-  bool has_made_outputs() const { return outcome_ == StopReason::kRunning; }
-  // After the run is done: its status; copies outputs that could not be written in place.
-  Status finish();
+  // The run, which is under way, goes with its owner as soon as it has ended; false: it has ended.
+  bool leave_to(std::shared_ptr<void> owner) { return runs_->keep(*this, std::move(owner)); }
 
-  // After the run has made its outputs: those that are given inputs' memory are copied, so that the
-  // caller may write it. collect_output() then returns the copies.
-  void copy_given_outputs();
-  // Whether to collect them would copy any: the caller's input, a constant, the caller's memory.
-  bool copies_outputs();
-  Result<NamedTensors> collect_outputs();
-  // One of them, of any kind; shares memory of the session, copies the caller's.
-  Tensor collect_output(size_t index);
-  // Where it is; of a bound output: where the caller has it.
-  TensorView output(size_t index);
-  // Bytes of bound outputs that finish() has copied.
-  size_t copied_bytes() const { return copied_bytes_; }
-  // Of the loop's last time.
-  int64_t iterations(NodeId loop) const { return state_->loop(loop).iteration(); }
-  bool is_driven_by_device(NodeId loop) const { return state_->loop(loop).is_driven_by_device(); }
-  std::string describe() const;
-  std::string why_by_host(NodeId loop) const { return state_->why_by_host(loop); }
-  std::string how_by_device(NodeId loop) const { return state_->how_by_device(loop); }
+  // Of the last run, once it has ended.
+  const Status& status() const { return status_; }
+  Result<NamedTensors> take_outputs() { return std::move(outputs_); }
 
  private:
-  static constexpr size_t kNoOutput = SIZE_MAX;
-  struct Range {
-    uintptr_t begin;
-    uintptr_t end;
-    size_t output;  // kNoOutput: an input
-  };
-  struct BoundOutput {
-    TensorView view;
-    void* spare_or_null = nullptr;
+  friend struct SessionCore;
+  friend class StreamPlace;
 
-    bool has(const void* data) const {
-      return data == view.data || (data != nullptr && data == spare_or_null);
-    }
-  };
-  enum : uint32_t { kRunning, kAwaited, kDone };  // awaited: somebody sleeps until it is done
-
-  Status check_device_input(size_t index) const;
-  Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
-  Status check_tensor(size_t index, const TensorView& view) const;
-  Status check_value(size_t index, const Tensor& value) const;
-  Status check_elements(size_t index, const Tensor& sequence) const;
-  void put(size_t index, const Tensor& value);
-  void borrow(size_t index, const TensorView& view);
-  Status align_inputs();
-  std::optional<std::span<const int64_t>> bound_shape(size_t index) const;
-  bool is_given(const void* data) const;
-  bool is_given_output(size_t index) const;
-  void place_outputs();
-  void find_overlaps();
-  bool may_be_made_in(size_t index) const;
-  TensorView made(size_t index);
-  bool is_home(size_t index);
-  Status check_made(size_t index);
-  Status clear_callers_memory();
-  Status copy_outputs();
-  Status copy_output(size_t index, const TensorView& from);
-  Status end_status();
-  void begin_streams();
+  Status begin(const RunOptions& options, bool calls_back);
+  Status refuse(const RunOptions& options, Status why);
+  void hold_stream(std::shared_ptr<Gate> gate) { gate_ = std::move(gate); }
+  bool is_launched_here() const;
+  // False: there was no memory, and it has ended. Nothing may throw: strands would be left behind.
+  bool launch() noexcept;
   static void on_complete(void* run);
+  // It has run, or `why` says why it has not. Afterwards it may be gone.
+  void end(Status why = Status::ok());
+  Status collect();
 
   SessionCore& core_;
-  TraceRecorder* const trace_or_null_;
-  std::unique_ptr<RunState> state_;
-  // The state as others reach it. Sequentially consistent, as is wish_: who stops the run either
-  // finds the state or is found by take_state().
-  std::atomic<RunState*> reached_or_null_{nullptr};
-  std::atomic<StopReason> wish_{StopReason::kRunning};
-  std::vector<const Tensor*> given_;  // by input; empty: they are bound one by one
-  // An output's stream, and which result of a loop's `after` its rows are.
-  struct Streamed {
-    std::shared_ptr<OutputStream> stream;
-    NodeId loop;
-    uint32_t row = 0;
-  };
-  std::vector<Streamed> streams_;
-  std::vector<bool> is_bound_;
-  // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.
-  std::vector<std::pair<size_t, const void*>> misaligned_;
-  std::vector<std::optional<BoundOutput>> bound_outputs_;
-  std::vector<Dims> bound_dims_;    // of their views: the caller's need not outlive the call
-  std::vector<bool> is_on_device_;  // by output, where bound
-  bool is_any_bound_ = false;
-  size_t copied_bytes_ = 0;
-  std::vector<Range> ranges_;                  // kept for their room
-  std::vector<size_t> overlapping_;            // outputs; may be repeated
-  std::vector<std::optional<Tensor>> copies_;  // by output; empty: there are none
-  Status copy_error_;
-  std::function<void()> on_done_;
-  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  const std::shared_ptr<SessionRuns> runs_;
+  const Kind kind_;
+  RunValues values_;
   DeadlineTimer timer_;
-  StopReason outcome_ = StopReason::kRunning;  // when it ended; a later stop changes nothing
-  std::atomic<uint32_t> done_{kDone};
+  bool is_collected_;           // take_outputs() is wanted
+  std::shared_ptr<Gate> gate_;  // behind which its caller's stream waits
+  OnEnd on_end_;
+  StopReason outcome_ = StopReason::kRunning;  // when its last strand ended
+  Status status_;
+  Result<NamedTensors> outputs_ = NamedTensors();
+  EndSignal signal_;  // set: it has ended or, where a thread waits for it, that thread has to go on
 };
 
 }  // namespace eddy

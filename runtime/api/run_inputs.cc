@@ -3,19 +3,20 @@
 
 #include "graph/base/check.h"
 #include "runtime/api/bound_memory.h"
-#include "runtime/api/run.h"
+#include "runtime/api/run_values.h"
 #include "runtime/api/session_core.h"
 
 namespace eddy {
 
-Status Run::check_input(size_t index, ElementType element, std::span<const int64_t> dims) const {
+Status RunValues::check_input(size_t index, ElementType element,
+                              std::span<const int64_t> dims) const {
   const ValueDescription& input = core_.inputs[index];
   if (is_of(ValueType(input.type.tensor), element, dims)) return Status::ok();
   return invalid_argument("input '" + input.name + "' must be " + input.text + ", but " +
                           found(element, dims) + " was given");
 }
 
-Status Run::check_tensor(size_t index, const TensorView& view) const {
+Status RunValues::check_tensor(size_t index, const TensorView& view) const {
   const ValueDescription& input = core_.inputs[index];
   if (input.type.is_sequence()) {
     return invalid_argument("input '" + input.name + "' must be " + input.text +
@@ -25,7 +26,7 @@ Status Run::check_tensor(size_t index, const TensorView& view) const {
   return check_memory("input '" + input.name + "'", view);
 }
 
-Status Run::check_elements(size_t index, const Tensor& sequence) const {
+Status RunValues::check_elements(size_t index, const Tensor& sequence) const {
   const std::string& name = core_.inputs[index].name;
   for (const Tensor& element : sequence.elements()) {
     if (!element.is_tensor()) {
@@ -48,7 +49,7 @@ Status Run::check_elements(size_t index, const Tensor& sequence) const {
   return Status::ok();
 }
 
-Status Run::check_value(size_t index, const Tensor& value) const {
+Status RunValues::check_value(size_t index, const Tensor& value) const {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
   const ValueDescription& input = core_.inputs[index];
   if (value.is_on_device()) EDDY_RETURN_IF_ERROR(check_device_input(index));
@@ -60,14 +61,14 @@ Status Run::check_value(size_t index, const Tensor& value) const {
                           (is_none ? "nothing" : "a sequence") + " was given");
 }
 
-void Run::borrow(size_t index, const TensorView& view) {
+void RunValues::borrow(size_t index, const TensorView& view) {
   state_->slot(core_.graph.inputs()[index]).borrow(view);
   std::erase_if(misaligned_, [index](const auto& each) { return each.first == index; });
   if (!is_aligned(view.data, view.element)) misaligned_.emplace_back(index, view.data);
 }
 
 // Anew for each launch: the caller may have written there.
-Status Run::align_inputs() {
+Status RunValues::align_inputs() {
   for (const auto& [index, data] : misaligned_) {
     Slot& slot = state_->slot(core_.graph.inputs()[index]);
     TensorView from = slot.view;
@@ -78,7 +79,7 @@ Status Run::align_inputs() {
 }
 
 // What has been checked.
-void Run::put(size_t index, const Tensor& value) {
+void RunValues::put(size_t index, const Tensor& value) {
   Slot& slot = state_->slot(core_.graph.inputs()[index]);
   if (value.is_tensor()) {
     return value.is_on_device() ? slot.borrow(value.view()) : borrow(index, value.view());
@@ -95,7 +96,7 @@ void Run::put(size_t index, const Tensor& value) {
   }
 }
 
-Status Run::bind_tensor(size_t index, const TensorView& view) {
+Status RunValues::bind_tensor(size_t index, const TensorView& view) {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
   EDDY_RETURN_IF_ERROR(check_tensor(index, view));
   borrow(index, view);
@@ -103,7 +104,7 @@ Status Run::bind_tensor(size_t index, const TensorView& view) {
   return Status::ok();
 }
 
-Status Run::bind_input(size_t index, const Tensor& value) {
+Status RunValues::bind_input(size_t index, const Tensor& value) {
   EDDY_RETURN_IF_ERROR(check_value(index, value));
   put(index, value);
   is_bound_[index] = true;
@@ -111,7 +112,7 @@ Status Run::bind_input(size_t index, const Tensor& value) {
 }
 
 // Memory of a GPU's can only be copied there.
-Status Run::check_device_input(size_t index) const {
+Status RunValues::check_device_input(size_t index) const {
   const std::string& name = core_.inputs[index].name;
   if (core_.accelerator_or_null == nullptr) {
     return invalid_argument("input '" + name +
@@ -124,7 +125,7 @@ Status Run::check_device_input(size_t index) const {
                           " reads it on the host; hand it over in the host's memory");
 }
 
-Status Run::give_inputs(const NamedTensors& inputs) {
+Status RunValues::give_inputs(const NamedTensors& inputs) {
   given_.resize(core_.inputs.size(), nullptr);
   for (const auto& [name, tensor] : inputs) {
     const auto it = core_.input_places.find(name);
@@ -147,7 +148,7 @@ Status Run::give_inputs(const NamedTensors& inputs) {
 }
 
 // Of an input that is a tensor: given, or bound to the state.
-std::optional<std::span<const int64_t>> Run::bound_shape(size_t index) const {
+std::optional<std::span<const int64_t>> RunValues::bound_shape(size_t index) const {
   if (!given_.empty()) {
     if (!given_[index]->is_tensor()) return std::nullopt;
     return given_[index]->dims().span();
@@ -157,7 +158,7 @@ std::optional<std::span<const int64_t>> Run::bound_shape(size_t index) const {
   return slot.view.shape();
 }
 
-Status Run::check_symbols() const {
+Status RunValues::check_symbols() const {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // symbol, size
   for (size_t i = 0; i < is_bound_.size(); ++i) {
     const ValueDescription& input = core_.inputs[i];

@@ -5,12 +5,12 @@
 
 #include "graph/base/check.h"
 #include "runtime/api/bound_memory.h"
-#include "runtime/api/run.h"
+#include "runtime/api/run_values.h"
 #include "runtime/api/session_core.h"
 
 namespace eddy {
 
-Status Run::bind_device_output(size_t index, const TensorView& view) {
+Status RunValues::bind_device_output(size_t index, const TensorView& view) {
   if (core_.accelerator_or_null == nullptr || !core_.accelerator_or_null->write) {
     return invalid_argument("the session has no accelerator, in whose memory an output could go");
   }
@@ -43,7 +43,8 @@ Status check_spare(const std::string& name, const TensorView& view, const Tensor
 
 }  // namespace
 
-Status Run::bind_output(size_t index, const TensorView& view, const TensorView* spare_or_null) {
+Status RunValues::bind_output(size_t index, const TensorView& view,
+                              const TensorView* spare_or_null) {
   EDDY_CHECK(index < core_.outputs.size()) << "there is no output " << index;
   const ValueDescription& output = core_.outputs[index];
   const std::string name = "output '" + output.name + "'";
@@ -65,7 +66,7 @@ Status Run::bind_output(size_t index, const TensorView& view, const TensorView* 
 
 // Outputs are made in the caller's memory where that is apart from everything else that the caller
 // has bound; others are copied when the run is done.
-void Run::place_outputs() {
+void RunValues::place_outputs() {
   if (!is_any_bound_) return;
   find_overlaps();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
@@ -80,7 +81,7 @@ void Run::place_outputs() {
   }
 }
 
-bool Run::may_be_made_in(size_t index) const {
+bool RunValues::may_be_made_in(size_t index) const {
   const auto& [view, spare_or_null] = *bound_outputs_[index];
   return view.element != ElementType::kString && is_aligned(view.data, view.element) &&
          is_aligned(spare_or_null, view.element) &&
@@ -90,7 +91,7 @@ bool Run::may_be_made_in(size_t index) const {
 
 // Outputs whose memory other bound memory meets. One sweep, by beginning: a range that begins
 // before another has ended meets it; of outputs that go on there, all but the longest have met.
-void Run::find_overlaps() {
+void RunValues::find_overlaps() {
   ranges_.clear();
   overlapping_.clear();
   const auto add = [this](const void* data, size_t size_bytes, size_t output) {
@@ -128,11 +129,11 @@ Status no_memory() { return resource_exhausted("no memory for copies of the run'
 
 }  // namespace
 
-TensorView Run::made(size_t index) { return state_->slot(core_.graph.outputs()[index]).view; }
+TensorView RunValues::made(size_t index) { return state_->slot(core_.graph.outputs()[index]).view; }
 
-bool Run::is_home(size_t index) { return bound_outputs_[index]->has(made(index).data); }
+bool RunValues::is_home(size_t index) { return bound_outputs_[index]->has(made(index).data); }
 
-Status Run::check_made(size_t index) {
+Status RunValues::check_made(size_t index) {
   const TensorView& wanted = bound_outputs_[index]->view;
   if (std::ranges::equal(made(index).shape(), wanted.shape())) return Status::ok();
   return invalid_argument("output '" + core_.outputs[index].name + "' has shape " +
@@ -142,7 +143,7 @@ Status Run::check_made(size_t index) {
 
 // What one iteration made as one output may have become another, or one that nobody has bound, or
 // part of a sequence; and the memory is about to take what is its own.
-Status Run::clear_callers_memory() {
+Status RunValues::clear_callers_memory() {
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (bound_outputs_[i] && is_home(i)) continue;
     EDDY_ASSIGN_OR_RETURN(const size_t bytes, state_->move_home(core_.graph.outputs()[i]));
@@ -151,7 +152,7 @@ Status Run::clear_callers_memory() {
   return Status::ok();
 }
 
-Status Run::copy_outputs() try {
+Status RunValues::copy_outputs() try {
   copied_bytes_ = 0;
   if (!is_any_bound_) return Status::ok();
   EDDY_RETURN_IF_ERROR(clear_callers_memory());
@@ -173,7 +174,7 @@ Status Run::copy_outputs() try {
   return no_memory();
 }
 
-Status Run::copy_output(size_t index, const TensorView& from) {
+Status RunValues::copy_output(size_t index, const TensorView& from) {
   const TensorView& wanted = bound_outputs_[index]->view;
   copied_bytes_ += from.size_bytes();
   if (is_on_device_[index]) {
@@ -187,7 +188,7 @@ Status Run::copy_output(size_t index, const TensorView& from) {
   return Status::ok();
 }
 
-TensorView Run::output(size_t index) {
+TensorView RunValues::output(size_t index) {
   TensorView view = made(index);
   if (bound_outputs_[index] && !is_home(index)) view.data = bound_outputs_[index]->view.data;
   return view;
@@ -205,55 +206,19 @@ Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
   return is_own(buffer) ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);
 }
 
-bool is_inside(const void* data, const TensorView& view) {
-  const auto begin = reinterpret_cast<uintptr_t>(view.data);
-  const auto at = reinterpret_cast<uintptr_t>(data);
-  return at >= begin && at < begin + view.size_bytes();
-}
-
 }  // namespace
 
-bool Run::is_given(const void* data) const {
-  return std::ranges::any_of(given_, [data](const Tensor* input) {
-    if (input->is_tensor()) return is_inside(data, input->view());
-    return std::ranges::any_of(input->elements(), [data](const Tensor& element) {
-      return is_inside(data, element.view());
-    });
+bool RunValues::copies_collected() const {
+  const auto is_copied = [](const auto& value) { return !is_own(value.buffer); };
+  return std::ranges::any_of(core_.graph.outputs(), [&](ValueId output) {
+    const Slot& slot = state_->slot(output);
+    return slot.kind == ValueKind::kSequence ? std::ranges::any_of(slot.elements, is_copied)
+                                             : slot.kind == ValueKind::kTensor && is_copied(slot);
   });
 }
 
-bool Run::is_given_output(size_t index) const {
-  const Slot& slot = state_->slot(core_.graph.outputs()[index]);
-  if (slot.kind == ValueKind::kTensor) return is_given(slot.view.data);
-  return std::ranges::any_of(
-      slot.elements, [this](const SequenceElement& element) { return is_given(element.data); });
-}
-
-void Run::copy_given_outputs() {
-  try {
-    for (size_t i = 0; i < core_.outputs.size(); ++i) {
-      if (!is_given_output(i)) continue;
-      copies_.resize(core_.outputs.size());
-      copies_[i] = collect_output(i);
-    }
-  } catch (const std::bad_alloc&) {
-    copy_error_ = no_memory();
-  }
-}
-
-bool Run::copies_outputs() {
-  const auto is_copied = [](const auto& value) { return !is_own(value.buffer); };
-  return has_made_outputs() && std::ranges::any_of(core_.graph.outputs(), [&](ValueId output) {
-           const Slot& slot = state_->slot(output);
-           return slot.kind == ValueKind::kSequence
-                      ? std::ranges::any_of(slot.elements, is_copied)
-                      : slot.kind == ValueKind::kTensor && is_copied(slot);
-         });
-}
-
-Tensor Run::collect_output(size_t index) {
+Tensor RunValues::collect_output(size_t index) {
   if (is_on_device_[index]) return Tensor();
-  if (!copies_.empty() && copies_[index]) return *copies_[index];
   const Slot& slot = state_->slot(core_.graph.outputs()[index]);
   const std::shared_ptr<const void> device = core_.keep_alive();
   if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, device);
@@ -265,7 +230,7 @@ Tensor Run::collect_output(size_t index) {
   return Tensor::sequence(slot.sequence_element, std::move(elements));
 }
 
-Result<NamedTensors> Run::collect_outputs() {
+Result<NamedTensors> RunValues::collect_outputs() {
   try {
     NamedTensors outputs;
     for (size_t i = 0; i < core_.outputs.size(); ++i) {

@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "graph/io/import.h"
-#include "runtime/api/async_run.h"
 #include "runtime/api/make_session_core.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
@@ -13,31 +12,9 @@
 
 namespace eddy {
 
-struct Call::State {
-  State(SessionCore& c, TraceRecorder* trace_or_null) : core(c), run(c, trace_or_null) {
-    run.take_state();
-  }
-
-  // Before an input is bound anew.
-  Status check_input(size_t index) {
-    is_checked = false;
-    return check_place("input", index, core.inputs.size());
-  }
-  Status check_output(size_t index) const {
-    return check_place("output", index, core.outputs.size());
-  }
-  static Status check_place(const char* what, size_t index, size_t count) {
-    if (index < count) return Status::ok();
-    return invalid_argument(std::string("there is no ") + what + " " + std::to_string(index) +
-                            "; the graph has " + std::to_string(count));
-  }
-
-  SessionCore& core;
-  Run run;
-  bool is_checked = false;
-};
-
-Session::Session(std::unique_ptr<SessionCore> core) : core_(std::move(core)) {}
+Session::Session(std::unique_ptr<SessionCore> core) : core_(std::move(core)) {
+  if (core_->do_waiters_poll()) core_->runs->set_polled(core_->device);
+}
 
 namespace {
 
@@ -104,16 +81,24 @@ Session::~Session() {
     [[maybe_unused]] const SessionCore* left_alone = core_.release();
     return;
   }
+  SessionRuns& runs = *core_->runs;
   if (core_->callbacks.is_here()) {
-    core_.release()->orphan();
+    // On the callback thread: all others belong to threads that the session may own.
+    SessionCore* const core = core_.release();
+    runs.orphan([core] {
+      if (core->callbacks.is_here()) {
+        delete core;
+      } else {
+        core->callbacks.post([core] { delete core; });
+      }
+    });
     return;
   }
-  std::unique_lock lock(core_->mutex);
   const bool may_wait = !SessionScope::may_not_wait_for(core_.get(), core_->threads.get());
-  EDDY_CHECK(!SessionScope::is_inside(core_.get()) && (may_wait || core_->is_idle()))
+  EDDY_CHECK(!SessionScope::is_inside(core_.get()) && (may_wait || runs.is_idle()))
       << "a session is destroyed inside a host function that its runs wait for, so it would wait "
          "for ever; close() it there, and destroy it on another thread or in a callback";
-  core_->wait_until_idle(lock);
+  runs.wait_until_idle();
 }
 
 const std::vector<ValueDescription>& Session::inputs() const { return core_->inputs; }
@@ -129,85 +114,29 @@ size_t Session::workspace_bytes() const {
 int Session::num_workers() const { return core_->device->num_workers(); }
 int64_t Session::plan_ns() const { return core_->plan_ns; }
 
-namespace {
-
-// The turn of a run that its own thread waits for, until it is over.
-class Turn {
- public:
-  // Of a run that has entered. A Call keeps its state; else it goes before the turn does.
-  Turn(SessionCore& core, Run& run) : core_(core), run_(run), keeps_state_(run.has_state()) {}
-  ~Turn() {
-    const bool with_report = run_.has_state() && run_.has_made_outputs();
-    if (keeps_state_) {
-      core_.leave(run_, with_report);
-    } else {
-      core_.begin_leaving(run_, with_report);
-      if (run_.has_state()) run_.drop_state();
-      core_.end_leaving();
-    }
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  SessionCore& core_;
-  Run& run_;
-  const bool keeps_state_;
-};
-
-// Enters, runs on this thread or the workers, waits, collects, leaves: then the session may be
-// gone.
-Status run_to_end(SessionCore& core, Run& run, const RunOptions& options,
-                  Result<NamedTensors>* outputs_or_null = nullptr) try {
-  if (core.is_in_child()) return ForkGuard::error();
-  if (SessionScope::may_not_wait_for(&core, core.threads.get())) {
-    return would_deadlock(
-        "a host function or callback may not wait for a run of its own session, nor a host "
-        "function for one of a session that shares its threads; use run_async");
-  }
-  const SessionCore::Deadline deadline = deadline_of(options);
-  run.forget_stop();
-  EDDY_RETURN_IF_ERROR(core.enter(run, deadline));
-  const Turn turn(core, run);
-  if (!run.has_state()) run.take_state();
-  const bool on_this_thread = core.has_one_strand && !core.is_host_driven();
-  EDDY_RETURN_IF_ERROR(core.prepare_threads({.callback = !options.streams.empty(),
-                                             .timer = deadline.has_value(),
-                                             .workers = !on_this_thread}));
-  if (deadline) run.arm_deadline(*deadline);
-  run.launch(on_this_thread, deadline, {});
-  run.wait();
-  EDDY_RETURN_IF_ERROR(run.finish());
-  if (outputs_or_null != nullptr) *outputs_or_null = run.collect_outputs();
-  return Status::ok();
-} catch (const std::bad_alloc&) {
-  return resource_exhausted("no memory for what a run needs");
-}
-
-}  // namespace
-
 Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
   if (core_->is_in_child()) return ForkGuard::error();
-  Run run(*core_, options.trace_or_null);
-  Result<NamedTensors> outputs = NamedTensors();
-  Status status = run.give_streams(options.streams);
-  if (status.is_ok()) status = run.give_inputs(inputs);
-  if (status.is_ok()) status = run_to_end(*core_, run, options, &outputs);
-  if (!status.is_ok()) run.end_streams(status);
+  Run run(*core_, Run::Kind::kOnce, options.trace_or_null);
+  Status status = run.run(options, run.values().give_inputs(inputs));
+  // The session may be gone.
   for (const StreamedOutput& each : options.streams) {
     if (each.stream != nullptr) each.stream->wait_delivered();
   }
   if (!status.is_ok()) return status;
-  return outputs;
-}
-
-Result<std::unique_ptr<Call>> Session::prepare(TraceRecorder* trace_or_null) {
-  if (core_->is_in_child()) return ForkGuard::error();
-  return std::unique_ptr<Call>(new Call(std::make_unique<Call::State>(*core_, trace_or_null)));
+  return run.take_outputs();
 }
 
 RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options) {
-  return AsyncRun::submit(*core_, nullptr, std::move(inputs), std::move(callback), options);
+  return RunHandle::submit(*core_, nullptr, std::move(inputs), std::move(callback), options);
+}
+
+RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
+                          const RunOptions& options) {
+  return RunHandle::submit(*core_, &stream, std::move(inputs), std::move(callback), options);
+}
+
+Result<std::unique_ptr<Call>> Session::prepare(TraceRecorder* trace_or_null) {
+  return Call::prepare(*core_, trace_or_null);
 }
 
 Result<std::unique_ptr<Stream>> Session::create_stream() {
@@ -220,11 +149,6 @@ Result<std::unique_ptr<Stream>> Session::adopt_stream(void* native_stream) {
   return core_->stream_device().adopt_stream(native_stream);
 }
 
-RunHandle Session::run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
-                          const RunOptions& options) {
-  return AsyncRun::submit(*core_, &stream, std::move(inputs), std::move(callback), options);
-}
-
 void Session::cancel_all() {
   if (!core_->is_in_child()) core_->cancel_all(false);
 }
@@ -234,8 +158,7 @@ void Session::close() {
   core_->cancel_all(true);
   // The run that calls this could never end.
   if (SessionScope::may_not_wait_for(core_.get(), core_->threads.get())) return;
-  std::unique_lock lock(core_->mutex);
-  core_->wait_until_idle(lock);
+  core_->runs->wait_until_idle();
 }
 
 void Session::trim() {
@@ -249,77 +172,13 @@ std::string Session::placement_text() const { return core_->placement; }
 
 std::string Session::describe_runs() const {
   if (core_->is_in_child()) return ForkGuard::error().message() + "\n";
-  std::lock_guard lock(core_->mutex);
-  std::string text = std::to_string(core_->runs.size()) + " run(s) in flight, " +
-                     std::to_string(core_->queue.size()) + " waiting for their turn\n";
-  size_t number = 0;
-  for (const Run* run : core_->runs) {
-    text += "run " + std::to_string(number++) + ":\n" + run->describe();
-  }
-  return text;
+  return core_->runs->describe();
 }
 
 std::vector<LoopReport> Session::loop_reports() const {
-  if (core_->is_in_child()) return core_->loops;
-  std::lock_guard lock(core_->mutex);
-  return core_->last_loops;
+  return core_->is_in_child() ? core_->loop_reports.planned() : core_->loop_reports.last();
 }
 
 const std::vector<LoopReport>& Session::branch_reports() const { return core_->branches; }
-
-Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Call::~Call() {
-  if (state_->core.is_in_child()) [[maybe_unused]]
-    const State* left_alone = state_.release();
-}
-
-Status Call::bind_input(size_t index, const TensorView& view) {
-  EDDY_RETURN_IF_ERROR(state_->check_input(index));
-  return state_->run.bind_tensor(index, view);
-}
-
-Status Call::bind_input(size_t index, const Tensor& value) {
-  EDDY_RETURN_IF_ERROR(state_->check_input(index));
-  return state_->run.bind_input(index, value);
-}
-
-Status Call::bind_device_output(size_t index, const TensorView& view) {
-  EDDY_RETURN_IF_ERROR(state_->check_output(index));
-  return state_->run.bind_device_output(index, view);
-}
-
-Status Call::bind_output(size_t index, const TensorView& view) {
-  EDDY_RETURN_IF_ERROR(state_->check_output(index));
-  return state_->run.bind_output(index, view);
-}
-
-Status Call::bind_output(size_t index, const TensorView& view, const TensorView& spare) {
-  EDDY_RETURN_IF_ERROR(state_->check_output(index));
-  return state_->run.bind_output(index, view, &spare);
-}
-
-Status Call::run(const RunOptions& options) {
-  if (!options.streams.empty()) {
-    return invalid_argument("a Call streams no outputs; use run or run_async");
-  }
-  if (state_->core.is_in_child()) return ForkGuard::error();
-  if (!state_->is_checked) {
-    EDDY_RETURN_IF_ERROR(state_->run.check_symbols());
-    state_->is_checked = true;
-  }
-  return run_to_end(state_->core, state_->run, options);
-}
-
-TensorView Call::output(size_t index) const {
-  EDDY_CHECK(index < state_->core.outputs.size()) << "there is no output " << index;
-  return state_->run.output(index);
-}
-
-Tensor Call::value(size_t index) const {
-  EDDY_CHECK(index < state_->core.outputs.size()) << "there is no output " << index;
-  return state_->run.collect_output(index);
-}
-
-size_t Call::copied_bytes() const { return state_->run.copied_bytes(); }
 
 }  // namespace eddy

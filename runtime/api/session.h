@@ -7,43 +7,24 @@
 // Creating a session plans the graph once (and proves the plan), chooses kernels and packs
 // constant weights. Runs then only run: any number, one after another or at once.
 //
-//   run        synchronous. On an idle CPU session with a one-stream plan it runs on the calling
-//              thread, without any hand-off.
-//   run_async  returns a handle at once; the callback is called exactly once, on the callback
-//              thread, also when the run fails, is cancelled or passes its deadline.
-//   Call       a prepared run with bound inputs and outputs, for the hottest paths: no look-ups,
-//              no allocation, results written straight into the caller's memory.
+//   prepare    a Call (call.h): inputs and outputs bound by index, to run again and again; the
+//              hottest paths: no look-ups, no allocation, results in the caller's memory.
+//   run        one such run, with inputs by name, waited for. On an idle CPU session with a
+//              one-stream plan it runs on the calling thread, without any hand-off.
+//   run_async  the same, submitted: the callback is called exactly once, on the callback thread,
+//   run_on     also when the run fails, is cancelled or passes its deadline.
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
-// the run ends. Where it is not aligned to the element's size the run reads a copy. A run takes
-// memory of the session's when it has its turn, a Call when it is prepared.
-//
-// An output bound to caller's memory must have exactly the shape the run produces, and is made
-// there, whatever makes it: a node of the root or of any branch, or a loop. Where a loop's number
-// of iterations is settled as it begins (a trip limit, iteration < bound), its last iteration
-// writes the caller's memory. Where data decide, each may be the last, so what the loop carries
-// takes turns in two places: with one bound, every other time it ends elsewhere and is copied once;
-// with a spare bound too it ends in one of both, and output() says in which. (What the graph keeps
-// for longer, in a sequence or a later iteration, may need a copy still; Call::copied_bytes().)
-// An output that no node has made (of a loop of no iteration; captured, passed through) is the
-// caller's input or a constant and stays where that is: the copy of it is what was asked for. Bound
-// memory may be an input's, or overlap others: such outputs are copied when the run has read all
-// inputs, and all are read before any is written. Session::run() hands results out uncopied.
+// the run ends. Where it is not aligned to the element's size the run reads a copy. Outputs are
+// handed out uncopied. A run takes memory of the session's when it has its turn.
 //
 // Errors: kInvalidArgument (input missing, unknown, of wrong type or shape: which, expected,
 // found), kUnsupported (operator or type without kernel, by name, when creating), kCancelled,
-// kDeadlineExceeded, kResourceExhausted, kRunFailed with the node's name and iteration path.
-// After a failure outputs are unspecified; the session stays usable.
-// Threads: everything may be called from any thread, host functions and callbacks included,
-// except waiting there for a run of the same session, and in host functions for a run of a session
-// that shares its threads (kWouldDeadlock).
-// fork(): in a child every call on the parent's sessions, calls and handles fails with
-// kInvalidArgument, and destroying them does nothing; make sessions of its own there. Tensors that
-// the parent's sessions made may be read there, but must be left undestroyed (as _exit() does).
-// Destruction: cancels nothing; waits for runs in flight (close() first to cancel them). In a
-// callback of its own, which may hold the last reference, it does not wait: the session goes as
-// soon as its last run has ended, before that run's handle is done. In a host function that its
-// runs wait for it is a programmer error (CHECK).
+// kDeadlineExceeded, kResourceExhausted, kRunFailed with the node's name and iteration path. The
+// session stays usable. Threads: everything may be called from any thread, host functions and
+// callbacks included, except waiting there for a run of the same session, and in host functions for
+// a run of a session that shares its threads (kWouldDeadlock).
+// fork(): see fork_guard.h. Destruction waits for runs in flight, and cancels nothing.
 #pragma once
 
 #include <chrono>
@@ -57,15 +38,12 @@
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 #include "graph/schedule/plan/plan.h"
+#include "runtime/api/call.h"
 #include "runtime/api/library.h"
-#include "runtime/api/output_stream.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/api/tensor.h"
-#include "runtime/device/device.h"
 
 namespace eddy {
-
-class TraceRecorder;
 
 enum class Loops { kAuto, kHost, kDevice };
 enum class Assignment { kAuto, kRank, kMatching, kSerial };
@@ -74,7 +52,6 @@ class CostTable;
 class StepObserver;
 struct Accelerator;
 struct FluidMachine;
-struct SessionCore;
 
 struct SessionOptions {
   int num_threads = 0;  // CPU workers; 0: one for each processor
@@ -150,79 +127,6 @@ struct LoopReport {
   std::string reason;      // why that way
 };
 
-// The rows of an output go to the stream, too (output_stream.h).
-struct StreamedOutput {
-  std::string output;
-  std::shared_ptr<OutputStream> stream;
-};
-
-struct RunOptions {
-  // From the call on, turns and streams waited for included. A run that ends later fails with
-  // kDeadlineExceeded, also when its outputs were made; one that still waits ends at once.
-  std::optional<std::chrono::nanoseconds> timeout = {};
-  // Spans of this run go there (runtime/trace); one traced run at a time. A Call is traced by
-  // giving the recorder to prepare().
-  TraceRecorder* trace_or_null = nullptr;
-  // Outputs whose rows are wanted while their loop runs; not of a traced run. The host drives its
-  // loops.
-  std::vector<StreamedOutput> streams = {};
-};
-
-// A run in progress. Copies refer to the same run.
-class RunHandle {
- public:
-  Status wait();  // blocks; the run's result
-  // Blocks for so long at most. True: the run has ended; wait() has its result at once. Where
-  // wait() would be refused, it returns at once.
-  bool wait_for(std::chrono::nanoseconds timeout);
-  bool is_done() const;
-  void cancel();  // no effect once the run has ended; one that still waits ends at once
-  struct State;
-  explicit RunHandle(std::shared_ptr<State> state);
-
- private:
-  friend class AsyncRun;
-  std::shared_ptr<State> state_;
-};
-
-using RunCallback = std::function<void(Result<NamedTensors>)>;
-
-class Session;
-
-// One prepared run; used by one thread at a time; must go before its session.
-class Call {
- public:
-  ~Call();
-  // Borrowed until rebound or the Call goes. Checked against the input's type here.
-  Status bind_input(size_t index, const TensorView& view);
-  // Of any kind: sequences and nothing, too. Its memory is borrowed likewise.
-  Status bind_input(size_t index, const Tensor& value);
-  // The run writes this output there. The view's shape must be the output's, and may go afterwards.
-  Status bind_output(size_t index, const TensorView& view);
-  // Or there: the run writes to both, and leaves the output in the one of the two that output()
-  // then names. The spare is of the same type and shape, and apart from the view.
-  Status bind_output(size_t index, const TensorView& view, const TensorView& spare);
-  // The same in the accelerator's memory, where it is once run() returns; what the accelerator has
-  // made and nobody else reads goes there without passing through the host's. Inputs of the kind:
-  // Tensor by DLPack (dlpack.h).
-  Status bind_device_output(size_t index, const TensorView& view);
-  Status run(const RunOptions& options = {});
-  // After run(): output `index`, a tensor; valid until the next run of this Call. Of a bound
-  // output: the caller's memory that holds it.
-  TensorView output(size_t index) const;
-  // After run(): output `index` of any kind, as Session::run() returns it; nothing for one that is
-  // bound in the accelerator's memory.
-  Tensor value(size_t index) const;
-  // Bytes that the last run had to copy because outputs were not made where they were bound.
-  size_t copied_bytes() const;
-
- private:
-  friend class Session;
-  struct State;
-  explicit Call(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
-};
-
 class Session {
  public:
   // From a graph built with library.ops().
@@ -231,6 +135,10 @@ class Session {
   // From an ONNX file.
   static Result<std::unique_ptr<Session>> load(const Library& library, const std::string& path,
                                                const SessionOptions& options);
+  // Waits for runs in flight; close() first to cancel them. In a callback of its own, which may
+  // hold the last reference, it does not wait: the session goes as soon as its last run has ended,
+  // before that run's handle is done. In a host function that its runs wait for it is a programmer
+  // error (CHECK).
   ~Session();
 
   const std::vector<ValueDescription>& inputs() const;

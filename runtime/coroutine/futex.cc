@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <ctime>
 
@@ -31,9 +32,16 @@ void futex_wait(const void* word, std::uint32_t expected,
       << "futex wait: " << std::strerror(errno);
 }
 
-void futex_wake_one(const void* word) {
-  // The word may be gone by now, so the answer is of no interest.
-  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
+namespace {
+
+// The word may be gone by now, so the answer is of no interest.
+void futex_wake(const void* word, int count) {
+  (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, nullptr, nullptr, 0);
 }
+
+}  // namespace
+
+void futex_wake_one(const void* word) { futex_wake(word, 1); }
+void futex_wake_all(const void* word) { futex_wake(word, INT_MAX); }
 
 }  // namespace eddy

@@ -1,8 +1,8 @@
-// The two futex calls that the wake-up protocols need. Linux only.
+// The futex calls that the wake-up protocols need. Linux only.
 //
 // Why not std::atomic::wait: it has no deadline, and after a waker has published its word the
-// owner may free it. futex_wake_one only names the address and never reads it, so a waker may
-// call it after the word is gone; at worst some other waiter wakes once for nothing.
+// owner may free it. The wake calls only name the address and never read it, so a waker may call
+// them after the word is gone; at worst some other waiter wakes once for nothing.
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,7 @@ namespace eddy {
 void futex_wait(const void* word, std::uint32_t expected,
                 const std::chrono::steady_clock::time_point* deadline_or_null);
 void futex_wake_one(const void* word);
+void futex_wake_all(const void* word);
 
 // Tells the core that this is a spin loop.
 inline void cpu_relax() { __builtin_ia32_pause(); }

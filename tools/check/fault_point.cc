@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "runtime/api/async_run.h"
+#include "runtime/api/run_handle.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/execute/run_state.h"
 #include "tools/check/mixing_ops.h"
@@ -96,7 +96,7 @@ void FaultPoint::cancel() {
 void FaultPoint::pass_deadline() {
   const auto first = watched();
   if (first || in_call_or_null_ != nullptr) rules_.tell_to_end(0, FaultKind::kDeadline);
-  if (first) return AsyncRun::stop(*first, StopReason::kDeadline);
+  if (first) return stop_run(*first, StopReason::kDeadline);
   if (in_call_or_null_ != nullptr) in_call_or_null_->control.request_stop(StopReason::kDeadline);
 }
 

@@ -1,0 +1,160 @@
+#include "runtime/api/call.h"
+
+#include <new>
+
+#include "runtime/api/session_core.h"
+#include "runtime/api/session_scope.h"
+
+namespace eddy {
+
+struct Call::State {
+  State(SessionCore& c, TraceRecorder* trace_or_null) : run(c, Run::Kind::kKept, trace_or_null) {}
+
+  SessionCore& core() const { return run.core(); }
+  Status check_at_rest() const {
+    if (core().is_in_child()) return ForkGuard::error();
+    if (!run.is_under_way()) return Status::ok();
+    return invalid_argument(
+        "a run of this Call is under way; wait() for it first, or prepare another Call");
+  }
+  Status check_place(const char* what, size_t index, size_t count) const {
+    EDDY_RETURN_IF_ERROR(check_at_rest());
+    if (index < count) return Status::ok();
+    return invalid_argument(std::string("there is no ") + what + " " + std::to_string(index) +
+                            "; the graph has " + std::to_string(count));
+  }
+  // Before an input is bound anew.
+  Status check_input(size_t index) {
+    is_checked = false;
+    return check_place("input", index, core().inputs.size());
+  }
+  Status check_output(size_t index) const {
+    return check_place("output", index, core().outputs.size());
+  }
+  Status check_bindings() {
+    if (is_checked) return Status::ok();
+    Status status = run.values().check_symbols();
+    is_checked = status.is_ok();
+    return status;
+  }
+  bool has_outputs() const { return has_run && !run.is_under_way() && run.status().is_ok(); }
+  bool has_output(size_t index) const { return index < core().outputs.size() && has_outputs(); }
+
+  Run run;
+  bool is_checked = false;
+  bool has_run = false;
+};
+
+Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<Call>> Call::prepare(SessionCore& core, TraceRecorder* trace_or_null) try {
+  if (core.is_in_child()) return ForkGuard::error();
+  return std::unique_ptr<Call>(new Call(std::make_unique<State>(core, trace_or_null)));
+} catch (const std::bad_alloc&) {
+  return resource_exhausted("no memory to prepare a run");
+}
+
+Call::~Call() {
+  SessionCore& core = state_->core();
+  if (core.is_in_child()) {
+    [[maybe_unused]] const State* left_alone = state_.release();
+    return;
+  }
+  Run& run = state_->run;
+  if (!run.is_under_way()) return;
+  run.stop(StopReason::kCancelled);
+  // What has been cancelled ends without the callback thread.
+  const bool may_wait =
+      core.callbacks.is_here() || !SessionScope::may_not_wait_for(&core, core.threads.get());
+  if (!may_wait && run.leave_to(std::shared_ptr<State>(state_.release()))) return;
+  run.wait();
+}
+
+Status Call::bind_input(size_t index, const TensorView& view) {
+  EDDY_RETURN_IF_ERROR(state_->check_input(index));
+  return state_->run.values().bind_tensor(index, view);
+}
+
+Status Call::bind_input(size_t index, const Tensor& value) {
+  EDDY_RETURN_IF_ERROR(state_->check_input(index));
+  return state_->run.values().bind_input(index, value);
+}
+
+Status Call::bind_device_output(size_t index, const TensorView& view) {
+  EDDY_RETURN_IF_ERROR(state_->check_output(index));
+  return state_->run.values().bind_device_output(index, view);
+}
+
+Status Call::bind_output(size_t index, const TensorView& view) {
+  EDDY_RETURN_IF_ERROR(state_->check_output(index));
+  return state_->run.values().bind_output(index, view);
+}
+
+Status Call::bind_output(size_t index, const TensorView& view, const TensorView& spare) {
+  EDDY_RETURN_IF_ERROR(state_->check_output(index));
+  return state_->run.values().bind_output(index, view, &spare);
+}
+
+Status Call::run(const RunOptions& options) {
+  EDDY_RETURN_IF_ERROR(state_->check_at_rest());
+  state_->has_run = true;
+  return state_->run.run(options, state_->check_bindings());
+}
+
+Status Call::submit(const RunOptions& options, Callback callback) {
+  return submit_to(nullptr, options, std::move(callback));
+}
+
+Status Call::submit_on(Stream& stream, const RunOptions& options, Callback callback) {
+  return submit_to(&stream, options, std::move(callback));
+}
+
+Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback) {
+  EDDY_RETURN_IF_ERROR(state_->check_at_rest());
+  state_->has_run = true;
+  Run::OnEnd on_end;
+  if (callback) {
+    on_end = [&core = state_->core(),
+              callback = std::move(callback)](const Status& status) mutable {
+      {
+        const SessionScope scope(&core, nullptr);
+        core.call_user([&] { callback(status); });
+        callback = nullptr;  // it may own the session
+      }
+      core.runs->let_go();
+    };
+  }
+  return state_->run.submit(options, state_->check_bindings(), stream_or_null, std::move(on_end));
+}
+
+Status Call::wait() {
+  EDDY_RETURN_IF_ERROR(state_->run.check_wait());
+  state_->run.wait();
+  if (!state_->has_run) return invalid_argument("no run of this Call was submitted yet");
+  return state_->run.status();
+}
+
+bool Call::wait_for(std::chrono::nanoseconds timeout) {
+  if (!state_->run.check_wait().is_ok()) return is_done();
+  return state_->run.wait(deadline_in(timeout));
+}
+
+bool Call::is_done() const { return state_->core().is_in_child() || !state_->run.is_under_way(); }
+
+void Call::cancel() {
+  if (!state_->core().is_in_child()) state_->run.stop(StopReason::kCancelled);
+}
+
+TensorView Call::output(size_t index) const {
+  return state_->has_output(index) ? state_->run.values().output(index) : TensorView();
+}
+
+Tensor Call::value(size_t index) const {
+  return state_->has_output(index) ? state_->run.values().collect_output(index) : Tensor();
+}
+
+size_t Call::copied_bytes() const {
+  return state_->has_outputs() ? state_->run.values().copied_bytes() : 0;
+}
+
+}  // namespace eddy

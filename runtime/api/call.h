@@ -1,0 +1,152 @@
+// Call: one prepared run: inputs and outputs bound by index, then run again and again, in any way.
+//
+//   call->bind_input(0, x);
+//   call->bind_output(0, y);
+//   call->run();                             // on this thread, or waited for by it
+//   call->submit(); … call->wait();          // meanwhile this thread goes on
+//   call->submit_on(*stream, {}, on_end);    // in the order of a caller's stream
+//
+// A run ends once, however it was submitted: with its outputs, or as the status says why not.
+// RunHandle is the same of a run that Session::run_async() or run_on() has made.
+//
+// Bound memory: an output must have exactly the shape the run produces, and is made in the memory
+// bound for it, whatever makes it: a node of the root or of any branch, or a loop. Where data
+// decide how often a loop runs, each iteration may be the last, so what it carries takes turns in
+// two places: with one bound it is copied once every other time; with a spare bound too it ends in
+// either, and output() says in which. What no node has made (captured, passed through, of a loop
+// of no iteration) is copied, and so is what overlaps an input or another output, when the run has
+// read all inputs. What the graph keeps for longer may need a copy still: copied_bytes().
+//
+// Errors: kInvalidArgument for misuse, and what session.h says of runs; after a failure bound
+// outputs are unspecified. Threads: a Call is used by one thread at a time, but for cancel() and
+// is_done(), which any may call; a RunHandle by any.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "runtime/api/output_stream.h"
+#include "runtime/api/tensor.h"
+#include "runtime/device/device.h"
+
+namespace eddy {
+
+class SessionRuns;
+class TraceRecorder;
+enum class StopReason : uint32_t;
+struct SessionCore;
+
+// The rows of an output go to the stream, too (output_stream.h).
+struct StreamedOutput {
+  std::string output;
+  std::shared_ptr<OutputStream> stream;
+};
+
+struct RunOptions {
+  // From the call on, turns and streams waited for included. A run that ends later fails with
+  // kDeadlineExceeded, also when its outputs were made; one that still waits ends at once.
+  std::optional<std::chrono::nanoseconds> timeout = {};
+  // Spans of this run go there (runtime/trace); one traced run at a time. A Call is traced by
+  // giving the recorder to prepare().
+  TraceRecorder* trace_or_null = nullptr;
+  // Outputs whose rows are wanted while their loop runs; not of a traced run. The host drives its
+  // loops.
+  std::vector<StreamedOutput> streams = {};
+};
+
+// A run in progress. Copies refer to the same run.
+class RunHandle {
+ public:
+  // Blocks until the run has ended and its callback has returned; the run's result.
+  Status wait();
+  // Blocks for so long at most. True: wait() has its result at once. Where wait() would be refused,
+  // it returns at once.
+  bool wait_for(std::chrono::nanoseconds timeout);
+  bool is_done() const;
+  void cancel();  // no effect once the run has ended; one that still waits ends at once
+
+ private:
+  friend class Session;
+  friend void stop_run(const RunHandle& run, StopReason reason);
+  struct State;
+  explicit RunHandle(std::shared_ptr<State> state);
+  static RunHandle submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
+                          std::function<void(Result<NamedTensors>)> callback,
+                          const RunOptions& options);
+
+  std::shared_ptr<State> state_;
+};
+
+using RunCallback = std::function<void(Result<NamedTensors>)>;
+
+// Must go before its session.
+class Call {
+ public:
+  using Callback = std::function<void(const Status&)>;
+
+  // Cancels a run that is under way and waits for its end; in a host function, where no thread may
+  // wait, it only cancels, and bound memory must stay until the run has ended.
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // Borrowed until rebound or the Call goes. Checked against the input's type here. No binding
+  // changes while a run is under way.
+  Status bind_input(size_t index, const TensorView& view);
+  // Of any kind: sequences and nothing, too. Its memory is borrowed likewise.
+  Status bind_input(size_t index, const Tensor& value);
+  // The run writes this output there. The view's shape must be the output's, and may go afterwards.
+  Status bind_output(size_t index, const TensorView& view);
+  // Or there: the run writes to both, and leaves the output in the one of the two that output()
+  // then names. The spare is of the same type and shape, and apart from the view.
+  Status bind_output(size_t index, const TensorView& view, const TensorView& spare);
+  // The same in the accelerator's memory, where it is once the run has ended; what the accelerator
+  // has made and only this output names goes there without passing through the host's. Inputs of
+  // the kind: Tensor by DLPack (dlpack.h).
+  Status bind_device_output(size_t index, const TensorView& view);
+
+  // Runs and waits for the end; the run's result.
+  Status run(const RunOptions& options = {});
+  // Begins a run and returns. A failure: there is none, and the callback is not called. Else it is
+  // called once, last, on the session's callback thread, when this Call may be used again, by it
+  // too.
+  Status submit(const RunOptions& options = {}, Callback callback = {});
+  // In the order of a stream of the session's (Session::create_stream(), adopt_stream()): what is
+  // in front may write the inputs, what is behind read the outputs.
+  Status submit_on(Stream& stream, const RunOptions& options = {}, Callback callback = {});
+
+  // Blocks until no run is under way; the last one's result.
+  Status wait();
+  // Blocks for so long at most. True: no run is under way. Where wait() would be refused, it
+  // returns at once.
+  bool wait_for(std::chrono::nanoseconds timeout);
+  bool is_done() const;
+  void cancel();  // the run under way; one that waits ends at once
+
+  // Output `index` of the last run, a tensor; valid until the next one. Of a bound output: the
+  // caller's memory that holds it. Without data where there is none: no such output, none made yet,
+  // the last run has failed or is under way.
+  TensorView output(size_t index) const;
+  // Of any kind, as Session::run() returns it; nothing where there is none, and for one that is
+  // bound in the accelerator's memory.
+  Tensor value(size_t index) const;
+  // Bytes that the last run had to copy because outputs were not made where they were bound.
+  size_t copied_bytes() const;
+
+ private:
+  friend class Session;
+  struct State;
+  explicit Call(std::unique_ptr<State> state);
+  static Result<std::unique_ptr<Call>> prepare(SessionCore& core, TraceRecorder* trace_or_null);
+  Status submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,39 @@
+// LoopReports: how each loop of a session is driven, and how often it ran in the last run.
+//
+// Internal to runtime/api. Threads: add() while the session is made; the rest any. Cost: a run of a
+// graph without loops pays nothing.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/api/session.h"
+#include "runtime/execute/executable.h"
+
+namespace eddy {
+
+class LoopReports {
+ public:
+  // How the loop is driven as far as is known before the first run.
+  void add(NodeId loop, LoopReport report);
+  // Of a run that has made its outputs, before it gives its state back.
+  void update(RunState& state, const Executable& executable);
+  // Work for an accelerator could not be recorded and is issued node by node; the first reason
+  // counts, for which it returns true.
+  bool note_refusal(const std::string& why);
+  std::vector<LoopReport> last() const;
+  // Before the first run; without a lock.
+  const std::vector<LoopReport>& planned() const { return planned_; }
+
+ private:
+  void update_one(RunState& state, const Executable& executable, size_t i);
+
+  std::vector<NodeId> loops_;
+  std::vector<LoopReport> planned_;  // by loops_
+  mutable std::mutex mutex_;
+  std::vector<LoopReport> last_;  // under the mutex
+  std::string why_not_recorded_;  // under the mutex
+};
+
+}  // namespace eddy

@@ -1,0 +1,138 @@
+#include "runtime/api/run_values.h"
+
+#include <algorithm>
+
+#include "graph/base/check.h"
+#include "graph/ir/control_view.h"
+#include "runtime/api/session_core.h"
+#include "runtime/api/session_scope.h"
+
+namespace eddy {
+
+RunValues::RunValues(SessionCore& core, TraceRecorder* trace_or_null)
+    : core_(core), trace_or_null_(trace_or_null) {
+  is_bound_.resize(core.graph.inputs().size(), false);
+  bound_outputs_.resize(core.graph.outputs().size());
+  bound_dims_.resize(core.graph.outputs().size());
+  is_on_device_.resize(core.graph.outputs().size(), false);
+}
+
+RunValues::~RunValues() {
+  if (state_ != nullptr) drop_state();
+}
+
+Status RunValues::give_streams(const std::vector<StreamedOutput>& streams) {
+  streams_.clear();
+  if (!streams.empty() && trace_or_null_ != nullptr) {
+    return invalid_argument("a traced run streams no outputs; trace another run");
+  }
+  for (const StreamedOutput& each : streams) {
+    if (each.stream == nullptr) return invalid_argument("a streamed output has no stream");
+    Streamed streamed{each.stream, {}, 0};
+    EDDY_RETURN_IF_ERROR(find_streamed(each.output, streamed));
+    streams_.push_back(std::move(streamed));
+  }
+  return Status::ok();
+}
+
+Status RunValues::find_streamed(const std::string& name, Streamed& streamed) const {
+  const Graph& graph = core_.graph;
+  const auto is_it = [&](const ValueDescription& output) { return output.name == name; };
+  const auto found = std::ranges::find_if(core_.outputs, is_it);
+  if (found == core_.outputs.end()) return not_found("there is no output '" + name + "'");
+  const auto index = static_cast<size_t>(found - core_.outputs.begin());
+  const ValueInfo& made = graph.value(graph.outputs()[index]);
+  const bool is_of_loop =
+      made.origin == ValueOrigin::kNodeOutput && graph.node(made.producer).kind == NodeKind::kWhile;
+  if (!is_of_loop || made.index < LoopView(graph, made.producer).num_forwarded()) {
+    return invalid_argument(
+        "output '" + name +
+        "' cannot be streamed: only rows that a loop of the graph itself stacks can, one in each "
+        "iteration (a scan output)");
+  }
+  const LoopView loop(graph, made.producer);
+  streamed.loop = made.producer;
+  streamed.row = static_cast<uint32_t>(loop.num_carried() + made.index - loop.num_forwarded());
+  return Status::ok();
+}
+
+void RunValues::end_streams(const Status& status) {
+  for (const Streamed& each : streams_) {
+    if (state_ != nullptr) state_->loop(each.loop).stack(each.row).sink_or_null = nullptr;
+    each.stream->end(status);
+  }
+  streams_.clear();
+}
+
+std::unique_ptr<RunState> RunValues::make_state() const {
+  if (trace_or_null_ != nullptr) return core_.executable->make_traced(*trace_or_null_);
+  return streams_.empty() ? core_.executable->acquire() : core_.executable->acquire_streaming();
+}
+
+void RunValues::take_state() {
+  EDDY_CHECK(state_ == nullptr) << "a run takes two states";
+  state_ = make_state();
+  is_streaming_ = !streams_.empty();
+  for (size_t i = 0; i < given_.size(); ++i) put(i, *given_[i]);
+}
+
+Status RunValues::adapt_state() {
+  if (is_streaming_ == !streams_.empty()) return Status::ok();
+  std::unique_ptr<RunState> old = std::exchange(state_, make_state());
+  is_streaming_ = !streams_.empty();
+  Status status;
+  for (size_t i = 0; i < is_bound_.size() && status.is_ok(); ++i) {
+    const ValueId input = core_.graph.inputs()[i];
+    status = state_->slot(input).share(old->slot(input), state_->allocator());
+  }
+  release(std::move(old));
+  return status;
+}
+
+void RunValues::drop_state() { release(std::move(state_)); }
+
+// What the slots hold of the caller's goes before the state is used again.
+void RunValues::release(std::unique_ptr<RunState> state) {
+  for (const ValueId input : core_.graph.inputs()) state->slot(input).set_none();
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) state->unbind_output(i);
+  state->reset();
+  state->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
+  if (trace_or_null_ == nullptr) core_.executable->release(std::move(state));
+}
+
+void RunValues::begin() {
+  for (const Streamed& each : streams_) {
+    state_->loop(each.loop).stack(each.row).sink_or_null = each.stream.get();
+    each.stream->begin([&core = core_](std::function<void()> deliver) {
+      core.callbacks.post([&core, deliver = std::move(deliver)] {
+        const SessionScope scope(&core, nullptr);
+        deliver();
+      });
+    });
+  }
+  if (Status status = align_inputs(); !status.is_ok()) state_->control.fail(std::move(status));
+  place_outputs();
+}
+
+Status RunValues::end_status(StopReason outcome) {
+  switch (outcome) {
+    case StopReason::kRunning:
+      return Status::ok();
+    case StopReason::kFailed:
+      return state_->take_error();
+    case StopReason::kCancelled:
+      return cancelled("the run was cancelled");
+    case StopReason::kDeadline:
+      return deadline_exceeded("the run passed its deadline");
+  }
+  return internal_error("unknown stop reason");
+}
+
+Status RunValues::finish(StopReason outcome) {
+  Status status = end_status(outcome);
+  if (status.is_ok()) return copy_outputs();
+  state_->reset();
+  return status;
+}
+
+}  // namespace eddy

@@ -1,0 +1,133 @@
+// RunValues: what a run reads and writes: inputs given or bound, outputs bound or collected, rows
+// streamed, and the run state that holds all of them.
+//
+// One that is used again and again (Call) takes its state first, keeps it, and binds inputs there;
+// others are given their inputs by name and take a state when they have their turn, so that a run
+// that waits has no memory of the session's.
+//
+// Internal to runtime/api. Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/call.h"
+#include "runtime/execute/executable.h"
+
+namespace eddy {
+
+struct SessionCore;
+
+class RunValues {
+ public:
+  RunValues(SessionCore& core, TraceRecorder* trace_or_null);
+  // Without a state: touches nothing of the session's.
+  ~RunValues();
+
+  // Where rows of outputs go while the run goes on, until end_streams().
+  Status give_streams(const std::vector<StreamedOutput>& streams);
+  void end_streams(const Status& status);
+  // By name, all of them, checked at once and bound by take_state(); must stay until then, and what
+  // they borrow until the run is over.
+  Status give_inputs(const NamedTensors& inputs);
+  // A state for what was given, that nothing else uses.
+  void take_state();
+  // The state that is kept is one for the streams that were given, or for none.
+  Status adapt_state();
+  bool has_state() const { return state_ != nullptr; }
+  RunState& state() { return *state_; }
+  void drop_state();
+
+  // With a state. Type, shape and symbols are checked; memory is borrowed until the run is over.
+  Status bind_input(size_t index, const Tensor& value);
+  Status bind_tensor(size_t index, const TensorView& view);
+  // Every input is bound, and equal symbols have equal sizes.
+  Status check_symbols() const;
+  // The caller's memory takes output `index`: the one place or, where there is a spare, either.
+  Status bind_output(size_t index, const TensorView& view,
+                     const TensorView* spare_or_null = nullptr);
+  // Memory of the accelerator's takes it.
+  Status bind_device_output(size_t index, const TensorView& view);
+
+  // Inputs stand where kernels can read them, outputs where they are to be made.
+  void begin();
+  // Once the run has ended: whether finish() and collect_outputs() would copy any.
+  bool copies_bound() const { return is_any_bound_; }
+  bool copies_collected() const;
+  // How the run has ended; outputs that could not be written in place are copied.
+  Status finish(StopReason outcome);
+  Result<NamedTensors> collect_outputs();
+  // One of them, of any kind; shares memory of the session, copies the caller's.
+  Tensor collect_output(size_t index);
+  // Where it is; of a bound output: where the caller has it.
+  TensorView output(size_t index);
+  // Bytes of bound outputs that finish() has copied.
+  size_t copied_bytes() const { return copied_bytes_; }
+
+ private:
+  static constexpr size_t kNoOutput = SIZE_MAX;
+  struct Range {
+    uintptr_t begin;
+    uintptr_t end;
+    size_t output;  // kNoOutput: an input
+  };
+  struct BoundOutput {
+    TensorView view;
+    void* spare_or_null = nullptr;
+
+    bool has(const void* data) const {
+      return data == view.data || (data != nullptr && data == spare_or_null);
+    }
+  };
+  // An output's stream, and which result of a loop's `after` its rows are.
+  struct Streamed {
+    std::shared_ptr<OutputStream> stream;
+    NodeId loop;
+    uint32_t row = 0;
+  };
+
+  Status find_streamed(const std::string& name, Streamed& streamed) const;
+  std::unique_ptr<RunState> make_state() const;
+  void release(std::unique_ptr<RunState> state);
+  Status check_device_input(size_t index) const;
+  Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
+  Status check_tensor(size_t index, const TensorView& view) const;
+  Status check_value(size_t index, const Tensor& value) const;
+  Status check_elements(size_t index, const Tensor& sequence) const;
+  void put(size_t index, const Tensor& value);
+  void borrow(size_t index, const TensorView& view);
+  Status align_inputs();
+  std::optional<std::span<const int64_t>> bound_shape(size_t index) const;
+  void place_outputs();
+  void find_overlaps();
+  bool may_be_made_in(size_t index) const;
+  TensorView made(size_t index);
+  bool is_home(size_t index);
+  Status check_made(size_t index);
+  Status clear_callers_memory();
+  Status copy_outputs();
+  Status copy_output(size_t index, const TensorView& from);
+  Status end_status(StopReason outcome);
+
+  SessionCore& core_;
+  TraceRecorder* const trace_or_null_;
+  std::unique_ptr<RunState> state_;
+  bool is_streaming_ = false;         // the state is one that streams rows
+  std::vector<const Tensor*> given_;  // by input; empty: they are bound one by one
+  std::vector<Streamed> streams_;
+  std::vector<bool> is_bound_;
+  // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.
+  std::vector<std::pair<size_t, const void*>> misaligned_;
+  std::vector<std::optional<BoundOutput>> bound_outputs_;
+  std::vector<Dims> bound_dims_;    // of their views: the caller's need not outlive the call
+  std::vector<bool> is_on_device_;  // by output, where bound
+  bool is_any_bound_ = false;
+  size_t copied_bytes_ = 0;
+  std::vector<Range> ranges_;        // kept for their room
+  std::vector<size_t> overlapping_;  // outputs; may be repeated
+};
+
+}  // namespace eddy

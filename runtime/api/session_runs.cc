@@ -1,0 +1,332 @@
+#include "runtime/api/session_runs.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "graph/base/check.h"
+#include "runtime/api/session_scope.h"
+#include "runtime/api/stream_place.h"
+
+namespace eddy {
+
+Deadline deadline_in(std::chrono::nanoseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point now = Clock::now();
+  if (timeout >= Clock::time_point::max() - now) return std::nullopt;
+  return now + std::max(timeout, std::chrono::nanoseconds(0));
+}
+
+Status stop_status(const RunEntry& run) {
+  const std::string where = std::string(" while it waited for its ") +
+                            (run.waited_in == RunPhase::kQueued ? "turn" : "stream");
+  return run.stop == StopReason::kDeadline
+             ? deadline_exceeded("the run passed its deadline" + where)
+             : cancelled("the run was cancelled" + where);
+}
+
+void RunList::push_back(RunEntry& run) {
+  run.previous_or_null = last_;
+  run.next_or_null = nullptr;
+  (last_ == nullptr ? first_ : last_->next_or_null) = &run;
+  last_ = &run;
+  ++size_;
+}
+
+void RunList::erase(RunEntry& run) {
+  (run.previous_or_null == nullptr ? first_ : run.previous_or_null->next_or_null) =
+      run.next_or_null;
+  (run.next_or_null == nullptr ? last_ : run.next_or_null->previous_or_null) = run.previous_or_null;
+  --size_;
+}
+
+RunEntry* RunList::pop_front() {
+  RunEntry* const run = first_;
+  if (run != nullptr) erase(*run);
+  return run;
+}
+
+bool Turns::try_take(RunEntry& run) {
+  if (max_ != 0 && num_taken_ >= max_) return false;
+  ++num_taken_;
+  run.has_turn = true;
+  run.phase = RunPhase::kRunning;
+  in_flight.push_back(run);
+  return true;
+}
+
+void Turns::enqueue(RunEntry& run) {
+  run.phase = RunPhase::kQueued;
+  queue.push_back(run);
+}
+
+RunEntry* Turns::pass() {
+  EDDY_CHECK(num_taken_ > 0) << "a run leaves that never entered";
+  --num_taken_;
+  RunEntry* const next = queue.pop_front();
+  if (next != nullptr) try_take(*next);
+  return next;
+}
+
+Status SessionRuns::check_wait(const EndSignal& signal) const {
+  if (is_in_child()) return ForkGuard::error();
+  if (signal.is_set() || !SessionScope::may_not_wait_for(waits_.session, waits_.threads))
+    return Status::ok();
+  return would_deadlock(
+      "a host function or callback may not wait for a run of its own session, nor a host function "
+      "for one of a session that shares its threads; submit the run, and go on when it has ended");
+}
+
+bool SessionRuns::wait(EndSignal& signal, bool spins, const Deadline& deadline) const {
+  return signal.wait({.polled_or_null = waits_.polled_or_null.get(),
+                      .num_spins = spins ? waits_.num_spins : 0,
+                      .deadline_or_null = deadline ? &*deadline : nullptr});
+}
+
+// Runs whose callbacks are to come hold the session.
+Status SessionRuns::may_wait() const {
+  const size_t num_waiting = turns_.queue.size() + num_places_ + num_holds_;
+  if (max_waiting_ == 0 || num_waiting < max_waiting_) return Status::ok();
+  return resource_exhausted(std::to_string(num_waiting) +
+                            " runs wait already, as many as max_runs_waiting allows; wait for " +
+                            "some of them first, or raise it");
+}
+
+Status SessionRuns::may_submit() {
+  std::lock_guard lock(mutex_);
+  return may_wait();
+}
+
+// Before the run waits there: once it does, its timer stops it.
+Status SessionRuns::may_enter(RunEntry& run, RunPhase where) {
+  run.stop = StopReason::kRunning;
+  run.has_turn = false;
+  if (is_closed_) return cancelled("the session is closed");
+  if (!run.deadline || std::chrono::steady_clock::now() < *run.deadline) return Status::ok();
+  run.stop = StopReason::kDeadline;
+  run.waited_in = where;
+  return stop_status(run);
+}
+
+SessionRuns::Admission SessionRuns::admit(RunEntry& run, Status& why) {
+  why = may_enter(run, RunPhase::kQueued);
+  if (!why.is_ok()) return Admission::kRefused;
+  if (turns_.try_take(run)) return Admission::kTurn;
+  if (run.is_waited_for && !(why = may_wait()).is_ok()) return Admission::kRefused;
+  turns_.enqueue(run);
+  return Admission::kQueued;
+}
+
+SessionRuns::Admission SessionRuns::enter(RunEntry& run, Status& why) {
+  std::lock_guard lock(mutex_);
+  if (!run.is_waited_for && !(why = may_wait()).is_ok()) return Admission::kRefused;
+  return admit(run, why);
+}
+
+Status SessionRuns::enter_stream(RunEntry& run, StreamPlace& place) {
+  std::lock_guard lock(mutex_);
+  EDDY_RETURN_IF_ERROR(may_wait());
+  EDDY_RETURN_IF_ERROR(may_enter(run, RunPhase::kBehindStream));
+  run.phase = RunPhase::kBehindStream;
+  run.place_or_null = &place;
+  behind_.push_back(run);
+  ++num_places_;
+  return Status::ok();
+}
+
+bool SessionRuns::undo_enter_stream(RunEntry& run) {
+  std::unique_lock lock(mutex_);
+  const bool is_behind = run.phase == RunPhase::kBehindStream;
+  if (is_behind) {
+    behind_.erase(run);
+    run.phase = RunPhase::kEnded;
+  }
+  --num_places_;
+  settle(std::move(lock));
+  return is_behind;
+}
+
+SessionRuns::Arrival SessionRuns::leave_stream(StreamPlace& place) {
+  std::lock_guard lock(mutex_);
+  --num_places_;
+  ++num_holds_;
+  Arrival arrival;
+  arrival.run_or_null = std::exchange(place.run_or_null, nullptr);
+  if (arrival.run_or_null == nullptr) return arrival;
+  RunEntry& run = *arrival.run_or_null;
+  behind_.erase(run);
+  arrival.admission = admit(run, arrival.why);
+  if (arrival.admission == Admission::kRefused) {
+    run.phase = RunPhase::kEnding;
+    ++num_holds_;
+  }
+  return arrival;
+}
+
+void SessionRuns::reach(RunEntry& run, RunState& state) {
+  std::lock_guard lock(mutex_);
+  run.state_or_null = &state;
+  if (run.stop != StopReason::kRunning) state.control.request_stop(run.stop);
+}
+
+// What stops a run reaches into its state.
+void SessionRuns::await_stops(const RunEntry& run, std::unique_lock<std::mutex>& lock) {
+  if (run.num_stopping > 0) stopped_.wait(lock, [&run] { return run.num_stopping == 0; });
+}
+
+void SessionRuns::withdraw(RunEntry& run) {
+  std::unique_lock lock(mutex_);
+  await_stops(run, lock);
+  turns_.in_flight.erase(run);
+  run.phase = RunPhase::kEnding;
+  run.state_or_null = nullptr;
+}
+
+SessionRuns::Left SessionRuns::leave(RunEntry& run, size_t num_holds) {
+  std::unique_lock lock(mutex_);
+  await_stops(run, lock);
+  Left left;
+  if (run.phase == RunPhase::kRunning) turns_.in_flight.erase(run);
+  if (run.has_turn) {
+    left.next_or_null = turns_.pass();
+  } else {
+    --num_holds_;
+  }
+  left.keeper = std::move(run.keeper);
+  num_holds_ += num_holds + (left.keeper != nullptr ? 1 : 0);
+  run.phase = RunPhase::kEnded;
+  settle(std::move(lock));
+  return left;
+}
+
+bool SessionRuns::keep(RunEntry& run, std::shared_ptr<void> keeper) {
+  std::lock_guard lock(mutex_);
+  if (run.phase == RunPhase::kEnded) return false;
+  run.keeper = std::move(keeper);
+  return true;
+}
+
+void SessionRuns::end_wait(RunEntry& run, RunList& list) {
+  list.erase(run);
+  run.waited_in = std::exchange(run.phase, RunPhase::kEnding);
+  ++num_holds_;
+}
+
+bool SessionRuns::stop_waiting(RunEntry& run, StopReason reason) {
+  if (run.phase == RunPhase::kQueued) {
+    end_wait(run, turns_.queue);
+  } else if (run.phase == RunPhase::kBehindStream) {
+    std::exchange(run.place_or_null, nullptr)->run_or_null = nullptr;
+    end_wait(run, behind_);
+  } else {
+    return false;
+  }
+  run.stop = reason;
+  return true;
+}
+
+// Whether it is to be stopped where it runs. Without a state it is as soon as it has one.
+bool SessionRuns::begin_stop(RunEntry& run, StopReason reason) {
+  if (run.phase != RunPhase::kRunning || run.stop != StopReason::kRunning) return false;
+  run.stop = reason;
+  if (run.state_or_null == nullptr) return false;
+  ++run.num_stopping;
+  return true;
+}
+
+// Those of begin_stop().
+void SessionRuns::stop_running(std::span<RunEntry* const> runs, StopReason reason,
+                               std::unique_lock<std::mutex> lock) {
+  if (runs.empty()) return;
+  lock.unlock();
+  for (RunEntry* const run : runs) run->state_or_null->control.request_stop(reason);
+  lock.lock();
+  for (RunEntry* const run : runs) --run->num_stopping;
+  stopped_.notify_all();
+}
+
+bool SessionRuns::stop(RunEntry& run, StopReason reason) {
+  std::unique_lock lock(mutex_);
+  if (stop_waiting(run, reason)) return true;
+  RunEntry* const running = &run;
+  if (begin_stop(run, reason)) stop_running({&running, 1}, reason, std::move(lock));
+  return false;
+}
+
+RunList SessionRuns::stop_all(bool is_closing) {
+  RunList ended;
+  std::vector<RunEntry*> running;
+  std::unique_lock lock(mutex_);
+  is_closed_ = is_closed_ || is_closing;
+  ++num_holds_;
+  for (RunEntry* run = turns_.in_flight.first_or_null(); run != nullptr; run = run->next_or_null) {
+    if (begin_stop(*run, StopReason::kCancelled)) running.push_back(run);
+  }
+  for (const RunList* const list : {&turns_.queue, &behind_}) {
+    while (RunEntry* const run = list->first_or_null()) {
+      stop_waiting(*run, StopReason::kCancelled);
+      ended.push_back(*run);
+    }
+  }
+  stop_running(running, StopReason::kCancelled, std::move(lock));
+  return ended;
+}
+
+void SessionRuns::hold() {
+  std::lock_guard lock(mutex_);
+  ++num_holds_;
+}
+
+void SessionRuns::let_go() {
+  std::unique_lock lock(mutex_);
+  --num_holds_;
+  settle(std::move(lock));
+}
+
+// The last to use the session wakes the thread that waits for that, which may end the session at
+// once, or ends the session itself.
+void SessionRuns::settle(std::unique_lock<std::mutex> lock) {
+  if (!is_unused()) return;
+  idle_.notify_all();
+  if (!end_session_) return;
+  const std::function<void()> end = std::exchange(end_session_, nullptr);
+  lock.unlock();
+  end();
+}
+
+void SessionRuns::wait_until_idle() {
+  std::unique_lock lock(mutex_);
+  while (waits_.polled_or_null != nullptr && !is_unused()) {
+    lock.unlock();
+    const bool has_moved = waits_.polled_or_null->poll();
+    lock.lock();
+    if (!has_moved && !is_unused()) idle_.wait_for(lock, std::chrono::microseconds(50));
+  }
+  idle_.wait(lock, [this] { return is_unused(); });
+}
+
+bool SessionRuns::is_idle() {
+  std::lock_guard lock(mutex_);
+  return is_unused();
+}
+
+void SessionRuns::orphan(std::function<void()> end) {
+  std::unique_lock lock(mutex_);
+  end_session_ = std::move(end);
+  settle(std::move(lock));
+}
+
+std::string SessionRuns::describe() {
+  std::lock_guard lock(mutex_);
+  std::string text = std::to_string(turns_.in_flight.size()) + " run(s) in flight, " +
+                     std::to_string(turns_.queue.size()) + " waiting for their turn\n";
+  size_t number = 0;
+  for (const RunEntry* run = turns_.in_flight.first_or_null(); run != nullptr;
+       run = run->next_or_null) {
+    text += "run " + std::to_string(number++) + ":\n";
+    text += run->state_or_null == nullptr ? "  about to start\n" : run->state_or_null->describe();
+  }
+  return text;
+}
+
+}  // namespace eddy

@@ -1,0 +1,205 @@
+// SessionRuns: which runs of a session are under way, which of them wait, and when the session may
+// go. One mutex; each run is in one phase, and in the list of its phase:
+//
+//   phase         list       leaves it when                                for
+//   kEnded                   Run is submitted                              kBehindStream | kQueued
+//   |
+//                                                                          kRunning
+//   kBehindStream behind     its stream comes to it                        kQueued | kRunning
+//                            it is stopped, or the session was closed      kEnding
+//   kQueued       queue      a turn comes free, in the order of coming     kRunning
+//                            it is stopped                                 kEnding
+//   kRunning      in flight  its last strand has ended, or it cannot start kEnding, or at once
+//                                                                          kEnded (keeps its state)
+//   kEnding                  Run::end() has given everything back          kEnded
+//
+// A stop has a reason, of which the first counts: a run that waits ends with it at once; one that
+// runs stops at its next command; one that is ending, or has ended, is not reached. What uses the
+// session outside of these lists holds it. No lock is held while a run is stopped or started, since
+// both may call users' functions.
+//
+// Internal to runtime/api. Ownership: shared by the session and its runs' handles, so that a handle
+// may ask after the session has gone. Threads: any. Cost: O(1), without allocation; a run enters
+// and leaves with one locked section each.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/api/end_signal.h"
+#include "runtime/api/fork_guard.h"
+#include "runtime/execute/run_state.h"
+
+namespace eddy {
+
+class StreamPlace;
+
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+// From now on; none where it is further than the clock counts.
+Deadline deadline_in(std::chrono::nanoseconds timeout);
+
+enum class RunPhase : uint8_t { kEnded, kBehindStream, kQueued, kRunning, kEnding };
+
+// What SessionRuns knows of a run. Under its mutex, but for what the run sets before it is
+// submitted and reads in its own thread.
+struct RunEntry {
+  // Set by the run, while it has ended.
+  bool is_waited_for = false;  // a thread waits for its turn, and launches it
+  Deadline deadline;
+  RunState* state_or_null = nullptr;  // where a stop reaches it; null: it has none yet
+
+  RunPhase phase = RunPhase::kEnded;
+  RunPhase waited_in = RunPhase::kEnded;  // of a run that was stopped while it waited
+  StopReason stop = StopReason::kRunning;
+  bool has_turn = false;
+  uint32_t num_stopping = 0;             // threads that stop it right now; it ends after that
+  StreamPlace* place_or_null = nullptr;  // behind its stream
+  std::shared_ptr<void> keeper;          // owns the run until it has ended
+  RunEntry* previous_or_null = nullptr;
+  RunEntry* next_or_null = nullptr;
+};
+
+// Why a run that was stopped while it waited has ended.
+Status stop_status(const RunEntry& run);
+
+// Of runs, in the order of coming; each is in one list at most.
+class RunList {
+ public:
+  void push_back(RunEntry& run);
+  void erase(RunEntry& run);
+  RunEntry* first_or_null() const { return first_; }
+  RunEntry* pop_front();
+  size_t size() const { return size_; }
+
+ private:
+  RunEntry* first_ = nullptr;
+  RunEntry* last_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Turns: at most so many runs are in flight; the others wait in a queue. Not locked.
+class Turns {
+ public:
+  explicit Turns(uint32_t max) : max_(max) {}
+  bool try_take(RunEntry& run);
+  void enqueue(RunEntry& run);
+  // The turn of a run that has ended goes to the first of the queue, which is returned.
+  RunEntry* pass();
+
+  RunList in_flight;
+  RunList queue;  // empty while a turn is free
+  size_t num_taken() const { return num_taken_; }
+
+ private:
+  const uint32_t max_;    // 0: no limit
+  size_t num_taken_ = 0;  // by runs in flight, and those that give back their state
+};
+
+class SessionRuns {
+ public:
+  // Of whose threads it is, and how a thread waits there.
+  struct Waits {
+    const void* session = nullptr;  // compared only
+    const void* threads = nullptr;
+    std::shared_ptr<const ForkGuard> fork_guard;
+    int num_spins = 0;
+    std::shared_ptr<Device> polled_or_null = {};  // moves only while a waiting thread polls it
+  };
+
+  SessionRuns(uint32_t max_in_flight, uint32_t max_waiting, Waits waits)
+      : max_waiting_(max_waiting), waits_(std::move(waits)), turns_(max_in_flight) {}
+  // Before the first run.
+  void set_polled(std::shared_ptr<Device> device) { waits_.polled_or_null = std::move(device); }
+  bool do_waiters_poll() const { return waits_.polled_or_null != nullptr; }
+
+  bool is_in_child() const { return waits_.fork_guard->is_in_child(); }
+  // Whether this thread may wait for it: not in a forked child, nor, while it is not set, where
+  // that could depend on this very thread.
+  Status check_wait(const EndSignal& signal) const;
+  // Waits, moving what waiting threads move.
+  bool wait(EndSignal& signal, bool spins, const Deadline& deadline = {}) const;
+
+  // kResourceExhausted where too many runs wait already.
+  Status may_submit();
+  enum class Admission { kTurn, kQueued, kRefused };
+  // Of a run that has ended. Refused, with the reason: it is as it was. Queued: with a thread that
+  // waits it has its turn, or has ended, once its signal is set; else it may be gone.
+  Admission enter(RunEntry& run, Status& why);
+  Status enter_stream(RunEntry& run, StreamPlace& place);
+  // The stream takes no commands. False: the run was stopped meanwhile, and is ended elsewhere.
+  bool undo_enter_stream(RunEntry& run);
+  // The run behind the place goes on; null: it was stopped there. Refused, it has to be ended.
+  // Holds the session until let_go().
+  struct Arrival {
+    RunEntry* run_or_null = nullptr;
+    Admission admission = Admission::kRefused;
+    Status why;
+  };
+  Arrival leave_stream(StreamPlace& place);
+  // A run with a turn has its state, where stops reach it from now on.
+  void reach(RunEntry& run, RunState& state);
+  // No stop reaches the run any more; it still has its turn.
+  void withdraw(RunEntry& run);
+  // The run has ended, and its turn is the next one's, which is returned. Holds the session
+  // `num_holds` times, and once more for a keeper. Unheld, the session may be gone afterwards.
+  struct Left {
+    RunEntry* next_or_null = nullptr;
+    std::shared_ptr<void> keeper;
+  };
+  Left leave(RunEntry& run, size_t num_holds);
+  // The keeper owns the run until it has ended. False: it has ended.
+  bool keep(RunEntry& run, std::shared_ptr<void> keeper);
+
+  // True: it waited, and has to be ended by the caller.
+  bool stop(RunEntry& run, StopReason reason);
+  // Stops all; closing: refuses new ones. Those returned waited, and have to be ended. Holds the
+  // session until let_go().
+  RunList stop_all(bool is_closing);
+
+  // Keeps the session until let_go(), after which it may be gone.
+  void hold();
+  void let_go();
+  // Until nothing uses the session any more.
+  void wait_until_idle();
+  bool is_idle();
+  // Calls `end`, once, as soon as nothing uses the session any more.
+  void orphan(std::function<void()> end);
+  std::string describe();
+
+ private:
+  Status may_wait() const;
+  Status may_enter(RunEntry& run, RunPhase where);
+  Admission admit(RunEntry& run, Status& why);
+  void end_wait(RunEntry& run, RunList& list);
+  bool stop_waiting(RunEntry& run, StopReason reason);
+  bool begin_stop(RunEntry& run, StopReason reason);
+  void stop_running(std::span<RunEntry* const> runs, StopReason reason,
+                    std::unique_lock<std::mutex> lock);
+  void await_stops(const RunEntry& run, std::unique_lock<std::mutex>& lock);
+  bool is_unused() const {
+    return turns_.num_taken() == 0 && turns_.queue.size() == 0 && num_places_ == 0 &&
+           num_holds_ == 0;
+  }
+  void settle(std::unique_lock<std::mutex> lock);
+
+  const uint32_t max_waiting_;
+  Waits waits_;
+  std::mutex mutex_;
+  // Under the mutex.
+  Turns turns_;
+  RunList behind_;
+  size_t num_places_ = 0;  // in streams; runs that were stopped there have left theirs behind
+  size_t num_holds_ = 0;
+  bool is_closed_ = false;
+  std::function<void()> end_session_;  // an orphan's
+  std::condition_variable idle_;       // is_unused() has come true
+  std::condition_variable stopped_;    // num_stopping of a run has become 0
+};
+
+}  // namespace eddy
