@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/coroutine/wait_group.h"
+#include "tests/runtime/coroutine/wait_group.h"
 
 namespace eddy {
 namespace {
