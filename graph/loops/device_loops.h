@@ -1,5 +1,5 @@
 // find_device_loops: which loops and branches beside an accelerator it can drive by itself, and why
-// others not: the allow-list for recordings that decide (runtime/device/recorder.h).
+// others not: the allow-list for recordings that decide (runtime/device/graph_capture.h).
 //
 // A loop can be driven by the device when
 //   - it has nodes, and all of them run there, with fixed shapes and nothing that the host must

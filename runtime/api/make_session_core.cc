@@ -27,9 +27,9 @@ namespace {
 // Whether the accelerator can drive loops, and may.
 bool can_device_drive(const SessionCore& core) {
   if (!core.accelerator_or_null || core.options.loops == Loops::kHost) return false;
-  if (!core.accelerator_or_null->make_recorder) return false;
-  const std::unique_ptr<Recorder> recorder = core.accelerator_or_null->make_recorder();
-  return recorder != nullptr && recorder->can_decide();
+  if (!core.accelerator_or_null->make_capture) return false;
+  const std::unique_ptr<GraphCapture> capture = core.accelerator_or_null->make_capture();
+  return capture != nullptr && capture->can_decide();
 }
 
 Status check_options(const SessionOptions& options) {
@@ -127,15 +127,16 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
     if (device.needs_polling()) scheduler.ignore_clock_in_rounds();
     options.make_runner = [devices, &core, &scheduler, now](
                               const StrandCode& code, const Bindings& bindings,
-                              Recorder* recorder_or_null) -> std::unique_ptr<StrandRunner> {
+                              GraphCapture* capture_or_null) -> std::unique_ptr<StrandRunner> {
       return std::make_unique<HostStrands>(
           code, bindings, scheduler,
-          HostStrands::Options{devices, core.plan.stream_devices, recorder_or_null, now,
+          HostStrands::Options{devices, core.plan.stream_devices, capture_or_null, now,
                                [&core](const Status& why) { core.note_refusal(why); }});
     };
   } else {
     options.shares_tiles = device.num_workers() > 1;
-    options.make_runner = [&device](const StrandCode& code, const Bindings& bindings, Recorder*) {
+    options.make_runner = [&device](const StrandCode& code, const Bindings& bindings,
+                                    GraphCapture*) {
       return device.create_runner_or_null(code, bindings);
     };
   }

@@ -8,9 +8,9 @@
 #include "ops/cuda/node_function.h"
 #include "ops/cuda/params.h"
 #include "ops/cuda/persistent_text.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 #include "runtime/cuda/cuda_launch.h"
 #include "runtime/cuda/cuda_module.h"
-#include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/cuda_transfers.h"
 
 namespace eddy {
@@ -160,8 +160,8 @@ Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
       return copy_word(parts->device->context(), parts->loop_kernels.copy, to, from, native_stream);
     };
   }
-  accelerator->make_recorder = [parts = parts.get()]() -> std::unique_ptr<Recorder> {
-    return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
+  accelerator->make_capture = [parts = parts.get()]() -> std::unique_ptr<GraphCapture> {
+    return CudaGraphCapture::create_or_null(parts->device->context(), parts->loop_kernels);
   };
   accelerator->fusion = fusion_of(*parts, sources.why_no_nvrtc);
   accelerator->loop_fusion = loop_fusion_of(*parts);

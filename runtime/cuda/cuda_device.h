@@ -5,7 +5,8 @@
 //
 // The device needs polling: somebody calls poll() while work is pending (a scheduler's poller, or
 // who waits). Completion costs no host function and, with memory words, no driver call.
-// Strands: driven from the host (HostStrands), which records what it issues with a CudaRecorder.
+// Strands: driven from the host (HostStrands), which records what it issues with a
+// CudaGraphCapture.
 //
 // Errors: creation says what is missing and what to do. A lost device refuses everything, its
 // streams become idle, and health() says what happened.
@@ -19,8 +20,8 @@
 
 #include "runtime/cuda/cuda_allocator.h"
 #include "runtime/cuda/cuda_stream.h"
-#include "runtime/device/strand_runner.h"
 #include "runtime/device/device.h"
+#include "runtime/device/strand_runner.h"
 
 namespace eddy {
 
@@ -61,8 +62,7 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
-  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&,
-                                                      const Bindings&) override {
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&, const Bindings&) override {
     return nullptr;
   }
   int num_workers() const override { return context_->facts().num_multiprocessors; }

@@ -18,7 +18,7 @@
 
 #include "ops/contract/registry.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 
 namespace eddy {
 

@@ -21,7 +21,7 @@
 #include "graph/ir/loop_program.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
-#include "runtime/device/recorder.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/execute/loop_choice.h"
 
 namespace eddy {
@@ -69,7 +69,7 @@ struct Accelerator {
   // stand in any recording. Empty: it can't.
   std::function<Status(int64_t* to, const int64_t* from, void* native_stream)> copy_word = {};
   // Records what kernels enqueue; empty, or makes null: everything is issued one by one.
-  std::function<std::unique_ptr<Recorder>()> make_recorder = {};
+  std::function<std::unique_ptr<GraphCapture>()> make_capture = {};
   ElementFusion fusion = {};
   LoopFusion loop_fusion = {};
   // Loops beside each other become one where it could drive but some of them at once

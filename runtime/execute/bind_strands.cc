@@ -51,9 +51,9 @@ class Binder {
  private:
   using Note = CallNote::Kind;
 
-  // Only a recorder asks.
+  // Only a capture needs them.
   void note(const CallNote& note) {
-    if (state_.recorder_or_null() != nullptr) made_.notes.push_back(note);
+    if (state_.capture_or_null() != nullptr) made_.notes.push_back(note);
   }
   static Binding work(WorkFunction run, void* context) { return {{run}, context}; }
   static Binding decision(DecideFunction decide, void* context) {

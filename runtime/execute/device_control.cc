@@ -309,7 +309,7 @@ void DeviceControl::give_up_what_was_tried() {
 
 Result<std::unique_ptr<ControlLaunch>> DeviceControl::make_launch(Way way) {
   if (way == Way::kKernel) return PersistentLaunch::make(state_, id_, *persistent_or_null_);
-  return ControlRecording::make(state_, id_, *state_.recorder_or_null(), words_,
+  return ControlRecording::make(state_, id_, *state_.capture_or_null(), words_,
                                 way == Way::kUnrolled);
 }
 

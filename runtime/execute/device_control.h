@@ -63,7 +63,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "runtime/device/recorder.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/execute/loop_choice.h"
 #include "runtime/execute/slot.h"
 

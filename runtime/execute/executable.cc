@@ -416,7 +416,7 @@ std::unique_ptr<RunState> Executable::make_state(std::shared_ptr<const ResolvedP
   state->code = std::move(code);
   state->bindings = bind_strands(*state->code, *state, trace_or_null);
   state->runner =
-      options_.make_runner(state->code->code, state->bindings, state->recorder_or_null());
+      options_.make_runner(state->code->code, state->bindings, state->capture_or_null());
   bind_streams(*state->code, *state, *state->runner);
   return state;
 }

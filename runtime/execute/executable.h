@@ -53,9 +53,9 @@ struct ExecutableOptions {
   // need not be in memory side by side: frees the constants named, which nobody reads any more, and
   // lets go of files' pages, which come back when they are read again. May be empty.
   std::function<void(std::span<const ConstantId>)> release_constants = {};
-  // Makes what executes a run's strands; the recorder, the run state's, outlives it.
+  // Makes what executes a run's strands; the capture, the run state's, outlives it.
   std::function<std::unique_ptr<StrandRunner>(const StrandCode& code, const Bindings& bindings,
-                                              Recorder* recorder_or_null)>
+                                              GraphCapture* capture_or_null)>
       make_runner;
   // Loops that the accelerator can drive are driven by it; measured: where it is faster.
   bool has_device_control = false;

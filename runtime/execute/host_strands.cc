@@ -101,7 +101,7 @@ void HostStrands::await_stream(uint32_t strand) {
 }
 
 Segment* HostStrands::segment_or_null(uint32_t at, uint32_t strand) {
-  if (options_.recorder_or_null == nullptr || device_index(strand) == 0) return nullptr;
+  if (options_.capture_or_null == nullptr || device_index(strand) == 0) return nullptr;
   const auto known = segments_.find(at);
   if (known != segments_.end()) return known->second.segment.get();
   const SegmentSource source{code_, bindings_, [this, strand](uint32_t other) {
@@ -114,7 +114,7 @@ Segment* HostStrands::segment_or_null(uint32_t at, uint32_t strand) {
   if (!found) return nullptr;
   made.segment =
       std::make_unique<Segment>(std::move(found->steps), found->next,
-                                SegmentShared{options_.recorder_or_null, options_.on_refusal});
+                                SegmentShared{options_.capture_or_null, options_.on_refusal});
   return made.segment.get();
 }
 

@@ -19,7 +19,7 @@
 // issued. A wait first waits, on the host, until the event has been recorded in its round (strands
 // are issued in no global order), then orders the streams. A strand that rests has no task.
 //
-// With a recorder for its second device, which outlives it, straight work of that device's streams
+// With a capture for its second device, which outlives it, straight work of that device's streams
 // is recorded once and launched as one (segment.h).
 //
 // Errors: as StrandRunner. Stopping: seen before each command; issued work that has not started
@@ -50,7 +50,7 @@ class HostStrands : public RunningStrands {
     std::vector<Device*> devices;
     // Each stream is of the device at that place; those beyond are of the first.
     std::vector<uint32_t> stream_devices = {};
-    Recorder* recorder_or_null = nullptr;
+    GraphCapture* capture_or_null = nullptr;
     InlineTimes::Now now = InlineTimes::steady_now;
     // Called with the reason where straight work could not be recorded (segment.h); may be empty.
     std::function<void(const Status& why)> on_refusal = {};

@@ -335,9 +335,9 @@ void RunState::reset() {
 
 void RunState::start_recording() {
   const Accelerator* accelerator = executable_.accelerator_or_null();
-  if (accelerator == nullptr || !accelerator->make_recorder) return;
-  recorder_ = accelerator->make_recorder();
-  const bool can_decide = recorder_ != nullptr && recorder_->can_decide();
+  if (accelerator == nullptr || !accelerator->make_capture) return;
+  capture_ = accelerator->make_capture();
+  const bool can_decide = capture_ != nullptr && capture_->can_decide();
   if (!can_decide || !executable_.has_device_control()) return;
   Result<BufferRef> word = allocator_.allocate(sizeof(uint32_t));
   if (!word.is_ok()) return;  // then loops are driven from the host

@@ -25,7 +25,7 @@
 #include "graph/ir/graph.h"
 #include "graph/loops/output_routes.h"
 #include "graph/schedule/plan.h"
-#include "runtime/device/recorder.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/device/strand_runner.h"
 #include "runtime/execute/breadcrumbs.h"
 #include "runtime/execute/case_state.h"
@@ -106,7 +106,7 @@ class RunState {
   DeviceControl* device_control_or_null(NodeId node) {
     return device_controls_.empty() ? nullptr : device_controls_[node.index()].get();
   }
-  // With a recorder of the accelerator's, and a DeviceControl for every loop that may be one;
+  // With a graph capture, and a DeviceControl for every loop that may be one;
   // before the commands are made.
   void start_recording();
   // The run has ended: loops of other runs may be driven by devices in place of this one's.
@@ -121,7 +121,7 @@ class RunState {
   std::string how_by_device(NodeId loop) const;
 
   // Of the accelerator; null: nothing is recorded.
-  Recorder* recorder_or_null() { return recorder_.get(); }
+  GraphCapture* capture_or_null() { return capture_.get(); }
   // Not 0 once the run has been stopped; read by devices. Null: no device loop.
   const uint32_t* stop_word() const { return control.stop_word_or_null; }
 
@@ -231,7 +231,7 @@ class RunState {
 
   const Executable& executable_;
   Allocator& allocator_;
-  std::unique_ptr<Recorder> recorder_;  // before all that it has recorded
+  std::unique_ptr<GraphCapture> capture_;  // before all that it has captured
   BufferRef stop_word_;
   std::deque<OutputPlaces> outputs_;                     // by output; before all that may hold them
   std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId

@@ -18,8 +18,8 @@ HandGraph::HandGraph(const Accelerator& accelerator, const OpTable& ops,
 }
 
 Status HandGraph::set_up() {
-  if (accelerator_.make_recorder) recorder_ = accelerator_.make_recorder();
-  if (recorder_ == nullptr || !recorder_->can_decide()) {
+  if (accelerator_.make_capture) capture_ = accelerator_.make_capture();
+  if (capture_ == nullptr || !capture_->can_decide()) {
     return unsupported("the device cannot decide loops by itself");
   }
   EDDY_ASSIGN_OR_RETURN(stream_, accelerator_.device->create_stream());
@@ -29,7 +29,7 @@ Status HandGraph::set_up() {
 }
 
 HandGraph::~HandGraph() {
-  if (recorder_ != nullptr) recorder_->abandon();
+  if (capture_ != nullptr) capture_->abandon();
 }
 
 void HandGraph::keep(Status status) {
@@ -63,7 +63,7 @@ LoopWords HandGraph::loop_words() {
 }
 
 void HandGraph::begin() {
-  if (error_.is_ok()) keep(recorder_->begin());
+  if (error_.is_ok()) keep(capture_->begin());
 }
 
 Result<const BoundKernel*> HandGraph::kernel(const char* op, const std::vector<TensorView>& inputs,
@@ -87,7 +87,7 @@ void HandGraph::play(const char* op, std::vector<TensorView> inputs, TensorView 
   if (!error_.is_ok()) return;
   Result<const BoundKernel*> bound = kernel(op, inputs, output);
   if (!bound.is_ok()) return keep(bound.take_status());
-  Result<void*> lane = recorder_->lane(0);
+  Result<void*> lane = capture_->stream(0);
   if (!lane.is_ok()) return keep(lane.take_status());
   Status failed;
   KernelArgs args;
@@ -102,23 +102,23 @@ void HandGraph::play(const char* op, std::vector<TensorView> inputs, TensorView 
 }
 
 void HandGraph::copy(const TensorView& to, const TensorView& from) {
-  if (error_.is_ok()) keep(recorder_->copy(to.data, from.data, to.size_bytes()));
+  if (error_.is_ok()) keep(capture_->copy(to.data, from.data, to.size_bytes()));
 }
 
 void HandGraph::repeat(const LoopWords& words, const TensorView& test,
                        const std::function<void()>& decide, const std::function<void()>& body) {
-  if (error_.is_ok()) keep(recorder_->start_counter(words));
+  if (error_.is_ok()) keep(capture_->start_counter(words));
   decide();
-  if (error_.is_ok()) keep(recorder_->begin_while({words, test.data}));
+  if (error_.is_ok()) keep(capture_->begin_while({words, test.data}));
   body();
-  if (error_.is_ok()) keep(recorder_->advance_counter(words));
+  if (error_.is_ok()) keep(capture_->advance_counter(words));
   decide();
-  if (error_.is_ok()) keep(recorder_->end_while());
+  if (error_.is_ok()) keep(capture_->end_while());
 }
 
 Status HandGraph::finish() {
   EDDY_RETURN_IF_ERROR(error_);
-  EDDY_ASSIGN_OR_RETURN(recording_, recorder_->finish());
+  EDDY_ASSIGN_OR_RETURN(recording_, capture_->finish());
   return Status::ok();
 }
 
@@ -155,7 +155,7 @@ Result<float> HandGraph::read(const TensorView& number) {
     const Copy& self = *static_cast<Copy*>(context);
     HandGraph& graph = *self.graph;
     graph.keep(
-        graph.recorder_->copy_now(graph.stream_->native(), self.to, self.from, sizeof(float)));
+        graph.capture_->copy_now(graph.stream_->native(), self.to, self.from, sizeof(float)));
     return graph.error_.is_ok();
   };
   if (!stream_->launch({enqueue, &copy, false})) return accelerator_.device->health();

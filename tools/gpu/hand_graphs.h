@@ -1,4 +1,4 @@
-// HandGraph: a graph put together by hand from kernels of the accelerator, by its recorder, without
+// HandGraph: a graph put together by hand from kernels of the accelerator, by its capture, without
 // a session: what a probe launches several of at once.
 //
 //   HandGraph graph(*accelerator, progress);
@@ -52,7 +52,7 @@ class HandGraph {
   Status start();
   Status wait();
   Result<float> read(const TensorView& number);
-  Recorder& recorder() { return *recorder_; }
+  GraphCapture& capture() { return *capture_; }
 
  private:
   Status set_up();
@@ -70,8 +70,8 @@ class HandGraph {
   size_t num_words_ = 2;  // the stop word, a failure's
   std::deque<BufferRef> memory_;
   std::deque<BoundKernel> kernels_;
-  std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<GraphCapture> capture_;
+  std::unique_ptr<CapturedGraph> recording_;
   std::unique_ptr<Stream> stream_;
 };
 

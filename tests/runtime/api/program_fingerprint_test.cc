@@ -143,7 +143,7 @@ TEST(ProgramFingerprint, OtherKernelsHaveAnother) {
     KernelRegistry registry;
     add(registry);
     ExecutableOptions options;
-    options.make_runner = [&](const StrandCode& code, const Bindings& bindings, Recorder*) {
+    options.make_runner = [&](const StrandCode& code, const Bindings& bindings, GraphCapture*) {
       return device.create_runner_or_null(code, bindings);
     };
     auto program = Executable::create(graph, plan, device, registry, std::move(options));

@@ -455,7 +455,7 @@ TEST(CudaSessionCampaign, RandomGraphsGiveWhatTheOracleSays) {
   for (const double cpu_share : {0.0, 0.3, 0.7}) {
     for (uint64_t seed = 1; seed <= 12; ++seed) {
       FakeAccelerator fake(library,
-                           {.seed = seed, .cpu_share = cpu_share, .has_recorder = seed % 4 != 0});
+                           {.seed = seed, .cpu_share = cpu_share, .can_capture = seed % 4 != 0});
       check::GenerateOptions generate;
       generate.has_floats = true;
       const auto contestant = check::session_contestant("cuda", [&](const check::Recipe&) {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "graph/base/check.h"
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 #include "runtime/cuda/cuda_transfers.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"
 
@@ -253,9 +253,9 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
                                                  void* native_stream) {
     return copy_word(parts->device->context(), parts->loop_kernels.copy, to, from, native_stream);
   };
-  if (options_.has_recorder) {
-    accelerator->make_recorder = [parts = parts.get()]() -> std::unique_ptr<Recorder> {
-      return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
+  if (options_.can_capture) {
+    accelerator->make_capture = [parts = parts.get()]() -> std::unique_ptr<GraphCapture> {
+      return CudaGraphCapture::create_or_null(parts->device->context(), parts->loop_kernels);
     };
   }
   accelerator->merges_loops = options_.merges_loops;

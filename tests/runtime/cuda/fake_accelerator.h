@@ -35,7 +35,7 @@ namespace eddy::testing {
 struct FakeAcceleratorOptions {
   uint64_t seed = 1;
   double cpu_share = 0;
-  bool has_recorder = true;    // else every kernel is launched by itself
+  bool can_capture = true;     // else every kernel is launched by itself
   bool merges_loops = false;   // else tests look at each loop
   std::string may_fault = {};  // the operator whose kernels say that they may find faults
   FakeCudaOptions cuda = {};   // its seed is `seed`
