@@ -22,7 +22,7 @@ AsyncRun::AsyncRun(SessionCore& core, NamedTensors inputs, const RunOptions& opt
   handle_->session = &core;
   handle_->threads = core.threads.get();
   handle_->fork_guard = core.fork_guard;
-  if (core.do_waiters_poll()) handle_->polled_or_null = core.device;
+  if (core.do_waiters_poll()) handle_->polled_or_null = core.devices[0].device;
 }
 
 RunHandle AsyncRun::submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,

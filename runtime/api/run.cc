@@ -152,7 +152,7 @@ void Run::launch(bool on_this_thread, std::optional<std::chrono::steady_clock::t
 
 void Run::wait() {
   while (core_.do_waiters_poll() && !is_done()) {
-    if (!core_.device->poll()) std::this_thread::yield();
+    if (!core_.host().poll()) std::this_thread::yield();
   }
   for (int spin = 0; spin < core_.num_wait_spins; ++spin) {
     if (is_done()) return;

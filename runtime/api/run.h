@@ -50,7 +50,7 @@ class Run {
   // The caller's memory takes output `index`: the one place or, where there is a spare, either.
   Status bind_output(size_t index, const TensorView& view,
                      const TensorView* spare_or_null = nullptr);
-  // Memory of the accelerator's takes it.
+  // Memory of a device's takes it.
   Status bind_device_output(size_t index, const TensorView& view);
 
   // Before it can be reached by others: no stop of an earlier time counts.

@@ -14,7 +14,7 @@ Status SessionCore::prepare_threads(const Needs& needs) {
   try {
     if (needs.callback) callbacks.prepare();
     if (needs.timer) (void)scheduler();
-    if (needs.workers && !device->needs_polling()) threads->workers()->prepare();
+    if (needs.workers && !host().needs_polling()) threads->workers()->prepare();
   } catch (const std::system_error& error) {
     return no_thread(error);
   }
@@ -151,7 +151,7 @@ void SessionCore::report_loops(const Run& run) {
 
 void SessionCore::report_loop(const Run& run, size_t i) {
   last_loops[i].iterations = run.iterations(loop_nodes[i]);
-  if (loops[i].driven == "host" || accelerator_or_null == nullptr) return;
+  if (loops[i].driven == "host" || has_one_device()) return;
   // One that has not been entered is as it would have been.
   const bool is_driven = run.is_driven_by_device(loop_nodes[i]) || last_loops[i].iterations == 0;
   last_loops[i].driven = is_driven ? "device" : "host";
@@ -250,7 +250,7 @@ void SessionCore::start_run(std::function<void()> start) {
 }
 
 void SessionCore::call_on_worker(std::function<void()> function) {
-  if (device->needs_polling()) return function();
+  if (host().needs_polling()) return function();
   auto call = std::make_unique<std::function<void()>>(std::move(function));
   threads->workers()->enqueue(
       [](void* context) {

@@ -19,8 +19,7 @@
 #include "runtime/api/session.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/device/device.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 
 namespace eddy {
 
@@ -39,7 +38,7 @@ struct SessionCore {
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
-  // By input, with an accelerator: a node that reads it on the host; empty: it is copied only.
+  // By input, beside other devices: a node that reads it on the host; empty: it is copied only.
   std::vector<std::string> host_readers;
   bool has_one_strand = true;  // no region has more than one stream
 
@@ -52,23 +51,20 @@ struct SessionCore {
   std::vector<LoopReport> branches;
   std::vector<NodeId> loop_nodes;
 
-  // Tensors handed to callers keep the devices alive.
-  std::shared_ptr<Device> device;
-  std::shared_ptr<const Accelerator> accelerator_or_null;
+  // The host's first, the others as the options list them. Tensors handed to callers keep them
+  // alive.
+  std::vector<ExecutionDevice> devices;
+  Device& host() const { return *devices[0].device; }
+  bool has_one_device() const { return devices.size() == 1; }
   std::shared_ptr<const void> keep_alive() const {
-    if (accelerator_or_null == nullptr) return device;
-    return std::make_shared<std::pair<std::shared_ptr<Device>, std::shared_ptr<const Accelerator>>>(
-        device, accelerator_or_null);
+    if (has_one_device()) return devices[0].device;
+    return std::make_shared<std::vector<ExecutionDevice>>(devices);
   }
   // That a caller's stream is of.
-  Device& stream_device() const {
-    return accelerator_or_null != nullptr ? *accelerator_or_null->device : *device;
-  }
+  Device& stream_device() const { return *devices[has_one_device() ? 0 : 1].device; }
   std::string placement;  // as text
 
-  bool is_host_driven() const {
-    return options.loops == Loops::kHost || accelerator_or_null != nullptr;
-  }
+  bool is_host_driven() const { return options.loops == Loops::kHost || !has_one_device(); }
   std::unique_ptr<Executable> executable;
 
   std::string fingerprint;
@@ -151,7 +147,7 @@ struct SessionCore {
   // kResourceExhausted where the system has no thread for one of them.
   Status prepare_threads(const Needs& needs);
   // Whoever waits moves the device on; elsewhere it moves by itself, or the scheduler polls it.
-  bool do_waiters_poll() const { return device->needs_polling() && !is_host_driven(); }
+  bool do_waiters_poll() const { return host().needs_polling() && !is_host_driven(); }
   // Waits for the condition variable until the predicate (asked under the lock) holds.
   // False when the deadline came first.
   template <typename Predicate>
@@ -160,7 +156,7 @@ struct SessionCore {
     while (do_waiters_poll() && !is_true()) {
       if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
       lock.unlock();
-      const bool has_moved = device->poll();
+      const bool has_moved = host().poll();
       lock.lock();
       if (!has_moved && !is_true()) changed.wait_for(lock, std::chrono::microseconds(50));
     }
@@ -187,7 +183,7 @@ struct SessionCore {
     return num_turns == 0 && queue.empty() && behind_streams.empty() && num_holds == 0;
   }
   std::vector<LoopReport> last_loops;  // under the mutex
-  // Work for an accelerator could not be recorded and is issued node by node; why, of the first.
+  // Work for a device could not be recorded and is issued node by node; why, of the first.
   void note_refusal(const Status& why);
   std::string why_not_recorded;  // under the mutex
 

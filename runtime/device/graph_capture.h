@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "graph/base/status.h"
 
@@ -112,5 +113,8 @@ class GraphCapture {
   virtual Status begin_branch() = 0;
   virtual Status end_case() = 0;
 };
+
+// By device; null: it captures nothing.
+using GraphCaptures = std::vector<GraphCapture*>;
 
 }  // namespace eddy

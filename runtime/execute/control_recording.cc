@@ -28,6 +28,7 @@ ControlRecording::ControlRecording(RunState& state, NodeId loop, GraphCapture& c
                                    bool unrolls)
     : state_(state),
       top_(loop),
+      memory_(state.executable().memory(state.executable().control_verdict(loop).device)),
       capture_(capture),
       unrolls_(unrolls),
       uses_(count_uses(state.graph())) {}
@@ -62,7 +63,7 @@ Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, N
 // ---------------------------------------------------------------- memory
 
 Result<void*> ControlRecording::device_memory(size_t size_bytes) {
-  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.executable().memory(1).allocate(size_bytes));
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, memory_.allocate(size_bytes));
   kept_.push_back(buffer);
   return buffer.data();
 }
@@ -70,7 +71,7 @@ Result<void*> ControlRecording::device_memory(size_t size_bytes) {
 Result<void*> ControlRecording::home(ValueId value, size_t size_bytes) {
   const auto known = homes_.find(value.index());
   if (known != homes_.end()) return known->second.data();
-  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.executable().memory(1).allocate(size_bytes));
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, memory_.allocate(size_bytes));
   return (homes_[value.index()] = std::move(buffer)).data();
 }
 
@@ -463,7 +464,7 @@ Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log)
     BufferRef& memory = made_[value.index()];
     if (!memory) {
       const size_t size_bytes = std::max<size_t>(output.slot->view.size_bytes(), 1);
-      EDDY_ASSIGN_OR_RETURN(memory, state_.executable().memory(1).allocate(size_bytes));
+      EDDY_ASSIGN_OR_RETURN(memory, memory_.allocate(size_bytes));
     }
     point(value, memory.data());
   }

@@ -93,6 +93,7 @@ class ControlRecording : public ControlLaunch {
 
   RunState& state_;
   const NodeId top_;
+  Allocator& memory_;  // the device's
   GraphCapture& capture_;
   const bool unrolls_;
   uint32_t most_iterations_ = 1;  // of a round

@@ -1,10 +1,11 @@
 // Segment: straight commands of host-driven strands that are recorded once and launched as one.
 //
-// A segment begins on one strand, whose stream is an accelerator's, and goes on over jumps and
-// blocks of several streams to the next decision, or to the first command that cannot be part of
-// it: work of another device, work the host must see, an event that is not recorded inside. Further
-// streams of such blocks become parallel capture streams of the graph. (Nimble, section 4.1: what
-// is static is scheduled ahead of time; here also between two decisions of a loop.)
+// A segment begins on one strand, whose stream is of a device with a graph capture, and goes on
+// over jumps and blocks of several streams to the next decision, or to the first command that
+// cannot be part of it: work of another device, work the host must see, an event that is not
+// recorded inside. Further streams of such blocks become parallel capture streams of the graph.
+// (Nimble, section 4.1: what is static is scheduled ahead of time; here also between two decisions
+// of a loop.)
 //
 // Running it is one Work of its strand's stream. First the nodes with operands that may move
 // (fixed_addresses.h) find them and the books are kept (loops count, carried values change places),

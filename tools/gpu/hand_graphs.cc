@@ -11,19 +11,20 @@ constexpr int kOpset = 17;
 
 }  // namespace
 
-HandGraph::HandGraph(const Accelerator& accelerator, const OpTable& ops,
+HandGraph::HandGraph(const ExecutionDevice& device, const OpTable& ops,
                      std::function<void()> progress)
-    : accelerator_(accelerator), ops_(ops), progress_(std::move(progress)) {
+    : device_(device), ops_(ops), progress_(std::move(progress)) {
   keep(set_up());
 }
 
 Status HandGraph::set_up() {
-  if (accelerator_.make_capture) capture_ = accelerator_.make_capture();
+  capture_ = device_.device->create_capture_or_null();
   if (capture_ == nullptr || !capture_->can_decide()) {
     return unsupported("the device cannot decide loops by itself");
   }
-  EDDY_ASSIGN_OR_RETURN(stream_, accelerator_.device->create_stream());
-  EDDY_ASSIGN_OR_RETURN(words_, accelerator_.staging->allocate(kMostWords * sizeof(int64_t)));
+  EDDY_ASSIGN_OR_RETURN(stream_, device_.device->create_stream());
+  EDDY_ASSIGN_OR_RETURN(
+      words_, device_.device->staging_or_null()->staging().allocate(kMostWords * sizeof(int64_t)));
   std::memset(words_.data(), 0, kMostWords * sizeof(int64_t));
   return Status::ok();
 }
@@ -39,13 +40,13 @@ void HandGraph::keep(Status status) {
 TensorView HandGraph::memory(ElementType element, const void* bytes, size_t size_bytes) {
   TensorView view{nullptr, nullptr, 0, element};
   if (!error_.is_ok()) return view;
-  Result<BufferRef> buffer = accelerator_.device->allocator().allocate(size_bytes);
+  Result<BufferRef> buffer = device_.device->allocator().allocate(size_bytes);
   if (!buffer.is_ok()) {
     keep(buffer.take_status());
     return view;
   }
   view.data = buffer->data();
-  keep(accelerator_.write(view.data, bytes, size_bytes));
+  keep(device_.device->staging_or_null()->write(view.data, bytes, size_bytes));
   memory_.push_back(std::move(*buffer));
   return view;
 }
@@ -78,8 +79,8 @@ Result<const BoundKernel*> HandGraph::kernel(const char* op, const std::vector<T
   if (std::strcmp(op, "Cast") == 0) {
     attributes.set("to", output.element == ElementType::kInt64 ? int64_t{7} : int64_t{1});
   }
-  EDDY_ASSIGN_OR_RETURN(BoundKernel bound, accelerator_.kernels->bind({*def, attributes, kOpset, op,
-                                                                       types, outputs, constants}));
+  EDDY_ASSIGN_OR_RETURN(BoundKernel bound, device_.kernels->bind({*def, attributes, kOpset, op,
+                                                                  types, outputs, constants}));
   return &kernels_.emplace_back(std::move(bound));
 }
 
@@ -130,22 +131,23 @@ bool HandGraph::launch(void* self) {
 
 Status HandGraph::start() {
   EDDY_RETURN_IF_ERROR(error_);
-  if (!stream_->launch({&HandGraph::launch, this, false})) return accelerator_.device->health();
+  if (!stream_->launch({&HandGraph::launch, this, false})) return device_.device->health();
   return error_;
 }
 
 Status HandGraph::wait() {
   while (!stream_->is_idle()) {
     progress_();
-    accelerator_.device->poll();
+    device_.device->poll();
   }
   EDDY_RETURN_IF_ERROR(error_);
-  return accelerator_.device->health();
+  return device_.device->health();
 }
 
 Result<float> HandGraph::read(const TensorView& number) {
   EDDY_RETURN_IF_ERROR(error_);
-  EDDY_ASSIGN_OR_RETURN(const BufferRef on_host, accelerator_.staging->allocate(sizeof(float)));
+  EDDY_ASSIGN_OR_RETURN(const BufferRef on_host,
+                        device_.device->staging_or_null()->staging().allocate(sizeof(float)));
   struct Copy {
     HandGraph* graph;
     void* to;
@@ -158,7 +160,7 @@ Result<float> HandGraph::read(const TensorView& number) {
         graph.capture_->copy_now(graph.stream_->native(), self.to, self.from, sizeof(float)));
     return graph.error_.is_ok();
   };
-  if (!stream_->launch({enqueue, &copy, false})) return accelerator_.device->health();
+  if (!stream_->launch({enqueue, &copy, false})) return device_.device->health();
   EDDY_RETURN_IF_ERROR(wait());
   return *static_cast<const float*>(on_host.data());
 }
