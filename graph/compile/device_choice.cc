@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
@@ -24,9 +25,11 @@ struct Passed {
 
 class Chooser {
  public:
-  Chooser(const Graph& graph, const DeviceChoiceOptions& options)
-      : graph_(graph), options_(options) {
-    choice_.is_on_device.resize(graph.num_nodes(), false);
+  Chooser(const Graph& graph, const std::vector<std::string>& devices,
+          const DeviceChoiceOptions& options)
+      : graph_(graph), devices_(devices), options_(options) {
+    EDDY_CHECK(devices.size() <= 64) << "more devices than a mask of them has bits";
+    choice_.devices.resize(graph.num_nodes(), 0);
     choice_.values.resize(graph.num_values());
     choice_.reasons.resize(graph.num_nodes());
   }
@@ -48,7 +51,12 @@ class Chooser {
   bool is_constant(ValueId value) const {
     return graph_.value(value).origin == ValueOrigin::kConstant;
   }
-  bool is_home_device(ValueId value) const { return choice_.values[value.index()].is_on_device; }
+  uint32_t home(ValueId value) const { return choice_.values[value.index()].device; }
+  // 0: it names none.
+  uint32_t named_device(const Node& node) const {
+    const auto found = std::ranges::find(devices_, node.device);
+    return found == devices_.end() ? 0 : static_cast<uint32_t>(found - devices_.begin());
+  }
 
   // ---- what control nodes pass on
 
@@ -82,8 +90,7 @@ class Chooser {
     return is_integer && count && *count <= options_.max_host_elements;
   }
 
-  // The largest set that agrees with itself: all are taken for small until something speaks
-  // against it.
+  // The largest set that agrees with itself: all are taken for small until something is against it.
   void find_small() {
     is_small_.resize(graph_.num_values());
     for (uint32_t v = 0; v < graph_.num_values(); ++v) {
@@ -106,7 +113,7 @@ class Chooser {
   }
 
   bool shrink_small(const Node& node) {
-    const bool is_named = !node.device.empty() && node.device == options_.device;
+    const bool is_named = named_device(node) != 0;
     bool is_small = node.kind != NodeKind::kExec || (!is_named && reads_small_only(node));
     if (node.kind == NodeKind::kWhile) is_small = true;  // its outputs are passed on
     bool has_changed = false;
@@ -131,15 +138,29 @@ class Chooser {
   // ---- nodes
 
   void ask_table() {
-    can_run_.resize(graph_.num_nodes(), false);
+    can_run_.resize(graph_.num_nodes(), 0);
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
       if (node(n).kind != NodeKind::kExec) continue;
       if (!node(n).outputs.empty() && is_small_[node(n).outputs[0].index()]) continue;
-      Status status = fits(node(n)) ? options_.can_run(graph_, NodeId(n))
+      Status status = fits(node(n)) ? find_kernel(NodeId(n))
                                     : unsupported("it makes or reads what only the host can hold");
-      can_run_[n] = status.is_ok();
-      if (!can_run_[n]) choice_.reasons[n] = status.message();
+      if (!status.is_ok()) choice_.reasons[n] = status.message();
     }
+  }
+
+  // Of the device that the node names, else of the first one that has any; else why the first has
+  // none.
+  Status find_kernel(NodeId id) {
+    const uint32_t named = named_device(graph_.node(id));
+    Status first;
+    for (uint32_t d = named == 0 ? 1 : named; d < devices_.size() && can_run_[id.index()] == 0;
+         ++d) {
+      Status status = options_.can_run(graph_, id, d);
+      if (status.is_ok()) can_run_[id.index()] = d;
+      if (first.is_ok()) first = std::move(status);
+      if (named != 0) break;
+    }
+    return can_run_[id.index()] != 0 ? Status::ok() : first;
   }
 
   bool fits(const Node& node) const {
@@ -155,7 +176,8 @@ class Chooser {
     const Node& control = graph_.node(id);
     for (RegionId region : control.regions) {
       for (NodeId inner : graph_.region(region).nodes) {
-        if (choice_.is_on_device[inner.index()]) choice_.is_on_device[id.index()] = true;
+        if (choice_.devices[id.index()] != 0) return;
+        choice_.devices[id.index()] = choice_.devices[inner.index()];
       }
     }
   }
@@ -180,7 +202,7 @@ class Chooser {
       for (size_t i = 0; at.kind == NodeKind::kExec && i < at.inputs.size(); ++i) {
         const InputFlag flags = at.op->input_flags(i);
         if (has_flag(flags, InputFlag::kShapeOnly)) continue;
-        if (!can_run_[n] || has_flag(flags, InputFlag::kHostValue)) read(at.inputs[i]);
+        if (can_run_[n] == 0 || has_flag(flags, InputFlag::kHostValue)) read(at.inputs[i]);
       }
     }
     for (ValueId value : graph_.outputs()) read(value);
@@ -192,66 +214,74 @@ class Chooser {
     mark_device_reads();
     for (const Passed& passed : passed_) has_changed |= choose_passed(passed);
     for (const auto& [one, two] : twins_) {
-      if (is_home_device(one) == is_home_device(two)) continue;
-      choice_.values[one.index()].is_on_device = true;
-      choice_.values[two.index()].is_on_device = true;
+      if (home(one) == home(two)) continue;
+      const uint32_t device = home(one) != 0 ? home(one) : home(two);
+      choice_.values[one.index()].device = choice_.values[two.index()].device = device;
       has_changed = true;
     }
     return has_changed;
   }
 
   bool choose_node(NodeId id) {
-    if (!can_run_[id.index()] || choice_.is_on_device[id.index()]) return false;
+    uint32_t device = can_run_[id.index()];
+    if (device == 0 || choice_.devices[id.index()] != 0) return false;
     const Node& node = graph_.node(id);
-    const bool waits_for_input =
-        node.op->is_view && !is_constant(node.inputs[0]) && !is_home_device(node.inputs[0]);
-    if (waits_for_input) return false;
-    choice_.is_on_device[id.index()] = true;
-    for (ValueId output : node.outputs) choice_.values[output.index()].is_on_device = true;
+    if (node.op->is_view && !is_constant(node.inputs[0])) {
+      const uint32_t input = home(node.inputs[0]);
+      if (input == 0) return false;  // it waits for its input
+      const bool may_follow = named_device(node) == 0 && input != device;
+      if (may_follow && options_.can_run(graph_, id, input).is_ok()) device = input;
+    }
+    choice_.devices[id.index()] = device;
+    for (ValueId output : node.outputs) choice_.values[output.index()].device = device;
     return true;
   }
 
-  // Who reads what, as far as is known by now.
+  // What reads which value, as far as is known by now.
   void mark_device_reads() {
-    is_read_by_device_.assign(graph_.num_values(), false);
+    reading_device_.assign(graph_.num_values(), 0);
+    const auto mark = [&](ValueId value, uint32_t device) {
+      uint32_t& first = reading_device_[value.index()];
+      if (first == 0) first = device;
+    };
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-      if (!choice_.is_on_device[n] || node(n).kind != NodeKind::kExec) continue;
+      if (node(n).kind != NodeKind::kExec) continue;
       for (size_t i = 0; i < node(n).inputs.size(); ++i) {
         if (node(n).inputs[i].is_none() || is_host_input(node(n), i)) continue;
-        is_read_by_device_[node(n).inputs[i].index()] = true;
+        mark(node(n).inputs[i], choice_.devices[n]);
       }
     }
     for (const Passed& passed : passed_) {
-      if (!is_home_device(passed.to)) continue;
-      for (ValueId from : passed.from) is_read_by_device_[from.index()] = true;
+      for (ValueId from : passed.from) mark(from, home(passed.to));
     }
   }
 
   bool choose_passed(const Passed& passed) {
     ValueWants& value = choice_.values[passed.to.index()];
-    if (value.is_on_device || !is_dense(graph_.value(passed.to).type)) return false;
+    if (value.device != 0 || !is_dense(graph_.value(passed.to).type)) return false;
     if (is_small_[passed.to.index()]) return false;
-    const bool has_device_source = std::any_of(passed.from.begin(), passed.from.end(),
-                                               [&](ValueId from) { return is_home_device(from); });
-    const bool is_wanted = is_read_by_device_[passed.to.index()] ||
-                           (has_device_source && !is_read_by_host_[passed.to.index()]) ||
-                           (has_device_source && passed.is_of_branch && is_made_by_device(passed));
-    if (!is_wanted) return false;
-    value.is_on_device = true;
-    return true;
+    const auto source = std::ranges::find_if(passed.from, [&](ValueId v) { return home(v) != 0; });
+    const uint32_t made_by = source == passed.from.end() ? 0 : home(*source);
+    if (const uint32_t reader = reading_device_[passed.to.index()]; reader != 0) {
+      value.device = reader;
+    } else if (!is_read_by_host_[passed.to.index()] ||
+               (passed.is_of_branch && is_made_by_devices(passed))) {
+      value.device = made_by;
+    }
+    return value.device != 0;
   }
 
-  // Whoever is chosen, one copy behind the branch is no more than one in it.
-  bool is_made_by_device(const Passed& passed) const {
+  // One copy behind the branch is no more than one in it.
+  bool is_made_by_devices(const Passed& passed) const {
     return std::all_of(passed.from.begin(), passed.from.end(),
-                       [&](ValueId from) { return is_constant(from) || is_home_device(from); });
+                       [&](ValueId from) { return is_constant(from) || home(from) != 0; });
   }
 
   // ---- wants
 
-  void want_host(ValueId value) {
+  void want(ValueId value, uint32_t device) {
     if (value.is_none() || is_constant(value)) return;
-    choice_.values[value.index()].wants_host = true;
+    choice_.values[value.index()].wanted_by |= uint64_t{1} << device;
   }
   // The host reads the bytes while it issues: what a CPU node has made by then is there.
   void want_await(ValueId value) {
@@ -259,15 +289,11 @@ class Chooser {
     const ValueInfo& info = graph_.value(value);
     const bool is_made_by_cpu = info.origin == ValueOrigin::kNodeOutput &&
                                 graph_.node(info.producer).kind == NodeKind::kExec &&
-                                !choice_.is_on_device[info.producer.index()];
+                                choice_.devices[info.producer.index()] == 0;
     const bool is_given =
         info.origin == ValueOrigin::kParameter && (info.region == Graph::kRoot || info.index == 0);
-    if (is_made_by_cpu || is_given) return want_host(value);
+    if (is_made_by_cpu || is_given) return want(value, 0);
     choice_.values[value.index()].wants_await = true;
-  }
-  void want_device(ValueId value) {
-    if (value.is_none() || is_constant(value)) return;
-    choice_.values[value.index()].wants_device = true;
   }
 
   void find_wants() {
@@ -280,54 +306,53 @@ class Chooser {
           want_loop({graph_, node(n)});
           break;
         case NodeKind::kCaseOf:
-          want_host(node(n).inputs[0]);
+          want(node(n).inputs[0], 0);
           break;
       }
     }
     for (const Passed& passed : passed_) {
-      for (ValueId from : passed.from) {
-        is_home_device(passed.to) ? want_device(from) : want_host(from);
-      }
+      for (ValueId from : passed.from) want(from, home(passed.to));
     }
-    for (ValueId value : graph_.outputs()) want_host(value);
+    for (ValueId value : graph_.outputs()) want(value, 0);
   }
 
   void want_exec(uint32_t n) {
     for (size_t i = 0; i < node(n).inputs.size(); ++i) {
       const ValueId value = node(n).inputs[i];
       if (has_flag(node(n).op->input_flags(i), InputFlag::kShapeOnly)) continue;
-      if (!choice_.is_on_device[n]) {
-        want_host(value);
-      } else if (has_flag(node(n).op->input_flags(i), InputFlag::kHostValue)) {
+      const bool is_host_value = has_flag(node(n).op->input_flags(i), InputFlag::kHostValue);
+      if (choice_.devices[n] != 0 && is_host_value) {
         want_await(value);
       } else {
-        want_device(value);
+        want(value, choice_.devices[n]);
       }
     }
   }
 
   void want_loop(const LoopView& loop) {
     want_await(loop.trip_limit());
-    want_host(loop.predicate());
+    want(loop.predicate(), 0);
     for (const ValueId row : loop.rows()) want_await(row);
   }
 
   const Graph& graph_;
+  const std::vector<std::string>& devices_;
   const DeviceChoiceOptions& options_;
   DeviceChoice choice_;
   std::vector<Passed> passed_;
   // Two names of a forwarded value's one memory: one home for both.
   std::vector<std::pair<ValueId, ValueId>> twins_;
-  std::vector<bool> is_small_;           // by ValueId
-  std::vector<bool> can_run_;            // by NodeId
-  std::vector<bool> is_read_by_host_;    // by ValueId
-  std::vector<bool> is_read_by_device_;  // by ValueId
+  std::vector<bool> is_small_;            // by ValueId
+  std::vector<uint32_t> can_run_;         // by NodeId: a device that has its kernel; 0: none
+  std::vector<bool> is_read_by_host_;     // by ValueId
+  std::vector<uint32_t> reading_device_;  // by ValueId: one that reads it; 0: none
 };
 
 }  // namespace
 
-DeviceChoice choose_devices(const Graph& graph, const DeviceChoiceOptions& options) {
-  return Chooser(graph, options).run();
+DeviceChoice choose_devices(const Graph& graph, const std::vector<std::string>& devices,
+                            const DeviceChoiceOptions& options) {
+  return Chooser(graph, devices, options).run();
 }
 
 }  // namespace eddy

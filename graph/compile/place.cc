@@ -8,30 +8,22 @@
 namespace eddy {
 namespace {
 
-constexpr const char* kCpu = "cpu";
-
 class Placer : public GraphCopier {
  public:
   Placer(const Graph& source, GraphBuilder& builder, const PlaceOptions& options)
       : GraphCopier(source, builder),
         options_(options),
-        choice_(choose_devices(source, with_name(options))),
-        on_device_(source.num_values()),
-        on_host_(source.num_values()),
+        choice_(choose_devices(source, options.devices, options.choice)),
+        on_(options.devices.size(), std::vector<Value>(source.num_values())),
         awaited_(source.num_values()) {}
-
-  static DeviceChoiceOptions with_name(const PlaceOptions& options) {
-    DeviceChoiceOptions choice = options.choice;
-    choice.device = options.device;
-    return choice;
-  }
 
   PlacementReport report() const {
     PlacementReport report;
-    report.device = options_.device;
+    report.devices = options_.devices;
+    report.num_nodes.resize(options_.devices.size(), 0);
     for (uint32_t n = 0; n < source_.num_nodes(); ++n) {
       if (source_.node(NodeId(n)).kind != NodeKind::kExec) continue;
-      ++(choice_.is_on_device[n] ? report.num_device_nodes : report.num_cpu_nodes);
+      ++report.num_nodes[choice_.devices[n]];
       if (choice_.reasons[n].empty()) continue;
       report.cpu_reasons.emplace_back(source_.path(NodeId(n)), choice_.reasons[n]);
     }
@@ -40,91 +32,92 @@ class Placer : public GraphCopier {
   std::vector<uint32_t> take_value_devices() { return std::move(device_of_value_); }
 
  private:
-  void note(Value value, bool is_on_device) {
+  void note(Value value, uint32_t device) {
     if (value.is_none()) return;
     const uint32_t index = value.id.index();
     if (device_of_value_.size() <= index) device_of_value_.resize(index + 1, 0);
-    device_of_value_[index] = is_on_device ? 1 : 0;
+    device_of_value_[index] = device;
   }
 
   // The copies that are wanted of it follow.
   void defined(ValueId id, Value made) override {
     const ValueWants& wants = choice_.values[id.index()];
     const uint32_t v = id.index();
-    note(made, wants.is_on_device);
-    on_device_[v] = wants.is_on_device ? made : Value();
-    on_host_[v] = wants.is_on_device ? Value() : made;
+    note(made, wants.device);
+    for (std::vector<Value>& versions : on_) versions[v] = Value();
+    on_[wants.device][v] = made;
     awaited_[v] = Value();
     const std::string& name = source_.value(id).name;
-    if (wants.is_on_device && (wants.wants_host || wants.wants_await)) {
-      on_host_[v] = copy("ToHost", made, options_.device, name);
-      note(on_host_[v], false);
+    const uint64_t elsewhere = wants.wanted_by & ~(uint64_t{1} << wants.device);
+    if (wants.device != 0 && (elsewhere != 0 || wants.wants_await)) {
+      on_[0][v] = copy("ToHost", made, wants.device, name);
+      note(on_[0][v], 0);
     }
-    if (!wants.is_on_device && wants.wants_device) {
-      on_device_[v] = copy("ToDevice", made, options_.device, name);
-      note(on_device_[v], true);
+    for (uint32_t d = 1; d < on_.size(); ++d) {
+      if (d == wants.device || !wants.is_wanted_by(d)) continue;
+      on_[d][v] = copy("ToDevice", on_[0][v], d, name);
+      note(on_[d][v], d);
     }
     if (wants.wants_await) {
-      awaited_[v] = copy("Await", on_host_[v], kCpu, name);
-      note(awaited_[v], false);
+      awaited_[v] = copy("Await", on_[0][v], 0, name);
+      note(awaited_[v], 0);
     }
   }
 
-  Value copy(const char* op, Value of, std::string device, const std::string& name) {
-    return builder_.op(op, {of}, {},
-                       {.name = name.empty() ? std::string() : std::string(op) + "_" + name,
-                        .domain = "eddy",
-                        .opset_version = 1,
-                        .device = std::move(device),
-                        .output_names = {}});
+  // Names tell devices apart but for the first.
+  Value copy(const char* op, Value of, uint32_t device, const std::string& name) {
+    const std::string suffix = device > 1 ? "_" + options_.devices[device] : "";
+    return builder_.op(
+        op, {of}, {},
+        {.name = name.empty() ? std::string() : std::string(op) + "_" + name + suffix,
+         .domain = "eddy",
+         .opset_version = 1,
+         .device = options_.devices[device],
+         .output_names = {}});
   }
 
   bool is_constant(ValueId id) const { return source_.value(id).origin == ValueOrigin::kConstant; }
   Value home(ValueId id) {
     const Value made = value(id);
-    if (!id.is_none() && is_constant(id)) note(made, false);
+    if (!id.is_none() && is_constant(id)) note(made, 0);
     return made;
   }
   Value one_of(const std::vector<Value>& versions, ValueId id) {
     return id.is_none() || is_constant(id) ? home(id) : versions[id.index()];
   }
-  Value on_host(ValueId id) { return one_of(on_host_, id); }
-  Value on_device(ValueId id) { return one_of(on_device_, id); }
+  Value on(uint32_t device, ValueId id) { return one_of(on_[device], id); }
   Value awaited(ValueId id) {
     const Value value = one_of(awaited_, id);
-    return value.is_none() ? on_host(id) : value;
+    return value.is_none() ? on(0, id) : value;
   }
-  Value read_by_host(ValueId id) override { return on_host(id); }
+  Value read_by_host(ValueId id) override { return on(0, id); }
   Value awaited_by_host(ValueId id) override { return awaited(id); }
   // Where `to` is at home.
   Value handed_on(ValueId from, ValueId to) override {
-    return choice_.values[to.index()].is_on_device ? on_device(from) : on_host(from);
+    return on(choice_.values[to.index()].device, from);
   }
 
   void exec(NodeId id) override {
     const Node& node = source_.node(id);
-    const bool is_on_device = choice_.is_on_device[id.index()];
+    const uint32_t device = choice_.devices[id.index()];
     std::vector<Value> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const InputFlag flags = node.op->input_flags(i);
       if (has_flag(flags, InputFlag::kShapeOnly)) {
         inputs.push_back(home(node.inputs[i]));
-      } else if (!is_on_device) {
-        inputs.push_back(on_host(node.inputs[i]));
-      } else if (has_flag(flags, InputFlag::kHostValue)) {
+      } else if (device != 0 && has_flag(flags, InputFlag::kHostValue)) {
         inputs.push_back(awaited(node.inputs[i]));
       } else {
-        inputs.push_back(on_device(node.inputs[i]));
+        inputs.push_back(on(device, node.inputs[i]));
       }
     }
-    copy_exec(id, inputs, is_on_device ? options_.device : kCpu);
+    copy_exec(id, inputs, options_.devices[device]);
   }
 
   const PlaceOptions& options_;
   DeviceChoice choice_;
-  // By the source's ValueId: what stands for it there.
-  std::vector<Value> on_device_;
-  std::vector<Value> on_host_;
+  // By the source's ValueId: what stands for it, on each device.
+  std::vector<std::vector<Value>> on_;
   std::vector<Value> awaited_;
   std::vector<uint32_t> device_of_value_;  // by the new graph's ValueId
 };
@@ -145,9 +138,12 @@ std::string counted(size_t count, const std::string& noun) {
 }  // namespace
 
 std::string PlacementReport::text() const {
-  std::string text = counted(num_device_nodes, "node") + " on " + device + ", " +
-                     std::to_string(num_cpu_nodes) + " on the CPU, " +
-                     (num_copies == 1 ? "1 copy" : std::to_string(num_copies) + " copies") + "\n";
+  std::string text;
+  for (size_t d = 1; d < devices.size(); ++d) {
+    text += counted(num_nodes[d], "node") + " on " + devices[d] + ", ";
+  }
+  text += std::to_string(num_nodes[0]) + " on the CPU, " +
+          (num_copies == 1 ? "1 copy" : std::to_string(num_copies) + " copies") + "\n";
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const auto& [path, reason] : cpu_reasons) by_reason[reason].push_back(path);
   for (const auto& [reason, paths] : by_reason) {

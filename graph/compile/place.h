@@ -1,15 +1,15 @@
 // place: the same graph with every node on a device and every transfer written down.
 //
-// Nodes get their device's name (Node::device): that of the accelerator, or "cpu". Where a value is
-// wanted in another memory than its own, a copy stands behind its definition, so what is captured
-// by a loop is copied once and not in each iteration:
+// Nodes get their device's name (Node::device), "cpu" for the host. Where a value is wanted in
+// another memory than its own, a copy stands behind its definition, so what is captured by a loop
+// is copied once and not in each iteration. From device to device it goes by the host's memory:
 //
-//   eddy.ToDevice   on the accelerator's stream, from host memory
-//   eddy.ToHost     on the accelerator's stream, into host memory
+//   eddy.ToDevice   on the device's stream, from host memory
+//   eddy.ToHost     on the device's stream, into host memory
 //   eddy.Await      on a CPU stream: its result's bytes are there when what waits for it is issued
 //
 // Planned like all other nodes, copies have streams, records and waits of their own, and the plan
-// shows them. Constants are copied by nobody: a program has them on both sides. Which node goes
+// shows them. Constants are not copied: a program has them in every memory. Which node goes
 // where, and why: device_choice.h.
 //
 // Takes the graph over. Errors: those of building the new graph. Cost: O(nodes).
@@ -26,14 +26,13 @@
 namespace eddy {
 
 struct PlaceOptions {
-  std::string device = "cuda";
+  std::vector<std::string> devices = {"cpu", "cuda"};  // names; the host's first
   DeviceChoiceOptions choice = {};
 };
 
 struct PlacementReport {
-  std::string device;
-  size_t num_device_nodes = 0;  // exec nodes, without copies
-  size_t num_cpu_nodes = 0;
+  std::vector<std::string> devices;
+  std::vector<size_t> num_nodes;  // by device: exec nodes, without copies
   // Nodes on the CPU for want of a kernel: path in the given graph, and why.
   std::vector<std::pair<std::string, std::string>> cpu_reasons;
   size_t num_copies = 0;  // ToDevice and ToHost
@@ -44,7 +43,7 @@ struct PlacementReport {
 
 struct PlacedGraph {
   Graph graph;
-  // By ValueId: 1 where the value's memory is the accelerator's, else 0.
+  // By ValueId: the device in whose memory it is.
   std::vector<uint32_t> value_devices;
   PlacementReport report;
 };

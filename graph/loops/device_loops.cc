@@ -16,8 +16,8 @@ bool is_op(const Node& node, std::string_view name) {
 class DriveRules {
  public:
   DriveRules(const Graph& graph, const ControlDriveFacts& facts, const std::vector<uint32_t>& uses,
-             NodeId outermost)
-      : graph_(graph), facts_(facts), uses_(uses), outermost_(outermost) {}
+             NodeId outermost, uint32_t device)
+      : graph_(graph), facts_(facts), uses_(uses), outermost_(outermost), device_(device) {}
 
   // Empty: the device can drive it.
   std::string loop(const Node& node) {
@@ -45,7 +45,7 @@ class DriveRules {
     const ValueId root = resolve_forwarded(graph_, node.inputs[0]);
     const TensorType& type = graph_.value(root).type.tensor;
     const Node* const copy = copy_to_host_or_null(graph_, root);
-    if (copy == nullptr || !facts_.is_value_on_device(copy->inputs[0])) {
+    if (copy == nullptr || !is_value_here(copy->inputs[0])) {
       return "the host knows the selector of " + node.name;
     }
     if (!type.is_static() || type.dims.count() != int64_t{1}) {
@@ -59,7 +59,7 @@ class DriveRules {
     const Node& node = loop.node();
     const ValueId parameter = loop.carried()[k];
     const ValueId next = loop.next()[k];
-    if (!facts_.is_value_on_device(parameter)) {
+    if (!is_value_here(parameter)) {
       if (is_carried_idly(loop, k, uses_)) return "";
       if (!is_decision_only(graph_, loop, k, uses_)) {
         return "the host carries a value of " + node.name;
@@ -81,7 +81,7 @@ class DriveRules {
     }
     if (uses_[to.index()] == 0 && graph_.value(to).origin == ValueOrigin::kNodeOutput) return "";
     if (!is_static_pair(graph_, from, to)) return "a value of " + by.name + " changes its shape";
-    if (!facts_.is_value_on_device(to)) return "the host reads a value of " + by.name;
+    if (!is_value_here(to)) return "the host reads a value of " + by.name;
     return "";
   }
 
@@ -97,7 +97,9 @@ class DriveRules {
   }
 
   std::string exec(NodeId id, const Node& node) const {
-    if (!facts_.is_on_device(id)) return node.name + " runs on the CPU";
+    const uint32_t device = facts_.device_of(id);
+    if (device == 0) return node.name + " runs on the CPU";
+    if (device != device_) return node.name + " runs on another device";
     if (is_op(node, "ToHost")) {
       return only_decides(node.outputs[0]) ? "" : "the host reads what " + node.name + " copies";
     }
@@ -133,6 +135,10 @@ class DriveRules {
     return "";
   }
 
+  bool is_value_here(ValueId value) const {
+    const uint32_t device = facts_.value_device(value);
+    return device != 0 && (device_ == 0 || device == device_);
+  }
   bool is_inside(RegionId region) const { return RegionTree(graph_).is_inside(region, outermost_); }
   // A copy, inside, of what the device has made.
   bool is_made_here(ValueId value) const {
@@ -179,6 +185,7 @@ class DriveRules {
   const ControlDriveFacts& facts_;
   const std::vector<uint32_t>& uses_;
   const NodeId outermost_;
+  const uint32_t device_;
   std::vector<ValueId> kept_;  // parameters
 };
 
@@ -245,14 +252,14 @@ bool is_carried_idly(const LoopView& loop, size_t k, const std::vector<uint32_t>
   return is_idle[k];
 }
 
-// Whether a node inside runs on the device, so that the loop stands in a stream of it.
-static bool has_work(const Graph& graph, const ControlDriveFacts& facts, NodeId loop) {
+// Of the first node inside that runs on one, so that the loop stands in a stream of it; 0: none.
+static uint32_t device_of_loop(const Graph& graph, const ControlDriveFacts& facts, NodeId loop) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind != NodeKind::kExec || !RegionTree(graph).is_inside(node.region, loop)) continue;
-    if (facts.is_on_device(NodeId(n))) return true;
+    if (const uint32_t device = facts.device_of(NodeId(n)); device != 0) return device;
   }
-  return false;
+  return 0;
 }
 
 std::vector<ControlVerdict> find_device_loops(const Graph& graph, const ControlDriveFacts& facts) {
@@ -261,12 +268,12 @@ std::vector<ControlVerdict> find_device_loops(const Graph& graph, const ControlD
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind == NodeKind::kExec) continue;
-    DriveRules rules(graph, facts, uses, NodeId(n));
+    const uint32_t device = device_of_loop(graph, facts, NodeId(n));
+    DriveRules rules(graph, facts, uses, NodeId(n), device);
     std::string reason =
         node.kind == NodeKind::kWhile ? rules.loop(node) : rules.branch_alone(node);
-    if (reason.empty() && !has_work(graph, facts, NodeId(n))) {
-      reason = "nothing of " + node.name + " runs on the device";
-    }
+    if (reason.empty() && device == 0) reason = "nothing of " + node.name + " runs on the device";
+    verdicts[n].device = device;
     verdicts[n].is_driven_by_device = reason.empty();
     verdicts[n].reason = reason.empty() ? "all of it can be decided by the device" : reason;
   }
@@ -276,7 +283,7 @@ std::vector<ControlVerdict> find_device_loops(const Graph& graph, const ControlD
     for (NodeId owner = graph.region(graph.node(NodeId(n)).region).owner; !owner.is_none();
          owner = graph.region(graph.node(owner).region).owner) {
       if (!verdicts[owner.index()].is_driven_by_device) continue;
-      verdicts[n] = {true, false, "it goes with " + graph.node(owner).name};
+      verdicts[n] = {true, false, "it goes with " + graph.node(owner).name, verdicts[n].device};
       break;
     }
   }

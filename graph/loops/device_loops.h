@@ -1,11 +1,11 @@
-// find_device_loops: which loops and branches beside an accelerator it can drive by itself, and why
-// others not: the allow-list for recordings that decide (runtime/device/recorder.h).
+// find_device_loops: which loops and branches a device beside the host can drive by itself, and why
+// others not: the allow-list for captured graphs that decide (runtime/device/graph_capture.h).
 //
-// A loop can be driven by the device when
+// A loop can be driven by a device, the one that its first node inside runs on, when
 //   - it has nodes, and all of them run there, with fixed shapes and nothing that the host must
 //     read first, and so on inside its inner loops and branches;
 //   - its predicate, and inner selectors, are made there (the copy to the host is left out), or are
-//     bools that it carries and nobody else reads;
+//     bools that it carries and that are read nowhere else;
 //   - its limit is known when it begins, and inner ones before that;
 //   - carried values and results keep their shapes, and no rows are stacked;
 //   - its iteration number is only copied to the device.
@@ -30,12 +30,13 @@ struct ControlVerdict {
   bool is_driven_by_device = false;
   bool is_outermost = false;  // of those driven by the device
   std::string reason;         // either way
+  uint32_t device = 0;        // that it stands on; 0: the host alone
 };
 
 // What the graph does not say.
 struct ControlDriveFacts {
-  std::function<bool(NodeId)> is_on_device;  // exec nodes
-  std::function<bool(ValueId)> is_value_on_device;
+  std::function<uint32_t(NodeId)> device_of;  // exec nodes; 0: the host
+  std::function<uint32_t(ValueId)> value_device;
 };
 
 // By NodeId; empty reasons for exec nodes.

@@ -106,7 +106,7 @@ class Call {
   // Or there: the run writes to both, and leaves the output in the one of the two that output()
   // then names. The spare is of the same type and shape, and apart from the view.
   Status bind_output(size_t index, const TensorView& view, const TensorView& spare);
-  // The same in the accelerator's memory, where it is once the run has ended; what the accelerator
+  // The same in a device's memory, where it is once the run has ended; what the device
   // has made and only this output names goes there without passing through the host's. Inputs of
   // the kind: Tensor by DLPack (dlpack.h).
   Status bind_device_output(size_t index, const TensorView& view);
@@ -134,7 +134,7 @@ class Call {
   // the last run has failed or is under way.
   TensorView output(size_t index) const;
   // Of any kind, as Session::run() returns it; nothing where there is none, and for one that is
-  // bound in the accelerator's memory.
+  // bound in a device's memory.
   Tensor value(size_t index) const;
   // Bytes that the last run had to copy because outputs were not made where they were bound.
   size_t copied_bytes() const;

@@ -30,7 +30,7 @@ std::string type_text(const Graph& graph, const ValueType& type) {
 void find_host_readers(SessionCore& core) {
   const Graph& graph = core.graph;
   core.host_readers.resize(graph.inputs().size());
-  if (!core.accelerator_or_null) return;
+  if (core.has_one_device()) return;
   std::vector<std::vector<size_t>> inputs_of(graph.num_values());
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     inputs_of[graph.inputs()[i].index()].push_back(i);
@@ -57,7 +57,7 @@ void find_host_readers(SessionCore& core) {
 // How a loop is driven, and why.
 LoopReport describe_loop(const SessionCore& core, NodeId loop) {
   LoopReport report{core.graph.path(loop), 0, "host", "forced by the session's options"};
-  if (core.accelerator_or_null == nullptr) {
+  if (core.has_one_device()) {
     if (core.is_host_driven()) return report;
     report.driven = "device";
     report.reason = "all of its nodes run on CPU streams";
@@ -66,12 +66,12 @@ LoopReport describe_loop(const SessionCore& core, NodeId loop) {
     report.driven = verdict.is_driven_by_device ? "device" : "host";
     report.reason = verdict.reason;
   } else if (core.options.loops != Loops::kHost) {
-    report.reason = "the accelerator cannot decide loops by itself";
+    report.reason = "no device can decide loops by itself";
   }
   return report;
 }
 
-// Beside an accelerator that decides, only.
+// Beside a device that decides, only.
 void describe_branches(SessionCore& core) {
   if (!core.executable->has_device_control()) return;
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {

@@ -1,4 +1,4 @@
-// What a session tells of itself: its inputs and outputs, who reads inputs on the host, and how its
+// What a session says of itself: its inputs and outputs, what reads inputs on the host, and how its
 // loops and branches are driven. Internal to runtime/api; part of make_session_core.
 //
 // Errors: kUnsupported for a loop that cannot be driven as the options force it to be. Threads:

@@ -22,7 +22,7 @@ void LoopReports::update(RunState& state, const Executable& executable) {
 void LoopReports::update_one(RunState& state, const Executable& executable, size_t i) {
   LoopState& loop = state.loop(loops_[i]);
   last_[i].iterations = loop.iteration();
-  if (planned_[i].driven == "host" || !executable.has_accelerator()) return;
+  if (planned_[i].driven == "host" || executable.num_devices() == 1) return;
   // One that has not been entered is as it would have been.
   const bool is_driven = loop.is_driven_by_device() || last_[i].iterations == 0;
   last_[i].driven = is_driven ? "device" : "host";

@@ -19,7 +19,7 @@ class LoopReports {
   void add(NodeId loop, LoopReport report);
   // Of a run that has made its outputs, before it gives its state back.
   void update(RunState& state, const Executable& executable);
-  // Work for an accelerator could not be recorded and is issued node by node; the first reason
+  // Work for a device could not be recorded and is issued node by node; the first reason
   // counts, for which it returns true.
   bool note_refusal(const std::string& why);
   std::vector<LoopReport> last() const;

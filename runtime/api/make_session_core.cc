@@ -1,7 +1,9 @@
 #include "runtime/api/make_session_core.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
 
 #include "graph/compile/choose_plan.h"
 #include "graph/compile/fold_norms.h"
@@ -24,12 +26,10 @@ namespace eddy {
 
 namespace {
 
-// Whether the accelerator can drive loops, and may.
+// Whether a device can drive loops, and may.
 bool can_device_drive(const SessionCore& core) {
-  if (!core.accelerator_or_null || core.options.loops == Loops::kHost) return false;
-  if (!core.accelerator_or_null->make_recorder) return false;
-  const std::unique_ptr<Recorder> recorder = core.accelerator_or_null->make_recorder();
-  return recorder != nullptr && recorder->can_decide();
+  const auto decides = [](const ExecutionDevice& each) { return can_decide_loops(*each.device); };
+  return core.options.loops != Loops::kHost && std::ranges::any_of(core.devices, decides);
 }
 
 Status check_options(const SessionOptions& options) {
@@ -54,32 +54,57 @@ PlanOptions plan_options(const SessionOptions& options, int num_threads) {
 }
 
 // A plan of what nothing is known about is not simulated, as estimates would decide; nor is one of
-// two devices, because a machine is one.
+// several devices, because a machine is one.
 Plan make_plan(const SessionCore& core, const PlanOptions& planning) {
   const SessionOptions& options = core.options;
-  const int num_threads = core.device->num_workers();
+  const int num_threads = core.host().num_workers();
   const bool is_one_stream = num_threads == 1 && !options.plan_for;
   if (options.assignment != Assignment::kAuto || is_one_stream) {
     return plan_graph(core.graph, planning);
   }
   const bool is_known = options.costs || options.plan_for;
-  if (is_known && !core.accelerator_or_null) {
+  if (is_known && core.has_one_device()) {
     const FluidMachine machine =
         options.plan_for ? *options.plan_for : cpu_machine(static_cast<uint32_t>(num_threads));
     return choose_plan(core.graph, machine, {planning});
   }
   Plan plan = plan_graph(core.graph, planning);
   plan.notices.push_back(std::string("assign auto: not simulated, because ") +
-                         (is_known ? "two devices share the work" : "no costs are known") +
+                         (is_known ? "several devices share the work" : "no costs are known") +
                          "; rank, one stream where little would overlap by estimates");
   return plan;
 }
 
-Result<std::shared_ptr<Device>> make_device(const SessionCore& core) {
+Status make_devices(SessionCore& core) {
   const SessionOptions& options = core.options;
-  if (options.make_device) return options.make_device();
-  return std::shared_ptr<Device>(std::make_shared<CpuDevice>(
-      CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()}));
+  ExecutionDevice& host = core.devices.emplace_back();
+  host.kernels = {std::shared_ptr<const void>(), &core.library.cpu_kernels()};
+  if (options.make_device) {
+    EDDY_ASSIGN_OR_RETURN(host.device, options.make_device());
+  } else {
+    host.device = std::make_shared<CpuDevice>(
+        CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()});
+  }
+  for (const MakeDevice& make : options.make_devices) {
+    EDDY_ASSIGN_OR_RETURN(ExecutionDevice made, make());
+    for (const std::string& notice : made.device->notices()) {
+      if (options.log) options.log(notice);
+    }
+    core.devices.push_back(std::move(made));
+  }
+  return Status::ok();
+}
+
+// "cpu", "cuda", and where there are more of a kind "cuda:1", "cuda:2".
+std::vector<std::string> device_names(const SessionCore& core) {
+  std::vector<std::string> names = {"cpu"};
+  std::map<std::string, int> counts;
+  for (size_t d = 1; d < core.devices.size(); ++d) {
+    const std::string kind(core.devices[d].device->kind());
+    const int count = counts[kind]++;
+    names.push_back(count == 0 ? kind : kind + ":" + std::to_string(count));
+  }
+  return names;
 }
 
 Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
@@ -101,8 +126,8 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
   options.min_released_bytes = core.options.min_released_bytes;
   options.use_arenas = core.options.use_arenas;
   options.max_free_states = core.options.max_runs_in_flight;
-  options.accelerator_or_null = core.accelerator_or_null;
   options.has_device_control = can_device_drive(core);
+  options.only_loop_way = core.options.only_loop_way;
   options.locates_faults = core.options.locate_faults;
   options.are_loops_measured = core.options.loops == Loops::kAuto && core.options.measure_loops;
   options.file_waits.add = [&core](int file, std::function<void()> ready) {
@@ -111,37 +136,37 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
   options.file_waits.remove = [&core](uint64_t wait) {
     return core.threads->file_watch().remove(wait);
   };
-  Device& device = *core.device;
-  options.shares_tiles = device.num_workers() > 1 && !device.needs_polling();
+  Device& host = core.host();
+  options.shares_tiles = host.num_workers() > 1 && !host.needs_polling();
   options.is_host_driven = core.is_host_driven();
   if (core.is_host_driven()) {
     Scheduler& scheduler = core.scheduler();
-    std::vector<Device*> devices = {&device};
-    if (core.accelerator_or_null) devices.push_back(core.accelerator_or_null->device.get());
-    for (Device* each : devices) {
+    std::vector<Device*> devices;
+    for (const ExecutionDevice& execution : core.devices) {
+      Device* const each = devices.emplace_back(execution.device.get());
       if (!each->needs_polling()) continue;
       core.threads->device_pollers().add(*each);
       core.polled_devices.push_back(each);
     }
     // A virtual host has a time of its own.
     const InlineTimes::Now now =
-        device.needs_polling() ? InlineTimes::no_time : InlineTimes::steady_now;
-    if (device.needs_polling()) scheduler.ignore_clock_in_rounds();
+        host.needs_polling() ? InlineTimes::no_time : InlineTimes::steady_now;
+    if (host.needs_polling()) scheduler.ignore_clock_in_rounds();
     options.make_runner = [devices, &core, &scheduler, now](
                               const StrandCode& code, const Bindings& bindings,
-                              Recorder* recorder_or_null) -> std::unique_ptr<StrandRunner> {
+                              const GraphCaptures& captures) -> std::unique_ptr<StrandRunner> {
       return std::make_unique<HostStrands>(
           code, bindings, scheduler,
-          HostStrands::Options{devices, core.plan.stream_devices, recorder_or_null, now,
+          HostStrands::Options{devices, core.plan.stream_devices, captures, now,
                                [&core](const Status& why) { core.note_refusal(why); }});
     };
   } else {
-    options.make_runner = [&device](const StrandCode& code, const Bindings& bindings, Recorder*) {
-      return device.create_runner_or_null(code, bindings);
+    options.make_runner = [&host](const StrandCode& code, const Bindings& bindings,
+                                  const GraphCaptures&) {
+      return host.create_runner_or_null(code, bindings);
     };
   }
-  return Executable::create(core.graph, core.plan, device, core.library.cpu_kernels(),
-                            std::move(options));
+  return Executable::create(core.graph, core.plan, core.devices, std::move(options));
 }
 
 Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
@@ -168,27 +193,23 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
   return simplify(std::move(graph), library.ops(), simplify_options);
 }
 
-// With an accelerator: devices for the nodes of the graph, copies between them.
+// With several devices: one for each node of the graph, copies between them.
 Status place_graph(SessionCore& core, PlanOptions& plan) {
-  if (!core.options.make_accelerator) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(core.accelerator_or_null, core.options.make_accelerator());
-  const Accelerator& accelerator = *core.accelerator_or_null;
-  for (const std::string& notice : accelerator.notices) {
-    if (core.options.log) core.options.log(notice);
-  }
-  const PlacedNodes::Wishes wishes{// A host that computes a loop's predicate is one that drives it.
-                                   .has_host_arithmetic = core.options.loops != Loops::kDevice,
-                                   .drives_loops = can_device_drive(core)};
+  if (core.has_one_device()) return Status::ok();
+  plan.devices = device_names(core);
+  const PlaceNodesOptions options{
+      // A host that computes a loop's predicate is one that drives it.
+      .has_host_arithmetic = core.options.loops != Loops::kDevice,
+      .merges_loops = core.options.merges_loops && can_device_drive(core)};
   EDDY_ASSIGN_OR_RETURN(PlacedNodes placed, place_nodes(std::move(core.graph), core.library.ops(),
-                                                        accelerator, wishes));
+                                                        core.devices, plan.devices, options));
   core.graph = std::move(placed.graph);
   core.placement = std::move(placed.text);
-  plan.devices = {"cpu", std::string(accelerator.device->kind())};
   plan.value_devices = std::move(placed.value_devices);
   return Status::ok();
 }
 
-// Times the steps of making a session and tells the log hook about each.
+// Times the steps of making a session and reports each to the log hook.
 class StepLog {
  public:
   explicit StepLog(const SessionOptions& options) : options_(options) {}
@@ -234,10 +255,10 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   auto core = std::make_unique<SessionCore>(library, options, std::move(ready));
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(core->graph.num_nodes()));
-  EDDY_ASSIGN_OR_RETURN(core->device, make_device(*core));
-  PlanOptions planning = plan_options(options, core->device->num_workers());
+  EDDY_RETURN_IF_ERROR(make_devices(*core));
+  PlanOptions planning = plan_options(options, core->host().num_workers());
   EDDY_RETURN_IF_ERROR(place_graph(*core, planning));
-  if (core->accelerator_or_null) {
+  if (!core->has_one_device()) {
     log.done("placed " + core->placement.substr(0, core->placement.find('\n')));
   }
   core->plan = make_plan(*core, planning);

@@ -1,12 +1,12 @@
 // make_session_core: from a graph to what is ready to run. Internal to runtime/api.
 //
-// The story, each step timed and told to the log hook: simplify (fold constants, fix sizes) → make
-// the device → with an accelerator, place the nodes and plan the copies → plan → prove the plan →
+// The steps, each timed and reported to the log hook: simplify (fold constants, fix sizes) → make
+// the devices → with several, place the nodes and plan the copies → plan → prove the plan →
 // describe inputs, outputs and loops → bind kernels, after which constants that kernels have
 // packed may go.
 //
 // Errors: kInvalidArgument (options that contradict each other), kUnsupported (an operator or type
-// without a kernel, by name), and what the device or the accelerator says when it is made. A plan
+// without a kernel, by name), and what a device says when it is made. A plan
 // without a proof is refused. What SessionOptions::check says, asked between the steps and while
 // folding.
 // Threads: none but the caller's; a host-driven session registers its devices' pollers and wakers

@@ -9,12 +9,13 @@
 #include "graph/loops/device_loops.h"
 #include "graph/loops/persistent_program.h"
 #include "graph/schedule/costs/cost_model.h"
+#include "runtime/device/compile.h"
 #include "runtime/execute/device_control.h"
 
 namespace eddy {
 namespace {
 
-// What binding a node is told while its graph is still being made.
+// What a node is bound by while its graph is still being made.
 template <typename Use>
 auto with_init(const Graph& graph, NodeId id, Use use) {
   const Node& node = graph.node(id);
@@ -35,40 +36,56 @@ auto with_init(const Graph& graph, NodeId id, Use use) {
 
 class NodePlacer {
  public:
-  NodePlacer(const OpTable& ops, const Accelerator& accelerator, const PlacedNodes::Wishes& wishes)
-      : ops_(ops), accelerator_(accelerator), wishes_(wishes), device_(accelerator.device->kind()) {
-    options_.device = device_;
-    if (!wishes.has_host_arithmetic) options_.choice.max_host_elements = 0;
-    options_.choice.can_run = [this](const Graph& graph, NodeId node) {
-      return bind(graph, node).status();
+  NodePlacer(const OpTable& ops, std::span<const ExecutionDevice> devices,
+             const std::vector<std::string>& names, const PlaceNodesOptions& options)
+      : ops_(ops), devices_(devices), names_(names), merges_(options.merges_loops) {
+    options_.devices = names;
+    if (!options.has_host_arithmetic) options_.choice.max_host_elements = 0;
+    options_.choice.can_run = [this](const Graph& graph, NodeId node, uint32_t device) {
+      return bind(graph, node, device).status();
     };
   }
 
   Result<PlacedNodes> run(Graph graph) {
     EDDY_ASSIGN_OR_RETURN(PlacedGraph placed, merged(std::move(graph)));
-    std::string text = placed.report.text() + merged_text_;
-    const ElementFusion& fusion = accelerator_.fusion;
-    if (!fusion.function_of) {
-      if (!fusion.why_not.empty()) text += "not fused: " + fusion.why_not + "\n";
-      return PlacedNodes{std::move(placed.graph), std::move(placed.value_devices), std::move(text)};
-    }
-    FuseOptions options;
-    options.device = device_;
-    options.function_of = [this](const Graph& from, NodeId id) { return function_of(from, id); };
-    options.prepare = fusion.prepare;
-    EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(placed.graph), ops_,
-                                                 std::move(placed.value_devices), options));
-    text += fused.report.text();
-    return PlacedNodes{std::move(fused.graph), std::move(fused.value_devices), std::move(text)};
+    PlacedNodes made{std::move(placed.graph), std::move(placed.value_devices),
+                     placed.report.text() + merged_text_};
+    for (uint32_t d = 1; d < devices_.size(); ++d) EDDY_RETURN_IF_ERROR(fuse_nodes(d, made));
+    return made;
   }
 
  private:
-  Result<BoundKernel> bind(const Graph& graph, NodeId node) const {
-    return with_init(graph, node,
-                     [&](const KernelInit& init) { return accelerator_.kernels->bind(init); });
+  Status fuse_nodes(uint32_t device, PlacedNodes& nodes) const {
+    Compile* const compile = devices_[device].device->compile_or_null();
+    if (compile == nullptr) {
+      const std::string why_not = devices_[device].device->why_no_compile();
+      if (!why_not.empty()) nodes.text += "not fused: " + why_not + "\n";
+      return Status::ok();
+    }
+    FuseOptions options;
+    options.device = names_[device];
+    options.function_of = [&](const Graph& from, NodeId id) {
+      return function_of(from, id, *compile);
+    };
+    options.prepare = [&](const Expression& expression, const std::vector<ElementType>& inputs,
+                          ElementType output) {
+      return compile->prepare_elements(expression, inputs, output);
+    };
+    EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(nodes.graph), ops_,
+                                                 std::move(nodes.value_devices), options));
+    nodes.graph = std::move(fused.graph);
+    nodes.value_devices = std::move(fused.value_devices);
+    nodes.text += fused.report.text();
+    return Status::ok();
   }
-  std::optional<ElementFunction> function_of(const Graph& graph, NodeId id) const {
-    return with_init(graph, id, accelerator_.fusion.function_of);
+
+  Result<BoundKernel> bind(const Graph& graph, NodeId node, uint32_t device) const {
+    return with_init(graph, node,
+                     [&](const KernelInit& init) { return devices_[device].kernels->bind(init); });
+  }
+  static std::optional<ElementFunction> function_of(const Graph& graph, NodeId id,
+                                                    const Compile& compile) {
+    return with_init(graph, id, [&](const KernelInit& init) { return compile.function_of(init); });
   }
 
   // Merges until there is nothing to merge; what cannot be driven as one stays apart.
@@ -76,14 +93,16 @@ class NodePlacer {
     const auto is_loop = [&](uint32_t n) { return graph.node(NodeId(n)).kind == NodeKind::kWhile; };
     size_t num_loops = 0;
     for (uint32_t n = 0; n < graph.num_nodes(); ++n) num_loops += is_loop(n) ? 1 : 0;
-    const bool merges = accelerator_.merges_loops && wishes_.drives_loops;
-    if (!merges || num_loops <= kMostApart) return place(std::move(graph), ops_, options_);
+    if (!merges_ || num_loops <= kMostApart) return place(std::move(graph), ops_, options_);
     EDDY_ASSIGN_OR_RETURN(PlacedGraph placed, place(graph.copy(), ops_, options_));
-    while (true) {
-      const std::vector<NodeId> siblings = find_siblings(graph, candidates(graph, placed));
-      if (siblings.size() <= kMostApart) return placed;
+    for (uint32_t device = 1; device < devices_.size();) {
+      const std::vector<NodeId> siblings = find_siblings(graph, candidates(graph, placed, device));
+      if (siblings.size() <= kMostApart) {
+        ++device;
+        continue;
+      }
       const std::string what = loops_text(graph, siblings);
-      EDDY_ASSIGN_OR_RETURN(Graph one, merge_loops(graph.copy(), ops_, siblings, device_));
+      EDDY_ASSIGN_OR_RETURN(Graph one, merge_loops(graph.copy(), ops_, siblings, names_[device]));
       EDDY_ASSIGN_OR_RETURN(PlacedGraph together, place(one.copy(), ops_, options_));
       const std::string why_not = why_not_driven(graph, siblings, together);
       if (!why_not.empty()) {
@@ -94,6 +113,7 @@ class NodePlacer {
       graph = std::move(one);
       placed = std::move(together);
     }
+    return placed;
   }
 
   static std::string loops_text(const Graph& graph, const std::vector<NodeId>& siblings) {
@@ -104,13 +124,19 @@ class NodePlacer {
   }
 
   std::vector<ControlVerdict> judge(const PlacedGraph& placed) const {
-    return find_device_loops(
-        placed.graph, {[&](NodeId node) { return placed.graph.node(node).device == device_; },
-                       [&](ValueId value) { return placed.value_devices[value.index()] != 0; }});
+    const auto device_of = [&](NodeId node) {
+      const auto found = std::ranges::find(names_, placed.graph.node(node).device);
+      return found == names_.end() ? 0u : static_cast<uint32_t>(found - names_.begin());
+    };
+    return find_device_loops(placed.graph, {device_of, [&](ValueId value) {
+                                              return placed.value_devices[value.index()];
+                                            }});
   }
 
   // Of the given graph. Paths stay as nodes are placed.
-  std::vector<NodeId> candidates(const Graph& graph, const PlacedGraph& placed) const {
+  std::vector<NodeId> candidates(const Graph& graph, const PlacedGraph& placed,
+                                 uint32_t device) const {
+    if (!can_decide_loops(*devices_[device].device)) return {};
     std::unordered_map<std::string, NodeId> given;
     for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
       if (graph.node(NodeId(n)).kind == NodeKind::kWhile) given[graph.path(NodeId(n))] = NodeId(n);
@@ -119,15 +145,18 @@ class NodePlacer {
     std::vector<NodeId> found;
     for (uint32_t n = 0; n < verdicts.size(); ++n) {
       const bool is_loop = placed.graph.node(NodeId(n)).kind == NodeKind::kWhile;
-      if (!is_loop || !verdicts[n].is_outermost || is_one_kernel(placed, NodeId(n))) continue;
+      if (!is_loop || !verdicts[n].is_outermost || verdicts[n].device != device) continue;
+      if (is_one_kernel(placed, NodeId(n), device)) continue;
       const auto at = given.find(placed.graph.path(NodeId(n)));
-      if (at != given.end() && can_be_merged(graph, at->second)) found.push_back(at->second);
+      if (at != given.end() && can_be_merged(graph, at->second, device))
+        found.push_back(at->second);
     }
     return found;
   }
 
-  bool is_one_kernel(const PlacedGraph& placed, NodeId loop) const {
-    if (!accelerator_.loop_fusion.prepare || !accelerator_.fusion.function_of) return false;
+  bool is_one_kernel(const PlacedGraph& placed, NodeId loop, uint32_t device) const {
+    const Compile* const compile = devices_[device].device->compile_or_null();
+    if (compile == nullptr) return false;
     PersistentFacts facts;
     facts.is_value_on_device = [&](ValueId value) {
       return placed.value_devices[value.index()] != 0;
@@ -137,18 +166,18 @@ class NodePlacer {
       const bool is_constant = info.origin == ValueOrigin::kConstant;
       return is_constant ? placed.graph.constant(info.constant).view() : TensorView();
     };
-    facts.function_of = [&](NodeId node) { return function_of(placed.graph, node); };
+    facts.function_of = [&](NodeId node) { return function_of(placed.graph, node, *compile); };
     return make_persistent_program(placed.graph, loop, facts).is_ok();
   }
 
-  bool can_be_merged(const Graph& graph, NodeId loop) const {
+  bool can_be_merged(const Graph& graph, NodeId loop, uint32_t device) const {
     if (!why_not_merged(graph, loop).empty()) return false;
     NodeLoad load;
     for (const RegionId region : graph.node(loop).regions) {
       for (const NodeId id : graph.region(region).nodes) {
         const Node& node = graph.node(id);
         if (node.op->is_view) continue;
-        const Result<BoundKernel> kernel = bind(graph, id);
+        const Result<BoundKernel> kernel = bind(graph, id, device);
         if (!kernel.is_ok() || kernel->may_fault) return false;
         const NodeLoad more = exec_load(graph, node);
         load.flops += more.flops;
@@ -173,18 +202,20 @@ class NodePlacer {
   static constexpr size_t kMostApart = DeviceControl::kMostAtOnce;
 
   const OpTable& ops_;
-  const Accelerator& accelerator_;
-  const PlacedNodes::Wishes& wishes_;
-  const std::string device_;
+  const std::span<const ExecutionDevice> devices_;
+  const std::vector<std::string>& names_;
+  const bool merges_;
   PlaceOptions options_;
   std::string merged_text_;
 };
 
 }  // namespace
 
-Result<PlacedNodes> place_nodes(Graph graph, const OpTable& ops, const Accelerator& accelerator,
-                                const PlacedNodes::Wishes& wishes) {
-  return NodePlacer(ops, accelerator, wishes).run(std::move(graph));
+Result<PlacedNodes> place_nodes(Graph graph, const OpTable& ops,
+                                std::span<const ExecutionDevice> devices,
+                                const std::vector<std::string>& names,
+                                const PlaceNodesOptions& options) {
+  return NodePlacer(ops, devices, names, options).run(std::move(graph));
 }
 
 }  // namespace eddy

@@ -1,42 +1,47 @@
-// place_nodes: a session's graph beside an accelerator: every node on a device with the copies
+// place_nodes: a session's graph on several devices: every node on a device with the copies
 // between (graph/compile/place.h), elementwise nodes in fewer kernels (fuse.h), and loops beside
 // each other as one where there are more than devices may drive at once (merge_loops.h).
 //
-// Which loops are merged: those that the accelerator could drive by itself, each alone, as a
-// recording and not as one kernel, which is not counted (device_control.h); whose round is small
+// Which loops are merged: those that one device could drive by itself, each alone, as a captured
+// graph and not as one kernel, which is not counted (device_control.h); whose round is small
 // (kMostFlops, kMostBytes), because the nodes of a loop that has ended run on; and whose kernels
-// find no fault. Merged they must be a loop that it can drive, else all stay apart, and the text
-// says why.
+// find no fault. Merged they must be a loop that the device can drive, else all stay apart, and the
+// text says why.
 //
 // Errors: those of building a graph. Threads: pure but for binding kernels. Cost: O(nodes), and
 // where loops are merged once more for each such loop.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 
 namespace eddy {
 
+struct PlaceNodesOptions {
+  bool has_host_arithmetic = true;  // scalars and shapes stay on the host
+  bool merges_loops = false;
+};
+
 struct PlacedNodes {
-  struct Wishes {
-    bool has_host_arithmetic = true;  // scalars and shapes stay on the host
-    bool drives_loops = false;        // the accelerator may decide them by itself
-  };
   // Of what a merged loop does in a round: some microseconds of a part of a GPU.
   static constexpr double kMostFlops = 4e8;
   static constexpr double kMostBytes = 16e6;
 
   Graph graph;
-  std::vector<uint32_t> value_devices;  // by ValueId: 1 where its memory is the accelerator's
+  std::vector<uint32_t> value_devices;  // by ValueId: the device in whose memory it is
   std::string text;                     // what went where, and why; lines
 };
 
-Result<PlacedNodes> place_nodes(Graph graph, const OpTable& ops, const Accelerator& accelerator,
-                                const PlacedNodes::Wishes& wishes);
+// `names`: of the devices, the host's "cpu" first, as nodes are given them.
+Result<PlacedNodes> place_nodes(Graph graph, const OpTable& ops,
+                                std::span<const ExecutionDevice> devices,
+                                const std::vector<std::string>& names,
+                                const PlaceNodesOptions& options);
 
 }  // namespace eddy

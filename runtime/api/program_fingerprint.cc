@@ -36,7 +36,7 @@ class Printer {
     put(kVersion);
     put(__VERSION__);
     put(describe_cpu_kernels());
-    put(program.device().kind());
+    put(program.host().kind());
     put(is_host_driven);
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
       if (graph_.node(NodeId(n)).kind == NodeKind::kExec) put_kernel(program.kernel(NodeId(n)));

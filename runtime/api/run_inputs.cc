@@ -114,7 +114,7 @@ Status RunValues::bind_input(size_t index, const Tensor& value) {
 // Memory of a GPU's can only be copied there.
 Status RunValues::check_device_input(size_t index) const {
   const std::string& name = core_.inputs[index].name;
-  if (core_.accelerator_or_null == nullptr) {
+  if (core_.has_one_device()) {
     return invalid_argument("input '" + name +
                             "' is in a GPU's memory, but the session has no accelerator; copy it "
                             "to the host, or make the session with one");

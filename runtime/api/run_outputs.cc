@@ -11,7 +11,7 @@
 namespace eddy {
 
 Status RunValues::bind_device_output(size_t index, const TensorView& view) {
-  if (core_.accelerator_or_null == nullptr || !core_.accelerator_or_null->write) {
+  if (first_staging_or_null(core_.devices) == nullptr) {
     return invalid_argument("the session has no accelerator, in whose memory an output could go");
   }
   if (view.element == ElementType::kString) {
@@ -178,7 +178,7 @@ Status RunValues::copy_output(size_t index, const TensorView& from) {
   const TensorView& wanted = bound_outputs_[index]->view;
   copied_bytes_ += from.size_bytes();
   if (is_on_device_[index]) {
-    return core_.accelerator_or_null->write(wanted.data, from.data, from.size_bytes());
+    return first_staging_or_null(core_.devices)->write(wanted.data, from.data, from.size_bytes());
   }
   if (from.element == ElementType::kString) {
     std::copy_n(from.as<std::string>(), from.count(), wanted.mutable_as<std::string>());

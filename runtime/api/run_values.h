@@ -49,7 +49,7 @@ class RunValues {
   // The caller's memory takes output `index`: the one place or, where there is a spare, either.
   Status bind_output(size_t index, const TensorView& view,
                      const TensorView* spare_or_null = nullptr);
-  // Memory of the accelerator's takes it.
+  // Memory of a device takes it.
   Status bind_device_output(size_t index, const TensorView& view);
 
   // Inputs stand where kernels can read them, outputs where they are to be made.

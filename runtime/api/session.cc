@@ -13,7 +13,7 @@
 namespace eddy {
 
 Session::Session(std::unique_ptr<SessionCore> core) : core_(std::move(core)) {
-  if (core_->do_waiters_poll()) core_->runs->set_polled(core_->device);
+  if (core_->do_waiters_poll()) core_->runs->set_polled(core_->devices[0].device);
 }
 
 namespace {
@@ -37,12 +37,17 @@ std::function<T()> guarded(const char* name, std::function<T()> hook) {
   };
 }
 
+bool is_nothing(const std::shared_ptr<Device>& made) { return made == nullptr; }
+bool is_nothing(const ExecutionDevice& made) {
+  return made.device == nullptr || made.kernels == nullptr;
+}
+
 template <typename T>
 std::function<Result<T>()> not_null(const char* name, std::function<Result<T>()> hook) {
   if (!hook) return hook;
   return [name = std::string(name), hook = std::move(hook)]() -> Result<T> {
     Result<T> made = hook();
-    if (made.is_ok() && *made == nullptr) return invalid_argument(name + " made nothing");
+    if (made.is_ok() && is_nothing(*made)) return invalid_argument(name + " made nothing");
     return made;
   };
 }
@@ -54,8 +59,9 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   SessionOptions own = options;
   own.check = guarded("check", own.check);
   own.make_device = not_null("make_device", guarded("make_device", own.make_device));
-  own.make_accelerator =
-      not_null("make_accelerator", guarded("make_accelerator", own.make_accelerator));
+  for (MakeDevice& make : own.make_devices) {
+    make = not_null("make_devices", guarded("make_devices", make));
+  }
   try {
     EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
                           make_session_core(library, std::move(graph), own));
@@ -105,13 +111,13 @@ const std::vector<ValueDescription>& Session::inputs() const { return core_->inp
 const std::vector<ValueDescription>& Session::outputs() const { return core_->outputs; }
 const Graph& Session::graph() const { return core_->graph; }
 const Plan& Session::plan() const { return core_->plan; }
-MemoryStatistics Session::memory() const { return core_->device->allocator().statistics(); }
+MemoryStatistics Session::memory() const { return core_->host().allocator().statistics(); }
 const std::string& Session::fingerprint() const { return core_->fingerprint; }
 size_t Session::workspace_bytes() const {
   const std::vector<size_t>& sizes = core_->executable->workspaces();
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
 }
-int Session::num_workers() const { return core_->device->num_workers(); }
+int Session::num_workers() const { return core_->host().num_workers(); }
 int64_t Session::plan_ns() const { return core_->plan_ns; }
 
 Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
@@ -164,8 +170,7 @@ void Session::close() {
 void Session::trim() {
   if (core_->is_in_child()) return;
   core_->executable->trim();
-  core_->device->allocator().trim();
-  if (core_->accelerator_or_null) core_->accelerator_or_null->device->allocator().trim();
+  for (const ExecutionDevice& each : core_->devices) each.device->allocator().trim();
 }
 
 std::string Session::placement_text() const { return core_->placement; }

@@ -42,6 +42,8 @@
 #include "runtime/api/library.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/api/tensor.h"
+#include "runtime/device/execution_device.h"
+#include "runtime/execute/loop_choice.h"
 
 namespace eddy {
 
@@ -50,7 +52,6 @@ enum class Assignment { kAuto, kRank, kMatching, kSerial };
 
 class CostTable;
 class StepObserver;
-struct Accelerator;
 struct FluidMachine;
 
 struct SessionOptions {
@@ -63,9 +64,15 @@ struct SessionOptions {
   // Further ones are refused at once, with kResourceExhausted. 0: no limit.
   uint32_t max_runs_waiting = 65'536;
   Loops loops = Loops::kAuto;  // who decides a loop's next iteration
-  // With loops auto beside an accelerator: loops that it can drive are driven in each way a few
-  // times, then in the fastest. False: by the accelerator.
+  // With loops auto: loops that a device beside the host's can drive are driven in each way a few
+  // times, then in the fastest. False: by the device.
   bool measure_loops = true;
+  // Loops that a device drives are driven in this way alone where they can be, else as a captured
+  // graph: for measuring one way.
+  std::optional<LoopChoice::Way> only_loop_way = {};
+  // Loops beside each other become one where a device could drive but some of them at once
+  // (graph/compile/merge_loops.h).
+  bool merges_loops = true;
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;  // hard cap per device; 0: no cap
   // What operators were measured to cost (`eddy measure`): decides whether streams pay and, where
@@ -92,7 +99,7 @@ struct SessionOptions {
   // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.
   std::vector<std::pair<std::string, Dims>> input_dims = {};
   // Asked again and again while the session is made, on that thread; a failure ends it and is what
-  // create() returns. What it throws, or what makes devices does, is one. Empty: nobody asks.
+  // create() returns. What it throws, or what makes devices does, is one. Empty: it is not asked.
   std::function<Status()> check = {};
   // Warnings about a model file, steps of making the session with their times, exceptions of
   // callbacks. Any thread, one line a call; must not throw.
@@ -101,14 +108,16 @@ struct SessionOptions {
   // Empty: an embedded CPU device with num_threads and memory_limit_bytes. On a device that needs
   // polling, runs move while somebody waits for one, or while the host drives their loops.
   std::function<Result<std::shared_ptr<Device>>()> make_device = {};
-  // Makes a second device with memory and kernels of its own (runtime/cuda/cuda_accelerator.h):
-  // nodes that it has kernels for run there, the rest on the CPU, with copies planned between
-  // (graph/compile/place.h). Loops that it can decide by itself may be driven by it, others by
-  // the host. Empty: there is none.
-  std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator = {};
-  // A run that an accelerator's loss has ended is told with the nodes that it was at: their kernels
-  // have a small one each before and behind them, and no loop is one kernel. Without, the nearest
-  // that is known is told: where the host stood, or the loop with its iteration.
+  // Make devices beside it, with memory and kernels of their own (runtime/cuda/make_cuda_device.h):
+  // nodes run on the one that they name (Node::device: its kind, "cuda:1" for the second of a
+  // kind), others on the first that has a kernel for them, the rest on the CPU, with copies planned
+  // between (graph/compile/place.h). Loops that a device can decide by itself may be driven by it,
+  // others by the host. Two GPUs in one session are refused: neither reads the other's staging
+  // memory (kUnsupported).
+  std::vector<MakeDevice> make_devices = {};
+  // A run that a device's loss has ended names the nodes that it was at: their kernels have a small
+  // one each before and behind them, and no loop is one kernel. Without, it names the nearest that
+  // is known: where the host stood, or the loop with its iteration.
   bool locate_faults = false;
   // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
   StepObserver* observer_or_null = nullptr;
@@ -153,9 +162,9 @@ class Session {
   // once the handles of its runs have been waited for: what is still queued is waited for then.
   // To destroy it before a run has ended is a programmer error (CHECK).
   Result<std::unique_ptr<Stream>> create_stream();
-  // A driver's stream of the accelerator (a cudaStream_t) as one for run_on: it stays the caller's
-  // and outlives what is returned, through which alone it is issued to meanwhile; it is not
-  // captured before its runs have ended.
+  // A driver's stream of the first device beside the host's (a cudaStream_t) as one for run_on: it
+  // stays the caller's and outlives what is returned, through which alone it is issued to
+  // meanwhile; it is not captured before its runs have ended.
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream);
   RunHandle run_on(Stream& stream, NamedTensors inputs, RunCallback callback,
                    const RunOptions& options = {});
@@ -174,15 +183,15 @@ class Session {
   // Calls keep theirs; the next runs make theirs anew. Any thread, at any time.
   void trim();
 
-  // Which nodes run on the accelerator, which on the CPU and why; empty without an accelerator.
+  // Which nodes run on which device, which on the CPU and why; empty without further devices.
   std::string placement_text() const;
   // Where each run in flight stands: node, iteration path, what it waits for; one line each.
   std::string describe_runs() const;
   // Every loop and how it is driven, with the iterations of the successful run that ended last (0
   // before).
   std::vector<LoopReport> loop_reports() const;
-  // Every branch beside an accelerator that can decide, by whom it is decided and why; iterations
-  // 0. Where the device may, the host still does when no recording could be made.
+  // Every branch beside a device that can decide, what decides it and why; iterations 0. Where the
+  // device may, the host still does when no graph could be captured.
   const std::vector<LoopReport>& branch_reports() const;
   // The graph as it runs (simplified), unless told otherwise without the bytes of constants that
   // kernels have packed, and its plan.

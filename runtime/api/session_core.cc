@@ -28,7 +28,7 @@ Status SessionCore::prepare_threads(const Needs& needs) {
   try {
     if (needs.callback) callbacks.prepare();
     if (needs.timer) (void)scheduler();
-    if (needs.workers && !device->needs_polling()) threads->workers()->prepare();
+    if (needs.workers && !host().needs_polling()) threads->workers()->prepare();
   } catch (const std::system_error& error) {
     return no_thread(error);
   }
@@ -77,7 +77,7 @@ void SessionCore::start(Run& run) {
 }
 
 void SessionCore::call_on_worker(std::function<void()> function) {
-  if (device->needs_polling()) return function();
+  if (host().needs_polling()) return function();
   auto call = std::make_unique<std::function<void()>>(std::move(function));
   threads->workers()->enqueue(
       [](void* context) {

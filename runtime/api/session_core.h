@@ -17,8 +17,7 @@
 #include "runtime/api/session_runs.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/device/device.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 
 namespace eddy {
 
@@ -35,7 +34,7 @@ struct SessionCore {
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
-  // By input, with an accelerator: a node that reads it on the host; empty: it is copied only.
+  // By input, beside other devices: a node that reads it on the host; empty: it is copied only.
   std::vector<std::string> host_readers;
   bool has_one_strand = true;  // no region has more than one stream
 
@@ -46,23 +45,20 @@ struct SessionCore {
   LoopReports loop_reports;
   std::vector<LoopReport> branches;
 
-  // Tensors handed to callers keep the devices alive.
-  std::shared_ptr<Device> device;
-  std::shared_ptr<const Accelerator> accelerator_or_null;
+  // The host's first, the others as the options list them. Tensors handed to callers keep them
+  // alive.
+  std::vector<ExecutionDevice> devices;
+  Device& host() const { return *devices[0].device; }
+  bool has_one_device() const { return devices.size() == 1; }
   std::shared_ptr<const void> keep_alive() const {
-    if (accelerator_or_null == nullptr) return device;
-    return std::make_shared<std::pair<std::shared_ptr<Device>, std::shared_ptr<const Accelerator>>>(
-        device, accelerator_or_null);
+    if (has_one_device()) return devices[0].device;
+    return std::make_shared<std::vector<ExecutionDevice>>(devices);
   }
   // That a caller's stream is of.
-  Device& stream_device() const {
-    return accelerator_or_null != nullptr ? *accelerator_or_null->device : *device;
-  }
+  Device& stream_device() const { return *devices[has_one_device() ? 0 : 1].device; }
   std::string placement;  // as text
 
-  bool is_host_driven() const {
-    return options.loops == Loops::kHost || accelerator_or_null != nullptr;
-  }
+  bool is_host_driven() const { return options.loops == Loops::kHost || !has_one_device(); }
   std::unique_ptr<Executable> executable;
 
   std::string fingerprint;
@@ -95,8 +91,8 @@ struct SessionCore {
   // kResourceExhausted where the system has no thread for one of them.
   Status prepare_threads(const Needs& needs);
   // Waiting threads move the device on; elsewhere it moves by itself, or the scheduler polls it.
-  bool do_waiters_poll() const { return device->needs_polling() && !is_host_driven(); }
-  // Work for an accelerator could not be recorded and is issued node by node.
+  bool do_waiters_poll() const { return host().needs_polling() && !is_host_driven(); }
+  // Work for a device could not be recorded and is issued node by node.
   void note_refusal(const Status& why);
 
   std::vector<Device*> polled_devices;  // by the scheduler; those whose loops the host drives

@@ -2,6 +2,10 @@
 
 #include <cstring>
 
+#include "ops/cuda/images/loop_control.h"
+#include "ops/cuda/device/params.h"
+#include "runtime/cuda/cuda_launch.h"
+
 namespace eddy {
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(std::shared_ptr<const CudaApi> api,
@@ -153,6 +157,16 @@ Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
     unheard_.push_back(staged);
   }
   return status.is_ok() ? ended : status;
+}
+
+Status CudaDevice::copy_by_kernel(void* to, const void* from, size_t size_bytes,
+                                  void* native_stream) {
+  cuda::LoopCopyParams params{};
+  params.num_pieces = 1;
+  params.pieces[0] = {to, from, size_bytes};
+  const CudaContext::Use use(*context_);
+  return launch_grid(*context_, kernels_.loop.copy, 1, cuda::kBlockThreads, &params,
+                     static_cast<CuStream>(native_stream));
 }
 
 Result<std::unique_ptr<Event>> CudaDevice::create_event() {

@@ -5,7 +5,7 @@
 //
 // The device needs polling: somebody calls poll() while work is pending (a scheduler's poller, or
 // who waits). Completion costs no host function and, with memory words, no driver call.
-// Strands: driven from the host (HostStrands), which records what it issues with a CudaRecorder.
+// Strands: driven from the host, which captures what it issues (CudaGraphCapture).
 //
 // Errors: creation says what is missing and what to do. A lost device refuses everything, its
 // streams become idle, and health() says what happened.
@@ -18,9 +18,12 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_allocator.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 #include "runtime/cuda/cuda_stream.h"
-#include "runtime/device/strand_runner.h"
+#include "runtime/device/compile.h"
 #include "runtime/device/device.h"
+#include "runtime/device/staging.h"
+#include "runtime/device/strand_runner.h"
 
 namespace eddy {
 
@@ -29,7 +32,15 @@ struct CudaDeviceOptions {
   size_t memory_limit_bytes = 0;  // of device memory in use; 0: no limit but the device's
 };
 
-class CudaDevice : public Device {
+// What kernels add to a device; they outlive its use.
+struct CudaDeviceKernels {
+  CudaLoopKernels loop = {};
+  Compile* compile_or_null = nullptr;
+  std::string why_no_compile = {};
+  std::vector<std::string> notices = {};
+};
+
+class CudaDevice : public Device, public Staging {
  public:
   static Result<std::unique_ptr<CudaDevice>> create(std::shared_ptr<const CudaApi> api,
                                                     const CudaDeviceOptions& options);
@@ -38,16 +49,30 @@ class CudaDevice : public Device {
   std::string_view kind() const override { return "cuda"; }
   Allocator& allocator() override { return *memory_; }
   // Page-locked host memory, for what is copied to and from the device.
-  CudaAllocator& staging() { return *staging_; }
+  CudaAllocator& staging() override { return *staging_; }
   // Whether it is memory of a GPU's, as the driver says; any address may be asked about.
   bool is_device_memory(const void* memory) const;
-  // Copies host memory to the device's, and returns when it is there; by a stream that the device
-  // keeps for this, one for each thread that writes at the same time.
-  Status write(void* to, const void* from, size_t size_bytes);
-  // Whether all of these bytes are staging memory.
-  bool is_staging(const void* memory, size_t size_bytes) const {
+  // By a stream that the device keeps for this, one for each thread that writes at the same time.
+  Status write(void* to, const void* from, size_t size_bytes) override;
+  bool is_staging(const void* memory, size_t size_bytes) const override {
     return pinned_->contains(memory, size_bytes);
   }
+  bool can_copy_words() const override { return kernels_.loop.copy != nullptr; }
+  Status copy_word(int64_t* to, const int64_t* from, void* native_stream) override {
+    return copy_by_kernel(to, from, sizeof(int64_t), native_stream);
+  }
+  // Only where can_copy_words().
+  Status copy_by_kernel(void* to, const void* from, size_t size_bytes, void* native_stream);
+  // Set before others use the device.
+  void set_kernels(CudaDeviceKernels kernels) { kernels_ = std::move(kernels); }
+  const CudaDeviceKernels& kernels() const { return kernels_; }
+  Staging* staging_or_null() override { return this; }
+  Compile* compile_or_null() override { return kernels_.compile_or_null; }
+  std::string why_no_compile() const override { return kernels_.why_no_compile; }
+  std::unique_ptr<GraphCapture> create_capture_or_null() override {
+    return CudaGraphCapture::create_or_null(*context_, kernels_.loop);
+  }
+  std::vector<std::string> notices() const override { return kernels_.notices; }
   Result<std::unique_ptr<Stream>> create_stream() override;
   // Errors: kInvalidArgument for a handle that is no stream of this device's primary context (as
   // far as the driver tells), for the driver's default streams (the null one, legacy and per
@@ -61,8 +86,7 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
-  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&,
-                                                      const Bindings&) override {
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&, const Bindings&) override {
     return nullptr;
   }
   int num_workers() const override { return context_->facts().num_multiprocessors; }
@@ -108,8 +132,10 @@ class CudaDevice : public Device {
   bool has_memory_words_ = false;
   std::mutex idle_mutex_;
   std::vector<CuStream> idle_streams_;  // under its mutex; those that take_stream() has made
-  // Under its mutex: of writes whose end was not heard, so the GPU may read it until it is idle.
+  // Under its mutex: of writes that perhaps have not ended, so the GPU may read it until it is
+  // idle.
   std::vector<BufferRef> unheard_;
+  CudaDeviceKernels kernels_;
 };
 
 }  // namespace eddy

@@ -29,7 +29,7 @@ Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_block
                    uint32_t num_threads, const void* params, CuStream stream);
 
 // Lets kernels of the context be launched so, if the device can and the driver takes a graph with
-// such edges wherever a program's has them: in lanes that part and meet, beside copies, in loops
+// such edges wherever a program's has them: in streams that part and meet, beside copies, in loops
 // and branches and behind them. Else all stays as it was, and the status says why. The graph is
 // made and dropped, not launched. Cost: an instantiation.
 Status allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& kernels);

@@ -13,7 +13,6 @@ namespace {
 
 struct TransferState : KernelState {
   CudaDevice* device = nullptr;
-  CuFunction copy = nullptr;  // null: there is no kernel that copies
 };
 
 // Staging memory for larger tensors comes in pieces.
@@ -28,15 +27,6 @@ Status enqueue(CudaDevice& device, NativeStream stream, void* to, const void* fr
                                           reinterpret_cast<CuDevicePointer>(from), size_bytes,
                                           static_cast<CuStream>(stream)),
                        "cuMemcpyAsync");
-}
-
-Status copy_by_kernel(CudaContext& context, CuFunction copy, NativeStream stream, void* to,
-                      const void* from, size_t size_bytes) {
-  cuda::LoopCopyParams params{};
-  params.num_pieces = 1;
-  params.pieces[0] = {to, from, size_bytes};
-  const CudaContext::Use use(context);
-  return launch_grid(context, copy, 1, cuda::kBlockThreads, &params, static_cast<CuStream>(stream));
 }
 
 Status stage(CudaDevice& device, NativeStream stream, char* to, const char* from,
@@ -68,8 +58,7 @@ bool run_to_device(const KernelArgs& args) {
 }
 
 bool run_to_host(const KernelArgs& args) {
-  const auto& state = *static_cast<const TransferState*>(args.state);
-  CudaDevice& device = *state.device;
+  CudaDevice& device = *static_cast<const TransferState*>(args.state)->device;
   const TensorView& from = args.inputs[0];
   void* const to = args.outputs[0].data;
   const size_t size_bytes = from.size_bytes();
@@ -82,31 +71,22 @@ bool run_to_host(const KernelArgs& args) {
     Status status = enqueue(device, args.stream, to, from.data, size_bytes);
     return status.is_ok() || args.fail(std::move(status));
   }
-  const bool by_kernel = state.copy != nullptr && size_bytes <= kMostBytesByKernel;
-  Status status = by_kernel ? copy_by_kernel(device.context(), state.copy, args.stream, to,
-                                             from.data, size_bytes)
+  const bool by_kernel = device.can_copy_words() && size_bytes <= kMostBytesByKernel;
+  Status status = by_kernel ? device.copy_by_kernel(to, from.data, size_bytes, args.stream)
                             : enqueue(device, args.stream, to, from.data, size_bytes);
   return status.is_ok() || args.fail(std::move(status));
 }
 
 }  // namespace
 
-Status copy_word(CudaContext& context, CuFunction copy, int64_t* to, const int64_t* from,
-                 NativeStream stream) {
-  return copy_by_kernel(context, copy, stream, to, from, sizeof(int64_t));
-}
-
-void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device,
-                        const CudaLoopKernels& kernels) {
+void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device) {
   const auto add = [&](std::string_view op, KernelFunction run) {
-    const auto bind = [run, &device,
-                       copy = kernels.copy](const KernelInit& init) -> Result<BoundKernel> {
+    const auto bind = [run, &device](const KernelInit& init) -> Result<BoundKernel> {
       if (init.inputs[0].tensor.element == ElementType::kString) {
         return unsupported("strings can't live in a GPU's memory");
       }
       auto state = std::make_unique<TransferState>();
       state->device = &device;
-      state->copy = copy;
       BoundKernel kernel;
       kernel.run = run;
       kernel.state = std::move(state);

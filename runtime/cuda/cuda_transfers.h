@@ -18,19 +18,13 @@
 
 #include "ops/contract/registry.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/cuda/cuda_recorder.h"
 
 namespace eddy {
 
 constexpr size_t kMostBytesByKernel = 4096;
 constexpr size_t kMostBytesAtOnce = size_t{64} << 10;
 
-// Accelerator::copy_word, by CudaLoopKernels::copy.
-Status copy_word(CudaContext& context, CuFunction copy, int64_t* to, const int64_t* from,
-                 NativeStream stream);
-
-// Without a kernel for copies all are the copy engine's.
-void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device,
-                        const CudaLoopKernels& kernels);
+// Where the device has no kernel for copies all are the copy engine's.
+void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device);
 
 }  // namespace eddy

@@ -1,11 +1,11 @@
-// LaunchGuards: which streams collect launches for a body that holds several iterations
-// (runtime/device/recorder.h, begin_again), what those must look at before they do anything, and
-// how many there were.
+// LaunchGuards: which streams capture launches for a body that holds several iterations
+// (runtime/device/graph_capture.h, begin_again), what those must look at before they do anything,
+// and how many there were.
 //
-//   recorder      watch(stream, null)  … watch(stream, guard) … forget(stream)
+//   the capture   watch(stream, null)  … watch(stream, guard) … forget(stream)
 //   launch_grid   take(stream): the launch is counted; its guard, or null
 //
-// A guard is a word in the device's memory, 0: the launch does nothing. The count is how a recorder
+// A guard is a word in the device's memory, 0: the launch does nothing. The count is how a capture
 // finds out whether anything else got into the body, which would not look.
 //
 // Threads: any; one stream's calls come from one thread. Cost: a load where no stream is watched.

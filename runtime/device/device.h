@@ -29,14 +29,18 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/base/status.h"
 #include "runtime/device/buffer.h"
+#include "runtime/device/graph_capture.h"
 
 namespace eddy {
 
 struct StrandCode;
 struct Bindings;
+class Compile;
+class Staging;
 class StrandRunner;
 
 using WorkFunction = bool (*)(void* context);
@@ -73,7 +77,7 @@ class Stream {
  public:
   virtual ~Stream() = default;
   virtual bool launch(const Work& work) = 0;
-  // False: what it is given now would not be handed on at once, but kept for whoever polls.
+  // False: what it is given now would not be handed on at once, but kept until poll().
   virtual bool has_room() const { return true; }
   virtual bool record(Event& event) = 0;
   virtual bool wait(Event& event) = 0;
@@ -120,7 +124,7 @@ class Device {
   virtual std::string_view kind() const = 0;  // "cpu", "cuda", "virtual"
   virtual Allocator& allocator() = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
-  // A stream of the driver's that somebody else made and keeps.
+  // A stream of the driver's that its caller made and keeps.
   virtual Result<std::unique_ptr<Stream>> adopt_stream(void* /*native_stream*/) {
     return unsupported("a device of kind " + std::string(kind()) +
                        " has no streams but its own; use create_stream");
@@ -130,6 +134,15 @@ class Device {
   // Executes strands by itself; null where the device does not, so that the host has to.
   virtual std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,
                                                               const Bindings& bindings) = 0;
+
+  // What not every device can; null where it cannot. They live as long as the device.
+  virtual Staging* staging_or_null() { return nullptr; }
+  virtual Compile* compile_or_null() { return nullptr; }
+  // Why that is null, where there is something to say.
+  virtual std::string why_no_compile() const { return {}; }
+  virtual std::unique_ptr<GraphCapture> create_capture_or_null() { return nullptr; }
+  // What it does without, and why, a line each, for the log.
+  virtual std::vector<std::string> notices() const { return {}; }
 
   // Null: it has none of its own.
   virtual Workers* workers_or_null() { return nullptr; }
@@ -147,5 +160,11 @@ class Device {
   virtual void add_waker(const void* /*key*/, std::function<void()> /*waker*/) {}
   virtual void remove_waker(const void* /*key*/) {}
 };
+
+// Whether captured graphs of the device may hold loops and cases that it decides by itself.
+inline bool can_decide_loops(Device& device) {
+  const std::unique_ptr<GraphCapture> capture = device.create_capture_or_null();
+  return capture != nullptr && capture->can_decide();
+}
 
 }  // namespace eddy

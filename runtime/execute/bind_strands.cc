@@ -21,6 +21,7 @@ class Binder {
       : program_(program),
         state_(state),
         trace_(trace_or_null),
+        captures_(state.captures()),
         observer_(state.executable().observer_or_null()) {}
 
   Bindings run() {
@@ -51,9 +52,9 @@ class Binder {
  private:
   using Note = CallNote::Kind;
 
-  // Only a recorder asks.
+  // Only a capture needs them.
   void note(const CallNote& note) {
-    if (state_.recorder_or_null() != nullptr) made_.notes.push_back(note);
+    if (!captures_.empty()) made_.notes.push_back(note);
   }
   static Binding work(WorkFunction run, void* context) { return {{run}, context}; }
   static Binding decision(DecideFunction decide, void* context) {
@@ -205,6 +206,7 @@ class Binder {
   const ResolvedProgram& program_;
   RunState& state_;
   TraceRecorder* const trace_;
+  const GraphCaptures captures_;
   StepObserver* const observer_;
   CallNote note_;  // of the call that is bound
   std::map<std::pair<NodeId, uint32_t>, TraceMark*> spans_;

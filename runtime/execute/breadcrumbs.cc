@@ -12,22 +12,22 @@ int64_t* words(const BufferRef& memory) { return static_cast<int64_t*>(memory.da
 
 }  // namespace
 
-Result<std::unique_ptr<Breadcrumbs>> Breadcrumbs::create(const Accelerator& accelerator,
-                                                         size_t num_nodes) {
-  EDDY_ASSIGN_OR_RETURN(BufferRef memory,
-                        accelerator.staging->allocate((kNumSources + num_nodes) * sizeof(int64_t)));
-  return std::unique_ptr<Breadcrumbs>(new Breadcrumbs(accelerator, std::move(memory), num_nodes));
+Result<std::unique_ptr<Breadcrumbs>> Breadcrumbs::create(Allocator& memory, size_t num_nodes) {
+  EDDY_ASSIGN_OR_RETURN(BufferRef words,
+                        memory.allocate((kNumSources + num_nodes) * sizeof(int64_t)));
+  return std::unique_ptr<Breadcrumbs>(new Breadcrumbs(std::move(words), num_nodes));
 }
 
-Breadcrumbs::Breadcrumbs(const Accelerator& accelerator, BufferRef memory, size_t num_nodes)
-    : accelerator_(accelerator), memory_(std::move(memory)), max_nodes_(num_nodes) {
+Breadcrumbs::Breadcrumbs(BufferRef memory, size_t num_nodes)
+    : memory_(std::move(memory)), max_nodes_(num_nodes) {
   for (size_t i = 0; i < kNumSources; ++i) words(memory_)[i] = static_cast<int64_t>(i);
 }
 
-void Breadcrumbs::lead(ExecNode& node) {
+void Breadcrumbs::lead(ExecNode& node, Staging& staging) {
   EDDY_CHECK(led_.size() < max_nodes_) << "more than " << max_nodes_ << " nodes leave breadcrumbs";
   auto led = std::make_unique<Led>();
   led->owner = this;
+  led->staging = &staging;
   led->node = node.id;
   led->word = words(memory_) + kNumSources + led_.size();
   led->run = node.run;
@@ -61,7 +61,7 @@ bool Breadcrumbs::run_led(const KernelArgs& args) {
 }
 
 bool Breadcrumbs::write(const Led& led, int64_t value, const KernelArgs& args) const {
-  Status status = accelerator_.copy_word(led.word, words(memory_) + value, args.stream);
+  Status status = led.staging->copy_word(led.word, words(memory_) + value, args.stream);
   return status.is_ok() || args.fail(std::move(status));
 }
 

@@ -1,4 +1,4 @@
-// Breadcrumbs: at which nodes of a run an accelerator was when it was lost.
+// Breadcrumbs: at which nodes of a run a device was when it was lost.
 //
 // A driver tells of a lost device at whatever call comes next, perhaps long after the kernel that
 // did it, and a loop that the device drives is one launch to the host. So each node has a word in
@@ -25,37 +25,37 @@
 
 #include "graph/ir/graph.h"
 #include "runtime/device/buffer.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/staging.h"
 #include "runtime/execute/exec_node.h"
 
 namespace eddy {
 
 class Breadcrumbs {
  public:
-  // The accelerator, which has copy_word, outlives it. kResourceExhausted.
-  static Result<std::unique_ptr<Breadcrumbs>> create(const Accelerator& accelerator,
-                                                     size_t num_nodes);
+  // `memory`: staging memory of the nodes' devices. kResourceExhausted.
+  static Result<std::unique_ptr<Breadcrumbs>> create(Allocator& memory, size_t num_nodes);
 
-  // Each node once, `num_nodes` of them at most.
-  void lead(ExecNode& node);
-  // The nodes whose kernels have begun, for all that the device has said, and not ended.
+  // Each node once, `num_nodes` of them at most. `staging`, its device's, which can copy words,
+  // outlives this.
+  void lead(ExecNode& node, Staging& staging);
+  // The nodes whose kernels have begun and not ended, by what the devices have written.
   std::vector<NodeId> unfinished() const;
 
  private:
   // What a node's kernel is called with in place of its own state.
   struct Led : KernelState {
     const Breadcrumbs* owner = nullptr;
+    Staging* staging = nullptr;
     NodeId node;
     int64_t* word = nullptr;
     KernelFunction run = nullptr;
     const KernelState* state = nullptr;
   };
 
-  Breadcrumbs(const Accelerator& accelerator, BufferRef memory, size_t num_nodes);
+  Breadcrumbs(BufferRef memory, size_t num_nodes);
   static bool run_led(const KernelArgs& args);
   bool write(const Led& led, int64_t value, const KernelArgs& args) const;
 
-  const Accelerator& accelerator_;
   const BufferRef memory_;  // 0 and 1, to be copied from; then a word for each node
   std::vector<std::unique_ptr<Led>> led_;
   const size_t max_nodes_;

@@ -24,44 +24,46 @@ size_t bytes_of(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-ControlRecording::ControlRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls)
+ControlRecording::ControlRecording(RunState& state, NodeId loop, GraphCapture& capture,
+                                   bool unrolls)
     : state_(state),
       top_(loop),
-      recorder_(recorder),
+      memory_(state.executable().memory(state.executable().control_verdict(loop).device)),
+      capture_(capture),
       unrolls_(unrolls),
       uses_(count_uses(state.graph())) {}
 
 Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, NodeId loop,
-                                                              Recorder& recorder, BufferRef words,
-                                                              bool unrolls) {
+                                                              GraphCapture& capture,
+                                                              BufferRef words, bool unrolls) {
   if (unrolls) {
     const std::string why_not = why_nothing_unrolled(state.graph(), loop);
     if (!why_not.empty()) return unsupported(why_not);
   }
-  std::unique_ptr<ControlRecording> made(new ControlRecording(state, loop, recorder, unrolls));
+  std::unique_ptr<ControlRecording> made(new ControlRecording(state, loop, capture, unrolls));
   made->words_ = std::move(words);
-  Status status = recorder.begin();
+  Status status = capture.begin();
   if (status.is_ok()) status = made->record();
   made->put_back();
   if (status.is_ok() && unrolls && made->most_iterations_ == 1) {
     status = unsupported(made->why_not_unrolled_);
   }
   if (status.is_ok()) {
-    Result<std::unique_ptr<Recording>> recording = recorder.finish();
+    Result<std::unique_ptr<CapturedGraph>> recording = capture.finish();
     if (recording.is_ok()) {
-      made->recording_ = std::move(*recording);
+      made->graph_ = std::move(*recording);
       return std::unique_ptr<ControlLaunch>(std::move(made));
     }
     status = recording.take_status();
   }
-  recorder.abandon();
+  capture.abandon();
   return status;
 }
 
 // ---------------------------------------------------------------- memory
 
 Result<void*> ControlRecording::device_memory(size_t size_bytes) {
-  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.executable().memory(1).allocate(size_bytes));
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, memory_.allocate(size_bytes));
   kept_.push_back(buffer);
   return buffer.data();
 }
@@ -69,7 +71,7 @@ Result<void*> ControlRecording::device_memory(size_t size_bytes) {
 Result<void*> ControlRecording::home(ValueId value, size_t size_bytes) {
   const auto known = homes_.find(value.index());
   if (known != homes_.end()) return known->second.data();
-  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.executable().memory(1).allocate(size_bytes));
+  EDDY_ASSIGN_OR_RETURN(BufferRef buffer, memory_.allocate(size_bytes));
   return (homes_[value.index()] = std::move(buffer)).data();
 }
 
@@ -119,7 +121,7 @@ Result<const void*> ControlRecording::decision_address(ValueId value) {
 // ---------------------------------------------------------------- recording
 
 Status ControlRecording::record() {
-  EDDY_RETURN_IF_ERROR(recorder_.lane(0).status());
+  EDDY_RETURN_IF_ERROR(capture_.stream(0).status());
   const Node& node = graph().node(top_);
   if (node.kind == NodeKind::kCaseOf) return record_top_case(node);
   EDDY_RETURN_IF_ERROR(record_loop(top_));
@@ -176,7 +178,7 @@ Status ControlRecording::record_loop(NodeId id) {
   const Node& node = graph().node(id);
   EDDY_ASSIGN_OR_RETURN(Loop* const loop, make_words(id));
   EDDY_RETURN_IF_ERROR(enter_loop(*loop));
-  EDDY_RETURN_IF_ERROR(recorder_.start_counter(loop->words));
+  EDDY_RETURN_IF_ERROR(capture_.start_counter(loop->words));
   Addresses first;
   EDDY_RETURN_IF_ERROR(record_region(LoopView(graph(), node).before_id(), &first));
   const bool unrolls = unrolls_ && why_not_unrolled(graph(), id).empty();
@@ -194,23 +196,23 @@ Status ControlRecording::record_rounds(const Node& node, const LoopWords& words,
     EDDY_ASSIGN_OR_RETURN(void* const go_on, device_memory(sizeof(uint32_t)));
     test.go_on = static_cast<uint32_t*>(go_on);
   }
-  EDDY_RETURN_IF_ERROR(recorder_.begin_while(test));
+  EDDY_RETURN_IF_ERROR(capture_.begin_while(test));
   EDDY_RETURN_IF_ERROR(record_iteration(node, words, first));
   uint32_t num_iterations = 1;
   if (unrolls) {
     EDDY_ASSIGN_OR_RETURN(num_iterations, iterations_a_round(node));
   }
   for (uint32_t i = 1; i < num_iterations; ++i) {
-    EDDY_RETURN_IF_ERROR(recorder_.begin_again());
+    EDDY_RETURN_IF_ERROR(capture_.begin_again());
     EDDY_RETURN_IF_ERROR(record_iteration(node, words, first));
   }
   most_iterations_ = std::max(most_iterations_, num_iterations);
-  return recorder_.end_while();
+  return capture_.end_while();
 }
 
 // By what the first iteration has become.
 Result<uint32_t> ControlRecording::iterations_a_round(const Node& node) {
-  const Result<uint32_t> num_launches = recorder_.count_launches();
+  const Result<uint32_t> num_launches = capture_.count_launches();
   if (num_launches.status().code() == StatusCode::kUnsupported) {
     why_not_unrolled_ = node.name + ": " + num_launches.status().message();
     return 1u;
@@ -231,7 +233,7 @@ Status ControlRecording::record_iteration(const Node& node, const LoopWords& wor
   const LoopView loop(graph(), node);
   EDDY_RETURN_IF_ERROR(record_region(loop.after_id(), nullptr));
   EDDY_RETURN_IF_ERROR(copy_next(loop));
-  EDDY_RETURN_IF_ERROR(recorder_.advance_counter(words));
+  EDDY_RETURN_IF_ERROR(capture_.advance_counter(words));
   Addresses again;
   EDDY_RETURN_IF_ERROR(record_region(loop.before_id(), &again));
   // The loop ends with what any of them has made.
@@ -331,8 +333,8 @@ Status ControlRecording::copy_all(std::vector<MemoryCopy> copies) {
     aside.push_back({between, copies[i].from, copies[i].size_bytes});
     copies[i].from = between;
   }
-  EDDY_RETURN_IF_ERROR(recorder_.copy_all(aside));
-  return recorder_.copy_all(copies);
+  EDDY_RETURN_IF_ERROR(capture_.copy_all(aside));
+  return capture_.copy_all(copies);
 }
 
 Status ControlRecording::record_case(NodeId id) {
@@ -355,9 +357,9 @@ Status ControlRecording::record_case(NodeId id) {
   choice.failure = failure;
   cases_.push_back({id, failure});
   const auto num_branches = static_cast<uint32_t>(num_regions + (has_pass_through ? 1 : 0));
-  EDDY_RETURN_IF_ERROR(recorder_.begin_case(choice, num_branches));
+  EDDY_RETURN_IF_ERROR(capture_.begin_case(choice, num_branches));
   for (uint32_t branch = 0; branch < num_branches; ++branch) {
-    EDDY_RETURN_IF_ERROR(recorder_.begin_branch());
+    EDDY_RETURN_IF_ERROR(capture_.begin_branch());
     const bool is_region = branch < node.regions.size();
     if (is_region) EDDY_RETURN_IF_ERROR(record_region(node.regions[branch], nullptr));
     std::vector<MemoryCopy> copies;
@@ -371,7 +373,7 @@ Status ControlRecording::record_case(NodeId id) {
     }
     EDDY_RETURN_IF_ERROR(copy_all(std::move(copies)));
   }
-  EDDY_RETURN_IF_ERROR(recorder_.end_case());
+  EDDY_RETURN_IF_ERROR(capture_.end_case());
   for (const ValueId output : node.outputs) {
     const auto at = homes_.find(output.index());
     if (at != homes_.end()) point(output, at->second.data());
@@ -379,56 +381,57 @@ Status ControlRecording::record_case(NodeId id) {
   return Status::ok();
 }
 
-// The block's steps, each stream a lane. A decision joins all lanes; behind it they begin anew, and
-// events that were recorded before it have passed.
+// The block's steps, each stream a capture stream. A decision joins all; behind it they begin anew,
+// and events that were recorded before it have passed.
 Status ControlRecording::record_region(RegionId id, Addresses* log) {
   const Program& program = state_.executable().plan().program;
   const Program::Block& block = program.blocks[id.index()];
-  const auto num_lanes = static_cast<uint32_t>(block.streams.size());
-  std::vector<bool> is_open(num_lanes, false);
-  std::map<uint32_t, uint32_t> marks;  // by event
-  std::optional<uint32_t> start;       // behind the last decision
+  const auto num_streams = static_cast<uint32_t>(block.streams.size());
+  std::vector<bool> is_open(num_streams, false);
+  std::map<uint32_t, uint32_t> events;  // by operand
+  std::optional<uint32_t> start;        // behind the last decision
   const auto join = [&]() -> Status {
-    for (uint32_t lane = 1; lane < num_lanes; ++lane) {
-      if (!is_open[lane]) continue;
-      is_open[lane] = false;
-      EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder_.mark(lane));
-      EDDY_RETURN_IF_ERROR(recorder_.follow(0, mark));
+    for (uint32_t stream = 1; stream < num_streams; ++stream) {
+      if (!is_open[stream]) continue;
+      is_open[stream] = false;
+      EDDY_ASSIGN_OR_RETURN(const uint32_t event, capture_.record(stream));
+      EDDY_RETURN_IF_ERROR(capture_.wait(0, event));
     }
     return Status::ok();
   };
-  // Before the first decision a lane begins with its first wait.
-  const auto open = [&](uint32_t lane) -> Status {
-    if (lane == 0 || is_open[lane]) return Status::ok();
-    is_open[lane] = true;
-    return start ? recorder_.follow(lane, *start) : Status::ok();
+  // Before the first decision a stream begins with its first wait.
+  const auto open = [&](uint32_t stream) -> Status {
+    if (stream == 0 || is_open[stream]) return Status::ok();
+    is_open[stream] = true;
+    return start ? capture_.wait(stream, *start) : Status::ok();
   };
   for (const Program::Step& step : block.steps) {
-    const uint32_t lane = local_stream(block, step.stream);
-    const bool is_passed = step.op == Program::Op::kWait && !marks.contains(step.operand);
-    const bool is_idle = step.op == Program::Op::kRecord && start && lane != 0 && !is_open[lane];
+    const uint32_t stream = local_stream(block, step.stream);
+    const bool is_passed = step.op == Program::Op::kWait && !events.contains(step.operand);
+    const bool is_idle =
+        step.op == Program::Op::kRecord && start && stream != 0 && !is_open[stream];
     if (is_passed || is_idle) continue;
     switch (step.op) {
       case Program::Op::kRecord: {
-        EDDY_ASSIGN_OR_RETURN(marks[step.operand], recorder_.mark(lane));
+        EDDY_ASSIGN_OR_RETURN(events[step.operand], capture_.record(stream));
         break;
       }
       case Program::Op::kWait:
-        EDDY_RETURN_IF_ERROR(open(lane));
-        EDDY_RETURN_IF_ERROR(recorder_.follow(lane, marks[step.operand]));
+        EDDY_RETURN_IF_ERROR(open(stream));
+        EDDY_RETURN_IF_ERROR(capture_.wait(stream, events[step.operand]));
         break;
       case Program::Op::kLaunch:
-        EDDY_RETURN_IF_ERROR(open(lane));
-        EDDY_RETURN_IF_ERROR(record_exec(node_of(program, step), lane, log));
+        EDDY_RETURN_IF_ERROR(open(stream));
+        EDDY_RETURN_IF_ERROR(record_exec(node_of(program, step), stream, log));
         break;
       case Program::Op::kLoop:
       case Program::Op::kCase: {
         const NodeId node = node_of(program, step);
         EDDY_RETURN_IF_ERROR(join());
         EDDY_RETURN_IF_ERROR(step.op == Program::Op::kLoop ? record_loop(node) : record_case(node));
-        marks.clear();
-        if (num_lanes == 1) break;
-        EDDY_ASSIGN_OR_RETURN(start, recorder_.mark(0));
+        events.clear();
+        if (num_streams == 1) break;
+        EDDY_ASSIGN_OR_RETURN(start, capture_.record(0));
         break;
       }
       default:
@@ -439,7 +442,7 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
   return is_pipelined(program, block) ? join() : Status::ok();
 }
 
-Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
+Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log) {
   const Node& node = graph().node(id);
   ExecNode& exec = state_.exec_node(id);
   if (copy_to_host_or_null(graph(), node.outputs[0]) != nullptr) return Status::ok();
@@ -461,11 +464,11 @@ Status ControlRecording::record_exec(NodeId id, uint32_t lane, Addresses* log) {
     BufferRef& memory = made_[value.index()];
     if (!memory) {
       const size_t size_bytes = std::max<size_t>(output.slot->view.size_bytes(), 1);
-      EDDY_ASSIGN_OR_RETURN(memory, state_.executable().memory(1).allocate(size_bytes));
+      EDDY_ASSIGN_OR_RETURN(memory, memory_.allocate(size_bytes));
     }
     point(value, memory.data());
   }
-  EDDY_ASSIGN_OR_RETURN(void* const native, recorder_.lane(lane));
+  EDDY_ASSIGN_OR_RETURN(void* const native, capture_.stream(stream));
   exec.bind();
   bound_.push_back(&exec);
   if (log != nullptr) {

@@ -12,7 +12,7 @@
 
 #include "graph/ir/control_view.h"
 #include "graph/schedule/plan/plan.h"
-#include "runtime/device/recorder.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/execute/control_launch.h"
 #include "runtime/execute/run_state.h"
 
@@ -20,10 +20,10 @@ namespace eddy {
 
 class ControlRecording : public ControlLaunch {
  public:
-  // Records. On failure the recorder holds nothing. `words`: those of a recording of the same loop
+  // Records. On failure the capture holds nothing. `words`: those of a recording of the same loop
   // that is gone; null: it makes some. kUnsupported where `unrolls` and nothing could be, and why.
   static Result<std::unique_ptr<ControlLaunch>> make(RunState& state, NodeId loop,
-                                                     Recorder& recorder, BufferRef words,
+                                                     GraphCapture& capture, BufferRef words,
                                                      bool unrolls);
 
   bool is_free() const override;
@@ -66,7 +66,7 @@ class ControlRecording : public ControlLaunch {
   };
   using Addresses = std::vector<const void*>;
 
-  ControlRecording(RunState& state, NodeId loop, Recorder& recorder, bool unrolls);
+  ControlRecording(RunState& state, NodeId loop, GraphCapture& capture, bool unrolls);
   Status record();
   Status record_top_case(const Node& node);
   Status record_loop(NodeId id);
@@ -80,7 +80,7 @@ class ControlRecording : public ControlLaunch {
   Status copy_next(const LoopView& loop);
   Status record_case(NodeId id);
   Status record_region(RegionId id, Addresses* log);
-  Status record_exec(NodeId id, uint32_t lane, Addresses* log);
+  Status record_exec(NodeId id, uint32_t stream, Addresses* log);
   Status copy_all(std::vector<MemoryCopy> copies);
   Result<void*> home(ValueId value, size_t size_bytes);
   Result<void*> device_memory(size_t size_bytes);
@@ -93,11 +93,12 @@ class ControlRecording : public ControlLaunch {
 
   RunState& state_;
   const NodeId top_;
-  Recorder& recorder_;
+  Allocator& memory_;  // the device's
+  GraphCapture& capture_;
   const bool unrolls_;
   uint32_t most_iterations_ = 1;  // of a round
   std::string why_not_unrolled_;  // of the loop that was refused last
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<CapturedGraph> graph_;
   std::vector<uint32_t> uses_;
   std::map<uint32_t, BufferRef> homes_;       // by ValueId; written by each launch
   std::map<uint32_t, BufferRef> made_;        // by ValueId: made inside, not in the plan

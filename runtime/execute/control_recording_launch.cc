@@ -24,9 +24,9 @@ Status ControlRecording::launch(void* native_stream) {
     const size_t size_bytes = entry.from->view.size_bytes();
     if (size_bytes == 0) continue;
     EDDY_RETURN_IF_ERROR(
-        recorder_.copy_now(native_stream, entry.home, entry.from->view.data, size_bytes));
+        capture_.copy_now(native_stream, entry.home, entry.from->view.data, size_bytes));
   }
-  return recording_->launch(native_stream);
+  return graph_->launch(native_stream);
 }
 
 Status ControlRecording::leave() {

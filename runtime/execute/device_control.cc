@@ -124,7 +124,7 @@ void DeviceControl::read_outside(std::vector<const void*>& addresses) const {
 }
 
 LoopChoice::Advice DeviceControl::advice() const {
-  const std::optional<Way>& only = state_.executable().accelerator_or_null()->only_loop_way;
+  const std::optional<Way> only = state_.executable().only_loop_way();
   if (only && (*only != Way::kKernel || persistent_or_null_ != nullptr)) return {*only, false};
   if (choice_or_null_ != nullptr) return choice_or_null_->next();
   return {persistent_or_null_ != nullptr ? Way::kKernel : Way::kRecording, false};
@@ -309,7 +309,8 @@ void DeviceControl::give_up_what_was_tried() {
 
 Result<std::unique_ptr<ControlLaunch>> DeviceControl::make_launch(Way way) {
   if (way == Way::kKernel) return PersistentLaunch::make(state_, id_, *persistent_or_null_);
-  return ControlRecording::make(state_, id_, *state_.recorder_or_null(), words_,
+  const uint32_t device = state_.executable().control_verdict(id_).device;
+  return ControlRecording::make(state_, id_, *state_.captures()[device], words_,
                                 way == Way::kUnrolled);
 }
 

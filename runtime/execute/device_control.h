@@ -1,4 +1,4 @@
-// DeviceControl: one while node of one run, driven by the accelerator itself: as one kernel where
+// DeviceControl: one while node of one run, driven by its device itself: as one kernel where
 // it is small enough (persistent_program.h), or recorded with its inner loops and branches as one
 // piece of work; launched once, and finished without the host. Or one case node by itself, which
 // is the same with a decision in place of the rounds.
@@ -63,7 +63,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "runtime/device/recorder.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/execute/loop_choice.h"
 #include "runtime/execute/slot.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <exception>
 
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/staging.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/string_charge.h"
 #include "runtime/execute/value_context.h"

@@ -10,7 +10,7 @@
 //   still    a view of memory that is where it is for good (fixed_addresses.h): nothing
 //   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data)
 //
-// Of a `fixed` node on an accelerator whose values no host needs for enqueueing, the two halves can
+// Of a `fixed` node on another device whose values no host needs for enqueueing, the two halves can
 // be had apart (recordable_work.h).
 //
 // `dynamic` grows input 0's buffer in place for operators that may append (Concat) when nobody
@@ -31,7 +31,7 @@
 namespace eddy {
 
 class RunState;
-struct Accelerator;
+class Staging;
 
 struct ExecNode : RecordableWork {
   KernelFunction run = nullptr;
@@ -73,10 +73,11 @@ struct ExecNode : RecordableWork {
   Status error;
   ValueKernelFunction run_value = nullptr;
 
-  // fixed, on an accelerator; else false. What a copy to the device reads where it stands must be
-  // memory that the device reads when it runs, not what it is given when it is issued.
+  // fixed, on another device than the host's; else false. What a copy to the device reads where it
+  // stands must be memory that the device reads when it runs, not what it is given when it is
+  // issued.
   bool may_be_recorded = false;
-  const Accelerator* reads_staging_of_or_null = nullptr;  // input 0 must be staging memory of it
+  const Staging* reads_staging_of_or_null = nullptr;  // input 0 must be its memory
   bool prepare() override;
   bool may_move() const override { return !refresh.empty() || !moving.empty(); }
   void reach() override { current_node->store(id.index(), std::memory_order_relaxed); }

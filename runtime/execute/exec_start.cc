@@ -114,9 +114,9 @@ CallOutcome start_pending(ExecNode& node, const Resume& resume) {
 }
 
 CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
-  Workers* const workers = node.state->executable().device().workers_or_null();
+  Workers* const workers = node.state->executable().host().workers_or_null();
   const uint32_t num_tiles = node.count_tiles(node.args);
-  const int num_workers = node.state->executable().device().num_workers();
+  const int num_workers = node.state->executable().host().num_workers();
   const int num_idle = workers == nullptr ? 0 : std::min(workers->num_idle(), num_workers - 1);
   if (num_tiles < 2 || num_idle < 1) {
     const bool is_ok = call_or_note(node.error, [&] { return node.run(node.args); });

@@ -1,7 +1,6 @@
 #include "runtime/execute/executable.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
@@ -9,6 +8,7 @@
 #include "graph/loops/fixed_addresses.h"
 #include "graph/loops/unrolling.h"
 #include "graph/schedule/costs/cost_model.h"
+#include "runtime/device/compile.h"
 #include "runtime/execute/bind_strands.h"
 #include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/upload.h"
@@ -17,6 +17,24 @@ namespace eddy {
 namespace {
 
 constexpr double kInlineBudgetNs = 10'000;
+
+// The host's memory beside a device with staging memory: tensors there, strings in the host's own.
+class StagedHostMemory : public Allocator {
+ public:
+  StagedHostMemory(Allocator& staging, Allocator& host) : staging_(staging), host_(host) {}
+
+  Result<BufferRef> allocate(size_t size_bytes) override { return staging_.allocate(size_bytes); }
+  Result<BufferRef> allocate_strings(size_t count) override {
+    return host_.allocate_strings(count);
+  }
+  MemoryStatistics statistics() const override { return staging_.statistics(); }
+  // Buffers name their own owner, so none comes back here.
+  void release(Buffer* buffer) noexcept override { buffer->owner->release(buffer); }
+
+ private:
+  Allocator& staging_;
+  Allocator& host_;
+};
 
 bool is_host_predicate(const Node& node) {
   return node.op->domain == "eddy" && node.op->name == "HostPredicate";
@@ -106,16 +124,21 @@ class ConstantReads {
 
 }  // namespace
 
-Executable::Executable(const Graph& graph, const Plan& plan, Device& device,
+Executable::Executable(const Graph& graph, const Plan& plan, std::vector<ExecutionDevice> devices,
                        ExecutableOptions options)
     : graph_(graph),
       plan_(plan),
-      device_(device),
+      devices_(std::move(devices)),
       options_(std::move(options)),
+      node_devices_(graph.num_nodes(), 0),
       releases_(plan_releases(graph, plan)),
-      output_routes_(find_output_routes(graph)) {
+      output_routes_(find_output_routes(graph)),
+      host_memory_(&host().allocator()) {
   is_only_copied_out_.resize(output_routes_.size(), false);
-  if (!has_accelerator()) return;
+  if (num_devices() == 1) return;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    node_devices_[n] = device_named(graph.node(NodeId(n)).device);
+  }
   const std::vector<uint32_t> uses = count_uses(graph);
   for (size_t i = 0; i < output_routes_.size(); ++i) {
     std::vector<OutputRoute>& routes = output_routes_[i];
@@ -129,38 +152,54 @@ Executable::Executable(const Graph& graph, const Plan& plan, Device& device,
       return graph.node(made.producer).kind == NodeKind::kExec && device_of(made.producer) != 0;
     });
   }
-  host_memory_ = std::make_unique<StagedHostMemory>(*options_.accelerator_or_null->staging,
-                                                    device.allocator());
+  if (Staging* const staging = first_staging_or_null(devices_)) {
+    staged_memory_ = std::make_unique<StagedHostMemory>(staging->staging(), host().allocator());
+    host_memory_ = staged_memory_.get();
+  }
 }
 
 Executable::~Executable() = default;
 
 Result<std::unique_ptr<Executable>> Executable::create(const Graph& graph, const Plan& plan,
-                                                       Device& device,
-                                                       const KernelRegistry& registry,
+                                                       std::vector<ExecutionDevice> devices,
                                                        ExecutableOptions options) {
-  std::unique_ptr<Executable> executable(new Executable(graph, plan, device, std::move(options)));
-  if (executable->locates_faults() && !executable->accelerator_or_null()->copy_word) {
-    return unsupported(
-        "faults can't be located: the accelerator lacks the kernel that leaves breadcrumbs (eddy "
-        "info says which kernels there are)");
-  }
-  EDDY_RETURN_IF_ERROR(executable->bind(registry));
+  std::unique_ptr<Executable> executable(
+      new Executable(graph, plan, std::move(devices), std::move(options)));
+  EDDY_RETURN_IF_ERROR(executable->check_devices());
+  EDDY_RETURN_IF_ERROR(executable->bind());
   executable->code_ = executable->resolve(Extra::kNone);
   return executable;
 }
 
-uint32_t Executable::device_of(NodeId node) const {
-  return has_accelerator() && graph_.node(node).device == plan_.devices[1] ? 1 : 0;
+// What one device copies to the host another one must be able to read.
+Status Executable::check_devices() const {
+  if (num_devices() == 1) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const BufferRef probe, host_memory_->allocate(1));
+  for (uint32_t d = 1; d < num_devices(); ++d) {
+    Staging* const staging = device(d).staging_or_null();
+    if (staging != nullptr && !staging->is_staging(probe.data(), 1)) {
+      return unsupported("device " + plan_.devices[d] +
+                         " cannot be used beside the ones before it: its copies read and write its "
+                         "own page-locked memory only, and the host's values live in another "
+                         "device's (Staging, runtime/device/staging.h); use one of them, or "
+                         "sessions of their own");
+    }
+    if (!locates_faults() || (staging != nullptr && staging->can_copy_words())) continue;
+    return unsupported("faults can't be located: device " + plan_.devices[d] +
+                       " lacks the kernel that leaves breadcrumbs (eddy info says which kernels "
+                       "there are)");
+  }
+  return Status::ok();
 }
 
-Allocator& Executable::memory(uint32_t device) const {
-  if (!has_accelerator()) return device_.allocator();
-  return device == 0 ? static_cast<Allocator&>(*host_memory_)
-                     : options_.accelerator_or_null->device->allocator();
+// The host's where there is none of that name.
+uint32_t Executable::device_named(std::string_view name) const {
+  const auto found = std::ranges::find(plan_.devices, name);
+  const auto index = static_cast<uint32_t>(found - plan_.devices.begin());
+  return index < num_devices() ? index : 0;
 }
 
-Status Executable::bind(const KernelRegistry& registry) {
+Status Executable::bind() {
   constants_.resize(graph_.num_values());
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
     const ValueInfo& info = graph_.value(ValueId(v));
@@ -174,11 +213,11 @@ Status Executable::bind(const KernelRegistry& registry) {
     const Node& node = graph_.node(NodeId(n));
     const bool is_host = node.kind == NodeKind::kExec && is_host_predicate(node);
     const bool may_block = is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
-    // What an accelerator does is not done by the thread that issues it.
+    // What another device does is not done by the thread that issues it.
     const bool is_issued = device_of(NodeId(n)) != 0;
     is_cheap_.push_back(!may_block && (is_issued || costs_ns[n] < kInlineBudgetNs));
   }
-  EDDY_RETURN_IF_ERROR(bind_nodes(registry));
+  EDDY_RETURN_IF_ERROR(bind_nodes());
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
   fixed_addresses_ = find_fixed_addresses(graph_, plan_.memory, [&](NodeId node) {
@@ -188,24 +227,24 @@ Status Executable::bind(const KernelRegistry& registry) {
   return Status::ok();
 }
 
-Status Executable::bind_nodes(const KernelRegistry& registry) {
+Status Executable::bind_nodes() {
   constexpr size_t kReleaseBytes = 8 << 20;
   PackedConstants packed;
   ConstantReads reads(graph_);
-  std::optional<Uploader> uploader;
-  if (has_accelerator()) {
-    uploader.emplace(*options_.accelerator_or_null);
-    device_constants_.resize(graph_.num_constants());
-    EDDY_RETURN_IF_ERROR(upload_passed_constants(*uploader));
+  std::deque<Uploader> uploaders;  // by device
+  for (const ExecutionDevice& device : devices_) {
+    uploaders.emplace_back(device);
+    device_constants_.emplace_back(graph_.num_constants());
   }
+  EDDY_RETURN_IF_ERROR(upload_passed_constants(uploaders));
   size_t num_released = 0;                  // of reads.unread()
   size_t num_packed_bytes = kReleaseBytes;  // reading the file has touched all of it
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
-    Status status = bind_node(registry, NodeId(n), packed);
+    Status status = bind_node(NodeId(n), packed);
     if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
     uint64_t unread = kernels_[n].unread_constants;
-    if (uploader) EDDY_RETURN_IF_ERROR(upload_constants(NodeId(n), *uploader, unread));
+    EDDY_RETURN_IF_ERROR(upload_constants(NodeId(n), uploaders, unread));
     num_packed_bytes += reads.bind(NodeId(n), unread);
     if (num_packed_bytes < kReleaseBytes || !options_.release_constants) continue;
     options_.release_constants(std::span(reads.unread()).subspan(num_released));
@@ -213,7 +252,8 @@ Status Executable::bind_nodes(const KernelRegistry& registry) {
     num_packed_bytes = 0;
   }
   unread_constants_ = reads.take_unread();
-  return uploader ? uploader->finish() : Status::ok();
+  for (uint32_t d = 1; d < num_devices(); ++d) EDDY_RETURN_IF_ERROR(uploaders[d].finish());
+  return Status::ok();
 }
 
 void Executable::forget_unread_constants() {
@@ -245,36 +285,37 @@ auto Executable::with_init(NodeId id, PackedConstants* packed_or_null, const Use
   return use(init);
 }
 
-Status Executable::bind_node(const KernelRegistry& registry, NodeId id, PackedConstants& packed) {
+Status Executable::bind_node(NodeId id, PackedConstants& packed) {
   EDDY_ASSIGN_OR_RETURN(kernels_[id.index()], with_init(id, &packed, [&](const KernelInit& init) {
-                          return bind_kernel(registry, id, init);
+                          return bind_kernel(id, init);
                         }));
   return Status::ok();
 }
 
-Result<BoundKernel> Executable::bind_kernel(const KernelRegistry& registry, NodeId id,
-                                            const KernelInit& init) const {
-  const bool is_host = is_host_predicate(graph_.node(id));
-  if (device_of(id) != 0) return options_.accelerator_or_null->kernels->bind(init);
-  if (is_host && !options_.bind_host) {
-    return unsupported("host functions are not available here");
-  }
-  return is_host ? options_.bind_host(init) : registry.bind(init);
+Result<BoundKernel> Executable::bind_kernel(NodeId id, const KernelInit& init) const {
+  const bool is_host = device_of(id) == 0 && is_host_predicate(graph_.node(id));
+  if (!is_host) return devices_[device_of(id)].kernels->bind(init);
+  if (!options_.bind_host) return unsupported("host functions are not available here");
+  return options_.bind_host(init);
 }
 
-// Which loops the accelerator drives, and how.
+// Which loops devices drive, and how.
 void Executable::judge() {
   control_verdicts_ =
-      find_device_loops(graph_, {[this](NodeId node) { return device_of(node) != 0; },
-                                 [this](ValueId value) { return value_device(value) != 0; }});
+      find_device_loops(graph_, {[this](NodeId node) { return device_of(node); },
+                                 [this](ValueId value) { return value_device(value); }});
+  std::vector<bool> decides;  // by device
+  for (const ExecutionDevice& each : devices_) decides.push_back(can_decide_loops(*each.device));
+  for (ControlVerdict& verdict : control_verdicts_) {
+    if (!verdict.is_driven_by_device || decides[verdict.device]) continue;
+    verdict = {false, false, "its device cannot decide loops by itself", verdict.device};
+  }
   loop_choices_.resize(options_.are_loops_measured ? graph_.num_nodes() : 0);
-  const bool has_fusion =
-      options_.accelerator_or_null->loop_fusion.prepare != nullptr && !locates_faults();
-  persistent_loops_.resize(has_fusion ? graph_.num_nodes() : 0);
+  persistent_loops_.resize(graph_.num_nodes());
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     ControlVerdict& verdict = control_verdicts_[n];
     if (!verdict.is_outermost || graph_.node(NodeId(n)).kind != NodeKind::kWhile) continue;
-    if (has_fusion) {
+    if (device(verdict.device).compile_or_null() != nullptr && !locates_faults()) {
       const Status status = make_persistent(NodeId(n), persistent_loops_[n]);
       verdict.reason = status.is_ok() ? "persistent: all of it is one kernel"
                                       : verdict.reason + "; not persistent: " + status.message();
@@ -289,56 +330,56 @@ void Executable::judge() {
 }
 
 Status Executable::make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made) {
-  const Accelerator& accelerator = *options_.accelerator_or_null;
+  Compile& compile = *device(control_verdict(loop).device).compile_or_null();
   PersistentFacts facts;
   facts.is_value_on_device = [this](ValueId value) { return value_device(value) != 0; };
   facts.constant = [this](ValueId value) {
     const bool is_constant = graph_.value(value).origin == ValueOrigin::kConstant;
     return is_constant ? constant_slot(value).view : TensorView();
   };
-  facts.function_of = [&](NodeId node) -> std::optional<ElementFunction> {
-    if (!accelerator.fusion.function_of) return std::nullopt;
-    return with_init(node, nullptr, accelerator.fusion.function_of);
+  facts.function_of = [&](NodeId node) {
+    return with_init(node, nullptr,
+                     [&](const KernelInit& init) { return compile.function_of(init); });
   };
   auto persistent = std::make_unique<PersistentLoop>();
   EDDY_ASSIGN_OR_RETURN(persistent->program, make_persistent_program(graph_, loop, facts));
-  EDDY_ASSIGN_OR_RETURN(persistent->kernel,
-                        accelerator.loop_fusion.prepare(persistent->program.program));
+  EDDY_ASSIGN_OR_RETURN(persistent->kernel, compile.prepare_loop(persistent->program.program));
   made = std::move(persistent);
   return Status::ok();
 }
 
-Status Executable::upload(ValueId value, Uploader& uploader) {
+Status Executable::upload(ValueId value, uint32_t device, std::deque<Uploader>& uploaders) {
   const ConstantId id = graph_.value(value).constant;
-  std::unique_ptr<Slot>& slot = device_constants_[id.index()];
+  std::unique_ptr<Slot>& slot = device_constants_[device][id.index()];
   if (slot != nullptr) return Status::ok();
   const Constant& constant = graph_.constant(id);
   slot = std::make_unique<Slot>();
   slot->set_tensor(constant.element, constant.dims.span());
-  return uploader.copy(constant.view(), *slot);
+  return uploaders[device].copy(constant.view(), *slot);
 }
 
-Status Executable::upload_constants(NodeId id, Uploader& uploader, uint64_t& unread) {
+Status Executable::upload_constants(NodeId id, std::deque<Uploader>& uploaders, uint64_t& unread) {
   const Node& node = graph_.node(id);
   for (size_t i = 0; device_of(id) != 0 && i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];
     const bool is_unread = i < 64 && (unread >> i & 1) != 0;
     if (value.is_none() || is_unread || is_host_input(node, i)) continue;
     if (graph_.value(value).origin != ValueOrigin::kConstant) continue;
-    EDDY_RETURN_IF_ERROR(upload(value, uploader));
+    EDDY_RETURN_IF_ERROR(upload(value, device_of(id), uploaders));
     if (i < 64) unread |= uint64_t{1} << i;
   }
   return Status::ok();
 }
 
-Status Executable::upload_passed_constants(Uploader& uploader) {
+Status Executable::upload_passed_constants(std::deque<Uploader>& uploaders) {
   Status status;
   for (uint32_t v = 0; v < graph_.num_values() && status.is_ok(); ++v) {
     if (value_device(ValueId(v)) == 0) continue;
     for (const AliasSource& source : alias_sources(graph_, ValueId(v))) {
       const ValueId root = resolve_forwarded(graph_, source.value);
       const bool is_passed = source.kind != AliasKind::kView && status.is_ok();
-      if (is_passed && is_constant(graph_, root)) status = upload(root, uploader);
+      if (!is_passed || !is_constant(graph_, root)) continue;
+      status = upload(root, value_device(ValueId(v)), uploaders);
     }
   }
   return status;
@@ -417,8 +458,7 @@ std::unique_ptr<RunState> Executable::make_state(std::shared_ptr<const ResolvedP
   if (trace_or_null == nullptr && observer_or_null() == nullptr) state->start_recording();
   state->code = std::move(code);
   state->bindings = bind_strands(*state->code, *state, trace_or_null);
-  state->runner =
-      options_.make_runner(state->code->code, state->bindings, state->recorder_or_null());
+  state->runner = options_.make_runner(state->code->code, state->bindings, state->captures());
   bind_streams(*state->code, *state, *state->runner);
   return state;
 }

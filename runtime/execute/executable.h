@@ -1,12 +1,14 @@
-// Executable: a plan bound to a device: a kernel chosen for every node, constants in place, its
+// Executable: a plan bound to its devices: a kernel chosen for every node, constants in place, its
 // program resolved into the code of strands, and a pool of run states that execute it.
 //
-// A plan for two devices (Plan::devices) is bound to the host's and to an accelerator: each node's
-// kernel comes from its device's registry, and constants that the accelerator reads are copied to
-// it once, here.
+// Devices are a list, the host's CPU first, as in Plan::devices: each node's kernel comes from its
+// device's registry, and constants that another device than the host's reads are copied to it once,
+// here. Where a device has staging memory the host's values live there, so all devices must read
+// and write that of the first.
 //
-// The graph, the plan and the device must outlive the executable; the registry only creation.
-// Errors: kUnsupported with the node's path when there is no kernel for it.
+// The graph and the plan must outlive the executable.
+// Errors: kUnsupported with the node's path when there is no kernel for it, and for devices that
+// cannot exchange values.
 // Threads: immutable after creation but for the pool, which any thread may use.
 // Cost: creation binds every kernel (packing weights); acquire() is O(1) once warm, O(nodes)
 // for a new run state.
@@ -16,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -24,8 +27,8 @@
 #include "graph/loops/release_plan.h"
 #include "graph/schedule/plan/plan.h"
 #include "ops/contract/registry.h"
-#include "runtime/device/device.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
+#include "runtime/device/staging.h"
 #include "runtime/execute/loop_choice.h"
 #include "runtime/execute/run_state.h"
 
@@ -53,16 +56,18 @@ struct ExecutableOptions {
   // need not be in memory side by side: frees the constants named, which nobody reads any more, and
   // lets go of files' pages, which come back when they are read again. May be empty.
   std::function<void(std::span<const ConstantId>)> release_constants = {};
-  // Makes what executes a run's strands; the recorder, the run state's, outlives it.
+  // Makes what executes a run's strands; captures, the run state's, by device, outlive it.
   std::function<std::unique_ptr<StrandRunner>(const StrandCode& code, const Bindings& bindings,
-                                              Recorder* recorder_or_null)>
+                                              const GraphCaptures& captures)>
       make_runner;
-  // Loops that the accelerator can drive are driven by it; measured: where it is faster.
+  // Loops that a device can drive are driven by it; measured: where it is faster.
   bool has_device_control = false;
   bool are_loops_measured = false;
-  // Of a plan for two devices, its second one; null for all others.
-  std::shared_ptr<const Accelerator> accelerator_or_null = {};
-  // Nodes of the accelerator leave breadcrumbs (breadcrumbs.h), and no loop is one kernel.
+  // Loops that a device drives are driven in this way alone where they can be, else as a captured
+  // graph: for measuring one way.
+  std::optional<LoopChoice::Way> only_loop_way = {};
+  // Nodes of devices beside the host's leave breadcrumbs (breadcrumbs.h), and no loop is one
+  // kernel.
   bool locates_faults = false;
   // Run states that the pool keeps at most; 0: as many as there were at once.
   size_t max_free_states = 0;
@@ -80,61 +85,63 @@ struct PersistentLoop;
 
 class Executable {
  public:
+  // `devices`: as many as the plan names, or the host's alone.
   static Result<std::unique_ptr<Executable>> create(const Graph& graph, const Plan& plan,
-                                                    Device& device, const KernelRegistry& registry,
+                                                    std::vector<ExecutionDevice> devices,
                                                     ExecutableOptions options);
   ~Executable();
 
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
-  Device& device() const { return device_; }
   const BoundKernel& kernel(NodeId node) const { return kernels_[node.index()]; }
   StepObserver* observer_or_null() const { return options_.observer_or_null; }
   // Below the inline budget by estimate; host functions only where declared non-blocking.
   bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
   // A slot that borrows the constant's bytes, in that device's memory; shared by all runs, never
-  // written. Where nobody reads them on the accelerator, the host's.
+  // written. Where no node of the device reads them, the host's.
   Slot& constant_slot(ValueId value, uint32_t device = 0) const {
     if (device != 0) {
-      const auto& copy = device_constants_[graph_.value(value).constant.index()];
+      const auto& copy = device_constants_[device][graph_.value(value).constant.index()];
       if (copy != nullptr) return *copy;
     }
     return *constants_[value.index()];
   }
 
-  bool has_device_control() const { return options_.has_device_control && has_accelerator(); }
+  bool has_device_control() const { return options_.has_device_control && num_devices() > 1; }
   // Of a while node, where has_device_control().
   const ControlVerdict& control_verdict(NodeId node) const {
     return control_verdicts_[node.index()];
   }
-  // Of a loop that the accelerator can run as one kernel; else null.
+  // Of a loop that its device can run as one kernel; else null.
   const PersistentLoop* persistent_loop_or_null(NodeId node) const {
     return persistent_loops_.empty() ? nullptr : persistent_loops_[node.index()].get();
   }
-  // Of a loop that the accelerator may drive and that is measured, shared by all runs; else null.
+  // Of a loop that its device may drive and that is measured, shared by all runs; else null.
   LoopChoice* loop_choice_or_null(NodeId node) const {
     return loop_choices_.empty() ? nullptr : loop_choices_[node.index()].get();
   }
-  bool has_accelerator() const { return options_.accelerator_or_null != nullptr; }
-  bool locates_faults() const { return options_.locates_faults && has_accelerator(); }
-  const Accelerator* accelerator_or_null() const { return options_.accelerator_or_null.get(); }
-  // The device of an exec node, and the one in whose memory a value is: 1 is the accelerator.
-  uint32_t device_of(NodeId node) const;
+  std::optional<LoopChoice::Way> only_loop_way() const { return options_.only_loop_way; }
+  bool locates_faults() const { return options_.locates_faults && num_devices() > 1; }
+  uint32_t num_devices() const { return static_cast<uint32_t>(devices_.size()); }
+  Device& device(uint32_t index) const { return *devices_[index].device; }
+  Device& host() const { return device(0); }
+  // Of an exec node, and the one in whose memory a value is.
+  uint32_t device_of(NodeId node) const { return node_devices_[node.index()]; }
   uint32_t value_device(ValueId value) const {
     return plan_.value_devices.empty() ? 0 : plan_.value_devices[value.index()];
   }
-  // The host's memory, staging memory where there is an accelerator, or the accelerator's.
-  Allocator& memory(uint32_t device) const;
-  Allocator& memory_of(std::string_view device) const {
-    return memory(has_accelerator() && device == plan_.devices[1] ? 1 : 0);
+  // Where the host's values live, or a device's.
+  Allocator& memory(uint32_t device) const {
+    return device == 0 ? *host_memory_ : this->device(device).allocator();
   }
+  Allocator& memory_of(std::string_view device) const { return memory(device_named(device)); }
 
   // Values to release once the node has run; by the node itself, or by a call of their own.
   const std::vector<ValueId>& releases(NodeId node) const { return releases_[node.index()]; }
   bool releases_by_itself(NodeId node) const;
   const OutputRoutes& output_routes() const { return output_routes_; }
-  // Made by the accelerator, copied to the host once in a run, and read by nobody there: the copy
-  // may go to the caller's memory on the accelerator instead, and to no other of the caller's.
+  // Made by a device, copied to the host once in a run, and read by no node there: the copy may go
+  // to the caller's memory on the device instead, and to no other of the caller's.
   bool is_only_copied_out(size_t output) const { return is_only_copied_out_[output]; }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
   const FileWaits& file_waits() const { return options_.file_waits; }
@@ -142,14 +149,14 @@ class Executable {
   // fixed_addresses.h; for states that have arenas.
   const std::vector<ValueId>& fixed_addresses() const { return fixed_addresses_; }
 
-  // Constants whose bytes no run reads: kernels have packed them, or nobody uses them. Their slots
+  // Constants whose bytes no run reads: kernels have packed them, or no node uses them. Their slots
   // have null data. Those that release_constants was called with are among them.
   const std::vector<ConstantId>& unread_constants() const { return unread_constants_; }
 
   // Bytes of scratch memory that kernels are known to need, by the machine's stream.
   const std::vector<size_t>& workspaces() const { return workspaces_; }
 
-  // A run state nobody else uses, bound. Making one takes long and may wait.
+  // A run state of the caller's own, bound. Making one takes long and may wait.
   std::unique_ptr<RunState> acquire();
   // The same, for a run whose loops stream rows (row_sink.h); no device drives any of its loops.
   std::unique_ptr<RunState> acquire_streaming();
@@ -163,34 +170,36 @@ class Executable {
   void trim();
 
  private:
-  Executable(const Graph& graph, const Plan& plan, Device& device, ExecutableOptions options);
-  Status bind(const KernelRegistry& registry);
+  Executable(const Graph& graph, const Plan& plan, std::vector<ExecutionDevice> devices,
+             ExecutableOptions options);
+  Status check_devices() const;
+  uint32_t device_named(std::string_view name) const;
+  Status bind();
   std::unique_ptr<RunState> make_state(std::shared_ptr<const ResolvedProgram> code,
                                        TraceRecorder* trace_or_null);
   enum class Extra : uint8_t { kNone, kSpans, kRows };
   std::shared_ptr<const ResolvedProgram> resolve(Extra extra) const;
   void judge();
   Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
-  Status bind_nodes(const KernelRegistry& registry);
-  Status bind_node(const KernelRegistry& registry, NodeId node, PackedConstants& packed);
-  Result<BoundKernel> bind_kernel(const KernelRegistry& registry, NodeId node,
-                                  const KernelInit& init) const;
+  Status bind_nodes();
+  Status bind_node(NodeId node, PackedConstants& packed);
+  Result<BoundKernel> bind_kernel(NodeId node, const KernelInit& init) const;
   template <typename Use>
   auto with_init(NodeId node, PackedConstants* packed_or_null, const Use& use);
   void forget_unread_constants();
-  // What a node of the accelerator reads of constants, copied there; their bits are set in
-  // `unread`.
-  Status upload_constants(NodeId node, Uploader& uploader, uint64_t& unread);
-  // Constants that control nodes pass on to values of the accelerator.
-  Status upload_passed_constants(Uploader& uploader);
-  Status upload(ValueId constant, Uploader& uploader);
+  // What a node reads of constants, copied to its device; their bits are set in `unread`.
+  Status upload_constants(NodeId node, std::deque<Uploader>& uploaders, uint64_t& unread);
+  // Constants that control nodes pass on to values of devices.
+  Status upload_passed_constants(std::deque<Uploader>& uploaders);
+  Status upload(ValueId constant, uint32_t device, std::deque<Uploader>& uploaders);
 
   const Graph& graph_;
   const Plan& plan_;
-  Device& device_;
-  ExecutableOptions options_;
-  std::vector<BoundKernel> kernels_;  // by NodeId
-  std::vector<bool> is_cheap_;        // by NodeId
+  const std::vector<ExecutionDevice> devices_;
+  const ExecutableOptions options_;
+  std::vector<uint32_t> node_devices_;  // by NodeId
+  std::vector<BoundKernel> kernels_;    // by NodeId
+  std::vector<bool> is_cheap_;          // by NodeId
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
   std::vector<bool> is_only_copied_out_;  // by output of the graph
@@ -201,9 +210,11 @@ class Executable {
   std::vector<std::unique_ptr<LoopChoice>> loop_choices_;  // by NodeId; empty: nothing is measured
   std::vector<size_t> workspaces_;                         // by the machine's stream
   std::vector<std::unique_ptr<Slot>> constants_;           // by ValueId; null for other values
-  std::unique_ptr<StagedHostMemory> host_memory_;          // beside an accelerator
-  std::vector<std::unique_ptr<Slot>> device_constants_;  // by ConstantId; null where none reads it
-  std::shared_ptr<const ResolvedProgram> code_;          // of all runs but traced ones
+  std::unique_ptr<Allocator> staged_memory_;               // null: the host's own serves
+  Allocator* host_memory_;
+  // By device and ConstantId; null where no node there reads it.
+  std::vector<std::vector<std::unique_ptr<Slot>>> device_constants_;
+  std::shared_ptr<const ResolvedProgram> code_;  // of all runs but traced ones
   std::mutex mutex_;
   // Under the mutex.
   std::vector<std::unique_ptr<RunState>> free_;

@@ -102,12 +102,12 @@ void HostStrands::await_stream(uint32_t strand) {
 }
 
 Segment* HostStrands::segment_or_null(uint32_t at, uint32_t strand) {
-  if (options_.recorder_or_null == nullptr || device_index(strand) == 0) return nullptr;
+  const uint32_t device = device_index(strand);
+  if (device >= options_.captures.size() || options_.captures[device] == nullptr) return nullptr;
   const auto known = segments_.find(at);
   if (known != segments_.end()) return known->second.segment.get();
-  const SegmentSource source{code_, bindings_, [this, strand](uint32_t other) {
-                               return device_index(other) == device_index(strand);
-                             }};
+  const SegmentSource source{
+      code_, bindings_, [this, device](uint32_t other) { return device_index(other) == device; }};
   std::optional<FoundSegment> found = find_segment(source, at, strand);
   IssuedSegment& made = segments_[at];
   made.owner = this;
@@ -115,7 +115,7 @@ Segment* HostStrands::segment_or_null(uint32_t at, uint32_t strand) {
   if (!found) return nullptr;
   made.segment =
       std::make_unique<Segment>(std::move(found->steps), found->next,
-                                SegmentShared{options_.recorder_or_null, options_.on_refusal});
+                                SegmentShared{options_.captures[device], options_.on_refusal});
   return made.segment.get();
 }
 

@@ -9,8 +9,8 @@
 //
 // Cheap work on an idle stream runs on the scheduler's thread. Whatever runs there, or enqueues a
 // device's kernels there, does so on that thread's own stack, never on a task's, and may not wait
-// (no_waiting.h): what refuses to is done again by a worker of the host's device, and so is what an
-// accelerator's call does the first time (libraries load their kernels then), while the strand's
+// (no_waiting.h): what refuses to is done again by a worker of the host's device, and so is what
+// another device's call does the first time (libraries load their kernels then), while the strand's
 // task waits and others go on. What turns out not to be cheap is the workers', too.
 //
 // A loop of the host's device on one strand, without records and waits, that outlasts its first
@@ -23,8 +23,8 @@
 // issued. A wait first waits, on the host, until the event has been recorded in its round (strands
 // are issued in no global order), then orders the streams. A strand that rests has no task.
 //
-// With a recorder for its second device, which outlives it, straight work of that device's streams
-// is recorded once and launched as one (segment.h).
+// With a graph capture for a device, which outlives it, straight work of that device's streams is
+// recorded once and launched as one (segment.h).
 //
 // Errors: as StrandRunner. Stopping: seen before each command; issued work that has not started
 // is skipped. Stack memory running out, a command that the device refuses, and a device that is
@@ -54,7 +54,7 @@ class HostStrands : public RunningStrands {
     std::vector<Device*> devices;
     // Each stream is of the device at that place; those beyond are of the first.
     std::vector<uint32_t> stream_devices = {};
-    Recorder* recorder_or_null = nullptr;
+    GraphCaptures captures = {};  // by device; empty: nothing is captured
     InlineTimes::Now now = InlineTimes::steady_now;
     // Called with the reason where straight work could not be recorded (segment.h); may be empty.
     std::function<void(const Status& why)> on_refusal = {};
@@ -82,7 +82,7 @@ class HostStrands : public RunningStrands {
   struct Issued {
     HostStrands* owner = nullptr;
     const Binding* binding = nullptr;
-    bool is_warm = false;      // an accelerator's: it has been issued before
+    bool is_warm = false;      // of another device: it has been issued before
     bool was_refused = false;  // it would have to wait
   };
   // A Work on its way to its stream.
@@ -119,7 +119,7 @@ class HostStrands : public RunningStrands {
   static void check_stack();
   bool enqueue_work(Stream& stream, const Work& work);
   bool enqueue_aside(Stream& stream, const Work& work);
-  // Work of an accelerator's for the first time.
+  // Work of another device for the first time.
   bool is_cold(bool is_warm, uint32_t strand) const {
     return workers_.has_workers() && !is_warm && device_index(strand) != 0;
   }
@@ -175,7 +175,7 @@ class HostStrands : public RunningStrands {
   const Options options_;
   Scheduler& scheduler_;
   WorkerCalls workers_;         // of the first device
-  const bool may_refuse_;       // an accelerator is there, for which work may have to wait
+  const bool may_refuse_;       // other devices are there, whose work may have to wait
   InlineTimes times_;           // by command
   std::vector<Issued> issued_;  // by command
   std::vector<Loop> loops_;     // by command, the outermost around it; empty: workers run none

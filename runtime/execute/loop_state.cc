@@ -80,14 +80,14 @@ void LoopState::connect() {
   results_.finish();
 }
 
-// Beside an accelerator a value of the host's may be a copy that is still on its way, so only
+// Beside other devices a value of the host's may be a copy that is still on its way, so only
 // constants are read here.
 void LoopState::find_settling_slots() {
   const TripRule rule = find_trip_rule(state_.graph(), id_);
   is_settled_ = rule.is_settled;
   for (const auto& [value, slot] : {std::pair{rule.first, &first_}, {rule.bound, &bound_}}) {
     if (!is_settled_ || value.is_none()) continue;
-    is_settled_ = is_constant(state_.graph(), value) || !state_.executable().has_accelerator();
+    is_settled_ = is_constant(state_.graph(), value) || state_.executable().num_devices() == 1;
     *slot = &state_.slot(value);
   }
 }

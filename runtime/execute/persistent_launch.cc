@@ -3,18 +3,22 @@
 #include <algorithm>
 #include <atomic>
 
+#include "runtime/device/compile.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {
 
 PersistentLaunch::PersistentLaunch(RunState& state, NodeId loop, const PersistentLoop& persistent)
-    : state_(state), id_(loop), persistent_(persistent) {
+    : state_(state),
+      id_(loop),
+      device_(state.executable().control_verdict(loop).device),
+      persistent_(persistent) {
   const Graph& graph = state.graph();
   const auto slot = [&](ValueId value, uint32_t device) -> const Slot* {
     const bool is_constant = graph.value(value).origin == ValueOrigin::kConstant;
     return is_constant ? &state.executable().constant_slot(value, device) : &state.slot(value);
   };
-  for (const ValueId value : persistent.program.inputs) inputs_.push_back(slot(value, 1));
+  for (const ValueId value : persistent.program.inputs) inputs_.push_back(slot(value, device_));
   for (const ValueId value : persistent.program.given) given_.push_back(slot(value, 0));
   input_data_.resize(inputs_.size());
 }
@@ -34,7 +38,8 @@ Status PersistentLaunch::allocate() {
     const LoopProgram::Value& value = program.values[result];
     const size_t size_bytes =
         static_cast<size_t>(value.dims.count().value_or(0)) * element_size_bytes(value.element);
-    EDDY_ASSIGN_OR_RETURN(BufferRef buffer, state_.executable().memory(1).allocate(size_bytes));
+    EDDY_ASSIGN_OR_RETURN(BufferRef buffer,
+                          state_.executable().memory(device_).allocate(size_bytes));
     result_data_.push_back(buffer.data());
     results_.push_back(std::move(buffer));
   }
@@ -67,8 +72,8 @@ Status PersistentLaunch::launch(void* native_stream) {
   call.limit = limit_;
   call.stop = state_.stop_word();
   call.progress = static_cast<int64_t*>(words_.data());
-  return state_.executable().accelerator_or_null()->loop_fusion.launch(persistent_.kernel, call,
-                                                                       native_stream);
+  Compile& compile = *state_.executable().device(device_).compile_or_null();
+  return compile.launch_loop(persistent_.kernel, call, native_stream);
 }
 
 Status PersistentLaunch::leave() {

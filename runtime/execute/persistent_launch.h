@@ -14,7 +14,7 @@
 
 namespace eddy {
 
-// A loop that an accelerator runs as one kernel.
+// A loop that its device runs as one kernel.
 struct PersistentLoop {
   PersistentProgram program;
   const void* kernel = nullptr;
@@ -40,6 +40,7 @@ class PersistentLaunch : public ControlLaunch {
 
   RunState& state_;
   const NodeId id_;
+  const uint32_t device_;
   const PersistentLoop& persistent_;
   std::vector<const Slot*> inputs_;  // by the program's
   std::vector<const Slot*> given_;

@@ -8,7 +8,7 @@
 // is left when all have ended.
 //
 // Calls come besides from what the runtime does at a step: values that nobody reads any more are
-// released, an accelerator may drive a loop or branch in place of this code, and a traced run
+// released, a device may drive a loop or branch in place of this code, and a traced run
 // writes spans.
 //
 //   loop     enter · [before] · test → exit · [after] · advance · repeat      exit: leave
@@ -62,7 +62,7 @@ struct ResolveOptions {
   std::function<bool(NodeId)> may_answer_later = {};
   // A call behind the node releases what nobody reads any more; empty: none does.
   std::function<bool(NodeId)> has_release = {};
-  // An accelerator may drive the loop or branch; empty: none may be.
+  // A device may drive the loop or branch; empty: none may.
   std::function<bool(NodeId)> may_be_driven = {};
   bool has_spans = false;
   // Rows of a loop may go to sinks besides (row_sink.h).

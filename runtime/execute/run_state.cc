@@ -214,13 +214,14 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   if (kernel.run_value == nullptr && (node.op->is_view || !is_fixed)) {
     exec->shapes = std::make_unique<ExecNode::Shapes>(node.inputs.size(), node.outputs.size());
   }
-  const bool is_on_accelerator = executable_.device_of(id) != 0;
-  exec->memory = is_on_accelerator ? &executable_.memory(1) : &allocator_;
+  const uint32_t device = executable_.device_of(id);
+  const bool is_host = device == 0;
+  exec->memory = is_host ? &allocator_ : &executable_.memory(device);
   exec->output_memory = exec->memory;
-  if (is_on_accelerator && executable_.value_device(node.outputs[0]) == 0) {
+  if (!is_host && executable_.value_device(node.outputs[0]) == 0) {
     exec->output_memory = &allocator_;
   }
-  for (size_t i = 0; i < node.inputs.size(); ++i) bind_input(*exec, i, is_on_accelerator);
+  for (size_t i = 0; i < node.inputs.size(); ++i) bind_input(*exec, i, device);
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     Slot& output = slot(node.outputs[o]);
     exec->outputs[o] = output.view;
@@ -235,8 +236,8 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->args.num_inputs = static_cast<uint32_t>(exec->inputs.size());
   exec->args.num_outputs = static_cast<uint32_t>(exec->outputs.size());
   exec->args.error = &exec->error;
-  exec->may_append = node.op->may_append && !is_on_accelerator &&
-                     may_take_input(graph, node, 0, reads) && !is_taken(id, node.inputs[0]);
+  exec->may_append = node.op->may_append && is_host && may_take_input(graph, node, 0, reads) &&
+                     !is_taken(id, node.inputs[0]);
   if (kernel.run_value != nullptr) {
     exec->work = run_value;
   } else if (node.op->is_view) {
@@ -244,10 +245,10 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   } else {
     exec->work = is_fixed ? run_fixed : run_dynamic;
   }
-  exec->may_be_recorded = is_on_accelerator && exec->work == run_fixed && !exec->has_host_values &&
+  exec->may_be_recorded = !is_host && exec->work == run_fixed && !exec->has_host_values &&
                           executable_.observer_or_null() == nullptr;
-  if (is_on_accelerator && node.op->domain == "eddy" && node.op->name == "ToDevice") {
-    exec->reads_staging_of_or_null = executable_.accelerator_or_null();
+  if (!is_host && node.op->domain == "eddy" && node.op->name == "ToDevice") {
+    exec->reads_staging_of_or_null = executable_.device(device).staging_or_null();
     // A caller's memory and a loop's counter are read when the copy is issued.
     exec->may_be_recorded &= graph.value(node.inputs[0]).origin == ValueOrigin::kNodeOutput;
   }
@@ -276,13 +277,13 @@ void RunState::leave_still(ExecNode& exec) {
 }
 
 // Where input `i` comes from: constants from where the node runs, but for what the host reads.
-void RunState::bind_input(ExecNode& exec, size_t i, bool is_on_accelerator) {
+void RunState::bind_input(ExecNode& exec, size_t i, uint32_t device) {
   const Graph& graph = executable_.graph();
   const ValueId value = exec.node->inputs[i];
-  const bool is_read_there = is_on_accelerator && !is_host_input(*exec.node, i);
+  const bool is_read_there = device != 0 && !is_host_input(*exec.node, i);
   const bool is_constant = !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
   Slot* from = value.is_none() ? nullptr : &slot_read_by(exec.id, value);
-  if (is_constant && is_read_there) from = &executable_.constant_slot(value, 1);
+  if (is_constant && is_read_there) from = &executable_.constant_slot(value, device);
   exec.input_slots.push_back(from);
   if (from == nullptr) return;
   exec.inputs[i] = from->view;
@@ -333,12 +334,20 @@ void RunState::reset() {
   }
 }
 
+GraphCaptures RunState::captures() const {
+  GraphCaptures captures;
+  for (const auto& capture : captures_) captures.push_back(capture.get());
+  return captures;
+}
+
 void RunState::start_recording() {
-  const Accelerator* accelerator = executable_.accelerator_or_null();
-  if (accelerator == nullptr || !accelerator->make_recorder) return;
-  recorder_ = accelerator->make_recorder();
-  const bool can_decide = recorder_ != nullptr && recorder_->can_decide();
-  if (!can_decide || !executable_.has_device_control()) return;
+  for (uint32_t d = 0; d < executable_.num_devices(); ++d) {
+    captures_.push_back(executable_.device(d).create_capture_or_null());
+  }
+  const auto is_there = [](const auto& capture) { return capture != nullptr; };
+  if (std::ranges::none_of(captures_, is_there)) captures_.clear();
+  const auto can_decide = [](const auto& capture) { return capture && capture->can_decide(); };
+  if (std::ranges::none_of(captures_, can_decide) || !executable_.has_device_control()) return;
   Result<BufferRef> word = allocator_.allocate(sizeof(uint32_t));
   if (!word.is_ok()) return;  // then loops are driven from the host
   stop_word_ = std::move(*word);
@@ -349,6 +358,7 @@ void RunState::start_recording() {
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     const ControlVerdict& verdict = executable_.control_verdict(NodeId(n));
     if (!verdict.is_driven_by_device || !verdict.is_outermost) continue;
+    if (!can_decide(captures_[verdict.device])) continue;
     device_controls_[n] = std::make_unique<DeviceControl>(*this, NodeId(n));
   }
 }

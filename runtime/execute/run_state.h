@@ -25,7 +25,7 @@
 #include "graph/ir/graph.h"
 #include "graph/loops/output_routes.h"
 #include "graph/schedule/plan/plan.h"
-#include "runtime/device/recorder.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/device/strand_runner.h"
 #include "runtime/execute/breadcrumbs.h"
 #include "runtime/execute/case_state.h"
@@ -102,11 +102,11 @@ class RunState {
   ExecNode& exec_node(NodeId node) { return part(exec_nodes_, node, "exec node"); }
   LoopState& loop(NodeId node) { return part(loops_, node, "loop"); }
   CaseState& branch(NodeId node) { return part(cases_, node, "branch"); }
-  // Null unless an accelerator may drive the loop by itself.
+  // Null unless a device may drive the loop by itself.
   DeviceControl* device_control_or_null(NodeId node) {
     return device_controls_.empty() ? nullptr : device_controls_[node.index()].get();
   }
-  // With a recorder of the accelerator's, and a DeviceControl for every loop that may be one;
+  // With graph captures, and a DeviceControl for every loop that may be one;
   // before the commands are made.
   void start_recording();
   // The run has ended: loops of other runs may be driven by devices in place of this one's.
@@ -120,8 +120,8 @@ class RunState {
   // And how the device did, if there is something to tell.
   std::string how_by_device(NodeId loop) const;
 
-  // Of the accelerator; null: nothing is recorded.
-  Recorder* recorder_or_null() { return recorder_.get(); }
+  // By device; null: it captures nothing. Empty: none does.
+  GraphCaptures captures() const;
   // Not 0 once the run has been stopped; read by devices. Null: no device loop.
   const uint32_t* stop_word() const { return control.stop_word_or_null; }
 
@@ -172,7 +172,7 @@ class RunState {
   // The first failure: a node's, else the device's, with the node at which the strand stood.
   Status take_error();
   bool has_faults() const { return !faults_.empty(); }
-  // < 0: a kernel on the accelerator has found something wrong, and the run has failed with its
+  // < 0: a kernel on a device has found something wrong, and the run has failed with its
   // node and iteration. For streams that have passed what a decision waits for, or all.
   static int32_t check_faults(void* run_state);
 
@@ -211,7 +211,7 @@ class RunState {
   void tell_makers(size_t index);
   void take_everywhere(OutputMemory& memory);
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
-  void bind_input(ExecNode& exec, size_t i, bool is_on_accelerator);
+  void bind_input(ExecNode& exec, size_t i, uint32_t device);
   void leave_still(ExecNode& exec);
   void make_faults();
   void clear_faults();
@@ -223,7 +223,7 @@ class RunState {
   void leave_breadcrumbs();
   // Of those that a device drives right now, the innermost; none: there is none.
   NodeId running_loop() const;
-  // "MatMul_3, Tanh_4": of the accelerator's nodes inside a loop, some.
+  // "MatMul_3, Tanh_4": of the devices' nodes inside a loop, some.
   std::string names_inside(NodeId loop) const;
   // Of the nodes that a lost device was at, by their breadcrumbs; empty: between them.
   std::string path_of_unfinished() const;
@@ -231,7 +231,7 @@ class RunState {
 
   const Executable& executable_;
   Allocator& allocator_;
-  std::unique_ptr<Recorder> recorder_;  // before all that it has recorded
+  std::vector<std::unique_ptr<GraphCapture>> captures_;  // before all that they have captured
   BufferRef stop_word_;
   std::deque<OutputPlaces> outputs_;                     // by output; before all that may hold them
   std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId
@@ -253,7 +253,7 @@ class RunState {
   std::deque<ObservedCall> observed_calls_;
 
   std::deque<ReleaseList> release_lists_;
-  // Where kernels on the accelerator say what they found, in memory that both sides see.
+  // Where kernels on devices say what they found, in memory that both sides see.
   BufferRef fault_memory_;
   std::vector<std::pair<NodeId, DeviceFault*>> faults_;
   std::unique_ptr<Breadcrumbs> breadcrumbs_;  // null: a lost device is told without its nodes

@@ -1,4 +1,4 @@
-// What a run knows of faults on an accelerator: those that kernels report, and where it was when it
+// What a run knows of faults on devices: those that kernels report, and where a device was when it
 // was lost.
 //
 // Kernels report in records (ops/contract/device_fault.h). A record without a fault holds in
@@ -67,10 +67,13 @@ void RunState::leave_breadcrumbs() {
         node != nullptr && node->run != nullptr && executable_.device_of(node->id) != 0;
     if (is_led) nodes.push_back(node);
   }
-  auto made = Breadcrumbs::create(*executable_.accelerator_or_null(), nodes.size());
+  auto made = Breadcrumbs::create(executable_.memory(0), nodes.size());
   if (!made.is_ok()) return;
   breadcrumbs_ = std::move(*made);
-  for (ExecNode* const node : nodes) breadcrumbs_->lead(*node);
+  for (ExecNode* const node : nodes) {
+    const uint32_t device = executable_.device_of(node->id);
+    breadcrumbs_->lead(*node, *executable_.device(device).staging_or_null());
+  }
 }
 
 // What a device drives by itself is one piece of work; where it was, its counters say.
@@ -118,7 +121,7 @@ void RunState::tell_where(Status& status, NodeId issued) const {
     path = iteration_path(issued);
   }
   status.prepend_path(path);
-  if (!is_lost || breadcrumbs_ || !executable_.has_accelerator()) return;
+  if (!is_lost || breadcrumbs_ || executable_.num_devices() == 1) return;
   const std::string names = loop.is_none() ? "" : names_inside(loop);
   status.append_message((names.empty() ? "" : "it runs " + names + " there; ") +
                         "a session with locate_faults names the nodes that it was at");

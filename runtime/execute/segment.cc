@@ -9,19 +9,19 @@ namespace eddy {
 
 Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentShared& shared)
     : steps_(std::move(steps)), next_(next), shared_(shared) {
-  std::map<uint32_t, RecordableWork*> last_works;  // by lane
+  std::map<uint32_t, RecordableWork*> last_works;  // by stream
   for (const SegmentStep& step : steps_) {
     if (step.kind == SegmentStep::Kind::kBooks) moving_.push_back(step);
     if (step.kind != SegmentStep::Kind::kWork) continue;
     ++num_works_;
-    last_works[step.lane] = step.work;
+    last_works[step.stream] = step.work;
     if (step.work->may_move()) {
       moving_.push_back(step);
     } else {
       is_still_recordable_ &= step.work->is_recordable();
     }
   }
-  for (const auto& [lane, work] : last_works) {
+  for (const auto& [stream, work] : last_works) {
     if (!work->may_move()) ends_.push_back(work);
   }
 }
@@ -104,7 +104,7 @@ bool Segment::run(NativeStream stream, Status& why, bool goes_on) {
     if (NoWaiting::refuses()) return false;
     make_room();
     std::erase_if(seen_, is_same);
-    std::unique_ptr<Recording> made;
+    std::unique_ptr<CapturedGraph> made;
     if (const Status refused = record(made); !refused.is_ok()) {
       is_off_ = true;
       if (shared_.tell_refusal) shared_.tell_refusal(refused);
@@ -113,22 +113,22 @@ bool Segment::run(NativeStream stream, Status& why, bool goes_on) {
     recorded = &recordings_.emplace_back(Recorded{addresses_, std::move(made)});
   }
   recorded->last_run = num_runs_;
-  why = recorded->recording->launch(stream);
+  why = recorded->graph->launch(stream);
   return why.is_ok();
 }
 
-Status Segment::record(std::unique_ptr<Recording>& made) {
-  Status status = shared_.recorder->begin();
+Status Segment::record(std::unique_ptr<CapturedGraph>& made) {
+  Status status = shared_.capture->begin();
   if (status.is_ok()) status = record_steps();
   if (status.is_ok()) {
-    Result<std::unique_ptr<Recording>> finished = shared_.recorder->finish();
+    Result<std::unique_ptr<CapturedGraph>> finished = shared_.capture->finish();
     if (finished.is_ok()) {
       made = std::move(*finished);
       return Status::ok();
     }
     status = finished.take_status();
   }
-  shared_.recorder->abandon();
+  shared_.capture->abandon();
   for (const SegmentStep& step : steps_) {
     if (step.work != nullptr) step.work->forget_error();
   }
@@ -136,24 +136,24 @@ Status Segment::record(std::unique_ptr<Recording>& made) {
 }
 
 Status Segment::record_steps() {
-  Recorder& recorder = *shared_.recorder;
-  std::map<uint32_t, uint32_t> marks;  // by event
-  EDDY_RETURN_IF_ERROR(recorder.lane(0).status());
+  GraphCapture& capture = *shared_.capture;
+  std::map<uint32_t, uint32_t> events;  // by event
+  EDDY_RETURN_IF_ERROR(capture.stream(0).status());
   for (const SegmentStep& step : steps_) {
     switch (step.kind) {
       case SegmentStep::Kind::kBooks:
       case SegmentStep::Kind::kRound:
         break;
       case SegmentStep::Kind::kRecord: {
-        EDDY_ASSIGN_OR_RETURN(marks[step.event], recorder.mark(step.lane));
+        EDDY_ASSIGN_OR_RETURN(events[step.event], capture.record(step.stream));
         break;
       }
-      case SegmentStep::Kind::kFollow:
-        EDDY_RETURN_IF_ERROR(recorder.follow(step.lane, marks.at(step.event)));
+      case SegmentStep::Kind::kWait:
+        EDDY_RETURN_IF_ERROR(capture.wait(step.stream, events.at(step.event)));
         break;
       case SegmentStep::Kind::kWork: {
-        EDDY_ASSIGN_OR_RETURN(void* const lane, recorder.lane(step.lane));
-        if (!step.work->enqueue(lane, true)) {
+        EDDY_ASSIGN_OR_RETURN(void* const native, capture.stream(step.stream));
+        if (!step.work->enqueue(native, true)) {
           return internal_error("work refuses to be recorded");
         }
         break;

@@ -1,10 +1,11 @@
 // Segment: straight commands of host-driven strands that are recorded once and launched as one.
 //
-// A segment begins on one strand, whose stream is an accelerator's, and goes on over jumps and
-// blocks of several streams to the next decision, or to the first command that cannot be part of
-// it: work of another device, work the host must see, an event that is not recorded inside. Further
-// streams of such blocks become parallel lanes of the recording. (Nimble, section 4.1: what is
-// static is scheduled ahead of time; here also between two decisions of a loop.)
+// A segment begins on one strand, whose stream is of a device with a graph capture, and goes on
+// over jumps and blocks of several streams to the next decision, or to the first command that
+// cannot be part of it: work of another device, work the host must see, an event that is not
+// recorded inside. Further streams of such blocks become parallel capture streams of the graph.
+// (Nimble, section 4.1: what is static is scheduled ahead of time; here also between two decisions
+// of a loop.)
 //
 // Running it is one Work of its strand's stream. First the nodes with operands that may move
 // (fixed_addresses.h) find them and the books are kept (loops count, carried values change places),
@@ -34,21 +35,21 @@
 
 #include "ops/contract/kernel.h"
 #include "runtime/device/device.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/device/recordable_work.h"
-#include "runtime/device/recorder.h"
 
 namespace eddy {
 
 struct SegmentStep {
   enum class Kind : uint8_t {
     kBooks,   // run(context)
-    kWork,    // `work`, on `lane`
+    kWork,    // `work`, on `stream`
     kRound,   // a strand has begun a round: counter `event`
-    kRecord,  // `event` is where `lane` is
-    kFollow,  // `lane` goes on, or begins, behind `event`
+    kRecord,  // `event` is where `stream` is
+    kWait,    // `stream` goes on, or begins, behind `event`
   };
   Kind kind = Kind::kBooks;
-  uint32_t lane = 0;
+  uint32_t stream = 0;  // of the capture
   uint32_t event = 0;
   WorkFunction run = nullptr;
   void* context = nullptr;
@@ -57,7 +58,7 @@ struct SegmentStep {
 
 // What segments of one run share.
 struct SegmentShared {
-  Recorder* recorder = nullptr;
+  GraphCapture* capture = nullptr;
   // Told once by each segment whose recording fails, and why, by the thread that runs it; may be
   // empty.
   std::function<void(const Status& why)> tell_refusal = {};
@@ -87,7 +88,7 @@ class Segment {
  private:
   struct Recorded {
     std::vector<const void*> addresses;
-    std::unique_ptr<Recording> recording;  // null: seen once
+    std::unique_ptr<CapturedGraph> graph;  // null: seen once
     uint64_t last_run = 0;                 // that launched it
   };
 
@@ -105,7 +106,7 @@ class Segment {
   bool has_room() const;
   void make_room();
   bool issue(NativeStream stream);
-  Status record(std::unique_ptr<Recording>& made);
+  Status record(std::unique_ptr<CapturedGraph>& made);
   Status record_steps();
 
   const std::vector<SegmentStep> steps_;
@@ -114,7 +115,7 @@ class Segment {
   size_t num_works_ = 0;
   size_t num_issued_ = 0;
   // Of the steps: what each run does, books and works that may move; and with which of the others
-  // a lane ends, so that its strand is there.
+  // a stream ends, so that its strand is there.
   std::vector<SegmentStep> moving_;
   std::vector<RecordableWork*> ends_;
   bool is_still_recordable_ = true;  // what does not move

@@ -16,7 +16,7 @@ constexpr size_t kFewestWorks = 2;  // one is launched as fast by itself
 class Finder {
  public:
   Finder(const SegmentSource& source, uint32_t at, uint32_t strand) : source_(source) {
-    walkers_.push_back({.at = at, .lane = 0, .strand = strand});
+    walkers_.push_back({.at = at, .stream = 0, .strand = strand});
   }
 
   std::optional<FoundSegment> run() {
@@ -36,7 +36,7 @@ class Finder {
  private:
   struct Walker {
     uint32_t at = 0;
-    uint32_t lane = 0;
+    uint32_t stream = 0;  // of the capture
     uint32_t strand = 0;
     bool has_ended = false;
     bool is_joined = false;
@@ -96,7 +96,7 @@ class Finder {
         break;
       case Op::kWait:
         if (command.lag > 0 || !recorded_.contains(command.operand)) return false;
-        add({.kind = Kind::kFollow, .lane = walkers_[w].lane, .event = command.operand});
+        add({.kind = Kind::kWait, .stream = walkers_[w].stream, .event = command.operand});
         join(command.operand);
         break;
       case Op::kRest:
@@ -124,7 +124,7 @@ class Finder {
     not_joined(w);
     const Binding& binding = source_.bindings.calls[at];
     add({.kind = known.kind == Note::kRecordable ? Kind::kWork : Kind::kBooks,
-         .lane = walkers_[w].lane,
+         .stream = walkers_[w].stream,
          .run = binding.run,
          .context = binding.context,
          .work = known.work});
@@ -144,11 +144,11 @@ class Finder {
     recorded_.insert(event);
     not_joined(w);
     walkers_[w].last_event = event;
-    add({.kind = Kind::kRecord, .lane = walkers_[w].lane, .event = event});
+    add({.kind = Kind::kRecord, .stream = walkers_[w].stream, .event = event});
     for (const uint32_t s : woken) {
       begun_.insert(source_.code.strands[s].round);
-      const auto lane = static_cast<uint32_t>(walkers_.size());
-      walkers_.push_back({.at = source_.code.strands[s].first, .lane = lane, .strand = s});
+      const auto stream = static_cast<uint32_t>(walkers_.size());
+      walkers_.push_back({.at = source_.code.strands[s].first, .stream = stream, .strand = s});
     }
     return true;
   }

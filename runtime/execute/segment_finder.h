@@ -21,7 +21,7 @@ namespace eddy {
 struct SegmentSource {
   const StrandCode& code;
   const Bindings& bindings;
-  // Whether a strand's stream is one of the recorder's device.
+  // Whether a strand's stream is one of the capture's device.
   std::function<bool(uint32_t strand)> is_recordable;
 };
 

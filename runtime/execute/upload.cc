@@ -17,7 +17,7 @@ Uploader::~Uploader() { (void)finish(); }
 
 Status Uploader::start() {
   if (stream_ != nullptr) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(stream_, accelerator_.device->create_stream());
+  EDDY_ASSIGN_OR_RETURN(stream_, to_.device->create_stream());
   return Status::ok();
 }
 
@@ -30,14 +30,14 @@ Result<const BoundKernel*> Uploader::kernel(ElementType element) {
   const TensorView no_constant;
   const KernelInit init{op,         attributes,        1,      "upload", {&type, 1},
                         {&type, 1}, {&no_constant, 1}, nullptr};
-  EDDY_ASSIGN_OR_RETURN(BoundKernel bound, accelerator_.kernels->bind(init));
+  EDDY_ASSIGN_OR_RETURN(BoundKernel bound, to_.kernels->bind(init));
   return &kernels_.emplace(element, std::move(bound)).first->second;
 }
 
 Status Uploader::copy(const TensorView& from, Slot& to) {
   EDDY_RETURN_IF_ERROR(start());
   EDDY_ASSIGN_OR_RETURN(const BoundKernel* bound, kernel(from.element));
-  EDDY_RETURN_IF_ERROR(to.make_writable(accelerator_.device->allocator()));
+  EDDY_RETURN_IF_ERROR(to.make_writable(to_.device->allocator()));
   Copy& copy = copies_.emplace_back(Copy{*bound, from, to.view});
   copy.args.inputs = &copy.from;
   copy.args.outputs = &copy.to;
@@ -46,21 +46,21 @@ Status Uploader::copy(const TensorView& from, Slot& to) {
   copy.args.stream = stream_->native();
   copy.args.error = &copy.error;
   if (!stream_->launch({Copy::run, &copy})) {
-    return copy.error.is_ok() ? accelerator_.device->health() : std::move(copy.error);
+    return copy.error.is_ok() ? to_.device->health() : std::move(copy.error);
   }
   return copies_.size() < kMostQueued ? Status::ok() : finish();
 }
 
 Status Uploader::finish() {
   while (stream_ != nullptr && !stream_->is_idle()) {
-    if (!accelerator_.device->poll()) std::this_thread::yield();
+    if (!to_.device->poll()) std::this_thread::yield();
   }
   Status first;
   for (Copy& copy : copies_) {
     if (first.is_ok()) first = std::move(copy.error);
   }
   copies_.clear();
-  return first.is_ok() ? accelerator_.device->health() : first;
+  return first.is_ok() ? to_.device->health() : first;
 }
 
 }  // namespace eddy

@@ -1,6 +1,6 @@
-// Uploader: copies host tensors to an accelerator while a program is bound.
+// Uploader: copies host tensors to a device while a program is bound.
 //
-// It binds the accelerator's own eddy.ToDevice kernel and runs it on a stream of its own; the bytes
+// It binds the device's own eddy.ToDevice kernel and runs it on a stream of its own; the bytes
 // are on the device once finish() has returned ok.
 //
 // Ownership: a buffer goes to the slot it was copied for. Errors: memory that is out, what the
@@ -11,14 +11,14 @@
 #include <map>
 #include <memory>
 
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 #include "runtime/execute/slot.h"
 
 namespace eddy {
 
 class Uploader {
  public:
-  explicit Uploader(const Accelerator& accelerator) : accelerator_(accelerator) {}
+  explicit Uploader(const ExecutionDevice& to) : to_(to) {}
   ~Uploader();
 
   // Gives `to`, a tensor of `from`'s type and shape, device memory with `from`'s bytes.
@@ -42,7 +42,7 @@ class Uploader {
   Status start();
   Result<const BoundKernel*> kernel(ElementType element);
 
-  const Accelerator& accelerator_;
+  const ExecutionDevice& to_;
   std::unique_ptr<Stream> stream_;
   std::map<ElementType, BoundKernel> kernels_;
   std::deque<Copy> copies_;  // queued; far below a stream's credit

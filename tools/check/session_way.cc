@@ -51,7 +51,7 @@ const char* assignment_name(Assignment assignment) {
 
 // Sessions that the observer cannot be given to: what it sees is copied, or in other ids.
 bool has_digests(const SessionOptions& options) {
-  return !options.simplify && options.observer_or_null == nullptr && !options.make_accelerator;
+  return !options.simplify && options.observer_or_null == nullptr && options.make_devices.empty();
 }
 
 // With options that are complete.

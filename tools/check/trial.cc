@@ -55,12 +55,12 @@ SessionOptions Trial::session_options() {
     if (!options_.wrap) return std::shared_ptr<Device>(device_);
     return options_.wrap(device_);
   };
-  if (has_accelerator()) {
-    options.make_accelerator = [this]() -> Result<std::shared_ptr<const Accelerator>> {
+  for (uint64_t d = 0; has_accelerator() && d < options_.num_accelerators; ++d) {
+    options.make_devices.push_back([this, d]() -> Result<ExecutionDevice> {
       return make_virtual_accelerator(
           device_, subject_.library(),
-          all_but(options_.accelerator_cpu_share, subject_.recipe().seed));
-    };
+          all_but(options_.accelerator_cpu_share, subject_.recipe().seed + d));
+    });
   }
   return options;
 }

@@ -38,9 +38,11 @@ struct TrialOptions {
   // Stands between session and device; for planting bugs. Empty: nothing does.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
   bool checks_races = true;
-  // In 0..1: nodes on an accelerator beside the CPU, but for so many (virtual_accelerator.h). Steps
-  // are then watched for races, not compared: they are those of another graph. Negative: none.
+  // In 0..1: nodes on devices beside the CPU, on each of them all but so many
+  // (virtual_accelerator.h). Steps are then watched for races, not compared: they are those of
+  // another graph. Negative: none.
   double accelerator_cpu_share = -1;
+  uint64_t num_accelerators = 1;
   std::shared_ptr<SharedThreads> threads = {};  // null: the session's own
   // How long nothing moves before a run is said to hang; its session is then left alone, for it
   // could never be destroyed. 0: a run is waited for, however long.

@@ -50,9 +50,8 @@ HasKernel all_but(double share, uint64_t seed) {
   };
 }
 
-std::shared_ptr<const Accelerator> make_virtual_accelerator(std::shared_ptr<VirtualDevice> device,
-                                                            const Library& library,
-                                                            HasKernel has_kernel) {
+ExecutionDevice make_virtual_accelerator(std::shared_ptr<VirtualDevice> device,
+                                         const Library& library, HasKernel has_kernel) {
   auto owner = std::make_shared<Kernels>(Kernels{library, std::move(has_kernel), {}});
   const BindFunction bind = [from = owner.get()](const KernelInit& init) {
     return from->bind(init);
@@ -72,12 +71,7 @@ std::shared_ptr<const Accelerator> make_virtual_accelerator(std::shared_ptr<Virt
   const std::shared_ptr<KernelRegistry> kernels(owner, &owner->registry);
   kernels->add({.op = "ToDevice", .bind = bind_copy, .provider = "virtual", .domain = "eddy"});
   kernels->add({.op = "ToHost", .bind = bind_copy, .provider = "virtual", .domain = "eddy"});
-  auto accelerator = std::make_shared<Accelerator>();
-  accelerator->staging = &device->allocator();
-  accelerator->is_staging = [](const void*, size_t) { return true; };
-  accelerator->device = std::move(device);
-  accelerator->kernels = kernels;
-  return accelerator;
+  return {std::move(device), kernels};
 }
 
 }  // namespace eddy::check

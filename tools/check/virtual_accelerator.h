@@ -1,14 +1,13 @@
-// VirtualAccelerator: a second device for sessions on a virtual device, so that plans of two
-// devices meet every order, too.
+// make_virtual_accelerator: further devices for sessions on a virtual device, so that plans of
+// several devices meet every order, too.
 //
 //   options.make_device = [device] { return device; };
-//   options.make_accelerator = [&] { return make_virtual_accelerator(device, library, has_kernel);
-//   };
+//   options.make_devices = {[&] { return make_virtual_accelerator(device, library, has_kernel); }};
 //
-// Both devices are the one virtual device: their streams are lanes of one engine, so its adversary
-// orders all of them and its watcher sees all of them. Values still go over by copies, and streams
-// of the two know each other's events only through the host, as with a GPU. Unlike a GPU's, its
-// streams run a kernel's host half when its turn comes and not when it is issued;
+// All such devices are the one virtual device: their streams are lanes of one engine, so its
+// adversary orders all of them and its watcher sees all of them. Values still go over by copies,
+// and streams of two devices know each other's events only through the host, as with a GPU. Unlike
+// a GPU's, its streams run a kernel's host half when its turn comes and not when it is issued;
 // tests/runtime/cuda has a fake that does the other.
 //
 // Nodes for whose names `has_kernel` says no find no kernel there; all_but() lets a share of them
@@ -22,7 +21,7 @@
 #include <string_view>
 
 #include "runtime/api/library.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 #include "runtime/virtual/virtual_device.h"
 
 namespace eddy::check {
@@ -30,8 +29,7 @@ namespace eddy::check {
 using HasKernel = std::function<bool(std::string_view node_name)>;
 HasKernel all_but(double share, uint64_t seed);
 
-std::shared_ptr<const Accelerator> make_virtual_accelerator(std::shared_ptr<VirtualDevice> device,
-                                                            const Library& library,
-                                                            HasKernel has_kernel);
+ExecutionDevice make_virtual_accelerator(std::shared_ptr<VirtualDevice> device,
+                                         const Library& library, HasKernel has_kernel);
 
 }  // namespace eddy::check

@@ -12,8 +12,8 @@
 #include "graph/io/import.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/costs/cost_table.h"
-#include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
+#include "runtime/cuda/make_cuda_device.h"
 #include "runtime/virtual/virtual_device.h"
 #include "tools/command/machine_memory.h"
 #include "tools/command/number_check.h"
@@ -225,16 +225,12 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     const std::string option = "--device " + arguments.device;
     Status status = check_cuda(*ordinal);
     if (!status.is_ok()) return std::move(status.prepend_message(option));
-    options.make_accelerator = [option,
-                                cuda = CudaAcceleratorOptions{.device = {.ordinal = *ordinal},
-                                                              .allows_tf32 = arguments.tf32}] {
-      auto accelerator = make_cuda_accelerator(cuda);
-      if (!accelerator.is_ok()) {
-        return Result<std::shared_ptr<const Accelerator>>(
-            std::move(accelerator.take_status().prepend_message(option)));
-      }
-      return accelerator;
-    };
+    options.make_devices = {[option, cuda = CudaOptions{.device = {.ordinal = *ordinal},
+                                                        .allows_tf32 = arguments.tf32}] {
+      Result<ExecutionDevice> made = make_cuda_device(cuda);
+      if (made.is_ok()) return made;
+      return Result<ExecutionDevice>(std::move(made.take_status().prepend_message(option)));
+    }};
     options.folds_norms = !arguments.exact;
     options.locate_faults = arguments.locate_faults;
   }

@@ -73,7 +73,7 @@ Result<std::shared_ptr<const FluidMachine>> read_machine(const std::string& path
 
 Result<std::optional<Prediction>> predict_session(const Session& session,
                                                   const SessionOptions& options, bool wants_spans) {
-  if ((!options.costs && !options.plan_for) || options.make_accelerator) {
+  if ((!options.costs && !options.plan_for) || !options.make_devices.empty()) {
     return std::optional<Prediction>();
   }
   const FluidMachine machine = options.plan_for

@@ -53,7 +53,7 @@ class CaseRows {
 
   // There is such a way to run it.
   bool has(const CaseWay& way) const {
-    return !way.allows_tf32 || (one_.has_products && what_.make_tf32_accelerator);
+    return !way.allows_tf32 || (one_.has_products && what_.make_tf32_device);
   }
 
  private:
@@ -126,14 +126,10 @@ SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what) {
   options.loops = way.loops;
   options.assignment = way.assignment;
   options.folds_norms = way.folds_norms;
-  options.make_accelerator = [&]() -> Result<std::shared_ptr<const Accelerator>> {
-    EDDY_ASSIGN_OR_RETURN(const auto made,
-                          way.allows_tf32 ? what.make_tf32_accelerator() : what.make_accelerator());
-    auto accelerator = std::make_shared<Accelerator>(*made);
-    accelerator->only_loop_way = way.only_way;
-    accelerator->merges_loops = way.merges_loops;
-    return std::shared_ptr<const Accelerator>(std::move(accelerator));
-  };
+  options.only_loop_way = way.only_way;
+  options.merges_loops = way.merges_loops;
+  options.make_devices = {
+      [&] { return way.allows_tf32 ? what.make_tf32_device() : what.make_device(); }};
   return options;
 }
 

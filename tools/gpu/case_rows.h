@@ -1,5 +1,5 @@
 // case_rows: what all parts that run sessions have in common: a graph with its inputs, run on the
-// CPU for what is expected, then in several ways on the accelerator, each row with its time.
+// CPU for what is expected, then in several ways on the GPU, each row with its time.
 //
 // A row passes when every run gave the CPU's outputs (host_difference.h) and the counted loop went
 // round as often. Times are medians of `num_runs` runs behind `num_warm_runs`, with the fastest and
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/api/session.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/execute/loop_choice.h"
 #include "tools/gpu/host_difference.h"
 #include "tools/gpu/report_part.h"
 
@@ -41,14 +41,14 @@ struct CaseWay {
   std::string name;
   Loops loops = Loops::kAuto;
   Assignment assignment = Assignment::kAuto;
-  // In which the accelerator drives loops; none: as it would.
+  // In which the GPU drives loops; none: as it would.
   std::optional<LoopChoice::Way> only_way = {};
   bool merges_loops = true;  // those beside each other
   bool allows_tf32 = false;  // for cases with products; within kTf32Tolerance then
   bool folds_norms = false;  // into the weights of convolutions
 };
 
-// Those of a session that is run in this way on the accelerator; both outlive the session's making.
+// Those of a session that is run in this way on the GPU; both outlive the session's making.
 SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what);
 
 // One row for each case and way; none for TF32 where a case has no products, or no such device is

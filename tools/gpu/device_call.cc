@@ -6,7 +6,7 @@
 
 #include "ops/contract/evaluate.h"
 #include "ops/contract/fault_status.h"
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 #include "tools/gpu/device_scratch.h"
 
 namespace eddy {
@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 // One launch of a recording, as a stream's command.
 struct Replay {
-  Recording* recording;
+  CapturedGraph* recording;
   void* stream;
   Status error;
 
@@ -194,12 +194,12 @@ Status DeviceCall::wait(Stream& stream) const {
 }
 
 Status DeviceCall::replay(Issue& issue, int num_recordings, std::vector<double>& times_us) const {
-  const auto recorder = CudaRecorder::create_or_null(gpu_.device.context(), {});
-  if (recorder == nullptr) return run_failed("this driver records nothing");
-  EDDY_RETURN_IF_ERROR(recorder->begin());
-  EDDY_ASSIGN_OR_RETURN(void* const lane, recorder->lane(0));
+  const auto capture = CudaGraphCapture::create_or_null(gpu_.device.context(), {});
+  if (capture == nullptr) return run_failed("this driver records nothing");
+  EDDY_RETURN_IF_ERROR(capture->begin());
+  EDDY_ASSIGN_OR_RETURN(void* const lane, capture->stream(0));
   for (int i = 0; i < kCallsARecording; ++i) EDDY_RETURN_IF_ERROR(issue.enqueue(lane));
-  EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<Recording> recording, recorder->finish());
+  EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CapturedGraph> recording, capture->finish());
   Replay replay{recording.get(), issue.stream.native(), {}};
   for (int i = -1; i < num_recordings; ++i) {  // the first warms up
     const Clock::time_point start = Clock::now();

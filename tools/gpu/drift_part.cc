@@ -56,7 +56,7 @@ int64_t held_bytes(const MemoryStatistics& memory) {
 class Drift {
  public:
   Drift(const SessionsUnderReport& what, const Library& library,
-        const std::function<Result<int64_t>(const Accelerator&)>& used_bytes)
+        const std::function<Result<int64_t>(Device&)>& used_bytes)
       : what_(what), library_(library), used_bytes_(used_bytes) {}
 
   Status run(const Kind& kind, std::chrono::nanoseconds most_time, Json& row) {
@@ -87,11 +87,11 @@ class Drift {
  private:
   Status open(const Kind& kind) {
     SessionOptions options = options_of(kind.way, what_);
-    const auto make = options.make_accelerator;
-    options.make_accelerator = [&, make]() -> Result<std::shared_ptr<const Accelerator>> {
-      EDDY_ASSIGN_OR_RETURN(accelerator_, make());
-      return accelerator_;
-    };
+    options.make_devices = {[&, make = options.make_devices[0]]() -> Result<ExecutionDevice> {
+      EDDY_ASSIGN_OR_RETURN(ExecutionDevice made, make());
+      device_ = made.device;
+      return made;
+    }};
     EDDY_ASSIGN_OR_RETURN(Graph graph, kind.loop.build(library_.ops()));
     EDDY_ASSIGN_OR_RETURN(session_, Session::create(library_, std::move(graph), options));
     return Status::ok();
@@ -112,9 +112,9 @@ class Drift {
   }
   Result<Meters> read() const {
     Meters meters;
-    EDDY_ASSIGN_OR_RETURN(meters.device_bytes, used_bytes_(*accelerator_));
-    meters.own_bytes = held_bytes(accelerator_->device->allocator().statistics()) +
-                       held_bytes(accelerator_->staging->statistics());
+    EDDY_ASSIGN_OR_RETURN(meters.device_bytes, used_bytes_(*device_));
+    meters.own_bytes = held_bytes(device_->allocator().statistics()) +
+                       held_bytes(device_->staging_or_null()->staging().statistics());
     return meters;
   }
   static Status judge(const Meters& before, const Meters& after) {
@@ -129,15 +129,15 @@ class Drift {
 
   const SessionsUnderReport& what_;
   const Library& library_;
-  const std::function<Result<int64_t>(const Accelerator&)>& used_bytes_;
-  std::shared_ptr<const Accelerator> accelerator_;
+  const std::function<Result<int64_t>(Device&)>& used_bytes_;
+  std::shared_ptr<Device> device_;
   std::unique_ptr<Session> session_;  // goes first
 };
 
 }  // namespace
 
-Result<int64_t> driver_used_bytes(const Accelerator& accelerator) {
-  CudaContext& context = static_cast<CudaDevice&>(*accelerator.device).context();
+Result<int64_t> driver_used_bytes(Device& device) {
+  CudaContext& context = static_cast<CudaDevice&>(device).context();
   const CudaApi& api = context.api();
   if (!api.memory_info) return unsupported("the driver lacks cuMemGetInfo");
   const CudaContext::Use use(context);
@@ -153,7 +153,7 @@ bool is_drift_kind(const std::string& name) {
 }
 
 Json report_drift(const SessionsUnderReport& what, const std::string& only,
-                  const std::function<Result<int64_t>(const Accelerator&)>& used_bytes) {
+                  const std::function<Result<int64_t>(Device&)>& used_bytes) {
   PartReport report("drift", what.pace);
   const Library library;
   std::vector<Kind> asked = kinds(what.is_small);

@@ -11,25 +11,26 @@ constexpr int kOpset = 17;
 
 }  // namespace
 
-HandGraph::HandGraph(const Accelerator& accelerator, const OpTable& ops,
+HandGraph::HandGraph(const ExecutionDevice& device, const OpTable& ops,
                      std::function<void()> progress)
-    : accelerator_(accelerator), ops_(ops), progress_(std::move(progress)) {
+    : device_(device), ops_(ops), progress_(std::move(progress)) {
   keep(set_up());
 }
 
 Status HandGraph::set_up() {
-  if (accelerator_.make_recorder) recorder_ = accelerator_.make_recorder();
-  if (recorder_ == nullptr || !recorder_->can_decide()) {
+  capture_ = device_.device->create_capture_or_null();
+  if (capture_ == nullptr || !capture_->can_decide()) {
     return unsupported("the device cannot decide loops by itself");
   }
-  EDDY_ASSIGN_OR_RETURN(stream_, accelerator_.device->create_stream());
-  EDDY_ASSIGN_OR_RETURN(words_, accelerator_.staging->allocate(kMostWords * sizeof(int64_t)));
+  EDDY_ASSIGN_OR_RETURN(stream_, device_.device->create_stream());
+  EDDY_ASSIGN_OR_RETURN(
+      words_, device_.device->staging_or_null()->staging().allocate(kMostWords * sizeof(int64_t)));
   std::memset(words_.data(), 0, kMostWords * sizeof(int64_t));
   return Status::ok();
 }
 
 HandGraph::~HandGraph() {
-  if (recorder_ != nullptr) recorder_->abandon();
+  if (capture_ != nullptr) capture_->abandon();
 }
 
 void HandGraph::keep(Status status) {
@@ -39,13 +40,13 @@ void HandGraph::keep(Status status) {
 TensorView HandGraph::memory(ElementType element, const void* bytes, size_t size_bytes) {
   TensorView view{nullptr, nullptr, 0, element};
   if (!error_.is_ok()) return view;
-  Result<BufferRef> buffer = accelerator_.device->allocator().allocate(size_bytes);
+  Result<BufferRef> buffer = device_.device->allocator().allocate(size_bytes);
   if (!buffer.is_ok()) {
     keep(buffer.take_status());
     return view;
   }
   view.data = buffer->data();
-  keep(accelerator_.write(view.data, bytes, size_bytes));
+  keep(device_.device->staging_or_null()->write(view.data, bytes, size_bytes));
   memory_.push_back(std::move(*buffer));
   return view;
 }
@@ -63,7 +64,7 @@ LoopWords HandGraph::loop_words() {
 }
 
 void HandGraph::begin() {
-  if (error_.is_ok()) keep(recorder_->begin());
+  if (error_.is_ok()) keep(capture_->begin());
 }
 
 Result<const BoundKernel*> HandGraph::kernel(const char* op, const std::vector<TensorView>& inputs,
@@ -78,8 +79,8 @@ Result<const BoundKernel*> HandGraph::kernel(const char* op, const std::vector<T
   if (std::strcmp(op, "Cast") == 0) {
     attributes.set("to", output.element == ElementType::kInt64 ? int64_t{7} : int64_t{1});
   }
-  EDDY_ASSIGN_OR_RETURN(BoundKernel bound, accelerator_.kernels->bind({*def, attributes, kOpset, op,
-                                                                       types, outputs, constants}));
+  EDDY_ASSIGN_OR_RETURN(BoundKernel bound, device_.kernels->bind({*def, attributes, kOpset, op,
+                                                                  types, outputs, constants}));
   return &kernels_.emplace_back(std::move(bound));
 }
 
@@ -87,7 +88,7 @@ void HandGraph::play(const char* op, std::vector<TensorView> inputs, TensorView 
   if (!error_.is_ok()) return;
   Result<const BoundKernel*> bound = kernel(op, inputs, output);
   if (!bound.is_ok()) return keep(bound.take_status());
-  Result<void*> lane = recorder_->lane(0);
+  Result<void*> lane = capture_->stream(0);
   if (!lane.is_ok()) return keep(lane.take_status());
   Status failed;
   KernelArgs args;
@@ -102,23 +103,23 @@ void HandGraph::play(const char* op, std::vector<TensorView> inputs, TensorView 
 }
 
 void HandGraph::copy(const TensorView& to, const TensorView& from) {
-  if (error_.is_ok()) keep(recorder_->copy(to.data, from.data, to.size_bytes()));
+  if (error_.is_ok()) keep(capture_->copy(to.data, from.data, to.size_bytes()));
 }
 
 void HandGraph::repeat(const LoopWords& words, const TensorView& test,
                        const std::function<void()>& decide, const std::function<void()>& body) {
-  if (error_.is_ok()) keep(recorder_->start_counter(words));
+  if (error_.is_ok()) keep(capture_->start_counter(words));
   decide();
-  if (error_.is_ok()) keep(recorder_->begin_while({words, test.data}));
+  if (error_.is_ok()) keep(capture_->begin_while({words, test.data}));
   body();
-  if (error_.is_ok()) keep(recorder_->advance_counter(words));
+  if (error_.is_ok()) keep(capture_->advance_counter(words));
   decide();
-  if (error_.is_ok()) keep(recorder_->end_while());
+  if (error_.is_ok()) keep(capture_->end_while());
 }
 
 Status HandGraph::finish() {
   EDDY_RETURN_IF_ERROR(error_);
-  EDDY_ASSIGN_OR_RETURN(recording_, recorder_->finish());
+  EDDY_ASSIGN_OR_RETURN(recording_, capture_->finish());
   return Status::ok();
 }
 
@@ -130,22 +131,23 @@ bool HandGraph::launch(void* self) {
 
 Status HandGraph::start() {
   EDDY_RETURN_IF_ERROR(error_);
-  if (!stream_->launch({&HandGraph::launch, this, false})) return accelerator_.device->health();
+  if (!stream_->launch({&HandGraph::launch, this, false})) return device_.device->health();
   return error_;
 }
 
 Status HandGraph::wait() {
   while (!stream_->is_idle()) {
     progress_();
-    accelerator_.device->poll();
+    device_.device->poll();
   }
   EDDY_RETURN_IF_ERROR(error_);
-  return accelerator_.device->health();
+  return device_.device->health();
 }
 
 Result<float> HandGraph::read(const TensorView& number) {
   EDDY_RETURN_IF_ERROR(error_);
-  EDDY_ASSIGN_OR_RETURN(const BufferRef on_host, accelerator_.staging->allocate(sizeof(float)));
+  EDDY_ASSIGN_OR_RETURN(const BufferRef on_host,
+                        device_.device->staging_or_null()->staging().allocate(sizeof(float)));
   struct Copy {
     HandGraph* graph;
     void* to;
@@ -155,10 +157,10 @@ Result<float> HandGraph::read(const TensorView& number) {
     const Copy& self = *static_cast<Copy*>(context);
     HandGraph& graph = *self.graph;
     graph.keep(
-        graph.recorder_->copy_now(graph.stream_->native(), self.to, self.from, sizeof(float)));
+        graph.capture_->copy_now(graph.stream_->native(), self.to, self.from, sizeof(float)));
     return graph.error_.is_ok();
   };
-  if (!stream_->launch({enqueue, &copy, false})) return accelerator_.device->health();
+  if (!stream_->launch({enqueue, &copy, false})) return device_.device->health();
   EDDY_RETURN_IF_ERROR(wait());
   return *static_cast<const float*>(on_host.data());
 }

@@ -1,7 +1,7 @@
-// HandGraph: a graph put together by hand from kernels of the accelerator, by its recorder, without
+// HandGraph: a graph put together by hand from kernels of a device, by its graph capture, without
 // a session: what a probe launches several of at once.
 //
-//   HandGraph graph(*accelerator, progress);
+//   HandGraph graph(device, ops, progress);
 //   x = graph.number(0.0f)          memory of the device that holds it
 //   graph.begin(); graph.play("Add", {x, one}, x); …; graph.finish()
 //   graph.start(); graph.wait()     one launch, until it has been heard to end
@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "graph/ir/op.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 
 namespace eddy {
 
 class HandGraph {
  public:
-  HandGraph(const Accelerator& accelerator, const OpTable& ops, std::function<void()> progress);
+  HandGraph(const ExecutionDevice& device, const OpTable& ops, std::function<void()> progress);
   ~HandGraph();
 
   // One number in the device's memory, until the graph goes.
@@ -52,7 +52,7 @@ class HandGraph {
   Status start();
   Status wait();
   Result<float> read(const TensorView& number);
-  Recorder& recorder() { return *recorder_; }
+  GraphCapture& capture() { return *capture_; }
 
  private:
   Status set_up();
@@ -62,7 +62,7 @@ class HandGraph {
   void keep(Status status);
   static bool launch(void* self);
 
-  const Accelerator& accelerator_;
+  const ExecutionDevice device_;
   const OpTable& ops_;
   const std::function<void()> progress_;
   Status error_;
@@ -70,8 +70,8 @@ class HandGraph {
   size_t num_words_ = 2;  // the stop word, a failure's
   std::deque<BufferRef> memory_;
   std::deque<BoundKernel> kernels_;
-  std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<GraphCapture> capture_;
+  std::unique_ptr<CapturedGraph> recording_;
   std::unique_ptr<Stream> stream_;
 };
 

@@ -15,25 +15,24 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kFatal = 4;  // of the executions
 constexpr const char* kPlace = "at spin[3]/trap: ";
 
-// An accelerator whose Sign is the kernel that faults; what it needs lives as long as its kernels.
+// A device whose Sign is the kernel that faults; what it needs lives as long as its kernels.
 class Trap {
  public:
-  static Result<std::shared_ptr<const Accelerator>> set(
-      const std::shared_ptr<const Accelerator>& accelerator, const void* image) {
-    auto trap = std::make_shared<Trap>(accelerator);
+  static Result<ExecutionDevice> set(const ExecutionDevice& on, const void* image) {
+    auto trap = std::make_shared<Trap>(on.device);
     EDDY_RETURN_IF_ERROR(trap->load(image));
-    for (const KernelEntry& entry : accelerator->kernels->entries()) trap->kernels_.add(entry);
+    for (const KernelEntry& entry : on.kernels->entries()) trap->kernels_.add(entry);
     trap->kernels_.add({.op = "Sign",
                         .since_version = 9,
                         .bind = [trap = trap.get()](const KernelInit&) { return trap->bind(); },
                         .provider = "trap"});
-    auto with_trap = std::make_shared<Accelerator>(*accelerator);
-    with_trap->kernels = std::shared_ptr<const KernelRegistry>(trap, &trap->kernels_);
-    with_trap->fusion = {.why_not = "the trap is a kernel of its own"};
-    return std::shared_ptr<const Accelerator>(std::move(with_trap));
+    CudaDeviceKernels apart = trap->device().kernels();
+    apart.compile_or_null = nullptr;
+    apart.why_no_compile = "the trap is a kernel of its own";
+    trap->device().set_kernels(std::move(apart));
+    return ExecutionDevice{on.device, std::shared_ptr<const KernelRegistry>(trap, &trap->kernels_)};
   }
-  explicit Trap(std::shared_ptr<const Accelerator> accelerator)
-      : accelerator_(std::move(accelerator)) {}
+  explicit Trap(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   ~Trap() {
     if (module_ == nullptr) return;
     const CudaContext::Use use(context());
@@ -45,14 +44,15 @@ class Trap {
     Trap* trap = nullptr;
   };
 
-  CudaContext& context() const { return static_cast<CudaDevice&>(*accelerator_->device).context(); }
+  CudaDevice& device() const { return static_cast<CudaDevice&>(*device_); }
+  CudaContext& context() const { return device().context(); }
   Status load(const void* image) {
     if (image == nullptr) {
       return unsupported("there is no kernel that faults: this build was made without a toolkit");
     }
-    EDDY_ASSIGN_OR_RETURN(count_, accelerator_->device->allocator().allocate(sizeof(int64_t)));
+    EDDY_ASSIGN_OR_RETURN(count_, device().allocator().allocate(sizeof(int64_t)));
     const int64_t zero = 0;
-    EDDY_RETURN_IF_ERROR(accelerator_->write(count_.data(), &zero, sizeof(zero)));
+    EDDY_RETURN_IF_ERROR(device().write(count_.data(), &zero, sizeof(zero)));
     const CudaContext::Use use(context());
     const CudaApi& api = context().api();
     EDDY_RETURN_IF_ERROR(context().check(api.module_load(&module_, image), "cuModuleLoadData"));
@@ -83,7 +83,7 @@ class Trap {
     return status.is_ok() || args.fail(std::move(status));
   }
 
-  const std::shared_ptr<const Accelerator> accelerator_;
+  const std::shared_ptr<Device> device_;
   KernelRegistry kernels_;
   BufferRef count_;
   CuModule module_ = nullptr;
@@ -120,16 +120,16 @@ Status is_lost_at(const Status& ended, const std::string& place) {
 Json report_lost(const SessionsUnderReport& what, const void* rival_image_or_null, bool by_device) {
   PartReport report("lost", what.pace);
   const Library library;
-  std::shared_ptr<const Accelerator> accelerator;
+  ExecutionDevice device;
   SessionOptions options;
   options.loops = by_device ? Loops::kDevice : Loops::kHost;
   options.locate_faults = true;
-  options.make_accelerator = [&]() -> Result<std::shared_ptr<const Accelerator>> {
-    if (accelerator != nullptr) return accelerator;
-    EDDY_ASSIGN_OR_RETURN(const auto made, what.make_accelerator());
-    EDDY_ASSIGN_OR_RETURN(accelerator, Trap::set(made, rival_image_or_null));
-    return accelerator;
-  };
+  options.make_devices = {[&]() -> Result<ExecutionDevice> {
+    if (device.device != nullptr) return device;
+    EDDY_ASSIGN_OR_RETURN(const ExecutionDevice made, what.make_device());
+    EDDY_ASSIGN_OR_RETURN(device, Trap::set(made, rival_image_or_null));
+    return device;
+  }};
   const auto add = [&](const char* name, const Status& ended, const std::string& place,
                        Clock::time_point start) {
     const std::chrono::duration<double, std::milli> took = Clock::now() - start;

@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "ops/cuda/images/image.h"
-#include "runtime/cuda/cuda_accelerator.h"
 #include "runtime/cuda/cuda_report.h"
+#include "runtime/cuda/make_cuda_device.h"
 #include "tools/gpu/arguments.h"
 #include "tools/gpu/drift_part.h"
 #include "tools/gpu/report_file.h"
@@ -59,11 +59,11 @@ void print_end(const Json& report) {
 Json run_part(const ReportArguments& arguments, const GpuUnderReport& gpu) {
   SessionsUnderReport sessions;
   sessions.pace = gpu.pace;
-  sessions.make_accelerator = [ordinal = arguments.ordinal] {
-    return make_cuda_accelerator({.device = {.ordinal = ordinal}});
+  sessions.make_device = [ordinal = arguments.ordinal] {
+    return make_cuda_device({.device = {.ordinal = ordinal}});
   };
-  sessions.make_tf32_accelerator = [ordinal = arguments.ordinal] {
-    return make_cuda_accelerator({.device = {.ordinal = ordinal}, .allows_tf32 = true});
+  sessions.make_tf32_device = [ordinal = arguments.ordinal] {
+    return make_cuda_device({.device = {.ordinal = ordinal}, .allows_tf32 = true});
   };
   if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
   if (arguments.part == "libraries") return report_libraries(gpu, false, kNumRuns);

@@ -35,12 +35,12 @@ Json report_probe(const SessionsUnderReport& what, int num_loops, int num_kernel
   PartReport report("probe", what.pace);
   OpTable ops;
   Status status = add_standard_schemas(ops);
-  Result<std::shared_ptr<const Accelerator>> made = what.make_accelerator();
+  Result<ExecutionDevice> made = what.make_device();
   if (status.is_ok() && !made.is_ok()) status = made.take_status();
   std::vector<std::unique_ptr<HandGraph>> graphs;
   std::vector<TensorView> counted;
   for (int i = 0; i < num_loops && status.is_ok(); ++i) {
-    HandGraph& g = *graphs.emplace_back(std::make_unique<HandGraph>(**made, ops, what.progress));
+    HandGraph& g = *graphs.emplace_back(std::make_unique<HandGraph>(*made, ops, what.progress));
     counted.push_back(make_loop(g, n, num_kernels));
     status = g.finish();
   }

@@ -16,7 +16,7 @@
 #include "ops/cuda/cuda_kernels.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_module.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 #include "tools/gpu/part_report.h"
 
 namespace eddy {
@@ -55,11 +55,11 @@ nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 // the fastest and the slowest. `is_small`: sizes for tests.
 nlohmann::json report_libraries(const GpuUnderReport& gpu, bool is_small, int num_runs);
 
-// For parts that make sessions, or use an accelerator as a session does.
+// For parts that make sessions, or use a device as a session does.
 struct SessionsUnderReport {
-  std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator;
+  MakeDevice make_device;
   // The same, but that float32 products may round their operands to TF32; empty: no such rows.
-  std::function<Result<std::shared_ptr<const Accelerator>>()> make_tf32_accelerator = {};
+  MakeDevice make_tf32_device = {};
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;

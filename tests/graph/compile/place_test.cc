@@ -30,7 +30,7 @@ class PlaceTest : public ::testing::Test {
     Result<Graph> graph = builder.finish();
     EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
     PlaceOptions options;
-    options.choice.can_run = [this](const Graph& g, NodeId node) {
+    options.choice.can_run = [this](const Graph& g, NodeId node, uint32_t) {
       return on_cpu_.contains(g.node(node).op->name) ? unsupported("the test has no kernel of it")
                                                      : Status::ok();
     };

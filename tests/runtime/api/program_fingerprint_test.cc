@@ -138,15 +138,17 @@ TEST(ProgramFingerprint, OtherKernelsHaveAnother) {
   const Graph graph = make_graph(library, {});
   Plan plan = plan_graph(graph, {});
   ASSERT_TRUE(prove_plan(graph, plan).is_ok());
-  CpuDevice device({.num_threads = 1});
+  const auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{.num_threads = 1});
   const auto of = [&](const std::function<void(KernelRegistry&)>& add) {
     KernelRegistry registry;
     add(registry);
     ExecutableOptions options;
-    options.make_runner = [&](const StrandCode& code, const Bindings& bindings, Recorder*) {
-      return device.create_runner_or_null(code, bindings);
+    options.make_runner = [&](const StrandCode& code, const Bindings& bindings,
+                              const GraphCaptures&) {
+      return device->create_runner_or_null(code, bindings);
     };
-    auto program = Executable::create(graph, plan, device, registry, std::move(options));
+    auto program = Executable::create(
+        graph, plan, {{device, std::make_shared<KernelRegistry>(registry)}}, std::move(options));
     EXPECT_TRUE(program.is_ok()) << program.status().to_string();
     return program_fingerprint(graph_fingerprint(graph), **program, false);
   };

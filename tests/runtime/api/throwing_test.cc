@@ -169,22 +169,19 @@ TEST_P(ThrowingTest, WhatTheOptionsFunctionsThrowIsWhatMakingTheSessionReturns) 
     b.output("y", b.op("Neg", {b.input("x", tensor_type(ElementType::kFloat, {1}))}));
     return Session::create(library_, std::move(*b.finish()), options).status().to_string();
   };
-  SessionOptions checks, device, accelerator, nothing, no_accelerator, no_thread;
+  SessionOptions checks, device, further, nothing, no_kernels, no_thread;
   checks.check = []() -> Status { throw std::runtime_error("checked too often"); };
   EXPECT_EQ(told(checks), "run failed: check threw: checked too often");
   device.make_device = []() -> Result<std::shared_ptr<Device>> { throw 7; };
   EXPECT_EQ(told(device), "run failed: make_device threw something");
-  accelerator.make_accelerator = []() -> Result<std::shared_ptr<const Accelerator>> {
+  further.make_devices = {[]() -> Result<ExecutionDevice> {
     throw std::system_error(ENOENT, std::generic_category(), "the firmware");
-  };
-  EXPECT_THAT(told(accelerator),
-              ::testing::StartsWith("run failed: make_accelerator threw: the firmware"));
+  }};
+  EXPECT_THAT(told(further), ::testing::StartsWith("run failed: make_devices threw: the firmware"));
   nothing.make_device = [] { return Result<std::shared_ptr<Device>>(nullptr); };
   EXPECT_EQ(told(nothing), "invalid argument: make_device made nothing");
-  no_accelerator.make_accelerator = [] {
-    return Result<std::shared_ptr<const Accelerator>>(nullptr);
-  };
-  EXPECT_EQ(told(no_accelerator), "invalid argument: make_accelerator made nothing");
+  no_kernels.make_devices = {[] { return Result<ExecutionDevice>(ExecutionDevice()); }};
+  EXPECT_EQ(told(no_kernels), "invalid argument: make_devices made nothing");
   no_thread.make_device = []() -> Result<std::shared_ptr<Device>> {
     throw std::system_error(EAGAIN, std::generic_category());
   };

@@ -400,13 +400,8 @@ TEST_P(CudaDeviceLoopTest, WhereTheWayIsMeasuredARecordingIsGivenUpOnceItIsStale
     SessionOptions options;
     options.num_threads = 1;
     options.assignment = Assignment::kRank;
-    options.make_accelerator =
-        [make = fake_->maker()]() -> Result<std::shared_ptr<const Accelerator>> {
-      EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
-      auto accelerator = std::make_shared<Accelerator>(*made);
-      accelerator->only_loop_way = LoopChoice::Way::kRecording;
-      return std::shared_ptr<const Accelerator>(std::move(accelerator));
-    };
+    options.only_loop_way = LoopChoice::Way::kRecording;
+    options.make_devices = {fake_->maker()};
     const Build build = turning(num_values, static_cast<int64_t>(num_turns));
     auto cpu = std::move(*Session::create(library_, graph(build), {}));
     auto session = std::move(*Session::create(library_, graph(build), options));

@@ -157,9 +157,9 @@ TEST(CudaKernelsSession, SessionsOneAfterTheOtherShareTheLibrarysHandles) {
   FakeLibraryGpu gpu(9, true);
   {
     SessionOptions options = gpu.options();
-    const auto accelerator = options.make_accelerator();
-    ASSERT_TRUE(accelerator.is_ok()) << accelerator.status().to_string();
-    options.make_accelerator = [&] { return accelerator; };
+    const auto device = options.make_devices[0]();
+    ASSERT_TRUE(device.is_ok()) << device.status().to_string();
+    options.make_devices = {[&] { return device; }};
     int num_created = 0;
     for (int round = 0; round < 8; ++round) {
       GraphBuilder b(library().ops());
@@ -218,13 +218,7 @@ TEST(CudaKernelsSession, ALoopWithASmallPoolIsUnrolledAndALargePoolIsTheLibrarys
     {
       SessionOptions options = gpu.options();
       options.loops = Loops::kDevice;
-      options.make_accelerator =
-          [make = options.make_accelerator]() -> Result<std::shared_ptr<const Accelerator>> {
-        EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
-        auto accelerator = std::make_shared<Accelerator>(*made);
-        accelerator->only_loop_way = LoopChoice::Way::kUnrolled;
-        return std::shared_ptr<const Accelerator>(std::move(accelerator));
-      };
+      options.only_loop_way = LoopChoice::Way::kUnrolled;
       auto session = Session::create(library(), std::move(*pooling_loop(dims)), options);
       ASSERT_TRUE(session.is_ok()) << session.status().to_string();
       const auto found = (*session)->run({{"x", to_tensor(x)}});

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"
 
@@ -107,13 +107,13 @@ int64_t expected() {
 
 // A captured chain, launched; what it leaves.
 int64_t play_chain(Gpu& gpu) {
-  auto recorder = CudaRecorder::create_or_null(gpu.context(), gpu.loop_kernels());
+  auto capture = CudaGraphCapture::create_or_null(gpu.context(), gpu.loop_kernels());
   auto stream = std::move(*gpu.device().create_stream());
-  EXPECT_TRUE(recorder->begin().is_ok());
+  EXPECT_TRUE(capture->begin().is_ok());
   for (int i = 0; i < kChain; ++i) {
-    EXPECT_TRUE(gpu.add(3, i, *recorder->lane(0)).is_ok());
+    EXPECT_TRUE(gpu.add(3, i, *capture->stream(0)).is_ok());
   }
-  auto recording = recorder->finish();
+  auto recording = capture->finish();
   EXPECT_TRUE(recording.is_ok()) << recording.status().to_string();
   EXPECT_TRUE((*recording)->launch(stream->native()).is_ok());
   gpu.wait_for(*stream);

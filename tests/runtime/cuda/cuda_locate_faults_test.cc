@@ -171,16 +171,11 @@ TEST_P(CudaLocateFaultsTest, WithoutItTheMessageSaysHowToLearnMore) {
   }
 }
 
-TEST_P(CudaLocateFaultsTest, AnAcceleratorThatLeavesNoneIsRefused) {
-  use_fake();
+TEST_P(CudaLocateFaultsTest, ADeviceThatLeavesNoneIsRefused) {
+  use_fake({.can_copy_words = false});
   SessionOptions options;
   options.locate_faults = true;
-  options.make_accelerator = [this]() -> Result<std::shared_ptr<const Accelerator>> {
-    EDDY_ASSIGN_OR_RETURN(const auto made, fake_->maker()());
-    auto without = std::make_shared<Accelerator>(*made);
-    without->copy_word = {};
-    return std::shared_ptr<const Accelerator>(std::move(without));
-  };
+  options.make_devices = {fake_->maker()};
   const Status status = Session::create(library_, graph_of(spin), options).status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.to_string();
   EXPECT_THAT(status.message(), HasSubstr("faults can't be located"));

@@ -145,13 +145,7 @@ TEST(CudaLongLinesSession, ALoopThatCallsTheLibraryIsNotUnrolled) {
     FakeLibraryGpu gpu(kSeed, has_libraries);
     SessionOptions options = gpu.options();
     options.loops = Loops::kDevice;
-    options.make_accelerator =
-        [make = options.make_accelerator]() -> Result<std::shared_ptr<const Accelerator>> {
-      EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
-      auto accelerator = std::make_shared<Accelerator>(*made);
-      accelerator->only_loop_way = LoopChoice::Way::kUnrolled;
-      return std::shared_ptr<const Accelerator>(std::move(accelerator));
-    };
+    options.only_loop_way = LoopChoice::Way::kUnrolled;
     {
       const auto session = std::move(*Session::create(library(), loop_graph(), options));
       for (int run = 0; run < 3; ++run) {

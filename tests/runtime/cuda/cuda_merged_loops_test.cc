@@ -55,7 +55,8 @@ Build squaring(int n) {
 class CudaMergedLoopsTest : public CudaSessionFixture {
  protected:
   std::unique_ptr<Session> make(const Build& build, const CudaSessionSetup& setup = {}) {
-    use_fake({.merges_loops = true});
+    merges_loops_ = true;
+    use_fake();
     return make_or_null(graph_of(build), setup);
   }
   void expect_cpus_bits(Session& session, const Build& build, const NamedTensors& inputs) {
@@ -157,7 +158,8 @@ TEST_P(CudaMergedLoopsTest, OnlySmallRoundsAreMerged) {
 // The nodes of a loop that has ended run on, on values that it never had there.
 TEST_P(CudaMergedLoopsTest, WhereANodeMayFindAFaultTheyStayApart) {
   for (const auto& [op, num_loops] : {std::pair{"Tanh", 5u}, {"Abs", 1u}}) {
-    use_fake({.merges_loops = true, .may_fault = op});
+    merges_loops_ = true;
+    use_fake({.may_fault = op});
     auto session = make_or_null(graph_of(large(5, 8)), {});
     ASSERT_NE(session, nullptr);
     EXPECT_EQ(session->loop_reports().size(), num_loops) << op;
@@ -252,13 +254,7 @@ TEST(CudaMergedLoops, FusedKernelsOfTheGpuGiveThemTheSameBits) {
     FusingGpu gpu(3);
     SessionOptions options = gpu.options(true);
     options.loops = Loops::kDevice;
-    options.make_accelerator = [make = options.make_accelerator,
-                                merges]() -> Result<std::shared_ptr<const Accelerator>> {
-      EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
-      auto accelerator = std::make_shared<Accelerator>(*made);
-      accelerator->merges_loops = merges;
-      return std::shared_ptr<const Accelerator>(std::move(accelerator));
-    };
+    options.merges_loops = merges;
     auto session = Session::create(library(), graph_of(squaring(8)), options);
     ASSERT_TRUE(session.is_ok()) << session.status().to_string();
     EXPECT_EQ((*session)->loop_reports().size(), merges ? 1u : 8u) << (*session)->placement_text();

@@ -78,7 +78,8 @@ class Case {
     options.measure_loops = false;
     options.assignment = seed_ % 3 == 0 ? Assignment::kSerial : Assignment::kRank;
     options.locate_faults = seed_ % 4 == 1;
-    options.make_accelerator = fake_.maker();
+    options.merges_loops = false;
+    options.make_devices = {fake_.maker()};
     return Session::create(library_, std::move(made.graph), options);
   }
 

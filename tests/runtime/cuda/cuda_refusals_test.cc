@@ -24,7 +24,8 @@ TEST_P(CudaRefusalsTest, ALoopOfTheHostSaysWhyItsBodyIsNotRecorded) {
     std::vector<std::string> lines;  // under the mutex
     SessionOptions options;
     options.loops = Loops::kHost;
-    options.make_accelerator = fake_->maker();
+    options.merges_loops = false;
+    options.make_devices = {fake_->maker()};
     options.log = [&](std::string_view line) {
       std::lock_guard lock(mutex);
       if (line.find("not recorded") != line.npos) lines.emplace_back(line);

@@ -45,7 +45,8 @@ class CudaSessionFixture : public ::testing::TestWithParam<uint64_t> {
     options.measure_loops = setup.measures_loops;
     options.assignment = Assignment::kRank;
     options.locate_faults = setup.locates_faults;
-    options.make_accelerator = fake_->maker(setup.ordinal);
+    options.merges_loops = merges_loops_;
+    options.make_devices = {fake_->maker(setup.ordinal)};
     return Session::create(library_, std::move(graph), options);
   }
   // The same; null after a failure of the test.
@@ -56,6 +57,7 @@ class CudaSessionFixture : public ::testing::TestWithParam<uint64_t> {
   }
 
   Library library_;
+  bool merges_loops_ = false;  // else tests look at each loop
   std::unique_ptr<FakeAccelerator> fake_;
 };
 

@@ -310,7 +310,8 @@ TEST_P(CudaSessionTest, OpenLoopsGiveWhatTheCpuGives) {
       options.num_threads = 2;
       options.assignment = GetParam() % 2 == 0 ? Assignment::kMatching : Assignment::kRank;
       options.use_arenas = use_arenas;
-      options.make_accelerator = fake.maker();
+      options.merges_loops = false;
+      options.make_devices = {fake.maker()};
       auto session = Session::create(library_, std::move(*loop_with_rows(library_)), options);
       ASSERT_TRUE(session.is_ok()) << session.status().to_string();
       for (const Program::Loop& loop : (*session)->plan().program.loops) {
@@ -455,7 +456,7 @@ TEST(CudaSessionCampaign, RandomGraphsGiveWhatTheOracleSays) {
   for (const double cpu_share : {0.0, 0.3, 0.7}) {
     for (uint64_t seed = 1; seed <= 12; ++seed) {
       FakeAccelerator fake(library,
-                           {.seed = seed, .cpu_share = cpu_share, .has_recorder = seed % 4 != 0});
+                           {.seed = seed, .cpu_share = cpu_share, .can_capture = seed % 4 != 0});
       check::GenerateOptions generate;
       generate.has_floats = true;
       const auto contestant = check::session_contestant("cuda", [&](const check::Recipe&) {
@@ -463,7 +464,8 @@ TEST(CudaSessionCampaign, RandomGraphsGiveWhatTheOracleSays) {
         options.num_threads = 1;
         options.simplify = seed % 2 == 0;
         options.assignment = seed % 3 == 0 ? Assignment::kSerial : Assignment::kRank;
-        options.make_accelerator = fake.maker();
+        options.merges_loops = false;
+        options.make_devices = {fake.maker()};
         return options;
       });
       check::Subject subject(library, check::make_recipe(seed, generate));

@@ -1,6 +1,6 @@
 // Claim: sessions on two GPUs of one process, by ordinal, run side by side, each on its own device;
 // when one device is lost, every run of its session ends with that and names it, and the other
-// session goes on.
+// session goes on. One session of both is refused, and says what is missing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,6 +90,15 @@ TEST_P(CudaTwoDevicesTest, ALostDeviceEndsTheRunsOfItsSessionAlone) {
       EXPECT_EQ(check::difference(expected(inputs), *others), "");
     }
   }
+}
+
+TEST_P(CudaTwoDevicesTest, OneSessionOfBothIsRefusedWithWhatIsMissing) {
+  SessionOptions options;
+  options.make_devices = {fake_->maker(0), fake_->maker(1)};
+  const Status status = Session::create(library_, halving(), options).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.to_string();
+  EXPECT_THAT(status.message(), HasSubstr("device cuda:1 cannot be used beside the ones before it: "
+                                          "its copies read and write its own page-locked memory"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaTwoDevicesTest, ::testing::Range(uint64_t{1}, uint64_t{6}));

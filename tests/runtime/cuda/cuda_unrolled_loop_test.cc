@@ -360,12 +360,8 @@ TEST(CudaUnrolledLoop, ABodyInWhichALibraryLaunchesIsRecordedPlainly) {
   FakeAccelerator fake(library(), {.seed = 7});
   SessionOptions options;
   options.num_threads = 1;
-  options.make_accelerator = [make = fake.maker()]() -> Result<std::shared_ptr<const Accelerator>> {
-    EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made, make());
-    auto accelerator = std::make_shared<Accelerator>(*made);
-    accelerator->only_loop_way = Way::kUnrolled;
-    return std::shared_ptr<const Accelerator>(std::move(accelerator));
-  };
+  options.only_loop_way = Way::kUnrolled;
+  options.make_devices = {fake.maker()};
   {
     auto session = std::move(*Session::create(library(), graph_of(chain(2)), options));
     for (int repeat = 0; repeat < 2; ++repeat) {

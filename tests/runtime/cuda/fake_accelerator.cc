@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "graph/base/check.h"
-#include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/cuda_transfers.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"
 
@@ -166,7 +165,7 @@ void FakeAccelerator::run(const FakeKernelCall& launch, uint64_t id) {
 }
 
 // long: what is made refers to what is made before it.
-Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
+Result<ExecutionDevice> FakeAccelerator::make(int ordinal) {
   // What kernels refer to; the device goes last.
   struct Parts {
     ~Parts() {
@@ -177,11 +176,13 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
     std::shared_ptr<CudaDevice> device;
     CuModule module = nullptr;
     CuFunction function = nullptr;
-    CudaLoopKernels loop_kernels;
     KernelRegistry kernels;
   };
   auto parts = std::make_shared<Parts>();
-  EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(cuda_.api(), {.ordinal = ordinal}));
+  auto api = std::make_shared<CudaApi>(*cuda_.api());
+  if (!options_.can_capture) api->stream_begin_capture = nullptr;
+  EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(api, {.ordinal = ordinal}));
+  CudaDeviceKernels own;
   CudaContext& context = parts->device->context();
   {
     const CudaContext::Use use(context);
@@ -190,13 +191,11 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
     EDDY_RETURN_IF_ERROR(context.check(
         context.api().module_function(&parts->function, parts->module, kKernel), "function"));
     EDDY_RETURN_IF_ERROR(context.check(
-        context.api().module_function(&parts->loop_kernels.step, parts->module, kLoopStep),
-        "step"));
+        context.api().module_function(&own.loop.step, parts->module, kLoopStep), "step"));
     EDDY_RETURN_IF_ERROR(context.check(
-        context.api().module_function(&parts->loop_kernels.choice, parts->module, kChoice),
-        "choice"));
-    EDDY_RETURN_IF_ERROR(context.check(
-        context.api().module_function(&parts->loop_kernels.copy, parts->module, kCopy), "copy"));
+        context.api().module_function(&own.loop.choice, parts->module, kChoice), "choice"));
+    EDDY_RETURN_IF_ERROR(
+        context.check(context.api().module_function(&own.loop.copy, parts->module, kCopy), "copy"));
   }
   const auto bind = [this, &library = library_.cpu_kernels(), &context,
                      function = parts->function](const KernelInit& init) -> Result<BoundKernel> {
@@ -238,32 +237,14 @@ Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
                         .provider = "fake",
                         .domain = name.first});
   }
-  add_cuda_transfers(parts->kernels, *parts->device, parts->loop_kernels);
-  auto accelerator = std::make_shared<Accelerator>();
-  accelerator->device = parts->device;
-  accelerator->staging = &parts->device->staging();
-  accelerator->write = [device = parts->device.get()](void* to, const void* from,
-                                                      size_t size_bytes) {
-    return device->write(to, from, size_bytes);
-  };
-  accelerator->is_staging = [device = parts->device.get()](const void* data, size_t size_bytes) {
-    return device->is_staging(data, size_bytes);
-  };
-  accelerator->copy_word = [parts = parts.get()](int64_t* to, const int64_t* from,
-                                                 void* native_stream) {
-    return copy_word(parts->device->context(), parts->loop_kernels.copy, to, from, native_stream);
-  };
-  if (options_.has_recorder) {
-    accelerator->make_recorder = [parts = parts.get()]() -> std::unique_ptr<Recorder> {
-      return CudaRecorder::create_or_null(parts->device->context(), parts->loop_kernels);
-    };
-  }
-  accelerator->merges_loops = options_.merges_loops;
-  accelerator->kernels = std::shared_ptr<const KernelRegistry>(parts, &parts->kernels);
-  return std::shared_ptr<const Accelerator>(std::move(accelerator));
+  if (!options_.can_copy_words) own.loop.copy = nullptr;
+  parts->device->set_kernels(std::move(own));
+  add_cuda_transfers(parts->kernels, *parts->device);
+  return ExecutionDevice{std::shared_ptr<Device>(parts, parts->device.get()),
+                         std::shared_ptr<const KernelRegistry>(parts, &parts->kernels)};
 }
 
-std::function<Result<std::shared_ptr<const Accelerator>>()> FakeAccelerator::maker(int ordinal) {
+MakeDevice FakeAccelerator::maker(int ordinal) {
   return [this, ordinal] { return make(ordinal); };
 }
 

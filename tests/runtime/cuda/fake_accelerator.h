@@ -4,7 +4,7 @@
 //
 //   FakeAccelerator fake(library, {.seed = 7});
 //   SessionOptions options;
-//   options.make_accelerator = fake.maker();
+//   options.make_devices = {fake.maker()};
 //
 // So results must agree with the CPU's bit for bit, and what differs is a transfer, a wait or a
 // lifetime that is missing: device memory is closed to the host, blocks that were freed are never
@@ -27,7 +27,7 @@
 
 #include "runtime/api/library.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {
@@ -35,8 +35,8 @@ namespace eddy::testing {
 struct FakeAcceleratorOptions {
   uint64_t seed = 1;
   double cpu_share = 0;
-  bool has_recorder = true;    // else every kernel is launched by itself
-  bool merges_loops = false;   // else tests look at each loop
+  bool can_copy_words = true;
+  bool can_capture = true;     // else every kernel is launched by itself
   std::string may_fault = {};  // the operator whose kernels say that they may find faults
   FakeCudaOptions cuda = {};   // its seed is `seed`
 };
@@ -47,7 +47,7 @@ class FakeAccelerator {
   ~FakeAccelerator();
 
   // Each call makes a device of its own on the one fake driver.
-  std::function<Result<std::shared_ptr<const Accelerator>>()> maker(int ordinal = 0);
+  MakeDevice maker(int ordinal = 0);
 
   FakeCuda& cuda() { return cuda_; }
   uint64_t num_kernels() const { return num_kernels_; }  // that have run
@@ -63,7 +63,7 @@ class FakeAccelerator {
   static bool enqueue(const KernelArgs& args);
   void run(const FakeKernelCall& launch, uint64_t id);
   bool is_to_fault(const std::string& node);
-  Result<std::shared_ptr<const Accelerator>> make(int ordinal);
+  Result<ExecutionDevice> make(int ordinal);
 
   const Library& library_;
   const FakeAcceleratorOptions options_;

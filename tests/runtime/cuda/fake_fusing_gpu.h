@@ -10,7 +10,7 @@
 #include <string>
 
 #include "runtime/api/session.h"
-#include "runtime/cuda/cuda_accelerator.h"
+#include "runtime/cuda/make_cuda_device.h"
 #include "tests/ops/cuda/fakes/fake_nvrtc.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"
@@ -42,18 +42,14 @@ class FusingGpu {
   SessionOptions options(bool fuses, std::optional<LoopChoice::Way> only_way = {}) {
     SessionOptions options;
     options.num_threads = 2;
-    options.make_accelerator = [this, fuses,
-                                only_way]() -> Result<std::shared_ptr<const Accelerator>> {
-      EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const Accelerator> made,
-                            make_cuda_accelerator({.api = cuda_.api(),
-                                                   .images = FakeCuda::kImages,
-                                                   .loop_image_or_null = FakeCuda::kImage,
-                                                   .nvrtc_or_null = fuses ? nvrtc_.api() : nullptr},
-                                                  {.kernel_cache_folder = cache_folder_}));
-      auto accelerator = std::make_shared<Accelerator>(*made);
-      accelerator->only_loop_way = only_way;
-      return std::shared_ptr<const Accelerator>(std::move(accelerator));
-    };
+    options.only_loop_way = only_way;
+    options.make_devices = {[this, fuses] {
+      return make_cuda_device({.api = cuda_.api(),
+                               .images = FakeCuda::kImages,
+                               .loop_image_or_null = FakeCuda::kImage,
+                               .nvrtc_or_null = fuses ? nvrtc_.api() : nullptr},
+                              {.kernel_cache_folder = cache_folder_});
+    }};
     return options;
   }
   FakeCuda& cuda() { return cuda_; }

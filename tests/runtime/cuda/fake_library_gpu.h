@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "runtime/api/session.h"
-#include "runtime/cuda/cuda_accelerator.h"
+#include "runtime/cuda/make_cuda_device.h"
 #include "tests/ops/cuda/fakes/fake_cub.h"
 #include "tests/ops/cuda/fakes/fake_cublas_lt.h"
 #include "tests/ops/cuda/fakes/fake_cudnn.h"
@@ -33,16 +33,15 @@ class FakeLibraryGpu {
   SessionOptions options() {
     SessionOptions options;
     options.num_threads = 2;
-    options.make_accelerator = [this] {
-      return make_cuda_accelerator(
-          {.api = cuda_.api(),
-           .images = FakeCuda::kImages,
-           .loop_image_or_null = FakeCuda::kImage,
-           .cublas_lt_or_null = has_libraries_ ? cublas_lt_.api() : nullptr,
-           .cudnn_or_null = has_libraries_ ? cudnn_.api() : nullptr,
-           .cub_or_null = has_libraries_ ? cub_.api() : nullptr},
-          {});
-    };
+    options.make_devices = {[this] {
+      return make_cuda_device({.api = cuda_.api(),
+                               .images = FakeCuda::kImages,
+                               .loop_image_or_null = FakeCuda::kImage,
+                               .cublas_lt_or_null = has_libraries_ ? cublas_lt_.api() : nullptr,
+                               .cudnn_or_null = has_libraries_ ? cudnn_.api() : nullptr,
+                               .cub_or_null = has_libraries_ ? cub_.api() : nullptr},
+                              {});
+    }};
     return options;
   }
   FakeCuda& cuda() { return cuda_; }

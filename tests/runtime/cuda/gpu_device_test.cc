@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "runtime/cuda/cuda_device.h"
-#include "tests/runtime/device/conformance.h"
+#include "tests/runtime/device/capture_conformance.h"
 
 namespace eddy::testing {
 namespace {
@@ -81,7 +81,11 @@ std::vector<DeviceFactory> gpus() {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceConformance);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StagingConformance);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CaptureConformance);
 INSTANTIATE_TEST_SUITE_P(Gpu, DeviceConformance, ::testing::ValuesIn(gpus()));
+INSTANTIATE_TEST_SUITE_P(Gpu, StagingConformance, ::testing::ValuesIn(gpus()));
+INSTANTIATE_TEST_SUITE_P(Gpu, CaptureConformance, ::testing::ValuesIn(gpus()));
 
 TEST(GpuDevice, IsThere) {
   if (!this_gpu().why_not.empty()) GTEST_SKIP() << "no GPU to test on: " << this_gpu().why_not;

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/device/strand_runner.h"
 #include "runtime/device/device.h"
+#include "runtime/device/strand_runner.h"
 
 namespace eddy::testing {
 
@@ -25,7 +25,7 @@ namespace eddy::testing {
 // function as the work itself, on threads of their own.
 class TestedDevice {
  public:
-  explicit TestedDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  explicit TestedDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   virtual ~TestedDevice() = default;
   Device& device() { return *device_; }
   // Issues `function` to `stream`; it outlives the stream.
@@ -37,7 +37,7 @@ class TestedDevice {
 
  protected:
   static bool call(void* function) { return (*static_cast<std::function<bool()>*>(function))(); }
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
 };
 
 using DeviceFactory = std::unique_ptr<TestedDevice> (*)();
@@ -64,6 +64,17 @@ class DeviceConformance : public ::testing::TestWithParam<DeviceFactory> {
   std::unique_ptr<TestedDevice> tested_ = GetParam()();
   Device* const device_ = &tested_->device();
 };
+
+// What a device has of them has a suite of its own: staging_conformance.h, capture_conformance.h,
+// compile_conformance.h.
+TEST_P(DeviceConformance, AnOptionalInterfaceIsThereForGoodOrNever) {
+  EXPECT_EQ(device_->staging_or_null(), device_->staging_or_null());
+  EXPECT_EQ(device_->compile_or_null(), device_->compile_or_null());
+  const auto one = device_->create_capture_or_null(), other = device_->create_capture_or_null();
+  EXPECT_EQ(one == nullptr, other == nullptr);
+  EXPECT_TRUE(one == nullptr || one != other);
+  EXPECT_TRUE(one != nullptr || !can_decide_loops(*device_));
+}
 
 TEST_P(DeviceConformance, AStreamRunsItsWorkInOrder) {
   auto stream = std::move(*device_->create_stream());

@@ -154,11 +154,11 @@ TEST(SegmentFinder, ForksThatAreJoinedInsideBecomeLanes) {
   fork_and_join(c, true);
   const auto found = c.find(0);
   ASSERT_TRUE(found);
-  std::vector<uint32_t> lanes;
+  std::vector<uint32_t> streams;
   for (const SegmentStep& step : found->steps) {
-    if (step.kind == Kind::kWork) lanes.push_back(step.lane);
+    if (step.kind == Kind::kWork) streams.push_back(step.stream);
   }
-  EXPECT_THAT(lanes, ::testing::UnorderedElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(streams, ::testing::UnorderedElementsAre(0, 0, 0, 1));
   EXPECT_EQ(c.op_at(found->next), StrandCode::Op::kEnd);
 }
 

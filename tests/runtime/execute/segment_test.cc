@@ -1,6 +1,6 @@
 // Claim: addresses that come back are recorded once and launched; what more take turns than are
 // kept is issued and nothing is recorded anew; addresses that have long not been seen make room for
-// others; a recorder that refuses is asked once, its reason is told, and
+// others; a capture that refuses is asked once, its reason is told, and
 // what it has recorded before, some of it perhaps still running, is kept and launched. Nothing is
 // prepared but what may move. A thread that may not wait records nothing, and what it was refused
 // is gone on with from there.
@@ -50,19 +50,19 @@ class OneWork : public RecordableWork {
   int num_recorded = 0;
 };
 
-class CountingRecorder : public Recorder {
+class CountingCapture : public GraphCapture {
  public:
   Status begin() override { return Status::ok(); }
-  Result<void*> lane(uint32_t) override { return static_cast<void*>(this); }
-  Result<uint32_t> mark(uint32_t) override { return 0u; }
-  Status follow(uint32_t, uint32_t) override { return Status::ok(); }
+  Result<void*> stream(uint32_t) override { return static_cast<void*>(this); }
+  Result<uint32_t> record(uint32_t) override { return 0u; }
+  Status wait(uint32_t, uint32_t) override { return Status::ok(); }
   Status copy(void*, const void*, size_t) override { return Status::ok(); }
   Status copy_all(std::span<const MemoryCopy>) override { return Status::ok(); }
   Status copy_now(void*, void*, const void*, size_t) override { return Status::ok(); }
-  Result<std::unique_ptr<Recording>> finish() override {
+  Result<std::unique_ptr<CapturedGraph>> finish() override {
     ++num_asked;
     if (!refusal.is_ok()) return refusal;
-    return std::unique_ptr<Recording>(std::make_unique<Counted>(*this));
+    return std::unique_ptr<CapturedGraph>(std::make_unique<Counted>(*this));
   }
   void abandon() override {}
   Status start_counter(const LoopWords&) override { return Status::ok(); }
@@ -81,23 +81,23 @@ class CountingRecorder : public Recorder {
   int num_launches = 0;
 
  private:
-  struct Counted : Recording {
-    explicit Counted(CountingRecorder& of) : owner(of) { ++owner.num_alive; }
+  struct Counted : CapturedGraph {
+    explicit Counted(CountingCapture& of) : owner(of) { ++owner.num_alive; }
     ~Counted() override { --owner.num_alive; }
     Status launch(void*) override {
       ++owner.num_launches;
       return Status::ok();
     }
-    CountingRecorder& owner;
+    CountingCapture& owner;
   };
 };
 
 class SegmentTest : public ::testing::Test {
  protected:
   SegmentTest()
-      : segment_(
-            {{.kind = Kind::kWork, .work = &work_}}, 1,
-            {&recorder_, [this](const Status& why) { refusals_.push_back(why.to_string()); }}) {}
+      : segment_({{.kind = Kind::kWork, .work = &work_}}, 1,
+                 {&capture_, [this](const Status& why) { refusals_.push_back(why.to_string()); }}) {
+  }
   // Whether it was launched as one.
   bool run(uintptr_t address) {
     work_.address = address;
@@ -109,7 +109,7 @@ class SegmentTest : public ::testing::Test {
   static constexpr uint64_t kMost = Segment::kMostRecordings;
   static constexpr uint64_t kStale = Segment::kStaleAfter;
   OneWork work_;
-  CountingRecorder recorder_;
+  CountingCapture capture_;
   std::vector<std::string> refusals_;
   Segment segment_;
 };
@@ -117,8 +117,8 @@ class SegmentTest : public ::testing::Test {
 TEST_F(SegmentTest, AddressesThatComeBackAreRecordedOnce) {
   EXPECT_FALSE(run(1));
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(run(1));
-  EXPECT_EQ(recorder_.num_asked, 1);
-  EXPECT_EQ(recorder_.num_launches, 5);
+  EXPECT_EQ(capture_.num_asked, 1);
+  EXPECT_EQ(capture_.num_launches, 5);
   EXPECT_EQ(work_.num_enqueued, 2) << "issued, and recorded";
   EXPECT_EQ(work_.num_recorded, 1) << "it keeps the scratch memory of the recorded one alone";
 }
@@ -133,7 +133,7 @@ TEST_F(SegmentTest, MoreThanAreKeptTakeTurnsWithoutBeingRecordedAnew) {
   for (uint64_t i = 0; i < kTurns * (kMost + 1); ++i)
     num_issued += run(i % (kMost + 1) + 1) ? 0 : 1;
   EXPECT_EQ(num_issued, kTurns);
-  EXPECT_EQ(recorder_.num_asked, static_cast<int>(kMost));
+  EXPECT_EQ(capture_.num_asked, static_cast<int>(kMost));
 }
 
 TEST_F(SegmentTest, WhatHasLongNotBeenSeenMakesRoom) {
@@ -148,25 +148,25 @@ TEST_F(SegmentTest, WhatHasLongNotBeenSeenMakesRoom) {
   }
   EXPECT_FALSE(run(100));
   EXPECT_TRUE(run(100)) << "in the place of the first";
-  EXPECT_EQ(recorder_.num_asked, static_cast<int>(kMost) + 1);
-  EXPECT_EQ(recorder_.num_alive, static_cast<int>(kMost));
+  EXPECT_EQ(capture_.num_asked, static_cast<int>(kMost) + 1);
+  EXPECT_EQ(capture_.num_alive, static_cast<int>(kMost));
   for (uintptr_t address = 2; address <= kMost; ++address) EXPECT_TRUE(run(address));
   EXPECT_FALSE(run(1));
   EXPECT_FALSE(run(1)) << "all the others are of use";
-  EXPECT_EQ(recorder_.num_alive, static_cast<int>(kMost));
+  EXPECT_EQ(capture_.num_alive, static_cast<int>(kMost));
 }
 
-TEST_F(SegmentTest, OnlyWhatMayMoveIsPreparedAndEachLaneEndsAtItsLastWork) {
-  std::array<OneWork, 5> works;  // on lanes 0, 0, 0, 1, 1; the first and the last may move
+TEST_F(SegmentTest, OnlyWhatMayMoveIsPreparedAndEachStreamEndsAtItsLastWork) {
+  std::array<OneWork, 5> works;  // on streams 0, 0, 0, 1, 1; the first and the last may move
   for (size_t i = 1; i < 4; ++i) works[i].is_still = true;
   std::vector<SegmentStep> steps;
   for (uint32_t i = 0; i < works.size(); ++i) {
-    steps.push_back({.kind = Kind::kWork, .lane = i < 3 ? 0u : 1u, .work = &works[i]});
+    steps.push_back({.kind = Kind::kWork, .stream = i < 3 ? 0u : 1u, .work = &works[i]});
   }
-  Segment segment(steps, 5, {&recorder_, {}});
+  Segment segment(steps, 5, {&capture_, {}});
   Status why;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(segment.run(nullptr, why)) << why.to_string();
-  EXPECT_EQ(recorder_.num_launches, 9);
+  EXPECT_EQ(capture_.num_launches, 9);
   for (size_t i = 0; i < works.size(); ++i) {
     EXPECT_EQ(works[i].num_prepared, works[i].is_still ? 0 : 10) << i;
     EXPECT_EQ(works[i].num_enqueued, 2) << "issued, and recorded";
@@ -183,9 +183,9 @@ TEST_F(SegmentTest, AThreadThatMayNotWaitRecordsNothing) {
     EXPECT_FALSE(segment_.run(nullptr, why));
     EXPECT_TRUE(scope.has_refused());
   }
-  EXPECT_EQ(recorder_.num_asked, 0);
+  EXPECT_EQ(capture_.num_asked, 0);
   EXPECT_TRUE(segment_.run(nullptr, why, true)) << why.to_string();
-  EXPECT_EQ(recorder_.num_asked, 1);
+  EXPECT_EQ(capture_.num_asked, 1);
   EXPECT_EQ(work_.num_prepared, 2) << "once a run";
   const NoWaiting scope;
   EXPECT_TRUE(run(1)) << "what is recorded is launched";
@@ -198,7 +198,7 @@ TEST_F(SegmentTest, WhatWasRefusedIsGoneOnWithFromThere) {
   works[2].waits_to_enqueue = true;
   std::vector<SegmentStep> steps;
   for (OneWork& work : works) steps.push_back({.kind = Kind::kWork, .work = &work});
-  Segment segment(steps, 4, {&recorder_, {}});
+  Segment segment(steps, 4, {&capture_, {}});
   Status why;
   for (const bool waits_to_prepare : {true, false}) {
     works[1].waits_to_prepare = waits_to_prepare;
@@ -222,17 +222,17 @@ TEST_F(SegmentTest, StillWorkThatCannotBeRecordedIsIssuedEachTime) {
   still.is_still = true;
   still.is_recorded = false;
   Segment segment({{.kind = Kind::kWork, .work = &work_}, {.kind = Kind::kWork, .work = &still}}, 2,
-                  {&recorder_, {}});
+                  {&capture_, {}});
   Status why;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(segment.run(nullptr, why)) << why.to_string();
-  EXPECT_EQ(recorder_.num_asked, 0);
+  EXPECT_EQ(capture_.num_asked, 0);
   EXPECT_EQ(still.num_enqueued, 3);
 }
 
 TEST_F(SegmentTest, ARecorderThatRefusesIsAskedOnceAndItsReasonIsTold) {
-  recorder_.refusal = run_failed("cuGraphInstantiate answered no");
+  capture_.refusal = run_failed("cuGraphInstantiate answered no");
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(run(1));
-  EXPECT_EQ(recorder_.num_asked, 1);
+  EXPECT_EQ(capture_.num_asked, 1);
   ASSERT_EQ(refusals_.size(), 1u);
   EXPECT_THAT(refusals_[0], ::testing::HasSubstr("cuGraphInstantiate answered no"));
 }
@@ -240,11 +240,11 @@ TEST_F(SegmentTest, ARecorderThatRefusesIsAskedOnceAndItsReasonIsTold) {
 TEST_F(SegmentTest, WhatWasRecordedBeforeARefusalIsKeptAndLaunched) {
   EXPECT_FALSE(run(1));
   EXPECT_TRUE(run(1));
-  recorder_.refusal = run_failed("cuGraphInstantiate answered no");
+  capture_.refusal = run_failed("cuGraphInstantiate answered no");
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(run(2));
-  EXPECT_EQ(recorder_.num_alive, 1) << "its launch may not have ended";
+  EXPECT_EQ(capture_.num_alive, 1) << "its launch may not have ended";
   EXPECT_TRUE(run(1));
-  EXPECT_EQ(recorder_.num_asked, 2);
+  EXPECT_EQ(capture_.num_asked, 2);
   EXPECT_EQ(refusals_.size(), 1u);
 }
 

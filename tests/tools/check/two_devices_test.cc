@@ -1,5 +1,6 @@
-// Claim: beside an accelerator, too, the next iteration of a loop begins while the tail of the last
-// one still runs on the other device, and in every order results are the oracle's, without a race.
+// Claim: beside another device, too, the next iteration of a loop begins while the tail of the last
+// one still runs on the other device, and in every order results are the oracle's, without a race;
+// with two devices beside the CPU, too, whose nodes are where their names or kernels say.
 //
 // EDDY_CHECK_SEEDS=N runs N seeds, EDDY_CHECK_FIRST=N starts there.
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "runtime/execute/run_state.h"
 #include "tools/check/generator.h"
 #include "tools/check/mixing_ops.h"
+#include "tools/check/oracle.h"
 #include "tools/check/trial.h"
 #include "tools/check/virtual_accelerator.h"
 
@@ -89,10 +91,10 @@ TEST(TwoDevicesTest, TheNextIterationBeginsBeforeTheTailOnTheOtherDeviceHasEnded
     options.simplify = false;
     options.observer_or_null = &order;
     options.make_device = [&] { return std::shared_ptr<Device>(device); };
-    options.make_accelerator = [&]() -> Result<std::shared_ptr<const Accelerator>> {
+    options.make_devices = {[&]() -> Result<ExecutionDevice> {
       return make_virtual_accelerator(
           device, library, [](std::string_view name) { return !name.starts_with("tail"); });
-    };
+    }};
     auto session = Session::create(library, make_graph(library), options);
     ASSERT_TRUE(session.is_ok()) << session.status().to_string();
     ASSERT_EQ(count_open((*session)->plan()), 1u);
@@ -110,6 +112,83 @@ TEST(TwoDevicesTest, TheNextIterationBeginsBeforeTheTailOnTheOtherDeviceHasEnded
   EXPECT_GT(num_overlapping, 20u);
 }
 
+// c' = (c + 1) * 2 while the sum of c is small: sums on the first device, products on the second,
+// and behind the loop a difference on the CPU, of what both have made.
+Graph make_pinned_graph(const Library& library) {
+  GraphBuilder b(library.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {4}));
+  const Value one = b.constant(Tensor::of<float>({4}, {1, 1, 1, 1}).view());
+  const Value two = b.constant(Tensor::of<float>({4}, {2, 2, 2, 2}).view());
+  const auto on = [](const char* name, const char* device) {
+    return OpOptions{.name = name, .device = device};
+  };
+  const Value twice = b.op("Mul", {x, two}, {}, on("twice", "virtual:1"));
+  const auto out = b.while_loop(
+      {.name = "loop", .initial = {x}},
+      [&](Value, ValueSpan c) {
+        const Value sum =
+            b.op("ReduceSum", {c[0]}, {{"keepdims", int64_t{0}}}, on("sum", "virtual"));
+        return WhileTest{b.op("Less", {sum, b.scalar(1000.0f)}, {}, on("less", "virtual")), {c[0]}};
+      },
+      [&](Value, ValueSpan f) {
+        const Value more = b.op("Add", {f[0], one}, {}, on("more", "virtual"));
+        return std::vector<Value>{b.op("Mul", {more, two}, {}, on("double", "virtual:1"))};
+      });
+  const Value first = b.op("Add", {out[0], twice}, {}, on("first", "virtual"));
+  const Value second = b.op("Mul", {out[0], twice}, {}, on("second", "virtual:1"));
+  b.output("y", b.op("Sub", {first, second}, {}, on("on_cpu", "")));
+  auto graph = b.finish();
+  EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+  return std::move(*graph);
+}
+
+TEST(TwoDevicesTest, NodesPinnedToTwoDevicesBesideTheCpuRunThere) {
+  const Library library;
+  const NamedTensors inputs = {{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}};
+  auto cpu = std::move(*Session::create(library, make_pinned_graph(library), {}));
+  const NamedTensors expected = *cpu->run(inputs);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Order order;
+    auto device =
+        std::make_shared<VirtualDevice>(VirtualDeviceOptions{.engine = {.order = {.seed = seed}}});
+    SessionOptions options;
+    options.simplify = seed % 2 == 0;
+    options.use_arenas = seed % 3 != 0;
+    options.observer_or_null = &order;
+    options.make_device = [&] { return std::shared_ptr<Device>(device); };
+    const auto all = [](std::string_view name) { return name != "on_cpu"; };
+    const auto make = [&]() -> Result<ExecutionDevice> {
+      return make_virtual_accelerator(device, library, all);
+    };
+    options.make_devices = {make, make};
+    auto session = Session::create(library, make_pinned_graph(library), options);
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    EXPECT_TRUE((*session)->placement_text().starts_with(
+        "4 nodes on virtual, 3 nodes on virtual:1, 1 on the CPU, "))
+        << (*session)->placement_text();
+    const Graph& graph = (*session)->graph();
+    const Plan& plan = (*session)->plan();
+    EXPECT_EQ(plan.devices, (std::vector<std::string>{"cpu", "virtual", "virtual:1"}));
+    for (const Program::Block& block : plan.program.blocks) {
+      for (const Program::Step& step : block.steps) {
+        if (step.op != Program::Op::kLaunch) continue;
+        const Node& node = graph.node(node_of(plan.program, step));
+        EXPECT_EQ(plan.devices[plan.stream_devices[step.stream]], node.device) << node.name;
+      }
+    }
+    for (int run = 0; run < 3; ++run) {
+      const auto outputs = (*session)->run(inputs);
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      EXPECT_EQ(difference(expected, *outputs), "");
+    }
+    EXPECT_EQ(order.of("double").size(),
+              3 * static_cast<size_t>(cpu->loop_reports()[0].iterations));
+    session->reset();
+    EXPECT_EQ(device->allocator().statistics().used_bytes, 0u);
+  }
+}
+
 TEST(TwoDevicesTest, RandomGraphsGiveWhatTheOracleSaysInEveryOrder) {
   Library library;
   ASSERT_TRUE(add_mixing_ops(library).is_ok());
@@ -124,7 +203,9 @@ TEST(TwoDevicesTest, RandomGraphsGiveWhatTheOracleSaysInEveryOrder) {
     options.order = {.policy = static_cast<SchedulePolicy>(seed % 5), .seed = seed};
     options.assignment = seed % 2 == 0 ? Assignment::kRank : Assignment::kMatching;
     options.loops = Loops::kHost;
+    options.num_accelerators = 1 + seed / 3 % 2;
     options.accelerator_cpu_share = static_cast<double>(seed % 3) * 0.35;
+    if (options.num_accelerators == 2) options.accelerator_cpu_share += 0.2;
     auto trial = Trial::make(subject, options);
     ASSERT_TRUE(trial.is_ok()) << "seed " << seed << ": " << trial.status().to_string();
     const uint32_t count = count_open((*trial)->session().plan());

@@ -282,8 +282,8 @@ TEST_P(GpuReportTest, AFaultEndsThePartAndIsTold) {
 class GpuReportSessions : public ::testing::Test {
  protected:
   GpuReportSessions() {
-    what_.make_accelerator = fake_.maker();
-    what_.make_tf32_accelerator = fake_.maker();
+    what_.make_device = fake_.maker();
+    what_.make_tf32_device = fake_.maker();
     what_.is_small = true;
     what_.num_warm_runs = 1;
     what_.num_runs = 1;
@@ -328,7 +328,7 @@ TEST_F(GpuReportSessions, ControlLoopsPassInEveryWayOrSayWhyNot) {
 }
 
 TEST_F(GpuReportSessions, OnlyRowsWithTf32RunOnTheDeviceThatRoundsTo) {
-  what_.make_tf32_accelerator = []() -> Result<std::shared_ptr<const Accelerator>> {
+  what_.make_tf32_device = []() -> Result<ExecutionDevice> {
     return run_failed("the device with TF32");
   };
   what_.num_warm_runs = 0;
@@ -416,7 +416,7 @@ TEST_F(GpuReportSessions, LoopsLeaveMemoryWhereItWas) {
 
 TEST_F(GpuReportSessions, MemoryThatGrowsFailsItsRow) {
   int64_t used_bytes = 0;
-  const auto grows = [&](const Accelerator&) -> Result<int64_t> {
+  const auto grows = [&](Device&) -> Result<int64_t> {
     return used_bytes += (int64_t{2} << 20) + 1;
   };
   const auto report = report_drift(what_, "", grows);
@@ -433,9 +433,9 @@ TEST_F(GpuReportSessions, MemoryThatGrowsFailsItsRow) {
 // What the device has allocated itself shows, too.
 TEST_F(GpuReportSessions, TheDriverSaysWhatIsInUse) {
   const auto made = std::move(*fake_.maker()());
-  const int64_t before = *driver_used_bytes(*made);
-  const BufferRef block = std::move(*made->device->allocator().allocate(1 << 20));
-  EXPECT_GE(*driver_used_bytes(*made), before + (1 << 20));
+  const int64_t before = *driver_used_bytes(*made.device);
+  const BufferRef block = std::move(*made.device->allocator().allocate(1 << 20));
+  EXPECT_GE(*driver_used_bytes(*made.device), before + (1 << 20));
 }
 
 TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
@@ -457,7 +457,7 @@ TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsToldWithNodeAndIteration) {
                                };
                                cuda::rival_trap(call.params_as<cuda::TrapParams>(), fault);
                              });
-    what_.make_accelerator = own.maker();
+    what_.make_device = own.maker();
     is_harmless = true;
     auto report = report_lost(what_, FakeCuda::kImage, by_device);
     EXPECT_EQ(report["failed"], 3) << "nothing was lost: " << report.dump(1);

@@ -29,8 +29,8 @@ class GpuSpeechTest : public ::testing::Test {
   GpuSpeechTest() {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    what_.make_accelerator = fake_.maker();
-    what_.make_tf32_accelerator = fake_.maker();
+    what_.make_device = fake_.maker();
+    what_.make_tf32_device = fake_.maker();
     what_.num_warm_runs = 1;
     what_.num_runs = 3;
   }

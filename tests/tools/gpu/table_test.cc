@@ -230,7 +230,7 @@ TEST(GpuTableLines, NameRowsThatThePartsHave) {
   const Library library;
   FakeAccelerator fake(library, {.seed = 5});
   SessionsUnderReport what;
-  what.make_accelerator = fake.maker();
+  what.make_device = fake.maker();
   what.is_small = true;
   what.num_warm_runs = 0;
   what.num_runs = 1;

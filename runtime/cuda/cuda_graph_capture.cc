@@ -1,4 +1,4 @@
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,11 +10,11 @@
 namespace eddy {
 namespace {
 
-class CudaRecording : public Recording {
+class CudaCapturedGraph : public CapturedGraph {
  public:
-  CudaRecording(CudaContext& context, CuGraph graph, CuGraphExec executable)
+  CudaCapturedGraph(CudaContext& context, CuGraph graph, CuGraphExec executable)
       : context_(context), graph_(graph), executable_(executable) {}
-  ~CudaRecording() override {
+  ~CudaCapturedGraph() override {
     const CudaContext::Use use(context_);
     context_.api().graph_exec_destroy(executable_);
     context_.api().graph_destroy(graph_);
@@ -68,13 +68,13 @@ bool can_follow(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& st
 
 }  // namespace
 
-std::unique_ptr<CudaRecorder> CudaRecorder::create_or_null(CudaContext& context,
-                                                           const CudaLoopKernels& kernels) {
+std::unique_ptr<CudaGraphCapture> CudaGraphCapture::create_or_null(CudaContext& context,
+                                                                   const CudaLoopKernels& kernels) {
   if (!context.api().has_capture()) return nullptr;
-  return std::unique_ptr<CudaRecorder>(new CudaRecorder(context, kernels));
+  return std::unique_ptr<CudaGraphCapture>(new CudaGraphCapture(context, kernels));
 }
 
-CudaRecorder::~CudaRecorder() {
+CudaGraphCapture::~CudaGraphCapture() {
   abandon();
   const CudaContext::Use use(context_);
   for (CuEvent event : events_) context_.api().event_destroy(event);
@@ -84,35 +84,35 @@ CudaRecorder::~CudaRecorder() {
   }
 }
 
-// ---------------------------------------------------------------- lanes
+// ---------------------------------------------------------------- streams
 
-Result<CuStream> CudaRecorder::stream(uint32_t lane) {
+Result<CuStream> CudaGraphCapture::native_stream(uint32_t index) {
   const CudaContext::Use use(context_);
-  while (streams_.size() <= lane) {
+  while (streams_.size() <= index) {
     EDDY_ASSIGN_OR_RETURN(const CuStream made, context_.make_stream());
     streams_.push_back(made);
     has_begun_.push_back(false);
     if (is_watched()) watch(guard_flag() != 0 ? levels_.back().test.go_on : nullptr);
   }
-  return streams_[lane];
+  return streams_[index];
 }
 
-Status CudaRecorder::begin() {
-  if (!levels_.empty()) return internal_error("a recording begins inside another one");
+Status CudaGraphCapture::begin() {
+  if (!levels_.empty()) return internal_error("a capture begins inside another one");
   EDDY_RETURN_IF_ERROR(context_.health());
   const CudaContext::Use use(context_);
   CuGraph graph = nullptr;
   EDDY_RETURN_IF_ERROR(context_.check(context_.api().graph_create(&graph, 0), "cuGraphCreate"));
   levels_.push_back({});
   levels_.back().graph = graph;
-  num_marks_ = 0;
+  num_events_ = 0;
   return Status::ok();
 }
 
-Status CudaRecorder::open_capture() {
+Status CudaGraphCapture::open_capture() {
   if (is_capturing_) return Status::ok();
-  if (levels_.empty()) return internal_error("a lane is used outside a recording");
-  EDDY_ASSIGN_OR_RETURN(const CuStream origin, stream(0));
+  if (levels_.empty()) return internal_error("a capture stream is used outside a capture");
+  EDDY_ASSIGN_OR_RETURN(const CuStream origin, native_stream(0));
   const CudaContext::Use use(context_);
   const Level& level = levels_.back();
   EDDY_RETURN_IF_ERROR(context_.check(
@@ -125,7 +125,7 @@ Status CudaRecorder::open_capture() {
   return Status::ok();
 }
 
-Status CudaRecorder::close_capture() {
+Status CudaGraphCapture::close_capture() {
   EDDY_RETURN_IF_ERROR(flush());
   if (!is_capturing_) return Status::ok();
   const CudaContext::Use use(context_);
@@ -147,63 +147,64 @@ Status CudaRecorder::close_capture() {
   return Status::ok();
 }
 
-Result<void*> CudaRecorder::lane(uint32_t lane) {
+Result<void*> CudaGraphCapture::stream(uint32_t stream) {
   EDDY_RETURN_IF_ERROR(flush());
-  return collecting_lane(lane);
+  return capturing_stream(stream);
 }
 
-Result<void*> CudaRecorder::collecting_lane(uint32_t lane) {
-  EDDY_ASSIGN_OR_RETURN(const CuStream native, stream(lane));
+Result<void*> CudaGraphCapture::capturing_stream(uint32_t index) {
+  EDDY_ASSIGN_OR_RETURN(const CuStream native, native_stream(index));
   EDDY_RETURN_IF_ERROR(open_capture());
-  if (!has_begun_[lane]) {
-    return internal_error("lane " + std::to_string(lane) + " is used before it follows a mark");
+  if (!has_begun_[index]) {
+    return internal_error("capture stream " + std::to_string(index) +
+                          " is used before it waits for an event");
   }
   return static_cast<void*>(native);
 }
 
-Result<uint32_t> CudaRecorder::mark(uint32_t lane) {
-  EDDY_ASSIGN_OR_RETURN(void* const native, this->lane(lane));
+Result<uint32_t> CudaGraphCapture::record(uint32_t stream) {
+  EDDY_ASSIGN_OR_RETURN(void* const native, this->stream(stream));
   const CudaContext::Use use(context_);
   const CudaApi& api = context_.api();
-  if (events_.size() == num_marks_) {
+  if (events_.size() == num_events_) {
     CuEvent made = nullptr;
     EDDY_RETURN_IF_ERROR(
         context_.check(api.event_create(&made, kCuEventDisableTiming), "cuEventCreate"));
     events_.push_back(made);
   }
   EDDY_RETURN_IF_ERROR(context_.check(
-      api.event_record(events_[num_marks_], static_cast<CuStream>(native)), "cuEventRecord"));
-  return num_marks_++;
+      api.event_record(events_[num_events_], static_cast<CuStream>(native)), "cuEventRecord"));
+  return num_events_++;
 }
 
-Status CudaRecorder::follow(uint32_t lane, uint32_t mark) {
-  if (mark >= num_marks_) return internal_error("a lane follows a mark that is not there");
+Status CudaGraphCapture::wait(uint32_t stream, uint32_t event) {
+  if (event >= num_events_) return internal_error("a capture stream waits for no event");
   EDDY_RETURN_IF_ERROR(flush());
-  EDDY_ASSIGN_OR_RETURN(const CuStream native, stream(lane));
+  EDDY_ASSIGN_OR_RETURN(const CuStream native, native_stream(stream));
   EDDY_RETURN_IF_ERROR(open_capture());
   const CudaContext::Use use(context_);
-  EDDY_RETURN_IF_ERROR(context_.check(context_.api().stream_wait_event(native, events_[mark], 0),
+  EDDY_RETURN_IF_ERROR(context_.check(context_.api().stream_wait_event(native, events_[event], 0),
                                       "cuStreamWaitEvent"));
-  has_begun_[lane] = true;
+  has_begun_[stream] = true;
   return Status::ok();
 }
 
-Status CudaRecorder::copy(void* to, const void* from, size_t size_bytes) {
+Status CudaGraphCapture::copy(void* to, const void* from, size_t size_bytes) {
   const MemoryCopy one{to, from, size_bytes};
   return copy_all({&one, 1});
 }
 
-Status CudaRecorder::copy_all(std::span<const MemoryCopy> copies) {
+Status CudaGraphCapture::copy_all(std::span<const MemoryCopy> copies) {
   if (kernels_.copy != nullptr) return copy_by_kernel(copies);
-  EDDY_ASSIGN_OR_RETURN(void* const native, lane(0));
+  EDDY_ASSIGN_OR_RETURN(void* const native, stream(0));
   for (const MemoryCopy& each : copies) {
     EDDY_RETURN_IF_ERROR(copy_now(native, each.to, each.from, each.size_bytes));
   }
   return Status::ok();
 }
 
-Status CudaRecorder::copy_by_kernel(std::span<const MemoryCopy> copies) {
-  if (levels_.empty()) return internal_error("copies are recorded outside a recording");
+Status CudaGraphCapture::copy_by_kernel(std::span<const MemoryCopy> copies) {
+  if (levels_.empty()) return internal_error("copies are captured outside a capture");
   while (!copies.empty()) {
     EDDY_RETURN_IF_ERROR(flush());
     const auto some = copies.first(std::min<size_t>(copies.size(), cuda::kMaxLoopCopies));
@@ -219,7 +220,8 @@ Status CudaRecorder::copy_by_kernel(std::span<const MemoryCopy> copies) {
   return Status::ok();
 }
 
-Status CudaRecorder::copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) {
+Status CudaGraphCapture::copy_now(void* native_stream, void* to, const void* from,
+                                  size_t size_bytes) {
   const CudaContext::Use use(context_);
   return context_.check(context_.api().copy(reinterpret_cast<CuDevicePointer>(to),
                                             reinterpret_cast<CuDevicePointer>(from), size_bytes,
@@ -227,19 +229,19 @@ Status CudaRecorder::copy_now(void* native_stream, void* to, const void* from, s
                         "cuMemcpyAsync");
 }
 
-Result<std::unique_ptr<Recording>> CudaRecorder::finish() {
-  if (levels_.size() != 1) return internal_error("a recording ends inside a loop or case");
+Result<std::unique_ptr<CapturedGraph>> CudaGraphCapture::finish() {
+  if (levels_.size() != 1) return internal_error("a capture ends inside a loop or case");
   EDDY_RETURN_IF_ERROR(close_capture());
   const CudaContext::Use use(context_);
   CuGraphExec executable = nullptr;
   EDDY_RETURN_IF_ERROR(context_.check(
       context_.api().graph_instantiate(&executable, levels_[0].graph, 0), "cuGraphInstantiate"));
-  auto recording = std::make_unique<CudaRecording>(context_, levels_[0].graph, executable);
+  auto captured = std::make_unique<CudaCapturedGraph>(context_, levels_[0].graph, executable);
   levels_.clear();
-  return std::unique_ptr<Recording>(std::move(recording));
+  return std::unique_ptr<CapturedGraph>(std::move(captured));
 }
 
-void CudaRecorder::abandon() {
+void CudaGraphCapture::abandon() {
   kept_.reset();
   if (levels_.empty()) return;
   forget_watched();
@@ -251,27 +253,28 @@ void CudaRecorder::abandon() {
 
 // ---------------------------------------------------------------- decisions
 
-bool CudaRecorder::can_decide() const {
+bool CudaGraphCapture::can_decide() const {
   return kernels_.step != nullptr && kernels_.choice != nullptr &&
          context_.facts().has_device_driven;
 }
 
-Status CudaRecorder::launch_one(CuFunction function, const void* params, uint32_t num_blocks,
-                                uint32_t num_threads) {
-  EDDY_ASSIGN_OR_RETURN(void* const native, collecting_lane(0));
+Status CudaGraphCapture::launch_one(CuFunction function, const void* params, uint32_t num_blocks,
+                                    uint32_t num_threads) {
+  EDDY_ASSIGN_OR_RETURN(void* const native, capturing_stream(0));
   const CudaContext::Use use(context_);
   return launch_grid(context_, function, num_blocks, num_threads, params,
                      static_cast<CuStream>(native));
 }
 
-Status CudaRecorder::count(const LoopWords& words, uint32_t flags) {
-  if (levels_.empty()) return internal_error("a loop is counted outside a recording");
+Status CudaGraphCapture::count(const LoopWords& words, uint32_t flags) {
+  if (levels_.empty()) return internal_error("a loop is counted outside a capture");
   uint32_t* const go_on = levels_.back().test.go_on;
   return keep({0, words.counter, words.limit, nullptr, words.stop, words.progress, go_on,
                flags | guard_flag(), 0});
 }
 
-Status CudaRecorder::test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags) {
+Status CudaGraphCapture::test(const LoopTest& test, CuConditionalHandle handle,
+                              uint32_t more_flags) {
   const LoopWords& words = test.words;
   EDDY_RETURN_IF_ERROR(
       keep({handle, words.counter, words.limit, static_cast<const uint8_t*>(test.predicate),
@@ -279,7 +282,7 @@ Status CudaRecorder::test(const LoopTest& test, CuConditionalHandle handle, uint
   return flush();
 }
 
-Status CudaRecorder::keep(const cuda::LoopStepParams& step) {
+Status CudaGraphCapture::keep(const cuda::LoopStepParams& step) {
   if (kept_ && !can_follow(*kept_, step)) EDDY_RETURN_IF_ERROR(flush());
   if (!kept_) kept_.emplace();
   const uint32_t counts = kept_->step.flags;
@@ -288,7 +291,7 @@ Status CudaRecorder::keep(const cuda::LoopStepParams& step) {
   return Status::ok();
 }
 
-Status CudaRecorder::flush() {
+Status CudaGraphCapture::flush() {
   if (!kept_) return Status::ok();
   const cuda::LoopCopyParams kept = *std::exchange(kept_, std::nullopt);
   if (kept.num_pieces == 0) return launch_one(kernels_.step, &kept.step);
@@ -304,23 +307,23 @@ Status CudaRecorder::flush() {
                     cuda::kBlockThreads);
 }
 
-Status CudaRecorder::start_counter(const LoopWords& words) {
+Status CudaGraphCapture::start_counter(const LoopWords& words) {
   return count(words, cuda::LoopStepParams::kStart);
 }
 
-Status CudaRecorder::advance_counter(const LoopWords& words) {
+Status CudaGraphCapture::advance_counter(const LoopWords& words) {
   return count(words, cuda::LoopStepParams::kAdvance);
 }
 
-void CudaRecorder::watch(const uint32_t* guard_or_null) {
+void CudaGraphCapture::watch(const uint32_t* guard_or_null) {
   for (CuStream stream : streams_) context_.launch_guards().watch(stream, guard_or_null);
 }
 
-void CudaRecorder::forget_watched() {
+void CudaGraphCapture::forget_watched() {
   for (CuStream stream : streams_) context_.launch_guards().forget(stream);
 }
 
-Result<CuConditionalHandle> CudaRecorder::make_handle() {
+Result<CuConditionalHandle> CudaGraphCapture::make_handle() {
   if (!can_decide()) return unsupported("this device cannot decide loops and cases by itself");
   const CudaContext::Use use(context_);
   CuConditionalHandle handle = 0;
@@ -331,9 +334,9 @@ Result<CuConditionalHandle> CudaRecorder::make_handle() {
   return handle;
 }
 
-Result<std::vector<CuGraph>> CudaRecorder::add_conditional(CuConditionalHandle handle,
-                                                           CuConditionalType type,
-                                                           uint32_t num_bodies) {
+Result<std::vector<CuGraph>> CudaGraphCapture::add_conditional(CuConditionalHandle handle,
+                                                               CuConditionalType type,
+                                                               uint32_t num_bodies) {
   EDDY_RETURN_IF_ERROR(close_capture());
   const CudaContext::Use use(context_);
   Level& level = levels_.back();
@@ -354,7 +357,7 @@ Result<std::vector<CuGraph>> CudaRecorder::add_conditional(CuConditionalHandle h
   return std::vector<CuGraph>(bodies, bodies + num_bodies);
 }
 
-Status CudaRecorder::begin_while(const LoopTest& test) {
+Status CudaGraphCapture::begin_while(const LoopTest& test) {
   if (is_watched()) return internal_error("a body of several iterations holds a loop");
   if (test.go_on != nullptr && (kernels_.copy == nullptr || !context_.api().graph_nodes)) {
     return unsupported("kernels or driver lack what it takes to call launches off");
@@ -372,7 +375,7 @@ Status CudaRecorder::begin_while(const LoopTest& test) {
   return Status::ok();
 }
 
-Result<uint32_t> CudaRecorder::count_launches() {
+Result<uint32_t> CudaGraphCapture::count_launches() {
   if (!is_watched()) return internal_error("launches are counted in a body of one iteration");
   EDDY_RETURN_IF_ERROR(flush());
   uint64_t num_ours = 0;
@@ -387,7 +390,7 @@ Result<uint32_t> CudaRecorder::count_launches() {
                      " can be called off; others are a library's, or no kernels");
 }
 
-Status CudaRecorder::begin_again() {
+Status CudaGraphCapture::begin_again() {
   if (!is_watched()) return internal_error("a body of one iteration begins again");
   Level& body = levels_.back();
   EDDY_RETURN_IF_ERROR(test(body.test, body.handle, guard_flag()));
@@ -396,7 +399,7 @@ Status CudaRecorder::begin_again() {
   return Status::ok();
 }
 
-Status CudaRecorder::end_while() {
+Status CudaGraphCapture::end_while() {
   const Level& body = levels_.back();
   EDDY_RETURN_IF_ERROR(test(body.test, body.handle, guard_flag()));
   if (body.is_again) EDDY_RETURN_IF_ERROR(count_launches().status());
@@ -406,7 +409,7 @@ Status CudaRecorder::end_while() {
   return Status::ok();
 }
 
-Status CudaRecorder::begin_case(const CaseChoice& choice, uint32_t num_branches) {
+Status CudaGraphCapture::begin_case(const CaseChoice& choice, uint32_t num_branches) {
   if (is_watched()) return internal_error("a body of several iterations holds a case");
   EDDY_RETURN_IF_ERROR(flush());
   EDDY_ASSIGN_OR_RETURN(const CuConditionalHandle handle, make_handle());
@@ -430,7 +433,7 @@ Status CudaRecorder::begin_case(const CaseChoice& choice, uint32_t num_branches)
   return Status::ok();
 }
 
-Status CudaRecorder::begin_branch() {
+Status CudaGraphCapture::begin_branch() {
   EDDY_RETURN_IF_ERROR(close_capture());
   Level& level = levels_.back();
   if (level.next_branch == level.branches.size()) {
@@ -441,7 +444,7 @@ Status CudaRecorder::begin_branch() {
   return Status::ok();
 }
 
-Status CudaRecorder::end_case() {
+Status CudaGraphCapture::end_case() {
   EDDY_RETURN_IF_ERROR(close_capture());
   levels_.pop_back();
   return Status::ok();

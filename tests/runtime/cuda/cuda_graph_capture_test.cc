@@ -1,8 +1,8 @@
-// Claim: what is issued to a recorder's lanes is collected and runs when the recording is launched,
-// each time, in the order that marks say and in no other; loops and cases in it are decided by the
+// Claim: what is issued to capture streams is captured and runs when the graph is launched,
+// each time, in the order that events say and in no other; loops and cases in it are decided by the
 // device; a capture that the driver would refuse is refused, and whatever call fails, nothing is
 // left behind and the next recording works.
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_capture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class RecorderFixture {
+class CaptureFixture {
  public:
-  explicit RecorderFixture(uint64_t seed) : fake_({.seed = seed}) {
+  explicit CaptureFixture(uint64_t seed) : fake_({.seed = seed}) {
     fake_.define_kernel("add", sizeof(AddParams), [](const FakeKernelCall& call) {
       const auto& p = call.params_as<AddParams>();
       *p.to = *p.to * p.factor + p.term;
@@ -59,7 +59,7 @@ class RecorderFixture {
     EDDY_ASSIGN_OR_RETURN(device_, CudaDevice::create(fake_.api(), {}));
     Status status = load();
     if (status.is_ok()) status = use();
-    recorder_.reset();
+    capture_.reset();
     stream_.reset();
     host_ = BufferRef();
     words_ = BufferRef();
@@ -72,13 +72,13 @@ class RecorderFixture {
     return status;
   }
 
-  Status add(uint32_t lane, int64_t* to, int64_t factor, int64_t term) {
-    EDDY_ASSIGN_OR_RETURN(void* const native, recorder_->lane(lane));
+  Status add(uint32_t stream, int64_t* to, int64_t factor, int64_t term) {
+    EDDY_ASSIGN_OR_RETURN(void* const native, capture_->stream(stream));
     const AddParams params{to, factor, term};
     return launch("add", &params, native);
   }
   Status below(uint8_t* to, const int64_t* number, int64_t limit) {
-    EDDY_ASSIGN_OR_RETURN(void* const native, recorder_->lane(0));
+    EDDY_ASSIGN_OR_RETURN(void* const native, capture_->stream(0));
     const BelowParams params{to, number, limit};
     return launch("below", &params, native);
   }
@@ -94,7 +94,7 @@ class RecorderFixture {
                          "cuLaunchKernel");
   }
   // Launches and waits.
-  Status play(Recording& recording) {
+  Status play(CapturedGraph& recording) {
     EDDY_RETURN_IF_ERROR(recording.launch(stream_->native()));
     const CudaContext::Use use(device_->context());
     return device_->context().check(
@@ -111,7 +111,7 @@ class RecorderFixture {
 
   FakeCuda fake_;
   std::unique_ptr<CudaDevice> device_;
-  std::unique_ptr<CudaRecorder> recorder_;
+  std::unique_ptr<CudaGraphCapture> capture_;
 
  private:
   Status load() {
@@ -131,8 +131,8 @@ class RecorderFixture {
     EDDY_ASSIGN_OR_RETURN(words_, device_->allocator().allocate(8 * sizeof(int64_t)));
     std::fill_n(host(), 16, 0);
     EDDY_ASSIGN_OR_RETURN(stream_, device_->create_stream());
-    recorder_ = CudaRecorder::create_or_null(context, kernels);
-    return recorder_ != nullptr ? Status::ok() : unsupported("no recorder");
+    capture_ = CudaGraphCapture::create_or_null(context, kernels);
+    return capture_ != nullptr ? Status::ok() : unsupported("no capture");
   }
 
   CuModule module_ = nullptr;
@@ -141,33 +141,33 @@ class RecorderFixture {
   BufferRef words_;
 };
 
-class CudaRecorderTest : public ::testing::TestWithParam<uint64_t>, protected RecorderFixture {
+class CudaGraphCaptureTest : public ::testing::TestWithParam<uint64_t>, protected CaptureFixture {
  protected:
-  CudaRecorderTest() : RecorderFixture(GetParam()) {}
-  ~CudaRecorderTest() override {
+  CudaGraphCaptureTest() : CaptureFixture(GetParam()) {}
+  ~CudaGraphCaptureTest() override {
     EXPECT_EQ(fake_.leaks(), "");
     EXPECT_THAT(fake_.violations(), IsEmpty());
   }
 };
 
-// host[0] = host[0] * 2 + 1; then host[0] *= 10 on lane 1 beside host[1] += 5 on lane 0; then
+// host[0] = host[0] * 2 + 1; then host[0] *= 10 on stream 1 beside host[1] += 5 on stream 0; then
 // host[0] = 3 * host[0] + 1.
-Status record_diamond(RecorderFixture& f) {
-  EDDY_RETURN_IF_ERROR(f.recorder_->begin());
+Status record_diamond(CaptureFixture& f) {
+  EDDY_RETURN_IF_ERROR(f.capture_->begin());
   EDDY_RETURN_IF_ERROR(f.add(0, f.host(), 2, 1));
-  EDDY_ASSIGN_OR_RETURN(const uint32_t forked, f.recorder_->mark(0));
-  EDDY_RETURN_IF_ERROR(f.recorder_->follow(1, forked));
+  EDDY_ASSIGN_OR_RETURN(const uint32_t forked, f.capture_->record(0));
+  EDDY_RETURN_IF_ERROR(f.capture_->wait(1, forked));
   EDDY_RETURN_IF_ERROR(f.add(1, f.host(), 10, 0));
   EDDY_RETURN_IF_ERROR(f.add(0, f.host() + 1, 1, 5));
-  EDDY_ASSIGN_OR_RETURN(const uint32_t joined, f.recorder_->mark(1));
-  EDDY_RETURN_IF_ERROR(f.recorder_->follow(0, joined));
+  EDDY_ASSIGN_OR_RETURN(const uint32_t joined, f.capture_->record(1));
+  EDDY_RETURN_IF_ERROR(f.capture_->wait(0, joined));
   return f.add(0, f.host(), 3, 1);
 }
 
-TEST_P(CudaRecorderTest, LanesRunInTheOrderOfTheirMarksAtEachLaunch) {
+TEST_P(CudaGraphCaptureTest, StreamsRunInTheOrderOfTheirEventsAtEachLaunch) {
   const Status status = run([&]() -> Status {
     EDDY_RETURN_IF_ERROR(record_diamond(*this));
-    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    EDDY_ASSIGN_OR_RETURN(const auto recording, capture_->finish());
     EXPECT_EQ(host()[0], 0) << "recording runs nothing";
     EDDY_RETURN_IF_ERROR(play(*recording));
     EXPECT_EQ(host()[0], 31);
@@ -181,8 +181,8 @@ TEST_P(CudaRecorderTest, LanesRunInTheOrderOfTheirMarksAtEachLaunch) {
 
 // for (i = 0; i < outer; ++i) { for (j = 0; [0] < 3 * (i + 1); ++j) [0] += 1; [1] += [0] by a case
 // }
-Status record_loops(RecorderFixture& f, int64_t outer) {
-  Recorder& r = *f.recorder_;
+Status record_loops(CaptureFixture& f, int64_t outer) {
+  GraphCapture& r = *f.capture_;
   auto* const flag = reinterpret_cast<uint8_t*>(f.host() + 8);
   EDDY_RETURN_IF_ERROR(r.begin());
   f.host()[6] = outer;
@@ -219,10 +219,10 @@ Status record_loops(RecorderFixture& f, int64_t outer) {
   return r.end_while();
 }
 
-TEST_P(CudaRecorderTest, LoopsAndCasesAreDecidedByTheDevice) {
+TEST_P(CudaGraphCaptureTest, LoopsAndCasesAreDecidedByTheDevice) {
   const Status status = run([&]() -> Status {
     EDDY_RETURN_IF_ERROR(record_loops(*this, 2));
-    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    EDDY_ASSIGN_OR_RETURN(const auto recording, capture_->finish());
     for (int repeat = 1; repeat <= 2; ++repeat) {
       EDDY_RETURN_IF_ERROR(play(*recording));
       EXPECT_EQ(host()[0], repeat * 6) << "three rounds of the inner loop in each of the outer";
@@ -235,10 +235,10 @@ TEST_P(CudaRecorderTest, LoopsAndCasesAreDecidedByTheDevice) {
   EXPECT_TRUE(status.is_ok()) << status.to_string();
 }
 
-TEST_P(CudaRecorderTest, AStopWordEndsALoopAndIsSetWhereACaseHasNoBranch) {
+TEST_P(CudaGraphCaptureTest, AStopWordEndsALoopAndIsSetWhereACaseHasNoBranch) {
   const Status status = run([&]() -> Status {
     EDDY_RETURN_IF_ERROR(record_loops(*this, 100));
-    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    EDDY_ASSIGN_OR_RETURN(const auto recording, capture_->finish());
     EDDY_RETURN_IF_ERROR(play(*recording));
     EXPECT_EQ(host()[10], 2) << "round 2, the third, has no branch";
     EXPECT_EQ(host()[2], 1);
@@ -251,38 +251,38 @@ TEST_P(CudaRecorderTest, AStopWordEndsALoopAndIsSetWhereACaseHasNoBranch) {
   EXPECT_TRUE(status.is_ok()) << status.to_string();
 }
 
-TEST_P(CudaRecorderTest, WhatCapturesCannotHoldEndsThem) {
+TEST_P(CudaGraphCaptureTest, WhatCapturesCannotHoldEndsThem) {
   const Status status = run([&]() -> Status {
     const CudaApi& api = *fake_.api();
     const std::vector<std::pair<const char*, std::function<void(CuStream)>>> offences = {
-        {"synchronizing a lane", [&](CuStream lane) { api.stream_synchronize(lane); }},
-        {"asking after a lane", [&](CuStream lane) { api.stream_query(lane); }},
+        {"synchronizing a stream", [&](CuStream stream) { api.stream_synchronize(stream); }},
+        {"asking after a stream", [&](CuStream stream) { api.stream_query(stream); }},
         {"synchronizing all", [&](CuStream) { api.context_synchronize(); }},
     };
     for (const auto& [what, offend] : offences) {
       EDDY_RETURN_IF_ERROR(record_diamond(*this));
-      EDDY_ASSIGN_OR_RETURN(void* const lane, recorder_->lane(0));
+      EDDY_ASSIGN_OR_RETURN(void* const stream, capture_->stream(0));
       {
         const CudaContext::Use use(device_->context());
-        offend(static_cast<CuStream>(lane));
+        offend(static_cast<CuStream>(stream));
       }
-      EXPECT_FALSE(recorder_->finish().is_ok()) << what;
-      recorder_->abandon();
+      EXPECT_FALSE(capture_->finish().is_ok()) << what;
+      capture_->abandon();
     }
-    // A lane that nobody waits for.
+    // A stream that nobody waits for.
     EDDY_RETURN_IF_ERROR(record_diamond(*this));
-    EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder_->mark(0));
-    EDDY_RETURN_IF_ERROR(recorder_->follow(2, mark));
+    EDDY_ASSIGN_OR_RETURN(const uint32_t event, capture_->record(0));
+    EDDY_RETURN_IF_ERROR(capture_->wait(2, event));
     EDDY_RETURN_IF_ERROR(add(2, host(), 1, 1));
-    EXPECT_FALSE(recorder_->finish().is_ok()) << "an unjoined lane";
-    recorder_->abandon();
-    EXPECT_THAT(recorder_->lane(0).status().message(), HasSubstr("outside a recording"));
-    EDDY_RETURN_IF_ERROR(recorder_->begin());
-    EXPECT_THAT(recorder_->lane(3).status().message(), HasSubstr("before it follows"));
-    recorder_->abandon();
+    EXPECT_FALSE(capture_->finish().is_ok()) << "an unjoined stream";
+    capture_->abandon();
+    EXPECT_THAT(capture_->stream(0).status().message(), HasSubstr("outside a capture"));
+    EDDY_RETURN_IF_ERROR(capture_->begin());
+    EXPECT_THAT(capture_->stream(3).status().message(), HasSubstr("before it waits"));
+    capture_->abandon();
     EXPECT_EQ(host()[0], 0);
     EDDY_RETURN_IF_ERROR(record_diamond(*this));
-    EDDY_ASSIGN_OR_RETURN(const auto recording, recorder_->finish());
+    EDDY_ASSIGN_OR_RETURN(const auto recording, capture_->finish());
     EDDY_RETURN_IF_ERROR(play(*recording));
     EXPECT_EQ(host()[0], 31);
     return Status::ok();
@@ -290,19 +290,19 @@ TEST_P(CudaRecorderTest, WhatCapturesCannotHoldEndsThem) {
   EXPECT_TRUE(status.is_ok()) << status.to_string();
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, CudaRecorderTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaGraphCaptureTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
 
-TEST(CudaRecorderFaults, EveryFailedCallIsToldAndNothingLeaks) {
+TEST(CudaGraphCaptureFaults, EveryFailedCallIsToldAndNothingLeaks) {
   std::set<std::string> failed;
   for (const CuResult failure : {CuResult::kOutOfMemory, CuResult::kIllegalAddress}) {
     bool has_failed = true;
     for (uint64_t k = 1; has_failed; ++k) {
       ASSERT_LT(k, 2000u) << "the sweep never reaches the end";
-      RecorderFixture f(k);
+      CaptureFixture f(k);
       f.fake_.fail_call(k, failure);
       const Status status = f.run([&]() -> Status {
         EDDY_RETURN_IF_ERROR(record_loops(f, 2));
-        EDDY_ASSIGN_OR_RETURN(const auto recording, f.recorder_->finish());
+        EDDY_ASSIGN_OR_RETURN(const auto recording, f.capture_->finish());
         EDDY_RETURN_IF_ERROR(f.play(*recording));
         EXPECT_EQ(f.host()[0], 6);
         return Status::ok();
@@ -321,7 +321,7 @@ TEST(CudaRecorderFaults, EveryFailedCallIsToldAndNothingLeaks) {
       f.fake_.fail_call(0, failure);
       const Status again = f.run([&]() -> Status {
         EDDY_RETURN_IF_ERROR(record_diamond(f));
-        EDDY_ASSIGN_OR_RETURN(const auto recording, f.recorder_->finish());
+        EDDY_ASSIGN_OR_RETURN(const auto recording, f.capture_->finish());
         EDDY_RETURN_IF_ERROR(f.play(*recording));
         EXPECT_EQ(f.host()[0], 31) << where;
         return Status::ok();

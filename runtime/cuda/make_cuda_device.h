@@ -1,9 +1,8 @@
-// make_cuda_accelerator: a GPU as the second device of a session: streams and memory
-// (cuda_device.h), the kernels of ops/cuda on a loaded module, libraries where they are found, and
-// the copies.
+// make_cuda_device: a GPU as a device of a session: streams and memory (cuda_device.h), the kernels
+// of ops/cuda on a loaded module, libraries where they are found, and the copies.
 //
 //   SessionOptions options;
-//   options.make_accelerator = [] { return make_cuda_accelerator({.device = {.ordinal = 0}}); };
+//   options.make_devices = {[] { return make_cuda_device({.device = {.ordinal = 0}}); }};
 //
 // Errors: what opening the driver, the device and the kernels' images says; kUnsupported for a
 // build without kernels. Cost: the driver's start and loading images and libraries, some 100 ms
@@ -19,11 +18,11 @@
 #include "ops/cuda/libraries/cudnn.h"
 #include "ops/cuda/reduce/cub.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/execute/accelerator.h"
+#include "runtime/device/execution_device.h"
 
 namespace eddy {
 
-struct CudaAcceleratorOptions {
+struct CudaOptions {
   CudaDeviceOptions device = {};
   // Where machine code of fused kernels is kept between processes; "": nowhere.
   std::string kernel_cache_folder = CodeCache::default_folder();
@@ -45,9 +44,7 @@ struct CudaSources {
   std::string why_no_nvrtc = "there is no compiler for fused kernels";
 };
 
-Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
-    const CudaAcceleratorOptions& options);
-Result<std::shared_ptr<const Accelerator>> make_cuda_accelerator(
-    const CudaSources& sources, const CudaAcceleratorOptions& options);
+Result<ExecutionDevice> make_cuda_device(const CudaOptions& options);
+Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaOptions& options);
 
 }  // namespace eddy

@@ -1,8 +1,8 @@
-// CudaRecorder: recordings as CUDA graphs (runtime/device/recorder.h).
+// CudaGraphCapture: GraphCapture (runtime/device/graph_capture.h) as CUDA graphs.
 //
-// Lanes are streams of the recorder's own that capture into the graph; they never run anything, so
+// Capture streams are its own, and capture into the graph; they never run anything, so
 // nothing that polls or marks the device's streams can get into a capture. Libraries keep handles
-// and workspaces by stream: a lane's are used by the recordings of one recorder only.
+// and workspaces by stream: a capture stream's are used by the graphs of one capture only.
 //
 // Around a device-decided loop or case the capture is cut: what came before becomes the
 // conditional node's dependencies, its body is a graph of its own that is captured into in turn,
@@ -22,7 +22,8 @@
 // found by counting: a graph of more nodes than our launches.
 //
 // Capture is relaxed: other threads may call what they like, and so may kernels' host halves, but
-// for what captures cannot hold (synchronizing a lane, asking after it): then finish() fails.
+// for what captures cannot hold (synchronizing a capture stream, asking after it): then finish()
+// fails.
 //
 // Errors: the driver's answers, as CudaContext::check; kUnsupported without capture (before CUDA
 // 12.3), and for loops and cases where conditional nodes or their kernels are missing.
@@ -35,7 +36,7 @@
 
 #include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_context.h"
-#include "runtime/device/recorder.h"
+#include "runtime/device/graph_capture.h"
 
 namespace eddy {
 
@@ -46,21 +47,21 @@ struct CudaLoopKernels {
   CuFunction copy = nullptr;  // null: bodies hold one iteration
 };
 
-class CudaRecorder : public Recorder {
+class CudaGraphCapture : public GraphCapture {
  public:
   // Null where the driver cannot capture into graphs. The context outlives it.
-  static std::unique_ptr<CudaRecorder> create_or_null(CudaContext& context,
-                                                      const CudaLoopKernels& kernels);
-  ~CudaRecorder() override;
+  static std::unique_ptr<CudaGraphCapture> create_or_null(CudaContext& context,
+                                                          const CudaLoopKernels& kernels);
+  ~CudaGraphCapture() override;
 
   Status begin() override;
-  Result<void*> lane(uint32_t lane) override;
-  Result<uint32_t> mark(uint32_t lane) override;
-  Status follow(uint32_t lane, uint32_t mark) override;
+  Result<void*> stream(uint32_t stream) override;
+  Result<uint32_t> record(uint32_t stream) override;
+  Status wait(uint32_t stream, uint32_t event) override;
   Status copy(void* to, const void* from, size_t size_bytes) override;
   Status copy_all(std::span<const MemoryCopy> copies) override;
   Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) override;
-  Result<std::unique_ptr<Recording>> finish() override;
+  Result<std::unique_ptr<CapturedGraph>> finish() override;
   void abandon() override;
 
   bool can_decide() const override;
@@ -86,9 +87,9 @@ class CudaRecorder : public Recorder {
     size_t next_branch = 0;
   };
 
-  CudaRecorder(CudaContext& context, const CudaLoopKernels& kernels)
+  CudaGraphCapture(CudaContext& context, const CudaLoopKernels& kernels)
       : context_(context), kernels_(kernels) {}
-  Result<CuStream> stream(uint32_t lane);
+  Result<CuStream> native_stream(uint32_t index);
   Status open_capture();
   // Ends the capture; `last` of the level is what it ended with.
   Status close_capture();
@@ -98,7 +99,7 @@ class CudaRecorder : public Recorder {
   Status keep(const cuda::LoopStepParams& step);
   // Launches what is kept.
   Status flush();
-  Result<void*> collecting_lane(uint32_t lane);
+  Result<void*> capturing_stream(uint32_t index);
   // The innermost level is a body that may hold several iterations.
   bool is_watched() const { return !levels_.empty() && levels_.back().test.go_on != nullptr; }
   uint32_t guard_flag() const {
@@ -116,14 +117,14 @@ class CudaRecorder : public Recorder {
 
   CudaContext& context_;
   const CudaLoopKernels kernels_;
-  std::vector<CuStream> streams_;  // by lane
-  std::vector<bool> has_begun_;    // by lane, in the capture that is open
-  std::vector<CuEvent> events_;    // by mark; reused from recording to recording
-  uint32_t num_marks_ = 0;
+  std::vector<CuStream> streams_;  // by capture stream
+  std::vector<bool> has_begun_;    // by capture stream, in the capture that is open
+  std::vector<CuEvent> events_;    // by number; reused from graph to graph
+  uint32_t num_events_ = 0;
   bool is_capturing_ = false;
   // Copies, a step or both, of the innermost level; none: nothing is kept.
   std::optional<cuda::LoopCopyParams> kept_;
-  std::vector<Level> levels_;  // innermost last; none: nothing is recorded
+  std::vector<Level> levels_;  // innermost last; none: nothing is captured
 };
 
 }  // namespace eddy

@@ -1,38 +1,40 @@
-// Recorder: work of one device, recorded once and launched as one, again and again.
+// GraphCapture: work of one device, captured once as a graph and launched as one, again and again.
 //
 //   begin()
-//     work that enqueues on lane(0), lane(1) … is collected instead of run
-//     mark(lane), follow(lane, mark): order between lanes
+//     work that enqueues on stream(0), stream(1) … is captured instead of run
+//     record(stream) → event, wait(stream, event): order between streams
 //     begin_while(test), <body>, end_while()     decided by the device itself
 //     begin_while(test), <body>, begin_again(), <body>, end_while()     two iterations a round
 //     begin_case(choice, n), n × (begin_branch(), <branch>), end_case()
-//   finish() -> Recording; abandon() drops what was collected
+//   finish() -> CapturedGraph; abandon() drops what was captured
 //
-// Lanes are the parallel branches of a recording. Lane 0 is where it begins and ends: another lane
-// must follow a mark before it is used, and lane 0 must follow what each lane did last before the
-// recording, a loop, a branch or a body ends. Between these, lanes begin anew: whatever follows a
-// loop or case is behind it.
+// Capture streams are the parallel branches of a graph. Stream 0 is where it begins and ends:
+// another stream waits for an event before it is used, and stream 0 waits for what each stream did
+// last before the graph, a loop, a branch or a body ends. Between these, streams begin anew: what
+// follows a loop or case is behind it.
 //
-// What enqueues must not block, ask the device anything or allocate in a lane; else finish() fails.
-// A recording keeps the addresses it was made with: whoever launches it answers for them.
+// What enqueues must not block, ask the device anything or allocate in a capture stream; else
+// finish() fails. A captured graph keeps the addresses that it was made with; its launcher answers
+// for them.
 //
-// Errors: what the driver answers; kInternal for lanes used against these rules. After any failure
-// only abandon() makes sense. Threads: one at a time. Ownership: the recorder, whose lanes kernels
-// may know, outlives its recordings, and both must go before their device.
+// Errors: what the driver answers; kInternal for streams used against these rules. After any
+// failure only abandon() makes sense. Threads: one at a time. Ownership: the capture, whose streams
+// kernels may know, outlives its graphs, and both must go before their device.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "graph/base/status.h"
 
 namespace eddy {
 
-class Recording {
+class CapturedGraph {
  public:
-  virtual ~Recording() = default;
-  // Enqueues all of it on a native stream. Launches of one recording follow each other.
+  virtual ~CapturedGraph() = default;
+  // Enqueues all of it on a native stream. Launches of one graph follow each other.
   virtual Status launch(void* native_stream) = 0;
 };
 
@@ -46,7 +48,7 @@ struct LoopWords {
 };
 
 // What decides a loop: go on while the counter is below the limit, `predicate` (a bool in memory
-// that the device reads) is true and nobody has stopped it.
+// that the device reads) is true and it is not stopped.
 struct LoopTest {
   LoopWords words;
   const void* predicate = nullptr;
@@ -73,22 +75,23 @@ struct CaseChoice {
   int64_t* failure = nullptr;  // in host memory: {1, the selector's value} when it fails
 };
 
-class Recorder {
+class GraphCapture {
  public:
-  virtual ~Recorder() = default;
+  virtual ~GraphCapture() = default;
 
   virtual Status begin() = 0;
-  // The native stream that collects for this lane.
-  virtual Result<void*> lane(uint32_t lane) = 0;
-  virtual Result<uint32_t> mark(uint32_t lane) = 0;
-  virtual Status follow(uint32_t lane, uint32_t mark) = 0;
-  // In lane 0: a copy within the device's memory or from or to host memory that the device sees.
+  // The native one of a capture stream.
+  virtual Result<void*> stream(uint32_t stream) = 0;
+  // An event of this graph: what the stream holds by now.
+  virtual Result<uint32_t> record(uint32_t stream) = 0;
+  virtual Status wait(uint32_t stream, uint32_t event) = 0;
+  // In stream 0: a copy within the device's memory or from or to host memory that the device sees.
   virtual Status copy(void* to, const void* from, size_t size_bytes) = 0;
-  // In lane 0, in any order: none writes what another one reads or writes. Nothing of size 0.
+  // In stream 0, in any order: none writes what another one reads or writes. Nothing of size 0.
   virtual Status copy_all(std::span<const MemoryCopy> copies) = 0;
   // One copy at once, on a native stream.
   virtual Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) = 0;
-  virtual Result<std::unique_ptr<Recording>> finish() = 0;
+  virtual Result<std::unique_ptr<CapturedGraph>> finish() = 0;
   virtual void abandon() = 0;
 
   // Whether the device can decide loops and cases. Below only then.
@@ -110,5 +113,8 @@ class Recorder {
   virtual Status begin_branch() = 0;
   virtual Status end_case() = 0;
 };
+
+// By device; null: it captures nothing.
+using GraphCaptures = std::vector<GraphCapture*>;
 
 }  // namespace eddy

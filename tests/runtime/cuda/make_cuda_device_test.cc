@@ -1,5 +1,5 @@
 // Claim: a CUDA library that is there but gives no handle is done without, and that is said.
-#include "runtime/cuda/cuda_accelerator.h"
+#include "runtime/cuda/make_cuda_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,20 +16,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class CudaAcceleratorTest : public ::testing::Test {
+class MakeCudaDeviceTest : public ::testing::Test {
  protected:
-  CudaAcceleratorTest() { define_host_kernels(fake_, random_); }
-  ~CudaAcceleratorTest() override {
+  MakeCudaDeviceTest() { define_host_kernels(fake_, random_); }
+  ~MakeCudaDeviceTest() override {
     EXPECT_THAT(fake_.violations(), IsEmpty());
     EXPECT_EQ(fake_.leaks(), "");
   }
-  Result<std::shared_ptr<const Accelerator>> make(std::shared_ptr<const CublasLtApi> cublas_lt,
-                                                  std::shared_ptr<const CudnnApi> cudnn) {
-    return make_cuda_accelerator({.api = fake_.api(),
-                                  .images = FakeCuda::kImages,
-                                  .cublas_lt_or_null = std::move(cublas_lt),
-                                  .cudnn_or_null = std::move(cudnn)},
-                                 {});
+  Result<ExecutionDevice> make(std::shared_ptr<const CublasLtApi> cublas_lt,
+                               std::shared_ptr<const CudnnApi> cudnn) {
+    return make_cuda_device({.api = fake_.api(),
+                             .images = FakeCuda::kImages,
+                             .cublas_lt_or_null = std::move(cublas_lt),
+                             .cudnn_or_null = std::move(cudnn)},
+                            {});
   }
 
   FakeCuda fake_{{.seed = 4}};
@@ -38,13 +38,13 @@ class CudaAcceleratorTest : public ::testing::Test {
   FakeCudnn cudnn_;
 };
 
-TEST_F(CudaAcceleratorTest, LibrariesThatGiveHandlesNeedNoWord) {
+TEST_F(MakeCudaDeviceTest, LibrariesThatGiveHandlesNeedNoWord) {
   const auto made = make(cublas_lt_.api(), cudnn_.api());
   ASSERT_TRUE(made.is_ok()) << made.status().to_string();
-  EXPECT_THAT((*made)->notices, IsEmpty());
+  EXPECT_THAT(made->device->notices(), IsEmpty());
 }
 
-TEST_F(CudaAcceleratorTest, LibrariesWithoutHandlesAreDoneWithout) {
+TEST_F(MakeCudaDeviceTest, LibrariesWithoutHandlesAreDoneWithout) {
   auto cublas_lt = std::make_shared<CublasLtApi>(*cublas_lt_.api());
   cublas_lt->create = [](auto...) { return 1; };
   auto cudnn = std::make_shared<CudnnApi>(*cudnn_.api());
@@ -54,17 +54,19 @@ TEST_F(CudaAcceleratorTest, LibrariesWithoutHandlesAreDoneWithout) {
   const auto notice = [](const char* library) {
     return AllOf(HasSubstr(library), HasSubstr("our own kernels do its work"));
   };
-  EXPECT_THAT((*made)->notices, ElementsAre(notice("cublasLtCreate"), notice("cudnnCreate")));
+  EXPECT_THAT(made->device->notices(),
+              ElementsAre(notice("cublasLtCreate"), notice("cudnnCreate")));
 }
 
-TEST_F(CudaAcceleratorTest, LoopKernelsThatDontLoadAreDoneWithoutAndTold) {
+TEST_F(MakeCudaDeviceTest, LoopKernelsThatDontLoadAreDoneWithoutAndTold) {
   static constexpr const char kNoImage[] = "of another GPU";
-  const auto made = make_cuda_accelerator(
+  const auto made = make_cuda_device(
       {.api = fake_.api(), .images = FakeCuda::kImages, .loop_image_or_null = kNoImage}, {});
   ASSERT_TRUE(made.is_ok()) << made.status().to_string();
-  EXPECT_THAT((*made)->notices, ElementsAre(AllOf(HasSubstr("loops are driven from the host"),
-                                                  HasSubstr("cuModuleLoadData"),
-                                                  HasSubstr("the driver is for CUDA 13.0"))));
+  EXPECT_THAT(
+      made->device->notices(),
+      ElementsAre(AllOf(HasSubstr("loops are driven from the host"), HasSubstr("cuModuleLoadData"),
+                        HasSubstr("the driver is for CUDA 13.0"))));
 }
 
 }  // namespace
