@@ -76,7 +76,8 @@ class CudaAllocator : public Allocator {
   static constexpr std::chrono::milliseconds kPatience{1000};
 
   // limit_bytes 0: no limit but the device's. `mark_streams` lets the positions of all streams move
-  // on though nobody polls (CudaStreamList::mark); it is called without the allocator's mutex.
+  // on though poll() is not called (CudaStreamList::mark); it is called without the allocator's
+  // mutex.
   CudaAllocator(CudaContext& context, ProgressList& progress,
                 std::unique_ptr<CudaMemorySource> source, size_t limit_bytes,
                 std::function<void()> mark_streams)

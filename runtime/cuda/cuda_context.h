@@ -95,13 +95,13 @@ class CudaContext {
   // Ok, or why the device is lost.
   Status health() const;
 
-  // Whoever ends one of the context's streams tells it here.
+  // What ends one of the context's streams reports it here.
   StreamEnds& stream_ends() { return stream_ends_; }
 
   // What launches on streams that collect must look at.
   LaunchGuards& launch_guards() { return launch_guards_; }
 
-  // Launches so far, of any thread: whoever launches counts them here.
+  // Launches so far, of any thread; launches are counted here.
   void count_launches(uint64_t more) { num_launches_.fetch_add(more, std::memory_order_relaxed); }
   uint64_t num_launches() const { return num_launches_.load(std::memory_order_relaxed); }
 

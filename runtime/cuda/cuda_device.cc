@@ -37,7 +37,7 @@ CudaDevice::CudaDevice(std::unique_ptr<CudaContext> context, const CudaDeviceOpt
 CudaDevice::~CudaDevice() {
   // Given up because the driver refused something, the GPU may still be at work on what it has,
   // and pages below must not go before that; so a refusal here is asked once more. Else all streams
-  // have been heard to end, and nobody is asked: who captures a stream meanwhile would lose that.
+  // have ended, and the driver is not asked: a capture in progress elsewhere would be lost by it.
   bool is_idle = !context_->is_lost() && unheard_.empty();
   for (int attempt = 0; attempt < 2 && !is_idle; ++attempt) {
     const CudaContext::Use use(*context_);
@@ -64,7 +64,7 @@ void CudaDevice::give_back(CuStream stream) {
   idle_streams_.push_back(stream);
 }
 
-// Drivers of some virtual machines have the calls and refuse them: one write tells.
+// Drivers of some virtual machines have the calls and refuse them: one write shows it.
 Status CudaDevice::probe_memory_words() {
   EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words_.acquire());
   const CudaContext::Use use(*context_);

@@ -3,12 +3,12 @@
 //   EDDY_ASSIGN_OR_RETURN(auto api, load_cuda_api());
 //   EDDY_ASSIGN_OR_RETURN(auto device, CudaDevice::create(api, {.ordinal = 0}));
 //
-// The device needs polling: somebody calls poll() while work is pending (a scheduler's poller, or
-// who waits). Completion costs no host function and, with memory words, no driver call.
-// Strands: driven from the host, which captures what it issues (CudaGraphCapture).
+// The device needs polling: a scheduler's poller, or a thread that waits, calls poll() while work
+// is pending. Completion costs no host function and, with memory words, no driver call. Strands:
+// driven from the host, which captures what it issues (CudaGraphCapture).
 //
 // Errors: creation says what is missing and what to do. A lost device refuses everything, its
-// streams become idle, and health() says what happened.
+// streams become idle, and health() has the reason.
 // Ownership: must outlive everything made from it. Threads: all members from any thread.
 #pragma once
 
@@ -102,7 +102,7 @@ class CudaDevice : public Device, public Staging {
   void remove_waker(const void* key) override { watch_.remove(key); }
 
   CudaContext& context() { return *context_; }
-  // False: completion is heard by asking the driver for events.
+  // False: completion is learned by asking the driver for events.
   bool has_memory_words() const { return has_memory_words_; }
 
  private:

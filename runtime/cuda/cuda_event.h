@@ -2,13 +2,13 @@
 //
 // A driver's event holds only its latest record, and a record of ours may be issued to the driver
 // later than it was called (its stream was out of credit). So each record takes a driver's event
-// of its own from a pool and gives it back when nobody names it any more: a wait names exactly
+// of its own from a pool and gives it back when nothing names it any more: a wait names exactly
 // the record that was the latest when it was called, as promised.
 //
 //   called ──▶ issued to the driver ──▶ complete        (or complete at once: the device is lost)
 //
 // Cost: a pooled record makes no driver object; is_complete() asks the driver (cuEventQuery) until
-// it has once said yes. Threads: any.
+// it is complete. Threads: any.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class CudaEventPool {
   explicit CudaEventPool(CudaContext& context) : context_(context) {}
   ~CudaEventPool();  // every event must have been given back
 
-  // A refusal loses the device: without its record, whoever waits would see an older one.
+  // A refusal loses the device: without its record, a wait would see an older one.
   Result<CuEvent> acquire();
   void release(CuEvent event);
 
@@ -62,7 +62,7 @@ class CudaRecord {
   std::atomic<State> state_{State::kCalled};
 };
 
-// Listeners of records and streams, called by whoever polls.
+// Listeners of records and streams, called by poll().
 class CudaPollList {
  public:
   // False: the record is complete already, the listener is not kept.

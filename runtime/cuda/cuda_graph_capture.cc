@@ -46,7 +46,7 @@ bool holds(const void* memory, uint64_t size_bytes, const void* address) {
 }
 
 // Whether one launch may do what is kept and, behind it, the step. Threads wait for none of the
-// others there; and a launch that may be called off must not write what says so.
+// others there; and a launch that may be called off must not write its guard.
 bool can_follow(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& step) {
   using Step = cuda::LoopStepParams;
   const bool tests = (step.flags & Step::kTest) != 0;

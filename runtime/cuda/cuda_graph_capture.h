@@ -18,8 +18,8 @@
 //
 // A body of several iterations is one graph: the body as often as it was begun, a test behind each,
 // every kernel from the second on with a guard that the tests write (launch_guards.h). The test
-// that says no is the last one that does anything, so it has set the handle. What else is in it is
-// found by counting: a graph of more nodes than our launches.
+// that ends the loop is the last one that does anything, so it has set the handle. What else is in
+// it is found by counting: a graph of more nodes than our launches.
 //
 // Capture is relaxed: other threads may call what they like, and so may kernels' host halves, but
 // for what captures cannot hold (synchronizing a capture stream, asking after it): then finish()

@@ -1,5 +1,5 @@
-// CudaReport: what this machine and this build offer of CUDA, and what that allows, for people who
-// ask before they choose a device.
+// CudaReport: what this machine and this build offer of CUDA, and what that allows, to be read
+// before a device is chosen.
 //
 // Makes no context on any device. Cost: the driver's start and opening the libraries, some 100 ms
 // once a process.

@@ -40,7 +40,7 @@ CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord wor
 
 CudaStream::~CudaStream() {
   wait_until_idle();
-  shared_.streams.remove(*this);  // whoever polls right now has left the stream then
+  shared_.streams.remove(*this);  // a poll in progress has left the stream then
   progress_->is_ended_.store(true, std::memory_order_release);
   shared_.progress.remove(progress_.get());
   const CudaContext::Use use(shared_.context);
@@ -244,7 +244,7 @@ bool CudaStream::is_captured() const {
   return asked == CuResult::kSuccess && status != CuCaptureStatus::kNone;
 }
 
-// Whether it stands before a gate that nobody has opened yet. Under the mutex.
+// Whether it stands before a gate that is not open yet. Under the mutex.
 bool CudaStream::is_held() const {
   const auto is_closed = [](const std::shared_ptr<Gate>& gate) {
     return !static_cast<const CudaGate&>(*gate).is_open();

@@ -8,7 +8,7 @@
 // whatever stands behind a record that another stream still keeps, and behind a closed gate where
 // streams cannot wait for words.
 //
-// Progress: now and then, and when somebody has asked whether the stream is idle, poll() or the
+// Progress: now and then, and when the stream was asked whether it is idle, poll() or the
 // issuer enqueues a mark: a write of the position into the stream's word. Without memory words a
 // mark is an event, and poll() asks the driver for it. A device that faults writes no word any
 // more: of a stream that does not move, poll() asks the driver now and then. A stream of the
@@ -74,10 +74,10 @@ class CudaStream : public Stream {
   static constexpr int kAskEvery = 64;        // polls of a stream that does not move
 
   static Result<std::unique_ptr<CudaStream>> create(const CudaShared& shared);
-  // On a stream that somebody else made and destroys, later.
+  // On a stream that the application made and destroys, later.
   static Result<std::unique_ptr<CudaStream>> adopt(const CudaShared& shared, CuStream stream);
-  // Waits until the stream is idle, or its device lost. While it stands before a closed gate nobody
-  // says that it will be: a programmer error.
+  // Waits until the stream is idle, or its device lost. While it stands before a closed gate it
+  // may never be: a programmer error.
   ~CudaStream() override;
 
   bool launch(const Work& work) override;
@@ -98,12 +98,12 @@ class CudaStream : public Stream {
   };
   Polled poll(std::vector<EventListener*>& ready);
   bool issue_kept();
-  // True where all of its work has been heard to end: then it is watched no more.
+  // True where all of its work is known to have ended: then it is watched no more.
   bool leave_watch();
-  // Also for it: marks what has been issued and hears of earlier marks, even while a Work is
+  // Also for it: marks what has been issued and takes note of earlier marks, even while a Work is
   // issued.
   void mark_now();
-  // Whether it has work that has not been heard to end; then the next poll() sees to it.
+  // Whether it has work that is not known to have ended; then the next poll() sees to it.
   bool has_work() const {
     std::lock_guard lock(mutex_);
     return has_work_locked();
@@ -141,7 +141,7 @@ class CudaStream : public Stream {
   const CudaShared shared_;
   const CuStream stream_;
   const PinnedWord word_;
-  const bool is_own_;  // else the driver's stream is somebody else's
+  const bool is_own_;  // else the driver's stream is the application's
   const std::shared_ptr<StreamProgress> progress_;
   mutable std::mutex mutex_;
   // Under the mutex.

@@ -1,15 +1,15 @@
 // CudaStreamList: the streams of one device, polled together while they have work.
 //
-//   made ──▶ idle ──watch(): work is requested──▶ watched ──poll(): all of it heard to end──▶ idle
+//   made ──▶ idle ──watch(): work is requested──▶ watched ──poll(): all of it has ended──▶ idle
 //
-// What polling hears of is heard under the list's lock. Works that were kept for credit (or behind
+// Polling takes note of ends under the list's lock. Works that were kept for credit (or behind
 // a record) are issued outside of it: a Work may call anything, also make a stream of this device
-// or end another one. remove() waits until nobody issues for the stream any more.
+// or end another one. remove() waits until no thread issues for the stream any more.
 //
-// Contract: a stream is watched before its work is told to those who sleep (work_watch.h), and
-// removed by its own destructor, never by a Work of its own, nor by a listener that is told inside
-// one. Threads: any. Cost: a poll takes one lock and each watched stream's; streams without work
-// cost nothing.
+// Contract: a stream is watched before sleepers are woken for its work (work_watch.h), and
+// removed by its own destructor, never by a Work of its own, nor by a listener that is called
+// inside one. Threads: any. Cost: a poll takes one lock and each watched stream's; streams without
+// work cost nothing.
 #pragma once
 
 #include <condition_variable>

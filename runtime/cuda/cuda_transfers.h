@@ -9,7 +9,7 @@
 // it is, too. ToHost writes page-locked memory, or a caller's on a GPU that is bound for
 // an output (Call::bind_device_output); up to kMostBytesByKernel a kernel of ours does, where there
 // is one: what a host's decision waits for is small, and a copy engine takes longer to begin than
-// the kernel takes to end (a 4-byte copy and its end heard 11.8 µs, a word that a kernel
+// the kernel takes to end (a 4-byte copy and learning of its end 11.8 µs, a word that a kernel
 // writes 7.5, H200).
 //
 // `device` outlives every kernel bound through the registry.

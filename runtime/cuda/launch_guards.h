@@ -56,7 +56,8 @@ class LaunchGuards {
 
   mutable std::mutex mutex_;
   std::map<CuStream, Watched> watched_;  // under the mutex
-  // Their number. Who watches a stream launches on it from the same thread, so order is its own.
+  // Their number. A capture that watches a stream launches on it from the same thread, so order is
+  // its own.
   std::atomic<size_t> num_watched_{0};
 };
 

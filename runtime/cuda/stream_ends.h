@@ -1,8 +1,8 @@
-// StreamEnds: tells those who keep something by native stream that a stream ends, so that nothing
+// StreamEnds: keepers of things by native stream are called when a stream ends, so that nothing
 // is kept for streams that are gone, or found by a new stream at the same address.
 //
 //   keeper   add(key, …) … remove(key)
-//   who ends a stream that kernels have been issued to   tell(stream), then destroys it
+//   the owner of a stream that kernels have been issued to   tell(stream), then destroys it
 //
 // Contract: the stream is idle or its device lost, and the context current. A keeper neither ends
 // streams nor adds or removes keepers. Threads: any; after remove() the keeper is not called and

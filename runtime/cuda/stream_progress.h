@@ -5,8 +5,8 @@
 // writes positions (their low 32 bits) into the stream's word.
 //
 // Memory: a stream uses a block only by its Works; a record, a wait or a gate uses none. A Work is
-// requested before the host drops the last reference to what it uses (allocators are told then), so
-// a block is in nobody's use once every stream has passed the last Work that was requested of it
+// requested before the host drops the last reference to what it uses (allocators learn of it then),
+// so a block is unused once every stream has passed the last Work that was requested of it
 // by then. So a stream that stands before a gate of a run, as an application's does from run to
 // run, holds up no block of that run, nor of any other.
 //
@@ -24,8 +24,8 @@ namespace eddy {
 
 class StreamProgress {
  public:
-  // `word_or_null`: null where streams cannot write words; then its stream tells what it hears of
-  // events.
+  // `word_or_null`: null where streams cannot write words; then its stream reports what events
+  // show.
   explicit StreamProgress(uint32_t* word_or_null) : word_(word_or_null) {}
 
   // Sequentially consistent: WorkWatch's sleepers look at it behind their watch().
@@ -43,7 +43,7 @@ class StreamProgress {
   }
   bool has_completed(uint64_t position) const { return completed() >= position; }
 
-  // Asks whoever polls the device to mark the stream, so that `completed` can move on.
+  // Asks poll() to mark the stream, so that `completed` can move on.
   void want_mark() { is_mark_wanted_.store(true, std::memory_order_relaxed); }
 
  private:

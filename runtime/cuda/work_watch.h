@@ -1,14 +1,14 @@
-// WorkWatch: tells those who sleep because a device has nothing to do that it has something again.
+// WorkWatch: wakes what sleeps because a device has nothing to do when it has something again.
 //
 //   sleeper   watch(); nothing under way? then sleep
 //   issuer    counts its work; tell()
 //
 // Contract: a waker is quick, only pokes a sleeper (Scheduler::poke) and calls nothing of the
-// device. Whoever polls because there is something to hear watches again before each sleep. Memory
+// device. What polls because work is under way watches again before each sleep. Memory
 // order: the flag, the count that the issuer raises and the sleeper's look at it are sequentially
 // consistent, so either the sleeper sees the work or the issuer sees the watch
 // (tests/runtime/models/work_watch.pml tries every interleaving). Threads: any; after remove() the
-// waker is not running and never runs again. Cost: tell() is a load while nobody watches.
+// waker is not running and never runs again. Cost: tell() is a load while nothing watches.
 #pragma once
 
 #include <atomic>

@@ -74,7 +74,7 @@ class BufferRef {
  private:
   void drop() {
     if (buffer_ == nullptr) return;
-    // A sole owner needs no locked operation: nobody else can add a reference.
+    // A sole owner needs no locked operation: no other thread can add a reference.
     if (buffer_->references.load(std::memory_order_acquire) == 1 ||
         buffer_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       buffer_->owner->release(buffer_);

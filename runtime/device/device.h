@@ -8,7 +8,7 @@
 // Work is a function and a context that the caller keeps alive until the work has run. On the
 // CPU the function does the work, on a worker or (cheap, stream idle) at once on the calling
 // thread; on a device with a driver it enqueues kernels on the native stream. A Work that returns
-// false has failed and has told its run why; the stream goes on with what is behind it, so a
+// false has failed and has reported to its run why; the stream goes on with what is behind it, so a
 // run's own Work must look whether its run has stopped.
 //
 // Devices do not know coroutines: they call an EventListener, from any thread, and the await
@@ -17,9 +17,9 @@
 // Ownership: streams, events and runners must go before their device. Errors: creation
 // returns a Status; launch, record, wait and hold return false when the device refused (nothing
 // was queued), and Device::health() says why. A device that is lost stays lost: its streams drop
-// what is queued and become idle, so whoever has awaited a stream asks health() before it trusts
-// what it reads. The CPU refuses nothing.
-// Progress: a device that needs polling moves only while somebody calls poll().
+// what is queued and become idle, so a caller that has awaited a stream asks health() before it
+// trusts what it reads. The CPU refuses nothing.
+// Progress: a device that needs polling moves only while poll() is called.
 // Threads: one thread at a time issues to one stream; events may be queried from anywhere, and
 // poll() and health() called.
 #pragma once

@@ -1,4 +1,4 @@
-// What is said where the system refuses a thread.
+// The error of a thread that the system refuses.
 #pragma once
 
 #include <system_error>

@@ -8,7 +8,7 @@
 // does, and needs to guess nothing.
 //
 // Contract: what is refused can be done again from its beginning (its caller's beginning, up to
-// whoever made the scope) as if it had not been tried, and says nothing of its error to its run. So
+// the maker of the scope) as if it had not been tried, and reports no error to its run. So
 // a kernel reserves scratch memory before it enqueues anything.
 // Threads: a scope belongs to the thread that made it and is over before a coroutine of that
 // thread goes on. Cost: a thread-local load where something would wait.
@@ -23,7 +23,7 @@ class NoWaiting {
   NoWaiting(const NoWaiting&) = delete;
   NoWaiting& operator=(const NoWaiting&) = delete;
 
-  // For who would have to wait: true: it must not, and fails instead.
+  // Asked before a wait; true: the caller must not wait, and fails instead.
   static bool refuses() {
     if (current_ == nullptr) return false;
     current_->has_refused_ = true;

@@ -22,11 +22,10 @@ class RecordableWork {
   virtual bool is_recordable() const = 0;
   // Of the operands that may move.
   virtual void add_addresses(std::vector<const void*>& addresses) const = 0;
-  // On a stream, as its native() says. `is_recorded`: it collects for a recording, so the scratch
-  // memory that the work uses there stays where it is. False: failed; until tell_error() or
-  // forget_error() nobody knows.
+  // On a stream, by its native() handle. `is_recorded`: a capture stream, so the scratch memory
+  // that the work uses there stays where it is. False: failed, and not reported until tell_error().
   virtual bool enqueue(void* native_stream, bool is_recorded) = 0;
-  // Tells the run why enqueue() failed. False.
+  // Reports to the run why enqueue() failed. False.
   virtual bool tell_error() = 0;
   // Forgets why enqueue() failed: what was recorded is dropped, and the work done otherwise.
   virtual void forget_error() = 0;

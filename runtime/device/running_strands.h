@@ -71,10 +71,10 @@ class RunningStrands : public StrandRunner, public Resumable {
   // Records that were made, and rounds that strands have had, otherwise than by their commands.
   void pass_round(uint32_t counter) { ++rounds_[counter]; }
   void pass_record(uint32_t event) { events_[event].pass(); }
-  // Of a run that is stopped: nobody waits any more.
+  // Of a run that is stopped: its waits end.
   void release_waits();
-  // The last strand that is counted has ended: the run is over, and all this may be gone once it
-  // has been said.
+  // The last strand that is counted has ended: the run is over, and all this may be gone once that
+  // is reported.
   virtual void complete(RunControl& control) {
     if (control.on_complete != nullptr) control.on_complete(control.context);
   }

@@ -30,7 +30,7 @@ struct StrandCode {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   enum class Op : uint8_t {
-    kCall,    // `operand`: which call it is, for whoever binds it
+    kCall,    // `operand`: which call it is, for its binding
     kStart,   // the same, of a call that may answer later
     kTest,    // a call that decides; 0: go on at `target`
     kRepeat,  // go on at `target`: the loop's next iteration

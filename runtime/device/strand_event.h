@@ -5,7 +5,7 @@
 //
 //   record    counts, and takes the list: its strands are the recorder's, to be woken
 //   wait      where the count is there, goes on; else the strand is on the list, and belongs to
-//             whoever takes it from there: it must not be touched again
+//             the record that takes it from there: it must not be touched again
 //
 // A strand that is woken looks again: the list holds strands that wait for different rounds.
 //
@@ -50,9 +50,9 @@ class StrandEvent {
                                            std::memory_order_relaxed));
     return list_of(state) == kReleased ? kNobody : list_of(state);
   }
-  // A record that wakes none of those who wait, all of them for later ones.
+  // A record that wakes no strand: those that wait do so for later ones.
   void pass() { state_.fetch_add(uint64_t{1} << 32, std::memory_order_acq_rel); }
-  // From now on nobody waits. Those that did.
+  // From now on no strand waits. Those that did.
   uint32_t release() {
     const uint64_t state = state_.fetch_or(kReleased, std::memory_order_acq_rel);
     return list_of(state) == kReleased ? kNobody : list_of(state);

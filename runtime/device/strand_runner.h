@@ -47,7 +47,7 @@ struct RunControl {
   void (*on_complete)(void* context) = nullptr;
   void* context = nullptr;
   // Why a device ended the run by itself (lost, refused, strands that wait for each other), where
-  // no call has said so, and on which strand. Written by fail(), read once the run has ended.
+  // no call has reported it, and on which strand. Written by fail(), read once the run has ended.
   static constexpr uint32_t kNoStrand = UINT32_MAX;
   Status error;
   uint32_t failed_strand = kNoStrand;
@@ -106,7 +106,7 @@ struct RunControl {
   }
 };
 
-// Where a strand stands, for people who ask why a run does not end.
+// Where a strand stands, to describe a run that does not end.
 enum class StrandState : uint8_t {
   kIdle,
   kQueued,
@@ -119,8 +119,8 @@ enum class StrandState : uint8_t {
 // A strand that waits for an answer.
 class Resumable {
  public:
-  // Once for each call that has said kLater, or is about to; from any thread. Not ok: it has
-  // failed, and its run knows why.
+  // Once for each call that has answered kLater, or is about to; from any thread. Not ok: it has
+  // failed, and has reported it to its run.
   virtual void resume(uint32_t strand, bool is_ok) = 0;
 
  protected:
@@ -176,7 +176,7 @@ class StrandRunner {
   // Executes on the device's workers, and returns at once.
   virtual void start(RunControl& control) = 0;
   // With the main strand on the calling thread. It returns when that strand has ended, waits for
-  // another or gave way; on_complete tells when all is done (often before it returns).
+  // another or gave way; on_complete is called when all is done (often before it returns).
   virtual void run_here(RunControl& control) = 0;
   // A glimpse, from any thread.
   virtual StrandState strand_state(uint32_t strand) const = 0;

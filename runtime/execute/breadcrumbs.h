@@ -1,6 +1,6 @@
 // Breadcrumbs: at which nodes of a run a device was when it was lost.
 //
-// A driver tells of a lost device at whatever call comes next, perhaps long after the kernel that
+// A driver reports a lost device at whatever call comes next, perhaps long after the kernel that
 // did it, and a loop that the device drives is one launch to the host. So each node has a word in
 // host memory, which outlives the loss, and two copies around its kernels, in their stream or
 // recording: 1 goes there before, 0 behind. So all are 0 when a run has ended, but where 1 stands

@@ -32,15 +32,15 @@ class ControlLaunch {
   virtual Status launch(void* native_stream) = 0;
   // The outputs' slots become what the launch leaves there; iterations are read from its words.
   virtual Status leave() = 0;
-  // The loop that had not ended when the device was last heard of; none: it is all over.
+  // The loop that had not ended when the device last reported; none: it is all over.
   virtual NodeId innermost_running() const = 0;
   // It is all over.
   virtual void forget() = 0;
   // Host memory in which the device counts; iterations are read there until another launch leaves.
   virtual BufferRef words() const = 0;
-  // What is to be told of how it is driven; empty: nothing.
+  // What is to be reported of how it is driven; empty: nothing.
   virtual std::string text() const { return ""; }
-  // < 0: a case had no branch for its selector; said in the run's error.
+  // < 0: a case had no branch for its selector; the run's error names it.
   virtual int32_t check() { return 0; }
 };
 

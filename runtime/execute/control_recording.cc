@@ -125,7 +125,7 @@ Status ControlRecording::record() {
   const Node& node = graph().node(top_);
   if (node.kind == NodeKind::kCaseOf) return record_top_case(node);
   EDDY_RETURN_IF_ERROR(record_loop(top_));
-  // What the outside sees, and who owns it.
+  // What the outside sees, and what owns it.
   const LoopView loop(graph(), top_);
   for (size_t k = 0; k < loop.num_forwarded(); ++k) {
     const ValueId output = loop.outputs()[k];
@@ -438,7 +438,7 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
         break;
     }
   }
-  // Those of a pipelined loop's `after` end where no wait of the block says.
+  // Those of a pipelined loop's `after` end without a wait of the block.
   return is_pipelined(program, block) ? join() : Status::ok();
 }
 

@@ -19,7 +19,7 @@ namespace eddy {
 namespace {
 
 // Loops that devices drive right now. The process's, because its devices are: sessions know nothing
-// of each other, and the GPU that crashes is everybody's.
+// of each other, and the GPU that crashes is of all of them.
 std::atomic<int>& num_driven() {
   static std::atomic<int> count{0};
   return count;
@@ -216,7 +216,7 @@ bool DeviceControl::is_ready(Way way) {
   why_by_host_ = why_off;
   if (!why_off.empty()) return false;
   if (way != Way::kKernel && !find_place()) return false;
-  // What the loop has left the last time goes now, unless somebody else has it.
+  // What the loop has left the last time goes now, unless it is held elsewhere.
   for (ValueId output : state_.graph().node(id_).outputs) state_.slot(output).buffer.reset();
   addresses_.clear();
   if (way != Way::kKernel) read_outside(addresses_);
@@ -284,7 +284,7 @@ bool DeviceControl::give_one_up(Launches& launches) {
   return true;
 }
 
-// As soon as nobody has what it has left.
+// As soon as what it has left is not held any more.
 void DeviceControl::give_up_what_was_tried() {
   if (choice_or_null_ == nullptr) return;
   if (!choice_or_null_->is_settled()) has_given_up_tried_ = false;

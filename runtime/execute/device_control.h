@@ -12,7 +12,7 @@
 //            devices; else the kernel, where there is one, else the host. Asked while the stream
 //            still works on what comes before; it waits for that only where ways are measured,
 //            where the loop's last launch has not ended, where the stream makes a decision
-//            that the host tells the loop as it begins, and where all places are taken,
+//            that the host gives the loop as it begins, and where all places are taken,
 //            perhaps by loops that come before it. On a thread that may not wait (no_waiting.h) it
 //            makes nothing that it does not have, and is asked again on one that may
 //   launch   the recording goes to the strand's stream; the loop's outputs are where it leaves them
@@ -51,8 +51,8 @@
 // (runtime/api/place_nodes.h).
 //
 // Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
-// the loop. Iterations are read while it runs, so a lost device is told with them. Threads: those
-// of its run. Cost: recording, milliseconds for each set of addresses.
+// the loop. Iterations are read while it runs, so the error of a lost device has them. Threads:
+// those of its run. Cost: recording, milliseconds for each set of addresses.
 #pragma once
 
 #include <atomic>
@@ -92,19 +92,19 @@ class DeviceControl {
   static bool left(void* device_control);
   // Looks for failures that the device has left; < 0: there is one. At any time.
   static int32_t finish(void* device_control);
-  // The loop, this or one inside, in which the device was last heard of; none: it has ended.
+  // The loop, this or one inside, in which the device was last known to be; none: it has ended.
   NodeId innermost_running() const;
   void forget();
   // Why the host drove it when it was chosen last; empty: the device did.
   const std::string& why_by_host() const { return why_by_host_; }
-  // What is to be told of how the device drove it last; may be empty. Of a run that has ended.
+  // What is to be reported of how the device drove it last; may be empty. Of a run that has ended.
   std::string how_by_device() const;
   // Gives up its place among those that the process may have at once, if it has one: the run has
   // ended, or the loop.
   bool give_place_back();
   bool is_on(const void* native_stream) const { return stream_ == native_stream; }
 
-  // Where its strand issues to, and says what it is at.
+  // Where its strand issues to, and notes what it is at.
   void set_strand(void* native_stream, std::atomic<uint32_t>& current_node) {
     stream_ = native_stream;
     current_node_ = &current_node;
@@ -152,7 +152,7 @@ class DeviceControl {
   Way way_ = Way::kHost;  // this time
   bool is_try_ = false;
   int depth_ = 1;              // WHILEs that may be active at once
-  bool reads_copies_ = false;  // the host tells it what a stream copies there
+  bool reads_copies_ = false;  // the host gives it what a stream copies there
   bool is_asked_again_ = false;
   std::string why_by_host_;
   bool has_place_ = false;  // among those that the process may have at once

@@ -54,7 +54,7 @@ std::vector<size_t> find_workspaces(const Plan& plan, std::span<const BoundKerne
   return sizes;
 }
 
-// Which constants nobody reads, as far as kernels are bound.
+// Which constants are not read, as far as kernels are bound.
 class ConstantReads {
  public:
   explicit ConstantReads(const Graph& graph)

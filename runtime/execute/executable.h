@@ -50,11 +50,11 @@ struct ExecutableOptions {
   // Smaller buffers of values whose shape may change stay where they are after their last use: a
   // pool costs more than it gives.
   size_t min_released_bytes = 4096;
-  // Values that the plan has laid out live where it says; else each has memory of its own.
+  // Values that the plan has laid out live where it puts them; else each has memory of its own.
   bool use_arenas = true;
   // Called now and then while kernels pack constants, so that weights and what is packed of them
-  // need not be in memory side by side: frees the constants named, which nobody reads any more, and
-  // lets go of files' pages, which come back when they are read again. May be empty.
+  // need not be in memory side by side: frees the constants named, which nothing reads any more,
+  // and lets go of files' pages, which come back when they are read again. May be empty.
   std::function<void(std::span<const ConstantId>)> release_constants = {};
   // Makes what executes a run's strands; captures, the run state's, by device, outlive it.
   std::function<std::unique_ptr<StrandRunner>(const StrandCode& code, const Bindings& bindings,

@@ -5,7 +5,7 @@
 // Each way is tried kTries times; the first try of each pays for recordings and counts for nothing,
 // the fastest of the others, per iteration, is held against those of the other ways. Then it is
 // settled. Of ties the earlier way is taken, in the order of Way: the device's ways leave the
-// host's thread free. A way that turns out not to work is ruled out, and the reason told.
+// host's thread free. A way that turns out not to work is ruled out, and the reason reported.
 //
 // A loaded process may have timed a way wrongly, and what is best may change. So what is settled
 // holds for kFirstHold uses, then all ways are tried anew; for twice as many each time they say the

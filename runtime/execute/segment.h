@@ -21,12 +21,12 @@
 // On a thread that may not wait (no_waiting.h) a recording is not made, and memory that is not at
 // hand not found: run() fails, and goes on from there when it is called again by one that may.
 //
-// Errors: what a node says where it is issued one by one; what a recording's launch answers. Where
-// one cannot be made that is told (tell_refusal), the work is issued, and no more are tried; those
-// made before are launched as ever, since the device may not be through with them.
-// The books of a segment are ahead of its work, so a node of a body whose segment goes on into the
-// next iteration is named with that one. Threads: those of its run. Cost: a few ns a node
-// whose operands may move; recording, milliseconds once for each set of addresses.
+// Errors: what a node reports where it is issued one by one; what a recording's launch answers.
+// Where one cannot be made that is reported (tell_refusal), the work is issued, and no more are
+// tried; those made before are launched as ever, since the device may not be through with them. The
+// books of a segment are ahead of its work, so a node of a body whose segment goes on into the next
+// iteration is named with that one. Threads: those of its run. Cost: a few ns a node whose operands
+// may move; recording, milliseconds once for each set of addresses.
 #pragma once
 
 #include <functional>
@@ -59,8 +59,8 @@ struct SegmentStep {
 // What segments of one run share.
 struct SegmentShared {
   GraphCapture* capture = nullptr;
-  // Told once by each segment whose recording fails, and why, by the thread that runs it; may be
-  // empty.
+  // Called once by each segment whose capture fails, with the reason, by the thread that runs it;
+  // may be empty.
   std::function<void(const Status& why)> tell_refusal = {};
 };
 
@@ -81,8 +81,8 @@ class Segment {
   // Rounds and records in it pass when it runs.
   const std::vector<SegmentStep>& steps() const { return steps_; }
 
-  // As a Work of its strand's stream. False: failed, with a reason where no node has said why, or
-  // refused. `goes_on`: where the last call was refused.
+  // As a Work of its strand's stream. False: failed, with a reason where no node has reported one,
+  // or refused. `goes_on`: where the last call was refused.
   bool run(NativeStream stream, Status& why, bool goes_on = false);
 
  private:

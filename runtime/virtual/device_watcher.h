@@ -1,9 +1,10 @@
-// DeviceWatcher: hears what a virtual device does, as it happens: the trace that a checker reads.
+// DeviceWatcher: is called for what a virtual device does, as it happens: the trace that a checker
+// reads.
 //
 // Lanes are streams and strands; lane 0 is the host. An event is named by its address and counts
 // its records.
 //
-// Threads: one call at a time, from whoever moves the device or issues to it.
+// Threads: one call at a time, from the thread that moves the device or issues to it.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // FaultPlan: which calls of a run fail, and how many there were to fail.
 //
-// Every place that may fail counts itself; the k-th of its kind fails when the plan says so. A
+// Every place that may fail counts itself; the k-th of its kind fails when the plan has it so. A
 // sweep runs with k = 1, 2, … until nothing fires any more; two faults make a pair.
 //
-// Threads: any. A device may still be asking while a plan is armed anew (whoever polls it goes on
-// after a run has ended): such a question counts for the one plan or the other.
+// Threads: any. A device may still be asking while a plan is armed anew (polling goes on after a
+// run has ended): such a question counts for the one plan or the other.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ enum class FaultKind : uint8_t {
   kWait,        // likewise
   kKillLane,    // a strand dies in the middle and its run with it; a stream takes its device along
   kLoseDevice,  // at a tick
-  // Not the device's own: whoever drives it counts these.
+  // Not the device's own: its driver counts these.
   kKernel,
   kPredicate,
   kHostFunction,

@@ -1,6 +1,6 @@
 // VirtualAllocator: pooled host memory that notices: allocations fail as a fault plan says, fresh
-// memory holds a pattern, and so does memory given back, so that whoever reads what was never
-// written, or reads on after the end, gets the same wrong value every time.
+// memory holds a pattern, and so does memory given back, so that a read of what was never
+// written, or after the end, gets the same wrong value every time.
 //
 // Errors, threads: as HostAllocator.
 #pragma once

@@ -6,13 +6,13 @@
 //
 // Semantics are CUDA's, time is counted in steps, the order in which streams and strands go on is
 // a seeded adversary's, and faults happen where a plan says. It keeps its own books: memory in
-// use, violations of the seam's rules, and who waits for what when nothing moves any more.
+// use, violations of the seam's rules, and what waits for what when nothing moves any more.
 //
 // It needs polling: nothing happens but in poll(). With the same options and the same calls every
 // run is the same, step by step (digest()). So several threads that issue at once are legal but not
 // repeatable; of a scheduler's thread that drives loops and a caller's, one may issue at a time.
 //
-// Errors: kDeviceLost once lost, kResourceExhausted where allocation is told to fail. Threads: as
+// Errors: kDeviceLost once lost, kResourceExhausted where the plan fails an allocation. Threads: as
 // runtime/device/device.h. Cost: some 100 ns a step.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace eddy {
 struct VirtualDeviceOptions {
   VirtualEngineOptions engine = {};
   size_t memory_limit_bytes = 0;  // 0: no limit
-  int num_workers = 4;            // what planning is told
+  int num_workers = 4;            // for planning
 };
 
 class VirtualDevice : public Device {
@@ -50,7 +50,7 @@ class VirtualDevice : public Device {
   uint64_t digest() const { return engine_.digest(); }
   // The lane whose step the calling thread is in; 0: none, the host.
   LaneNumber current_lane() const { return engine_.current_lane(); }
-  // Who waits for what, one line each; empty when nobody waits.
+  // What waits for what, one line each; empty when nothing waits.
   std::string wait_graph() const { return engine_.wait_graph(); }
   // Events and gates that live; streams and strands that outlive the device are a CHECK.
   int num_events() const { return engine_.num_events(); }

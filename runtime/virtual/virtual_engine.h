@@ -118,7 +118,7 @@ class VirtualEngine {
   Chooser& chooser_;
   std::atomic<bool> is_stepping_{false};
   std::atomic<uint64_t> now_{0};
-  std::atomic<uint64_t> digest_{0};  // written by whoever steps
+  std::atomic<uint64_t> digest_{0};  // written by the thread that steps
   std::atomic<bool> is_lost_{false};
   std::atomic<int> num_events_{0};
 

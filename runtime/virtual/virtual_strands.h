@@ -8,7 +8,7 @@
 // When all live strands wait for each other the run can never end: it fails with kInternal, and
 // the message is the wait graph, which is kept as a violation, too.
 //
-// start() and run_here() both only queue the main strand; whoever waits moves the device.
+// start() and run_here() both only queue the main strand; a thread that waits moves the device.
 #pragma once
 
 #include <deque>

@@ -58,7 +58,7 @@ VirtualGate::VirtualGate(VirtualEngine& engine) : engine_(engine), state_(make_s
 }
 
 void VirtualGate::open() {
-  std::vector<EventListener*> none;  // nobody listens to gates
+  std::vector<EventListener*> none;  // gates have no listeners
   auto guard = engine_.lock();
   if (auto* watcher = engine_.watcher_or_null()) {
     watcher->on_record(engine_.current_lane(), {state_.get(), 1});
@@ -73,7 +73,7 @@ VirtualStream::VirtualStream(VirtualEngine& engine) : engine_(engine) {
 
 VirtualStream::~VirtualStream() {
   while (may_go_on()) {
-    if (!engine_.step()) std::this_thread::yield();  // somebody else moves it
+    if (!engine_.step()) std::this_thread::yield();  // another thread moves it
   }
   auto guard = engine_.lock();
   EDDY_CHECK(queue_.empty())
@@ -165,7 +165,7 @@ bool VirtualStream::park_or_go_on(const Item& item) {
   return true;
 }
 
-// Behind the item: the next one, or nobody may touch the stream any more once it is idle.
+// Behind the item: the next one, or no thread may touch the stream any more once it is idle.
 void VirtualStream::finish_item(std::vector<EventListener*>& listeners) {
   queue_.pop_front();
   if (!queue_.empty()) return engine_.make_ready(*this);
