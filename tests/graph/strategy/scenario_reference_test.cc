@@ -220,7 +220,7 @@ void compare_sums(const List& root, Sums sums, uint64_t seed) {
   }
 }
 
-TEST(ScenarioReference, files_with_loops_and_branches_become_what_the_reference_writes_out) {
+TEST(ScenarioReference, FilesWithLoopsAndBranchesBecomeWhatTheReferenceWritesOut) {
   const uint64_t count = num_files();
   uint64_t num_scenarios = 0;
   uint64_t num_whole = 0;
