@@ -67,9 +67,9 @@ struct FaultReport {
   std::vector<FaultViolation> violations;
 };
 
-// One graph after another, for whoever shares seeds out to several threads, a campaign each;
-// run_faults is all of them in a row, and sees that no descriptor is left. first_seed and num_seeds
-// are the caller's business.
+// Tries one graph per call, for a caller that distributes seeds over several threads with one
+// campaign each; run_faults tries all graphs in a row and checks that no descriptor leaks. The
+// caller applies first_seed and num_seeds.
 class FaultCampaign {
  public:
   explicit FaultCampaign(FaultOptions options) : options_(std::move(options)) {}

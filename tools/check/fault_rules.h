@@ -5,7 +5,7 @@
 //
 //   an injected failure (kernel, predicate, host function) carries a number; one run, and only one,
 //   ends with it, and names its node and the iterations around it
-//   a run that is cancelled or past its deadline before anything else has fired ends as told, or
+//   a run that is cancelled or past its deadline before any other fault ends with that status, or
 //   had ended well
 //
 // Elsewhere (memory, streams, devices) a run's error is that of a fault that has fired.
@@ -42,7 +42,7 @@ class FaultRules {
 
   // The number of a failure that is injected into the node at `path`, to be part of its message.
   std::string inject(std::string path);
-  // The run of that number is told by `kind`, which has just fired, to end.
+  // Records that `kind`, which has just fired, requires the run of that number to end.
   void tell_to_end(size_t run, FaultKind kind);
 
   // Empty, or the rule that one failed run breaks.

@@ -43,9 +43,9 @@ struct ProofReport {
   std::vector<ProofViolation> violations;
 };
 
-// One graph after another, for whoever tries each in several campaigns; run_proofs is all of them
-// in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate are the
-// caller's business.
+// Tries one graph per call, for a caller that runs several campaigns on each graph; run_proofs
+// tries all graphs in a row. Seeds are those of the recipes; the caller applies first_seed,
+// num_seeds and generate of the options.
 class ProofCampaign {
  public:
   explicit ProofCampaign(ProofOptions options) : options_(std::move(options)) {}

@@ -1,5 +1,5 @@
-// Subject: one random graph for everybody who wants to try it: built once, the oracle asked once
-// for each variant of its inputs.
+// Subject is one random graph that several campaigns share: it is built once, and the oracle runs
+// once for each variant of its inputs.
 //
 //   Subject subject(library, make_recipe(seed));
 //   const Subject::Expected& expected = subject.expected(0);  // inputs, and what they should give

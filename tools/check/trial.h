@@ -4,10 +4,10 @@
 //   EDDY_ASSIGN_OR_RETURN(auto trial, Trial::make(subject, options));
 //   std::string what = trial->run(0);  // empty: the run was as the oracle says
 //
-// The device lives on when the session has gone, so that what is left behind can be counted.
+// The device outlives the session, so that what the session leaves behind can be counted.
 //
-// With the same options every trial takes the same steps, with loops that the host drives, too, as
-// long as nobody else uses its threads: the scheduler's thread is held while runs are submitted.
+// With the same options every trial takes the same steps, also with loops that the host drives, as
+// long as no other work uses its threads: the scheduler's thread is held while runs are submitted.
 //
 // Errors: of building, the oracle and the session. Threads: one; the scheduler's beside it when
 // the host drives loops.
@@ -33,7 +33,7 @@ struct TrialOptions {
   Loops loops = Loops::kDevice;
   uint32_t max_streams = 0;  // 0: no cap
   FaultPlan* faults_or_null = nullptr;
-  StepObserver* observer_or_null = nullptr;  // asked before the watchers, told after them
+  StepObserver* observer_or_null = nullptr;  // around the watchers: first before, last after
   std::function<void(uint64_t tick)> on_tick = {};
   // Stands between session and device; for planting bugs. Empty: nothing does.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
@@ -71,8 +71,8 @@ class Trial {
   std::shared_ptr<const void> hold();
   // Ends the session; empty, or what it has left behind on its device.
   std::string close();
-  // A run hangs: only findings() may be asked, and whoever can leaves the trial alone for good,
-  // with all that it was given, because the run may wake up yet.
+  // A run hangs: from now on only findings() may be called. A caller that can passes the trial and
+  // all its inputs to leave_alone(), because the run may still wake up.
   void note_hang() { hangs_ = true; }
   bool hangs() const { return hangs_; }
 
