@@ -19,8 +19,8 @@ void sudden_ends_say_json(bool says_json);
 // "eddy: WHAT WHY"; the document has only WHAT, which needs no escapes.
 [[noreturn]] void end_suddenly(std::string_view what, std::string_view why);
 
-// The caller, who is about to end the command, reports why; sudden ends on other threads say
-// nothing from now on. Does not return where one of them is reporting already.
+// The caller is about to end the command and reports the reason; sudden ends on other threads print
+// nothing from now on. Does not return if another thread is already reporting.
 void claim_report();
 
 [[noreturn]] void end_without_memory();  // a new-handler
