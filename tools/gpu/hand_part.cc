@@ -82,7 +82,7 @@ void make_chain(RawGraph& g, int num_kernels) {
 
 using Graphs = std::vector<std::unique_ptr<RawGraph>>;
 
-// Each as often, again as soon as it is heard of.
+// Launches each graph equally often, again as soon as its end is observed.
 Status run(Graphs& graphs, int64_t num_launches) {
   std::vector<int64_t> left(graphs.size(), num_launches);
   for (bool is_running = true; is_running;) {

@@ -11,7 +11,7 @@
 
 namespace eddy {
 
-// Who else, and between what: µs a round or ms a run.
+// The competing system and the range of its figures: µs per iteration or ms per run.
 struct PeerFigure {
   std::string name;
   double least = 0;

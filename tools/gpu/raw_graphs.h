@@ -12,8 +12,8 @@
 //   while (!graph.is_ended());      a look at the word that the last one writes
 //
 // Nodes of a level stand in a chain. Errors: the first one stays; every later call does nothing,
-// and finish(), start(), error() and read_total() tell it. A launch that fails, or ends without
-// its word, is told, too. Threads: one.
+// and finish(), start(), error() and read_total() return it. A launch that fails, or ends without
+// writing its word, is an error, too. Threads: one.
 #pragma once
 
 #include <vector>
