@@ -229,8 +229,8 @@ TEST(CarriedValues, BadCarriedValuesAreNamed) {
       << refusal(outside);
 }
 
-// Operators on random devices that a loop runs in turn, and the same written out; who reads last
-// what is carried stands for the next turn's first operator.
+// Operators on random devices that a loop runs in turn, and the same written out; the last reader
+// of a carried value stands for the next iteration's first operator.
 Chain random_turns(Random& random, bool is_cut) {
   const uint64_t count = 1 + random.below(4);
   const uint64_t trips = random.below(5);

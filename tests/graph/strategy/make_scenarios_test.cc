@@ -1,6 +1,6 @@
 // Loops and branches wait for what they read and cross links for it, by as many bytes as are read:
-// into a loop once, into a branch where it is taken, out of both where somebody reads on. A chain
-// of operators costs the same with a loop of one turn around any stretch of it as without.
+// into a loop once, into a branch where it is taken, out of both where a later operator reads. A
+// chain of operators costs the same with a loop of one turn around any stretch of it as without.
 #include <gtest/gtest.h>
 
 #include "graph/base/random.h"
@@ -14,7 +14,7 @@ TEST(MakeScenarios, ALoopFedFromAnotherDeviceWaitsForOneTransfer) {
   const Text reading =
       file({op("start", 1), loop("loop", {}, 3, {op("step", 10, {"start"})})}, strategy);
   EXPECT_EQ(worst(reading), 1 + 32 + 3 * 10);
-  // Named by the loop alone, it goes to who waits for nothing.
+  // A value that only the loop names is sent to the operators that wait for nothing.
   const Text naming =
       file({op("start", 1), loop("loop", {"start"}, 3, {op("step", 10)})}, strategy);
   EXPECT_EQ(worst(naming), 1 + 32 + 3 * 10);

@@ -84,7 +84,7 @@ class Writer {
     }
   }
 
-  // A list's result is what nobody in it reads.
+  // A list's result is what no entry in it reads.
   static std::vector<const Entry*> result_of(const List& list) {
     std::set<std::string> names;
     for (const Entry& entry : list) add_names(entry, names);
@@ -131,8 +131,8 @@ class Writer {
     }
   }
 
-  // What a name stands for in the control: of its carried values and of those of loops in it, who
-  // makes them.
+  // What a name stands for in the control: of its carried values and of those of loops in it, their
+  // makers.
   void add_makers(const std::string& name, const Entry& control,
                   std::set<std::string>& makers) const {
     const auto value = carried_.find(name);
@@ -321,7 +321,7 @@ class Writer {
     }
   }
 
-  // What the entry of the list waits for beside who makes it.
+  // What the entry of the list waits for beside its maker.
   Arrived receive(const Entry& entry, const Scope& scope, const std::string& prefix,
                   const Ids& begin) {
     Arrived all(entry.kind == Kind::kOperator ? entry.devices.size() : 1);

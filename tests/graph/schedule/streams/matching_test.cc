@@ -76,7 +76,7 @@ TEST(Matching, WhereTheFewestWaitsAndTheFewestStreamsConflictWaitsWin) {
   EXPECT_EQ(planned.syncs.waits.size(), 5u);
   EXPECT_EQ(planned.streams.num_streams, 5u);
   EXPECT_EQ(model_width(dag), 4u);
-  // Four streams suffice for those who wait more often.
+  // Four streams suffice for assignments with more waits.
   const PlannedDag narrow = plan(dag, {.policy = AssignPolicy::kRank});
   EXPECT_EQ(narrow.streams.num_streams, 4u);
   EXPECT_GT(narrow.syncs.waits.size(), 5u);
