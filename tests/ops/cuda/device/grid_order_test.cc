@@ -45,8 +45,8 @@ TEST(GridOrder, EveryKernelWaitsFirst) {
   EXPECT_GE(num_kernels, 6) << "the sources are not there";
 }
 
-// But those of loop_control.h, which are told in their parameters, and a persistent loop, which no
-// body holds.
+// Exceptions are the kernels of loop_control.h, which receive the guard in their parameters, and a
+// persistent loop, which no body holds.
 TEST(GridOrder, EveryKernelThatComputesCanBeCalledOff) {
   int num_kernels = 0;
   for (const auto& entry : fs::recursive_directory_iterator("ops/cuda")) {

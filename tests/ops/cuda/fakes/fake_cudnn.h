@@ -3,9 +3,9 @@
 // algorithm that was not offered are errors, and what is not given back is counted.
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
-// offers is not deterministic, the second needs more workspace than anybody has, the third is good.
-// Handles are its own: of a lost device nobody gives them back.
-// Threads: one. Outlives its table.
+// offers is not deterministic, the second needs more workspace than any device has, the third is
+// good. The fake owns its handles: those of a lost device are never destroyed. Threads: one.
+// Outlives its table.
 #pragma once
 
 #include <functional>

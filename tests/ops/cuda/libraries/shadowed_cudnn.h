@@ -1,6 +1,7 @@
 // ShadowedCudnn: a fake of cuDNN whose descriptors have a real one each behind them. The installed
-// library makes and fills descriptors without a GPU, so what the fake is told, it is told, too; and
-// before the fake computes, the real library is asked for the sizes and types that follow.
+// library makes and fills descriptors without a GPU, so each call that sets up the fake sets up the
+// real library, too; and before the fake computes, the real library returns the sizes and types
+// that follow.
 //
 // differences(): what the two did not agree on. Threads: one. The fake outlives it, and it its
 // table.
