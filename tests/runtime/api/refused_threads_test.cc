@@ -96,7 +96,7 @@ TEST_P(RefusedThreadsTest, ARunWithADeadlineSaysThatThereIsNoThreadForItsTimer) 
   ASSERT_TRUE((*session)->run(to(3)).is_ok());  // the workers are there
   are_refused = true;
   const Status status = (*session)->run(to(3), options).status();
-  // A session whose loops the host drives has the timer's thread already.
+  // A session with host-driven loops has the timer's thread already.
   if (!status.is_ok()) expect_no_thread(status);
   EXPECT_EQ(status.is_ok(), GetParam().loops == Loops::kHost) << status.to_string();
   are_refused = false;
@@ -134,7 +134,7 @@ TEST_P(RefusedThreadsTest, ARunThatNeedsWorkersSaysThatThereAreNone) {
   const Status status = session->run(to(3)).status();
   are_refused = false;
   if (!status.is_ok()) expect_no_thread(status);
-  // What is one strand, and driven by nobody else, runs on the caller's thread.
+  // A program of one strand without another driver runs on the caller's thread.
   const bool is_on_this_thread =
       GetParam().loops == Loops::kDevice && GetParam().assignment == Assignment::kSerial;
   EXPECT_EQ(status.is_ok(), is_on_this_thread) << status.to_string();

@@ -2,8 +2,8 @@
 // before they are: the host waits for nothing until the run ends. They give the CPU's bits whatever
 // is selected, one behind the other, with a loop inside, inside a loop that the host drives, with
 // results that are passed through. A selector without a branch, a lost device and a cancelled run
-// end with the branch's name. Loops that begin on what a GPU still works at do not wait for it
-// either, but for the numbers that they are told.
+// end with the branch's name. Loops that begin on values that a GPU still computes wait only for
+// the numbers that they need, not for the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -267,7 +267,7 @@ TEST_P(CudaDeviceCaseTest, ACancelledRunEndsAndTheNextOneIsRight) {
   }
 }
 
-// A loop behind work of its stream; `told`: its limit comes from there.
+// A loop behind work of its stream; with `told` its limit comes from that work.
 Build loop_behind(bool told) {
   return [told](GraphBuilder& b) {
     const Value x = b.input("x", kFloat);

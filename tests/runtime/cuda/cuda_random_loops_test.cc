@@ -59,9 +59,9 @@ class Case {
     return Status::ok();
   }
 
-  // Driven by the device wherever that can be. Not: a loop that nothing is left of, after what
-  // nobody reads has been taken out; one that passes on what the host has and the device never
-  // reads.
+  // The device drives every loop that it can. Exceptions: a loop that is empty after unread values
+  // have been removed; and a loop that passes on a value that only the host has and the device
+  // never reads.
   Result<std::unique_ptr<Session>> make_by_device() {
     auto session = make(Loops::kDevice);
     is_forced_ = session.is_ok();

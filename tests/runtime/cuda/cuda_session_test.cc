@@ -71,7 +71,7 @@ TEST_P(CudaSessionTest, NewtonsMethodStopsWhereTheCpuStops) {
   }
 }
 
-// y = tanh(x) again and again, for as long as nobody stops it.
+// y = tanh(x) without end, until the run is stopped.
 Result<Graph> endless(const Library& library) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));

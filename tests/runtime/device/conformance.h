@@ -3,7 +3,7 @@
 //   INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance, testing::Values(make_cpu_device));
 //
 // What differs from device to device is in a TestedDevice: how a function becomes work of a stream
-// (a driver wants it as a kernel), and who moves the device on while a test waits. No work waits
+// (a driver needs it as a kernel), and what advances the device while a test waits. No work waits
 // for the test: gates hold streams.
 #pragma once
 
@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/device/strand_runner.h"
 #include "runtime/device/device.h"
+#include "runtime/device/strand_runner.h"
 
 namespace eddy::testing {
 
