@@ -59,7 +59,7 @@ TEST(FaultPlantsTest, ACallbackThatIsToldOtherThanTheHandleBreaksARule) {
   expect_says(cancel_one({.retell_end = retell}), "handle and callback differ");
 }
 
-// The first node to work fails as it is told to; then one of another run, which nobody told.
+// The first node that runs fails as planned; then a node of another run fails without a plan.
 class SecondFailure : public StepObserver {
  public:
   Status before(RunState& state, const ::eddy::Step& step) override {

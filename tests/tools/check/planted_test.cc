@@ -420,7 +420,7 @@ TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
 
 // Each of them fails its test above when no watcher notices it.
 TEST_F(PlantedTest, AtLeastFortyDefectsArePlanted) {
-  constexpr size_t kApart = 5;  // a leak, a missed wake-up, three failures that nobody hears
+  constexpr size_t kApart = 5;  // a leak, a missed wake-up, three failures that are never reported
   const size_t count = command_edits().size() + std::size(kStreamBugs) + std::size(kMemoryBugs) +
                        std::size(kSpoilt) + plan_edits().size() + kApart;
   std::printf("%zu defects are planted\n", count);
