@@ -1,6 +1,6 @@
 // Claim: the graph that is wired from the two Moonshine files gives the words that were said in the
-// recordings of alsa-utils, stops by itself or at the limit, and gives the same tokens whoever
-// drives the loop, run after run.
+// recordings of alsa-utils, stops by itself or at the limit, and gives the same tokens for every
+// driver of the loop, run after run.
 #include "examples/speech_to_text/transcriber.h"
 
 #include <gtest/gtest.h>
