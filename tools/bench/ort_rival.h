@@ -20,7 +20,7 @@ namespace eddy {
 
 class OrtLibrary {
  public:
-  // An empty path looks into the cache folder, then asks the system.
+  // An empty path selects the cache folder, then the system's library.
   static Result<std::unique_ptr<OrtLibrary>> open(const std::string& path);
   ~OrtLibrary();
 
