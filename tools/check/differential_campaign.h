@@ -46,7 +46,7 @@ struct DifferentialOptions {
   size_t contestants_per_seed = 1;
   size_t max_mismatches = 3;  // further seeds are not tried
   bool shrinks = true;
-  // Asked before each seed, and while a mismatch is shrunk; may be empty.
+  // Called before each seed, and while a mismatch is shrunk; may be empty.
   std::function<bool()> is_time_up = {};
 };
 

@@ -21,7 +21,7 @@ namespace eddy::check {
 
 // Defects, for tests of the rules.
 struct FaultPlants {
-  // As in TrialOptions.
+  // As TrialOptions::wrap.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
   // What a node reports in place of its error when a fault is injected there. Empty: its error.
   std::function<Status(Status)> retell = {};
@@ -33,7 +33,7 @@ struct FaultPlants {
 
 struct FaultPointOptions {
   Loops loops = Loops::kDevice;
-  // How long nothing moves before a run is said to hang.
+  // How long no progress is made before a run counts as hanging.
   std::chrono::milliseconds patience = std::chrono::seconds(30);
   FaultPlants plants = {};
 };
@@ -111,7 +111,7 @@ class FaultPoint {
   std::optional<RunHandle> first_;  // under the mutex: of the runs in flight
   bool is_call_ = false;            // one prepared run is, on this thread
   RunState* in_call_or_null_ = nullptr;
-  // Of the current step; the thread that advances the device writes and reads them.
+  // The current step; the thread that advances the device writes and reads it.
   RunState* at_work_or_null_ = nullptr;
   NodeId node_at_work_;
 };

@@ -1,7 +1,7 @@
 // FaultRules: what runs may end with while faults are armed.
 //
-// The first error wins: a run that was decided says so whatever happens to it later. Where it is
-// known which run a fault has met, that is held exactly:
+// The first error wins: a decided run keeps its status whatever happens later. Where the run that a
+// fault has reached is known, the rules are exact:
 //
 //   an injected failure (kernel, predicate, host function) carries a number; one run, and only one,
 //   ends with it, and names its node and the iterations around it
@@ -30,7 +30,7 @@ StatusCode code_of(FaultKind kind);
 
 class FaultRules {
  public:
-  // `plan` is asked what has fired.
+  // Queries `plan` for the faults that have fired.
   explicit FaultRules(const FaultPlan& plan) : plan_(plan) {}
 
   // Forgets what was.

@@ -15,7 +15,7 @@
 
 namespace eddy::check {
 
-// Kernels of a graph's nodes, bound one by one when first asked for.
+// Kernels of a graph's nodes; each is bound at its first use.
 class OracleKernels {
  public:
   OracleKernels(const Graph& graph, const Library& library)

@@ -25,7 +25,7 @@ struct OrderCounts {
   uint64_t num_orders = 0;    // runs
   uint64_t num_steps = 0;     // choices' worth: commands of strands and streams
   uint64_t num_accesses = 0;  // of values and memory, each checked for races
-  uint64_t num_explored = 0;  // graphs all of whose orders were taken
+  uint64_t num_explored = 0;  // graphs with all orders taken
   uint64_t digest = 0;        // of every step's lane, in order: equal when all went alike
 };
 

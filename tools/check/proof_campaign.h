@@ -26,7 +26,7 @@ struct ProofOptions {
   uint64_t num_seeds = 1000;
   GenerateOptions generate = {};
   size_t max_violations = 3;
-  std::function<bool()> is_time_up = {};  // asked before each graph and attempt; may be empty
+  std::function<bool()> is_time_up = {};  // called before each graph and attempt; may be empty
   // A defect planted into each plan, for tests of the campaign; may be empty.
   std::function<void(const Graph& graph, Plan& plan)> spoil = {};
 };

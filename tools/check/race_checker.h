@@ -31,7 +31,8 @@ namespace eddy::check {
 
 class RaceChecker : public StepObserver, public DeviceWatcher {
  public:
-  // Whose lanes the steps run on; null before there is one. Forgets everything seen so far.
+  // Sets the device with the lanes that the steps run on; null before there is one. Forgets all
+  // accesses seen so far.
   void reset(const VirtualDevice* device_or_null);
   // "Mix_3[2] of strand 1 writes 'x', which Row_1[2] of strand 0 reads: nothing orders them".
   // At most kMaxRaces, each pair of nodes once.

@@ -1,7 +1,7 @@
 // SessionWay: one way of making a session on the CPU and of using it, drawn from a seed.
 //
 //   const SessionWay way = SessionWay::draw(seed, use);
-//   std::string what = difference(subject, way, threads);  // empty: as the oracle says
+//   std::string what = difference(subject, way, threads);  // empty: equal to the oracle's result
 //
 // How the session is used (session_uses.h) is the caller's choice, so that each use occurs equally
 // often; everything else (streams and their cap, the driver of loops, memory, threads,

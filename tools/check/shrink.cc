@@ -25,7 +25,7 @@ class Editor {
   }
 
  private:
-  // True for the edit that was asked for.
+  // True for the requested edit.
   bool is_turn() { return left_-- == 0; }
   static Outcome changed(bool is_changed) {
     return is_changed ? Outcome::kChanged : Outcome::kNoUse;

@@ -2,7 +2,7 @@
 // of each step against the oracle, the race checker, the device's own books.
 //
 //   EDDY_ASSIGN_OR_RETURN(auto trial, Trial::make(subject, options));
-//   std::string what = trial->run(0);  // empty: the run was as the oracle says
+//   std::string what = trial->run(0);  // empty: the run equals the oracle's
 //
 // The device outlives the session, so that what the session leaves behind can be counted.
 //
@@ -42,8 +42,8 @@ struct TrialOptions {
   // are then watched for races, not compared: they are those of another graph. Negative: none.
   double accelerator_cpu_share = -1;
   std::shared_ptr<SharedThreads> threads = {};  // null: the session's own
-  // How long nothing moves before a run is said to hang; its session is then left alone, for it
-  // could never be destroyed. 0: a run is waited for, however long.
+  // How long no progress is made before a run counts as hanging; its session is then left alone,
+  // because it could never be destroyed. 0: the trial waits for a run without limit.
   std::chrono::milliseconds patience{0};
 };
 
@@ -57,14 +57,14 @@ class Trial {
   VirtualDevice& device() { return *device_; }
   const VirtualDevice& device() const { return *device_; }
   const NamedTensors& inputs(uint64_t variant) { return subject_.expected(variant).inputs; }
-  // What the oracle says of a variant of the inputs; asked once.
+  // The oracle's result for a variant of the inputs; computed once.
   const OracleResult& oracle(uint64_t variant) { return subject_.expected(variant).result; }
 
   // One run; empty, or how it differs from what it should be, in one line.
   std::string run(uint64_t variant);
   // Two runs in flight, of inputs 0 and 1. Their steps are watched for races, not compared.
   std::string run_two();
-  // What the watchers have found since they were asked last; empty: nothing.
+  // The findings of the watchers since the last call; empty: none.
   std::string findings();
   // While it lives, runs that are submitted do not begin: loops that the host drives would, each in
   // its own moment. Null where nothing begins by itself, and where there is no stack for it.
