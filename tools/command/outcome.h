@@ -38,7 +38,7 @@ class Outcome {
   static Outcome of_run(Status status);
 
   ExitCode exit_code() const { return exit_code_; }
-  // Ok exactly when nothing is to be said.
+  // Ok exactly when there is no message.
   const Status& status() const { return status_; }
 
  private:

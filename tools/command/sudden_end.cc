@@ -59,7 +59,7 @@ void put_document(std::string_view code, std::string_view what, std::string_view
 struct Defect {
   int signal;
   std::string_view what;
-  std::string_view exit_code;  // as shells say it
+  std::string_view exit_code;  // as shells print it
 };
 constexpr Defect kDefects[] = {{SIGABRT, "ended by SIGABRT", "134"},
                                {SIGSEGV, "ended by SIGSEGV", "139"},
