@@ -3,7 +3,7 @@
 //
 // A row passes when every run gave the CPU's outputs (host_difference.h) and the counted loop went
 // round as often. Times are medians of `num_runs` runs behind `num_warm_runs`, with the fastest and
-// the slowest; microseconds a round where the case says what a round is.
+// the slowest; microseconds a round where the case defines a round.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct GpuCase {
   // graph's top level it is the one with the most trips: merged loops count that many.
   std::string counted_loop;
   int64_t num_rounds = 0;  // of a run, for times a round; 0: times a run only
-  // In place of the CPU's.
+  // Expected outputs in place of the CPU's.
   std::optional<NamedTensors> expected;
   bool has_products = false;        // of float32: rounded otherwise with TF32
   std::string made_by = "the CPU";  // `expected`, or the CPU
@@ -48,7 +48,8 @@ struct CaseWay {
   bool folds_norms = false;  // into the weights of convolutions
 };
 
-// Those of a session that is run in this way on the accelerator; both outlive the session's making.
+// The options of a session that runs in this way on the accelerator; both outlive the making of the
+// session.
 SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what);
 
 // One row for each case and way; none for TF32 where a case has no products, or no such device is

@@ -7,8 +7,8 @@
 
 namespace eddy {
 
-// Device memory in use, as the driver says (cuMemGetInfo), once the device is idle; of all
-// processes. kUnsupported: it does not say.
+// Device memory in use, as the driver reports it (cuMemGetInfo), once the device is idle; of all
+// processes. kUnsupported: the driver does not report it.
 Result<int64_t> driver_used_bytes(const Accelerator& accelerator);
 
 // Loops driven by the host, by the device as a recording, unrolled, as one kernel, merged with
@@ -22,7 +22,7 @@ nlohmann::json report_drift(
     const SessionsUnderReport& what, const std::string& only = "",
     const std::function<Result<int64_t>(const Accelerator&)>& used_bytes = driver_used_bytes);
 
-// There is a kind of loop whose name begins so.
+// True when a kind of loop has a name with this prefix.
 bool is_drift_kind(const std::string& name);
 
 }  // namespace eddy

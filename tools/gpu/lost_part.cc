@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kFatal = 4;  // of the executions
 constexpr const char* kPlace = "at spin[3]/trap: ";
 
-// An accelerator whose Sign is the kernel that faults; what it needs lives as long as its kernels.
+// An accelerator with a faulting kernel for Sign; what it needs lives as long as its kernels.
 class Trap {
  public:
   static Result<std::shared_ptr<const Accelerator>> set(

@@ -6,7 +6,7 @@
 //   RawGraph graph(raw);
 //   const auto loop = graph.add_while(graph.root());
 //   graph.add_kernel(loop.bodies[0], {.counter = …, .loop = loop.handle, …});
-//   graph.add_last_kernel({});      tells the host
+//   graph.add_last_kernel({});      notifies the host
 //   graph.finish();
 //   graph.start()                   cuGraphLaunch, on a stream of the graph's own
 //   while (!graph.is_ended());      a look at the word that the last one writes
@@ -62,22 +62,22 @@ class RawGraph {
   int64_t* total() const { return total_; }
 
   void add_kernel(Level level, const cuda::RivalParams& params);
-  // The last of the graph: it tells the host that the launch has ended.
+  // The last kernel of the graph: it notifies the host of the launch's end.
   void add_last_kernel(cuda::RivalParams params) {
     params.launches = launches_;
     params.ended = ended_;
     add_kernel(root(), params);
   }
-  // A WHILE whose first round runs; a SWITCH whose branch is 0 at first.
+  // A WHILE with a first round that runs; a SWITCH with branch 0 at first.
   Decided add_while(Level level) { return add_conditional(level, CuConditionalType::kWhile, 1, 1); }
   Decided add_switch(Level level, unsigned num_branches) {
     return add_conditional(level, CuConditionalType::kSwitch, num_branches, 0);
   }
   Status finish();
 
-  // Behind the last one's end.
+  // Starts a launch after the end of the last one.
   Status start();
-  // Also true once something has failed.
+  // Also true after a failure.
   bool is_ended();
   const Status& error() const { return error_; }
   Result<int64_t> read_total();
