@@ -96,7 +96,7 @@ void drop_from_plans(uint32_t num_devices, uint64_t num_seeds) {
 TEST(BoundaryWaitsTest, EachRecordAndWaitIsNeeded) { drop_from_plans(1, 600); }
 TEST(BoundaryWaitsTest, EachIsNeededOnTwoDevices) { drop_from_plans(2, 300); }
 
-// With streams 0 and `s` exchanged.
+// The schedule with streams 0 and `s` exchanged.
 RegionSchedule exchanged(RegionSchedule plan, uint32_t s) {
   for (Program::Step& command : plan.steps) {
     command.stream = command.stream == 0 ? s : command.stream == s ? 0 : command.stream;

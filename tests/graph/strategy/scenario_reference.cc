@@ -245,7 +245,7 @@ class Writer {
     return static_cast<uint32_t>(tasks_.size() - 1);
   }
 
-  // By part of the reader: what has arrived for it.
+  // By part of the reader: the tasks that have arrived for it.
   using Arrived = std::vector<Ids>;
 
   // `deps`: by tile of the operator.
@@ -480,7 +480,7 @@ class Writer {
       carried_;  // by name: of which loop
   std::vector<Send> sends_;
   std::vector<Task> tasks_;
-  // Of the last execution.
+  // The parts of the last execution.
   std::map<std::string, std::vector<uint32_t>> parts_;
   std::map<std::string, Ids> ends_;
   std::map<std::string, int64_t> last_branch_;

@@ -239,7 +239,7 @@ TEST_P(TurnsTest, WhatWaitsIsBounded) {
   for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
   EXPECT_TRUE(session->run(inputs(7, x)).is_ok());
 
-  // With outputs for a callback that does not come.
+  // A run with outputs for a callback that does not come.
   std::promise<void> is_called, may_return;
   handles.clear();
   handles.push_back(session->run_async(inputs(8, x), [&](Result<NamedTensors>) {

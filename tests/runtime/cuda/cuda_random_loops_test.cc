@@ -49,7 +49,7 @@ class Case {
   Case(const Library& library, uint64_t seed)
       : library_(library), seed_(seed), fake_(library, {.seed = seed}) {}
 
-  // On the CPU: what is expected.
+  // Computes the expected outputs on the CPU.
   Status expect() {
     EDDY_ASSIGN_OR_RETURN(RandomLoops made, make_random_loops(library_, seed_));
     inputs_ = made.inputs;
@@ -113,7 +113,7 @@ class Case {
     for (const auto& [outermost, depth] : depths) sum += depth;
     return sum;
   }
-  // Of a session that was forced.
+  // Checks the reports of a session that was forced.
   static void expect_all_driven(const std::vector<LoopReport>& reports) {
     for (const LoopReport& report : reports) {
       if (report.driven == "device") continue;

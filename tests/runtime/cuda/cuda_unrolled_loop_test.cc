@@ -251,7 +251,7 @@ TEST(CudaUnrolledLoop, AKernelThatForgetsItsGuardIsNoticed) {
   }
 }
 
-// That which moves what is carried and counts behind it: either half.
+// The mutant is the kernel that moves the carried values and counts after it: either half.
 TEST(CudaUnrolledLoop, AControlKernelThatForgetsItIsNoticed) {
   const NamedTensors inputs = mixed();
   FusingGpu right(4);

@@ -107,10 +107,10 @@ class FakeGraphs {
   // `kernel`: resolved by the caller, for kernel nodes. `problem` says what was wrong.
   CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
                     CuGraphNodeParams& params, FakeKernelLaunch kernel, std::string& problem);
-  // Of a graph that there is.
+  // The number of nodes of an existing graph.
   size_t num_nodes(CuGraph graph) const { return graphs_.at(graph)->nodes.size(); }
   bool are_kernels(const std::vector<CuGraphNode>& nodes) const;
-  // As a capture does.
+  // Appends a node as a capture does.
   CuGraphNode append(CuGraph graph, const std::vector<CuGraphNode>& after, FakeNode made);
   bool is_node_of(CuGraphNode node, CuGraph graph) const;
   // Whether every one of `nodes` is among `last` or before them.

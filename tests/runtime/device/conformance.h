@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/device/device.h"
 #include "runtime/device/strand_runner.h"
+#include "runtime/device/device.h"
 
 namespace eddy::testing {
 

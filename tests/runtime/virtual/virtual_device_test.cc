@@ -6,8 +6,8 @@
 #include <set>
 #include <thread>
 
-#include "tests/runtime/device/conformance.h"
 #include "tests/runtime/device/strand_conformance.h"
+#include "tests/runtime/device/conformance.h"
 
 namespace eddy::testing {
 namespace {

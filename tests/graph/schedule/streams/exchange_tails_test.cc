@@ -20,7 +20,7 @@ using testing::plan;
 using testing::PlannedDag;
 using testing::RandomDag;
 
-// With the best of the streams as the region's first.
+// The waits with the best of the streams as the region's first.
 size_t waits_with_frame(const Dag& dag, const PlannedDag& planned) {
   std::vector<uint32_t> of_stream(planned.streams.num_streams, 0);
   uint32_t all = 0;
