@@ -1,4 +1,4 @@
-// Totals: how much was said in all pieces, and how long that took, as a line of text.
+// Totals: the number of words in all pieces and the time that they took, as a line of text.
 //
 //   "16 words, 40 decoding steps, 424.0 ms for 11.4 s of speech: 10.60 ms per token (45.2 ms to the
 //   first, 1.98 ms for each further one)"

@@ -54,7 +54,7 @@ std::vector<float> Resampler::push(std::span<const float> samples) {
   num_in_ += static_cast<int64_t>(samples.size());
   if (step_ == phases_) return {samples.begin(), samples.end()};
   held_.insert(held_.end(), samples.begin(), samples.end());
-  // The first output sample whose last input sample, base + half, is still to come.
+  // The first output sample with its last input sample, base + half, still to come.
   const int64_t last_base = num_in_ - half_ - 1;
   if (last_base < 0) return {};
   return take(((last_base + 1) * phases_ + step_ - 1) / step_);
