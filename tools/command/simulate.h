@@ -27,7 +27,7 @@ struct SimulateArguments {
   uint64_t seed = 1;
   std::string output;  // of the search's best strategy
 
-  // Empty for models, which hold neither.
+  // For models: their files hold neither a topology nor a strategy.
   std::string topology;
   std::string strategy;
   std::string costs;

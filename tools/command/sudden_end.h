@@ -2,10 +2,10 @@
 //
 // Where the system gives no more memory or threads, a run can be neither finished nor waited for,
 // so the command ends at once with ExitCode::kRunFailed. Where a defect ends it (a failed CHECK, a
-// fault, std::terminate), it ends by that signal. Either way after one line (and, asked for JSON,
-// one document), which names each job's current work (WorkNote). Nothing here takes memory or
-// locks. Threads: any, several at once, too: the first one reports and ends the process, the others
-// stay where they are until it has.
+// fault, std::terminate), it ends by that signal. Either way after one line (and, with --json, one
+// document), which names each job's current work (WorkNote). Nothing here takes memory or locks.
+// Threads: any, several at once, too: the first one reports and ends the process, the others stay
+// where they are until it has.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ struct GpuCase {
   std::string size;
   std::function<Result<Graph>(const OpTable& ops)> build;
   NamedTensors inputs;
-  // Path of the loop whose trips are compared and printed; empty: none. Among several loops at the
+  // Path of the loop with compared and printed trips; empty: none. Among several loops at the
   // graph's top level it is the one with the most trips: merged loops count that many.
   std::string counted_loop;
   int64_t num_rounds = 0;  // of a run, for times a round; 0: times a run only

@@ -7,7 +7,7 @@
 //   loop      counts a round; *counter is 0 again behind the last, so a launch needs no start
 //   re-arm    sets a loop inside to run again: a handle's default is taken once a launch
 //   pick      which of a case's branches is next
-//   tell      one more launch has ended, for the host that spins on the word
+//   tell      increments the host's word of ended launches, on which the host spins
 #pragma once
 
 #include <cstdint>
