@@ -117,7 +117,7 @@ class Author {
       case 1:
         goes_on = b_.op("Less", {iteration, times});
         break;
-      case 2:  // would say yes again: only the first no counts
+      case 2:  // would be true again: only the first false counts
         goes_on = b_.op("Not", {b_.op("Equal", {iteration, times})});
         break;
       case 3:

@@ -279,7 +279,7 @@ const DrawnRegion* find_open(const DrawnRegion& region) {
   return nullptr;
 }
 
-// Each reference that a stream takes is said with the stream, the value and the node.
+// The text names each reference that a stream takes, with the stream, the value and the node.
 void expect_takes(const Graph& graph, const Plan& plan, RegionId id, const std::string& text) {
   const std::vector<Program::Step>& steps = plan.program.blocks[id.index()].steps;
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -1,5 +1,5 @@
-// Claim: the views give, under each name, the value that the builder was given or gave for it.
-// Where regions stand to each other is what their owners say, one by one.
+// Claim: the views give, under each name, the value that the builder was given or gave for it. The
+// relation between regions equals a walk over their owners, one by one.
 #include "graph/ir/control_view.h"
 
 #include <gtest/gtest.h>

@@ -175,8 +175,8 @@ TEST(HappensBefore, AgreesWithItsDefinitionOnPlansWithSomeWaitsLost) {
   }
 }
 
-// With many streams the search goes first; with every pair asked for, it runs out of steps and
-// leaves the rest to the clocks, in several passes.
+// With many streams the search goes first; for all pairs it runs out of steps and leaves the rest
+// to the clocks, in several passes.
 TEST(HappensBefore, AgreesWithItsDefinitionOnAllPairsOfWidePlans) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);

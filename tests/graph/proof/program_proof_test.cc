@@ -45,8 +45,8 @@ TEST(NestedProofTest, RegionsThatMayBeAtWorkTogetherShareNoEvent) {
 }
 
 // Calls spoil(commands, random) for many plans; what the machine then finds, the proof must find.
-// That it finds enough is asked for, too: a blind machine would say yes to all. Returns how many
-// the proof accepts.
+// The machine must find enough, too: a blind machine would accept all. Returns how many the proof
+// accepts.
 template <typename Spoil>
 uint64_t expect_caught(Spoil spoil, uint64_t at_least_rejected, uint64_t at_least_seen) {
   uint64_t num_accepted = 0;

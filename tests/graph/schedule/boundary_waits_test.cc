@@ -104,7 +104,7 @@ RegionSchedule exchanged(RegionSchedule plan, uint32_t s) {
   return plan;
 }
 
-// A source is behind no node, and no node behind a sink: whatever the commands say.
+// A source is behind no node, and no node is behind a sink, for any commands.
 size_t model_boundary_waits(const Graph& graph, RegionId id, const RegionSchedule& plan) {
   const Dag dag = region_dag(graph, id);
   const Region& region = graph.region(id);

@@ -51,7 +51,7 @@ struct Lane {
 struct Frame {
   const Frame* parent_or_null = nullptr;
   uint32_t region = 0;
-  const Program::Loop* loop_or_null = nullptr;  // whose iteration it is
+  const Program::Loop* loop_or_null = nullptr;  // the loop of the iteration
   uint64_t number = 0;
   const Frame* last_or_null = nullptr;  // the iteration before, of a pipelined loop's `after`
   uint32_t main = 0;                    // stream

@@ -4,7 +4,7 @@
 //              {{"start", {"x"}}, {"step", {"y"}}}))
 //
 // Operators make eight numbers of four bytes: 32 over a link of bandwidth 1, or 8 for a quarter of
-// them. A file that is refused fails the test, unless refusal() was asked for.
+// them. A file that is refused fails the test, except in refusal().
 #pragma once
 
 #include <string>

@@ -431,7 +431,7 @@ class Writer {
     });
   }
 
-  // Cases whose innermost loop this is have not been come to.
+  // Forgets cases with this as their innermost loop: they have not been reached.
   void forget_branches(const Entry& control) {
     for (const List& list : control.lists) {
       for (const Entry& inner : list) {

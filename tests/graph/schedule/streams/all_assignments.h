@@ -2,8 +2,8 @@
 // those, and the fewest waits with those at a region's entry and exit, by trying them all: the slow
 // model of assignment by matching.
 //
-// Each edge of the transitive reduction whose ends share no stream needs a wait of its own (Nimble,
-// lemma 4). Cost: exponential; for a handful of nodes.
+// Each edge of the transitive reduction with no shared stream of its ends needs a wait of its own
+// (Nimble, lemma 4). Cost: exponential; for a handful of nodes.
 #pragma once
 
 #include <set>

@@ -1,6 +1,7 @@
 // Claim: with nodes on several devices, assignment by matching has the fewest waits of all
 // assignments with maximum logical concurrency, however nodes are named; where edges join nodes
-// that share several devices as well. Where it cannot tell, it says how far off it may be.
+// that share several devices as well. Where the search is cut short, it returns a bound on the
+// difference.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Claim: a set holds the streams put into it or its parts, less those whose tail changed since;
-// find_first gives the lowest that the predicate takes, contains knows each.
+// Claim: a set holds the streams put into it or its parts, less those with a tail that changed
+// since; find_first gives the lowest that the predicate accepts, and contains is true for each.
 #include "graph/schedule/streams/stream_sets.h"
 
 #include <gtest/gtest.h>
