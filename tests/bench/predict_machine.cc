@@ -19,7 +19,7 @@ namespace {
 const ValueType kScalar = tensor_type(ElementType::kFloat, {});
 const ValueType kCount = tensor_type(ElementType::kInt64, {});
 
-// Lasts as many nanoseconds as its second input says, on whichever worker.
+// Lasts as many nanoseconds as its second input holds, on any worker.
 bool run_spin(const KernelArgs& args) {
   const uint64_t start = __rdtsc();
   const auto wanted =

@@ -1,5 +1,5 @@
 // Claim: whatever fails, wherever, first or later, alone or with another fault: every run ends once
-// with a status that says why, nothing hangs, and nothing is left behind.
+// with a status that holds the reason, nothing hangs, and nothing is left behind.
 //
 // EDDY_CHECK_SEEDS=N sweeps N graphs, EDDY_CHECK_FIRST=N starts there. Sanitized builds sweep 16 of
 // the 200 by default.

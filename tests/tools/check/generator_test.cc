@@ -35,7 +35,7 @@ struct Census {
   int scans = 0;
   int early_exits = 0;
   int limits = 0;
-  int swaps = 0;  // a body whose results are its parameters in another order
+  int swaps = 0;  // a body that returns its parameters in another order
   int invariants = 0;
   int captures_from_afar = 0;  // read three blocks further in than made
   std::set<Form> forms;

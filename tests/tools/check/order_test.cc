@@ -1,5 +1,5 @@
-// Claim: on the virtual device, in whatever order streams and strands go on, sessions give what
-// the oracle says, step by step, without a race and without leaving anything behind.
+// Claim: on the virtual device, in every order of streams and strands, sessions give the oracle's
+// results, step by step, without a race and without leaving anything behind.
 //
 // EDDY_CHECK_SEEDS=N runs N seeds, EDDY_CHECK_FIRST=N starts there.
 #include <gtest/gtest.h>

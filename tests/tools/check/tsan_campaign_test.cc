@@ -118,8 +118,8 @@ class TsanCampaign : public ::testing::Test {
     return seed % 2 == 0 ? Assignment::kRank : Assignment::kMatching;
   }
 
-  // What the race checker says of the same graph, mutation and order; empty: nothing. What it sees
-  // may come from an order that ThreadSanitizer does not: a step that finds no input ends the run.
+  // The race checker's findings on the same graph, mutation and order; empty: none. A finding may
+  // come from an order that ThreadSanitizer does not: a step that finds no input ends the run.
   std::string checked(uint64_t seed, const Mutation& mutation, uint64_t order) {
     Subject subject(library_, make_recipe(seed, graphs()));
     TrialOptions options;
