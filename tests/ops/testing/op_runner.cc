@@ -164,7 +164,7 @@ Result<BoundKernel> bind_call(const OpCall& call, const KernelRegistry& kernels)
   return kernels.bind(init);
 }
 
-// Output 0 in the buffer of an input, where the call asks for that.
+// Output 0 in the buffer of an input, where the call requires that.
 Result<TestTensor> make_output(const OpCall& call, size_t o, const TensorType& type,
                                std::vector<TestValue>& inputs) {
   if (!type.is_static()) {

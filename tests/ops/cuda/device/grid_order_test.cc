@@ -1,6 +1,6 @@
 // Claim: every kernel of ours waits for the grids before it, first of all, in each source that
 // makes kernels; so all of them may be launched programmatically. Every one that computes values
-// asks its guard next, before it reads or writes anything; so all of them may be called off.
+// reads its guard next, before it reads or writes anything; so all of them may be called off.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

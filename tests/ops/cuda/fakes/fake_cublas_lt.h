@@ -1,7 +1,8 @@
-// FakeCublasLt: cuBLASLt without a GPU: the door's table, computing by plain loops what descriptors
-// and layouts say, and as strict: a wrong attribute, size or leading dimension is an error, an
-// algorithm that came from no heuristic too, and what is not given back is counted. Operands of
-// other alignments have another algorithm, which sums in another order and to other low bits.
+// FakeCublasLt: cuBLASLt without a GPU: the door's table, which computes by plain loops what
+// descriptors and layouts define, and as strict: a wrong attribute, size or leading dimension is an
+// error, an algorithm that came from no heuristic too, and objects that are not destroyed are
+// counted. Operands of other alignments have another algorithm, which sums in another order and to
+// other low bits.
 //
 // Products run when `enqueue` runs them: at once, or in a fake stream's order. Each product checks
 // that its operands have the alignment that the heuristic received. Threads: one. Outlives its

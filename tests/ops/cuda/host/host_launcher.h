@@ -37,7 +37,7 @@ Result<HostKernel> host_kernel_of(const std::string& source);
 using HostKernels = std::map<std::string, HostKernel, std::less<>>;
 HostKernels host_kernels();
 
-// Calls the kernel for every thread of `num_blocks` blocks. `next_round`: asked before each
+// Calls the kernel for every thread of `num_blocks` blocks. `next_round`: called before each
 // iteration of a persistent loop; false ends it where it is.
 void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* params,
                      Random& random, const std::function<bool()>& next_round = {});

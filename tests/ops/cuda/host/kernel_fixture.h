@@ -63,7 +63,7 @@ class CudaKernelFixture : public ::testing::Test {
       }
     }
   }
-  // What a call says instead of running.
+  // The error of a call that is refused.
   std::string refusal(const OpCall& call) {
     const auto result = run_op(call, registry_);
     return result.is_ok() ? "accepted" : result.status().message();

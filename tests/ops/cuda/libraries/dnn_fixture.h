@@ -1,5 +1,5 @@
-// What tests of cuDNN's operators share: a registry whose kernels have FakeCudnn behind them, of
-// which nothing is left and to which nothing wrong is done.
+// The fixture of the tests of cuDNN's operators: a registry with FakeCudnn behind its kernels; the
+// fixture checks that the fake has no leaks and no violations.
 #pragma once
 
 #include <memory>
