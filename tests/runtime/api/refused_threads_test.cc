@@ -1,5 +1,6 @@
 // Claim: where the system gives no more threads, a session or run that needs one ends with
-// kResourceExhausted and says so, once; and the next run, when there are threads again, is right.
+// kResourceExhausted and reports it, once; and the next run, when there are threads again, is
+// right.
 //
 // pthread_create is replaced in this program; libraries (oneTBB's among them) call it here, too.
 #include <dlfcn.h>
@@ -44,8 +45,9 @@ class RefusedThreadsTest : public WaysTest {
   }
   void TearDown() override { are_refused = false; }
 
-  // While a session is made that shall have no more threads than it must: where the host drives
-  // loops, the scheduler's. Its streams' threads are refused then, and asked for again by a run.
+  // Takes effect while a session is made that may start only the necessary threads: where the host
+  // drives loops, the scheduler's. The threads of its streams are refused then, and a run requests
+  // them again.
   void refuse_further() {
     num_given = GetParam().loops == Loops::kHost ? 1 : 0;
     are_refused = true;

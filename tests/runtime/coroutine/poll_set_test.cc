@@ -1,5 +1,5 @@
-// Claim: what pollers own may use the set as it goes, and so may the functions that say whether a
-// poller is wanted: nothing of theirs runs where it would wait for its own lock.
+// Claim: the destructors of a poller's objects may use the set, and so may the functions that
+// return whether a poller is wanted: none of them runs where it would wait for its own lock.
 #include "runtime/coroutine/poll_set.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Claim: a CUDA library that is there but gives no handle is done without, and that is said.
+// Claim: the accelerator works without a CUDA library that is there but gives no handle, and
+// reports it.
 #include "runtime/cuda/cuda_accelerator.h"
 
 #include <gmock/gmock.h>

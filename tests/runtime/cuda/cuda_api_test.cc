@@ -1,4 +1,4 @@
-// Claim: a missing or strange driver is an error that says what is missing and what to do.
+// Claim: a missing or strange driver is an error that names what is missing and the remedy.
 #include "runtime/cuda/cuda_api.h"
 
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
-// Claim: branches whose selectors a GPU makes are taken by it, and what comes behind them is issued
-// before they are: the host waits for nothing until the run ends. They give the CPU's bits whatever
-// is selected, one behind the other, with a loop inside, inside a loop that the host drives, with
-// results that are passed through. A selector without a branch, a lost device and a cancelled run
-// end with the branch's name. Loops that begin on values that a GPU still computes wait only for
-// the numbers that they need, not for the values.
+// Claim: a GPU takes the branches of selectors that it computes, and the host issues what follows
+// them before they are taken: the host waits for nothing until the run ends. They give the CPU's
+// bits whatever is selected, one behind the other, with a loop inside, inside a loop that the host
+// drives, with results that are passed through. A selector without a branch, a lost device and a
+// cancelled run end with the branch's name. Loops that begin on values that a GPU still computes
+// wait only for the numbers that they need, not for the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

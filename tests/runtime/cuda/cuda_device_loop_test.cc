@@ -127,7 +127,7 @@ TEST_P(CudaDeviceLoopTest, AnInnerLoopRunsAnewInEachRoundOfTheOuterOne) {
   }
 }
 
-// One of three branches, or what `rest` says, by the whole part of what the loop carries.
+// One of three branches, or the one of `rest`, by the whole part of the carried value.
 enum class Rest { kDefault, kPassThrough, kFailure };
 std::function<void(GraphBuilder&)> branching(Rest rest) {
   return [rest](GraphBuilder& b) {
@@ -177,7 +177,7 @@ TEST_P(CudaDeviceLoopTest, ACaseWithoutABranchIsToldWithItsNodeAndIteration) {
   }
 }
 
-// A loop whose test is a bool that it carries, as in ONNX.
+// A loop with a carried bool as its test, as in ONNX.
 void carried_test(GraphBuilder& b) {
   const Value x = b.input("x", kFloat);
   const Value go = b.input("go", tensor_type(ElementType::kBool, {}));

@@ -1,8 +1,8 @@
 // Claim: random loops that a GPU can drive by itself (random_loops.h) are all recorded and driven
 // by it, but for those that come when devices drive as many as they may; and give the bits and the
 // trip counts that the CPU gives, in whatever order the GPU's streams and graph nodes run. Whatever
-// call or kernel fails, and whenever the run is cancelled, the run is right or says why, and
-// nothing is left behind.
+// call or kernel fails, and whenever the run is cancelled, the run is right or fails with the
+// reason, and nothing is left behind.
 //
 // EDDY_LOOP_SEEDS=10000 EDDY_LOOP_FIRST=20001 runs as many graphs from that seed on;
 // EDDY_LOOP_SEED=17 runs that one.

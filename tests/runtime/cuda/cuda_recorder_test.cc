@@ -1,5 +1,5 @@
 // Claim: what is issued to a recorder's lanes is collected and runs when the recording is launched,
-// each time, in the order that marks say and in no other; loops and cases in it are decided by the
+// each time, in the order of the marks and in no other; loops and cases in it are decided by the
 // device; a capture that the driver would refuse is refused, and whatever call fails, nothing is
 // left behind and the next recording works.
 #include "runtime/cuda/cuda_recorder.h"

@@ -134,8 +134,8 @@ Result<Graph> loop_in_a_case(const Library& library) {
 }
 
 TEST_P(CudaSessionTest, AFaultInALoopInACaseIsToldWithItsNodeAndIteration) {
-  // Four kernels a round, two in the test, one that tells the host and one in the body: the host
-  // hears of a fault when it waits for the next test.
+  // Four kernels a round: two in the test, one that notifies the host and one in the body. The host
+  // observes a fault when it waits for the next test.
   for (const uint64_t k : {1, 5, 12, 30}) {
     SCOPED_TRACE("kernel " + std::to_string(k));
     auto session = make(loop_in_a_case(library_), 0, Loops::kHost);
@@ -296,8 +296,8 @@ Result<Graph> loop_with_rows(const Library& library) {
   return b.finish();
 }
 
-// Iterations overlap on the GPU's streams and the CPU's, also where values have memory of their
-// own, whose references are let go of before the GPU has read it.
+// Iterations overlap on the GPU's streams and the CPU's, also where values have memory of their own
+// and the host releases its references before the GPU has read it.
 TEST_P(CudaSessionTest, OpenLoopsGiveWhatTheCpuGives) {
   auto expected = std::move(*Session::create(library_, std::move(*loop_with_rows(library_)), {}))
                       ->run(long_inputs());

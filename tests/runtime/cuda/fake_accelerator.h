@@ -1,6 +1,6 @@
 // FakeAccelerator: a second device for sessions, without a GPU: the CUDA device of runtime/cuda on
-// a fake driver, whose kernels are the library's CPU kernels, run on the fake's device memory when
-// the fake's seeded order gets to them.
+// a fake driver. Its kernels are the library's CPU kernels; they run on the fake's device memory,
+// in the fake's seeded order.
 //
 //   FakeAccelerator fake(library, {.seed = 7});
 //   SessionOptions options;
@@ -37,7 +37,7 @@ struct FakeAcceleratorOptions {
   double cpu_share = 0;
   bool has_recorder = true;    // else every kernel is launched by itself
   bool merges_loops = false;   // else tests look at each loop
-  std::string may_fault = {};  // the operator whose kernels say that they may find faults
+  std::string may_fault = {};  // the operator with kernels that declare possible faults
   FakeCudaOptions cuda = {};   // its seed is `seed`
 };
 

@@ -107,7 +107,7 @@ void FakeCuda::fill_devices(CudaApi& api) {
     *version = options_.driver_version;
     return kOk;
   });
-  // Names can be asked for at any time, also of a lost device: neither counted nor failed.
+  // Names can be queried at any time, also of a lost device: neither counted nor failed.
   api.error_name = [](CuResult result, const char** name) {
     *name = result == CuResult::kOutOfMemory      ? "CUDA_ERROR_OUT_OF_MEMORY"
             : result == CuResult::kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS"

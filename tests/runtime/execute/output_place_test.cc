@@ -1,7 +1,7 @@
-// Claim: no output is copied that need not be. Of a loop whose trips are settled when it begins,
-// the iteration that makes an output writes the caller's memory and no other does; of a loop that
-// data decide, the output stays in one of two places; beside sequences as without them. And where
-// the output is another owner's value, the copy is right, also into that owner's memory.
+// Claim: no output is copied that need not be. For a loop with a trip count that is known when it
+// begins, the iteration that makes an output writes the caller's memory and no other does; for a
+// loop that data decide, the output stays in one of two places; beside sequences as without them.
+// And where the output is another owner's value, the copy is right, also into that owner's memory.
 #include <algorithm>
 #include <array>
 #include <functional>

@@ -36,7 +36,7 @@ Value two_chains(GraphBuilder& b, Value x, const std::string& name) {
   return b.op("Add", {left, right}, {}, {.name = name + "_sum"});
 }
 
-// A chain beside a loop whose body branches into `num_branches` regions of two chains each.
+// A chain beside a loop with a body that branches into `num_branches` regions of two chains each.
 Graph make_graph(const Library& library, int num_branches) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", kFloat);

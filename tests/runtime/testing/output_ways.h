@@ -52,7 +52,7 @@ inline bool run_next(const KernelArgs& args) {
   return true;
 }
 
-// Operators whose writes are logged, and calls with everything bound.
+// Operators with logged writes, and calls with everything bound.
 class OutputWays : public WaysTest {
  public:
   // Whether a loop goes on: iteration < n, in a form that the planner cannot evaluate in advance.

@@ -6,7 +6,7 @@
 //   lanes.get()}});
 //
 // Each lane has a stack and a fiber of its own; the switches between them order nothing. Order
-// comes from what the device tells its watcher, and from nothing else:
+// comes only from the calls of the device to its watcher:
 //
 //   releases                      acquires
 //   a record of an event          a wait for it that goes on, a host that has seen it
