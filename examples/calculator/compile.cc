@@ -184,7 +184,7 @@ class Compiler {
     b_.output("print_" + std::to_string(labels_.size()), value);
   }
 
-  // From here to the `end` of the loop or case we are in.
+  // The text from here to the `end` of the current loop or case.
   struct Outline {
     Names assigned;  // variables that exist now
     size_t num_branches = 0;

@@ -4,7 +4,7 @@
 // fourfold, 1000 classes; LSTM gates of 10.)
 //
 // Batch normalisation is as for inference, folded into the convolutions' biases. Each image decides
-// for itself: in a batch a block is computed while any image wants it, and the others keep their
+// for itself: in a batch a block is computed while any image needs it, and the others keep their
 // shortcut, so that a row is what it would be alone. Input `x` float[batch, 3, image, image];
 // outputs `gates` (every block's score; above 0 it is taken), `logits`, `taken` (of all images).
 #pragma once

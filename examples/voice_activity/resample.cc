@@ -34,7 +34,7 @@ Resampler::Resampler(int from, int to)
   for (int64_t p = 0; p < num_rows; ++p) fill_row(p, weights_.data() + p * taps);
 }
 
-// For input samples base - half + 1 .. base + half.
+// Fills the weights for input samples base - half + 1 .. base + half.
 void Resampler::fill_row(int64_t phase, float* row) const {
   for (int64_t t = 0; t < 2 * half_; ++t) {
     const double x = static_cast<double>(t - half_ + 1) -
