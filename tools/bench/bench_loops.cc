@@ -40,7 +40,7 @@ Result<std::string> find_models(const std::string& given) {
   return found;
 }
 
-// Where the demo keeps it.
+// The path where the demo keeps the model.
 std::string silero_path(const std::string& given) {
   return given.empty() ? cache_folder() + "/models/silero_vad-1.9.0.onnx" : given;
 }

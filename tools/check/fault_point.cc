@@ -100,7 +100,7 @@ void FaultPoint::pass_deadline() {
   if (in_call_or_null_ != nullptr) in_call_or_null_->control.request_stop(StopReason::kDeadline);
 }
 
-// What is made once and reused fails only while it is made.
+// Objects that are made once and reused fail only while they are made.
 bool FaultPoint::needs_cold_start() const {
   return rules_.is_armed(FaultKind::kCreateStream) || rules_.is_armed(FaultKind::kCreateEvent) ||
          rules_.is_armed(FaultKind::kCreateGate) || max_stacks_ > 0;

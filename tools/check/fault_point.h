@@ -25,7 +25,7 @@ struct FaultPlants {
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
   // What a node reports in place of its error when a fault is injected there. Empty: its error.
   std::function<Status(Status)> retell = {};
-  // What is called in place of a run's callback. Empty: the callback.
+  // Replaces a run's callback. Empty: the callback itself.
   std::function<RunCallback(RunCallback)> retell_end = {};
   // Sees each step before the rules do.
   StepObserver* observer_or_null = nullptr;
@@ -101,7 +101,7 @@ class FaultPoint {
   FaultRules rules_{plan_};
   Injector injector_{*this};
   std::unique_ptr<Trial> trial_;
-  uint64_t max_stacks_ = 0;  // of the scheduler; 0: as many as it likes
+  uint64_t max_stacks_ = 0;  // of the scheduler; 0: no limit
   uint64_t num_fired_ = 0;
   uint64_t num_points_ = 0;
   std::atomic<uint64_t> first_tick_{0};  // of the point; the device's thread reads it

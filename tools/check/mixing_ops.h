@@ -33,7 +33,7 @@ namespace eddy::check {
 inline constexpr std::string_view kMixingDomain = "check";
 inline constexpr std::string_view kChooseFunction = "check.choose";
 
-// What "check.choose" does.
+// Implements "check.choose".
 Result<int64_t> choose_by_mixing(std::span<const TensorView> inputs);
 
 // Registers all of them, as a user would; with another host function where one is given.

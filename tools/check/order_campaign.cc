@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMaxOrders = 2000;  // of one graph, explored
 
-// What the explorer's next run chooses with.
+// The chooser of the explorer's next run.
 class SwitchedChooser : public Chooser {
  public:
   size_t choose(std::span<const LaneNumber> ready) override { return now->choose(ready); }

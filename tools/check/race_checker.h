@@ -1,10 +1,10 @@
 // RaceChecker: what happens before what in a trace of the virtual device, by vector clocks.
 //
-// It knows nothing of plans. It reads which values each step of a run touches off the graph, and
+// It does not depend on plans. It reads which values each step of a run touches off the graph, and
 // what is ordered off what the device did: the order of each lane, forks, records and the waits
-// that they released, and what the host saw. Two steps that touch one value or one piece of
-// memory, at least one of them writing, with nothing that orders them are a race, also when this
-// time they happened to run in the right order.
+// that they released, and what the host saw. Two steps that touch one value or one piece of memory,
+// at least one of them writing, with nothing that orders them are a race, also when this time they
+// happened to run in the right order.
 //
 // A step that reads a value which nothing has made yet fails: it would read through a null pointer.
 //

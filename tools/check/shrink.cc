@@ -137,7 +137,7 @@ class Editor {
     }
     for (size_t s = 0; s < loop.num_scans; ++s) {
       replacements.add(loop.makes[before.results.size() + s], after.results[loop.reads.size() + s]);
-      // What a row is may have been forwarded.
+      // A row's value may have been forwarded.
       for (size_t f = 0; f < before.results.size(); ++f) {
         replacements.add(after.parameters[f + 1], before.results[f]);
       }

@@ -40,8 +40,8 @@ class Interrupts {
     Interrupts& interrupts_;
   };
 
-  // While it lives its owner looks at is_interrupted() often, and ends in its own way: a first
-  // signal is only noted.
+  // While it lives its owner polls is_interrupted() often, and ends in its own way: a first signal
+  // is only noted.
   class Patience {
    public:
     explicit Patience(Interrupts& interrupts) : interrupts_(interrupts) {

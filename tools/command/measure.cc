@@ -5,7 +5,7 @@
 // the operator's cost. After a warm-up run come rounds of both in turn.
 //
 // With --whole the model is run, too, and its steps watched (step_profile.h): operators then cost
-// what they cost in their place, and the table knows trips and branches.
+// what they cost in their place, and the table holds trips and branches.
 #include <algorithm>
 #include <map>
 

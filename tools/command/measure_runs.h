@@ -26,7 +26,7 @@ struct Samples {
 
   double best() const { return ns.front(); }
   double median() const { return ns[ns.size() / 2]; }
-  // Where the middle four fifths of the samples lie.
+  // Bounds of the middle four fifths of the samples.
   double low() const { return ns[ns.size() / 10]; }
   double high() const { return ns[ns.size() - 1 - ns.size() / 10]; }
 };

@@ -30,7 +30,7 @@ inline constexpr bool kIsOn = true;
 inline constexpr size_t kLargestBytes = 2048;
 inline constexpr size_t kMaxKeptBytes = size_t{64} << 10;  // of one size and thread
 
-// What the calling thread keeps of blocks for so many bytes.
+// The blocks of so many bytes that the calling thread keeps, in bytes.
 size_t kept_bytes(size_t size);
 
 }  // namespace eddy::small_blocks

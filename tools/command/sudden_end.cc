@@ -96,7 +96,7 @@ void claim_report() {
 }
 
 void end_suddenly(std::string_view what, std::string_view why) {
-  // What the reporter lacks while it reports is not reported again.
+  // A failure of the reporter while it reports is not reported again.
   if (is_reporter) std::_Exit(static_cast<int>(ExitCode::kRunFailed));
   claim_report();
   put(STDERR_FILENO, {"eddy: ", what, why});

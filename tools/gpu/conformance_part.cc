@@ -47,7 +47,7 @@ ConformanceCase rows_of(const OpDef& op) {
   return call;
 }
 
-// The operator's own cases, or rows; none: it wants lists of numbers or is none of ONNX's, and has
+// The operator's own cases, or rows; none: it needs lists of numbers or is none of ONNX's, and has
 // no case.
 std::vector<ConformanceCase> cases_of(const OpDef& op) {
   std::vector<ConformanceCase> cases;

@@ -36,7 +36,7 @@ class HandGraph {
   }
   // Words of a new loop, which its tests alone end.
   LoopWords loop_words();
-  // Not 0 once a loop has been stopped.
+  // The word is not 0 once a loop has been stopped.
   const uint32_t* stop_word() const { return static_cast<const uint32_t*>(words_.data()); }
 
   void begin();

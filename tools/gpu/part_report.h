@@ -38,7 +38,7 @@ class PartReport {
 
   bool may_begin(const std::string& row);
   void add(nlohmann::json row);
-  // What ended the part; ok: nothing did.
+  // Records the error that ended the part; ok: none.
   void end_with(const Status& error);
   // Nothing has ended it before its last row.
   bool is_whole() const { return !report_.contains("error") && !report_.contains("out_of_time"); }

@@ -9,7 +9,7 @@
 //   graph.add_last_kernel({});      notifies the host
 //   graph.finish();
 //   graph.start()                   cuGraphLaunch, on a stream of the graph's own
-//   while (!graph.is_ended());      a look at the word that the last one writes
+//   while (!graph.is_ended());      polls the word that the last one writes
 //
 // Nodes of a level stand in a chain. Errors: the first one stays; every later call does nothing,
 // and finish(), start(), error() and read_total() return it. A launch that fails, or ends without
@@ -23,7 +23,7 @@
 
 namespace eddy {
 
-// What all graphs share: the module.
+// The shared part of all graphs: the module.
 class RawGraphs {
  public:
   explicit RawGraphs(const GpuUnderReport& gpu) : gpu_(gpu) {}
@@ -58,7 +58,7 @@ class RawGraph {
   static constexpr Level root() { return 0; }
   // Words of the device's memory, 0 at first.
   int64_t* word();
-  // What the kernels of all rounds add to.
+  // The sum to which the kernels of all rounds add.
   int64_t* total() const { return total_; }
 
   void add_kernel(Level level, const cuda::RivalParams& params);

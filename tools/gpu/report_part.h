@@ -3,8 +3,8 @@
 //   {"part":"conformance", "rows":[{"op":"Add","type":"float","status":"passed"}, …], "failed":0}
 //
 // Errors: a row that cannot run has status "failed" and the reason; a lost device ends the part,
-// and the document's "error" holds it. A part whose time is over ends with "out_of_time", no error
-// (part_report.h).
+// and the document's "error" holds it. A part that runs out of time ends with "out_of_time", no
+// error (part_report.h).
 #pragma once
 
 #include <functional>
