@@ -209,7 +209,7 @@ class StreamCosts {
   static constexpr int64_t kShort = 40'000;    // ns: no worker falls asleep
   static constexpr int64_t kLong = 1'000'000;  // a worker does
 
-  // What a round takes beside `beside_ns`.
+  // The time of a round beside `beside_ns`.
   Result<double> round_ns(Micrograph& graph, int64_t beside_ns, int64_t a, int64_t b,
                           int64_t c = 0) {
     EDDY_ASSIGN_OR_RETURN(const double ns, graph.best_ns(rounds_, kTrips, a, b, c));

@@ -129,7 +129,7 @@ TEST(MinimumVertexCover, CoversEveryEdgeWithAsManyNodesAsPairs) {
 }
 
 TEST(MaximumMatching, ALongAlternatingPathDoesNotRecurse) {
-  // Left i with right i and i + 1; the greedy start takes i, the last left wants all to shift.
+  // Left i with right i and i + 1; the greedy start takes i, the last left requires all to shift.
   constexpr uint32_t kNodes = 200'000;
   Bipartite graph;
   graph.num_right = kNodes + 1;

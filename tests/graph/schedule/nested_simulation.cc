@@ -15,7 +15,7 @@ constexpr uint64_t kGrain = 64;
 constexpr uint64_t kMaxTrips = 4;
 constexpr int kMaxSteps = 200'000;
 
-// Where a name stands now; token 0: in memory of its own.
+// The current place of a name; token 0: in memory of its own.
 struct Pointer {
   uint64_t token = 0;
   uint32_t arena = 0;
@@ -25,7 +25,7 @@ struct Pointer {
 
 struct Frame;
 
-// What a lane is busy with.
+// A lane's current work.
 struct Work {
   const Program::Launch* launch = nullptr;
   std::vector<std::pair<uint32_t, Pointer>> reads;

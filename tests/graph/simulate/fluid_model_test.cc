@@ -61,7 +61,7 @@ TEST(FluidModel, SmallKernelsRunBesideEachOtherAtFullRate) {
 }
 
 TEST(FluidModel, BandwidthSlowsOnlyThoseThatUseIt) {
-  // Two that want 0.8 of the bandwidth run at 5/8; the third does not touch memory.
+  // Two that need 0.8 of the bandwidth run at 5/8; the third does not touch memory.
   const FluidSketch program = side_by_side({{100, 1, 0.8}, {100, 1, 0.8}, {100, 1, 0}});
   FluidOptions options;
   options.wants_spans = true;

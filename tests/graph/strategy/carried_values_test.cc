@@ -109,7 +109,7 @@ TEST(CarriedValues, InnerLoopsAndBranchesReadCarriedValues) {
   const Text gate = R"({"name": "gate", "type": "case", "probabilities": [1],
                         "branches": [[)" +
                     op("taken", 1, {"state"}) + "]]}";
-  // What is carried may be made by a branch.
+  // A branch may make a carried value.
   EXPECT_EQ(totals(file({carrying({carried("state", "gate")},
                                   loop("outer", {}, 3, {op("read", 1, {"state"}), gate}))},
                         {{"read", {"x"}}, {"taken", {"y"}}}))

@@ -154,7 +154,7 @@ class Writer {
     return false;
   }
 
-  // What operators in it read.
+  // Adds the names that operators in it read.
   void add_read(const Entry& entry, const Entry& control, std::set<std::string>& makers) const {
     for (const List& list : entry.lists) {
       for (const Entry& inner : list) {
@@ -183,7 +183,7 @@ class Writer {
     }
   }
 
-  // What `send.reader`, in the scope, reads by the name.
+  // Adds the reads of `send.reader`, in the scope, by the name.
   void ask_for(const std::string& name, Send send, const Scope& scope) {
     const auto value = carried_.find(name);
     if (value != carried_.end()) {
@@ -228,7 +228,7 @@ class Writer {
     if (std::ranges::none_of(sends_, is_alike)) sends_.push_back(std::move(send));
   }
 
-  // What is read of a turn is not sent again at its end.
+  // Drops the values that were read within a turn: they are not sent again at its end.
   void drop_what_has_crossed() {
     const std::vector<Send> all = sends_;
     std::erase_if(sends_, [&](const Send& send) {
@@ -305,7 +305,7 @@ class Writer {
     }
   }
 
-  // What has just been made in the list itself. Of a case: in its branch.
+  // Sends a value just made in the list itself; for a case, in its branch.
   void send_now(const Entry& maker, const std::string& prefix, const Send& send, Arrived& arrived) {
     if (maker.kind == Kind::kOperator) {
       std::vector<Ids> tiles;
@@ -321,7 +321,7 @@ class Writer {
     }
   }
 
-  // What the entry of the list waits for beside its maker.
+  // The tasks that the entry of the list waits for beside its maker.
   Arrived receive(const Entry& entry, const Scope& scope, const std::string& prefix,
                   const Ids& begin) {
     Arrived all(entry.kind == Kind::kOperator ? entry.devices.size() : 1);

@@ -99,7 +99,7 @@ TEST_F(OperatorsTest, have_a_plain_and_a_fast_kernel_that_agree_for_every_type) 
 TEST_F(OperatorsTest, name_the_node_and_the_types_they_take) {
   for (const Example& example : examples()) {
     OpCall call = example.call(example.elements[0], 1);
-    // Those that take every type refuse what is no tensor.
+    // Operators that take every type refuse a value that is no tensor.
     const bool takes_all = find_op(call)->inputs[0].types.contains(ElementType::kString);
     const TestTensor strings = TestTensor::of_strings({1}, {"text"});
     call.inputs[0] = takes_all ? TestValue::sequence(ElementType::kFloat, {}) : TestValue(strings);

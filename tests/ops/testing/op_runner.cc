@@ -48,7 +48,7 @@ class TestScratch : public Scratch {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-// What a value kernel makes becomes TestValues.
+// Turns the outputs of a value kernel into TestValues.
 class TestValueContext : public ValueContext {
  public:
   TestValueContext(const std::vector<TestValue>& inputs, size_t num_outputs,

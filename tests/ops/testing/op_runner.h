@@ -21,7 +21,7 @@
 
 namespace eddy::testing {
 
-// How much bind() knows of the shapes; the kernel must be right with any.
+// The shape information that bind() receives; the kernel must be right with any.
 enum class Known { kShapes, kRanks, kNothing };
 
 enum class KernelSet { kReference, kCpu };

@@ -110,7 +110,7 @@ TEST_P(RefusedThreadsTest, ASessionThatNeedsAThreadSaysThatThereIsNone) {
   auto session = make_counter();
   if (!session.is_ok()) expect_no_thread(session.status());
   are_refused = false;
-  // Loops that the host drives want the scheduler's thread from the start.
+  // Loops that the host drives need the scheduler's thread from the start.
   EXPECT_EQ(session.is_ok(), GetParam().loops == Loops::kDevice);
   if (session.is_ok()) {
     EXPECT_TRUE((*session)->run(to(3)).is_ok());

@@ -203,7 +203,7 @@ TEST_P(WaitingTest, ARunThatEndedInTimeStaysSoWhileItWaitsForTheCallbackThread) 
       session->run_async(to(1), [&](Result<NamedTensors>) { go.get_future().wait(); });
   auto stream = std::move(*session->create_stream());
   RunHandle in_time = session->run_on(*stream, to(1), {}, {.timeout = std::chrono::seconds(20)});
-  // The stream goes on once the run has ended, before anybody is called back.
+  // The stream goes on once the run has ended, before any callback.
   std::atomic<bool> has_ended{false};
   ASSERT_TRUE(stream->launch(
       {[](void* context) { return *static_cast<std::atomic<bool>*>(context) = true; }, &has_ended,

@@ -25,11 +25,11 @@ TEST(PollSetTest, WhatARemovedPollerOwnsMayUseTheSet) {
   PollSet set;
   int num_gone = 0;
   const auto owner = [&] { return std::make_shared<AddsAsItGoes>(set, num_gone); };
-  // From outside; of either function.
+  // A removal from outside; of either function.
   set.remove(set.add([kept = owner()] { return false; }));
   set.remove(set.add([] { return false; }, [kept = owner()] { return true; }));
   EXPECT_EQ(num_gone, 2);
-  // From inside a pass.
+  // A removal from inside a pass.
   PollerId self{};
   self = set.add([&, kept = owner()] { return set.remove(self), true; });
   EXPECT_TRUE(set.poll());

@@ -1,5 +1,5 @@
-// Claim: memory that a stream may still use is neither handed out nor given back to the driver;
-// where there is no other, it is waited for, as long as it can become free.
+// Claim: memory that a stream may still use is neither reused nor freed to the driver; where there
+// is no other, it is waited for, as long as it can become free.
 #include "runtime/cuda/cuda_allocator.h"
 
 #include <gmock/gmock.h>

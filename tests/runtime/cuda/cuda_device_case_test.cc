@@ -166,7 +166,7 @@ TEST_P(CudaDeviceCaseTest, ASelectorMadeLongBeforeItsGateIsStillThere) {
   for (const float x : {0.5f, 1.5f, 2.5f, 0.25f}) expect_cpus_bits(eight(x));
 }
 
-// What the host is given it need not wait for.
+// A selector in the host's memory needs no wait.
 TEST_P(CudaDeviceCaseTest, ASelectorThatTheHostIsGivenIsTheHosts) {
   make([](GraphBuilder& b) {
     const Value x = b.input("x", kEight);

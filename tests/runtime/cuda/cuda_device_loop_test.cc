@@ -487,7 +487,7 @@ TEST_P(CudaDeviceLoopTest, WhateverCallFailsTheRunIsRightOrSaysWhy) {
       EXPECT_THAT(outputs.status().to_string(), HasSubstr("answered CUDA_ERROR_"));
     }
     session.reset();
-    if (call == "context_push") fake_.reset();  // nothing can be given back then
+    if (call == "context_push") fake_.reset();  // nothing can be freed then
     if (call.empty()) break;
   }
   EXPECT_GT(failed.size(), 8u) << "too few kinds of calls have failed to show anything";

@@ -187,7 +187,7 @@ TEST_P(FaultSweep, EveryFailedCallIsToldAndNothingHangsOrLeaks) {
       }
       EXPECT_THAT(status.to_string(), Not(HasSubstr("hangs"))) << where;
       fake.run_all();
-      // Where a context cannot be made current, nothing can be given back.
+      // Where a context cannot be made current, nothing can be freed.
       if (fake.failed_call() == "context_push") continue;
       EXPECT_EQ(fake.leaks(), "") << where << ": " << status.to_string();
       EXPECT_THAT(fake.violations(), IsEmpty()) << where;

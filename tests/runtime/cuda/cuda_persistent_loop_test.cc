@@ -423,7 +423,7 @@ TEST(CudaPersistentLoop, WhateverCallFailsTheRunIsRightOrSaysWhy) {
       EXPECT_THAT(status.to_string(), HasSubstr("answered CUDA_ERROR_"));
     }
     session.reset();
-    if (call != "context_push") {  // nothing can be given back then
+    if (call != "context_push") {  // nothing can be freed then
       EXPECT_EQ(gpu.cuda().leaks(), "");
     }
     if (k > 0 && call.empty()) break;

@@ -189,7 +189,7 @@ TEST(CudaRandomLoops, WhateverFailsTheRunIsRightOrSaysWhy) {
     auto session = is_by_host ? one.make(Loops::kHost) : one.make_by_device();
     ASSERT_TRUE(session.is_ok()) << session.status().to_string();
     FakeCuda& cuda = one.fake().cuda();
-    bool has_pushed = true;  // a context that could not be: nothing can be given back then
+    bool has_pushed = true;  // a context that could not be: nothing can be freed then
     for (int repeat = 0; repeat < 3; ++repeat) {
       const uint64_t at = 1 + random.below(120);
       const uint64_t kind = random.below(4);

@@ -182,7 +182,7 @@ TEST_P(CudaSessionTest, ACallThatLosesTheDeviceInALoopInACaseIsToldWithItsNodeAn
     if (at != std::string::npos) iterations.insert(text.substr(at, text.find(']', at) - at));
     session.reset();
   }
-  // Without a context nothing could be given back.
+  // Without a context nothing could be freed.
   if (fake_->cuda().failed_call() == "context_push") fake_.reset();
   EXPECT_GT(iterations.size(), 5u) << "too few failures fell into the loop to show anything";
 }
@@ -348,7 +348,7 @@ TEST_P(CudaSessionTest, WhateverCallFailsWhileBodiesAreRecordedTheRunIsRightOrSa
       EXPECT_THAT(outputs.status().to_string(), HasSubstr("answered CUDA_ERROR_"));
     }
     session.reset();
-    if (call == "context_push") fake_.reset();  // nothing can be given back then
+    if (call == "context_push") fake_.reset();  // nothing can be freed then
     if (call.empty()) break;
   }
   EXPECT_GT(failed.size(), 6u) << "too few kinds of calls have failed to show anything";

@@ -2,7 +2,7 @@
 // trip counts of loops driven by the host, for trips around the length of a round, by limit and by
 // value, for random loops, too. They end in the iteration in which they are stopped, and a fault
 // names its iteration. A loop that cannot be cancelled within a round reports why and is recorded
-// without unrolling. A kernel that forgets its guard is noticed.
+// without unrolling. The test notices a kernel that does not read its guard.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -233,7 +233,7 @@ TEST(CudaUnrolledLoop, WhatIsWrongInAnyIterationOfARoundIsToldWithIt) {
   }
 }
 
-// Behind the last iteration the index is out of range.
+// After the last iteration the index is out of range.
 TEST(CudaUnrolledLoop, AKernelThatForgetsItsGuardIsNoticed) {
   for (const bool forgets : {false, true}) {
     FusingGpu gpu(3);
@@ -408,7 +408,7 @@ TEST(CudaUnrolledLoop, WhateverCallFailsTheRunIsRightOrSaysWhy) {
       EXPECT_THAT(status.to_string(), AnyOf(HasSubstr("answered CUDA_ERROR_"), HasSubstr("lost")));
     }
     session.reset();
-    if (call != "context_push") {  // nothing can be given back then
+    if (call != "context_push") {  // nothing can be freed then
       EXPECT_EQ(gpu.cuda().leaks(), "");
     }
     if (call.empty()) break;

@@ -167,7 +167,7 @@ void FakeAccelerator::run(const FakeKernelCall& launch, uint64_t id) {
 
 // long: what is made refers to what is made before it.
 Result<std::shared_ptr<const Accelerator>> FakeAccelerator::make(int ordinal) {
-  // What kernels refer to; the device goes last.
+  // The objects that kernels refer to; the device is destroyed last.
   struct Parts {
     ~Parts() {
       if (module == nullptr) return;

@@ -36,7 +36,7 @@ struct FakeAcceleratorOptions {
   uint64_t seed = 1;
   double cpu_share = 0;
   bool has_recorder = true;    // else every kernel is launched by itself
-  bool merges_loops = false;   // else tests look at each loop
+  bool merges_loops = false;   // else tests check each loop
   std::string may_fault = {};  // the operator with kernels that declare possible faults
   FakeCudaOptions cuda = {};   // its seed is `seed`
 };

@@ -21,7 +21,7 @@ FakeCuda::FakeCuda(const FakeCudaOptions& options)
 }
 
 FakeCuda::~FakeCuda() {
-  // What was not given back is in leaks(); the memory itself ends here.
+  // leaks() lists the objects that were not destroyed; the memory itself ends here.
   for (const auto& [address, bytes] : pinned_) std::free(reinterpret_cast<void*>(address));
 }
 

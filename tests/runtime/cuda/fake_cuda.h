@@ -93,7 +93,7 @@ class FakeCuda {
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
   uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
-  size_t num_loop_executables() const;  // of those, not given back
+  size_t num_loop_executables() const;  // of those, not destroyed
   // The body of the first WHILE of the latest instantiated graph with one: its nodes in the order
   // of recording; kernels by their names.
   std::vector<std::string> last_round() const;
@@ -113,7 +113,7 @@ class FakeCuda {
   bool is_lost(int ordinal) const;
 
   std::vector<std::string> violations() const;
-  std::string leaks() const;  // "2 streams, 1 event"; empty when all was given back
+  std::string leaks() const;  // "2 streams, 1 event"; empty when all were destroyed
 
  private:
   struct Device {

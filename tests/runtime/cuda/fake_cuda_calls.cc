@@ -45,7 +45,7 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
       for (int d = 0; is_sticky && d < options_.num_devices; ++d) {
         if (device < 0 || d == device) lose(d, fail_with_);
       }
-      if (is_release(kind)) body(args...);  // given back all the same
+      if (is_release(kind)) body(args...);  // freed all the same
       return fail_with_;
     }
     if (kind == CallKind::kContext || kind == CallKind::kContextRelease) {

@@ -4,10 +4,10 @@
 // WHILE; more than five unfinished launches with WHILE nodes lose the device; a kernel launched
 // programmatically behind kernels alone may run before them, unless it waits by itself, as all do
 // but those of begin_early(). A node runs after those it names; bodies hold only kernels, copies,
-// fills, empty nodes and conditionals; a conditional handle belongs to the graph whose node uses
-// it, is used by one node, and takes its default once per launch, so an inner WHILE that no kernel
-// re-arms runs only the first time; a graph with conditionals has one executable at a time.
-// Threads: guarded by the fake's mutex.
+// fills, empty nodes and conditionals; a conditional handle belongs to the graph of the one node
+// that uses it, and takes its default once per launch, so an inner WHILE that no kernel re-arms
+// runs only the first time; a graph with conditionals has one executable at a time. Threads:
+// guarded by the fake's mutex.
 #pragma once
 
 #include <algorithm>

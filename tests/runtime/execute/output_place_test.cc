@@ -199,7 +199,7 @@ TEST_P(OutputPlaceTest, LoopsInLoopsAndBranchesKnowTheirLastIterationsToo) {
   });
 }
 
-// A loop that data decide: no iteration knows whether it is the last.
+// A loop that data decide: during an iteration it is unknown whether it is the last.
 Value trips_by_data(GraphBuilder& b, Value x, Value n, bool is_in_place) {
   return b.while_loop(
       {.initial = {x}},

@@ -27,7 +27,7 @@ class GeneratorTest : public ::testing::Test {
   Library library_;
 };
 
-// What occurs in the blocks of a recipe.
+// Counts of the constructs in the blocks of a recipe.
 struct Census {
   int max_depth = 0;
   int loops_in_one_block = 0;

@@ -26,7 +26,7 @@ struct Liar {
   bool has_lied = false;
 };
 
-// What a mutant's strands execute.
+// The code that a mutant's strands execute.
 struct EditedCode {
   StrandCode code;
   Bindings bindings;

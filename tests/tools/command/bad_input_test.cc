@@ -204,7 +204,7 @@ TEST(BadInput, a_predicate_that_is_not_one_bool) {
                        {"my_if", "one bool", "bool[2]"});
 }
 
-// The file declares the predicate's shape open; the operator's rule knows it.
+// The file declares the predicate's shape open; the operator's rule infers it.
 TEST(BadInput, a_predicate_whose_shape_turns_out_wrong_names_the_loop) {
   const WireWriter body =
       loop_body({info("p", bools({-3})), info("x_out", floats({2}))},

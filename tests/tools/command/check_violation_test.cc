@@ -25,7 +25,7 @@ Said check(const CheckArguments& arguments, bool is_json = false) {
   return {::testing::internal::GetCapturedStdout(), std::move(outcome)};
 }
 
-// A planner that forgets the last wait of each region.
+// A planner that omits the last wait of each region.
 CheckArguments with_lost_waits() {
   CheckArguments arguments;
   arguments.seeds = 40;

@@ -30,7 +30,7 @@ std::vector<LoopProgram> loops() {
   return all;
 }
 
-// What one launch leaves.
+// The results of one launch.
 struct Answer {
   std::vector<TestTensor> results;
   int64_t progress[2] = {-1, -1};

@@ -33,7 +33,7 @@ class FakeCublasLt {
   // Handles, descriptors, layouts and preferences that are not yet destroyed.
   int num_alive() const { return num_alive_; }
   std::vector<std::string> violations() const { return violations_; }
-  // The heuristic knows nothing for these many calls.
+  // The heuristic returns no algorithm for these many calls.
   void know_nothing(int calls) { unknown_ = calls; }
   // The next product answers with this status.
   void fail_product(int status) { fail_with_ = status; }
