@@ -1,6 +1,6 @@
 // Host predicate: a C++ function decides after each iteration whether the loop goes on.
 //
-// Shows: a named host function and the operator that asks it. The function runs exactly once for
+// Shows: a named host function and the operator that calls it. The function runs exactly once for
 // each decision, in the order of the iterations, and sees read-only views.
 #include <cstdio>
 
@@ -11,7 +11,7 @@
 namespace eddy {
 namespace {
 
-// Halves x while the host function "again?" says so.
+// Halves x while the host function "again?" returns true.
 Result<Graph> build(const Library& library) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {2}));

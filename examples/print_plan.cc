@@ -1,8 +1,8 @@
 // Print a plan: what Eddy decided about a graph before any run.
 //
 // Shows: streams, ranks, records and waits of each region as text; given the name of a file, the
-// same as a picture (SVG). The graph is a diamond whose one side holds a loop. `eddy plan` prints
-// and draws the same of a model.
+// same as a picture (SVG). The graph is a diamond with a loop on one side. `eddy plan` prints and
+// draws the same of a model.
 #include <iostream>
 
 #include "examples/draw_plan.h"

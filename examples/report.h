@@ -1,5 +1,5 @@
-// report: how an example ends. Says on standard error which program failed and why; the result is
-// for main.
+// report: how an example ends. Prints the failed program and the reason to standard error; main
+// returns the result.
 #pragma once
 
 #include <cerrno>  // program_invocation_short_name, of glibc
@@ -9,8 +9,8 @@
 
 namespace eddy {
 
-// As the eddy command's: 3 the input is bad, 4 the run failed. A run may fail with the code of a
-// bad input; a program that has no inputs can tell, and returns 4 itself.
+// The exit codes of the eddy command: 3 the input is bad, 4 the run failed. A run may fail with the
+// code of a bad input; a program without inputs knows the difference and returns 4 itself.
 inline int exit_code(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:

@@ -14,10 +14,10 @@
 namespace eddy {
 namespace {
 
-// Where two threads wait for each other.
+// A meeting point at which two threads wait for each other.
 class Meeting {
  public:
-  // True when both are there; false when nobody else has come for ten seconds.
+  // True when both are there; false when the other has not come for ten seconds.
   bool wait() {
     std::unique_lock lock(mutex_);
     ++num_here_;
@@ -39,7 +39,7 @@ void build_chain(GraphBuilder& b, const std::string& name) {
   b.output(name + ".met", met);
 }
 
-// Which nodes stand on which stream.
+// Prints which nodes stand on which stream.
 void print_streams(const Session& session) {
   const Program& program = session.plan().program;
   for (const uint32_t stream : program.blocks[0].streams) {

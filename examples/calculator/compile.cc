@@ -105,8 +105,8 @@ const auto* find_operation(std::string_view name) {
   return std::ranges::find(kOperations, name, [](auto& operation) { return operation.name; });
 }
 
-// Recursive descent straight into a builder, whose first error is the program's: an error moves
-// to the last token, where all rules end.
+// Recursive descent straight into a builder; the builder's first error is the program's: an error
+// moves to the last token, where all rules end.
 class Compiler {
  public:
   Compiler(std::string_view source, const OpTable& ops) : tokens_(split(source)), b_(ops) {}
@@ -184,7 +184,7 @@ class Compiler {
     b_.output("print_" + std::to_string(labels_.size()), value);
   }
 
-  // From here to the `end` of the loop or case we are in.
+  // The text from here to the `end` of the current loop or case.
   struct Outline {
     Names assigned;  // variables that exist now
     size_t num_branches = 0;

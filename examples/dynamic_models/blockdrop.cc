@@ -47,7 +47,7 @@ BlockDrop draw(const BlockDropSize& size) {
   }
   model.output = random_array(random, {from, kClasses}, 1);
   model.x = random_array(random, {size.batch, 3, size.image, size.image}, 1);
-  // As many open gates as asked for, anywhere.
+  // As many open gates as requested, anywhere.
   model.gates.assign(model.blocks.size(), 0);
   for (int64_t open = 0; open < size.open;) {
     int64_t& gate = model.gates[random.below(model.gates.size())];

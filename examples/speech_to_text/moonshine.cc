@@ -38,7 +38,7 @@ Imported import_file(GraphBuilder& b, const OpTable& ops, const std::string& pat
   return {path, outputs.is_ok() ? std::move(*outputs) : Named()};  // the builder keeps why not
 }
 
-// What the loop carries.
+// The loop's carried values.
 struct Carried {
   Value token;     // int64[1, 1]
   Values decoder;  // keys and values of the tokens so far

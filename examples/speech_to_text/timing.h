@@ -1,4 +1,4 @@
-// Totals: how much was said in all pieces, and how long that took, as a line of text.
+// Totals: the number of words in all pieces and the time that they took, as a line of text.
 //
 //   "16 words, 40 decoding steps, 424.0 ms for 11.4 s of speech: 10.60 ms per token (45.2 ms to the
 //   first, 1.98 ms for each further one)"
@@ -16,7 +16,7 @@
 
 namespace eddy::speech {
 
-// Of one piece.
+// The timing of one piece.
 struct Timing {
   std::vector<double> whole_ms;        // one for each run; at least one
   std::vector<double> first_token_ms;  // of runs that stop after the first token; may be none
@@ -34,7 +34,7 @@ class Totals {
   size_t num_steps_ = 0;
   double sound_s_ = 0;
   double whole_ms_ = 0;
-  // Of the pieces whose further tokens are clear.
+  // The number of pieces with a clear time of further tokens.
   size_t num_clear_ = 0;
   size_t num_further_ = 0;
   double first_ms_ = 0;

@@ -20,8 +20,8 @@
 
 namespace eddy::speech {
 
-// Attention looks at all pairs of moments, so memory grows with the square of the time. Speech of
-// any length is cut into pieces first (pieces.h).
+// Attention covers all pairs of moments, so memory grows with the square of the time. Speech of any
+// length is cut into pieces first (pieces.h).
 inline constexpr int kMaxSeconds = 60;
 
 // Root mean square of the samples: 20 dB below full scale, the usual level of speech.

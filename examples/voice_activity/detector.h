@@ -24,7 +24,7 @@ namespace eddy::voice {
 // Outputs: `probabilities` float[n, 1, 1], `last_state` and `last_context`.
 Result<Graph> build_detector(const OpTable& ops, const std::string& model_path);
 
-// What the model knows of the sound so far; at first, silence.
+// The model's state after the sound so far; at first, silence.
 struct DetectorMemory {
   Tensor state = Tensor::zeros(ElementType::kFloat, {2, 1, 128});
   Tensor context = Tensor::zeros(ElementType::kFloat, {1, 64});

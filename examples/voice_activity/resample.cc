@@ -34,7 +34,7 @@ Resampler::Resampler(int from, int to)
   for (int64_t p = 0; p < num_rows; ++p) fill_row(p, weights_.data() + p * taps);
 }
 
-// For input samples base - half + 1 .. base + half.
+// Fills the weights for input samples base - half + 1 .. base + half.
 void Resampler::fill_row(int64_t phase, float* row) const {
   for (int64_t t = 0; t < 2 * half_; ++t) {
     const double x = static_cast<double>(t - half_ + 1) -
@@ -54,7 +54,7 @@ std::vector<float> Resampler::push(std::span<const float> samples) {
   num_in_ += static_cast<int64_t>(samples.size());
   if (step_ == phases_) return {samples.begin(), samples.end()};
   held_.insert(held_.end(), samples.begin(), samples.end());
-  // The first output sample whose last input sample, base + half, is still to come.
+  // The first output sample with its last input sample, base + half, still to come.
   const int64_t last_base = num_in_ - half_ - 1;
   if (last_base < 0) return {};
   return take(((last_base + 1) * phases_ + step_ - 1) / step_);

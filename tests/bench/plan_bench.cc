@@ -2,11 +2,10 @@
 // with the number of nodes, and a real network.
 //
 // Random graphs have four edges a node, either within a window of 64 ids or from anywhere to
-// anywhere later; seeds are fixed. Counters say what came out. Results: results/plan_*.md.
+// anywhere later; seeds are fixed. Counters hold the results. Results: results/plan_*.md.
 //
-// --table prints the figures asked for beside their limits, and the growth with the number of
-// nodes: the median processor time of a few runs in a process of its own, and that process's peak
-// memory.
+// --table prints the required figures beside their limits, and the growth with the number of nodes:
+// the median processor time of a few runs in a process of its own, and that process's peak memory.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// Predicted against measured time of CPU plans: how well the fluid model says, before a run, what
-// each of several plans of one model takes.
+// Predicted against measured time of CPU plans: how well the fluid model predicts, before a run,
+// the time of each of several plans of one model.
 //
 //   bazel run //tests/bench:predict_bench -- [--filter NAME] [--rounds N] [--silero FILE]
 //

@@ -19,7 +19,7 @@ namespace {
 const ValueType kScalar = tensor_type(ElementType::kFloat, {});
 const ValueType kCount = tensor_type(ElementType::kInt64, {});
 
-// Lasts as many nanoseconds as its second input says, on whichever worker.
+// Lasts as many nanoseconds as its second input holds, on any worker.
 bool run_spin(const KernelArgs& args) {
   const uint64_t start = __rdtsc();
   const auto wanted =
@@ -49,7 +49,7 @@ Status add_spin(Library& library) {
   return library.add_operator(std::move(def), bind_spin);
 }
 
-// Of every micrograph: a number, trips, and lengths of kernels in nanoseconds.
+// The inputs of every micrograph: a number, trips, and lengths of kernels in nanoseconds.
 struct MicroInputs {
   Value x, n, a, b, c;
 };
@@ -206,10 +206,10 @@ class StreamCosts {
 
  private:
   static constexpr int64_t kTrips = 20;
-  static constexpr int64_t kShort = 40'000;    // ns: nobody falls asleep
-  static constexpr int64_t kLong = 1'000'000;  // somebody does
+  static constexpr int64_t kShort = 40'000;    // ns: no worker falls asleep
+  static constexpr int64_t kLong = 1'000'000;  // a worker does
 
-  // What a round takes beside `beside_ns`.
+  // The time of a round beside `beside_ns`.
   Result<double> round_ns(Micrograph& graph, int64_t beside_ns, int64_t a, int64_t b,
                           int64_t c = 0) {
     EDDY_ASSIGN_OR_RETURN(const double ns, graph.best_ns(rounds_, kTrips, a, b, c));

@@ -1,5 +1,5 @@
 // This machine's CPU for the fluid model, measured on micrographs: chains, loops and branches of
-// steps that do nothing, and pairs of streams whose kernels last a known time.
+// steps that do nothing, and pairs of streams with kernels of known duration.
 //
 // Threads: the calling one and two workers. Cost: some two seconds.
 #pragma once

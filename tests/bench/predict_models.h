@@ -2,8 +2,8 @@
 // branches, dynamic models, a convolutional network, and graphs that two streams halve.
 //
 // The fluid model's terms and the micrographs that measure its constants (predict_machine.h) were
-// chosen with ten of them in view. The others are held out: they came when nothing was left to
-// choose, and what they say may change neither terms nor constants.
+// chosen with ten of them in view. The others are held out: they were added after all choices, and
+// their results may change neither terms nor constants.
 //
 // Threads: pure. Errors: those of import and building.
 #pragma once

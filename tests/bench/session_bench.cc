@@ -1,4 +1,4 @@
-// What the runtime itself costs: loops whose bodies do next to nothing, and runs of one node.
+// The runtime's own cost: loops with bodies that do next to nothing, and runs of one node.
 //
 //   bazel run //tests/bench:session_bench
 #include <benchmark/benchmark.h>

@@ -69,7 +69,7 @@ TEST_F(FiberCanary, AddressSanitizerEndsAnOverflowOfALocalOnAFibersStack) {
                "stack-buffer-overflow");
 }
 
-// A block whose only pointer lived on a fiber's stack that is gone.
+// A block with its only pointer on the stack of a destroyed fiber.
 TEST_F(FiberCanary, LeakSanitizerReportsWhatATaskForgot) {
   REQUIRE_SANITIZER("asan");
   EXPECT_EXIT(

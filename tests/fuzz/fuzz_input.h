@@ -19,7 +19,7 @@ inline std::string_view as_text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// A failure says something, in one line, and is never a defect of Eddy's own.
+// A failure has a message of one line, and is never a defect of Eddy's own.
 inline void expect_one_line(const Status& status) {
   EDDY_CHECK(!status.message().empty()) << "an error without a message";
   EDDY_CHECK(status.message().find('\n') == std::string::npos) << status.to_string();

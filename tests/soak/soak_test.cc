@@ -43,8 +43,8 @@ int64_t resident_bytes() {
   return size <= 0 ? -1 : std::strtoll(second, nullptr, 10) * sysconf(_SC_PAGESIZE);
 }
 
-// Looks at resident memory while something else runs. It keeps a fixed number of samples, all of
-// whose pages are there from the start; when they are full, every other one goes.
+// Samples resident memory while something else runs. It keeps a fixed number of samples, with all
+// of their pages resident from the start; when they are full, it drops every other one.
 class Watch {
  public:
   Watch() : samples_(size_t{1} << 12, 1), thread_([this] { look(); }) {}

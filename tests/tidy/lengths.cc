@@ -16,7 +16,7 @@ void blank(std::string& text, size_t from, size_t to) {
   }
 }
 
-// Where the literal that begins at the quote `at` ends.
+// Returns the end of the literal that begins at the quote `at`.
 size_t end_of_literal(const std::string& text, size_t at) {
   if (text[at] == '"' && at > 0 && text[at - 1] == 'R') {
     const size_t open = text.find('(', at);

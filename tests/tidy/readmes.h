@@ -20,9 +20,9 @@ std::vector<Finding> check_readme_names(const Tree& tree);
 // each) that name no file of a test in backticks, and a section without promises.
 std::vector<Finding> check_promises(const Tree& tree);
 
-// Finds folders with C++ or CUDA files but no BUILD or no README.md, and READMEs longer than
-// one screen (not the one at the root). tests/X needs no README where X is a folder: the README
-// of X speaks for both.
+// Finds folders with C++ or CUDA files but no BUILD or no README.md, and READMEs longer than one
+// screen (not the one at the root). tests/X needs no README where X is a folder: the README of X
+// covers both.
 std::vector<Finding> check_folders(const Tree& tree);
 
 }  // namespace eddy::tidy

@@ -33,7 +33,7 @@ std::string folder_of(std::string_view path);
 std::string top_of(std::string_view path);
 std::string name_of(std::string_view path);
 
-// Whether the path is a source file whose length and includes are ours to judge.
+// Whether the path is a source file that the rules on length and includes apply to.
 bool is_cpp(std::string_view path);
 
 // Whether the tree has that file, or a folder of that name.

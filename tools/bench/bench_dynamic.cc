@@ -47,7 +47,7 @@ struct Row {
   std::string rival_missing = {};                      // why there is none
   uint64_t eddy_peak_bytes = 0, rival_peak_bytes = 0;  // 0: not measured
 
-  // Of the best times: what else runs on the machine disturbs them least.
+  // The ratio of the best times: other load on the machine disturbs them least.
   double ratio() const { return eddy.best() / rival->best(); }
 };
 
@@ -152,7 +152,7 @@ class DynamicBench {
     return Status::ok();
   }
 
-  // Prepared runs do not say how often their loops went round, so this runs once more.
+  // Prepared runs do not report their loops' trips, so this runs the model once more.
   static Result<int64_t> count_trips(const dynamic::Model& model, EddyRun& run) {
     if (model.counted_loop.empty()) return run.outputs().back().view().as<int64_t>()[0];
     NamedTensors inputs;

@@ -25,7 +25,7 @@ std::string models_above(fs::path start) {
   }
 }
 
-// Of the checkout that the program or the working folder belongs to.
+// The models of the checkout that the program or the working folder belongs to.
 Result<std::string> find_models(const std::string& given) {
   std::error_code error;
   if (!given.empty()) {
@@ -40,7 +40,7 @@ Result<std::string> find_models(const std::string& given) {
   return found;
 }
 
-// Where the demo keeps it.
+// The path where the demo keeps the model.
 std::string silero_path(const std::string& given) {
   return given.empty() ? cache_folder() + "/models/silero_vad-1.9.0.onnx" : given;
 }
@@ -251,7 +251,7 @@ class LoopBench {
   const BenchLoopsArguments& arguments_;
   BenchSuite suite_;
   const Library library_;
-  std::string left_out_;   // why there is no row of Silero VAD, when it was asked for
+  std::string left_out_;   // why there is no row of Silero VAD, when it was requested
   bool is_loaded_ = true;  // false: the last model could not be read
   std::vector<float> matrices_[3];
 };

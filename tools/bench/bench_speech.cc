@@ -151,7 +151,7 @@ Result<Fresh> run_fresh(const std::string& what, const std::string& contender,
 struct Row {
   std::string name;
   std::string unit;
-  double most_ns = 0;  // asked of Eddy
+  double most_ns = 0;  // the limit for Eddy
   Samples eddy = {"Eddy", {}};
   Samples rival = {"ONNX Runtime", {}};
   uint64_t eddy_peak_bytes = 0, rival_peak_bytes = 0;  // 0: not measured
@@ -166,7 +166,7 @@ std::string megabytes(uint64_t bytes) {
   return bytes == 0 ? "-" : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-// Why there is no rival was said before the first row.
+// The reason for a missing rival has been printed before the first row.
 std::string row_text(const Row& row) {
   const bool has_rival = !row.rival.ns.empty();
   std::string text =

@@ -3,8 +3,7 @@
 // recording, and loading in fresh processes, each with its peak memory.
 //
 // The sound is three recordings of alsa-utils, one after another: about 4 s that give 17 tokens.
-// Models come from the cache folder; rows whose model or sound is missing are left out, with the
-// reason.
+// Models come from the cache folder; rows without a model or sound are left out, with the reason.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
 // BenchSuite: what the suites of eddy bench share: the rival where it is installed, rounds of
 // measurement, the comparison of results, and the report.
 //
-// A suite adds its rows as it measures them; a result that is not the rival's is said at once,
-// and finish() turns all of it into the outcome. A missed figure is no failure: machines differ.
+// A suite adds its rows as it measures them; a result that differs from the rival's is printed at
+// once, and finish() turns all rows into the outcome. A missed figure is no failure: machines
+// differ.
 #pragma once
 
 #include <memory>

@@ -38,7 +38,7 @@ class EddyRun {
   Session& session() { return *session_; }
   const std::vector<HostValue>& feed() const { return feed_; }
   Contender contender(std::string name);
-  // Of the last run.
+  // The outputs of the last run.
   std::vector<HostValue> outputs() const;
 
  private:
@@ -50,7 +50,7 @@ class EddyRun {
 
 // A library with an operator of its own: the least that a kernel can do.
 std::unique_ptr<Library> library_with_step();
-// A while loop whose body is that operator, alone; its input "n" is the trip limit.
+// A while loop with a body of that operator alone; its input "n" is the trip limit.
 Result<Graph> step_loop(const Library& library);
 
 }  // namespace eddy

@@ -39,7 +39,7 @@ enum : size_t {
 
 using Release = void (*)(void*);
 
-// What OrtGetApiBase() returns.
+// The struct that OrtGetApiBase() returns.
 struct ApiBase {
   void* const* (*get_api)(uint32_t version);
   const char* (*get_version)();

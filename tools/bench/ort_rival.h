@@ -20,7 +20,7 @@ namespace eddy {
 
 class OrtLibrary {
  public:
-  // An empty path looks into the cache folder, then asks the system.
+  // An empty path selects the cache folder, then the system's library.
   static Result<std::unique_ptr<OrtLibrary>> open(const std::string& path);
   ~OrtLibrary();
 
@@ -73,7 +73,7 @@ class OrtSession {
   const OrtLibrary& library() const { return library_; }
   // Borrows the view's bytes.
   Result<OrtValue> tensor(const TensorView& view) const;
-  // `outputs[i]` gets output `output_names[i]`; what it held before is given back.
+  // `outputs[i]` gets output `output_names[i]`; its previous value is released.
   Status run(std::span<const char* const> input_names, std::span<const OrtValue* const> inputs,
              std::span<const char* const> output_names, std::span<OrtValue> outputs);
 

@@ -3,7 +3,7 @@
 // The process is this program again, as `eddy bench peak`: it loads the model, runs it kPeakRuns
 // times on one thread and prints its resident peak, libraries and all.
 //
-// Errors: kNotFound and kInvalidArgument for files; kRunFailed with what the other process said.
+// Errors: kNotFound and kInvalidArgument for files; kRunFailed with the other process's error text.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct PeakArguments {
   std::vector<std::string> outputs = {};  // names
 };
 
-// Of this process since it began; 0 where the system does not say.
+// The peak of this process since its start; 0 where the system does not report it.
 uint64_t resident_peak_bytes();
 
 // Runs this program again with `words` ("eddy" first), waits for it and gives what it wrote to
@@ -39,8 +39,8 @@ Outcome bench_peak(const PeakArguments& arguments, const std::string& ort, Conso
 // Starts that process and waits for it; bytes.
 Result<uint64_t> measure_peak(const PeakArguments& arguments, const std::string& ort);
 
-// Writes the values to files whose paths begin with `stem` and names them in `arguments.inputs`;
-// remove_peak_inputs() removes them.
+// Writes the values to files with paths that begin with `stem` and names them in
+// `arguments.inputs`; remove_peak_inputs() removes them.
 Status write_peak_inputs(const std::vector<std::pair<std::string, const HostValue*>>& values,
                          const std::string& stem, PeakArguments& arguments);
 void remove_peak_inputs(const PeakArguments& arguments);

@@ -46,7 +46,7 @@ struct DifferentialOptions {
   size_t contestants_per_seed = 1;
   size_t max_mismatches = 3;  // further seeds are not tried
   bool shrinks = true;
-  // Asked before each seed, and while a mismatch is shrunk; may be empty.
+  // Called before each seed, and while a mismatch is shrunk; may be empty.
   std::function<bool()> is_time_up = {};
 };
 
@@ -65,9 +65,9 @@ struct DifferentialReport {
   std::vector<Mismatch> mismatches;
 };
 
-// One graph after another, for whoever tries each in several campaigns; run_differential is all of
-// them in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate
-// are the caller's business.
+// Tries one graph per call, for a caller that runs several campaigns on each graph;
+// run_differential tries all graphs in a row. Seeds are those of the recipes; the caller applies
+// first_seed, num_seeds and generate of the options.
 class DifferentialCampaign {
  public:
   DifferentialCampaign(std::vector<Contestant> contestants, DifferentialOptions options)

@@ -1,18 +1,18 @@
-// The fault campaign: everything on the virtual device that can fail is made to fail, the first
-// time it is asked, the second, and so on until nothing fires any more; and pairs of faults.
+// The fault campaign makes each operation of the virtual device that can fail do so at its first
+// call, its second, and so on until no fault fires any more; it also injects pairs of faults.
 //
 // Each point is two runs in flight on one session and, once they have ended, a third; or one
 // prepared call with the caller's own memory. Held after each:
 //
-//   each run ends once: one status, one callback, and the handle says the same
-//   what fails says why: the code of a fault that has fired, of those that have met it the first;
+//   each run ends once: one status, one callback, and the handle reports the same
+//   a failed run has the code of the first fault that reached it;
 //   for faults inside a node its name and the iterations around it (fault_rules.h)
 //   whatever succeeds has the oracle's outputs, bit for bit
 //   no step starts once its run has been decided; no step runs after the callback
 //   nothing hangs: neither the virtual device (steps) nor the machine (seconds)
 //   the caller's inputs are never written, its outputs not after the run
-//   the next run is right, or says that the device is lost
-//   a callback may ask the session what it likes: no lock is held while it is called
+//   the next run is right, or reports that the device is lost
+//   a callback may call any query of the session: no lock is held during the callback
 //   when the session goes nothing is left: bytes, events, queued work, file descriptors (streams,
 //   strands and stacks that are left end the process, with a message)
 //
@@ -41,7 +41,7 @@ struct FaultOptions {
   size_t max_violations = 3;
   bool shrinks = true;
   GenerateOptions generate = fault_graphs();
-  // Asked before each point; may be empty. A graph that it ends counts, with the points it had.
+  // Called before each point; may be empty. A graph that it ends counts, with the points it had.
   std::function<bool()> is_time_up = {};
   // Called before each point with its faults, "allocation 3, cancel 7", and its graph's seed, also
   // while a graph is shrunk; may be empty.
@@ -49,7 +49,7 @@ struct FaultOptions {
   std::chrono::milliseconds patience = FaultPointOptions().patience;
   FaultPlants plants = {};  // into every point; tests only
 
-  // Small: a sweep asks for every step of every run.
+  // Small graphs: a sweep visits every step of every run.
   static GenerateOptions fault_graphs();
 };
 
@@ -67,9 +67,9 @@ struct FaultReport {
   std::vector<FaultViolation> violations;
 };
 
-// One graph after another, for whoever shares seeds out to several threads, a campaign each;
-// run_faults is all of them in a row, and sees that no descriptor is left. first_seed and num_seeds
-// are the caller's business.
+// Tries one graph per call, for a caller that distributes seeds over several threads with one
+// campaign each; run_faults tries all graphs in a row and checks that no descriptor leaks. The
+// caller applies first_seed and num_seeds.
 class FaultCampaign {
  public:
   explicit FaultCampaign(FaultOptions options) : options_(std::move(options)) {}

@@ -92,7 +92,7 @@ void FaultPoint::cancel() {
   trial_->session().cancel_all();
 }
 
-// Of the first run in flight, as its timer would; or of the prepared one.
+// Passes the deadline of the first run in flight, as its timer would; or of the prepared one.
 void FaultPoint::pass_deadline() {
   const auto first = watched();
   if (first || in_call_or_null_ != nullptr) rules_.tell_to_end(0, FaultKind::kDeadline);
@@ -100,7 +100,7 @@ void FaultPoint::pass_deadline() {
   if (in_call_or_null_ != nullptr) in_call_or_null_->control.request_stop(StopReason::kDeadline);
 }
 
-// What is made once and reused fails only while it is made.
+// Objects that are made once and reused fail only while they are made.
 bool FaultPoint::needs_cold_start() const {
   return rules_.is_armed(FaultKind::kCreateStream) || rules_.is_armed(FaultKind::kCreateEvent) ||
          rules_.is_armed(FaultKind::kCreateGate) || max_stacks_ > 0;
@@ -165,7 +165,7 @@ std::vector<RunHandle> FaultPoint::submit(const Flights& flights, Stream* stream
       flight.status = outputs.status();
       if (outputs.is_ok()) flight.outputs = std::move(*outputs);
       ++flight.num_callbacks;
-      // With a lock of the session held this would hang.
+      // This would hang if a lock of the session were held.
       (void)trial_->session().describe_runs();
       (void)trial_->session().loop_reports();
       if (plan_.should_fail(FaultKind::kCallback)) throw std::runtime_error("told to throw");

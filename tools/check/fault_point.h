@@ -21,11 +21,11 @@ namespace eddy::check {
 
 // Defects, for tests of the rules.
 struct FaultPlants {
-  // As in TrialOptions.
+  // As TrialOptions::wrap.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
-  // What a node that is told to fail reports in place of its error. Empty: its error.
+  // What a node reports in place of its error when a fault is injected there. Empty: its error.
   std::function<Status(Status)> retell = {};
-  // What is called in place of a run's callback. Empty: the callback.
+  // Replaces a run's callback. Empty: the callback itself.
   std::function<RunCallback(RunCallback)> retell_end = {};
   // Sees each step before the rules do.
   StepObserver* observer_or_null = nullptr;
@@ -33,7 +33,7 @@ struct FaultPlants {
 
 struct FaultPointOptions {
   Loops loops = Loops::kDevice;
-  // How long nothing moves before a run is said to hang.
+  // How long no progress is made before a run counts as hanging.
   std::chrono::milliseconds patience = std::chrono::seconds(30);
   FaultPlants plants = {};
 };
@@ -69,7 +69,8 @@ class FaultPoint {
     Status status;
     NamedTensors outputs;
   };
-  // Shared with the callbacks: those of a run that hangs may come when nobody waits for them.
+  // Shared with the callbacks: a callback of a run that hangs may come after the last waiter has
+  // left.
   using Flights = std::shared_ptr<std::array<Flight, 2>>;
 
   std::string start();
@@ -100,17 +101,17 @@ class FaultPoint {
   FaultRules rules_{plan_};
   Injector injector_{*this};
   std::unique_ptr<Trial> trial_;
-  uint64_t max_stacks_ = 0;  // of the scheduler; 0: as many as it likes
+  uint64_t max_stacks_ = 0;  // of the scheduler; 0: no limit
   uint64_t num_fired_ = 0;
   uint64_t num_points_ = 0;
-  std::atomic<uint64_t> first_tick_{0};  // of the point; whoever moves the device reads it
+  std::atomic<uint64_t> first_tick_{0};  // of the point; the device's thread reads it
 
   std::mutex mutex_;
   std::string note_;                // under the mutex: the first rule broken inside a step
   std::optional<RunHandle> first_;  // under the mutex: of the runs in flight
   bool is_call_ = false;            // one prepared run is, on this thread
   RunState* in_call_or_null_ = nullptr;
-  // Of the step that is at work; whoever moves the device writes and reads them.
+  // The current step; the thread that advances the device writes and reads it.
   RunState* at_work_or_null_ = nullptr;
   NodeId node_at_work_;
 };

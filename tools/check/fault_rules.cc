@@ -69,7 +69,7 @@ std::string FaultRules::inject(std::string path) {
 }
 
 void FaultRules::tell_to_end(size_t run, FaultKind kind) {
-  // What the scheduler has no stacks for is decided before it begins.
+  // A lack of stacks for the scheduler is decided before a run begins.
   if (plan_.num_fired() != 1 || is_armed(FaultKind::kStack)) return;
   std::lock_guard lock(mutex_);
   first_told_ = {run, code_of(kind)};

@@ -1,11 +1,11 @@
 // FaultRules: what runs may end with while faults are armed.
 //
-// The first error wins: a run that was decided says so whatever happens to it later. Where it is
-// known which run a fault has met, that is held exactly:
+// The first error wins: a decided run keeps its status whatever happens later. Where the run that a
+// fault has reached is known, the rules are exact:
 //
 //   an injected failure (kernel, predicate, host function) carries a number; one run, and only one,
 //   ends with it, and names its node and the iterations around it
-//   a run that is cancelled or past its deadline before anything else has fired ends as told, or
+//   a run that is cancelled or past its deadline before any other fault ends with that status, or
 //   had ended well
 //
 // Elsewhere (memory, streams, devices) a run's error is that of a fault that has fired.
@@ -30,7 +30,7 @@ StatusCode code_of(FaultKind kind);
 
 class FaultRules {
  public:
-  // `plan` is asked what has fired.
+  // Queries `plan` for the faults that have fired.
   explicit FaultRules(const FaultPlan& plan) : plan_(plan) {}
 
   // Forgets what was.
@@ -42,7 +42,7 @@ class FaultRules {
 
   // The number of a failure that is injected into the node at `path`, to be part of its message.
   std::string inject(std::string path);
-  // The run of that number is told by `kind`, which has just fired, to end.
+  // Records that `kind`, which has just fired, requires the run of that number to end.
   void tell_to_end(size_t run, FaultKind kind);
 
   // Empty, or the rule that one failed run breaks.

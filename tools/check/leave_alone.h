@@ -1,5 +1,5 @@
-// leave_alone(): for what a run that hangs still uses. It is never destroyed, and LeakSanitizer is
-// told so, of what it reaches, too.
+// leave_alone() keeps the objects that a hanging run still uses: it never destroys them, and it
+// excludes them and all they reach from LeakSanitizer.
 #pragma once
 
 #include <memory>

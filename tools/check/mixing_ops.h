@@ -11,7 +11,7 @@
 //   Floats(x...)         float[4] in [-1, 1)
 //   Trips(x...)          int64 scalar: one of attribute `choices`
 //   Go(iteration, x...)  bool: iteration < one of `choices`; with `early` = n > 0, one time in n
-//                        false though the count says true
+//                        false although the count gives true
 //   Pick(x...)           scalar of type `type` (bool, int32, int64), in `low` .. `low` + `count` -
 //   1
 //
@@ -33,7 +33,7 @@ namespace eddy::check {
 inline constexpr std::string_view kMixingDomain = "check";
 inline constexpr std::string_view kChooseFunction = "check.choose";
 
-// What "check.choose" does.
+// Implements "check.choose".
 Result<int64_t> choose_by_mixing(std::span<const TensorView> inputs);
 
 // Registers all of them, as a user would; with another host function where one is given.

@@ -103,7 +103,7 @@ class Interpreter {
     return run_failed(std::string(what) + " is not one bool, int32 or int64");
   }
 
-  // What one loop stacks: its rows so far.
+  // The rows that one loop has stacked so far.
   struct Loop {
     LoopView view;
     std::vector<std::vector<Tensor>> rows;

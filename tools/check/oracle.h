@@ -32,7 +32,7 @@ namespace eddy::check {
 struct OracleOptions {
   bool record_executions = true;
   uint64_t max_executions = 10'000'000;
-  // Told of each region that is entered, and of what each execution of a node has made.
+  // Callbacks for each region entered, and for the results of each execution of a node.
   std::function<void(RegionId)> on_region = {};
   std::function<void(NodeId, std::span<const Tensor>)> on_made = {};
 };

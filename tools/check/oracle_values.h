@@ -1,6 +1,6 @@
 // The oracle's values and operators: one exec node evaluated into fresh tensors.
 //
-// Internal to the oracle. evaluate() knows the mixing operators by itself and calls the library's
+// Internal to the oracle. evaluate() computes the mixing operators itself and calls the library's
 // kernels for all others, dense and value kernels alike; views are computed as any other operator.
 // Cost: an allocation an output; a kernel is bound when its node first runs.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace eddy::check {
 
-// Kernels of a graph's nodes, bound one by one when first asked for.
+// Kernels of a graph's nodes; each is bound at its first use.
 class OracleKernels {
  public:
   OracleKernels(const Graph& graph, const Library& library)
@@ -35,7 +35,8 @@ class OracleKernels {
 Result<std::vector<Tensor>> evaluate(OracleKernels& kernels, NodeId id, const Node& node,
                                      std::span<const Tensor> inputs);
 
-// Rows on top of each other; without any, dimension 0 and what `row_type` knows (unknown: 0).
+// Rows on top of each other; without any, dimension 0 and the known dimensions of `row_type`
+// (unknown: 0).
 Result<Tensor> stack(std::span<const Tensor> rows, const TensorType& row_type);
 
 }  // namespace eddy::check

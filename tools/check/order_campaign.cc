@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMaxOrders = 2000;  // of one graph, explored
 
-// What the explorer's next run chooses with.
+// The chooser of the explorer's next run.
 class SwitchedChooser : public Chooser {
  public:
   size_t choose(std::span<const LaneNumber> ready) override { return now->choose(ready); }
@@ -113,7 +113,8 @@ Result<std::vector<Contestant>> order_contestants(const std::string& policy_or_e
          {SchedulePolicy::kUniform, SchedulePolicy::kPct, SchedulePolicy::kStarve,
           SchedulePolicy::kLate, SchedulePolicy::kEarly}) {
       if (only && policy != *only) continue;
-      // The host's own order is the scheduler's: one policy there is enough where all are asked.
+      // The host's own order is the scheduler's: one policy suffices there when all policies are
+      // selected.
       if (!only && way.loops == Loops::kHost && policy != SchedulePolicy::kUniform) continue;
       way.policy = policy;
       contestants.push_back(

@@ -1,5 +1,5 @@
-// The order campaign: random graphs on the virtual device, under every policy of choosing who goes
-// on, with every watcher looking.
+// The order campaign runs random graphs on the virtual device, under every policy that chooses the
+// next stream, with every watcher attached.
 //
 // Contestants for run_differential, which compares them with the oracle, counts and shrinks. Each
 // runs its graph three times on one session (inputs 0, 1, 0), every time in another order; the
@@ -25,7 +25,7 @@ struct OrderCounts {
   uint64_t num_orders = 0;    // runs
   uint64_t num_steps = 0;     // choices' worth: commands of strands and streams
   uint64_t num_accesses = 0;  // of values and memory, each checked for races
-  uint64_t num_explored = 0;  // graphs all of whose orders were taken
+  uint64_t num_explored = 0;  // graphs with all orders taken
   uint64_t digest = 0;        // of every step's lane, in order: equal when all went alike
 };
 

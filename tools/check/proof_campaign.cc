@@ -23,7 +23,7 @@ std::string try_deletions(const Graph& graph, Plan& plan, ProofReport& report) {
       if (!is_sync(deleted.op)) continue;
       commands.erase(commands.begin() + static_cast<ptrdiff_t>(c));
       const bool is_flagged = !prover.prove_again(static_cast<uint32_t>(r)).is_safe();
-      // Now and then the whole proof is asked whether it thinks so, too.
+      // At some deletions the whole proof checks the same claim.
       const bool is_sample = report.num_deletions % kDeletionsASample == 0;
       const bool differs = is_sample && prove_program(nested, contents, 1).is_safe() == is_flagged;
       commands.insert(commands.begin() + static_cast<ptrdiff_t>(c), deleted);

@@ -26,7 +26,7 @@ struct ProofOptions {
   uint64_t num_seeds = 1000;
   GenerateOptions generate = {};
   size_t max_violations = 3;
-  std::function<bool()> is_time_up = {};  // asked before each graph and attempt; may be empty
+  std::function<bool()> is_time_up = {};  // called before each graph and attempt; may be empty
   // A defect planted into each plan, for tests of the campaign; may be empty.
   std::function<void(const Graph& graph, Plan& plan)> spoil = {};
 };
@@ -43,9 +43,9 @@ struct ProofReport {
   std::vector<ProofViolation> violations;
 };
 
-// One graph after another, for whoever tries each in several campaigns; run_proofs is all of them
-// in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate are the
-// caller's business.
+// Tries one graph per call, for a caller that runs several campaigns on each graph; run_proofs
+// tries all graphs in a row. Seeds are those of the recipes; the caller applies first_seed,
+// num_seeds and generate of the options.
 class ProofCampaign {
  public:
   explicit ProofCampaign(ProofOptions options) : options_(std::move(options)) {}

@@ -1,17 +1,17 @@
 // RaceChecker: what happens before what in a trace of the virtual device, by vector clocks.
 //
-// It knows nothing of plans. It reads which values each step of a run touches off the graph, and
+// It does not depend on plans. It reads which values each step of a run touches off the graph, and
 // what is ordered off what the device did: the order of each lane, forks, records and the waits
-// that they released, and what the host saw. Two steps that touch one value or one piece of
-// memory, at least one of them writing, with nothing that orders them are a race, also when this
-// time they happened to run in the right order.
+// that they released, and what the host saw. Two steps that touch one value or one piece of memory,
+// at least one of them writing, with nothing that orders them are a race, also when this time they
+// happened to run in the right order.
 //
 // A step that reads a value which nothing has made yet fails: it would read through a null pointer.
 //
 // A value's slot and its elements' memory (in granules of 64 bytes) are watched apart: a wrong
-// order may move a reference that somebody reads, or overwrite bytes that somebody still needs.
-// A writer that holds the only reference to pooled memory is behind all that read it through other
-// slots: they let go of it before, and the count orders that (runtime/device/buffer.h).
+// order may move a reference that another step reads, or overwrite bytes that another step still
+// needs. A writer that holds the only reference to pooled memory comes after all readers through
+// other slots: they have released it before, and the count orders that (runtime/device/buffer.h).
 //
 // Idea: Flanagan and Freund, "FastTrack", PLDI 2009: the last write and the reads since, as
 // epochs. Threads: any; one lock. Cost: some 100 ns a value a step.
@@ -31,7 +31,8 @@ namespace eddy::check {
 
 class RaceChecker : public StepObserver, public DeviceWatcher {
  public:
-  // Whose lanes the steps run on; null before there is one. Forgets everything seen so far.
+  // Sets the device with the lanes that the steps run on; null before there is one. Forgets all
+  // accesses seen so far.
   void reset(const VirtualDevice* device_or_null);
   // "Mix_3[2] of strand 1 writes 'x', which Row_1[2] of strand 0 reads: nothing orders them".
   // At most kMaxRaces, each pair of nodes once.

@@ -4,7 +4,7 @@
 // A recipe is a tree of blocks. Variables have a kind and are numbered through the whole recipe;
 // a step reads variables made before it in its own block or in a block around it.
 //
-//   words   int64 tensor of rank 1 whose length the data decide (0 too)
+//   words   int64 tensor of rank 1 of a length that the data decide (0 too)
 //   count   int64 scalar          floats  float[4]
 //   list    sequence of words       maybe   optional of words
 //

@@ -1,14 +1,14 @@
-// SessionUse: what is done with one session to see that it does what the oracle says.
+// SessionUse: the ways of using one session to check that its results are the oracle's.
 //
 //   in turn       inputs 0, 1, 0 on one session, with digests of every step where nodes keep their
 //                 ids, and trip counts
 //   at once       up to four runs in flight on one session
 //   bound         one call; outputs bound or not, each in one place or in either of two, side by
-//                 side in a block that nobody else may touch, aligned to their elements only;
+//                 side in a block that no other code may touch, aligned to their elements only;
 //                 inputs must stay as they are
 //   fed back      one call; outputs of a run are bound as the next run's inputs
-//   ended early   runs cancelled or past their deadline at any moment; each is right or says that
-//                 it was ended, its neighbour and its successor are right
+//   ended early   runs cancelled or past their deadline at any moment; each is right or reports
+//                 its end, its neighbour and its successor are right
 //   round trip    written as ONNX, read back, and run
 //   fixed shapes  of inputs 0, known when the session is made; runs with others are refused
 //   on a stream   runs in the order of a stream, and one beside it
@@ -48,14 +48,14 @@ struct SessionUsage {
   const OracleResult& second;              // of the run with fed_back() inputs; where they are
 };
 
-// The subject's graph is the session's by now; what to expect has been asked for before. Empty, or
-// what differs.
+// The session owns the subject's graph; the oracle has computed the expected results before.
+// Returns an empty string, or the differences.
 std::string use_session(Session& session, Subject& subject, const SessionUsage& usage);
 
 bool are_all_tensors(const NamedTensors& values);
 // The inputs, some of them taken from outputs of the same type.
 NamedTensors fed_back(NamedTensors inputs, const NamedTensors& outputs);
-// Of those inputs that are declared as tensors.
+// The shapes of the inputs that are declared as tensors.
 std::vector<std::pair<std::string, Dims>> shapes_of(const Recipe& recipe,
                                                     const NamedTensors& inputs);
 

@@ -54,7 +54,7 @@ bool has_digests(const SessionOptions& options) {
   return !options.simplify && options.observer_or_null == nullptr && options.make_devices.empty();
 }
 
-// With options that are complete.
+// Takes complete options.
 std::string difference(Subject& subject, SessionWay way) {
   if (std::string text = prepare(subject); !text.empty()) return text;
   const Subject::Expected& first = subject.expected(0);

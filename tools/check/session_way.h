@@ -1,11 +1,12 @@
 // SessionWay: one way of making a session on the CPU and of using it, drawn from a seed.
 //
 //   const SessionWay way = SessionWay::draw(seed, use);
-//   std::string what = difference(subject, way, threads);  // empty: as the oracle says
+//   std::string what = difference(subject, way, threads);  // empty: equal to the oracle's result
 //
-// How it is used (session_uses.h) is the caller's choice, so that each use is met equally often;
-// everything else (streams and their cap, who drives loops, memory, threads, simplification) is
-// drawn, so that all combinations come up. Same seed and use, same way.
+// How the session is used (session_uses.h) is the caller's choice, so that each use occurs equally
+// often; everything else (streams and their cap, the driver of loops, memory, threads,
+// simplification) is drawn at random, so that all combinations occur. The same seed and use give
+// the same way.
 //
 // Errors: what a session reports is a difference. Threads: the session's, of `threads`.
 #pragma once

@@ -25,7 +25,7 @@ class Editor {
   }
 
  private:
-  // True for the edit that was asked for.
+  // True for the requested edit.
   bool is_turn() { return left_-- == 0; }
   static Outcome changed(bool is_changed) {
     return is_changed ? Outcome::kChanged : Outcome::kNoUse;
@@ -137,7 +137,7 @@ class Editor {
     }
     for (size_t s = 0; s < loop.num_scans; ++s) {
       replacements.add(loop.makes[before.results.size() + s], after.results[loop.reads.size() + s]);
-      // What a row is may have been forwarded.
+      // A row's value may have been forwarded.
       for (size_t f = 0; f < before.results.size(); ++f) {
         replacements.add(after.parameters[f + 1], before.results[f]);
       }

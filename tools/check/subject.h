@@ -1,5 +1,5 @@
-// Subject: one random graph for everybody who wants to try it: built once, the oracle asked once
-// for each variant of its inputs.
+// Subject is one random graph that several campaigns share: it is built once, and the oracle runs
+// once for each variant of its inputs.
 //
 //   Subject subject(library, make_recipe(seed));
 //   const Subject::Expected& expected = subject.expected(0);  // inputs, and what they should give
@@ -30,14 +30,14 @@ class Subject {
   const Library& library() const { return library_; }
   const Recipe& recipe() const { return recipe_; }
 
-  // Null when it does not build: status() says why.
+  // Null when it does not build: status() has the reason.
   const Graph* graph_or_null();
   const Status& status() const { return status_; }
   Result<Graph> copy_graph();
 
   const Expected& expected(uint64_t variant);
 
-  // What uses of it have met, so that a campaign can tell whether they have shown anything.
+  // Events that its uses have met, so that a campaign can decide whether they have shown anything.
   struct Met {
     uint64_t num_fed_back = 0;     // inputs that were outputs of the run before
     uint64_t num_ended_early = 0;  // runs

@@ -2,12 +2,12 @@
 // of each step against the oracle, the race checker, the device's own books.
 //
 //   EDDY_ASSIGN_OR_RETURN(auto trial, Trial::make(subject, options));
-//   std::string what = trial->run(0);  // empty: the run was as the oracle says
+//   std::string what = trial->run(0);  // empty: the run equals the oracle's
 //
-// The device lives on when the session has gone, so that what is left behind can be counted.
+// The device outlives the session, so that what the session leaves behind can be counted.
 //
-// With the same options every trial takes the same steps, with loops that the host drives, too, as
-// long as nobody else uses its threads: the scheduler's thread is held while runs are submitted.
+// With the same options every trial takes the same steps, also with loops that the host drives, as
+// long as no other work uses its threads: the scheduler's thread is held while runs are submitted.
 //
 // Errors: of building, the oracle and the session. Threads: one; the scheduler's beside it when
 // the host drives loops.
@@ -33,7 +33,7 @@ struct TrialOptions {
   Loops loops = Loops::kDevice;
   uint32_t max_streams = 0;  // 0: no cap
   FaultPlan* faults_or_null = nullptr;
-  StepObserver* observer_or_null = nullptr;  // asked before the watchers, told after them
+  StepObserver* observer_or_null = nullptr;  // around the watchers: first before, last after
   std::function<void(uint64_t tick)> on_tick = {};
   // Stands between session and device; for planting bugs. Empty: nothing does.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
@@ -44,8 +44,8 @@ struct TrialOptions {
   double accelerator_cpu_share = -1;
   uint64_t num_accelerators = 1;
   std::shared_ptr<SharedThreads> threads = {};  // null: the session's own
-  // How long nothing moves before a run is said to hang; its session is then left alone, for it
-  // could never be destroyed. 0: a run is waited for, however long.
+  // How long no progress is made before a run counts as hanging; its session is then left alone,
+  // because it could never be destroyed. 0: the trial waits for a run without limit.
   std::chrono::milliseconds patience{0};
 };
 
@@ -59,22 +59,22 @@ class Trial {
   VirtualDevice& device() { return *device_; }
   const VirtualDevice& device() const { return *device_; }
   const NamedTensors& inputs(uint64_t variant) { return subject_.expected(variant).inputs; }
-  // What the oracle says of a variant of the inputs; asked once.
+  // The oracle's result for a variant of the inputs; computed once.
   const OracleResult& oracle(uint64_t variant) { return subject_.expected(variant).result; }
 
   // One run; empty, or how it differs from what it should be, in one line.
   std::string run(uint64_t variant);
   // Two runs in flight, of inputs 0 and 1. Their steps are watched for races, not compared.
   std::string run_two();
-  // What the watchers have found since they were asked last; empty: nothing.
+  // The findings of the watchers since the last call; empty: none.
   std::string findings();
   // While it lives, runs that are submitted do not begin: loops that the host drives would, each in
   // its own moment. Null where nothing begins by itself, and where there is no stack for it.
   std::shared_ptr<const void> hold();
   // Ends the session; empty, or what it has left behind on its device.
   std::string close();
-  // A run hangs: only findings() may be asked, and whoever can leaves the trial alone for good,
-  // with all that it was given, because the run may wake up yet.
+  // A run hangs: from now on only findings() may be called. A caller that can passes the trial and
+  // all its inputs to leave_alone(), because the run may still wake up.
   void note_hang() { hangs_ = true; }
   bool hangs() const { return hangs_; }
 

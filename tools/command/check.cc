@@ -3,8 +3,8 @@
 // device, and with --faults everything that can fail.
 //
 // --jobs shares the seeds out to threads, each with campaigns of its own; their counts are summed.
-// Ctrl-C, SIGTERM and --minutes end it between graphs (faults: points); what has been counted is
-// said all the same. A defect that ends the process is printed with the seed, and of faults the
+// Ctrl-C, SIGTERM and --minutes end it between graphs (faults: points); the counts so far are
+// printed in any case. A defect that ends the process is printed with the seed, and of faults the
 // point, that each job was at.
 #include <algorithm>
 #include <atomic>
@@ -53,7 +53,7 @@ class Check {
     std::exception_ptr failure = {};
   };
 
-  // The first of them on this thread, which says how far all have come.
+  // Runs the first job on this thread, which prints the progress of all.
   void run_jobs() {
     std::vector<std::thread> threads;
     try {

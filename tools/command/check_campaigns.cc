@@ -16,7 +16,7 @@ std::string again(uint64_t seed, const std::string& options) {
   return fmt::format("eddy check --seeds 1 --first-seed {}{}", seed, options);
 }
 
-// `remark`: said behind what differs.
+// Adds `remark` after the difference.
 void note(std::vector<CheckViolation>& violations, const check::DifferentialReport& report,
           const char* campaign, const std::string& again_options, const char* remark = "") {
   for (const check::Mismatch& mismatch : report.mismatches) {

@@ -20,7 +20,7 @@
 
 namespace eddy {
 
-// Defects for the campaigns to find, of tests that look at what is said then.
+// Defects for the campaigns to find, for tests of the messages about them.
 struct CheckPlants {
   decltype(check::ProofOptions::spoil) plan = {};
   check::FaultPlants faults = {};
@@ -49,7 +49,7 @@ class CheckCampaigns {
  public:
   static constexpr size_t kMaxViolations = 3;  // of a campaign of one job
 
-  // `is_time_up` is asked in the middle of what takes long. Both outlive the campaigns.
+  // Calls `is_time_up` in the middle of long work. Both outlive the campaigns.
   static Result<std::unique_ptr<CheckCampaigns>> make(const CheckArguments& arguments,
                                                       const std::function<bool()>& is_time_up);
   virtual ~CheckCampaigns() = default;

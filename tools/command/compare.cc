@@ -70,7 +70,7 @@ double distance(const TensorView& found, const TensorView& expected, int64_t i,
   if (std::memcmp(at(found), at(expected), size) == 0) return 0;
   if (!kIntTypes.contains(type)) return std::nan("");
   const double off = load_number(found, i).to_double() - load_number(expected, i).to_double();
-  return off == 0 ? std::nan("") : off;  // beyond 2^53 a double may not tell them apart
+  return off == 0 ? std::nan("") : off;  // beyond 2^53 their doubles may be equal
 }
 
 std::string place(const TensorView& view, int64_t i) {

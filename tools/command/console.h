@@ -36,15 +36,15 @@ class Console {
   void say(std::string_view line);
   // One line of remarks, to standard error.
   void remark(std::string_view line);
-  // Replaces the line under the cursor of a terminal; elsewhere a line of standard error, said
-  // only when the last one, or the beginning, is some time ago.
+  // Replaces the line under the cursor of a terminal; elsewhere prints a line to standard error,
+  // but only when some time has passed since the last one or the start.
   void progress(std::string_view line);
   // The document. Once.
   void print(const Json& document);
   // The same, of a document that is text already.
   void print_text(std::string_view document);
 
-  // The one line of a failure, and with --json a document that says the same unless one has been
+  // The one line of a failure, and with --json a document of the same content unless one has been
   // printed: {"error": error_json()}.
   void fail(const Outcome& outcome);
   // {"code", "message", "path", "exit"}; for documents of work that was done in part, too.
@@ -60,7 +60,7 @@ class Console {
   std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
   std::string subcommand_;
   bool has_progress_ = false;
-  std::atomic<bool> has_printed_{false};  // claimed by whoever prints the document
+  std::atomic<bool> has_printed_{false};  // set by the thread that prints the document
 };
 
 // "1.23 ms": three significant digits.

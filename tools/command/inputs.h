@@ -1,8 +1,8 @@
 // The values a run starts from: from files, test data folders, the command line or a seed.
 //
-// What an input is given by, first that applies: --input, --set, --inputs, --random-inputs. An
-// input that nothing gives is an error that says how to give it. Dimensions that the model leaves
-// open count as 1 where values are made up (--dim fixes them before).
+// What gives an input, first that applies: --input, --set, --inputs, --random-inputs. An input that
+// nothing gives is an error that names the options. Dimensions that the model leaves open count as
+// 1 where values are made up (--dim fixes them before).
 //
 // Errors: kInvalidArgument and kNotFound, naming the option or file; kResourceExhausted for values
 // larger than the machine's memory.
@@ -37,7 +37,7 @@ struct DataSet {
   bool has_inputs() const;
 };
 Result<DataSet> read_data_set(const std::string& folder, const Session& session);
-// That of arguments.folder, if one is named.
+// The data set of arguments.folder, if one is named.
 Result<std::optional<DataSet>> read_data_set(const InputArguments& arguments,
                                              const Session& session);
 

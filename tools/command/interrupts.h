@@ -4,7 +4,7 @@
 //   Ctrl-C (SIGINT), SIGTERM  cancels the session's runs, which drain and end with kCancelled;
 //                             a second one ends the process at once. While no session is attached
 //                             (loading, planning) there is nothing to drain: `abandon` is called,
-//                             unless somebody has promised to look (Patience).
+//                             unless a Patience object is alive.
 //   Ctrl-\ (SIGQUIT)          prints where each run stands to standard error, and goes on.
 //
 // Make it first in main, before any other thread: it blocks the signals for all of them.
@@ -40,8 +40,8 @@ class Interrupts {
     Interrupts& interrupts_;
   };
 
-  // While it lives its owner looks at is_interrupted() often, and ends in its own way: a first
-  // signal is only noted.
+  // While it lives its owner polls is_interrupted() often, and ends in its own way: a first signal
+  // is only noted.
   class Patience {
    public:
     explicit Patience(Interrupts& interrupts) : interrupts_(interrupts) {

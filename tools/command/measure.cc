@@ -5,7 +5,7 @@
 // the operator's cost. After a warm-up run come rounds of both in turn.
 //
 // With --whole the model is run, too, and its steps watched (step_profile.h): operators then cost
-// what they cost in their place, and the table knows trips and branches.
+// what they cost in their place, and the table holds trips and branches.
 #include <algorithm>
 #include <map>
 
@@ -102,7 +102,7 @@ Result<std::unique_ptr<Probe>> make_probe(const Library& library, Graph graph, u
   return probe;
 }
 
-// On random values, or on zeros where the operator does not take those (indices, say).
+// Runs on random values, or on zeros where the operator does not take those (indices, say).
 Result<std::unique_ptr<Probe>> probe_node(const Library& library, const Graph& graph,
                                           const Node& node, uint64_t seed) {
   for (const bool uses_zeros : {false, true}) {
@@ -277,7 +277,7 @@ Result<std::vector<HostValue>> whole_inputs(const MeasureArguments& arguments,
   return make_inputs(inputs, session, data_set ? &*data_set : nullptr);
 }
 
-// The model on one stream, whose steps `profile` watches, and what it is run on.
+// The model on one stream, with `profile` as observer of its steps, and its inputs.
 struct WholeModel {
   StepProfile profile;
   std::unique_ptr<Session> session;

@@ -112,7 +112,8 @@ void add_planning_options(CLI::App& app, ModelArguments& arguments) {
 
 namespace {
 
-// Of "cuda" the first GPU, of "cuda:2" that one as `eddy info` counts them; none: another device.
+// The GPU of a device name: for "cuda" the first, for "cuda:2" that one as `eddy info` counts them;
+// none: another device.
 std::optional<int> cuda_ordinal(const std::string& device) {
   if (device == "cuda") return 0;
   const std::string number = device.starts_with("cuda:") ? device.substr(5) : "";
@@ -193,7 +194,7 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
 
 namespace {
 
-// Said before a model is read, where there is no driver or no such GPU.
+// The error before a model is read, where there is no driver or no such GPU.
 Status check_cuda(int ordinal) {
   const CudaReport report = report_cuda();
   if (!report.status.is_ok()) return report.status;
@@ -239,7 +240,8 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   }
   options.rank_by_costs = arguments.rank_by == "costs";
   options.num_threads = arguments.threads;
-  // Who wants more than three quarters of the machine is refused; the kernel would kill.
+  // A run that needs more than three quarters of the machine's memory is refused; the kernel would
+  // kill it.
   options.memory_limit_bytes =
       arguments.memory_bytes > 0 ? arguments.memory_bytes : machine_memory_bytes() / 4 * 3;
   if (arguments.device == "virtual") {

@@ -1,7 +1,7 @@
 // The checks of options that take a number, or a name and what it gets. CLI11's own ranges let NaN
 // through: it is neither below nor above, and no clock or difference ever reaches it.
 //
-// As CLI11 wants them: a function from the text to why it is refused, empty when it is not.
+// In CLI11's form: a function from the text to the reason for a refusal, empty when it is not.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace eddy {
 
-// `what` says what is right, as in "give a tolerance, 0 or more, not 'nan'".
+// `what` describes the right value, as in "give a tolerance, 0 or more, not 'nan'".
 inline auto check_number(std::string what, double low, double high) {
   return [what = std::move(what), low, high](const std::string& text) {
     char* end = nullptr;

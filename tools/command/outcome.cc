@@ -10,7 +10,7 @@ ExitCode exit_code_of(StatusCode code, bool is_running) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kNotFound:
     case StatusCode::kUnsupported:
-    case StatusCode::kResourceExhausted:  // an input that asks for more than it may
+    case StatusCode::kResourceExhausted:  // an input that requires more than it may
       return is_running ? ExitCode::kRunFailed : ExitCode::kBadInput;
     case StatusCode::kCancelled:
     case StatusCode::kDeadlineExceeded:

@@ -7,8 +7,8 @@
 //   4  the run failed: kernel error, out of memory, device absent or lost, a defect of Eddy
 //   5  cancelled, or past its deadline
 //
-// This is the one place that turns a StatusCode into an exit code. The same code may mean either
-// a bad input or a failed run, so whoever fails while running says so: Outcome::of_run().
+// This is the one place that turns a StatusCode into an exit code. The same code may mean a bad
+// input or a failed run, so code that fails while running returns Outcome::of_run().
 #pragma once
 
 #include <string>
@@ -38,7 +38,7 @@ class Outcome {
   static Outcome of_run(Status status);
 
   ExitCode exit_code() const { return exit_code_; }
-  // Ok exactly when nothing is to be said.
+  // Ok exactly when there is no message.
   const Status& status() const { return status_; }
 
  private:

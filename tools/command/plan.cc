@@ -123,8 +123,8 @@ Json node_json(const Graph& graph, NodeId id, uint32_t stream, const Json& rank)
   return json;
 }
 
-// Of a pipelined block: how the next iteration is ordered behind its streams, which go on; nodes by
-// their place.
+// The JSON of a pipelined block: how the next iteration is ordered behind its streams, which go on;
+// nodes by their place.
 Json open_json(const Graph& graph, const Plan& plan, RegionId id,
                const std::map<NodeId, uint32_t>& place) {
   const Program::Block& block = plan.program.blocks[id.index()];
@@ -357,7 +357,7 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
   return Outcome::success();
 }
 
-// The first option given that says nothing of a bare graph; empty: none.
+// The first given option that has no meaning for a bare graph; empty: none.
 std::string option_for_models(const CLI::App& app) {
   static constexpr std::string_view kOfBareGraphs[] = {
       "--dag", "--assign", "--streams", "--rank-by", "--dot", "--svg", "--svg-over", "--json"};

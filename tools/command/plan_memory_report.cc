@@ -17,9 +17,9 @@ namespace {
 
 struct Totals {
   uint64_t constant_bytes = 0;
-  uint64_t fixed_bytes = 0;  // of values whose shape is known, none sharing memory
+  uint64_t fixed_bytes = 0;  // of values of known shape, none sharing memory
   uint64_t num_fixed = 0;
-  uint64_t num_dynamic = 0;  // values whose shape is known when they are made
+  uint64_t num_dynamic = 0;  // values with a shape known when they are made
 };
 
 Totals add_up(const Graph& graph) {
@@ -69,8 +69,8 @@ ValueId overwritten(const Graph& graph, const MemoryPlan& memory, ValueId id) {
 
 constexpr size_t kLineWidth = 100;
 
-// What is said of values, in order of regions: the line's beginning and end, and the values: behind
-// each other where they fit into a line, else below each other.
+// Text about values, in order of regions: the line's beginning and end, and the values: on one line
+// where they fit, else one below the other.
 class Groups {
  public:
   explicit Groups(const Graph& graph) : graph_(graph) {}

@@ -1,5 +1,5 @@
-// What eddy plan says of a plan's memory: arenas, which values stand where in them, and which have
-// no block and why, each with the region it is made in.
+// eddy plan's report of a plan's memory: arenas, the values in them and their places, and the
+// values without a block and the reason, each with the region it is made in.
 //
 // Threads: pure. Cost: O(values and uses).
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace eddy {
 
-// One line for each arena, then for each region and each thing to be said of its values:
+// One line for each arena, then for each region and each group of its values:
 //   "in place in decode/after: sum over x"         x's block, written where x is read last
 //   "passed on in decode/after: x"                 another value's memory under a further name
 //   "pooled in decode/after: rows"                 of a shape known only while running

@@ -39,8 +39,9 @@ Result<std::optional<ScenarioReport>> over_scenarios(const Program& program,
   return std::optional<ScenarioReport>(std::move(*report));
 }
 
-// Loops are cut short, the shorter the longer it takes; options.max_rounds says at which length,
-// and is the most there may be. Nothing when it is too long even so.
+// Simulates loops with fewer and fewer rounds until the simulation is short enough.
+// options.max_rounds is the upper limit at the call and the number of rounds used at the return.
+// Nothing if even the fewest rounds take too long.
 Result<std::optional<FluidTimeline>> simulate_shortened(const Program& program,
                                                         const FluidCosts& costs,
                                                         const FluidMachine& machine,

@@ -1,4 +1,4 @@
-// What eddy plan says of a plan's time: simulated on the machine it was made for.
+// eddy plan's prediction of a plan's time: a simulation on the machine it was made for.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace eddy {
 
-// Of --machine: a JSON file as fluid_machine.h describes it.
+// Reads the file of --machine: JSON as fluid_machine.h describes it.
 Result<std::shared_ptr<const FluidMachine>> read_machine(const std::string& path);
 
 struct Prediction {
   std::string machine;
-  std::string guesses;  // decisions that nobody has seen or expects; empty: none
+  std::string guesses;  // decisions without a measurement or an expectation; empty: none
   FluidTimeline timeline;
   bool has_loops = false;
   uint64_t max_rounds = 0;  // longer loops were simulated by that many rounds
-  // The same with spans and fewer rounds, for a picture; where asked for.
+  // The same with spans and fewer rounds, for a picture; present where requested.
   std::optional<FluidTimeline> drawn;
   uint64_t drawn_rounds = 0;
   // Where decisions make a difference and the time for it is short; in nanoseconds.

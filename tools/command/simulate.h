@@ -1,4 +1,4 @@
-// What the parts of `eddy simulate` share: its arguments, and how timelines are said.
+// What the parts of `eddy simulate` share: its arguments, and the printing of timelines.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct SimulateArguments {
   uint64_t seed = 1;
   std::string output;  // of the search's best strategy
 
-  // Of models, which hold neither.
+  // For models: their files hold neither a topology nor a strategy.
   std::string topology;
   std::string strategy;
   std::string costs;
@@ -35,7 +35,7 @@ struct SimulateArguments {
   std::vector<std::string> shapes;  // NAME=2x3
 };
 
-// Collects what is said about a run of edits: JSON for machines, text for people, a picture.
+// Collects the output of a run of edits: JSON for machines, text for people, a picture.
 //
 //   TimelineSaying saying(arguments, console);
 //   saying.add(view, "initial");            // then one after each edit
@@ -58,7 +58,7 @@ class TimelineSaying {
     ++num_added_;
   }
 
-  // Operators whose times are estimates, for the JSON document.
+  // Operators with estimated times, for the JSON document.
   void mark_estimated(std::vector<std::string> names) { estimated_ = std::move(names); }
 
   // The last timeline: drawn, and shown whole where edits came between it and the first.
@@ -82,7 +82,7 @@ class TimelineSaying {
   Console& console_;
   std::string json_;
   std::vector<std::string> estimated_;
-  std::string text_;  // said at the end: an edit may still be refused
+  std::string text_;  // printed at the end: an edit may still be refused
   size_t num_added_ = 0;
 };
 
@@ -107,7 +107,7 @@ Status check_scenario_arguments(const SimulateArguments& arguments);
 Outcome say_scenarios(const SimulateArguments& arguments, const ScenarioFile& file,
                       Console& console, Interrupts& interrupts);
 Json scenarios_json(const ScenarioReport& report, const std::vector<double>& quantiles);
-// --search: looks for a better strategy and says which.
+// --search: searches for a better strategy and prints it.
 Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,
                          Console& console, Interrupts& interrupts);
 
@@ -115,7 +115,7 @@ Outcome search_operators(const SimulateArguments& arguments, const OperatorFile&
 Status write_pictures(const SimulateArguments& arguments, const OperatorFile& file,
                       const Strategy& strategy);
 
-// The operators whose times come from a roofline: said as a remark, and returned.
+// Prints the operators with times from a roofline as a remark, and returns them.
 std::vector<std::string> say_estimates(const OperatorFile& file, Console& console);
 
 // "standard input" or the path, for the start of messages.

@@ -1,5 +1,5 @@
 // eddy simulate MODEL.onnx: the model's operators on one CPU device, or on a topology under a
-// strategy; with loops and branches, over the scenarios that --costs tells of.
+// strategy; with loops and branches, over the scenarios of --costs.
 #include <set>
 
 #include <fmt/format.h>
@@ -36,7 +36,8 @@ Result<Topology> load_topology(const std::string& path) {
   return topology;
 }
 
-// Of every list: single devices where no strategy is given. Adds the names that it is asked for.
+// Sets the strategies of every list: single devices where no strategy is given. Adds the operators'
+// names to `names`.
 Status set_strategies(const nlohmann::json* strategy_or_null, const Topology& topology,
                       OperatorList& list, std::set<std::string>& names) {
   for (const Operator& op : list.graph.operators) names.insert(op.name);

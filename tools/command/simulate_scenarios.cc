@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kMaxDrawnTasks = 1'000'000;
 
-// To be read; --json has every digit. Files have units of their own.
+// A time for people; --json has every digit. Files have units of their own.
 std::string time_text(double time, const std::string& unit) {
   return fmt::format("{:.10g}{}", time, unit);
 }

@@ -9,11 +9,11 @@
 //
 // Why not a library: mimalloc and jemalloc save as many instructions (326 and 338 million for 60
 // seeds, this 297, glibc 431), but as Debian builds them they take over malloc, too, and with it
-// the large blocks of tensors and of oneDNN, whose give and take with the system is measured
-// elsewhere.
+// the large blocks of tensors and of oneDNN, for which allocation and release to the system are
+// measured elsewhere.
 //
-// Errors: std::bad_alloc, after the new-handler has had its say. Threads: any; nothing is shared.
-// Sanitizers watch malloc's own blocks: in their builds there is nothing here, and kIsOn says so.
+// Errors: std::bad_alloc, after the new-handler has run. Threads: any; nothing is shared.
+// Sanitizers watch malloc's own blocks: in their builds this allocator is empty and kIsOn is false.
 // Cost: some ten instructions each way; at most 8 MiB a thread.
 #pragma once
 
@@ -30,7 +30,7 @@ inline constexpr bool kIsOn = true;
 inline constexpr size_t kLargestBytes = 2048;
 inline constexpr size_t kMaxKeptBytes = size_t{64} << 10;  // of one size and thread
 
-// What the calling thread keeps of blocks for so many bytes.
+// The blocks of so many bytes that the calling thread keeps, in bytes.
 size_t kept_bytes(size_t size);
 
 }  // namespace eddy::small_blocks

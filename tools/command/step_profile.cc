@@ -97,7 +97,7 @@ NodeWork StepProfile::work(const Graph& graph, const LookingCosts& looking) cons
       demand->solo_ns = mean_ns(id, kind, looking.control_ns);
     }
     control.decision.trace = decisions_[n];
-    // One that was never reached is never asked.
+    // A decision that was never reached is never read.
     if (control.decision.trace.empty()) control.decision.trace = {0};
   }
   return work;

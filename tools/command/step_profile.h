@@ -2,8 +2,8 @@
 // decided: an observer of a session.
 //
 // Times are those of the time-stamp counter around each step; looking costs time itself, of which
-// the part that lies between the two looks is taken off (the caller measures it on steps whose
-// time is known otherwise). What a run spends between its steps is not seen here.
+// the part that lies between the two looks is taken off (the caller measures it on steps of
+// independently known time). What a run spends between its steps is not seen here.
 //
 //   StepProfile profile;
 //   options.observer_or_null = &profile; ...

@@ -59,7 +59,7 @@ void put_document(std::string_view code, std::string_view what, std::string_view
 struct Defect {
   int signal;
   std::string_view what;
-  std::string_view exit_code;  // as shells say it
+  std::string_view exit_code;  // as shells print it
 };
 constexpr Defect kDefects[] = {{SIGABRT, "ended by SIGABRT", "134"},
                                {SIGSEGV, "ended by SIGSEGV", "139"},
@@ -96,7 +96,7 @@ void claim_report() {
 }
 
 void end_suddenly(std::string_view what, std::string_view why) {
-  // What the reporter lacks while it reports is not reported again.
+  // A failure of the reporter while it reports is not reported again.
   if (is_reporter) std::_Exit(static_cast<int>(ExitCode::kRunFailed));
   claim_report();
   put(STDERR_FILENO, {"eddy: ", what, why});

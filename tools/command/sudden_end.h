@@ -1,9 +1,9 @@
-// A sudden end: what the command says where it cannot go on.
+// A sudden end: the command's report where it cannot go on.
 //
 // Where the system gives no more memory or threads, a run can be neither finished nor waited for,
 // so the command ends at once with ExitCode::kRunFailed. Where a defect ends it (a failed CHECK, a
-// fault, std::terminate), it ends by that signal. Either way after one line (and, asked for JSON,
-// one document), which says what each job was at (WorkNote). Nothing here takes memory or locks.
+// fault, std::terminate), it ends by that signal. Either way after one line (and, with --json, one
+// document), which names each job's current work (WorkNote). Nothing here takes memory or locks.
 // Threads: any, several at once, too: the first one reports and ends the process, the others stay
 // where they are until it has.
 #pragma once
@@ -19,8 +19,8 @@ void sudden_ends_say_json(bool says_json);
 // "eddy: WHAT WHY"; the document has only WHAT, which needs no escapes.
 [[noreturn]] void end_suddenly(std::string_view what, std::string_view why);
 
-// The caller, who is about to end the command, reports why; sudden ends on other threads say
-// nothing from now on. Does not return where one of them is reporting already.
+// The caller is about to end the command and reports the reason; sudden ends on other threads print
+// nothing from now on. Does not return if another thread is already reporting.
 void claim_report();
 
 [[noreturn]] void end_without_memory();  // a new-handler

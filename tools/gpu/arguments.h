@@ -1,5 +1,4 @@
-// What gpu_report is asked: its options, checked before anything is measured, and the parts by
-// name.
+// The options of gpu_report, checked before anything is measured, and the parts by name.
 #pragma once
 
 #include <string>
@@ -22,7 +21,7 @@ struct ReportArguments {
 // Empty when they are fine: folders are there, and the JSON file can be written.
 std::string parse_report_arguments(int argc, char** argv, ReportArguments& arguments);
 
-// Each part in a line.
+// One line for each part.
 std::string report_help();
 
 }  // namespace eddy

@@ -27,7 +27,7 @@ class CaseRows {
   CaseRows(const Library& library, GpuCase one, const SessionsUnderReport& what)
       : library_(library), one_(std::move(one)), what_(what) {}
 
-  // What is expected of every way.
+  // Computes the expected outputs of every way.
   Status run_on_cpu() {
     EDDY_ASSIGN_OR_RETURN(const auto session, make({}));
     EDDY_ASSIGN_OR_RETURN(expected_, session->run(one_.inputs));
@@ -40,7 +40,7 @@ class CaseRows {
     return Status::ok();
   }
 
-  // What came of it; the row says it, too.
+  // Returns the result; the row reports it, too.
   Status run(const CaseWay& way, const Status& on_cpu, Json& row) const {
     row = {{"case", one_.name}, {"way", way.name}};
     if (!one_.size.empty()) row["size"] = one_.size;

@@ -3,7 +3,7 @@
 //
 // A row passes when every run gave the CPU's outputs (host_difference.h) and the counted loop went
 // round as often. Times are medians of `num_runs` runs behind `num_warm_runs`, with the fastest and
-// the slowest; microseconds a round where the case says what a round is.
+// the slowest; microseconds a round where the case defines a round.
 #pragma once
 
 #include <optional>
@@ -23,11 +23,11 @@ struct GpuCase {
   std::string size;
   std::function<Result<Graph>(const OpTable& ops)> build;
   NamedTensors inputs;
-  // Path of the loop whose trips are compared and told; empty: none. Of several at the graph's top
-  // the one that goes round most: merged loops count as far as that.
+  // Path of the loop with compared and printed trips; empty: none. Among several loops at the
+  // graph's top level it is the one with the most trips: merged loops count that many.
   std::string counted_loop;
   int64_t num_rounds = 0;  // of a run, for times a round; 0: times a run only
-  // In place of the CPU's.
+  // Expected outputs in place of the CPU's.
   std::optional<NamedTensors> expected;
   bool has_products = false;        // of float32: rounded otherwise with TF32
   std::string made_by = "the CPU";  // `expected`, or the CPU

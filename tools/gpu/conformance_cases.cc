@@ -24,7 +24,7 @@ ConformanceInput bits(Type type, const Dims& dims) { return {dims, Of::kBits, 0,
 ConformanceInput indices(const Dims& dims, int64_t limit, Type type = Type::kInt64) {
   return {dims, Of::kIndices, limit, {}, type};
 }
-// What the host reads.
+// An input that the host reads.
 ConformanceInput given(const std::vector<int64_t>& values) {
   return {Dims{static_cast<int64_t>(values.size())}, Of::kGiven, 0, values, Type::kInt64};
 }

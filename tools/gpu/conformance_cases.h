@@ -1,4 +1,4 @@
-// Calls of the conformance part: the operators that want more than rows of numbers, with shapes
+// Calls of the conformance part: the operators that need more than rows of numbers, with shapes
 // that leave tails of packs, tiles and blocks.
 #pragma once
 

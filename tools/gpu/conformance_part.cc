@@ -20,7 +20,7 @@ constexpr ElementType kTypes[] = {
     ElementType::kInt8,  ElementType::kUint8,  ElementType::kInt16,   ElementType::kUint16,
     ElementType::kInt32, ElementType::kUint32, ElementType::kInt64,   ElementType::kUint64,
     ElementType::kBool};
-// Of those, what libraries are asked for.
+// The types among them for which libraries are used.
 constexpr TypeSet kLibraryTypes{ElementType::kFloat,    ElementType::kDouble, ElementType::kFloat16,
                                 ElementType::kBfloat16, ElementType::kInt32,  ElementType::kInt64,
                                 ElementType::kBool};
@@ -47,7 +47,7 @@ ConformanceCase rows_of(const OpDef& op) {
   return call;
 }
 
-// The operator's own cases, or rows; none: it wants lists of numbers or is none of ONNX's, and has
+// The operator's own cases, or rows; none: it needs lists of numbers or is none of ONNX's, and has
 // no case.
 std::vector<ConformanceCase> cases_of(const OpDef& op) {
   std::vector<ConformanceCase> cases;
@@ -86,8 +86,8 @@ class Conformance {
     }
     return Status::ok();
   }
-  // What should be there is held against what is and what ran: an image that lacks kernels would
-  // leave their operators to the CPU, which nobody would see.
+  // Compares the expected operators with those present and those that ran: an image that lacks
+  // kernels would otherwise leave their operators to the CPU unnoticed.
   void hold_against_lists(PartReport& report) const {
     Json not_run = Json::array();
     const std::vector<std::string> names = cuda::kernel_names();

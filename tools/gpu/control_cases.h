@@ -14,7 +14,7 @@ GpuCase counters(std::string name, int num_loops, int64_t num_trips);
 // x = tanh(x w) in loops side by side, the i-th of num_trips - i * fewer rounds.
 GpuCase matmuls(std::string name, int num_loops, int64_t num_trips, int64_t fewer, int64_t width);
 
-// "outer", in each of whose rounds another loop counts.
+// "outer", with another loop that counts in each of its rounds.
 GpuCase nested(int64_t outer, int64_t inner);
 
 // The branch is the counter's remainder by 4.

@@ -4,8 +4,8 @@
 //   DeviceCall call(gpu, op, conformance_case, ElementType::kFloat, random);
 //   if (call.fits()) status = call.run(reference, cuda);
 //
-// Errors: kUnsupported: there is no such kernel; else what the run or a wrong value says.
-// Threads: one.
+// Errors: kUnsupported: there is no such kernel; else the error of the run or the description of a
+// wrong value. Threads: one.
 #pragma once
 
 #include <vector>
@@ -51,7 +51,7 @@ class DeviceCall {
 
   const GpuUnderReport& gpu_;
   const OpDef& op_;
-  // Of float32: 2 of 2^-10.
+  // For float32: 2 of 2^-10.
   static constexpr double kTf32Slack = 1000;
 
   const ConformanceCase& call_;

@@ -22,7 +22,7 @@ nlohmann::json report_drift(
     const SessionsUnderReport& what, const std::string& only = "",
     const std::function<Result<int64_t>(Device&)>& used_bytes = driver_used_bytes);
 
-// There is a kind of loop whose name begins so.
+// True when a kind of loop has a name with this prefix.
 bool is_drift_kind(const std::string& name);
 
 }  // namespace eddy

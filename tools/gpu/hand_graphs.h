@@ -8,7 +8,7 @@
 //   graph.read(x)
 //
 // Errors: the first one stays; every later call does nothing, and finish(), start() and read()
-// tell it. Threads: one.
+// return it. Threads: one.
 #pragma once
 
 #include <deque>
@@ -34,9 +34,9 @@ class HandGraph {
     const bool value = false;
     return memory(ElementType::kBool, &value, sizeof(value));
   }
-  // Of a new loop, which its tests alone end.
+  // Words of a new loop, which its tests alone end.
   LoopWords loop_words();
-  // Not 0 once a loop has been stopped.
+  // The word is not 0 once a loop has been stopped.
   const uint32_t* stop_word() const { return static_cast<const uint32_t*>(words_.data()); }
 
   void begin();

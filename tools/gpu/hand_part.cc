@@ -71,8 +71,8 @@ void make_case(RawGraph& g, int64_t limit) {
   g.add_last_kernel({});
 }
 
-// A chain whose last kernel tells the host, which launches it again: what any host that decides
-// must wait for.
+// A chain with a last kernel that notifies the host, which launches the chain again: the minimum
+// wait of every host that decides.
 void make_chain(RawGraph& g, int num_kernels) {
   RivalParams work;
   work.total = g.total();
@@ -82,7 +82,7 @@ void make_chain(RawGraph& g, int num_kernels) {
 
 using Graphs = std::vector<std::unique_ptr<RawGraph>>;
 
-// Each as often, again as soon as it is heard of.
+// Launches each graph equally often, again as soon as its end is observed.
 Status run(Graphs& graphs, int64_t num_launches) {
   std::vector<int64_t> left(graphs.size(), num_launches);
   for (bool is_running = true; is_running;) {

@@ -9,7 +9,7 @@
 namespace eddy {
 namespace {
 
-// Of floats; 0: of anything else.
+// The largest of floats; 0: of anything else.
 double largest_of(const TensorView& view) {
   if (!kFloatTypes.contains(view.element)) return 0;
   double largest = 0;

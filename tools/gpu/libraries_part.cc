@@ -35,7 +35,7 @@ LibraryCase pool(std::string_view op, const Dims& x, int64_t size, int64_t strid
   return {std::string(op) + " " + window + " of " + text_of(x), call, call};
 }
 
-// To us rows, to the library a pool whose window is the whole plane.
+// Our kernels see rows; the library sees a pool with the whole plane as its window.
 LibraryCase global_pool(const Dims& x) {
   ConformanceCase library{"AveragePool", {{x}}, {}, 1, 8};
   library.attributes.set("kernel_shape", std::vector<int64_t>{x[2], x[3]});
@@ -53,7 +53,7 @@ LibraryCase product(int64_t width) {
   return {"MatMul of " + text_of({width, width}), call, call, {ElementType::kFloat}, true};
 }
 
-// 3 x 3, as ResNet's.
+// A 3 x 3 convolution as in ResNet.
 LibraryCase convolution(int64_t channels, int64_t side) {
   ConformanceCase call{
       "Conv", {{{1, channels, side, side}}, {{channels, channels, 3, 3}}}, {}, 1, 64};

@@ -42,7 +42,7 @@ void print_row(const Json& row) {
   std::fflush(stdout);
 }
 
-// What is said behind the rows.
+// Prints the summary after the rows.
 void print_end(const Json& report) {
   for (const char* const also : {"left_out", "not_run"}) {
     if (!report.contains(also) || report[also].empty()) continue;
@@ -82,7 +82,7 @@ Json run_part(const ReportArguments& arguments, const GpuUnderReport& gpu) {
   return report_probe(sessions, arguments.loops, arguments.kernels);
 }
 
-// Those that this machine has; null where there is none.
+// The libraries of this machine; null where there is none.
 struct Libraries {
   std::unique_ptr<LtProducts> products;
   std::unique_ptr<DnnLibrary> dnn;
@@ -125,7 +125,7 @@ Json report_facts(const CudaReport& found) {
   return report;
 }
 
-// On the GPU; `on_row` hears of each row, with the facts that go with them.
+// Runs on the GPU; `on_row` receives each row, with the facts that belong to it.
 Result<Json> run(const ReportArguments& arguments,
                  const std::function<void(const Json& report)>& on_row) {
   EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const CudaApi> api, load_cuda_api());

@@ -15,7 +15,7 @@ Result<Tensor> read_tensor(const fs::path& file) {
   return Tensor::copy_of(value.view());
 }
 
-// What export_networks.py has left in `folder`.
+// Reads the file that export_networks.py has written to `folder`.
 Result<GpuCase> read_network(const Library& library, const fs::path& folder) {
   GpuCase one;
   one.name = folder.filename().string();

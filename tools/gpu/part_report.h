@@ -7,10 +7,9 @@
 //   }
 //   return report.take();
 //
-// Whoever looks on hears of every row as it comes, so that a part that is killed leaves what it has
+// on_row receives every row as it is added, so that a part that is killed leaves what it has
 // measured. Rows by "status": those that have "failed" are counted in "failed", those "skipped" in
-// "skipped", those "short" in "short".
-// Threads: one.
+// "skipped", those "short" in "short". Threads: one.
 #pragma once
 
 #include <chrono>
@@ -25,7 +24,7 @@ namespace eddy {
 
 struct ReportPace {
   std::chrono::seconds time_limit{420};  // no row begins later: "out_of_time"
-  // Called with the document so far, its last row being the new one; null: nobody looks on.
+  // Called with the document so far, its last row being the new one; null: no callback.
   std::function<void(const nlohmann::json& report)> on_row = {};
 };
 
@@ -39,7 +38,7 @@ class PartReport {
 
   bool may_begin(const std::string& row);
   void add(nlohmann::json row);
-  // What ended the part; ok: nothing did.
+  // Records the error that ended the part; ok: none.
   void end_with(const Status& error);
   // Nothing has ended it before its last row.
   bool is_whole() const { return !report_.contains("error") && !report_.contains("out_of_time"); }

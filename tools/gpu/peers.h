@@ -11,15 +11,15 @@
 
 namespace eddy {
 
-// Who else, and between what: µs a round or ms a run.
+// The competing system and the range of its figures: µs per iteration or ms per run.
 struct PeerFigure {
   std::string name;
   double least = 0;
   double most = 0;
 };
 
-// Where Eddy's figure stands: a part's row of this case whose size contains `size_says`, driven in
-// the first of `ways` that has passed.
+// Selects Eddy's figure: a part's row of this case with `size_says` in its size, driven in the
+// first of `ways` that has passed.
 struct EddyFigure {
   std::string part;
   std::string case_name;
@@ -45,9 +45,9 @@ struct TableLine {
   EddyFigure eddy;
   TableLimit limit;
   std::vector<PeerFigure> earlier = {};
-  // Of the dynamic models, of which some must be much faster than the best peer.
+  // True for the dynamic models, of which some must be much faster than the best peer.
   bool is_model = false;
-  // What its first loop must say of how it was driven; empty: anything.
+  // The required text of its first loop's report about its driver; empty: any.
   std::string driven_says = {};
 };
 

@@ -6,14 +6,14 @@
 //   RawGraph graph(raw);
 //   const auto loop = graph.add_while(graph.root());
 //   graph.add_kernel(loop.bodies[0], {.counter = …, .loop = loop.handle, …});
-//   graph.add_last_kernel({});      tells the host
+//   graph.add_last_kernel({});      notifies the host
 //   graph.finish();
 //   graph.start()                   cuGraphLaunch, on a stream of the graph's own
-//   while (!graph.is_ended());      a look at the word that the last one writes
+//   while (!graph.is_ended());      polls the word that the last one writes
 //
 // Nodes of a level stand in a chain. Errors: the first one stays; every later call does nothing,
-// and finish(), start(), error() and read_total() tell it. A launch that fails, or ends without
-// its word, is told, too. Threads: one.
+// and finish(), start(), error() and read_total() return it. A launch that fails, or ends without
+// writing its word, is an error, too. Threads: one.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@
 
 namespace eddy {
 
-// What all graphs share: the module.
+// The shared part of all graphs: the module.
 class RawGraphs {
  public:
   explicit RawGraphs(const GpuUnderReport& gpu) : gpu_(gpu) {}
@@ -58,26 +58,26 @@ class RawGraph {
   static constexpr Level root() { return 0; }
   // Words of the device's memory, 0 at first.
   int64_t* word();
-  // What the kernels of all rounds add to.
+  // The sum to which the kernels of all rounds add.
   int64_t* total() const { return total_; }
 
   void add_kernel(Level level, const cuda::RivalParams& params);
-  // The last of the graph: it tells the host that the launch has ended.
+  // The last kernel of the graph: it notifies the host of the launch's end.
   void add_last_kernel(cuda::RivalParams params) {
     params.launches = launches_;
     params.ended = ended_;
     add_kernel(root(), params);
   }
-  // A WHILE whose first round runs; a SWITCH whose branch is 0 at first.
+  // A WHILE with a first round that runs; a SWITCH with branch 0 at first.
   Decided add_while(Level level) { return add_conditional(level, CuConditionalType::kWhile, 1, 1); }
   Decided add_switch(Level level, unsigned num_branches) {
     return add_conditional(level, CuConditionalType::kSwitch, num_branches, 0);
   }
   Status finish();
 
-  // Behind the last one's end.
+  // Starts a launch after the end of the last one.
   Status start();
-  // Also true once something has failed.
+  // Also true after a failure.
   bool is_ended();
   const Status& error() const { return error_; }
   Result<int64_t> read_total();

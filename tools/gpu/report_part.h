@@ -2,9 +2,9 @@
 //
 //   {"part":"conformance", "rows":[{"op":"Add","type":"float","status":"passed"}, …], "failed":0}
 //
-// Errors: a row that cannot run has status "failed" and says why; a lost device ends the part, and
-// the document's "error" says so. A part whose time is over ends with "out_of_time", no error
-// (part_report.h).
+// Errors: a row that cannot run has status "failed" and the reason; a lost device ends the part,
+// and the document's "error" holds it. A part that runs out of time ends with "out_of_time", no
+// error (part_report.h).
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ struct GpuUnderReport {
   CudaModule& module;
   // What moves the device while the report waits: nothing on a GPU, steps on a fake one.
   std::function<void()> progress = [] {};
-  // Those found; to be asked at every size (DnnOptions::least_elements, LongLinesOptions).
+  // The libraries found; to be used at every size (DnnOptions::least_elements, LongLinesOptions).
   CudaLibraries libraries = {};
   // The same, but that float32 products may round their operands to TF32; empty: no such rows.
   CudaLibraries tf32_libraries = {};
@@ -39,14 +39,15 @@ struct GpuUnderReport {
 
 // Every operator with a CUDA kernel, by type, against the reference kernels, from upload to
 // download: our own kernels, then what the libraries do themselves of the same calls ("way"),
-// float32 products also with TF32, within what its 10 bits of fraction allow;
-// "left_out" names those without a call (conformance_cases.h). Rows whose values differ, and calls
-// that fail, count as failed.
+// float32 products also with TF32, within what its 10 bits of fraction allow; "left_out" names
+// those without a call (conformance_cases.h). Rows with differing values, and calls that fail,
+// count as failed.
 nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 
-// Host-driven loops of one small kernel: launch, hear of it by the stream's word, decide, again;
-// 1, 2, 4, 8 and 32 loops side by side. Microseconds an iteration, the loops' iterations together
-// being counted, the median of five runs with the fastest and the slowest; and a round of all.
+// Host-driven loops of one small kernel: launch, observe the end by the stream's word, decide,
+// again; 1, 2, 4, 8 and 32 loops side by side. Microseconds an iteration, the loops' iterations
+// together being counted, the median of five runs with the fastest and the slowest; and a round of
+// all.
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
 // The same calls by our own kernels and by the libraries, at sizes around those from which nodes go
@@ -91,13 +92,13 @@ nlohmann::json report_lost(const SessionsUnderReport& what, const void* rival_im
                            bool by_device);
 
 // The ways of driving the small loops bit for bit: each against the host's on the same device,
-// which rounds as they do (TF32 is not asked for); and run against run. A way that a loop does not
-// have is "refused".
+// which rounds as they do (TF32 is off); and run against run. A way that a loop does not have is
+// "refused".
 nlohmann::json report_bits(const SessionsUnderReport& what);
 
-// What a session takes of the processor, as a share of one core: a run that waits some 100 ms for a
-// loop of the device's, at most 0.05; one that is idle, nothing that can be told. "short": the run
-// did not take long enough to say.
+// The processor time of a session, as a share of one core: for a run that waits some 100 ms for a
+// loop that the device drives, at most 0.05; for an idle session, nothing measurable. "short": the
+// run was too short to measure.
 nlohmann::json report_waiting(const SessionsUnderReport& what);
 
 // The dynamic models of examples/dynamic_models, their loops driven by the host, by the device and

@@ -7,7 +7,7 @@
 //   loop      counts a round; *counter is 0 again behind the last, so a launch needs no start
 //   re-arm    sets a loop inside to run again: a handle's default is taken once a launch
 //   pick      which of a case's branches is next
-//   tell      one more launch has ended, for the host that spins on the word
+//   tell      increments the host's word of ended launches, on which the host spins
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct RivalParams {
   uint64_t inner_loop = 0;  // 0: none is re-armed
   uint64_t branch = 0;      // 0: nothing is picked
   int64_t num_branches = 0;
-  int64_t* launches = nullptr;        // in device memory; null: nobody is told
+  int64_t* launches = nullptr;        // in device memory; null: launches are not counted
   volatile int64_t* ended = nullptr;  // in host memory that the device sees: as many launches
 };
 static_assert(sizeof(RivalParams) == 72);

@@ -76,7 +76,7 @@ class NumpyOps:
         windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
         return windows[:, :, ::2, ::2].max((4, 5))
 
-    def decisions(self, gates):  # for branch(): known to the host where that is who decides
+    def decisions(self, gates):  # for branch(): known to the host where the host decides
         return gates.tolist()
 
     def branch(self, test, yes, no, *operands):

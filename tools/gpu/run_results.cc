@@ -67,7 +67,7 @@ std::vector<std::string> RunResults::libraries() const {
   return {lines.begin(), lines.end()};
 }
 
-// What export_networks.py has measured of PyTorch.
+// Reads export_networks.py's measurements of PyTorch.
 void RunResults::read_networks(const std::string& folder) {
   std::error_code error;
   for (const NetworkPeers& network : network_peers()) {

@@ -17,7 +17,7 @@ namespace eddy {
 struct RivalFigure {
   std::string name;
   double figure = 0;   // in the line's unit
-  std::string source;  // the file that says so
+  std::string source;  // the file of the figure
 };
 
 class RunResults {
@@ -26,9 +26,9 @@ class RunResults {
 
   bool is_empty() const { return parts_.empty(); }
   const std::vector<std::string>& unreadable() const { return unreadable_; }
-  // A line for each file whose part ended early: "/out/hand.json: device lost: …".
+  // A line for each file of a part that ended early: "/out/hand.json: device lost: …".
   const std::vector<std::string>& cut_short() const { return cut_short_; }
-  // What the parts have said of the libraries, each line once: found, or what is missing.
+  // The parts' lines about the libraries, each line once: found, or what is missing.
   std::vector<std::string> libraries() const;
   // The GPU of the first part that names one; null.
   nlohmann::json gpu() const;

@@ -21,7 +21,7 @@ constexpr const char* kMoonshine = "Moonshine tiny";
 // Its state goes through every chunk, so sums in another order add up.
 constexpr HostTolerance kStateTolerance = {1e-2, 1e-3};
 
-// The files whose names begin and end so, in order.
+// The files with names that begin and end so, in order.
 std::vector<std::string> files_of(const std::string& folder, const std::string& begin,
                                   const std::string& end) {
   std::vector<std::string> found;

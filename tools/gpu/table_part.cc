@@ -40,7 +40,7 @@ const Json* best_of(const Json& rivals) {
   return best == rivals.end() ? nullptr : &*best;
 }
 
-// Sets "limit" and what it is; nothing where the line has none, or nobody to be held against.
+// Sets "limit" and its source; sets nothing where the line has no limit or no rival.
 void set_limit(const TableLimit& limit, const Json& rivals, Json& row) {
   if (limit.kind == TableLimit::Kind::kShown) return;
   if (limit.kind == TableLimit::Kind::kAbsolute) {
@@ -63,7 +63,7 @@ void set_limit(const TableLimit& limit, const Json& rivals, Json& row) {
   row["limit"] = limit.value * (*of)["figure"].get<double>();
 }
 
-// Sets "eddy" and "way" by the first way that has passed; else says what became of the last.
+// Sets "eddy" and "way" by the first way that has passed; else sets the status of the last.
 void set_eddy(const TableLine& line, const RunResults& results, Json& row) {
   for (const std::string& way : line.eddy.ways) {
     const Json found = results.row(line.eddy, way);

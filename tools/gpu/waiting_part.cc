@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kMostIdle = 0.01;     // of a core: what a clock of that kind can tell
+constexpr double kMostIdle = 0.01;     // of a core: the resolution of a clock of that kind
 constexpr double kMostWaiting = 0.05;  // likewise
 
 double cpu_seconds() {
@@ -23,7 +23,8 @@ double cpu_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-// Of one core while `run` goes on; kUnsupported: for too short to tell.
+// Measures the share of one core while `run` goes on; kUnsupported: the run is too short to
+// measure.
 Status measure(const std::function<Status()>& run, double most, double least_seconds, Json& row) {
   const double cpu = cpu_seconds();
   const Clock::time_point start = Clock::now();
@@ -46,7 +47,7 @@ Status measure(const std::function<Status()>& run, double most, double least_sec
 Json report_waiting(const SessionsUnderReport& what) {
   PartReport report("waiting", what.pace);
   const Library library;
-  // Some 100 ms by the device, whose loops take 4 µs a round.
+  // Some 100 ms by the device, for which a round of a loop takes 4 µs.
   const GpuCase one = counters("a run that waits", 1, what.is_small ? 10 : 25'000);
   CaseWay way{.name = "recording", .loops = Loops::kDevice};
   way.only_way = LoopChoice::Way::kRecording;

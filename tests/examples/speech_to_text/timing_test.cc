@@ -1,6 +1,6 @@
-// Claim: the line of totals always says what a token took, and what a further one took only from
-// pieces whose runs to the first token were mostly faster than all whole ones, so that no time is
-// ever negative.
+// Claim: the line of totals always has the time of a token, and the time of a further one only from
+// pieces in which the runs to the first token were mostly faster than all whole ones, so that no
+// time is ever negative.
 #include "examples/speech_to_text/timing.h"
 
 #include <gtest/gtest.h>

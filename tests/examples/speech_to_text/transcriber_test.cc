@@ -1,6 +1,6 @@
-// Claim: the graph that is wired from the two Moonshine files gives the words that were said in the
-// recordings of alsa-utils, stops by itself or at the limit, and gives the same tokens whoever
-// drives the loop, run after run.
+// Claim: the graph that is wired from the two Moonshine files gives the spoken words of the
+// recordings of alsa-utils, stops by itself or at the limit, and gives the same tokens for every
+// driver of the loop, run after run.
 #include "examples/speech_to_text/transcriber.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class TranscriberTest : public testing::Test {
     return file.is_ok() ? *file->read(int64_t{1} << 40) : std::vector<float>();
   }
 
-  // What was said in each piece of a recording.
+  // The spoken words of each piece of a recording.
   static std::vector<std::string> texts(Transcriber& by, const std::string& path) {
     auto detector = voice::Detector::create(kDetector, {.num_threads = 1});
     auto found = voice::find_speech(**detector, {path});

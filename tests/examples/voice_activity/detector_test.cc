@@ -1,6 +1,6 @@
 // Claim: in the recordings of alsa-utils, each one utterance, the model inside our loop finds the
-// speech where the sound is, in the recording's own time, and nothing in silence, whoever drives
-// the loop, and however the sound is cut into blocks.
+// speech where the sound is, in the recording's own time, and nothing in silence, for every driver
+// of the loop and every cut of the sound into blocks.
 #include "examples/voice_activity/detector.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Claim: the antichain is one, weighs what it says, and none is heavier.
+// Claim: the result is an antichain, has the reported weight, and none is heavier.
 #include "graph/analysis/antichain.h"
 
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ struct RandomDag {
 };
 Dag random_dag(Random& random, const RandomDag& options);
 
-// All DAGs whose ids are a topological order: every DAG of that many nodes, up to renaming.
+// All DAGs with ids in topological order: every DAG of that many nodes, up to renaming.
 void for_each_dag(uint32_t num_nodes, const std::function<void(const Dag&)>& visit);
 
 // reach[u][v]: a path of at least one edge leads from u to v. By depth-first search.

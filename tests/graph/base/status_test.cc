@@ -1,4 +1,4 @@
-// Claim: a Status says what, where and why; success costs nothing and stays success.
+// Claim: a Status holds what, where and why; success costs nothing and stays success.
 #include "graph/base/status.h"
 
 #include <gtest/gtest.h>

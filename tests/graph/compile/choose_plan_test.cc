@@ -1,6 +1,6 @@
 // A prediction of a plan of one stream is the sum of its steps, however loops and branches nest;
 // two streams never beat the longest chain; and --assign auto takes the plan that is predicted to
-// be the fastest, says which and why, and falls back where it cannot simulate.
+// be the fastest, reports which and why, and falls back where it cannot simulate.
 #include "graph/compile/choose_plan.h"
 
 #include <cmath>

@@ -57,7 +57,7 @@ class FuseTest : public ::testing::Test {
     return std::move(*fused);
   }
 
-  // The values of the device are where its nodes say, and a plan can be proved.
+  // The nodes of the device determine where its values are, and a plan can be proved.
   static void check(const FusedGraph& fused) {
     ASSERT_EQ(fused.value_devices.size(), fused.graph.num_values());
     for (uint32_t n = 0; n < fused.graph.num_nodes(); ++n) {

@@ -6,7 +6,7 @@
 //   NASNet-A large  331 x 331, 6 cells a stage, 4,032 filters at the end; Zoph et al. 2018,
 //                   "Learning Transferable Architectures for Scalable Image Recognition"
 //
-// Errors: what the builder says, when `ops` lacks an operator.
+// Errors: the builder's, when `ops` lacks an operator.
 #pragma once
 
 #include <cstdint>

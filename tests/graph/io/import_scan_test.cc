@@ -1,5 +1,5 @@
-// Claim: Scan becomes a while node that reads one slice of each scanned input an iteration, in
-// the direction and along the axis asked for, and stacks outputs likewise.
+// Claim: Scan becomes a while node that reads one slice of each scanned input an iteration, in the
+// given direction and along the given axis, and stacks outputs likewise.
 #include <gtest/gtest.h>
 
 #include "tests/graph/io/test_import.h"

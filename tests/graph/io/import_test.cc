@@ -1,5 +1,5 @@
-// Claim: import_onnx() makes the graph a file describes, and says in one line what is wrong with
-// a file that describes none.
+// Claim: import_onnx() makes the graph a file describes, and returns an error of one line for a
+// file that describes none.
 #include "graph/io/import.h"
 
 #include <gtest/gtest.h>

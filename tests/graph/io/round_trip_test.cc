@@ -1,5 +1,5 @@
 // Claim: whatever the builder can build, export_onnx() writes and import_onnx() reads back as an
-// equal graph; loops and branches that ONNX can say are written as Loop and If.
+// equal graph; loops and branches that ONNX can express are written as Loop and If.
 #include <gtest/gtest.h>
 
 #include <functional>

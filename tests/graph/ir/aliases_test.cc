@@ -2,8 +2,8 @@
 // that a value takes over when the graph is run, each under its kind; what it gives no source is
 // new. resolve_forwarded() names a value that is the same at every moment at which it is read.
 //
-// The model runs a graph as the head of graph.h says it, by position, on numbers that stand for
-// contents: a node gives new ones, a view hands on its input's. It runs each loop for two
+// The model runs a graph by the rules at the head of graph.h, by position, on numbers that stand
+// for contents: a node gives new ones, a view hands on its input's. It runs each loop for two
 // iterations and each branch of a case-of once before it takes one.
 #include "graph/ir/aliases.h"
 

@@ -1,5 +1,5 @@
 // Claim: the builder types graphs as they grow, widens what loops carry until it holds, and turns
-// every misuse into one error that says what and where.
+// every misuse into one error that names the cause and the place.
 #include "graph/ir/builder.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Claim: the views give, under each name, the value that the builder was given or gave for it.
-// Where regions stand to each other is what their owners say, one by one.
+// Claim: the views give, under each name, the value that the builder was given or gave for it. The
+// relation between regions equals a walk over their owners, one by one.
 #include "graph/ir/control_view.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Value make(GraphBuilder& b, std::initializer_list<Value> from) {
   return b.op("Make", from, {{"size", int64_t{8}}}, {.domain = "nested"});
 }
 Value test(GraphBuilder& b, Value from) { return b.op("Test", {from}, {}, {.domain = "nested"}); }
-// With the opset of the operators set.
+// Creates a builder with the opset of the operators set.
 GraphBuilder new_builder() {
   GraphBuilder b(nested_ops());
   b.set_opset("nested", 1);

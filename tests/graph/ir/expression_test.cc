@@ -1,4 +1,4 @@
-// Claim: an expression's text says all of it: what is read from it has the same text again, every
+// Claim: an expression's text holds all of it: what is read from it has the same text again, every
 // digit of its attributes included; any other text is refused with its step, and none is misread.
 #include "graph/ir/expression.h"
 

@@ -1,4 +1,4 @@
-// Claim: a value's memory goes back once nobody can read it any more, in any order that the plan
+// Claim: a value's memory is released once no node can read it any more, in any order that the plan
 // allows, and on one stream at the earliest such moment.
 #include "graph/loops/release_plan.h"
 

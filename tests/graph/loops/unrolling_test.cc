@@ -1,6 +1,6 @@
 // Claim: bodies of few nodes with neither loops nor branches inside may be recorded several times
-// into one round, an outermost loop if it or one inside has such a body, else it is said what is in
-// the way; and a round is never more launches than it may be.
+// into one round, an outermost loop if it or one inside has such a body, else the result names the
+// obstacle; and a round is never more launches than it may be.
 #include "graph/loops/unrolling.h"
 
 #include <gmock/gmock.h>

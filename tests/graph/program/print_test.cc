@@ -1,5 +1,5 @@
 // Claim: a program's text has each step once, in the order of issue, inside the block that it is
-// of; the same program has the same text; a wait for the iteration before says so.
+// of; the same program has the same text; a wait for the iteration before is marked.
 #include "graph/program/print.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Claim: any program can be validated and proved: what is malformed is unsafe and says why, and no
-// spoilt id makes either read what is not there or run without end.
+// Claim: any program can be validated and proved: a malformed program is unsafe and the result has
+// the reason, and no spoilt id makes either read what is not there or run without end.
 #include "graph/program/validate.h"
 
 #include <gtest/gtest.h>

@@ -45,13 +45,13 @@ TEST(NestedProofTest, RegionsThatMayBeAtWorkTogetherShareNoEvent) {
 }
 
 // Calls spoil(commands, random) for many plans; what the machine then finds, the proof must find.
-// That it finds enough is asked for, too: a blind machine would say yes to all. Returns how many
-// the proof accepts.
+// The machine must find enough, too: a blind machine would accept all. Returns how many the proof
+// accepts.
 template <typename Spoil>
 uint64_t expect_caught(Spoil spoil, uint64_t at_least_rejected, uint64_t at_least_seen) {
   uint64_t num_accepted = 0;
   uint64_t num_rejected = 0;
-  uint64_t num_seen = 0;  // rejected, and the machine knows why
+  uint64_t num_seen = 0;  // rejected, and the machine has the reason
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Graph graph = nested_graph(seed);
     const Program good = plan_graph(graph, nested_options(seed)).program;

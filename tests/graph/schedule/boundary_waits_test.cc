@@ -96,7 +96,7 @@ void drop_from_plans(uint32_t num_devices, uint64_t num_seeds) {
 TEST(BoundaryWaitsTest, EachRecordAndWaitIsNeeded) { drop_from_plans(1, 600); }
 TEST(BoundaryWaitsTest, EachIsNeededOnTwoDevices) { drop_from_plans(2, 300); }
 
-// With streams 0 and `s` exchanged.
+// The schedule with streams 0 and `s` exchanged.
 RegionSchedule exchanged(RegionSchedule plan, uint32_t s) {
   for (Program::Step& command : plan.steps) {
     command.stream = command.stream == 0 ? s : command.stream == s ? 0 : command.stream;
@@ -104,7 +104,7 @@ RegionSchedule exchanged(RegionSchedule plan, uint32_t s) {
   return plan;
 }
 
-// A source is behind no node, and no node behind a sink: whatever the commands say.
+// A source is behind no node, and no node is behind a sink, for any commands.
 size_t model_boundary_waits(const Graph& graph, RegionId id, const RegionSchedule& plan) {
   const Dag dag = region_dag(graph, id);
   const Region& region = graph.region(id);

@@ -33,7 +33,7 @@ Graph nested_graph(uint64_t seed, const NestedGraphOptions& options = {});
 // How to plan it: every assignment, with caps and without.
 PlanOptions nested_options(uint64_t seed);
 
-// The names of that many devices, as a plan wants them; and each value where its maker is.
+// The names of that many devices, in the plan's form; and each value where its maker is.
 std::vector<std::string> nested_devices(uint32_t num_devices);
 std::vector<uint32_t> nested_value_devices(const Graph& graph,
                                            const std::vector<std::string>& devices);

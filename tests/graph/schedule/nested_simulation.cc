@@ -15,7 +15,7 @@ constexpr uint64_t kGrain = 64;
 constexpr uint64_t kMaxTrips = 4;
 constexpr int kMaxSteps = 200'000;
 
-// Where a name stands now; token 0: in memory of its own.
+// The current place of a name; token 0: in memory of its own.
 struct Pointer {
   uint64_t token = 0;
   uint32_t arena = 0;
@@ -25,7 +25,7 @@ struct Pointer {
 
 struct Frame;
 
-// What a lane is busy with.
+// A lane's current work.
 struct Work {
   const Program::Launch* launch = nullptr;
   std::vector<std::pair<uint32_t, Pointer>> reads;
@@ -36,7 +36,7 @@ struct Work {
   bool is_in_after = false;
   size_t choice = 0;
   std::unique_ptr<Frame> child;  // of a loop or branch
-  // Of a pipelined loop: iterations whose tails may still be at work, the last one last.
+  // For a pipelined loop: iterations with tails that may still run, the last one last.
   std::vector<std::unique_ptr<Frame>> tails;
 };
 
@@ -51,7 +51,7 @@ struct Lane {
 struct Frame {
   const Frame* parent_or_null = nullptr;
   uint32_t region = 0;
-  const Program::Loop* loop_or_null = nullptr;  // whose iteration it is
+  const Program::Loop* loop_or_null = nullptr;  // the loop of the iteration
   uint64_t number = 0;
   const Frame* last_or_null = nullptr;  // the iteration before, of a pipelined loop's `after`
   uint32_t main = 0;                    // stream
@@ -165,7 +165,7 @@ class Machine {
       }
     }
   }
-  // Of the lane's loop or branch.
+  // Collects the actions inside the lane's loop or branch.
   void collect_inside(Frame& frame, Lane& lane, Actions& actions) {
     Work& work = *lane.work;
     for (const std::unique_ptr<Frame>& tail : work.tails) collect(*tail, actions);
@@ -301,7 +301,7 @@ class Machine {
     }
     for (size_t i = 0; i < passes.size(); ++i) make(passes[i].to, from[i], number);
   }
-  // What is passed on need not be intact: who reads it finds out.
+  // A value that is passed on need not be intact: its reader checks it.
   void check_made(const Frame& frame, uint32_t name) {
     const Pointer pointer = pointers_[name];
     pointers_[name].token = 0;

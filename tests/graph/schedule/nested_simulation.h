@@ -1,14 +1,14 @@
 // A slow, plain machine that runs nested commands in a random legal order of completion, with
-// random decisions, and looks into the memory: every byte of an arena remembers which instance of
-// which name was written to it last.
+// random decisions, and checks the memory: every byte of an arena holds which instance of which
+// name was written to it last.
 //
 // A launch takes time: it starts, others may go on, it ends. What it reads must be intact from
 // its start to its end; what it writes is lost for others from its start on.
 //
 // Iterations of pipelined loops overlap as far as they may: the next one begins where `after`
 // exits, and enters its own `after` once the tails of the last but one have ended. A name has one
-// place in all of them, so each name knows in which iteration it was made: who reads it must be of
-// that one.
+// place in all of them, so each name holds the iteration in which it was made: a reader must be of
+// the same iteration.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace eddy {
 std::string simulate_nested(const Program& program, uint64_t seed,
                             uint64_t* num_early_or_null = nullptr);
 
-// What it finds in the first of so many orders in which it finds something.
+// The finding of the first of so many orders that has one.
 std::string simulate_often(const Program& program, uint64_t times,
                            uint64_t* num_early_or_null = nullptr);
 

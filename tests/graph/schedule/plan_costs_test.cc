@@ -1,4 +1,4 @@
-// Claim: measured costs take the place of estimates, node by node, and decide who is issued first
+// Claim: measured costs take the place of estimates, node by node, and decide the order of issue
 // where ranks count costs, and whether streams pay where that is left to the planner.
 #include <gtest/gtest.h>
 

@@ -61,7 +61,7 @@ TEST(FluidModel, SmallKernelsRunBesideEachOtherAtFullRate) {
 }
 
 TEST(FluidModel, BandwidthSlowsOnlyThoseThatUseIt) {
-  // Two that want 0.8 of the bandwidth run at 5/8; the third does not touch memory.
+  // Two that need 0.8 of the bandwidth run at 5/8; the third does not touch memory.
   const FluidSketch program = side_by_side({{100, 1, 0.8}, {100, 1, 0.8}, {100, 1, 0}});
   FluidOptions options;
   options.wants_spans = true;
@@ -91,7 +91,8 @@ TEST(FluidModel, RatesAreMaxMinFairOnRandomDemands) {
     }
     ASSERT_LE(used_units, units * (1 + 1e-9)) << "seed " << kSeed << ", trial " << trial;
     ASSERT_LE(used_bandwidth, 1 + 1e-9);
-    // Who is slowed uses something that is used up, and nobody there has a higher rate.
+    // A slowed task uses a resource that is exhausted, and no task on that resource has a higher
+    // rate.
     for (size_t i = 0; i < rates.size(); ++i) {
       if (rates[i] == 1) continue;
       const auto has_bottleneck = [&](bool is_full, auto share) {
@@ -263,8 +264,8 @@ TEST(FluidModel, ACaseRunsItsBranchOrNone) {
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 0);
 }
 
-// Who comes to a wait at the very instant of its record may park in one model and not in the
-// other, so where hand-offs take time some makespans differ by them.
+// A stream that reaches a wait at the very instant of its record may park in one model and not in
+// the other, so makespans differ by some hand-offs where hand-offs take time.
 TEST(FluidModel, AgreesWithAClockThatTicks) {
   constexpr uint64_t kSeed = 11;
   int num_off = 0;

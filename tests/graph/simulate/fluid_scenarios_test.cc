@@ -1,6 +1,6 @@
 // Scenarios of the fluid model give what can be reckoned by hand, see what scenarios of tasks see
-// (all of them and the same samples), read records run by run, and charge each decision what the
-// machine says.
+// (all of them and the same samples), read records run by run, and charge each decision the
+// machine's cost.
 #include "graph/simulate/fluid_scenarios.h"
 
 #include <cmath>
@@ -93,8 +93,8 @@ TEST(FluidScenarios, EachPredicateCostsAReadbackAndALaunchWhereTheHostDrives) {
   machine.readback_ns = 7;
   const FluidSketch program = loop_of_ten(likely({{1, 0.5}, {4, 0.5}}));
   const ScenarioReport driven = evaluate(program, machine);
-  // n trips read back n + 1 predicates, and launch n kernels only then; later predicates are asked
-  // for while the kernel before them runs.
+  // n trips read back n + 1 predicates, and launch n kernels only then; the host requests later
+  // predicates while the kernel before them runs.
   const auto cost = [](double n) { return 2 + 7 + n * (3 + 10 + 7); };
   EXPECT_DOUBLE_EQ(driven.best, cost(1));
   EXPECT_DOUBLE_EQ(driven.worst, cost(4));

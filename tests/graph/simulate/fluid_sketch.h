@@ -46,7 +46,7 @@ struct PricedProgram {
 // Each kLaunch is a launch of its own, in the order of the blocks' steps, inner blocks at theirs.
 PricedProgram sketched(const FluidSketch& sketch);
 
-// A loop whose body is one kernel in `after`.
+// A loop with a body of one kernel in `after`.
 FluidSketch sketch_loop(const FluidDemand& kernel, Decision decision);
 
 // Where the stream has no steps: false.

@@ -1,4 +1,4 @@
-// Task files mean what their format says: ids of any size, exact integers, edits in order, batches
+// Task files are read by their format: ids of any size, exact integers, edits in order, batches
 // that are validated at their end; and whatever is wrong is named.
 #include "graph/simulate/task_session.h"
 

@@ -1,5 +1,5 @@
 // Timelines read as they are: JSON with exact integers and quoted names, text that names the busy
-// devices, a critical path that is one, and pictures whose boxes lie where the tasks do.
+// devices, a critical path that is one, and pictures with boxes at the tasks' places.
 #include "graph/simulate/timeline_report.h"
 
 #include <gtest/gtest.h>

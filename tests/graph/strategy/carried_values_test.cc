@@ -10,7 +10,7 @@ namespace eddy::loop_files {
 namespace {
 
 // The first value comes from x, the next ones from where `last` is.
-TEST(CarriedValues, a_carried_value_crosses_at_the_end_of_each_turn) {
+TEST(CarriedValues, ACarriedValueCrossesAtTheEndOfEachTurn) {
   const auto turning = [](int trips, const char* first, const char* last) {
     const Texts body = {op("first", 10, {"state"}), op("last", 5, {"first"})};
     return worst(file({op("start", 1), carrying({carried("state", "last", "start")},
@@ -24,7 +24,7 @@ TEST(CarriedValues, a_carried_value_crosses_at_the_end_of_each_turn) {
   EXPECT_EQ(turning(0, "y", "x"), 1 + 32);
 }
 
-TEST(CarriedValues, before_reads_what_the_body_made) {
+TEST(CarriedValues, BeforeReadsWhatTheBodyMade) {
   const Text document =
       file({carrying({carried("state", "step")},
                      loop("loop", {}, 2, {op("step", 10, {"test"})}, {op("test", 1, {"state"})}))},
@@ -32,7 +32,7 @@ TEST(CarriedValues, before_reads_what_the_body_made) {
   EXPECT_EQ(worst(document), 3 * 1 + 2 * (32 + 10 + 32));
 }
 
-TEST(CarriedValues, what_before_made_is_carried_past_the_decision) {
+TEST(CarriedValues, WhatBeforeMadeIsCarriedPastTheDecision) {
   const auto turning = [](const Texts& body) {
     return worst(
         file({carrying({carried("state", "test")},
@@ -43,7 +43,7 @@ TEST(CarriedValues, what_before_made_is_carried_past_the_decision) {
 }
 
 // In each turn, not once more with the last decision.
-TEST(CarriedValues, what_a_loop_or_branch_of_before_made_is_carried_past_the_decision) {
+TEST(CarriedValues, WhatALoopOrBranchOfBeforeMadeIsCarriedPastTheDecision) {
   const auto turning = [](int trips, const Text& made) {
     return totals(
                file({carrying({carried("state", "inner")}, loop("loop", {}, trips, {op("step", 1)},
@@ -61,7 +61,7 @@ TEST(CarriedValues, what_a_loop_or_branch_of_before_made_is_carried_past_the_dec
 }
 
 // Without a body the result is that of `before`, whatever is carried.
-TEST(CarriedValues, a_loop_without_a_body_carries_too) {
+TEST(CarriedValues, ALoopWithoutABodyCarriesToo) {
   EXPECT_EQ(
       worst(file({carrying({carried("state", "test")},
                            loop("loop", {}, 2, {}, {op("test", 1), op("read", 2, {"state"})})),
@@ -70,7 +70,7 @@ TEST(CarriedValues, a_loop_without_a_body_carries_too) {
       3 * 2 + 2 * 32 + 32 + 1);
 }
 
-TEST(CarriedValues, only_what_is_read_of_a_carried_part_crosses) {
+TEST(CarriedValues, OnlyWhatIsReadOfACarriedPartCrosses) {
   const auto cut = [](const Texts& devices, const Texts& of_last) {
     return totals(file({carrying({carried("state", "last")},
                                  loop("loop", {}, 2,
@@ -84,7 +84,7 @@ TEST(CarriedValues, only_what_is_read_of_a_carried_part_crosses) {
 }
 
 // Turn by turn one behind the other: what ends the chain is sent, and what each begins with.
-TEST(CarriedValues, carried_values_follow_one_another) {
+TEST(CarriedValues, CarriedValuesFollowOneAnother) {
   const auto reading = [](const Text& name) {
     return totals(file({op("start", 1), op("other", 1),
                         carrying(
@@ -99,7 +99,7 @@ TEST(CarriedValues, carried_values_follow_one_another) {
   EXPECT_EQ(reading("round"), 0);
 }
 
-TEST(CarriedValues, inner_loops_and_branches_read_carried_values) {
+TEST(CarriedValues, InnerLoopsAndBranchesReadCarriedValues) {
   const Text inner = loop("inner", {}, 5, {op("read", 1, {"state"})});
   EXPECT_EQ(totals(file({carrying({carried("state", "step")},
                                   loop("outer", {}, 3, {op("step", 1), inner}))},
@@ -109,7 +109,7 @@ TEST(CarriedValues, inner_loops_and_branches_read_carried_values) {
   const Text gate = R"({"name": "gate", "type": "case", "probabilities": [1],
                         "branches": [[)" +
                     op("taken", 1, {"state"}) + "]]}";
-  // What is carried may be made by a branch.
+  // A branch may make a carried value.
   EXPECT_EQ(totals(file({carrying({carried("state", "gate")},
                                   loop("outer", {}, 3, {op("read", 1, {"state"}), gate}))},
                         {{"read", {"x"}}, {"taken", {"y"}}}))
@@ -118,7 +118,7 @@ TEST(CarriedValues, inner_loops_and_branches_read_carried_values) {
 }
 
 // A value that stays what it was outside is sent once.
-TEST(CarriedValues, what_is_carried_from_outside_crosses_once) {
+TEST(CarriedValues, WhatIsCarriedFromOutsideCrossesOnce) {
   EXPECT_EQ(worst(file({op("start", 1), carrying({carried("state", "start", "start")},
                                                  loop("loop", {}, 3, {op("step", 10, {"state"})}))},
                        {{"start", {"x"}}, {"step", {"y"}}})),
@@ -126,7 +126,7 @@ TEST(CarriedValues, what_is_carried_from_outside_crosses_once) {
 }
 
 // The first value is half as long as the others: each part of the reader gets all of it.
-TEST(CarriedValues, a_first_value_of_another_shape_is_read_whole) {
+TEST(CarriedValues, AFirstValueOfAnotherShapeIsReadWhole) {
   const Text start = R"({"name": "start", "type": "elementwise", "shape": [4],
                          "exe_by_tile": {"4": 1}})";
   const Text body = carrying({carried("state", "last", "start")},
@@ -138,7 +138,7 @@ TEST(CarriedValues, a_first_value_of_another_shape_is_read_whole) {
 }
 
 // As within a list: the part is on the device already.
-TEST(CarriedValues, what_an_operator_reads_twice_alike_crosses_once) {
+TEST(CarriedValues, WhatAnOperatorReadsTwiceAlikeCrossesOnce) {
   const auto reading = [](const Texts& inputs) {
     return totals(file({op("start", 1), op("other", 1),
                         carrying({carried("state", "last", "start"), carried("same", "last"),
@@ -155,7 +155,7 @@ TEST(CarriedValues, what_an_operator_reads_twice_alike_crosses_once) {
 }
 
 // This turn's value has crossed when the next turn reads it as that of the turn before.
-TEST(CarriedValues, what_is_read_of_this_turn_and_the_one_before_crosses_once) {
+TEST(CarriedValues, WhatIsReadOfThisTurnAndTheOneBeforeCrossesOnce) {
   const Text last = op("last", 1);
   const auto turning = [](const Texts& body, const Texts& before) {
     return totals(file({op("start", 1), carrying({carried("state", "last", "start"),
@@ -177,7 +177,7 @@ TEST(CarriedValues, what_is_read_of_this_turn_and_the_one_before_crosses_once) {
 }
 
 // What a loop begins with is read by it, whether or not an operator in it reads the value.
-TEST(CarriedValues, what_a_loop_begins_with_is_no_result_of_the_list_around) {
+TEST(CarriedValues, WhatALoopBeginsWithIsNoResultOfTheListAround) {
   const auto reading = [](const Texts& inputs) {
     const Text inner = carrying({carried("state", "step", "first")},
                                 loop("inner", {}, 1, {op("step", 1, inputs)}));
@@ -189,7 +189,7 @@ TEST(CarriedValues, what_a_loop_begins_with_is_no_result_of_the_list_around) {
   EXPECT_EQ(reading({}), 32);
 }
 
-TEST(CarriedValues, a_loop_waits_for_what_it_carries_though_nobody_reads_it) {
+TEST(CarriedValues, ALoopWaitsForWhatItCarriesThoughNobodyReadsIt) {
   const auto carrying_unread = [](const Text& value) {
     return worst(file({op("start", 10), carrying({value}, loop("loop", {}, 1, {op("step", 1)}))},
                       {{"start", {"x"}}, {"step", {"y"}}}));
@@ -199,7 +199,7 @@ TEST(CarriedValues, a_loop_waits_for_what_it_carries_though_nobody_reads_it) {
   EXPECT_EQ(carrying_unread(carried("state", "step")), 10);
 }
 
-TEST(CarriedValues, bad_carried_values_are_named) {
+TEST(CarriedValues, BadCarriedValuesAreNamed) {
   const auto refused = [](const Text& value) {
     return refusal(file({op("start", 1), carrying({value}, loop("loop", {}, 1, {op("step", 1)}))},
                         {{"start", {"x"}}, {"step", {"x"}}}));
@@ -229,8 +229,8 @@ TEST(CarriedValues, bad_carried_values_are_named) {
       << refusal(outside);
 }
 
-// Operators on random devices that a loop runs in turn, and the same written out; who reads last
-// what is carried stands for the next turn's first operator.
+// Operators on random devices that a loop runs in turn, and the same written out; the last reader
+// of a carried value stands for the next iteration's first operator.
 Chain random_turns(Random& random, bool is_cut) {
   const uint64_t count = 1 + random.below(4);
   const uint64_t trips = random.below(5);
@@ -271,7 +271,7 @@ Chain random_turns(Random& random, bool is_cut) {
                of_loop, kRing)};
 }
 
-TEST(CarriedValues, a_loop_over_a_chain_costs_what_the_chain_written_out_does) {
+TEST(CarriedValues, ALoopOverAChainCostsWhatTheChainWrittenOutDoes) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);

@@ -4,7 +4,7 @@
 //              {{"start", {"x"}}, {"step", {"y"}}}))
 //
 // Operators make eight numbers of four bytes: 32 over a link of bandwidth 1, or 8 for a quarter of
-// them. A file that is refused fails the test, unless refusal() was asked for.
+// them. A file that is refused fails the test, except in refusal().
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ Text op(const Text& name, double time, const Texts& inputs = {});
 Text loop(const Text& name, const Texts& inputs, int trips, const Texts& body,
           const Texts& before = {});
 Text branching(const Text& name, int taken, const std::vector<Texts>& branches);
-// Of those a loop carries, or with `initial` empty of one that is there from the start.
+// A carried value of a loop, or with empty `initial` a value that exists from the start.
 Text carried(const Text& name, const Text& next, const Text& initial = "");
 Text carrying(const Texts& values, Text loop);
 
@@ -47,7 +47,7 @@ Result<ScenarioFile> read(const Text& document);
 double worst(const Text& document);
 std::string refusal(const Text& document);
 
-// Of the first scenario: time on devices, time on links, and the makespan.
+// Totals of the first scenario: time on devices, time on links, and the makespan.
 struct Totals {
   double work = 0;
   double transfers = 0;

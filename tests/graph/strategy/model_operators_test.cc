@@ -1,5 +1,6 @@
-// Claim: an imported loop's carried values come from who makes them, the first and the next, and
-// cross links from turn to turn; what `before` forwards is read by the body as what it is.
+// Claim: an imported loop's carried values come from the operators that make them, the first and
+// the next, and cross links from iteration to iteration; the body reads what `before` forwards as
+// the forwarded value.
 #include "graph/strategy/model_operators.h"
 
 #include <gtest/gtest.h>

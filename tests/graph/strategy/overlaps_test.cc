@@ -1,5 +1,5 @@
-// Overlaps visits as many pairs as it says it will, each with as many elements as a look at every
-// element finds, and refuses to tabulate what would not fit in memory.
+// Overlaps visits as many pairs as it has counted before, each with as many elements as a look at
+// every element finds, and refuses to tabulate what would not fit in memory.
 #include "graph/strategy/overlaps.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ Found looked_at(const Pair& pair) {
   return found;
 }
 
-TEST(Overlaps, pairs_are_those_of_every_element_and_counted_before) {
+TEST(Overlaps, PairsAreThoseOfEveryElementAndCountedBefore) {
   size_t most = 0;
   for (uint64_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -99,7 +99,7 @@ TEST(Overlaps, pairs_are_those_of_every_element_and_counted_before) {
   EXPECT_GT(most, 100u);
 }
 
-TEST(Overlaps, halos_as_wide_as_a_long_tensor_are_not_tabulated) {
+TEST(Overlaps, HalosAsWideAsALongTensorAreNotTabulated) {
   constexpr int64_t kLength = 100'000;
   Pair pair;
   pair.producer.shape = pair.consumer.shape = {kLength};

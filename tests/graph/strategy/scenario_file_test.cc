@@ -19,7 +19,7 @@ std::string refused(const Text& fields) {
   return refusal(file({looping(fields)}, {{"step", {"x"}}}, kWithSwitch));
 }
 
-TEST(ScenarioFile, decisions_that_say_nothing_are_named) {
+TEST(ScenarioFile, DecisionsThatSayNothingAreNamed) {
   EXPECT_EQ(refused(R"("distribution": [])"),
             "'loop': \"distribution\" is empty; say what happens at least once");
   EXPECT_EQ(refused(R"("trace": [])"),
@@ -30,20 +30,20 @@ TEST(ScenarioFile, decisions_that_say_nothing_are_named) {
             "'gate': \"probabilities\" is empty; say what happens at least once");
 }
 
-TEST(ScenarioFile, values_beyond_an_integer_are_refused) {
+TEST(ScenarioFile, ValuesBeyondAnIntegerAreRefused) {
   EXPECT_EQ(refused(R"("distribution": [[18446744073709551615, 1]])"),
             "'loop': \"distribution\": 18446744073709551615 is above 2^63 - 1");
   EXPECT_EQ(refused(R"("distribution": [[-1, 1]])"), "") << "refused when it is simulated";
 }
 
-TEST(ScenarioFile, a_decision_needs_a_device_that_computes) {
+TEST(ScenarioFile, ADecisionNeedsADeviceThatComputes) {
   EXPECT_EQ(refused(R"("trips": 1, "decision": {"time": 1, "device": "s"})"),
             "'loop': decision: 's' is a switch; decisions take a device that computes");
   EXPECT_EQ(refused(R"("trips": 1, "decision": {"device": "z"})"),
             "'loop': decision: the topology has no device 'z'");
 }
 
-TEST(ScenarioFile, a_strategy_is_of_operators) {
+TEST(ScenarioFile, AStrategyIsOfOperators) {
   const Text loop = looping(R"("trips": 1, "carried": [{"name": "state", "next": "step"}])");
   const auto with = [&](const char* name) {
     return refusal(file({loop}, {{"step", {"x"}}, {name, {"x"}}}));

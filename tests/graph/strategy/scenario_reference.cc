@@ -84,7 +84,7 @@ class Writer {
     }
   }
 
-  // A list's result is what nobody in it reads.
+  // A list's result is what no entry in it reads.
   static std::vector<const Entry*> result_of(const List& list) {
     std::set<std::string> names;
     for (const Entry& entry : list) add_names(entry, names);
@@ -131,8 +131,8 @@ class Writer {
     }
   }
 
-  // What a name stands for in the control: of its carried values and of those of loops in it, who
-  // makes them.
+  // What a name stands for in the control: of its carried values and of those of loops in it, their
+  // makers.
   void add_makers(const std::string& name, const Entry& control,
                   std::set<std::string>& makers) const {
     const auto value = carried_.find(name);
@@ -154,7 +154,7 @@ class Writer {
     return false;
   }
 
-  // What operators in it read.
+  // Adds the names that operators in it read.
   void add_read(const Entry& entry, const Entry& control, std::set<std::string>& makers) const {
     for (const List& list : entry.lists) {
       for (const Entry& inner : list) {
@@ -183,7 +183,7 @@ class Writer {
     }
   }
 
-  // What `send.reader`, in the scope, reads by the name.
+  // Adds the reads of `send.reader`, in the scope, by the name.
   void ask_for(const std::string& name, Send send, const Scope& scope) {
     const auto value = carried_.find(name);
     if (value != carried_.end()) {
@@ -228,7 +228,7 @@ class Writer {
     if (std::ranges::none_of(sends_, is_alike)) sends_.push_back(std::move(send));
   }
 
-  // What is read of a turn is not sent again at its end.
+  // Drops the values that were read within a turn: they are not sent again at its end.
   void drop_what_has_crossed() {
     const std::vector<Send> all = sends_;
     std::erase_if(sends_, [&](const Send& send) {
@@ -245,7 +245,7 @@ class Writer {
     return static_cast<uint32_t>(tasks_.size() - 1);
   }
 
-  // By part of the reader: what has arrived for it.
+  // By part of the reader: the tasks that have arrived for it.
   using Arrived = std::vector<Ids>;
 
   // `deps`: by tile of the operator.
@@ -305,7 +305,7 @@ class Writer {
     }
   }
 
-  // What has just been made in the list itself. Of a case: in its branch.
+  // Sends a value just made in the list itself; for a case, in its branch.
   void send_now(const Entry& maker, const std::string& prefix, const Send& send, Arrived& arrived) {
     if (maker.kind == Kind::kOperator) {
       std::vector<Ids> tiles;
@@ -321,7 +321,7 @@ class Writer {
     }
   }
 
-  // What the entry of the list waits for beside who makes it.
+  // The tasks that the entry of the list waits for beside its maker.
   Arrived receive(const Entry& entry, const Scope& scope, const std::string& prefix,
                   const Ids& begin) {
     Arrived all(entry.kind == Kind::kOperator ? entry.devices.size() : 1);
@@ -431,7 +431,7 @@ class Writer {
     });
   }
 
-  // Cases whose innermost loop this is have not been come to.
+  // Forgets cases with this as their innermost loop: they have not been reached.
   void forget_branches(const Entry& control) {
     for (const List& list : control.lists) {
       for (const Entry& inner : list) {
@@ -480,7 +480,7 @@ class Writer {
       carried_;  // by name: of which loop
   std::vector<Send> sends_;
   std::vector<Task> tasks_;
-  // Of the last execution.
+  // The parts of the last execution.
   std::map<std::string, std::vector<uint32_t>> parts_;
   std::map<std::string, Ids> ends_;
   std::map<std::string, int64_t> last_branch_;

@@ -1,10 +1,10 @@
-// A naive reference for operator files with loops and branches: one scenario written out as the
-// words of the format say (graph/strategy/README.md, scenario_file.h, make_scenarios.h), turn by
-// turn, as a flat list of tasks with what each waits for. It shares no code with make_scenarios or
+// A naive reference for operator files with loops and branches: one scenario written out by the
+// rules of the format (graph/strategy/README.md, scenario_file.h, make_scenarios.h), turn by turn,
+// as a flat list of tasks with what each waits for. It shares no code with make_scenarios or
 // ScenarioProgram; parts overlap where they have an element in common, looked at one by one.
 //
 // Operators are elementwise on kElements numbers of four bytes, in equal parts, on the devices a,
-// b, c and d of loop_files::kRing, whose links lead from each to the next one.
+// b, c and d of loop_files::kRing, with links from each to the next one.
 //
 // Errors: none, files are right. Cost: quadratic in tasks, and more.
 #pragma once
@@ -39,7 +39,7 @@ struct Entry {
   std::string name;
   std::vector<std::string> inputs;
   int time = 0;              // of an operator's whole, or of a decision
-  std::vector<int> devices;  // by part; where a decision is: one, or none that is said
+  std::vector<int> devices;  // by part; where a decision is: one, or none that is given
   std::vector<Carried> carried;
   std::vector<List> lists;            // a loop's before and body, a case's branches
   std::vector<int64_t> values = {1};  // trips or branches, each as likely as the others
@@ -61,7 +61,7 @@ struct Task {
   std::set<uint32_t> deps;
 };
 
-// Asked once for each execution of a loop or case.
+// Called once for each execution of a loop or case.
 using Choose = std::function<int64_t(const Entry& control)>;
 std::vector<Task> write_out(const List& root, const Choose& choose);
 

@@ -3,9 +3,9 @@
 // scenarios are few, the same expectation, quantiles, best and worst.
 //
 // Times are whole numbers and probabilities powers of a half, so nothing is rounded. Equal ready
-// times are settled by the ids of the expansion, which scenario.h leaves open; tasks are told apart
-// by name, device, time and all that must end before them. EDDY_SCENARIO_FILES sets the number of
-// files.
+// times are settled by the ids of the expansion, which scenario.h leaves open; the test identifies
+// tasks by name, device, time and all that must end before them. EDDY_SCENARIO_FILES sets the
+// number of files.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -31,7 +31,7 @@ uint64_t num_files() {
   return text == nullptr ? 400 : std::strtoull(text, nullptr, 10);
 }
 
-// A task, told by what does not depend on ids.
+// A task, identified by what does not depend on ids.
 struct Key {
   std::string name;
   double time = 0;
@@ -220,7 +220,7 @@ void compare_sums(const List& root, Sums sums, uint64_t seed) {
   }
 }
 
-TEST(ScenarioReference, files_with_loops_and_branches_become_what_the_reference_writes_out) {
+TEST(ScenarioReference, FilesWithLoopsAndBranchesBecomeWhatTheReferenceWritesOut) {
   const uint64_t count = num_files();
   uint64_t num_scenarios = 0;
   uint64_t num_whole = 0;

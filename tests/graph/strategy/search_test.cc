@@ -1,5 +1,5 @@
 // The search accepts the same steps however they are evaluated, is never worse than where it
-// starts, keeps to memory limits, and says the same for the same seed.
+// starts, keeps to memory limits, and gives the same result for the same seed.
 #include "graph/strategy/search.h"
 
 #include <gtest/gtest.h>

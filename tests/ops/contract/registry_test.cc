@@ -1,5 +1,5 @@
 // Claim: a node gets the kernel of the nearest version not above its own, the fast one before the
-// plain one, and a refusal that names what was asked for.
+// plain one, and a refusal that names the requested kernel.
 #include "ops/contract/registry.h"
 
 #include <gtest/gtest.h>

@@ -71,7 +71,8 @@ TEST(DequantizeMatMulTest, leading_dimensions_of_a_are_rows_and_any_may_be_empty
   }
 }
 
-// Each by itself, so that what this processor lacks is said and not passed.
+// Each instruction set is a test by itself, so that one that this processor lacks is reported as
+// skipped and not as passed.
 class InstructionSetTest : public ::testing::TestWithParam<cpu::Isa> {};
 
 INSTANTIATE_TEST_SUITE_P(, InstructionSetTest,

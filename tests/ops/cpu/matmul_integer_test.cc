@@ -68,7 +68,8 @@ TEST(MatMulIntegerTest, batches_broadcast_as_in_numpy) {
   }
 }
 
-// Each by itself, so that what this processor lacks is said and not passed.
+// Each instruction set is a test by itself, so that one that this processor lacks is reported as
+// skipped and not as passed.
 class InstructionSetTest : public ::testing::TestWithParam<cpu::ByteIsa> {
  protected:
   void SetUp() override {

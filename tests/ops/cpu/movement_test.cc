@@ -1,8 +1,9 @@
 // long: a random comparison and hand-written values for each of the twenty operators of the family.
 //
-// The movement operators move each element where the reference's counting says, for every
-// storage size and for strings, on seeded random shapes; and what the standard leaves to care
-// (negative steps, crops, bad indices, growth in place) gives the values and messages written here.
+// The movement operators move each element to the place that the reference computes by counting,
+// for every storage size and for strings, on seeded random shapes; and what the standard leaves to
+// care (negative steps, crops, bad indices, growth in place) gives the values and messages written
+// here.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -314,7 +315,8 @@ TEST(MovementTest, eye_like_and_constant_of_shape_agree_with_the_reference) {
   }
 }
 
-// Kernels of one name in two files could become one when linked; comparing them says nothing then.
+// The linker could merge kernels of one name in two files; a comparison of a kernel with itself
+// proves nothing.
 TEST(MovementTest, what_is_compared_with_the_reference_is_not_the_reference) {
   KernelRegistry reference, cpu;
   add_reference_kernels(reference);

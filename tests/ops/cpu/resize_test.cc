@@ -1,5 +1,5 @@
 // Resize by one axis after the other computes what the sum over all axes at once computes, for
-// every mode and coordinate rule; its rules say what is wrong with scales and sizes. (That the
+// every mode and coordinate rule; its rules report what is wrong with scales and sizes. (That the
 // weights are ONNX's is what ONNX's own tests show.)
 #include <gtest/gtest.h>
 

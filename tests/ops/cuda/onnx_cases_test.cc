@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kData = "/usr/share/libonnx-testdata/data/node";
 
-// Compared elsewhere: operators of our own, and those whose tests are of an opset that is not read
-// (1) or newer than Debian's ONNX (18 and later).
+// Compared elsewhere: operators of our own, and those with tests of an opset that is not read (1)
+// or newer than Debian's ONNX (18 and later).
 const std::map<std::string, std::string> kComparedElsewhere = {
     {"BitwiseAnd", "activation_kernels_test.cc"},
     {"BitwiseNot", "activation_kernels_test.cc"},

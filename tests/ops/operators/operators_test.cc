@@ -43,7 +43,7 @@ class OperatorsTest : public ::testing::Test {
     return kernel.is_ok() ? std::string(kernel->provider) : kernel.status().to_string();
   }
 
-  // What building a graph with the call as node "culprit" says.
+  // The error of building a graph with the call as node "culprit".
   std::string refusal(const OpCall& call) {
     GraphBuilder b(table_);
     b.set_opset("", call.opset);
@@ -99,7 +99,7 @@ TEST_F(OperatorsTest, have_a_plain_and_a_fast_kernel_that_agree_for_every_type) 
 TEST_F(OperatorsTest, name_the_node_and_the_types_they_take) {
   for (const Example& example : examples()) {
     OpCall call = example.call(example.elements[0], 1);
-    // Those that take every type refuse what is no tensor.
+    // Operators that take every type refuse a value that is no tensor.
     const bool takes_all = find_op(call)->inputs[0].types.contains(ElementType::kString);
     const TestTensor strings = TestTensor::of_strings({1}, {"text"});
     call.inputs[0] = takes_all ? TestValue::sequence(ElementType::kFloat, {}) : TestValue(strings);
@@ -134,11 +134,11 @@ TEST_F(OperatorsTest, name_the_node_and_an_attribute_that_they_lack_or_that_is_o
 // One input or attribute that breaks a rule of the operator.
 struct Broken {
   std::string op;
-  int input = -1;  // whose tensor is another
+  int input = -1;  // with another tensor
   TestTensor tensor = {};
   std::string attribute = {};
   AttributeValue value = {};
-  std::string rule;  // part of what is said
+  std::string rule;  // part of the message
 };
 
 Broken shape(const char* op, int input, const Dims& dims, const char* rule) {

@@ -1,4 +1,4 @@
-// Shape rules say as much as is known and no more: symbols survive what keeps them, ranks follow
+// Shape rules infer as much as is known and no more: symbols survive what keeps them, ranks follow
 // from the length of a shape that is not known yet, and what no value can make right is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Claim: an attribute or type is refused in opsets that do not have it, by a message that names it
-// and the opset that brought it; and what a rule says of an attribute's values is held.
+// and the opset that brought it; and a rule on an attribute's values is enforced.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -224,7 +224,7 @@ TEST(AttributeValuesTest, what_is_no_choice_is_refused) {
             "reduction 'add' combines numbers, not bool");
 }
 
-// What constants say wrongly is known before anything runs.
+// Wrong constant inputs are errors before anything runs.
 TEST(AttributeValuesTest, constant_inputs_are_checked_with_the_types) {
   const TestTensor x(ElementType::kFloat, {5, 2, 2});
   const auto lengths = [&](const std::vector<int32_t>& values) {

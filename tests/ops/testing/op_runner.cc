@@ -48,7 +48,7 @@ class TestScratch : public Scratch {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-// What a value kernel makes becomes TestValues.
+// Turns the outputs of a value kernel into TestValues.
 class TestValueContext : public ValueContext {
  public:
   TestValueContext(const std::vector<TestValue>& inputs, size_t num_outputs,
@@ -164,7 +164,7 @@ Result<BoundKernel> bind_call(const OpCall& call, const KernelRegistry& kernels)
   return kernels.bind(init);
 }
 
-// Output 0 in the buffer of an input, where the call asks for that.
+// Output 0 in the buffer of an input, where the call requires that.
 Result<TestTensor> make_output(const OpCall& call, size_t o, const TensorType& type,
                                std::vector<TestValue>& inputs) {
   if (!type.is_static()) {

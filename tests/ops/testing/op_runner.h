@@ -5,8 +5,8 @@
 //   call.inputs = {a, b};
 //   auto result = run_op(call, KernelSet::kCpu);     // Result<std::vector<TestValue>>
 //
-// Types are inferred by the operator's schema, outputs allocated as it says and checked against it
-// after a value kernel has run. Failures of schema, bind and kernel come back as a Status.
+// Types are inferred by the operator's schema, outputs allocated by its result and checked against
+// it after a value kernel has run. Failures of schema, bind and kernel come back as a Status.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@
 
 namespace eddy::testing {
 
-// How much bind() knows of the shapes; the kernel must be right with any.
+// The shape information that bind() receives; the kernel must be right with any.
 enum class Known { kShapes, kRanks, kNothing };
 
 enum class KernelSet { kReference, kCpu };
@@ -45,7 +45,7 @@ struct OpCall {
 // The definition that serves a call; a test failure when there is none.
 const OpDef* find_op(const OpCall& call);
 
-// What the schema says of the call's outputs, with everything about the inputs known.
+// The schema's result types of the call, with everything about the inputs known.
 Result<std::vector<ValueType>> infer_op(const OpCall& call);
 // The same for given input types, without values: "float[2,?]" of inferred output 0.
 Result<std::vector<ValueType>> infer_op_types(const OpCall& call,

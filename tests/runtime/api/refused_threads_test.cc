@@ -1,5 +1,6 @@
 // Claim: where the system gives no more threads, a session or run that needs one ends with
-// kResourceExhausted and says so, once; and the next run, when there are threads again, is right.
+// kResourceExhausted and reports it, once; and the next run, when there are threads again, is
+// right.
 //
 // pthread_create is replaced in this program; libraries (oneTBB's among them) call it here, too.
 #include <dlfcn.h>
@@ -44,8 +45,9 @@ class RefusedThreadsTest : public WaysTest {
   }
   void TearDown() override { are_refused = false; }
 
-  // While a session is made that shall have no more threads than it must: where the host drives
-  // loops, the scheduler's. Its streams' threads are refused then, and asked for again by a run.
+  // Takes effect while a session is made that may start only the necessary threads: where the host
+  // drives loops, the scheduler's. The threads of its streams are refused then, and a run requests
+  // them again.
   void refuse_further() {
     num_given = GetParam().loops == Loops::kHost ? 1 : 0;
     are_refused = true;
@@ -96,7 +98,7 @@ TEST_P(RefusedThreadsTest, ARunWithADeadlineSaysThatThereIsNoThreadForItsTimer) 
   ASSERT_TRUE((*session)->run(to(3)).is_ok());  // the workers are there
   are_refused = true;
   const Status status = (*session)->run(to(3), options).status();
-  // A session whose loops the host drives has the timer's thread already.
+  // A session with host-driven loops has the timer's thread already.
   if (!status.is_ok()) expect_no_thread(status);
   EXPECT_EQ(status.is_ok(), GetParam().loops == Loops::kHost) << status.to_string();
   are_refused = false;
@@ -108,7 +110,7 @@ TEST_P(RefusedThreadsTest, ASessionThatNeedsAThreadSaysThatThereIsNone) {
   auto session = make_counter();
   if (!session.is_ok()) expect_no_thread(session.status());
   are_refused = false;
-  // Loops that the host drives want the scheduler's thread from the start.
+  // Loops that the host drives need the scheduler's thread from the start.
   EXPECT_EQ(session.is_ok(), GetParam().loops == Loops::kDevice);
   if (session.is_ok()) {
     EXPECT_TRUE((*session)->run(to(3)).is_ok());
@@ -134,7 +136,7 @@ TEST_P(RefusedThreadsTest, ARunThatNeedsWorkersSaysThatThereAreNone) {
   const Status status = session->run(to(3)).status();
   are_refused = false;
   if (!status.is_ok()) expect_no_thread(status);
-  // What is one strand, and driven by nobody else, runs on the caller's thread.
+  // A program of one strand without another driver runs on the caller's thread.
   const bool is_on_this_thread =
       GetParam().loops == Loops::kDevice && GetParam().assignment == Assignment::kSerial;
   EXPECT_EQ(status.is_ok(), is_on_this_thread) << status.to_string();

@@ -33,7 +33,7 @@ class SharedThreadsTest : public WaysTest {
     b.output("y", y[0]);
     return finish(b, std::move(options));
   }
-  // go = what the host function "ask" says.
+  // go = the result of the host function "ask".
   std::unique_ptr<Session> make_asker(SessionOptions options) {
     GraphBuilder b(library_.ops());
     const Value x = b.input("x", kFloat);

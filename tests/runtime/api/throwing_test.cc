@@ -1,6 +1,6 @@
 // Claim: nothing that users' code throws leaves the API or ends the process: kernels, shape rules
 // and what binds kernels fail the run, or the making of the session, by name; and a host function
-// that decides what its output can't hold says what it decided.
+// with a decision that its output can't hold fails with that decision in the message.
 #include <gmock/gmock.h>
 
 #include <stdexcept>
@@ -27,7 +27,7 @@ bool run_root(const KernelArgs& args) {
 
 class ThrowingTest : public WaysTest {
  protected:
-  // Binding throws where the attribute says so; the shape rule where the input has 13 elements.
+  // Binding throws where the attribute requires it; the shape rule where the input has 13 elements.
   void SetUp() override {
     OpDef def{.name = "Root",
               .domain = "example",

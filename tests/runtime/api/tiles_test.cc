@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr uint32_t kTiles = 40;
 constexpr int64_t kWidth = 4096;  // so that no call is cheap
 
-// What the custom operator's tiles see.
+// The record of the custom operator's tiles.
 struct Seen {
   std::atomic<uint32_t> runs[kTiles] = {};
   std::mutex mutex;

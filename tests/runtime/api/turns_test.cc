@@ -1,7 +1,7 @@
 // Claim: a session serves the runs that wait for their turn in the order in which they came,
 // whether a thread waits with them or not, and a run takes memory only when it has its turn. What
-// waits is bounded, what is kept for later can be given back, and neither a callback that blocks
-// nor a run state that must be made holds up another's run.
+// waits is bounded, memory that is kept for later can be released, and neither a callback that
+// blocks nor a run state that must be made holds up another's run.
 #include <algorithm>
 #include <future>
 #include <mutex>
@@ -239,7 +239,7 @@ TEST_P(TurnsTest, WhatWaitsIsBounded) {
   for (RunHandle& handle : handles) EXPECT_TRUE(handle.wait().is_ok());
   EXPECT_TRUE(session->run(inputs(7, x)).is_ok());
 
-  // With outputs for a callback that does not come.
+  // A run with outputs for a callback that does not come.
   std::promise<void> is_called, may_return;
   handles.clear();
   handles.push_back(session->run_async(inputs(8, x), [&](Result<NamedTensors>) {

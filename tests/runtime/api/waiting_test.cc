@@ -127,7 +127,7 @@ TEST_P(WaitingTest, ARunBehindItsStreamIsCancelledAndTheStreamGoesOn) {
   }
 }
 
-// The kernel's own time decides, not when somebody looked: each way of ending meets each moment.
+// The kernel's own time decides, not the time of observation: each way of ending meets each moment.
 TEST_P(WaitingTest, CancelAndDeadlineMayComeAtAnyMomentOfAWait) {
   auto session = make_counter(2);
   auto stream = std::move(*session->create_stream());
@@ -203,7 +203,7 @@ TEST_P(WaitingTest, ARunThatEndedInTimeStaysSoWhileItWaitsForTheCallbackThread) 
       session->run_async(to(1), [&](Result<NamedTensors>) { go.get_future().wait(); });
   auto stream = std::move(*session->create_stream());
   RunHandle in_time = session->run_on(*stream, to(1), {}, {.timeout = std::chrono::seconds(20)});
-  // The stream goes on once the run has ended, before anybody is called back.
+  // The stream goes on once the run has ended, before any callback.
   std::atomic<bool> has_ended{false};
   ASSERT_TRUE(stream->launch(
       {[](void* context) { return *static_cast<std::atomic<bool>*>(context) = true; }, &has_ended,
@@ -268,7 +268,7 @@ TEST_P(WaitingTest, AStreamDestroyedBeforeItsRunHasEndedSaysWhatToWaitFor) {
       "wait for the run's handle first");
 }
 
-// Nobody can stop this run in time: the thread of the timers is held up.
+// No thread can stop this run in time: the timer thread is blocked.
 TEST(LateRunTest, ARunThatNoTimerHasStoppedIsLateAllTheSame) {
   Library library;
   ASSERT_TRUE(library

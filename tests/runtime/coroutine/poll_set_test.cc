@@ -1,5 +1,5 @@
-// Claim: what pollers own may use the set as it goes, and so may the functions that say whether a
-// poller is wanted: nothing of theirs runs where it would wait for its own lock.
+// Claim: the destructors of a poller's objects may use the set, and so may the functions that
+// return whether a poller is wanted: none of them runs where it would wait for its own lock.
 #include "runtime/coroutine/poll_set.h"
 
 #include <gtest/gtest.h>
@@ -25,11 +25,11 @@ TEST(PollSetTest, WhatARemovedPollerOwnsMayUseTheSet) {
   PollSet set;
   int num_gone = 0;
   const auto owner = [&] { return std::make_shared<AddsAsItGoes>(set, num_gone); };
-  // From outside; of either function.
+  // A removal from outside; of either function.
   set.remove(set.add([kept = owner()] { return false; }));
   set.remove(set.add([] { return false; }, [kept = owner()] { return true; }));
   EXPECT_EQ(num_gone, 2);
-  // From inside a pass.
+  // A removal from inside a pass.
   PollerId self{};
   self = set.add([&, kept = owner()] { return set.remove(self), true; });
   EXPECT_TRUE(set.poll());

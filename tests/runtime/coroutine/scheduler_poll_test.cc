@@ -23,7 +23,7 @@ namespace {
 using Clock = Scheduler::Clock;
 using namespace std::chrono_literals;
 
-// What the system says of one thread of this process.
+// The system's data about one thread of this process.
 struct ThreadStatus {
   char state = '?';             // S: it sleeps
   std::int64_t num_sleeps = 0;  // how often it has given up the processor by itself
@@ -50,7 +50,7 @@ class SchedulerThread {
     }
     return status;
   }
-  // Waits until it sleeps; says how often it has slept by then.
+  // Waits until it sleeps; returns how often it has slept by then.
   std::int64_t await_sleep() const {
     for (;;) {
       const ThreadStatus now = status();

@@ -5,11 +5,11 @@
 // the group is as new and may be used again or destroyed, even while the last done() is still
 // on its way out: it touches nothing any more.
 //
-// Errors: a done() too many is a CHECK. Threads: add and done from any.
-// Memory order: what was written before any done() is seen after wait().
-// count_ starts at one, the waiter's own: so nobody but the last sees zero, and only through
-// zero_ does the waiter learn of it. That is what makes the lifetime promise true.
-// Cost: add and done one atomic addition; the last one a Completion::notify.
+// Errors: a done() too many is a CHECK. Threads: add and done from any. Memory order: what was
+// written before any done() is seen after wait(). count_ starts at one, the waiter's own: so only
+// the last decrement sees zero, and the waiter observes it only through zero_. The lifetime
+// guarantee follows from this. Cost: add and done one atomic addition; the last one a
+// Completion::notify.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class WaitGroup {
       zero_.notify();
       return;
     }
-    // Touches nothing that could be gone: before > 1 means that somebody is still counted.
+    // This check touches no freed memory: before > 1 means that another count is still held.
     EDDY_CHECK(before > 1) << "done() was called more often than add()";
   }
   // `what` is shown by Scheduler::inspect and must live for ever (a literal).

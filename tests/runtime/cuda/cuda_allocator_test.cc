@@ -1,5 +1,5 @@
-// Claim: memory that a stream may still use is neither handed out nor given back to the driver;
-// where there is no other, it is waited for, as long as it can become free.
+// Claim: memory that a stream may still use is neither reused nor freed to the driver; where there
+// is no other, it is waited for, as long as it can become free.
 #include "runtime/cuda/cuda_allocator.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,8 @@ TEST_P(CudaAllocatorTest, WhatIsInUseIsWaitedForWhereThereIsNoOtherMemory) {
       fake_.hold(false);
       fake_.run_all();
     });
-    // Of the same size, it is the block itself; of another, that goes back to the driver first.
+    // A request of the same size returns the block itself; for another size the block returns to
+    // the driver first.
     Result<BufferRef> next = memory().allocate(i % 2 == 0 ? kMost : kMost + 200'000);
     later.join();
     ASSERT_TRUE(next.is_ok()) << next.status().to_string();
@@ -71,7 +72,7 @@ TEST_P(CudaAllocatorTest, WhatIsInUseIsWaitedForWhereThereIsNoOtherMemory) {
   }
 }
 
-// As while a Work is issued: it may launch what it launches only when it has its memory.
+// As while a Work is issued: it may launch only once it has its memory.
 TEST_P(CudaAllocatorTest, AWorkThatAllocatesWaitsForThoseBeforeIt) {
   use(std::move(*memory().allocate(kMost)));
   std::thread runs([this] {

@@ -1,4 +1,4 @@
-// Claim: a missing or strange driver is an error that says what is missing and what to do.
+// Claim: a missing or strange driver is an error that names what is missing and the remedy.
 #include "runtime/cuda/cuda_api.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ TEST(CudaApiTest, ALibraryThatIsNoDriverIsRefusedByTheCallsItLacks) {
 }
 
 TEST(CudaApiTest, WhatWasOpenedStaysBecauseItsThreadsDo) {
-  const char* const library = "libanl.so.1";  // which nobody else opens
+  const char* const library = "libanl.so.1";  // which no other code opens
   if (dlopen(library, RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << library << " is open";
   EXPECT_THAT(load_cuda_api_from(library).status().message(), HasSubstr("it lacks"));
   EXPECT_NE(dlopen(library, RTLD_NOW | RTLD_NOLOAD), nullptr);

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 class CudaCallersStreamTest : public CudaSessionFixture {};
 
-// What the application has: streams on the primary context.
+// The application's part: streams on the primary context.
 class Application {
  public:
   Application(std::shared_ptr<const CudaApi> api, int num_streams) : api_(std::move(api)) {

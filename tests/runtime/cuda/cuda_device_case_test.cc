@@ -1,9 +1,9 @@
-// Claim: branches whose selectors a GPU makes are taken by it, and what comes behind them is issued
-// before they are: the host waits for nothing until the run ends. They give the CPU's bits whatever
-// is selected, one behind the other, with a loop inside, inside a loop that the host drives, with
-// results that are passed through. A selector without a branch, a lost device and a cancelled run
-// end with the branch's name. Loops that begin on what a GPU still works at do not wait for it
-// either, but for the numbers that they are told.
+// Claim: a GPU takes the branches of selectors that it computes, and the host issues what follows
+// them before they are taken: the host waits for nothing until the run ends. They give the CPU's
+// bits whatever is selected, one behind the other, with a loop inside, inside a loop that the host
+// drives, with results that are passed through. A selector without a branch, a lost device and a
+// cancelled run end with the branch's name. Loops that begin on values that a GPU still computes
+// wait only for the numbers that they need, not for the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -166,7 +166,7 @@ TEST_P(CudaDeviceCaseTest, ASelectorMadeLongBeforeItsGateIsStillThere) {
   for (const float x : {0.5f, 1.5f, 2.5f, 0.25f}) expect_cpus_bits(eight(x));
 }
 
-// What the host is given it need not wait for.
+// A selector in the host's memory needs no wait.
 TEST_P(CudaDeviceCaseTest, ASelectorThatTheHostIsGivenIsTheHosts) {
   make([](GraphBuilder& b) {
     const Value x = b.input("x", kEight);
@@ -267,7 +267,7 @@ TEST_P(CudaDeviceCaseTest, ACancelledRunEndsAndTheNextOneIsRight) {
   }
 }
 
-// A loop behind work of its stream; `told`: its limit comes from there.
+// A loop behind work of its stream; with `told` its limit comes from that work.
 Build loop_behind(bool told) {
   return [told](GraphBuilder& b) {
     const Value x = b.input("x", kFloat);

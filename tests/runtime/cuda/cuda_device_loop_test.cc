@@ -127,7 +127,7 @@ TEST_P(CudaDeviceLoopTest, AnInnerLoopRunsAnewInEachRoundOfTheOuterOne) {
   }
 }
 
-// One of three branches, or what `rest` says, by the whole part of what the loop carries.
+// One of three branches, or the one of `rest`, by the whole part of the carried value.
 enum class Rest { kDefault, kPassThrough, kFailure };
 std::function<void(GraphBuilder&)> branching(Rest rest) {
   return [rest](GraphBuilder& b) {
@@ -177,7 +177,7 @@ TEST_P(CudaDeviceLoopTest, ACaseWithoutABranchIsToldWithItsNodeAndIteration) {
   }
 }
 
-// A loop whose test is a bool that it carries, as in ONNX.
+// A loop with a carried bool as its test, as in ONNX.
 void carried_test(GraphBuilder& b) {
   const Value x = b.input("x", kFloat);
   const Value go = b.input("go", tensor_type(ElementType::kBool, {}));
@@ -482,7 +482,7 @@ TEST_P(CudaDeviceLoopTest, WhateverCallFailsTheRunIsRightOrSaysWhy) {
       EXPECT_THAT(outputs.status().to_string(), HasSubstr("answered CUDA_ERROR_"));
     }
     session.reset();
-    if (call == "context_push") fake_.reset();  // nothing can be given back then
+    if (call == "context_push") fake_.reset();  // nothing can be freed then
     if (call.empty()) break;
   }
   EXPECT_GT(failed.size(), 8u) << "too few kinds of calls have failed to show anything";

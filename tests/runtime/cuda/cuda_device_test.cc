@@ -147,7 +147,7 @@ TEST(CudaDevice, AStreamThatIsNotOursToUseIsRefusedAndTheDeviceStays) {
 }
 
 TEST(CudaDevice, AnswersThatStayLoseItAndOthersDoNot) {
-  // What cuda.h says of them: "any further CUDA work will return the same error".
+  // cuda.h on these errors: "any further CUDA work will return the same error".
   for (const int code : {4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719,
                          721, 810, 911, 999}) {
     FakeCuda fake({.seed = 6});

@@ -1,5 +1,5 @@
-// Claim: whatever call the driver fails, the CUDA device ends what it had begun, says which call
-// failed on which device, gives everything back, and the next device works.
+// Claim: whatever call the driver fails, the CUDA device ends what it had begun, reports which call
+// failed on which device, frees everything, and the next device works.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -176,7 +176,7 @@ TEST_P(FaultSweep, EveryFailedCallIsToldAndNothingHangsOrLeaks) {
       const std::string where = "call " + std::to_string(k) + ", " + fake.failed_call() +
                                 ", answer " + std::to_string(static_cast<int>(failure));
       if (status.is_ok()) {
-        // What was given back or only asked for may fail without harm.
+        // Calls that free or query may fail without harm.
         EXPECT_EQ(result, 42) << where;
       } else {
         // Without a context calls fail by themselves.
@@ -187,7 +187,7 @@ TEST_P(FaultSweep, EveryFailedCallIsToldAndNothingHangsOrLeaks) {
       }
       EXPECT_THAT(status.to_string(), Not(HasSubstr("hangs"))) << where;
       fake.run_all();
-      // Where a context cannot be made current, nothing can be given back.
+      // Where a context cannot be made current, nothing can be freed.
       if (fake.failed_call() == "context_push") continue;
       EXPECT_EQ(fake.leaks(), "") << where << ": " << status.to_string();
       EXPECT_THAT(fake.violations(), IsEmpty()) << where;

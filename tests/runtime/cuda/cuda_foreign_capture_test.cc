@@ -29,7 +29,7 @@ class OpenCapture {
     api_->primary_context_release(0);
   }
   CuResult end() { return api_->stream_end_capture(stream_, &graph_); }
-  // What it may not call itself meanwhile.
+  // A call that the capturing thread may not make meanwhile.
   CuResult synchronize() { return api_->stream_query(stream_); }
 
  private:

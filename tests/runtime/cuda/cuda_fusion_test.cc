@@ -1,6 +1,6 @@
 // Claim: sessions on a GPU's device (a fake driver's, with a fake compiler) give the same bits with
 // elementwise nodes fused as with a kernel each, in loops, branches and over changing shapes; the
-// placement says what was fused or why not; kernels come from the cache on disk, and from the
+// placement lists what was fused or why not; kernels come from the cache on disk, and from the
 // compiler where that is forged; a compiler that refuses costs speed alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

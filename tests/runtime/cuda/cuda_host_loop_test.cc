@@ -1,7 +1,7 @@
 // Claim: loops that the host drives run on a CUDA device: kernels enqueued strand by strand,
-// decisions read from pinned memory once the stream has said so, strands joined by events; no host
-// half of a kernel runs on a task's small stack; and a device that is lost in the middle ends the
-// run with its reason.
+// decisions read from pinned memory once the stream has signalled, strands joined by events; no
+// host half of a kernel runs on a task's small stack; and a device that is lost in the middle ends
+// the run with its reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -141,8 +141,8 @@ TEST_P(CudaHostLoopTest, ALostDeviceEndsTheLoopWithItsReason) {
   fake_.fault_kernel(50, CuResult::kLaunchFailed);
   run();
   EXPECT_EQ(control_.stop, StopReason::kFailed);
-  // A launch that the lost device refuses fails its command; what the device itself says is kept
-  // where no command was to blame.
+  // A launch that the lost device refuses fails its command; the device's own status is kept where
+  // no command failed.
   if (!control_.error.is_ok()) {
     EXPECT_EQ(control_.error.code(), StatusCode::kDeviceLost);
     EXPECT_THAT(control_.error.message(), HasSubstr("CUDA device 0"));

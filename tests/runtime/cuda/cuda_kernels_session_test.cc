@@ -1,5 +1,5 @@
-// Claim: sessions on a GPU's device (a fake driver's, whose kernels are those of ops/cuda, run on
-// the host) give the CPU's values within the rounding of sums: ONNX's own tests, where Debian's
+// Claim: sessions on a GPU's device (a fake driver's with the kernels of ops/cuda, run on the host)
+// give the CPU's values within the rounding of sums: ONNX's own tests, where Debian's
 // libonnx-testdata is installed, with and without the libraries; and what a kernel finds wrong
 // fails the run by node and value. A loop's body keeps its guards where no library launches in it.
 #include <gmock/gmock.h>
@@ -289,7 +289,8 @@ Result<Graph> growing_index() {
   return b.finish();
 }
 
-// The same, four inner rounds to each outer one; the index is looked up where `is_in_test` says.
+// The same, four inner rounds to each outer one; `is_in_test` selects the region of the index
+// lookup.
 Result<Graph> growing_in_two_loops(bool is_in_test) {
   GraphBuilder b(library().ops());
   const Value table = b.input("table", tensor_type(ElementType::kFloat, {70, 33}));

@@ -28,7 +28,8 @@ struct AddParams {
 // A device with the kernels of loops and one that counts.
 class Gpu {
  public:
-  // `judge`: asked before each programmatic launch; anything but success is its answer.
+  // `judge`: called before each programmatic launch; a result other than success is the call's
+  // result.
   using Judge = std::function<CuResult(const CudaApi& api, const CuLaunchConfig& config)>;
   explicit Gpu(uint64_t seed, bool has_programmatic = true, Judge judge = nullptr)
       : fake_({.seed = seed}) {

@@ -1,8 +1,8 @@
-// Claim: a session that locates faults names the very node whose kernel has lost the GPU, with its
-// iteration, however far the host has come since: in loops that the GPU drives, nested and in
-// branches, in loops of the host, in straight stretches that are recorded and in several streams.
-// Values and trip counts stay what they were, no loop is one kernel, and without it the message
-// says what is known and how to learn more.
+// Claim: a session that locates faults names the very node with the kernel that has lost the GPU,
+// and its iteration, however far the host has come since: in loops that the GPU drives, nested and
+// in branches, in loops of the host, in straight stretches that are recorded and in several
+// streams. Values and trip counts stay what they were, no loop is one kernel, and without it the
+// message states what is known and how to learn more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ class CudaLocateFaultsTest : public CudaSessionFixture {
     use_fake();
     return make_or_null(graph_of(build), {.loops = loops, .locates_faults = locates});
   }
-  // Of a run in which that execution of the node loses the GPU.
+  // The error message of a run in which that execution of the node loses the GPU.
   std::string told(const Build& build, Loops loops, const std::string& node, uint64_t execution,
                    int runs_before = 0) {
     auto session = make(build, loops);

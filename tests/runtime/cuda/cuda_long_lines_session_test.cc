@@ -42,7 +42,7 @@ Graph lines_graph() {
   return std::move(*b.finish());
 }
 
-// Small whole numbers, whose sums are exact in any order.
+// Small whole numbers with sums that are exact in any order.
 NamedTensors lines() {
   Random random(kSeed);
   std::vector<float> x(kLength);
@@ -121,7 +121,7 @@ TEST(CudaLongLinesSession, AFailureOfTheLibraryFailsTheRunAndTheNextOneIsFine) {
   }
 }
 
-// Asks for the greatest of a long line, five times.
+// Takes the maximum of a long line, five times.
 Graph loop_graph() {
   GraphBuilder b(library().ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {kLength}));

@@ -1,7 +1,8 @@
 // Claim: more loops beside each other than devices may drive at once become one that the GPU drives
-// (on a fake driver), and give the CPU's bits, whatever their trips and whoever ends first; they
-// end within an iteration when they are stopped. Those whose predicate the host makes, that are
-// large, or that wait for each other stay apart, and where merging was tried the session says why.
+// (on a fake driver), and give the CPU's bits, for any trip counts and any order of ending; they
+// end within an iteration when they are stopped. Loops with a predicate of the host, large loops,
+// and loops that wait for each other stay apart, and where merging was tried the session reports
+// why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Claim: whole models give on a GPU's device (a fake driver's, whose kernels are the CPU's) what
-// they give on the CPU, bit for bit and with the same trips: the dynamic models of the examples,
-// the ONNX files of the benchmarks with their loops, branches and scans, and ONNX's own tests of
+// Claim: whole models give on a GPU's device (a fake driver's with the CPU's kernels) what they
+// give on the CPU, bit for bit and with the same trips: the dynamic models of the examples, the
+// ONNX files of the benchmarks with their loops, branches and scans, and ONNX's own tests of
 // control flow and a slice of the others, where Debian's libonnx-testdata is installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Claim: loops that are small enough run as one kernel on a GPU (a fake driver's, with a fake
 // compiler): the bits and trip counts of a kernel a node and conditional nodes, for random loops,
 // too; any number side by side, inside loops that the host drives, results kept by callers. They
-// end within an iteration when they are stopped; a lost device is told with node and iteration;
-// what is no such loop says why, and a compiler that refuses costs speed alone.
+// end within an iteration when they are stopped; a lost device is reported with node and iteration;
+// a loop that does not qualify reports why, and a compiler that refuses costs speed alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -158,7 +158,7 @@ TEST(CudaPersistentLoop, AnyNumberRunsAtOnce) {
   FusingGpu gpu(5);
   auto session = make(gpu, side_by_side(9));
   ASSERT_NE(session, nullptr);
-  std::vector<NamedTensors> kept;  // results that somebody holds while the next run makes its own
+  std::vector<NamedTensors> kept;  // results still held while the next run makes its own
   for (int repeat = 0; repeat < 6; ++repeat) {
     const float x = 0.125f * static_cast<float>(repeat);
     const auto outputs = session->run({{"x", Tensor::scalar(x)}});
@@ -264,7 +264,7 @@ TEST(CudaPersistentLoop, AMeasuredLoopIsTriedInFourWaysWithTheSameBits) {
               AllOf(HasSubstr(" as one kernel, "), HasSubstr(" by a recording, "),
                     HasSubstr(" unrolled, ")));
   EXPECT_GT(gpu.cuda().num_programmatic(), 6u) << "kernels of a body follow each other";
-  // Of the graphs that were made to be tried one is left, if that.
+  // At most one of the graphs made for trials remains.
   EXPECT_GE(gpu.cuda().num_loop_instantiations(), 2u);
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(check::difference(*expected, *session->run(inputs)), "");
@@ -423,7 +423,7 @@ TEST(CudaPersistentLoop, WhateverCallFailsTheRunIsRightOrSaysWhy) {
       EXPECT_THAT(status.to_string(), HasSubstr("answered CUDA_ERROR_"));
     }
     session.reset();
-    if (call != "context_push") {  // nothing can be given back then
+    if (call != "context_push") {  // nothing can be freed then
       EXPECT_EQ(gpu.cuda().leaks(), "");
     }
     if (k > 0 && call.empty()) break;

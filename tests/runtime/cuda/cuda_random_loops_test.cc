@@ -1,8 +1,8 @@
 // Claim: random loops that a GPU can drive by itself (random_loops.h) are all recorded and driven
 // by it, but for those that come when devices drive as many as they may; and give the bits and the
 // trip counts that the CPU gives, in whatever order the GPU's streams and graph nodes run. Whatever
-// call or kernel fails, and whenever the run is cancelled, the run is right or says why, and
-// nothing is left behind.
+// call or kernel fails, and whenever the run is cancelled, the run is right or fails with the
+// reason, and nothing is left behind.
 //
 // EDDY_LOOP_SEEDS=10000 EDDY_LOOP_FIRST=20001 runs as many graphs from that seed on;
 // EDDY_LOOP_SEED=17 runs that one.
@@ -49,7 +49,7 @@ class Case {
   Case(const Library& library, uint64_t seed)
       : library_(library), seed_(seed), fake_(library, {.seed = seed}) {}
 
-  // On the CPU: what is expected.
+  // Computes the expected outputs on the CPU.
   Status expect() {
     EDDY_ASSIGN_OR_RETURN(RandomLoops made, make_random_loops(library_, seed_));
     inputs_ = made.inputs;
@@ -59,9 +59,9 @@ class Case {
     return Status::ok();
   }
 
-  // Driven by the device wherever that can be. Not: a loop that nothing is left of, after what
-  // nobody reads has been taken out; one that passes on what the host has and the device never
-  // reads.
+  // The device drives every loop that it can. Exceptions: a loop that is empty after unread values
+  // have been removed; and a loop that passes on a value that only the host has and the device
+  // never reads.
   Result<std::unique_ptr<Session>> make_by_device() {
     auto session = make(Loops::kDevice);
     is_forced_ = session.is_ok();
@@ -114,7 +114,7 @@ class Case {
     for (const auto& [outermost, depth] : depths) sum += depth;
     return sum;
   }
-  // Of a session that was forced.
+  // Checks the reports of a session that was forced.
   static void expect_all_driven(const std::vector<LoopReport>& reports) {
     for (const LoopReport& report : reports) {
       if (report.driven == "device") continue;
@@ -190,7 +190,7 @@ TEST(CudaRandomLoops, WhateverFailsTheRunIsRightOrSaysWhy) {
     auto session = is_by_host ? one.make(Loops::kHost) : one.make_by_device();
     ASSERT_TRUE(session.is_ok()) << session.status().to_string();
     FakeCuda& cuda = one.fake().cuda();
-    bool has_pushed = true;  // a context that could not be: nothing can be given back then
+    bool has_pushed = true;  // a context that could not be: nothing can be freed then
     for (int repeat = 0; repeat < 3; ++repeat) {
       const uint64_t at = 1 + random.below(120);
       const uint64_t kind = random.below(4);

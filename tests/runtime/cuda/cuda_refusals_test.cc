@@ -1,5 +1,5 @@
 // Claim: where the driver refuses to record a loop's body, the loop runs all the same, node by
-// node, and its report and the log say so and why; once.
+// node, and its report and the log name the refusal and its reason, once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Claim: what is said of a machine's CUDA is what its driver says, and what is missing is named.
+// Claim: the report on a machine's CUDA equals its driver's data, and names what is missing.
 #include "runtime/cuda/cuda_report.h"
 
 #include <gmock/gmock.h>

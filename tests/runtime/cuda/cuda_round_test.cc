@@ -115,7 +115,7 @@ TEST_P(CudaRoundTest, MoreThanOneLaunchMovesAreMovedByMore) {
                                                     "eddy_loop_copy", "eddy_loop_copy"));
 }
 
-// By the host: what it decides by is written by the last kernel of a round.
+// The host drives the loop: the last kernel of a round writes the value that decides.
 TEST_P(CudaRoundTest, WhatTheHostDecidesByIsNoCopyEngines) {
   uint64_t num_copies[2];
   for (const bool is_long : {false, true}) {

@@ -71,7 +71,7 @@ TEST_P(CudaSessionTest, NewtonsMethodStopsWhereTheCpuStops) {
   }
 }
 
-// y = tanh(x) again and again, for as long as nobody stops it.
+// y = tanh(x) without end, until the run is stopped.
 Result<Graph> endless(const Library& library) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
@@ -134,8 +134,8 @@ Result<Graph> loop_in_a_case(const Library& library) {
 }
 
 TEST_P(CudaSessionTest, AFaultInALoopInACaseIsToldWithItsNodeAndIteration) {
-  // Four kernels a round, two in the test, one that tells the host and one in the body: the host
-  // hears of a fault when it waits for the next test.
+  // Four kernels a round: two in the test, one that notifies the host and one in the body. The host
+  // observes a fault when it waits for the next test.
   for (const uint64_t k : {1, 5, 12, 30}) {
     SCOPED_TRACE("kernel " + std::to_string(k));
     auto session = make(loop_in_a_case(library_), 0, Loops::kHost);
@@ -182,7 +182,7 @@ TEST_P(CudaSessionTest, ACallThatLosesTheDeviceInALoopInACaseIsToldWithItsNodeAn
     if (at != std::string::npos) iterations.insert(text.substr(at, text.find(']', at) - at));
     session.reset();
   }
-  // Without a context nothing could be given back.
+  // Without a context nothing could be freed.
   if (fake_->cuda().failed_call() == "context_push") fake_.reset();
   EXPECT_GT(iterations.size(), 5u) << "too few failures fell into the loop to show anything";
 }
@@ -296,8 +296,8 @@ Result<Graph> loop_with_rows(const Library& library) {
   return b.finish();
 }
 
-// Iterations overlap on the GPU's streams and the CPU's, also where values have memory of their
-// own, whose references are let go of before the GPU has read it.
+// Iterations overlap on the GPU's streams and the CPU's, also where values have memory of their own
+// and the host releases its references before the GPU has read it.
 TEST_P(CudaSessionTest, OpenLoopsGiveWhatTheCpuGives) {
   auto expected = std::move(*Session::create(library_, std::move(*loop_with_rows(library_)), {}))
                       ->run(long_inputs());
@@ -349,7 +349,7 @@ TEST_P(CudaSessionTest, WhateverCallFailsWhileBodiesAreRecordedTheRunIsRightOrSa
       EXPECT_THAT(outputs.status().to_string(), HasSubstr("answered CUDA_ERROR_"));
     }
     session.reset();
-    if (call == "context_push") fake_.reset();  // nothing can be given back then
+    if (call == "context_push") fake_.reset();  // nothing can be freed then
     if (call.empty()) break;
   }
   EXPECT_GT(failed.size(), 6u) << "too few kinds of calls have failed to show anything";

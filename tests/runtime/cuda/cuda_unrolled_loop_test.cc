@@ -1,8 +1,8 @@
 // Claim: loops of which a round of the WHILE node holds several iterations give the bits and the
 // trip counts of loops driven by the host, for trips around the length of a round, by limit and by
-// value, for random loops, too. They end in the iteration in which they are stopped, and what is
-// found wrong is told with it. What cannot be called off says why and is recorded plainly. A kernel
-// that forgets its guard is noticed.
+// value, for random loops, too. They end in the iteration in which they are stopped, and a fault
+// names its iteration. A loop that cannot be cancelled within a round reports why and is recorded
+// without unrolling. The test notices a kernel that does not read its guard.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -233,7 +233,7 @@ TEST(CudaUnrolledLoop, WhatIsWrongInAnyIterationOfARoundIsToldWithIt) {
   }
 }
 
-// Behind the last iteration the index is out of range.
+// After the last iteration the index is out of range.
 TEST(CudaUnrolledLoop, AKernelThatForgetsItsGuardIsNoticed) {
   for (const bool forgets : {false, true}) {
     FusingGpu gpu(3);
@@ -251,7 +251,7 @@ TEST(CudaUnrolledLoop, AKernelThatForgetsItsGuardIsNoticed) {
   }
 }
 
-// That which moves what is carried and counts behind it: either half.
+// The mutant is the kernel that moves the carried values and counts after it: either half.
 TEST(CudaUnrolledLoop, AControlKernelThatForgetsItIsNoticed) {
   const NamedTensors inputs = mixed();
   FusingGpu right(4);
@@ -281,7 +281,7 @@ TEST(CudaUnrolledLoop, AControlKernelThatForgetsItIsNoticed) {
   EXPECT_NE(counted.loops[0].iterations, host.loops[0].iterations);
 }
 
-// At the n-th run of the body's kernel somebody cancels: it is the last that runs.
+// At the n-th run of the body's kernel the run is cancelled: it is the last kernel that runs.
 TEST(CudaUnrolledLoop, ACancelEndsItWithinTheIteration) {
   for (uint64_t at = 1; at <= 10; ++at) {
     SCOPED_TRACE("cancelled in round " + std::to_string(at));
@@ -404,7 +404,7 @@ TEST(CudaUnrolledLoop, WhateverCallFailsTheRunIsRightOrSaysWhy) {
       EXPECT_THAT(status.to_string(), AnyOf(HasSubstr("answered CUDA_ERROR_"), HasSubstr("lost")));
     }
     session.reset();
-    if (call != "context_push") {  // nothing can be given back then
+    if (call != "context_push") {  // nothing can be freed then
       EXPECT_EQ(gpu.cuda().leaks(), "");
     }
     if (call.empty()) break;

@@ -1,6 +1,6 @@
 // FakeAccelerator: a second device for sessions, without a GPU: the CUDA device of runtime/cuda on
-// a fake driver, whose kernels are the library's CPU kernels, run on the fake's device memory when
-// the fake's seeded order gets to them.
+// a fake driver. Its kernels are the library's CPU kernels; they run on the fake's device memory,
+// in the fake's seeded order.
 //
 //   FakeAccelerator fake(library, {.seed = 7});
 //   SessionOptions options;

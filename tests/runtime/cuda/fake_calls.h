@@ -31,7 +31,7 @@ class FakeCalls {
     launches_.push_back({this, &stream, &function});
     return {&enqueue, &launches_.back(), false};
   }
-  // As above; keeps the function.
+  // As above, and keeps the function.
   Work work(Stream& stream, std::function<bool()>&& function) {
     functions_.push_back(std::move(function));
     return work(stream, functions_.back());

@@ -1,4 +1,9 @@
-// Stream capture of a fake GPU.
+// Stream capture of a fake GPU. What is issued to a capturing stream becomes nodes of its graph; a
+// stream that waits for a captured event joins the capture. These fail and spoil the capture:
+// waiting for the stream, querying it or its events, words, allocations, waits for events from
+// outside, and ending it on another stream than it began on or before all streams have been joined.
+// While a capture in global mode is open, every call that is not issued to a stream and comes from
+// a thread without relaxed mode of its own is refused and spoils it.
 #include <algorithm>
 
 #include "tests/runtime/cuda/fake_cuda.h"
@@ -136,7 +141,7 @@ CuResult FakeCuda::capture(Stream& stream, Op op) {
   return kOk;
 }
 
-// The stream waits for an event whose latest record was captured.
+// The stream waits for an event with a captured latest record.
 CuResult FakeCuda::join_capture(Stream& stream, const Event& event) {
   if (event.capture->has_ended) return CuResult::kCapturedEvent;
   if (event.capture->is_spoilt) return CuResult::kCaptureInvalidated;

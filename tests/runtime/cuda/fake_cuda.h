@@ -5,40 +5,22 @@
 //   auto device = CudaDevice::create(fake.api(), …);
 //   while (fake.step()) {}
 //
-// What it keeps to:
-//   order     streams are queues; nothing runs before step() (or a synchronization) runs it, and
-//             step() picks among all legal next operations by seed: uniformly, by fixed random
-//             priorities that change now and then, or with one stream starved
-//   queues    with num_queues, streams of one priority share queues: what was issued earlier to any
-//             stream of a queue runs before, waits included
-//   events    a wait binds to the latest record at the time of the call; never recorded: complete
-//   memory    allocations and frees happen in stream order; each operation's pointers (for
-//             kernels: every word of the parameters that is a device address) must be in living
-//             blocks when it runs; device memory is closed to the host; copies from or to
-//             pageable host memory are violations, because they block
-//   contexts  a call that needs a current context fails without one, or with another's stream
-//   errors    the k-th call can fail; a kernel can fault, and from then on every call of that
-//             device answers with the same error (sticky)
-//   capture   what is issued to a capturing stream becomes nodes of its graph; a stream that waits
-//             for a captured event joins; waiting for the stream, asking after it or its events,
-//             words, allocations and waits for what is outside fail and spoil the capture, and so
-//             does ending it elsewhere than it began or before all streams have been joined; while
-//             one in global mode is open, every call that is not issued to a stream and comes from
-//             a thread whose own mode is not relaxed is refused and spoils it
-//   graphs    kernels, copies, fills, empty and conditional nodes, in a random topological order;
-//             others may call between the rounds of a WHILE; a conditional handle takes its default
-//             once a launch; a graph with conditionals has one executable at a time; more than five
-//             unfinished launches with WHILE nodes lose the device; a kernel launched
-//             programmatically behind kernels alone may run before them, unless it waits by itself,
-//             as all do but those of begin_early()
+// Streams are queues: nothing runs before step() or a synchronization runs it. step() picks among
+// all legal next operations by seed: uniformly, by fixed random priorities that change now and
+// then, or with one stream starved. With num_queues, streams of one priority share queues: what was
+// issued earlier to any stream of a queue runs before, waits included. An event wait binds to the
+// latest record at the time of the call; an event that was never recorded is complete. Memory:
+// fake_memory.h, each operation's pointers are checked when it runs. Capture: fake_capture.cc.
+// Graphs: fake_graph.h.
 //
-//   waiting   a scheduler's thread makes no call that may wait: for memory, for a stream or the
-//             context, for a graph to be made ready, for a stream to be made
+// Errors: the k-th call can fail; a kernel can fault, and from then on every call of that device
+// returns the same error (sticky). A call that needs a current context fails without one, or with
+// another's stream. A scheduler's thread makes no call that may wait: for memory, a stream or the
+// context, for a graph to be made ready, for a stream to be made. Breaches of the contract go to
+// violations(), and objects that were not destroyed to leaks(). Threads: any.
 //
-// What it does not show: time, and operations of several streams that truly overlap (each runs
-// whole, in some order).
-//
-// Breaches of contract go to violations(), and handles not given back to leaks(). Threads: any.
+// Not modelled: time, and operations of several streams that truly overlap (each runs whole, in
+// some order).
 #pragma once
 
 #include <atomic>
@@ -111,9 +93,9 @@ class FakeCuda {
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
   uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
-  size_t num_loop_executables() const;  // of those, not given back
-  // Of the first WHILE of the graph that was instantiated last with one: what its body holds, in
-  // the order in which it was recorded; kernels by their names.
+  size_t num_loop_executables() const;  // of those, not destroyed
+  // The body of the first WHILE of the latest instantiated graph with one: its nodes in the order
+  // of recording; kernels by their names.
   std::vector<std::string> last_round() const;
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
@@ -121,7 +103,7 @@ class FakeCuda {
   uint64_t num_copies() const { return num_copies_; }
   // The largest copy from the host that a scheduler's thread has issued: what it has staged, too.
   size_t largest_copy_of_schedulers() const { return largest_copy_of_schedulers_; }
-  // Kernels that have done nothing, because their guard said so.
+  // Kernels that have done nothing, because their guard cancelled them.
   uint64_t num_called_off() const { return num_called_off_; }
   bool is_capturing(CuStream stream) const;
   std::string failed_call() const;  // the entry that failed last
@@ -131,7 +113,7 @@ class FakeCuda {
   bool is_lost(int ordinal) const;
 
   std::vector<std::string> violations() const;
-  std::string leaks() const;  // "2 streams, 1 event"; empty when all was given back
+  std::string leaks() const;  // "2 streams, 1 event"; empty when all were destroyed
 
  private:
   struct Device {
@@ -216,7 +198,7 @@ class FakeCuda {
   CuResult capture(Stream& stream, Op op);
   CuResult join_capture(Stream& stream, const Event& event);
   CuResult spoil(Capture& capture, CuResult result);
-  // Of the streams of a device; null: none captures.
+  // The capture on the streams of a device; null: none captures.
   Capture* capture_of_device(int device);
   // Whether an open capture forbids the calling thread the call; then it is spoilt.
   bool spoils_global_capture(const std::string& call);
@@ -246,7 +228,7 @@ class FakeCuda {
   bool run_node(Stream& stream, const FakeNode& node, FakeExecutable& graph);
   CuResult run_kernel(Stream& stream, const FakeKernelLaunch& launch, FakeExecutable* graph);
   bool is_called_off(const Stream& stream, const FakeKernelLaunch& launch);
-  // False: noted as a violation, and what asked does not happen.
+  // False: a violation is noted, and the operation does not happen.
   bool check_access(const Stream& stream, const std::string& what, uint64_t address,
                     size_t size_bytes);
   bool check_copy_end(const Stream& stream, uint64_t address, size_t size_bytes);

@@ -40,12 +40,12 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
       failed_call_ = name;
       const bool is_sticky =
           fail_with_ == CuResult::kIllegalAddress || fail_with_ == CuResult::kLaunchFailed;
-      // Without a current context nobody can say which device it was.
+      // Without a current context the device is unknown.
       const int device = current_device();
       for (int d = 0; is_sticky && d < options_.num_devices; ++d) {
         if (device < 0 || d == device) lose(d, fail_with_);
       }
-      if (is_release(kind)) body(args...);  // given back all the same
+      if (is_release(kind)) body(args...);  // freed all the same
       return fail_with_;
     }
     if (kind == CallKind::kContext || kind == CallKind::kContextRelease) {
@@ -107,7 +107,7 @@ void FakeCuda::fill_devices(CudaApi& api) {
     *version = options_.driver_version;
     return kOk;
   });
-  // Names can be asked for at any time, also of a lost device: neither counted nor failed.
+  // Names can be queried at any time, also of a lost device: neither counted nor failed.
   api.error_name = [](CuResult result, const char** name) {
     *name = result == CuResult::kOutOfMemory      ? "CUDA_ERROR_OUT_OF_MEMORY"
             : result == CuResult::kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS"

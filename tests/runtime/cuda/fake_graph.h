@@ -1,10 +1,13 @@
 // FakeGraphs: CUDA graphs of a fake GPU: explicit nodes, conditional bodies, executables.
 //
-// Kept to: a node runs after those it names; bodies hold only kernels, copies, fills, empty nodes
-// and conditionals; a conditional handle belongs to the graph whose node uses it, is used by one
-// node, and takes its default once per launch, so an inner WHILE that nobody re-arms runs only the
-// first time; a graph with conditionals has one executable at a time. Threads: guarded by the
-// fake's mutex.
+// Contract: nodes run in a random topological order; other calls may come between the rounds of a
+// WHILE; more than five unfinished launches with WHILE nodes lose the device; a kernel launched
+// programmatically behind kernels alone may run before them, unless it waits by itself, as all do
+// but those of begin_early(). A node runs after those it names; bodies hold only kernels, copies,
+// fills, empty nodes and conditionals; a conditional handle belongs to the graph of the one node
+// that uses it, and takes its default once per launch, so an inner WHILE that no kernel re-arms
+// runs only the first time; a graph with conditionals has one executable at a time. Threads:
+// guarded by the fake's mutex.
 #pragma once
 
 #include <algorithm>
@@ -104,13 +107,13 @@ class FakeGraphs {
   CuGraph create();
   CuResult destroy(CuGraph graph);
   bool has(CuGraph graph) const { return graphs_.count(graph) != 0; }
-  // `kernel`: resolved by the caller, for kernel nodes. `problem` says what was wrong.
+  // `kernel`: resolved by the caller, for kernel nodes. `problem` receives the error text.
   CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
                     CuGraphNodeParams& params, FakeKernelLaunch kernel, std::string& problem);
-  // Of a graph that there is.
+  // The number of nodes of an existing graph.
   size_t num_nodes(CuGraph graph) const { return graphs_.at(graph)->nodes.size(); }
   bool are_kernels(const std::vector<CuGraphNode>& nodes) const;
-  // As a capture does.
+  // Appends a node as a capture does.
   CuGraphNode append(CuGraph graph, const std::vector<CuGraphNode>& after, FakeNode made);
   bool is_node_of(CuGraphNode node, CuGraph graph) const;
   // Whether every one of `nodes` is among `last` or before them.

@@ -1,4 +1,4 @@
-// define_host_kernels: a fake driver whose kernels are those of ops/cuda, run on the host.
+// define_host_kernels defines the kernels of ops/cuda in a fake driver; they run on the host.
 #pragma once
 
 #include "tests/ops/cuda/host/host_launcher.h"

@@ -1,6 +1,6 @@
-// FakeLibraryGpu: what a session on a GPU with libraries is tested on: a fake driver whose kernels
-// are those of ops/cuda, and fakes of the libraries whose work runs in its streams' order.
-// Threads: of one session's driver at a time.
+// FakeLibraryGpu: a GPU with libraries for tests of sessions: a fake driver with the kernels of
+// ops/cuda, and fakes of the libraries that run their work in its streams' order. Threads: of one
+// session's driver at a time.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // FakeLibraryWork: what a fake of a library enqueues, run in the order of a fake driver's stream: a
-// kernel of the driver's own stands for it, which knows no guard (launch_guards.h), as a library's.
+// kernel of the driver's own stands for it, without a guard (launch_guards.h), like a library's
+// kernel.
 //
 // Threads: any. Outlives what is enqueued; the driver outlives it.
 #pragma once
@@ -26,7 +27,7 @@ class FakeLibraryWork {
       work_at(call.params_as<Work>().index)();
     });
   }
-  // What a fake library is given.
+  // The enqueue function of a fake library.
   Enqueue enqueue() {
     return [this](void* stream, const std::vector<const void*>& addresses,
                   std::function<void()> work) { launch(stream, addresses, std::move(work)); };

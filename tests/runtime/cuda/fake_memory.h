@@ -1,6 +1,10 @@
 // FakeMemory: the memory of a fake GPU: addresses that the host may not touch, blocks that live
 // from the moment in which their allocation ran to the moment in which their free ran.
 //
+// Allocations and frees happen in stream order. Each operation's pointers (for kernels: every word
+// of the parameters that is a device address) must be in living blocks when it runs. Copies from or
+// to pageable host memory are violations, because they block.
+//
 // A block's address is never handed out twice, so what is used after its free is always noticed.
 // Host code that reads or writes device memory faults, because the pages are opened only while
 // the fake runs device work (Open). Threads: guarded by the fake's mutex.

@@ -15,7 +15,7 @@ namespace {
 using HostFunction = void (*)(void*);
 using LaunchHostFunction = CuResult (*)(CuStream stream, HostFunction function, void* data);
 
-// What this machine has to test on; `why_not` says what it lacks.
+// This machine's GPU for the tests; `why_not` holds what is missing.
 struct Gpu {
   std::shared_ptr<const CudaApi> api;
   LaunchHostFunction launch = nullptr;

@@ -20,7 +20,7 @@ class StrandConformance : public ::testing::TestWithParam<DeviceFactory> {
   }
 
   std::unique_ptr<TestedDevice> tested_ = GetParam()();
-  // What the strands are made of; then finish().
+  // The commands of the strands; a call of finish() ends them.
   StrandBuilder commands_;
   void finish() {
     commands_.finish();

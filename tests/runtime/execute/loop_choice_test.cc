@@ -1,6 +1,7 @@
 // Claim: a loop is tried in every way that it has, the first try of each counts for nothing, and
 // the way that took least time an iteration is taken from then on, by all threads, until all ways
-// are tried anew, later each time they say the same; what is ruled out is neither tried nor taken.
+// are tried anew, later each time the result is the same; what is ruled out is neither tried nor
+// taken.
 #include "runtime/execute/loop_choice.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Claim: a while means what DESIGN says, in every way of running it: predicate first, any split of
-// work between its two regions, any wiring of carried values, stacks, and any nesting.
+// Claim: a while gives the results of its definition, in every way of running it: predicate first,
+// any split of work between its two regions, any wiring of carried values, stacks, and any nesting.
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy {

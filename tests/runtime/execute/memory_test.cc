@@ -1,5 +1,5 @@
 // Claim: a warm loop with fixed shapes allocates nothing and keeps resident memory flat, however
-// long it runs, and a session gives back what its runs used.
+// long it runs, and a session releases what its runs used.
 #include <unistd.h>
 #include <fstream>
 

@@ -75,7 +75,7 @@ TEST_P(OutputTest, WhatBeforeMakesIsWrittenThereInEveryIteration) {
   });
 }
 
-// What one iteration makes as one output is another output after the next.
+// One output of an iteration becomes another output after the next iteration.
 TEST_P(OutputTest, OutputsThatStandInEachOthersMemoryStayWhatTheyAre) {
   for (const bool is_carried_first : {false, true}) {
     const auto build = [&](GraphBuilder& b) {

@@ -36,7 +36,7 @@ Value two_chains(GraphBuilder& b, Value x, const std::string& name) {
   return b.op("Add", {left, right}, {}, {.name = name + "_sum"});
 }
 
-// A chain beside a loop whose body branches into `num_branches` regions of two chains each.
+// A chain beside a loop with a body that branches into `num_branches` regions of two chains each.
 Graph make_graph(const Library& library, int num_branches) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", kFloat);
@@ -126,7 +126,7 @@ class Follower {
     if (!is_it)
       fail("call " + std::to_string(command.operand) + " is not of node " + std::to_string(node));
   }
-  // One of the code's for each of the block's.
+  // Expects one of the code's events for each of the block's.
   void expect_event(uint32_t b, uint32_t number, uint32_t event) {
     const auto [known, is_new] = event_of_.emplace(std::pair(b, number), event);
     if (known->second != event) fail("an event of block " + std::to_string(b) + " is two");
@@ -159,7 +159,7 @@ class Follower {
     if (!further(b).empty()) round_of_[b] = expect(at, Op::kBegin, "a begin").operand;
     if (overlaps(b)) wait_for_ends(b, round_of_[b], 2, at);
     stream(b, 0, round_of_[b], at);
-    // Whose first event is recorded by one that has been followed comes next.
+    // A block comes next when a block that has been followed records its first event.
     std::vector<uint32_t> left = further(b);
     for (size_t before = left.size() + 1; left.size() < before;) {
       before = left.size();
@@ -314,7 +314,7 @@ TEST(ResolveProgramTest, StrandsExecuteTheStepsOfRandomProgramsAndNothingElse) {
   EXPECT_GT(num_waits, 10'000u);
 }
 
-// Of what the follower says nothing is taken on trust.
+// The test takes no result of the follower on trust.
 TEST(ResolveProgramTest, CodeThatIsNotTheProgramsIsNoticed) {
   uint32_t num_spoilt = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {

@@ -31,7 +31,7 @@ struct Inputs {
   int64_t choice;
 };
 
-// By name, as the graph below says.
+// By name: the expected outputs of the graph below.
 std::vector<std::pair<std::string, Four>> expect(const Inputs& in) {
   const Four y = plus(in.x, all(1));
   const Four z = plus(in.x, in.x);

@@ -12,8 +12,8 @@ namespace {
 
 const ValueType kCount = tensor_type(ElementType::kInt64, {});
 
-// A parallel assignment of two: what stands in the caller's memory, and a counter, for whose copy
-// there is no memory.
+// A parallel assignment of two: a value in the caller's memory, and a counter without memory for
+// its copy.
 TEST(Transfers, ThatFindNoMemoryHoldNoneOfTheCallers) {
   HostAllocator full(1);
   int64_t callers = 7;

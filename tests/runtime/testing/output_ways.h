@@ -52,10 +52,10 @@ inline bool run_next(const KernelArgs& args) {
   return true;
 }
 
-// Operators whose writes are logged, and calls with everything bound.
+// Operators with logged writes, and calls with everything bound.
 class OutputWays : public WaysTest {
  public:
-  // Whether a loop goes on: iteration < n, said so that nobody knows before it is asked.
+  // Whether a loop goes on: iteration < n, in a form that the planner cannot evaluate in advance.
   static Value is_below(GraphBuilder& b, Value iteration, Value n) {
     return b.op("LessOrEqual", {b.op("Add", {iteration, b.scalar<int64_t>(1)}), n});
   }

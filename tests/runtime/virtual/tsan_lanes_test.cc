@@ -1,5 +1,5 @@
-// Claim: on a virtual device whose lanes are ThreadSanitizer's fibers, a record, wait or fork that
-// is missing is a data race that it reports, and what they order is none.
+// Claim: on a virtual device with ThreadSanitizer's fibers as lanes, ThreadSanitizer reports a
+// missing record, wait or fork as a data race, and reports none where they order the accesses.
 #include "tests/runtime/virtual/tsan_lanes.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// eddy bench speech says which file is missing and how to get it, and refuses what is no choice;
-// where the models are, it measures them without a rival too.
+// eddy bench speech names a missing file and how to get it, and refuses what is no choice; where
+// the models are, it measures them without a rival too.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

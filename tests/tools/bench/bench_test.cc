@@ -1,4 +1,4 @@
-// eddy bench loops measures without a rival too, says what is missing, and refuses what is no
+// eddy bench loops measures without a rival too, names what is missing, and refuses what is no
 // rival.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Claim: sessions on the CPU give what the oracle says, in every way they can be made; and what
-// does not is noticed, and shrunk to a few nodes.
+// Claim: sessions on the CPU give the oracle's results, in every way they can be made; a campaign
+// notices a session that does not, and shrinks its graph to a few nodes.
 //
 // EDDY_CHECK_SEEDS=N runs N seeds, EDDY_CHECK_FIRST=N starts there.
 #include <gtest/gtest.h>

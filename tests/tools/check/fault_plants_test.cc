@@ -38,7 +38,7 @@ TEST(FaultPlantsTest, ARunWithoutACallbackBreaksARule) {
   expect_says(cancel_one({.retell_end = forget}), "0 callbacks of one run");
 }
 
-// Both times with the same end, so that no other rule has anything to say.
+// Both calls have the same end, so that no other rule applies.
 TEST(FaultPlantsTest, ASecondCallbackBreaksARule) {
   const auto repeat = [](RunCallback callback) -> RunCallback {
     return [callback = std::move(callback)](Result<NamedTensors> end) {
@@ -59,7 +59,7 @@ TEST(FaultPlantsTest, ACallbackThatIsToldOtherThanTheHandleBreaksARule) {
   expect_says(cancel_one({.retell_end = retell}), "handle and callback differ");
 }
 
-// The first node to work fails as it is told to; then one of another run, which nobody told.
+// The first node that runs fails as planned; then a node of another run fails without a plan.
 class SecondFailure : public StepObserver {
  public:
   Status before(RunState& state, const ::eddy::Step& step) override {
@@ -88,8 +88,8 @@ TEST(FaultPlantsTest, AFaultThatEndsAnotherRunAsWellBreaksARule) {
   expect_says(said, "one fault ended two runs");
 }
 
-// Writes a byte of a run's output or input, once, when the run has ended and before anybody hears
-// of it, or later.
+// Writes a byte of a run's output or input, once, when the run has ended and before any client
+// observes the end, or later.
 class Meddler : public StepObserver {
  public:
   enum class What { kOutput, kInput, kOutputLater };
@@ -146,7 +146,7 @@ class Meddler : public StepObserver {
       return (void)write(this);
     }
   }
-  // Behind more work than there is until the caller hears that the run has ended.
+  // Writes after more work than there is until the caller observes the run's end.
   void write_later() {
     constexpr int kNumBefore = 100;
     const auto nothing = [](void*) { return true; };
@@ -169,7 +169,7 @@ class Meddler : public StepObserver {
   unsigned char* byte_ = nullptr;
 };
 
-// Of the first graph that has such a byte. Every fourth point is a prepared call.
+// Takes the first graph that has such a byte. Every fourth point is a prepared call.
 std::string say_of(Meddler::What what, int point_number) {
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kNumSeeds; ++seed) {
     Meddler meddler(what);

@@ -27,7 +27,7 @@ class GeneratorTest : public ::testing::Test {
   Library library_;
 };
 
-// What occurs in the blocks of a recipe.
+// Counts of the constructs in the blocks of a recipe.
 struct Census {
   int max_depth = 0;
   int loops_in_one_block = 0;
@@ -35,7 +35,7 @@ struct Census {
   int scans = 0;
   int early_exits = 0;
   int limits = 0;
-  int swaps = 0;  // a body whose results are its parameters in another order
+  int swaps = 0;  // a body that returns its parameters in another order
   int invariants = 0;
   int captures_from_afar = 0;  // read three blocks further in than made
   std::set<Form> forms;

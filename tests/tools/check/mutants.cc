@@ -110,7 +110,7 @@ class MutantStream : public Stream {
   bool has_held_ = false;
 };
 
-// Blocks of its own, so that a planted defect harms nobody else's.
+// The mutant allocates its own blocks, so that a planted defect harms no other allocator.
 class MutantDevice::MutantAllocator : public Allocator {
  public:
   explicit MutantAllocator(MutantDevice& device) : device_(device) {}

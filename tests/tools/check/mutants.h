@@ -26,7 +26,7 @@ struct Liar {
   bool has_lied = false;
 };
 
-// What a mutant's strands execute.
+// The code that a mutant's strands execute.
 struct EditedCode {
   StrandCode code;
   Bindings bindings;
@@ -58,8 +58,8 @@ struct Mutation {
   LaunchBug launch = LaunchBug::kNone;
   std::vector<BufferRef>* leak_to_or_null = nullptr;  // references to memory are kept there
   std::vector<std::unique_ptr<Event>>* leak_events_to_or_null = nullptr;  // one of each is kept
-  std::function<void()> at_end = {};  // called when a launch has ended, before its run hears of it
-  bool hides_loss = false;            // health() says ok whatever happens
+  std::function<void()> at_end = {};  // called when a launch has ended, before its run observes it
+  bool hides_loss = false;            // health() always returns ok
   Allocator* allocator_or_null = nullptr;  // instead of the device's own; no defect
   size_t n = 0;  // which occurrence; of a launch bug, how often strands start without it
 };
@@ -81,7 +81,7 @@ class MutantDevice : public Device {
   bool needs_polling() const override { return true; }
   bool poll() override { return device_->poll(); }
 
-  // Whether the place that was asked for exists; where not, nothing was planted.
+  // Whether the selected place exists; where not, nothing was planted.
   bool is_planted() const { return is_planted_; }
 
  private:

@@ -1,5 +1,5 @@
-// Claim: the oracle gives what DESIGN's meaning says, on graphs small enough to work out by hand,
-// and names node and iteration when an operator fails.
+// Claim: the oracle gives the results of the language's definition, on graphs small enough to work
+// out by hand, and names node and iteration when an operator fails.
 #include "tools/check/oracle.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Claim: on the virtual device, in whatever order streams and strands go on, sessions give what
-// the oracle says, step by step, without a race and without leaving anything behind.
+// Claim: on the virtual device, in every order of streams and strands, sessions give the oracle's
+// results, step by step, without a race and without leaving anything behind.
 //
 // EDDY_CHECK_SEEDS=N runs N seeds, EDDY_CHECK_FIRST=N starts there.
 #include <gtest/gtest.h>
@@ -48,8 +48,8 @@ TEST_F(OrderTest, EveryPolicyAgreesWithTheOracleOnEveryStep) {
   EXPECT_GT(counts_.num_accesses, counts_.num_steps);
 }
 
-// The slot whose memory an append has taken went round a loop and was written as if it still had
-// it.
+// The slot of a memory that an append had taken passed around a loop and was written as if it still
+// owned that memory.
 TEST_F(OrderTest, AnAppendedInputLeavesItsMemoryAlone) {
   expect_no_mismatch("", {.has_optionals = false}, 1, 179585);
 }
@@ -61,8 +61,7 @@ TEST_F(OrderTest, MemoryThatCameBackIsWrittenAgain) {
   }
 }
 
-// Also with two runs in flight whose loops the host drives: a seed that fails can be looked at
-// again.
+// Two runs in flight, with loops that the host drives, too: a failing seed can be reproduced.
 TEST_F(OrderTest, ASeedTakesTheSameStepsEachTime) {
   const uint64_t first = number("EDDY_CHECK_FIRST", 0);
   const uint64_t num_seeds = number("EDDY_CHECK_SEEDS", 60);

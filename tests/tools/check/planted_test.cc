@@ -1,7 +1,7 @@
 // Claim: the watchers notice every kind of defect that was planted between a session and its
 // device, in a plan, or in what a step sees; and notice nothing where nothing was planted.
 //
-// Each switch is planted at its first places in random graphs until a watcher speaks. The test
+// Each switch is planted at its first places in random graphs until a watcher reports it. The test
 // prints which one did. EDDY_CHECK_FIRST=N starts with another graph.
 #include <gtest/gtest.h>
 
@@ -54,9 +54,9 @@ class PlantedTest : public ::testing::Test {
     SchedulePolicy policy = SchedulePolicy::kUniform;
     StepObserver* observer_or_null = nullptr;
     std::vector<Fault> faults = {};
-    const char* honest = "";  // what a run says of the faults where nothing is planted
+    const char* honest = "";  // a run's message about the faults without a planted defect
   };
-  // What the watchers say of three orders; `is_planted` tells whether there was a place.
+  // The watchers' findings on three orders; `is_planted` is false if there was no place.
   std::string try_planted(uint64_t seed, const Planted& planted, bool& is_planted) {
     FaultPlan plan;
     TrialOptions options;
@@ -420,7 +420,7 @@ TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
 
 // Each of them fails its test above when no watcher notices it.
 TEST_F(PlantedTest, AtLeastFortyDefectsArePlanted) {
-  constexpr size_t kApart = 5;  // a leak, a missed wake-up, three failures that nobody hears
+  constexpr size_t kApart = 5;  // a leak, a missed wake-up, three failures that are never reported
   const size_t count = command_edits().size() + std::size(kStreamBugs) + std::size(kMemoryBugs) +
                        std::size(kSpoilt) + plan_edits().size() + kApart;
   std::printf("%zu defects are planted\n", count);

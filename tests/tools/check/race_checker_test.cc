@@ -1,5 +1,5 @@
-// Claim: who writes memory that another value's reader still needs is in a race with it, whichever
-// comes first, though their slots are apart; what orders them ends it.
+// Claim: a step that writes memory that another value's reader still needs races with that reader,
+// in either order, though their slots differ; a synchronisation between them removes the race.
 //
 // A node's result is shown to the checker as lying in memory that is not only its own.
 #include "tools/check/race_checker.h"

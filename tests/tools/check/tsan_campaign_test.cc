@@ -118,8 +118,8 @@ class TsanCampaign : public ::testing::Test {
     return seed % 2 == 0 ? Assignment::kRank : Assignment::kMatching;
   }
 
-  // What the race checker says of the same graph, mutation and order; empty: nothing. What it sees
-  // may come from an order that ThreadSanitizer does not: a step that finds no input ends the run.
+  // The race checker's findings on the same graph, mutation and order; empty: none. A finding may
+  // come from an order that ThreadSanitizer does not: a step that finds no input ends the run.
   std::string checked(uint64_t seed, const Mutation& mutation, uint64_t order) {
     Subject subject(library_, make_recipe(seed, graphs()));
     TrialOptions options;
@@ -152,8 +152,8 @@ class TsanCampaign : public ::testing::Test {
   // One lost wait in each of so many graphs that have one, in several orders; ends the process with
   // 0 when each that the race checker notices is reported. The others are never reached, in
   // branches that are not taken and loops that make no round; or order steps that in these runs
-  // touch nothing in common, as the proof cannot know: the end of a region behind a step that
-  // nobody reads, a value that an untaken branch would have read.
+  // touch nothing in common, as the proof cannot know: the end of a region behind a step without
+  // readers, a value that an untaken branch would have read.
   [[noreturn]] void lose_waits() {
     const CommandEdit lose = command_edits()[0].second;
     constexpr uint64_t kOrders = 6;

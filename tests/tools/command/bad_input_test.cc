@@ -1,5 +1,6 @@
-// Each bad input ends with exit code 3 and one line that says what, where and what to do; bad usage
-// with 2; what this build cannot do with 4. With --json a document says the same.
+// Each bad input ends with exit code 3 and one line that names the defect, its place and the
+// remedy; bad usage with 2; what this build cannot do with 4. With --json a document holds the
+// same.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -108,7 +109,8 @@ TEST(BadInput, an_unknown_operator_is_named) {
                        {"Frobnicate", "my_node", "eddy info"});
 }
 
-// Four tebibytes, that nobody knows of before the run: refused, not left to the kernel's killer.
+// Four tebibytes, a size unknown before the run: the command refuses it before the kernel's
+// out-of-memory killer acts.
 TEST(BadInput, a_tensor_beyond_the_machines_memory) {
   const std::string path = write_test_file(
       "large.onnx", model(graph({
@@ -202,7 +204,7 @@ TEST(BadInput, a_predicate_that_is_not_one_bool) {
                        {"my_if", "one bool", "bool[2]"});
 }
 
-// The file declares the predicate's shape open; the operator's rule knows it.
+// The file declares the predicate's shape open; the operator's rule infers it.
 TEST(BadInput, a_predicate_whose_shape_turns_out_wrong_names_the_loop) {
   const WireWriter body =
       loop_body({info("p", bools({-3})), info("x_out", floats({2}))},
@@ -414,7 +416,7 @@ TEST(BadInput, a_benchmark_model_that_is_not_there) {
                                           "--filter", "Silero",
                                           "--models", fresh_folder("models"),
                                           "--silero", "/nonexistent.onnx"};
-  const Finished run = run_eddy(bench);  // may say, too, that the rival is not installed
+  const Finished run = run_eddy(bench);  // may also report that the rival is not installed
   EXPECT_EQ(run.exit_code, 3);
   EXPECT_NE(run.err.find("cannot open '/nonexistent.onnx'"), std::string::npos) << run.err;
 }

@@ -1,6 +1,6 @@
-// Claim: what a campaign of eddy check finds is told in text and JSON, with the graph, shrunk, and
-// the one command that shows it again; the exit code is 1. A defect that ends the
-// command in the middle is printed with the seed and the point, and progress is printed on the way.
+// Claim: eddy check prints what a campaign finds in text and JSON, with the shrunk graph and the
+// one command that shows it again; the exit code is 1. A defect that ends the command in the middle
+// is printed with the seed and the point, and progress is printed on the way.
 #include <csignal>
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Said check(const CheckArguments& arguments, bool is_json = false) {
   return {::testing::internal::GetCapturedStdout(), std::move(outcome)};
 }
 
-// A planner that forgets the last wait of each region.
+// A planner that omits the last wait of each region.
 CheckArguments with_lost_waits() {
   CheckArguments arguments;
   arguments.seeds = 40;

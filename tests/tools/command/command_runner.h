@@ -1,4 +1,4 @@
-// Runs the built eddy command and collects what it said; and the models that the tests run.
+// Runs the built eddy command and collects its output; holds the models that the tests run.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct LateSignal {
   int after_ms = 0;
 };
 
-// Of the command's process; 0: none.
+// The memory limit of the command's process; 0: none.
 struct MemoryLimit {
   size_t address_space_kib = 0;
 };

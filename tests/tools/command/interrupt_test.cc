@@ -1,5 +1,5 @@
-// A run that would never end is ended by its deadline or by Ctrl-C, with exit code 5; Ctrl-\ says
-// where it stands and lets it go on.
+// A run that would never end is ended by its deadline or by Ctrl-C, with exit code 5; Ctrl-\ prints
+// the state of the run, which continues.
 #include <chrono>
 #include <csignal>
 

@@ -1,5 +1,5 @@
-// eddy run: values come from where it is told, results go where they belong, and the exit code says
-// whether they are what was expected.
+// eddy run: values come from the named sources, results go to the named places, and the exit code
+// gives whether they are the expected ones.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -65,7 +65,7 @@ TEST(Run, the_fingerprint_is_the_same_in_every_process_and_another_for_another_p
   EXPECT_NE(fingerprint({"--loops", "host"}), first);
 }
 
-// A deadline counts by the clock when a run ends, not by who noticed it in time.
+// The clock at a run's end decides about its deadline, not the time at which the run is observed.
 TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
   const std::string model = write_test_file("count.onnx", counting_model());
   for (const char* loops : {"device", "host"}) {

@@ -309,7 +309,7 @@ TEST(SimulateOperators, BadNumbersAreNamedWithTheirPlaces) {
   EXPECT_NE(said(file.dump()).find(": edit 0: operator 'B': degree 3"), std::string::npos);
 }
 
-// Trips and branches come from what eddy measure saw; without it the model does not say them.
+// Trips and branches come from the measurements of eddy measure; the model does not hold them.
 TEST(SimulateModel, LoopsTakeTheTripsThatMeasureSaw) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const std::string costs = write_test_file("costs.json", "");

@@ -1,6 +1,6 @@
-// Claim: of several threads that find no memory at once, one tells of it, in one line and one
-// document, and the command ends with exit code 4; the others neither tell nor hang. A command that
-// a defect ends names it, and what each of its jobs was at, before its signal ends it.
+// Claim: of several threads that find no memory at once, one reports it, in one line and one
+// document, and the command ends with exit code 4; the others neither report nor hang. A command
+// that a defect ends names it, and what each of its jobs was at, before its signal ends it.
 #include "tools/command/sudden_end.h"
 
 #include <unistd.h>
@@ -55,7 +55,7 @@ TEST(SuddenEnd, with_json_one_document_says_the_same) {
                              testing::HasSubstr("\"message\": \"out of memory\"")));
 }
 
-// On another thread than the jobs'.
+// Ends the command on another thread than the jobs'.
 void end_by(int signal, bool says_json) {
   if (says_json) dup2(STDERR_FILENO, STDOUT_FILENO);
   sudden_ends_say_json(says_json);
@@ -84,7 +84,7 @@ TEST(SuddenEnd, a_defect_is_told_with_what_each_job_was_at) {
                              testing::EndsWith("\"exit\": 134}}\n")));
 }
 
-// As deep as it takes.
+// Recurses until the stack overflows.
 int overflow(int depth, int end) {
   volatile char room[4096] = {};
   room[0] = static_cast<char>(depth);

@@ -1,6 +1,6 @@
 // Claim: the part `speech` runs a model of Silero's form over a recording, on a fake driver as on
-// the CPU, says what both took, and what is missing; the table takes the CPU as its rival. Silero
-// and Moonshine themselves pass where tools/demo has fetched them.
+// the CPU, reports the times of both, and what is missing; the table takes the CPU as its rival.
+// Silero and Moonshine themselves pass where tools/demo has fetched them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 // and timed. to_json prints what `eddy plan --dag --json` promises; times are not in it, so the
 // same file and options give the same bytes.
 //
-// Errors: those of build_dag; options the file cannot serve. A plan whose proof fails is
-// returned with its counter-examples, for the caller to refuse.
+// Errors: those of build_dag; options that do not apply to the file. A plan with a failed proof is
+// returned with its counter-examples, and the caller refuses it.
 #pragma once
 
 #include <cstdint>

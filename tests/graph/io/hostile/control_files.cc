@@ -225,7 +225,7 @@ void add_deep(HostileFiles& files) {
     deep = branch({if_node(
         deep, deep.data().size() > 4000 ? branch({node("Neg", {"x"}, {"b"})}) : deep, "c", {"b"})});
   files.push_back({"ifs_70_deep", with_node(if_node(deep, deep)), "more than 64 deep"});
-  // Valid but for what is asked of its result.
+  // Valid but for the requested type of its result.
   files.push_back({"loops_widening_afresh_50_deep",
                    model(graph({.nodes = {node("Loop", {"one", "c", "x"}, {"p"},
                                                {graph_attribute("body", afresh_nest(50))}),

@@ -1,8 +1,8 @@
-// Hostile ONNX files: each is one way in which a file may lie, with the error that it must get.
+// Hostile ONNX files: each holds one kind of false content, with the error that it must get.
 //
 // A file fails when it is read, when a session is made of it, or when that session runs; wherever
-// it does, within a second of processor time and 256 MiB, with a message that says what is wrong.
-// Bytes are made by code, so that the tree holds no binary files and each lie can be read here;
+// it does, within a second of processor time and 256 MiB, with a message that describes the defect.
+// Code makes the bytes, so that the tree holds no binary files and each defect can be read here;
 // `write_hostile_files DIR` writes them out (for other programs, and as a corpus for fuzzers).
 #pragma once
 

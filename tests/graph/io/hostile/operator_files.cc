@@ -72,7 +72,8 @@ void add_nonsense(HostileFiles& files) {
       {tensor<int64_t>("n9", {}, {99})});
 }
 
-// Small files that ask for much. Some are known when the file is read, others when they run.
+// Small files that require large memory or time. Some are detected when the file is read, others
+// when they run.
 void add_bombs(HostileFiles& files) {
   const auto add = [&](const char* name, const WireWriter& op, const char* says,
                        const Messages& constants = {}) {
@@ -104,8 +105,8 @@ void add_bombs(HostileFiles& files) {
        tensor<float>("b", {1, 20000}, std::vector<float>(20000, 1))});
 }
 
-// Tensors without elements whose other dimensions would be stepped through, made while reading or,
-// from a shape that is multiplied by an input's ones, while running.
+// Tensors without elements but with other dimensions to step through, made while reading or, from a
+// shape that is multiplied by an input's ones, while running.
 void add_empty_bombs(HostileFiles& files) {
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape,
                        const Messages& rest, const char* says) {

@@ -12,7 +12,7 @@ std::string identity_model() {
                       .outputs = {info("y", floats({2}))}}));
 }
 
-// A model whose graph's bytes are `content`.
+// A model with `content` as its graph's bytes.
 std::string with_graph(const std::string& content) {
   WireWriter proto;
   proto.integer(1, 8);

@@ -1,6 +1,6 @@
 // Claim: where iterations overlap, each wait that orders them is needed: without any one of them
 // the proof finds a counter-example. Loops that hold pipelined loops are open, too. A slow machine
-// whose iterations overlap as the plan allows finds every value where and as it was made.
+// with iterations that overlap as the plan allows finds every value where and as it was made.
 #include "graph/schedule/loops/pipelined_loops.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(PipelinedLoopsTest, EachIsNeededWhereALoopIsOnTwoDevicesToo) {
   EXPECT_GT(sweep.num_previous, 40u);
 }
 
-// A loop whose tail is `num_tail` nodes in place beside as many that are carried.
+// A loop with a tail of `num_tail` nodes in place beside as many carried ones.
 Graph long_tail(uint32_t num_tail) {
   GraphBuilder b(nested_ops(), "long");
   b.set_opset("nested", 1);
@@ -169,8 +169,7 @@ TEST(PipelinedLoopsTest, PipelinedLoopsStandInOneAnotherAtMostThreeDeep) {
   EXPECT_EQ(deepest, 3u);
 }
 
-// Also takes a wait of a pipelined loop away where there is one, to see that the machine would
-// tell.
+// Also removes a wait of a pipelined loop where there is one, to check that the machine detects it.
 TEST(PipelinedLoopsTest, MemoryHoldsInRandomOrdersInWhichIterationsOverlap) {
   uint32_t num_plans = 0, num_spoilt = 0, num_noticed = 0;
   uint64_t num_early = 0, seed = 0;

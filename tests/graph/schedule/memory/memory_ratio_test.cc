@@ -67,7 +67,7 @@ TEST_F(MemoryRatioTest, NasnetALarge) {
   expect_tight_network(*graph);
 }
 
-// Those whose values have fixed shapes, so that there is an arena at all.
+// The models with values of fixed shapes, so that there is an arena at all.
 TEST_F(MemoryRatioTest, DynamicModels) {
   uint32_t num_models = 0;
   uint32_t num_arenas = 0;

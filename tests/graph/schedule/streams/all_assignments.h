@@ -2,8 +2,8 @@
 // those, and the fewest waits with those at a region's entry and exit, by trying them all: the slow
 // model of assignment by matching.
 //
-// Each edge of the transitive reduction whose ends share no stream needs a wait of its own (Nimble,
-// lemma 4). Cost: exponential; for a handful of nodes.
+// Each edge of the transitive reduction with no shared stream of its ends needs a wait of its own
+// (Nimble, lemma 4). Cost: exponential; for a handful of nodes.
 #pragma once
 
 #include <set>
@@ -27,8 +27,8 @@ class AllAssignments {
 
   uint32_t fewest_waits() const { return waits_; }
   uint32_t fewest_streams_then() const { return streams_; }
-  // Of a region on one device: sources of all streams but one wait for its entry, and its exit for
-  // sinks.
+  // The fewest waits of a region on one device: sources of all streams but one wait for its entry,
+  // and its exit waits for sinks.
   uint32_t fewest_waits_with_frame() const { return waits_with_boundary_; }
 
  private:

@@ -1,5 +1,5 @@
-// Claim: a set holds the streams put into it or its parts, less those whose tail changed since;
-// find_first gives the lowest that the predicate takes, contains knows each.
+// Claim: a set holds the streams put into it or its parts, less those with a tail that changed
+// since; find_first gives the lowest that the predicate accepts, and contains is true for each.
 #include "graph/schedule/streams/stream_sets.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::set<uint32_t> members(StreamSets& sets, StreamSets::Set set) {
   }
 }
 
-TEST(stream_sets, random_operations_equal_plain_sets) {
+TEST(StreamSets, RandomOperationsEqualPlainSets) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);

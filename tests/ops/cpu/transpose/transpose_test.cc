@@ -1,5 +1,5 @@
-// transpose_words puts every element where the definition says, for sizes and strides on either
-// side of each block, and writes nothing beside them.
+// transpose_words puts every element at the place of the definition, for sizes and strides on
+// either side of each block, and writes nothing beside them.
 #include "ops/cpu/transpose/transpose.h"
 
 #include <gtest/gtest.h>

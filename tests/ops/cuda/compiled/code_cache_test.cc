@@ -1,5 +1,5 @@
-// Claim: the cache gives back what was stored under the same key and nothing else: files that are
-// cut short, forged, links or in folders that others may write to are as if they were not there;
+// Claim: the cache returns what was stored under the same key and nothing else: files that are cut
+// short, forged, links or in folders that others may write to are as if they were not there;
 // nothing half-written is ever found.
 #include "ops/cuda/compiled/code_cache.h"
 

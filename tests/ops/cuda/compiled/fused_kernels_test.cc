@@ -1,4 +1,4 @@
-// Claim: the source of a fused kernel computes what its program says, bit for bit: sources of
+// Claim: the source of a fused kernel computes its program's results, bit for bit: sources of
 // seeded random programs, compiled by the host's compiler, against an interpreter, for shapes that
 // broadcast and packs that do not fit; compiled by nvcc, too, where it is, and by NVRTC where that
 // is found. A program that does not fit is refused by the step at fault.

@@ -1,7 +1,7 @@
-// Claim: the source of a persistent loop computes what its program says, bit for bit, as often
-// around: sources of seeded random loops, compiled by the host's compiler, against an interpreter,
-// for limits of 0, 1, 2 and 17, stopped and not; compiled by nvcc, too, where it is, and by NVRTC
-// where that is found. A loop that a block cannot hold is refused with its size.
+// Claim: the source of a persistent loop computes its program's results, bit for bit, in as many
+// iterations: sources of seeded random loops, compiled by the host's compiler, against an
+// interpreter, for limits of 0, 1, 2 and 17, stopped and not; compiled by nvcc, too, where it is,
+// and by NVRTC where that is found. A loop that a block cannot hold is refused with its size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ std::vector<LoopProgram> loops() {
   return all;
 }
 
-// What one launch leaves.
+// The results of one launch.
 struct Answer {
   std::vector<TestTensor> results;
   int64_t progress[2] = {-1, -1};

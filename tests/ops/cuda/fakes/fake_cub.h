@@ -1,8 +1,8 @@
-// FakeCub: CUB without a GPU: the door's table, doing by plain loops what the library does with
-// what it is given (long_line_inl.h): parts of a line, joined in a seeded order, for reductions; a
-// stable sort; a running sum. As strict as the library, and as we must be: scratch memory that is
-// smaller than it asked for, a line without elements, more of them than a sort takes, running sums
-// of floats are errors and counted.
+// FakeCub: CUB without a GPU: the door's table, which does by plain loops what the library does
+// with its arguments (long_line_inl.h): parts of a line, joined in a seeded order, for reductions;
+// a stable sort; a running sum. As strict as the library, and as we must be: scratch memory that is
+// smaller than the returned size, a line without elements, more of them than a sort takes, running
+// sums of floats are errors and counted.
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order; scratch memory is filled
 // with nonsense then. Threads: one. Outlives its table.
@@ -27,7 +27,7 @@ class FakeCub {
   explicit FakeCub(uint64_t seed, Enqueue enqueue = nullptr);
 
   std::shared_ptr<const CubApi> api() const { return api_; }
-  // Calls that enqueued, and all of them with those that asked for a size.
+  // Calls that enqueued, and all of them with the queries for a size.
   int num_runs() const { return num_runs_; }
   int num_calls() const { return num_calls_; }
   std::vector<std::string> violations() const { return violations_; }

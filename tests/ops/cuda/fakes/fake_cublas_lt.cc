@@ -161,7 +161,7 @@ void FakeCublasLt::fill_preferences(CublasLtApi& api) {
   };
 }
 
-// The algorithm remembers what it was chosen for.
+// The algorithm holds the arguments it was chosen for.
 int FakeCublasLt::find_algorithm(const Matmul& matmul, const Preference& preference, int num_wanted,
                                  LtHeuristic* found, int* num_found) {
   ++num_heuristics_;

@@ -1,10 +1,12 @@
-// FakeCublasLt: cuBLASLt without a GPU: the door's table, computing by plain loops what descriptors
-// and layouts say, and as strict: a wrong attribute, size or leading dimension is an error, an
-// algorithm that came from no heuristic too, and what is not given back is counted. Operands of
-// other alignments have another algorithm, which sums in another order and to other low bits.
+// FakeCublasLt: cuBLASLt without a GPU: the door's table, which computes by plain loops what
+// descriptors and layouts define, and as strict: a wrong attribute, size or leading dimension is an
+// error, an algorithm that came from no heuristic too, and objects that are not destroyed are
+// counted. Operands of other alignments have another algorithm, which sums in another order and to
+// other low bits.
 //
-// Products run when `enqueue` runs them: at once, or in a fake stream's order. Operands are checked
-// to be aligned as the heuristic was told. Threads: one. Outlives its table.
+// Products run when `enqueue` runs them: at once, or in a fake stream's order. Each product checks
+// that its operands have the alignment that the heuristic received. Threads: one. Outlives its
+// table.
 #pragma once
 
 #include <functional>
@@ -28,10 +30,10 @@ class FakeCublasLt {
   int num_products() const { return num_products_; }
   int num_heuristics() const { return num_heuristics_; }
   int num_tf32() const { return num_tf32_; }
-  // Handles, descriptors, layouts and preferences that nobody has given back.
+  // Handles, descriptors, layouts and preferences that are not yet destroyed.
   int num_alive() const { return num_alive_; }
   std::vector<std::string> violations() const { return violations_; }
-  // The heuristic knows nothing for these many calls.
+  // The heuristic returns no algorithm for these many calls.
   void know_nothing(int calls) { unknown_ = calls; }
   // The next product answers with this status.
   void fail_product(int status) { fail_with_ = status; }

@@ -1,11 +1,12 @@
-// FakeCudnn: cuDNN without a GPU: the door's table, computing by plain loops as the descriptors
-// say, and as strict: sizes that do not follow from window and padding, types that differ, an
-// algorithm that was not offered are errors, and what is not given back is counted.
+// FakeCudnn: cuDNN without a GPU: the door's table, which computes by plain loops as the
+// descriptors define, and as strict: sizes that do not follow from window and padding, types that
+// differ, an algorithm that was not offered are errors, and objects that are not destroyed are
+// counted.
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
-// offers is not deterministic, the second needs more workspace than anybody has, the third is good.
-// Handles are its own: of a lost device nobody gives them back.
-// Threads: one. Outlives its table.
+// offers is not deterministic, the second needs more workspace than any device has, the third is
+// good. The fake owns its handles: those of a lost device are never destroyed. Threads: one.
+// Outlives its table.
 #pragma once
 
 #include <functional>

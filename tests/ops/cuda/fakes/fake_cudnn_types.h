@@ -1,4 +1,4 @@
-// What the handles and descriptors of FakeCudnn point to.
+// The objects behind the handles and descriptors of FakeCudnn.
 #pragma once
 
 #include <cstdint>

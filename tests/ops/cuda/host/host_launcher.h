@@ -24,9 +24,9 @@ struct HostKernel {
   size_t params_bytes = 0;
   void (*run_thread)(const void* params, uint64_t first, uint64_t step) = nullptr;
   void (*run_block)(const void* params, uint64_t index, uint64_t count) = nullptr;
-  // Of a fused kernel, by its program.
+  // Interprets a fused kernel by its program.
   std::shared_ptr<const FusedInterpreter> fused_or_null = nullptr;
-  // Of a persistent loop, likewise.
+  // Interprets a persistent loop likewise.
   std::shared_ptr<const LoopInterpreter> loop_or_null = nullptr;
 };
 
@@ -37,7 +37,7 @@ Result<HostKernel> host_kernel_of(const std::string& source);
 using HostKernels = std::map<std::string, HostKernel, std::less<>>;
 HostKernels host_kernels();
 
-// Calls the kernel for every thread of `num_blocks` blocks. `next_round`: asked before each
+// Calls the kernel for every thread of `num_blocks` blocks. `next_round`: called before each
 // iteration of a persistent loop; false ends it where it is.
 void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* params,
                      Random& random, const std::function<bool()>& next_round = {});

@@ -22,7 +22,7 @@ class LoopInterpreter {
  public:
   // A reduction's kernel on the host, of RowParams: "ReduceSum_f32", of rows of this length.
   using RowKernel = std::function<void(const std::string& name, const cuda::RowParams& params)>;
-  // Asked before each iteration; false: the device is lost, and nothing more is written.
+  // Called before each iteration; false: the device is lost, and nothing more is written.
   using NextRound = std::function<bool()>;
 
   static bool is_loop(const std::string& text) { return text.starts_with("// loop: "); }

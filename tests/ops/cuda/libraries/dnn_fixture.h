@@ -1,5 +1,5 @@
-// What tests of cuDNN's operators share: a registry whose kernels have FakeCudnn behind them, of
-// which nothing is left and to which nothing wrong is done.
+// The fixture of the tests of cuDNN's operators: a registry with FakeCudnn behind its kernels; the
+// fixture checks that the fake has no leaks and no violations.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ class DnnFixture : public CudaKernelFixture {
     call.attributes.set("group", x[1] / w[1]);
     return call;
   }
-  // Of a window of 3, with padding of 1 and a stride of 2.
+  // A pool with a window of 3, padding of 1 and a stride of 2.
   OpCall make_pool(const std::string& op, ElementType element, const Dims& x) {
     OpCall call = make_call(op, {random(element, x, -2, 2)});
     const auto axes = static_cast<size_t>(x.rank() - 2);

@@ -1,6 +1,6 @@
 // Claim: the families of cuDNN's operators share one handle a stream; whichever call of the library
-// fails, the run says so by the call's name and the next one is right; what is refused is done by
-// our own kernel, in every run; and the library itself, where it is installed, takes every
+// fails, the run's error names the call and the next run is right; our own kernel computes what the
+// library refuses, in every run; and the library itself, where it is installed, takes every
 // descriptor and computes the sizes that we do.
 #include "ops/cuda/libraries/dnn_library.h"
 

@@ -1,5 +1,5 @@
 // Claim: where cuBLASLt is there, products go through it with the reference's values, its heuristic
-// is asked once for each shape, and what it does not do is done by our own kernels. Wherever its
+// is called once for each shape, and our own kernels compute what it does not support. Wherever its
 // matrices lie, in an arena or row by row behind each other, a product has the same bits.
 #include "ops/cuda/libraries/lt_products.h"
 

@@ -1,6 +1,7 @@
-// ShadowedCudnn: a fake of cuDNN whose descriptors have a real one each behind them. The installed
-// library makes and fills descriptors without a GPU, so what the fake is told, it is told, too; and
-// before the fake computes, the real library is asked for the sizes and types that follow.
+// ShadowedCudnn: a fake of cuDNN with a real descriptor behind each of its own. The installed
+// library makes and fills descriptors without a GPU, so each call that sets up the fake sets up the
+// real library, too; and before the fake computes, the real library returns the sizes and types
+// that follow.
 //
 // differences(): what the two did not agree on. Threads: one. The fake outlives it, and it its
 // table.
@@ -46,13 +47,13 @@ class ShadowedCudnn {
   Descriptor real_of(Descriptor fake) const {
     return static_cast<Descriptor>(real_of_.at(fake));
   }
-  // The tensor is what the library says that it shall be.
+  // Checks that the tensor has the shape that the library computes.
   void compare(const char* what, DnnTensor fake_tensor, int status, const std::vector<int>& dims);
   void compare_channels(DnnTensor x, DnnTensor channels);
 
   const std::shared_ptr<const CudnnApi> real_, fake_;
   DynamicLibrary library_;
-  // Questions that only this asks.
+  // Queries that only this class calls.
   std::function<int(DnnTensor, int, int*, int*, int*, int*)> tensor_get_;
   std::function<int(DnnPooling, DnnTensor, int, int*)> pooled_dims_;
   std::function<int(DnnConvolution, DnnTensor, DnnFilter, int, int*)> convolved_dims_;

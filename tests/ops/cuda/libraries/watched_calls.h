@@ -1,4 +1,4 @@
-// watch_calls: a library's table whose calls are counted by name, and of which one may fail.
+// watch_calls counts the calls of a library's table by name, and makes one of them fail.
 //
 //   WatchedCalls calls;
 //   auto api = watch_calls(*fake.api(), calls);  // calls outlives it

@@ -1,4 +1,4 @@
-// Claim: the CUDA kernels that look at rows, lines and windows give the reference's values: bit for
+// Claim: the CUDA kernels that read rows, lines and windows give the reference's values: bit for
 // bit where they only choose, within the rounding of sums where they add.
 #include "tests/ops/cuda/host/kernel_fixture.h"
 

@@ -24,13 +24,13 @@ class LongLinesTest : public CudaKernelFixture {
     use({});
   }
   ~LongLinesTest() override { EXPECT_THAT(fake_.violations(), IsEmpty()); }
-  // From here on the fixture's registry has the library.
+  // After this call the fixture's registry has the library.
   void use(const LongLinesOptions& options) {
     registry_ = {};
     long_lines_ = std::make_unique<LongLines>(fake_.api(), launcher_, options);
     add_cuda_kernels(registry_, launcher_, {.long_lines = long_lines_.get()});
   }
-  // From this length on.
+  // Uses the library from this length on.
   void use_from(uint64_t length) { use({.min_length = length, .min_top_k_work = 1}); }
 
   double tolerance(ElementType element) const {

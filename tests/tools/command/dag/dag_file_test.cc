@@ -1,4 +1,4 @@
-// Claim: a DAG file is read as DESIGN's format says, keys in any order, and every bad one gives an
+// Claim: a DAG file is read by its documented format, keys in any order, and every bad one gives an
 // error that names the edge, the entry or the line; no input crashes the reader, and what it
 // accepts and reads is what a slow reader over the whole document accepts and reads.
 #include "tools/command/dag/dag_file.h"
@@ -233,7 +233,7 @@ Json expected_document(const Json& document) {
   return expected;
 }
 
-// Each error says where: the line, the entry or the key.
+// Each error names its place: the line, the entry or the key.
 bool names_a_place(const std::string& error) {
   for (const char* place :
        {"line ", "edge ", "cost ", "command ", "device of node ", "key \"", "\"nodes\"",

@@ -1,4 +1,4 @@
-// Claim: plan_dag gives a proved plan for every DAG file, printed as DESIGN's format says and the
+// Claim: plan_dag gives a proved plan for every DAG file, printed in the documented format and the
 // same byte for byte; a file that is no DAG gives the error of the edge.
 #include "tools/command/dag/dag_plan.h"
 
