@@ -14,7 +14,7 @@
 // and find no fault, which is the caller's to know, and be small. What needs one loop's results
 // waits for all.
 //
-// What can be merged: why_not_merged(). Who can be merged with whom: find_siblings().
+// why_not_merged() decides which loops can be merged, find_siblings() with which others.
 //
 // Names: the loop is "a+b+c", nodes inside are "a/n", so messages name what the model's author
 // knows; iterations count alike for all. Errors: those of building the graph.

@@ -133,7 +133,7 @@ std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const FluidT
   Timeline<double> times;
   for (const FluidSpan& span : spans) {
     const auto slot = static_cast<uint32_t>(specs.size());
-    // Whole nanoseconds are what anybody reads.
+    // Readers need whole nanoseconds.
     const double start_ns = std::round(span.start_ns);
     const double end_ns = std::round(span.end_ns);
     specs.push_back({end_ns - start_ns, span.lane, slot});
