@@ -5,14 +5,14 @@
 //   - it has nodes, and all of them run there, with fixed shapes and nothing that the host must
 //     read first, and so on inside its inner loops and branches;
 //   - its predicate, and inner selectors, are made there (the copy to the host is left out), or are
-//     bools that it carries and nobody else reads;
+//     bools that it carries and no other node reads;
 //   - its limit is known when it begins, and inner ones before that;
 //   - carried values and results keep their shapes, and no rows are stacked;
 //   - its iteration number is only copied to the device.
 // Inner loops and branches of such a loop go with it. A branch by itself must have the same of its
 // nodes and results; its selector is one element that the device makes and copies to the host,
 // where the device reads it, too: page-locked memory. A selector that the host makes or is given is
-// there when the host asks, so the host decides.
+// there when the host reads it, so the host decides.
 //
 // Pure. Cost: O(nodes of loops), a loop's depth times.
 #pragma once
@@ -32,7 +32,7 @@ struct ControlVerdict {
   std::string reason;         // either way
 };
 
-// What the graph does not say.
+// Facts that the graph does not have.
 struct ControlDriveFacts {
   std::function<bool(NodeId)> is_on_device;  // exec nodes
   std::function<bool(ValueId)> is_value_on_device;
