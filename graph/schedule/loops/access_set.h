@@ -41,7 +41,7 @@ class AccessCollector {
   bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const;
 
  private:
-  // A further name for the value: its bytes are touched by who reads it under that.
+  // Adds a further name for the value: a reader under that name touches its bytes.
   void hand_on(ValueId value, AccessSet& touched) const;
   bool is_result_read(RegionId region, size_t index) const;
   static bool blocks_meet(const ValueMemory& a, const ValueMemory& b);
