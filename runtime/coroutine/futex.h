@@ -16,7 +16,7 @@ void futex_wait(const void* word, std::uint32_t expected,
                 const std::chrono::steady_clock::time_point* deadline_or_null);
 void futex_wake_one(const void* word);
 
-// Tells the core that this is a spin loop.
+// Hints to the core that this is a spin loop.
 inline void cpu_relax() { __builtin_ia32_pause(); }
 
 }  // namespace eddy

@@ -1,4 +1,4 @@
-// Hooks that tell sanitizers about a stack switch. Empty in normal builds.
+// Hooks that announce a stack switch to the sanitizers. Empty in normal builds.
 //
 // Why here and not in Boost: its macros only exist for the ucontext build, which switches
 // thirty times slower. Order of a switch from A to B, all on one thread:
