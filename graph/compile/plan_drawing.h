@@ -32,7 +32,7 @@ struct DrawnWait {
   uint32_t to;
 };
 
-// Of a pipelined loop: the next iteration waits for the last one's tail.
+// A wait of a pipelined loop: the next iteration waits for the last one's tail.
 struct DrawnNextWait {
   static constexpr uint32_t kTurn = UINT32_MAX;
   uint32_t event;
@@ -65,7 +65,7 @@ struct DrawnRegion {
 // "cuda", or of a joint launch "a+b"; empty: the plan is for one device.
 std::string device_text(const DrawnNode& node);
 
-// What is to be said of a loop or branch; may return nothing.
+// The text beside a loop or branch; may be empty.
 using NoteFunction = std::function<std::string(NodeId)>;
 
 DrawnRegion draw_plan(const Graph& graph, const Plan& plan, const NoteFunction& note);
