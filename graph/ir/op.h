@@ -140,7 +140,7 @@ struct OpDef {
   // number of output elements.
   double (*flops)(const InferContext&, std::span<const ValueType> outputs) = nullptr;
 
-  // Of a node's input i, which may be one of the variadic ones.
+  // The flags of a node's input i, which may be one of the variadic ones.
   InputFlag input_flags(size_t i) const {
     return inputs.empty() ? InputFlag::kNone : inputs[std::min(i, inputs.size() - 1)].flags;
   }
