@@ -26,7 +26,7 @@ inline constexpr int64_t kGuessedDim = 64;
 
 inline constexpr double kMostNs = 1e18;
 
-// By NodeId, each finite and >= 0. Of the table, entries of device "cpu".
+// The costs by NodeId, each finite and >= 0. From the table it uses the entries of device "cpu".
 std::vector<double> estimate_costs_ns(const Graph& graph,
                                       const CostTable* measured_or_null = nullptr);
 
