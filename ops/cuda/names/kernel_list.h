@@ -15,7 +15,7 @@
 
 #define EDDY_CUDA_BOOL(X, op) X(op, b8)
 
-// Of a row of unary_list.h.
+// The kernels of a row of unary_list.h.
 #define EDDY_CUDA_UNARY_ROW(X, name, since, types, kernels, ...) EDDY_CUDA_##kernels(X, name)
 
 #define EDDY_CUDA_BINARY(X) \
@@ -39,26 +39,27 @@
 #define EDDY_CUDA_UNARY(X) EDDY_COMMON_UNARY(EDDY_CUDA_UNARY_ROW, X)
 
 // Those of activations.cu.
-#define EDDY_CUDA_OTHER_UNARY(X)                                                               \
-  EDDY_OTHER_UNARY(EDDY_CUDA_UNARY_ROW, X)                                                     \
-  X(Abs, i8)                                                                                   \
-  X(Neg, i8) X(Relu, i8) X(Sign, i8) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, DivideBy) \
+#define EDDY_CUDA_OTHER_UNARY(X)                                                    \
+  EDDY_OTHER_UNARY(EDDY_CUDA_UNARY_ROW, X)                                          \
+  X(Abs, i8)                                                                        \
+  X(Neg, i8)                                                                        \
+  X(Relu, i8) X(Sign, i8) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, DivideBy) \
       EDDY_CUDA_FLOATS(X, GeluTanh)
 
-#define EDDY_CUDA_OTHER_BINARY(X)                                                             \
-  EDDY_CUDA_BYTES(X, Add)                                                                     \
-  EDDY_CUDA_BYTES(X, Sub)                                                                     \
-  EDDY_CUDA_BYTES(X, Mul)                                                                     \
-  EDDY_CUDA_BYTES(X, Max)                                                                     \
-  EDDY_CUDA_BYTES(X, Min)                                                                     \
-  X(Pow, i32)                                                                                 \
-  X(Pow, i64)                                                                                 \
-  EDDY_CUDA_NUMBERS(X, PRelu)                                                                 \
-  EDDY_CUDA_FLOATS(X, Fmod)                                                                   \
-  EDDY_CUDA_NUMBERS(X, ClipLow) EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh)    \
-      EDDY_CUDA_BYTES(X, ClipHigh) EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) \
-          EDDY_CUDA_BITS(X, BitwiseXor) EDDY_CUDA_UNSIGNED(X, ShiftLeft)                      \
-              EDDY_CUDA_UNSIGNED(X, ShiftRight)
+#define EDDY_CUDA_OTHER_BINARY(X)                                                              \
+  EDDY_CUDA_BYTES(X, Add)                                                                      \
+  EDDY_CUDA_BYTES(X, Sub)                                                                      \
+  EDDY_CUDA_BYTES(X, Mul)                                                                      \
+  EDDY_CUDA_BYTES(X, Max)                                                                      \
+  EDDY_CUDA_BYTES(X, Min)                                                                      \
+  X(Pow, i32)                                                                                  \
+  X(Pow, i64)                                                                                  \
+  EDDY_CUDA_NUMBERS(X, PRelu)                                                                  \
+  EDDY_CUDA_FLOATS(X, Fmod)                                                                    \
+  EDDY_CUDA_NUMBERS(X, ClipLow)                                                                \
+  EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh) EDDY_CUDA_BYTES(X, ClipHigh)      \
+      EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) EDDY_CUDA_BITS(X, BitwiseXor) \
+          EDDY_CUDA_UNSIGNED(X, ShiftLeft) EDDY_CUDA_UNSIGNED(X, ShiftRight)
 
 #define EDDY_CUDA_OTHER_COMPARE(X) \
   EDDY_CUDA_BYTES(X, Equal)        \
@@ -67,15 +68,15 @@
   EDDY_CUDA_BYTES(X, Greater)      \
   EDDY_CUDA_BYTES(X, GreaterOrEqual)
 
-// Of integers: what may fail, so no functions of elements (division_inl.h).
+// Operators of integers that may fail, so no functions of elements (division_inl.h).
 #define EDDY_CUDA_DIVISION(X)   \
   EDDY_CUDA_BITS(X, IntegerDiv) \
   EDDY_CUDA_BITS(X, Remainder)  \
   EDDY_CUDA_BITS(X, Modulo)
 
-// Of one input, to bool.
+// Operators of one input, to bool.
 #define EDDY_CUDA_TEST(X) EDDY_CUDA_FLOATS(X, IsNaN) EDDY_CUDA_FLOATS(X, IsInf)
-// Of three inputs of one type.
+// Operators of three inputs of one type.
 #define EDDY_CUDA_TERNARY(X) EDDY_CUDA_NUMBERS(X, Clip) EDDY_CUDA_BYTES(X, Clip)
 
 // X(size in bytes, word).
