@@ -39,27 +39,26 @@
 #define EDDY_CUDA_UNARY(X) EDDY_COMMON_UNARY(EDDY_CUDA_UNARY_ROW, X)
 
 // Those of activations.cu.
-#define EDDY_CUDA_OTHER_UNARY(X)                                                    \
-  EDDY_OTHER_UNARY(EDDY_CUDA_UNARY_ROW, X)                                          \
-  X(Abs, i8)                                                                        \
-  X(Neg, i8)                                                                        \
-  X(Relu, i8) X(Sign, i8) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, DivideBy) \
+#define EDDY_CUDA_OTHER_UNARY(X)                                                               \
+  EDDY_OTHER_UNARY(EDDY_CUDA_UNARY_ROW, X)                                                     \
+  X(Abs, i8)                                                                                   \
+  X(Neg, i8) X(Relu, i8) X(Sign, i8) EDDY_CUDA_FLOATS(X, ClipTo) EDDY_CUDA_FLOATS(X, DivideBy) \
       EDDY_CUDA_FLOATS(X, GeluTanh)
 
-#define EDDY_CUDA_OTHER_BINARY(X)                                                              \
-  EDDY_CUDA_BYTES(X, Add)                                                                      \
-  EDDY_CUDA_BYTES(X, Sub)                                                                      \
-  EDDY_CUDA_BYTES(X, Mul)                                                                      \
-  EDDY_CUDA_BYTES(X, Max)                                                                      \
-  EDDY_CUDA_BYTES(X, Min)                                                                      \
-  X(Pow, i32)                                                                                  \
-  X(Pow, i64)                                                                                  \
-  EDDY_CUDA_NUMBERS(X, PRelu)                                                                  \
-  EDDY_CUDA_FLOATS(X, Fmod)                                                                    \
-  EDDY_CUDA_NUMBERS(X, ClipLow)                                                                \
-  EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh) EDDY_CUDA_BYTES(X, ClipHigh)      \
-      EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) EDDY_CUDA_BITS(X, BitwiseXor) \
-          EDDY_CUDA_UNSIGNED(X, ShiftLeft) EDDY_CUDA_UNSIGNED(X, ShiftRight)
+#define EDDY_CUDA_OTHER_BINARY(X)                                                             \
+  EDDY_CUDA_BYTES(X, Add)                                                                     \
+  EDDY_CUDA_BYTES(X, Sub)                                                                     \
+  EDDY_CUDA_BYTES(X, Mul)                                                                     \
+  EDDY_CUDA_BYTES(X, Max)                                                                     \
+  EDDY_CUDA_BYTES(X, Min)                                                                     \
+  X(Pow, i32)                                                                                 \
+  X(Pow, i64)                                                                                 \
+  EDDY_CUDA_NUMBERS(X, PRelu)                                                                 \
+  EDDY_CUDA_FLOATS(X, Fmod)                                                                   \
+  EDDY_CUDA_NUMBERS(X, ClipLow) EDDY_CUDA_BYTES(X, ClipLow) EDDY_CUDA_NUMBERS(X, ClipHigh)    \
+      EDDY_CUDA_BYTES(X, ClipHigh) EDDY_CUDA_BITS(X, BitwiseAnd) EDDY_CUDA_BITS(X, BitwiseOr) \
+          EDDY_CUDA_BITS(X, BitwiseXor) EDDY_CUDA_UNSIGNED(X, ShiftLeft)                      \
+              EDDY_CUDA_UNSIGNED(X, ShiftRight)
 
 #define EDDY_CUDA_OTHER_COMPARE(X) \
   EDDY_CUDA_BYTES(X, Equal)        \
