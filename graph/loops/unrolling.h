@@ -6,24 +6,19 @@
 //
 //   WHILE { iteration · test · [iteration · test] · [iteration · test] }
 //
-// What stands in brackets is guarded: each of its kernels first reads a word that the test before
-// it has written, and does nothing where that is 0. All iterations use the same addresses (carried
-// values have homes, device_control.h), so the test that says no is the last that does anything:
-// values, counter, progress and the node's handle are as the last real iteration has left them. A
-// cancel, a fault and the limit are seen by every test, as in a body of one iteration: the loop
-// ends within one and tells the right one. The same kernels in the same order: the same bits.
-//
-// That values stay depends on the guards of the copies to the homes and of the tests alone, because
-// an iteration reads nothing but homes and what it has made itself. The guards of the kernels
-// between keep them from finding faults in values that no iteration has, and save their time.
+// The iterations in brackets are guarded: each of their kernels first reads a word that the test
+// before it has written, and does nothing where that is 0. All iterations use the same addresses
+// (carried values have homes, device_control.h), so values, counter, progress and the node's handle
+// are as the last real iteration left them, with the same bits. Every test sees a cancel, a fault
+// and the limit, as in a body of one iteration: the loop ends within one iteration and reports the
+// right one. (README.md, "Why unrolled loops keep their values".)
 //
 // Cost: a launch that does nothing takes some 1 µs, and behind the last iteration there are as many
 // as the round has left. So a round is at most kLaunchesOfARound launches and kMostIterations
 // iterations. Whether it pays depends on the loop's trips, so it is measured (loop_choice.h).
 //
-// Which bodies: why_not_unrolled() says it of the graph. The recorder refuses those in which
-// anything but a kernel of ours is launched, because nothing else looks at a guard: products and
-// convolutions of libraries.
+// why_not_unrolled() decides it for the graph. The recorder refuses bodies that launch anything but
+// a kernel of ours (products and convolutions of libraries), because nothing else reads a guard.
 //
 // Pure. Cost: O(nodes).
 #pragma once
