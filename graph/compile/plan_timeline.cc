@@ -27,7 +27,7 @@ constexpr size_t kMostDrawn = 2000;
 bool is_first(What what) { return what == What::kEnter || what == What::kSelect; }
 bool is_last(What what) { return what == What::kLeave || what == What::kFinish; }
 
-// What the spans of a plan, by start, say beside themselves.
+// The labels of a plan's spans, by start.
 class Surroundings {
  public:
   using View = TimelineView<double>;

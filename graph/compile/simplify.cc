@@ -264,7 +264,7 @@ class Simplifier : public GraphCopier {
     }
     std::vector<ValueType> outputs(node.outputs.size());
     InferContext context(node.attributes, pointers, known, outputs, node.opset_version);
-    if (!infer_types(*node.op, context).is_ok()) return false;  // building it will say why
+    if (!infer_types(*node.op, context).is_ok()) return false;  // building it reports why
     size_t bytes = 0;
     if (!add_up(outputs, bytes, moved)) return false;
     const double operations = node.op->flops == nullptr ? 0 : node.op->flops(context, outputs);
