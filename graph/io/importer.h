@@ -98,7 +98,7 @@ class Importer {
   std::string node_name(const NodeContext& at) const;
   std::string value_name(const Scope& scope, std::string_view name) const;
   std::string device_of(const OnnxNode& node) const;
-  // Nothing where the file says nothing that Eddy understands.
+  // Empty where the file has nothing that Eddy understands.
   std::optional<ValueType> declared_type(const OnnxValueInfo& info);
   bool declare_inputs(Scope& scope);
   bool declare_outputs(Scope& scope);
