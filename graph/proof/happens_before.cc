@@ -18,7 +18,7 @@ using Op = Program::Op;
 struct Pair {
   uint32_t before;  // command indices
   uint32_t after;
-  uint32_t required;  // index of the pair asked for
+  uint32_t required;  // index of the required pair
 };
 
 class Prover {

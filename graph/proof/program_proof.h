@@ -41,7 +41,7 @@ ProgramProof prove_program(const Program& program);
 
 // For proofs of many programs that differ in records and waits only: find_reaching_writes
 // (reaching_writes.h) sees neither, so `contents` may be those of any of them. The proof ends at
-// the first `max_violations`; 1 only asks whether there is one.
+// the first `max_violations`; 1 only decides whether there is one.
 struct ReachingWrites;
 ProgramProof prove_program(const Program& program, const ReachingWrites& contents,
                            size_t max_violations = Proof::kMaxViolations);
