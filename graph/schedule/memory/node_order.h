@@ -6,7 +6,7 @@
 // kMaxClockEntries numbers, the nodes of that region are ordered within their streams only, which
 // is safe and plans more memory.
 //
-// Cost: O(commands * streams) to build, O(1) to ask.
+// Cost: O(commands * streams) to build, O(1) a query.
 #pragma once
 
 #include <cstdint>

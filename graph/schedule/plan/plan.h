@@ -1,5 +1,5 @@
 // Plan: the immutable result of planning a graph: its program (graph/program/program.h), which is
-// what is proved, predicted and run, and beside it what people and reports want to know of it.
+// what is proved, predicted and run, and beside it the facts for people and reports.
 #pragma once
 
 #include <cstdint>

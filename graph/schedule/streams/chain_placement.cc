@@ -13,7 +13,7 @@ namespace eddy {
 namespace {
 
 constexpr uint32_t kNoStream = StreamSets::kNoStream;
-constexpr size_t kFewStreams = 64;  // of a device: asked for one by one
+constexpr size_t kFewStreams = 64;  // of a device: tested one by one
 
 class ChainPlacer {
  public:
