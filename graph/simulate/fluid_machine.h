@@ -5,8 +5,8 @@
 //
 //   a GPU   `num_units` multiprocessors shared by all streams; `host` costs are serial, in the
 //           one thread that issues; `stream` costs pass in a stream between its kernels
-//   a CPU   `num_units` workers, one a kernel; `num_workers` > 0 says that streams are strands
-//           which workers pick up: issuing is free, what a strand does costs `stream` time, and
+//   a CPU   `num_units` workers, one a kernel; `num_workers` > 0 means that streams are strands which
+//           workers pick up: issuing is free, what a strand does costs `stream` time, and
 //           a strand goes to an idle worker, which takes handing_ns of the strand that sets it off
 //           and then handoff_ns; waking_ns and wake_ns where the worker has idled for spin_ns
 //
@@ -45,7 +45,7 @@ struct FluidMachine {
     double record_ns = 0;
     double wait_ns = 0;
     double fork_ns = 0;      // of the record that wakes a stream at rest; `stream` only
-    double decision_ns = 0;  // what follows a predicate; `host`: and what asks for it
+    double decision_ns = 0;  // what follows a predicate; `host`: with the request before it
   };
 
   std::string name = "cpu";

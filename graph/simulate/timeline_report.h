@@ -3,7 +3,7 @@
 // Text: one line of totals, and one line for each device that does something: how much of the
 // makespan it is busy, and its tasks where they are few.
 // JSON: {"makespan": x, "times": {name: [start, end], ...}}; integers as integers, doubles with as
-// many digits as tell them apart.
+// many digits as distinguish them.
 //
 // Threads: pure. Cost: O(tasks + edges + size of the text).
 #pragma once
