@@ -4,8 +4,7 @@
 // scheduler's thread resumes tasks; any thread may wake them. A round of its loop: take wakes from
 // the inbox, fire due timers, poll, resume up to 32 ready tasks in order, fewer where what they
 // call takes long. With nothing to do it spins for a moment, then sleeps until a wake or the next
-// timer (with pollers that are wanted: in short, growing naps); without these, idle, it uses no
-// CPU.
+// timer (with wanted pollers: in short, growing naps); an idle one without these uses no CPU.
 //
 // Contract for tasks: end by returning, never by an exception (CHECK). Do not block the
 // thread. Do not carry the value of a thread_local variable, errno included, over a wait or a
@@ -13,17 +12,17 @@
 // are fixed (256 KiB by default): kernels and recursion over user data belong elsewhere.
 //
 // Shutdown: the destructor waits until every task, also those that tasks still spawn, has
-// returned; timers and pollers run meanwhile, so a task that waits for a timer is served.
-// Timers left then are dropped without running. A task that is never woken makes it wait for ever:
-// cancel first. No other thread may be inside a call on the scheduler by then; a Completion::notify
-// that is on its way out does no harm.
+// returned; timers and pollers run meanwhile, so a task that waits for a timer is served. Timers
+// left then are dropped without running. A task that is never woken makes it wait for ever: cancel
+// first. No other thread may be inside a call on the scheduler by then; a Completion::notify that
+// is on its way out does no harm.
 //
 // Errors: spawn: resource_exhausted (stacks). The constructor throws std::system_error where the
 // system gives no thread. Misuse is a CHECK. Threads: every member from any thread unless its
 // comment excludes that. Spawn order is run order for one spawner. A task, timer or poller sees
-// what a thread wrote before the spawn, notify, run_at or add_poller that caused it to run. Cost:
-// yield 20 ns; spawn to end of an empty task 100 ns on a recycled stack; a wake from another thread
-// 100 ns while this one spins, tens of microseconds when it sleeps.
+// what a thread wrote before the spawn, notify, run_at or add_poller that caused it to run.
+// Cost: yield 20 ns; spawn to end of an empty task 100 ns on a recycled stack; a wake from
+// another thread 100 ns while this one spins, tens of microseconds when it sleeps.
 #pragma once
 
 #include <atomic>
