@@ -13,8 +13,8 @@
 //   take_entry<b>(entry, queue)        takes all of them, or puts those that must wait for others
 //   take_key<b>(key)                   takes one; these two are false when the simulation ends here
 //   take_of_little<b>(key)             the same, while what is released goes into the heap
-//   look_ahead(entry), look(entry)     prefetches what taking it will need next_verdict(instant) with
-//   b: below 0 when the simulation ends there, else when
+//   look_ahead(entry), look(entry)     prefetches what taking it will need
+//   next_verdict(instant)              with b: below 0 when the simulation ends there, else when
 //                                      that can next be so
 // where b is whether the simulation has a bound.
 //
