@@ -67,8 +67,8 @@ struct KernelArgs {
   Scratch* scratch = nullptr;
   NativeStream stream = nullptr;
   Status* error = nullptr;  // where fail() puts its message
-  // Where a kernel on a device says later what it found (device_fault.h); null unless the bound
-  // kernel may_fault.
+  // Where a kernel on a device records a fault while it runs (device_fault.h); null unless the
+  // bound kernel may_fault.
   DeviceFault* fault = nullptr;
   uint32_t num_inputs = 0;
   uint32_t num_outputs = 0;
@@ -139,7 +139,7 @@ struct BoundKernel {
   int since_version = 0;
   uint32_t place = 0;
   // What run() reserves of its scratch for the shapes known now; 0: nothing, or not known. The
-  // executor has that much at hand before the first run; more is found when it is asked for.
+  // executor has that much at hand before the first run; more is allocated on request.
   size_t scratch_bytes = 0;
   // run() enqueues a kernel that may write args.fault.
   bool may_fault = false;
@@ -169,7 +169,7 @@ struct KernelInit {
 };
 
 // kUnsupported ("float16 is not supported by the CPU kernel of LSTM"): the next kernel for the
-// operator is asked. Any other failure ends binding.
+// operator is tried. Any other failure ends binding.
 // A function object, so that a custom operator can hold what its kernels need.
 using BindFunction = std::function<Result<BoundKernel>(const KernelInit& init)>;
 
