@@ -1,4 +1,4 @@
-// add_eddy_schemas: the operators of domain "eddy", which say in an ONNX file what ONNX cannot.
+// add_eddy_schemas: the operators of domain "eddy", which express in an ONNX file what ONNX cannot.
 //
 //   HostPredicate   asks a host function that the session knows by name. Inputs: any values.
 //                   Attributes: `name` (required, the function's name) and `type` (the type of
