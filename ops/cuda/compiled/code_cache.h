@@ -1,7 +1,7 @@
 // CodeCache: compiled kernels on disk, found by everything that went into them.
 //
 // A file is named by a fingerprint of its key and holds the key itself, so that two keys never
-// answer for each other; what is cut short, has another key or fails its check sum is as if it
+// stand for each other; what is cut short, has another key or fails its check sum is as if it
 // were not there, and is written anew. Files are written beside their place and renamed, so
 // readers see all of one or none, and writers need no coordination.
 //

@@ -7,7 +7,7 @@
 //                    first thread may do a step, too
 //
 // A body that holds several iterations has a word `go_on` in the device's memory: each test writes
-// its answer there, too, and what belongs to the second iteration or a later one does nothing
+// its decision there, too, and what belongs to the second iteration or a later one does nothing
 // where it is 0 (kGuarded here; the guard of grid_order_inl.h in all other kernels). So a test that
 // ends the loop is its last, and the counter, the handle and all values stay as they are then.
 //
