@@ -32,7 +32,7 @@ void futex_wait(const void* word, std::uint32_t expected,
 }
 
 void futex_wake_one(const void* word) {
-  // The word may be gone by now, so the answer is of no interest.
+  // The word may be gone by now, so the result is ignored.
   (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
 }
 
