@@ -43,7 +43,7 @@ struct DrawnNextWait {
 
 struct DrawnRegion {
   std::string name;  // "after"; the root has the graph's
-  std::string note;  // of an open region: that it is, and what its streams take
+  std::string note;  // of a pipelined loop's `after`: that it is, and what its streams retain
   bool is_ranked_by_costs = false;
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;

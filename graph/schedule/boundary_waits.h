@@ -38,7 +38,7 @@ struct BoundaryWaits {
 BoundaryWaits boundary_waits(const RegionSchedule& plan);
 
 // Exchanges stream 0 with the one of its device with which the frame has the fewest waits; of
-// equals the lowest number. `plan` is not open and its streams are not the machine's yet.
+// equals the lowest number. `plan` is not pipelined and its streams are not the machine's yet.
 void put_fewest_boundary_waits_first(RegionSchedule& plan);
 
 }  // namespace eddy

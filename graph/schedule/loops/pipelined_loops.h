@@ -17,7 +17,7 @@
 // Contract: the plan's memory has been laid out. Adds records to regions; events of the machine
 // are numbered afterwards. Every plan is proved by program_proof, which shares nothing with this.
 // Cost: O(tail commands * commands + blocks of the tail * blocks) for each loop with several
-// streams; beyond a million pairs of commands, or eight of blocks, it stays closed.
+// streams; beyond a million pairs of commands, or eight of blocks, it is not pipelined.
 #pragma once
 
 #include "graph/ir/graph.h"

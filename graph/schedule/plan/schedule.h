@@ -2,7 +2,7 @@
 // streams, the nodes in the order of issue, and the records and waits between them.
 //
 // Streams are numbered within a region: stream 0 is the stream of the region's control node (the
-// caller's, for the root); the others belong to the region while it runs. `streams` says which of
+// caller's, for the root); the others belong to the region while it runs. `streams` lists which of
 // the machine's streams they are: any that are free as long as the region runs, so exclusive
 // branches share them. A node that has regions stands in its parent's list as one launch. Events
 // are numbered within a region; each is recorded once and may be waited for several times, later in
