@@ -17,7 +17,7 @@ struct alignas(64) Row : std::array<uint64_t, kBlock / 64> {};
 static_assert(sizeof(Row) == 64);
 
 // Finds the redundant edges of a graph whose ids are a topological order, leaving out those in
-// `given`, which are not asked about.
+// `given`, which the caller does not need.
 class RedundantEdges {
  public:
   RedundantEdges(const Dag& dag, std::span<const Edge> given);

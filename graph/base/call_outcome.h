@@ -1,4 +1,4 @@
-// CallOutcome: how a call that may answer later has ended so far.
+// CallOutcome: how a call that may complete later has ended so far.
 #pragma once
 
 #include <cstdint>

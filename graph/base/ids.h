@@ -1,4 +1,4 @@
-// Id<Tag>: a dense, typed index. A NodeId cannot be passed where a ValueId is asked for.
+// Id<Tag>: a dense, typed index. A NodeId cannot be passed where a ValueId is required.
 //
 // Ids are positions in a vector of the object that made them, starting at 0; the default value
 // is "none" and must not be used as an index.

@@ -1,4 +1,4 @@
-// Numbering: numbers sparse keys 0, 1, ... in the order in which they are first asked for, so that
+// Numbering: numbers sparse keys 0, 1, ... in the order in which they are first looked up, so that
 // what belongs to them can lie in a vector.
 //
 //   Numbering<uint32_t> streams;

@@ -1,5 +1,5 @@
 // EDDY_HAS_ASAN, EDDY_HAS_TSAN: 1 where AddressSanitizer or ThreadSanitizer watches this build,
-// else 0. gcc and clang each say it in their own way.
+// else 0. gcc and clang define it by different macros.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)  // gcc

@@ -4,10 +4,10 @@
 //     void exec(NodeId id) override { … copy_exec(id) for those that stay … }
 //   };
 //
-// A pass overrides exec(), loop() or branch(), and says with define() what stands for a value of
+// A pass overrides exec(), loop() or branch(), and names with define() what stands for a value of
 // the source; loops, branches, types, symbols, names and devices are copied. Where a value has
-// several versions, a pass says which one loops, branches and the graph's outputs get. Bodies may
-// be built more than once (WhileOptions::rebuild_on_widening), so a pass must decide alike each
+// several versions, a pass chooses which one loops, branches and the graph's outputs get. Bodies
+// may be built more than once (WhileOptions::rebuild_on_widening), so a pass must decide alike each
 // time.
 //
 // Ownership: borrows source and builder; the caller hands over blobs (adopt_blobs_of) and finishes.
@@ -33,13 +33,13 @@ class GraphCopier {
   virtual void exec(NodeId id) { copy_exec(id); }
   virtual void loop(NodeId id) { copy_loop(id); }
   virtual void branch(NodeId id) { copy_branch(id, read_by_host(source_.node(id).inputs[0])); }
-  // Asked before each node; by default whether the builder has no error.
+  // Called before each node; by default it returns whether the builder has no error.
   virtual bool may_go_on() { return builder_.status().is_ok(); }
   // A region's nodes as they are copied: any topological order; those left out are not.
   virtual std::vector<NodeId> order(RegionId region) { return source_.region(region).nodes; }
   virtual std::string name_of(NodeId id) { return source_.node(id).name; }
   virtual ValueType input_type(const ValueInfo& input) { return with_symbols(input.type); }
-  // Of a loop; may be wider than its initial values have.
+  // The types of a loop's carried values; they may be wider than those of its initial values.
   virtual std::vector<std::optional<ValueType>> carried_types(NodeId id);
   // Called for every value of the source once something stands for it.
   virtual void defined(ValueId, Value) {}

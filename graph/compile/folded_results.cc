@@ -27,7 +27,7 @@ bool same_attributes(const Attributes& a, const Attributes& b) {
   });
 }
 
-// Bytes of strings say nothing about their text.
+// Bytes of strings do not determine their text.
 bool is_text(const TensorView& view) { return view.element == ElementType::kString; }
 
 bool is_large(const TensorView& view) {

@@ -17,7 +17,7 @@ struct Tree {
   size_t size() const { return members.size(); }
 };
 
-// Finds the trees, bottom up: a node is met after all who read its result.
+// Finds the trees, bottom up: a node is met after all readers of its result.
 class TreeFinder {
  public:
   TreeFinder(const Graph& graph, const FuseOptions& options) : graph_(graph), options_(options) {}
@@ -97,7 +97,7 @@ class TreeFinder {
     }
   }
 
-  // Of a result whose sizes are not known.
+  // The shape of a result whose sizes are not known.
   uint32_t shape_of_input(NodeId id, uint32_t& num_shapes) const {
     const Node& node = graph_.node(id);
     const ValueInfo& input = graph_.value(node.inputs[0]);

@@ -8,10 +8,10 @@
 // a tree read is computed once. Loop bodies and branches are regions like all others; what a
 // decision, a result or a nested region reads stays a value of its own.
 //
-// What an operator does to an element is the device's to say (function_of), and so is whether the
-// kernel can be made (prepare); a tree that it refuses stays as it was, and the report says why.
-// The nodes' functions are applied one after the other, each rounded as by a kernel of its own, so
-// values are the same bits.
+// The device defines what an operator does to an element (function_of), and decides whether the
+// kernel can be made (prepare); a tree that it refuses stays as it was, and the report has the
+// reason. The nodes' functions are applied one after the other, each rounded as by a kernel of its
+// own, so values are the same bits.
 //
 // Takes the graph over; a graph without such trees comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes × max_inputs).
@@ -53,7 +53,7 @@ struct FuseReport {
   std::vector<Kernel> kernels;
   std::vector<std::pair<std::string, std::string>> refused;  // path, why
 
-  // "2 fused kernels of 5 nodes", then a line for each; empty where there is nothing to say.
+  // "2 fused kernels of 5 nodes", then a line for each; empty without fused kernels and reasons.
   std::string text() const;
 };
 

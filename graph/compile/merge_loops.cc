@@ -72,7 +72,7 @@ class LoopMerger : public GraphCopier {
  private:
   struct Lane {
     LoopView loop;
-    // Whether it goes on is carried: its `before` could say yes again in a later iteration.
+    // Whether it goes on is carried: its `before` could return true again in a later iteration.
     bool carries_going = false;
     size_t first = 0;  // of its carried values
   };

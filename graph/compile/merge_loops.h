@@ -4,20 +4,20 @@
 // decision. Loops of one region of which none needs another's results are one loop instead, whose
 // round does a round of each that still goes on:
 //
-//   before   each loop's own `before`; it goes on while its predicate says so and its limit is not
+//   before   each loop's own `before`; it goes on while its predicate is true and its limit is not
 //            reached; all go on while any does
 //   after    each loop's own `after`; of a loop that has ended, the carried values stay
 //            (Where(goes on, next, last))
 //
 // Each is as its own rounds have left it, bit for bit; where it was first to end, its nodes run on
 // with the values of its end, and what they make is dropped. So their nodes must have no effect
-// and find no fault, which is the caller's to know, and be small. What needs one loop's results
-// waits for all.
+// and find no fault, which the caller decides, and be small. What needs one loop's results waits
+// for all.
 //
-// What can be merged: why_not_merged(). Who can be merged with whom: find_siblings().
+// why_not_merged() decides which loops can be merged, find_siblings() with which others.
 //
-// Names: the loop is "a+b+c", nodes inside are "a/n", so messages name what the model's author
-// knows; iterations count alike for all. Errors: those of building the graph.
+// Names: the loop is "a+b+c", nodes inside are "a/n", so messages have the model's own names;
+// iterations count alike for all. Errors: those of building the graph.
 // Cost: O(nodes); find_siblings(): that, times candidates.
 // Source: predicated execution of converged loops, as lanes of a warp run; JAX's vmap of while_loop
 // (one predicate for a batch, select by lane) is the same for loops of one body.
@@ -37,11 +37,11 @@ namespace eddy {
 // merged is not merged again.
 std::string why_not_merged(const Graph& graph, NodeId loop);
 
-// Of candidates (while nodes that can be merged), the most that stand in one region and need
-// nothing of each other, in that region's order; of equals the first. Empty: no two.
+// The largest set of candidates (while nodes that can be merged) that stand in one region and are
+// independent, in that region's order; of equal sizes the first. Empty: no two.
 std::vector<NodeId> find_siblings(const Graph& graph, std::span<const NodeId> candidates);
 
-// Of the loop that siblings become: "a+b+c".
+// The name of the loop that siblings become: "a+b+c".
 std::string merged_name(const Graph& graph, std::span<const NodeId> siblings);
 
 // `siblings`: as found. `device`: placement hint of the nodes that decide and keep values.

@@ -32,18 +32,18 @@ struct DrawnWait {
   uint32_t to;
 };
 
-// Of a pipelined loop: the next iteration waits for the last one's tail.
+// A wait of a pipelined loop: the next iteration waits for the last one's tail.
 struct DrawnNextWait {
   static constexpr uint32_t kTurn = UINT32_MAX;
   uint32_t event;
-  uint32_t from;     // index into nodes: who records, or before whom its stream takes a reference
-  uint32_t to;       // whom it serves: index into nodes, or the turn between the iterations
+  uint32_t from;  // index into nodes: the recording node, or that before which its stream retains
+  uint32_t to;    // the waiting node: index into nodes, or the turn between the iterations
   std::string text;  // the whole in words
 };
 
 struct DrawnRegion {
   std::string name;  // "after"; the root has the graph's
-  std::string note;  // of an open region: that it is, and what its streams take
+  std::string note;  // of a pipelined loop's `after`: that it is, and what its streams retain
   bool is_ranked_by_costs = false;
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;
@@ -65,7 +65,7 @@ struct DrawnRegion {
 // "cuda", or of a joint launch "a+b"; empty: the plan is for one device.
 std::string device_text(const DrawnNode& node);
 
-// What is to be said of a loop or branch; may return nothing.
+// The text beside a loop or branch; may be empty.
 using NoteFunction = std::function<std::string(NodeId)>;
 
 DrawnRegion draw_plan(const Graph& graph, const Plan& plan, const NoteFunction& note);

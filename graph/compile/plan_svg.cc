@@ -20,7 +20,7 @@ constexpr double kTurnWidth = 16;  // a little more than the gap between two nod
 constexpr const char* kFills[] = {"#cfe3f7", "#fde2c4", "#d5efcf", "#f6d0d0",
                                   "#e4d6f2", "#f2ecc0", "#cdeeee", "#e5e5e5"};
 
-// At most as many letters as fit; the end of a name tells more than its beginning.
+// At most as many letters as fit; the end of a name is more specific than its beginning.
 std::string shortened(const std::string& text, double width) {
   const auto letters = static_cast<size_t>(std::max(1.0, (width - 8) / 6.2));
   if (text.size() <= letters) return text;

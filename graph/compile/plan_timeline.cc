@@ -27,7 +27,7 @@ constexpr size_t kMostDrawn = 2000;
 bool is_first(What what) { return what == What::kEnter || what == What::kSelect; }
 bool is_last(What what) { return what == What::kLeave || what == What::kFinish; }
 
-// What the spans of a plan, by start, say beside themselves.
+// The labels of a plan's spans, by start.
 class Surroundings {
  public:
   using View = TimelineView<double>;
@@ -133,7 +133,7 @@ std::string plan_timeline_svg(const Graph& graph, const Plan& plan, const FluidT
   Timeline<double> times;
   for (const FluidSpan& span : spans) {
     const auto slot = static_cast<uint32_t>(specs.size());
-    // Whole nanoseconds are what anybody reads.
+    // Readers need whole nanoseconds.
     const double start_ns = std::round(span.start_ns);
     const double end_ns = std::round(span.end_ns);
     specs.push_back({end_ns - start_ns, span.lane, slot});

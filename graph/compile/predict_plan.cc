@@ -4,7 +4,7 @@ namespace eddy {
 
 FluidCosts plan_costs(const Graph& graph, const Plan& plan, const NodeWork& work) {
   FluidCosts costs;
-  // Of what a stream retains for a loop: nothing.
+  // A kRetain of a loop costs nothing.
   for (const Program::Launch& launch : plan.program.launches) {
     costs.launches.push_back(work.nodes[launch.node]);
   }

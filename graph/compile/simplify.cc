@@ -37,7 +37,7 @@ class Simplifier : public GraphCopier {
  private:
   // Weights are dequantized, transposed and joined: a few passes over each.
   static constexpr double kWorkPerByte = 16;
-  // Of evaluating anything at all: a kernel is bound, about a microsecond.
+  // The work of one evaluation at least: a kernel is bound, about a microsecond.
   static constexpr double kWorkPerNode = 256;
 
   // The value of the new graph that stands for `id`; constants are added when first used.
@@ -46,7 +46,7 @@ class Simplifier : public GraphCopier {
     const ValueInfo& info = source_.value(id);
     if (info.origin != ValueOrigin::kConstant) {
       if (const auto weights = weights_.find(id); weights != weights_.end()) {
-        // Somebody wants the floats; not remembered, as below.
+        // Another node reads the floats; not remembered, as below.
         const Node& node = source_.node(weights->second);
         const std::vector<Value> inputs = values(node.inputs);
         if (!fold(node, inputs)) copy_exec(weights->second, inputs, node.device);
@@ -264,7 +264,7 @@ class Simplifier : public GraphCopier {
     }
     std::vector<ValueType> outputs(node.outputs.size());
     InferContext context(node.attributes, pointers, known, outputs, node.opset_version);
-    if (!infer_types(*node.op, context).is_ok()) return false;  // building it will say why
+    if (!infer_types(*node.op, context).is_ok()) return false;  // building it reports why
     size_t bytes = 0;
     if (!add_up(outputs, bytes, moved)) return false;
     const double operations = node.op->flops == nullptr ? 0 : node.op->flops(context, outputs);

@@ -8,16 +8,16 @@
 //   - large constant weights that are dequantized and multiplied stay in bytes: one operator
 //     (eddy.DequantizeMatMul, where the table has it) does both
 //   - constants of equal bytes share one place
-//   - nodes whose results nobody reads disappear (host functions excepted)
+//   - nodes whose results are never read disappear (host functions excepted)
 //
 // The graph is rebuilt from its inputs on, so each decision sees the ones before it. In loops the
 // types of carried values are first taken to stay as they start; if the body proves otherwise it
 // is rebuilt with wider ones.
 //
 // Takes the graph over: the new one owns its constants. Errors: kInvalidArgument for a shape that
-// does not fit its input or names none; those of shape rules under the given sizes; what `check`
-// says. Cost: O(nodes × depth of widening) plus what is evaluated, which is limited in bytes and in
-// work by the graph alone, never by a clock: the same graph gives the same result anywhere.
+// does not fit its input or names none; those of shape rules under the given sizes; those of
+// `check`. Cost: O(nodes × depth of widening) plus what is evaluated, which is limited in bytes and
+// in work by the graph alone, never by a clock: the same graph gives the same result anywhere.
 #pragma once
 
 #include <functional>
@@ -43,13 +43,13 @@ struct SimplifyOptions {
   EvaluateFunction evaluate = {};  // empty: only sizes are set
   // Larger results stay computed, not stored.
   size_t max_folded_bytes = size_t{64} << 20;
-  // Of all results together, beside twice the bytes of the graph's own constants.
+  // The limit of all results together, beside twice the bytes of the graph's own constants.
   size_t max_folded_bytes_in_all = size_t{64} << 20;
-  // Of all evaluations together: elements read and written, or operations as the operator's schema
-  // counts them where that is more; beside 16 for each byte of the graph's own constants. What
-  // would exceed it is left to the run.
+  // The limit of all evaluations together: elements read and written, or operations as the
+  // operator's schema counts them where that is more; beside 16 for each byte of the graph's own
+  // constants. What would exceed it is left to the run.
   double max_folded_work = 0x1p28;
-  // Asked before each node; a failure ends the pass and is its result. Empty: nobody asks.
+  // Called before each node; a failure ends the pass and is its result. Empty: no check.
   std::function<Status()> check = {};
 };
 

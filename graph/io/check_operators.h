@@ -1,5 +1,5 @@
-// check_operators: says before anything is built which operators of a model Eddy does not have.
-// Internal to graph/io.
+// check_operators: lists, before anything is built, the operators of a model that Eddy does not
+// have. Internal to graph/io.
 //
 // Walks the graph, the graphs in its attributes and the bodies of the functions it calls, each
 // body once. Errors: kUnsupported with the first few operators (name, domain, opset, node, path

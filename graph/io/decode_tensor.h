@@ -1,7 +1,7 @@
 // decode_tensor: the elements of a TensorProto as a TensorView.
 //
 // Raw little-endian bytes are not copied: the view then points into the file, wherever they
-// stand, so ask is_borrowable before keeping it (the others must be copied by bytes, which needs
+// stand, so call is_borrowable before keeping it (the others must be copied by bytes, which needs
 // no alignment). Everything else is decoded into storage owned by the result: typed fields, small
 // types packed in int32_data, 4-bit elements (unpacked, int4 sign-extended), bools other than 0
 // and 1 (made 1), strings.

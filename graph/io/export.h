@@ -9,7 +9,7 @@
 // "eddy.onnx.<opset>" for operators that keep another opset than most of the graph. EDDY_DOMAIN.md
 // describes all of this.
 //
-// Errors: kUnsupported for what ONNX can't say (an output with the name of another input, one
+// Errors: kUnsupported for what ONNX can't express (an output with the name of another input, one
 // custom domain in two versions); kResourceExhausted above protobuf's 2 GiB; kInvalidArgument
 // when the file can't be written or the graph has released constants. Threads: pure. Cost: O(graph
 // + bytes of constants).

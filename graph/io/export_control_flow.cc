@@ -1,4 +1,4 @@
-// While and case-of nodes as Loop and If where those say the same, else in domain eddy.
+// While and case-of nodes as Loop and If where those mean the same, else in domain eddy.
 #include <algorithm>
 
 #include "graph/io/exporter.h"

@@ -2,7 +2,7 @@
 //
 // read_file() opens what its caller named, wherever it is. open_beneath() is for names that come
 // out of a model file: it reaches only regular files below the given folder, through no symbolic
-// link, with no second hard link, whatever the name says.
+// link, with no second hard link, whatever the name is.
 //
 // A mapped file must not be shortened while the bytes are used (the kernel then raises SIGBUS);
 // files below `map_from_bytes` are copied and have no such condition.

@@ -11,7 +11,7 @@
 namespace eddy {
 namespace {
 
-// Few enough, and one version for each domain; exporters may say the same twice.
+// Few enough, and one version for each domain; exporters may list the same version twice.
 Status check_imports(const std::vector<OnnxOpset>& opsets, const std::string& whose,
                      const ImportLimits& limits) {
   if (opsets.size() > limits.max_opsets) {

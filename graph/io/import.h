@@ -1,7 +1,7 @@
 // import_onnx: an ONNX file becomes a graph.
 //
 // Reads opsets 6 to 22 of domain "" (also called "ai.onnx"), the operators of domain eddy
-// (EDDY_DOMAIN.md) and whatever else the OpTable knows; which definition of an operator holds is
+// (EDDY_DOMAIN.md) and whatever else the OpTable holds; which definition of an operator holds is
 // decided by (domain, operator, opset). If, Loop, Scan (8 and 9+) and SequenceMap become case-of
 // and while nodes; model-local functions are inlined; Constant nodes and initializers become
 // constants, whose bytes stay in the (mapped) file where alignment allows.
@@ -10,7 +10,7 @@
 //     of the graph; import_onnx_into() can override it.
 //   - Inner definitions hide outer ones of the same name. Nodes may stand in any order.
 //   - A '%' and a number at the end of a name are the exporter's and not kept.
-//   - An omitted Loop condition means "always true", whatever the body's own condition says.
+//   - An omitted Loop condition means "always true", whatever the body's own condition is.
 //   - Scan inputs of unequal length are an error of the run.
 //
 // The file must not be shortened while the graph lives (see file_bytes.h).

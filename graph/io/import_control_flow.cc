@@ -42,9 +42,9 @@ std::vector<Value> Importer::while_loop(const WhileOptions& options, const While
   return results;
 }
 
-// Declared types matter only where they say less than the initial values: files often declare
-// shapes that hold for the first iteration alone, and most declare none where they could. A clash
-// of element types is the builder's error.
+// Declared types matter only where they are less specific than the initial values: files often
+// declare shapes that hold for the first iteration alone, and most declare none where they could. A
+// clash of element types is the builder's error.
 std::vector<std::optional<ValueType>> Importer::wider_types(std::span<const OnnxValueInfo> declared,
                                                             std::span<const Value> initial,
                                                             bool trust_unranked) {
@@ -110,7 +110,7 @@ void Importer::name_outputs(const NodeContext& at, std::span<const Value> values
   }
 }
 
-// `what` says which condition it is.
+// `what` names the condition.
 bool Importer::check_condition(const NodeContext& at, const std::string& what, Value condition) {
   const ValueType& type = builder_.type(condition);
   const bool is_one = !type.tensor.is_ranked || type.tensor.dims.count().value_or(1) == 1;

@@ -1,7 +1,7 @@
-// ImportLimits: what a file may ask of Eddy before it is refused with kResourceExhausted.
+// ImportLimits: what a file may cost Eddy before it is refused with kResourceExhausted.
 //
 // Counts bound time; memory is charged before it is allocated, in proportion to the file
-// (memory_budget.h), so that a hundred bytes cannot ask for gigabytes.
+// (memory_budget.h), so that a hundred bytes cannot request gigabytes.
 #pragma once
 
 #include <cstddef>

@@ -54,8 +54,8 @@ class Importer {
     const Scope* parent = nullptr;
     const Env* env = nullptr;
     std::unordered_map<std::string_view, Value> values = {};
-    // Of initializers: in the file they lie beside the weights, which looking them up would bring
-    // back into memory.
+    // The names of initializers: in the file they lie beside the weights, which a lookup there
+    // would bring back into memory.
     std::forward_list<std::string> names = {};
   };
   // A node with its attributes resolved.
@@ -98,7 +98,7 @@ class Importer {
   std::string node_name(const NodeContext& at) const;
   std::string value_name(const Scope& scope, std::string_view name) const;
   std::string device_of(const OnnxNode& node) const;
-  // Nothing where the file says nothing that Eddy understands.
+  // Empty where the file has nothing that Eddy understands.
   std::optional<ValueType> declared_type(const OnnxValueInfo& info);
   bool declare_inputs(Scope& scope);
   bool declare_outputs(Scope& scope);

@@ -1,6 +1,6 @@
 // MemoryBudget: what reading one model may take, charged before it is allocated.
 //
-// A file buys memory with its size, so that a small file can ask for little however its bytes are
+// A file buys memory with its size, so that a small file can request little however its bytes are
 // arranged: limits.min_memory_bytes, and limits.memory_per_file_byte for each byte of the model and
 // of the external files it names, up to limits.max_memory_bytes. Mapped bytes cost nothing;
 // parsed messages, numbers, names, nodes and copied constants do, by an estimate that is above

@@ -33,7 +33,7 @@ class OpsetTable {
   std::vector<std::pair<std::string_view, int64_t>> versions_;
 };
 
-// The definition that a node asks for.
+// The definition that a node requires.
 struct OpKey {
   std::string_view domain;  // canonical
   std::string_view name;

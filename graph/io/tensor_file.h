@@ -2,7 +2,7 @@
 //
 // .npy: versions 1 to 3, little-endian bools, integers, floats (f2, f4, f8) and complex numbers;
 // column-major arrays are turned row-major. Strings, objects and structured types are not read.
-// .pb: a TensorProto, SequenceProto or OptionalProto; the file does not say which, so reading
+// .pb: a TensorProto, SequenceProto or OptionalProto; the file does not name its type, so reading
 // needs the type that is expected.
 //
 // Errors: kNotFound, kInvalidArgument (with the byte offset for .pb), kUnsupported,
@@ -19,7 +19,7 @@
 
 namespace eddy {
 
-// By the name's ending, .npy or .pb. `expected` tells .pb files apart; element type and shape
+// By the name's ending, .npy or .pb. `expected` distinguishes .pb files; element type and shape
 // are those of the file.
 Result<HostValue> read_value(const std::string& path, const ValueType& expected,
                              const ImportLimits& limits = {});

@@ -5,8 +5,8 @@
 //   if (!reader.is_ok()) complain(reader.offset(), reader.error());
 //
 // Every length is checked against the bytes that remain, so no input can make it read past its
-// span; fields that nobody asks for are skipped by not being read. Accessors tell whether the
-// field has the wire type asked for; the reader itself knows no schema. Groups (wire types 3 and
+// span; fields that are not read are skipped. Accessors return whether the
+// field has the wire type requested; the reader itself has no schema. Groups (wire types 3 and
 // 4, unused by ONNX) are an error.
 //
 // Errors: the first one sticks, and next() is false from then on. Threads: as a plain value.
@@ -33,7 +33,7 @@ class WireReader {
   bool is_ok() const { return error_ == nullptr; }
   const char* error() const { return error_; }  // a literal; null when ok
 
-  // Of the current field.
+  // Number and wire type of the current field.
   uint32_t field() const { return field_; }
   WireType type() const { return type_; }
   // The payload: of varints and fixed numbers the bits, of length-delimited fields the bytes.

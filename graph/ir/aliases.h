@@ -2,7 +2,7 @@
 //
 // An exec node makes a value. Views, loops and branches move nothing: they give what is there
 // another name, and what a name stands for may change with each iteration and each decision. Where
-// a name may come from is said by alias_sources(), one step at a time; following its steps is the
+// a name may come from is listed by alias_sources(), one step at a time; following its steps is the
 // reader's business, because readers differ in where they stop.
 //
 //   Only kForwarded is certain: within an iteration a parameter of `after` is the same value as the

@@ -7,10 +7,10 @@
 //                                     │                           │          received
 //                                     └──► outputs[k]             └──► rows[s], stacked[s]
 //
-// What they mean: the head of graph.h. role() says which of these regions one is.
+// What they mean: the head of graph.h. role() returns which of these regions one is.
 //
 // Contract: of a node of that kind (CHECK). A view borrows graph and node and looks each part up
-// when it is asked for, so it may be made while a builder still adds the later parts.
+// when it is read, so it may be made while a builder still adds the later parts.
 // Cost: O(1) each.
 #pragma once
 

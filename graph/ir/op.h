@@ -1,4 +1,4 @@
-// OpDef, InferContext, OpTable: what graph knows of an operator, injected from outside.
+// OpDef, InferContext, OpTable: the definition of an operator for `graph`, injected from outside.
 //
 // An OpDef states an operator's formal inputs and outputs, its attributes and the rule that
 // computes output types from input types. The same rule runs while building (dimensions may be
@@ -64,7 +64,7 @@ class InferContext {
   int opset_version_;
 };
 
-// Sets every output's type; messages say the rule that was broken ("inputs 0 and 1 do not
+// Sets every output's type; messages name the rule that was broken ("inputs 0 and 1 do not
 // broadcast: [2,3] and [4]"). The caller adds the node's name and path.
 using InferFunction = std::function<Status(InferContext&)>;
 
@@ -140,7 +140,7 @@ struct OpDef {
   // number of output elements.
   double (*flops)(const InferContext&, std::span<const ValueType> outputs) = nullptr;
 
-  // Of a node's input i, which may be one of the variadic ones.
+  // The flags of a node's input i, which may be one of the variadic ones.
   InputFlag input_flags(size_t i) const {
     return inputs.empty() ? InputFlag::kNone : inputs[std::min(i, inputs.size() - 1)].flags;
   }

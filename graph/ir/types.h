@@ -110,7 +110,7 @@ inline ValueType tensor_type(ElementType element, Dims dims) { return TensorType
 // equal dimensions stay, different ones become unknown, different ranks become unranked.
 std::optional<ValueType> join(const ValueType& a, const ValueType& b);
 
-// True when a value of type `actual` may be passed where `expected` is asked for (unknown and
+// True when a value of type `actual` may be passed where `expected` is required (unknown and
 // symbolic dimensions on either side match anything).
 bool is_compatible(const ValueType& actual, const ValueType& expected);
 

@@ -17,7 +17,7 @@ namespace validate_internal {
 Status check_ids(const Graph& graph);
 // Each node stands in exactly one region's list, the one it names; regions form a tree.
 Status check_region_tree(const Graph& graph);
-// Each value has exactly one definition, where it says.
+// Each value has exactly one definition, at the place that it records.
 Status check_single_assignment(const Graph& graph);
 // Each use comes after its definition, in the same region or one around it.
 Status check_visibility(const Graph& graph);

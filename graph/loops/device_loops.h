@@ -12,7 +12,7 @@
 // Inner loops and branches of such a loop go with it. A branch by itself must have the same of its
 // nodes and results; its selector is one element that the device makes and copies to the host,
 // where the device reads it, too: page-locked memory. A selector that the host makes or is given is
-// there when the host asks, so the host decides.
+// there when the host reads it, so the host decides.
 //
 // Pure. Cost: O(nodes of loops), a loop's depth times.
 #pragma once
@@ -33,7 +33,7 @@ struct ControlVerdict {
   uint32_t device = 0;        // that it stands on; 0: the host alone
 };
 
-// What the graph does not say.
+// Facts that the graph does not have.
 struct ControlDriveFacts {
   std::function<uint32_t(NodeId)> device_of;  // exec nodes; 0: the host
   std::function<uint32_t(ValueId)> value_device;

@@ -1,9 +1,9 @@
 // make_persistent_program: a while node that an accelerator can drive, as a LoopProgram that one
 // kernel runs, and what of the run it reads.
 //
-// Of the loops that find_device_loops lets the device drive, those whose nodes are all elementwise
-// (eddy.Fused among them), reductions or views, without loops and branches inside. Whether the
-// values are few enough is the accelerator's to say.
+// It takes a loop that find_device_loops lets the device drive, if its nodes are all elementwise
+// (eddy.Fused among them), reductions or views, without loops and branches inside. The accelerator
+// decides whether the values are few enough.
 //
 // Errors: kUnsupported, and which node is in the way. Pure. Cost: O(nodes and values of the loop).
 #pragma once
@@ -21,7 +21,7 @@ struct PersistentProgram {
   LoopProgram program;
   std::vector<ValueId> inputs;  // by the program's inputs: roots, outside the loop
   std::vector<ValueId> given;   // bools in the host's memory, outside the loop
-  // The loop's outputs that somebody reads: where they come from.
+  // The loop's outputs that are read, and where they come from.
   struct Output {
     ValueId value;
     ValueId from;     // outside the loop, or none: as the kernel leaves it

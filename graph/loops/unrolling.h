@@ -6,16 +6,12 @@
 //
 //   WHILE { iteration · test · [iteration · test] · [iteration · test] }
 //
-// What stands in brackets is guarded: each of its kernels first reads a word that the test before
-// it has written, and does nothing where that is 0. All iterations use the same addresses (carried
-// values have homes, device_control.h), so the test that says no is the last that does anything:
-// values, counter, progress and the node's handle are as the last real iteration has left them. A
-// cancel, a fault and the limit are seen by every test, as in a body of one iteration: the loop
-// ends within one and tells the right one. The same kernels in the same order: the same bits.
-//
-// That values stay depends on the guards of the copies to the homes and of the tests alone, because
-// an iteration reads nothing but homes and what it has made itself. The guards of the kernels
-// between keep them from finding faults in values that no iteration has, and save their time.
+// The iterations in brackets are guarded: each of their kernels first reads a word that the test
+// before it has written, and does nothing where that is 0. All iterations use the same addresses
+// (carried values have homes, device_control.h), so values, counter, progress and the node's handle
+// are as the last real iteration left them, with the same bits. Every test sees a cancel, a fault
+// and the limit, as in a body of one iteration: the loop ends within one iteration and reports the
+// right one. (README.md, "Why unrolled loops keep their values".)
 //
 // Cost: a launch that does nothing takes some 1 µs, and behind the last iteration there are as many
 // as the round has left. So a round is at most kLaunchesOfARound launches and kMostIterations
@@ -41,16 +37,18 @@ struct Unrolling {
   static constexpr uint32_t kLaunchesOfARound = 32;
   static constexpr uint32_t kMostNodes = 12;  // of an iteration
 
-  // Of a body whose iteration is so many launches; 1: it is not unrolled.
+  // The iterations in one round of a body with that many launches; 1: it is not unrolled.
   static constexpr uint32_t iterations_a_round(uint32_t num_launches) {
     return std::clamp(kLaunchesOfARound / std::max(num_launches, 1u), 1u, kMostIterations);
   }
 };
 
-// Of a loop that the device drives: empty if its body may be recorded several times.
+// Why the body of a loop that the device drives is recorded once; empty if it may be recorded
+// several times.
 std::string why_not_unrolled(const Graph& graph, NodeId loop);
 
-// Of an outermost one: empty if that holds of it or of a loop inside.
+// The same for an outermost loop; empty if its body or that of a loop inside may be recorded
+// several times.
 std::string why_nothing_unrolled(const Graph& graph, NodeId outermost);
 
 }  // namespace eddy

@@ -34,8 +34,8 @@ struct ByteAccess {
   bool operator==(const ByteAccess&) const = default;
 };
 
-// Bytes of one arena, in the order of issue: who wrote them last, who has read them since (the last
-// of each stream).
+// Accesses to the bytes of one arena, in the order of issue: the last write, and the reads since
+// (the last of each stream).
 class ByteHistory {
  public:
   // Calls visit(earlier node) for what the access must come after.

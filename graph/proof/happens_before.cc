@@ -18,7 +18,7 @@ using Op = Program::Op;
 struct Pair {
   uint32_t before;  // command indices
   uint32_t after;
-  uint32_t required;  // index of the pair asked for
+  uint32_t required;  // index of the required pair
 };
 
 class Prover {
@@ -121,7 +121,7 @@ std::vector<uint32_t> Prover::sources() const {
   return sources;
 }
 
-// Of clocks or marks over all commands, whichever takes fewer.
+// The number of passes over all commands, of clocks or of marks, whichever takes fewer.
 uint64_t Prover::num_passes() const {
   return std::min<uint64_t>(num_source_streams_ / OrderClocks::kWidth,
                             sources().size() / OrderMarks::kWidth);

@@ -1,6 +1,6 @@
 // Happens-before: an independent proof that a command list keeps every required order.
 //
-// It reads the commands alone, knows nothing of how they were planned, and shares no code with
+// It reads the commands alone, does not depend on how they were planned, and shares no code with
 // the planner but graph/base and command.h. A plan is proved when each required pair (before,
 // after) is connected by a path of: consecutive commands of one stream, a record to a wait that
 // names it, and joint launches. Otherwise the proof holds counter-examples.

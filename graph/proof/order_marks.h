@@ -2,7 +2,7 @@
 // and events of a command graph. Internal to the checker.
 //
 // What order_clocks does by streams, for lists with many short streams: one pass looks only at the
-// commands from the first that is marked to the last that is asked for.
+// commands from the first that is marked to the last that is visited.
 //
 // Cost of a pass: O(commands in that range * 64 bytes); memory 64 bytes a stream and 64 an event.
 #pragma once

@@ -41,14 +41,15 @@ ProgramProof prove_program(const Program& program);
 
 // For proofs of many programs that differ in records and waits only: find_reaching_writes
 // (reaching_writes.h) sees neither, so `contents` may be those of any of them. The proof ends at
-// the first `max_violations`; 1 only asks whether there is one.
+// the first `max_violations`; 1 only decides whether there is one.
 struct ReachingWrites;
 ProgramProof prove_program(const Program& program, const ReachingWrites& contents,
                            size_t max_violations = Proof::kMaxViolations);
 
-// Who changes the records and waits of one region at a time asks for what depends on them only: a
-// proof that was safe before is safe then exactly when prove_again() of that region is. (What a
-// region touches, and with it the proof of every other region, depends on no record or wait.)
+// A caller that changes the records and waits of one region at a time needs only the part that
+// depends on them: a proof that was safe before is safe then exactly when prove_again() of that
+// region is. (What a region touches, and with it the proof of every other region, depends on no
+// record or wait.)
 //
 //   ProgramProver prover(commands, contents, 1);
 //   if (prover.prove().is_safe()) … commands.regions[r].commands lose a wait …

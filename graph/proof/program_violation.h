@@ -20,7 +20,7 @@ struct ProgramViolation {
     kOverlap,         // first reads or writes bytes of `name` that it also writes
     kBadBlock,        // name: its blocks lie outside their arena, off alignment, or are too few
     kEscapes,         // first (or the graph's end) keeps arena memory of `name`
-    kMalformed,       // text says what
+    kMalformed,       // text has the fault
   };
   static constexpr uint32_t kNone = UINT32_MAX;  // as a node: the region's entry, exit, or the end
 
@@ -31,7 +31,7 @@ struct ProgramViolation {
   uint32_t name = kNone;
   std::string text;
 
-  // One line; `node_name` and `value_name` turn ids into what people know them by.
+  // One line; `node_name` and `value_name` turn ids into the names of the model.
   std::string to_string(const std::function<std::string(uint32_t)>& node_name,
                         const std::function<std::string(uint32_t)>& value_name) const;
 };

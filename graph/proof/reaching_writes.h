@@ -1,5 +1,5 @@
 // Content check: follows a program in the order of issue and sees whether every name that is read
-// still stands where its writer put it. Internal to the checker; program_proof.h says what it is
+// still stands where its writer put it. Internal to the checker; program_proof.h has what it is
 // worth.
 //
 // A state holds references: "this name may stand at the memory of that written name". A write

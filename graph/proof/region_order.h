@@ -73,7 +73,7 @@ class RegionOrder {
   void list_record(uint32_t stream, uint32_t event);
   void list_wait(uint32_t stream, uint32_t event);
   // Calls found(violation) for every pair that is not ordered, and what prove_order finds wrong,
-  // while that says true.
+  // while that returns true.
   void prove(uint32_t region, const std::function<bool(ProgramViolation)>& found) const;
 
  private:

@@ -29,7 +29,7 @@ SimulationResult DeltaSimulation<Time>::reset(TaskGraph<Time> graph) {
   return result;
 }
 
-// What repairing needs to know of the devices; resimulate() does without.
+// The facts of the devices that a repair needs; resimulate() does without.
 template <TimeValue Time>
 void DeltaSimulation<Time>::order_devices() {
   if (!has_stale_devices_) return;

@@ -5,7 +5,7 @@
 //
 //   a GPU   `num_units` multiprocessors shared by all streams; `host` costs are serial, in the
 //           one thread that issues; `stream` costs pass in a stream between its kernels
-//   a CPU   `num_units` workers, one a kernel; `num_workers` > 0 says that streams are strands
+//   a CPU   `num_units` workers, one a kernel; `num_workers` > 0 means that streams are strands
 //           which workers pick up: issuing is free, what a strand does costs `stream` time, and
 //           a strand goes to an idle worker, which takes handing_ns of the strand that sets it off
 //           and then handoff_ns; waking_ns and wake_ns where the worker has idled for spin_ns
@@ -31,7 +31,7 @@
 
 namespace eddy {
 
-// What a kernel asks of the machine. Its rate is 1 when it runs alone.
+// What a kernel demands of the machine. Its rate is 1 when it runs alone.
 struct FluidDemand {
   double solo_ns = 0;    // alone on the machine
   double units = 1;      // of the machine's, kept busy at rate 1
@@ -45,33 +45,33 @@ struct FluidMachine {
     double record_ns = 0;
     double wait_ns = 0;
     double fork_ns = 0;      // of the record that wakes a stream at rest; `stream` only
-    double decision_ns = 0;  // what follows a predicate; `host`: and what asks for it
+    double decision_ns = 0;  // what follows a predicate; `host`: with the request before it
   };
 
   std::string name = "cpu";
   double num_units = 1;
-  uint32_t num_workers = 0;  // 0: streams need nobody to pick them up
+  uint32_t num_workers = 0;  // 0: streams run without a worker
   uint32_t max_streams = 0;  // that plans should try; 0: as many as workers, or 16
 
   Costs host;    // serial
   Costs stream;  // in the stream itself
 
   double latency_ns = 0;  // from a launch to the earliest start
-  double handing_ns = 0;  // what handing a stream to an idle worker takes of who does it, and
+  double handing_ns = 0;  // what handing a stream to an idle worker costs the issuer, and
   double handoff_ns = 0;  // from there, or a record, to the start of the stream that waits
   double waking_ns = 0;   // the same two where the worker sleeps
   double wake_ns = 0;
   double spin_ns = 0;      // workers idle for less than this are awake
   double pickup_ns = 0;    // a worker that has nothing else takes the next strand
-  double readback_ns = 0;  // from the end of a decision until whoever issues knows it
+  double readback_ns = 0;  // from the end of a decision until the issuer has read it
   double run_ns = 0;       // a run of one stream, beside its kernels
   // With several streams: from the call to the first command and from the last one until the caller
-  // knows, together; more where the run takes longer than caller_spin_ns and he sleeps.
+  // resumes, together; more where the run takes longer than caller_spin_ns and the caller sleeps.
   double start_ns = 0;
   double sleeping_start_ns = 0;
   double caller_spin_ns = 0;
 
-  // For kernels that nobody measured (fluid_demand()).
+  // For kernels without a measurement (fluid_demand()).
   double flops_per_ns = 0;          // of the whole machine; 0: unknown
   double bytes_per_ns = 0;          // likewise
   double unit_bytes_per_ns = 0;     // what one unit can draw; 0: its share of twice bytes_per_ns

@@ -78,7 +78,7 @@ class FluidStreams {
   };
   struct Due {
     double time;
-    uint64_t number;  // ties go by who was first
+    uint64_t number;  // ties go to the first that came
     uint32_t stream;
     uint64_t generation;
     bool operator>(const Due& other) const {

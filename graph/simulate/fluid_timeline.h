@@ -1,5 +1,4 @@
-// FluidTimeline: what a simulation by the fluid model gives, and what it is asked for
-// (fluid_model.h).
+// FluidTimeline: what a simulation by the fluid model gives, and its options (fluid_model.h).
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ namespace eddy {
 template <TimeValue Time>
 struct FullOptions {
   // The first `num_kept` tasks in the order of this timeline, of the same slots, keep their times:
-  // the caller knows that Algorithm 1 takes them first, and so.
+  // the caller guarantees that Algorithm 1 takes them first, and in this order.
   const Timeline<Time>* old_or_null = nullptr;
   uint32_t num_kept = 0;
   // More ready tasks than these stand in the calendar, and not in a heap.

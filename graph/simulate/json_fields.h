@@ -1,4 +1,4 @@
-// Reading fields of a JSON object, each with a one-line error that says where and what.
+// Reading fields of a JSON object, each with a one-line error that names place and fault.
 //
 //   JsonFields fields(entry, "operator 'conv1'");
 //   EDDY_ASSIGN_OR_RETURN(int64_t kernel, fields.integer_or("kernel", 1));

@@ -2,8 +2,9 @@
 // time up to a horizon, and one more for what is ready behind it (Brown 1988). A bucket is a list;
 // the order within it is its reader's (event_loop.h).
 //
-// An entry is a number; the low bits that `slot` says where its link stands. With a bucket for each
-// task and a horizon near the end, most buckets hold about one entry: cheaper than a heap.
+// An entry is a number; its low bits, which `slot` returns, are the place of its link. With a
+// bucket for each task and a horizon near the end, most buckets hold about one entry: cheaper than
+// a heap.
 //
 // Contract: a slot stands in one list at most. Cost: open() 4 bytes a bucket; put() O(1). Threads:
 // none.
@@ -21,7 +22,8 @@ class ReadyCalendar {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Of one simulation: pointers, which stay in registers whatever is stored through them.
+  // The buckets of one simulation as pointers, which stay in registers whatever is stored through
+  // them.
   struct Buckets {
     uint32_t* heads;
     uint32_t* next;     // by slot

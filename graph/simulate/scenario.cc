@@ -17,7 +17,7 @@ namespace {
 
 using Choices = std::vector<int64_t>;  // in the order of the walk
 
-// What the entries' records say, run by run.
+// The content of the entries' records, run by run.
 class Record {
  public:
   // Finds the runs. Where no entry has a trace there is one, which reads nothing.
@@ -133,7 +133,7 @@ class Evaluation {
       return true;
     });
   }
-  // One at a time: the choices of all would fill the memory. False as soon as `visit` says so.
+  // One at a time: the choices of all would fill the memory. Returns false as soon as `visit` does.
   template <typename Visit>
   Result<bool> for_each_scenario(Visit visit) {
     Choices choices;
@@ -151,7 +151,7 @@ class Evaluation {
     return true;
   }
 
-  // Says how far it is, unless it is to stop.
+  // Reports its progress, unless it is to stop.
   Status go_on(uint64_t count) const {
     if (options_.should_stop && options_.should_stop()) {
       return cancelled(fmt::format("interrupted after {} of {} scenarios", num_done_, count));

@@ -259,7 +259,7 @@ struct ScenarioProgram::Walk {
   };
   std::vector<Last> last = std::vector<Last>(controls.size());
 
-  // Tasks that others wait for; where only choices are asked for, no more than their number.
+  // Tasks that others wait for; where only choices are requested, no more than their number.
   struct Ends {
     std::vector<uint32_t> tasks;
     uint64_t count = 0;
@@ -364,7 +364,7 @@ struct ScenarioProgram::Walk {
     return false;
   }
 
-  // The number of trips is asked for once; each iteration still decides.
+  // The number of trips is drawn once; each iteration still decides.
   bool run_loop(const Entry& entry, const std::string& name, Ends& ends) {
     int64_t trips = kAsk;
     last[entry.control].step = num_steps;

@@ -1,7 +1,7 @@
 // ScenarioProgram: a checked ScenarioRegion, and its walks. Internal to scenario.
 //
-// walk() follows one scenario and tells a sink what happens, in a fixed order: every choice, and,
-// unless only choices are asked for, every task with what it waits for. Recursion is as deep as
+// walk() follows one scenario and passes a sink its events, in a fixed order: every choice, and,
+// unless only choices are requested, every task with what it waits for. Recursion is as deep as
 // regions are nested, 100 at most. Borrows the region it was made from.
 #pragma once
 
@@ -59,7 +59,7 @@ class ScenarioProgram {
   struct Region {
     std::vector<Entry> entries;
     std::vector<uint32_t> order;  // topological
-    std::vector<bool> is_sink;    // nobody in the region depends on it
+    std::vector<bool> is_sink;    // no entry of the region depends on it
     double work = 0;              // with every inner control at its extreme
   };
   struct Walk;

@@ -1,5 +1,5 @@
 // ScenarioRegion: the entries of a list with loops and branches, how their decisions may fall, and
-// what is asked and said of all their scenarios (scenario.h has the contract).
+// the options and the report of all their scenarios (scenario.h has the contract).
 #pragma once
 
 #include <cstdint>

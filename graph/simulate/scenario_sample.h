@@ -1,6 +1,6 @@
 // What scenarios are gathered in and enumerated by. Internal to scenario and fluid_scenarios.
 //
-// ChoiceTree walks all sequences of choices, depth first: each walk asks pick() for one choice
+// ChoiceTree walks all sequences of choices, depth first: each walk calls pick() for one choice
 // after the other, which may have different numbers of options after different beginnings;
 // advance() moves the last choice on that can move.
 //

@@ -3,8 +3,8 @@
 // look alike here). Time is int64_t (exact) or double.
 //
 // A task is known by its slot, a dense number that stays valid until the task is removed and its
-// slot recycled. Whose turn it is among equal ready times is said by `rank`: the smaller goes
-// first, and equal ranks by slot. Ranks are the caller's: unique ones make the timeline
+// slot recycled. Among equal ready times `rank` decides the order: the smaller goes first, and
+// equal ranks by slot. Ranks are the caller's: unique ones make the timeline
 // independent of slots. A device is a dense number too; using one creates it. Names, ids of files
 // and what a task stands for live with the caller, in arrays indexed by slot.
 //
@@ -14,10 +14,10 @@
 //
 // Contract: times are valid (is_valid_time) and normalized, slots live, no self edge. A dependency
 // given twice counts twice towards readiness and so means the same as once; remove_dep removes
-// one. Use has_dep() where the caller does not know. Violations are programmer errors (CHECK in
-// debug builds).
+// one. Use has_dep() where that is not known. Violations are programmer errors (CHECK in debug
+// builds).
 // Limits: 2^32 - 2 tasks, devices and edges. Memory: 32 bytes a task and 4 an edge; predecessor
-// lists (another 12 and 4) are made when first asked for, which only delta simulation does.
+// lists (another 12 and 4) are made when first used, which only delta simulation does.
 // Threads: as std::vector.
 #pragma once
 

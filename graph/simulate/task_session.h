@@ -8,7 +8,7 @@
 // An undo takes back the last edit that still stands, however many there were: ids, times, devices
 // and dependencies are what they were before it, and so is the timeline. It is not an edit itself.
 //
-// The mode says how edits are simulated: by delta, or all tasks anew each time.
+// The mode selects how edits are simulated: by delta, or all tasks anew each time.
 //
 // Errors (invalid argument, naming task and edit): an id twice, one that does not exist, a
 // dependency of a task on itself, one that is to be removed and is not there, a time that is
@@ -79,10 +79,10 @@ class TaskSession {
   bool has_wide_ids_ = false;                  // some id does not fit 32 bits, so ranks are not ids
   std::vector<std::vector<Reverse>> history_;  // by edit that stands
 
-  // Of one batch.
+  // The state of one batch.
   std::vector<Reverse> reverses_;  // the last change first to be taken back
   OpenDeps open_deps_;
-  std::map<int64_t, std::string> open_times_;  // invalid, unless set again; what to say
+  std::map<int64_t, std::string> open_times_;  // invalid, unless set again; the message
 };
 
 extern template class TaskSession<int64_t>;

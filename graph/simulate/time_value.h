@@ -37,7 +37,7 @@ uint64_t time_key(Time time) {
   return std::bit_cast<uint64_t>(time);
 }
 
-// The sum, or the largest time of all where it does not fit; sum_overflows() tells.
+// The sum, or the largest time of all where it does not fit; sum_overflows() detects that.
 template <TimeValue Time>
 Time add_times(Time a, Time b) {
   if constexpr (std::same_as<Time, double>) {

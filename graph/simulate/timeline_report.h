@@ -1,9 +1,9 @@
-// A timeline for those who read it: as JSON, as text for people, and its critical path.
+// Reports of a timeline: as JSON, as text for people, and its critical path.
 //
 // Text: one line of totals, and one line for each device that does something: how much of the
 // makespan it is busy, and its tasks where they are few.
 // JSON: {"makespan": x, "times": {name: [start, end], ...}}; integers as integers, doubles with as
-// many digits as tell them apart.
+// many digits as distinguish them.
 //
 // Threads: pure. Cost: O(tasks + edges + size of the text).
 #pragma once
@@ -28,8 +28,9 @@ struct TimelineView {
   std::function<std::string(uint32_t device)> device_name;
   std::function<bool(uint32_t slot)> is_communication;
 
-  // Of pictures of plans: their tasks have no edges, so no critical path; frames stand around what
-  // these devices do meanwhile (outer ones first), arrows from a slot's end to another's start.
+  // Set for pictures of plans: their tasks have no edges, so no critical path; frames stand around
+  // what these devices do meanwhile (outer ones first), arrows from a slot's end to another's
+  // start.
   struct Frame {
     Time start;
     Time end;

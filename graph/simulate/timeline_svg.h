@@ -3,8 +3,8 @@
 // Lanes that only carry communication come after the others. Communication is orange, other tasks
 // are blue, tasks on the critical path have a red frame. Names
 // stand where they fit; name and times of every task are in its tooltip. Tasks too narrow to see
-// are drawn together as one grey box that says how many they are. At most 200 lanes are drawn, the
-// busiest; the title says so.
+// are drawn together as one grey box that shows their number. At most 200 lanes are drawn, the
+// busiest; the title then has their number.
 //
 // The same timeline gives the same bytes. Threads: pure. Cost: O(tasks + edges).
 #pragma once

@@ -1,8 +1,8 @@
 // evaluate_node: runs one dense operator once, outside any program: for folding constants.
 //
 // `inputs` are views of all inputs (omitted ones are omitted views). An input of which only the
-// shape is read may have null data. Errors: kUnsupported for value kernels and strings; whatever
-// the operator's rule or kernel say otherwise. Cost: binds a kernel, so not for hot paths.
+// shape is read may have null data. Errors: kUnsupported for value kernels and strings; else those
+// of the operator's rule or kernel. Cost: binds a kernel, so not for hot paths.
 #pragma once
 
 #include <span>

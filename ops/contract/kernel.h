@@ -3,8 +3,8 @@
 // A kernel sees tensor views, its own immutable state, scratch memory and a native stream handle;
 // nothing of the runtime. Two steps:
 //
-//   bind   once for each node of a program. Gets the node's attributes, what is known of its
-//          types, and constant inputs; picks the fastest function that fits, packs constant
+//   bind   once for each node of a program. Gets the node's attributes, its types as far as they
+//          are known, and constant inputs; picks the fastest function that fits, packs constant
 //          weights, creates library primitives. The result is immutable and shared by all runs.
 //   run    once for each execution, from any one thread at a time per call; several calls on one
 //          BoundKernel may overlap (state is const; scratch is the caller's stream's).
@@ -13,23 +13,14 @@
 // memory the executor has chosen; they fill every byte. An output may be the same memory as an
 // input only where OpDef::in_place_inputs allows it: read an element before writing its place.
 // Value kernels (sequences, optionals, shapes that depend on data) make their own outputs
-// through ValueContext.
-//
-// On CPU streams run() does the work. On CUDA streams run() enqueues it on `stream`, must not
-// block, and may read only host-value inputs on the host.
-//
-// A dense kernel of the CPU may be more than a function:
-//
-//   tiles   count_tiles() says, by the call's shapes alone, into how many parts the call falls that
-//           read nothing of each other and write apart; run_tile() does one. Idle workers take
-//           them, none waits, and whoever does the last goes on. run() does all of them in order,
-//           so bits do not depend on threads
-//   start   may answer kLater, and complete the call from any thread (pending_call.h)
+// through ValueContext. On CPU streams run() does the work. On CUDA streams run() enqueues it on
+// `stream`, must not block, and may read only host-value inputs on the host. A dense kernel of the
+// CPU may also run in tiles, or complete its call later (README.md).
 //
 // Determinism: same inputs, same bits. Work is split by shape, never by thread count.
-// Errors: return args.fail(status): the message says what was wrong with the values ("index 7 is
-// out of range for axis 0 of size 5"); the executor adds node and iteration path. A kernel
-// checks every value that could lead it out of bounds. It throws nothing.
+// Errors: return args.fail(status); the message names the fault of the values ("index 7 is out of
+// range for axis 0 of size 5"), and the executor adds node and iteration path. A kernel checks
+// every value that could lead it out of bounds. It throws nothing.
 #pragma once
 
 #include <cstddef>
@@ -76,8 +67,8 @@ struct KernelArgs {
   Scratch* scratch = nullptr;
   NativeStream stream = nullptr;
   Status* error = nullptr;  // where fail() puts its message
-  // Where a kernel on a device says later what it found (device_fault.h); null unless the bound
-  // kernel may_fault.
+  // Where a kernel on a device records a fault while it runs (device_fault.h); null unless the
+  // bound kernel may_fault.
   DeviceFault* fault = nullptr;
   uint32_t num_inputs = 0;
   uint32_t num_outputs = 0;
@@ -148,7 +139,7 @@ struct BoundKernel {
   int since_version = 0;
   uint32_t place = 0;
   // What run() reserves of its scratch for the shapes known now; 0: nothing, or not known. The
-  // executor has that much at hand before the first run; more is found when it is asked for.
+  // executor has that much at hand before the first run; more is allocated on request.
   size_t scratch_bytes = 0;
   // run() enqueues a kernel that may write args.fault.
   bool may_fault = false;
@@ -178,7 +169,7 @@ struct KernelInit {
 };
 
 // kUnsupported ("float16 is not supported by the CPU kernel of LSTM"): the next kernel for the
-// operator is asked. Any other failure ends binding.
+// operator is tried. Any other failure ends binding.
 // A function object, so that a custom operator can hold what its kernels need.
 using BindFunction = std::function<Result<BoundKernel>(const KernelInit& init)>;
 

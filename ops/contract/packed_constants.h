@@ -5,7 +5,8 @@
 // see graph/compile/constant_pool.h), and on its layout: the type made and a text that names
 // everything else it depends on ("288x1024 by columns").
 //
-// Ownership: the kernels' states hold the packings; this only knows them while a program is bound.
+// Ownership: the kernels' states hold the packings; this only refers to them while a program is
+// bound.
 // Threads: one at a time. Cost: O(log) a call.
 #pragma once
 

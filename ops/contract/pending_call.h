@@ -1,4 +1,4 @@
-// PendingCall: the answer that a kernel owes, which has said kLater.
+// PendingCall: the completion that a kernel owes after it returned kLater.
 //
 //   CallOutcome start(const KernelArgs& args, PendingCall& call) {
 //     my_queue.push([&args, call = std::move(call)]() mutable {
@@ -51,12 +51,12 @@ class PendingCall {
   void complete(Status status) { take()->complete(std::move(status)); }
   // The run has been stopped, or is before the call is complete.
   void on_stop(std::function<void()> function) { receiver_->on_stop(std::move(function)); }
-  // Completes with what `read` says, on a thread of the executor's that waits for such files, once
-  // the file can be read without waiting. The file stays the caller's, and open until then.
+  // Completes with the status of `read`, on a thread of the executor's that waits for such files,
+  // once the file can be read without waiting. The file stays the caller's, and open until then.
   void complete_when_readable(int file, std::function<Status()> read) {
     take()->complete_when_readable(file, std::move(read));
   }
-  // There is no call: start() has answered at once.
+  // There is no call: start() has returned its outcome at once.
   void forget() { receiver_.reset(); }
 
  private:

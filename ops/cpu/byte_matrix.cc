@@ -29,7 +29,7 @@ void pack_group(const uint8_t* b, int64_t b_row, int64_t num_rows, int64_t colum
       column_sums[j] += sum;
     }
   };
-  // With a number that the compiler knows the inner loop is unrolled.
+  // With a compile-time constant the inner loop is unrolled.
   num_rows >= kGroup ? pack(kGroup) : pack(num_rows);
 }
 

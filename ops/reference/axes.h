@@ -8,7 +8,7 @@
 
 namespace eddy {
 
-// A node's reduction rule as its attributes say it, before shapes are known.
+// A node's reduction rule as its attributes define it, before shapes are known.
 struct ReduceAxes {
   bool by_input = false;        // input 1 holds the axes
   bool no_op_if_empty = false;  // empty axes are none, not all: each element is a group of its own

@@ -78,7 +78,7 @@ bool is_less(const Number& a, const Number& b) {
                                          : a.unsigned_value < b.unsigned_value;
 }
 
-// Greatest or least element; a NaN wins. Of nothing: the type's lowest or highest value.
+// Greatest or least element; a NaN wins. Without elements: the type's lowest or highest value.
 Number reduce_extreme(const TensorView& in, const Cover& cover, int64_t o, bool greatest) {
   const double end = greatest ? -HUGE_VAL : HUGE_VAL;
   if (cover.count() == 0) {

@@ -12,7 +12,7 @@
 namespace eddy {
 namespace {
 
-// What a node's attributes say: see activation_parameters; the flags are IsInf's.
+// The parameters in a node's attributes: see activation_parameters; the flags are IsInf's.
 struct Parameters {
   double a = 0;
   double b = 0;

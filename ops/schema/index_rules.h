@@ -1,7 +1,7 @@
 // Index arithmetic that shape rules and kernels share: reading lists of integers, resolving
 // negative axes, and the exact meaning of Slice, Pad and Reshape.
 //
-// Rules and kernels ask the same functions, so the shape a rule promises is the shape a kernel
+// Rules and kernels call the same functions, so the shape a rule promises is the shape a kernel
 // fills. Nothing here allocates on success, so the rules may run once an iteration.
 //
 // Errors: invalid_argument with one line that names the offending number and its range.
@@ -78,7 +78,7 @@ Status list_argument(const InferContext& context, size_t input, std::string_view
 // "index 7 is out of range for axis 0 of size 5".
 Status index_out_of_range(int64_t index, int axis, int64_t size);
 
-// Appends a dimension, or says that the rank would exceed kMaxRank.
+// Appends a dimension, or fails where the rank would exceed kMaxRank.
 Status push_dim(Dims& dims, int64_t dim);
 // Where all dimensions are known: fails when the elements or their bytes exceed int64.
 Status check_size(ElementType element, const Dims& dims);

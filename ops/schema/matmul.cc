@@ -111,7 +111,7 @@ Status gemm_operand(const InferContext& context, size_t input, bool transposed, 
   return Status::ok();
 }
 
-// C must broadcast to the result without widening it, before opset 7 only where `broadcast` says
+// C must broadcast to the result without widening it, before opset 7 only where `broadcast` allows
 // so.
 Status check_gemm_addend(const InferContext& context, const Dims& result) {
   if (!context.has_input(2)) return Status::ok();

@@ -158,7 +158,7 @@ Status infer_flatten(InferContext& context) {
   }
   const int rank = data->dims.rank();
   const int64_t given = context.attributes().get_int("axis", 1);
-  // Other operators say nothing of negative axes before opset 11, and everybody takes them.
+  // Other operators define no negative axes before opset 11, and every runtime accepts them.
   if (given < 0 && context.opset_version() < 11) {
     return invalid_argument("axis " + text(given) +
                             " of Flatten is negative, which came with "

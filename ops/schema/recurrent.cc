@@ -10,7 +10,7 @@ namespace {
 
 using enum AttributeKind;
 
-// Sizes that the inputs tell, each from the first input that knows it.
+// Sizes from the inputs, each from the first input that has it.
 struct Sizes {
   int64_t sequence = kUnknownDim, batch = kUnknownDim, input = kUnknownDim, hidden = kUnknownDim;
 };

@@ -1,5 +1,5 @@
-// RecurrentRules: what the attributes of LSTM, GRU and RNN say, read once for the shape rule and
-// the kernels.
+// RecurrentRules: the attributes of LSTM, GRU and RNN, read once for the shape rule and the
+// kernels.
 //
 // activation_alpha and activation_beta are consumed in the order of the activations, one value for
 // each function that has such a parameter; others keep ONNX's defaults.

@@ -2,8 +2,8 @@
 //
 // Empty axes mean all, or with noop_with_empty_axes none: then each element is reduced by itself,
 // so ReduceL1 gives absolute values, ReduceLogSum logarithms, ReduceSumSquare squares, and keepdims
-// has nothing to drop. (ONNX's text said "the input tensor" until 1.19, against its own function
-// bodies; it now says this for all opsets, and ONNX Runtime 1.30 does so.)
+// has nothing to drop. (ONNX's text had "the input tensor" until 1.19, against its own function
+// bodies; it now has this for all opsets, and ONNX Runtime 1.30 does so.)
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 

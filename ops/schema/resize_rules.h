@@ -1,4 +1,4 @@
-// ResizeRules: what Resize's attributes say, and the sizes and scales that follow from its inputs.
+// ResizeRules: Resize's attributes, and the sizes and scales that follow from its inputs.
 //
 // Source: ONNX operator Resize, opset 10 to 19.
 // Errors: kInvalidArgument naming the attribute or input. Nothing here allocates on success.

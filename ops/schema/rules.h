@@ -1,7 +1,7 @@
 // Shape rules that operator families share: broadcasting, axes, host values, same-as-input.
 //
 // All work on dimensions that may be sizes, symbols or unknown, and all are called again while
-// running, so none allocates on success. A failure says which rule was broken by which shapes.
+// running, so none allocates on success. A failure names the broken rule and the shapes.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ Status add_schemas(OpTable& table, std::vector<OpDef> defs);
 // the context.
 Result<const TensorType*> tensor_input(const InferContext& context, size_t i);
 
-// Of two dimensions that must broadcast: 1 gives way; equal ones stay, a size wins over what is
+// Joins two dimensions that must broadcast: 1 gives way; equal ones stay, a size wins over what is
 // not known (which must be 1 or that size), different symbols become unknown. nullopt: they
 // do not broadcast.
 std::optional<int64_t> broadcast_dim(int64_t a, int64_t b);
 
-// Of two dimensions that must be equal: the one that says more; nullopt: they differ for sure.
+// Joins two dimensions that must be equal: the more specific one; nullopt: they differ for sure.
 std::optional<int64_t> merge_dim(int64_t a, int64_t b);
 
 // NumPy broadcasting of two shapes.
@@ -69,7 +69,7 @@ class HostInts {
 };
 
 // The content of host-value input i where it is known and given; nullopt where it is not known
-// yet (or omitted: ask has_input).
+// yet (or omitted: see has_input).
 Result<std::optional<HostInts>> host_ints(const InferContext& context, size_t i,
                                           std::string_view name);
 

@@ -1,5 +1,5 @@
 // The operators of one input that do something to each element and keep its type: all that schemas,
-// CPU loops, CUDA kernels and fused nodes need to know of one beside its expression.
+// CPU loops, CUDA kernels and fused nodes need of one beside its expression.
 //
 //   ROW(X, name, since, types, kernels, attributes...)
 //
@@ -35,7 +35,7 @@
   ROW(X, Tanh, 6, kFloatTypes, FLOATS)
 
 // Kernels in ops/cuda/images/activations.cu. Erf and its kin: the standard once allowed integers,
-// of which it did not say what they give.
+// without a definition of their result.
 #define EDDY_OTHER_UNARY(ROW, X)                                               \
   ROW(X, Sign, 9, kNumericTypes, NUMBERS)                                      \
   ROW(X, BitwiseNot, 18, kIntTypes, BITS)                                      \

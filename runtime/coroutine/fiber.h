@@ -13,7 +13,7 @@
 // inside `catch` keep their own; without that, `throw;` rethrows the other's.
 //
 // Errors: misuse is a CHECK. Threads: one.
-// Cost: a resume and the suspend that answers it about 10 ns with a warm stack.
+// Cost: a resume and its suspend take about 10 ns with a warm stack.
 // Source: Boost.Context's fcontext; sanitizers see the switches through switch_hooks.h.
 #pragma once
 
@@ -40,9 +40,9 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // From outside: runs the fiber until it suspends or returns.
+  // Called from outside: runs the fiber until it suspends or returns.
   void resume();
-  // From inside, on the fiber's own stack: back to whoever resumed it.
+  // Called from inside, on the fiber's own stack: switches back to its resumer.
   void suspend();
 
   bool is_running() const { return state_ == State::kRunning; }

@@ -9,16 +9,9 @@
 //   Sleeping      List, wakes the consumer  Poked, wakes        after a wake or deadline: not
 //                                                               Sleeping any more, or to Empty
 //
-// The consumer sleeps only if its compare-exchange Empty→Sleeping succeeds, so whatever was
-// published before a push or poke that came earlier in the word's order keeps it awake, and
-// any that comes later finds Sleeping and wakes it. "Published before": timers, pollers, the
-// wish to stop. They are written first, then poke() is called; the consumer drains, reads them,
-// then sleeps. (If it read before it drained, it could drain the poke for what it has not read.)
-// That is the whole argument, and it needs only one word, so there is no fence.
-//
-// Atomics: head_ partners with itself. push and poke release, drain and sleep acquire; poke
-// is a read-modify-write even where it changes nothing, so that a drain that follows it sees
-// what the poker wrote.
+// Atomics: head_ partners with itself; README.md has the argument that no wake is lost. push and
+// poke release, drain and sleep acquire; poke is a read-modify-write even where it changes nothing,
+// so that a drain that follows it sees what the poker wrote.
 //
 // Lifetime: after its compare-exchange a producer touches neither the node nor the inbox, but
 // for naming head_'s address in a futex call. So a consumer may free both as soon as it has

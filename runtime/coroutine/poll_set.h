@@ -4,13 +4,13 @@
 // Contract: a poller returns whether it found something new. It must be quick and must not
 // wait or throw. After remove() has returned, its function is not running and never runs again; a
 // poller may remove itself or others, or add some, from inside its own call, and so may the
-// function that says whether it is wanted. What removed functions own is destroyed without locks,
-// after the pass if it is a pass that removes them.
+// function that returns whether it is wanted. What removed functions own is destroyed without
+// locks, after the pass if it is a pass that removes them.
 //
 // Errors: removing an unknown poller is a CHECK. Threads: add and remove from any; poll from
 // the scheduler's. Memory order: a mutex guards the list and is held during a pass;
 // count_ and waiting_ are hints, ordered by that mutex. A thread that waits for the mutex
-// says so in waiting_, and the polling thread, which would otherwise retake it at once, skips
+// counts itself in waiting_, and the polling thread, which would otherwise retake it at once, skips
 // passes until it has been let in.
 // Cost: a pass over nothing is one relaxed load, else 20 ns and the pollers themselves.
 #pragma once
@@ -32,8 +32,8 @@ class PollSet {
  public:
   using Poller = std::function<bool()>;
 
-  // `is_wanted`: whether there is anything to look for; empty: always. Whoever says no must wake
-  // the polling thread when that changes, from the call on.
+  // `is_wanted`: whether there is anything to look for; empty: always. A poller that returns false
+  // must wake the polling thread when that changes, from the call on.
   using Wanted = std::function<bool()>;
   PollerId add(Poller poller, Wanted is_wanted = {});
   void remove(PollerId id);
@@ -41,7 +41,7 @@ class PollSet {
   bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   // Calls each poller once; true if one of them found something.
   bool poll();
-  // Asks each; all of them, because asking arms their wake-ups.
+  // Calls each poller's is_wanted(); all of them, because the call arms their wake-ups.
   bool is_any_wanted();
 
  private:

@@ -1,28 +1,26 @@
 // Scheduler: one thread that resumes coroutines, fires timers and polls devices.
 //
-// A task runs on a pooled fiber until it waits (Completion), yields or
-// returns. Only the scheduler's thread resumes tasks; anybody may wake them. A round of its
-// loop: take wakes from the inbox, fire due timers, poll, resume up to 32 ready tasks in
-// order, fewer where what they call takes long. With nothing to do it spins for a moment, then
-// sleeps until a wake or the next timer (with pollers that are wanted: in short, growing naps). An
-// idle scheduler without such pollers uses no CPU.
+// A task runs on a pooled fiber until it waits (Completion), yields or returns. Only the
+// scheduler's thread resumes tasks; any thread may wake them. A round of its loop: take wakes from
+// the inbox, fire due timers, poll, resume up to 32 ready tasks in order, fewer where what they
+// call takes long. With nothing to do it spins for a moment, then sleeps until a wake or the next
+// timer (with wanted pollers: in short, growing naps); an idle one without these uses no CPU.
 //
 // Contract for tasks: end by returning, never by an exception (CHECK). Do not block the
 // thread. Do not carry the value of a thread_local variable, errno included, over a wait or a
 // yield: other tasks of this thread have run. A task stays on this thread for life. Stacks
-// are fixed (256 KiB unless said): kernels and recursion over user data belong elsewhere.
+// are fixed (256 KiB by default): kernels and recursion over user data belong elsewhere.
 //
 // Shutdown: the destructor waits until every task, also those that tasks still spawn, has
-// returned; timers and pollers run meanwhile, so a task that waits for a timer is served.
-// Timers left then are dropped without running. A task that nobody wakes makes it wait for
-// ever: cancel first. No other thread may be inside a call on the scheduler by then; a
-// Completion::notify that is on its way out does no harm.
+// returned; timers and pollers run meanwhile, so a task that waits for a timer is served. Timers
+// left then are dropped without running. A task that is never woken makes it wait for ever: cancel
+// first. No other thread may be inside a call on the scheduler by then; a Completion::notify that
+// is on its way out does no harm.
 //
 // Errors: spawn: resource_exhausted (stacks). The constructor throws std::system_error where the
-// system gives no thread. Misuse is a CHECK.
-// Threads: every member from any thread unless it says otherwise. Spawn order is run order
-// for one spawner. What a thread wrote before spawn, notify, run_at or add_poller is seen by
-// what runs because of it.
+// system gives no thread. Misuse is a CHECK. Threads: every member from any thread unless its
+// comment excludes that. Spawn order is run order for one spawner. A task, timer or poller sees
+// what a thread wrote before the spawn, notify, run_at or add_poller that caused it to run.
 // Cost: yield 20 ns; spawn to end of an empty task 100 ns on a recycled stack; a wake from
 // another thread 100 ns while this one spins, tens of microseconds when it sleeps.
 #pragma once
@@ -101,7 +99,8 @@ class Scheduler {
   // Calls `poller` again and again on the scheduler's thread until it is removed. It returns
   // whether it found something, must be quick and must neither wait nor throw. Pollers cost
   // CPU: add one while something is pending, and remove it afterwards; or give `is_wanted`, which
-  // says whether anything is, and call poke() when it no longer says no (poll_set.h).
+  // returns whether anything is pending, and call poke() when it no longer returns false
+  // (poll_set.h).
   PollerId add_poller(std::function<bool()> poller, std::function<bool()> is_wanted = {});
   // Makes the thread look at its pollers again.
   void poke() { inbox_.poke(); }
@@ -116,14 +115,14 @@ class Scheduler {
   // The live tasks, oldest first. Any thread, at any time; states may be a moment old.
   std::vector<TaskSnapshot> inspect() const;
 
-  // For rooms that build waits; Completion is the example.
+  // The interface for components that build waits; Completion is the example.
   // The task that is the caller (CHECK).
   Task* running_task();
   bool is_in_thread_call_ = false;  // running_ waits for its call_on_thread_stack()
   // Suspends it until wake(task). The wake may come before, but only from this thread's own
   // loop or through the inbox, so it is not lost.
   void suspend_running(const char* what);
-  // Once per suspension, from any thread. The task's scheduler may be gone when it returns.
+  // Call it once per suspension, from any thread. The task's scheduler may be gone when it returns.
   static void wake(Task* task);
 
  private:
@@ -159,7 +158,7 @@ class Scheduler {
   std::atomic<bool> bounds_rounds_{true};  // by the clock; orders nothing
   std::atomic<bool> stop_wanted_{false};   // partner: the poke that follows it
 
-  // The thread's own.
+  // Members of the scheduler's thread alone.
   ReadyQueue ready_;
   Task* running_ = nullptr;
   bool was_idle_ = false;

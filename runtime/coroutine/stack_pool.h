@@ -8,7 +8,7 @@
 //
 // Limit: each guarded stack costs two of the process's memory maps (vm.max_map_count, 65,530
 // by default, so about 30,000 stacks). The pool reads that number and counts the maps in use
-// when it is made, leaves an eighth of all maps to others, and answers resource_exhausted at
+// when it is made, leaves an eighth of all maps to others, and returns resource_exhausted at
 // the limit, or earlier when the kernel refuses.
 //
 // Errors: resource_exhausted (limit, or the kernel refused). Threads: one at a time.

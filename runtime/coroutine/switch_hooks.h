@@ -1,4 +1,4 @@
-// Hooks that tell sanitizers about a stack switch. Empty in normal builds.
+// Hooks that announce a stack switch to the sanitizers. Empty in normal builds.
 //
 // Why here and not in Boost: its macros only exist for the ucontext build, which switches
 // thirty times slower. Order of a switch from A to B, all on one thread:
@@ -32,7 +32,7 @@ inline constexpr std::size_t kMapsPerFiber = 3;
 inline constexpr std::size_t kMapsPerFiber = 0;
 #endif
 
-// One side of a switch, as the sanitizers know it.
+// One side of a switch, as the sanitizers represent it.
 struct Side {
   const void* stack_bottom = nullptr;
   std::size_t stack_bytes = 0;
@@ -73,7 +73,7 @@ inline void before([[maybe_unused]] Side& from, [[maybe_unused]] const Side& to,
 #endif
 }
 
-// `from` learns its bounds: the side that resumes a fiber does not know its own.
+// `from` gets its bounds: the side that resumes a fiber does not have its own.
 inline void after([[maybe_unused]] Side& to, [[maybe_unused]] Side& from) {
 #if EDDY_HAS_ASAN
   __sanitizer_finish_switch_fiber(to.asan_fake_stack, &from.stack_bottom, &from.stack_bytes);

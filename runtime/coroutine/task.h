@@ -1,10 +1,10 @@
-// Task: what the scheduler knows about one coroutine. Internal to runtime/coroutine.
+// Task: the scheduler's record of one coroutine. Internal to runtime/coroutine.
 //
 // A task lives at the top of its own stack, so that spawning allocates nothing else:
 //
 //   [ guard | frames of the fiber ..................... ◀ top | Task ]
 //
-// Threads: the scheduler's, except where a member says otherwise.
+// Threads: the scheduler's, except where a member's comment names another.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// TaskState: what a task is doing, for those who look at it.
+// TaskState: what a task is doing, for reports.
 #pragma once
 
 namespace eddy {

@@ -6,7 +6,7 @@
 // Errors: none. Threads: add, cancel and next_ns from any; pop_due from the one that runs them.
 // Memory order: a mutex guards the set. next_ns_ is written under it and read without it by
 // the scheduler's loop: its partner is the scheduler's poke, which orders the write.
-// Cost: O(log n), one allocation; pop_due takes the mutex, next_ns is one relaxed load: ask it
+// Cost: O(log n), one allocation; pop_due takes the mutex, next_ns is one relaxed load: read it
 // first.
 #pragma once
 
@@ -36,7 +36,7 @@ class Timers {
 
   struct Added {
     TimerId id;
-    bool is_earliest;  // whoever sleeps until the next timer must look again
+    bool is_earliest;  // a thread that sleeps until the next timer must look again
   };
   Added add(Clock::time_point when, Callback callback);
   // True: it was there and will never run.

@@ -27,7 +27,7 @@ class CpuStreamEvent : public Event {
   bool is_complete() const override;
   bool listen_or_complete(EventListener& listener) override;
 
-  // For CpuStream: a new record was issued; then, in stream order, it completes.
+  // CpuStream calls these: a new record was issued; then, in stream order, it completes.
   uint64_t issue_record();
   void complete_record(uint64_t generation);
   // The latest record issued; 0 when none.

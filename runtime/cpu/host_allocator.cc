@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kAlignment = kSizeClassAlignment;
 
 // What stands in front of the bytes. Cached ones are lists through it: the lock is held where they
-// change, and no memory is asked for there.
+// change, and no memory is requested there.
 struct Header {
   Buffer buffer;
   Buffer* next_or_null = nullptr;
@@ -105,7 +105,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   lock_.lock();
   const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
   Buffer* buffer = fits ? take_cached(size_class) : nullptr;
-  // By others, for the message.
+  // The bytes of all other buffers, for the message.
   const size_t used_bytes = statistics_.used_bytes - (fits ? capacity_bytes : 0);
   if (fits && buffer == nullptr) {
     ++statistics_.num_system_allocations;

@@ -3,14 +3,14 @@
 //
 // An arena of `num_threads` slots without one for callers. oneTBB's default limit (one thread
 // less than processors) would leave a slot empty, so a global_control raises it while a pool
-// lives. The smallest of all controls in a process holds, so every pool asks for the same,
+// lives. The smallest of all controls in a process holds, so every pool requests the same,
 // whatever its own size. That makes no threads: oneTBB starts one only for a slot of an arena with
 // work, so the limit that counts is the sum of the pools' sizes, and other users of oneTBB keep
 // the slots of their own arenas; a lower control of theirs still holds for all.
 // Tasks are functions on a context, started in the order given, and must not block on each other.
 //
 // Threads: enqueue from any thread, tasks included. The destructor waits for running and queued
-// tasks and for calls of enqueue: whoever a task tells of its end may let the pool go. Cost:
+// tasks and for calls of enqueue: a task's end may lead its waiter to destroy the pool. Cost:
 // enqueue about 100 ns; a sleeping worker wakes in some 40 µs.
 #pragma once
 
@@ -37,11 +37,11 @@ class WorkerPool : public Workers {
 
   // Before the first enqueue; cheap after that. oneTBB starts its threads when it likes to, does
   // not recover from one that the system refuses, and may find out on a thread of its own, where
-  // the process would end. So threads are asked for here first, and fewer than wanted make a
+  // the process would end. So threads are requested here first, and fewer than wanted make a
   // smaller pool. Throws std::system_error where there is none; later there may be.
   void prepare();
-  // Goes on with the workers there are where the system has come to refuse another; a pool that
-  // was not prepared throws what oneTBB does then, rather than wait for nobody.
+  // Goes on with the existing workers where the system refuses another; a pool that was not
+  // prepared throws oneTBB's exception then, because no worker would run the task.
   void enqueue(Function run, void* context) override;
   // A task that has had a worker for so long gives way to those that wait: some 60 to 100 µs of the
   // time-stamp counter.
@@ -55,7 +55,7 @@ class WorkerPool : public Workers {
   struct Arena;
   int num_threads_;
   std::mutex preparing_;
-  std::atomic<bool> has_worker_{false};  // released by who has made sure, under preparing_
+  std::atomic<bool> has_worker_{false};  // release once a worker exists, under preparing_
   std::atomic<int64_t> num_waiting_{0};  // relaxed: only a hint to give way
   std::atomic<int64_t> num_live_{
       0};  // released by ends of tasks and enqueue; acquired by ~WorkerPool

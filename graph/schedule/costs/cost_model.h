@@ -1,12 +1,13 @@
-// cost_model: what nodes cost on the CPU, to decide whether streams pay and, where asked, to rank.
+// cost_model: what nodes cost on the CPU, to decide whether streams pay and, where requested, to
+// rank.
 //
-// An exec node costs what the table says that was measured for its operator, types and device;
-// where the table lacks it, or its shapes are not fixed, an estimate: a launch, its floating-point
-// work and the bytes it moves; unknown dimensions count as kGuessedDim. A loop costs kGuessedTrips
-// rounds of its body, or as many as the table saw on average, a case-of its dearest branch; no node
-// costs more than kMostNs, so that nested
-// loops never add up to infinity. Estimates are good within a factor of a few: enough to tell
-// nanoseconds from milliseconds, not to predict a run (that is the simulator's task).
+// An exec node costs the table's measurement for its operator, types and device; where the table
+// lacks it, or its shapes are not fixed, an estimate: a launch, its floating-point work and the
+// bytes it moves; unknown dimensions count as kGuessedDim. A loop costs kGuessedTrips rounds of its
+// body, or as many as the table saw on average, a case-of its dearest branch; no node costs more
+// than kMostNs, so that nested
+// loops never add up to infinity. Estimates are good within a factor of a few: enough to
+// distinguish nanoseconds from milliseconds, not to predict a run (that is the simulator's task).
 //
 // Threads: pure. Cost: O(nodes + uses), with a table one look-up a node more.
 #pragma once
@@ -26,7 +27,7 @@ inline constexpr int64_t kGuessedDim = 64;
 
 inline constexpr double kMostNs = 1e18;
 
-// By NodeId, each finite and >= 0. Of the table, entries of device "cpu".
+// The costs by NodeId, each finite and >= 0. From the table it uses the entries of device "cpu".
 std::vector<double> estimate_costs_ns(const Graph& graph,
                                       const CostTable* measured_or_null = nullptr);
 
@@ -38,7 +39,7 @@ struct NodeLoad {
 };
 NodeLoad exec_load(const Graph& graph, const Node& node);
 
-// Which of a graph's exec nodes a table knows, over all regions.
+// Which of a graph's exec nodes a table holds, over all regions.
 struct CostCoverage {
   uint32_t num_measured = 0;
   uint32_t num_estimated = 0;

@@ -4,7 +4,7 @@
 // key is the text of a node's input and output types, "float[2,3],float[3,4]->float[2,4]", with
 // "-" for an omitted input (cost_key()); two nodes with equal keys count as equally dear, so one
 // measurement serves them all. A cost is the median of `samples` batches after a warm-up; low
-// and high say where the middle four fifths of the batches lie.
+// and high bound the middle four fifths of the batches.
 //
 // As JSON, times in nanoseconds; unknown keys are ignored:
 //

@@ -49,7 +49,7 @@ void AccessCollector::define(ValueId value, AccessSet& touched) const {
 
 void AccessCollector::node(NodeId id, AccessSet& touched, const std::set<ValueId>& taken) const {
   const Node& node = graph_.node(id);
-  // What a loop begins with is handed on: who reads it inside touches its bytes, and nobody else.
+  // A loop's initial values are handed on: only a reader inside the loop touches their bytes.
   const size_t num_read = node.kind == NodeKind::kWhile ? 1 : node.inputs.size();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];
@@ -78,7 +78,7 @@ void AccessCollector::region(RegionId id, AccessSet& touched) const {
   }
 }
 
-// Of a loop: the predicate, and rows. All else that a region gives is handed on.
+// A loop reads the predicate, and rows. Every other result of a region is handed on.
 bool AccessCollector::is_result_read(RegionId region, size_t index) const {
   switch (role(graph_, region)) {
     case RegionRole::kRoot:

@@ -1,5 +1,5 @@
 // AccessSet: the names, blocks and streams that the commands of a plan touch, in their regions
-// too: what pipeline_loops asks of two commands to know whether one must wait for the other.
+// too: what pipeline_loops compares of two commands to decide whether one must wait for the other.
 //
 // A name stands for the one place of a value under any name that a loop's forwarding gives it.
 // Values with one block in common count as one. The planner's own; the proof has its own way of
@@ -41,7 +41,7 @@ class AccessCollector {
   bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const;
 
  private:
-  // A further name for the value: its bytes are touched by who reads it under that.
+  // Adds a further name for the value: a reader under that name touches its bytes.
   void hand_on(ValueId value, AccessSet& touched) const;
   bool is_result_read(RegionId region, size_t index) const;
   static bool blocks_meet(const ValueMemory& a, const ValueMemory& b);

@@ -44,7 +44,7 @@ class LoopPipeliner {
  private:
   using Clock = std::vector<uint32_t>;  // by stream: how many launches of the first iteration
 
-  // Of a node, or the taking of references.
+  // A launch of a node, or a kRetain before it.
   struct Launch {
     NodeId node;  // a taking: the node that it precedes
     uint32_t stream = 0;
@@ -66,8 +66,8 @@ class LoopPipeliner {
     return info.origin == ValueOrigin::kParameter && info.region == loop_.after_id();
   }
 
-  // Work of another device: its references are let go of when it is issued, so they keep nobody
-  // from writing what it reads.
+  // Work of another device: its references are released when it is issued, so they keep no other
+  // node from writing what it reads.
   bool is_early(uint32_t stream) const {
     return !region_.devices.empty() && region_.devices[stream] != 0;
   }
@@ -164,8 +164,8 @@ class LoopPipeliner {
     return all * tail;
   }
 
-  // What the stream takes right before that node: what is there since the iteration began, before
-  // the stream's first node; else before who first reads it.
+  // What the stream retains right before that node: a value that is there since the iteration began
+  // before the stream's first node, any other before its first reader.
   Launch taking(const Program::Step& command, bool is_first, std::set<ValueId>& left) const {
     const std::vector<ValueId>& inputs = graph_.node(NodeId(command.operand)).inputs;
     const auto is_due = [&](ValueId value) {

@@ -32,9 +32,9 @@ class Lifetimes {
   Lifetimes(const RegionTree& tree, const NodeOrder& order) : tree_(tree), order_(order) {}
 
   Lifetime lifetime(RegionId home, std::span<const Access> accesses) const;
-  // Of what either is of; both have the same home.
+  // The lifetime of both together; they have the same home.
   Lifetime united(Lifetime a, const Lifetime& b) const;
-  // That of whatever a node of `region` does inside.
+  // The lifetime of all accesses inside a node of `region`.
   Lifetime of_node(RegionId region, NodeId node) const { return {region, {node}, {node}, false}; }
 
   // Both have the same home.

@@ -6,7 +6,7 @@
 // kMaxClockEntries numbers, the nodes of that region are ordered within their streams only, which
 // is safe and plans more memory.
 //
-// Cost: O(commands * streams) to build, O(1) to ask.
+// Cost: O(commands * streams) to build, O(1) a query.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class NodeOrder {
  public:
   static constexpr uint64_t kMaxClockEntries = uint64_t{1} << 26;
 
-  // Of no region yet.
+  // Holds the order of no region yet.
   explicit NodeOrder(const Graph& graph) : places_(graph.num_nodes()) {}
-  // Of all regions of the plan.
+  // Holds the order of all regions of the plan.
   NodeOrder(const Graph& graph, const Schedule& plan);
   void add(const RegionSchedule& region);
   void add(const Program& program, const Program::Block& block);

@@ -48,7 +48,7 @@ class SpareBlocks {
     RegionId region;
     NodeId node;  // none: the end of the region
   };
-  // Of a storage, as the loop sees it: the node of `before` or `after` that writes it, maybe
+  // A storage's writer, as the loop sees it: the node of `before` or `after` that writes it, maybe
   // within.
   struct Writer {
     NodeId loop;

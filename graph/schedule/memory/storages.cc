@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxNames = 64;
 
-// Why a value that an exec node writes can't have a block, as far as its type tells.
+// Why a value that an exec node writes can't have a block, as far as its type determines it.
 NoBlock reason_of_type(const ValueType& type, uint64_t& size_bytes) {
   if (!type.is_tensor()) return NoBlock::kNotATensor;
   if (type.tensor.element == ElementType::kString) return NoBlock::kStrings;

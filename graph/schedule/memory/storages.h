@@ -1,8 +1,8 @@
-// Storages: which memory each value's names stand for, and who touches it.
+// Storages: which memory each value's names stand for, and which nodes touch it.
 //
 // A node that writes a tensor of known shape makes a storage. Views, loop parameters and results
 // and branches' results are further names of it; they are followed until nothing changes. A
-// storage knows every access to it under any name, and its home: the innermost region in whose
+// storage has every access to it under any name, and its home: the innermost region in whose
 // single instance an instance of the storage is born and dies. What crosses iterations of a loop
 // has its home outside that loop and is touched there by the loop as a whole.
 //

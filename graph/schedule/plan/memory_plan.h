@@ -2,29 +2,24 @@
 //
 // A value that a node writes, whose shape is known, has a block: an offset in the arena of its
 // device, a multiple of 64, and a size. A run allocates each arena once and needs no other memory
-// for these values. Everything else says why it has no block.
+// for these values. Every other value has the reason why it has no block.
 //
-// What the plan promises: when a node writes a block, nobody reads the value that stood there
-// any more, in any order of completion that the plan's streams and waits allow. It follows a
-// value under all its names: views, loop parameters and results, branches' results, captures,
-// and nodes that may keep their input's memory. No reference needs to be counted for it.
-//
-// What it asks of whoever runs it:
+// The plan promises: when a node writes a block, the value that stood there is read no more, in any
+// order of completion that the plan's streams and waits allow. That holds under all names of the
+// value: views, loop parameters and results, branches' results, captures, and nodes that may keep
+// their input's memory. No reference needs to be counted for it. In return the runtime keeps this:
 //   kBlock    the node that makes the value writes it to its block and nowhere else, whatever
 //             memory the value's slot was given by moving or swapping since.
-//   several   `offsets_bytes` has more than one entry for a value that a loop carries: instances
-//             of several iterations are alive at once. The node writes to the first of the blocks
-//             at which none of the `holders` points at that moment. (One holder, two blocks: they
-//             take turns.) There is always one.
+//   several   a carried value of which instances of several iterations are alive at once has more
+//             than one entry in `offsets_bytes`. The node writes to the first of the blocks at
+//             which none of the `holders` points then. (One holder, two blocks: they take turns.)
 //   kShared   the value is some other value's memory: passed on, never written.
 //   kNone     any memory outside the arenas.
-// A node in place has the same block as the input that it overwrites. Memory of an arena is
-// written for the value it is planned for only. Values that leave the graph are never in an
-// arena, so nobody keeps one alive.
+// A node in place has the block of the input that it overwrites. Memory of an arena is written only
+// for the value it is planned for. No value that leaves the graph is in it, so none keeps it alive.
 //
-// Peak and bound: an arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest
-// set of blocks that must exist at once; no layout of the same lifetimes is smaller.
-//
+// An arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest set of blocks that
+// must exist at once; no layout of the same lifetimes is smaller.
 // plan_memory (plan_memory.h) makes it; prove_plan checks it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Plan: the immutable result of planning a graph: its program (graph/program/program.h), which is
-// what is proved, predicted and run, and beside it what people and reports want to know of it.
+// what is proved, predicted and run, and beside it the facts for people and reports.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace eddy {
 struct RegionPlan {
   std::vector<uint32_t> ranks;     // per node of Region::nodes: longest chain that follows
   std::vector<double> cost_ranks;  // the same in nanoseconds; empty unless ranked by costs
-  // Of a pipelined loop: waits for the iteration before that stand at the begin of `after`, by
+  // For a pipelined loop: waits for the iteration before that stand at the begin of `after`, by
   // event, each with the node that must not begin earlier.
   std::vector<std::pair<uint32_t, NodeId>> held_up;
 };
@@ -27,7 +27,7 @@ struct Plan {
   std::vector<RegionPlan> regions;  // by RegionId
   uint32_t num_streams = 1;         // of the machine, over all regions
   uint32_t num_events = 0;
-  // Of a plan for several devices, else empty: their names (0 is the host's CPU), the device of
+  // For a plan for several devices, else empty: their names (0 is the host's CPU), the device of
   // each of the machine's streams, and the device in whose memory each value is, by ValueId.
   std::vector<std::string> devices;
   std::vector<uint32_t> stream_devices;

@@ -2,7 +2,7 @@
 // streams, the nodes in the order of issue, and the records and waits between them.
 //
 // Streams are numbered within a region: stream 0 is the stream of the region's control node (the
-// caller's, for the root); the others belong to the region while it runs. `streams` says which of
+// caller's, for the root); the others belong to the region while it runs. `streams` lists which of
 // the machine's streams they are: any that are free as long as the region runs, so exclusive
 // branches share them. A node that has regions stands in its parent's list as one launch. Events
 // are numbered within a region; each is recorded once and may be waited for several times, later in
@@ -29,7 +29,7 @@ struct RegionSchedule {
   // region begin here. Behind num_events come one for the entry and one for each further stream.
   // A pipelined one has two such sets, each followed by one event more for each stream.
   uint32_t first_event = 0;
-  // Of a pipelined loop's `after` (pipelined_loops.h): what its streams retain, by the operand of
+  // For a pipelined loop's `after` (pipelined_loops.h): what its streams retain, by the operand of
   // kRetain; and its first waits for the iteration before, by event, with the node that each holds
   // up.
   bool is_pipelined = false;
@@ -44,7 +44,7 @@ struct RegionSchedule {
   std::vector<double> cost_ranks;  // the same in nanoseconds; empty unless ranked by costs
 
   uint32_t events_of_a_set() const { return num_events + (is_pipelined ? 2 : 1) * num_streams; }
-  // Of the machine.
+  // The number of the machine's events that the region uses.
   uint32_t num_machine_events() const {
     if (num_streams == 1) return 0;
     return (is_pipelined ? 2 : 1) * events_of_a_set();
@@ -58,8 +58,8 @@ struct Schedule {
   std::vector<RegionSchedule> regions;  // by RegionId
   uint32_t num_streams = 1;             // of the machine, over all regions
   uint32_t num_events = 0;
-  // Of a schedule for several devices, else empty: their names (0 is the host's CPU), the device of
-  // each of the machine's streams, and the device in whose memory each value is, by ValueId.
+  // For a schedule for several devices, else empty: their names (0 is the host's CPU), the device
+  // of each of the machine's streams, and the device in whose memory each value is, by ValueId.
   std::vector<std::string> devices;
   std::vector<uint32_t> stream_devices;
   std::vector<uint32_t> value_devices;

@@ -13,7 +13,7 @@ namespace eddy {
 namespace {
 
 constexpr uint32_t kNoStream = StreamSets::kNoStream;
-constexpr size_t kFewStreams = 64;  // of a device: asked for one by one
+constexpr size_t kFewStreams = 64;  // of a device: tested one by one
 
 class ChainPlacer {
  public:
@@ -137,7 +137,7 @@ uint32_t ChainPlacer::find_recyclable(uint32_t slot, StreamSets::Set recyclable)
   return find_first(slots_.device(slot), recyclable, [](uint32_t) { return true; });
 }
 
-// Of the device's streams: the set may hold many of others'.
+// Searches the device's streams alone: the set may hold many streams of other devices.
 template <typename Accept>
 uint32_t ChainPlacer::find_first(uint32_t device, StreamSets::Set recyclable, Accept accept) {
   const std::vector<uint32_t>& streams = streams_of_device_[device];
@@ -164,7 +164,7 @@ void ChainPlacer::assign(uint32_t slot, uint32_t stream) {
   stream_of_slot_[slot] = stream;
   const uint32_t device = slots_.device(slot);
   if (--slots_left_[device] == 0) {
-    // Nobody will recycle them any more.
+    // No node will recycle them any more.
     for (const uint32_t each : streams_of_device_[device]) sets_.tail_changed(each);
   }
   commands_.note(stream, node);

@@ -2,7 +2,7 @@
 // streams only have to exchange their tails for it.
 //
 // A region's entry waits for nothing on its stream 0, nor its exit (boundary_waits.h), so a stream
-// from a source to a sink spares a wait at each. A matching knows nothing of that: among those with
+// from a source to a sink spares a wait at each. A matching does not count that: among those with
 // the fewest waits and streams it gives one in which perhaps only the chain a .. b begins with a
 // source and only c .. d ends with a sink. Where a node of the first may be followed by one of the
 // second, and the other way round, and both pairs are as good as those they replace (edges of the

@@ -12,7 +12,7 @@
 
 namespace eddy {
 
-// Which commands a stream has run. Without commands it says no to everything, at no cost.
+// Which commands a stream has run. Without commands it returns false for everything, at no cost.
 class CommandMemory {
  public:
   // commands[v]: the command of node v, small integers.

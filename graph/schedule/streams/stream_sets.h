@@ -7,7 +7,7 @@
 // made, and a bit older than its stream's last change no longer counts.
 //
 // Sets are Patricia tries over words of 64 streams and share what they have in common: a union
-// that adds nothing returns its argument. Stale bits are dropped in place, for all who share
+// that adds nothing returns its argument. Stale bits are dropped in place, for all sets that share
 // them, whenever they are met.
 //
 // Contract: a Set is valid as long as the StreamSets that made it.

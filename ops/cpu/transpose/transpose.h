@@ -9,7 +9,7 @@
 // ends at once, four side by side. Else those a power of two apart (planes of 32 x 32 floats are)
 // would drive each other out of the few places that they compete for.
 //
-// Contract: strides in elements; the areas don't overlap. No alignment is asked for.
+// Contract: strides in elements; the areas don't overlap. No alignment is required.
 // Errors: none. Threads: a pure function. Cost: O(rows * columns), no allocation.
 #pragma once
 

@@ -8,8 +8,9 @@
 //   count(memory, number)            takes the number of the iteration that begins
 //
 // `stop` and `progress` are in host memory: one read and one posted write an iteration, by one
-// thread. A read costs what the bus costs, a µs or more, so what is read is used a whole iteration
-// later and nobody waits for it: a loop that is stopped ends one iteration later at most.
+// thread. A read costs what the bus costs, a µs or more, so the value read is used a whole
+// iteration later and no thread waits for it: a loop that is stopped ends one iteration later at
+// most.
 // Compiled by NVRTC when a program is bound, and by the host's compiler and nvcc in tests.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What kernels are told: plain structs, the same for the device, the host and the tests.
+// The kernels' parameters: plain structs, the same for the device, the host and the tests.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct BroadcastParams {
 };
 using ElementwiseParams = BroadcastParams<kMaxInputs>;
 static_assert(sizeof(ElementwiseParams) == 312, "kernels and their launches agree on this");
-// Of a kernel made from a chain of elementwise nodes (fused_inl.h).
+// The parameters of a kernel made from a chain of elementwise nodes (fused_inl.h).
 inline constexpr int kMaxFusedInputs = 12;
 using FusedParams = BroadcastParams<kMaxFusedInputs>;
 static_assert(sizeof(FusedParams) == 960, "as above; far below the 4 KiB that a launch takes");
@@ -49,7 +49,7 @@ struct LoopParams {
 static_assert(sizeof(LoopParams) == 608, "as above");
 
 // A kernel that makes one result (a reduction) or one row (Softmax) of each row of the input. The
-// kept axes say where a row begins, the reduced ones where its elements are; innermost last.
+// kept axes give a row's begin, the reduced ones the places of its elements; innermost last.
 struct RowParams {
   void* out;
   const void* in;
@@ -330,7 +330,7 @@ struct RecurrentParams {
   const void* peephole;    // T: [direction, 3, hidden] or null
   const void* initial_h;   // T, or null: zeros
   const void* initial_c;
-  void* h;        // S: two of [direction, batch, hidden]; the step's parity says which is read
+  void* h;        // S: two of [direction, batch, hidden]; the step's parity selects the one read
   void* c;        // S: [direction, batch, hidden]
   void* update;   // S: GRU's z, likewise
   void* reset_h;  // S: GRU's r * h, likewise

@@ -16,7 +16,7 @@ namespace eddy::cuda {
 // What a node applies. An operator of one input and two of its kind (Max of more than two, Clip
 // without limits) is not one function: kUnsupported, as are types without a kernel.
 Result<ElementFunction> element_function(const KernelInit& init);
-// Whether element_function knows the operator.
+// Whether element_function has the operator.
 bool is_elementwise(std::string_view op);
 // Those of two inputs whose kernels are their functions.
 std::span<const std::string_view> binary_operators();

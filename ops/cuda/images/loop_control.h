@@ -1,22 +1,22 @@
 // What decides loops and cases on the device: parameters and bodies of two kernels of one thread
 // each and of one of many, for the device and for tests on the host.
 //
-//   eddy_loop_step   counts a loop's iterations and says whether another one begins
-//   eddy_case_choice says which branch of a case runs
+//   eddy_loop_step   counts a loop's iterations and decides whether another one begins
+//   eddy_case_choice selects the branch of a case that runs
 //   eddy_loop_copy   carried values go to where the next iteration reads them; behind that, its
 //                    first thread may do a step, too
 //
 // A body that holds several iterations has a word `go_on` in the device's memory: each test writes
-// its answer there, too, and what belongs to the second iteration or a later one does nothing
+// its decision there, too, and what belongs to the second iteration or a later one does nothing
 // where it is 0 (kGuarded here; the guard of grid_order_inl.h in all other kernels). So a test that
 // ends the loop is its last, and the counter, the handle and all values stay as they are then.
 //
 // Both end every loop around them once the word `stop` is not 0; a case that has no branch for its
 // selector sets it. `stop`, `progress` and `failure` are in host memory that the device sees, so
-// whoever wants a loop to end writes `stop`, and reads how far it has come. A step reads `stop`
+// the host ends a loop by a write to `stop`, and reads how far it has come. A step reads `stop`
 // once, which takes as long as the bus does.
 //
-// On the device the answer goes to a conditional node's handle (cudaGraphSetConditional).
+// On the device the decision goes to a conditional node's handle (cudaGraphSetConditional).
 #pragma once
 
 #include <cstdint>
@@ -99,7 +99,7 @@ EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
   const bool asks = (p.flags & (LoopStepParams::kAdvance | LoopStepParams::kTest)) != 0;
   const bool is_stopped = asks && read_shared(p.stop) != 0;
   int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
-  // An iteration that has been stopped is not over: whoever asks where it was is told its number.
+  // A stopped iteration is not over: the counter keeps its number, which reports of the place show.
   if ((p.flags & LoopStepParams::kAdvance) != 0 && !is_stopped) ++count;
   *p.counter = count;
   write_shared(p.progress, count);

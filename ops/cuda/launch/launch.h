@@ -40,8 +40,8 @@ bool launch_blocks(const KernelArgs& args, CudaLauncher& launcher, CudaFunction 
   return num_items == 0 || launch_grid(args, launcher, function, num_items, &params);
 }
 
-// What became of a call that a library was asked for: true or false, as a kernel's run() returns
-// them, or nothing: our own kernel is to do it.
+// The outcome of a call to a library: true or false, as a kernel's run() returns them, or nothing:
+// our own kernel is to do it.
 inline std::optional<bool> outcome_of(const KernelArgs& args, const Result<bool>& is_done) {
   if (!is_done.is_ok()) return args.fail(is_done.status());
   return *is_done ? std::optional(true) : std::nullopt;
@@ -49,7 +49,7 @@ inline std::optional<bool> outcome_of(const KernelArgs& args, const Result<bool>
 
 inline uint64_t count_of(const TensorView& view) { return static_cast<uint64_t>(view.count()); }
 
-// Where the kernel may say what it finds; null after args.fail().
+// Where the kernel may record a fault; null after args.fail().
 inline DeviceFault* fault_or_null(const KernelArgs& args) {
   if (args.fault == nullptr) {
     args.fail(resource_exhausted("no memory in which a kernel could report its faults"));

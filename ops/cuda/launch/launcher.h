@@ -2,8 +2,7 @@
 //
 // Implemented by runtime/cuda on a module of the driver, and by tests on the host. A kernel takes
 // one parameter, a struct passed by value.
-// Threads: any. Errors: launch() says what the driver answered; the kernel passes it to
-// args.fail().
+// Threads: any. Errors: launch() returns the driver's error; the kernel passes it to args.fail().
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 // is stable, and with these few declarations every build is the same build (a test compares them
 // with the header where a toolkit is). Names are ours, numbers the library's.
 //
-// Matrices are column-major there; ours are row-major, so a product is asked for as that of the
+// Matrices are column-major there; ours are row-major, so a product is computed as that of the
 // transposes.
 // Source: NVIDIA, cuBLAS library user's guide, chapter cuBLASLt.
 #pragma once
@@ -29,7 +29,7 @@ using LtPreference = struct LtPreferenceTag*;  // cublasLtMatmulPreference_t
 constexpr int kLtSuccess = 0;  // cublasStatus_t
 constexpr int kLtNoMemory = 3;
 constexpr int kLtNotSupported = 15;  // no algorithm for this product
-// The call was refused for what it asked, and nothing has been enqueued; the same call will be
+// The call was refused for its parameters, and nothing has been enqueued; the same call will be
 // refused again.
 constexpr bool is_lt_refusal(int status) {
   constexpr int kInvalidValue = 7, kArchMismatch = 8;

@@ -26,7 +26,7 @@ using DnnConvolution = struct DnnConvolutionTag*;
 using DnnPooling = struct DnnPoolingTag*;
 
 constexpr int kDnnSuccess = 0;
-// The call was refused for what it asked, and nothing has been enqueued; the same call will be
+// The call was refused for its parameters, and nothing has been enqueued; the same call will be
 // refused again. Version 9 has ranges of codes, the versions before it single ones.
 constexpr bool is_dnn_refusal(int status) {
   constexpr int kOldBadParam = 3, kOldInvalidValue = 5, kOldArchMismatch = 6, kOldNotSupported = 9;

@@ -1,16 +1,16 @@
 // DnnConvolutions: convolutions by cuDNN, with the descriptors and the algorithm that the library
 // names first for every shape met.
 //
-// A convolution is asked for by ConvParams, as our own kernels are; what the library does not do
-// (padding that differs at the two ends beyond what the strides make of it, no deterministic
-// algorithm within the workspace, whatever it refuses when it is asked) is answered with false, and
-// the caller takes its own kernel. Algorithms are asked for once for each shape and type, of which
-// the latest are kept (dnn_plans.h); only deterministic ones are taken: same bits from run to run.
+// A convolution has ConvParams, as our own kernels have; for what the library does not do (padding
+// that differs at the two ends beyond what the strides make of it, no deterministic algorithm
+// within the workspace, whatever it refuses at the call) run() returns false, and the caller takes
+// its own kernel. Algorithms are requested once for each shape and type, of which the latest are
+// kept (dnn_plans.h); only deterministic ones are taken: same bits from run to run.
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock.
 // Cost: a lookup and one call, with a bias two; the first time a shape is met, some 100 µs.
-// Errors: what the library answers, by the call's name.
+// Errors: the library's errors, by the call's name.
 #pragma once
 
 #include "ops/cuda/libraries/dnn_options.h"

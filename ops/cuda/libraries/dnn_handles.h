@@ -3,7 +3,7 @@
 //
 // Ownership: outlives whatever uses it; the launcher outlives it. Threads: any, one at a time a
 // stream. Cost: a lookup; a new handle, some ms.
-// Errors: what the library answers, by the call's name.
+// Errors: the library's errors, by the call's name.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace eddy {
 
 class DnnHandles {
  public:
-  // Fails where the library has no handle to give (a device it does not know).
+  // Fails where the library has no handle to give (a device it does not support).
   static Result<std::unique_ptr<DnnHandles>> create(std::shared_ptr<const CudnnApi> api,
                                                     CudaLauncher& launcher);
   ~DnnHandles();
@@ -29,8 +29,8 @@ class DnnHandles {
   CudaLauncher& launcher() const { return launcher_; }
   // The device's context is current.
   Result<DnnHandle> of(NativeStream stream);
-  // kUnsupported: the call was refused for what it asked (is_dnn_refusal); kRunFailed: any other
-  // answer but success.
+  // kUnsupported: the call was refused for its parameters (is_dnn_refusal); kRunFailed: any other
+  // error.
   Status check(int status, const char* call) const;
   // Made so far and not destroyed: as many as streams have needed one at once.
   size_t num_handles() const;

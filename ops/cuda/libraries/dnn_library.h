@@ -17,7 +17,7 @@ namespace eddy {
 
 class DnnLibrary {
  public:
-  // Fails where the library has no handle to give (a device it does not know).
+  // Fails where the library has no handle to give (a device it does not support).
   static Result<std::unique_ptr<DnnLibrary>> create(std::shared_ptr<const CudnnApi> api,
                                                     CudaLauncher& launcher,
                                                     const DnnOptions& options) {

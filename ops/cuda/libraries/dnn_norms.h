@@ -1,16 +1,16 @@
 // DnnNorms: BatchNormalization with given moments by cuDNN, descriptors kept for every shape met.
 //
-// A norm is asked for by ChannelParams, as our own kernel is, all of its tensors of one type, which
-// the library has for float32 and float64 (of 16-bit inputs it wants moments in float32). False is
-// the answer, and the caller takes its own kernel, for small inputs (DnnOptions::least_elements),
-// more than 65535 in batch or channels, a negative epsilon, and whatever the library refuses.
+// A norm has ChannelParams, as our own kernel has, all of its tensors of one type, which the
+// library has for float32 and float64 (of 16-bit inputs it needs moments in float32). run() returns
+// false, and the caller takes its own kernel, for small inputs (DnnOptions::least_elements), more
+// than 65535 in batch or channels, a negative epsilon, and whatever the library refuses.
 //
 // Norms of rows (layers, instances) are the library's by its graph interface alone, whose engines
 // it compiles when it plans a shape (version 9.19: about a second); ours are there at once.
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock. Cost: a lookup and one call.
-// Errors: what the library answers, by the call's name.
+// Errors: the library's errors, by the call's name.
 #pragma once
 
 #include "ops/cuda/libraries/dnn_options.h"

@@ -67,7 +67,8 @@ Result<bool> DnnPools::run(const KernelArgs& args, ElementType element, bool is_
   std::vector<int64_t> key = {static_cast<int64_t>(element), static_cast<int64_t>(mode), batch,
                               channels};
   add_to_key(key, w);
-  // Whether windows are whole is not said by the padding before them.
+  // The key has the padding behind, too: the padding before does not determine whether windows are
+  // whole.
   key.insert(key.end(), std::begin(w.pad_end), std::end(w.pad_end));
   return plans_.run(
       args, key,

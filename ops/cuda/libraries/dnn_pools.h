@@ -1,17 +1,17 @@
 // DnnPools: MaxPool and AveragePool by cuDNN, on two and three spatial axes, descriptors kept for
 // every shape met.
 //
-// A pool is asked for by PoolParams, as our own kernel is. False is the answer, and the caller
-// takes its own kernel, where the library has no such pool: indices wanted, dilations, sizes that
-// do not follow from one padding for both ends (ceil_mode's further windows), padding as wide as
-// the window, an average that counts less than the whole window; for small inputs
-// (DnnOptions::least_elements) and more than 65535 in batch or channels; and for whatever the
-// library refuses when it is asked. A NaN in a window is its greatest element, as in the reference;
-// averages are summed in float32 (float64's in float64), where our own kernel sums in float64.
+// A pool has PoolParams, as our own kernel has. run() returns false, and the caller takes its own
+// kernel, where the library has no such pool: indices wanted, dilations, sizes that do not follow
+// from one padding for both ends (ceil_mode's further windows), padding as wide as the window, an
+// average that counts less than the whole window; for small inputs (DnnOptions::least_elements) and
+// more than 65535 in batch or channels; and for whatever the library refuses at the call. A NaN in
+// a window is its greatest element, as in the reference; averages are summed in float32 (float64's
+// in float64), where our own kernel sums in float64.
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock. Cost: a lookup and one call.
-// Errors: what the library answers, by the call's name.
+// Errors: the library's errors, by the call's name.
 #pragma once
 
 #include "ops/cuda/libraries/dnn_options.h"

@@ -7,7 +7,7 @@ namespace {
 
 using cuda::kMaxSpatialAxes;
 
-// The library knows one padding for both ends, and computes sizes from it.
+// The library has one padding for both ends, and computes sizes from it.
 bool has_even_padding(const cuda::WindowParams& w) {
   for (int i = 0; i < kMaxSpatialAxes; ++i) {
     const int64_t room = w.in[i] + 2 * w.pad[i] - (w.kernel[i] - 1) * w.dilation[i] - 1;

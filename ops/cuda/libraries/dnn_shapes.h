@@ -1,4 +1,4 @@
-// What the families of cuDNN's operators share: shapes and windows as the library is told them, and
+// What the families of cuDNN's operators share: shapes and windows in the library's form, and
 // descriptors with an owner.
 //
 // Threads: pure, but for DnnDescriptor, which has one owner.
@@ -36,7 +36,7 @@ struct DnnShape {
   int rank = 0;
   bool fits = true;  // the library's ints
 };
-// With the last `rank` of the spatial axes.
+// Takes the last `rank` of the spatial axes.
 DnnShape dnn_shape(int64_t first, int64_t second, const int64_t (&spatial)[cuda::kMaxSpatialAxes],
                    int rank);
 
@@ -46,8 +46,8 @@ bool fits_dnn_grid(int64_t batch, int64_t channels);
 
 // Planes are taken for images, volumes for volumes: 2 or 3.
 int dnn_spatial_rank(const cuda::WindowParams& w);
-// Whether the window is one that the library knows: one padding for both ends, sizes that follow
-// from it, numbers that ints hold.
+// Whether the library supports the window: one padding for both ends, sizes that follow from it,
+// numbers that ints hold.
 bool is_dnn_window(const cuda::WindowParams& w);
 // The last `rank` of a window's numbers.
 DnnInts dnn_ints(const int64_t (&of_axis)[cuda::kMaxSpatialAxes], int rank);
@@ -65,7 +65,7 @@ class DnnDescriptor {
   DnnDescriptor(const DnnDescriptor&) = delete;
   DnnDescriptor& operator=(const DnnDescriptor&) = delete;
 
-  // Of the calls of one table, which outlives this; `call` is the first one's name.
+  // Makes it by the calls of one table, which outlives this; `call` is the first one's name.
   Status make(const DnnHandles& handles, const std::function<int(Descriptor*)>& create,
               const std::function<int(Descriptor)>& destroy, const char* call) {
     EDDY_RETURN_IF_ERROR(handles.check(create(&made_), call));

@@ -1,10 +1,10 @@
-// DynamicLibrary: a shared library opened when a program first asks for it, behind a table of
+// DynamicLibrary: a shared library opened when a program first needs it, behind a table of
 // functions that tests replace: the general half of every door to a CUDA library.
 //
 // Entries are std::functions, so that a fake without globals can have state of its own. A library
 // that was opened stays in the process to its end: NVIDIA's keep memory and threads of their own
 // (NVRTC 71 KiB), which would be lost with every close and made anew with every open.
-// Errors: open() says what was looked for and what the loader answered. Threads: any.
+// Errors: open() names what was looked for and the loader's error. Threads: any.
 #pragma once
 
 #include <functional>

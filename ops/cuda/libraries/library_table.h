@@ -5,8 +5,8 @@
 //     find("twice", api.twice);
 //   });
 //
-// Errors: kNotFound: `without`, then what the loader
-// answered; kUnsupported, naming the functions that the library lacks.
+// Errors: kNotFound: `without`, then the loader's error; kUnsupported, naming the functions that
+// the library lacks.
 #pragma once
 
 #include <memory>

@@ -1,20 +1,19 @@
 // LtProducts: matrix products by cuBLASLt on one GPU: its handle, and for every shape met the
 // descriptors and the algorithm that the library's heuristic names first.
 //
-// A product is asked for by ProductParams, as our own kernels are; what the library does not do
-// (several batch axes, a broadcast column added, transposed results, whatever it refuses when it is
-// asked) is answered with false, and the caller takes its own kernel. The heuristic is asked once
-// for each shape, type and alignment, of which the latest are kept (plan_cache.h). Alignments are
-// those that follow from a matrix's size, unless it lies worse: where it lies, which differs
-// between ways to drive a loop, does not choose the algorithm. Workspaces come from the stream's
-// scratch memory, so concurrent streams share nothing; and the same shape has the same algorithm:
-// same bits from run to run.
+// A product has ProductParams, as our own kernels have; for what the library does not do (several
+// batch axes, a broadcast column added, transposed results, whatever it refuses at the call) run()
+// returns false, and the caller takes its own kernel. The heuristic runs once for each shape, type
+// and alignment, of which the latest are kept (plan_cache.h). Alignments are those that follow from
+// a matrix's size, unless it lies worse: where it lies, which differs between ways to drive a loop,
+// does not choose the algorithm. Workspaces come from the stream's scratch memory, so concurrent
+// streams share nothing; and the same shape has the same algorithm: same bits from run to run.
 //
 // Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any; finding a
 // known shape takes a lock, the product itself none.
 // Cost: a lookup and one call; the first time a shape is met, some 50 µs.
-// Errors: what the library answers, by the call's name. Memory that it lacks is an error, too: a
-// kernel of ours instead would give other bits in that run alone.
+// Errors: the library's errors, by the call's name. Memory that it lacks is an error, too: a kernel
+// of ours instead would give other bits in that run alone.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The host's half of Pad, Tile, Trilu, OneHot, Range, ConstantOfShape: what an element is, its
-// position says.
+// The host's half of Pad, Tile, Trilu, OneHot, Range, ConstantOfShape: an element's position
+// determines its value.
 #include <array>
 #include <cstring>
 

@@ -8,8 +8,8 @@
 // CUB is a library of templates, so the table's functions are compiled here (cub_*.cu), for host
 // and device, and stand on the runtime library, linked statically. That works beside the driver's
 // interface: it takes the context that is current, and the driver's streams are its streams. It
-// opens the driver when load_cub() first asks something of it; before, a process pays for the
-// registration of some kernels only, and needs no driver. Tests put a fake underneath.
+// opens the driver when load_cub() first calls it; before, a process pays for the registration of
+// some kernels only, and needs no driver. Tests put a fake underneath.
 //
 // Captures: calls enqueue kernels and fills, which any capture and a conditional node's body may
 // hold. The runtime library loads a kernel when it is first launched, which a relaxed capture
@@ -18,7 +18,7 @@
 //
 // Determinism: sums of floats have the same bits from run to run on one kind of device (CUB's
 // documentation of DeviceReduce, "run-to-run determinism"); on another kind perhaps others.
-// Threads: any. Errors: a call answers with the runtime library's number, 0 for success.
+// Threads: any. Errors: a call returns the runtime library's number, 0 for success.
 // Source: NVIDIA, CUB 3.0: DeviceReduce, DeviceScan, DeviceRadixSort, DeviceFor.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What CUB's algorithms are asked to do with one long line: plain structs, the same for the host,
-// for what nvcc compiles and for tests.
+// The parameters of CUB's algorithms on one long line: plain structs, the same for the host, for
+// what nvcc compiles and for tests.
 //
 // Element j of a line is in[j * stride]. Addresses are the device's. What the calls compute beyond
 // CUB's own algorithms is long_line_inl.h.
@@ -22,7 +22,7 @@ struct LongLine {
 
 enum class LineSum : int32_t { kSum, kProd, kMean, kL1, kL2, kLogSum, kSumSquare };
 
-// out[0]: the sum, as LineSum says; of integers only kSum and kProd.
+// out[0]: the sum, by LineSum; of integers only kSum and kProd.
 struct SumCall {
   LongLine line;
   LineSum sum;

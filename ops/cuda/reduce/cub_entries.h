@@ -1,5 +1,5 @@
 // What nvcc compiles of CUB and of the runtime library below it, as load_cub() (cub.h) puts it into
-// its table. Answers are the runtime library's error numbers.
+// its table. Results are the runtime library's error numbers.
 #pragma once
 
 #include "ops/cuda/reduce/cub_calls.h"

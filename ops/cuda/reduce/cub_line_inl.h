@@ -49,8 +49,8 @@ struct Writer {
   EDDY_HD Writer operator+(int64_t step) const { return {store, at + step}; }
 };
 
-// The status of `call`, one of CUB's: which looks at the thread's last error, so an earlier one of
-// somebody else's is forgotten first; and which may throw what the runtime library answers.
+// Returns the status of `call`, a call of CUB's. CUB looks at the thread's last error, so an error
+// of an earlier call is cleared first; and CUB may throw the error of the runtime library.
 template <typename Call>
 cudaError_t run_cub(Call call) noexcept {
   static_cast<void>(cudaGetLastError());

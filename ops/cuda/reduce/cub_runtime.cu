@@ -1,4 +1,4 @@
-// What is asked of the runtime library itself.
+// The calls of the runtime library itself.
 #include <cuda_runtime_api.h>
 
 #include <cub/version.cuh>
@@ -19,7 +19,7 @@ CubRuntime cub_runtime() {
   cudaRuntimeGetVersion(&runtime.runtime_version);
   int num_devices = 0;
   runtime.status = cudaGetDeviceCount(&num_devices);
-  static_cast<void>(cudaGetLastError());  // told; of no concern to the calls that follow
+  static_cast<void>(cudaGetLastError());  // reported; the calls that follow must not see it
   return runtime;
 }
 

@@ -194,7 +194,8 @@ struct CumSumTerms {
   }
 };
 
-// Of the sum up to element j and with it, which an exclusive sum takes away again: words wrap.
+// Stores the sum of the elements up to and with j; an exclusive sum subtracts element j again:
+// words wrap.
 template <typename T>
 struct CumSumStore {
   CumSumCall call;

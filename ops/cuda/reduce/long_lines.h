@@ -3,9 +3,10 @@
 //
 // Our own kernels give a line to a block: one launch for all lines, and right where these are many
 // or short. Of few long ones they would leave most of the device idle, and TopK reads its line k
-// times. There CUB is called, line by line, each by the whole device. What it does not take (more
-// lines, shorter ones, elements of a line that do not lie at one distance, running sums of floats,
-// whose order CUB does not fix) is answered with false, and the caller takes its own kernel.
+// times. There CUB is called, line by line, each by the whole device. For what it does not take
+// (more lines, shorter ones, elements of a line that do not lie at one distance, running sums of
+// floats, whose order CUB does not fix) the call returns false, and the caller takes its own
+// kernel.
 //
 // The choice depends on shapes and types alone: the same bits from run to run. Places, extremes,
 // integers and TopK have the same bits either way.
@@ -13,8 +14,8 @@
 // A call is several launches of the library, none of which looks at a guard, so loops that hold one
 // are not unrolled (graph/loops/unrolling.h). Scratch memory is the stream's.
 // Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any.
-// Errors: what the library answers, by the call's name. Memory that it lacks is an error, too: a
-// kernel of ours instead would give other bits in that run alone.
+// Errors: the library's errors, by the call's name. Memory that it lacks is an error, too: a kernel
+// of ours instead would give other bits in that run alone.
 #pragma once
 
 #include <memory>

@@ -149,7 +149,7 @@ struct Moments {
   double variance = 0;
 };
 
-// Of row `in`, in two passes; every thread gets them.
+// Finds the moments of row `in` in two passes; every thread gets them.
 template <typename T>
 EDDY_HD void find_moments(const Block& block, double (&items)[kBlockThreads], const T* in,
                           uint64_t length, PerThread<Moments>& moments) {

@@ -50,7 +50,7 @@ struct ReduceSum {
   EDDY_HD static S step(S sum, S x) {
     return sum + x;
   }
-  // Of two partial results.
+  // Joins two partial results.
   template <typename S>
   EDDY_HD static S join(S a, S b) {
     return a + b;
@@ -153,7 +153,7 @@ struct ReduceMin {
   }
 };
 
-// The most extreme element; a NaN wins. Of nothing: what every other element beats.
+// The most extreme element; a NaN wins. Without elements: the value that every other element beats.
 template <typename Op, typename T>
 EDDY_HD void run_extreme(const RowParams& p, uint64_t first, uint64_t step) {
   const T* const in = static_cast<const T*>(p.in);
