@@ -1,6 +1,6 @@
 // Host predicate: a C++ function decides after each iteration whether the loop goes on.
 //
-// Shows: a named host function and the operator that asks it. The function runs exactly once for
+// Shows: a named host function and the operator that calls it. The function runs exactly once for
 // each decision, in the order of the iterations, and sees read-only views.
 #include <cstdio>
 

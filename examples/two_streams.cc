@@ -17,7 +17,7 @@ namespace {
 // Where two threads wait for each other.
 class Meeting {
  public:
-  // True when both are there; false when nobody else has come for ten seconds.
+  // True when both are there; false when the other has not come for ten seconds.
   bool wait() {
     std::unique_lock lock(mutex_);
     ++num_here_;

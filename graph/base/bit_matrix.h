@@ -3,7 +3,7 @@
 // Made for relations over dense ids: row u holds the nodes that u reaches. Bits past the last
 // column are always 0, so rows can be compared and counted word by word.
 //
-// Memory: rows * ceil(columns / 64) * 8 bytes; whoever makes one checks the size first.
+// Memory: rows * ceil(columns / 64) * 8 bytes; the caller checks the size first.
 // Cost: test, set O(1); or_row, count_row O(columns / 64).
 #pragma once
 

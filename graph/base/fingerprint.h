@@ -1,7 +1,7 @@
 // Fingerprint: 128 bits that stand for what was added, in order: the same in every process and on
 // every machine of the same byte order.
 //
-// For telling apart what is not the same by accident. Not for what somebody might forge.
+// Tells contents apart that differ by accident. An adversary can forge it.
 // Contract: each add() is framed by its size where it has one, so "ab", "c" and "a", "bc" differ.
 // Long runs of bytes go in blocks of eight words, two into each of four lanes that do not wait for
 // each other.

@@ -3,7 +3,7 @@
 //
 // Simulated are serial, and rank and matching under caps of 2, 4, 8 … streams up to what the
 // machine offers and the caller allows. Parallel plans must beat serial by kMinGain, because a
-// plan of one stream runs on the caller's thread and disturbs nobody; among those that do, the
+// plan of one stream runs on the caller's thread and takes no worker; among those that do, the
 // fastest wins, of equals the one with fewer streams, then rank. So the same graph, costs and
 // machine give the same plan. Where decisions have distributions, expectations over the same few
 // scenarios are compared. The plan's notices say what was compared.

@@ -3,7 +3,7 @@
 // Weights that a file stores twice (once for each branch of an If, or tied ones) become one
 // constant, which kernels then pack once.
 //
-// Borrows: bytes given must outlive the pool and whoever uses what it returns.
+// Borrows: the given bytes must outlive the pool and every use of what it returns.
 // Threads: one at a time. Cost: a sample of each constant, and a comparison of those that look
 // alike; smaller ones than kMinBytes are passed over.
 #pragma once

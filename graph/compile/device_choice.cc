@@ -211,7 +211,7 @@ class Chooser {
     return true;
   }
 
-  // Who reads what, as far as is known by now.
+  // The readers of each value, as far as they are known by now.
   void mark_device_reads() {
     is_read_by_device_.assign(graph_.num_values(), false);
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
@@ -241,7 +241,7 @@ class Chooser {
     return true;
   }
 
-  // Whoever is chosen, one copy behind the branch is no more than one in it.
+  // Whichever device is chosen, one copy behind the branch is no more than one in it.
   bool is_made_by_device(const Passed& passed) const {
     return std::all_of(passed.from.begin(), passed.from.end(),
                        [&](ValueId from) { return is_constant(from) || is_home_device(from); });

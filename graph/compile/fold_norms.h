@@ -5,10 +5,10 @@
 //
 // The new weights are written as nodes of constants, which simplify() then evaluates, so this pass
 // stands before it. Folded are float32 and float64 normalizations with given moments, all of
-// constants, whose input is made by a Conv of constant weights that nobody else reads.
+// constants, whose input is made by a Conv of constant weights and has no other reader.
 //
-// The result is the same within rounding, not the same bits: whoever promises those leaves it out
-// (SessionOptions::folds_norms).
+// The result is the same within rounding, not the same bits: a caller that promises those leaves
+// the pass out (SessionOptions::folds_norms).
 // Takes the graph over; a graph without such pairs comes back as it is. Errors: those of building.
 // Cost: O(nodes). Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient
 // Integer-Arithmetic-Only Inference" (CVPR 2018), section 3.2.

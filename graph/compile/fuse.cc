@@ -17,7 +17,7 @@ struct Tree {
   size_t size() const { return members.size(); }
 };
 
-// Finds the trees, bottom up: a node is met after all who read its result.
+// Finds the trees, bottom up: a node is met after all readers of its result.
 class TreeFinder {
  public:
   TreeFinder(const Graph& graph, const FuseOptions& options) : graph_(graph), options_(options) {}

@@ -14,7 +14,8 @@
 // and find no fault, which is the caller's to know, and be small. What needs one loop's results
 // waits for all.
 //
-// What can be merged: why_not_merged(). Who can be merged with whom: find_siblings().
+// Whether a loop can be merged: why_not_merged(). Which loops can be merged with each other:
+// find_siblings().
 //
 // Names: the loop is "a+b+c", nodes inside are "a/n", so messages name what the model's author
 // knows; iterations count alike for all. Errors: those of building the graph.

@@ -9,8 +9,8 @@
 //   eddy.Await      on a CPU stream: its result's bytes are there when what waits for it is issued
 //
 // Planned like all other nodes, copies have streams, records and waits of their own, and the plan
-// shows them. Constants are copied by nobody: a program has them on both sides. Which node goes
-// where, and why: device_choice.h.
+// shows them. Constants need no copy: a program has them on both sides. Which node goes where, and
+// why: device_choice.h.
 //
 // Takes the graph over. Errors: those of building the new graph. Cost: O(nodes).
 #pragma once

@@ -36,8 +36,8 @@ struct DrawnWait {
 struct DrawnNextWait {
   static constexpr uint32_t kTurn = UINT32_MAX;
   uint32_t event;
-  uint32_t from;     // index into nodes: who records, or before whom its stream takes a reference
-  uint32_t to;       // whom it serves: index into nodes, or the turn between the iterations
+  uint32_t from;     // index into nodes: the one that records, or before which its stream retains
+  uint32_t to;       // what it serves: index into nodes, or the turn between the iterations
   std::string text;  // the whole in words
 };
 

@@ -46,7 +46,7 @@ class Simplifier : public GraphCopier {
     const ValueInfo& info = source_.value(id);
     if (info.origin != ValueOrigin::kConstant) {
       if (const auto weights = weights_.find(id); weights != weights_.end()) {
-        // Somebody wants the floats; not remembered, as below.
+        // A reader wants the floats; not remembered, as below.
         const Node& node = source_.node(weights->second);
         const std::vector<Value> inputs = values(node.inputs);
         if (!fold(node, inputs)) copy_exec(weights->second, inputs, node.device);

@@ -8,7 +8,7 @@
 //   - large constant weights that are dequantized and multiplied stay in bytes: one operator
 //     (eddy.DequantizeMatMul, where the table has it) does both
 //   - constants of equal bytes share one place
-//   - nodes whose results nobody reads disappear (host functions excepted)
+//   - nodes whose results have no reader disappear (host functions excepted)
 //
 // The graph is rebuilt from its inputs on, so each decision sees the ones before it. In loops the
 // types of carried values are first taken to stay as they start; if the body proves otherwise it
@@ -49,7 +49,7 @@ struct SimplifyOptions {
   // counts them where that is more; beside 16 for each byte of the graph's own constants. What
   // would exceed it is left to the run.
   double max_folded_work = 0x1p28;
-  // Asked before each node; a failure ends the pass and is its result. Empty: nobody asks.
+  // Called before each node; a failure ends the pass and is its result. May be empty.
   std::function<Status()> check = {};
 };
 

@@ -25,7 +25,7 @@ Status Exporter::choose_names() {
     names_[input.index()] = graph_.value(input).name;
     used_names_.insert(graph_.value(input).name);
   }
-  // An output's name belongs to its value, or to nobody else.
+  // An output's name belongs to its value and to no other.
   for (size_t i = 0; i < graph_.outputs().size(); ++i) {
     const ValueId value = graph_.outputs()[i];
     const std::string& output = graph_.output_names()[i];

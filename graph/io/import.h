@@ -42,8 +42,8 @@ struct ImportOptions {
   std::string external_folder = {};
   // Put before the names of nodes and values, so that one model can be imported twice.
   std::string name_prefix = {};
-  // Hears of what is wrong in the file but harms nothing: a graph output declared with another
-  // shape than the nodes give it (the nodes count). One line a call; may be empty.
+  // Called with each line about what is wrong in the file but harms nothing: a graph output
+  // declared with another shape than the nodes give it (the nodes count). May be empty.
   std::function<void(std::string_view line)> warn = {};
 };
 

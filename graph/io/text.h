@@ -12,7 +12,7 @@ bool is_clean_utf8(std::string_view text);
 // Text for a message: cut when long; the second in quotes.
 std::string shortened(std::string_view text);
 std::string quoted(std::string_view text);
-// A file's path whole: who reads the message must find the file.
+// A file's path in full, so that the reader of the message can find the file.
 std::string quoted_path(std::string_view path);
 
 }  // namespace eddy

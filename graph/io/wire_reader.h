@@ -5,7 +5,7 @@
 //   if (!reader.is_ok()) complain(reader.offset(), reader.error());
 //
 // Every length is checked against the bytes that remain, so no input can make it read past its
-// span; fields that nobody asks for are skipped by not being read. Accessors tell whether the
+// span; unknown fields are skipped by not being read. Accessors tell whether the
 // field has the wire type asked for; the reader itself knows no schema. Groups (wire types 3 and
 // 4, unused by ONNX) are an error.
 //

@@ -13,8 +13,8 @@
 
 namespace eddy {
 
-// A tensor with known bytes, aligned to its element; the graph (or whoever built the graph from
-// it) owns the bytes.
+// A tensor with known bytes, aligned to its element; the graph, or the builder of the graph, owns
+// the bytes.
 struct Constant {
   ElementType element = ElementType::kUndefined;
   Dims dims;  // static

@@ -122,9 +122,9 @@ class Graph {
   // than one sibling in between.
   std::string path(NodeId node) const;
 
-  // Lets go of bytes that nobody reads any more: the constants named have null data afterwards,
+  // Releases bytes that have no further reader: the named constants have null data afterwards,
   // blobs without other constants are freed once no copy needs them either, and of mapped files
-  // only what is read again comes back. A graph that has let go can run, but not be exported.
+  // only what is read again comes back. Such a graph can run, but not be exported.
   void release_constants(std::span<const ConstantId> unread);
 
  private:

@@ -1,7 +1,7 @@
 // TensorView: a borrowed, dense, row-major tensor. The one form in which data crosses from
 // graph to kernels to callers.
 //
-// Whoever makes a view keeps data and dims alive while it is used. A null data with
+// The maker of a view keeps data and dims alive while the view is used. A null data with
 // element == kUndefined stands for an omitted optional input; a zero-size tensor may have a null
 // data too, so ask is_omitted().
 #pragma once

@@ -201,7 +201,7 @@ bool is_decision_only(const Graph& graph, const LoopView& loop, size_t k,
   uint32_t fine = loop.predicate() == carried ? 1 : 0;
   for (size_t f = 0; f < loop.num_forwarded(); ++f) {
     if (loop.forwarded()[f] != carried) continue;
-    // Forwarded, to nobody but the next iteration's parameter.
+    // Forwarded, and only to the next iteration's parameter.
     const ValueId name = loop.received()[f];
     const uint32_t kept = loop.next()[k] == name ? 1 : 0;
     if (uses[name.index()] != kept || uses[loop.outputs()[f].index()] != 0) return false;
@@ -212,7 +212,7 @@ bool is_decision_only(const Graph& graph, const LoopView& loop, size_t k,
 
 namespace {
 
-// Whether what is carried is only passed on: to outputs that nobody reads, and round to values of
+// Whether a carried value is only passed on: to outputs without readers, and round to values of
 // which the same is assumed.
 bool is_passed_idly(const LoopView& loop, ValueId carried, const std::vector<uint32_t>& uses,
                     const std::vector<bool>& is_idle) {

@@ -5,7 +5,7 @@
 //   - it has nodes, and all of them run there, with fixed shapes and nothing that the host must
 //     read first, and so on inside its inner loops and branches;
 //   - its predicate, and inner selectors, are made there (the copy to the host is left out), or are
-//     bools that it carries and nobody else reads;
+//     bools that it carries and that have no other reader;
 //   - its limit is known when it begins, and inner ones before that;
 //   - carried values and results keep their shapes, and no rows are stacked;
 //   - its iteration number is only copied to the device.

@@ -21,7 +21,7 @@ struct PersistentProgram {
   LoopProgram program;
   std::vector<ValueId> inputs;  // by the program's inputs: roots, outside the loop
   std::vector<ValueId> given;   // bools in the host's memory, outside the loop
-  // The loop's outputs that somebody reads: where they come from.
+  // The loop's outputs that have readers: where they come from.
   struct Output {
     ValueId value;
     ValueId from;     // outside the loop, or none: as the kernel leaves it

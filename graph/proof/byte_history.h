@@ -34,8 +34,8 @@ struct ByteAccess {
   bool operator==(const ByteAccess&) const = default;
 };
 
-// Bytes of one arena, in the order of issue: who wrote them last, who has read them since (the last
-// of each stream).
+// Bytes of one arena, in the order of issue: the step that wrote them last, and the steps that have
+// read them since (the last of each stream).
 class ByteHistory {
  public:
   // Calls visit(earlier node) for what the access must come after.

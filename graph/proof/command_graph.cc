@@ -44,8 +44,8 @@ class Reader {
     if (violations_.size() < Proof::kMaxViolations) violations_.push_back({kind, first, second});
   }
 
-  // Streams and events are numbered by whoever made the list; absurd ids are refused rather than
-  // allocated for.
+  // The maker of the list numbers streams and events; absurd ids are refused rather than allocated
+  // for.
   bool count_ids() {
     constexpr uint32_t kMaxIds = 1u << 28;
     for (uint32_t c = 0; c < graph_.commands.size(); ++c) {

@@ -264,7 +264,7 @@ class ProgramProver::Prover {
     });
   }
 
-  // Who reads a name comes after the command that defines it.
+  // A command that reads a name comes after the command that defines it.
   void require_names(uint32_t r, RegionOrder& order) {
     const auto is_own = [&](uint32_t name) { return program_.block_of_name[name] == r; };
     for (const uint32_t name : names_of_region_[r]) definer_[name] = kNone;

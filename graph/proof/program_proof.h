@@ -46,9 +46,10 @@ struct ReachingWrites;
 ProgramProof prove_program(const Program& program, const ReachingWrites& contents,
                            size_t max_violations = Proof::kMaxViolations);
 
-// Who changes the records and waits of one region at a time asks for what depends on them only: a
-// proof that was safe before is safe then exactly when prove_again() of that region is. (What a
-// region touches, and with it the proof of every other region, depends on no record or wait.)
+// For changes to the records and waits of one region at a time, only what depends on them is proved
+// again: a proof that was safe before is safe then exactly when prove_again() of that region is.
+// (What a region touches, and with it the proof of every other region, depends on no record or
+// wait.)
 //
 //   ProgramProver prover(commands, contents, 1);
 //   if (prover.prove().is_safe()) … commands.regions[r].commands lose a wait …

@@ -72,8 +72,8 @@ class RegionOrder {
   void list_node();
   void list_record(uint32_t stream, uint32_t event);
   void list_wait(uint32_t stream, uint32_t event);
-  // Calls found(violation) for every pair that is not ordered, and what prove_order finds wrong,
-  // while that says true.
+  // Calls found(violation) for every pair that is not ordered, and for what prove_order finds
+  // wrong, as long as found returns true.
   void prove(uint32_t region, const std::function<bool(ProgramViolation)>& found) const;
 
  private:

@@ -9,7 +9,7 @@
 // Regions are planned from the outside in. A body's stream 0 is its control node's: of matching's
 // chains, or those of several devices, the one with which entry and exit need the fewest waits
 // (boundary_waits.h); of a loop's `after`, one that ends with what the next iteration needs
-// (carried_first.h). Its further ones are the lowest-numbered that nobody else may use while it
+// (carried_first.h). Its further ones are the lowest-numbered that no other region may use while it
 // runs, so branches, the regions of one loop and loops that follow each other share them. (Where a
 // tail of `after` may go on beside the next `before`, these two share none, unless there is a cap.)
 // The cap holds for the whole plan.

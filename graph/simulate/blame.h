@@ -1,4 +1,4 @@
-// Who is to blame when a simulation fails: the culprits of a SimulationResult.
+// The tasks that are to blame when a simulation fails: the culprits of a SimulationResult.
 #pragma once
 
 #include <algorithm>

@@ -12,15 +12,15 @@
 // graph, slots and times exactly; commit() keeps them. A failed or rejected simulate() can only
 // be rolled back. Times are those of a full simulation, bit for bit, on integers and doubles.
 //
-// How: the old order in which tasks left the queue is replayed from the first instant that an
-// edit touches. A task whose predecessors end as before leaves the queue as before: it is passed
-// at the cost of a look, as long as its device, too, stands where it stood. Others go through a
-// queue of their own, and the two are merged by (ready, rank). Where so much changed that this
-// costs more than it saves, all that follows the first instant is simulated anew, into a second
-// timeline, by full_simulation. A stale order is never
-// trusted: a task that waits for a changed one is not passed. Zero-length tasks need no
-// exception: whoever is released by a changed one counts as changed, so what is passed at one
-// instant is closed under predecessors, and its order among itself is what it was.
+// How: the old order in which tasks left the queue is replayed from the first instant that an edit
+// touches. A task whose predecessors end as before leaves the queue as before: it is passed at the
+// cost of a look, as long as its device, too, stands where it stood. Others go through a queue of
+// their own, and the two are merged by (ready, rank). Where so much changed that this costs more
+// than it saves, all that follows the first instant is simulated anew, into a second timeline, by
+// full_simulation. A stale order is never trusted: a task that waits for a changed one is not
+// passed. Zero-length tasks need no exception: a task that a changed one releases counts as
+// changed, so what is passed at one instant is closed under predecessors, and its order among
+// itself is what it was.
 //
 // Rejection: with a threshold, simulate() ends with kExceeds as soon as a lower bound of the
 // makespan is above it: the end of any task, or a device's end plus the work it still has. The

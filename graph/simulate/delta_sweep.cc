@@ -150,8 +150,8 @@ void DeltaSimulation<Time>::make_changed(uint32_t slot) {
   }
 }
 
-// From here on the device's last end is kept apart. While it is in step, whoever stands before
-// this place in its old order ended as before.
+// From here on the device's last end is kept apart. While it is in step, the tasks before this
+// place in its old order ended as before.
 template <TimeValue Time>
 void DeltaSimulation<Time>::put_out_of_step(uint32_t d) {
   Device& device = devices_[d];
@@ -194,7 +194,7 @@ bool DeltaSimulation<Time>::sweep() {
   return true;
 }
 
-// One task of the old order or of the queue, whoever comes first; false at the end.
+// One task of the old order or of the queue, the earlier of the two; false at the end.
 template <TimeValue Time>
 bool DeltaSimulation<Time>::step() {
   if (!result_.is_done()) return false;
@@ -291,7 +291,7 @@ void DeltaSimulation<Time>::process(uint32_t slot) {
   const uint32_t state = state_[slot];
   state_[slot] |= kDone;
   --num_waiting_;
-  // Whoever takes no time, now or before, may stand at the same instant as those it releases.
+  // A task that takes no time, now or before, may stand at the same instant as those it releases.
   const bool has_changed = own.end != old_end || own.end == own.ready || (state & kReleaser);
   for (const uint32_t to : graph_.successors(slot)) {
     if (state_[to] & kChanged) {

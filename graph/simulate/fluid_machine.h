@@ -50,20 +50,20 @@ struct FluidMachine {
 
   std::string name = "cpu";
   double num_units = 1;
-  uint32_t num_workers = 0;  // 0: streams need nobody to pick them up
+  uint32_t num_workers = 0;  // 0: streams need no worker
   uint32_t max_streams = 0;  // that plans should try; 0: as many as workers, or 16
 
   Costs host;    // serial
   Costs stream;  // in the stream itself
 
   double latency_ns = 0;  // from a launch to the earliest start
-  double handing_ns = 0;  // what handing a stream to an idle worker takes of who does it, and
+  double handing_ns = 0;  // what handing a stream to an idle worker takes of the giver, and
   double handoff_ns = 0;  // from there, or a record, to the start of the stream that waits
   double waking_ns = 0;   // the same two where the worker sleeps
   double wake_ns = 0;
   double spin_ns = 0;      // workers idle for less than this are awake
   double pickup_ns = 0;    // a worker that has nothing else takes the next strand
-  double readback_ns = 0;  // from the end of a decision until whoever issues knows it
+  double readback_ns = 0;  // from the end of a decision until the issuer knows it
   double run_ns = 0;       // a run of one stream, beside its kernels
   // With several streams: from the call to the first command and from the last one until the caller
   // knows, together; more where the run takes longer than caller_spin_ns and he sleeps.
@@ -71,7 +71,7 @@ struct FluidMachine {
   double sleeping_start_ns = 0;
   double caller_spin_ns = 0;
 
-  // For kernels that nobody measured (fluid_demand()).
+  // For kernels without measurements (fluid_demand()).
   double flops_per_ns = 0;          // of the whole machine; 0: unknown
   double bytes_per_ns = 0;          // likewise
   double unit_bytes_per_ns = 0;     // what one unit can draw; 0: its share of twice bytes_per_ns

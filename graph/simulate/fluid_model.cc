@@ -333,7 +333,7 @@ class Issuing {
   std::vector<uint64_t> num_issued_;
   std::vector<std::vector<uint32_t>> unissued_;
   std::deque<uint32_t> ready_;                 // may be able to issue
-  std::multimap<double, uint32_t> readbacks_;  // when a decision is known to whoever issues
+  std::multimap<double, uint32_t> readbacks_;  // when the issuer knows a decision
 
   double host_until_ = kNever;  // the host is at work for host_for_
   uint32_t host_for_ = kNobody;

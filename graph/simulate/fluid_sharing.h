@@ -2,7 +2,7 @@
 //
 // Max-min fair: all rates rise together until a resource (units, bandwidth) is used up; those that
 // use it keep what they have, the others go on, up to rate 1. So a kernel is slowed only by a
-// resource that it uses itself, and nothing lies idle that somebody could still use.
+// resource that it uses itself, and nothing lies idle that a kernel could still use.
 //
 // Threads: pure. Cost: O(kernels), at most three times.
 // Source: Bertsekas and Gallager, "Data Networks", section 6.5.2 (progressive filling).

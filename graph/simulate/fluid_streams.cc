@@ -184,8 +184,8 @@ void FluidStreams::wake(uint32_t stream, double scale) {
   resume_at(stream, start);
 }
 
-// A stream has ended or waits: its worker takes one that is on its way to another, who then finds
-// nothing to do and goes to sleep.
+// A stream has ended or waits: its worker takes one that is on its way to another worker, which
+// then finds nothing to do and goes to sleep.
 void FluidStreams::release_worker() {
   if (machine_.num_workers == 0) return;
   --num_with_worker_;

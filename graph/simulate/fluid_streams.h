@@ -77,7 +77,7 @@ class FluidStreams {
   };
   struct Due {
     double time;
-    uint64_t number;  // ties go by who was first
+    uint64_t number;  // ties go by first come
     uint32_t stream;
     uint64_t generation;
     bool operator>(const Due& other) const {

@@ -9,7 +9,7 @@
 //
 //   loop: two regions, before and after. before runs, then the decision; if it says go on, after
 //         runs, then before again. With n trips: n + 1 decisions, n runs of after. Either may be
-//         empty. Whoever depends on the loop waits for its last decision.
+//         empty. A task that depends on the loop waits for its last decision.
 //   case: one region a branch. The decision, then the branch; an empty branch is allowed.
 //   follow: one region for each branch of a case that stands before it, at any depth, and took one
 //         last: what follows from that outside the loop it is in. Runs the region of that branch,

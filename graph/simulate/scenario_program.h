@@ -57,7 +57,7 @@ class ScenarioProgram {
   struct Region {
     std::vector<Entry> entries;
     std::vector<uint32_t> order;  // topological
-    std::vector<bool> is_sink;    // nobody in the region depends on it
+    std::vector<bool> is_sink;    // no node of the region depends on it
     double work = 0;              // with every inner control at its extreme
   };
   struct Walk;

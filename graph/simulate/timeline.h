@@ -2,7 +2,7 @@
 //
 // What every simulation here computes, full or delta, is the timeline of FlexFlow's Algorithm 1:
 // a task is ready when all its predecessors have ended (0 without any); ready tasks wait in one
-// queue ordered by (ready, rank, slot); whoever comes out of it starts at max(ready, end of the
+// queue ordered by (ready, rank, slot); a task that comes out of it starts at max(ready, end of the
 // task that came out before it on its device). That is also what decides for tasks of no length,
 // which may release tasks of a smaller rank at the very instant they are taken themselves.
 #pragma once
@@ -37,7 +37,7 @@ enum class SimulationEnd {
   kOverflow,  // an end does not fit its type
 };
 
-// How a simulation ended, and who is to blame where it failed.
+// How a simulation ended, and the tasks to blame where it failed.
 struct SimulationResult {
   SimulationEnd end = SimulationEnd::kDone;
   // kCycle: the slots on one cycle, each a predecessor of the next, the last of the first.

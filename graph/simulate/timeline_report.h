@@ -1,4 +1,4 @@
-// A timeline for those who read it: as JSON, as text for people, and its critical path.
+// A timeline for its readers: as JSON, as text for people, and its critical path.
 //
 // Text: one line of totals, and one line for each device that does something: how much of the
 // makespan it is busy, and its tasks where they are few.

@@ -22,8 +22,8 @@
 //
 //   tiles   count_tiles() says, by the call's shapes alone, into how many parts the call falls that
 //           read nothing of each other and write apart; run_tile() does one. Idle workers take
-//           them, none waits, and whoever does the last goes on. run() does all of them in order,
-//           so bits do not depend on threads
+//           them, none waits, and the worker that does the last goes on. run() does all of them in
+//           order, so bits do not depend on threads
 //   start   may answer kLater, and complete the call from any thread (pending_call.h)
 //
 // Determinism: same inputs, same bits. Work is split by shape, never by thread count.

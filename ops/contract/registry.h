@@ -24,7 +24,7 @@ struct KernelEntry {
   std::string_view op;  // string literals
   int since_version = 1;
   BindFunction bind = {};
-  std::string_view provider = "cpu";  // who made it: "reference", "onednn"; for reports
+  std::string_view provider = "cpu";  // its maker: "reference", "onednn"; for reports
   std::string_view domain = "";
 };
 

@@ -5,10 +5,10 @@
 // are there and have a way. Not here on purpose: attributes of opsets before 7, and types, ranks
 // and attributes that a kernel's bind refuses by name.
 //
-// `launcher` and the libraries outlive every kernel bound through the registry.
-// Errors: binding says kUnsupported for types and versions without a kernel; running passes on
-// what the launcher or the library says. Indices out of range and integer
-// divisions by zero are told through KernelArgs::fault.
+// `launcher` and the libraries outlive every kernel bound through the registry. Errors: binding
+// says kUnsupported for types and versions without a kernel; running passes on what the launcher or
+// the library says. Indices out of range and integer divisions by zero are reported through
+// KernelArgs::fault.
 #pragma once
 
 #include "ops/contract/registry.h"

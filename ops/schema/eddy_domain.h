@@ -1,6 +1,6 @@
 // add_eddy_schemas: the operators of domain "eddy", which say in an ONNX file what ONNX cannot.
 //
-//   HostPredicate   asks a host function that the session knows by name. Inputs: any values.
+//   HostPredicate   calls a host function that the session knows by name. Inputs: any values.
 //                   Attributes: `name` (required, the function's name) and `type` (the type of
 //                   the one output; a bool scalar when absent, so that it can drive a loop).
 //   DequantizeMatMul   A times (B - zero_point) * scale, in float, as ONNX's DequantizeLinear and

@@ -46,7 +46,7 @@ Status parse_auto_pad(const Attributes& attributes, AutoPad& mode) {
   return Status::ok();
 }
 
-// The kernel's size on axis i, or 0 where nobody knows it yet.
+// The kernel's size on axis i, or 0 where it is not known yet.
 Status kernel_size(std::span<const int64_t> kernel_shape, const Dims* kernel_or_null, int i,
                    int64_t& size) {
   const int64_t given = kernel_shape.empty() ? kUnknownDim : kernel_shape[static_cast<size_t>(i)];

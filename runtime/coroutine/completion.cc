@@ -7,7 +7,7 @@
 
 namespace eddy {
 
-// On the stack of whoever waits; gone as soon as it has been woken.
+// On the stack of the waiter; gone as soon as the waiter has been woken.
 struct Completion::Waiter {
   Waiter* next = nullptr;
   Task* task_or_null = nullptr;         // null: a thread that sleeps on `woken`

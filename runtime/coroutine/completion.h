@@ -4,10 +4,10 @@
 //     │                │
 //     └────notify──────┴──────────▶ Set ──reset──▶ Empty
 //
-// Contract: wait() returns at once if notify() came first, otherwise it suspends the task and
-// its scheduler resumes it; on a thread that is no scheduler it blocks the thread. Any number
-// may wait, of any schedulers. A second notify() has no effect. reset() needs that nobody
-// waits and nobody notifies at that moment. wait() must not be called from a timer or poller.
+// Contract: wait() returns at once if notify() came first, otherwise it suspends the task and its
+// scheduler resumes it; on a thread that is no scheduler it blocks the thread. Any number may wait,
+// of any schedulers. A second notify() has no effect. reset() requires that no wait() and no
+// notify() is in progress. wait() must not be called from a timer or poller.
 //
 // Lifetime: notify() touches the completion no more once it is set, so a waiter may destroy
 // it as soon as wait() returns. Later notifications must of course not come.

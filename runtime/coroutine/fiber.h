@@ -42,7 +42,7 @@ class Fiber {
 
   // From outside: runs the fiber until it suspends or returns.
   void resume();
-  // From inside, on the fiber's own stack: back to whoever resumed it.
+  // From inside, on the fiber's own stack: back to the caller of resume().
   void suspend();
 
   bool is_running() const { return state_ == State::kRunning; }

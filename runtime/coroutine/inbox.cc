@@ -32,7 +32,7 @@ void Inbox::poke() {
 }
 
 InboxNode* Inbox::drain() {
-  // Only the consumer writes Empty, so an Empty seen here stays until somebody pushes.
+  // Only the consumer writes Empty, so an Empty seen here stays until a push.
   if (is_empty()) return nullptr;
   const std::uint64_t head = head_.exchange(kEmpty, std::memory_order_acquire);
   if (head <= kPoked) return nullptr;

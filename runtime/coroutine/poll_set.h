@@ -32,8 +32,8 @@ class PollSet {
  public:
   using Poller = std::function<bool()>;
 
-  // `is_wanted`: whether there is anything to look for; empty: always. Whoever says no must wake
-  // the polling thread when that changes, from the call on.
+  // `is_wanted`: whether there is anything to look for; empty: always. A poller that returns false
+  // must wake the polling thread when that changes, from the call on.
   using Wanted = std::function<bool()>;
   PollerId add(Poller poller, Wanted is_wanted = {});
   void remove(PollerId id);

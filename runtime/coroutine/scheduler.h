@@ -12,11 +12,11 @@
 // yield: other tasks of this thread have run. A task stays on this thread for life. Stacks
 // are fixed (256 KiB unless said): kernels and recursion over user data belong elsewhere.
 //
-// Shutdown: the destructor waits until every task, also those that tasks still spawn, has
-// returned; timers and pollers run meanwhile, so a task that waits for a timer is served.
-// Timers left then are dropped without running. A task that nobody wakes makes it wait for
-// ever: cancel first. No other thread may be inside a call on the scheduler by then; a
-// Completion::notify that is on its way out does no harm.
+// Shutdown: the destructor waits until every task, also those that tasks still spawn, has returned;
+// timers and pollers run meanwhile, so a task that waits for a timer is served. Timers left then
+// are dropped without running. A task that is never woken makes it wait for ever: cancel first. No
+// other thread may be inside a call on the scheduler by then; a Completion::notify that is on its
+// way out does no harm.
 //
 // Errors: spawn: resource_exhausted (stacks). The constructor throws std::system_error where the
 // system gives no thread. Misuse is a CHECK.

@@ -36,7 +36,7 @@ class Timers {
 
   struct Added {
     TimerId id;
-    bool is_earliest;  // whoever sleeps until the next timer must look again
+    bool is_earliest;  // a thread that sleeps until the next timer must look again
   };
   Added add(Clock::time_point when, Callback callback);
   // True: it was there and will never run.

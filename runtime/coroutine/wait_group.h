@@ -7,7 +7,7 @@
 //
 // Errors: a done() too many is a CHECK. Threads: add and done from any.
 // Memory order: what was written before any done() is seen after wait().
-// count_ starts at one, the waiter's own: so nobody but the last sees zero, and only through
+// count_ starts at one, the waiter's own: so only the last done() sees zero, and only through
 // zero_ does the waiter learn of it. That is what makes the lifetime promise true.
 // Cost: add and done one atomic addition; the last one a Completion::notify.
 #pragma once
@@ -32,7 +32,7 @@ class WaitGroup {
       zero_.notify();
       return;
     }
-    // Touches nothing that could be gone: before > 1 means that somebody is still counted.
+    // Touches nothing that could be gone: before > 1 means that another is still counted.
     EDDY_CHECK(before > 1) << "done() was called more often than add()";
   }
   // `what` is shown by Scheduler::inspect and must live for ever (a literal).

@@ -57,7 +57,8 @@ WorkerPool::WorkerPool(int num_threads)
       arena_(std::make_unique<Arena>(num_threads_)) {}
 
 WorkerPool::~WorkerPool() {
-  // Nobody wakes it: the last touch of tasks and of enqueue() is that they count no more.
+  // It polls, since nothing wakes it: the last touch of tasks and of enqueue() is that they count
+  // no more.
   constexpr int kNumYields = 100;
   constexpr std::chrono::microseconds kNap{100};
   for (int i = 0; num_live_.load(std::memory_order_acquire) != 0; ++i) {
@@ -89,8 +90,8 @@ int WorkerPool::num_idle() const {
 
 void WorkerPool::enqueue(Function run, void* context) {
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
-  // The task, and this call: whoever the task tells of its end may let go of the pool before oneTBB
-  // has left it here.
+  // The task, and this call: the code that the task notifies of its end may destroy the pool before
+  // oneTBB has left it here.
   num_live_.fetch_add(2, std::memory_order_relaxed);
   try {
     arena_->arena.enqueue([this, run, context] {

@@ -1,17 +1,17 @@
 // WorkerPool: Eddy's one door to oneTBB's scheduler: a fixed number of worker threads that run
 // small tasks.
 //
-// An arena of `num_threads` slots without one for callers. oneTBB's default limit (one thread
-// less than processors) would leave a slot empty, so a global_control raises it while a pool
-// lives. The smallest of all controls in a process holds, so every pool asks for the same,
-// whatever its own size. That makes no threads: oneTBB starts one only for a slot of an arena with
-// work, so the limit that counts is the sum of the pools' sizes, and other users of oneTBB keep
-// the slots of their own arenas; a lower control of theirs still holds for all.
-// Tasks are functions on a context, started in the order given, and must not block on each other.
+// An arena of `num_threads` slots without one for callers. oneTBB's default limit (one thread less
+// than processors) would leave a slot empty, so a global_control raises it while a pool lives. The
+// smallest of all controls in a process holds, so every pool sets the same, whatever its own size.
+// That makes no threads: oneTBB starts one only for a slot of an arena with work, so the limit that
+// counts is the sum of the pools' sizes, and other users of oneTBB keep the slots of their own
+// arenas; a lower control of theirs still holds for all. Tasks are functions on a context, started
+// in the order given, and must not block on each other.
 //
 // Threads: enqueue from any thread, tasks included. The destructor waits for running and queued
-// tasks and for calls of enqueue: whoever a task tells of its end may let the pool go. Cost:
-// enqueue about 100 ns; a sleeping worker wakes in some 40 µs.
+// tasks and for calls of enqueue: the code that a task notifies of its end may destroy the pool.
+// Cost: enqueue about 100 ns; a sleeping worker wakes in some 40 µs.
 #pragma once
 
 #include <atomic>
@@ -41,9 +41,9 @@ class WorkerPool : public Workers {
   // smaller pool. Throws std::system_error where there is none; later there may be.
   void prepare();
   // Goes on with the workers there are where the system has come to refuse another; a pool that
-  // was not prepared throws what oneTBB does then, rather than wait for nobody.
+  // was not prepared throws what oneTBB does then, rather than wait for workers that never come.
   void enqueue(Function run, void* context) override;
-  // Tasks enqueued and not yet started; a loop gives way only when somebody waits.
+  // Tasks enqueued and not yet started; a loop gives way only when a task waits.
   bool has_waiting() const { return num_waiting_.load(std::memory_order_relaxed) > 0; }
   int num_threads() const { return num_threads_; }
   int num_idle() const override;
@@ -52,7 +52,7 @@ class WorkerPool : public Workers {
   struct Arena;
   int num_threads_;
   std::mutex preparing_;
-  std::atomic<bool> has_worker_{false};  // released by who has made sure, under preparing_
+  std::atomic<bool> has_worker_{false};  // stored under preparing_, by the call that has made sure
   std::atomic<int64_t> num_waiting_{0};  // relaxed: only a hint to give way
   std::atomic<int64_t> num_live_{
       0};  // released by ends of tasks and enqueue; acquired by ~WorkerPool

@@ -20,7 +20,7 @@ namespace eddy {
 
 class OrtLibrary {
  public:
-  // An empty path looks into the cache folder, then asks the system.
+  // With an empty path the cache folder is searched, then the system.
   static Result<std::unique_ptr<OrtLibrary>> open(const std::string& path);
   ~OrtLibrary();
 

@@ -65,8 +65,9 @@ struct DifferentialReport {
   std::vector<Mismatch> mismatches;
 };
 
-// One graph after another, for whoever tries each in several campaigns; run_differential is all of
-// them in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate
+// One graph after another, for callers that try each graph in several campaigns; run_differential
+// is all of them in a row. Seeds are those of the recipes; options' first_seed, num_seeds and
+// generate
 // are the caller's business.
 class DifferentialCampaign {
  public:

@@ -49,7 +49,7 @@ struct FaultOptions {
   std::chrono::milliseconds patience = FaultPointOptions().patience;
   FaultPlants plants = {};  // into every point; tests only
 
-  // Small: a sweep asks for every step of every run.
+  // Small: a sweep visits every step of every run.
   static GenerateOptions fault_graphs();
 };
 
@@ -67,7 +67,7 @@ struct FaultReport {
   std::vector<FaultViolation> violations;
 };
 
-// One graph after another, for whoever shares seeds out to several threads, a campaign each;
+// One graph after another, for callers that share seeds out to several threads, a campaign each;
 // run_faults is all of them in a row, and sees that no descriptor is left. first_seed and num_seeds
 // are the caller's business.
 class FaultCampaign {

@@ -23,7 +23,7 @@ namespace eddy::check {
 struct FaultPlants {
   // As in TrialOptions.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
-  // What a node that is told to fail reports in place of its error. Empty: its error.
+  // What a node that has to fail reports in place of its error. Empty: its error.
   std::function<Status(Status)> retell = {};
   // What is called in place of a run's callback. Empty: the callback.
   std::function<RunCallback(RunCallback)> retell_end = {};
@@ -69,7 +69,7 @@ class FaultPoint {
     Status status;
     NamedTensors outputs;
   };
-  // Shared with the callbacks: those of a run that hangs may come when nobody waits for them.
+  // Shared with the callbacks: those of a run that hangs may come when no thread waits for them.
   using Flights = std::shared_ptr<std::array<Flight, 2>>;
 
   std::string start();
@@ -103,14 +103,14 @@ class FaultPoint {
   uint64_t max_stacks_ = 0;  // of the scheduler; 0: as many as it likes
   uint64_t num_fired_ = 0;
   uint64_t num_points_ = 0;
-  std::atomic<uint64_t> first_tick_{0};  // of the point; whoever moves the device reads it
+  std::atomic<uint64_t> first_tick_{0};  // of the point; the thread that moves the device reads it
 
   std::mutex mutex_;
   std::string note_;                // under the mutex: the first rule broken inside a step
   std::optional<RunHandle> first_;  // under the mutex: of the runs in flight
   bool is_call_ = false;            // one prepared run is, on this thread
   RunState* in_call_or_null_ = nullptr;
-  // Of the step that is at work; whoever moves the device writes and reads them.
+  // Of the step that is at work; the thread that moves the device writes and reads them.
   RunState* at_work_or_null_ = nullptr;
   NodeId node_at_work_;
 };

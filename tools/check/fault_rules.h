@@ -5,8 +5,8 @@
 //
 //   an injected failure (kernel, predicate, host function) carries a number; one run, and only one,
 //   ends with it, and names its node and the iterations around it
-//   a run that is cancelled or past its deadline before anything else has fired ends as told, or
-//   had ended well
+//   a run that is cancelled or past its deadline before anything else has fired ends so, or had
+//   ended well
 //
 // Elsewhere (memory, streams, devices) a run's error is that of a fault that has fired.
 //
@@ -42,7 +42,7 @@ class FaultRules {
 
   // The number of a failure that is injected into the node at `path`, to be part of its message.
   std::string inject(std::string path);
-  // The run of that number is told by `kind`, which has just fired, to end.
+  // `kind`, which has just fired, ends the run of that number.
   void tell_to_end(size_t run, FaultKind kind);
 
   // Empty, or the rule that one failed run breaks.

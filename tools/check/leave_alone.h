@@ -1,5 +1,5 @@
-// leave_alone(): for what a run that hangs still uses. It is never destroyed, and LeakSanitizer is
-// told so, of what it reaches, too.
+// leave_alone(): for what a run that hangs still uses. It is never destroyed, and LeakSanitizer
+// ignores it, with all that it reaches.
 #pragma once
 
 #include <memory>

@@ -31,7 +31,7 @@ namespace eddy::check {
 struct OracleOptions {
   bool record_executions = true;
   uint64_t max_executions = 10'000'000;
-  // Told of each region that is entered, and of what each execution of a node has made.
+  // Called for each region that is entered, and with what each execution of a node has made.
   std::function<void(RegionId)> on_region = {};
   std::function<void(NodeId, std::span<const Tensor>)> on_made = {};
 };

@@ -1,5 +1,5 @@
-// The order campaign: random graphs on the virtual device, under every policy of choosing who goes
-// on, with every watcher looking.
+// The order campaign: random graphs on the virtual device, under every scheduling policy, with
+// every watcher looking.
 //
 // Contestants for run_differential, which compares them with the oracle, counts and shrinks. Each
 // runs its graph three times on one session (inputs 0, 1, 0), every time in another order; the

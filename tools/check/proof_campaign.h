@@ -43,9 +43,9 @@ struct ProofReport {
   std::vector<ProofViolation> violations;
 };
 
-// One graph after another, for whoever tries each in several campaigns; run_proofs is all of them
-// in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate are the
-// caller's business.
+// One graph after another, for callers that try each graph in several campaigns; run_proofs is all
+// of them in a row. Seeds are those of the recipes; options' first_seed, num_seeds and generate are
+// the caller's business.
 class ProofCampaign {
  public:
   explicit ProofCampaign(ProofOptions options) : options_(std::move(options)) {}

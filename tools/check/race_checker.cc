@@ -228,7 +228,7 @@ void RaceChecker::Toucher::memory(What what, const Slot& slot, ValueId value) co
   if (slot.kind != ValueKind::kTensor || slot.is_volatile || slot.view.data == nullptr) return;
   const bool is_own = slot.buffer && slot.buffer.get()->references.load() == 1;
   for_each_granule(slot.view.data, slot.view.size_bytes(), [&](uintptr_t key) {
-    // Who has read it through other slots has let go of it before: the count orders that.
+    // Readers through other slots have released it before: the reference count orders that.
     if (what == What::kWrite && is_own) checker.forget(key);
     checker.touch(what, key, now, value);
   });

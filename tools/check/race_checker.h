@@ -9,9 +9,9 @@
 // A step that reads a value which nothing has made yet fails: it would read through a null pointer.
 //
 // A value's slot and its elements' memory (in granules of 64 bytes) are watched apart: a wrong
-// order may move a reference that somebody reads, or overwrite bytes that somebody still needs.
-// A writer that holds the only reference to pooled memory is behind all that read it through other
-// slots: they let go of it before, and the count orders that (runtime/device/buffer.h).
+// order may move a reference that a step reads, or overwrite bytes that a step still needs.
+// A writer that holds the only reference to pooled memory comes after all readers through other
+// slots: they released it before, and the count orders that (runtime/device/buffer.h).
 //
 // Idea: Flanagan and Freund, "FastTrack", PLDI 2009: the last write and the reads since, as
 // epochs. Threads: any; one lock. Cost: some 100 ns a value a step.

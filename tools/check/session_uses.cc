@@ -197,7 +197,7 @@ std::string run_bound(Call& call, const NamedTensors& inputs, const NamedTensors
   return text;
 }
 
-// Of the tensors (an optional's value may be one, but nobody knows before). The same outputs
+// Of the tensors (an optional's value may be one, but that is not known before). The same outputs
 // throughout, since one that was bound stays bound.
 std::vector<bool> draw_bound(const Session& session, Random& random) {
   const bool are_all = random.below(2) == 0;

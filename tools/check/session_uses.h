@@ -4,8 +4,8 @@
 //                 ids, and trip counts
 //   at once       up to four runs in flight on one session
 //   bound         one call; outputs bound or not, each in one place or in either of two, side by
-//                 side in a block that nobody else may touch, aligned to their elements only;
-//                 inputs must stay as they are
+//                 side in a block of their own, aligned to their elements only; inputs must stay as
+//                 they are
 //   fed back      one call; outputs of a run are bound as the next run's inputs
 //   ended early   runs cancelled or past their deadline at any moment; each is right or says that
 //                 it was ended, its neighbour and its successor are right

@@ -4,7 +4,7 @@
 //   std::string what = difference(subject, way, threads);  // empty: as the oracle says
 //
 // How it is used (session_uses.h) is the caller's choice, so that each use is met equally often;
-// everything else (streams and their cap, who drives loops, memory, threads, simplification) is
+// everything else (streams and their cap, what drives loops, memory, threads, simplification) is
 // drawn, so that all combinations come up. Same seed and use, same way.
 //
 // Errors: what a session reports is a difference. Threads: the session's, of `threads`.

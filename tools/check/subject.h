@@ -1,5 +1,5 @@
-// Subject: one random graph for everybody who wants to try it: built once, the oracle asked once
-// for each variant of its inputs.
+// Subject: one random graph for every campaign that tries it: built once, with the oracle's answer
+// computed once for each variant of its inputs.
 //
 //   Subject subject(library, make_recipe(seed));
 //   const Subject::Expected& expected = subject.expected(0);  // inputs, and what they should give

@@ -7,7 +7,7 @@
 // The device lives on when the session has gone, so that what is left behind can be counted.
 //
 // With the same options every trial takes the same steps, with loops that the host drives, too, as
-// long as nobody else uses its threads: the scheduler's thread is held while runs are submitted.
+// long as nothing else uses its threads: the scheduler's thread is held while runs are submitted.
 //
 // Errors: of building, the oracle and the session. Threads: one; the scheduler's beside it when
 // the host drives loops.
@@ -33,7 +33,7 @@ struct TrialOptions {
   Loops loops = Loops::kDevice;
   uint32_t max_streams = 0;  // 0: no cap
   FaultPlan* faults_or_null = nullptr;
-  StepObserver* observer_or_null = nullptr;  // asked before the watchers, told after them
+  StepObserver* observer_or_null = nullptr;  // before the watchers at a begin, after them at an end
   std::function<void(uint64_t tick)> on_tick = {};
   // Stands between session and device; for planting bugs. Empty: nothing does.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
@@ -71,8 +71,8 @@ class Trial {
   std::shared_ptr<const void> hold();
   // Ends the session; empty, or what it has left behind on its device.
   std::string close();
-  // A run hangs: only findings() may be asked, and whoever can leaves the trial alone for good,
-  // with all that it was given, because the run may wake up yet.
+  // A run hangs: only findings() may be called, and the trial is best leaked, with all that it was
+  // given, because the run may wake up yet.
   void note_hang() { hangs_ = true; }
   bool hangs() const { return hangs_; }
 

@@ -47,7 +47,7 @@ struct TestResult {
 
 TestResult failed(std::string reason) { return {Verdict::kFailed, std::move(reason)}; }
 
-// Before running: what Eddy does not do is told from what is wrong.
+// Before running: separates what Eddy does not do from what is wrong.
 TestResult refused(const Status& status) {
   const Verdict verdict =
       status.code() == StatusCode::kUnsupported ? Verdict::kUnsupported : Verdict::kFailed;

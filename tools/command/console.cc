@@ -83,7 +83,7 @@ Json Console::error_json(const Outcome& outcome) {
 
 namespace {
 
-// Whoever read standard output has seen enough (`| head`).
+// The reader of standard output has seen enough (`| head`).
 bool is_reader_gone() {
   pollfd out = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;

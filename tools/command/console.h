@@ -60,7 +60,7 @@ class Console {
   std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
   std::string subcommand_;
   bool has_progress_ = false;
-  std::atomic<bool> has_printed_{false};  // claimed by whoever prints the document
+  std::atomic<bool> has_printed_{false};  // claimed by the thread that prints the document
 };
 
 // "1.23 ms": three significant digits.

@@ -121,7 +121,7 @@ std::vector<std::string> files_read(const std::string& model, const InputArgumen
   std::vector<std::string> files = {model};
   for (const std::string& input : arguments.files)
     files.push_back(input.substr(input.find('=') + 1));
-  std::error_code error;  // whoever reads the folder says so
+  std::error_code error;  // reading the folder reports it
   for (const auto& entry : fs::directory_iterator(arguments.folder, error)) {
     if (entry.path().extension() == ".pb") files.push_back(entry.path().string());
   }

@@ -4,7 +4,7 @@
 //   Ctrl-C (SIGINT), SIGTERM  cancels the session's runs, which drain and end with kCancelled;
 //                             a second one ends the process at once. While no session is attached
 //                             (loading, planning) there is nothing to drain: `abandon` is called,
-//                             unless somebody has promised to look (Patience).
+//                             unless a Patience exists, whose holder looks by itself.
 //   Ctrl-\ (SIGQUIT)          prints where each run stands to standard error, and goes on.
 //
 // Make it first in main, before any other thread: it blocks the signals for all of them.

@@ -243,7 +243,7 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   }
   options.rank_by_costs = arguments.rank_by == "costs";
   options.num_threads = arguments.threads;
-  // Who wants more than three quarters of the machine is refused; the kernel would kill.
+  // More than three quarters of the machine's memory is refused; the kernel would kill the process.
   options.memory_limit_bytes =
       arguments.memory_bytes > 0 ? arguments.memory_bytes : machine_memory_bytes() / 4 * 3;
   if (arguments.device == "virtual") {

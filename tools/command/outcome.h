@@ -7,8 +7,8 @@
 //   4  the run failed: kernel error, out of memory, device absent or lost, a defect of Eddy
 //   5  cancelled, or past its deadline
 //
-// This is the one place that turns a StatusCode into an exit code. The same code may mean either
-// a bad input or a failed run, so whoever fails while running says so: Outcome::of_run().
+// This is the one place that turns a StatusCode into an exit code. The same code may mean either a
+// bad input or a failed run, so a failure while running is made by Outcome::of_run().
 #pragma once
 
 #include <string>

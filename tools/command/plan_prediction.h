@@ -17,7 +17,7 @@ Result<std::shared_ptr<const FluidMachine>> read_machine(const std::string& path
 
 struct Prediction {
   std::string machine;
-  std::string guesses;  // decisions that nobody has seen or expects; empty: none
+  std::string guesses;  // decisions neither seen nor expected; empty: none
   FluidTimeline timeline;
   bool has_loops = false;
   uint64_t max_rounds = 0;  // longer loops were simulated by that many rounds

@@ -1,5 +1,5 @@
 // eddy simulate MODEL.onnx: the model's operators on one CPU device, or on a topology under a
-// strategy; with loops and branches, over the scenarios that --costs tells of.
+// strategy; with loops and branches, over the scenarios of --costs.
 #include <set>
 
 #include <fmt/format.h>

@@ -115,7 +115,7 @@ Outcome search_operators(const SimulateArguments& arguments, const OperatorFile&
   } else {
     say_result(*result, strategy, options.seed, is_written, console);
   }
-  // The result is told, whatever becomes of its files.
+  // The result is printed, whatever becomes of its files.
   if (status.is_ok()) status = write_pictures(arguments, file, result->best);
   if (!status.is_ok()) return status;
   if (interrupts.is_interrupted()) return cancelled("interrupted; this is the best so far");

@@ -118,12 +118,12 @@ void* operator new(size_t size) {
   if (block == nullptr) [[unlikely]]
     return from_malloc(steps * kStep);
   list.first = block->next;
-  __builtin_prefetch(block->next, 1);  // whoever asks for a block next reads its link first
+  __builtin_prefetch(block->next, 1);  // the next allocation reads its link first
   ++list.room;
   return block;
 }
 
-// Whoever does not say how large a block is gets what malloc knows of it: at least what was asked.
+// Without a size the block has the size that malloc knows: at least what was asked for.
 void operator delete(void* data) noexcept {
   eddy::small_blocks::let_go(data, malloc_usable_size(data) / eddy::small_blocks::kStep);
 }

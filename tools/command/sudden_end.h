@@ -19,7 +19,7 @@ void sudden_ends_say_json(bool says_json);
 // "eddy: WHAT WHY"; the document has only WHAT, which needs no escapes.
 [[noreturn]] void end_suddenly(std::string_view what, std::string_view why);
 
-// The caller, who is about to end the command, reports why; sudden ends on other threads say
+// The caller is about to end the command and reports why; sudden ends on other threads report
 // nothing from now on. Does not return where one of them is reporting already.
 void claim_report();
 

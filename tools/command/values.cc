@@ -35,7 +35,7 @@ Json number_json(const TensorView& view, int64_t i) {
   return nullptr;
 }
 
-// As short as tells floats apart.
+// As short as keeps floats apart.
 std::string element_text(const TensorView& view, int64_t i) {
   if (view.element == ElementType::kFloat) return fmt::format("{}", view.as<float>()[i]);
   const Json json = element_json(view, i);

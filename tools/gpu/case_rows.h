@@ -23,8 +23,8 @@ struct GpuCase {
   std::string size;
   std::function<Result<Graph>(const OpTable& ops)> build;
   NamedTensors inputs;
-  // Path of the loop whose trips are compared and told; empty: none. Of several at the graph's top
-  // the one that goes round most: merged loops count as far as that.
+  // Path of the loop whose trips are compared and reported; empty: none. Of several at the graph's
+  // top the one that goes round most: merged loops count as far as that.
   std::string counted_loop;
   int64_t num_rounds = 0;  // of a run, for times a round; 0: times a run only
   // In place of the CPU's.

@@ -87,7 +87,7 @@ class Conformance {
     return Status::ok();
   }
   // What should be there is held against what is and what ran: an image that lacks kernels would
-  // leave their operators to the CPU, which nobody would see.
+  // leave their operators to the CPU, unnoticed.
   void hold_against_lists(PartReport& report) const {
     Json not_run = Json::array();
     const std::vector<std::string> names = cuda::kernel_names();

@@ -4,7 +4,7 @@
 //   HandGraph graph(*accelerator, progress);
 //   x = graph.number(0.0f)          memory of the device that holds it
 //   graph.begin(); graph.play("Add", {x, one}, x); …; graph.finish()
-//   graph.start(); graph.wait()     one launch, until it has been heard to end
+//   graph.start(); graph.wait()     one launch, until its end has been seen
 //   graph.read(x)
 //
 // Errors: the first one stays; every later call does nothing, and finish(), start() and read()

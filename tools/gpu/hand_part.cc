@@ -71,7 +71,7 @@ void make_case(RawGraph& g, int64_t limit) {
   g.add_last_kernel({});
 }
 
-// A chain whose last kernel tells the host, which launches it again: what any host that decides
+// A chain whose last kernel signals the host, which launches it again: what any host that decides
 // must wait for.
 void make_chain(RawGraph& g, int num_kernels) {
   RivalParams work;
@@ -82,7 +82,7 @@ void make_chain(RawGraph& g, int num_kernels) {
 
 using Graphs = std::vector<std::unique_ptr<RawGraph>>;
 
-// Each as often, again as soon as it is heard of.
+// Each as often, again as soon as its end is seen.
 Status run(Graphs& graphs, int64_t num_launches) {
   std::vector<int64_t> left(graphs.size(), num_launches);
   for (bool is_running = true; is_running;) {

@@ -35,7 +35,7 @@ class Loop {
     return loop;
   }
 
-  // Issues an iteration when the last one has been heard of. False once all are done.
+  // Issues an iteration when the end of the last one has been seen. False once all are done.
   bool step(int num_iterations) {
     if (!stream_->is_idle()) return true;
     if (num_issued_ == num_iterations || !error_.is_ok()) return false;

@@ -125,7 +125,7 @@ Json report_facts(const CudaReport& found) {
   return report;
 }
 
-// On the GPU; `on_row` hears of each row, with the facts that go with them.
+// On the GPU; `on_row` is called with each row, with the facts that go with them.
 Result<Json> run(const ReportArguments& arguments,
                  const std::function<void(const Json& report)>& on_row) {
   EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const CudaApi> api, load_cuda_api());

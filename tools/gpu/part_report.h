@@ -7,9 +7,9 @@
 //   }
 //   return report.take();
 //
-// Whoever looks on hears of every row as it comes, so that a part that is killed leaves what it has
-// measured. Rows by "status": those that have "failed" are counted in "failed", those "skipped" in
-// "skipped", those "short" in "short".
+// A callback sees every row as it comes, so that a part that is killed leaves what it has measured.
+// Rows by "status": those that have "failed" are counted in "failed", those "skipped" in "skipped",
+// those "short" in "short".
 // Threads: one.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace eddy {
 
 struct ReportPace {
   std::chrono::seconds time_limit{420};  // no row begins later: "out_of_time"
-  // Called with the document so far, its last row being the new one; null: nobody looks on.
+  // Called with the document so far, its last row being the new one; may be null.
   std::function<void(const nlohmann::json& report)> on_row = {};
 };
 

@@ -11,7 +11,7 @@
 
 namespace eddy {
 
-// Who else, and between what: µs a round or ms a run.
+// The other systems, and the range of their figures: µs a round or ms a run.
 struct PeerFigure {
   std::string name;
   double least = 0;

@@ -8,7 +8,7 @@ namespace {
 using Json = nlohmann::json;
 
 // x = 0; while (x < limit) { x += 1, by each of num_kernels }. x is set by kernels of the loop
-// alone, and is not 0 before: whoever reads num_kernels * num_rounds knows that all rounds ran.
+// alone, and is not 0 before: so num_kernels * num_rounds means that all rounds ran.
 TensorView make_loop(HandGraph& g, int64_t num_rounds, int num_kernels) {
   const TensorView x = g.number(-1.0f);
   const TensorView zero = g.number(0.0f);

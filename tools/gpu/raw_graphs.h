@@ -6,14 +6,14 @@
 //   RawGraph graph(raw);
 //   const auto loop = graph.add_while(graph.root());
 //   graph.add_kernel(loop.bodies[0], {.counter = …, .loop = loop.handle, …});
-//   graph.add_last_kernel({});      tells the host
+//   graph.add_last_kernel({});      signals the host
 //   graph.finish();
 //   graph.start()                   cuGraphLaunch, on a stream of the graph's own
 //   while (!graph.is_ended());      a look at the word that the last one writes
 //
 // Nodes of a level stand in a chain. Errors: the first one stays; every later call does nothing,
-// and finish(), start(), error() and read_total() tell it. A launch that fails, or ends without
-// its word, is told, too. Threads: one.
+// and finish(), start(), error() and read_total() report it. A launch that fails, or ends without
+// its word, is reported, too. Threads: one.
 #pragma once
 
 #include <vector>
@@ -62,7 +62,7 @@ class RawGraph {
   int64_t* total() const { return total_; }
 
   void add_kernel(Level level, const cuda::RivalParams& params);
-  // The last of the graph: it tells the host that the launch has ended.
+  // The last of the graph: it signals the host that the launch has ended.
   void add_last_kernel(cuda::RivalParams params) {
     params.launches = launches_;
     params.ended = ended_;

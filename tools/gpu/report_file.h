@@ -1,6 +1,6 @@
 // ReportFile: a part's JSON on disk, whole at any moment: each writing goes to another file that
-// takes its place, so that a part that is killed leaves the last one. "complete" tells whether it
-// is the part's end.
+// takes its place, so that a part that is killed leaves the last one. "complete" is true at the
+// part's end.
 //
 // Errors: write() says what could not be done; what was there stays. Threads: one.
 #pragma once

@@ -96,8 +96,8 @@ nlohmann::json report_lost(const SessionsUnderReport& what, const void* rival_im
 nlohmann::json report_bits(const SessionsUnderReport& what);
 
 // What a session takes of the processor, as a share of one core: a run that waits some 100 ms for a
-// loop of the device's, at most 0.05; one that is idle, nothing that can be told. "short": the run
-// did not take long enough to say.
+// loop of the device's, at most 0.05; one that is idle, nothing measurable. "short": the run did
+// not take long enough to say.
 nlohmann::json report_waiting(const SessionsUnderReport& what);
 
 // The dynamic models of examples/dynamic_models, their loops driven by the host, by the device and

@@ -28,7 +28,7 @@ struct RivalParams {
   uint64_t inner_loop = 0;  // 0: none is re-armed
   uint64_t branch = 0;      // 0: nothing is picked
   int64_t num_branches = 0;
-  int64_t* launches = nullptr;        // in device memory; null: nobody is told
+  int64_t* launches = nullptr;        // in device memory; null: not counted
   volatile int64_t* ended = nullptr;  // in host memory that the device sees: as many launches
 };
 static_assert(sizeof(RivalParams) == 72);

@@ -40,7 +40,7 @@ const Json* best_of(const Json& rivals) {
   return best == rivals.end() ? nullptr : &*best;
 }
 
-// Sets "limit" and what it is; nothing where the line has none, or nobody to be held against.
+// Sets "limit" and what it is; nothing where the line has none, or no rival.
 void set_limit(const TableLimit& limit, const Json& rivals, Json& row) {
   if (limit.kind == TableLimit::Kind::kShown) return;
   if (limit.kind == TableLimit::Kind::kAbsolute) {

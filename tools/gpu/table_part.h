@@ -1,9 +1,9 @@
 // table_part: what a run has measured, held against others (peers.h): Eddy's figure, every rival's,
 // the ratio to the best of them, the limit and whether it is met.
 //
-// Rivals of two kinds are told apart: "in this run" (graphs by hand, floors; JAX and PyTorch where
-// the machine has them), and "earlier, not in this run". One that was measured in this run takes
-// the place of its earlier figure.
+// There are two kinds of rivals: "in this run" (graphs by hand, floors; JAX and PyTorch where the
+// machine has them), and "earlier, not in this run". One that was measured in this run takes the
+// place of its earlier figure.
 #pragma once
 
 #include <string>

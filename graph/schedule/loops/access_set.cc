@@ -49,7 +49,7 @@ void AccessCollector::define(ValueId value, AccessSet& touched) const {
 
 void AccessCollector::node(NodeId id, AccessSet& touched, const std::set<ValueId>& taken) const {
   const Node& node = graph_.node(id);
-  // What a loop begins with is handed on: who reads it inside touches its bytes, and nobody else.
+  // What a loop begins with is handed on: only its readers inside touch its bytes.
   const size_t num_read = node.kind == NodeKind::kWhile ? 1 : node.inputs.size();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];

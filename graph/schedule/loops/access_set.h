@@ -1,9 +1,9 @@
 // AccessSet: the names, blocks and streams that the commands of a plan touch, in their regions
-// too: what pipeline_loops asks of two commands to know whether one must wait for the other.
+// too: by them pipeline_loops decides whether one command must wait for another.
 //
 // A name stands for the one place of a value under any name that a loop's forwarding gives it.
-// Values with one block in common count as one. The planner's own; the proof has its own way of
-// saying the same (graph/proof), and they share nothing.
+// Values with one block in common count as one. Only the planner uses it: the proof computes the
+// same by other means (graph/proof), and the two share nothing.
 //
 // Contract: the plan's memory has been laid out; graph and plan outlive the AccessCollector.
 // Cost: that of find_storages, once; then linear in what is touched, blocks_meet in pairs of
@@ -41,7 +41,7 @@ class AccessCollector {
   bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const;
 
  private:
-  // A further name for the value: its bytes are touched by who reads it under that.
+  // A further name for the value: its bytes are touched by the readers of that name.
   void hand_on(ValueId value, AccessSet& touched) const;
   bool is_result_read(RegionId region, size_t index) const;
   static bool blocks_meet(const ValueMemory& a, const ValueMemory& b);

@@ -66,8 +66,8 @@ class LoopPipeliner {
     return info.origin == ValueOrigin::kParameter && info.region == loop_.after_id();
   }
 
-  // Work of another device: its references are let go of when it is issued, so they keep nobody
-  // from writing what it reads.
+  // Work of another device: its references are released when it is issued, so they keep no other
+  // node from writing what it reads.
   bool is_early(uint32_t stream) const {
     return !region_.devices.empty() && region_.devices[stream] != 0;
   }
@@ -164,8 +164,8 @@ class LoopPipeliner {
     return all * tail;
   }
 
-  // What the stream takes right before that node: what is there since the iteration began, before
-  // the stream's first node; else before who first reads it.
+  // What the stream retains right before that node: what is there since the iteration began, before
+  // the stream's first node; else before the node that first reads it.
   Launch taking(const Program::Step& command, bool is_first, std::set<ValueId>& left) const {
     const std::vector<ValueId>& inputs = graph_.node(NodeId(command.operand)).inputs;
     const auto is_due = [&](ValueId value) {

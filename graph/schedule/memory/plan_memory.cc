@@ -87,7 +87,7 @@ class MemoryPlanner {
     const ValueId output = node.outputs[0];
     if (found_.values[output.index()].place != MemoryPlace::kBlock) return;
     const uint32_t written = leader(found_.only(output));
-    // Whoever wrote its block earlier would write over the older instance.
+    // A node that wrote its block earlier would write over the older instance.
     if (storage(written).is_carried) return;
     for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 64); ++i) {
       if (node.inputs[i].is_none() || (node.op->in_place_inputs >> i & 1) == 0) continue;

@@ -1,8 +1,8 @@
 // plan_memory: lays out the values of fixed shape of a planned graph.
 //
-// The story, each step a room of its own: which memory each value's names stand for, and who
-// touches it when (storages.h); which storages may be in use at once, by happens-before under the
-// plan's streams and regions (lifetimes.h); offsets (layout.h) and the lower bound
+// The steps, a component each: which memory each value's names stand for, and which nodes touch it
+// when (storages.h); which storages may be in use at once, by happens-before under the plan's
+// streams and regions (lifetimes.h); offsets (layout.h) and the lower bound
 // (graph/analysis/antichain.h).
 //
 // In place: an elementwise node overwrites an input when the operator allows it, it is the last

@@ -1,4 +1,4 @@
-// Storages: which memory each value's names stand for, and who touches it.
+// Storages: which memory each value's names stand for, and which nodes touch it.
 //
 // A node that writes a tensor of known shape makes a storage. Views, loop parameters and results
 // and branches' results are further names of it; they are followed until nothing changes. A

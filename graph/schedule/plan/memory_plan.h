@@ -4,12 +4,12 @@
 // device, a multiple of 64, and a size. A run allocates each arena once and needs no other memory
 // for these values. Everything else says why it has no block.
 //
-// What the plan promises: when a node writes a block, nobody reads the value that stood there
-// any more, in any order of completion that the plan's streams and waits allow. It follows a
-// value under all its names: views, loop parameters and results, branches' results, captures,
-// and nodes that may keep their input's memory. No reference needs to be counted for it.
+// What the plan promises: when a node writes a block, the value that stood there has no reader
+// left, in any order of completion that the plan's streams and waits allow. It follows a value
+// under all its names: views, loop parameters and results, branches' results, captures, and nodes
+// that may keep their input's memory. No reference needs to be counted for it.
 //
-// What it asks of whoever runs it:
+// What it asks of the runtime:
 //   kBlock    the node that makes the value writes it to its block and nowhere else, whatever
 //             memory the value's slot was given by moving or swapping since.
 //   several   `offsets_bytes` has more than one entry for a value that a loop carries: instances
@@ -18,9 +18,9 @@
 //             take turns.) There is always one.
 //   kShared   the value is some other value's memory: passed on, never written.
 //   kNone     any memory outside the arenas.
-// A node in place has the same block as the input that it overwrites. Memory of an arena is
-// written for the value it is planned for only. Values that leave the graph are never in an
-// arena, so nobody keeps one alive.
+// A node in place has the same block as the input that it overwrites. Memory of an arena is written
+// for the value it is planned for only. Values that leave the graph are never in an arena, so no
+// caller keeps an arena alive.
 //
 // Peak and bound: an arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest
 // set of blocks that must exist at once; no layout of the same lifetimes is smaller.

@@ -164,7 +164,7 @@ void ChainPlacer::assign(uint32_t slot, uint32_t stream) {
   stream_of_slot_[slot] = stream;
   const uint32_t device = slots_.device(slot);
   if (--slots_left_[device] == 0) {
-    // Nobody will recycle them any more.
+    // No later node will recycle them.
     for (const uint32_t each : streams_of_device_[device]) sets_.tail_changed(each);
   }
   commands_.note(stream, node);

@@ -203,8 +203,8 @@ bool Cover::unsplit_some() {
   return is_any;
 }
 
-// Moves the edge's end on `side` to the device of its other end. Whoever stood there moves to the
-// slot that became free, then that edge's other end follows it, and so on.
+// Moves the edge's end on `side` to the device of its other end. The edge that stood there moves to
+// the slot that became free, then that edge's other end follows it, and so on.
 bool Cover::unsplit(uint32_t edge, uint32_t side) {
   for (;;) {
     const uint32_t freed = slot(sides_[side].pair_of_edge[edge], side);

@@ -12,7 +12,7 @@
 
 namespace eddy {
 
-// Which commands a stream has run. Without commands it says no to everything, at no cost.
+// Which commands a stream has run. Without commands has_run() is false for every node, at no cost.
 class CommandMemory {
  public:
   // commands[v]: the command of node v, small integers.

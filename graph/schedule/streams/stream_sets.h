@@ -6,8 +6,8 @@
 // can descend from the new tail. That is one store here: a word of a set carries the time it was
 // made, and a bit older than its stream's last change no longer counts.
 //
-// Sets are Patricia tries over words of 64 streams and share what they have in common: a union
-// that adds nothing returns its argument. Stale bits are dropped in place, for all who share
+// Sets are Patricia tries over words of 64 streams and share what they have in common: a union that
+// adds nothing returns its argument. Stale bits are dropped in place, in every set that shares
 // them, whenever they are met.
 //
 // Contract: a Set is valid as long as the StreamSets that made it.

@@ -65,7 +65,7 @@ class File {
   int descriptor_;
 };
 
-// Nobody else writes it.
+// Only this user can write it.
 bool is_own(const struct stat& facts) {
   return facts.st_uid == geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }

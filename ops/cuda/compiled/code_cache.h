@@ -5,11 +5,11 @@
 // were not there, and is written anew. Files are written beside their place and renamed, so
 // readers see all of one or none, and writers need not know of each other.
 //
-// Whoever may write into the folder decides what the GPU runs. So a folder that is not the user's
+// Write access to the folder is control over what the GPU runs. So a folder that is not the user's
 // own, or that others may write to, is not used; links are not followed.
 // Contract: the cache may be lost at any time. Threads and processes: any. Errors: none; a cache
 // that cannot be used finds nothing and stores nothing. Cost: a few system calls; files are some
-// ten KiB each and nobody removes them.
+// ten KiB each and are never removed.
 #pragma once
 
 #include <optional>

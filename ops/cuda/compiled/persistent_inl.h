@@ -9,7 +9,7 @@
 //
 // `stop` and `progress` are in host memory: one read and one posted write an iteration, by one
 // thread. A read costs what the bus costs, a µs or more, so what is read is used a whole iteration
-// later and nobody waits for it: a loop that is stopped ends one iteration later at most.
+// later and no thread waits for it: a loop that is stopped ends one iteration later at most.
 // Compiled by NVRTC when a program is bound, and by the host's compiler and nvcc in tests.
 #pragma once
 

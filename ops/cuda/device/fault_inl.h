@@ -2,7 +2,8 @@
 //
 // A record without a fault may hold in `value` the address of a word that becomes 1 with its fault,
 // 0 for none: loops that the device drives look at that word and end with the iteration in which a
-// kernel found something, uncounted (loop_control.h). Only who writes the record reads the address.
+// kernel found something, uncounted (loop_control.h). Only the thread that writes the record reads
+// the address.
 #pragma once
 
 #include "ops/contract/device_fault.h"

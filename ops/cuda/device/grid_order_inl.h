@@ -17,8 +17,8 @@
 // is_called_off: the second parameter of every kernel that computes values is a guard, null or a
 // word on the device. Where that word is 0 the launch belongs to an iteration that the loop around
 // it does not have (runtime/device/recorder.h, begin_again), and the kernel leaves all as it is.
-// The kernels of loop_control.h are told so in their parameters; a persistent loop holds its own
-// test. Source: CUDA C++ Programming Guide, Programmatic Dependent Launch and Synchronization.
+// The kernels of loop_control.h have it in their parameters; a persistent loop holds its own test.
+// Source: CUDA C++ Programming Guide, Programmatic Dependent Launch and Synchronization.
 #pragma once
 
 #ifdef __CUDACC__
@@ -30,15 +30,15 @@ __device__ inline void await_earlier_grids() {
 #endif
 }
 
-// From when all blocks have said this, the next kernel may begin to wait. Not for kernels that run
-// long: who waits takes a place on the device.
+// Once all blocks have called this, the next kernel may begin to wait. Not for kernels that run
+// long: a waiting kernel takes a place on the device.
 __device__ inline void let_next_grid_wait() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
-// All threads of a grid see the same: nobody writes the word while it runs.
+// All threads of a grid see the same: nothing writes the word while it runs.
 __device__ inline bool is_called_off(const unsigned int* guard) {
   return guard != nullptr && *static_cast<const volatile unsigned int*>(guard) == 0;
 }

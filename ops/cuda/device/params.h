@@ -1,4 +1,4 @@
-// What kernels are told: plain structs, the same for the device, the host and the tests.
+// The parameters of kernels: plain structs, the same for the device, the host and the tests.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@
 //
 // Both end every loop around them once the word `stop` is not 0; a case that has no branch for its
 // selector sets it. `stop`, `progress` and `failure` are in host memory that the device sees, so
-// whoever wants a loop to end writes `stop`, and reads how far it has come. A step reads `stop`
-// once, which takes as long as the bus does.
+// the host ends a loop by writing `stop`, and reads how far it has come. A step reads `stop` once,
+// which takes as long as the bus does.
 //
 // On the device the answer goes to a conditional node's handle (cudaGraphSetConditional).
 #pragma once
@@ -99,7 +99,7 @@ EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
   const bool asks = (p.flags & (LoopStepParams::kAdvance | LoopStepParams::kTest)) != 0;
   const bool is_stopped = asks && read_shared(p.stop) != 0;
   int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
-  // An iteration that has been stopped is not over: whoever asks where it was is told its number.
+  // An iteration that has been stopped is not over: `progress` keeps its number.
   if ((p.flags & LoopStepParams::kAdvance) != 0 && !is_stopped) ++count;
   *p.counter = count;
   write_shared(p.progress, count);

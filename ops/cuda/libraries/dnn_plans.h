@@ -6,8 +6,8 @@
 //             [&](DnnHandle handle, const Plan& plan) -> Status { … });
 //
 // False in the result: the caller's own kernel is to do it. That holds for a shape once and for all
-// when either function is refused (kUnsupported) or says that there is no way; any other status is
-// the call's error, and the next run asks again.
+// when either function is refused (kUnsupported) or returns that there is no way; any other status
+// is the call's error, and the next run tries again.
 //
 // Threads: any, one at a time a stream; finding a known shape takes a lock. Cost: a lookup.
 #pragma once

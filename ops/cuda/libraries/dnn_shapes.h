@@ -1,4 +1,4 @@
-// What the families of cuDNN's operators share: shapes and windows as the library is told them, and
+// What the families of cuDNN's operators share: shapes and windows as the library takes them, and
 // descriptors with an owner.
 //
 // Threads: pure, but for DnnDescriptor, which has one owner.

@@ -1,5 +1,5 @@
-// DynamicLibrary: a shared library opened when a program first asks for it, behind a table of
-// functions that tests replace: the general half of every door to a CUDA library.
+// DynamicLibrary: a shared library opened when a program first needs it, behind a table of
+// functions that tests replace: the general half of the wrapper of every CUDA library.
 //
 // Entries are std::functions, so that a fake without globals can have state of its own. A library
 // that was opened stays in the process to its end: NVIDIA's keep memory and threads of their own

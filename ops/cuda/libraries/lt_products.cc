@@ -7,7 +7,7 @@
 namespace eddy {
 namespace {
 
-// No kernel asks for more, and every block of memory has it.
+// No kernel needs more, and every block of memory has it.
 constexpr int64_t kMostAlignment = 16;
 
 LtType lt_type(ElementType element) {

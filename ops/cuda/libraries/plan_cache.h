@@ -1,8 +1,8 @@
 // PlanCache: what a library has planned for the shapes met last, at most so many.
 //
 // Shapes that change from run to run (a decoder's growing cache) would fill memory with descriptors
-// otherwise. Whoever uses a plan holds it, so one that is dropped meanwhile stays until then.
-// Dropped plans are made again, and the libraries plan equal shapes equally: the same bits.
+// otherwise. A call that uses a plan holds it, so a plan that is dropped meanwhile stays until
+// then. Dropped plans are made again, and the libraries plan equal shapes equally: the same bits.
 //
 // Threads: the owner's mutex is held. Cost: O(log plans); a drop destroys the plan.
 #pragma once

@@ -4,9 +4,9 @@
 // Elements are words of their size: what a type means does not matter here. Concat, Split and
 // Gather move the widest words (up to 16 bytes) that pointers and row lengths allow.
 //
-// An index out of range is told to params.fault and stands for nothing: gathers then write zeros,
-// scatters skip the update. Scatters walk the updates of one place in order, one thread a line or
-// slice, so that of equal indices the last wins and sums have one order: no atomics.
+// An index out of range is reported to params.fault and stands for nothing: gathers then write
+// zeros, scatters skip the update. Scatters walk the updates of one place in order, one thread a
+// line or slice, so that of equal indices the last wins and sums have one order: no atomics.
 #pragma once
 
 #include <cstring>

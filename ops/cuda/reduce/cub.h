@@ -1,15 +1,15 @@
-// CubApi: the door to CUB: reductions, running sums and sorts of one long line by all of the
+// CubApi: the interface to CUB: reductions, running sums and sorts of one long line by all of the
 // device, in one table.
 //
 //   size_t bytes = 0;
-//   api.sum(call, nullptr, &bytes, stream);  // asks for the size of the scratch memory
-//   api.sum(call, scratch, &bytes, stream);  // enqueues
+//   api.sum(call, nullptr, &bytes, stream);  // gives the size of the scratch memory api.sum(call,
+//   scratch, &bytes, stream);  // enqueues
 //
 // CUB is a library of templates, so the table's functions are compiled here (cub_*.cu), for host
 // and device, and stand on the runtime library, linked statically. That works beside the driver's
 // interface: it takes the context that is current, and the driver's streams are its streams. It
-// opens the driver when load_cub() first asks something of it; before, a process pays for the
-// registration of some kernels only, and needs no driver. Tests put a fake underneath.
+// opens the driver when load_cub() first calls it; before, a process pays for the registration of
+// some kernels only, and needs no driver. Tests put a fake underneath.
 //
 // Captures: calls enqueue kernels and fills, which any capture and a conditional node's body may
 // hold. The runtime library loads a kernel when it is first launched, which a relaxed capture

@@ -50,7 +50,7 @@ struct Writer {
 };
 
 // The status of `call`, one of CUB's: which looks at the thread's last error, so an earlier one of
-// somebody else's is forgotten first; and which may throw what the runtime library answers.
+// another call is cleared first; and which may throw what the runtime library answers.
 template <typename Call>
 cudaError_t run_cub(Call call) noexcept {
   static_cast<void>(cudaGetLastError());

@@ -19,7 +19,7 @@ CubRuntime cub_runtime() {
   cudaRuntimeGetVersion(&runtime.runtime_version);
   int num_devices = 0;
   runtime.status = cudaGetDeviceCount(&num_devices);
-  static_cast<void>(cudaGetLastError());  // told; of no concern to the calls that follow
+  static_cast<void>(cudaGetLastError());  // reported; of no concern to the calls that follow
   return runtime;
 }
 

@@ -19,7 +19,7 @@ struct RowState : cuda::LaunchState {
   CudaFunction block = nullptr;  // the kernel for long rows
   ReduceAxes axes;               // reductions
   bool takes_last = false;       // ArgMax, ArgMin
-  // What CUB does with few long rows, and for whom; null: nothing.
+  // What CUB does with few long rows; null: nothing.
   const LongLines* long_lines_or_null = nullptr;
   enum class Long { kSum, kExtreme, kPlace } long_work = Long::kSum;
   LineSum sum = LineSum::kSum;

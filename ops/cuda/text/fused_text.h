@@ -1,10 +1,10 @@
 // fused_kernel_source: the source of one kernel that applies an Expression to each element.
 //
 // Why text, compiled when a program is bound, and not templates: a chain of n operators over t
-// types has (operators × t)^n forms, so a fixed set of templates serves only the chains somebody
-// thought of, and an interpreter in the kernel pays a branch and a trip through local memory for
-// each step. Text serves all chains with straight-line code in registers. Its cost, some 100 ms a
-// kernel once a machine, is paid when binding and cached on disk (kernel_compiler.h).
+// types has (operators × t)^n forms, so a fixed set of templates serves only the chains that were
+// foreseen, and an interpreter in the kernel pays a branch and a trip through local memory for each
+// step. Text serves all chains with straight-line code in registers. Its cost, some 100 ms a kernel
+// once a machine, is paid when binding and cached on disk (kernel_compiler.h).
 // Sources: TVM (OSDI 2018) and XLA generate code for fused elementwise operators likewise; NVIDIA's
 // NVRTC guide for the compiler.
 //

@@ -335,7 +335,7 @@ class Writer {
   std::set<uint32_t> written_;  // in it
 };
 
-// What the program is, for people and for those who run it without a compiler.
+// What the program is, for people and for interpreters that run it without a compiler.
 std::string program_text(const LoopProgram& program) {
   std::string text = "// loop: inputs " + std::to_string(program.num_inputs) + " given " +
                      std::to_string(program.num_given) + " iteration " +
