@@ -206,8 +206,8 @@ class StreamCosts {
 
  private:
   static constexpr int64_t kTrips = 20;
-  static constexpr int64_t kShort = 40'000;    // ns: nobody falls asleep
-  static constexpr int64_t kLong = 1'000'000;  // somebody does
+  static constexpr int64_t kShort = 40'000;    // ns: no worker falls asleep
+  static constexpr int64_t kLong = 1'000'000;  // one does
 
   // What a round takes beside `beside_ns`.
   Result<double> round_ns(Micrograph& graph, int64_t beside_ns, int64_t a, int64_t b,

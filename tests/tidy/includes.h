@@ -6,7 +6,7 @@
 
 namespace eddy::tidy {
 
-// Who may include whom, from the quoted includes of all C++ and CUDA files.
+// Which folder may include which, from the quoted includes of all C++ and CUDA files.
 
 // Finds includes that point up in tools, examples, tests -> runtime -> ops -> graph, and
 // quoted includes that are no path from the root (those would hide from the other checks).

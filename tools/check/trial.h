@@ -33,7 +33,7 @@ struct TrialOptions {
   Loops loops = Loops::kDevice;
   uint32_t max_streams = 0;  // 0: no cap
   FaultPlan* faults_or_null = nullptr;
-  StepObserver* observer_or_null = nullptr;  // before the watchers at a begin, after them at an end
+  StepObserver* observer_or_null = nullptr;  // first in before(), last in after()
   std::function<void(uint64_t tick)> on_tick = {};
   // Stands between session and device; for planting bugs. Empty: nothing does.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};

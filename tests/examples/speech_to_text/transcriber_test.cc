@@ -1,5 +1,5 @@
 // Claim: the graph that is wired from the two Moonshine files gives the words that were said in the
-// recordings of alsa-utils, stops by itself or at the limit, and gives the same tokens whoever
+// recordings of alsa-utils, stops by itself or at the limit, and gives the same tokens whatever
 // drives the loop, run after run.
 #include "examples/speech_to_text/transcriber.h"
 

@@ -1,5 +1,5 @@
 // Claim: in the recordings of alsa-utils, each one utterance, the model inside our loop finds the
-// speech where the sound is, in the recording's own time, and nothing in silence, whoever drives
+// speech where the sound is, in the recording's own time, and nothing in silence, whatever drives
 // the loop, and however the sound is cut into blocks.
 #include "examples/voice_activity/detector.h"
 

@@ -18,7 +18,7 @@ std::string path_of(const std::string& name) {
   return std::string(folder != nullptr ? folder : "/tmp") + "/" + name;
 }
 
-// Never zero, so that silence is told from sound.
+// Never zero, so that silence differs from sound.
 std::string write_noise(const std::string& name, size_t num_samples, uint32_t rate) {
   Random random(num_samples + rate);
   std::vector<float> samples(num_samples);

@@ -1,4 +1,4 @@
-// Claim: a normalization of constants behind a convolution that nobody else reads becomes the
+// Claim: a normalization of constants behind a convolution without another reader becomes the
 // convolution's weights, with the same values within rounding, with and without bias, in groups and
 // in loops; every other pair stays as it is.
 #include "graph/compile/fold_norms.h"

@@ -1,6 +1,6 @@
 // Claim: loops beside each other become one that gives each of them what it gave alone, bit for bit
-// and after as many iterations, on random graphs too; who needs another's results stays apart; what
-// cannot be merged says why.
+// and after as many iterations, on random graphs too; a loop that needs another's results stays
+// apart; one that cannot be merged has its reason.
 //
 // EDDY_MERGE_SEEDS=N tries N graphs.
 #include "graph/compile/merge_loops.h"

@@ -1,7 +1,7 @@
 // Claim: every node stands on a device that can run it, every value that is read in another memory
 // than its own has a copy there, captured values are copied once, what decides shapes is awaited,
-// and constants are copied by nobody; the plan of a placed graph is proved, and one that puts a
-// node on another device's stream is not.
+// and no constant is copied; the plan of a placed graph is proved, and one that puts a node on
+// another device's stream is not.
 #include "graph/compile/place.h"
 
 #include <gmock/gmock.h>

@@ -252,7 +252,7 @@ TEST_F(SimplifyTest, AnInputsShapeFixesItsSymbolsInOtherInputsToo) {
             "input 'z' is float[2] and can't have the shape [5]");
 }
 
-// Weights kept in bytes: products read them so; whoever else reads them gets floats.
+// Weights kept in bytes: products read them so; other readers get floats.
 TEST_F(SimplifyTest, LargeQuantizedWeightsOfAProductStayInBytes) {
   constexpr int64_t kDepth = 128, kColumns = 256;
   const std::vector<uint8_t> bytes(kDepth * kColumns, 7);

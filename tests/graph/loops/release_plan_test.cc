@@ -1,5 +1,5 @@
-// Claim: a value's memory goes back once nobody can read it any more, in any order that the plan
-// allows, and on one stream at the earliest such moment.
+// Claim: a value's memory goes back once no reader is left, in any order that the plan allows, and
+// on one stream at the earliest such moment.
 #include "graph/loops/release_plan.h"
 
 #include <gtest/gtest.h>

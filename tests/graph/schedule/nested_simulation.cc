@@ -301,7 +301,7 @@ class Machine {
     }
     for (size_t i = 0; i < passes.size(); ++i) make(passes[i].to, from[i], number);
   }
-  // What is passed on need not be intact: who reads it finds out.
+  // What is passed on need not be intact: its readers find out.
   void check_made(const Frame& frame, uint32_t name) {
     const Pointer pointer = pointers_[name];
     pointers_[name].token = 0;

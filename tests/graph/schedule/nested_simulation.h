@@ -7,7 +7,7 @@
 //
 // Iterations of pipelined loops overlap as far as they may: the next one begins where `after`
 // exits, and enters its own `after` once the tails of the last but one have ended. A name has one
-// place in all of them, so each name knows in which iteration it was made: who reads it must be of
+// place in all of them, so each name knows in which iteration it was made: its readers must be of
 // that one.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Claim: measured costs take the place of estimates, node by node, and decide who is issued first
-// where ranks count costs, and whether streams pay where that is left to the planner.
+// Claim: measured costs take the place of estimates, node by node, and decide which node is issued
+// first where ranks count costs, and whether streams pay where that is left to the planner.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -91,7 +91,7 @@ TEST(FluidModel, RatesAreMaxMinFairOnRandomDemands) {
     }
     ASSERT_LE(used_units, units * (1 + 1e-9)) << "seed " << kSeed << ", trial " << trial;
     ASSERT_LE(used_bandwidth, 1 + 1e-9);
-    // Who is slowed uses something that is used up, and nobody there has a higher rate.
+    // A slowed kernel uses a resource that is used up, and no kernel there has a higher rate.
     for (size_t i = 0; i < rates.size(); ++i) {
       if (rates[i] == 1) continue;
       const auto has_bottleneck = [&](bool is_full, auto share) {
@@ -263,8 +263,8 @@ TEST(FluidModel, ACaseRunsItsBranchOrNone) {
   EXPECT_DOUBLE_EQ(simulate(program, plain_machine()).makespan_ns, 0);
 }
 
-// Who comes to a wait at the very instant of its record may park in one model and not in the
-// other, so where hand-offs take time some makespans differ by them.
+// A stream that comes to a wait at the very instant of its record may park in one model and not in
+// the other, so where hand-offs take time some makespans differ by them.
 TEST(FluidModel, AgreesWithAClockThatTicks) {
   constexpr uint64_t kSeed = 11;
   int num_off = 0;

@@ -30,7 +30,7 @@ FluidSketch loop_of(const FluidDemand& kernel, int64_t trips) {
   return sketch_loop(kernel, decision);
 }
 
-// Two streams: a kernel, and another behind it whose end nobody needs.
+// Two streams: a kernel, and another behind it whose end no step needs.
 FluidSketch open_loop(double main_ns, double tail_ns, int64_t trips) {
   FluidSketch program = loop_of({main_ns, 1, 0}, trips);
   program.kernels.push_back({tail_ns, 1, 0});

@@ -1,5 +1,5 @@
 // Claim: whatever many clients do to sessions at once, each run ends exactly once, closing ends,
-// and a forked child is told so.
+// and a forked child gets an error that names the fork.
 //
 // EDDY_CLOSES=N closes N sessions instead of some hundred in each way.
 #include <sys/wait.h>
@@ -210,7 +210,7 @@ TEST_P(ClientsTest, SessionsOfOneProcessDoNotMeet) {
 }
 
 #ifndef EDDY_SANITIZER  // their runtimes do not survive a fork of a process with threads
-// Everything that a child may try with its parent's session; 0 when it was told each time.
+// Everything that a child may try with its parent's session; 0 when each try was refused.
 int try_in_child(std::unique_ptr<Session> session, Call& call, RunHandle handle) {
   const auto is_told = [](const Status& status) {
     return status.message().find("made before fork()") != std::string::npos;

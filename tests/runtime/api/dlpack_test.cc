@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A tensor of somebody else's, which counts how often it is deleted.
+// A tensor of another library, which counts how often it is deleted.
 struct Foreign {
   std::vector<float> values = {1, 2, 3, 4, 5, 6};
   std::vector<int64_t> shape = {2, 3};

@@ -129,7 +129,7 @@ TEST_P(InputMemoryTest, AnElementOfASequenceHasMemoryAndIsATensor) {
 TEST_P(InputMemoryTest, WhatIsPassedThroughOnAStreamIsReadBeforeWhatComesBehindWritesIt) {
   auto session = make_negation();
   auto stream = std::move(*session->create_stream());
-  // While the callback thread is busy nobody collects outputs there.
+  // While the callback thread is busy no outputs are collected there.
   std::promise<void> go;
   RunHandle holds = session->run_async({{"x", Tensor::of<double>({4}, {0, 0, 0, 0})}},
                                        [&](Result<NamedTensors>) { go.get_future().wait(); });

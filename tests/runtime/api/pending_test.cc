@@ -1,6 +1,6 @@
 // Claim: a call that answers later holds up its own strand and nothing else; the answer may come
 // from any thread, at once, or when a file can be read; an error, a throw or no answer at all fails
-// the run at the node; and a run that is stopped tells its calls and ends with them.
+// the run at the node; and a run that is stopped notifies its calls and ends with them.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Claim: a program's fingerprint is the same for the same program, whatever the number of threads
-// and whoever else works, and another for another constant, attribute, type, kernel, plan or
+// and whatever else runs, and another for another constant, attribute, type, kernel, plan or
 // driver.
 #include "runtime/api/program_fingerprint.h"
 

@@ -134,7 +134,7 @@ TEST_P(RefusedThreadsTest, ARunThatNeedsWorkersSaysThatThereAreNone) {
   const Status status = session->run(to(3)).status();
   are_refused = false;
   if (!status.is_ok()) expect_no_thread(status);
-  // What is one strand, and driven by nobody else, runs on the caller's thread.
+  // A program of one strand that no other thread drives runs on the caller's thread.
   const bool is_on_this_thread =
       GetParam().loops == Loops::kDevice && GetParam().assignment == Assignment::kSerial;
   EXPECT_EQ(status.is_ok(), is_on_this_thread) << status.to_string();

@@ -127,7 +127,7 @@ TEST_P(WaitingTest, ARunBehindItsStreamIsCancelledAndTheStreamGoesOn) {
   }
 }
 
-// The kernel's own time decides, not when somebody looked: each way of ending meets each moment.
+// The kernel's own time decides, not the moment of a look: each way of ending meets each moment.
 TEST_P(WaitingTest, CancelAndDeadlineMayComeAtAnyMomentOfAWait) {
   auto session = make_counter(2);
   auto stream = std::move(*session->create_stream());
@@ -268,7 +268,7 @@ TEST_P(WaitingTest, AStreamDestroyedBeforeItsRunHasEndedSaysWhatToWaitFor) {
       "wait for the run's handle first");
 }
 
-// Nobody can stop this run in time: the thread of the timers is held up.
+// This run cannot be stopped in time: the thread of the timers is held up.
 TEST(LateRunTest, ARunThatNoTimerHasStoppedIsLateAllTheSame) {
   Library library;
   ASSERT_TRUE(library

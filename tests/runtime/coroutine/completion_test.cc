@@ -1,5 +1,5 @@
 // Claim: a wait ends exactly when its notify came, whether before, at or after the wait, from
-// any thread; and whoever waited may destroy the completion or group at once.
+// any thread; and the waiter may destroy the completion or group at once.
 #include "runtime/coroutine/completion.h"
 
 #include <gtest/gtest.h>

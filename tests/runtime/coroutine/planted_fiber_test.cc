@@ -1,5 +1,5 @@
-// Claim: a fiber that leaves the thread's exception state where it is, is noticed by what
-// fiber_test.cc asks of every fiber.
+// Claim: a fiber that leaves the thread's exception state where it is, is noticed by the check that
+// fiber_test.cc makes of every fiber.
 #include <gtest/gtest.h>
 #include <boost/context/detail/fcontext.hpp>
 
@@ -43,8 +43,8 @@ int current_number() {
   }
 }
 
-// The watcher is what tests/runtime/coroutine/fiber_test.cc asks of every fiber: inside a handler
-// the current exception is one's own.
+// The check is that of tests/runtime/coroutine/fiber_test.cc: inside a handler the current
+// exception is one's own.
 TEST(PlantedFiber, AnExceptionStateThatIsNotSwappedIsNoticed) {
 #ifdef EDDY_SANITIZER
   GTEST_SKIP() << "sanitizers want to be told of every switch of stacks";

@@ -1,5 +1,5 @@
-// Claim: a loop on a worker gives way to whoever waits for one after about a slice of time, however
-// long its rounds are; and strands keep the order of their events, round by round and run by run,
+// Claim: a loop on a worker gives way to a waiting task after about a slice of time, however long
+// its rounds are; and strands keep the order of their events, round by round and run by run,
 // whatever was stopped before.
 #include "runtime/cpu/cpu_strands.h"
 

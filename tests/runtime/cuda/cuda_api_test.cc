@@ -26,7 +26,7 @@ TEST(CudaApiTest, ALibraryThatIsNoDriverIsRefusedByTheCallsItLacks) {
 }
 
 TEST(CudaApiTest, WhatWasOpenedStaysBecauseItsThreadsDo) {
-  const char* const library = "libanl.so.1";  // which nobody else opens
+  const char* const library = "libanl.so.1";  // opened by nothing else
   if (dlopen(library, RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << library << " is open";
   EXPECT_THAT(load_cuda_api_from(library).status().message(), HasSubstr("it lacks"));
   EXPECT_NE(dlopen(library, RTLD_NOW | RTLD_NOLOAD), nullptr);

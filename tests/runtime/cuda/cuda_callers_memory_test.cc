@@ -1,7 +1,7 @@
 // Claim: an output that a caller has bound in a GPU's memory is written there by the GPU, without
-// passing through the host, where nobody on the host reads it; else it is copied there. Memory that
-// is not the GPU's is refused. A large input in a caller's memory is not copied by the thread that
-// serves all loops.
+// passing through the host, where no node on the host reads it; else it is copied there. Memory
+// that is not the GPU's is refused. A large input in a caller's memory is not copied by the thread
+// that serves all loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // is selected, one behind the other, with a loop inside, inside a loop that the host drives, with
 // results that are passed through. A selector without a branch, a lost device and a cancelled run
 // end with the branch's name. Loops that begin on what a GPU still works at do not wait for it
-// either, but for the numbers that they are told.
+// either, but for the numbers that they begin with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -48,7 +48,7 @@ TEST_P(CudaIdleTest, AnIdleGpuCostsNothing) {
   bool has_run = false;
   ASSERT_TRUE(stream->launch(calls.work(*stream, [&] { return has_run = true; })));
   fake_.run_all();
-  std::this_thread::sleep_for(20ms);  // until all of it has been heard of
+  std::this_thread::sleep_for(20ms);  // until all of it has been noticed
   fake_.run_all();
   std::this_thread::sleep_for(20ms);
   const int before = num_looks_;
@@ -89,7 +89,7 @@ TEST_P(CudaIdleTest, WorkWakesASchedulerThatSleeps) {
     auto stream = std::move(*device_->create_stream());
     std::this_thread::sleep_for(std::chrono::milliseconds(i % 4));
     ASSERT_TRUE(stream->launch(calls.work(*stream, [] { return true; })));
-    // Nobody but the scheduler polls.
+    // Only the scheduler polls.
     for (int spin = 0; !stream->is_idle(); ++spin) {
       ASSERT_LT(spin, 5'000) << "nobody polls";
       fake_.run_all();

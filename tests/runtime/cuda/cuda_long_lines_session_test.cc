@@ -121,7 +121,7 @@ TEST(CudaLongLinesSession, AFailureOfTheLibraryFailsTheRunAndTheNextOneIsFine) {
   }
 }
 
-// Asks for the greatest of a long line, five times.
+// Takes the greatest of a long line, five times.
 Graph loop_graph() {
   GraphBuilder b(library().ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {kLength}));

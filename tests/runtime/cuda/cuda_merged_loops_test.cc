@@ -1,5 +1,5 @@
 // Claim: more loops beside each other than devices may drive at once become one that the GPU drives
-// (on a fake driver), and give the CPU's bits, whatever their trips and whoever ends first; they
+// (on a fake driver), and give the CPU's bits, whatever their trips and whichever ends first; they
 // end within an iteration when they are stopped. Those whose predicate the host makes, that are
 // large, or that wait for each other stay apart, and where merging was tried the session says why.
 #include <gmock/gmock.h>

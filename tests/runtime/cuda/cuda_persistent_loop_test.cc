@@ -1,7 +1,7 @@
 // Claim: loops that are small enough run as one kernel on a GPU (a fake driver's, with a fake
 // compiler): the bits and trip counts of a kernel a node and conditional nodes, for random loops,
 // too; any number side by side, inside loops that the host drives, results kept by callers. They
-// end within an iteration when they are stopped; a lost device is told with node and iteration;
+// end within an iteration when they are stopped; a lost device is reported with node and iteration;
 // what is no such loop says why, and a compiler that refuses costs speed alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -158,7 +158,7 @@ TEST(CudaPersistentLoop, AnyNumberRunsAtOnce) {
   FusingGpu gpu(5);
   auto session = make(gpu, side_by_side(9));
   ASSERT_NE(session, nullptr);
-  std::vector<NamedTensors> kept;  // results that somebody holds while the next run makes its own
+  std::vector<NamedTensors> kept;  // results held while the next run makes its own
   for (int repeat = 0; repeat < 6; ++repeat) {
     const float x = 0.125f * static_cast<float>(repeat);
     const auto outputs = session->run({{"x", Tensor::scalar(x)}});

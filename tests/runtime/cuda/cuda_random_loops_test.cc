@@ -59,9 +59,8 @@ class Case {
     return Status::ok();
   }
 
-  // Driven by the device wherever that can be. Not: a loop that nothing is left of, after what
-  // nobody reads has been taken out; one that passes on what the host has and the device never
-  // reads.
+  // Driven by the device wherever that can be. Not: a loop of which nothing is left, once nodes
+  // without readers are taken out; one that passes on what the host has and the device never reads.
   Result<std::unique_ptr<Session>> make_by_device() {
     auto session = make(Loops::kDevice);
     is_forced_ = session.is_ok();

@@ -269,7 +269,7 @@ TEST_P(CudaRecorderTest, WhatCapturesCannotHoldEndsThem) {
       EXPECT_FALSE(recorder_->finish().is_ok()) << what;
       recorder_->abandon();
     }
-    // A lane that nobody waits for.
+    // A lane that no lane waits for.
     EDDY_RETURN_IF_ERROR(record_diamond(*this));
     EDDY_ASSIGN_OR_RETURN(const uint32_t mark, recorder_->mark(0));
     EDDY_RETURN_IF_ERROR(recorder_->follow(2, mark));

@@ -71,7 +71,7 @@ TEST_P(CudaSessionTest, NewtonsMethodStopsWhereTheCpuStops) {
   }
 }
 
-// y = tanh(x) again and again, for as long as nobody stops it.
+// y = tanh(x) again and again, until it is stopped.
 Result<Graph> endless(const Library& library) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
@@ -134,8 +134,8 @@ Result<Graph> loop_in_a_case(const Library& library) {
 }
 
 TEST_P(CudaSessionTest, AFaultInALoopInACaseIsToldWithItsNodeAndIteration) {
-  // Four kernels a round, two in the test, one that tells the host and one in the body: the host
-  // hears of a fault when it waits for the next test.
+  // Four kernels a round, two in the test, one that signals the host and one in the body: the host
+  // sees a fault when it waits for the next test.
   for (const uint64_t k : {1, 5, 12, 30}) {
     SCOPED_TRACE("kernel " + std::to_string(k));
     auto session = make(loop_in_a_case(library_), 0, Loops::kHost);

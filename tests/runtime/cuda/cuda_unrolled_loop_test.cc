@@ -1,8 +1,8 @@
 // Claim: loops of which a round of the WHILE node holds several iterations give the bits and the
 // trip counts of loops driven by the host, for trips around the length of a round, by limit and by
 // value, for random loops, too. They end in the iteration in which they are stopped, and what is
-// found wrong is told with it. What cannot be called off says why and is recorded plainly. A kernel
-// that forgets its guard is noticed.
+// found wrong is reported with it. What cannot be called off says why and is recorded plainly. A
+// kernel that forgets its guard is noticed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -281,7 +281,7 @@ TEST(CudaUnrolledLoop, AControlKernelThatForgetsItIsNoticed) {
   EXPECT_NE(counted.loops[0].iterations, host.loops[0].iterations);
 }
 
-// At the n-th run of the body's kernel somebody cancels: it is the last that runs.
+// The n-th run of the body's kernel cancels: it is the last that runs.
 TEST(CudaUnrolledLoop, ACancelEndsItWithinTheIteration) {
   for (uint64_t at = 1; at <= 10; ++at) {
     SCOPED_TRACE("cancelled in round " + std::to_string(at));

@@ -203,7 +203,7 @@ bool FakeCuda::is_any_running() const {
                      [](const auto& entry) { return entry.second->is_running; });
 }
 
-// Whoever has waited gets in first: the mutex alone would be taken back before they wake.
+// A waiting thread gets in first: the mutex alone would be taken back before it wakes.
 void FakeCuda::let_callers_in() {
   if (num_waiting_.load(std::memory_order_relaxed) == 0) return;
   mutex_.unlock();
@@ -304,7 +304,7 @@ void FakeCuda::check_visible(const void* memory, size_t size_bytes) {
   if (!is_visible) violation("a kernel uses memory that no device sees");
 }
 
-// A lost device runs nothing more: its queues end, and whoever waits for them is released.
+// A lost device runs nothing more: its queues end, and threads that wait for them are released.
 void FakeCuda::lose(int device, CuResult result) {
   devices_[static_cast<size_t>(device)]->lost = result;
   for (auto& [handle, stream] : streams_) {

@@ -40,7 +40,7 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
       failed_call_ = name;
       const bool is_sticky =
           fail_with_ == CuResult::kIllegalAddress || fail_with_ == CuResult::kLaunchFailed;
-      // Without a current context nobody can say which device it was.
+      // Without a current context it is unknown which device it was.
       const int device = current_device();
       for (int d = 0; is_sticky && d < options_.num_devices; ++d) {
         if (device < 0 || d == device) lose(d, fail_with_);

@@ -1,4 +1,4 @@
-// Claim: the fake driver keeps CUDA's contract, and notices whoever breaks it.
+// Claim: the fake driver keeps CUDA's contract, and notices callers that break it.
 #include "tests/runtime/cuda/fake_cuda.h"
 
 #include <gmock/gmock.h>

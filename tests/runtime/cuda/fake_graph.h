@@ -2,7 +2,7 @@
 //
 // Kept to: a node runs after those it names; bodies hold only kernels, copies, fills, empty nodes
 // and conditionals; a conditional handle belongs to the graph whose node uses it, is used by one
-// node, and takes its default once per launch, so an inner WHILE that nobody re-arms runs only the
+// node, and takes its default once per launch, so an inner WHILE that is not re-armed runs only the
 // first time; a graph with conditionals has one executable at a time. Threads: guarded by the
 // fake's mutex.
 #pragma once

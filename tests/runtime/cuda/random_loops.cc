@@ -113,7 +113,7 @@ class Maker {
       return next;
     };
     std::vector<Value> results = b_.while_loop(options, before, after);
-    results.resize(num_carried);  // nobody reads a carried test
+    results.resize(num_carried);  // a carried test has no reader
     return results;
   }
 

@@ -3,7 +3,7 @@
 //   INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance, testing::Values(make_cpu_device));
 //
 // What differs from device to device is in a TestedDevice: how a function becomes work of a stream
-// (a driver wants it as a kernel), and who moves the device on while a test waits. No work waits
+// (a driver wants it as a kernel), and what moves the device on while a test waits. No work waits
 // for the test: gates hold streams.
 #pragma once
 

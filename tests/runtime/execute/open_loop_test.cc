@@ -1,6 +1,6 @@
-// Claim: the next iteration of a loop begins while the tail of the last one still runs, and nobody
-// can tell but by the time: results, rows, messages, cancelling and repeating are as without, in
-// every way of driving.
+// Claim: the next iteration of a loop begins while the tail of the last one still runs, and only
+// the time shows it: results, rows, messages, cancelling and repeating are as without, in every way
+// of driving.
 #include <map>
 
 #include "runtime/execute/run_state.h"

@@ -1,7 +1,7 @@
 // Claim: no output is copied that need not be. Of a loop whose trips are settled when it begins,
 // the iteration that makes an output writes the caller's memory and no other does; of a loop that
 // data decide, the output stays in one of two places; beside sequences as without them. And where
-// the output is somebody else's value, the copy is right, also into that somebody's own memory.
+// the output is another owner's value, the copy is right, also into that owner's own memory.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -336,7 +336,7 @@ TEST_P(OutputPlaceTest, AnotherOutputsMemoryMayOverlapTheSpare) {
   });
 }
 
-// What `before` makes is one output, what it was carried as the other; nobody knows their shapes.
+// What `before` makes is one output, what it was carried as the other; their shapes are unknown.
 TEST_P(OutputPlaceTest, ValuesOfUnknownShapeThatFollowEachOtherStayApart) {
   for (const bool is_settled : {false, true}) {
     const auto build = [&](GraphBuilder& b) {

@@ -1,6 +1,6 @@
 // Claim: addresses that come back are recorded once and launched; what more take turns than are
 // kept is issued and nothing is recorded anew; addresses that have long not been seen make room for
-// others; a recorder that refuses is asked once, its reason is told, and
+// others; a recorder that refuses is called once, its reason is reported, and
 // what it has recorded before, some of it perhaps still running, is kept and launched. Nothing is
 // prepared but what may move. A thread that may not wait records nothing, and what it was refused
 // is gone on with from there.

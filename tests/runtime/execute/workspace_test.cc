@@ -1,5 +1,5 @@
 // Claim: scratch memory that kernels are known to need is there before the first run, one slab
-// for each stream, and a kernel whose shapes are known asks for no more.
+// for each stream, and a kernel whose shapes are known takes no more.
 #include <gtest/gtest.h>
 
 #include "graph/ir/builder.h"

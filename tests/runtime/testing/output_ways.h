@@ -55,7 +55,7 @@ inline bool run_next(const KernelArgs& args) {
 // Operators whose writes are logged, and calls with everything bound.
 class OutputWays : public WaysTest {
  public:
-  // Whether a loop goes on: iteration < n, said so that nobody knows before it is asked.
+  // Whether a loop goes on: iteration < n, computed so that it is unknown until the test runs.
   static Value is_below(GraphBuilder& b, Value iteration, Value n) {
     return b.op("LessOrEqual", {b.op("Add", {iteration, b.scalar<int64_t>(1)}), n});
   }

@@ -184,7 +184,7 @@ class Lanes : public TsanLanes {
     while (lanes_.size() < number) lanes_.push_back(std::make_unique<Lane>());
     return *lanes_[number - 1];
   }
-  // 0 is the host: whoever calls.
+  // 0 is the host: the caller.
   void release(LaneNumber number, void* address) {
     return number == 0 ? __tsan_release(address) : lane(number).release(address);
   }

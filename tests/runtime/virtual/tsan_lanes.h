@@ -6,7 +6,7 @@
 //   lanes.get()}});
 //
 // Each lane has a stack and a fiber of its own; the switches between them order nothing. Order
-// comes from what the device tells its watcher, and from nothing else:
+// comes from what the device reports to its watcher, and from nothing else:
 //
 //   releases                      acquires
 //   a record of an event          a wait for it that goes on, a host that has seen it
@@ -17,12 +17,12 @@
 //
 // What work does besides counts too, as on any machine. An allocator's locks would order every two
 // lanes that allocate, and hide most of what is missing: give the device one that is watched apart
-// (watched_allocator), in which only a block that comes back orders who had it before who has it
-// next. Lanes share the thread's thread_local variables: work that keeps something there is
-// reported falsely.
+// (watched_allocator), in which only a block that comes back orders its last user before its next.
+// Lanes share the thread's thread_local variables: work that keeps something there is reported
+// falsely.
 //
 // Ownership: outlives its devices, which may come one after another; lanes of the same number
-// share a stack. Threads: one, that of whoever polls. Cost: two switches a command.
+// share a stack. Threads: one, the polling one. Cost: two switches a command.
 #pragma once
 
 #include <memory>

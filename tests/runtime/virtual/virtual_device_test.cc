@@ -1,5 +1,5 @@
-// Claim: the virtual device keeps every device's promises under every policy, repeats itself, says
-// who waits for what, and fails where it is told to.
+// Claim: the virtual device keeps every device's promises under every policy, repeats itself, names
+// what waits for what, and fails where a plan of faults wants it.
 #include "runtime/virtual/virtual_device.h"
 
 #include <atomic>
@@ -193,7 +193,7 @@ TEST_F(VirtualDeviceTest, ARefusedCommandLosesTheDeviceAndHealthSaysWhy) {
   EXPECT_FALSE(device_->create_event().is_ok());
 }
 
-// Whoever polls a device may still be asking when the next faults are armed.
+// A polling thread may still be inside a poll when the next faults are armed.
 TEST_F(VirtualDeviceTest, FaultsMayBeArmedWhileTheDeviceAsks) {
   constexpr uint64_t kQuestions = 20'000;
   std::atomic<bool> has_begun{false};

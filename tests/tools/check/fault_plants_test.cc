@@ -59,7 +59,7 @@ TEST(FaultPlantsTest, ACallbackThatIsToldOtherThanTheHandleBreaksARule) {
   expect_says(cancel_one({.retell_end = retell}), "handle and callback differ");
 }
 
-// The first node to work fails as it is told to; then one of another run, which nobody told.
+// The first node to work fails as planned; then one of another run, which no plan names.
 class SecondFailure : public StepObserver {
  public:
   Status before(RunState& state, const ::eddy::Step& step) override {
@@ -88,8 +88,8 @@ TEST(FaultPlantsTest, AFaultThatEndsAnotherRunAsWellBreaksARule) {
   expect_says(said, "one fault ended two runs");
 }
 
-// Writes a byte of a run's output or input, once, when the run has ended and before anybody hears
-// of it, or later.
+// Writes a byte of a run's output or input, once, when the run has ended and before its callback,
+// or later.
 class Meddler : public StepObserver {
  public:
   enum class What { kOutput, kInput, kOutputLater };
@@ -146,7 +146,7 @@ class Meddler : public StepObserver {
       return (void)write(this);
     }
   }
-  // Behind more work than there is until the caller hears that the run has ended.
+  // Behind more work than there is until the caller knows that the run has ended.
   void write_later() {
     constexpr int kNumBefore = 100;
     const auto nothing = [](void*) { return true; };

@@ -2,7 +2,7 @@
 // with a status that says why, nothing hangs, and nothing is left behind.
 //
 // EDDY_CHECK_SEEDS=N sweeps N graphs, EDDY_CHECK_FIRST=N starts there. Sanitized builds sweep 16 of
-// the 200 unless told so.
+// the 200 unless EDDY_CHECK_SEEDS is set.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ uint64_t number(const char* variable, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Its sweep makes a session anew before a host function is told to throw.
+// Its sweep makes a session anew before a host function has to throw.
 TEST(FaultTest, TheOracleIsNotToldToFail) {
   FaultOptions options;
   options.first_seed = 29;
@@ -59,7 +59,7 @@ TEST(FaultTest, EveryFaultEndsItsRunAsItShould) {
   RecordProperty("points", static_cast<int>(report.num_points));
 }
 
-// Defects that a session could have, told in its errors' place, or that its device has.
+// Defects that a session could have, reported in its errors' place, or that its device has.
 struct Planted {
   const char* name;
   std::function<Status(Status)> retell = {};

@@ -110,7 +110,7 @@ class MutantStream : public Stream {
   bool has_held_ = false;
 };
 
-// Blocks of its own, so that a planted defect harms nobody else's.
+// Blocks of its own, so that a planted defect harms no other block.
 class MutantDevice::MutantAllocator : public Allocator {
  public:
   explicit MutantAllocator(MutantDevice& device) : device_(device) {}

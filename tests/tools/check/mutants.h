@@ -58,8 +58,8 @@ struct Mutation {
   LaunchBug launch = LaunchBug::kNone;
   std::vector<BufferRef>* leak_to_or_null = nullptr;  // references to memory are kept there
   std::vector<std::unique_ptr<Event>>* leak_events_to_or_null = nullptr;  // one of each is kept
-  std::function<void()> at_end = {};  // called when a launch has ended, before its run hears of it
-  bool hides_loss = false;            // health() says ok whatever happens
+  std::function<void()> at_end = {};       // called when a launch has ended, before its run knows
+  bool hides_loss = false;                 // health() says ok whatever happens
   Allocator* allocator_or_null = nullptr;  // instead of the device's own; no defect
   size_t n = 0;  // which occurrence; of a launch bug, how often strands start without it
 };

@@ -56,7 +56,7 @@ class PlantedTest : public ::testing::Test {
     std::vector<Fault> faults = {};
     const char* honest = "";  // what a run says of the faults where nothing is planted
   };
-  // What the watchers say of three orders; `is_planted` tells whether there was a place.
+  // What the watchers say of three orders; `is_planted` is true where there was a place.
   std::string try_planted(uint64_t seed, const Planted& planted, bool& is_planted) {
     FaultPlan plan;
     TrialOptions options;
@@ -420,7 +420,7 @@ TEST_F(PlantedTest, EveryDefectOfAPlanIsNoticedByItsProof) {
 
 // Each of them fails its test above when no watcher notices it.
 TEST_F(PlantedTest, AtLeastFortyDefectsArePlanted) {
-  constexpr size_t kApart = 5;  // a leak, a missed wake-up, three failures that nobody hears
+  constexpr size_t kApart = 5;  // a leak, a missed wake-up, three failures that are not reported
   const size_t count = command_edits().size() + std::size(kStreamBugs) + std::size(kMemoryBugs) +
                        std::size(kSpoilt) + plan_edits().size() + kApart;
   std::printf("%zu defects are planted\n", count);

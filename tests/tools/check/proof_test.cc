@@ -31,7 +31,7 @@ TEST(ProofTest, EveryDeletedRecordOrWaitIsFlagged) {
   EXPECT_GT(report.num_deletions, report.num_plans);
 }
 
-// Graphs whose loops are given, or give, values that nobody reads: waits for those were needless.
+// Graphs whose loops are given, or give, values without readers: waits for those were needless.
 TEST(ProofTest, NothingIsWaitedForThatIsOnlyHandedOn) {
   Library library;
   ASSERT_TRUE(add_mixing_ops(library).is_ok());

@@ -1,5 +1,5 @@
-// Claim: who writes memory that another value's reader still needs is in a race with it, whichever
-// comes first, though their slots are apart; what orders them ends it.
+// Claim: a step that writes memory which another value's reader still needs is in a race with that
+// reader, whichever comes first, though their slots are apart; what orders them ends it.
 //
 // A node's result is shown to the checker as lying in memory that is not only its own.
 #include "tools/check/race_checker.h"

@@ -152,8 +152,8 @@ class TsanCampaign : public ::testing::Test {
   // One lost wait in each of so many graphs that have one, in several orders; ends the process with
   // 0 when each that the race checker notices is reported. The others are never reached, in
   // branches that are not taken and loops that make no round; or order steps that in these runs
-  // touch nothing in common, as the proof cannot know: the end of a region behind a step that
-  // nobody reads, a value that an untaken branch would have read.
+  // touch nothing in common, as the proof cannot know: the end of a region behind a step whose
+  // results have no reader, a value that an untaken branch would have read.
   [[noreturn]] void lose_waits() {
     const CommandEdit lose = command_edits()[0].second;
     constexpr uint64_t kOrders = 6;

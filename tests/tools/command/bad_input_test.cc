@@ -108,7 +108,7 @@ TEST(BadInput, an_unknown_operator_is_named) {
                        {"Frobnicate", "my_node", "eddy info"});
 }
 
-// Four tebibytes, that nobody knows of before the run: refused, not left to the kernel's killer.
+// Four tebibytes, unknown before the run: refused, not left to the kernel's killer.
 TEST(BadInput, a_tensor_beyond_the_machines_memory) {
   const std::string path = write_test_file(
       "large.onnx", model(graph({

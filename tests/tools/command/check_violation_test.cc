@@ -1,5 +1,5 @@
-// Claim: what a campaign of eddy check finds is told in text and JSON, with the graph, shrunk, and
-// the one command that shows it again; the exit code is 1. A defect that ends the
+// Claim: what a campaign of eddy check finds is reported in text and JSON, with the graph, shrunk,
+// and the one command that shows it again; the exit code is 1. A defect that ends the
 // command in the middle is printed with the seed and the point, and progress is printed on the way.
 #include <csignal>
 

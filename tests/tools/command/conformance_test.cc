@@ -1,4 +1,4 @@
-// eddy conformance finds tests in folders, tells passed, failed and unsupported apart, and exits
+// eddy conformance finds tests in folders, keeps passed, failed and unsupported apart, and exits
 // with 1 only when one failed.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// eddy run: values come from where it is told, results go where they belong, and the exit code says
+// eddy run: values come from the named places, results go where they belong, and the exit code says
 // whether they are what was expected.
 #include <algorithm>
 #include <csignal>
@@ -65,7 +65,7 @@ TEST(Run, the_fingerprint_is_the_same_in_every_process_and_another_for_another_p
   EXPECT_NE(fingerprint({"--loops", "host"}), first);
 }
 
-// A deadline counts by the clock when a run ends, not by who noticed it in time.
+// A deadline counts by the clock when a run ends, not by when it was noticed.
 TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
   const std::string model = write_test_file("count.onnx", counting_model());
   for (const char* loops : {"device", "host"}) {

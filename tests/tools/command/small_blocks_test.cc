@@ -1,6 +1,6 @@
 // Claim: with the command's operators new and delete, no two live blocks overlap and none changes
-// by itself, whoever lets go of it and whether or not its size is said; a thread keeps no more than
-// it may; and too large a block is std::bad_alloc.
+// by itself, whichever thread frees it and whether or not its size is given; a thread keeps no more
+// than it may; and too large a block is std::bad_alloc.
 #include "tools/command/small_blocks.h"
 
 #include <gtest/gtest.h>

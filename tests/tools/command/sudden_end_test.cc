@@ -1,6 +1,6 @@
-// Claim: of several threads that find no memory at once, one tells of it, in one line and one
-// document, and the command ends with exit code 4; the others neither tell nor hang. A command that
-// a defect ends names it, and what each of its jobs was at, before its signal ends it.
+// Claim: of several threads that find no memory at once, one reports it, in one line and one
+// document, and the command ends with exit code 4; the others neither report nor hang. A command
+// that a defect ends names it, and what each of its jobs was at, before its signal ends it.
 #include "tools/command/sudden_end.h"
 
 #include <unistd.h>

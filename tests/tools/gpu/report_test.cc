@@ -1,5 +1,5 @@
 // Claim: the GPU report's parts run from end to end: on a fake driver with the kernels' own bodies
-// every row passes, those of a library, too, and a fault is told.
+// every row passes, those of a library, too, and a fault is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Claim: the table joins what a run's parts have left with every rival: those of the run take the
-// place of their earlier figures and are told apart from these, limits follow their rivals, and a
+// place of their earlier figures and differ from them in kind, limits follow their rivals, and a
 // line that is missed, has failed or is not there says so; its lines name rows that parts have.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ std::string with_opset(const std::vector<int64_t>& versions) {
   return proto.data();
 }
 
-// That nobody uses, beside ONNX's own.
+// Domains that no node uses, beside ONNX's own.
 std::string with_domains(int count) {
   WireWriter proto;
   for (int i = 0; i < count; ++i) {

@@ -76,7 +76,7 @@ TEST(matching, where_the_fewest_waits_and_the_fewest_streams_conflict_waits_win)
   EXPECT_EQ(planned.syncs.waits.size(), 5u);
   EXPECT_EQ(planned.streams.num_streams, 5u);
   EXPECT_EQ(model_width(dag), 4u);
-  // Four streams suffice for those who wait more often.
+  // Four streams suffice where there are more waits.
   const PlannedDag narrow = plan(dag, {.policy = AssignPolicy::kRank});
   EXPECT_EQ(narrow.streams.num_streams, 4u);
   EXPECT_GT(narrow.syncs.waits.size(), 5u);

@@ -1,6 +1,6 @@
 // Claim: every kernel of ours waits for the grids before it, first of all, in each source that
 // makes kernels; so all of them may be launched programmatically. Every one that computes values
-// asks its guard next, before it reads or writes anything; so all of them may be called off.
+// reads its guard next, before it reads or writes anything; so all of them may be called off.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(GridOrder, EveryKernelWaitsFirst) {
   EXPECT_GE(num_kernels, 6) << "the sources are not there";
 }
 
-// But those of loop_control.h, which are told in their parameters, and a persistent loop, which no
+// But those of loop_control.h, which have it in their parameters, and a persistent loop, which no
 // body holds.
 TEST(GridOrder, EveryKernelThatComputesCanBeCalledOff) {
   int num_kernels = 0;

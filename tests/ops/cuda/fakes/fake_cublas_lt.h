@@ -4,7 +4,7 @@
 // other alignments have another algorithm, which sums in another order and to other low bits.
 //
 // Products run when `enqueue` runs them: at once, or in a fake stream's order. Operands are checked
-// to be aligned as the heuristic was told. Threads: one. Outlives its table.
+// to be aligned as the heuristic assumed. Threads: one. Outlives its table.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class FakeCublasLt {
   int num_products() const { return num_products_; }
   int num_heuristics() const { return num_heuristics_; }
   int num_tf32() const { return num_tf32_; }
-  // Handles, descriptors, layouts and preferences that nobody has given back.
+  // Handles, descriptors, layouts and preferences that have not been given back.
   int num_alive() const { return num_alive_; }
   std::vector<std::string> violations() const { return violations_; }
   // The heuristic knows nothing for these many calls.

@@ -3,8 +3,8 @@
 // algorithm that was not offered are errors, and what is not given back is counted.
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
-// offers is not deterministic, the second needs more workspace than anybody has, the third is good.
-// Handles are its own: of a lost device nobody gives them back.
+// offers is not deterministic, the second needs more workspace than there is, the third is good.
+// Handles are its own: those of a lost device are never given back.
 // Threads: one. Outlives its table.
 #pragma once
 

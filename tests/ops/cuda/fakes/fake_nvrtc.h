@@ -3,7 +3,7 @@
 //
 //   FakeNvrtc nvrtc([&](const std::string& name, HostKernel kernel) { … });
 //
-// `defined` is told each kernel it has compiled, as the interpreter runs it.
+// `defined` is called with each compiled kernel, as the interpreter runs it.
 // Violations: sources that fused_text.h does not write, headers that are missing, options that
 // change bits, programs that are not destroyed.
 #pragma once

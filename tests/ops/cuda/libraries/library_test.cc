@@ -1,5 +1,5 @@
-// Claim: a library that was opened stays in the process when nobody uses it any more, so that what
-// it keeps for itself is never lost; one that cannot be opened is an error that names it.
+// Claim: a library that was opened stays in the process after its last use, so that what it keeps
+// for itself is never lost; one that cannot be opened is an error that names it.
 #include "ops/cuda/libraries/library.h"
 
 #include <dlfcn.h>

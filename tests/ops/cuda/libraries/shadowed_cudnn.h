@@ -1,6 +1,6 @@
 // ShadowedCudnn: a fake of cuDNN whose descriptors have a real one each behind them. The installed
-// library makes and fills descriptors without a GPU, so what the fake is told, it is told, too; and
-// before the fake computes, the real library is asked for the sizes and types that follow.
+// library makes and fills descriptors without a GPU, so every call to the fake goes to it, too; and
+// before the fake computes, the real library computes the sizes and types that follow.
 //
 // differences(): what the two did not agree on. Threads: one. The fake outlives it, and it its
 // table.
@@ -52,7 +52,7 @@ class ShadowedCudnn {
 
   const std::shared_ptr<const CudnnApi> real_, fake_;
   DynamicLibrary library_;
-  // Questions that only this asks.
+  // Calls that only this fake makes.
   std::function<int(DnnTensor, int, int*, int*, int*, int*)> tensor_get_;
   std::function<int(DnnPooling, DnnTensor, int, int*)> pooled_dims_;
   std::function<int(DnnConvolution, DnnTensor, DnnFilter, int, int*)> convolved_dims_;

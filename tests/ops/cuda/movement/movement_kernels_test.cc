@@ -1,5 +1,6 @@
 // Claim: the CUDA kernels that convert and move elements give the reference's bits for elements of
-// every size, and an index out of range is told with its place while nothing is read out of bounds.
+// every size, and an index out of range is reported with its place while nothing is read out of
+// bounds.
 #include "tests/ops/cuda/host/kernel_fixture.h"
 
 namespace eddy::testing {
