@@ -56,7 +56,7 @@ Array first_scores(int64_t batch, int64_t beams) {
   return scores;
 }
 
-// Of each of batch * beams lines: the row it belongs to, times `factor`.
+// By line, of batch * beams: the row it belongs to, times `factor`.
 std::vector<int64_t> rows_of_lines(const BeamSearchSize& size, int64_t factor) {
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < size.batch * size.beams; ++i) rows.push_back(i / size.beams * factor);

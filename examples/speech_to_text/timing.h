@@ -16,7 +16,7 @@
 
 namespace eddy::speech {
 
-// Of one piece.
+// The times of one piece.
 struct Timing {
   std::vector<double> whole_ms;        // one for each run; at least one
   std::vector<double> first_token_ms;  // of runs that stop after the first token; may be none
@@ -34,7 +34,7 @@ class Totals {
   size_t num_steps_ = 0;
   double sound_s_ = 0;
   double whole_ms_ = 0;
-  // Of the pieces whose further tokens are clear.
+  // Counts the pieces whose further tokens are clear.
   size_t num_clear_ = 0;
   size_t num_further_ = 0;
   double first_ms_ = 0;

@@ -56,7 +56,7 @@ struct Part {
 class JoinedSound {
  public:
   explicit JoinedSound(std::vector<std::string> paths) : paths_(std::move(paths)) {}
-  // As SoundFile's.
+  // As SoundFile::read.
   Result<std::vector<float>> read(int64_t max_samples);
   const std::vector<Part>& parts() const { return parts_; }  // those begun
 

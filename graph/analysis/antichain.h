@@ -1,6 +1,7 @@
 // Antichain: the heaviest set of pairwise unordered nodes.
 //
-// Of storages ordered by lifetime it is what must be held at once, whatever the layout: no plan
+// For storages ordered by lifetime the antichain is what must be held at once, whatever the layout:
+// no plan
 // can use less memory. For unit weights it is the width of the graph.
 //
 // Idea (Dilworth, weighted): paths that cover node v weight[v] times need at least as many starts

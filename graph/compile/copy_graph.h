@@ -39,7 +39,7 @@ class GraphCopier {
   virtual std::vector<NodeId> order(RegionId region) { return source_.region(region).nodes; }
   virtual std::string name_of(NodeId id) { return source_.node(id).name; }
   virtual ValueType input_type(const ValueInfo& input) { return with_symbols(input.type); }
-  // Of a loop; may be wider than its initial values have.
+  // The types that a loop carries; may be wider than those of its initial values.
   virtual std::vector<std::optional<ValueType>> carried_types(NodeId id);
   // Called for every value of the source once something stands for it.
   virtual void defined(ValueId, Value) {}

@@ -97,7 +97,7 @@ class TreeFinder {
     }
   }
 
-  // Of a result whose sizes are not known.
+  // The shape of a result whose sizes are not known, from its input.
   uint32_t shape_of_input(NodeId id, uint32_t& num_shapes) const {
     const Node& node = graph_.node(id);
     const ValueInfo& input = graph_.value(node.inputs[0]);

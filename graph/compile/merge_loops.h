@@ -38,11 +38,11 @@ namespace eddy {
 // merged is not merged again.
 std::string why_not_merged(const Graph& graph, NodeId loop);
 
-// Of candidates (while nodes that can be merged), the most that stand in one region and need
-// nothing of each other, in that region's order; of equals the first. Empty: no two.
+// The largest group of candidates (while nodes that can be merged) that stand in one region and
+// need nothing of each other, in that region's order; of equal groups the first. Empty: no two.
 std::vector<NodeId> find_siblings(const Graph& graph, std::span<const NodeId> candidates);
 
-// Of the loop that siblings become: "a+b+c".
+// The name of the loop that siblings become: "a+b+c".
 std::string merged_name(const Graph& graph, std::span<const NodeId> siblings);
 
 // `siblings`: as found. `device`: placement hint of the nodes that decide and keep values.

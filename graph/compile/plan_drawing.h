@@ -32,7 +32,7 @@ struct DrawnWait {
   uint32_t to;
 };
 
-// Of a pipelined loop: the next iteration waits for the last one's tail.
+// A pipelined loop's next iteration waits for the tail of the last one.
 struct DrawnNextWait {
   static constexpr uint32_t kTurn = UINT32_MAX;
   uint32_t event;
@@ -43,7 +43,7 @@ struct DrawnNextWait {
 
 struct DrawnRegion {
   std::string name;  // "after"; the root has the graph's
-  std::string note;  // of an open region: that it is, and what its streams take
+  std::string note;  // of a pipelined region: that it is, and what its streams retain
   bool is_ranked_by_costs = false;
   uint32_t num_streams = 1;  // that the region uses
   uint32_t num_records = 0;

@@ -4,7 +4,7 @@ namespace eddy {
 
 FluidCosts plan_costs(const Graph& graph, const Plan& plan, const NodeWork& work) {
   FluidCosts costs;
-  // Of what a stream retains for a loop: nothing.
+  // What a stream retains for a loop takes no work.
   for (const Program::Launch& launch : plan.program.launches) {
     costs.launches.push_back(work.nodes[launch.node]);
   }

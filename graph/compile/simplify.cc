@@ -37,7 +37,7 @@ class Simplifier : public GraphCopier {
  private:
   // Weights are dequantized, transposed and joined: a few passes over each.
   static constexpr double kWorkPerByte = 16;
-  // Of evaluating anything at all: a kernel is bound, about a microsecond.
+  // The least work of an evaluation: a kernel is bound, about a microsecond.
   static constexpr double kWorkPerNode = 256;
 
   // The value of the new graph that stands for `id`; constants are added when first used.

@@ -43,11 +43,11 @@ struct SimplifyOptions {
   EvaluateFunction evaluate = {};  // empty: only sizes are set
   // Larger results stay computed, not stored.
   size_t max_folded_bytes = size_t{64} << 20;
-  // Of all results together, beside twice the bytes of the graph's own constants.
+  // The limit for all results together, beside twice the bytes of the graph's own constants.
   size_t max_folded_bytes_in_all = size_t{64} << 20;
-  // Of all evaluations together: elements read and written, or operations as the operator's schema
-  // counts them where that is more; beside 16 for each byte of the graph's own constants. What
-  // would exceed it is left to the run.
+  // The limit for all evaluations together: elements read and written, or operations as the
+  // operator's schema counts them where that is more; beside 16 for each byte of the graph's own
+  // constants. What would exceed it is left to the run.
   double max_folded_work = 0x1p28;
   // Called before each node; a failure ends the pass and is its result. May be empty.
   std::function<Status()> check = {};

@@ -26,7 +26,7 @@ class ExternalData {
 
   Result<DecodedTensor> load(const OnnxTensor& tensor);
 
-  // Of all files opened so far: pages leave memory until they are read again.
+  // The pages of all files opened so far leave memory until they are read again.
   void evict() {
     for (const auto& file : files_) file->evict();
   }

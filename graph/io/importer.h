@@ -54,8 +54,8 @@ class Importer {
     const Scope* parent = nullptr;
     const Env* env = nullptr;
     std::unordered_map<std::string_view, Value> values = {};
-    // Of initializers: in the file they lie beside the weights, which looking them up would bring
-    // back into memory.
+    // The names of initializers: in the file they lie beside the weights, which looking them up
+    // would bring back into memory.
     std::forward_list<std::string> names = {};
   };
   // A node with its attributes resolved.

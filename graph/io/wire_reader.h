@@ -33,7 +33,7 @@ class WireReader {
   bool is_ok() const { return error_ == nullptr; }
   const char* error() const { return error_; }  // a literal; null when ok
 
-  // Of the current field.
+  // The number of the current field.
   uint32_t field() const { return field_; }
   WireType type() const { return type_; }
   // The payload: of varints and fixed numbers the bits, of length-delimited fields the bytes.

@@ -41,7 +41,7 @@ struct LoopProgram {
     std::vector<uint32_t> arguments;
     // Applied to an element of each argument, broadcast to the result; of a reduction: no step.
     Expression expression;
-    // Of one argument: "ReduceSum", over the axes of the mask; "": elementwise.
+    // The reduction of one argument, "ReduceSum", over the axes of the mask; "": elementwise.
     std::string reduction;
     uint32_t axes = 0;
   };

@@ -110,7 +110,7 @@ struct FormalAttribute {
   std::string name;
   AttributeKind kind;
   bool is_required = false;
-  // The opsets that have it, where they are not all of the definition's.
+  // The opsets that have the attribute, where they are not all opsets of the definition.
   int since_version = 0;
   int last_version = INT_MAX;
 };
@@ -140,7 +140,7 @@ struct OpDef {
   // number of output elements.
   double (*flops)(const InferContext&, std::span<const ValueType> outputs) = nullptr;
 
-  // Of a node's input i, which may be one of the variadic ones.
+  // The flags of a node's input i, which may be one of the variadic ones.
   InputFlag input_flags(size_t i) const {
     return inputs.empty() ? InputFlag::kNone : inputs[std::min(i, inputs.size() - 1)].flags;
   }

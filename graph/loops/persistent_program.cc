@@ -48,7 +48,7 @@ class LoopProgramBuilder {
   }
 
  private:
-  // Of the carried values, those that are read.
+  // A carried value that is read.
   struct Carried {
     ValueId parameter, initial, next;
     bool is_decision;  // of the host's

@@ -1,9 +1,9 @@
 // make_persistent_program: a while node that an accelerator can drive, as a LoopProgram that one
 // kernel runs, and what of the run it reads.
 //
-// Of the loops that find_device_loops lets the device drive, those whose nodes are all elementwise
-// (eddy.Fused among them), reductions or views, without loops and branches inside. Whether the
-// values are few enough is the accelerator's to say.
+// Such a loop is one that find_device_loops lets the device drive, and its nodes are all
+// elementwise (eddy.Fused among them), reductions or views, without loops and branches inside. The
+// accelerator decides whether the values are few enough.
 //
 // Errors: kUnsupported, and which node is in the way. Pure. Cost: O(nodes and values of the loop).
 #pragma once

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kWindow = 64;  // nodes looked at behind the last reader
 
-// Of one block, in the order of issue.
+// The launches of one block, in the order of issue.
 std::vector<NodeId> launches_of(const Program& program, const Program::Block& block) {
   std::vector<NodeId> launches;
   for (const Program::Step& step : block.steps) {

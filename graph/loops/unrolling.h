@@ -42,16 +42,17 @@ struct Unrolling {
   static constexpr uint32_t kLaunchesOfARound = 32;
   static constexpr uint32_t kMostNodes = 12;  // of an iteration
 
-  // Of a body whose iteration is so many launches; 1: it is not unrolled.
+  // For a body whose iteration is so many launches; 1: it is not unrolled.
   static constexpr uint32_t iterations_a_round(uint32_t num_launches) {
     return std::clamp(kLaunchesOfARound / std::max(num_launches, 1u), 1u, kMostIterations);
   }
 };
 
-// Of a loop that the device drives: empty if its body may be recorded several times.
+// Why a loop that the device drives is not unrolled; empty if its body may be recorded several
+// times.
 std::string why_not_unrolled(const Graph& graph, NodeId loop);
 
-// Of an outermost one: empty if that holds of it or of a loop inside.
+// The same for an outermost loop; empty if its body or that of a loop inside may be.
 std::string why_nothing_unrolled(const Graph& graph, NodeId outermost);
 
 }  // namespace eddy

@@ -46,7 +46,7 @@ class Printer {
   std::string text_;
 };
 
-// Of what the operand names.
+// The text of what the operand names.
 std::string operand_text(const Program& program, const Step& step, const ProgramNames& names) {
   switch (step.op) {
     case Op::kLaunch:

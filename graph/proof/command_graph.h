@@ -29,7 +29,7 @@ struct CommandGraph {
   uint32_t num_events = 0;
 
   uint32_t stream(uint32_t command) const { return commands[command].stream; }
-  // Of a launch: the next command is another of the same joint launch.
+  // Whether the command behind a launch is another of the same joint launch.
   bool is_joint_next(uint32_t launch) const {
     const uint32_t next = launch + 1;
     return next < commands.size() && commands[next].op == Program::Op::kLaunch &&

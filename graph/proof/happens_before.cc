@@ -121,7 +121,7 @@ std::vector<uint32_t> Prover::sources() const {
   return sources;
 }
 
-// Of clocks or marks over all commands, whichever takes fewer.
+// How many passes clocks or marks make over all commands, whichever takes fewer.
 uint64_t Prover::num_passes() const {
   return std::min<uint64_t>(num_source_streams_ / OrderClocks::kWidth,
                             sources().size() / OrderMarks::kWidth);

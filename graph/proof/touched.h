@@ -25,7 +25,7 @@ struct Touched {
   uint32_t end_event = 0;
 
   void add_memory(const TouchedMemory& memory);
-  // Of a region or command inside; streams and events are apart.
+  // Adds what a region or command inside touches; streams and events are apart.
   void add_inside(const Touched& inside);
   void make_sets();
 

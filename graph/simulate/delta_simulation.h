@@ -75,7 +75,8 @@ class DeltaSimulation {
   const TaskGraph<Time>& graph() const { return graph_; }
   const TaskTimes<Time>& times(uint32_t slot) const { return timeline_.tasks[slot]; }
   Time makespan() const { return timeline_.makespan; }
-  // Of the last commit() (or reset): order and positions lag behind times within a transaction.
+  // The timeline of the last commit() (or reset): order and positions lag behind times within a
+  // transaction.
   const Timeline<Time>& timeline() const { return timeline_; }
   const DeltaStatistics& statistics() const { return statistics_; }
 
@@ -114,7 +115,7 @@ class DeltaSimulation {
     double work = 0;                  // of all of them
     Time final_end = 0;               // of the last of them
 
-    // Of one simulation.
+    // The state of one simulation.
     Time end = 0;               // only where out of step
     double unchanged_work = 0;  // likewise; of unchanged tasks not yet passed
     double changed_work = 0;    // of changed tasks that run here, not yet done

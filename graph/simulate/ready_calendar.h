@@ -21,7 +21,8 @@ class ReadyCalendar {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Of one simulation: pointers, which stay in registers whatever is stored through them.
+  // The buckets of one simulation: pointers, which stay in registers whatever is stored through
+  // them.
   struct Buckets {
     uint32_t* heads;
     uint32_t* next;     // by slot

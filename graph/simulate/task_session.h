@@ -79,7 +79,7 @@ class TaskSession {
   bool has_wide_ids_ = false;                  // some id does not fit 32 bits, so ranks are not ids
   std::vector<std::vector<Reverse>> history_;  // by edit that stands
 
-  // Of one batch.
+  // The state of the batch at hand.
   std::vector<Reverse> reverses_;  // the last change first to be taken back
   OpenDeps open_deps_;
   std::map<int64_t, std::string> open_times_;  // invalid, unless set again; what to say

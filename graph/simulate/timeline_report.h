@@ -28,7 +28,7 @@ struct TimelineView {
   std::function<std::string(uint32_t device)> device_name;
   std::function<bool(uint32_t slot)> is_communication;
 
-  // Of pictures of plans: their tasks have no edges, so no critical path; frames stand around what
+  // For pictures of plans, whose tasks have no edges, so no critical path: frames stand around what
   // these devices do meanwhile (outer ones first), arrows from a slot's end to another's start.
   struct Frame {
     Time start;

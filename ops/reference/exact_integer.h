@@ -27,7 +27,8 @@ namespace eddy {
 // Holds the sum of any tensor's elements.
 using WideSum = __int128;
 
-// Of squares; stays at its highest once it would exceed that, as its root exceeds all types then.
+// A sum of squares; stays at its highest once it would exceed that, as its root exceeds all types
+// then.
 struct SquareSum {
   unsigned __int128 total = 0;
 

@@ -36,7 +36,7 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-// Of the values at(0) .. at(count - 1).
+// The moments of the values at(0) .. at(count - 1).
 template <typename At>
 Moments moments_of(int64_t count, At at) {
   Moments m;

@@ -12,7 +12,7 @@
 namespace eddy {
 namespace {
 
-// What a node's attributes say: see activation_parameters; the flags are IsInf's.
+// The attributes of a node: see activation_parameters; the flags are those of IsInf.
 struct Parameters {
   double a = 0;
   double b = 0;

@@ -22,12 +22,13 @@ Status add_schemas(OpTable& table, std::vector<OpDef> defs);
 // the context.
 Result<const TensorType*> tensor_input(const InferContext& context, size_t i);
 
-// Of two dimensions that must broadcast: 1 gives way; equal ones stay, a size wins over what is
+// The result of two dimensions that must broadcast: 1 gives way; equal ones stay, a size wins over
+// what is
 // not known (which must be 1 or that size), different symbols become unknown. nullopt: they
 // do not broadcast.
 std::optional<int64_t> broadcast_dim(int64_t a, int64_t b);
 
-// Of two dimensions that must be equal: the one that says more; nullopt: they differ for sure.
+// The more specific of two dimensions that must be equal; nullopt: they differ for sure.
 std::optional<int64_t> merge_dim(int64_t a, int64_t b);
 
 // NumPy broadcasting of two shapes.

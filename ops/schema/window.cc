@@ -9,7 +9,7 @@ namespace {
 
 // Far above any real window, and small enough that no sum or product of two of them overflows.
 constexpr int64_t kMaxKernel = int64_t{1} << 30;
-// Of paddings, strides and dilations. Libraries prepare for millions by the minute.
+// The limit for paddings, strides and dilations. For millions the libraries prepare for minutes.
 constexpr int64_t kMaxAttribute = int64_t{1} << 16;
 constexpr int64_t kMaxInput = int64_t{1} << 32;
 

@@ -70,7 +70,7 @@ class Maker {
     share(made, group);
     return made;
   }
-  // Of a decoder's state over all encoder states, side by side in `memory`.
+  // The attention of a decoder's state over all encoder states, side by side in `memory`.
   uint32_t attend(uint32_t state, uint32_t memory, uint32_t group) {
     const int64_t width = shape(state)[1];
     const uint32_t made = add("attend", "matmul", shape(state), {state, memory},

@@ -49,7 +49,7 @@ Status add_spin(Library& library) {
   return library.add_operator(std::move(def), bind_spin);
 }
 
-// Of every micrograph: a number, trips, and lengths of kernels in nanoseconds.
+// The inputs of every micrograph: a number, trips, and lengths of kernels in nanoseconds.
 struct MicroInputs {
   Value x, n, a, b, c;
 };

@@ -25,7 +25,7 @@ struct Long {
 std::vector<Long> find_long_files(const Tree& tree);
 std::vector<Long> find_long_functions(const Tree& tree);
 
-// Those of both that nothing excuses.
+// Files and functions that are too long and that no comment excuses.
 std::vector<Finding> check_lengths(const Tree& tree);
 
 // Lines of C++ wider than kColumns characters (of UTF-8, not bytes): what clang-format would break.

@@ -21,7 +21,7 @@ std::string repeated(const std::string& line, int times) {
   return text;
 }
 
-// Of the findings, "path: what" joined by "|".
+// The findings as "path: what", joined by "|".
 std::string all(const std::vector<Finding>& findings) {
   std::string text;
   for (const Finding& finding : findings) {

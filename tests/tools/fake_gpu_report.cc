@@ -1,4 +1,4 @@
-// As gpu_report, it says what kernels it holds, and needs more libraries than the C library's.
+// Like gpu_report it names the kernels that it holds, and needs more libraries than those of C.
 #include <cstdlib>
 #include <iostream>
 

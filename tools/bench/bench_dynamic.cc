@@ -47,7 +47,7 @@ struct Row {
   std::string rival_missing = {};                      // why there is none
   uint64_t eddy_peak_bytes = 0, rival_peak_bytes = 0;  // 0: not measured
 
-  // Of the best times: what else runs on the machine disturbs them least.
+  // The ratio of the best times: what else runs on the machine disturbs them least.
   double ratio() const { return eddy.best() / rival->best(); }
 };
 
@@ -66,7 +66,7 @@ Json row_json(const Row& row) {
 
 constexpr const char* kLine = "{:<14}{:>5} {:>6}  {:<38}{:<38}{:>6}  {:>13}  {}";
 
-// "12.3 / 45.6": megabytes of Eddy's process and of the rival's.
+// "12.3 / 45.6": megabytes of Eddy's process and of the rival process.
 std::string peaks_text(const Row& row) {
   const auto megabytes = [](uint64_t bytes) {
     return bytes == 0 ? std::string("-") : fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6);

@@ -25,7 +25,7 @@ std::string models_above(fs::path start) {
   }
 }
 
-// Of the checkout that the program or the working folder belongs to.
+// The models of the checkout that the program or the working folder belongs to.
 Result<std::string> find_models(const std::string& given) {
   std::error_code error;
   if (!given.empty()) {

@@ -38,7 +38,7 @@ class EddyRun {
   Session& session() { return *session_; }
   const std::vector<HostValue>& feed() const { return feed_; }
   Contender contender(std::string name);
-  // Of the last run.
+  // The outputs of the last run.
   std::vector<HostValue> outputs() const;
 
  private:

@@ -26,7 +26,7 @@ struct PeakArguments {
   std::vector<std::string> outputs = {};  // names
 };
 
-// Of this process since it began; 0 where the system does not say.
+// The peak of this process since it began; 0 where the system does not report it.
 uint64_t resident_peak_bytes();
 
 // Runs this program again with `words` ("eddy" first), waits for it and gives what it wrote to

@@ -92,7 +92,7 @@ void FaultPoint::cancel() {
   trial_->session().cancel_all();
 }
 
-// Of the first run in flight, as its timer would; or of the prepared one.
+// Passes the deadline of the first run in flight, as its timer would; or of the prepared one.
 void FaultPoint::pass_deadline() {
   const auto first = watched();
   if (first || in_call_or_null_ != nullptr) rules_.tell_to_end(0, FaultKind::kDeadline);

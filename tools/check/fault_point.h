@@ -110,7 +110,7 @@ class FaultPoint {
   std::optional<RunHandle> first_;  // under the mutex: of the runs in flight
   bool is_call_ = false;            // one prepared run is, on this thread
   RunState* in_call_or_null_ = nullptr;
-  // Of the step that is at work; the thread that moves the device writes and reads them.
+  // The step that is at work; the thread that moves the device writes and reads them.
   RunState* at_work_or_null_ = nullptr;
   NodeId node_at_work_;
 };

@@ -254,7 +254,7 @@ Result<Graph> build(const Recipe& recipe, const Library& library) {
 NamedTensors make_inputs(const Recipe& recipe, uint64_t variant) {
   NamedTensors inputs;
   for (size_t i = 0; i < recipe.root.parameters.size(); ++i) {
-    // Of its own for each input, so that shrinking others away leaves it as it was.
+    // A generator for each input, so that shrinking others away leaves it as it was.
     Random random(recipe.seed * 0x10001 + variant * 64 + recipe.root.parameters[i]);
     const Kind kind = recipe.kinds[recipe.root.parameters[i]];
     inputs.emplace_back("in" + std::to_string(i), random_input(kind, random));

@@ -197,8 +197,8 @@ std::string run_bound(Call& call, const NamedTensors& inputs, const NamedTensors
   return text;
 }
 
-// Of the tensors (an optional's value may be one, but that is not known before). The same outputs
-// throughout, since one that was bound stays bound.
+// Which outputs are bound, of the tensors (an optional's value may be one, but that is not known
+// before). The same outputs throughout, since one that was bound stays bound.
 std::vector<bool> draw_bound(const Session& session, Random& random) {
   const bool are_all = random.below(2) == 0;
   std::vector<bool> is_bound;

@@ -55,7 +55,7 @@ std::string use_session(Session& session, Subject& subject, const SessionUsage& 
 bool are_all_tensors(const NamedTensors& values);
 // The inputs, some of them taken from outputs of the same type.
 NamedTensors fed_back(NamedTensors inputs, const NamedTensors& outputs);
-// Of those inputs that are declared as tensors.
+// The shapes of the inputs that are declared as tensors.
 std::vector<std::pair<std::string, Dims>> shapes_of(const Recipe& recipe,
                                                     const NamedTensors& inputs);
 

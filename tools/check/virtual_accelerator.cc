@@ -57,7 +57,7 @@ std::shared_ptr<const Accelerator> make_virtual_accelerator(std::shared_ptr<Virt
   const BindFunction bind = [from = owner.get()](const KernelInit& init) {
     return from->bind(init);
   };
-  // Of each operator the oldest version.
+  // The oldest version of each operator.
   std::vector<const KernelEntry*> oldest;
   for (const KernelEntry& entry : library.cpu_kernels().entries()) oldest.push_back(&entry);
   const auto name = [](const KernelEntry* entry) { return std::pair(entry->op, entry->domain); };

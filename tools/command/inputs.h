@@ -37,7 +37,7 @@ struct DataSet {
   bool has_inputs() const;
 };
 Result<DataSet> read_data_set(const std::string& folder, const Session& session);
-// That of arguments.folder, if one is named.
+// The data set of arguments.folder, if one is named.
 Result<std::optional<DataSet>> read_data_set(const InputArguments& arguments,
                                              const Session& session);
 

@@ -112,7 +112,7 @@ void add_planning_options(CLI::App& app, ModelArguments& arguments) {
 
 namespace {
 
-// Of "cuda" the first GPU, of "cuda:2" that one as `eddy info` counts them; none: another device.
+// "cuda" is the first GPU, "cuda:2" that one as `eddy info` counts them; none: another device.
 std::optional<int> cuda_ordinal(const std::string& device) {
   if (device == "cuda") return 0;
   const std::string number = device.starts_with("cuda:") ? device.substr(5) : "";

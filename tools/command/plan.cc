@@ -123,7 +123,7 @@ Json node_json(const Graph& graph, NodeId id, uint32_t stream, const Json& rank)
   return json;
 }
 
-// Of a pipelined block: how the next iteration is ordered behind its streams, which go on; nodes by
+// How the next iteration of a pipelined block is ordered behind its streams, which go on; nodes by
 // their place.
 Json open_json(const Graph& graph, const Plan& plan, RegionId id,
                const std::map<NodeId, uint32_t>& place) {

@@ -12,7 +12,7 @@
 
 namespace eddy {
 
-// Of --machine: a JSON file as fluid_machine.h describes it.
+// The argument of --machine: a JSON file as fluid_machine.h describes it.
 Result<std::shared_ptr<const FluidMachine>> read_machine(const std::string& path);
 
 struct Prediction {

@@ -27,7 +27,7 @@ struct SimulateArguments {
   uint64_t seed = 1;
   std::string output;  // of the search's best strategy
 
-  // Of models, which hold neither.
+  // Arguments for models, which hold neither.
   std::string topology;
   std::string strategy;
   std::string costs;

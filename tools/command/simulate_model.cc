@@ -36,7 +36,8 @@ Result<Topology> load_topology(const std::string& path) {
   return topology;
 }
 
-// Of every list: single devices where no strategy is given. Adds the names that it is asked for.
+// Sets the strategies of every list: single devices where no strategy is given. Adds the names that
+// the strategy uses.
 Status set_strategies(const nlohmann::json* strategy_or_null, const Topology& topology,
                       OperatorList& list, std::set<std::string>& names) {
   for (const Operator& op : list.graph.operators) names.insert(op.name);

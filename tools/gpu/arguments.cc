@@ -85,7 +85,7 @@ std::string parse_all(int argc, char** argv, ReportArguments& arguments) {
   return "";
 }
 
-// Of an option that a part may need.
+// Checks an option that a part may need.
 std::string check_folder(const char* name, const std::string& folder, bool is_needed) {
   if (folder.empty()) return is_needed ? std::string("this part needs ") + name + " DIR" : "";
   std::error_code error;

@@ -48,7 +48,8 @@ struct CaseWay {
   bool folds_norms = false;  // into the weights of convolutions
 };
 
-// Those of a session that is run in this way on the accelerator; both outlive the session's making.
+// The options of a session that is run in this way on the accelerator; both arguments outlive the
+// making of the session.
 SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what);
 
 // One row for each case and way; none for TF32 where a case has no products, or no such device is

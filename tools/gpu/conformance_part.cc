@@ -20,7 +20,7 @@ constexpr ElementType kTypes[] = {
     ElementType::kInt8,  ElementType::kUint8,  ElementType::kInt16,   ElementType::kUint16,
     ElementType::kInt32, ElementType::kUint32, ElementType::kInt64,   ElementType::kUint64,
     ElementType::kBool};
-// Of those, what libraries are asked for.
+// The types among those that go to libraries.
 constexpr TypeSet kLibraryTypes{ElementType::kFloat,    ElementType::kDouble, ElementType::kFloat16,
                                 ElementType::kBfloat16, ElementType::kInt32,  ElementType::kInt64,
                                 ElementType::kBool};

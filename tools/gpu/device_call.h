@@ -51,7 +51,7 @@ class DeviceCall {
 
   const GpuUnderReport& gpu_;
   const OpDef& op_;
-  // Of float32: 2 of 2^-10.
+  // The slack of float32: 2 of 2^-10.
   static constexpr double kTf32Slack = 1000;
 
   const ConformanceCase& call_;

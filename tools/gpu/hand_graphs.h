@@ -34,7 +34,7 @@ class HandGraph {
     const bool value = false;
     return memory(ElementType::kBool, &value, sizeof(value));
   }
-  // Of a new loop, which its tests alone end.
+  // The words of a new loop, which only its tests end.
   LoopWords loop_words();
   // Not 0 once a loop has been stopped.
   const uint32_t* stop_word() const { return static_cast<const uint32_t*>(words_.data()); }

@@ -9,7 +9,7 @@
 namespace eddy {
 namespace {
 
-// Of floats; 0: of anything else.
+// The largest magnitude of floats; 0 for all other types.
 double largest_of(const TensorView& view) {
   if (!kFloatTypes.contains(view.element)) return 0;
   double largest = 0;

@@ -53,7 +53,7 @@ LibraryCase product(int64_t width) {
   return {"MatMul of " + text_of({width, width}), call, call, {ElementType::kFloat}, true};
 }
 
-// 3 x 3, as ResNet's.
+// 3 x 3, as in ResNet.
 LibraryCase convolution(int64_t channels, int64_t side) {
   ConformanceCase call{
       "Conv", {{{1, channels, side, side}}, {{channels, channels, 3, 3}}}, {}, 1, 64};

@@ -45,7 +45,7 @@ struct TableLine {
   EddyFigure eddy;
   TableLimit limit;
   std::vector<PeerFigure> earlier = {};
-  // Of the dynamic models, of which some must be much faster than the best peer.
+  // True for the dynamic models, of which some must be much faster than the best peer.
   bool is_model = false;
   // What its first loop must say of how it was driven; empty: anything.
   std::string driven_says = {};

@@ -23,7 +23,7 @@ double cpu_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-// Of one core while `run` goes on; kUnsupported: for too short to tell.
+// The share of one core while `run` goes on; kUnsupported: the run was too short to measure.
 Status measure(const std::function<Status()>& run, double most, double least_seconds, Json& row) {
   const double cpu = cpu_seconds();
   const Clock::time_point start = Clock::now();

@@ -78,7 +78,7 @@ void AccessCollector::region(RegionId id, AccessSet& touched) const {
   }
 }
 
-// Of a loop: the predicate, and rows. All else that a region gives is handed on.
+// A loop reads its predicate and its rows. All else that a region gives is handed on.
 bool AccessCollector::is_result_read(RegionId region, size_t index) const {
   switch (role(graph_, region)) {
     case RegionRole::kRoot:

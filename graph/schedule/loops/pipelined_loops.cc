@@ -44,7 +44,7 @@ class LoopPipeliner {
  private:
   using Clock = std::vector<uint32_t>;  // by stream: how many launches of the first iteration
 
-  // Of a node, or the taking of references.
+  // The launch of a node, or a retain.
   struct Launch {
     NodeId node;  // a taking: the node that it precedes
     uint32_t stream = 0;

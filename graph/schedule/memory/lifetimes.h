@@ -32,9 +32,9 @@ class Lifetimes {
   Lifetimes(const RegionTree& tree, const NodeOrder& order) : tree_(tree), order_(order) {}
 
   Lifetime lifetime(RegionId home, std::span<const Access> accesses) const;
-  // Of what either is of; both have the same home.
+  // Both lifetimes as one; they have the same home.
   Lifetime united(Lifetime a, const Lifetime& b) const;
-  // That of whatever a node of `region` does inside.
+  // The lifetime of all that a node of `region` does inside.
   Lifetime of_node(RegionId region, NodeId node) const { return {region, {node}, {node}, false}; }
 
   // Both have the same home.

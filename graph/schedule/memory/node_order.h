@@ -21,9 +21,9 @@ class NodeOrder {
  public:
   static constexpr uint64_t kMaxClockEntries = uint64_t{1} << 26;
 
-  // Of no region yet.
+  // The order of no region yet.
   explicit NodeOrder(const Graph& graph) : places_(graph.num_nodes()) {}
-  // Of all regions of the plan.
+  // The order of all regions of the plan.
   NodeOrder(const Graph& graph, const Schedule& plan);
   void add(const RegionSchedule& region);
   void add(const Program& program, const Program::Block& block);

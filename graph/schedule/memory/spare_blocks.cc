@@ -48,8 +48,8 @@ class SpareBlocks {
     RegionId region;
     NodeId node;  // none: the end of the region
   };
-  // Of a storage, as the loop sees it: the node of `before` or `after` that writes it, maybe
-  // within.
+  // The writer of a storage, as the loop sees it: the node of `before` or `after` that writes it,
+  // maybe within.
   struct Writer {
     NodeId loop;
     RegionId before, after;

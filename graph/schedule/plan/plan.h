@@ -17,7 +17,7 @@ namespace eddy {
 struct RegionPlan {
   std::vector<uint32_t> ranks;     // per node of Region::nodes: longest chain that follows
   std::vector<double> cost_ranks;  // the same in nanoseconds; empty unless ranked by costs
-  // Of a pipelined loop: waits for the iteration before that stand at the begin of `after`, by
+  // In a pipelined loop: the waits for the iteration before that stand at the begin of `after`, by
   // event, each with the node that must not begin earlier.
   std::vector<std::pair<uint32_t, NodeId>> held_up;
 };
@@ -27,7 +27,7 @@ struct Plan {
   std::vector<RegionPlan> regions;  // by RegionId
   uint32_t num_streams = 1;         // of the machine, over all regions
   uint32_t num_events = 0;
-  // Of a plan for several devices, else empty: their names (0 is the host's CPU), the device of
+  // In a plan for several devices, else empty: their names (0 is the host's CPU), the device of
   // each of the machine's streams, and the device in whose memory each value is, by ValueId.
   std::vector<std::string> devices;
   std::vector<uint32_t> stream_devices;

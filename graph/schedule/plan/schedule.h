@@ -1,5 +1,5 @@
-// Schedule: a plan while it is made, inside graph/schedule: for each region of the graph its
-// streams, the nodes in the order of issue, and the records and waits between them.
+// Schedule: a plan while it is made. For each region of the graph its streams, the nodes in the
+// order of issue, and the records and waits between them.
 //
 // Streams are numbered within a region: stream 0 is the stream of the region's control node (the
 // caller's, for the root); the others belong to the region while it runs. `streams` says which of
@@ -29,9 +29,9 @@ struct RegionSchedule {
   // region begin here. Behind num_events come one for the entry and one for each further stream.
   // A pipelined one has two such sets, each followed by one event more for each stream.
   uint32_t first_event = 0;
-  // Of a pipelined loop's `after` (pipelined_loops.h): what its streams retain, by the operand of
-  // kRetain; and its first waits for the iteration before, by event, with the node that each holds
-  // up.
+  // In the `after` of a pipelined loop (pipelined_loops.h): what its streams retain, by the operand
+  // of kRetain; and its first waits for the iteration before, by event, with the node that each
+  // holds up.
   bool is_pipelined = false;
   std::vector<std::vector<ValueId>> retained;
   std::vector<std::pair<uint32_t, NodeId>> held_up;
@@ -44,7 +44,7 @@ struct RegionSchedule {
   std::vector<double> cost_ranks;  // the same in nanoseconds; empty unless ranked by costs
 
   uint32_t events_of_a_set() const { return num_events + (is_pipelined ? 2 : 1) * num_streams; }
-  // Of the machine.
+  // How many events of the machine the region needs.
   uint32_t num_machine_events() const {
     if (num_streams == 1) return 0;
     return (is_pipelined ? 2 : 1) * events_of_a_set();
@@ -58,7 +58,7 @@ struct Schedule {
   std::vector<RegionSchedule> regions;  // by RegionId
   uint32_t num_streams = 1;             // of the machine, over all regions
   uint32_t num_events = 0;
-  // Of a schedule for several devices, else empty: their names (0 is the host's CPU), the device of
+  // In a schedule for several devices, else empty: their names (0 is the host's CPU), the device of
   // each of the machine's streams, and the device in whose memory each value is, by ValueId.
   std::vector<std::string> devices;
   std::vector<uint32_t> stream_devices;

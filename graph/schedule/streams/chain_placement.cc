@@ -137,7 +137,7 @@ uint32_t ChainPlacer::find_recyclable(uint32_t slot, StreamSets::Set recyclable)
   return find_first(slots_.device(slot), recyclable, [](uint32_t) { return true; });
 }
 
-// Of the device's streams: the set may hold many of others'.
+// The lowest accepted stream of the device: the set may hold many of other devices.
 template <typename Accept>
 uint32_t ChainPlacer::find_first(uint32_t device, StreamSets::Set recyclable, Accept accept) {
   const std::vector<uint32_t>& streams = streams_of_device_[device];

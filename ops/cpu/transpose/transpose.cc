@@ -10,7 +10,7 @@ namespace {
 
 // Elements of a cache line.
 constexpr int64_t kLine = 16;
-// Of the side whose lines lie close together: they stay in the first-level cache.
+// Lines of the side whose lines lie close together: they stay in the first-level cache.
 constexpr int64_t kNear = 32;
 
 void transpose_four(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride) {

@@ -30,7 +30,7 @@ struct BroadcastParams {
 };
 using ElementwiseParams = BroadcastParams<kMaxInputs>;
 static_assert(sizeof(ElementwiseParams) == 312, "kernels and their launches agree on this");
-// Of a kernel made from a chain of elementwise nodes (fused_inl.h).
+// The parameters of a kernel made from a chain of elementwise nodes (fused_inl.h).
 inline constexpr int kMaxFusedInputs = 12;
 using FusedParams = BroadcastParams<kMaxFusedInputs>;
 static_assert(sizeof(FusedParams) == 960, "as above; far below the 4 KiB that a launch takes");

@@ -88,7 +88,7 @@ struct Abs {
   }
 };
 
-// Of floats, to bool. `a` and `b` of IsInf: whether the positive and the negative one count.
+// Floats to bool. `a` and `b` of IsInf: whether the positive and the negative one count.
 struct IsNaN {
   template <typename C>
   EDDY_HD static bool apply(C x, float, float) {

@@ -70,7 +70,7 @@ inline void add_kernel(KernelRegistry& registry, CudaLauncher& launcher, std::st
                 .provider = "cuda",
                 .domain = domain});
 }
-// Of a family with a library beside its own kernels, or null.
+// Adds a kernel of a family that has a library beside its own kernels; null: it is not there.
 template <typename Library>
 void add_kernel(KernelRegistry& registry, CudaLauncher& launcher, std::string_view op,
                 Result<BoundKernel> (*bind)(const KernelInit&, CudaLauncher&, Library*),

@@ -65,7 +65,7 @@ class DnnDescriptor {
   DnnDescriptor(const DnnDescriptor&) = delete;
   DnnDescriptor& operator=(const DnnDescriptor&) = delete;
 
-  // Of the calls of one table, which outlives this; `call` is the first one's name.
+  // Makes it by the calls of one table, which outlives this; `call` is the name of the first.
   Status make(const DnnHandles& handles, const std::function<int(Descriptor*)>& create,
               const std::function<int(Descriptor)>& destroy, const char* call) {
     EDDY_RETURN_IF_ERROR(handles.check(create(&made_), call));

@@ -15,7 +15,7 @@
 
 #define EDDY_CUDA_BOOL(X, op) X(op, b8)
 
-// Of a row of unary_list.h.
+// The kernels of a row of unary_list.h.
 #define EDDY_CUDA_UNARY_ROW(X, name, since, types, kernels, ...) EDDY_CUDA_##kernels(X, name)
 
 #define EDDY_CUDA_BINARY(X) \
@@ -38,7 +38,7 @@
 
 #define EDDY_CUDA_UNARY(X) EDDY_COMMON_UNARY(EDDY_CUDA_UNARY_ROW, X)
 
-// Those of activations.cu.
+// The kernels of activations.cu.
 #define EDDY_CUDA_OTHER_UNARY(X)                                                               \
   EDDY_OTHER_UNARY(EDDY_CUDA_UNARY_ROW, X)                                                     \
   X(Abs, i8)                                                                                   \
@@ -67,15 +67,15 @@
   EDDY_CUDA_BYTES(X, Greater)      \
   EDDY_CUDA_BYTES(X, GreaterOrEqual)
 
-// Of integers: what may fail, so no functions of elements (division_inl.h).
+// Integers may fail here, so these are no functions of elements (division_inl.h).
 #define EDDY_CUDA_DIVISION(X)   \
   EDDY_CUDA_BITS(X, IntegerDiv) \
   EDDY_CUDA_BITS(X, Remainder)  \
   EDDY_CUDA_BITS(X, Modulo)
 
-// Of one input, to bool.
+// One input, to bool.
 #define EDDY_CUDA_TEST(X) EDDY_CUDA_FLOATS(X, IsNaN) EDDY_CUDA_FLOATS(X, IsInf)
-// Of three inputs of one type.
+// Three inputs of one type.
 #define EDDY_CUDA_TERNARY(X) EDDY_CUDA_NUMBERS(X, Clip) EDDY_CUDA_BYTES(X, Clip)
 
 // X(size in bytes, word).
@@ -114,7 +114,7 @@
   EDDY_CUDA_BINARY(X##_BINARY) \
   EDDY_CUDA_COMPARE(X##_COMPARE) EDDY_CUDA_UNARY(X##_UNARY) EDDY_CUDA_WORDS(X##_WORDS)
 
-// Likewise, of activations.cu.
+// The same for activations.cu.
 #define EDDY_CUDA_ACTIVATIONS(X)       \
   EDDY_CUDA_OTHER_BINARY(X##_BINARY)   \
   EDDY_CUDA_OTHER_COMPARE(X##_COMPARE) \

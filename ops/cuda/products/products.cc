@@ -25,7 +25,7 @@ void set_operands(const KernelArgs& args, ProductPlan& plan) {
   plan.params().b = args.inputs[1].data;
 }
 
-// Of floats.
+// A product of floats.
 bool run_product(const KernelArgs& args, ProductPlan& plan) {
   const ProductState& state = state_of(args);
   if (state.lt_or_null != nullptr) {

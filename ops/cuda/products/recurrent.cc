@@ -120,7 +120,7 @@ bool run_recurrent(const KernelArgs& args) {
   if (!set_scratch(args, p) || !multiply_inputs(args, p)) return false;
   const uint64_t groups = static_cast<uint64_t>((p.hidden + 7) / 8);
   const uint64_t items = static_cast<uint64_t>(p.directions * p.batch) * groups;
-  // Of no steps one is launched all the same: it passes the state on.
+  // With no steps one is launched all the same: it passes the state on.
   const int64_t num_steps = std::max<int64_t>(p.sequence, 1);
   for (p.step = 0; p.step < num_steps; ++p.step) {
     p.is_last = p.step + 1 == num_steps ? 1 : 0;

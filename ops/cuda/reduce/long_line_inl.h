@@ -194,7 +194,8 @@ struct CumSumTerms {
   }
 };
 
-// Of the sum up to element j and with it, which an exclusive sum takes away again: words wrap.
+// Stores the sum up to element j and with it; an exclusive sum takes the element away again: words
+// wrap.
 template <typename T>
 struct CumSumStore {
   CumSumCall call;

@@ -56,7 +56,7 @@ bool run_layer_norm(const KernelArgs& args) {
   for (int i = 0; i < 2; ++i) {
     std::copy(std::begin(broadcast.strides[i]), std::end(broadcast.strides[i]), p.strides[i]);
   }
-  // Of rows without elements, moments are of nothing; there is nothing to write but them.
+  // Rows without elements have moments of nothing; there is nothing to write but them.
   return launch_rows(args, p);
 }
 

@@ -3,7 +3,7 @@
 //
 // Thread t gathers elements t, t + 256, … and the threads' results are combined as a tree: one
 // order, whatever the device, so the same bits from run to run. Sums are held in double, whose
-// rounding is lost in the result's.
+// rounding is lost in that of the result.
 #pragma once
 
 #include "ops/cuda/device/block_inl.h"
@@ -149,7 +149,7 @@ struct Moments {
   double variance = 0;
 };
 
-// Of row `in`, in two passes; every thread gets them.
+// The moments of row `in`, in two passes; every thread gets them.
 template <typename T>
 EDDY_HD void find_moments(const Block& block, double (&items)[kBlockThreads], const T* in,
                           uint64_t length, PerThread<Moments>& moments) {

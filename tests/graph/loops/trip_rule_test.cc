@@ -21,7 +21,7 @@ class TripRuleTest : public ::testing::Test {
  protected:
   TripRuleTest() { EXPECT_TRUE(add_standard_schemas(ops_).is_ok()); }
 
-  // Of a loop that carries a bool and a count and forwards what it carries.
+  // The test of a loop that carries a bool and a count and forwards what it carries.
   using Test = std::function<Value(GraphBuilder&, Value iteration, ValueSpan carried)>;
   using Next = std::function<Value(GraphBuilder&, ValueSpan forwarded)>;
   TripRule rule(const Test& test, const Next& next_bool) {

@@ -36,7 +36,7 @@ struct Work {
   bool is_in_after = false;
   size_t choice = 0;
   std::unique_ptr<Frame> child;  // of a loop or branch
-  // Of a pipelined loop: iterations whose tails may still be at work, the last one last.
+  // In a pipelined loop: iterations whose tails may still be at work, the last one last.
   std::vector<std::unique_ptr<Frame>> tails;
 };
 
@@ -165,7 +165,7 @@ class Machine {
       }
     }
   }
-  // Of the lane's loop or branch.
+  // Collects the actions inside the lane's loop or branch.
   void collect_inside(Frame& frame, Lane& lane, Actions& actions) {
     Work& work = *lane.work;
     for (const std::unique_ptr<Frame>& tail : work.tails) collect(*tail, actions);

@@ -205,7 +205,7 @@ TEST(ConvTest, zero_sizes_give_empty_results_or_the_bias) {
   compare("ConvTranspose", {{2, 0, 8}, {0, 4, 3}, {}}, true, 6);
 }
 
-// Of four axes the reference is what runs, so its sums are against loops of the test's own.
+// With four axes the reference kernel runs, so its sums are compared with loops of this test.
 TEST(ConvTest, four_spatial_axes_are_the_sums_that_they_should_be) {
   const uint64_t seed = 1;
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -16,8 +16,8 @@ namespace eddy::testing {
 struct Example {
   std::string op;
   int first_opset = 1;  // in which the standard brought it
-  // Of the operator's main input: those of float32, int64, int32 and bool that the standard allows
-  // (or where the main input is of bytes, those).
+  // The types of the operator's main input: those of float32, int64, int32 and bool that the
+  // standard allows (or where the main input is of bytes, those).
   std::vector<ElementType> elements;
   Attributes attributes = {};
   size_t num_outputs = 1;

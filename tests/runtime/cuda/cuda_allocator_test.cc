@@ -62,7 +62,8 @@ TEST_P(CudaAllocatorTest, WhatIsInUseIsWaitedForWhereThereIsNoOtherMemory) {
       fake_.hold(false);
       fake_.run_all();
     });
-    // Of the same size, it is the block itself; of another, that goes back to the driver first.
+    // An allocation of the same size gets the block itself; for another size the block goes back to
+    // the driver first.
     Result<BufferRef> next = memory().allocate(i % 2 == 0 ? kMost : kMost + 200'000);
     later.join();
     ASSERT_TRUE(next.is_ok()) << next.status().to_string();

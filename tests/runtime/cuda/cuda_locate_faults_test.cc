@@ -85,7 +85,7 @@ class CudaLocateFaultsTest : public CudaSessionFixture {
     use_fake();
     return make_or_null(graph_of(build), {.loops = loops, .locates_faults = locates});
   }
-  // Of a run in which that execution of the node loses the GPU.
+  // The error of a run in which that execution of the node loses the GPU.
   std::string told(const Build& build, Loops loops, const std::string& node, uint64_t execution,
                    int runs_before = 0) {
     auto session = make(build, loops);

@@ -264,7 +264,7 @@ TEST(CudaPersistentLoop, AMeasuredLoopIsTriedInFourWaysWithTheSameBits) {
               AllOf(HasSubstr(" as one kernel, "), HasSubstr(" by a recording, "),
                     HasSubstr(" unrolled, ")));
   EXPECT_GT(gpu.cuda().num_programmatic(), 6u) << "kernels of a body follow each other";
-  // Of the graphs that were made to be tried one is left, if that.
+  // At most one of the graphs that were made to be tried is left.
   EXPECT_GE(gpu.cuda().num_loop_instantiations(), 2u);
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(check::difference(*expected, *session->run(inputs)), "");

@@ -112,7 +112,7 @@ class Case {
     for (const auto& [outermost, depth] : depths) sum += depth;
     return sum;
   }
-  // Of a session that was forced.
+  // The reports of a session whose loops the device must drive.
   static void expect_all_driven(const std::vector<LoopReport>& reports) {
     for (const LoopReport& report : reports) {
       if (report.driven == "device") continue;

@@ -112,8 +112,8 @@ class FakeCuda {
   uint64_t num_instantiations() const { return num_instantiations_; }
   uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
   size_t num_loop_executables() const;  // of those, not given back
-  // Of the first WHILE of the graph that was instantiated last with one: what its body holds, in
-  // the order in which it was recorded; kernels by their names.
+  // The first WHILE of the graph that was instantiated last with one: what its body holds, in the
+  // order in which it was recorded; kernels by their names.
   std::vector<std::string> last_round() const;
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
@@ -216,7 +216,7 @@ class FakeCuda {
   CuResult capture(Stream& stream, Op op);
   CuResult join_capture(Stream& stream, const Event& event);
   CuResult spoil(Capture& capture, CuResult result);
-  // Of the streams of a device; null: none captures.
+  // The capture on a stream of the device; null: none captures.
   Capture* capture_of_device(int device);
   // Whether an open capture forbids the calling thread the call; then it is spoilt.
   bool spoils_global_capture(const std::string& call);

@@ -107,7 +107,7 @@ class FakeGraphs {
   // `kernel`: resolved by the caller, for kernel nodes. `problem` says what was wrong.
   CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
                     CuGraphNodeParams& params, FakeKernelLaunch kernel, std::string& problem);
-  // Of a graph that there is.
+  // The graph must exist.
   size_t num_nodes(CuGraph graph) const { return graphs_.at(graph)->nodes.size(); }
   bool are_kernels(const std::vector<CuGraphNode>& nodes) const;
   // As a capture does.

@@ -1,5 +1,6 @@
 // FakeLibraryWork: what a fake of a library enqueues, run in the order of a fake driver's stream: a
-// kernel of the driver's own stands for it, which knows no guard (launch_guards.h), as a library's.
+// kernel of the driver's own stands for it, which knows no guard (launch_guards.h), like those of a
+// library.
 //
 // Threads: any. Outlives what is enqueued; the driver outlives it.
 #pragma once

@@ -126,7 +126,7 @@ class Follower {
     if (!is_it)
       fail("call " + std::to_string(command.operand) + " is not of node " + std::to_string(node));
   }
-  // One of the code's for each of the block's.
+  // The code has one event for each event of the block.
   void expect_event(uint32_t b, uint32_t number, uint32_t event) {
     const auto [known, is_new] = event_of_.emplace(std::pair(b, number), event);
     if (known->second != event) fail("an event of block " + std::to_string(b) + " is two");
@@ -314,7 +314,7 @@ TEST(ResolveProgramTest, StrandsExecuteTheStepsOfRandomProgramsAndNothingElse) {
   EXPECT_GT(num_waits, 10'000u);
 }
 
-// Of what the follower says nothing is taken on trust.
+// Nothing that the follower reports is taken on trust.
 TEST(ResolveProgramTest, CodeThatIsNotTheProgramsIsNoticed) {
   uint32_t num_spoilt = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {

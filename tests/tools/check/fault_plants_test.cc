@@ -169,7 +169,8 @@ class Meddler : public StepObserver {
   unsigned char* byte_ = nullptr;
 };
 
-// Of the first graph that has such a byte. Every fourth point is a prepared call.
+// What the campaign says of the first graph that has such a byte. Every fourth point is a prepared
+// call.
 std::string say_of(Meddler::What what, int point_number) {
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kNumSeeds; ++seed) {
     Meddler meddler(what);

@@ -22,7 +22,7 @@ struct LateSignal {
   int after_ms = 0;
 };
 
-// Of the command's process; 0: none.
+// A limit for the command's process; 0: none.
 struct MemoryLimit {
   size_t address_space_kib = 0;
 };

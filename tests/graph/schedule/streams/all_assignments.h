@@ -27,8 +27,8 @@ class AllAssignments {
 
   uint32_t fewest_waits() const { return waits_; }
   uint32_t fewest_streams_then() const { return streams_; }
-  // Of a region on one device: sources of all streams but one wait for its entry, and its exit for
-  // sinks.
+  // The fewest waits of a region on one device: sources of all streams but one wait for its entry,
+  // and its exit for sinks.
   uint32_t fewest_waits_with_frame() const { return waits_with_boundary_; }
 
  private:

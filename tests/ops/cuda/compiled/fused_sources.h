@@ -9,7 +9,7 @@ namespace eddy::testing {
 using FusedHostKernel = void (*)(const void* params, uint64_t first, uint64_t step);
 extern const FusedHostKernel kFusedHostKernels[];
 extern const int kNumFusedHostKernels;
-// Of persistent loops: the whole loop, whatever `first` and `step` are.
+// Persistent loops: each call runs the whole loop, whatever `first` and `step` are.
 extern const FusedHostKernel kLoopHostKernels[];
 extern const int kNumLoopHostKernels;
 

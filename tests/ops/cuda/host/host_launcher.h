@@ -24,9 +24,9 @@ struct HostKernel {
   size_t params_bytes = 0;
   void (*run_thread)(const void* params, uint64_t first, uint64_t step) = nullptr;
   void (*run_block)(const void* params, uint64_t index, uint64_t count) = nullptr;
-  // Of a fused kernel, by its program.
+  // The interpreter of a fused kernel, by its program.
   std::shared_ptr<const FusedInterpreter> fused_or_null = nullptr;
-  // Of a persistent loop, likewise.
+  // The interpreter of a persistent loop.
   std::shared_ptr<const LoopInterpreter> loop_or_null = nullptr;
 };
 

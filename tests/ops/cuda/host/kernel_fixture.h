@@ -47,7 +47,7 @@ class CudaKernelFixture : public ::testing::Test {
     SCOPED_TRACE(call.op + ", seed " + std::to_string(kSeed));
     compare_with_reference(call, registry_, rtol, atol);
   }
-  // Of operators that bind only where the rank is known.
+  // For operators that bind only where the rank is known.
   void compare_ranked(const OpCall& call, double rtol, double atol) {
     SCOPED_TRACE(call.op + ", seed " + std::to_string(kSeed));
     const auto expected = run_op(call, KernelSet::kReference);

@@ -35,7 +35,7 @@ class DnnFixture : public CudaKernelFixture {
     call.attributes.set("group", x[1] / w[1]);
     return call;
   }
-  // Of a window of 3, with padding of 1 and a stride of 2.
+  // A pool with a window of 3, padding of 1 and a stride of 2.
   OpCall make_pool(const std::string& op, ElementType element, const Dims& x) {
     OpCall call = make_call(op, {random(element, x, -2, 2)});
     const auto axes = static_cast<size_t>(x.rank() - 2);
