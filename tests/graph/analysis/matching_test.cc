@@ -63,7 +63,7 @@ void expect_valid(const Bipartite& graph, const Matching& matching) {
   EXPECT_EQ(pairs, matching.size);
 }
 
-TEST(maximum_matching, has_the_size_that_augmenting_one_by_one_finds) {
+TEST(MaximumMatchingTest, HasTheSizeThatAugmentingOneByOneFinds) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -74,7 +74,7 @@ TEST(maximum_matching, has_the_size_that_augmenting_one_by_one_finds) {
   }
 }
 
-TEST(maximum_matching, what_the_start_matches_stays_matched) {
+TEST(MaximumMatchingTest, WhatTheStartMatchesStaysMatched) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -107,7 +107,7 @@ TEST(maximum_matching, what_the_start_matches_stays_matched) {
   }
 }
 
-TEST(minimum_vertex_cover, covers_every_edge_with_as_many_nodes_as_pairs) {
+TEST(MinimumVertexCoverTest, CoversEveryEdgeWithAsManyNodesAsPairs) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -128,7 +128,7 @@ TEST(minimum_vertex_cover, covers_every_edge_with_as_many_nodes_as_pairs) {
   }
 }
 
-TEST(maximum_matching, a_long_alternating_path_does_not_recurse) {
+TEST(MaximumMatchingTest, ALongAlternatingPathDoesNotRecurse) {
   // Left i with right i and i + 1; the greedy start takes i, the last left wants all to shift.
   constexpr uint32_t kNodes = 200'000;
   Bipartite graph;

@@ -15,7 +15,7 @@ namespace {
 
 using testing::dag_of;
 
-TEST(topological_order, every_parent_comes_first_in_either_order) {
+TEST(TopologicalOrderTest, EveryParentComesFirstInEitherOrder) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -26,12 +26,12 @@ TEST(topological_order, every_parent_comes_first_in_either_order) {
   }
 }
 
-TEST(topological_order, ids_that_are_in_order_stay) {
+TEST(TopologicalOrderTest, IdsThatAreInOrderStay) {
   const Dag dag = dag_of(4, {{0, 3}, {1, 2}});
   EXPECT_EQ(topological_order(dag), (std::vector<uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(topological_order, an_order_with_a_node_missing_or_too_early_is_told_apart) {
+TEST(TopologicalOrderTest, AnOrderWithANodeMissingOrTooEarlyIsToldApart) {
   const Dag dag = dag_of(3, {{0, 1}, {1, 2}});
   EXPECT_TRUE(is_topological(dag, std::vector<uint32_t>{0, 1, 2}));
   EXPECT_FALSE(is_topological(dag, std::vector<uint32_t>{1, 0, 2}));
@@ -40,7 +40,7 @@ TEST(topological_order, an_order_with_a_node_missing_or_too_early_is_told_apart)
   EXPECT_FALSE(is_topological(dag, std::vector<uint32_t>{0, 1, 3}));
 }
 
-TEST(short_edge_order, an_early_sink_and_a_late_source_stay_near_their_neighbours) {
+TEST(ShortEdgeOrderTest, AnEarlySinkAndALateSourceStayNearTheirNeighbours) {
   // A chain 0 -> ... -> 99, a sink 100 behind node 0, a source 101 before node 99.
   std::vector<Edge> edges = {{0, 100}, {101, 99}};
   for (uint32_t node = 0; node < 99; ++node) edges.push_back({node, node + 1});
@@ -58,7 +58,7 @@ double model_rank(const Dag& dag, uint32_t node, std::span<const double> costs) 
   return longest;
 }
 
-TEST(rank, is_the_longest_chain_that_follows) {
+TEST(RankTest, IsTheLongestChainThatFollows) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -75,7 +75,7 @@ TEST(rank, is_the_longest_chain_that_follows) {
   }
 }
 
-TEST(rank, a_sink_has_rank_0_and_a_source_has_depth_0) {
+TEST(RankTest, ASinkHasRank0AndASourceHasDepth0) {
   const Dag dag = dag_of(4, {{0, 1}, {1, 3}, {2, 3}});
   const std::vector<uint32_t> order = topological_order(dag);
   EXPECT_EQ(unit_ranks(dag, order), (std::vector<uint32_t>{2, 1, 1, 0}));
@@ -85,7 +85,7 @@ TEST(rank, a_sink_has_rank_0_and_a_source_has_depth_0) {
   EXPECT_EQ(cost_depths(dag, order, costs), (std::vector<double>{0, 8, 0, 12}));
 }
 
-TEST(rank, a_chain_of_a_million_nodes_does_not_recurse) {
+TEST(RankTest, AChainOfAMillionNodesDoesNotRecurse) {
   std::vector<Edge> edges;
   for (uint32_t node = 0; node + 1 < 1'000'000; ++node) edges.push_back({node + 1, node});
   const Dag dag = dag_of(1'000'000, edges);

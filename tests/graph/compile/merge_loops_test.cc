@@ -183,7 +183,7 @@ class MergeLoopsTest : public ::testing::Test {
 };
 
 // Each round merges the most that can be, until nothing is left to merge.
-TEST_F(MergeLoopsTest, merged_loops_give_what_each_gave_alone) {
+TEST_F(MergeLoopsTest, MergedLoopsGiveWhatEachGaveAlone) {
   const char* const text = std::getenv("EDDY_MERGE_SEEDS");
   const uint64_t num_seeds = text == nullptr ? 150 : std::strtoull(text, nullptr, 10);
   size_t num_merged = 0;
@@ -218,7 +218,7 @@ TEST_F(MergeLoopsTest, merged_loops_give_what_each_gave_alone) {
 }
 
 // a and b beside each other, c behind a, and a node between that needs a.
-TEST_F(MergeLoopsTest, who_needs_another_stays_apart_and_waits_behind) {
+TEST_F(MergeLoopsTest, WhoNeedsAnotherStaysApartAndWaitsBehind) {
   GraphBuilder b(library_.ops());
   const Value x = b.input("x", kRow);
   const auto loop = [&](const char* name, Value from) {
@@ -255,7 +255,7 @@ TEST_F(MergeLoopsTest, who_needs_another_stays_apart_and_waits_behind) {
   EXPECT_THAT(hinted, ElementsAre("Less", "And", "Less", "And", "Or", "Where", "Where"));
 }
 
-TEST_F(MergeLoopsTest, what_cannot_be_merged_says_why) {
+TEST_F(MergeLoopsTest, WhatCannotBeMergedSaysWhy) {
   const auto why = [&](auto&& build) {
     GraphBuilder b(library_.ops());
     build(b, b.input("x", kRow));
@@ -306,7 +306,7 @@ TEST_F(MergeLoopsTest, what_cannot_be_merged_says_why) {
             "there are loops or branches inside");
 }
 
-TEST_F(MergeLoopsTest, one_loop_has_no_siblings) {
+TEST_F(MergeLoopsTest, OneLoopHasNoSiblings) {
   GraphBuilder b(library_.ops());
   const Value x = b.input("x", kRow);
   const auto before = [&](Value, ValueSpan c) { return WhileTest{b.scalar(true), {c[0]}}; };

@@ -118,7 +118,7 @@ void check_layout(const DrawnRegion& region, const RegionLayout& layout) {
   }
 }
 
-TEST(PlanLayout, boxes_stay_apart_inside_and_behind_what_they_wait_for) {
+TEST(PlanLayout, BoxesStayApartInsideAndBehindWhatTheyWaitFor) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const DrawnRegion region = nested_drawing(static_cast<uint32_t>(5 + seed * 4), seed, 3);
@@ -126,7 +126,7 @@ TEST(PlanLayout, boxes_stay_apart_inside_and_behind_what_they_wait_for) {
   }
 }
 
-TEST(PlanLayout, a_rank_is_a_column_and_higher_ranks_stand_to_the_left) {
+TEST(PlanLayout, ARankIsAColumnAndHigherRanksStandToTheLeft) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const DrawnRegion region = nested_drawing(static_cast<uint32_t>(5 + seed * 4), seed, 3);
@@ -136,7 +136,7 @@ TEST(PlanLayout, a_rank_is_a_column_and_higher_ranks_stand_to_the_left) {
   ASSERT_NO_FATAL_FAILURE(check_columns(wide, lay_out_plan(wide, 1500)));
 }
 
-TEST(PlanLayout, ranks_by_costs_order_columns_too_but_need_no_width_for_each) {
+TEST(PlanLayout, RanksByCostsOrderColumnsTooButNeedNoWidthForEach) {
   Random random(3);
   std::string edges = "[0,1]", costs = "1";
   for (int node = 1; node < 300; ++node) {
@@ -153,7 +153,7 @@ TEST(PlanLayout, ranks_by_costs_order_columns_too_but_need_no_width_for_each) {
   EXPECT_LT(layout.bands.size(), 5u) << "300 columns beside each other need more";
 }
 
-TEST(PlanLayout, what_a_cap_puts_on_one_lane_stands_behind_each_other) {
+TEST(PlanLayout, WhatACapPutsOnOneLaneStandsBehindEachOther) {
   const auto file = parse_dag_file(R"({"nodes":200,"edges":[]})");
   const auto plan = plan_dag(*file, {.max_streams = 2});
   const DrawnRegion region = draw_dag_plan(*file, *plan);
@@ -185,7 +185,7 @@ std::vector<Label> labels_of(const std::string& svg) {
   return labels;
 }
 
-TEST(PlanLayout, no_label_stands_over_another) {
+TEST(PlanLayout, NoLabelStandsOverAnother) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const DrawnRegion region = random_drawing(2000, seed, 1000, 2);
@@ -203,7 +203,7 @@ TEST(PlanLayout, no_label_stands_over_another) {
 }
 
 // Arrows are for what the eye can follow.
-TEST(PlanLayout, a_wait_across_many_lanes_is_no_arrow) {
+TEST(PlanLayout, AWaitAcrossManyLanesIsNoArrow) {
   const DrawnRegion wide = random_drawing(2000, 1);
   const RegionLayout layout = lay_out_plan(wide, 1500);
   ASSERT_EQ(layout.is_arrow.size(), wide.waits.size());
@@ -236,14 +236,14 @@ TEST(PlanLayout, a_wait_across_many_lanes_is_no_arrow) {
   EXPECT_EQ(std::ranges::count(few.is_arrow, true), std::ssize(narrow.waits));
 }
 
-TEST(PlanLayout, a_long_plan_is_broken_into_bands_of_the_pages_width) {
+TEST(PlanLayout, ALongPlanIsBrokenIntoBandsOfThePagesWidth) {
   const DrawnRegion region = random_drawing(2000, 1, 3, 1);
   const RegionLayout layout = lay_out_plan(region, 1500);
   EXPECT_LE(layout.width, 1510);
   EXPECT_GT(layout.bands.size(), 10u);
 }
 
-TEST(PlanLayout, a_node_that_waits_and_is_waited_for_has_room_for_both_labels) {
+TEST(PlanLayout, ANodeThatWaitsAndIsWaitedForHasRoomForBothLabels) {
   DrawnRegion region;
   for (const char* name : {"a", "b", "c"}) {
     region.nodes.push_back({});
@@ -259,7 +259,7 @@ TEST(PlanLayout, a_node_that_waits_and_is_waited_for_has_room_for_both_labels) {
   EXPECT_EQ(layout.nodes[0].width, layout.nodes[2].width);
 }
 
-TEST(PlanPictures, show_every_node_of_every_region) {
+TEST(PlanPictures, ShowEveryNodeOfEveryRegion) {
   const DrawnRegion region = nested_drawing(30, 7, 2);
   const DrawnTotals totals = count_drawn(region);
   EXPECT_EQ(totals.regions, 5u);
@@ -296,7 +296,7 @@ void expect_takes(const Graph& graph, const Plan& plan, RegionId id, const std::
   }
 }
 
-TEST(PlanPictures, say_of_each_wait_between_iterations_which_edge_it_serves) {
+TEST(PlanPictures, SayOfEachWaitBetweenIterationsWhichEdgeItServes) {
   uint32_t num_waits = 0;
   uint32_t num_takes = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -338,7 +338,7 @@ TEST(PlanPictures, say_of_each_wait_between_iterations_which_edge_it_serves) {
   EXPECT_GT(num_takes, 10u);
 }
 
-TEST(PlanPictures, show_each_wait_at_an_entry_or_exit_and_count_all_that_are_issued) {
+TEST(PlanPictures, ShowEachWaitAtAnEntryOrExitAndCountAllThatAreIssued) {
   size_t num_at_entries = 0;
   size_t num_at_exits = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -377,7 +377,7 @@ TEST(PlanPictures, show_each_wait_at_an_entry_or_exit_and_count_all_that_are_iss
   EXPECT_GT(num_at_exits, 100u);
 }
 
-TEST(PlanPictures, a_loop_says_how_it_is_driven_where_that_fits) {
+TEST(PlanPictures, ALoopSaysHowItIsDrivenWhereThatFits) {
   DrawnRegion region = nested_drawing(30, 7, 1);
   DrawnNode& loop = region.nodes[region.nodes.size() / 2];
   loop.note = "host-driven";
@@ -386,7 +386,7 @@ TEST(PlanPictures, a_loop_says_how_it_is_driven_where_that_fits) {
   EXPECT_EQ(count_of(plan_svg(region, ""), "</tspan>"), 0u);
 }
 
-TEST(PlanPictures, blue_events_have_a_legend_where_there_are_any) {
+TEST(PlanPictures, BlueEventsHaveALegendWhereThereAreAny) {
   DrawnRegion region = nested_drawing(30, 7, 1);
   EXPECT_EQ(count_of(plan_svg(region, ""), "for the next iteration"), 0u);
   DrawnNode& loop = region.nodes[region.nodes.size() / 2];
@@ -394,12 +394,12 @@ TEST(PlanPictures, blue_events_have_a_legend_where_there_are_any) {
   EXPECT_EQ(count_of(plan_svg(region, ""), "for the next iteration"), 1u);
 }
 
-TEST(PlanPictures, the_same_plan_gives_the_same_bytes) {
+TEST(PlanPictures, TheSamePlanGivesTheSameBytes) {
   EXPECT_EQ(plan_svg(nested_drawing(40, 3, 2), "t"), plan_svg(nested_drawing(40, 3, 2), "t"));
   EXPECT_EQ(plan_text(random_drawing(40, 3)), plan_text(random_drawing(40, 3)));
 }
 
-TEST(PlanPictures, names_cannot_break_out_of_their_place) {
+TEST(PlanPictures, NamesCannotBreakOutOfTheirPlace) {
   DrawnRegion region = random_drawing(1, 1);
   region.nodes[0].name = "</svg><script>\"&\n";
   const std::string svg = plan_svg(region, "<&>");
@@ -414,7 +414,7 @@ TEST(PlanPictures, names_cannot_break_out_of_their_place) {
   EXPECT_EQ(count_of(plan_text(region), "?]0;c a?b"), 1u) << plan_text(region);
 }
 
-TEST(PlanPictures, devices_are_named_and_matching_claims_what_holds) {
+TEST(PlanPictures, DevicesAreNamedAndMatchingClaimsWhatHolds) {
   auto file = parse_dag_file(
       R"({"nodes":3,"edges":[[0,1],[0,2]],"devices":[["x","y"],["x","y"],["x","y"]]})");
   auto plan = plan_dag(*file, {.policy = AssignPolicy::kMatching});
@@ -440,7 +440,7 @@ TEST(PlanPictures, devices_are_named_and_matching_claims_what_holds) {
   EXPECT_NE(plan->notices[0].find("under a cap"), std::string::npos);
 }
 
-TEST(PlanPictures, a_diamond_reads_as_expected) {
+TEST(PlanPictures, ADiamondReadsAsExpected) {
   auto file = parse_dag_file(R"({"nodes":4,"edges":[[0,1],[0,2],[1,3],[2,3]]})");
   auto plan = plan_dag(*file, {});
   EXPECT_EQ(plan_text(draw_dag_plan(*file, *plan)),

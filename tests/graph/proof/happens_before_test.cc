@@ -31,30 +31,30 @@ std::vector<std::string> violations(uint32_t num_nodes, std::vector<Program::Ste
 }
 using Texts = std::vector<std::string>;
 
-TEST(happens_before, one_stream_orders_what_it_runs) {
+TEST(HappensBeforeTest, OneStreamOrdersWhatItRuns) {
   EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1)}, {{0, 1}}), Texts{});
   EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1)}, {{1, 0}}),
             Texts{"node 1 is not ordered before node 0"});
 }
 
-TEST(happens_before, two_streams_need_a_record_and_a_wait) {
+TEST(HappensBeforeTest, TwoStreamsNeedARecordAndAWait) {
   EXPECT_EQ(violations(2, {launch(0, 0), launch(1, 1)}, {{0, 1}}),
             Texts{"node 0 is not ordered before node 1"});
   EXPECT_EQ(violations(2, {launch(0, 0), record(0, 0), wait(1, 0), launch(1, 1)}, {{0, 1}}),
             Texts{});
 }
 
-TEST(happens_before, a_record_in_front_of_the_node_does_not_cover_it) {
+TEST(HappensBeforeTest, ARecordInFrontOfTheNodeDoesNotCoverIt) {
   EXPECT_EQ(violations(2, {record(0, 0), launch(0, 0), wait(1, 0), launch(1, 1)}, {{0, 1}}),
             Texts{"node 0 is not ordered before node 1"});
 }
 
-TEST(happens_before, a_wait_behind_the_node_does_not_hold_it_back) {
+TEST(HappensBeforeTest, AWaitBehindTheNodeDoesNotHoldItBack) {
   EXPECT_EQ(violations(2, {launch(0, 0), record(0, 0), launch(1, 1), wait(1, 0)}, {{0, 1}}),
             Texts{"node 0 is not ordered before node 1"});
 }
 
-TEST(happens_before, order_is_transitive_over_streams_and_empty_hops) {
+TEST(HappensBeforeTest, OrderIsTransitiveOverStreamsAndEmptyHops) {
   // 0 on stream 0; stream 1 only passes the event on; 1 on stream 2.
   EXPECT_EQ(violations(
                 2, {launch(0, 0), record(0, 0), wait(1, 0), record(1, 1), wait(2, 1), launch(2, 1)},
@@ -62,12 +62,12 @@ TEST(happens_before, order_is_transitive_over_streams_and_empty_hops) {
             Texts{});
 }
 
-TEST(happens_before, a_wait_before_its_record_is_no_wait) {
+TEST(HappensBeforeTest, AWaitBeforeItsRecordIsNoWait) {
   EXPECT_EQ(violations(2, {launch(0, 0), wait(1, 0), launch(1, 1), record(0, 0)}, {}),
             Texts{"command 1 waits for event 0, not yet recorded"});
 }
 
-TEST(happens_before, malformed_lists_are_refused) {
+TEST(HappensBeforeTest, MalformedListsAreRefused) {
   EXPECT_EQ(violations(1, {launch(0, 0), record(0, 0), record(0, 0)}, {}),
             Texts{"command 2 records event 0 again"});
   EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1), launch(0, 0)}, {}),
@@ -85,7 +85,7 @@ TEST(happens_before, malformed_lists_are_refused) {
             Texts{"command or pair 0 names id 9, out of range"});
 }
 
-TEST(happens_before, a_joint_launch_starts_after_and_ends_before_all_on_its_streams) {
+TEST(HappensBeforeTest, AJointLaunchStartsAfterAndEndsBeforeAllOnItsStreams) {
   // 2 is on streams 0 and 1.
   const std::vector<Program::Step> commands = {launch(0, 0), launch(1, 1), launch(0, 2),
                                                launch(1, 2), launch(0, 3), launch(1, 4)};
@@ -94,11 +94,11 @@ TEST(happens_before, a_joint_launch_starts_after_and_ends_before_all_on_its_stre
             (Texts{"node 0 is not ordered before node 1", "node 3 is not ordered before node 4"}));
 }
 
-TEST(happens_before, no_node_comes_before_itself) {
+TEST(HappensBeforeTest, NoNodeComesBeforeItself) {
   EXPECT_EQ(violations(1, {launch(0, 0)}, {{0, 0}}), Texts{"node 0 is not ordered before node 0"});
 }
 
-TEST(happens_before, an_empty_list_is_safe) { EXPECT_EQ(violations(0, {}, {}), Texts{}); }
+TEST(HappensBeforeTest, AnEmptyListIsSafe) { EXPECT_EQ(violations(0, {}, {}), Texts{}); }
 
 // The definition: command i happens before j by stream, by event, or jointly; closed by Warshall.
 class Model {
@@ -154,7 +154,7 @@ PlannedDag random_plan(Random& random, uint32_t num_nodes, Dag& dag) {
   return plan(dag, options);
 }
 
-TEST(happens_before, agrees_with_its_definition_on_plans_with_some_waits_lost) {
+TEST(HappensBeforeTest, AgreesWithItsDefinitionOnPlansWithSomeWaitsLost) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -177,7 +177,7 @@ TEST(happens_before, agrees_with_its_definition_on_plans_with_some_waits_lost) {
 
 // With many streams the search goes first; with every pair asked for, it runs out of steps and
 // leaves the rest to the clocks, in several passes.
-TEST(happens_before, agrees_with_its_definition_on_all_pairs_of_wide_plans) {
+TEST(HappensBeforeTest, AgreesWithItsDefinitionOnAllPairsOfWidePlans) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -203,7 +203,7 @@ TEST(happens_before, agrees_with_its_definition_on_all_pairs_of_wide_plans) {
 
 // With more streams than one pass of marks covers sources in sixteenths, the marks take over; they
 // need several passes, also over joint launches.
-TEST(happens_before, agrees_with_its_definition_where_streams_are_many_and_short) {
+TEST(HappensBeforeTest, AgreesWithItsDefinitionWhereStreamsAreManyAndShort) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -249,7 +249,7 @@ void expect_each_loss_is_found(const Dag& dag, const std::vector<Program::Step>&
   }
 }
 
-TEST(happens_before, dropping_any_wait_or_record_is_found_on_all_graphs_of_six_nodes) {
+TEST(HappensBeforeTest, DroppingAnyWaitOrRecordIsFoundOnAllGraphsOfSixNodes) {
   for (AssignPolicy policy : {AssignPolicy::kRank, AssignPolicy::kMatching}) {
     testing::for_each_dag(6, [&](const Dag& dag) {
       ASSERT_NO_FATAL_FAILURE(
@@ -258,7 +258,7 @@ TEST(happens_before, dropping_any_wait_or_record_is_found_on_all_graphs_of_six_n
   }
 }
 
-TEST(happens_before, dropping_any_wait_or_record_is_found_on_random_graphs) {
+TEST(HappensBeforeTest, DroppingAnyWaitOrRecordIsFoundOnRandomGraphs) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -268,7 +268,7 @@ TEST(happens_before, dropping_any_wait_or_record_is_found_on_random_graphs) {
   }
 }
 
-TEST(happens_before, keeps_a_hundred_counter_examples_at_most) {
+TEST(HappensBeforeTest, KeepsAHundredCounterExamplesAtMost) {
   std::vector<Program::Step> commands;
   std::vector<RequiredOrder> required;
   for (uint32_t node = 0; node < 500; ++node) commands.push_back(launch(node, node));

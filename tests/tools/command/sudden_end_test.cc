@@ -39,7 +39,7 @@ void end_on_threads(int num_threads, bool says_json) {
 
 MATCHER_P(has_lines, count, "") { return std::ranges::count(std::string_view(arg), '\n') == count; }
 
-TEST(SuddenEnd, one_of_many_threads_tells) {
+TEST(SuddenEnd, OneOfManyThreadsTells) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (int i = 0; i < 20; ++i) {
     EXPECT_EXIT(end_on_threads(8, false), testing::ExitedWithCode(4),
@@ -48,7 +48,7 @@ TEST(SuddenEnd, one_of_many_threads_tells) {
   }
 }
 
-TEST(SuddenEnd, with_json_one_document_says_the_same) {
+TEST(SuddenEnd, WithJsonOneDocumentSaysTheSame) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(end_on_threads(8, true), testing::ExitedWithCode(4),
               testing::AllOf(has_lines(2), testing::EndsWith("\"exit\": 4}}\n"),
@@ -71,7 +71,7 @@ void end_by(int signal, bool says_json) {
   std::jthread([signal] { raise(signal); }).join();
 }
 
-TEST(SuddenEnd, a_defect_is_told_with_what_each_job_was_at) {
+TEST(SuddenEnd, ADefectIsToldWithWhatEachJobWasAt) {
   if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string at = " while at: seed 7; point 3 of seed 9\n";
@@ -91,7 +91,7 @@ int overflow(int depth, int end) {
   return depth == end ? 0 : overflow(depth + 1, end) + room[0];
 }
 
-TEST(SuddenEnd, a_stack_that_overflows_is_told) {
+TEST(SuddenEnd, AStackThatOverflowsIsTold) {
   if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT((report_signals_of_defects(), overflow(0, INT_MAX)), testing::KilledBySignal(SIGSEGV),
@@ -100,7 +100,7 @@ TEST(SuddenEnd, a_stack_that_overflows_is_told) {
 
 struct Odd {};
 
-TEST(SuddenEnd, what_terminates_without_a_message_is_named) {
+TEST(SuddenEnd, WhatTerminatesWithoutAMessageIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto terminated = testing::KilledBySignal(SIGABRT);
   std::set_terminate(end_by_exception);

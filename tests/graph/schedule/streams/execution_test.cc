@@ -11,7 +11,7 @@ namespace {
 using testing::NodeTimes;
 using testing::plan;
 
-TEST(execution, every_order_of_completion_respects_every_edge) {
+TEST(ExecutionTest, EveryOrderOfCompletionRespectsEveryEdge) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -33,7 +33,7 @@ TEST(execution, every_order_of_completion_respects_every_edge) {
 }
 
 // The queues themselves notice a missing wait.
-TEST(execution, without_waits_some_order_breaks_an_edge) {
+TEST(ExecutionTest, WithoutWaitsSomeOrderBreaksAnEdge) {
   Random random(3);
   const Dag dag = testing::dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   std::vector<Program::Step> commands = plan(dag).commands;

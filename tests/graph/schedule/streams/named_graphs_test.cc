@@ -17,7 +17,7 @@ using Streams = std::vector<std::vector<uint32_t>>;
 
 constexpr StreamOptions kByMatching{.policy = AssignPolicy::kMatching};
 
-TEST(named_graphs, N1_to_N2_and_N3_to_N4_gives_N1_N2_N4_one_stream) {
+TEST(NamedGraphsTest, N1ToN2AndN3ToN4GivesN1N2N4OneStream) {
   const Dag dag = dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const PlannedDag planned = plan(dag);
   EXPECT_EQ(nodes_of_streams(planned.streams), (Streams{{0, 1, 3}, {2}}));
@@ -25,7 +25,7 @@ TEST(named_graphs, N1_to_N2_and_N3_to_N4_gives_N1_N2_N4_one_stream) {
   EXPECT_TRUE(prove(dag, planned.commands).is_safe());
 }
 
-TEST(named_graphs, repeated_branch_and_merge_reuses_two_streams) {
+TEST(NamedGraphsTest, RepeatedBranchAndMergeReusesTwoStreams) {
   // 0 -> (1, 2) -> 3 -> (4, 5) -> 6 -> ...
   std::vector<Edge> edges;
   for (uint32_t top = 0; top < 30; top += 3) {
@@ -43,7 +43,7 @@ TEST(named_graphs, repeated_branch_and_merge_reuses_two_streams) {
   }
 }
 
-TEST(named_graphs, a_hub_of_two_sources_and_two_sinks_needs_a_second_pass) {
+TEST(NamedGraphsTest, AHubOfTwoSourcesAndTwoSinksNeedsASecondPass) {
   // One pass of matching gives 3 streams: a1 h b1, a2, b2.
   const Dag dag = dag_of(5, {{0, 2}, {1, 2}, {2, 3}, {2, 4}});
   const PlannedDag planned = plan(dag, kByMatching);
@@ -52,7 +52,7 @@ TEST(named_graphs, a_hub_of_two_sources_and_two_sinks_needs_a_second_pass) {
   EXPECT_EQ(plan(dag).streams.num_streams, 2u);
 }
 
-TEST(named_graphs, a_chain_is_one_stream_without_syncs) {
+TEST(NamedGraphsTest, AChainIsOneStreamWithoutSyncs) {
   const Dag dag = dag_of(3, {{0, 1}, {1, 2}});
   for (const StreamOptions& options : {StreamOptions{}, kByMatching}) {
     const PlannedDag planned = plan(dag, options);
@@ -62,13 +62,13 @@ TEST(named_graphs, a_chain_is_one_stream_without_syncs) {
   }
 }
 
-TEST(named_graphs, the_longer_chain_is_followed_though_its_edge_comes_second) {
+TEST(NamedGraphsTest, TheLongerChainIsFollowedThoughItsEdgeComesSecond) {
   // s=0 -> b=1 -> e=4 beside s -> c=2 -> d=3 -> f=5 -> e.
   const Dag dag = dag_of(6, {{0, 1}, {1, 4}, {0, 2}, {2, 3}, {3, 5}, {5, 4}});
   EXPECT_EQ(nodes_of_streams(plan(dag).streams), (Streams{{0, 2, 3, 4, 5}, {1}}));
 }
 
-TEST(named_graphs, costs_decide_which_chain_is_longer) {
+TEST(NamedGraphsTest, CostsDecideWhichChainIsLonger) {
   const Dag dag = dag_of(6, {{0, 1}, {1, 4}, {0, 2}, {2, 3}, {3, 5}, {5, 4}});
   // What follows 1 is 4 alone; only costs on the chain behind the children count.
   const std::vector<double> costs = {1, 1, 1, 0, 1, 0};
@@ -78,13 +78,13 @@ TEST(named_graphs, costs_decide_which_chain_is_longer) {
   EXPECT_EQ(nodes_of_streams(plan(dag, {.costs = costs}).streams), (Streams{{0, 1, 4}, {2, 3, 5}}));
 }
 
-TEST(named_graphs, equal_ranks_prefer_the_command_the_stream_has_run) {
+TEST(NamedGraphsTest, EqualRanksPreferTheCommandTheStreamHasRun) {
   const Dag dag = dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const std::vector<uint32_t> commands = {7, 3, 7, 3};
   EXPECT_EQ(nodes_of_streams(plan(dag, {.commands = commands}).streams), (Streams{{0, 2, 3}, {1}}));
 }
 
-TEST(named_graphs, a_recycled_stream_is_rather_one_that_has_run_the_command) {
+TEST(NamedGraphsTest, ARecycledStreamIsRatherOneThatHasRunTheCommand) {
   // Sources 0, 1, 2 join in 3; behind it 4 and 5, of which 5 runs what 2 ran.
   const Dag dag = dag_of(6, {{0, 3}, {1, 3}, {2, 3}, {3, 4}, {3, 5}});
   const std::vector<uint32_t> plain = {0, 1, 2, 3, 4, 5};
@@ -95,7 +95,7 @@ TEST(named_graphs, a_recycled_stream_is_rather_one_that_has_run_the_command) {
             (Streams{{0, 3, 4}, {1}, {2, 5}}));
 }
 
-TEST(named_graphs, a_fan_in_of_70000_waits_for_all_but_one) {
+TEST(NamedGraphsTest, AFanInOf70000WaitsForAllButOne) {
   constexpr uint32_t kFan = 70'000;
   std::vector<Edge> edges;
   for (uint32_t node = 0; node < kFan; ++node) edges.push_back({node, kFan});
@@ -112,7 +112,7 @@ TEST(named_graphs, a_fan_in_of_70000_waits_for_all_but_one) {
   EXPECT_TRUE(prove(dag, capped.commands).is_safe());
 }
 
-TEST(named_graphs, a_fan_out_shares_one_record) {
+TEST(NamedGraphsTest, AFanOutSharesOneRecord) {
   constexpr uint32_t kFan = 5000;
   std::vector<Edge> edges;
   for (uint32_t node = 1; node <= kFan; ++node) edges.push_back({0, node});
@@ -121,7 +121,7 @@ TEST(named_graphs, a_fan_out_shares_one_record) {
   EXPECT_EQ(planned.syncs.records.size(), 1u);
 }
 
-TEST(named_graphs, complete_bipartite_3_by_3_needs_6_waits) {
+TEST(NamedGraphsTest, CompleteBipartite3By3Needs6Waits) {
   std::vector<Edge> edges;
   for (uint32_t from = 0; from < 3; ++from) {
     for (uint32_t to = 3; to < 6; ++to) edges.push_back({from, to});
@@ -134,13 +134,13 @@ TEST(named_graphs, complete_bipartite_3_by_3_needs_6_waits) {
   }
 }
 
-TEST(named_graphs, a_body_with_two_sources_starts_on_two_streams) {
+TEST(NamedGraphsTest, ABodyWithTwoSourcesStartsOnTwoStreams) {
   const PlannedDag planned = plan(dag_of(3, {{0, 2}, {1, 2}}));
   EXPECT_EQ(nodes_of_streams(planned.streams), (Streams{{0, 2}, {1}}));
   EXPECT_EQ(planned.syncs.waits.size(), 1u);
 }
 
-TEST(named_graphs, serial_is_one_stream_by_rank) {
+TEST(NamedGraphsTest, SerialIsOneStreamByRank) {
   const Dag dag = dag_of(6, {{0, 1}, {1, 4}, {0, 2}, {2, 3}, {3, 5}, {5, 4}});
   const PlannedDag planned = plan(dag, {.policy = AssignPolicy::kSerial});
   EXPECT_EQ(planned.streams.num_streams, 1u);
@@ -149,7 +149,7 @@ TEST(named_graphs, serial_is_one_stream_by_rank) {
   EXPECT_TRUE(prove(dag, planned.commands).is_safe());
 }
 
-TEST(named_graphs, a_transfer_between_two_devices_is_on_a_stream_of_each) {
+TEST(NamedGraphsTest, ATransferBetweenTwoDevicesIsOnAStreamOfEach) {
   // 0 on device 0 -> 1 on both -> 2 on device 1.
   const Dag dag = dag_of(3, {{0, 1}, {1, 2}});
   const std::vector<uint32_t> devices = {0, 0, 1};

@@ -112,13 +112,13 @@ void expect_as_model(const Dag& dag, const StreamOptions& options) {
   ASSERT_TRUE(prove(dag, planned.commands).is_safe());
 }
 
-TEST(rank_rule, all_graphs_of_up_to_five_nodes) {
+TEST(RankRuleTest, AllGraphsOfUpToFiveNodes) {
   for (uint32_t num_nodes = 0; num_nodes <= 5; ++num_nodes) {
     testing::for_each_dag(num_nodes, [](const Dag& dag) { expect_as_model(dag, {}); });
   }
 }
 
-TEST(rank_rule, random_graphs_with_commands_and_costs) {
+TEST(RankRuleTest, RandomGraphsWithCommandsAndCosts) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -139,7 +139,7 @@ TEST(rank_rule, random_graphs_with_commands_and_costs) {
   }
 }
 
-TEST(rank_rule, random_graphs_on_several_devices) {
+TEST(RankRuleTest, RandomGraphsOnSeveralDevices) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -150,7 +150,7 @@ TEST(rank_rule, random_graphs_on_several_devices) {
   }
 }
 
-TEST(rank_rule, wide_graphs_whose_sets_of_streams_span_many_words) {
+TEST(RankRuleTest, WideGraphsWhoseSetsOfStreamsSpanManyWords) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -162,7 +162,7 @@ TEST(rank_rule, wide_graphs_whose_sets_of_streams_span_many_words) {
   }
 }
 
-TEST(rank_rule, many_idle_streams_behind_a_long_chain_of_forks) {
+TEST(RankRuleTest, ManyIdleStreamsBehindALongChainOfForks) {
   // 300 sources join in one node; from there on, pairs branch and merge.
   std::vector<Edge> edges;
   for (uint32_t node = 0; node < 300; ++node) edges.push_back({node, 300});
@@ -185,7 +185,7 @@ StreamOptions options_of(uint64_t seed, const Placement& placement) {
   return options;
 }
 
-TEST(stream_cap, is_never_exceeded_on_any_device_and_the_plan_is_proved) {
+TEST(StreamCapTest, IsNeverExceededOnAnyDeviceAndThePlanIsProved) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -202,7 +202,7 @@ TEST(stream_cap, is_never_exceeded_on_any_device_and_the_plan_is_proved) {
   }
 }
 
-TEST(stream_cap, a_cap_that_is_not_reached_changes_nothing) {
+TEST(StreamCapTest, ACapThatIsNotReachedChangesNothing) {
   uint32_t num_changed = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -229,7 +229,7 @@ TEST(stream_cap, a_cap_that_is_not_reached_changes_nothing) {
   EXPECT_EQ(num_changed, 200u) << "and one that is reached changes something";
 }
 
-TEST(streams, belong_to_the_devices_of_their_nodes) {
+TEST(StreamsTest, BelongToTheDevicesOfTheirNodes) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);

@@ -106,7 +106,7 @@ void for_each_placement(uint32_t num_nodes, const std::function<void(const Devic
   }
 }
 
-TEST(shared_devices, all_graphs_of_four_nodes_on_two_devices_have_the_fewest_waits) {
+TEST(SharedDevicesTest, AllGraphsOfFourNodesOnTwoDevicesHaveTheFewestWaits) {
   testing::for_each_dag(4, [](const Dag& dag) {
     for_each_placement(4, [&](const Devices& devices) {
       const Placement placement = placement_of(devices);
@@ -132,7 +132,7 @@ size_t num_waits(const Dag& dag, const Devices& devices, Random& random) {
   return planned.syncs.waits.size();
 }
 
-TEST(shared_devices, all_graphs_of_five_nodes_on_two_devices_have_the_fewest_waits) {
+TEST(SharedDevicesTest, AllGraphsOfFiveNodesOnTwoDevicesHaveTheFewestWaits) {
   Random random(5);
   testing::for_each_dag(5, [&](const Dag& dag) {
     if (dag.num_edges() < 4) return;  // few edges: as with four nodes
@@ -165,7 +165,7 @@ Dag random_two_layers(Random& random, uint32_t num_nodes) {
   return testing::dag_of(num_nodes, edges);
 }
 
-TEST(shared_devices, random_graphs_on_two_to_four_devices_have_the_fewest_waits) {
+TEST(SharedDevicesTest, RandomGraphsOnTwoToFourDevicesHaveTheFewestWaits) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -177,7 +177,7 @@ TEST(shared_devices, random_graphs_on_two_to_four_devices_have_the_fewest_waits)
   }
 }
 
-TEST(shared_devices, new_names_keep_the_waits) {
+TEST(SharedDevicesTest, NewNamesKeepTheWaits) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -190,7 +190,7 @@ TEST(shared_devices, new_names_keep_the_waits) {
   }
 }
 
-TEST(shared_devices, waits_are_the_reduced_edges_without_the_matched_ones) {
+TEST(SharedDevicesTest, WaitsAreTheReducedEdgesWithoutTheMatchedOnes) {
   uint32_t num_proved = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -210,7 +210,7 @@ TEST(shared_devices, waits_are_the_reduced_edges_without_the_matched_ones) {
 }
 
 // With one matching for each part, and no more.
-TEST(shared_devices, a_search_that_is_cut_short_says_how_far_off_it_may_be) {
+TEST(SharedDevicesTest, ASearchThatIsCutShortSaysHowFarOffItMayBe) {
   uint32_t num_cut = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     SCOPED_TRACE(seed);
@@ -229,7 +229,7 @@ TEST(shared_devices, a_search_that_is_cut_short_says_how_far_off_it_may_be) {
 }
 
 // Everything on the same devices is edge colouring: each node keeps one edge for each device.
-TEST(shared_devices, nodes_that_are_all_on_three_devices_keep_three_edges_each) {
+TEST(SharedDevicesTest, NodesThatAreAllOnThreeDevicesKeepThreeEdgesEach) {
   std::vector<Edge> edges;
   for (uint32_t from = 0; from < 5; ++from) {
     for (uint32_t to = 5; to < 10; ++to) edges.push_back({from, to});

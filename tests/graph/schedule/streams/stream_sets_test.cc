@@ -22,7 +22,7 @@ std::set<uint32_t> members(StreamSets& sets, StreamSets::Set set) {
   }
 }
 
-TEST(stream_sets, random_operations_equal_plain_sets) {
+TEST(StreamSetsTest, RandomOperationsEqualPlainSets) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
