@@ -31,7 +31,7 @@ TEST(TopologicalOrderTest, IdsThatAreInOrderStay) {
   EXPECT_EQ(topological_order(dag), (std::vector<uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(TopologicalOrderTest, AnOrderWithANodeMissingOrTooEarlyIsToldApart) {
+TEST(TopologicalOrderTest, AnOrderWithANodeMissingOrTooEarlyIsNoticed) {
   const Dag dag = dag_of(3, {{0, 1}, {1, 2}});
   EXPECT_TRUE(is_topological(dag, std::vector<uint32_t>{0, 1, 2}));
   EXPECT_FALSE(is_topological(dag, std::vector<uint32_t>{1, 0, 2}));

@@ -49,7 +49,7 @@ TEST(ResizeTest, AgreesForEveryModeAndCoordinateRule) {
 }
 
 // At quarters no two of the ways agree.
-TEST(ResizeTest, NearestRoundsAsTold) {
+TEST(ResizeTest, NearestRoundsAsNearestModeWants) {
   const auto values = [](const char* rounding) {
     OpCall call = resize({4}, 1);
     call.attributes = {{"nearest_mode", std::string(rounding)},

@@ -170,7 +170,7 @@ TEST(OpsetsTest, AQuantizationByAxisNeedsOpset13) {
             "the scale of shape [3] must be one value before opset 13");
 }
 
-TEST(OpsetsTest, AGemmBroadcastsItsAddendBeforeOpset7OnlyWhereTold) {
+TEST(OpsetsTest, AGemmBroadcastsItsAddendBeforeOpset7OnlyWhereItsAttributeIsSet) {
   const auto gemm = [](int opset, Dims c, Attributes attributes = {}) {
     return infer("Gemm", opset, {floats({2, 5}), floats({5, 3}), floats(c)}, std::move(attributes));
   };

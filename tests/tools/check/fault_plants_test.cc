@@ -49,7 +49,7 @@ TEST(FaultPlantsTest, ASecondCallbackBreaksARule) {
   expect_says(cancel_one({.retell_end = repeat}), "2 callbacks of one run");
 }
 
-TEST(FaultPlantsTest, ACallbackThatIsToldOtherThanTheHandleBreaksARule) {
+TEST(FaultPlantsTest, ACallbackWithAnotherStatusThanTheHandleBreaksARule) {
   const auto retell = [](RunCallback callback) -> RunCallback {
     return [callback = std::move(callback)](Result<NamedTensors> end) {
       if (end.is_ok()) return callback(std::move(end));

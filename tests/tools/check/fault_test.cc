@@ -21,7 +21,7 @@ uint64_t number(const char* variable, uint64_t otherwise) {
 }
 
 // Its sweep makes a session anew before a host function has to throw.
-TEST(FaultTest, TheOracleIsNotToldToFail) {
+TEST(FaultTest, TheOracleIsNeverMadeToFail) {
   FaultOptions options;
   options.first_seed = 29;
   options.num_seeds = 1;

@@ -218,7 +218,7 @@ TEST_F(PlantedTest, ALaunchThatNeverCompletesIsNoticed) {
   expect_caught("a wake-up is missed", {.mutation = {.launch = LaunchBug::kNeverCompletes}});
 }
 
-TEST_F(PlantedTest, AFailureThatNobodyHearsIsNoticed) {
+TEST_F(PlantedTest, AFailureThatIsNotReportedIsNoticed) {
   const std::pair<const char*, Planted> kPlanted[] = {
       {"the stop is not looked at",
        {.mutation = {.launch = LaunchBug::kStopIgnored}, .faults = {{FaultKind::kRecord, 1}}}},

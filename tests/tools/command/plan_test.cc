@@ -64,7 +64,7 @@ json plan_json(std::vector<std::string> arguments) {
   return plan.exit_code == 0 ? plan.json() : json();
 }
 
-TEST(Plan, CostsDecideWhoIsIssuedFirstWhereRanksCountThem) {
+TEST(Plan, CostsDecideTheOrderOfIssueWhereRanksCountThem) {
   const std::string model = write_two_chains();
   const std::string costs = cost_file("dear.json", kDearExp);
   const auto first = [](const json& plan) { return plan["regions"][0]["nodes"][0]; };

@@ -71,7 +71,7 @@ void end_by(int signal, bool says_json) {
   std::jthread([signal] { raise(signal); }).join();
 }
 
-TEST(SuddenEnd, ADefectIsToldWithWhatEachJobWasAt) {
+TEST(SuddenEnd, ADefectIsReportedWithWhatEachJobWasAt) {
   if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string at = " while at: seed 7; point 3 of seed 9\n";
@@ -91,7 +91,7 @@ int overflow(int depth, int end) {
   return depth == end ? 0 : overflow(depth + 1, end) + room[0];
 }
 
-TEST(SuddenEnd, AStackThatOverflowsIsTold) {
+TEST(SuddenEnd, AStackThatOverflowsIsReported) {
   if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT((report_signals_of_defects(), overflow(0, INT_MAX)), testing::KilledBySignal(SIGSEGV),

@@ -271,7 +271,7 @@ TEST_P(GpuReportTest, LoopsCountToWhatWasAsked) {
   EXPECT_EQ(report["completion"], GetParam() ? "words" : "events");
 }
 
-TEST_P(GpuReportTest, AFaultEndsThePartAndIsTold) {
+TEST_P(GpuReportTest, AFaultEndsThePartAndIsReported) {
   fake_.fault_kernel(5);
   const auto report = report_conformance(gpu_, 20);
   EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
@@ -446,7 +446,7 @@ TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
   EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("CUDA_ERROR_"));
 }
 
-TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsToldWithNodeAndIteration) {
+TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsReportedWithNodeAndIteration) {
   for (const bool by_device : {true, false}) {
     FakeAccelerator own(library_, {.seed = 7});
     bool is_harmless = false;
@@ -469,7 +469,7 @@ TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsToldWithNodeAndIteration) {
   }
 }
 
-TEST_F(GpuReportSessions, ALostDeviceEndsThePartAndIsTold) {
+TEST_F(GpuReportSessions, ALostDeviceEndsThePartAndIsReported) {
   fake_.cuda().fault_kernel(100);
   const auto report = report_models(what_);
   EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("device lost"));
