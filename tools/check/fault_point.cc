@@ -87,7 +87,7 @@ void FaultPoint::on_tick(uint64_t tick) {
 
 void FaultPoint::cancel() {
   auto first = watched();
-  if (first || in_call_or_null_ != nullptr) rules_.tell_to_end(0, FaultKind::kCancel);
+  if (first || in_call_or_null_ != nullptr) rules_.stop_run(0, FaultKind::kCancel);
   if (first && options_.loops != Loops::kHost) return first->cancel();
   trial_->session().cancel_all();
 }
@@ -95,7 +95,7 @@ void FaultPoint::cancel() {
 // Passes the deadline of the first run in flight, as its timer would; or of the prepared one.
 void FaultPoint::pass_deadline() {
   const auto first = watched();
-  if (first || in_call_or_null_ != nullptr) rules_.tell_to_end(0, FaultKind::kDeadline);
+  if (first || in_call_or_null_ != nullptr) rules_.stop_run(0, FaultKind::kDeadline);
   if (first) return AsyncRun::stop(*first, StopReason::kDeadline);
   if (in_call_or_null_ != nullptr) in_call_or_null_->control.request_stop(StopReason::kDeadline);
 }
@@ -170,7 +170,8 @@ std::vector<RunHandle> FaultPoint::submit(const Flights& flights, Stream* stream
       (void)trial_->session().loop_reports();
       if (plan_.should_fail(FaultKind::kCallback)) throw std::runtime_error("told to throw");
     };
-    if (options_.plants.retell_end) callback = options_.plants.retell_end(std::move(callback));
+    if (options_.plants.wrap_callback)
+      callback = options_.plants.wrap_callback(std::move(callback));
     const bool is_behind = stream_or_null != nullptr && i == 1;
     handles.push_back(is_behind ? session.run_on(*stream_or_null, trial_->inputs(0), callback)
                                 : session.run_async(trial_->inputs(0), callback));

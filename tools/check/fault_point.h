@@ -26,7 +26,7 @@ struct FaultPlants {
   // What a node that has to fail reports in place of its error. Empty: its error.
   std::function<Status(Status)> retell = {};
   // What is called in place of a run's callback. Empty: the callback.
-  std::function<RunCallback(RunCallback)> retell_end = {};
+  std::function<RunCallback(RunCallback)> wrap_callback = {};
   // Sees each step before the rules do.
   StepObserver* observer_or_null = nullptr;
 };

@@ -30,12 +30,12 @@ void expect_says(const std::string& said, const std::string& rule) {
 
 TEST(FaultPlantsTest, NothingIsSaidWhereNothingIsPlanted) {
   EXPECT_EQ(cancel_one({}), "");
-  EXPECT_EQ(cancel_one({.retell_end = [](RunCallback callback) { return callback; }}), "");
+  EXPECT_EQ(cancel_one({.wrap_callback = [](RunCallback callback) { return callback; }}), "");
 }
 
 TEST(FaultPlantsTest, ARunWithoutACallbackBreaksARule) {
   const auto forget = [](const RunCallback&) -> RunCallback { return [](Result<NamedTensors>) {}; };
-  expect_says(cancel_one({.retell_end = forget}), "0 callbacks of one run");
+  expect_says(cancel_one({.wrap_callback = forget}), "0 callbacks of one run");
 }
 
 // Both times with the same end, so that no other rule has anything to say.
@@ -46,17 +46,17 @@ TEST(FaultPlantsTest, ASecondCallbackBreaksARule) {
       callback(std::move(end));
     };
   };
-  expect_says(cancel_one({.retell_end = repeat}), "2 callbacks of one run");
+  expect_says(cancel_one({.wrap_callback = repeat}), "2 callbacks of one run");
 }
 
 TEST(FaultPlantsTest, ACallbackWithAnotherStatusThanTheHandleBreaksARule) {
-  const auto retell = [](RunCallback callback) -> RunCallback {
+  const auto other_status = [](RunCallback callback) -> RunCallback {
     return [callback = std::move(callback)](Result<NamedTensors> end) {
       if (end.is_ok()) return callback(std::move(end));
       callback(Status(end.status().code(), "in other words"));
     };
   };
-  expect_says(cancel_one({.retell_end = retell}), "handle and callback differ");
+  expect_says(cancel_one({.wrap_callback = other_status}), "handle and callback differ");
 }
 
 // The first node to work fails as planned; then one of another run, which no plan names.
@@ -105,7 +105,7 @@ class Meddler : public StepObserver {
       has_callbacks_ = true;
       return callback;
     };
-    return {.wrap = wrap, .retell_end = note, .observer_or_null = this};
+    return {.wrap = wrap, .wrap_callback = note, .observer_or_null = this};
   }
   Status before(RunState& state, const ::eddy::Step&) override {
     state_or_null_ = &state;

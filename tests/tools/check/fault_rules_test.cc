@@ -46,7 +46,7 @@ TEST_F(FaultRulesTest, OneRunEndsWithAnInjectedFailureAndNamesItsNode) {
 
 TEST_F(FaultRulesTest, TheRunThatIsStoppedFirstEndsAsStopped) {
   fire({{FaultKind::kCancel, 1}});
-  rules_.tell_to_end(0, FaultKind::kCancel);
+  rules_.stop_run(0, FaultKind::kCancel);
   const Status late = deadline_exceeded("too late");
   EXPECT_EQ(rules_.check_runs(std::vector<Status>{cancelled("told"), late}), "");
   EXPECT_EQ(rules_.check_runs(std::vector<Status>{Status::ok(), late}), "");
@@ -55,7 +55,7 @@ TEST_F(FaultRulesTest, TheRunThatIsStoppedFirstEndsAsStopped) {
 
 TEST_F(FaultRulesTest, ARunThatIsStoppedLaterMayHaveEndedOtherwise) {
   fire({{FaultKind::kKillLane, 1}, {FaultKind::kCancel, 1}});
-  rules_.tell_to_end(0, FaultKind::kCancel);
+  rules_.stop_run(0, FaultKind::kCancel);
   EXPECT_EQ(rules_.check_runs(std::vector<Status>{device_lost("dead"), Status::ok()}), "");
 }
 
