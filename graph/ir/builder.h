@@ -12,18 +12,17 @@
 //   b.output("root", root[0]);
 //   Result<Graph> graph = b.finish();
 //
-// Nodes go to the innermost open region: inside the lambdas given to while_loop and case_of that
-// is the loop's or branch's own region. Values of enclosing regions may be used freely (they
-// become captures); values of a region that is closed may not.
-//
-// Loops: a carried value's type may change from one iteration to the next. After a body is
-// built, parameter types are widened to the join of initial and next types and the region is
-// inferred anew until nothing changes, so ask for a value's type after the loop, not inside it.
+// Nodes go to the innermost region that is being built: inside the lambdas given to while_loop and
+// case_of that is the loop's or branch's own. Values of enclosing regions may be used freely (they
+// become captures); values of a finished region may not. A carried value's type may change from one
+// iteration to the next: after a body is built, parameter types are widened to the join of initial
+// and next types and the region is inferred anew until nothing changes, so read a value's type
+// after the loop, not inside it.
 //
 // Errors: the first one sticks; later calls do nothing and return invalid values, and finish()
-// returns it with the name and path of the node. A builder is used once.
-// Ownership: constants are copied unless given as a view of a blob handed over with adopt().
-// Threads: one at a time. Cost: amortised O(1) a node, plus its inference.
+// returns it with the name and path of the node. A builder is used once. Ownership: constants are
+// copied unless given as a view of a blob handed over with adopt(). Threads: one at a time. Cost:
+// amortised O(1) a node, plus its inference.
 #pragma once
 
 #include <functional>

@@ -7,16 +7,9 @@
 //   WHILE { iteration · test · [iteration · test] · [iteration · test] }
 //
 // What stands in brackets is guarded: each of its kernels first reads a word that the test before
-// it has written, and does nothing where that is 0. All iterations use the same addresses (carried
-// values have homes, device_control.h), so the test that ends the loop is the last that does
-// anything: values, counter, progress and the node's handle are as the last real iteration has left
-// them. A cancel, a fault and the limit are seen by every test, as in a body of one iteration: the
-// loop ends within one and reports the right one. The same kernels in the same order: the same
-// bits.
-//
-// That values stay depends on the guards of the copies to the homes and of the tests alone, because
-// an iteration reads nothing but homes and what it has made itself. The guards of the kernels
-// between keep them from finding faults in values that no iteration has, and save their time.
+// it has written, and does nothing where that is 0. All iterations use the same addresses, so the
+// test that ends the loop is the last that does anything (README, "Unrolling"). The same kernels in
+// the same order: the same bits. A cancel, a fault and the limit are seen by every test.
 //
 // Cost: a launch that does nothing takes some 1 µs, and behind the last iteration there are as many
 // as the round has left. So a round is at most kLaunchesOfARound launches and kMostIterations

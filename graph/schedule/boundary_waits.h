@@ -5,25 +5,21 @@
 // the region is before it. Its exit stands there, too, and all that follows the control node is
 // behind it. So both are nodes of the region like others, with an edge from the entry to each node
 // and from each node to the exit, and the fewest waits are found as between nodes (sync_plan.h):
-// the edges of the transitive reduction that no stream gives for free. Of the entry's those are the
-// ones to sources, nodes that come after no other; of the exit's those from sinks. A source is
-// the first on its stream and a sink the last, and a stream that begins with a wait for another
-// node, or ends with a record that another waits for, has neither.
+// the entry is waited for by sources, nodes that come after no other, and the exit waits for sinks.
+// A stream that begins with a wait for another node, or ends with a record that another waits for,
+// has neither.
 //
 // They are exact for a control node that is one launch of its parent: it waits for all that its
 // regions read, on whatever stream inside, and what follows waits for all of it. A source that
-// reads nothing from outside waits for the entry all the same: nothing of a region begins before
-// it is decided that it runs, its blocks may be others' before, and so may its stream. Two
-// iterations of a loop are ordered by it in the same way: an exit, the turn, the next entry.
+// reads nothing from outside waits for the entry all the same: nothing of a region begins before it
+// is decided that it runs, and its blocks and its stream may be in use before. Two iterations of a
+// loop are ordered in the same way: an exit, the turn, the next entry.
 //
-// The `after` of a pipelined loop has no exit: what the next iteration needs is waited for by steps
-// of its own. Its entry is as any other's, in each iteration.
+// The `after` of a pipelined loop has no exit: steps of its own wait for what the next iteration
+// needs. Its entry is like any other, in each iteration.
 //
-// Which of the streams of its control node's device is a region's stream 0 is free to choose: best
-// is one that begins with a source and ends with a sink (exchange_tails.h makes one for
-// `matching`).
-//
-// Cost: O(commands).
+// Any stream of its control node's device can be a region's stream 0: best is one that begins with
+// a source and ends with a sink (exchange_tails.h makes one for `matching`). Cost: O(commands).
 #pragma once
 
 #include <cstdint>

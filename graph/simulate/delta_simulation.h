@@ -1,5 +1,5 @@
 // DeltaSimulation<Time>: a task graph with its timeline, and edits that bring both forward
-// together, at the cost of what changes (FlexFlow's Algorithm 2, made exact).
+// together, at the cost of what changes (FlexFlow's Algorithm 2, made exact; DELTA.md says how).
 //
 //   DeltaSimulation<double> delta;
 //   delta.reset(std::move(graph));                 // full simulation
@@ -7,28 +7,14 @@
 //   const SimulationResult r = delta.simulate();   // then the new timeline,
 //   if (r.is_done() && is_better(delta.makespan())) delta.commit(); else delta.rollback();
 //
-// A transaction is the edits, one simulate(), and commit() or rollback(). After simulate() the
-// new times are in place: times() and makespan() speak of the edited graph. rollback() restores
-// graph, slots and times exactly; commit() keeps them. A failed or rejected simulate() can only
-// be rolled back. Times are those of a full simulation, bit for bit, on integers and doubles.
+// A transaction is the edits, one simulate(), and commit() or rollback(). After simulate() the new
+// times are in place: times() and makespan() are those of the edited graph. rollback() restores
+// graph, slots and times exactly; commit() keeps them. A failed or rejected simulate() can only be
+// rolled back. Times are those of a full simulation, bit for bit, on integers and doubles. With a
+// threshold, simulate() ends with kExceeds as soon as a lower bound of the makespan is above it.
 //
-// How: the old order in which tasks left the queue is replayed from the first instant that an edit
-// touches. A task whose predecessors end as before leaves the queue as before: it is passed at the
-// cost of a look, as long as its device, too, stands where it stood. Others go through a queue of
-// their own, and the two are merged by (ready, rank). Where so much changed that this costs more
-// than it saves, all that follows the first instant is simulated anew, into a second timeline, by
-// full_simulation. A stale order is never trusted: a task that waits for a changed one is not
-// passed. Zero-length tasks need no exception: a task that a changed one releases counts as
-// changed, so what is passed at one instant is closed under predecessors, and its order among
-// itself is what it was.
-//
-// Rejection: with a threshold, simulate() ends with kExceeds as soon as a lower bound of the
-// makespan is above it: the end of any task, or a device's end plus the work it still has. The
-// verdict is that of the complete simulation: the bound gives away more than sums of work can be
-// wrong by rounding. A cycle is found only where the simulation comes to its end.
-//
-// Errors: kCycle, kOverflow (timeline.h). Programmer errors: edits between simulate() and
-// commit() or rollback(); those of TaskGraph.
+// Errors: kCycle, kOverflow (timeline.h). Programmer errors: edits between simulate() and commit()
+// or rollback(); those of TaskGraph.
 // Threads: none. Cost: simulate() and commit() O(what follows the first changed instant) with a
 // small constant for tasks that stay, or else that of a full simulation whose first tasks need no
 // queue; rollback() O(what changed). Memory: some 120 bytes a task.

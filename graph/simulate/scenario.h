@@ -1,41 +1,21 @@
-// Scenarios: what a graph with loops and branches costs when it is not known how often a loop
-// runs and which branch is taken; never one run at the mean.
+// Scenarios: what a graph with loops and branches costs when it is not known how often a loop runs
+// and which branch is taken; never one run at the mean. SCENARIOS.md has the rules and an example.
 //
 // A ScenarioRegion holds entries: tasks, loops and cases, with dependencies among the entries of
-// the same region. One scenario settles every decision; expand_scenario() then writes the run
-// out as plain tasks, and the full simulation says its makespan. evaluate_scenarios() does so for
-// all scenarios with their probabilities where they are few, and for seeded samples where they
-// are many.
+// the same region. One scenario settles every decision; expand_scenario() then writes the run out
+// as plain tasks, and the full simulation gives its makespan. evaluate_scenarios() does so for all
+// scenarios with their probabilities where they are few, and for seeded samples where they are
+// many.
 //
-//   loop: two regions, before and after. before runs, then the decision; if it says go on, after
-//         runs, then before again. With n trips: n + 1 decisions, n runs of after. Either may be
-//         empty. A task that depends on the loop waits for its last decision.
-//   case: one region a branch. The decision, then the branch; an empty branch is allowed.
-//   follow: one region for each branch of a case that stands before it, at any depth, and took one
-//         last: what follows from that outside the loop it is in. Runs the region of that branch,
-//         without a decision; nothing where the innermost loop around the case did not come to it.
-//
-// A decision is a task of its own on `decision.device` that takes `decision.time`: the readback of
-// the predicate and the launch that follows it where the host drives, 0 where the device does.
-// Nothing of an iteration or branch starts before its decision has ended.
-//
-// Decision::distribution lists values (trips, branch numbers) with probabilities: each execution
-// draws anew. Decision::trace is a record instead: the values of successive executions of this
-// entry, run after run, as a log would hold them; the runs it holds are taken as equally likely
-// and the traces of several entries belong together, run by run. The record ends with the run
-// that first asks for more than it has; it must hold one whole run.
-//
-// Samples use common random numbers: a draw depends on the seed, the sample, the entry's name and
-// which execution this is, and on nothing else. So two variants of one graph whose entries bear
-// the same names see the same scenarios, and their difference has little noise.
+// A decision is a task of its own on `decision.device` that takes `decision.time`. Nothing of an
+// iteration or branch starts before its decision has ended.
 //
 // Errors (invalid argument; each names the entry): dependency out of range or in a cycle, no or
-// both of distribution and trace, probability that is negative or not finite or a sum that is not
-// 1 (within 1e-6), negative trips, branch out of range, times not valid, regions of wrong number,
-// two loops or cases of one name, a follow of no case before it. Resource exhausted: a scenario
-// longer than the limit. Cancelled: should_stop said so. Threads: pure. Cost: scenarios * (tasks +
-// edges of each). Source of common random numbers: Law, Simulation Modeling and Analysis,
-// chapter 11.
+// both of distribution and trace, probability that is negative or not finite or a sum that is not 1
+// (within 1e-6), negative trips, branch out of range, times not valid, regions of wrong number, two
+// loops or cases of one name, a follow of no case before it. Resource exhausted: a scenario longer
+// than the limit. Cancelled: should_stop returned true. Threads: pure. Cost: scenarios * (tasks +
+// edges of each).
 #pragma once
 
 #include <cstdint>

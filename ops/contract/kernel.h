@@ -1,35 +1,26 @@
-// The kernel ABI: how a kernel is chosen for a node and how it is called.
+// The kernel ABI: how a kernel is chosen for a node and how it is called. A kernel sees tensor
+// views, its own immutable state, scratch memory and a native stream handle; nothing of the
+// runtime.
 //
-// A kernel sees tensor views, its own immutable state, scratch memory and a native stream handle;
-// nothing of the runtime. Two steps:
-//
-//   bind   once for each node of a program. Gets the node's attributes, what is known of its
-//          types, and constant inputs; picks the fastest function that fits, packs constant
-//          weights, creates library primitives. The result is immutable and shared by all runs.
+//   bind   once for each node of a program. Gets the node's attributes, what is known of its types,
+//          and constant inputs; picks the fastest function that fits, packs constant weights,
+//          creates library primitives. The result is immutable and shared by all runs.
 //   run    once for each execution, from any one thread at a time per call; several calls on one
 //          BoundKernel may overlap (state is const; scratch is the caller's stream's).
+//   tiles  dense kernels of the CPU: count_tiles() gives, by the call's shapes alone, the number of
+//          parts that read nothing of each other and write apart; run_tile() does one. Idle workers
+//          take them, none waits; run() does all in order, so bits do not depend on threads.
+//   start  dense kernels of the CPU: may answer kLater, and complete the call from any thread.
 //
-// Dense kernels (most) get outputs whose shapes the operator's schema has computed and whose
-// memory the executor has chosen; they fill every byte. An output may be the same memory as an
-// input only where OpDef::in_place_inputs allows it: read an element before writing its place.
-// Value kernels (sequences, optionals, shapes that depend on data) make their own outputs
-// through ValueContext.
+// Dense kernels (most) get outputs whose shapes the operator's schema has computed and whose memory
+// the executor has chosen; they fill every byte. An output may be the same memory as an input only
+// where OpDef::in_place_inputs allows it: read an element before writing its place. Value kernels
+// (sequences, optionals, shapes that depend on data) make their own outputs through ValueContext.
+// On CUDA streams run() enqueues its work, must not block, and reads only host-value inputs.
 //
-// On CPU streams run() does the work. On CUDA streams run() enqueues it on `stream`, must not
-// block, and may read only host-value inputs on the host.
-//
-// A dense kernel of the CPU may be more than a function:
-//
-//   tiles   count_tiles() says, by the call's shapes alone, into how many parts the call falls that
-//           read nothing of each other and write apart; run_tile() does one. Idle workers take
-//           them, none waits, and the worker that does the last goes on. run() does all of them in
-//           order, so bits do not depend on threads
-//   start   may answer kLater, and complete the call from any thread (pending_call.h)
-//
-// Determinism: same inputs, same bits. Work is split by shape, never by thread count.
-// Errors: return args.fail(status): the message says what was wrong with the values ("index 7 is
-// out of range for axis 0 of size 5"); the executor adds node and iteration path. A kernel
-// checks every value that could lead it out of bounds. It throws nothing.
+// Determinism: same inputs, same bits. Work is split by shape, never by thread count. Errors:
+// return args.fail(status), which says what was wrong with the values; the executor adds node and
+// iteration. A kernel checks every value that could lead it out of bounds. It throws nothing.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Inbox: wakes from any thread for one consumer that may sleep. An intrusive list, many
-// producers, one consumer, and a wake-up protocol that loses nothing, all in one word.
+// Inbox: wakes from any thread for one consumer that may sleep. An intrusive list, many producers,
+// one consumer, and a wake-up protocol that loses nothing, all in one word.
 //
 //   word          push(node)                poke()              consumer
 //   ------------  ------------------------  ------------------  --------------------------------
@@ -9,24 +9,19 @@
 //   Sleeping      List, wakes the consumer  Poked, wakes        after a wake or deadline: not
 //                                                               Sleeping any more, or to Empty
 //
-// The consumer sleeps only if its compare-exchange Empty→Sleeping succeeds, so whatever was
-// published before a push or poke that came earlier in the word's order keeps it awake, and
-// any that comes later finds Sleeping and wakes it. "Published before": timers, pollers, the
-// wish to stop. They are written first, then poke() is called; the consumer drains, reads them,
-// then sleeps. (If it read before it drained, it could drain the poke for what it has not read.)
-// That is the whole argument, and it needs only one word, so there is no fence.
+// The consumer sleeps only if its compare-exchange Empty→Sleeping succeeds. So what was published
+// before an earlier push or poke (timers, pollers, the wish to stop) keeps it awake, and a later
+// one finds Sleeping and wakes it. The consumer drains, then reads what was published, then sleeps:
+// in the other order it could drain the poke for what it has not read. One word needs no fence.
 //
-// Atomics: head_ partners with itself. push and poke release, drain and sleep acquire; poke
-// is a read-modify-write even where it changes nothing, so that a drain that follows it sees
-// what the poker wrote.
-//
-// Lifetime: after its compare-exchange a producer touches neither the node nor the inbox, but
-// for naming head_'s address in a futex call. So a consumer may free both as soon as it has
-// seen the node, even while the producer is still inside push().
-//
-// Contract: a node is in one list at a time. Order is first in, first out per producer.
-// Threads: push and poke from any, the others from the consumer.
-// Cost: push 5–20 ns, 2 µs more where it wakes a sleeper; drain is O(1) per node.
+// Atomics: head_ partners with itself. push and poke release, drain and sleep acquire; poke is a
+// read-modify-write even where it changes nothing, so that a drain that follows it sees what the
+// poker wrote. Lifetime: after its compare-exchange a producer touches neither the node nor the
+// inbox, but for naming head_'s address in a futex call. So a consumer may free both as soon as it
+// has seen the node, even while the producer is still inside push(). Contract: a node is in one
+// list at a time; order is first in, first out per producer. Threads: push and poke from any, the
+// others from the consumer. Cost: push 5–20 ns, 2 µs more where it wakes a sleeper; drain is O(1)
+// per node.
 #pragma once
 
 #include <atomic>

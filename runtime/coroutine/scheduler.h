@@ -1,30 +1,27 @@
 // Scheduler: one thread that resumes coroutines, fires timers and polls devices.
 //
 // A task runs on a pooled fiber until it waits (Completion, WaitGroup, sleep_until), yields or
-// returns. Only the scheduler's thread resumes tasks; anybody may wake them. A round of its
-// loop: take wakes from the inbox, fire due timers, poll, resume up to 32 ready tasks in
-// order, fewer where what they call takes long. With nothing to do it spins for a moment, then
-// sleeps until a wake or the next timer (with pollers that are wanted: in short, growing naps). An
-// idle scheduler without such pollers uses no CPU.
+// returns. Only the scheduler's thread resumes tasks; any thread may wake them. A round of its
+// loop: take wakes from the inbox, fire due timers, poll, resume up to 32 ready tasks in order,
+// fewer where what they call takes long. With nothing to do it spins for a moment, then sleeps
+// until a wake or the next timer (with pollers that are wanted: in short, growing naps). An idle
+// scheduler without such pollers uses no CPU.
 //
-// Contract for tasks: end by returning, never by an exception (CHECK). Do not block the
-// thread. Do not carry the value of a thread_local variable, errno included, over a wait or a
-// yield: other tasks of this thread have run. A task stays on this thread for life. Stacks
-// are fixed (256 KiB unless said): kernels and recursion over user data belong elsewhere.
+// Contract for tasks: end by returning, never by an exception (CHECK). Do not block the thread. Do
+// not carry the value of a thread_local variable, errno included, over a wait or a yield: other
+// tasks of this thread have run. A task stays on this thread for life. Stacks are fixed (256 KiB by
+// default): kernels and recursion over user data belong elsewhere.
 //
 // Shutdown: the destructor waits until every task, also those that tasks still spawn, has returned;
-// timers and pollers run meanwhile, so a task that waits for a timer is served. Timers left then
-// are dropped without running. A task that is never woken makes it wait for ever: cancel first. No
-// other thread may be inside a call on the scheduler by then; a Completion::notify that is on its
-// way out does no harm.
+// timers and pollers run meanwhile. Timers left then are dropped without running. A task that is
+// never woken makes it wait for ever: cancel first. No other thread may be inside a call by then.
 //
 // Errors: spawn: resource_exhausted (stacks). The constructor throws std::system_error where the
-// system gives no thread. Misuse is a CHECK.
-// Threads: every member from any thread unless it says otherwise. Spawn order is run order
-// for one spawner. What a thread wrote before spawn, notify, run_at or add_poller is seen by
-// what runs because of it.
-// Cost: yield 20 ns; spawn to end of an empty task 100 ns on a recycled stack; a wake from
-// another thread 100 ns while this one spins, tens of microseconds when it sleeps.
+// system gives no thread. Misuse is a CHECK. Threads: any, unless a member says otherwise. Spawn
+// order is run order for one spawner. What a thread wrote before spawn, notify, run_at or
+// add_poller is seen by what runs because of it. Cost: yield 20 ns; spawn to end of an empty task
+// 100 ns on a recycled stack; a wake from another thread 100 ns while this one spins, tens of µs
+// when it sleeps.
 #pragma once
 
 #include <atomic>

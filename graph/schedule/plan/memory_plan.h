@@ -2,7 +2,7 @@
 //
 // A value that a node writes, whose shape is known, has a block: an offset in the arena of its
 // device, a multiple of 64, and a size. A run allocates each arena once and needs no other memory
-// for these values. Everything else says why it has no block.
+// for these values. Every other value has a reason why it has no block.
 //
 // What the plan promises: when a node writes a block, the value that stood there has no reader
 // left, in any order of completion that the plan's streams and waits allow. It follows a value
@@ -12,20 +12,14 @@
 // What it asks of the runtime:
 //   kBlock    the node that makes the value writes it to its block and nowhere else, whatever
 //             memory the value's slot was given by moving or swapping since.
-//   several   `offsets_bytes` has more than one entry for a value that a loop carries: instances
-//             of several iterations are alive at once. The node writes to the first of the blocks
-//             at which none of the `holders` points at that moment. (One holder, two blocks: they
-//             take turns.) There is always one.
+//   several   `offsets_bytes` has more than one entry for a value that a loop carries: instances of
+//             several iterations are alive at once. The node writes to the first of the blocks at
+//             which none of the `holders` points at that moment (one holder, two blocks: they take
+//             turns). There is always one.
 //   kShared   the value is some other value's memory: passed on, never written.
-//   kNone     any memory outside the arenas.
+//   kNone     any memory outside the arenas; values that leave the graph are always there.
 // A node in place has the same block as the input that it overwrites. Memory of an arena is written
-// for the value it is planned for only. Values that leave the graph are never in an arena, so no
-// caller keeps an arena alive.
-//
-// Peak and bound: an arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest
-// set of blocks that must exist at once; no layout of the same lifetimes is smaller.
-//
-// plan_memory (plan_memory.h) makes it; prove_plan checks it.
+// for the value it is planned for only. plan_memory (plan_memory.h) makes it; prove_plan checks it.
 #pragma once
 
 #include <cstdint>
