@@ -117,7 +117,7 @@ class Scheduler {
   // The live tasks, oldest first. Any thread, at any time; states may be a moment old.
   std::vector<TaskSnapshot> inspect() const;
 
-  // For rooms that build waits; Completion is the example.
+  // For components that build waits; Completion is the example.
   // The task that is the caller (CHECK).
   Task* running_task();
   bool is_in_thread_call_ = false;  // running_ waits for its call_on_thread_stack()

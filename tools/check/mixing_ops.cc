@@ -8,7 +8,7 @@
 namespace eddy::check {
 namespace {
 
-// What all kernels of this room keep of their node.
+// What all kernels of this folder keep of their node.
 struct MixState : KernelState {
   uint64_t id = 0;
   std::vector<int64_t> choices;

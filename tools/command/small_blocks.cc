@@ -23,7 +23,7 @@ struct List {
   uint32_t room;  // for so many more blocks
 };
 
-// Lists by the number of steps that their blocks have. Fresh: no list has room yet.
+// Lists by the number of steps that their blocks have. Fresh: no list can take a block yet.
 enum class Phase : uint8_t { kFresh, kKeeping, kOver };
 struct Lists {
   List by_steps[kNumSizes + 1];

@@ -1,8 +1,8 @@
-// FakeCub: CUB without a GPU: the door's table, doing by plain loops what the library does with
-// what it is given (long_line_inl.h): parts of a line, joined in a seeded order, for reductions; a
-// stable sort; a running sum. As strict as the library, and as we must be: scratch memory that is
-// smaller than it asked for, a line without elements, more of them than a sort takes, running sums
-// of floats are errors and counted.
+// FakeCub: CUB without a GPU: the interface's table, doing by plain loops what the library does
+// with what it is given (long_line_inl.h): parts of a line, joined in a seeded order, for
+// reductions; a stable sort; a running sum. As strict as the library, and as we must be: scratch
+// memory that is smaller than it asked for, a line without elements, more of them than a sort
+// takes, running sums of floats are errors and counted.
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order; scratch memory is filled
 // with nonsense then. Threads: one. Outlives its table.

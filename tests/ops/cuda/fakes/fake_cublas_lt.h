@@ -1,7 +1,8 @@
-// FakeCublasLt: cuBLASLt without a GPU: the door's table, computing by plain loops what descriptors
-// and layouts say, and as strict: a wrong attribute, size or leading dimension is an error, an
-// algorithm that came from no heuristic too, and what is not given back is counted. Operands of
-// other alignments have another algorithm, which sums in another order and to other low bits.
+// FakeCublasLt: cuBLASLt without a GPU: the interface's table, computing by plain loops what
+// descriptors and layouts say, and as strict: a wrong attribute, size or leading dimension is an
+// error, an algorithm that came from no heuristic too, and what is not given back is counted.
+// Operands of other alignments have another algorithm, which sums in another order and to other low
+// bits.
 //
 // Products run when `enqueue` runs them: at once, or in a fake stream's order. Operands are checked
 // to be aligned as the heuristic assumed. Threads: one. Outlives its table.

@@ -1,6 +1,6 @@
-// FakeCudnn: cuDNN without a GPU: the door's table, computing by plain loops as the descriptors
-// say, and as strict: sizes that do not follow from window and padding, types that differ, an
-// algorithm that was not offered are errors, and what is not given back is counted.
+// FakeCudnn: cuDNN without a GPU: the interface's table, computing by plain loops as the
+// descriptors say, and as strict: sizes that do not follow from window and padding, types that
+// differ, an algorithm that was not offered are errors, and what is not given back is counted.
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
 // offers is not deterministic, the second needs more workspace than there is, the third is good.
