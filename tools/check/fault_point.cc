@@ -8,7 +8,7 @@
 #include "runtime/api/async_run.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/execute/run_state.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 namespace {
@@ -20,8 +20,8 @@ constexpr int kPattern = 0x77;
 
 FaultPoint::FaultPoint(const Recipe& recipe, FaultPointOptions options)
     : options_(std::move(options)), subject_(library_, recipe) {
-  const Status status = add_mixing_ops(
-      library_, [this](std::span<const TensorView> inputs) { return choose(inputs); });
+  const Status status =
+      add_hash_ops(library_, [this](std::span<const TensorView> inputs) { return choose(inputs); });
   EDDY_CHECK(status.is_ok()) << status.to_string();
 }
 
@@ -71,7 +71,7 @@ std::optional<RunHandle> FaultPoint::watched() {
 }
 
 Result<int64_t> FaultPoint::choose(std::span<const TensorView> inputs) {
-  if (!plan_.should_fail(FaultKind::kHostFunction)) return choose_by_mixing(inputs);
+  if (!plan_.should_fail(FaultKind::kHostFunction)) return choose_by_hash(inputs);
   Status error = inject(at_work_or_null_->iteration_path(node_at_work_));
   if (num_points_ % 2 == 0) throw std::runtime_error(error.message());
   return error;

@@ -1,6 +1,6 @@
 // The oracle's values and operators: one exec node evaluated into fresh tensors.
 //
-// Internal to the oracle. evaluate() knows the mixing operators by itself and calls the library's
+// Internal to the oracle. evaluate() knows the hash operators by itself and calls the library's
 // kernels for all others, dense and value kernels alike; views are computed as any other operator.
 // Cost: an allocation an output; a kernel is bound when its node first runs.
 #pragma once

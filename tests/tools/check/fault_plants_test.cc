@@ -8,7 +8,7 @@
 #include "runtime/execute/run_state.h"
 #include "tests/tools/check/mutants.h"
 #include "tools/check/fault_campaign.h"
-#include "tools/check/leave_alone.h"
+#include "tools/check/leak_on_purpose.h"
 
 namespace eddy::check {
 namespace {
@@ -211,8 +211,8 @@ TEST(FaultPlantsTest, AStreamThatStillWaitsBreaksARule) {
   ASSERT_TRUE((*stream)->hold(*gate));
   gate->reset();
   expect_says(point.close(), "somebody still waits");
-  leave_alone(std::move(*stream));  // nothing can open its gate, and it would not go before
-  leave_alone(std::make_unique<std::shared_ptr<VirtualDevice>>(std::move(device)));
+  leak_on_purpose(std::move(*stream));  // nothing can open its gate, and it would not go before
+  leak_on_purpose(std::make_unique<std::shared_ptr<VirtualDevice>>(std::move(device)));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "tests/tools/check/command_edits.h"
 #include "tests/tools/check/mutants.h"
 #include "tools/check/generator.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/trial.h"
 
 namespace eddy::check {
@@ -46,7 +46,7 @@ const char* watcher_of(const std::string& what) {
 
 class PlantedTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+  void SetUp() override { ASSERT_TRUE(add_hash_ops(library_).is_ok()); }
 
   struct Planted {
     Mutation mutation = {};

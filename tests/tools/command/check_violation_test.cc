@@ -7,7 +7,7 @@
 
 #include "graph/base/sanitizers.h"
 #include "tools/command/check_campaigns.h"
-#include "tools/command/sudden_end.h"
+#include "tools/command/crash_report.h"
 
 namespace eddy {
 namespace {

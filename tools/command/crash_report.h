@@ -1,4 +1,4 @@
-// A sudden end: what the command says where it cannot go on.
+// Crash report: the last words of a command that cannot go on.
 //
 // Where the system gives no more memory or threads, a run can be neither finished nor waited for,
 // so the command ends at once with ExitCode::kRunFailed. Where a defect ends it (a failed CHECK, a
@@ -14,12 +14,12 @@
 namespace eddy {
 
 // Before the first end, on one thread.
-void sudden_ends_say_json(bool says_json);
+void crash_reports_are_json(bool says_json);
 
 // "eddy: WHAT WHY"; the document has only WHAT, which needs no escapes.
-[[noreturn]] void end_suddenly(std::string_view what, std::string_view why);
+[[noreturn]] void end_with_report(std::string_view what, std::string_view why);
 
-// The caller is about to end the command and reports why; sudden ends on other threads report
+// The caller is about to end the command and reports why; crashes of other threads report
 // nothing from now on. Does not return where one of them is reporting already.
 void claim_report();
 

@@ -1,4 +1,4 @@
-// leave_alone(): for what a run that hangs still uses. It is never destroyed, and LeakSanitizer
+// leak_on_purpose(): for what a run that hangs still uses. It is never destroyed, and LeakSanitizer
 // ignores it, with all that it reaches.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace eddy::check {
 
 template <typename T>
-void leave_alone(std::unique_ptr<T> object) {
+void leak_on_purpose(std::unique_ptr<T> object) {
   [[maybe_unused]] const T* const left_alone = object.release();
 #if EDDY_HAS_ASAN
   __lsan_ignore_object(left_alone);
