@@ -11,7 +11,7 @@
 namespace eddy {
 namespace {
 
-// Halves x while the host function "again?" says so.
+// Halves x while the host function "again?" returns true.
 Result<Graph> build(const Library& library) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {2}));

@@ -1,4 +1,4 @@
-// report: how an example ends. Says on standard error which program failed and why; the result is
+// report: how an example ends. Prints on standard error which program failed and why; the result is
 // for main.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A residual network of three stages in which a policy says, block by block, what is computed.
+// A residual network of three stages in which a policy decides, block by block, what is computed.
 // (Wu et al. 2018, "BlockDrop"; ResNet-32 for CIFAR: [5, 5, 5] blocks of 16, 32, 64 channels.)
 //
 // A dropped block is its shortcut alone. Inputs `x` float[batch, 3, image, image], `gates`

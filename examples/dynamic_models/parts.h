@@ -23,7 +23,7 @@ Value float_input(GraphBuilder& b, const char* name, const Array& like);
 // Goes round `trips` (int64 scalar) times.
 Values for_loop(GraphBuilder& b, const char* name, Value trips, Values carried,
                 uint32_t num_scan_outputs, const Body& body);
-// Goes round at most `limit` times, until the body says no: it gives a bool (go on?), then the next
+// Goes round at most `limit` times, until the body ends it: it gives a bool (go on?), then the next
 // carried values, then scan rows.
 Values while_true(GraphBuilder& b, const char* name, Value limit, Values carried,
                   uint32_t num_scan_outputs, const Body& body);

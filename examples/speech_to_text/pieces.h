@@ -1,8 +1,8 @@
 // cut_pieces: segments of speech become pieces of a length that the transcriber does well.
 //
-// The model was made for utterances: of one word it knows too little, and of long sound it says
-// the same again and again. So segments with a short pause between become one piece, and what is
-// longer than `longest_s` is cut where speech is least likely, between half of that and its end.
+// The model was made for utterances: of one word it knows too little, and of long sound it gives
+// the same words again and again. So segments with a short pause between become one piece, and what
+// is longer than `longest_s` is cut where speech is least likely, between half of that and its end.
 // A piece's sound has a little of the silence around it, at most half of what lies between two.
 //
 // Segments are in order and do not overlap; so are the pieces, and each segment lies in pieces.

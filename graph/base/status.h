@@ -1,7 +1,7 @@
 // Status and Result: how every fallible function of Eddy reports.
 //
 // A Status is one pointer wide and null when all is well, so passing success costs nothing.
-// A failure carries a code, one line that says what, where and what to do, and a path: the
+// A failure carries a code, one line of what, where and what to do, and a path: the
 // region and iteration path of the node that failed (`decode[17]/attend/MatMul`). Callers on
 // the way up may prepend to the path and to the message; the first error wins everywhere. Messages
 // and paths may quote any file's names: control characters in them become '?' here.
@@ -109,7 +109,7 @@ inline Status internal_error(std::string message) {
   return {StatusCode::kInternal, std::move(message)};
 }
 
-// A T, or the Status that says why there is none.
+// A T, or the Status with the reason why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:

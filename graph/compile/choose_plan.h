@@ -1,4 +1,4 @@
-// choose_plan: the plan that the fluid model says is the fastest on a machine: what --assign auto
+// choose_plan: the plan that is the fastest on a machine by the fluid model: what --assign auto
 // does where costs are known.
 //
 // Simulated are serial, and rank and matching under caps of 2, 4, 8 … streams up to what the
@@ -9,8 +9,7 @@
 // scenarios are compared. The plan's notices say what was compared.
 //
 // A graph of more than max_nodes, or one whose simulation takes more than max_steps although loops
-// are cut to a few rounds, is planned by plan_graph's own rule for auto instead, which a notice
-// says.
+// are cut to a few rounds, is planned by plan_graph's own rule for auto instead, with a notice.
 //
 // Threads: pure. Cost: at most one plan and 2 * max_steps for each candidate.
 #pragma once

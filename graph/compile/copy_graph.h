@@ -4,10 +4,10 @@
 //     void exec(NodeId id) override { … copy_exec(id) for those that stay … }
 //   };
 //
-// A pass overrides exec(), loop() or branch(), and says with define() what stands for a value of
+// A pass overrides exec(), loop() or branch(), and sets with define() what stands for a value of
 // the source; loops, branches, types, symbols, names and devices are copied. Where a value has
-// several versions, a pass says which one loops, branches and the graph's outputs get. Bodies may
-// be built more than once (WhileOptions::rebuild_on_widening), so a pass must decide alike each
+// several versions, a pass chooses which one loops, branches and the graph's outputs get. Bodies
+// may be built more than once (WhileOptions::rebuild_on_widening), so a pass must decide alike each
 // time.
 //
 // Ownership: borrows source and builder; the caller hands over blobs (adopt_blobs_of) and finishes.

@@ -8,9 +8,9 @@
 // a tree read is computed once. Loop bodies and branches are regions like all others; what a
 // decision, a result or a nested region reads stays a value of its own.
 //
-// What an operator does to an element is the device's to say (function_of), and so is whether the
-// kernel can be made (prepare); a tree that it refuses stays as it was, and the report says why.
-// The nodes' functions are applied one after the other, each rounded as by a kernel of its own, so
+// The device decides what an operator does to an element (function_of), and whether the kernel can
+// be made (prepare); a tree that it refuses stays as it was, with the reason in the report. The
+// nodes' functions are applied one after the other, each rounded as by a kernel of its own, so
 // values are the same bits.
 //
 // Takes the graph over; a graph without such trees comes back as it is. `value_devices` as in

@@ -4,7 +4,7 @@
 // decision. Loops of one region of which none needs another's results are one loop instead, whose
 // round does a round of each that still goes on:
 //
-//   before   each loop's own `before`; it goes on while its predicate says so and its limit is not
+//   before   each loop's own `before`; it goes on while its predicate is true and its limit is not
 //            reached; all go on while any does
 //   after    each loop's own `after`; of a loop that has ended, the carried values stay
 //            (Where(goes on, next, last))

@@ -1,11 +1,11 @@
 // NodeWork: what each node of a graph asks of a machine, and how its loops and branches decide:
 // what is known of a graph before any plan.
 //
-// Where kernels were measured on a CPU, a table says so (cost_table.h); what it lacks, and control
-// nodes, are estimates (cost_model.h). For machines whose throughput is known instead (a GPU),
-// kernels are put on its roofline. Decisions are those that the table saw or expects; else they are
-// guessed: loops run kGuessedTrips times, or as often as a constant trip limit below that says, and
-// branches are taken in turn.
+// Where kernels were measured on a CPU, a table has the times (cost_table.h); what it lacks, and
+// control nodes, are estimates (cost_model.h). For machines whose throughput is known instead (a
+// GPU), kernels are put on its roofline. Decisions are those that the table saw or expects; else
+// they are guessed: loops run kGuessedTrips times, or as often as a smaller constant trip limit
+// allows, and branches are taken in turn.
 //
 // Threads: pure. Cost: O(nodes + uses).
 #pragma once
@@ -25,7 +25,7 @@ struct ControlWork {
   FluidDemand enter, test, advance, leave;  // of a loop
   FluidDemand select, finish;               // of a case-of
   Decision decision;
-  bool is_guessed = false;  // and no constant says as much
+  bool is_guessed = false;  // and no constant fixes it
 };
 
 struct NodeWork {
@@ -35,7 +35,7 @@ struct NodeWork {
 
 // Kernels on one worker each.
 NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null);
-// Kernels by roofline, where the machine says its throughput; else measured_work.
+// Kernels by roofline, where the machine's throughput is known; else measured_work.
 NodeWork work_on(const Graph& graph, const FluidMachine& machine,
                  const CostTable* measured_or_null);
 

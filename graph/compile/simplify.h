@@ -15,9 +15,9 @@
 // is rebuilt with wider ones.
 //
 // Takes the graph over: the new one owns its constants. Errors: kInvalidArgument for a shape that
-// does not fit its input or names none; those of shape rules under the given sizes; what `check`
-// says. Cost: O(nodes × depth of widening) plus what is evaluated, which is limited in bytes and in
-// work by the graph alone, never by a clock: the same graph gives the same result anywhere.
+// does not fit its input or names none; those of shape rules under the given sizes; those of
+// `check`. Cost: O(nodes × depth of widening) plus what is evaluated, which is limited in bytes and
+// in work by the graph alone, never by a clock: the same graph gives the same result anywhere.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// check_operators: says before anything is built which operators of a model Eddy does not have.
+// check_operators: reports before anything is built which operators of a model Eddy does not have.
 // Internal to graph/io.
 //
 // Walks the graph, the graphs in its attributes and the bodies of the functions it calls, each

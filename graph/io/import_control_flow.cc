@@ -110,7 +110,7 @@ void Importer::name_outputs(const NodeContext& at, std::span<const Value> values
   }
 }
 
-// `what` says which condition it is.
+// `what` names the condition.
 bool Importer::check_condition(const NodeContext& at, const std::string& what, Value condition) {
   const ValueType& type = builder_.type(condition);
   const bool is_one = !type.tensor.is_ranked || type.tensor.dims.count().value_or(1) == 1;

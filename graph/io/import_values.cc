@@ -10,7 +10,7 @@ Result<DecodedTensor> Importer::decode_charged(const OnnxTensor& tensor) {
   const bool is_typed = !tensor.is_external && !tensor.has_raw_data;
   if (is_typed) {
     EDDY_ASSIGN_OR_RETURN(const TensorLayout layout, layout_of(tensor, options_.limits));
-    // The fields hold at least one number for each two elements, or decoding says so.
+    // The fields hold at least one number for each two elements, or decoding fails.
     const size_t given = tensor.float_data.size() + tensor.int32_data.size() +
                          tensor.int64_data.size() + tensor.double_data.size() +
                          tensor.uint64_data.size() + tensor.string_data.size();

@@ -28,8 +28,8 @@ namespace eddy {
 
 class Importer {
  public:
-  // `evict_files` lets go of the files' pages; it is called now and then while constants that can't
-  // stay in their file are copied, so that both need not be in memory side by side.
+  // `evict_files` drops the files' pages; it is called now and then while constants that can't stay
+  // in their file are copied, so that both need not be in memory side by side.
   Importer(const OnnxModel& model, const FunctionTable& functions, GraphBuilder& builder,
            ExternalData& external, MemoryBudget& budget, const ImportOptions& options,
            std::function<void()> evict_files);
@@ -98,7 +98,7 @@ class Importer {
   std::string node_name(const NodeContext& at) const;
   std::string value_name(const Scope& scope, std::string_view name) const;
   std::string device_of(const OnnxNode& node) const;
-  // Nothing where the file says nothing that Eddy understands.
+  // Nothing where the file has nothing that Eddy understands.
   std::optional<ValueType> declared_type(const OnnxValueInfo& info);
   bool declare_inputs(Scope& scope);
   bool declare_outputs(Scope& scope);

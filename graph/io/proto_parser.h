@@ -2,7 +2,7 @@
 // typed access to fields. Internal to graph/io.
 //
 // Each parsing function takes the reader of its message and fills one struct; it just returns
-// when something fails, and the status says what. Recursion is bounded by limits.max_nesting.
+// when something fails, and the status has the error. Recursion is bounded by limits.max_nesting.
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 //                                     │                           │          received
 //                                     └──► outputs[k]             └──► rows[s], stacked[s]
 //
-// What they mean: the head of graph.h. role() says which of these regions one is.
+// What they mean: the head of graph.h. role() is which of these regions one is.
 //
 // Contract: of a node of that kind (CHECK). A view borrows graph and node and looks each part up
 // when it is asked for, so it may be made while a builder still adds the later parts.

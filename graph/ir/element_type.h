@@ -1,5 +1,5 @@
-// ElementType: what one element of a tensor is. All of ONNX's types exist here; kernels may
-// support fewer and say so by name.
+// ElementType: what one element of a tensor is. All of ONNX's types exist here; kernels may support
+// fewer and refuse the others by name.
 //
 // The numeric values are ONNX's TensorProto.DataType, so files need no translation table.
 #pragma once

@@ -15,7 +15,7 @@
 // as the round has left. So a round is at most kLaunchesOfARound launches and kMostIterations
 // iterations. Whether it pays depends on the loop's trips, so it is measured (loop_choice.h).
 //
-// Which bodies: why_not_unrolled() says it of the graph. The recorder refuses those in which
+// Which bodies: why_not_unrolled() decides it for the graph. The recorder refuses those in which
 // anything but a kernel of ours is launched, because nothing else looks at a guard: products and
 // convolutions of libraries.
 //

@@ -3,8 +3,9 @@
 //
 // A program is a tree of blocks. Each block is one region of the graph: its steps in issue order,
 // each on a stream of the machine. A block begins (kBegin) and ends on its main stream, the stream
-// of the control step that runs it; the last step says how it ends. Its further streams are ordered
-// behind its begin and before its end by records and waits among its steps, and by nothing else.
+// of the control step that runs it; the last step is the way in which it ends. Its further streams
+// are ordered behind its begin and before its end by records and waits among its steps, and by
+// nothing else.
 //
 //   root      begin … end             a case's branch  begin … end, operand: the case
 //   before    begin … test            after            begin … advance; both, operand: the loop

@@ -20,7 +20,7 @@ struct ProgramViolation {
     kOverlap,         // first reads or writes bytes of `name` that it also writes
     kBadBlock,        // name: its blocks lie outside their arena, off alignment, or are too few
     kEscapes,         // first (or the graph's end) keeps arena memory of `name`
-    kMalformed,       // text says what
+    kMalformed,       // text names it
   };
   static constexpr uint32_t kNone = UINT32_MAX;  // as a node: the region's entry, exit, or the end
 

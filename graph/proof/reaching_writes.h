@@ -1,6 +1,6 @@
-// Content check: follows a program in the order of issue and sees whether every name that is read
-// still stands where its writer put it. Internal to the checker; program_proof.h says what it is
-// worth.
+// find_reaching_writes: which write reaches each read. It follows a program in the order of issue
+// and checks that every name that is read still stands where its writer put it. Internal to the
+// proof; program_proof.h has what it is worth.
 //
 // A state holds references: "this name may stand at the memory of that written name". A write
 // ends the references of all others whose blocks overlap its own. A storage with several blocks

@@ -1,12 +1,12 @@
-// EventLoop: Algorithm 1 of FlexFlow (timeline.h), over whatever says what a task is and what
-// taking it releases. The only place that decides whose turn it is.
+// EventLoop: Algorithm 1 of FlexFlow (timeline.h), over any `Tasks` that knows what a task is and
+// what taking it releases. The only place that decides whose turn it is.
 //
 // Ready tasks stand in a calendar (ready_calendar.h). A bucket is sorted by (ready, rank, slot)
 // when its time has come; should more come into it while it is emptied, its rest goes through a
 // heap. Entries are looked at up to 128 buckets before they are taken, since misses of the cache
 // are most of what a task costs.
 //
-// `Tasks` puts what it releases into its `buckets` and says:
+// `Tasks` puts what it releases into its `buckets` and has:
 //   next_of(entry), entry_key(entry)   the list's next; (ready, rank, entry), groups before others
 //   is_group(entry)                    whether it stands for several tasks, ready together
 //   for_each_key(entry, visit)         visit((ready, rank, slot)) of each of its tasks
@@ -16,7 +16,7 @@
 //   look_ahead(entry), look(entry)     asks memory for what taking it will need
 //   next_verdict(instant)              with b: below 0 when the simulation ends there, else when
 //                                      that can next be so
-// where b says whether the simulation has a bound.
+// where b is true when the simulation has a bound.
 //
 // Contract: nothing is released earlier than what releases it. Threads: none; one EventLoop is the
 // memory that simulations reuse. Cost: O(1) a task where buckets hold few, else that of a heap.

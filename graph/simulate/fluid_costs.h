@@ -5,7 +5,7 @@
 // start again when it ends); a distribution is drawn from by seed, sample, the control's name and
 // which execution this is, as in scenario.h.
 //
-// check_fluid_costs says whether a program can be simulated by a table. Errors (invalid argument;
+// check_fluid_costs checks that a program can be simulated by a table. Errors (invalid argument;
 // each names its place): what find_malformed finds; a table of another program's size; an event
 // that is not recorded exactly once and before its waits; a further stream that does not begin with
 // a wait; demands that are negative, not finite or beyond the machine; decisions that are none.

@@ -5,7 +5,7 @@
 //
 //   a GPU   `num_units` multiprocessors shared by all streams; `host` costs are serial, in the
 //           one thread that issues; `stream` costs pass in a stream between its kernels
-//   a CPU   `num_units` workers, one a kernel; `num_workers` > 0 says that streams are strands
+//   a CPU   `num_units` workers, one a kernel; `num_workers` > 0: streams are strands
 //           which workers pick up: issuing is free, what a strand does costs `stream` time, and
 //           a strand goes to an idle worker, which takes handing_ns of the strand that sets it off
 //           and then handoff_ns; waking_ns and wake_ns where the worker has idled for spin_ns

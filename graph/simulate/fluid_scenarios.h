@@ -13,7 +13,8 @@
 // after sample reads on.
 //
 // ScenarioOptions::max_tasks is not read: FluidOptions::max_steps bounds each scenario; its seed
-// and sample are not read either. Predicates cost what the machine says: deciding, reading back
+// and sample are not read either. Predicates cost what the machine has for them: deciding, reading
+// back
 // and what the host does next.
 // Errors: those of simulate_fluid, and of options as evaluate_scenarios has them. Threads: pure.
 // Cost: scenarios * simulate_fluid.

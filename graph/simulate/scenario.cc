@@ -133,7 +133,8 @@ class Evaluation {
       return true;
     });
   }
-  // One at a time: the choices of all would fill the memory. False as soon as `visit` says so.
+  // One at a time: the choices of all would fill the memory. False as soon as `visit` returns
+  // false.
   template <typename Visit>
   Result<bool> for_each_scenario(Visit visit) {
     Choices choices;
@@ -151,7 +152,7 @@ class Evaluation {
     return true;
   }
 
-  // Says how far it is, unless it is to stop.
+  // Reports how far it is, unless it is to stop.
   Status go_on(uint64_t count) const {
     if (options_.should_stop && options_.should_stop()) {
       return cancelled(fmt::format("interrupted after {} of {} scenarios", num_done_, count));

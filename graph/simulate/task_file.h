@@ -15,8 +15,8 @@
 // Where every time of the file is an integer, all stay integers and exact; one fraction makes all
 // of them doubles, and an integer that no double holds is then an error.
 //
-// This is what the file says; the session that applies it (task_session.h) checks that ids exist,
-// edits apply and times are valid.
+// This is the content of the file; the session that applies it (task_session.h) checks that ids
+// exist, edits apply and times are valid.
 // Errors (invalid argument, one line, naming task or edit): missing or misshapen keys, an unknown
 // "op", batches nested more than 100 deep, an undo in a batch.
 #pragma once

@@ -8,7 +8,7 @@
 // An undo takes back the last edit that still stands, however many there were: ids, times, devices
 // and dependencies are what they were before it, and so is the timeline. It is not an edit itself.
 //
-// The mode says how edits are simulated: by delta, or all tasks anew each time.
+// The mode is how edits are simulated: by delta, or all tasks anew each time.
 //
 // Errors (invalid argument, naming task and edit): an id twice, one that does not exist, a
 // dependency of a task on itself, one that is to be removed and is not there, a time that is

@@ -1,4 +1,4 @@
-// DeviceFault: where a kernel that runs on a device says what was wrong with the values it met.
+// DeviceFault: where a kernel that runs on a device reports what was wrong with the values it met.
 //
 // The host enqueues such a kernel before those values are there, so args.fail() comes too early.
 // The kernel gets the address of a record that both sides can read, goes on with zeros instead of

@@ -19,7 +19,7 @@
 // On CUDA streams run() enqueues its work, must not block, and reads only host-value inputs.
 //
 // Determinism: same inputs, same bits. Work is split by shape, never by thread count. Errors:
-// return args.fail(status), which says what was wrong with the values; the executor adds node and
+// return args.fail(status) with what was wrong with the values; the executor adds node and
 // iteration. A kernel checks every value that could lead it out of bounds. It throws nothing.
 #pragma once
 
@@ -67,7 +67,7 @@ struct KernelArgs {
   Scratch* scratch = nullptr;
   NativeStream stream = nullptr;
   Status* error = nullptr;  // where fail() puts its message
-  // Where a kernel on a device says later what it found (device_fault.h); null unless the bound
+  // Where a kernel on a device reports later what it found (device_fault.h); null unless the bound
   // kernel may_fault.
   DeviceFault* fault = nullptr;
   uint32_t num_inputs = 0;

@@ -51,8 +51,8 @@ class PendingCall {
   void complete(Status status) { take()->complete(std::move(status)); }
   // The run has been stopped, or is before the call is complete.
   void on_stop(std::function<void()> function) { receiver_->on_stop(std::move(function)); }
-  // Completes with what `read` says, on a thread of the executor's that waits for such files, once
-  // the file can be read without waiting. The file stays the caller's, and open until then.
+  // Completes with what `read` returns, on a thread of the executor's that waits for such files,
+  // once the file can be read without waiting. The file stays the caller's, and open until then.
   void complete_when_readable(int file, std::function<Status()> read) {
     take()->complete_when_readable(file, std::move(read));
   }

@@ -2,7 +2,7 @@
 // each kernel library offers one function that adds its kernels, line by line.
 //
 // Lookup takes the entry with the largest since_version <= the node's, later additions first, and
-// falls through to the next entry when bind says kUnsupported: fast kernels are added after the
+// falls through to the next entry when bind returns kUnsupported: fast kernels are added after the
 // reference kernels and need only handle what they are good at.
 //
 // Threads: immutable once shared. Cost: bind and has look a name up by halves; adding in the order

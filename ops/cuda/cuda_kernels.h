@@ -6,8 +6,8 @@
 // and attributes that a kernel's bind refuses by name.
 //
 // `launcher` and the libraries outlive every kernel bound through the registry. Errors: binding
-// says kUnsupported for types and versions without a kernel; running passes on what the launcher or
-// the library says. Indices out of range and integer divisions by zero are reported through
+// returns kUnsupported for types and versions without a kernel; running passes on errors of the
+// launcher or the library. Indices out of range and integer divisions by zero are reported through
 // KernelArgs::fault.
 #pragma once
 

@@ -1,6 +1,6 @@
-// bind_locate: reference kernels for operators that move elements. Such an operator is one
-// function that says, for every element of output 0, which element of an input it copies; the
-// rest (types, fill values, the loop) is shared.
+// bind_locate: reference kernels for operators that move elements. Such an operator is one function
+// that gives, for every element of output 0, the element of an input that it copies; the rest
+// (types, fill values, the loop) is shared.
 //
 //   bool locate_transpose(const KernelArgs& args, int64_t* sources);
 //

@@ -83,7 +83,7 @@ Status infer_same(InferContext& context) {
   return Status::ok();
 }
 
-// All inputs broadcast; each has the type that the program says.
+// All inputs broadcast; each has its type in the program.
 Status infer_fused(InferContext& context) {
   const int64_t to = context.attributes().get_int("to", 0);
   if (to <= 0 || to >= kNumElementTypes) {

@@ -78,7 +78,7 @@ Status list_argument(const InferContext& context, size_t input, std::string_view
 // "index 7 is out of range for axis 0 of size 5".
 Status index_out_of_range(int64_t index, int axis, int64_t size);
 
-// Appends a dimension, or says that the rank would exceed kMaxRank.
+// Appends a dimension, or fails where the rank would exceed kMaxRank.
 Status push_dim(Dims& dims, int64_t dim);
 // Where all dimensions are known: fails when the elements or their bytes exceed int64.
 Status check_size(ElementType element, const Dims& dims);

@@ -111,8 +111,7 @@ Status gemm_operand(const InferContext& context, size_t input, bool transposed, 
   return Status::ok();
 }
 
-// C must broadcast to the result without widening it, before opset 7 only where `broadcast` says
-// so.
+// C must broadcast to the result without widening it, before opset 7 only where `broadcast` is set.
 Status check_gemm_addend(const InferContext& context, const Dims& result) {
   if (!context.has_input(2)) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const TensorType* c, tensor_input(context, 2));

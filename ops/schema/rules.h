@@ -1,7 +1,7 @@
 // Shape rules that operator families share: broadcasting, axes, host values, same-as-input.
 //
 // All work on dimensions that may be sizes, symbols or unknown, and all are called again while
-// running, so none allocates on success. A failure says which rule was broken by which shapes.
+// running, so none allocates on success. A failure names the rule and the shapes that broke it.
 #pragma once
 
 #include <cstdint>

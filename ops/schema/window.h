@@ -6,7 +6,7 @@
 //            SAME_UPPER  so that output = ceil(input / stride); the odd one at the end
 //            SAME_LOWER  the same, the odd one at the beginning
 //
-// Paddings beside VALID or SAME are refused, as the standard says; zeros there say nothing.
+// Paddings beside VALID or SAME are refused, by the standard; zeros there mean nothing.
 //
 // Source: ONNX operators Conv, ConvTranspose, MaxPool, AveragePool, opset 22.
 // Errors: kInvalidArgument naming the attribute or axis. Nothing here allocates on success.

@@ -7,12 +7,11 @@
 // function that says whether it is wanted. What removed functions own is destroyed without locks,
 // after the pass if it is a pass that removes them.
 //
-// Errors: removing an unknown poller is a CHECK. Threads: add and remove from any; poll from
-// the scheduler's. Memory order: a mutex guards the list and is held during a pass;
-// count_ and waiting_ are hints, ordered by that mutex. A thread that waits for the mutex
-// says so in waiting_, and the polling thread, which would otherwise retake it at once, skips
-// passes until it has been let in.
-// Cost: a pass over nothing is one relaxed load, else 20 ns and the pollers themselves.
+// Errors: removing an unknown poller is a CHECK. Threads: add and remove from any; poll from the
+// scheduler's. Memory order: a mutex guards the list and is held during a pass; count_ and waiting_
+// are hints, ordered by that mutex. A thread that waits for the mutex counts itself in waiting_,
+// and the polling thread, which would otherwise retake it at once, skips passes until it has been
+// let in. Cost: a pass over nothing is one relaxed load, else 20 ns and the pollers themselves.
 #pragma once
 
 #include <atomic>

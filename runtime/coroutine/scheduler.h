@@ -102,7 +102,7 @@ class Scheduler {
   // Calls `poller` again and again on the scheduler's thread until it is removed. It returns
   // whether it found something, must be quick and must neither wait nor throw. Pollers cost
   // CPU: add one while something is pending, and remove it afterwards; or give `is_wanted`, which
-  // says whether anything is, and call poke() when it no longer says no (poll_set.h).
+  // returns whether anything is, and call poke() when it no longer says no (poll_set.h).
   PollerId add_poller(std::function<bool()> poller, std::function<bool()> is_wanted = {});
   // Makes the thread look at its pollers again.
   void poke() { inbox_.poke(); }

@@ -4,7 +4,7 @@
 //
 //   [ guard | frames of the fiber ..................... ◀ top | Task ]
 //
-// Threads: the scheduler's, except where a member says otherwise.
+// Threads: the scheduler's, except where a member's comment names another.
 #pragma once
 
 #include <atomic>

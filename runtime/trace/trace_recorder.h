@@ -7,7 +7,7 @@
 //   EDDY_RETURN_IF_ERROR(trace.write_json("run.json"));
 //
 // Each lane is a ring with a fixed number of events: when it is full the oldest ones go, and the
-// file says how many went. A run without a trace holds a null pointer and pays one test.
+// file has their number. A run without a trace holds a null pointer and pays one test.
 //
 // Contract: end() closes the lane's innermost open span. Spans still open when the file is
 // written (a run that failed) end at the lane's last event; ends whose begin was dropped vanish.

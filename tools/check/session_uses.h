@@ -1,4 +1,4 @@
-// SessionUse: what is done with one session to see that it does what the oracle says.
+// SessionUse: what is done with one session to see that it gives what the oracle gives.
 //
 //   in turn       inputs 0, 1, 0 on one session, with digests of every step where nodes keep their
 //                 ids, and trip counts

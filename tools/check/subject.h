@@ -30,7 +30,7 @@ class Subject {
   const Library& library() const { return library_; }
   const Recipe& recipe() const { return recipe_; }
 
-  // Null when it does not build: status() says why.
+  // Null when it does not build: status() has the reason.
   const Graph* graph_or_null();
   const Status& status() const { return status_; }
   Result<Graph> copy_graph();

@@ -57,7 +57,7 @@ class Trial {
   VirtualDevice& device() { return *device_; }
   const VirtualDevice& device() const { return *device_; }
   const NamedTensors& inputs(uint64_t variant) { return subject_.expected(variant).inputs; }
-  // What the oracle says of a variant of the inputs; asked once.
+  // The oracle's result for a variant of the inputs; computed once.
   const OracleResult& oracle(uint64_t variant) { return subject_.expected(variant).result; }
 
   // One run; empty, or how it differs from what it should be, in one line.

@@ -11,8 +11,8 @@
 // streams run a kernel's host half when its turn comes and not when it is issued;
 // tests/runtime/cuda has a fake that does the other.
 //
-// Nodes for whose names `has_kernel` says no find no kernel there; all_but() lets a share of them
-// in 0..1 find none, by a hash of the name and the seed.
+// Nodes for whose names `has_kernel` returns false find no kernel there; all_but() lets a share of
+// them in 0..1 find none, by a hash of the name and the seed.
 //
 // Ownership: `library` must outlive it. Threads: any.
 #pragma once

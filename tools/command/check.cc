@@ -53,7 +53,7 @@ class Check {
     std::exception_ptr failure = {};
   };
 
-  // The first of them on this thread, which says how far all have come.
+  // The first of them on this thread, which prints how far all have come.
   void run_jobs() {
     std::vector<std::thread> threads;
     try {

@@ -44,7 +44,7 @@ class Console {
   // The same, of a document that is text already.
   void print_text(std::string_view document);
 
-  // The one line of a failure, and with --json a document that says the same unless one has been
+  // The one line of a failure, and with --json a document of the same content unless one has been
   // printed: {"error": error_json()}.
   void fail(const Outcome& outcome);
   // {"code", "message", "path", "exit"}; for documents of work that was done in part, too.

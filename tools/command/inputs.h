@@ -1,7 +1,7 @@
 // The values a run starts from: from files, test data folders, the command line or a seed.
 //
 // What an input is given by, first that applies: --input, --set, --inputs, --random-inputs. An
-// input that nothing gives is an error that says how to give it. Dimensions that the model leaves
+// input that nothing gives is an error with the way to give it. Dimensions that the model leaves
 // open count as 1 where values are made up (--dim fixes them before).
 //
 // Errors: kInvalidArgument and kNotFound, naming the option or file; kResourceExhausted for values

@@ -25,8 +25,7 @@ sigset_t watched_signals() {
 Interrupts::Interrupts(std::function<void()> abandon) : abandon_(std::move(abandon)) {
   const sigset_t signals = watched_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A reader that closes the pipe ends nothing by itself: what the command says with its exit code
-  // stands.
+  // A reader that closes the pipe ends nothing by itself: the command's exit code stands.
   std::signal(SIGPIPE, SIG_IGN);
   thread_ = std::thread([this] { watch(); });
 }

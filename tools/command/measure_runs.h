@@ -38,8 +38,8 @@ struct MeasureOptions {
 };
 inline constexpr int kMinRounds = 3;
 
-// `units` is the work of one run: iterations, nodes, runs. Stops between samples when
-// `should_stop` says so.
+// `units` is the work of one run: iterations, nodes, runs. Stops between samples when `should_stop`
+// returns true.
 Result<std::vector<Samples>> measure_runs(const std::vector<Contender>& contenders, double units,
                                           const MeasureOptions& options,
                                           const std::function<bool()>& should_stop);

@@ -12,7 +12,7 @@
 
 namespace eddy {
 
-// `what` says what is right, as in "give a tolerance, 0 or more, not 'nan'".
+// `what` names what is right, as in "give a tolerance, 0 or more, not 'nan'".
 inline auto check_number(std::string what, double low, double high) {
   return [what = std::move(what), low, high](const std::string& text) {
     char* end = nullptr;

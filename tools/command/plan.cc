@@ -357,7 +357,7 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
   return Outcome::success();
 }
 
-// The first option given that says nothing of a bare graph; empty: none.
+// The first option given that means nothing for a bare graph; empty: none.
 std::string option_for_models(const CLI::App& app) {
   static constexpr std::string_view kOfBareGraphs[] = {
       "--dag", "--assign", "--streams", "--rank-by", "--dot", "--svg", "--svg-over", "--json"};

@@ -1,5 +1,5 @@
-// What eddy plan says of a plan's memory: arenas, which values stand where in them, and which have
-// no block and why, each with the region it is made in.
+// What eddy plan prints of a plan's memory: arenas, which values stand where in them, and which
+// have no block and why, each with the region it is made in.
 //
 // Threads: pure. Cost: O(values and uses).
 #pragma once

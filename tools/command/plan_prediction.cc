@@ -39,8 +39,8 @@ Result<std::optional<ScenarioReport>> over_scenarios(const Program& program,
   return std::optional<ScenarioReport>(std::move(*report));
 }
 
-// Loops are cut short, the shorter the longer it takes; options.max_rounds says at which length,
-// and is the most there may be. Nothing when it is too long even so.
+// Loops are cut short, the shorter the longer it takes; options.max_rounds is set to the length,
+// and bounds it before. Nothing when it is too long even so.
 Result<std::optional<FluidTimeline>> simulate_shortened(const Program& program,
                                                         const FluidCosts& costs,
                                                         const FluidMachine& machine,

@@ -1,4 +1,4 @@
-// What eddy plan says of a plan's time: simulated on the machine it was made for.
+// What eddy plan prints of a plan's time: simulated on the machine it was made for.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// eddy simulate: says when each task of a graph runs, and again after each edit of the file.
+// eddy simulate: computes when each task of a graph runs, and again after each edit of the file.
 #include "tools/command/simulate.h"
 
 #include <memory>

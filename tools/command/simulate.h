@@ -107,7 +107,7 @@ Status check_scenario_arguments(const SimulateArguments& arguments);
 Outcome say_scenarios(const SimulateArguments& arguments, const ScenarioFile& file,
                       Console& console, Interrupts& interrupts);
 Json scenarios_json(const ScenarioReport& report, const std::vector<double>& quantiles);
-// --search: looks for a better strategy and says which.
+// --search: looks for a better strategy and prints it.
 Outcome search_operators(const SimulateArguments& arguments, const OperatorFile& file,
                          Console& console, Interrupts& interrupts);
 

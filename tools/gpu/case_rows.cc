@@ -40,7 +40,7 @@ class CaseRows {
     return Status::ok();
   }
 
-  // What came of it; the row says it, too.
+  // What came of it; the row has it, too.
   Status run(const CaseWay& way, const Status& on_cpu, Json& row) const {
     row = {{"case", one_.name}, {"way", way.name}};
     if (!one_.size.empty()) row["size"] = one_.size;

@@ -3,7 +3,7 @@
 //
 // A row passes when every run gave the CPU's outputs (host_difference.h) and the counted loop went
 // round as often. Times are medians of `num_runs` runs behind `num_warm_runs`, with the fastest and
-// the slowest; microseconds a round where the case says what a round is.
+// the slowest; microseconds a round where the case defines a round.
 #pragma once
 
 #include <optional>

@@ -4,7 +4,7 @@
 //   DeviceCall call(gpu, op, conformance_case, ElementType::kFloat, random);
 //   if (call.fits()) status = call.run(reference, cuda);
 //
-// Errors: kUnsupported: there is no such kernel; else what the run or a wrong value says.
+// Errors: kUnsupported: there is no such kernel; else the error of the run or of a wrong value.
 // Threads: one.
 #pragma once
 

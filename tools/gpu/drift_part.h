@@ -7,8 +7,8 @@
 
 namespace eddy {
 
-// Device memory in use, as the driver says (cuMemGetInfo), once the device is idle; of all
-// processes. kUnsupported: it does not say.
+// Device memory in use, by the driver (cuMemGetInfo), once the device is idle; of all processes.
+// kUnsupported: the driver has no figure.
 Result<int64_t> driver_used_bytes(const Accelerator& accelerator);
 
 // Loops driven by the host, by the device as a recording, unrolled, as one kernel, merged with

@@ -2,7 +2,7 @@
 // takes its place, so that a part that is killed leaves the last one. "complete" is true at the
 // part's end.
 //
-// Errors: write() says what could not be done; what was there stays. Threads: one.
+// Errors: the status of write() has what could not be done; what was there stays. Threads: one.
 #pragma once
 
 #include <string>

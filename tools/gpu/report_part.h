@@ -2,8 +2,8 @@
 //
 //   {"part":"conformance", "rows":[{"op":"Add","type":"float","status":"passed"}, …], "failed":0}
 //
-// Errors: a row that cannot run has status "failed" and says why; a lost device ends the part, and
-// the document's "error" says so. A part whose time is over ends with "out_of_time", no error
+// Errors: a row that cannot run has status "failed" and the reason; a lost device ends the part,
+// with the document's "error". A part whose time is over ends with "out_of_time", no error
 // (part_report.h).
 #pragma once
 

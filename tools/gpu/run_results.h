@@ -17,7 +17,7 @@ namespace eddy {
 struct RivalFigure {
   std::string name;
   double figure = 0;   // in the line's unit
-  std::string source;  // the file that says so
+  std::string source;  // the file that holds it
 };
 
 class RunResults {

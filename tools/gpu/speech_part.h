@@ -10,7 +10,7 @@ namespace eddy {
 // their names, one after another, at most kMaxSeconds of them). A model is one graph with a loop,
 // as the examples have it; both sides get the same sound.
 //
-// Rows say milliseconds a run and a second of sound, those of the CPU ("cpu_ms", all its threads),
+// Rows have milliseconds a run and a second of sound, those of the CPU ("cpu_ms", all its threads),
 // their ratio, and how the loop was driven; Silero's also microseconds a chunk. Tokens must be the
 // CPU's; Silero's probabilities and state may be off by a hundredth of their size and a thousandth
 // of the largest, or as far as TF32 rounds. A model without its files has status "left out".

@@ -63,7 +63,7 @@ void set_limit(const TableLimit& limit, const Json& rivals, Json& row) {
   row["limit"] = limit.value * (*of)["figure"].get<double>();
 }
 
-// Sets "eddy" and "way" by the first way that has passed; else says what became of the last.
+// Sets "eddy" and "way" by the first way that has passed; else what became of the last.
 void set_eddy(const TableLine& line, const RunResults& results, Json& row) {
   for (const std::string& way : line.eddy.ways) {
     const Json found = results.row(line.eddy, way);

@@ -1,10 +1,10 @@
 // cost_model: what nodes cost on the CPU, to decide whether streams pay and, where asked, to rank.
 //
-// An exec node costs what the table says that was measured for its operator, types and device;
-// where the table lacks it, or its shapes are not fixed, an estimate: a launch, its floating-point
-// work and the bytes it moves; unknown dimensions count as kGuessedDim. A loop costs kGuessedTrips
-// rounds of its body, or as many as the table saw on average, a case-of its dearest branch; no node
-// costs more than kMostNs, so that nested
+// An exec node costs what was measured for its operator, types and device, by the table; where the
+// table lacks it, or its shapes are not fixed, an estimate: a launch, its floating-point work and
+// the bytes it moves; unknown dimensions count as kGuessedDim. A loop costs kGuessedTrips rounds of
+// its body, or as many as the table saw on average, a case-of its dearest branch; no node costs
+// more than kMostNs, so that nested
 // loops never add up to infinity. Estimates are good within a factor of a few: enough to tell
 // nanoseconds from milliseconds, not to predict a run (that is the simulator's task).
 //

@@ -2,8 +2,8 @@
 // order of issue, and the records and waits between them.
 //
 // Streams are numbered within a region: stream 0 is the stream of the region's control node (the
-// caller's, for the root); the others belong to the region while it runs. `streams` says which of
-// the machine's streams they are: any that are free as long as the region runs, so exclusive
+// caller's, for the root); the others belong to the region while it runs. `streams` are the
+// machine's streams that they are: any that are free as long as the region runs, so exclusive
 // branches share them. A node that has regions stands in its parent's list as one launch. Events
 // are numbered within a region; each is recorded once and may be waited for several times, later in
 // issue order. emit_program.h makes the program of it, in which everything is explicit.

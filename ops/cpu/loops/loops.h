@@ -60,7 +60,7 @@ enum class BinaryOp : uint8_t {
 };
 inline constexpr int kNumBinaryOps = 18;
 
-// out[i] = op(a[i], b[i]); where the name says so one operand is a single element.
+// out[i] = op(a[i], b[i]); a scalar operand is a single element.
 using BinaryLoop = void (*)(const void* a, const void* b, void* out, int64_t count);
 struct BinaryLoops {
   BinaryLoop both = nullptr;

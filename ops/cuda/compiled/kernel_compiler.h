@@ -3,8 +3,8 @@
 // The key of the cache is all that decides the code: the source, the headers' texts, the options
 // with the architecture, and NVRTC's version.
 //
-// Errors: kUnsupported with the first line of what NVRTC says; the nodes then stay unfused.
-// Threads: any. Cost: some 100 ms to some seconds where NVRTC is asked, else reading a small file.
+// Errors: kUnsupported with the first line of NVRTC's message; the nodes then stay unfused.
+// Threads: any. Cost: some 100 ms to some seconds where NVRTC compiles, else reading a small file.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// report_fault: how a thread says what it found wrong (ops/contract/device_fault.h).
+// report_fault: how a thread reports what it found wrong (ops/contract/device_fault.h).
 //
 // A record without a fault may hold in `value` the address of a word that becomes 1 with its fault,
 // 0 for none: loops that the device drives look at that word and end with the iteration in which a

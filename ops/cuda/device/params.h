@@ -330,7 +330,7 @@ struct RecurrentParams {
   const void* peephole;    // T: [direction, 3, hidden] or null
   const void* initial_h;   // T, or null: zeros
   const void* initial_c;
-  void* h;        // S: two of [direction, batch, hidden]; the step's parity says which is read
+  void* h;        // S: two of [direction, batch, hidden]; the step's parity decides which is read
   void* c;        // S: [direction, batch, hidden]
   void* update;   // S: GRU's z, likewise
   void* reset_h;  // S: GRU's r * h, likewise

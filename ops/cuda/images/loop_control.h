@@ -1,8 +1,8 @@
 // What decides loops and cases on the device: parameters and bodies of two kernels of one thread
 // each and of one of many, for the device and for tests on the host.
 //
-//   eddy_loop_step   counts a loop's iterations and says whether another one begins
-//   eddy_case_choice says which branch of a case runs
+//   eddy_loop_step   counts a loop's iterations and decides whether another one begins
+//   eddy_case_choice decides which branch of a case runs
 //   eddy_loop_copy   carried values go to where the next iteration reads them; behind that, its
 //                    first thread may do a step, too
 //

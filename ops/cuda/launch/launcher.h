@@ -2,7 +2,7 @@
 //
 // Implemented by runtime/cuda on a module of the driver, and by tests on the host. A kernel takes
 // one parameter, a struct passed by value.
-// Threads: any. Errors: launch() says what the driver answered; the kernel passes it to
+// Threads: any. Errors: launch() returns what the driver answered; the kernel passes it to
 // args.fail().
 #pragma once
 

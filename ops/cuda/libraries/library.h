@@ -4,7 +4,7 @@
 // Entries are std::functions, so that a fake without globals can have state of its own. A library
 // that was opened stays in the process to its end: NVIDIA's keep memory and threads of their own
 // (NVRTC 71 KiB), which would be lost with every close and made anew with every open.
-// Errors: open() says what was looked for and what the loader answered. Threads: any.
+// Errors: the status of open() has what was looked for and what the loader answered. Threads: any.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The host's half of Pad, Tile, Trilu, OneHot, Range, ConstantOfShape: what an element is, its
-// position says.
+// The host's half of Pad, Tile, Trilu, OneHot, Range, ConstantOfShape: the position of an element
+// decides what it is.
 #include <array>
 #include <cstring>
 

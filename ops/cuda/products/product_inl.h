@@ -2,7 +2,7 @@
 // the host.
 //
 // TileProduct: a block makes 64 × 64 results, a thread 4 × 4 of them; slabs of 16 of the depth pass
-// through shared memory. What an operand's element is, a loader says: a strided matrix, bytes less
+// through shared memory. A loader gives an operand's elements: of a strided matrix, bytes less
 // their zero points, the input under a convolution's window (implicit GEMM).
 // RowProduct: products of at most four rows (a decoder's step), bound by reading B: a block makes
 // 32 columns, eight threads share the depth of each.
@@ -47,8 +47,8 @@ EDDY_HD void locate_batch(const ProductParams& p, uint64_t index, int64_t& a, in
   }
 }
 
-// A product of strided matrices. A product says how many matrices there are and of which size, and
-// gives elements of either side and takes results of matrix `index`.
+// A product of strided matrices. A product has the number of matrices and their size, and gives
+// elements of either side and takes results of matrix `index`.
 template <typename T>
 struct MatrixProduct {
   using Params = ProductParams;

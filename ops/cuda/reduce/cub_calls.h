@@ -22,7 +22,7 @@ struct LongLine {
 
 enum class LineSum : int32_t { kSum, kProd, kMean, kL1, kL2, kLogSum, kSumSquare };
 
-// out[0]: the sum, as LineSum says; of integers only kSum and kProd.
+// out[0]: the sum, of the kind in LineSum; of integers only kSum and kProd.
 struct SumCall {
   LongLine line;
   LineSum sum;
