@@ -34,8 +34,8 @@ namespace eddy {
 
 struct FuseOptions {
   std::string device = "cuda";
-  // What the node does to each element; none: it is not elementwise there. Broadcasts are the
-  // fused node's.
+  // What the node does to each element; none: it is not elementwise there. The fused node does the
+  // broadcasts.
   std::function<std::optional<ElementFunction>(const Graph& graph, NodeId node)> function_of;
   // Makes the kernel for inputs and a result of these types, so that binding finds it.
   std::function<Status(const Expression& expression, const std::vector<ElementType>& inputs,

@@ -90,7 +90,7 @@ NodeWork work_on(const Graph& graph, const FluidMachine& machine,
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind != NodeKind::kExec) {
-      // Decided where kernels run; their costs are the machine's.
+      // Decided where kernels run; the machine has the costs of decisions.
       work.controls[n] = {{.units = 0},
                           {.units = 0},
                           {.units = 0},

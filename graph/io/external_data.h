@@ -1,7 +1,7 @@
 // ExternalData: tensors whose bytes stand in files of their own beside the model.
 //
-// A file is opened once, with open_beneath() (the only door), and stays until its bytes are
-// handed to a graph with release().
+// A file is opened once, with open_beneath() (the only way to open one), and stays until its bytes
+// are handed to a graph with release().
 //
 // Errors: as open_beneath; kInvalidArgument when offset and length do not fit the file or the
 // shape. Threads: one at a time.

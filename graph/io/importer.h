@@ -28,8 +28,8 @@ namespace eddy {
 
 class Importer {
  public:
-  // `evict_files` lets go of the files' pages; it is called now and then while constants that can't
-  // stay in their file are copied, so that both need not be in memory side by side.
+  // `evict_files` drops the files' pages; it is called now and then while constants that can't stay
+  // in their file are copied, so that both need not be in memory side by side.
   Importer(const OnnxModel& model, const FunctionTable& functions, GraphBuilder& builder,
            ExternalData& external, MemoryBudget& budget, const ImportOptions& options,
            std::function<void()> evict_files);

@@ -20,9 +20,9 @@
 // inferred anew until nothing changes, so read a value's type after the loop, not inside it.
 //
 // Errors: the first one sticks; later calls do nothing and return invalid values, and finish()
-// returns it with the name and path of the node. A builder is used once.
-// Ownership: constants are copied unless given as a view of a blob handed over with adopt().
-// Threads: one at a time. Cost: amortised O(1) a node, plus its inference.
+// returns it with the name and path of the node. A builder is used once. Ownership: constants are
+// copied unless given as a view of a blob handed over with adopt(). Threads: one at a time. Cost:
+// amortised O(1) a node, plus its inference.
 #pragma once
 
 #include <functional>

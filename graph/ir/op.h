@@ -110,7 +110,7 @@ struct FormalAttribute {
   std::string name;
   AttributeKind kind;
   bool is_required = false;
-  // The opsets that have it, where they are not all of the definition's.
+  // The opsets that have the attribute, where they are not all opsets of the definition.
   int since_version = 0;
   int last_version = INT_MAX;
 };

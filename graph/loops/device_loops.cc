@@ -40,7 +40,7 @@ class DriveRules {
     return reason.empty() ? region(loop.after_id()) : reason;
   }
 
-  // Likewise, of a branch that is in nothing that the device drives.
+  // The same for a branch that is in nothing that the device drives.
   std::string branch_alone(const Node& node) {
     const ValueId root = resolve_forwarded(graph_, node.inputs[0]);
     const TensorType& type = graph_.value(root).type.tensor;

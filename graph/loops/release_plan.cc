@@ -68,7 +68,7 @@ class Releases {
       const std::vector<NodeId> launches = launches_of(plan_.program, plan_.program.blocks[r]);
       for (const auto& [value, readers] : by_region_[r]) {
         const NodeId node = find_behind(launches, order, *readers);
-        // What a pipelined loop's tail lets go of must be what it waits for itself.
+        // What a pipelined loop's tail releases must be what it waits for itself.
         const bool is_known = !is_pipelined(plan_.program, plan_.program.blocks[r]) ||
                               std::ranges::find(*readers, node) != readers->end();
         if (!node.is_none() && is_known) result_[node.index()].push_back(value);

@@ -127,8 +127,8 @@ struct Program {
   std::vector<uint32_t> block_of_name;  // where it is defined
   std::vector<uint32_t> results;        // names that leave the root
   std::vector<uint64_t> arena_sizes_bytes;
-  // Streams whose launches let go of references when they are issued, not when they have ended: an
-  // accelerator's. A name made by an alias shares memory of its own with others, and its reader
+  // The streams of an accelerator: their launches release references when they are issued, not when
+  // they have ended. A name made by an alias shares memory of its own with others, and its reader
   // there keeps no other stream from writing it.
   std::vector<uint32_t> asynchronous_streams;
 };

@@ -13,7 +13,7 @@
 //   order.list_node(); order.list_wait(stream, event); order.list_node(); …
 //   order.prove(region, found)
 //
-// Cost: requiring is O(log spans) for each access; proving is prove_order's.
+// Cost: requiring is O(log spans) for each access; proving costs what prove_order costs.
 #pragma once
 
 #include <functional>

@@ -146,7 +146,7 @@ class Issuing {
         wants_host_.emplace(command.position, strand);
         return;
       }
-      may_issue_ = kNobody;
+      may_issue_ = kNone;
       ++self.at;
       step(strand, command);
     }
@@ -315,7 +315,7 @@ class Issuing {
     return choose_value(decision, name, execution, options_);
   }
 
-  static constexpr uint32_t kNobody = UINT32_MAX;
+  static constexpr uint32_t kNone = UINT32_MAX;
 
   const Program& program_;
   const FluidCosts& costs_;
@@ -336,8 +336,8 @@ class Issuing {
   std::multimap<double, uint32_t> readbacks_;  // when the issuer has read a decision
 
   double host_until_ = kNever;  // the host is at work for host_for_
-  uint32_t host_for_ = kNobody;
-  uint32_t may_issue_ = kNobody;                        // whose next command the host has just done
+  uint32_t host_for_ = kNone;
+  uint32_t may_issue_ = kNone;                          // whose next command the host has just done
   std::set<std::pair<uint32_t, uint32_t>> wants_host_;  // by place in the root's list
 };
 

@@ -1,5 +1,5 @@
-// Scenarios: what a graph with loops and branches costs when it is not known how often a loop
-// runs and which branch is taken; never one run at the mean.
+// Scenarios: what a graph with loops and branches costs when it is not known how often a loop runs
+// and which branch is taken; never one run at the mean. SCENARIOS.md has the rules and an example.
 //
 // A ScenarioRegion holds tasks, loops and cases, with dependencies within the region. One scenario
 // settles every decision; expand_scenario() writes the run out as plain tasks, whose makespan the

@@ -1,4 +1,6 @@
-// The kernel ABI: how a kernel is chosen for a node and how it is called.
+// The kernel ABI: how a kernel is chosen for a node and how it is called. A kernel sees tensor
+// views, its own immutable state, scratch memory and a native stream handle; nothing of the
+// runtime.
 //
 // A kernel sees tensor views, its own immutable state, scratch memory and a native stream handle;
 // nothing of the runtime. Two steps:
@@ -8,6 +10,10 @@
 //          weights, creates library primitives. The result is immutable and shared by all runs.
 //   run    once for each execution, from any one thread at a time per call; several calls on one
 //          BoundKernel may overlap (state is const; scratch is the caller's stream's).
+//   tiles  dense kernels of the CPU: count_tiles() gives, by the call's shapes alone, the number of
+//          parts that read nothing of each other and write apart; run_tile() does one. Idle workers
+//          take them, none waits; run() does all in order, so bits do not depend on threads.
+//   start  dense kernels of the CPU: may answer kLater, and complete the call from any thread.
 //
 // Dense kernels (most) get outputs whose shapes the operator's schema has computed and whose
 // memory the executor has chosen; they fill every byte. An output may be the same memory as an

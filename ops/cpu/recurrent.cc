@@ -26,7 +26,7 @@ struct RecurrentState : KernelState {
 RecurrentWeights rows_of(const TensorView& view, int d, int64_t first, int64_t count,
                          const PackedMatrix* packed_or_null) {
   const int64_t depth = view.dims[2];
-  // Packed weights may have let go of their bytes.
+  // Packed weights may have released their bytes.
   const auto* data = view.as<float>();
   if (data != nullptr) data += (d * view.dims[1] + first) * depth;
   return {packed_or_null, data, count, depth};

@@ -6,7 +6,7 @@
 //
 // Contract: the pointers are those of this batch (item 0) and direction; h and c hold the initial
 // state and, after run(), the last one.
-// Threads: one run is one thread's.
+// Threads: one for each run.
 #pragma once
 
 #include "ops/cpu/gemm.h"

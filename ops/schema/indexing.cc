@@ -19,7 +19,7 @@ Status check_same_rank(const TensorType& data, const TensorType& indices, int64_
                           " and " + to_string(indices.dims));
 }
 
-// Every dimension of indices but the axis must lie within data's.
+// Every dimension of indices but the axis must lie within that of data.
 Status check_within(const Dims& data, const Dims& indices, int axis) {
   for (int d = 0; d < data.rank(); ++d) {
     if (d == axis || data[d] < 0 || indices[d] <= data[d]) continue;

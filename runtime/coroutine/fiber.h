@@ -10,7 +10,7 @@
 // must not throw.
 //
 // Exceptions: each fiber has its own chain of caught exceptions. Two fibers that suspend
-// inside `catch` keep their own; without that, `throw;` rethrows the other's.
+// inside `catch` keep their own; without that, `throw;` rethrows the exception of the other.
 //
 // Errors: misuse is a CHECK. Threads: one.
 // Cost: a resume and its suspend take about 10 ns with a warm stack.

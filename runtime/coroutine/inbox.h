@@ -1,5 +1,5 @@
-// Inbox: wakes from any thread for one consumer that may sleep. An intrusive list, many
-// producers, one consumer, and a wake-up protocol that loses nothing, all in one word.
+// Inbox: wakes from any thread for one consumer that may sleep. An intrusive list, many producers,
+// one consumer, and a wake-up protocol that loses nothing, all in one word.
 //
 //   word          push(node)                poke()              consumer
 //   ------------  ------------------------  ------------------  --------------------------------

@@ -1,6 +1,6 @@
 // CpuStrands: strands executed by the workers themselves.
 //
-// A strand never blocks: to wait it lets go of its thread, and whichever strand records the event
+// A strand never blocks: to wait it releases its thread, and whichever strand records the event
 // enqueues it again. A loop in steady state takes no lock and allocates nothing.
 //
 // Giving way: behind a call that is not cheap, and at the end of an iteration of any of its loops,

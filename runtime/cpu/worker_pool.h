@@ -1,4 +1,4 @@
-// WorkerPool: Eddy's one door to oneTBB's scheduler: a fixed number of worker threads that run
+// WorkerPool: Eddy's wrapper of oneTBB's scheduler: a fixed number of worker threads that run
 // small tasks.
 //
 // An arena of `num_threads` slots without one for callers. oneTBB's default limit (one thread

@@ -67,11 +67,11 @@ struct Outcome {
 Outcome finish(const Dag& dag, const StreamAssignment& streams, const std::vector<uint32_t>& order,
                const std::vector<Edge>& edges) {
   const SyncPlan syncs = plan_syncs(dag, streams, order);
-  const std::vector<Command> commands = command_list(order, streams, syncs);
+  const std::vector<Program::Step> steps = command_list(order, streams, syncs);
   std::vector<RequiredOrder> required;
   required.reserve(edges.size());
   for (const Edge& edge : edges) required.push_back({edge.from, edge.to});
-  const Proof proof = prove_order(dag.num_nodes(), commands, required);
+  const Proof proof = prove_order(dag.num_nodes(), steps, required);
   return {streams.num_streams, syncs.waits.size(), syncs.records.size(), proof.is_safe()};
 }
 

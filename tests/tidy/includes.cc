@@ -37,7 +37,7 @@ std::vector<Include> includes_of(const Tree& tree) {
   return includes;
 }
 
-// Higher may include lower and equal; nullopt for what is no part of the house.
+// Higher may include lower and equal; nullopt for what is no part of the code base.
 std::optional<int> height_of(const std::string& path) {
   static const std::map<std::string, int> kHeights = {{"graph", 0}, {"ops", 1},      {"runtime", 2},
                                                       {"tools", 3}, {"examples", 3}, {"tests", 3}};

@@ -12,7 +12,7 @@ inline constexpr int kFileLines = 500;
 inline constexpr int kFunctionLines = 70;
 inline constexpr int kColumns = 100;
 
-// What is longer than the house aims at. A comment `// long: the reason` excuses it: in the
+// What is longer than the rules want. A comment `// long: the reason` excuses it: in the
 // first comment of a file, or in the comment right above a function.
 struct Long {
   std::string path;

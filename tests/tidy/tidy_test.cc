@@ -48,7 +48,7 @@ TEST(Arrows, UpIsFoundWithItsLine) {
             "graph/a.h:2: includes \"runtime/c.h\": graph must not know runtime");
 }
 
-TEST(Arrows, NobodyIncludesAnExample) {
+TEST(Arrows, NoFileIncludesAnExample) {
   Tree tree;
   tree.files["examples/x.h"] = "";
   tree.files["runtime/c.cu"] = include("examples/x.h");

@@ -1,4 +1,4 @@
-// Claim: this source tree keeps the rules of the house.
+// Claim: this source tree keeps its rules.
 #include <gtest/gtest.h>
 
 #include <filesystem>

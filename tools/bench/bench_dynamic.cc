@@ -66,7 +66,7 @@ Json row_json(const Row& row) {
 
 constexpr const char* kLine = "{:<14}{:>5} {:>6}  {:<38}{:<38}{:>6}  {:>13}  {}";
 
-// "12.3 / 45.6": megabytes of Eddy's process and of the rival's.
+// "12.3 / 45.6": megabytes of Eddy's process and of the rival process.
 std::string peaks_text(const Row& row) {
   const auto megabytes = [](uint64_t bytes) {
     return bytes == 0 ? std::string("-") : fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6);

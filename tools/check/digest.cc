@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 

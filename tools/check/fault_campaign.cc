@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "graph/base/random.h"
-#include "tools/check/leave_alone.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
+#include "tools/check/leak_on_purpose.h"
 
 namespace eddy::check {
 namespace {
@@ -31,7 +31,7 @@ class Sweep {
                                       .patience = options.patience,
                                       .plants = options.plants})) {}
   ~Sweep() {
-    if (point_->hangs()) leave_alone(std::move(point_));
+    if (point_->hangs()) leak_on_purpose(std::move(point_));
   }
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
@@ -99,7 +99,7 @@ constexpr std::chrono::milliseconds kShortPatience = std::chrono::seconds(1);
 FaultViolation make_violation(Recipe recipe, FaultOptions options, const Sweep& sweep) {
   FaultViolation violation{recipe.seed, faults_text(sweep.faults()), sweep.what(), {}};
   Library library;
-  if (!add_mixing_ops(library).is_ok()) return violation;
+  if (!add_hash_ops(library).is_ok()) return violation;
   FaultReport ignored;
   StillFails fails;
   if (sweep.what().find("hangs") != std::string::npos) {

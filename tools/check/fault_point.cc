@@ -8,7 +8,7 @@
 #include "runtime/api/run_handle.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/execute/run_state.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 namespace {
@@ -20,8 +20,8 @@ constexpr int kPattern = 0x77;
 
 FaultPoint::FaultPoint(const Recipe& recipe, FaultPointOptions options)
     : options_(std::move(options)), subject_(library_, recipe) {
-  const Status status = add_mixing_ops(
-      library_, [this](std::span<const TensorView> inputs) { return choose(inputs); });
+  const Status status =
+      add_hash_ops(library_, [this](std::span<const TensorView> inputs) { return choose(inputs); });
   EDDY_CHECK(status.is_ok()) << status.to_string();
 }
 
@@ -71,7 +71,7 @@ std::optional<RunHandle> FaultPoint::watched() {
 }
 
 Result<int64_t> FaultPoint::choose(std::span<const TensorView> inputs) {
-  if (!plan_.should_fail(FaultKind::kHostFunction)) return choose_by_mixing(inputs);
+  if (!plan_.should_fail(FaultKind::kHostFunction)) return choose_by_hash(inputs);
   Status error = inject(at_work_or_null_->iteration_path(node_at_work_));
   if (num_points_ % 2 == 0) throw std::runtime_error(error.message());
   return error;
@@ -87,7 +87,7 @@ void FaultPoint::on_tick(uint64_t tick) {
 
 void FaultPoint::cancel() {
   auto first = watched();
-  if (first || in_call_or_null_ != nullptr) rules_.tell_to_end(0, FaultKind::kCancel);
+  if (first || in_call_or_null_ != nullptr) rules_.stop_run(0, FaultKind::kCancel);
   if (first && options_.loops != Loops::kHost) return first->cancel();
   trial_->session().cancel_all();
 }
@@ -95,7 +95,7 @@ void FaultPoint::cancel() {
 // Passes the deadline of the first run in flight, as its timer would; or of the prepared one.
 void FaultPoint::pass_deadline() {
   const auto first = watched();
-  if (first || in_call_or_null_ != nullptr) rules_.tell_to_end(0, FaultKind::kDeadline);
+  if (first || in_call_or_null_ != nullptr) rules_.stop_run(0, FaultKind::kDeadline);
   if (first) return stop_run(*first, StopReason::kDeadline);
   if (in_call_or_null_ != nullptr) in_call_or_null_->control.request_stop(StopReason::kDeadline);
 }
@@ -170,7 +170,8 @@ std::vector<RunHandle> FaultPoint::submit(const Flights& flights, Stream* stream
       (void)trial_->session().loop_reports();
       if (plan_.should_fail(FaultKind::kCallback)) throw std::runtime_error("told to throw");
     };
-    if (options_.plants.retell_end) callback = options_.plants.retell_end(std::move(callback));
+    if (options_.plants.wrap_callback)
+      callback = options_.plants.wrap_callback(std::move(callback));
     const bool is_behind = stream_or_null != nullptr && i == 1;
     handles.push_back(is_behind ? session.run_on(*stream_or_null, trial_->inputs(0), callback)
                                 : session.run_async(trial_->inputs(0), callback));

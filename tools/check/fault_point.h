@@ -23,10 +23,10 @@ namespace eddy::check {
 struct FaultPlants {
   // As TrialOptions::wrap.
   std::function<std::shared_ptr<Device>(std::shared_ptr<VirtualDevice>)> wrap = {};
-  // What a node reports in place of its error when a fault is injected there. Empty: its error.
+  // What a node that has to fail reports in place of its error. Empty: its error.
   std::function<Status(Status)> retell = {};
-  // Replaces a run's callback. Empty: the callback itself.
-  std::function<RunCallback(RunCallback)> retell_end = {};
+  // What is called in place of a run's callback. Empty: the callback.
+  std::function<RunCallback(RunCallback)> wrap_callback = {};
   // Sees each step before the rules do.
   StepObserver* observer_or_null = nullptr;
 };

@@ -46,7 +46,7 @@ void FaultRules::arm(std::vector<Fault> faults) {
   std::lock_guard lock(mutex_);
   armed_ = std::move(faults);
   paths_.clear();
-  first_told_.reset();
+  first_stop_.reset();
 }
 
 bool FaultRules::is_armed(FaultKind kind) const {
@@ -68,11 +68,11 @@ std::string FaultRules::inject(std::string path) {
   return tag(paths_.size());
 }
 
-void FaultRules::tell_to_end(size_t run, FaultKind kind) {
-  // A lack of stacks for the scheduler is decided before a run begins.
+void FaultRules::stop_run(size_t run, FaultKind kind) {
+  // What the scheduler has no stacks for is decided before it begins.
   if (plan_.num_fired() != 1 || is_armed(FaultKind::kStack)) return;
   std::lock_guard lock(mutex_);
-  first_told_ = {run, code_of(kind)};
+  first_stop_ = {run, code_of(kind)};
 }
 
 std::string FaultRules::check_error(const Status& status) const {
@@ -108,9 +108,9 @@ std::string FaultRules::check_runs(std::span<const Status> runs) const {
   for (size_t number = 1; number <= paths_.size(); ++number) {
     if (std::string text = check_injection(number, runs); !text.empty()) return text;
   }
-  if (!first_told_ || first_told_->run >= runs.size()) return {};
-  const Status& status = runs[first_told_->run];
-  if (status.is_ok() || status.code() == first_told_->code) return {};
+  if (!first_stop_ || first_stop_->run >= runs.size()) return {};
+  const Status& status = runs[first_stop_->run];
+  if (status.is_ok() || status.code() == first_stop_->code) return {};
   return "a run that had been told to end ends with: " + status.to_string();
 }
 

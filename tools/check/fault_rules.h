@@ -42,8 +42,8 @@ class FaultRules {
 
   // The number of a failure that is injected into the node at `path`, to be part of its message.
   std::string inject(std::string path);
-  // Records that `kind`, which has just fired, requires the run of that number to end.
-  void tell_to_end(size_t run, FaultKind kind);
+  // `kind`, which has just fired, ends the run of that number.
+  void stop_run(size_t run, FaultKind kind);
 
   // Empty, or the rule that one failed run breaks.
   std::string check_error(const Status& status) const;
@@ -51,7 +51,7 @@ class FaultRules {
   std::string check_runs(std::span<const Status> runs) const;
 
  private:
-  struct Told {
+  struct Stop {
     size_t run = 0;
     StatusCode code = StatusCode::kOk;
   };
@@ -62,7 +62,7 @@ class FaultRules {
   std::vector<Fault> armed_;
   mutable std::mutex mutex_;
   std::vector<std::string> paths_;  // under the mutex: of the nodes that were failed
-  std::optional<Told> first_told_;  // under the mutex
+  std::optional<Stop> first_stop_;  // under the mutex
 };
 
 }  // namespace eddy::check

@@ -5,7 +5,7 @@
 // sequences and host functions.
 //
 // Same seed and options, same graph, on every machine. Trip counts are chosen so that no step
-// runs more than max_repeats times. The library must have had add_mixing_ops().
+// runs more than max_repeats times. The library must have had add_hash_ops().
 // Cost: some 10 µs for the recipe, 2 µs a node for the graph.
 #pragma once
 
@@ -20,7 +20,7 @@ struct GenerateOptions {
   int max_steps = 24;
   int max_depth = 6;
   int64_t max_repeats = 160;     // product of trip counts around any step
-  bool has_floats = false;       // float operators of the library beside the mixing ones
+  bool has_floats = false;       // float operators of the library beside the hash ones
   bool may_have_floats = false;  // one recipe in four has them
   bool has_lists = true;         // sequences
   // With them, one recipe in four has tensors only, so that callers can bind memory of their own.

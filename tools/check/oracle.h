@@ -2,7 +2,7 @@
 //
 // A sequential interpreter of graph/ir. It shares no code with planning or execution: values are
 // plain tensors, regions are walked in the order of their node lists, and nothing is reused or
-// overwritten. The mixing operators are written out here a second time; other operators use the
+// overwritten. The hash operators are written out here a second time; other operators use the
 // library's kernels through ops/contract, so floats agree bit for bit.
 //
 // Beside the outputs it gives the trip count of every time a loop ran, and a digest of each

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "tools/check/digest.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 namespace {
@@ -24,7 +24,7 @@ class HeapScratch : public Scratch {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
-// ---- Mixing operators: their meaning once more, from the words of mixing_ops.h.
+// ---- Hash operators: their meaning once more, from the words of hash_ops.h.
 
 // `count` words, written where they stay.
 Tensor numbered(uint64_t state, uint64_t count, uint64_t first = 0) {
@@ -61,7 +61,7 @@ Tensor floats_of(uint64_t state) {
   return Tensor::of<float>({4}, std::span<const float>(values));
 }
 
-Result<std::vector<Tensor>> evaluate_mixing(const Node& node, std::span<const Tensor> inputs) {
+Result<std::vector<Tensor>> evaluate_hash(const Node& node, std::span<const Tensor> inputs) {
   const std::string& name = node.op->name;
   const Attributes& given = node.attributes;
   uint64_t state = static_cast<uint64_t>(given.get_int("id", 0));
@@ -96,7 +96,7 @@ Result<std::vector<Tensor>> evaluate_mixing(const Node& node, std::span<const Te
     const int64_t picked = given.get_int("low", 0) + static_cast<int64_t>(state % range);
     return std::vector<Tensor>{scalar_of(type, picked)};
   }
-  return internal_error("the oracle does not know the mixing operator " + name);
+  return internal_error("the oracle does not know the hash operator " + name);
 }
 
 // ---- All other operators: the library's kernels.
@@ -245,7 +245,7 @@ Result<const BoundKernel*> OracleKernels::kernel(NodeId id) {
 
 Result<std::vector<Tensor>> evaluate(OracleKernels& kernels, NodeId id, const Node& node,
                                      std::span<const Tensor> inputs) {
-  if (node.op->domain == kMixingDomain) return evaluate_mixing(node, inputs);
+  if (node.op->domain == kHashDomain) return evaluate_hash(node, inputs);
   if (node.op->domain == "eddy") return evaluate_host(kernels.library(), node, inputs);
   EDDY_ASSIGN_OR_RETURN(const BoundKernel* kernel, kernels.kernel(id));
   if (kernel->run_value == nullptr) return evaluate_dense(node, *kernel, inputs);

@@ -5,7 +5,7 @@
 
 #include "graph/base/random.h"
 #include "graph/ir/builder.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 namespace {
@@ -51,11 +51,11 @@ class Emitter {
     return values;
   }
 
-  std::vector<Value> mixing(const char* name, const Step& step, ValueSpan inputs,
-                            Attributes more = {}, int num_outputs = 1) {
+  std::vector<Value> hash_op_of(const char* name, const Step& step, ValueSpan inputs,
+                                Attributes more = {}, int num_outputs = 1) {
     more.set("id", static_cast<int64_t>(step.id));
     OpOptions options;
-    options.domain = std::string(kMixingDomain);
+    options.domain = std::string(kHashDomain);
     options.num_outputs = num_outputs;
     return b.ops(name, inputs, std::move(more), std::move(options));
   }
@@ -76,17 +76,17 @@ class Emitter {
   std::vector<Value> words(const Step& step, ValueSpan in) {
     switch (step.form) {
       case Form::kMix:
-        return mixing("Mix", step, in);
+        return hash_op_of("Mix", step, in);
       case Form::kMixInPlace:
-        return mixing("MixInPlace", step, in);
+        return hash_op_of("MixInPlace", step, in);
       case Form::kTwins:
-        return mixing("Twins", step, in, {}, 2);
+        return hash_op_of("Twins", step, in, {}, 2);
       case Form::kResize:
-        return mixing("Resize", step, in);
+        return hash_op_of("Resize", step, in);
       case Form::kRow:
-        return mixing("Row", step, in);
+        return hash_op_of("Row", step, in);
       case Form::kAppend:
-        return {concat(in[0], mixing("Row", step, in.subspan(1))[0])};
+        return {concat(in[0], hash_op_of("Row", step, in.subspan(1))[0])};
       case Form::kKeepLast:
         return {b.op("Slice", {in[0], b.int64s({-2}), b.int64s({INT64_MAX}), b.int64s({0})})};
       case Form::kIdentity:
@@ -101,7 +101,7 @@ class Emitter {
   std::vector<Value> counts(const Step& step, ValueSpan in) {
     switch (step.form) {
       case Form::kTrips:
-        return mixing("Trips", step, in, {{"choices", step.choices}});
+        return hash_op_of("Trips", step, in, {{"choices", step.choices}});
       case Form::kSize:
         return {b.op("Size", {in[0]})};
       case Form::kLength:
@@ -127,7 +127,7 @@ class Emitter {
       case Form::kMatMul:
         return {b.op("MatMul", {in[0], matrix(step.id)})};
       default:
-        return mixing("Floats", step, in);
+        return hash_op_of("Floats", step, in);
     }
   }
 
@@ -141,7 +141,7 @@ class Emitter {
       case Form::kAt:
         return {b.op("SequenceAt", {b.op("SequenceInsert", {in[0], in[1]}), zero})};
       default:
-        return mixing("Fold", step, in);
+        return hash_op_of("Fold", step, in);
     }
   }
 
@@ -150,7 +150,7 @@ class Emitter {
     if (step.form == Form::kNothing) return {b.op("Optional", {}, {{"type", words_type()}})};
     const Value has = b.op("OptionalHasElement", {in[0]});
     if (step.form == Form::kHas)
-      return mixing("Trips", step, std::array{has}, {{"choices", step.choices}});
+      return hash_op_of("Trips", step, std::array{has}, {{"choices", step.choices}});
     const std::vector<CaseBody> bodies = {
         [&] { return std::vector<Value>{in[1]}; },
         [&] { return std::vector<Value>{b.op("OptionalGetElement", {in[0]})}; }};
@@ -179,8 +179,8 @@ class Emitter {
           const std::vector<Value> forwarded = run(0, iteration, carried);
           std::vector<Value> decides = read(step.go_reads);
           decides.insert(decides.begin(), iteration);
-          const Value go =
-              mixing("Go", step, decides, {{"choices", step.choices}, {"early", step.early}})[0];
+          const Value go = hash_op_of("Go", step, decides,
+                                      {{"choices", step.choices}, {"early", step.early}})[0];
           return WhileTest{go, forwarded};
         },
         [&](Value iteration, ValueSpan forwarded) { return run(1, iteration, forwarded); });
@@ -192,10 +192,10 @@ class Emitter {
   }
 
   std::vector<Value> branch(const Step& step) {
-    const Value selector = mixing("Pick", step, read(step.go_reads),
-                                  {{"low", step.low},
-                                   {"count", step.range},
-                                   {"type", static_cast<int64_t>(step.selector)}})[0];
+    const Value selector = hash_op_of("Pick", step, read(step.go_reads),
+                                      {{"low", step.low},
+                                       {"count", step.range},
+                                       {"type", static_cast<int64_t>(step.selector)}})[0];
     CaseOptions options{.selector = selector, .pass_through = read(step.reads)};
     options.default_region = step.default_region;
     std::vector<CaseBody> bodies;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/execute/run_state.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 namespace {

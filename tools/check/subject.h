@@ -5,7 +5,7 @@
 //   const Subject::Expected& expected = subject.expected(0);  // inputs, and what they should give
 //   EDDY_ASSIGN_OR_RETURN(Graph graph, subject.copy_graph());  // for a session
 //
-// Errors: of building (a defect of this room), and of the oracle in Expected. Threads: one.
+// Errors: of building (a defect of this folder), and of the oracle in Expected. Threads: one.
 #pragma once
 
 #include <map>

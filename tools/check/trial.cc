@@ -6,7 +6,7 @@
 
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
-#include "tools/check/leave_alone.h"
+#include "tools/check/leak_on_purpose.h"
 #include "tools/check/virtual_accelerator.h"
 
 namespace eddy::check {
@@ -37,7 +37,7 @@ Trial::Trial(Subject& subject, const TrialOptions& options)
                                                     : options.threads) {}
 
 Trial::~Trial() {
-  if (hangs_) leave_alone(std::move(session_));
+  if (hangs_) leak_on_purpose(std::move(session_));
   session_.reset();
 }
 

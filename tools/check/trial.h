@@ -1,4 +1,4 @@
-// Trial: one graph on a virtual device of its own, with every watcher that this room has: digests
+// Trial: one graph on a virtual device of its own, with every watcher of this folder: digests
 // of each step against the oracle, the race checker, the device's own books.
 //
 //   EDDY_ASSIGN_OR_RETURN(auto trial, Trial::make(subject, options));

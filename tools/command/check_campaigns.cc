@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "tools/check/fault_campaign.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/order_campaign.h"
 #include "tools/check/proof_campaign.h"
+#include "tools/command/crash_report.h"
 #include "tools/command/model.h"
-#include "tools/command/sudden_end.h"
 
 namespace eddy {
 namespace {
@@ -34,7 +34,7 @@ class GraphCampaigns : public CheckCampaigns {
       : arguments_(arguments), is_time_up_(is_time_up) {}
 
   Status start() {
-    EDDY_RETURN_IF_ERROR(check::add_mixing_ops(library_));
+    EDDY_RETURN_IF_ERROR(check::add_hash_ops(library_));
     generate_.may_have_floats = true;
     if (arguments_.policy == "exhaustive") generate_ = check::exhaustive_graphs();
     if (arguments_.policy.empty()) {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/command/sudden_end.h"
+#include "tools/command/crash_report.h"
 
 namespace eddy {
 namespace {

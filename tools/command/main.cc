@@ -13,10 +13,10 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/command/console.h"
+#include "tools/command/crash_report.h"
 #include "tools/command/interrupts.h"
 #include "tools/command/outcome.h"
 #include "tools/command/subcommand.h"
-#include "tools/command/sudden_end.h"
 
 namespace eddy {
 namespace {
@@ -102,7 +102,7 @@ int parse_failure(const CLI::ParseError& error, const CLI::App& app,
 
 int run_command(int argc, char** argv) {
   const bool says_json = wants_json(argc, argv);
-  sudden_ends_say_json(says_json);
+  crash_reports_are_json(says_json);
   std::set_new_handler(end_without_memory);
   std::set_terminate(end_by_exception);
   report_signals_of_defects();

@@ -23,7 +23,7 @@ struct List {
   uint32_t room;  // for so many more blocks
 };
 
-// Lists by the number of steps that their blocks have. Fresh: no list has room yet.
+// Lists by the number of steps that their blocks have. Fresh: no list can take a block yet.
 enum class Phase : uint8_t { kFresh, kKeeping, kOver };
 struct Lists {
   List by_steps[kNumSizes + 1];
@@ -63,7 +63,7 @@ void end_thread(void*) {
 
 // Whether end_thread() will be called. By a key and not by a thread_local's destructor, for which
 // glibc ends the process where there is no memory.
-bool will_hear_of_end() {
+bool registers_end() {
   struct Key {
     pthread_key_t key{};
     bool is_made = pthread_key_create(&key, end_thread) == 0;
@@ -74,7 +74,7 @@ bool will_hear_of_end() {
 
 // The list is full, or has never been used.
 [[gnu::noinline]] void let_go_slowly(void* data) {
-  if (lists.phase == Phase::kFresh && will_hear_of_end()) {
+  if (lists.phase == Phase::kFresh && registers_end()) {
     lists.phase = Phase::kKeeping;
     for (size_t steps = 1; steps <= kNumSizes; ++steps) {
       lists.by_steps[steps].room = static_cast<uint32_t>(max_blocks(steps));

@@ -1,7 +1,7 @@
-// Small blocks: operators new and delete that keep small blocks for the thread that let go of them.
+// Small blocks: operators new and delete that keep small blocks for the thread that freed them.
 //
 // Linked into the command, and so into all of it. Planning, proving and checking make thousands of
-// small things and let go of them at once, again for each graph; glibc keeps seven of a size for
+// small objects and free them at once, again for each graph; glibc keeps seven of a size for
 // a thread and takes the long way with the rest, which was a third of all instructions of
 // `eddy check`. Here a block of up to 2048 bytes goes to a list of its thread and size (steps of 16
 // bytes), as long as the list holds less than 64 KiB; everything else goes to malloc and free. A

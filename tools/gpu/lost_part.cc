@@ -110,8 +110,8 @@ Result<Graph> spin(const OpTable& ops) {
 Status run_once(Session& session) { return session.run({{"x", Tensor::scalar(0.5f)}}).status(); }
 
 Status is_lost_at(const Status& ended, const std::string& place) {
-  const bool is_told = ended.to_string().find(place) != std::string::npos;
-  if (ended.code() == StatusCode::kDeviceLost && is_told) return Status::ok();
+  const bool is_reported = ended.to_string().find(place) != std::string::npos;
+  if (ended.code() == StatusCode::kDeviceLost && is_reported) return Status::ok();
   return run_failed("it ended with: " + ended.to_string());
 }
 

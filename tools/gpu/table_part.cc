@@ -16,7 +16,7 @@ constexpr const char* kEarlier = "earlier, not in this run";
 constexpr double kMuchFaster = 0.7;  // of the best peer
 constexpr int kNumMuchFaster = 3;    // models that must be so
 
-// Those of this run, then earlier ones that it lacks.
+// The rivals of this run, then earlier ones that it lacks.
 Json rivals_of(const TableLine& line, const RunResults& results) {
   Json rivals = Json::array();
   for (const RivalFigure& each : results.rivals(line)) {

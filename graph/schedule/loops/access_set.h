@@ -2,8 +2,8 @@
 // too: what pipeline_loops compares of two commands to decide whether one must wait for the other.
 //
 // A name stands for the one place of a value under any name that a loop's forwarding gives it.
-// Values with one block in common count as one. The planner's own; the proof has its own way of
-// saying the same (graph/proof), and they share nothing.
+// Values with one block in common count as one. Only the planner uses it: the proof computes the
+// same by other means (graph/proof), and the two share nothing.
 //
 // Contract: the plan's memory has been laid out; graph and plan outlive the AccessCollector.
 // Cost: that of find_storages, once; then linear in what is touched, blocks_meet in pairs of

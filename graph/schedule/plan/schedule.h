@@ -1,5 +1,5 @@
-// Schedule: a plan while it is made, inside graph/schedule: for each region of the graph its
-// streams, the nodes in the order of issue, and the records and waits between them.
+// Schedule: a plan while it is made. For each region of the graph its streams, the nodes in the
+// order of issue, and the records and waits between them.
 //
 // Streams are numbered within a region: stream 0 is the stream of the region's control node (the
 // caller's, for the root); the others belong to the region while it runs. `streams` lists which of

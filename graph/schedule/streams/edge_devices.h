@@ -1,4 +1,4 @@
-// Edge pairs: which edges of E' a matching may put on which device.
+// Edge devices: which edges of E' a matching may put on which device.
 //
 // An edge (u, v) costs no wait if v follows u on a stream of any device that both work on. A
 // matching on the pairs of slots (u, d), (v, d) counts edges as long as no edge has two pairs.

@@ -88,7 +88,7 @@ memory::dims channels_last(const memory::dims& dims) {
 }
 
 // A change of layout with its scratch memory; empty where none is needed. Channels first to last
-// and back are transposes of our own, which take less than the library's.
+// and back are transposes of our own, which take less time than the library's.
 struct Reorder {
   enum class Way : uint8_t { kNone, kLibrary, kToLast, kToFirst };
   Way way = Way::kNone;

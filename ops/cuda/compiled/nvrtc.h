@@ -1,4 +1,4 @@
-// NvrtcApi: the door to NVRTC, NVIDIA's compiler as a library: the calls that making a kernel
+// NvrtcApi: the interface to NVRTC, NVIDIA's compiler as a library: the calls that making a kernel
 // needs, in one table, as cublas_lt.h has them for products: nothing is linked, and a test puts a
 // fake underneath.
 //

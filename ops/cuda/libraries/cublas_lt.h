@@ -1,5 +1,5 @@
-// CublasLtApi: the door to cuBLASLt: the calls that matrix products need, in one table, and the
-// types that cross it.
+// CublasLtApi: the interface to cuBLASLt: the calls that matrix products need, in one table, and
+// the types that cross it.
 //
 // Opened when a session with a GPU is made (load_cublas_lt); nothing is linked, so one binary runs
 // with and without it, and a test puts a fake underneath. Why not cublasLt.h: its binary interface

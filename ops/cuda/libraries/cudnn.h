@@ -1,5 +1,5 @@
-// CudnnApi: the door to cuDNN: the calls that convolutions, pools and norms need, in one table, and
-// the types that cross it.
+// CudnnApi: the interface to cuDNN: the calls that convolutions, pools and norms need, in one
+// table, and the types that cross it.
 //
 // Opened when a session with a GPU is made (load_cudnn); nothing is linked, and a test puts a fake
 // underneath. As with cuBLASLt (cublas_lt.h) the few declarations are ours, the numbers the

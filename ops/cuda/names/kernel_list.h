@@ -38,7 +38,7 @@
 
 #define EDDY_CUDA_UNARY(X) EDDY_COMMON_UNARY(EDDY_CUDA_UNARY_ROW, X)
 
-// Those of activations.cu.
+// The kernels of activations.cu.
 #define EDDY_CUDA_OTHER_UNARY(X)                                                               \
   EDDY_OTHER_UNARY(EDDY_CUDA_UNARY_ROW, X)                                                     \
   X(Abs, i8)                                                                                   \
@@ -114,7 +114,7 @@
   EDDY_CUDA_BINARY(X##_BINARY) \
   EDDY_CUDA_COMPARE(X##_COMPARE) EDDY_CUDA_UNARY(X##_UNARY) EDDY_CUDA_WORDS(X##_WORDS)
 
-// Likewise, of activations.cu.
+// The same for activations.cu.
 #define EDDY_CUDA_ACTIVATIONS(X)       \
   EDDY_CUDA_OTHER_BINARY(X##_BINARY)   \
   EDDY_CUDA_OTHER_COMPARE(X##_COMPARE) \

@@ -1,9 +1,9 @@
-// CubApi: the door to CUB: reductions, running sums and sorts of one long line by all of the
+// CubApi: the interface to CUB: reductions, running sums and sorts of one long line by all of the
 // device, in one table.
 //
 //   size_t bytes = 0;
-//   api.sum(call, nullptr, &bytes, stream);  // asks for the size of the scratch memory
-//   api.sum(call, scratch, &bytes, stream);  // enqueues
+//   api.sum(call, nullptr, &bytes, stream);  // gives the size of the scratch memory api.sum(call,
+//   scratch, &bytes, stream);  // enqueues
 //
 // CUB is a library of templates, so the table's functions are compiled here (cub_*.cu), for host
 // and device, and stand on the runtime library, linked statically. That works beside the driver's

@@ -3,7 +3,7 @@
 //
 // Thread t gathers elements t, t + 256, … and the threads' results are combined as a tree: one
 // order, whatever the device, so the same bits from run to run. Sums are held in double, whose
-// rounding is lost in the result's.
+// rounding is lost in that of the result.
 #pragma once
 
 #include "ops/cuda/device/block_inl.h"

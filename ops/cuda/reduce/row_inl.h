@@ -2,7 +2,7 @@
 // Softmax; what one thread does, for the device and for tests on the host.
 //
 // One thread takes one row at a time and walks it in order, so sums have the reference's order and
-// the same bits from run to run. That is right for short rows; long ones are row_block_inl.h's.
+// the same bits from run to run. That is right for short rows; row_block_inl.h has long ones.
 //
 // Floats are gathered in double, integers as 64-bit words that wrap.
 #pragma once

@@ -130,7 +130,7 @@ TEST_F(TranscriberTest, TheLimitEndsTheTextEarly) {
   }
 }
 
-TEST_F(TranscriberTest, WhoeverDrivesTheLoopTheTokensAreTheSame) {
+TEST_F(TranscriberTest, WhateverDrivesTheLoopTheTokensAreTheSame) {
   const auto sound = samples("Front_Center");
   const auto by_device = transcriber(Loops::kDevice);
   const auto by_host = transcriber(Loops::kHost);

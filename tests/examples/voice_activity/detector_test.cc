@@ -160,7 +160,7 @@ TEST_F(DetectorTest, ASoundInBlocksGivesTheBitsOfTheSoundAtOnce) {
   EXPECT_EQ(probabilities, *whole);
 }
 
-TEST_F(DetectorTest, WhoeverDrivesTheLoopTheBitsAreTheSame) {
+TEST_F(DetectorTest, WhateverDrivesTheLoopTheBitsAreTheSame) {
   const auto samples = samples_of(speech_files().front());
   const auto by_device = detect(samples, Loops::kDevice);
   EXPECT_EQ(by_device, detect(samples, Loops::kDevice));

@@ -19,7 +19,7 @@ std::string error_of(uint32_t num_nodes, std::vector<Edge> edges) {
   return result.is_ok() ? "ok" : result.status().message();
 }
 
-TEST(Dag, RowsAreAscendingBothWaysAndDuplicatesAreMerged) {
+TEST(DagTest, RowsAreAscendingBothWaysAndDuplicatesAreMerged) {
   const Dag dag = dag_of(4, {{0, 3}, {2, 3}, {0, 1}, {0, 3}, {1, 3}, {0, 3}});
   EXPECT_EQ(dag.num_nodes(), 4u);
   EXPECT_EQ(dag.num_edges(), 4u);
@@ -30,7 +30,7 @@ TEST(Dag, RowsAreAscendingBothWaysAndDuplicatesAreMerged) {
   EXPECT_EQ(dag.edges(), (std::vector<Edge>{{0, 1}, {0, 3}, {1, 3}, {2, 3}}));
 }
 
-TEST(Dag, TheOrderOfTheEdgesDoesNotMatter) {
+TEST(DagTest, TheOrderOfTheEdgesDoesNotMatter) {
   Random random(1);
   for (int i = 0; i < 50; ++i) {
     const Dag dag = testing::random_dag(random, {.num_nodes = 30, .num_edges = 90});
@@ -42,22 +42,22 @@ TEST(Dag, TheOrderOfTheEdgesDoesNotMatter) {
   }
 }
 
-TEST(Dag, NoNodesAndNoEdgesAreFine) {
+TEST(DagTest, NoNodesAndNoEdgesAreFine) {
   EXPECT_EQ(dag_of(0, {}).num_nodes(), 0u);
   EXPECT_EQ(dag_of(3, {}).num_edges(), 0u);
   EXPECT_EQ(dag_of(0, {}), Dag());
 }
 
-TEST(Dag, ASelfEdgeIsNamed) {
+TEST(DagTest, ASelfEdgeIsNamed) {
   EXPECT_EQ(error_of(3, {{0, 1}, {2, 2}}), "edge 1 [2, 2]: a node cannot depend on itself");
 }
 
-TEST(Dag, AnIdOutOfRangeIsNamed) {
+TEST(DagTest, AnIdOutOfRangeIsNamed) {
   EXPECT_EQ(error_of(3, {{0, 3}}), "edge 0 [0, 3]: id 3 is out of range, the graph has 3 nodes");
   EXPECT_EQ(error_of(0, {{0, 0}}), "edge 0 [0, 0]: id 0 is out of range, the graph has 0 nodes");
 }
 
-TEST(Dag, ACycleIsNamedWithoutTheNodesThatLeadToIt) {
+TEST(DagTest, ACycleIsNamedWithoutTheNodesThatLeadToIt) {
   const std::string error = error_of(6, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}, {4, 5}});
   EXPECT_NE(error.find("closes a cycle: "), std::string::npos) << error;
   EXPECT_EQ(error.find('0'), std::string::npos) << error;
@@ -65,7 +65,7 @@ TEST(Dag, ACycleIsNamedWithoutTheNodesThatLeadToIt) {
   EXPECT_EQ(error_of(2, {{0, 1}, {1, 0}}), "edge 0 [0, 1] closes a cycle: 1 -> 0 -> 1");
 }
 
-TEST(Dag, ALongCycleIsNamedInShort) {
+TEST(DagTest, ALongCycleIsNamedInShort) {
   std::vector<Edge> ring;
   for (uint32_t node = 0; node < 100'000; ++node) ring.push_back({node, (node + 1) % 100'000});
   const std::string error = error_of(100'000, ring);
@@ -73,7 +73,7 @@ TEST(Dag, ALongCycleIsNamedInShort) {
   EXPECT_LT(error.size(), 250u);
 }
 
-TEST(Dag, RelabellingThereAndBackChangesNothing) {
+TEST(DagTest, RelabellingThereAndBackChangesNothing) {
   Random random(2);
   const Dag dag = testing::random_dag(random, {.num_nodes = 50, .num_edges = 120});
   const std::vector<uint32_t> there = random_permutation(random, 50);

@@ -63,7 +63,7 @@ void expect_valid(const Bipartite& graph, const Matching& matching) {
   EXPECT_EQ(pairs, matching.size);
 }
 
-TEST(MaximumMatching, HasTheSizeThatAugmentingOneByOneFinds) {
+TEST(MaximumMatchingTest, HasTheSizeThatAugmentingOneByOneFinds) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -74,7 +74,7 @@ TEST(MaximumMatching, HasTheSizeThatAugmentingOneByOneFinds) {
   }
 }
 
-TEST(MaximumMatching, WhatTheStartMatchesStaysMatched) {
+TEST(MaximumMatchingTest, WhatTheStartMatchesStaysMatched) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -107,7 +107,7 @@ TEST(MaximumMatching, WhatTheStartMatchesStaysMatched) {
   }
 }
 
-TEST(MinimumVertexCover, CoversEveryEdgeWithAsManyNodesAsPairs) {
+TEST(MinimumVertexCoverTest, CoversEveryEdgeWithAsManyNodesAsPairs) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -128,8 +128,8 @@ TEST(MinimumVertexCover, CoversEveryEdgeWithAsManyNodesAsPairs) {
   }
 }
 
-TEST(MaximumMatching, ALongAlternatingPathDoesNotRecurse) {
-  // Left i with right i and i + 1; the greedy start takes i, the last left requires all to shift.
+TEST(MaximumMatchingTest, ALongAlternatingPathDoesNotRecurse) {
+  // Left i with right i and i + 1; the greedy start takes i, the last left wants all to shift.
   constexpr uint32_t kNodes = 200'000;
   Bipartite graph;
   graph.num_right = kNodes + 1;

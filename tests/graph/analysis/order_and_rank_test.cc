@@ -15,7 +15,7 @@ namespace {
 
 using testing::dag_of;
 
-TEST(TopologicalOrder, EveryParentComesFirstInEitherOrder) {
+TEST(TopologicalOrderTest, EveryParentComesFirstInEitherOrder) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -26,12 +26,12 @@ TEST(TopologicalOrder, EveryParentComesFirstInEitherOrder) {
   }
 }
 
-TEST(TopologicalOrder, IdsThatAreInOrderStay) {
+TEST(TopologicalOrderTest, IdsThatAreInOrderStay) {
   const Dag dag = dag_of(4, {{0, 3}, {1, 2}});
   EXPECT_EQ(topological_order(dag), (std::vector<uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(TopologicalOrder, AnOrderWithANodeMissingOrTooEarlyIsToldApart) {
+TEST(TopologicalOrderTest, AnOrderWithANodeMissingOrTooEarlyIsNoticed) {
   const Dag dag = dag_of(3, {{0, 1}, {1, 2}});
   EXPECT_TRUE(is_topological(dag, std::vector<uint32_t>{0, 1, 2}));
   EXPECT_FALSE(is_topological(dag, std::vector<uint32_t>{1, 0, 2}));
@@ -40,7 +40,7 @@ TEST(TopologicalOrder, AnOrderWithANodeMissingOrTooEarlyIsToldApart) {
   EXPECT_FALSE(is_topological(dag, std::vector<uint32_t>{0, 1, 3}));
 }
 
-TEST(ShortEdgeOrder, AnEarlySinkAndALateSourceStayNearTheirNeighbours) {
+TEST(ShortEdgeOrderTest, AnEarlySinkAndALateSourceStayNearTheirNeighbours) {
   // A chain 0 -> ... -> 99, a sink 100 behind node 0, a source 101 before node 99.
   std::vector<Edge> edges = {{0, 100}, {101, 99}};
   for (uint32_t node = 0; node < 99; ++node) edges.push_back({node, node + 1});
@@ -58,7 +58,7 @@ double model_rank(const Dag& dag, uint32_t node, std::span<const double> costs) 
   return longest;
 }
 
-TEST(Rank, IsTheLongestChainThatFollows) {
+TEST(RankTest, IsTheLongestChainThatFollows) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -75,7 +75,7 @@ TEST(Rank, IsTheLongestChainThatFollows) {
   }
 }
 
-TEST(Rank, ASinkHasRank0AndASourceHasDepth0) {
+TEST(RankTest, ASinkHasRank0AndASourceHasDepth0) {
   const Dag dag = dag_of(4, {{0, 1}, {1, 3}, {2, 3}});
   const std::vector<uint32_t> order = topological_order(dag);
   EXPECT_EQ(unit_ranks(dag, order), (std::vector<uint32_t>{2, 1, 1, 0}));
@@ -85,7 +85,7 @@ TEST(Rank, ASinkHasRank0AndASourceHasDepth0) {
   EXPECT_EQ(cost_depths(dag, order, costs), (std::vector<double>{0, 8, 0, 12}));
 }
 
-TEST(Rank, AChainOfAMillionNodesDoesNotRecurse) {
+TEST(RankTest, AChainOfAMillionNodesDoesNotRecurse) {
   std::vector<Edge> edges;
   for (uint32_t node = 0; node + 1 < 1'000'000; ++node) edges.push_back({node + 1, node});
   const Dag dag = dag_of(1'000'000, edges);

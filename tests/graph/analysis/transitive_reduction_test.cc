@@ -15,7 +15,7 @@ namespace {
 using testing::dag_of;
 using testing::RandomDag;
 
-TEST(Reachability, IsWhatDepthFirstSearchFinds) {
+TEST(ReachabilityTest, IsWhatDepthFirstSearchFinds) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -28,7 +28,7 @@ TEST(Reachability, IsWhatDepthFirstSearchFinds) {
   }
 }
 
-TEST(TransitiveReduction, AllGraphsOfUpToFiveNodes) {
+TEST(TransitiveReductionTest, AllGraphsOfUpToFiveNodes) {
   for (uint32_t num_nodes = 0; num_nodes <= 5; ++num_nodes) {
     testing::for_each_dag(num_nodes, [](const Dag& dag) {
       ASSERT_EQ(transitive_reduction(dag).edges(), testing::model_reduction(dag));
@@ -36,7 +36,7 @@ TEST(TransitiveReduction, AllGraphsOfUpToFiveNodes) {
   }
 }
 
-TEST(TransitiveReduction, RandomGraphsOfEveryDensity) {
+TEST(TransitiveReductionTest, RandomGraphsOfEveryDensity) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -49,7 +49,7 @@ TEST(TransitiveReduction, RandomGraphsOfEveryDensity) {
   }
 }
 
-TEST(TransitiveReduction, GraphsWithSeveralBlocksOfSources) {
+TEST(TransitiveReductionTest, GraphsWithSeveralBlocksOfSources) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -61,7 +61,7 @@ TEST(TransitiveReduction, GraphsWithSeveralBlocksOfSources) {
   }
 }
 
-TEST(TransitiveReduction, ACompleteOrderBecomesAChain) {
+TEST(TransitiveReductionTest, ACompleteOrderBecomesAChain) {
   std::vector<Edge> edges;
   for (uint32_t from = 0; from < 1100; ++from) {
     for (uint32_t to = from + 1; to < 1100; ++to) edges.push_back({from, to});
@@ -82,7 +82,7 @@ std::vector<Edge> model_beyond(const Dag& dag, const std::vector<Edge>& given) {
   return kept;
 }
 
-TEST(EdgesBeyond, AreTheReductionOfBothWithoutWhatIsGiven) {
+TEST(EdgesBeyondTest, AreTheReductionOfBothWithoutWhatIsGiven) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);

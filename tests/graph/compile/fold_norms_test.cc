@@ -135,7 +135,7 @@ TEST_F(FoldNormsTest, WhatIsFoldedHasTheSameValuesWithinRounding) {
   }
 }
 
-TEST_F(FoldNormsTest, WhatSomebodyElseReadsOrNobodyKnowsStays) {
+TEST_F(FoldNormsTest, WhatHasAnotherReaderOrIsUnknownStays) {
   const Form form;
   GraphBuilder shared(ops_);
   const Value conv = convolution(shared, shared.input("x", kImage), form);

@@ -124,7 +124,7 @@ TEST_F(FuseTest, AResultThatTwoNodesOfATreeReadIsComputedOnce) {
   EXPECT_THAT(programs_, ElementsAre("Exp_f32 0; Sigmoid_f32 1; Mul_f32 1 2"));
 }
 
-TEST_F(FuseTest, WhatSomebodyElseReadsStaysAValue) {
+TEST_F(FuseTest, WhatHasAnotherReaderStaysAValue) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", kRow);
   const Value e = on_device(b, "Exp", {x}, "shared");

@@ -218,7 +218,7 @@ TEST_F(MergeLoopsTest, MergedLoopsGiveWhatEachGaveAlone) {
 }
 
 // a and b beside each other, c behind a, and a node between that needs a.
-TEST_F(MergeLoopsTest, WhoNeedsAnotherStaysApartAndWaitsBehind) {
+TEST_F(MergeLoopsTest, ALoopThatNeedsAnotherStaysApartAndWaitsBehind) {
   GraphBuilder b(library_.ops());
   const Value x = b.input("x", kRow);
   const auto loop = [&](const char* name, Value from) {

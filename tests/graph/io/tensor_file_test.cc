@@ -198,7 +198,7 @@ TEST(Pb, AnOptionalHoldsATensorOrASequence) {
   EXPECT_EQ(b->elements.size(), 1u);
 }
 
-TEST(TensorFile, FilesAreToldApartByTheirEnding) {
+TEST(TensorFile, FilesDifferByTheirEnding) {
   const HostValue value = HostValue::tensor(ElementType::kInt64, {2, 2});
   for (const char* ending : {".npy", ".pb"}) {
     const std::string path = ::testing::TempDir() + "/value" + ending;

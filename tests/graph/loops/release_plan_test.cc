@@ -149,7 +149,7 @@ std::vector<std::vector<bool>> order_of(const Program& program, size_t num_nodes
   return nodes;
 }
 
-TEST_F(ReleasePlanTest, OnSeveralStreamsNobodyReadsAReleasedValue) {
+TEST_F(ReleasePlanTest, OnSeveralStreamsNoNodeReadsAReleasedValue) {
   size_t num_released = 0, num_values = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);

@@ -31,30 +31,30 @@ std::vector<std::string> violations(uint32_t num_nodes, std::vector<Program::Ste
 }
 using Texts = std::vector<std::string>;
 
-TEST(HappensBefore, OneStreamOrdersWhatItRuns) {
+TEST(HappensBeforeTest, OneStreamOrdersWhatItRuns) {
   EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1)}, {{0, 1}}), Texts{});
   EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1)}, {{1, 0}}),
             Texts{"node 1 is not ordered before node 0"});
 }
 
-TEST(HappensBefore, TwoStreamsNeedARecordAndAWait) {
+TEST(HappensBeforeTest, TwoStreamsNeedARecordAndAWait) {
   EXPECT_EQ(violations(2, {launch(0, 0), launch(1, 1)}, {{0, 1}}),
             Texts{"node 0 is not ordered before node 1"});
   EXPECT_EQ(violations(2, {launch(0, 0), record(0, 0), wait(1, 0), launch(1, 1)}, {{0, 1}}),
             Texts{});
 }
 
-TEST(HappensBefore, ARecordInFrontOfTheNodeDoesNotCoverIt) {
+TEST(HappensBeforeTest, ARecordInFrontOfTheNodeDoesNotCoverIt) {
   EXPECT_EQ(violations(2, {record(0, 0), launch(0, 0), wait(1, 0), launch(1, 1)}, {{0, 1}}),
             Texts{"node 0 is not ordered before node 1"});
 }
 
-TEST(HappensBefore, AWaitBehindTheNodeDoesNotHoldItBack) {
+TEST(HappensBeforeTest, AWaitBehindTheNodeDoesNotHoldItBack) {
   EXPECT_EQ(violations(2, {launch(0, 0), record(0, 0), launch(1, 1), wait(1, 0)}, {{0, 1}}),
             Texts{"node 0 is not ordered before node 1"});
 }
 
-TEST(HappensBefore, OrderIsTransitiveOverStreamsAndEmptyHops) {
+TEST(HappensBeforeTest, OrderIsTransitiveOverStreamsAndEmptyHops) {
   // 0 on stream 0; stream 1 only passes the event on; 1 on stream 2.
   EXPECT_EQ(violations(
                 2, {launch(0, 0), record(0, 0), wait(1, 0), record(1, 1), wait(2, 1), launch(2, 1)},
@@ -62,12 +62,12 @@ TEST(HappensBefore, OrderIsTransitiveOverStreamsAndEmptyHops) {
             Texts{});
 }
 
-TEST(HappensBefore, AWaitBeforeItsRecordIsNoWait) {
+TEST(HappensBeforeTest, AWaitBeforeItsRecordIsNoWait) {
   EXPECT_EQ(violations(2, {launch(0, 0), wait(1, 0), launch(1, 1), record(0, 0)}, {}),
             Texts{"command 1 waits for event 0, not yet recorded"});
 }
 
-TEST(HappensBefore, MalformedListsAreRefused) {
+TEST(HappensBeforeTest, MalformedListsAreRefused) {
   EXPECT_EQ(violations(1, {launch(0, 0), record(0, 0), record(0, 0)}, {}),
             Texts{"command 2 records event 0 again"});
   EXPECT_EQ(violations(2, {launch(0, 0), launch(0, 1), launch(0, 0)}, {}),
@@ -85,7 +85,7 @@ TEST(HappensBefore, MalformedListsAreRefused) {
             Texts{"command or pair 0 names id 9, out of range"});
 }
 
-TEST(HappensBefore, AJointLaunchStartsAfterAndEndsBeforeAllOnItsStreams) {
+TEST(HappensBeforeTest, AJointLaunchStartsAfterAndEndsBeforeAllOnItsStreams) {
   // 2 is on streams 0 and 1.
   const std::vector<Program::Step> commands = {launch(0, 0), launch(1, 1), launch(0, 2),
                                                launch(1, 2), launch(0, 3), launch(1, 4)};
@@ -94,11 +94,11 @@ TEST(HappensBefore, AJointLaunchStartsAfterAndEndsBeforeAllOnItsStreams) {
             (Texts{"node 0 is not ordered before node 1", "node 3 is not ordered before node 4"}));
 }
 
-TEST(HappensBefore, NoNodeComesBeforeItself) {
+TEST(HappensBeforeTest, NoNodeComesBeforeItself) {
   EXPECT_EQ(violations(1, {launch(0, 0)}, {{0, 0}}), Texts{"node 0 is not ordered before node 0"});
 }
 
-TEST(HappensBefore, AnEmptyListIsSafe) { EXPECT_EQ(violations(0, {}, {}), Texts{}); }
+TEST(HappensBeforeTest, AnEmptyListIsSafe) { EXPECT_EQ(violations(0, {}, {}), Texts{}); }
 
 // The definition: command i happens before j by stream, by event, or jointly; closed by Warshall.
 class Model {
@@ -154,7 +154,7 @@ PlannedDag random_plan(Random& random, uint32_t num_nodes, Dag& dag) {
   return plan(dag, options);
 }
 
-TEST(HappensBefore, AgreesWithItsDefinitionOnPlansWithSomeWaitsLost) {
+TEST(HappensBeforeTest, AgreesWithItsDefinitionOnPlansWithSomeWaitsLost) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -175,9 +175,9 @@ TEST(HappensBefore, AgreesWithItsDefinitionOnPlansWithSomeWaitsLost) {
   }
 }
 
-// With many streams the search goes first; for all pairs it runs out of steps and leaves the rest
-// to the clocks, in several passes.
-TEST(HappensBefore, AgreesWithItsDefinitionOnAllPairsOfWidePlans) {
+// With many streams the search goes first; with every pair asked for, it runs out of steps and
+// leaves the rest to the clocks, in several passes.
+TEST(HappensBeforeTest, AgreesWithItsDefinitionOnAllPairsOfWidePlans) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -203,7 +203,7 @@ TEST(HappensBefore, AgreesWithItsDefinitionOnAllPairsOfWidePlans) {
 
 // With more streams than one pass of marks covers sources in sixteenths, the marks take over; they
 // need several passes, also over joint launches.
-TEST(HappensBefore, AgreesWithItsDefinitionWhereStreamsAreManyAndShort) {
+TEST(HappensBeforeTest, AgreesWithItsDefinitionWhereStreamsAreManyAndShort) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -249,7 +249,7 @@ void expect_each_loss_is_found(const Dag& dag, const std::vector<Program::Step>&
   }
 }
 
-TEST(HappensBefore, DroppingAnyWaitOrRecordIsFoundOnAllGraphsOfSixNodes) {
+TEST(HappensBeforeTest, DroppingAnyWaitOrRecordIsFoundOnAllGraphsOfSixNodes) {
   for (AssignPolicy policy : {AssignPolicy::kRank, AssignPolicy::kMatching}) {
     testing::for_each_dag(6, [&](const Dag& dag) {
       ASSERT_NO_FATAL_FAILURE(
@@ -258,7 +258,7 @@ TEST(HappensBefore, DroppingAnyWaitOrRecordIsFoundOnAllGraphsOfSixNodes) {
   }
 }
 
-TEST(HappensBefore, DroppingAnyWaitOrRecordIsFoundOnRandomGraphs) {
+TEST(HappensBeforeTest, DroppingAnyWaitOrRecordIsFoundOnRandomGraphs) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -268,7 +268,7 @@ TEST(HappensBefore, DroppingAnyWaitOrRecordIsFoundOnRandomGraphs) {
   }
 }
 
-TEST(HappensBefore, KeepsAHundredCounterExamplesAtMost) {
+TEST(HappensBeforeTest, KeepsAHundredCounterExamplesAtMost) {
   std::vector<Program::Step> commands;
   std::vector<RequiredOrder> required;
   for (uint32_t node = 0; node < 500; ++node) commands.push_back(launch(node, node));

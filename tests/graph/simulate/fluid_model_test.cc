@@ -293,7 +293,7 @@ TEST(FluidModel, AgreesWithAClockThatTicks) {
   EXPECT_LE(num_off, 20);
 }
 
-TEST(FluidModel, AWakeFromRestTakesTimeOfWhoeverRecordsOneAfterTheOther) {
+TEST(FluidModel, AWakeFromRestTakesTimeOfTheRecordingStreamOneAfterTheOther) {
   FluidMachine machine = plain_machine();
   machine.stream.fork_ns = 3;
   machine.handoff_ns = 10;

@@ -81,7 +81,7 @@ void compare(const std::string& op, const Geometry& g, bool has_bias, uint64_t s
   }
 }
 
-TEST(ConvTest, agrees_on_seeded_random_geometries) {
+TEST(ConvTest, AgreesOnSeededRandomGeometries) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     const Geometry g = random_geometry(random, false);
@@ -89,7 +89,7 @@ TEST(ConvTest, agrees_on_seeded_random_geometries) {
   }
 }
 
-TEST(ConvTransposeTest, agrees_on_seeded_random_geometries) {
+TEST(ConvTransposeTest, AgreesOnSeededRandomGeometries) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
     const Geometry g = random_geometry(random, true);
@@ -97,7 +97,7 @@ TEST(ConvTransposeTest, agrees_on_seeded_random_geometries) {
   }
 }
 
-TEST(ConvTest, agrees_at_the_sizes_of_a_voice_activity_model) {
+TEST(ConvTest, AgreesAtTheSizesOfAVoiceActivityModel) {
   compare("Conv", {{1, 1, 640}, {258, 1, 256}, {{"strides", std::vector<int64_t>{128}}}}, false, 1);
   const Attributes same = {{"pads", std::vector<int64_t>{1, 1}}};
   const Attributes halved = {{"pads", std::vector<int64_t>{1, 1}},
@@ -110,7 +110,7 @@ TEST(ConvTest, agrees_at_the_sizes_of_a_voice_activity_model) {
 }
 
 // Every tile set this processor has, not only the best, on geometries of every kind.
-TEST(ConvTest, every_tile_set_agrees_with_the_plain_loop) {
+TEST(ConvTest, EveryTileSetAgreesWithThePlainLoop) {
   for (cpu::Isa isa : {cpu::Isa::kBaseline, cpu::Isa::kAvx2, cpu::Isa::kAvx512}) {
     const cpu::TileKernels* tiles = cpu::tile_kernels_or_null(isa);
     if (tiles == nullptr) continue;
@@ -138,7 +138,7 @@ TEST(ConvTest, every_tile_set_agrees_with_the_plain_loop) {
   }
 }
 
-TEST(ConvTest, no_chosen_library_implementation_is_its_reference) {
+TEST(ConvTest, NoChosenLibraryImplementationIsItsReference) {
   int plans = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
@@ -162,14 +162,14 @@ TEST(ConvTest, no_chosen_library_implementation_is_its_reference) {
   EXPECT_GT(plans, 30);
 }
 
-TEST(ConvTest, one_kernel_serves_shapes_that_change) {
+TEST(ConvTest, OneKernelServesShapesThatChange) {
   for (int64_t length = 3; length < 60; length += 4) {
     compare("Conv", {{1, 3, length, 12}, {5, 3, 3, 3}, {}}, true, static_cast<uint64_t>(length));
   }
 }
 
 // Around the number of positions from which a product of matrices does the work.
-TEST(ConvTest, windows_of_one_element_agree_on_large_and_small_images) {
+TEST(ConvTest, WindowsOfOneElementAgreeOnLargeAndSmallImages) {
   for (uint64_t seed = 1; seed <= 24; ++seed) {
     Random random(seed);
     const int64_t channels = pick(random, 1, 20), filters = pick(random, 1, 40);
@@ -188,7 +188,7 @@ TEST(ConvTest, windows_of_one_element_agree_on_large_and_small_images) {
 }
 
 // 6 images of 3 x 40 x 40 to 24 x 40 x 40 are more than the library is given at once.
-TEST(ConvTest, batches_larger_than_a_cache_agree_in_blocks_of_images) {
+TEST(ConvTest, BatchesLargerThanACacheAgreeInBlocksOfImages) {
   compare("Conv", {{6, 3, 40, 40}, {24, 3, 3, 3}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}},
           true, 1);
   compare("Conv", {{4, 16, 33, 32}, {16, 8, 3, 3}, {{"group", int64_t{2}}}}, false, 2);
@@ -196,7 +196,7 @@ TEST(ConvTest, batches_larger_than_a_cache_agree_in_blocks_of_images) {
           {{4, 8, 24, 24}, {8, 8, 2, 2}, {{"strides", std::vector<int64_t>{2, 2}}}}, true, 3);
 }
 
-TEST(ConvTest, zero_sizes_give_empty_results_or_the_bias) {
+TEST(ConvTest, ZeroSizesGiveEmptyResultsOrTheBias) {
   compare("Conv", {{0, 3, 8}, {4, 3, 3}, {}}, true, 1);
   compare("Conv", {{2, 0, 8}, {4, 0, 3}, {}}, true, 2);
   compare("Conv", {{2, 3, 0}, {4, 3, 3}, {{"pads", std::vector<int64_t>{2, 2}}}}, true, 3);
@@ -205,8 +205,8 @@ TEST(ConvTest, zero_sizes_give_empty_results_or_the_bias) {
   compare("ConvTranspose", {{2, 0, 8}, {0, 4, 3}, {}}, true, 6);
 }
 
-// Of four axes the reference is what runs, so its sums are against loops of the test's own.
-TEST(ConvTest, four_spatial_axes_are_the_sums_that_they_should_be) {
+// With four axes the reference kernel runs, so its sums are compared with loops of this test.
+TEST(ConvTest, FourSpatialAxesAreTheSumsThatTheyShouldBe) {
   const uint64_t seed = 1;
   SCOPED_TRACE("seed " + std::to_string(seed));
   const Dims x_dims = {1, 2, 3, 4, 3, 4}, w_dims = {3, 2, 2, 2, 2, 2};
@@ -236,12 +236,12 @@ TEST(ConvTest, four_spatial_axes_are_the_sums_that_they_should_be) {
   }
 }
 
-TEST(ConvTest, many_separate_taps_are_no_obstacle) {
+TEST(ConvTest, ManySeparateTapsAreNoObstacle) {
   compare("Conv", {{1, 2, 70}, {40, 2, 33}, {{"dilations", std::vector<int64_t>{2}}}}, true, 1);
   compare("Conv", {{1, 1, 400}, {40, 1, 130}, {{"dilations", std::vector<int64_t>{2}}}}, true, 2);
 }
 
-TEST(ConvTransposeTest, output_shape_and_output_padding_set_the_size) {
+TEST(ConvTransposeTest, OutputShapeAndOutputPaddingSetTheSize) {
   const std::vector<int64_t> strides = {3, 2};
   compare("ConvTranspose",
           {{1, 1, 3, 3},
@@ -268,7 +268,7 @@ std::string conv_error(const Geometry& g, const std::string& op = "Conv") {
   return infer_op(call).status().message();
 }
 
-TEST(ConvTest, says_which_rule_a_geometry_breaks) {
+TEST(ConvTest, SaysWhichRuleAGeometryBreaks) {
   using Ints = std::vector<int64_t>;
   EXPECT_EQ(conv_error({{1, 3}, {4, 3}, {}}),
             "X of a convolution must have at least 3 dimensions, not [1,3]");
@@ -298,7 +298,7 @@ TEST(ConvTest, says_which_rule_a_geometry_breaks) {
             "X has 3 channels but W takes 2");
 }
 
-TEST(ConvTest, a_window_that_keeps_sizes_keeps_symbols) {
+TEST(ConvTest, AWindowThatKeepsSizesKeepsSymbols) {
   OpCall call;
   call.op = "Conv";
   call.attributes = {{"pads", std::vector<int64_t>{1, 1}}};

@@ -33,7 +33,7 @@ OpCall call_of(const Dims& a, const Dims& b, ElementType element, bool by_column
   return call;
 }
 
-TEST(DequantizeMatMulTest, agrees_with_plain_loops_for_every_form_of_weights) {
+TEST(DequantizeMatMulTest, AgreesWithPlainLoopsForEveryFormOfWeights) {
   uint64_t seed = 0;
   for (ElementType element : kBytes) {
     for (int form = 0; form < 4; ++form) {
@@ -55,7 +55,7 @@ TEST(DequantizeMatMulTest, agrees_with_plain_loops_for_every_form_of_weights) {
   }
 }
 
-TEST(DequantizeMatMulTest, leading_dimensions_of_a_are_rows_and_any_may_be_empty) {
+TEST(DequantizeMatMulTest, LeadingDimensionsOfAAreRowsAndAnyMayBeEmpty) {
   for (const auto& [a, b] : std::vector<std::pair<Dims, Dims>>{{{5}, {5, 4}},
                                                                {{2, 3, 5}, {5, 4}},
                                                                {{0, 5}, {5, 4}},
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(, InstructionSetTest,
                                                                                 : "avx512");
                          });
 
-TEST_P(InstructionSetTest, agrees_with_plain_loops) {
+TEST_P(InstructionSetTest, AgreesWithPlainLoops) {
   const cpu::TileKernels* tiles = cpu::tile_kernels_or_null(GetParam());
   const cpu::LoopSet* loops = cpu::loop_set_or_null(GetParam());
   if (tiles == nullptr || loops == nullptr) {
@@ -124,7 +124,7 @@ void expect_refused(const OpCall& call, const std::string& words) {
       << types.status().to_string();
 }
 
-TEST(DequantizeMatMulTest, what_does_not_fit_is_refused_with_its_shapes) {
+TEST(DequantizeMatMulTest, WhatDoesNotFitIsRefusedWithItsShapes) {
   Random random(3);
   OpCall call = call_of({2, 5}, {4, 3}, ElementType::kUint8, false, true, random);
   expect_refused(call, "A has 5 columns but B has 4 rows");

@@ -73,7 +73,7 @@ TestTensor indices_below(const Dims& dims, int64_t size, Random& random, bool ma
                             -static_cast<double>(size), static_cast<double>(size - 1));
 }
 
-TEST(IndexingTest, gather_elements_agrees_with_the_reference) {
+TEST(IndexingTest, GatherElementsAgreesWithTheReference) {
   for_seeds([](ElementType element, Random& random) {
     const Dims dims = random_dims(random, 1, 4);
     const int axis = static_cast<int>(between(random, 0, dims.rank() - 1));
@@ -85,7 +85,7 @@ TEST(IndexingTest, gather_elements_agrees_with_the_reference) {
   });
 }
 
-TEST(IndexingTest, scatter_elements_agrees_with_the_reference_also_in_place) {
+TEST(IndexingTest, ScatterElementsAgreesWithTheReferenceAlsoInPlace) {
   for_seeds(
       [](ElementType element, Random& random) {
         const Dims dims = random_dims(random, 1, 4);
@@ -134,7 +134,7 @@ Tuples random_tuples(Random& random, int64_t batch_axes) {
   return made;
 }
 
-TEST(IndexingTest, gather_nd_agrees_with_the_reference) {
+TEST(IndexingTest, GatherNdAgreesWithTheReference) {
   for_seeds(
       [](ElementType element, Random& random) {
         const int64_t batch = between(random, 0, 2);
@@ -146,7 +146,7 @@ TEST(IndexingTest, gather_nd_agrees_with_the_reference) {
       25);
 }
 
-TEST(IndexingTest, scatter_nd_agrees_with_the_reference_also_in_place) {
+TEST(IndexingTest, ScatterNdAgreesWithTheReferenceAlsoInPlace) {
   for_seeds(
       [](ElementType element, Random& random) {
         const Tuples tuples = random_tuples(random, 0);
@@ -163,7 +163,7 @@ TEST(IndexingTest, scatter_nd_agrees_with_the_reference_also_in_place) {
       25);
 }
 
-TEST(IndexingTest, top_k_agrees_with_the_reference_on_ties_and_nan) {
+TEST(IndexingTest, TopKAgreesWithTheReferenceOnTiesAndNan) {
   for (ElementType element : {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
                               ElementType::kInt64, ElementType::kUint8, ElementType::kFloat16}) {
     for (uint64_t seed = 1; seed <= 25; ++seed) {
@@ -189,7 +189,7 @@ TEST(IndexingTest, top_k_agrees_with_the_reference_on_ties_and_nan) {
 }
 
 // Few of many are found in blocks, more by sorting.
-TEST(IndexingTest, top_k_of_long_lines_agrees_with_the_reference) {
+TEST(IndexingTest, TopKOfLongLinesAgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -225,7 +225,7 @@ TestTensor int64s(const std::vector<int64_t>& values) {
   return TestTensor::of<int64_t>({static_cast<int64_t>(values.size())}, values);
 }
 
-TEST_P(BothSets, scatter_applies_duplicates_in_order) {
+TEST_P(BothSets, ScatterAppliesDuplicatesInOrder) {
   OpCall call = make_call("ScatterElements", 18, {{"reduction", std::string("add")}});
   call.inputs = {int64s({1, 2, 3}), int64s({1, -2, 1}), int64s({10, 20, 30})};
   EXPECT_THAT(one(call).values<int64_t>(), ElementsAre(1, 62, 3));
@@ -235,7 +235,7 @@ TEST_P(BothSets, scatter_applies_duplicates_in_order) {
   EXPECT_THAT(one(call).values<int64_t>(), ElementsAre(1, 30, 3));
 }
 
-TEST_P(BothSets, a_bad_index_is_named_with_its_axis_and_size) {
+TEST_P(BothSets, ABadIndexIsNamedWithItsAxisAndSize) {
   const TestTensor data = TestTensor::of<int64_t>({2, 3}, {1, 2, 3, 4, 5, 6});
   OpCall call = make_call("GatherElements", 13, {{"axis", int64_t{1}}});
   call.inputs = {data, TestTensor::of<int64_t>({1, 1}, {3})};
@@ -252,7 +252,7 @@ TEST_P(BothSets, a_bad_index_is_named_with_its_axis_and_size) {
   EXPECT_THAT(error(call), HasSubstr("is out of range for axis 0 of size 2"));
 }
 
-TEST_P(BothSets, shapes_that_do_not_belong_together_are_refused) {
+TEST_P(BothSets, ShapesThatDoNotBelongTogetherAreRefused) {
   const TestTensor data = TestTensor::of<int64_t>({2, 3}, {1, 2, 3, 4, 5, 6});
   OpCall call = make_call("GatherElements", 13, {{"axis", int64_t{1}}});
   call.inputs = {data, TestTensor::of<int64_t>({3, 1}, {0, 0, 0})};
@@ -268,7 +268,7 @@ TEST_P(BothSets, shapes_that_do_not_belong_together_are_refused) {
   EXPECT_THAT(error(call), HasSubstr("K is 4, but axis 1 of [2,3] has only 3"));
 }
 
-TEST_P(BothSets, non_zero_lists_coordinates_axis_by_axis) {
+TEST_P(BothSets, NonZeroListsCoordinatesAxisByAxis) {
   OpCall call = make_call("NonZero", 13);
   call.inputs = {TestTensor::of<float>({2, 2}, {1, -0.0f, 0.5f, 3})};
   const TestTensor found = one(call);
@@ -278,7 +278,7 @@ TEST_P(BothSets, non_zero_lists_coordinates_axis_by_axis) {
   EXPECT_EQ(one(call).dims(), (Dims{0, 1}));
 }
 
-TEST(IndexingTest, non_zero_agrees_with_the_reference) {
+TEST(IndexingTest, NonZeroAgreesWithTheReference) {
   for (ElementType element : {ElementType::kFloat, ElementType::kInt32, ElementType::kInt64,
                               ElementType::kBool, ElementType::kUint8}) {
     for (const Dims& dims : {Dims{}, Dims{7}, Dims{3, 0}, Dims{2, 3, 4}, Dims{3, 1, 5, 2}}) {
@@ -291,7 +291,7 @@ TEST(IndexingTest, non_zero_agrees_with_the_reference) {
   }
 }
 
-TEST_P(BothSets, compress_keeps_what_the_condition_chooses) {
+TEST_P(BothSets, CompressKeepsWhatTheConditionChooses) {
   OpCall call = make_call("Compress", 11, {{"axis", int64_t{-1}}});
   call.inputs = {TestTensor::of_strings({2, 2}, {"a", "b", "c", "d"}),
                  TestTensor::of<bool>({2}, {false, true})};
@@ -303,7 +303,7 @@ TEST_P(BothSets, compress_keeps_what_the_condition_chooses) {
   EXPECT_THAT(error(call), HasSubstr("condition chooses element 4 of 4"));
 }
 
-TEST_P(BothSets, unique_sorts_or_keeps_the_order_of_appearance) {
+TEST_P(BothSets, UniqueSortsOrKeepsTheOrderOfAppearance) {
   OpCall call = make_call("Unique", 11, {{"sorted", int64_t{0}}});
   call.inputs = {TestTensor::of<float>({6}, {2, 1, 1, 3, 4, 3})};
   call.num_outputs = 4;
@@ -322,7 +322,7 @@ TEST_P(BothSets, unique_sorts_or_keeps_the_order_of_appearance) {
   EXPECT_THAT((*sorted)[2].tensor().values<int64_t>(), ElementsAre(1, 0, 1));
 }
 
-TEST_P(BothSets, cum_sum_goes_both_ways_along_any_axis) {
+TEST_P(BothSets, CumSumGoesBothWaysAlongAnyAxis) {
   OpCall call = make_call("CumSum", 14, {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}});
   call.inputs = {int64s({1, 2, 3}), TestTensor::scalar<int32_t>(0)};
   EXPECT_THAT(one(call).values<int64_t>(), ElementsAre(5, 3, 0));
@@ -333,7 +333,7 @@ TEST_P(BothSets, cum_sum_goes_both_ways_along_any_axis) {
   EXPECT_THAT(error(call), HasSubstr("axis 2"));
 }
 
-TEST_P(BothSets, reverse_sequence_turns_only_the_given_lengths) {
+TEST_P(BothSets, ReverseSequenceTurnsOnlyTheGivenLengths) {
   OpCall call =
       make_call("ReverseSequence", 10, {{"batch_axis", int64_t{0}}, {"time_axis", int64_t{1}}});
   call.inputs = {TestTensor::of<int64_t>({2, 3}, {1, 2, 3, 4, 5, 6}), int64s({2, 3})};

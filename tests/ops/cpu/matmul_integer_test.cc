@@ -18,7 +18,7 @@ TestTensor bytes(ElementType element, const Dims& dims, Random& random) {
 
 constexpr ElementType kBytes[] = {ElementType::kUint8, ElementType::kInt8};
 
-TEST(MatMulIntegerTest, agrees_for_every_mix_of_signs_and_zero_points) {
+TEST(MatMulIntegerTest, AgreesForEveryMixOfSignsAndZeroPoints) {
   uint64_t seed = 0;
   for (ElementType a : kBytes) {
     for (ElementType b : kBytes) {
@@ -46,7 +46,7 @@ TEST(MatMulIntegerTest, agrees_for_every_mix_of_signs_and_zero_points) {
   }
 }
 
-TEST(MatMulIntegerTest, batches_broadcast_as_in_numpy) {
+TEST(MatMulIntegerTest, BatchesBroadcastAsInNumpy) {
   for (const auto& [a, b] : std::vector<std::pair<Dims, Dims>>{{{3, 2, 5}, {5, 4}},
                                                                {{3, 2, 5}, {3, 5, 4}},
                                                                {{2, 5}, {3, 5, 4}},
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(, InstructionSetTest,
                                                                                     : "avx512vnni");
                          });
 
-TEST_P(InstructionSetTest, is_exact_at_the_extremes) {
+TEST_P(InstructionSetTest, IsExactAtTheExtremes) {
   const int64_t m = 5, n = 37, k = 301;
   const std::vector<uint8_t> a(static_cast<size_t>(m * k), 255);
   for (int8_t value : {int8_t{127}, int8_t{-128}}) {
@@ -103,7 +103,7 @@ TEST_P(InstructionSetTest, is_exact_at_the_extremes) {
   }
 }
 
-TEST_P(InstructionSetTest, agrees_on_random_shapes) {
+TEST_P(InstructionSetTest, AgreesOnRandomShapes) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Random random(seed);
     const auto size = [&](uint64_t bound) { return static_cast<int64_t>(1 + random.below(bound)); };
@@ -133,7 +133,7 @@ TEST_P(InstructionSetTest, agrees_on_random_shapes) {
   }
 }
 
-TEST(MatMulIntegerTest, says_what_is_wrong_with_a_zero_point) {
+TEST(MatMulIntegerTest, SaysWhatIsWrongWithAZeroPoint) {
   Random random(1);
   OpCall call;
   call.op = "MatMulInteger";

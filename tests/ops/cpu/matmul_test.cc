@@ -27,7 +27,7 @@ void compare_matmul(const Dims& a, const Dims& b, uint64_t seed) {
   }
 }
 
-TEST(MatMulTest, agrees_around_the_edges_of_a_tile) {
+TEST(MatMulTest, AgreesAroundTheEdgesOfATile) {
   uint64_t seed = 100;
   for (int64_t m : {1, 2, 5, 6, 7, 13}) {
     for (int64_t n : {1, 2, 15, 16, 17, 33, 63, 64, 65, 130}) {
@@ -36,7 +36,7 @@ TEST(MatMulTest, agrees_around_the_edges_of_a_tile) {
   }
 }
 
-TEST(MatMulTest, agrees_on_seeded_random_shapes) {
+TEST(MatMulTest, AgreesOnSeededRandomShapes) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
     const auto size = [&] { return static_cast<int64_t>(1 + random.below(150)); };
@@ -45,12 +45,12 @@ TEST(MatMulTest, agrees_on_seeded_random_shapes) {
   }
 }
 
-TEST(MatMulTest, agrees_where_depth_is_split_into_blocks) {
+TEST(MatMulTest, AgreesWhereDepthIsSplitIntoBlocks) {
   compare_matmul({9, 2500}, {2500, 70}, 7);
   compare_matmul({1, 2500}, {2500, 70}, 8);
 }
 
-TEST(MatMulTest, vectors_lose_their_dimension) {
+TEST(MatMulTest, VectorsLoseTheirDimension) {
   compare_matmul({7}, {7}, 1);
   compare_matmul({7}, {7, 5}, 2);
   compare_matmul({5, 7}, {7}, 3);
@@ -58,7 +58,7 @@ TEST(MatMulTest, vectors_lose_their_dimension) {
   compare_matmul({3, 5, 7}, {7}, 5);
 }
 
-TEST(MatMulTest, leading_dimensions_broadcast_as_in_numpy) {
+TEST(MatMulTest, LeadingDimensionsBroadcastAsInNumpy) {
   compare_matmul({3, 4, 5}, {3, 5, 6}, 1);
   compare_matmul({3, 4, 5}, {5, 6}, 2);
   compare_matmul({4, 5}, {3, 5, 6}, 3);
@@ -67,7 +67,7 @@ TEST(MatMulTest, leading_dimensions_broadcast_as_in_numpy) {
   compare_matmul({1, 3, 1, 4, 5}, {2, 1, 2, 5, 6}, 6);
 }
 
-TEST(MatMulTest, zero_sizes_give_empty_or_zero_results) {
+TEST(MatMulTest, ZeroSizesGiveEmptyOrZeroResults) {
   compare_matmul({0, 4}, {4, 3}, 1);
   compare_matmul({2, 0}, {0, 3}, 2);
   compare_matmul({2, 4}, {4, 0}, 3);
@@ -76,7 +76,7 @@ TEST(MatMulTest, zero_sizes_give_empty_or_zero_results) {
   compare_matmul({3, 2, 0}, {3, 0, 3}, 6);
 }
 
-TEST(MatMulTest, infinities_and_nans_pass_through) {
+TEST(MatMulTest, InfinitiesAndNansPassThrough) {
   OpCall call;
   call.op = "MatMul";
   const float inf = std::numeric_limits<float>::infinity();
@@ -85,7 +85,7 @@ TEST(MatMulTest, infinities_and_nans_pass_through) {
   compare_with_reference(call);
 }
 
-TEST(MatMulTest, integers_agree_for_every_rank_that_broadcasts) {
+TEST(MatMulTest, IntegersAgreeForEveryRankThatBroadcasts) {
   uint64_t seed = 50;
   for (const auto& [a, b] : {std::pair<Dims, Dims>{{7}, {7}},
                              {{7}, {3, 7, 5}},
@@ -108,7 +108,7 @@ TEST(MatMulTest, integers_agree_for_every_rank_that_broadcasts) {
   }
 }
 
-TEST(GemmTest, integers_agree_for_every_transposition_and_addend) {
+TEST(GemmTest, IntegersAgreeForEveryTranspositionAndAddend) {
   uint64_t seed = 80;
   for (ElementType element : {ElementType::kInt32, ElementType::kInt64}) {
     for (int64_t way = 0; way < 4; ++way) {
@@ -134,7 +134,7 @@ TEST(GemmTest, integers_agree_for_every_transposition_and_addend) {
 
 // Small whole numbers, of which every type holds every sum: against loops of the test's own, as the
 // reference is what serves most of these types.
-TEST(MatMulTest, every_type_multiplies_whole_numbers_exactly) {
+TEST(MatMulTest, EveryTypeMultipliesWholeNumbersExactly) {
   constexpr int64_t kRows = 3, kDepth = 4, kColumns = 5;
   for (ElementType element :
        {ElementType::kDouble, ElementType::kFloat, ElementType::kInt32, ElementType::kInt64,
@@ -170,7 +170,7 @@ TEST(MatMulTest, every_type_multiplies_whole_numbers_exactly) {
   }
 }
 
-TEST(MatMulTest, says_which_shapes_do_not_fit) {
+TEST(MatMulTest, SaysWhichShapesDoNotFit) {
   OpCall call;
   call.op = "MatMul";
   const auto message = [&](const Dims& a, const Dims& b) {
@@ -202,7 +202,7 @@ void compare_gemm(int64_t m, int64_t n, int64_t k, const Attributes& attributes,
   }
 }
 
-TEST(GemmTest, agrees_for_every_transposition_scale_and_addend) {
+TEST(GemmTest, AgreesForEveryTranspositionScaleAndAddend) {
   uint64_t seed = 0;
   for (int64_t ta : {0, 1}) {
     for (int64_t tb : {0, 1}) {
@@ -220,7 +220,7 @@ TEST(GemmTest, agrees_for_every_transposition_scale_and_addend) {
   }
 }
 
-TEST(GemmTest, agrees_on_large_and_thin_products) {
+TEST(GemmTest, AgreesOnLargeAndThinProducts) {
   for (int64_t tb : {0, 1}) {
     const Attributes attributes = {{"transB", tb}};
     compare_gemm(1, 300, 200, attributes, Dims{300}, 1);

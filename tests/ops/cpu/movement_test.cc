@@ -90,7 +90,7 @@ void for_seeds(const Make& make, uint64_t seeds = 12) {
   }
 }
 
-TEST(MovementTest, concat_agrees_with_the_reference) {
+TEST(MovementTest, ConcatAgreesWithTheReference) {
   for_seeds([](ElementType element, Random& random) {
     const Dims dims = random_dims(random, 1, 4);
     const int axis = static_cast<int>(between(random, 0, dims.rank() - 1));
@@ -106,7 +106,7 @@ TEST(MovementTest, concat_agrees_with_the_reference) {
   });
 }
 
-TEST(MovementTest, split_agrees_with_the_reference) {
+TEST(MovementTest, SplitAgreesWithTheReference) {
   for_seeds([](ElementType element, Random& random) {
     Dims dims = random_dims(random, 1, 4);
     const int axis = static_cast<int>(between(random, 0, dims.rank() - 1));
@@ -123,7 +123,7 @@ TEST(MovementTest, split_agrees_with_the_reference) {
   });
 }
 
-TEST(MovementTest, slice_agrees_with_the_reference) {
+TEST(MovementTest, SliceAgreesWithTheReference) {
   for_seeds(
       [](ElementType element, Random& random) {
         const Dims dims = random_dims(random, 1, 4, 9);
@@ -144,7 +144,7 @@ TEST(MovementTest, slice_agrees_with_the_reference) {
       40);
 }
 
-TEST(MovementTest, gather_agrees_with_the_reference) {
+TEST(MovementTest, GatherAgreesWithTheReference) {
   for_seeds([](ElementType element, Random& random) {
     Dims dims = random_dims(random, 1, 4);
     const int axis = static_cast<int>(between(random, 0, dims.rank() - 1));
@@ -159,7 +159,7 @@ TEST(MovementTest, gather_agrees_with_the_reference) {
   });
 }
 
-TEST(MovementTest, transpose_agrees_with_the_reference) {
+TEST(MovementTest, TransposeAgreesWithTheReference) {
   for_seeds(
       [](ElementType element, Random& random) {
         const Dims dims = random_dims(random, 0, 5);
@@ -174,7 +174,7 @@ TEST(MovementTest, transpose_agrees_with_the_reference) {
       25);
 }
 
-TEST(MovementTest, transpose_of_large_planes_agrees_with_the_reference) {
+TEST(MovementTest, TransposeOfLargePlanesAgreesWithTheReference) {
   for (ElementType element : kEverySize) {
     for (const Dims& dims : {Dims{2, 33, 65}, Dims{64, 64}, Dims{3, 5, 100}, Dims{1, 7, 3}}) {
       Random random(7);
@@ -186,7 +186,7 @@ TEST(MovementTest, transpose_of_large_planes_agrees_with_the_reference) {
   }
 }
 
-TEST(MovementTest, pad_agrees_with_the_reference_in_every_mode) {
+TEST(MovementTest, PadAgreesWithTheReferenceInEveryMode) {
   for (const char* mode : {"constant", "edge", "reflect", "wrap"}) {
     for_seeds([&](ElementType element, Random& random) {
       const bool is_constant = std::string(mode) == "constant";
@@ -209,7 +209,7 @@ TEST(MovementTest, pad_agrees_with_the_reference_in_every_mode) {
   }
 }
 
-TEST(MovementTest, expand_agrees_with_the_reference) {
+TEST(MovementTest, ExpandAgreesWithTheReference) {
   for_seeds([](ElementType element, Random& random) {
     const Dims out = random_dims(random, 0, 5, 5);
     Dims in;
@@ -224,7 +224,7 @@ TEST(MovementTest, expand_agrees_with_the_reference) {
   });
 }
 
-TEST(MovementTest, tile_agrees_with_the_reference) {
+TEST(MovementTest, TileAgreesWithTheReference) {
   for_seeds([](ElementType element, Random& random) {
     const Dims dims = random_dims(random, 0, 4, 4);
     std::vector<int64_t> repeats;
@@ -235,7 +235,7 @@ TEST(MovementTest, tile_agrees_with_the_reference) {
   });
 }
 
-TEST(MovementTest, depth_and_space_agree_with_the_reference) {
+TEST(MovementTest, DepthAndSpaceAgreeWithTheReference) {
   for_seeds(
       [](ElementType element, Random& random) {
         const int64_t block = between(random, 1, 3);
@@ -252,7 +252,7 @@ TEST(MovementTest, depth_and_space_agree_with_the_reference) {
       20);
 }
 
-TEST(MovementTest, trilu_agrees_with_the_reference_also_in_place) {
+TEST(MovementTest, TriluAgreesWithTheReferenceAlsoInPlace) {
   for_seeds([](ElementType element, Random& random) {
     const Dims dims = random_dims(random, 2, 4);
     OpCall call = make_call("Trilu", 14, {{"upper", between(random, 0, 1)}});
@@ -265,7 +265,7 @@ TEST(MovementTest, trilu_agrees_with_the_reference_also_in_place) {
   });
 }
 
-TEST(MovementTest, one_hot_agrees_with_the_reference) {
+TEST(MovementTest, OneHotAgreesWithTheReference) {
   for_seeds([](ElementType element, Random& random) {
     const ElementType index = random.below(2) == 0 ? ElementType::kFloat : ElementType::kInt32;
     const Dims dims = random_dims(random, 0, 3, 4);
@@ -278,7 +278,7 @@ TEST(MovementTest, one_hot_agrees_with_the_reference) {
   });
 }
 
-TEST(MovementTest, one_hot_is_off_everywhere_for_what_is_no_index) {
+TEST(MovementTest, OneHotIsOffEverywhereForWhatIsNoIndex) {
   const float inf = std::numeric_limits<float>::infinity();
   OpCall call = make_call("OneHot", 11);
   call.inputs = {TestTensor::of<float>({7}, {NAN, inf, -inf, 1e30f, -1e30f, 1.9f, -1}),
@@ -295,7 +295,7 @@ TEST(MovementTest, one_hot_is_off_everywhere_for_what_is_no_index) {
   }
 }
 
-TEST(MovementTest, eye_like_and_constant_of_shape_agree_with_the_reference) {
+TEST(MovementTest, EyeLikeAndConstantOfShapeAgreeWithTheReference) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -315,9 +315,8 @@ TEST(MovementTest, eye_like_and_constant_of_shape_agree_with_the_reference) {
   }
 }
 
-// The linker could merge kernels of one name in two files; a comparison of a kernel with itself
-// proves nothing.
-TEST(MovementTest, what_is_compared_with_the_reference_is_not_the_reference) {
+// Kernels of one name in two files could become one when linked; comparing them says nothing then.
+TEST(MovementTest, WhatIsComparedWithTheReferenceIsNotTheReference) {
   KernelRegistry reference, cpu;
   add_reference_kernels(reference);
   add_cpu_kernels(cpu);
@@ -362,7 +361,7 @@ class BothSets : public ::testing::TestWithParam<KernelSet> {
 INSTANTIATE_TEST_SUITE_P(Kernels, BothSets,
                          ::testing::Values(KernelSet::kReference, KernelSet::kCpu));
 
-TEST_P(BothSets, slice_clamps_and_reverses_as_numpy_does) {
+TEST_P(BothSets, SliceClampsAndReversesAsNumpyDoes) {
   const TestTensor data = iota({5});
   EXPECT_THAT(ints(slice_call(data, {-2}, {INT64_MAX}, {0}, {1})), ElementsAre(3, 4));
   EXPECT_THAT(ints(slice_call(data, {INT64_MAX}, {INT64_MIN}, {0}, {-2})), ElementsAre(4, 2, 0));
@@ -373,7 +372,7 @@ TEST_P(BothSets, slice_clamps_and_reverses_as_numpy_does) {
   EXPECT_THAT(ints(slice_call(data, {INT64_MIN}, {INT64_MIN}, {0}, {-1})), ElementsAre());
 }
 
-TEST_P(BothSets, slice_by_attributes_is_the_old_slice) {
+TEST_P(BothSets, SliceByAttributesIsTheOldSlice) {
   OpCall call = make_call("Slice", 9,
                           {{"starts", std::vector<int64_t>{1}},
                            {"ends", std::vector<int64_t>{3}},
@@ -382,7 +381,7 @@ TEST_P(BothSets, slice_by_attributes_is_the_old_slice) {
   EXPECT_THAT(ints(call), ElementsAre(1, 2, 5, 6));
 }
 
-TEST_P(BothSets, slice_refuses_a_zero_step_and_a_repeated_axis) {
+TEST_P(BothSets, SliceRefusesAZeroStepAndARepeatedAxis) {
   EXPECT_THAT(error(slice_call(iota({5}), {0}, {1}, {0}, {0})),
               HasSubstr("the step of axis 0 is 0"));
   EXPECT_THAT(error(slice_call(iota({5}), {0, 0}, {1, 1}, {0, -1}, {1, 1})),
@@ -390,7 +389,7 @@ TEST_P(BothSets, slice_refuses_a_zero_step_and_a_repeated_axis) {
   EXPECT_THAT(error(slice_call(iota({5}), {0}, {1}, {1}, {1})), HasSubstr("axis 1"));
 }
 
-TEST_P(BothSets, gather_names_the_index_that_is_out_of_range) {
+TEST_P(BothSets, GatherNamesTheIndexThatIsOutOfRange) {
   OpCall call = make_call("Gather", 13);
   call.inputs = {iota({5}), int64s({0, 7})};
   EXPECT_THAT(error(call), HasSubstr("index 7 is out of range for axis 0 of size 5"));
@@ -402,7 +401,7 @@ TEST_P(BothSets, gather_names_the_index_that_is_out_of_range) {
   EXPECT_THAT(error(call), HasSubstr("index 0 is out of range for axis 0 of size 0"));
 }
 
-TEST_P(BothSets, pad_mirrors_wraps_and_crops) {
+TEST_P(BothSets, PadMirrorsWrapsAndCrops) {
   const auto pad = [&](const char* mode, int64_t before, int64_t after) {
     OpCall call = make_call("Pad", 19, {{"mode", std::string(mode)}});
     call.inputs = {iota({4}), int64s({before, after})};
@@ -414,13 +413,13 @@ TEST_P(BothSets, pad_mirrors_wraps_and_crops) {
   EXPECT_THAT(pad("constant", 1, -2), ElementsAre(0, 0, 1));
 }
 
-TEST_P(BothSets, pad_by_attributes_takes_its_value_as_a_float) {
+TEST_P(BothSets, PadByAttributesTakesItsValueAsAFloat) {
   OpCall call = make_call("Pad", 10, {{"pads", std::vector<int64_t>{1, 0}}, {"value", 7.0f}});
   call.inputs = {TestTensor::of<double>({2}, {1, 2})};
   EXPECT_THAT(run_one(call, GetParam()).values<double>(), ElementsAre(7, 1, 2));
 }
 
-TEST_P(BothSets, pad_refuses_what_no_shape_can_hold) {
+TEST_P(BothSets, PadRefusesWhatNoShapeCanHold) {
   OpCall call = make_call("Pad", 13);
   call.inputs = {iota({4}), int64s({-5, 0})};
   EXPECT_THAT(error(call), HasSubstr("crop more than the 4 elements"));
@@ -430,7 +429,7 @@ TEST_P(BothSets, pad_refuses_what_no_shape_can_hold) {
   EXPECT_THAT(error(call), HasSubstr("pads needs 2 entries"));
 }
 
-TEST_P(BothSets, concat_grows_its_first_input_in_place) {
+TEST_P(BothSets, ConcatGrowsItsFirstInputInPlace) {
   // As the executor grows it: the first input's data is the start of the output's buffer.
   for (bool is_string : {false, true}) {
     const TestTensor out = is_string ? TestTensor::of_strings({1, 3}, {"a", "b", ""})
@@ -469,7 +468,7 @@ TEST_P(BothSets, concat_grows_its_first_input_in_place) {
   }
 }
 
-TEST_P(BothSets, split_gives_the_last_part_what_is_left) {
+TEST_P(BothSets, SplitGivesTheLastPartWhatIsLeft) {
   OpCall call = make_call("Split", 18, {{"num_outputs", int64_t{3}}});
   call.inputs = {iota({7})};
   call.num_outputs = 3;
@@ -482,7 +481,7 @@ TEST_P(BothSets, split_gives_the_last_part_what_is_left) {
   EXPECT_THAT(error(call), HasSubstr("does not split into 3 equal parts"));
 }
 
-TEST_P(BothSets, range_counts_exactly_at_the_ends_of_int64) {
+TEST_P(BothSets, RangeCountsExactlyAtTheEndsOfInt64) {
   OpCall call = make_call("Range", 11);
   const auto scalars = [&](int64_t a, int64_t b, int64_t c) {
     call.inputs = {TestTensor::scalar(a), TestTensor::scalar(b), TestTensor::scalar(c)};
@@ -504,7 +503,7 @@ TEST_P(BothSets, range_counts_exactly_at_the_ends_of_int64) {
   EXPECT_EQ(run_one(call, GetParam()).count(), 4);
 }
 
-TEST_P(BothSets, shapes_and_sizes_are_read_from_dims) {
+TEST_P(BothSets, ShapesAndSizesAreReadFromDims) {
   OpCall call = make_call("Shape", 15, {{"start", int64_t{-2}}});
   call.inputs = {iota({2, 3, 4})};
   EXPECT_THAT(run_one(call, GetParam()).values<int64_t>(), ElementsAre(3, 4));
@@ -515,7 +514,7 @@ TEST_P(BothSets, shapes_and_sizes_are_read_from_dims) {
   EXPECT_THAT(run_one(call, GetParam()).values<int64_t>(), ElementsAre(24));
 }
 
-TEST_P(BothSets, views_keep_every_element) {
+TEST_P(BothSets, ViewsKeepEveryElement) {
   OpCall call = make_call("Reshape", 14);
   call.inputs = {iota({2, 3, 4}), int64s({0, -1, 2})};
   const TestTensor out = run_one(call, GetParam());
@@ -523,7 +522,7 @@ TEST_P(BothSets, views_keep_every_element) {
   EXPECT_EQ(out.values<int32_t>(), iota({24}).values<int32_t>());
 }
 
-TEST_P(BothSets, dropout_is_the_identity_unless_it_trains) {
+TEST_P(BothSets, DropoutIsTheIdentityUnlessItTrains) {
   OpCall call = make_call("Dropout", 13, {{"seed", int64_t{1}}});
   const TestTensor ones = TestTensor::of<float>({64}, std::vector<float>(64, 1.0f));
   call.inputs = {ones, TestTensor::scalar(0.25f), TestTensor::scalar(false)};
@@ -545,7 +544,7 @@ TEST_P(BothSets, dropout_is_the_identity_unless_it_trains) {
   EXPECT_THAT(error(call), HasSubstr("ratio must lie in [0, 1)"));
 }
 
-TEST_P(BothSets, constants_come_from_any_attribute) {
+TEST_P(BothSets, ConstantsComeFromAnyAttribute) {
   OpCall call = make_call("Constant", 13, {{"value_ints", std::vector<int64_t>{3, 4}}});
   EXPECT_THAT(run_one(call, GetParam()).values<int64_t>(), ElementsAre(3, 4));
   call.attributes = {{"value_string", std::string("word")}};

@@ -26,7 +26,7 @@ OpCall batch_normalization(const Dims& x, Random& random) {
   return call;
 }
 
-TEST(BatchNormalizationTest, agrees_with_the_plain_loop) {
+TEST(BatchNormalizationTest, AgreesWithThePlainLoop) {
   for (const Dims& x : kShapes) {
     SCOPED_TRACE(to_string(x));
     Random random(1);
@@ -34,7 +34,7 @@ TEST(BatchNormalizationTest, agrees_with_the_plain_loop) {
   }
 }
 
-TEST(BatchNormalizationTest, training_updates_the_running_statistics) {
+TEST(BatchNormalizationTest, TrainingUpdatesTheRunningStatistics) {
   OpCall call;
   call.op = "BatchNormalization";
   call.attributes = {{"training_mode", int64_t{1}}, {"momentum", 0.75f}, {"epsilon", 0.0f}};
@@ -50,7 +50,7 @@ TEST(BatchNormalizationTest, training_updates_the_running_statistics) {
                        TestTensor::of<float>({2, 1, 2}, {-d, -d / 3, d / 3, d}), 1e-6, 0));
 }
 
-TEST(InstanceNormalizationTest, agrees_with_the_plain_loop) {
+TEST(InstanceNormalizationTest, AgreesWithThePlainLoop) {
   for (const Dims& x : kShapes) {
     SCOPED_TRACE(to_string(x));
     Random random(2);
@@ -80,7 +80,7 @@ void compare_layer(const Dims& x, int64_t axis, const Dims& scale, std::optional
   }
 }
 
-TEST(LayerNormalizationTest, agrees_with_the_plain_loop_on_every_axis) {
+TEST(LayerNormalizationTest, AgreesWithThePlainLoopOnEveryAxis) {
   const Dims x{2, 3, 4, 35};
   for (int axis = 0; axis < 4; ++axis) {
     Dims row;
@@ -90,14 +90,14 @@ TEST(LayerNormalizationTest, agrees_with_the_plain_loop_on_every_axis) {
   }
 }
 
-TEST(LayerNormalizationTest, scales_broadcast_to_x) {
+TEST(LayerNormalizationTest, ScalesBroadcastToX) {
   compare_layer({4, 4}, -1, {4, 1}, Dims{4});
   compare_layer({4, 4}, -1, {1, 4}, Dims{1});
   compare_layer({3, 4, 4}, 1, {4}, Dims{});
   compare_layer({3, 4}, -1, {3, 4}, Dims{3, 1});
 }
 
-TEST(NormalizationTest, says_which_input_does_not_fit) {
+TEST(NormalizationTest, SaysWhichInputDoesNotFit) {
   Random random(4);
   OpCall call = batch_normalization({2, 3, 4}, random);
   call.inputs[2] = floats({4}, random);

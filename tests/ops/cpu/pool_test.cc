@@ -44,7 +44,7 @@ OpCall random_pool(const std::string& op, Random& random) {
   return call;
 }
 
-TEST(PoolTest, agrees_on_seeded_random_geometries) {
+TEST(PoolTest, AgreesOnSeededRandomGeometries) {
   for (const char* op : {"MaxPool", "AveragePool"}) {
     for (uint64_t seed = 1; seed <= 80; ++seed) {
       SCOPED_TRACE(std::string(op) + " seed " + std::to_string(seed));
@@ -54,7 +54,7 @@ TEST(PoolTest, agrees_on_seeded_random_geometries) {
   }
 }
 
-TEST(PoolTest, global_pools_agree) {
+TEST(PoolTest, GlobalPoolsAgree) {
   for (const char* op : {"GlobalMaxPool", "GlobalAveragePool"}) {
     for (const Dims& x : {Dims{2, 3, 5}, Dims{1, 2, 40, 3}, Dims{0, 2, 4}, Dims{2, 1, 3, 4, 5}}) {
       Random random(1);
@@ -66,7 +66,7 @@ TEST(PoolTest, global_pools_agree) {
   }
 }
 
-TEST(MaxPoolTest, indices_count_rows_or_columns_first) {
+TEST(MaxPoolTest, IndicesCountRowsOrColumnsFirst) {
   OpCall call;
   call.op = "MaxPool";
   call.attributes = {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
@@ -83,7 +83,7 @@ TEST(MaxPoolTest, indices_count_rows_or_columns_first) {
   }
 }
 
-TEST(MaxPoolTest, indices_do_not_walk_the_padding) {
+TEST(MaxPoolTest, IndicesDoNotWalkThePadding) {
   constexpr int64_t kPad = 65536;
   OpCall call;
   call.op = "MaxPool";
@@ -96,7 +96,7 @@ TEST(MaxPoolTest, indices_do_not_walk_the_padding) {
   EXPECT_TRUE(is_same_bits((*result)[1].tensor(), TestTensor::of<int64_t>({1, 1, 1, 1}, {1})));
 }
 
-TEST(MaxPoolTest, nan_wins) {
+TEST(MaxPoolTest, NanWins) {
   OpCall call;
   call.op = "MaxPool";
   call.attributes = {{"kernel_shape", Ints{2}}};
@@ -106,7 +106,7 @@ TEST(MaxPoolTest, nan_wins) {
                        TestTensor::of<float>({1, 1, 3}, {NAN, 1, -INFINITY}), 0, 0));
 }
 
-TEST(AveragePoolTest, a_window_past_the_padding_counts_only_what_is_there) {
+TEST(AveragePoolTest, AWindowPastThePaddingCountsOnlyWhatIsThere) {
   OpCall call;
   call.op = "AveragePool";
   call.opset = 19;
@@ -120,7 +120,7 @@ TEST(AveragePoolTest, a_window_past_the_padding_counts_only_what_is_there) {
       is_close(run_one(call, KernelSet::kCpu), TestTensor::of<float>({1, 1, 2}, {2, 4.5f}), 0, 0));
 }
 
-TEST(PoolTest, says_which_rule_a_geometry_breaks) {
+TEST(PoolTest, SaysWhichRuleAGeometryBreaks) {
   OpCall call;
   call.op = "MaxPool";
   call.inputs = {TestTensor(ElementType::kFloat, {1, 1, 4})};

@@ -93,7 +93,7 @@ struct Call {
 
 const char* const kOperators[] = {"LSTM", "GRU", "RNN"};
 
-TEST(RecurrentTest, agrees_for_every_direction_layout_and_optional_input) {
+TEST(RecurrentTest, AgreesForEveryDirectionLayoutAndOptionalInput) {
   uint64_t seed = 0;
   for (const char* op : kOperators) {
     for (const char* direction : {"forward", "reverse", "bidirectional"}) {
@@ -114,7 +114,7 @@ TEST(RecurrentTest, agrees_for_every_direction_layout_and_optional_input) {
   }
 }
 
-TEST(RecurrentTest, agrees_on_seeded_random_sizes) {
+TEST(RecurrentTest, AgreesOnSeededRandomSizes) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     for (const char* op : kOperators) {
       SCOPED_TRACE(std::string(op) + " seed " + std::to_string(seed));
@@ -132,7 +132,7 @@ TEST(RecurrentTest, agrees_on_seeded_random_sizes) {
   }
 }
 
-TEST(RecurrentTest, agrees_at_the_sizes_of_a_voice_activity_model) {
+TEST(RecurrentTest, AgreesAtTheSizesOfAVoiceActivityModel) {
   Call call("LSTM", {1, 1, 128, 128}, 1);
   call.add_weights();
   call.add_bias();
@@ -140,7 +140,7 @@ TEST(RecurrentTest, agrees_at_the_sizes_of_a_voice_activity_model) {
   call.compare();
 }
 
-TEST(RecurrentTest, agrees_where_steps_are_projected_in_several_blocks) {
+TEST(RecurrentTest, AgreesWhereStepsAreProjectedInSeveralBlocks) {
   for (const char* direction : {"forward", "reverse"}) {
     for (bool batch_first : {false, true}) {
       Call call("LSTM", {40, 20, 3, 65}, 2);
@@ -153,7 +153,7 @@ TEST(RecurrentTest, agrees_where_steps_are_projected_in_several_blocks) {
   }
 }
 
-TEST(RecurrentTest, agrees_with_clipping_coupled_gates_and_a_late_reset) {
+TEST(RecurrentTest, AgreesWithClippingCoupledGatesAndALateReset) {
   for (const char* op : kOperators) {
     for (int options = 1; options < 8; ++options) {
       SCOPED_TRACE(std::string(op) + " options " + std::to_string(options));
@@ -168,7 +168,7 @@ TEST(RecurrentTest, agrees_with_clipping_coupled_gates_and_a_late_reset) {
   }
 }
 
-TEST(RecurrentTest, agrees_for_every_activation_function) {
+TEST(RecurrentTest, AgreesForEveryActivationFunction) {
   struct Function {
     const char* name;
     bool has_alpha, has_beta;
@@ -198,7 +198,7 @@ TEST(RecurrentTest, agrees_for_every_activation_function) {
   }
 }
 
-TEST(RecurrentTest, zero_sizes_give_empty_results_or_the_initial_state) {
+TEST(RecurrentTest, ZeroSizesGiveEmptyResultsOrTheInitialState) {
   for (const char* op : kOperators) {
     for (const Sizes& sizes : {Sizes{0, 2, 3, 4}, Sizes{3, 0, 3, 4}, Sizes{3, 2, 0, 4}}) {
       Call call(op, sizes, 5);
@@ -209,7 +209,7 @@ TEST(RecurrentTest, zero_sizes_give_empty_results_or_the_initial_state) {
   }
 }
 
-TEST(RecurrentTest, large_gates_saturate_and_nan_stays_nan) {
+TEST(RecurrentTest, LargeGatesSaturateAndNanStaysNan) {
   Call call("LSTM", {1, 1, 1, 3}, 6);
   call.add_weights();
   call.call.inputs[1] = TestTensor::of<float>(
@@ -220,7 +220,7 @@ TEST(RecurrentTest, large_gates_saturate_and_nan_stays_nan) {
   call.compare();
 }
 
-TEST(RecurrentTest, a_sequence_length_out_of_range_is_an_error_of_the_run) {
+TEST(RecurrentTest, ASequenceLengthOutOfRangeIsAnErrorOfTheRun) {
   Call call("LSTM", {3, 2, 4, 5}, 7);
   call.add_weights();
   call.add(4, TestTensor::of<int32_t>({2}, {1, 4}));
@@ -232,7 +232,7 @@ TEST(RecurrentTest, a_sequence_length_out_of_range_is_an_error_of_the_run) {
 
 std::string error_of(Call& call) { return infer_op(call.call).status().message(); }
 
-TEST(RecurrentTest, says_which_rule_an_input_breaks) {
+TEST(RecurrentTest, SaysWhichRuleAnInputBreaks) {
   const auto fresh = [] {
     Call call("LSTM", {3, 2, 4, 5}, 8);
     call.add_weights();

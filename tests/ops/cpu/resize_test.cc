@@ -27,7 +27,7 @@ OpCall resize(const Dims& x, uint64_t seed) {
 
 const char* const kModes[] = {"nearest", "linear", "cubic"};
 
-TEST(ResizeTest, agrees_for_every_mode_and_coordinate_rule) {
+TEST(ResizeTest, AgreesForEveryModeAndCoordinateRule) {
   for (const char* mode : kModes) {
     for (const char* coordinates : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
                                     "align_corners", "asymmetric"}) {
@@ -49,7 +49,7 @@ TEST(ResizeTest, agrees_for_every_mode_and_coordinate_rule) {
 }
 
 // At quarters no two of the ways agree.
-TEST(ResizeTest, nearest_rounds_as_told) {
+TEST(ResizeTest, NearestRoundsAsNearestModeWants) {
   const auto values = [](const char* rounding) {
     OpCall call = resize({4}, 1);
     call.attributes = {{"nearest_mode", std::string(rounding)},
@@ -68,7 +68,7 @@ TEST(ResizeTest, nearest_rounds_as_told) {
                            floats({0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3})));
 }
 
-TEST(ResizeTest, integers_take_their_nearest_neighbours) {
+TEST(ResizeTest, IntegersTakeTheirNearestNeighbours) {
   for (ElementType element : {ElementType::kInt32, ElementType::kInt64}) {
     for (uint64_t seed = 1; seed <= 10; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
@@ -84,7 +84,7 @@ TEST(ResizeTest, integers_take_their_nearest_neighbours) {
   }
 }
 
-TEST(ResizeTest, cropping_takes_the_extrapolation_value_outside) {
+TEST(ResizeTest, CroppingTakesTheExtrapolationValueOutside) {
   OpCall call = resize({4}, 1);
   call.attributes = {{"mode", std::string("linear")},
                      {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
@@ -99,7 +99,7 @@ TEST(ResizeTest, cropping_takes_the_extrapolation_value_outside) {
   EXPECT_TRUE(is_close(run_one(call, KernelSet::kCpu), floats({10, 0, 10}), 0, 1e-6));
 }
 
-TEST(ResizeTest, axes_and_aspect_policies_set_the_sizes) {
+TEST(ResizeTest, AxesAndAspectPoliciesSetTheSizes) {
   OpCall call = resize({1, 4, 6}, 2);
   call.attributes = {{"axes", std::vector<int64_t>{2, 1}},
                      {"keep_aspect_ratio_policy", std::string("not_larger")}};
@@ -115,7 +115,7 @@ TEST(ResizeTest, axes_and_aspect_policies_set_the_sizes) {
   compare_with_reference(call);
 }
 
-TEST(ResizeTest, bytes_and_empty_tensors_are_resized) {
+TEST(ResizeTest, BytesAndEmptyTensorsAreResized) {
   OpCall call = resize({1, 2, 3}, 3);
   Random random(3);
   call.inputs[0] = TestTensor::random(ElementType::kUint8, {1, 2, 3}, random, 0, 255);
@@ -128,7 +128,7 @@ TEST(ResizeTest, bytes_and_empty_tensors_are_resized) {
   compare_with_reference(call);
 }
 
-TEST(ResizeTest, says_what_is_wrong_with_scales_and_sizes) {
+TEST(ResizeTest, SaysWhatIsWrongWithScalesAndSizes) {
   OpCall call = resize({2, 4}, 4);
   const auto message = [&] { return infer_op(call).status().message(); };
   EXPECT_EQ(message(), "Resize needs scales or sizes");

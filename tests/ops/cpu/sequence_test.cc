@@ -51,7 +51,7 @@ std::string error_of(const OpCall& call) {
 
 TestTensor position(int64_t value) { return TestTensor::scalar(value); }
 
-TEST(SequenceTest, insert_takes_any_place_up_to_the_end) {
+TEST(SequenceTest, InsertTakesAnyPlaceUpToTheEnd) {
   const TestValue three = rows({{1}, {2}, {3}});
   const auto insert = [&](TestValue at) {
     return make_call("SequenceInsert", {three, row({9}), at});
@@ -65,7 +65,7 @@ TEST(SequenceTest, insert_takes_any_place_up_to_the_end) {
   EXPECT_THAT(error_of(insert(position(-4))), HasSubstr("position -4 is out of range"));
 }
 
-TEST(SequenceTest, erase_and_at_take_only_places_that_are_there) {
+TEST(SequenceTest, EraseAndAtTakeOnlyPlacesThatAreThere) {
   const TestValue three = rows({{1}, {2}, {3}});
   EXPECT_THAT(heads(result_of(make_call("SequenceErase", {three}))), ElementsAre(1, 2));
   EXPECT_THAT(heads(result_of(make_call("SequenceErase", {three, position(-3)}))),
@@ -80,7 +80,7 @@ TEST(SequenceTest, erase_and_at_take_only_places_that_are_there) {
               HasSubstr("position 0 is out of range"));
 }
 
-TEST(SequenceTest, construct_empty_and_length_agree) {
+TEST(SequenceTest, ConstructEmptyAndLengthAgree) {
   const TestValue made = result_of(make_call("SequenceConstruct", {row({1}), row({2, 3})}));
   EXPECT_THAT(heads(made), ElementsAre(1, 2));
   const TestValue length = result_of(make_call("SequenceLength", {made}));
@@ -93,7 +93,7 @@ TEST(SequenceTest, construct_empty_and_length_agree) {
               HasSubstr("dtype 99"));
 }
 
-TEST(SequenceTest, types_that_differ_are_refused) {
+TEST(SequenceTest, TypesThatDifferAreRefused) {
   EXPECT_THAT(error_of(make_call("SequenceConstruct", {row({1}), TestTensor::scalar(1.0f)})),
               HasSubstr("must have the same element type"));
   EXPECT_THAT(error_of(make_call("SequenceInsert", {rows({{1}}), TestTensor::scalar(1.0f)})),
@@ -101,7 +101,7 @@ TEST(SequenceTest, types_that_differ_are_refused) {
   EXPECT_THAT(error_of(make_call("SequenceLength", {row({1})})), HasSubstr("must be a sequence"));
 }
 
-TEST(SequenceTest, split_makes_chunks_parts_or_single_steps) {
+TEST(SequenceTest, SplitMakesChunksPartsOrSingleSteps) {
   const TestTensor data = TestTensor::of<int64_t>({5}, {0, 1, 2, 3, 4});
   const auto chunks = result_of(make_call("SplitToSequence", {data, position(2)}));
   ASSERT_EQ(chunks.tensors.size(), 3u);
@@ -121,7 +121,7 @@ TEST(SequenceTest, split_makes_chunks_parts_or_single_steps) {
               HasSubstr("leave 3 elements"));
 }
 
-TEST(SequenceTest, concat_undoes_split_along_every_axis) {
+TEST(SequenceTest, ConcatUndoesSplitAlongEveryAxis) {
   for (int64_t axis : {0, 1, 2, -1}) {
     for (ElementType element : {ElementType::kFloat, ElementType::kInt8, ElementType::kString}) {
       Random random(static_cast<uint64_t>(axis + 5));
@@ -144,7 +144,7 @@ TEST(SequenceTest, concat_undoes_split_along_every_axis) {
   }
 }
 
-TEST(SequenceTest, concat_refuses_nothing_and_misfits) {
+TEST(SequenceTest, ConcatRefusesNothingAndMisfits) {
   EXPECT_THAT(error_of(make_call("ConcatFromSequence", {rows({})}, {{"axis", int64_t{0}}})),
               HasSubstr("an empty sequence"));
   EXPECT_THAT(error_of(make_call("ConcatFromSequence", {rows({{1}, {2, 3}})},
@@ -152,7 +152,7 @@ TEST(SequenceTest, concat_refuses_nothing_and_misfits) {
               HasSubstr("elements 0 and 1 do not join along axis 0: [1] and [2]"));
 }
 
-TEST(SequenceTest, a_full_optional_is_its_value) {
+TEST(SequenceTest, AFullOptionalIsItsValue) {
   const TestTensor value = row({7});
   EXPECT_THAT(result_of(make_call("Optional", {value})).tensor().values<int64_t>(), ElementsAre(7));
   TestValue full = value;
@@ -176,7 +176,7 @@ TEST(SequenceTest, a_full_optional_is_its_value) {
   EXPECT_THAT(error_of(make_call("Optional", {})), HasSubstr("needs an input"));
 }
 
-TEST(SequenceTest, identity_passes_sequences_and_optionals_on) {
+TEST(SequenceTest, IdentityPassesSequencesAndOptionalsOn) {
   EXPECT_THAT(heads(result_of(make_call("Identity", {rows({{1}, {2}})}))), ElementsAre(1, 2));
   EXPECT_EQ(result_of(make_call("Identity", {TestValue::none(ElementType::kInt64)})).kind,
             TestValue::Kind::kNone);

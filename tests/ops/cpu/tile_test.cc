@@ -30,7 +30,7 @@ std::vector<float> random_floats(int64_t count, Random& random) {
   return values;
 }
 
-TEST(TileTest, packed_products_agree_on_every_set) {
+TEST(TileTest, PackedProductsAgreeOnEverySet) {
   for (const TileKernels* tiles : all_sets()) {
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       SCOPED_TRACE(std::string(tiles->name) + " seed " + std::to_string(seed));
@@ -65,7 +65,7 @@ TEST(TileTest, packed_products_agree_on_every_set) {
   }
 }
 
-TEST(TileTest, dot_products_sums_and_rows_agree_on_every_set) {
+TEST(TileTest, DotProductsSumsAndRowsAgreeOnEverySet) {
   for (const TileKernels* tiles : all_sets()) {
     Random random(7);
     for (int64_t n : {0, 1, 3, 4, 15, 16, 17, 64, 100, 129}) {
@@ -99,7 +99,7 @@ double ulps(float actual, double expected) {
   return std::abs(static_cast<double>(actual) - expected) / unit;
 }
 
-TEST(TileTest, gate_functions_stay_within_four_units_in_the_last_place) {
+TEST(TileTest, GateFunctionsStayWithinFourUnitsInTheLastPlace) {
   for (const TileKernels* tiles : all_sets()) {
     SCOPED_TRACE(tiles->name);
     std::vector<float> x;
@@ -119,7 +119,7 @@ TEST(TileTest, gate_functions_stay_within_four_units_in_the_last_place) {
   }
 }
 
-TEST(TileTest, gate_functions_keep_nan_and_reach_their_limits) {
+TEST(TileTest, GateFunctionsKeepNanAndReachTheirLimits) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const TileKernels* tiles : all_sets()) {
     SCOPED_TRACE(tiles->name);
@@ -137,7 +137,7 @@ TEST(TileTest, gate_functions_keep_nan_and_reach_their_limits) {
   }
 }
 
-TEST(TileTest, the_lstm_cell_agrees_on_every_set) {
+TEST(TileTest, TheLstmCellAgreesOnEverySet) {
   for (const TileKernels* tiles : all_sets()) {
     for (int64_t n : {1, 5, 16, 33, 128}) {
       SCOPED_TRACE(std::string(tiles->name) + " size " + std::to_string(n));
@@ -161,7 +161,7 @@ TEST(TileTest, the_lstm_cell_agrees_on_every_set) {
   }
 }
 
-TEST(GemmTest, the_same_product_gives_the_same_bits) {
+TEST(GemmTest, TheSameProductGivesTheSameBits) {
   Random random(11);
   for (int64_t n : {16, 64, 100}) {
     const std::vector<float> a = random_floats(n * n, random), b = random_floats(n * n, random);

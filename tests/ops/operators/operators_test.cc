@@ -68,7 +68,7 @@ class OperatorsTest : public ::testing::Test {
   KernelRegistry reference_, cpu_;
 };
 
-TEST_F(OperatorsTest, have_a_schema_at_every_opset_since_they_came) {
+TEST_F(OperatorsTest, HaveASchemaAtEveryOpsetSinceTheyCame) {
   EXPECT_EQ(examples().size(), 60u);
   for (const Example& example : examples()) {
     for (int opset = std::max(6, example.first_opset); opset <= 22; ++opset) {
@@ -78,7 +78,7 @@ TEST_F(OperatorsTest, have_a_schema_at_every_opset_since_they_came) {
   }
 }
 
-TEST_F(OperatorsTest, have_a_plain_and_a_fast_kernel_that_agree_for_every_type) {
+TEST_F(OperatorsTest, HaveAPlainAndAFastKernelThatAgreeForEveryType) {
   const std::set<std::string> copies = {"Flatten", "Dropout"};  // plain is fast
   for (const Example& example : examples()) {
     for (const ElementType element : example.elements) {
@@ -96,7 +96,7 @@ TEST_F(OperatorsTest, have_a_plain_and_a_fast_kernel_that_agree_for_every_type) 
   }
 }
 
-TEST_F(OperatorsTest, name_the_node_and_the_types_they_take) {
+TEST_F(OperatorsTest, NameTheNodeAndTheTypesTheyTake) {
   for (const Example& example : examples()) {
     OpCall call = example.call(example.elements[0], 1);
     // Operators that take every type refuse a value that is no tensor.
@@ -111,7 +111,7 @@ TEST_F(OperatorsTest, name_the_node_and_the_types_they_take) {
   }
 }
 
-TEST_F(OperatorsTest, name_the_node_and_an_attribute_that_they_lack_or_that_is_of_another_kind) {
+TEST_F(OperatorsTest, NameTheNodeAndAnAttributeThatTheyLackOrThatIsOfAnotherKind) {
   for (const Example& example : examples()) {
     OpCall call = example.call(example.elements[0], 1);
     call.attributes.set("flavour", int64_t{1});
@@ -217,7 +217,7 @@ std::vector<Broken> broken_calls() {
   return all;
 }
 
-TEST_F(OperatorsTest, name_the_node_and_the_rule_that_a_shape_or_an_attribute_breaks) {
+TEST_F(OperatorsTest, NameTheNodeAndTheRuleThatAShapeOrAnAttributeBreaks) {
   for (const Broken& broken : broken_calls()) {
     const auto example = std::ranges::find(examples(), broken.op, &Example::op);
     ASSERT_NE(example, examples().end()) << broken.op;

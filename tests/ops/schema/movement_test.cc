@@ -54,7 +54,7 @@ std::string infer(const Rule& rule) {
   return text;
 }
 
-TEST(MovementSchemaTest, concat_adds_sizes_and_keeps_what_must_agree) {
+TEST(MovementSchemaTest, ConcatAddsSizesAndKeepsWhatMustAgree) {
   const Attributes axis1 = {{"axis", int64_t{1}}};
   EXPECT_EQ(infer({"Concat", 13, axis1, {f({kS0, 2}), f({kS0, 3})}}), "float[s0,5]");
   EXPECT_EQ(infer({"Concat", 13, axis1, {f({kS0, 2}), f({4, kAny})}}), "float[4,?]");
@@ -71,7 +71,7 @@ TEST(MovementSchemaTest, concat_adds_sizes_and_keeps_what_must_agree) {
               HasSubstr("must be a tensor"));
 }
 
-TEST(MovementSchemaTest, reshape_infers_one_dimension_through_symbols) {
+TEST(MovementSchemaTest, ReshapeInfersOneDimensionThroughSymbols) {
   const auto reshape = [](Dims from, std::vector<int64_t> to, Attributes attributes = {}) {
     const int64_t length = static_cast<int64_t>(to.size());
     return infer({"Reshape", 14, attributes, {f(from), i64({length})}, {{1, to}}});
@@ -93,7 +93,7 @@ TEST(MovementSchemaTest, reshape_infers_one_dimension_through_symbols) {
   EXPECT_THAT(reshape({2, 3}, {INT64_MAX, INT64_MAX}), HasSubstr("exceed int64"));
 }
 
-TEST(MovementSchemaTest, a_shape_that_is_not_known_yet_still_has_a_length) {
+TEST(MovementSchemaTest, AShapeThatIsNotKnownYetStillHasALength) {
   EXPECT_EQ(infer({"Reshape", 14, {}, {f({2, 3}), i64({3})}}), "float[?,?,?]");
   EXPECT_EQ(infer({"Reshape", 14, {}, {f({2, 3}), i64({kAny})}}), "float[...]");
   EXPECT_EQ(infer({"Expand", 13, {}, {f({kS0, 1, 4}), i64({4})}}), "float[?,?,?,4]");
@@ -110,7 +110,7 @@ TEST(MovementSchemaTest, a_shape_that_is_not_known_yet_still_has_a_length) {
   EXPECT_THAT(infer({"Reshape", 14, {}, {f({2}), i64({99})}}), HasSubstr("99"));
 }
 
-TEST(MovementSchemaTest, slices_of_symbols_keep_them_only_when_whole) {
+TEST(MovementSchemaTest, SlicesOfSymbolsKeepThemOnlyWhenWhole) {
   const auto slice = [](int64_t start, int64_t end) {
     return infer({"Slice", 13, {}, {f({kS0, 5}), i64({1}), i64({1})}, {{1, {start}}, {2, {end}}}});
   };
@@ -124,7 +124,7 @@ TEST(MovementSchemaTest, slices_of_symbols_keep_them_only_when_whole) {
             "float[3,2]");
 }
 
-TEST(MovementSchemaTest, axes_are_attributes_before_13_and_inputs_since) {
+TEST(MovementSchemaTest, AxesAreAttributesBefore13AndInputsSince) {
   const Attributes axes = {{"axes", std::vector<int64_t>{0, -1}}};
   EXPECT_EQ(infer({"Unsqueeze", 11, axes, {f({kS0})}}), "float[1,s0,1]");
   EXPECT_EQ(infer({"Unsqueeze", 13, {}, {f({kS0}), i64({2})}, {{1, {0, -1}}}}), "float[1,s0,1]");
@@ -137,7 +137,7 @@ TEST(MovementSchemaTest, axes_are_attributes_before_13_and_inputs_since) {
               HasSubstr("given twice"));
 }
 
-TEST(MovementSchemaTest, expand_and_tile_keep_a_symbol_that_is_not_repeated) {
+TEST(MovementSchemaTest, ExpandAndTileKeepASymbolThatIsNotRepeated) {
   const std::vector<ValueType> inputs = {f({kS0, 1}), i64({2})};
   EXPECT_EQ(infer({"Expand", 13, {}, inputs, {{1, {1, 7}}}}), "float[s0,7]");
   EXPECT_EQ(infer({"Tile", 13, {}, inputs, {{1, {1, 7}}}}), "float[s0,7]");
@@ -150,7 +150,7 @@ TEST(MovementSchemaTest, expand_and_tile_keep_a_symbol_that_is_not_repeated) {
               HasSubstr("repeats has 2 entries"));
 }
 
-TEST(MovementSchemaTest, sizes_beyond_int64_are_refused_with_their_shape) {
+TEST(MovementSchemaTest, SizesBeyondInt64AreRefusedWithTheirShape) {
   const int64_t big = int64_t{1} << 40;
   EXPECT_THAT(infer({"ConstantOfShape", 9, {}, {i64({2})}, {{0, {big, big}}}}),
               HasSubstr("[1099511627776,1099511627776] is too large"));
@@ -167,7 +167,7 @@ TEST(MovementSchemaTest, sizes_beyond_int64_are_refused_with_their_shape) {
             "float[1048576,256,0]");
 }
 
-TEST(MovementSchemaTest, ranks_above_the_limit_are_refused) {
+TEST(MovementSchemaTest, RanksAboveTheLimitAreRefused) {
   const Dims eight = {1, 1, 1, 1, 1, 1, 1, 1};
   EXPECT_THAT(infer({"Unsqueeze", 11, {{"axes", std::vector<int64_t>{0}}}, {f(eight)}}),
               HasSubstr("9 dimensions"));
@@ -177,7 +177,7 @@ TEST(MovementSchemaTest, ranks_above_the_limit_are_refused) {
               HasSubstr("more than 8 dimensions"));
 }
 
-TEST(MovementSchemaTest, shape_flatten_and_gather_follow_the_rank) {
+TEST(MovementSchemaTest, ShapeFlattenAndGatherFollowTheRank) {
   EXPECT_EQ(infer({"Shape", 15, {{"start", int64_t{1}}}, {f({kS0, 3, 4})}}), "int64[2]");
   EXPECT_EQ(infer({"Shape", 15, {{"start", int64_t{-9}}, {"end", int64_t{9}}}, {f({kS0, 3})}}),
             "int64[2]");
@@ -191,7 +191,7 @@ TEST(MovementSchemaTest, shape_flatten_and_gather_follow_the_rank) {
               HasSubstr("perm names axis 0 twice"));
 }
 
-TEST(MovementSchemaTest, a_host_predicate_is_one_bool_unless_it_says_otherwise) {
+TEST(MovementSchemaTest, AHostPredicateIsOneBoolUnlessItSaysOtherwise) {
   OpCall call;
   call.op = "HostPredicate";
   call.domain = "eddy";

@@ -112,7 +112,7 @@ std::vector<Row> rows() {
   return rows;
 }
 
-TEST(OpsetsTest, an_attribute_is_taken_in_its_opsets_and_refused_in_others) {
+TEST(OpsetsTest, AnAttributeIsTakenInItsOpsetsAndRefusedInOthers) {
   OpTable table;
   ASSERT_TRUE(add_standard_schemas(table).is_ok());
   for (const Row& row : rows()) {
@@ -136,7 +136,7 @@ TEST(OpsetsTest, an_attribute_is_taken_in_its_opsets_and_refused_in_others) {
   }
 }
 
-TEST(OpsetsTest, messages_say_which_opset_has_it) {
+TEST(OpsetsTest, MessagesSayWhichOpsetHasIt) {
   const Attributes pool = {{"kernel_shape", Ints{2}}, {"dilations", Ints{2}}};
   EXPECT_EQ(infer("AveragePool", 17, {floats({1, 1, 5})}, pool),
             "attribute 'dilations' of AveragePool came with opset 19, but the node is of opset 17: "
@@ -160,7 +160,7 @@ TEST(OpsetsTest, messages_say_which_opset_has_it) {
             "input 0 ('X') of Erf can't be int32");
 }
 
-TEST(OpsetsTest, a_quantization_by_axis_needs_opset_13) {
+TEST(OpsetsTest, AQuantizationByAxisNeedsOpset13) {
   const std::vector<ValueType> inputs = {floats({2, 3}), floats({3})};
   EXPECT_EQ(infer("QuantizeLinear", 10, inputs),
             "the scale of shape [3] must be one value before opset 13");
@@ -170,7 +170,7 @@ TEST(OpsetsTest, a_quantization_by_axis_needs_opset_13) {
             "the scale of shape [3] must be one value before opset 13");
 }
 
-TEST(OpsetsTest, a_gemm_broadcasts_its_addend_before_opset_7_only_where_told) {
+TEST(OpsetsTest, AGemmBroadcastsItsAddendBeforeOpset7OnlyWhereItsAttributeIsSet) {
   const auto gemm = [](int opset, Dims c, Attributes attributes = {}) {
     return infer("Gemm", opset, {floats({2, 5}), floats({5, 3}), floats(c)}, std::move(attributes));
   };
@@ -182,13 +182,13 @@ TEST(OpsetsTest, a_gemm_broadcasts_its_addend_before_opset_7_only_where_told) {
   EXPECT_EQ(gemm(7, {3}), to_string(floats({2, 3})));
 }
 
-TEST(OpsetsTest, flatten_counts_from_the_end_from_opset_11_on) {
+TEST(OpsetsTest, FlattenCountsFromTheEndFromOpset11On) {
   EXPECT_EQ(infer("Flatten", 9, {floats({2, 3})}, {{"axis", -1}}),
             "axis -1 of Flatten is negative, which came with opset 11, but the node is of opset 9");
   EXPECT_EQ(infer("Flatten", 11, {floats({2, 3})}, {{"axis", -1}}), to_string(floats({2, 3})));
 }
 
-TEST(AttributeValuesTest, what_is_no_choice_is_refused) {
+TEST(AttributeValuesTest, WhatIsNoChoiceIsRefused) {
   const auto pool = [](Attributes attributes) {
     attributes.set("kernel_shape", Ints{2});
     return infer("MaxPool", 17, {floats({1, 1, 4})}, std::move(attributes));
@@ -224,8 +224,8 @@ TEST(AttributeValuesTest, what_is_no_choice_is_refused) {
             "reduction 'add' combines numbers, not bool");
 }
 
-// Wrong constant inputs are errors before anything runs.
-TEST(AttributeValuesTest, constant_inputs_are_checked_with_the_types) {
+// What constants say wrongly is known before anything runs.
+TEST(AttributeValuesTest, ConstantInputsAreCheckedWithTheTypes) {
   const TestTensor x(ElementType::kFloat, {5, 2, 2});
   const auto lengths = [&](const std::vector<int32_t>& values) {
     return infer_values(

@@ -1,6 +1,6 @@
 // Claim: DLPack tensors of the host become inputs without a copy and go when the last copy of them
 // does; results become DLPack tensors that outlive everything; what Eddy cannot take is refused
-// with its reason and stays the caller's.
+// with its reason and stays with the caller.
 #include "runtime/api/dlpack.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Claim: a fiber keeps its locals, its registers and its exceptions over every suspension, and
-// fibers do not see each other's.
+// Claim: a fiber keeps its locals, its registers and its exceptions over every suspension, and a
+// fiber never sees those of another.
 #include "runtime/coroutine/fiber.h"
 
 #include <gtest/gtest.h>

@@ -90,7 +90,7 @@ Build growing(int64_t width, float most) {
   };
 }
 
-// Those of 1000 steps are 32 MB, the largest of them 64 kB.
+// The values of 1000 steps are 32 MB, the largest of them 64 kB.
 TEST_P(CudaCallersStreamTest, AThousandGrowingStepsTakeBoundedMemory) {
   constexpr int64_t kWidth = 16;
   const bool is_long = GetParam() == 1;

@@ -101,7 +101,7 @@ class CaptureFixture {
         fake_.api()->stream_synchronize(static_cast<CuStream>(stream_->native())),
         "cuStreamSynchronize");
   }
-  // In host memory that the device sees, and in the device's.
+  // In host memory that the device sees, and in device memory.
   int64_t* host() const { return static_cast<int64_t*>(host_.data()); }
   int64_t* words() const { return static_cast<int64_t*>(words_.data()); }
   LoopWords loop_words(int at) const {

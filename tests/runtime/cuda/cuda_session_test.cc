@@ -16,7 +16,7 @@
 #include "runtime/api/session.h"
 #include "tests/runtime/cuda/cuda_session_fixture.h"
 #include "tools/check/differential_campaign.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/oracle.h"
 
 namespace eddy::testing {
@@ -450,7 +450,7 @@ TEST_P(CudaSessionTest, ARunTakesItsTurnOnADriversStreamOfTheCallers) {
 // Random graphs against the oracle, the devices mixed at random.
 TEST(CudaSessionCampaign, RandomGraphsGiveWhatTheOracleSays) {
   Library library;
-  ASSERT_TRUE(check::add_mixing_ops(library).is_ok());
+  ASSERT_TRUE(check::add_hash_ops(library).is_ok());
   uint64_t num_kernels = 0;
   uint64_t num_graph_launches = 0;
   for (const double cpu_share : {0.0, 0.3, 0.7}) {

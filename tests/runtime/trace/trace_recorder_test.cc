@@ -58,7 +58,7 @@ void expect_nested(const std::vector<Row>& rows) {
   }
 }
 
-TEST(TraceRecorder, each_lane_is_a_row_and_each_iteration_a_named_span_inside_its_loop) {
+TEST(TraceRecorder, EachLaneIsARowAndEachIterationANamedSpanInsideItsLoop) {
   TraceRecorder trace;
   const LaneId a = trace.lane("stream 0");
   const LaneId b = trace.lane("stream 1");
@@ -91,7 +91,7 @@ TEST(TraceRecorder, each_lane_is_a_row_and_each_iteration_a_named_span_inside_it
   EXPECT_EQ(document["otherData"]["dropped_events"], 0);
 }
 
-TEST(TraceRecorder, a_full_ring_drops_the_oldest_events_says_so_and_still_nests) {
+TEST(TraceRecorder, AFullRingDropsTheOldestEventsSaysSoAndStillNests) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TraceRecorder trace(64);
@@ -117,7 +117,7 @@ TEST(TraceRecorder, a_full_ring_drops_the_oldest_events_says_so_and_still_nests)
   }
 }
 
-TEST(TraceRecorder, spans_left_open_by_a_failed_run_end_with_the_lanes_last_event) {
+TEST(TraceRecorder, SpansLeftOpenByAFailedRunEndWithTheLanesLastEvent) {
   TraceRecorder trace;
   const LaneId lane = trace.lane("stream");
   trace.begin(lane, trace.name("outer"));
@@ -128,7 +128,7 @@ TEST(TraceRecorder, spans_left_open_by_a_failed_run_end_with_the_lanes_last_even
   EXPECT_NEAR(rows[0].end, rows[1].end, 0.002);
 }
 
-TEST(TraceRecorder, an_end_without_a_begin_is_ignored) {
+TEST(TraceRecorder, AnEndWithoutABeginIsIgnored) {
   TraceRecorder trace;
   const LaneId lane = trace.lane("stream");
   trace.end(lane);
@@ -137,14 +137,14 @@ TEST(TraceRecorder, an_end_without_a_begin_is_ignored) {
   EXPECT_EQ(rows_of(written(trace)).at("stream").size(), 1u);
 }
 
-TEST(TraceRecorder, names_of_any_bytes_become_valid_json) {
+TEST(TraceRecorder, NamesOfAnyBytesBecomeValidJson) {
   TraceRecorder trace;
   const LaneId lane = trace.lane("a\"b\\c\n\x01");
   const TraceSpan span(&trace, lane, trace.name("\xff\xfe \"quoted\""));
   EXPECT_EQ(rows_of(written(trace)).count("a\"b\\c\n\x01"), 1u);
 }
 
-TEST(TraceRecorder, lanes_of_several_threads_do_not_disturb_each_other) {
+TEST(TraceRecorder, LanesOfSeveralThreadsDoNotDisturbEachOther) {
   TraceRecorder trace;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -160,7 +160,7 @@ TEST(TraceRecorder, lanes_of_several_threads_do_not_disturb_each_other) {
   for (const auto& [lane, spans] : rows) EXPECT_EQ(spans.size(), 1000u) << lane;
 }
 
-TEST(TraceRecorder, lanes_beyond_the_limit_are_counted_and_not_shown) {
+TEST(TraceRecorder, LanesBeyondTheLimitAreCountedAndNotShown) {
   TraceRecorder trace(16);
   for (uint32_t i = 0; i < TraceRecorder::kMaxLanes; ++i) trace.lane(std::to_string(i));
   const LaneId extra = trace.lane("one too many");
@@ -169,7 +169,7 @@ TEST(TraceRecorder, lanes_beyond_the_limit_are_counted_and_not_shown) {
   EXPECT_EQ(trace.num_dropped(), 1u);
 }
 
-TEST(TraceRecorder, lanes_stand_by_their_number_not_by_when_they_were_made) {
+TEST(TraceRecorder, LanesStandByTheirNumberNotByWhenTheyWereMade) {
   TraceRecorder trace;
   trace.lane("stream 10");
   trace.lane("stream 2");
@@ -181,7 +181,7 @@ TEST(TraceRecorder, lanes_stand_by_their_number_not_by_when_they_were_made) {
   EXPECT_EQ(order, (std::vector<int>{10, 2}));
 }
 
-TEST(TraceRecorder, an_unwritable_file_is_a_bad_argument_that_names_it) {
+TEST(TraceRecorder, AnUnwritableFileIsABadArgumentThatNamesIt) {
   const Status status = TraceRecorder().write_json("/nonexistent/folder/trace.json");
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("/nonexistent/folder/trace.json"), std::string::npos);

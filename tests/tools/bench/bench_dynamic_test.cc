@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(BenchDynamic, a_row_has_trips_times_and_a_rival_or_why_there_is_none) {
+TEST(BenchDynamic, ARowHasTripsTimesAndARivalOrWhyThereIsNone) {
   const Finished bench = run_eddy(
       {"bench", "dynamic", "--filter", "tree", "--rounds", "3", "--budget", "0.1", "--json"});
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
@@ -24,7 +24,7 @@ TEST(BenchDynamic, a_row_has_trips_times_and_a_rival_or_why_there_is_none) {
   EXPECT_TRUE(rival.contains("missing") || rival.contains("best_ns")) << rival;
 }
 
-TEST(BenchDynamic, the_table_names_every_size_of_a_model) {
+TEST(BenchDynamic, TheTableNamesEverySizeOfAModel) {
   const Finished bench =
       run_eddy({"bench", "dynamic", "--filter", "fixed_point", "--rounds", "3", "--budget", "0.1"});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
@@ -32,7 +32,7 @@ TEST(BenchDynamic, the_table_names_every_size_of_a_model) {
   EXPECT_NE(bench.out.find("fixed_point      64"), std::string::npos) << bench.out;
 }
 
-TEST(BenchDynamic, what_is_no_rival_or_no_model_is_bad_input) {
+TEST(BenchDynamic, WhatIsNoRivalOrNoModelIsBadInput) {
   EXPECT_EQ(run_eddy({"bench", "dynamic", "--ort", "/nonexistent.so"}).exit_code, 3);
   EXPECT_EQ(run_eddy({"bench", "dynamic", "--filter", "no such model"}).exit_code, 3);
 }

@@ -10,7 +10,7 @@
 namespace eddy::test {
 namespace {
 
-TEST(BenchSpeech, without_models_it_names_the_file_and_how_to_get_it) {
+TEST(BenchSpeech, WithoutModelsItNamesTheFileAndHowToGetIt) {
   ASSERT_EQ(setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1), 0);
   const Finished bench = run_eddy({"bench", "speech"});
   unsetenv("XDG_CACHE_HOME");
@@ -21,7 +21,7 @@ TEST(BenchSpeech, without_models_it_names_the_file_and_how_to_get_it) {
   EXPECT_NE(bench.err.find(hint), std::string::npos) << bench.err;
 }
 
-TEST(BenchSpeech, a_choice_that_is_none_is_a_usage_error) {
+TEST(BenchSpeech, AChoiceThatIsNoneIsAUsageError) {
   EXPECT_EQ(run_eddy({"bench", "speech", "--fresh", "nothing"}).exit_code, 2);
   EXPECT_EQ(run_eddy({"bench", "speech", "--contender", "nobody"}).exit_code, 2);
   EXPECT_EQ(run_eddy({"bench", "speech", "--ort", "/nonexistent.so"}).exit_code, 3);

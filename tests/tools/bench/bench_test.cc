@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(Bench, a_row_has_best_median_and_spread_and_says_why_there_is_no_rival) {
+TEST(Bench, ARowHasBestMedianAndSpreadAndSaysWhyThereIsNoRival) {
   const Finished bench = run_eddy(
       {"bench", "loops", "--filter", "m_identity", "--rounds", "3", "--budget", "0.1", "--json"});
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
@@ -23,14 +23,14 @@ TEST(Bench, a_row_has_best_median_and_spread_and_says_why_there_is_no_rival) {
   EXPECT_TRUE(rival.contains("missing") || rival.contains("best_ns")) << rival;
 }
 
-TEST(Bench, loops_over_an_own_operator_count_right_however_driven) {
+TEST(Bench, LoopsOverAnOwnOperatorCountRightHoweverDriven) {
   const Finished bench =
       run_eddy({"bench", "loops", "--filter", "own operator", "--rounds", "3", "--budget", "0.1"});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
   EXPECT_NE(bench.out.find("host-driven"), std::string::npos) << bench.out;
 }
 
-TEST(Bench, what_is_no_rival_or_no_case_is_bad_input) {
+TEST(Bench, WhatIsNoRivalOrNoCaseIsBadInput) {
   EXPECT_EQ(run_eddy({"bench", "loops", "--ort", "/nonexistent.so"}).exit_code, 3);
   EXPECT_EQ(run_eddy({"bench", "loops", "--ort", "libm.so.6"}).exit_code, 3);
   EXPECT_EQ(run_eddy({"bench", "loops", "--filter", "no such case"}).exit_code, 3);

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tools/check/differential_campaign.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/session_way.h"
 #include "tools/check/shrink.h"
 
@@ -30,7 +30,7 @@ std::string describe(const DifferentialReport& report) {
 
 class DifferentialTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+  void SetUp() override { ASSERT_TRUE(add_hash_ops(library_).is_ok()); }
 
   void expect_no_mismatch(const GenerateOptions& generate, uint64_t num_seeds) {
     DifferentialOptions options;
@@ -52,7 +52,7 @@ class DifferentialTest : public ::testing::Test {
   Library library_;
 };
 
-TEST_F(DifferentialTest, EveryWayOnTheCpuAgreesOnMixingOperators) { expect_no_mismatch({}, 900); }
+TEST_F(DifferentialTest, EveryWayOnTheCpuAgreesOnHashOperators) { expect_no_mismatch({}, 900); }
 
 TEST_F(DifferentialTest, EveryWayOnTheCpuAgreesOnFloats) {
   expect_no_mismatch({.has_floats = true}, 450);
@@ -108,9 +108,9 @@ TEST_F(DifferentialTest, EveryEditOfShrinkingGivesAValidGraph) {
 TEST_F(DifferentialTest, AMismatchSaysHowTheSessionWasUsed) {
   bool is_broken = false;
   Library library;
-  ASSERT_TRUE(add_mixing_ops(library, [&](std::span<const TensorView> inputs) -> Result<int64_t> {
+  ASSERT_TRUE(add_hash_ops(library, [&](std::span<const TensorView> inputs) -> Result<int64_t> {
                 if (is_broken) return run_failed("broken");
-                return choose_by_mixing(inputs);
+                return choose_by_hash(inputs);
               }).is_ok());
   const CheckThreads threads;
   int num_fed_back = 0;

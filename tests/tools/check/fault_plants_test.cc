@@ -8,7 +8,7 @@
 #include "runtime/execute/run_state.h"
 #include "tests/tools/check/mutants.h"
 #include "tools/check/fault_campaign.h"
-#include "tools/check/leave_alone.h"
+#include "tools/check/leak_on_purpose.h"
 
 namespace eddy::check {
 namespace {
@@ -30,12 +30,12 @@ void expect_says(const std::string& said, const std::string& rule) {
 
 TEST(FaultPlantsTest, NothingIsSaidWhereNothingIsPlanted) {
   EXPECT_EQ(cancel_one({}), "");
-  EXPECT_EQ(cancel_one({.retell_end = [](RunCallback callback) { return callback; }}), "");
+  EXPECT_EQ(cancel_one({.wrap_callback = [](RunCallback callback) { return callback; }}), "");
 }
 
 TEST(FaultPlantsTest, ARunWithoutACallbackBreaksARule) {
   const auto forget = [](const RunCallback&) -> RunCallback { return [](Result<NamedTensors>) {}; };
-  expect_says(cancel_one({.retell_end = forget}), "0 callbacks of one run");
+  expect_says(cancel_one({.wrap_callback = forget}), "0 callbacks of one run");
 }
 
 // Both calls have the same end, so that no other rule applies.
@@ -46,17 +46,17 @@ TEST(FaultPlantsTest, ASecondCallbackBreaksARule) {
       callback(std::move(end));
     };
   };
-  expect_says(cancel_one({.retell_end = repeat}), "2 callbacks of one run");
+  expect_says(cancel_one({.wrap_callback = repeat}), "2 callbacks of one run");
 }
 
-TEST(FaultPlantsTest, ACallbackThatIsToldOtherThanTheHandleBreaksARule) {
-  const auto retell = [](RunCallback callback) -> RunCallback {
+TEST(FaultPlantsTest, ACallbackWithAnotherStatusThanTheHandleBreaksARule) {
+  const auto other_status = [](RunCallback callback) -> RunCallback {
     return [callback = std::move(callback)](Result<NamedTensors> end) {
       if (end.is_ok()) return callback(std::move(end));
       callback(Status(end.status().code(), "in other words"));
     };
   };
-  expect_says(cancel_one({.retell_end = retell}), "handle and callback differ");
+  expect_says(cancel_one({.wrap_callback = other_status}), "handle and callback differ");
 }
 
 // The first node that runs fails as planned; then a node of another run fails without a plan.
@@ -105,7 +105,7 @@ class Meddler : public StepObserver {
       has_callbacks_ = true;
       return callback;
     };
-    return {.wrap = wrap, .retell_end = note, .observer_or_null = this};
+    return {.wrap = wrap, .wrap_callback = note, .observer_or_null = this};
   }
   Status before(RunState& state, const ::eddy::Step&) override {
     state_or_null_ = &state;
@@ -210,8 +210,8 @@ TEST(FaultPlantsTest, AStreamThatStillWaitsBreaksARule) {
   ASSERT_TRUE((*stream)->hold(*gate));
   gate->reset();
   expect_says(point.close(), "somebody still waits");
-  leave_alone(std::move(*stream));  // nothing can open its gate, and it would not go before
-  leave_alone(std::make_unique<std::shared_ptr<VirtualDevice>>(std::move(device)));
+  leak_on_purpose(std::move(*stream));  // nothing can open its gate, and it would not go before
+  leak_on_purpose(std::make_unique<std::shared_ptr<VirtualDevice>>(std::move(device)));
 }
 
 }  // namespace

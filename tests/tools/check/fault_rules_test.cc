@@ -44,18 +44,18 @@ TEST_F(FaultRulesTest, OneRunEndsWithAnInjectedFailureAndNamesItsNode) {
   EXPECT_NE(rules_.check_runs(std::vector<Status>{elsewhere, Status::ok()}), "");
 }
 
-TEST_F(FaultRulesTest, WhatIsToldToEndFirstEndsAsTold) {
+TEST_F(FaultRulesTest, TheRunThatIsStoppedFirstEndsAsStopped) {
   fire({{FaultKind::kCancel, 1}});
-  rules_.tell_to_end(0, FaultKind::kCancel);
+  rules_.stop_run(0, FaultKind::kCancel);
   const Status late = deadline_exceeded("too late");
   EXPECT_EQ(rules_.check_runs(std::vector<Status>{cancelled("told"), late}), "");
   EXPECT_EQ(rules_.check_runs(std::vector<Status>{Status::ok(), late}), "");
   EXPECT_NE(rules_.check_runs(std::vector<Status>{late, cancelled("told")}), "");
 }
 
-TEST_F(FaultRulesTest, WhatIsToldToEndLaterMayHaveEndedOtherwise) {
+TEST_F(FaultRulesTest, ARunThatIsStoppedLaterMayHaveEndedOtherwise) {
   fire({{FaultKind::kKillLane, 1}, {FaultKind::kCancel, 1}});
-  rules_.tell_to_end(0, FaultKind::kCancel);
+  rules_.stop_run(0, FaultKind::kCancel);
   EXPECT_EQ(rules_.check_runs(std::vector<Status>{device_lost("dead"), Status::ok()}), "");
 }
 

@@ -20,8 +20,8 @@ uint64_t number(const char* variable, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// The sweep creates a new session before it makes a host function throw.
-TEST(FaultTest, TheOracleIsNotToldToFail) {
+// Its sweep makes a session anew before a host function has to throw.
+TEST(FaultTest, TheOracleIsNeverMadeToFail) {
   FaultOptions options;
   options.first_seed = 29;
   options.num_seeds = 1;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "graph/ir/print.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/oracle.h"
 
 namespace eddy::check {
@@ -23,7 +23,7 @@ namespace {
 
 class GeneratorTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+  void SetUp() override { ASSERT_TRUE(add_hash_ops(library_).is_ok()); }
   Library library_;
 };
 

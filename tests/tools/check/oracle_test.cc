@@ -5,14 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "graph/ir/builder.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 namespace {
 
 class OracleTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+  void SetUp() override { ASSERT_TRUE(add_hash_ops(library_).is_ok()); }
 
   OracleResult run(GraphBuilder& b, const NamedTensors& inputs = {}) {
     graph_ = b.finish();

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/order_campaign.h"
 
 namespace eddy::check {
@@ -19,7 +19,7 @@ uint64_t number(const char* variable, uint64_t otherwise) {
 
 class OrderTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+  void SetUp() override { ASSERT_TRUE(add_hash_ops(library_).is_ok()); }
 
   void expect_no_mismatch(const std::string& policy, const GenerateOptions& generate,
                           uint64_t num_seeds, uint64_t first_seed = 0) {

@@ -15,7 +15,7 @@
 #include "tests/tools/check/command_edits.h"
 #include "tests/tools/check/mutants.h"
 #include "tools/check/generator.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/trial.h"
 
 namespace eddy::check {
@@ -46,7 +46,7 @@ const char* watcher_of(const std::string& what) {
 
 class PlantedTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(add_mixing_ops(library_).is_ok()); }
+  void SetUp() override { ASSERT_TRUE(add_hash_ops(library_).is_ok()); }
 
   struct Planted {
     Mutation mutation = {};
@@ -218,7 +218,7 @@ TEST_F(PlantedTest, ALaunchThatNeverCompletesIsNoticed) {
   expect_caught("a wake-up is missed", {.mutation = {.launch = LaunchBug::kNeverCompletes}});
 }
 
-TEST_F(PlantedTest, AFailureThatNobodyHearsIsNoticed) {
+TEST_F(PlantedTest, AFailureThatIsNotReportedIsNoticed) {
   const std::pair<const char*, Planted> kPlanted[] = {
       {"the stop is not looked at",
        {.mutation = {.launch = LaunchBug::kStopIgnored}, .faults = {{FaultKind::kRecord, 1}}}},

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 namespace eddy::check {
 namespace {
@@ -19,7 +19,7 @@ uint64_t number(const char* variable, uint64_t otherwise) {
 
 TEST(ProofTest, EveryDeletedRecordOrWaitIsFlagged) {
   Library library;
-  ASSERT_TRUE(add_mixing_ops(library).is_ok());
+  ASSERT_TRUE(add_hash_ops(library).is_ok());
   ProofOptions options;
   options.first_seed = number("EDDY_CHECK_FIRST", 0);
   options.num_seeds = number("EDDY_CHECK_SEEDS", 1000);
@@ -34,7 +34,7 @@ TEST(ProofTest, EveryDeletedRecordOrWaitIsFlagged) {
 // Graphs with loops that take or give values without readers: waits for those are needless.
 TEST(ProofTest, NothingIsWaitedForThatIsOnlyHandedOn) {
   Library library;
-  ASSERT_TRUE(add_mixing_ops(library).is_ok());
+  ASSERT_TRUE(add_hash_ops(library).is_ok());
   for (const uint64_t seed : {50048353, 50104241, 50114799}) {
     const ProofReport report = run_proofs(library, {.first_seed = seed, .num_seeds = 1});
     EXPECT_TRUE(report.violations.empty()) << "seed " << seed << ": " << report.violations[0].what;
@@ -45,7 +45,7 @@ TEST(ProofTest, NothingIsWaitedForThatIsOnlyHandedOn) {
 // A planner that never waits: found out, and the report has a graph that a person can read.
 TEST(ProofTest, AViolationIsShrunkToAGraphOfAFewNodes) {
   Library library;
-  ASSERT_TRUE(add_mixing_ops(library).is_ok());
+  ASSERT_TRUE(add_hash_ops(library).is_ok());
   ProofOptions options;
   options.num_seeds = 200;
   options.spoil = [](const Graph&, Plan& plan) {

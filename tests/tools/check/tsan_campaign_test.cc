@@ -17,7 +17,7 @@
 #include "tests/tools/check/command_edits.h"
 #include "tests/tools/check/mutants.h"
 #include "tools/check/generator.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/race_checker.h"
 #include "tools/check/subject.h"
 #include "tools/check/trial.h"
@@ -59,7 +59,7 @@ class TsanCampaign : public ::testing::Test {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     lanes_ = TsanLanes::make_or_null();
     if (lanes_ == nullptr) GTEST_SKIP() << "needs the tsan config";
-    ASSERT_TRUE(add_mixing_ops(library_).is_ok());
+    ASSERT_TRUE(add_hash_ops(library_).is_ok());
     first_seed_ = number("EDDY_CHECK_FIRST", 0);
   }
 

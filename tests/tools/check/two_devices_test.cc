@@ -12,7 +12,7 @@
 #include "graph/ir/builder.h"
 #include "runtime/execute/run_state.h"
 #include "tools/check/generator.h"
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 #include "tools/check/oracle.h"
 #include "tools/check/trial.h"
 #include "tools/check/virtual_accelerator.h"
@@ -191,7 +191,7 @@ TEST(TwoDevicesTest, NodesPinnedToTwoDevicesBesideTheCpuRunThere) {
 
 TEST(TwoDevicesTest, RandomGraphsGiveWhatTheOracleSaysInEveryOrder) {
   Library library;
-  ASSERT_TRUE(add_mixing_ops(library).is_ok());
+  ASSERT_TRUE(add_hash_ops(library).is_ok());
   const uint64_t first = number("EDDY_CHECK_FIRST", 0);
   const uint64_t end = first + number("EDDY_CHECK_SEEDS", 250);
   uint32_t num_open = 0, num_plans = 0;

@@ -49,7 +49,7 @@ std::string loop_model(const WireWriter& body) {
   }));
 }
 
-TEST(BadInput, nothing_is_written_over_what_is_read) {
+TEST(BadInput, NothingIsWrittenOverWhatIsRead) {
   const std::string bytes = loop_model(
       loop_body({info("c_out", bools({})), info("x_out", floats({2}))},
                 {node("Identity", {"c"}, {"c_out"}), node("Identity", {"x_in"}, {"x_out"})}));
@@ -69,7 +69,7 @@ TEST(BadInput, nothing_is_written_over_what_is_read) {
   EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0) << "it is still there";
 }
 
-TEST(BadInput, files_to_write_have_names_and_folders) {
+TEST(BadInput, FilesToWriteHaveNamesAndFolders) {
   for (const char* name : {"", "-"}) {
     expect_refused({"plan", "m.onnx", "--svg", name}, {"give the name of a file to write"}, 2);
   }
@@ -77,30 +77,30 @@ TEST(BadInput, files_to_write_have_names_and_folders) {
                  {"--output", "there is no folder /nonexistent"}, 2);
 }
 
-TEST(BadInput, a_missing_file) {
+TEST(BadInput, AMissingFile) {
   expect_refused({"run", "/nonexistent/model.onnx"},
                  {"eddy run: ", "/nonexistent/model.onnx", "name a file that is there"});
 }
 
-TEST(BadInput, a_folder_instead_of_a_file) {
+TEST(BadInput, AFolderInsteadOfAFile) {
   expect_refused({"run", fresh_folder("folder")},
                  {"folder", "is not a regular file; name one that is"});
 }
 
-TEST(BadInput, a_file_that_is_no_onnx) {
+TEST(BadInput, AFileThatIsNoOnnx) {
   expect_model_refused("GIF89a, but no model at all\n", {"this is no ONNX file"});
 }
 
-TEST(BadInput, an_empty_file) { expect_model_refused("", {}); }
+TEST(BadInput, AnEmptyFile) { expect_model_refused("", {}); }
 
-TEST(BadInput, a_truncated_file) {
+TEST(BadInput, ATruncatedFile) {
   const std::string whole = counting_model();
   for (const size_t length : {whole.size() / 3, whole.size() / 2, whole.size() - 3}) {
     expect_model_refused(whole.substr(0, length), {});
   }
 }
 
-TEST(BadInput, an_unknown_operator_is_named) {
+TEST(BadInput, AnUnknownOperatorIsNamed) {
   expect_model_refused(model(graph({
                            .nodes = {node("Frobnicate", {"x"}, {"y"}, {}, "my_node")},
                            .inputs = {info("x", floats({2}))},
@@ -109,9 +109,8 @@ TEST(BadInput, an_unknown_operator_is_named) {
                        {"Frobnicate", "my_node", "eddy info"});
 }
 
-// Four tebibytes, a size unknown before the run: the command refuses it before the kernel's
-// out-of-memory killer acts.
-TEST(BadInput, a_tensor_beyond_the_machines_memory) {
+// Four tebibytes, unknown before the run: refused, not left to the kernel's killer.
+TEST(BadInput, ATensorBeyondTheMachinesMemory) {
   const std::string path = write_test_file(
       "large.onnx", model(graph({
                         .nodes = {node("ConstantOfShape", {"shape"}, {"y"}, {}, "my_node")},
@@ -125,7 +124,7 @@ TEST(BadInput, a_tensor_beyond_the_machines_memory) {
   EXPECT_EQ(run_eddy({"run", path, "--set", "shape=1000"}).exit_code, 0);
 }
 
-TEST(BadInput, a_tensor_beyond_the_memory_that_is_allowed) {
+TEST(BadInput, ATensorBeyondTheMemoryThatIsAllowed) {
   const std::string path = write_test_file(
       "large.onnx", model(graph({
                         .nodes = {node("ConstantOfShape", {"shape"}, {"y"}, {}, "my_node")},
@@ -148,7 +147,7 @@ TEST(BadInput, a_tensor_beyond_the_memory_that_is_allowed) {
   expect_refused(with("many"), {"--memory"}, 2);
 }
 
-TEST(BadInput, tf32_where_nothing_is_rounded) {
+TEST(BadInput, Tf32WhereNothingIsRounded) {
   const std::string path =
       write_test_file("rounded.onnx", model(graph({
                                           .nodes = {node("Identity", {"x"}, {"y"})},
@@ -160,7 +159,7 @@ TEST(BadInput, tf32_where_nothing_is_rounded) {
   expect_refused({"run", path, "--device", "cuda", "--exact", "--tf32"}, {"--tf32", "--exact"}, 2);
 }
 
-TEST(BadInput, an_unknown_opset) {
+TEST(BadInput, AnUnknownOpset) {
   const WireWriter identity = graph({
       .nodes = {node("Identity", {"x"}, {"y"})},
       .inputs = {info("x", floats({2}))},
@@ -169,7 +168,7 @@ TEST(BadInput, an_unknown_opset) {
   expect_model_refused(model(identity, 99), {"opset 99"});
 }
 
-TEST(BadInput, a_cyclic_graph) {
+TEST(BadInput, ACyclicGraph) {
   expect_model_refused(model(graph({
                            .nodes = {node("Add", {"x", "b"}, {"a"}, {}, "first"),
                                      node("Add", {"x", "a"}, {"b"}, {}, "second")},
@@ -179,12 +178,12 @@ TEST(BadInput, a_cyclic_graph) {
                        {"first", "write it as a Loop"});
 }
 
-TEST(BadInput, a_body_of_wrong_arity) {
+TEST(BadInput, ABodyOfWrongArity) {
   expect_model_refused(loop_model(loop_body({info("c", bools({}))}, {})),
                        {"my_loop", "add what is missing"});
 }
 
-TEST(BadInput, a_predicate_that_is_not_one_bool) {
+TEST(BadInput, APredicateThatIsNotOneBool) {
   const WireWriter body = loop_body({info("p", floats({})), info("x_out", floats({2}))},
                                     {node("ReduceSum", {"x_in"}, {"p"}, {attribute("keepdims", 0)}),
                                      node("Add", {"x_in", "x_in"}, {"x_out"})});
@@ -204,8 +203,8 @@ TEST(BadInput, a_predicate_that_is_not_one_bool) {
                        {"my_if", "one bool", "bool[2]"});
 }
 
-// The file declares the predicate's shape open; the operator's rule infers it.
-TEST(BadInput, a_predicate_whose_shape_turns_out_wrong_names_the_loop) {
+// The file declares the predicate's shape open; the operator's rule knows it.
+TEST(BadInput, APredicateWhoseShapeTurnsOutWrongNamesTheLoop) {
   const WireWriter body =
       loop_body({info("p", bools({-3})), info("x_out", floats({2}))},
                 {node("Less", {"x_in", "x_in"}, {"p"}), node("Add", {"x_in", "x_in"}, {"x_out"})});
@@ -217,7 +216,7 @@ TEST(BadInput, a_predicate_whose_shape_turns_out_wrong_names_the_loop) {
   EXPECT_NE(run.err.find("my_loop"), std::string::npos) << run.err;
 }
 
-TEST(BadInput, a_missing_external_file) {
+TEST(BadInput, AMissingExternalFile) {
   WireWriter entry;
   entry.bytes(1, "location");
   entry.bytes(2, "weights.bin");
@@ -236,7 +235,7 @@ TEST(BadInput, a_missing_external_file) {
                        {"weights.bin", "looked for in folder"});
 }
 
-TEST(BadInput, a_wrong_input_name_lists_the_right_ones) {
+TEST(BadInput, AWrongInputNameListsTheRightOnes) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--set", "c=1"}, {"--set c", "a, b"});
   expect_refused({"run", path, "--input", "c=x.npy"}, {"--input c", "a, b"});
@@ -245,13 +244,13 @@ TEST(BadInput, a_wrong_input_name_lists_the_right_ones) {
   expect_refused({"run", path, "--dim", "n"}, {"NAME=N", "'n'"}, 2);
 }
 
-TEST(BadInput, an_input_given_twice) {
+TEST(BadInput, AnInputGivenTwice) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--set", "a=1", "--set", "a=2", "--set", "b=1"},
                  {"--set a: this input is given twice"});
 }
 
-TEST(BadInput, a_file_without_an_opset) {
+TEST(BadInput, AFileWithoutAnOpset) {
   const auto file_of = [](int64_t ir_version) {
     WireWriter file;
     file.integer(1, ir_version);
@@ -266,7 +265,7 @@ TEST(BadInput, a_file_without_an_opset) {
   expect_model_refused(file_of(2), {"IR version 2", "opset 1", "convert the model"});
 }
 
-TEST(BadInput, open_dimensions_that_were_made_up_are_named_when_a_run_fails) {
+TEST(BadInput, OpenDimensionsThatWereMadeUpAreNamedWhenARunFails) {
   // Rows are made up as 1, but the other operand has 3 where only 2 fit.
   const std::string path = write_test_file(
       "open.onnx", model(graph({
@@ -280,12 +279,12 @@ TEST(BadInput, open_dimensions_that_were_made_up_are_named_when_a_run_fails) {
                  {"--set counted the open dimensions of x", "--shape x="}, 4);
 }
 
-TEST(BadInput, a_missing_input_says_how_to_give_it) {
+TEST(BadInput, AMissingInputSaysHowToGiveIt) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--set", "a=1"}, {"input b", "--set b=VALUE"});
 }
 
-TEST(BadInput, a_wrong_shape_or_type_says_what_was_expected_and_found) {
+TEST(BadInput, AWrongShapeOrTypeSaysWhatWasExpectedAndFound) {
   const std::string path = write_test_file("add.onnx", adding_model());
   const std::string file = fresh_folder("values") + "/a.npy";
   ASSERT_TRUE(write_value(file, HostValue::tensor(ElementType::kFloat, {1, 3})).is_ok());
@@ -294,7 +293,7 @@ TEST(BadInput, a_wrong_shape_or_type_says_what_was_expected_and_found) {
   expect_refused({"run", path, "--input", "a=" + file, "--set", "b=1"}, {"'a'", "float", "int64"});
 }
 
-TEST(BadInput, values_that_are_none) {
+TEST(BadInput, ValuesThatAreNone) {
   const std::string path = write_test_file("count.onnx", counting_model());
   expect_refused({"run", path, "--set", "trip=1.5"}, {"'1.5'", "int64"});
   expect_refused({"run", path, "--set", "x=abc"}, {"'abc'", "float"});
@@ -302,7 +301,7 @@ TEST(BadInput, values_that_are_none) {
   expect_refused({"run", path, "--input", "x=/nonexistent.npy"}, {"/nonexistent.npy"});
 }
 
-TEST(BadInput, dimensions_that_are_none) {
+TEST(BadInput, DimensionsThatAreNone) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--random-inputs", "1", "--dim", "t=3"}, {"--dim t", "s7"});
   expect_refused({"run", path, "--random-inputs", "1", "--dim", "s7=-3"}, {"-3"});
@@ -310,7 +309,7 @@ TEST(BadInput, dimensions_that_are_none) {
                  {"input 'a'", "too large"});
 }
 
-TEST(BadInput, shapes_that_are_none) {
+TEST(BadInput, ShapesThatAreNone) {
   const std::string path = write_test_file("add.onnx", adding_model());
   const auto expect = [&](const std::string& shape, const std::vector<std::string>& words) {
     expect_refused({"plan", path, "--shape", shape}, words);
@@ -324,7 +323,7 @@ TEST(BadInput, shapes_that_are_none) {
   expect("a=3x5", {"input 'a'", "[3,5]"});
 }
 
-TEST(BadInput, a_folder_that_is_no_data_set) {
+TEST(BadInput, AFolderThatIsNoDataSet) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--inputs", "/nonexistent"}, {"/nonexistent"});
   expect_refused({"run", path, "--inputs", fresh_folder("empty")},
@@ -344,7 +343,7 @@ TEST(BadInput, a_folder_that_is_no_data_set) {
   EXPECT_EQ(refused.err.find("not measured"), std::string::npos) << refused.err;
 }
 
-TEST(BadInput, unwritable_places) {
+TEST(BadInput, UnwritablePlaces) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--random-inputs", "1", "--output-dir", "/proc/nothing"},
                  {"--output-dir /proc/nothing"});
@@ -353,7 +352,7 @@ TEST(BadInput, unwritable_places) {
 }
 
 // The input is not to blame.
-TEST(BadInput, a_full_disk_exits_4) {
+TEST(BadInput, AFullDiskExits4) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"plan", path, "--dot", "/dev/full"}, {"/dev/full", "No space left", "make room"},
                  4);
@@ -361,7 +360,7 @@ TEST(BadInput, a_full_disk_exits_4) {
                  {"/dev/full", "No space left", "make room"}, 4);
 }
 
-TEST(BadInput, devices_that_this_build_lacks_exit_4) {
+TEST(BadInput, DevicesThatThisBuildLacksExit4) {
   const std::string path = write_test_file("add.onnx", adding_model());
   // With or without a GPU: what is missing differs, the way out does not.
   expect_refused({"run", path, "--random-inputs", "1", "--device", "cuda"}, {"--device cuda: "}, 4);
@@ -373,7 +372,7 @@ TEST(BadInput, devices_that_this_build_lacks_exit_4) {
   }
 }
 
-TEST(BadInput, usage_errors_exit_2) {
+TEST(BadInput, UsageErrorsExit2) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{},
                                              {"frobnicate"},
@@ -393,7 +392,7 @@ TEST(BadInput, usage_errors_exit_2) {
   }
 }
 
-TEST(BadInput, usage_errors_say_what_would_be_right) {
+TEST(BadInput, UsageErrorsSayWhatWouldBeRight) {
   expect_refused({"foo"}, {"'foo' is no subcommand; there are run, plan, "}, 2);
   expect_refused(
       {"--faults", "check"},
@@ -411,7 +410,7 @@ TEST(BadInput, usage_errors_say_what_would_be_right) {
   }
 }
 
-TEST(BadInput, a_benchmark_model_that_is_not_there) {
+TEST(BadInput, ABenchmarkModelThatIsNotThere) {
   const std::vector<std::string> bench = {"bench",    "loops",
                                           "--filter", "Silero",
                                           "--models", fresh_folder("models"),
@@ -422,7 +421,7 @@ TEST(BadInput, a_benchmark_model_that_is_not_there) {
 }
 
 // A run that finds no memory in its middle could be neither finished nor waited for.
-TEST(BadInput, a_system_without_memory_ends_the_command_in_one_line) {
+TEST(BadInput, ASystemWithoutMemoryEndsTheCommandInOneLine) {
 #ifdef EDDY_SANITIZER
   GTEST_SKIP() << "a sanitizer's own memory does not fit in a limited address space";
 #endif
@@ -439,7 +438,7 @@ TEST(BadInput, a_system_without_memory_ends_the_command_in_one_line) {
   EXPECT_GT(num_ended, 0u);
 }
 
-TEST(BadInput, documents_nested_without_end) {
+TEST(BadInput, DocumentsNestedWithoutEnd) {
   const std::string path = write_test_file("deep.json", std::string(15'000'000, '['));
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"simulate", path},
@@ -448,14 +447,14 @@ TEST(BadInput, documents_nested_without_end) {
   }
 }
 
-TEST(BadInput, help_and_version_exit_0) {
+TEST(BadInput, HelpAndVersionExit0) {
   for (const std::string flag : {"--help", "--version"}) {
     EXPECT_EQ(run_eddy({flag}).exit_code, 0) << flag;
   }
   EXPECT_EQ(run_eddy({"run", "--help"}).exit_code, 0);
 }
 
-TEST(BadInput, with_json_one_document_says_the_same) {
+TEST(BadInput, WithJsonOneDocumentSaysTheSame) {
   const Finished missing = run_eddy({"run", "/nonexistent/model.onnx", "--json"});
   EXPECT_EQ(missing.exit_code, 3);
   EXPECT_EQ(missing.json()["error"]["exit"], 3);
@@ -468,7 +467,7 @@ TEST(BadInput, with_json_one_document_says_the_same) {
 }
 
 // Index 5 of a tensor of 3: known only while running.
-TEST(BadInput, a_kernel_that_fails_is_no_bad_input_and_names_its_node) {
+TEST(BadInput, AKernelThatFailsIsNoBadInputAndNamesItsNode) {
   const std::string path =
       write_test_file("gather.onnx", model(graph({
                                          .nodes = {node("Gather", {"x", "i"}, {"y"}, {}, "pick")},

@@ -105,7 +105,7 @@ TEST(Check, JobsShareTheSeedsAndCountTheSame) {
     EXPECT_EQ(check.exit_code, 0) << check.err;
     auto all = check.json()["campaigns"];
     for (auto& campaign : all) campaign.erase("took_ns");
-    // The host's own order of issuing is the scheduler's.
+    // The scheduler decides the order in which the host issues.
     all["order"].erase("steps");
     all["order"].erase("accesses");
     return all.dump();

@@ -7,7 +7,7 @@
 
 #include "graph/base/sanitizers.h"
 #include "tools/command/check_campaigns.h"
-#include "tools/command/sudden_end.h"
+#include "tools/command/crash_report.h"
 
 namespace eddy {
 namespace {
@@ -50,7 +50,7 @@ CheckArguments with_forgotten_failures() {
   return arguments;
 }
 
-TEST(CheckViolation, IsToldWithItsSmallestGraphAndTheCommandThatShowsItAgain) {
+TEST(CheckViolation, IsReportedWithItsSmallestGraphAndTheCommandThatShowsItAgain) {
   const Said said = check(with_lost_waits());
   EXPECT_EQ(said.outcome.exit_code(), ExitCode::kDiffers);
   const std::string& message = said.outcome.status().message();
@@ -91,7 +91,7 @@ TEST(CheckViolation, OfFaultsNamesTheFaultAndItsPlace) {
   }
 }
 
-TEST(CheckViolation, ThatEndsTheProcessIsToldWithSeedAndPoint) {
+TEST(CheckViolation, ThatEndsTheProcessIsReportedWithSeedAndPoint) {
   if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   CheckArguments arguments = with_forgotten_failures();
@@ -112,7 +112,7 @@ TEST(CheckViolation, ThatEndsTheProcessIsToldWithSeedAndPoint) {
               "while at: proof of eddy check --seeds 1 --first-seed 20\n");
 }
 
-TEST(CheckViolation, ProgressIsToldSparselyWhereNobodySeesATerminal) {
+TEST(CheckViolation, ProgressIsPrintedSparselyWhereThereIsNoTerminal) {
   const auto said = [](std::chrono::nanoseconds sparse) {
     Interrupts interrupts([] { std::abort(); });
     Console console(/*is_json=*/true, sparse);

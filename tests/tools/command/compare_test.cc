@@ -17,12 +17,12 @@ HostValue values(const std::vector<T>& numbers) {
 
 constexpr Tolerance kTolerance = {.rtol = 0.01, .atol = 0.1};
 
-TEST(FindDifference, floats_agree_within_atol_plus_rtol_times_expected) {
+TEST(FindDifference, FloatsAgreeWithinAtolPlusRtolTimesExpected) {
   EXPECT_FALSE(find_difference(values<float>({101.05f}), values<float>({100}), kTolerance));
   EXPECT_TRUE(find_difference(values<float>({101.2f}), values<float>({100}), kTolerance));
 }
 
-TEST(FindDifference, nan_agrees_with_nan_and_infinity_with_itself_only) {
+TEST(FindDifference, NanAgreesWithNanAndInfinityWithItselfOnly) {
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_FALSE(find_difference(values<double>({NAN, inf}), values<double>({NAN, inf}), kTolerance));
   EXPECT_TRUE(find_difference(values<double>({0}), values<double>({NAN}), kTolerance));
@@ -30,7 +30,7 @@ TEST(FindDifference, nan_agrees_with_nan_and_infinity_with_itself_only) {
   EXPECT_TRUE(find_difference(values<double>({1e308}), values<double>({inf}), kTolerance));
 }
 
-TEST(FindDifference, integers_and_types_and_shapes_must_be_equal) {
+TEST(FindDifference, IntegersAndTypesAndShapesMustBeEqual) {
   EXPECT_TRUE(find_difference(values<int64_t>({100}), values<int64_t>({101}), kTolerance));
   EXPECT_EQ(find_difference(values<int32_t>({1}), values<int64_t>({1}), kTolerance),
             "expected int64[1], found int32[1]");
@@ -38,18 +38,18 @@ TEST(FindDifference, integers_and_types_and_shapes_must_be_equal) {
             "expected float[1], found float[2]");
 }
 
-TEST(FindDifference, integers_that_no_double_tells_apart_differ) {
+TEST(FindDifference, IntegersThatNoDoubleTellsApartDiffer) {
   constexpr int64_t kEven = int64_t{1} << 53;
   EXPECT_FALSE(find_difference(values<int64_t>({kEven}), values<int64_t>({kEven}), kTolerance));
   EXPECT_TRUE(find_difference(values<int64_t>({kEven}), values<int64_t>({kEven + 1}), kTolerance));
 }
 
-TEST(FindDifference, names_the_first_place_and_counts_the_others) {
+TEST(FindDifference, NamesTheFirstPlaceAndCountsTheOthers) {
   EXPECT_EQ(find_difference(values<int32_t>({1, 5, 9}), values<int32_t>({1, 2, 3}), kTolerance),
             "at [1] of [3]: expected 2, found 5 (2 of 3 elements differ, by at most 6)");
 }
 
-TEST(FindDifference, strings_sequences_and_nothing) {
+TEST(FindDifference, StringsSequencesAndNothing) {
   HostValue a = HostValue::tensor(ElementType::kString, {1});
   HostValue b = a;
   a.strings[0] = "yes";

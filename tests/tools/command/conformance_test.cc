@@ -36,7 +36,7 @@ std::string unsupported_model() {
   }));
 }
 
-TEST(Conformance, passed_and_unsupported_exit_0) {
+TEST(Conformance, PassedAndUnsupportedExit0) {
   const std::string root = fresh_folder("tests");
   add_test("tests/deep/er/test_add", adding_model(), {{4, 6}, {4, 6}});
   add_test("tests/test_unknown", unsupported_model(), {{4, 6}});
@@ -53,7 +53,7 @@ TEST(Conformance, passed_and_unsupported_exit_0) {
             std::string::npos);
 }
 
-TEST(Conformance, one_data_set_that_differs_fails_its_folder_and_exits_1) {
+TEST(Conformance, OneDataSetThatDiffersFailsItsFolderAndExits1) {
   const std::string root = fresh_folder("tests");
   add_test("tests/test_add", adding_model(), {{4, 6}, {4, 9}});
   const Finished run = run_eddy({"conformance", root});
@@ -65,7 +65,7 @@ TEST(Conformance, one_data_set_that_differs_fails_its_folder_and_exits_1) {
   EXPECT_TRUE(is_one_line(run.err)) << run.err;
 }
 
-TEST(Conformance, a_broken_model_or_data_set_fails_and_the_others_go_on) {
+TEST(Conformance, ABrokenModelOrDataSetFailsAndTheOthersGoOn) {
   const std::string root = fresh_folder("tests");
   add_test("tests/test_a", "no model", {{4, 6}});
   add_test("tests/test_b", adding_model(), {{4, 6}});
@@ -76,7 +76,7 @@ TEST(Conformance, a_broken_model_or_data_set_fails_and_the_others_go_on) {
   EXPECT_EQ(run.json()["summary"], json({{"passed", 1}, {"failed", 2}, {"unsupported", 0}}));
 }
 
-TEST(Conformance, an_endless_loop_fails_at_its_deadline) {
+TEST(Conformance, AnEndlessLoopFailsAtItsDeadline) {
   const std::string root = fresh_folder("tests");
   write_test_file("tests/test_endless/model.onnx", counting_model());
   const std::string set = "tests/test_endless/test_data_set_0/";
@@ -89,7 +89,7 @@ TEST(Conformance, an_endless_loop_fails_at_its_deadline) {
   EXPECT_NE(run.out.find("deadline"), std::string::npos) << run.out;
 }
 
-TEST(Conformance, a_folder_without_tests_is_bad_input) {
+TEST(Conformance, AFolderWithoutTestsIsBadInput) {
   EXPECT_EQ(run_eddy({"conformance", fresh_folder("empty")}).exit_code, 3);
   EXPECT_EQ(run_eddy({"conformance", "/nonexistent"}).exit_code, 3);
 }

@@ -20,27 +20,27 @@ std::vector<std::string> endless(const std::vector<std::string>& more) {
 
 class Endless : public testing::TestWithParam<const char*> {};
 
-TEST_P(Endless, past_its_deadline_exits_5) {
+TEST_P(Endless, PastItsDeadlineExits5) {
   const Finished run = run_eddy(endless({"--timeout", "0.2", "--loops", GetParam()}));
   EXPECT_EQ(run.exit_code, 5);
   EXPECT_TRUE(is_one_line(run.err)) << run.err;
   EXPECT_NE(run.err.find("deadline; give a larger --timeout"), std::string::npos) << run.err;
 }
 
-TEST_P(Endless, interrupted_drains_and_exits_5) {
+TEST_P(Endless, InterruptedDrainsAndExits5) {
   const Finished run = run_eddy(endless({"--json", "--loops", GetParam()}), {{SIGINT, 1000}});
   EXPECT_EQ(run.exit_code, 5);
   EXPECT_TRUE(is_one_line(run.err)) << run.err;
   EXPECT_EQ(run.json()["error"]["exit"], 5);
 }
 
-TEST_P(Endless, asked_where_it_stands_says_so_and_goes_on) {
+TEST_P(Endless, AskedWhereItStandsSaysSoAndGoesOn) {
   const Finished run = run_eddy(endless({"--loops", GetParam()}), {{SIGQUIT, 1000}, {SIGINT, 300}});
   EXPECT_EQ(run.exit_code, 5);
   EXPECT_NE(run.err.find("count["), std::string::npos) << run.err;
 }
 
-TEST_P(Endless, terminated_is_the_same_as_interrupted) {
+TEST_P(Endless, TerminatedIsTheSameAsInterrupted) {
   EXPECT_EQ(run_eddy(endless({"--loops", GetParam()}), {{SIGTERM, 1000}}).exit_code, 5);
 }
 

@@ -22,7 +22,7 @@ std::string read_text(const std::string& path) {
 
 constexpr const char* kDiamond = R"({"nodes": 4, "edges": [[0,1],[0,2],[1,3],[2,3],[0,3]]})";
 
-TEST(Plan, a_model_has_regions_loops_and_a_proof) {
+TEST(Plan, AModelHasRegionsLoopsAndAProof) {
   const std::string path = write_test_file("count.onnx", counting_model());
   const Finished plan = run_eddy({"plan", path, "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
@@ -64,7 +64,7 @@ json plan_json(std::vector<std::string> arguments) {
   return plan.exit_code == 0 ? plan.json() : json();
 }
 
-TEST(Plan, costs_decide_who_is_issued_first_where_ranks_count_them) {
+TEST(Plan, CostsDecideTheOrderOfIssueWhereRanksCountThem) {
   const std::string model = write_two_chains();
   const std::string costs = cost_file("dear.json", kDearExp);
   const auto first = [](const json& plan) { return plan["regions"][0]["nodes"][0]; };
@@ -83,7 +83,7 @@ TEST(Plan, costs_decide_who_is_issued_first_where_ranks_count_them) {
   EXPECT_NE(by_costs["fingerprint"], by_nodes["fingerprint"]);
 }
 
-TEST(Plan, what_a_table_lacks_is_estimated_and_named) {
+TEST(Plan, WhatATableLacksIsEstimatedAndNamed) {
   const std::string model = write_two_chains();
   const std::string costs = cost_file("dear.json", kDearExp);
   for (const char* command : {"plan", "run"}) {
@@ -98,7 +98,7 @@ TEST(Plan, what_a_table_lacks_is_estimated_and_named) {
   }
 }
 
-TEST(Plan, a_table_that_eddy_measure_wrote_covers_its_model) {
+TEST(Plan, ATableThatEddyMeasureWroteCoversItsModel) {
   const std::string model = write_two_chains();
   const std::string costs = fresh_folder("measured") + "/costs.json";
   const Finished measured = run_eddy({"measure", model, "--repeat", "3", "--output", costs});
@@ -107,7 +107,7 @@ TEST(Plan, a_table_that_eddy_measure_wrote_covers_its_model) {
   EXPECT_EQ(plan["costs"], json({{"measured", 5}, {"estimated", 0}}));
 }
 
-TEST(Plan, a_bad_cost_table_is_a_bad_input) {
+TEST(Plan, ABadCostTableIsABadInput) {
   const std::string model = write_two_chains();
   const std::vector<std::pair<std::string, std::string>> bad = {
       {cost_file("less.json", R"({"op": "Add", "shapes": "", "device": "cpu", "ns": -1})"),
@@ -132,7 +132,7 @@ TEST(Plan, a_bad_cost_table_is_a_bad_input) {
   EXPECT_EQ(run_eddy({"plan", "--dag", dag, "--costs", "costs.json"}).exit_code, 2);
 }
 
-TEST(Plan, a_bare_graph_prints_the_documented_document) {
+TEST(Plan, ABareGraphPrintsTheDocumentedDocument) {
   const std::string path = write_test_file("diamond.json", kDiamond);
   const Finished plan = run_eddy({"plan", "--dag", path, "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
@@ -146,7 +146,7 @@ TEST(Plan, a_bare_graph_prints_the_documented_document) {
   EXPECT_EQ(serial.json()["waits"].size(), 0u);
 }
 
-TEST(Plan, a_bare_graph_says_its_assignment_and_the_unit_of_its_ranks) {
+TEST(Plan, ABareGraphSaysItsAssignmentAndTheUnitOfItsRanks) {
   const std::string path = write_test_file(
       "dear.json", R"({"nodes": 3, "edges": [[0,1],[0,2]], "costs": [1e-6, 0.5, 2]})");
   const std::string svg = fresh_folder("assignment") + "/p.svg";
@@ -163,7 +163,7 @@ TEST(Plan, a_bare_graph_says_its_assignment_and_the_unit_of_its_ranks) {
   EXPECT_NE(by_default.out.find("  rank 2 s  node 0"), std::string::npos) << by_default.out;
 }
 
-TEST(Plan, a_plan_with_known_costs_says_its_simulated_time_and_why_it_was_chosen) {
+TEST(Plan, APlanWithKnownCostsSaysItsSimulatedTimeAndWhyItWasChosen) {
   const std::string path = write_two_chains();
   const std::string costs = cost_file("dear.json", kDearExp);
   const json planned = plan_json({path, "--threads", "2", "--costs", costs});
@@ -179,7 +179,7 @@ TEST(Plan, a_plan_with_known_costs_says_its_simulated_time_and_why_it_was_chosen
   EXPECT_EQ(plan_json({path, "--threads", "2", "--assign", "rank"})["notices"].size(), 0u);
 }
 
-TEST(Plan, a_machine_is_read_planned_for_and_simulated) {
+TEST(Plan, AMachineIsReadPlannedForAndSimulated) {
   const std::string path = write_two_chains();
   const std::string machine = write_test_file(
       "machine.json",
@@ -194,7 +194,7 @@ TEST(Plan, a_machine_is_read_planned_for_and_simulated) {
   EXPECT_NE(bad.err.find("--machine "), std::string::npos) << bad.err;
 }
 
-TEST(Plan, a_loop_with_likely_trips_is_predicted_over_scenarios) {
+TEST(Plan, ALoopWithLikelyTripsIsPredictedOverScenarios) {
   const std::string path = write_test_file("count.onnx", counting_model());
   const std::string machine =
       write_test_file("driven.json", R"({"name":"toy","units":4,"flops_per_ns":1,"bytes_per_ns":1,
@@ -217,7 +217,7 @@ TEST(Plan, a_loop_with_likely_trips_is_predicted_over_scenarios) {
       << "one scenario is none";
 }
 
-TEST(Plan, matching_says_how_it_saved_streams) {
+TEST(Plan, MatchingSaysHowItSavedStreams) {
   const std::string path = write_two_chains();
   const Finished plan = run_eddy({"plan", path, "--assign", "matching"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
@@ -227,7 +227,7 @@ TEST(Plan, matching_says_how_it_saved_streams) {
   EXPECT_EQ(run_eddy({"plan", path, "--assign", "rank"}).out.find("matching:"), std::string::npos);
 }
 
-TEST(Plan, lanes_run_over_simulated_time_where_costs_are_known) {
+TEST(Plan, LanesRunOverSimulatedTimeWhereCostsAreKnown) {
   const std::string path = write_two_chains();
   const std::string svg = fresh_folder("timeline") + "/p.svg";
   const Finished plan = run_eddy({"plan", path, "--costs", cost_file("dear.json", kDearExp),
@@ -248,7 +248,7 @@ TEST(Plan, lanes_run_over_simulated_time_where_costs_are_known) {
   EXPECT_NE(unknown.err.find("give --costs or --machine"), std::string::npos) << unknown.err;
 }
 
-TEST(Plan, measuring_a_whole_model_sees_its_trips) {
+TEST(Plan, MeasuringAWholeModelSeesItsTrips) {
   const std::string path = write_test_file("count.onnx", counting_model());
   const Finished measured = run_eddy({"measure", path, "--whole", "--set", "trip=7", "--set", "x=0",
                                       "--set", "limit=100", "--repeat", "3", "--json"});
@@ -258,7 +258,7 @@ TEST(Plan, measuring_a_whole_model_sees_its_trips) {
 }
 
 // Seeds alone give values of -1 to 1: on those the loop would end by its limit at once.
-TEST(Plan, measuring_a_whole_model_on_a_data_set_sees_its_trips) {
+TEST(Plan, MeasuringAWholeModelOnADataSetSeesItsTrips) {
   const std::string path = write_test_file("count.onnx", counting_model());
   const std::string folder = fresh_folder("data");
   int64_t trip = 7;
@@ -283,7 +283,7 @@ TEST(Plan, measuring_a_whole_model_on_a_data_set_sees_its_trips) {
   EXPECT_EQ(trips({"--set", "trip=5"}), json({5})) << "what is said by name goes first";
 }
 
-TEST(Plan, a_folder_as_a_bare_graph_is_a_bad_input) {
+TEST(Plan, AFolderAsABareGraphIsABadInput) {
   const Finished plan = run_eddy({"plan", "--dag", fresh_folder("graph")});
   EXPECT_EQ(plan.exit_code, 3);
   EXPECT_NE(plan.err.find("is not a regular file; name one that is; --dag takes a JSON file"),
@@ -291,7 +291,7 @@ TEST(Plan, a_folder_as_a_bare_graph_is_a_bad_input) {
       << plan.err;
 }
 
-TEST(Plan, streams_of_a_node_are_listed_as_its_devices_are) {
+TEST(Plan, StreamsOfANodeAreListedAsItsDevicesAre) {
   const std::string path =
       write_test_file("joint.json", R"({"nodes": 4, "edges": [[0,3],[1,3],[2,3]],
                         "devices": ["a", "b", "c", ["c", "b", "a"]]})");
@@ -301,7 +301,7 @@ TEST(Plan, streams_of_a_node_are_listed_as_its_devices_are) {
   EXPECT_EQ(streams[3], json({streams[2], streams[1], streams[0]})) << streams;
 }
 
-TEST(Plan, memory_says_of_each_value_where_it_is_made_and_where_it_stands) {
+TEST(Plan, MemorySaysOfEachValueWhereItIsMadeAndWhereItStands) {
   const std::string path = write_two_chains();
   const Finished text = run_eddy({"plan", path, "--assign", "serial"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
@@ -331,7 +331,7 @@ TEST(Plan, memory_says_of_each_value_where_it_is_made_and_where_it_stands) {
   EXPECT_TRUE(any_shares);
 }
 
-TEST(Plan, values_that_do_not_fit_into_a_line_stand_one_a_line) {
+TEST(Plan, ValuesThatDoNotFitIntoALineStandOneALine) {
   GraphParts parts{.inputs = {info("x", floats({8}))}};
   for (int i = 0; i < 12; ++i) {
     const std::string name = "a_rather_long_name_" + std::to_string(i);
@@ -347,7 +347,7 @@ TEST(Plan, values_that_do_not_fit_into_a_line_stand_one_a_line) {
   EXPECT_NE(plan.out.find(expected), std::string::npos) << plan.out;
 }
 
-TEST(Plan, a_simulated_time_names_the_decisions_it_guesses) {
+TEST(Plan, ASimulatedTimeNamesTheDecisionsItGuesses) {
   const std::string path = write_test_file("count.onnx", counting_model());
   const std::string machine = write_test_file(
       "guess.json",
@@ -361,7 +361,7 @@ TEST(Plan, a_simulated_time_names_the_decisions_it_guesses) {
   EXPECT_EQ(plan_json({path, "--machine", machine, "--costs", seen})["simulated"]["guessed"], "");
 }
 
-TEST(Plan, options_for_models_are_refused_beside_a_bare_graph) {
+TEST(Plan, OptionsForModelsAreRefusedBesideABareGraph) {
   const std::string dag = write_test_file("diamond.json", kDiamond);
   const std::vector<std::vector<std::string>> options = {{"--loops", "host"}, {"--device", "cpu"},
                                                          {"--threads", "2"},  {"--exact"},
@@ -378,7 +378,7 @@ TEST(Plan, options_for_models_are_refused_beside_a_bare_graph) {
             0);
 }
 
-TEST(Plan, two_pictures_need_two_files) {
+TEST(Plan, TwoPicturesNeedTwoFiles) {
   const std::string dag = write_test_file("diamond.json", kDiamond);
   const std::string folder = fresh_folder("same");
   for (const char* again : {"/p", "/./p"}) {
@@ -390,7 +390,7 @@ TEST(Plan, two_pictures_need_two_files) {
   }
 }
 
-TEST(Plan, a_picture_never_goes_over_what_is_read) {
+TEST(Plan, APictureNeverGoesOverWhatIsRead) {
   const std::string dag = write_test_file("read.json", kDiamond);
   const std::string model = write_test_file("read.onnx", adding_model());
   for (const char* option : {"--dot", "--svg"}) {
@@ -406,20 +406,20 @@ TEST(Plan, a_picture_never_goes_over_what_is_read) {
   EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0) << "it is still there";
 }
 
-TEST(Plan, ranks_by_costs_say_that_none_were_measured) {
+TEST(Plan, RanksByCostsSayThatNoneWereMeasured) {
   const std::string model = write_test_file("ranked.onnx", adding_model());
   const Finished plan = run_eddy({"plan", model, "--rank-by", "costs"});
   EXPECT_NE(plan.out.find("notice: ranks count estimated costs"), std::string::npos) << plan.out;
   EXPECT_EQ(run_eddy({"plan", model}).out.find("notice: ranks"), std::string::npos);
 }
 
-TEST(Plan, a_size_does_not_take_the_model_behind_it) {
+TEST(Plan, ASizeDoesNotTakeTheModelBehindIt) {
   const std::string path = write_test_file("add.onnx", adding_model());
   const Finished plan = run_eddy({"plan", "--dim", "s7=2", path});
   EXPECT_EQ(plan.exit_code, 0) << plan.err;
 }
 
-TEST(Plan, pictures_show_every_node_and_wait) {
+TEST(Plan, PicturesShowEveryNodeAndWait) {
   const std::string path = write_test_file("diamond.json", kDiamond);
   const std::string folder = fresh_folder("pictures");
   const Finished plan =
@@ -436,7 +436,7 @@ TEST(Plan, pictures_show_every_node_and_wait) {
   EXPECT_NE(dot.find("label=\"e1\""), std::string::npos) << dot;
 }
 
-TEST(Plan, bad_graphs_are_bad_input) {
+TEST(Plan, BadGraphsAreBadInput) {
   for (const char* text : {"", "{", R"({"nodes": 2, "edges": [[0,1],[1,0]]})",
                            R"({"nodes": 2, "edges": [[0,5]]})", R"({"edges": []})"}) {
     const std::string path = write_test_file("bad.json", text);

@@ -31,7 +31,7 @@ HostValue floats_of(const Dims& dims, const std::vector<float>& values) {
       {const_cast<float*>(values.data()), dims.data(), dims.rank(), ElementType::kFloat});
 }
 
-TEST(Run, with_json_prints_one_document_with_outputs_times_and_loops) {
+TEST(Run, WithJsonPrintsOneDocumentWithOutputsTimesAndLoops) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const Finished run = run_eddy(count_to(model, "17", {"--json", "--repeat", "3"}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -49,7 +49,7 @@ TEST(Run, with_json_prints_one_document_with_outputs_times_and_loops) {
   EXPECT_TRUE(run.err.empty()) << run.err;
 }
 
-TEST(Run, the_fingerprint_is_the_same_in_every_process_and_another_for_another_program) {
+TEST(Run, TheFingerprintIsTheSameInEveryProcessAndAnotherForAnotherProgram) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const auto fingerprint = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"--json"};
@@ -65,8 +65,8 @@ TEST(Run, the_fingerprint_is_the_same_in_every_process_and_another_for_another_p
   EXPECT_NE(fingerprint({"--loops", "host"}), first);
 }
 
-// The clock at a run's end decides about its deadline, not the time at which the run is observed.
-TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
+// A deadline counts by the clock when a run ends, not by when it was noticed.
+TEST(Run, ARunThatEndsAfterItsTimeoutExits5AndOneBeforeExits0) {
   const std::string model = write_test_file("count.onnx", counting_model());
   for (const char* loops : {"device", "host"}) {
     // Floats stop counting at 2^24, so this one never gets there.
@@ -97,7 +97,7 @@ TEST(Run, a_run_that_ends_after_its_timeout_exits_5_and_one_before_exits_0) {
   EXPECT_GT(total_ns, 500'000'000);
 }
 
-TEST(Run, host_driven_loops_give_the_same_and_say_so) {
+TEST(Run, HostDrivenLoopsGiveTheSameAndSaySo) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const Finished run = run_eddy(count_to(model, "5", {"--json", "--loops", "host"}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -105,7 +105,7 @@ TEST(Run, host_driven_loops_give_the_same_and_say_so) {
   EXPECT_EQ(run.json()["loops"][0]["driven"], "host");
 }
 
-TEST(Run, as_text_shows_the_same) {
+TEST(Run, AsTextShowsTheSame) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const Finished run = run_eddy(count_to(model, "17", {}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -113,7 +113,7 @@ TEST(Run, as_text_shows_the_same) {
   EXPECT_NE(run.out.find("17 iterations"), std::string::npos) << run.out;
 }
 
-TEST(Run, infinities_and_nan_are_strings) {
+TEST(Run, InfinitiesAndNanAreStrings) {
   const std::string model = write_test_file("add.onnx", adding_model());
   const Finished inf = run_eddy({"run", model, "--set", "a=-inf", "--set", "b=1", "--json"});
   ASSERT_EQ(inf.exit_code, 0) << inf.err;
@@ -122,7 +122,7 @@ TEST(Run, infinities_and_nan_are_strings) {
   EXPECT_EQ(nan.json()["outputs"]["y"]["data"], json::array({"nan", "nan"}));
 }
 
-TEST(Run, random_inputs_depend_on_the_seed_alone_and_dims_on_the_option) {
+TEST(Run, RandomInputsDependOnTheSeedAloneAndDimsOnTheOption) {
   const std::string model = write_test_file("add.onnx", adding_model());
   const std::vector<std::string> arguments = {"run",   model,  "--random-inputs", "7",
                                               "--dim", "s7=3", "--json"};
@@ -140,7 +140,7 @@ TEST(Run, random_inputs_depend_on_the_seed_alone_and_dims_on_the_option) {
   EXPECT_EQ(one.json()["outputs"]["y"]["shape"], json::array({1, 2}));
 }
 
-TEST(Run, files_in_and_out) {
+TEST(Run, FilesInAndOut) {
   const std::string model = write_test_file("add.onnx", adding_model());
   const std::string folder = fresh_folder("files");
   ASSERT_TRUE(write_value(folder + "/a.npy", floats_of({2, 2}, {1, 2, 3, 4})).is_ok());
@@ -165,14 +165,14 @@ std::string write_data_set(const std::vector<float>& sum) {
   return folder;
 }
 
-TEST(Run, a_data_set_that_matches_exits_0_and_says_matched) {
+TEST(Run, ADataSetThatMatchesExits0AndSaysMatched) {
   const std::string model = write_test_file("add.onnx", adding_model());
   const Finished run = run_eddy({"run", model, "--inputs", write_data_set({4, 6}), "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.json()["matched"], true);
 }
 
-TEST(Run, a_data_set_that_differs_exits_1_and_names_the_place) {
+TEST(Run, ADataSetThatDiffersExits1AndNamesThePlace) {
   const std::string model = write_test_file("add.onnx", adding_model());
   const std::string folder = write_data_set({4, 7});
   const Finished run = run_eddy({"run", model, "--inputs", folder, "--json"});
@@ -185,7 +185,7 @@ TEST(Run, a_data_set_that_differs_exits_1_and_names_the_place) {
   EXPECT_EQ(run_eddy({"run", model, "--inputs", folder, "--rtol", "0.2"}).exit_code, 0);
 }
 
-TEST(Run, a_trace_that_has_not_room_for_all_events_says_so) {
+TEST(Run, ATraceThatHasNotRoomForAllEventsSaysSo) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const std::string trace = fresh_folder("trace") + "/t.json";
   const Finished run = run_eddy(count_to(model, "400000", {"--trace", trace}));
@@ -195,7 +195,7 @@ TEST(Run, a_trace_that_has_not_room_for_all_events_says_so) {
   EXPECT_EQ(small.err, "");
 }
 
-TEST(Run, a_trace_shows_each_stream_as_a_lane_and_each_iteration_as_a_span) {
+TEST(Run, ATraceShowsEachStreamAsALaneAndEachIterationAsASpan) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const std::string trace = fresh_folder("trace") + "/trace.json";
   const Finished run = run_eddy(count_to(model, "5", {"--trace", trace}));
@@ -211,7 +211,7 @@ TEST(Run, a_trace_shows_each_stream_as_a_lane_and_each_iteration_as_a_span) {
   for (int i = 0; i < 5; ++i) EXPECT_GE(count("[" + std::to_string(i) + "]"), 1) << i;
 }
 
-TEST(Info, lists_devices_libraries_limits_and_operators) {
+TEST(Info, ListsDevicesLibrariesLimitsAndOperators) {
   const Finished info = run_eddy({"info", "--json"});
   ASSERT_EQ(info.exit_code, 0) << info.err;
   const json document = info.json();

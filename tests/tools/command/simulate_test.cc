@@ -27,7 +27,7 @@ constexpr const char* kOperators = R"({"operators": [
  "strategy": {"a": {"degree": [1, 1], "devices": ["g0"]}, "b": {"degree": [1, 1], "devices": ["g1"]}},
  "edits": [{"op": "set_config", "operator": "a", "degree": [2, 1], "devices": ["g0", "g1"]}]})";
 
-TEST(Simulate, a_task_file_gives_one_timeline_and_one_after_each_edit) {
+TEST(Simulate, ATaskFileGivesOneTimelineAndOneAfterEachEdit) {
   const std::string path = write_test_file("tasks.json", kTasks);
   const Finished delta = run_eddy({"simulate", path, "--json"});
   ASSERT_EQ(delta.exit_code, 0) << delta.err;
@@ -44,7 +44,7 @@ TEST(Simulate, a_task_file_gives_one_timeline_and_one_after_each_edit) {
   EXPECT_NE(text.out.find("edit 1 (batch of 2): makespan 9007199254740993"), std::string::npos);
 }
 
-TEST(Simulate, an_operator_graph_gives_named_tasks) {
+TEST(Simulate, AnOperatorGraphGivesNamedTasks) {
   const std::string path = write_test_file("operators.json", kOperators);
   const Finished delta = run_eddy({"simulate", path, "--json"});
   ASSERT_EQ(delta.exit_code, 0) << delta.err;
@@ -63,7 +63,7 @@ TEST(Simulate, an_operator_graph_gives_named_tasks) {
   EXPECT_EQ(again.json()["timelines"][0]["makespan"], 12);
 }
 
-TEST(Simulate, a_picture_is_written) {
+TEST(Simulate, APictureIsWritten) {
   const std::string path = write_test_file("tasks.json", kTasks);
   const std::string picture = fresh_folder("picture") + "/t.svg";
   ASSERT_EQ(run_eddy({"simulate", path, "--svg", picture}).exit_code, 0);
@@ -72,7 +72,7 @@ TEST(Simulate, a_picture_is_written) {
   EXPECT_TRUE(svg.starts_with("<svg ")) << svg;
 }
 
-TEST(Simulate, an_option_of_models_is_refused_beside_a_json_file) {
+TEST(Simulate, AnOptionOfModelsIsRefusedBesideAJsonFile) {
   for (const char* document : {kTasks, kOperators}) {
     const std::string path = write_test_file("document.json", document);
     for (const char* option : {"--topology", "--costs", "--dim", "--shape"}) {
@@ -84,7 +84,7 @@ TEST(Simulate, an_option_of_models_is_refused_beside_a_json_file) {
   }
 }
 
-TEST(Simulate, a_bad_file_is_refused_in_one_line) {
+TEST(Simulate, ABadFileIsRefusedInOneLine) {
   const auto refused = [](const std::string& text, const std::string& what) {
     const Finished run = run_eddy({"simulate", write_test_file("bad.json", text)});
     EXPECT_EQ(run.exit_code, 3) << text;

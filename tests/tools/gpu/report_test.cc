@@ -117,12 +117,12 @@ TEST_P(GpuReportTest, KernelsThatTheImageLacksFail) {
 }
 
 TEST_P(GpuReportTest, APartTellsItsRowsAsTheyComeAndBeginsNoneTooLate) {
-  size_t num_told = 0;
+  size_t num_reported = 0;
   gpu_.pace.on_row = [&](const nlohmann::json& report) {
-    EXPECT_EQ(report["rows"].size(), ++num_told);
+    EXPECT_EQ(report["rows"].size(), ++num_reported);
   };
-  EXPECT_EQ(report_loops(gpu_, 5)["rows"].size(), num_told);
-  EXPECT_EQ(num_told, 5u);
+  EXPECT_EQ(report_loops(gpu_, 5)["rows"].size(), num_reported);
+  EXPECT_EQ(num_reported, 5u);
   gpu_.pace = {.time_limit = std::chrono::seconds(-1)};
   gpu_.libraries.long_lines = &long_lines_;
   fake_.define_kernel("eddy_rival_step", sizeof(cuda::RivalParams), rival_kernel([](auto&) {}));
@@ -271,7 +271,7 @@ TEST_P(GpuReportTest, LoopsCountToWhatWasAsked) {
   EXPECT_EQ(report["completion"], GetParam() ? "words" : "events");
 }
 
-TEST_P(GpuReportTest, AFaultEndsThePartAndIsTold) {
+TEST_P(GpuReportTest, AFaultEndsThePartAndIsReported) {
   fake_.fault_kernel(5);
   const auto report = report_conformance(gpu_, 20);
   EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
@@ -314,17 +314,17 @@ TEST_F(GpuReportSessions, ControlLoopsPassInEveryWayOrSayWhyNot) {
     if (row["way"] != "device" && row["way"] != "apart") continue;
     EXPECT_EQ(row["device_driven_loops"], row["way"] == "device" ? 1 : 4) << "merged: " << row;
   }
-  int num_told = 0;  // how they were unrolled, or why not
+  int num_reported = 0;  // how they were unrolled, or why not
   for (const auto& row : report["rows"]) {
     const bool is_host_predicate = row["case"].get<std::string>().starts_with("host predicate");
     const bool is_by_device = row["way"] != "host" && row["way"] != "auto";
     EXPECT_EQ(row["status"], is_host_predicate && is_by_device ? "refused" : "passed") << row;
     if (row["way"] != "unrolled" || row["status"] != "passed") continue;
-    const bool is_told =
+    const bool is_reported =
         row["first_loop"].get<std::string>().find("unrolled: ") != std::string::npos;
-    num_told += is_told ? 1 : 0;
+    num_reported += is_reported ? 1 : 0;
   }
-  EXPECT_GE(num_told, 4);
+  EXPECT_GE(num_reported, 4);
 }
 
 TEST_F(GpuReportSessions, OnlyRowsWithTf32RunOnTheDeviceThatRoundsTo) {
@@ -446,7 +446,7 @@ TEST_F(GpuReportSessions, AProbeSaysHowManyLoopsTheDeviceStands) {
   EXPECT_THAT(report["rows"][0]["reason"].get<std::string>(), HasSubstr("CUDA_ERROR_"));
 }
 
-TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsToldWithNodeAndIteration) {
+TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsReportedWithNodeAndIteration) {
   for (const bool by_device : {true, false}) {
     FakeAccelerator own(library_, {.seed = 7});
     bool is_harmless = false;
@@ -469,7 +469,7 @@ TEST_F(GpuReportSessions, ADeviceLostOnPurposeIsToldWithNodeAndIteration) {
   }
 }
 
-TEST_F(GpuReportSessions, ALostDeviceEndsThePartAndIsTold) {
+TEST_F(GpuReportSessions, ALostDeviceEndsThePartAndIsReported) {
   fake_.cuda().fault_kernel(100);
   const auto report = report_models(what_);
   EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("device lost"));

@@ -57,7 +57,7 @@ void check(const Dag& dag, Tally& tally) {
   tally.num_above += after > fewest ? 1 : 0;
 }
 
-TEST(ExchangeTails, AllGraphsOfUpToSixNodesHaveTheFewestWaitsWithTheFrame) {
+TEST(ExchangeTailsTest, AllGraphsOfUpToSixNodesHaveTheFewestWaitsWithTheFrame) {
   Tally tally;
   for (uint32_t num_nodes = 1; num_nodes <= 6; ++num_nodes) {
     testing::for_each_dag(num_nodes,
@@ -68,7 +68,7 @@ TEST(ExchangeTails, AllGraphsOfUpToSixNodesHaveTheFewestWaitsWithTheFrame) {
   EXPECT_EQ(tally.num_above, 0u);
 }
 
-TEST(ExchangeTails, RandomGraphsOfNineNodesAreAtMostOneWaitAbove) {
+TEST(ExchangeTailsTest, RandomGraphsOfNineNodesAreAtMostOneWaitAbove) {
   Tally tally;
   constexpr uint64_t kNumSeeds = 3000;
   for (uint64_t seed = 0; seed < kNumSeeds; ++seed) {

@@ -11,7 +11,7 @@ namespace {
 using testing::NodeTimes;
 using testing::plan;
 
-TEST(Execution, EveryOrderOfCompletionRespectsEveryEdge) {
+TEST(ExecutionTest, EveryOrderOfCompletionRespectsEveryEdge) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -33,7 +33,7 @@ TEST(Execution, EveryOrderOfCompletionRespectsEveryEdge) {
 }
 
 // The queues themselves notice a missing wait.
-TEST(Execution, WithoutWaitsSomeOrderBreaksAnEdge) {
+TEST(ExecutionTest, WithoutWaitsSomeOrderBreaksAnEdge) {
   Random random(3);
   const Dag dag = testing::dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   std::vector<Program::Step> commands = plan(dag).commands;

@@ -51,14 +51,14 @@ void expect_optimal(const Dag& dag) {
 
 StreamOptions joined() { return {.policy = AssignPolicy::kMatching, .exact_nodes = 0}; }
 
-TEST(Matching, AllGraphsOfUpToSixNodesAreOptimal) {
+TEST(MatchingTest, AllGraphsOfUpToSixNodesAreOptimal) {
   for (uint32_t num_nodes = 1; num_nodes <= 6; ++num_nodes) {
     testing::for_each_dag(num_nodes,
                           [](const Dag& dag) { ASSERT_NO_FATAL_FAILURE(expect_optimal(dag)); });
   }
 }
 
-TEST(Matching, RandomGraphsOfNineNodesAreOptimal) {
+TEST(MatchingTest, RandomGraphsOfNineNodesAreOptimal) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -68,7 +68,7 @@ TEST(Matching, RandomGraphsOfNineNodesAreOptimal) {
   }
 }
 
-TEST(Matching, WhereTheFewestWaitsAndTheFewestStreamsConflictWaitsWin) {
+TEST(MatchingTest, WhereTheFewestWaitsAndTheFewestStreamsConflictWaitsWin) {
   const Dag dag = testing::dag_of(
       10, {{0, 4}, {0, 6}, {1, 8}, {1, 9}, {2, 1}, {3, 0}, {3, 9}, {5, 1}, {7, 0}, {7, 1}});
   ASSERT_NO_FATAL_FAILURE(expect_optimal(dag));
@@ -82,7 +82,7 @@ TEST(Matching, WhereTheFewestWaitsAndTheFewestStreamsConflictWaitsWin) {
   EXPECT_GT(narrow.syncs.waits.size(), 5u);
 }
 
-TEST(Matching, JoinedChainsKeepTheFewestWaitsAndStayAtOrAboveTheWidth) {
+TEST(MatchingTest, JoinedChainsKeepTheFewestWaitsAndStayAtOrAboveTheWidth) {
   testing::for_each_dag(5, [](const Dag& dag) {
     const PlannedDag planned = plan(dag, joined());
     const AllAssignments best(dag);
@@ -93,7 +93,7 @@ TEST(Matching, JoinedChainsKeepTheFewestWaitsAndStayAtOrAboveTheWidth) {
   });
 }
 
-TEST(Matching, WaitsAreTheReducedEdgesWithoutTheMatchedOnes) {
+TEST(MatchingTest, WaitsAreTheReducedEdgesWithoutTheMatchedOnes) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -111,7 +111,7 @@ TEST(Matching, WaitsAreTheReducedEdgesWithoutTheMatchedOnes) {
   }
 }
 
-TEST(Matching, NewNamesKeepTheWaitsAndExactStreams) {
+TEST(MatchingTest, NewNamesKeepTheWaitsAndExactStreams) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -124,7 +124,7 @@ TEST(Matching, NewNamesKeepTheWaitsAndExactStreams) {
   }
 }
 
-TEST(Matching, SaysHowItSavedStreams) {
+TEST(MatchingTest, SaysHowItSavedStreams) {
   Random random(1);
   const Dag small = transitive_reduction(testing::random_dag(random, {}));
   const std::vector<uint32_t> order = topological_order(small);
@@ -146,7 +146,7 @@ TEST(Matching, SaysHowItSavedStreams) {
 }
 
 // The first seed of those from 0 on where they differ.
-TEST(Matching, JoiningChainsTakesAStreamMoreThanNeededOf130NodesOfSeed12) {
+TEST(MatchingTest, JoiningChainsTakesAStreamMoreThanNeededOf130NodesOfSeed12) {
   Random random(12);
   const uint32_t num_nodes = 100 + static_cast<uint32_t>(random.below(100));
   const uint32_t num_edges = num_nodes + static_cast<uint32_t>(random.below(num_nodes));
@@ -161,7 +161,7 @@ TEST(Matching, JoiningChainsTakesAStreamMoreThanNeededOf130NodesOfSeed12) {
   EXPECT_TRUE(prove(dag, chained.commands).is_safe());
 }
 
-TEST(Matching, NasnetALargeHas334WaitsOn16Streams) {
+TEST(MatchingTest, NasnetALargeHas334WaitsOn16Streams) {
   const Dag dag = testing::nasnet_a_large();
   ASSERT_EQ(dag.num_nodes(), 1007u);
   ASSERT_EQ(dag.num_edges(), 1222u);
@@ -175,7 +175,7 @@ TEST(Matching, NasnetALargeHas334WaitsOn16Streams) {
   }
 }
 
-TEST(Matching, PairsOnlyNodesOfOneDevice) {
+TEST(MatchingTest, PairsOnlyNodesOfOneDevice) {
   // A chain that alternates between two devices matches nothing and needs every wait.
   const Dag dag = testing::dag_of(4, {{0, 1}, {1, 2}, {2, 3}});
   const std::vector<uint32_t> devices = {0, 1, 0, 1};

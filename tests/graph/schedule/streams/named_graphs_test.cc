@@ -17,7 +17,7 @@ using Streams = std::vector<std::vector<uint32_t>>;
 
 constexpr StreamOptions kByMatching{.policy = AssignPolicy::kMatching};
 
-TEST(NamedGraphs, N1ToN2AndN3ToN4GivesN1N2N4OneStream) {
+TEST(NamedGraphsTest, N1ToN2AndN3ToN4GivesN1N2N4OneStream) {
   const Dag dag = dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const PlannedDag planned = plan(dag);
   EXPECT_EQ(nodes_of_streams(planned.streams), (Streams{{0, 1, 3}, {2}}));
@@ -25,7 +25,7 @@ TEST(NamedGraphs, N1ToN2AndN3ToN4GivesN1N2N4OneStream) {
   EXPECT_TRUE(prove(dag, planned.commands).is_safe());
 }
 
-TEST(NamedGraphs, RepeatedBranchAndMergeReusesTwoStreams) {
+TEST(NamedGraphsTest, RepeatedBranchAndMergeReusesTwoStreams) {
   // 0 -> (1, 2) -> 3 -> (4, 5) -> 6 -> ...
   std::vector<Edge> edges;
   for (uint32_t top = 0; top < 30; top += 3) {
@@ -43,7 +43,7 @@ TEST(NamedGraphs, RepeatedBranchAndMergeReusesTwoStreams) {
   }
 }
 
-TEST(NamedGraphs, AHubOfTwoSourcesAndTwoSinksNeedsASecondPass) {
+TEST(NamedGraphsTest, AHubOfTwoSourcesAndTwoSinksNeedsASecondPass) {
   // One pass of matching gives 3 streams: a1 h b1, a2, b2.
   const Dag dag = dag_of(5, {{0, 2}, {1, 2}, {2, 3}, {2, 4}});
   const PlannedDag planned = plan(dag, kByMatching);
@@ -52,7 +52,7 @@ TEST(NamedGraphs, AHubOfTwoSourcesAndTwoSinksNeedsASecondPass) {
   EXPECT_EQ(plan(dag).streams.num_streams, 2u);
 }
 
-TEST(NamedGraphs, AChainIsOneStreamWithoutSyncs) {
+TEST(NamedGraphsTest, AChainIsOneStreamWithoutSyncs) {
   const Dag dag = dag_of(3, {{0, 1}, {1, 2}});
   for (const StreamOptions& options : {StreamOptions{}, kByMatching}) {
     const PlannedDag planned = plan(dag, options);
@@ -62,13 +62,13 @@ TEST(NamedGraphs, AChainIsOneStreamWithoutSyncs) {
   }
 }
 
-TEST(NamedGraphs, TheLongerChainIsFollowedThoughItsEdgeComesSecond) {
+TEST(NamedGraphsTest, TheLongerChainIsFollowedThoughItsEdgeComesSecond) {
   // s=0 -> b=1 -> e=4 beside s -> c=2 -> d=3 -> f=5 -> e.
   const Dag dag = dag_of(6, {{0, 1}, {1, 4}, {0, 2}, {2, 3}, {3, 5}, {5, 4}});
   EXPECT_EQ(nodes_of_streams(plan(dag).streams), (Streams{{0, 2, 3, 4, 5}, {1}}));
 }
 
-TEST(NamedGraphs, CostsDecideWhichChainIsLonger) {
+TEST(NamedGraphsTest, CostsDecideWhichChainIsLonger) {
   const Dag dag = dag_of(6, {{0, 1}, {1, 4}, {0, 2}, {2, 3}, {3, 5}, {5, 4}});
   // What follows 1 is 4 alone; only costs on the chain behind the children count.
   const std::vector<double> costs = {1, 1, 1, 0, 1, 0};
@@ -78,13 +78,13 @@ TEST(NamedGraphs, CostsDecideWhichChainIsLonger) {
   EXPECT_EQ(nodes_of_streams(plan(dag, {.costs = costs}).streams), (Streams{{0, 1, 4}, {2, 3, 5}}));
 }
 
-TEST(NamedGraphs, EqualRanksPreferTheCommandTheStreamHasRun) {
+TEST(NamedGraphsTest, EqualRanksPreferTheCommandTheStreamHasRun) {
   const Dag dag = dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const std::vector<uint32_t> commands = {7, 3, 7, 3};
   EXPECT_EQ(nodes_of_streams(plan(dag, {.commands = commands}).streams), (Streams{{0, 2, 3}, {1}}));
 }
 
-TEST(NamedGraphs, ARecycledStreamIsRatherOneThatHasRunTheCommand) {
+TEST(NamedGraphsTest, ARecycledStreamIsRatherOneThatHasRunTheCommand) {
   // Sources 0, 1, 2 join in 3; behind it 4 and 5, of which 5 runs what 2 ran.
   const Dag dag = dag_of(6, {{0, 3}, {1, 3}, {2, 3}, {3, 4}, {3, 5}});
   const std::vector<uint32_t> plain = {0, 1, 2, 3, 4, 5};
@@ -95,7 +95,7 @@ TEST(NamedGraphs, ARecycledStreamIsRatherOneThatHasRunTheCommand) {
             (Streams{{0, 3, 4}, {1}, {2, 5}}));
 }
 
-TEST(NamedGraphs, AFanInOf70000WaitsForAllButOne) {
+TEST(NamedGraphsTest, AFanInOf70000WaitsForAllButOne) {
   constexpr uint32_t kFan = 70'000;
   std::vector<Edge> edges;
   for (uint32_t node = 0; node < kFan; ++node) edges.push_back({node, kFan});
@@ -112,7 +112,7 @@ TEST(NamedGraphs, AFanInOf70000WaitsForAllButOne) {
   EXPECT_TRUE(prove(dag, capped.commands).is_safe());
 }
 
-TEST(NamedGraphs, AFanOutSharesOneRecord) {
+TEST(NamedGraphsTest, AFanOutSharesOneRecord) {
   constexpr uint32_t kFan = 5000;
   std::vector<Edge> edges;
   for (uint32_t node = 1; node <= kFan; ++node) edges.push_back({0, node});
@@ -121,7 +121,7 @@ TEST(NamedGraphs, AFanOutSharesOneRecord) {
   EXPECT_EQ(planned.syncs.records.size(), 1u);
 }
 
-TEST(NamedGraphs, CompleteBipartite3By3Needs6Waits) {
+TEST(NamedGraphsTest, CompleteBipartite3By3Needs6Waits) {
   std::vector<Edge> edges;
   for (uint32_t from = 0; from < 3; ++from) {
     for (uint32_t to = 3; to < 6; ++to) edges.push_back({from, to});
@@ -134,13 +134,13 @@ TEST(NamedGraphs, CompleteBipartite3By3Needs6Waits) {
   }
 }
 
-TEST(NamedGraphs, ABodyWithTwoSourcesStartsOnTwoStreams) {
+TEST(NamedGraphsTest, ABodyWithTwoSourcesStartsOnTwoStreams) {
   const PlannedDag planned = plan(dag_of(3, {{0, 2}, {1, 2}}));
   EXPECT_EQ(nodes_of_streams(planned.streams), (Streams{{0, 2}, {1}}));
   EXPECT_EQ(planned.syncs.waits.size(), 1u);
 }
 
-TEST(NamedGraphs, SerialIsOneStreamByRank) {
+TEST(NamedGraphsTest, SerialIsOneStreamByRank) {
   const Dag dag = dag_of(6, {{0, 1}, {1, 4}, {0, 2}, {2, 3}, {3, 5}, {5, 4}});
   const PlannedDag planned = plan(dag, {.policy = AssignPolicy::kSerial});
   EXPECT_EQ(planned.streams.num_streams, 1u);
@@ -149,7 +149,7 @@ TEST(NamedGraphs, SerialIsOneStreamByRank) {
   EXPECT_TRUE(prove(dag, planned.commands).is_safe());
 }
 
-TEST(NamedGraphs, ATransferBetweenTwoDevicesIsOnAStreamOfEach) {
+TEST(NamedGraphsTest, ATransferBetweenTwoDevicesIsOnAStreamOfEach) {
   // 0 on device 0 -> 1 on both -> 2 on device 1.
   const Dag dag = dag_of(3, {{0, 1}, {1, 2}});
   const std::vector<uint32_t> devices = {0, 0, 1};

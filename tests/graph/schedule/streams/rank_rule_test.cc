@@ -112,13 +112,13 @@ void expect_as_model(const Dag& dag, const StreamOptions& options) {
   ASSERT_TRUE(prove(dag, planned.commands).is_safe());
 }
 
-TEST(RankRule, AllGraphsOfUpToFiveNodes) {
+TEST(RankRuleTest, AllGraphsOfUpToFiveNodes) {
   for (uint32_t num_nodes = 0; num_nodes <= 5; ++num_nodes) {
     testing::for_each_dag(num_nodes, [](const Dag& dag) { expect_as_model(dag, {}); });
   }
 }
 
-TEST(RankRule, RandomGraphsWithCommandsAndCosts) {
+TEST(RankRuleTest, RandomGraphsWithCommandsAndCosts) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -139,7 +139,7 @@ TEST(RankRule, RandomGraphsWithCommandsAndCosts) {
   }
 }
 
-TEST(RankRule, RandomGraphsOnSeveralDevices) {
+TEST(RankRuleTest, RandomGraphsOnSeveralDevices) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -150,7 +150,7 @@ TEST(RankRule, RandomGraphsOnSeveralDevices) {
   }
 }
 
-TEST(RankRule, WideGraphsWhoseSetsOfStreamsSpanManyWords) {
+TEST(RankRuleTest, WideGraphsWhoseSetsOfStreamsSpanManyWords) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -162,7 +162,7 @@ TEST(RankRule, WideGraphsWhoseSetsOfStreamsSpanManyWords) {
   }
 }
 
-TEST(RankRule, ManyIdleStreamsBehindALongChainOfForks) {
+TEST(RankRuleTest, ManyIdleStreamsBehindALongChainOfForks) {
   // 300 sources join in one node; from there on, pairs branch and merge.
   std::vector<Edge> edges;
   for (uint32_t node = 0; node < 300; ++node) edges.push_back({node, 300});
@@ -185,7 +185,7 @@ StreamOptions options_of(uint64_t seed, const Placement& placement) {
   return options;
 }
 
-TEST(StreamCap, IsNeverExceededOnAnyDeviceAndThePlanIsProved) {
+TEST(StreamCapTest, IsNeverExceededOnAnyDeviceAndThePlanIsProved) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -202,7 +202,7 @@ TEST(StreamCap, IsNeverExceededOnAnyDeviceAndThePlanIsProved) {
   }
 }
 
-TEST(StreamCap, ACapThatIsNotReachedChangesNothing) {
+TEST(StreamCapTest, ACapThatIsNotReachedChangesNothing) {
   uint32_t num_changed = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -229,7 +229,7 @@ TEST(StreamCap, ACapThatIsNotReachedChangesNothing) {
   EXPECT_EQ(num_changed, 200u) << "and one that is reached changes something";
 }
 
-TEST(Streams, BelongToTheDevicesOfTheirNodes) {
+TEST(StreamsTest, BelongToTheDevicesOfTheirNodes) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);

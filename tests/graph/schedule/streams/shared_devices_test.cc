@@ -107,7 +107,7 @@ void for_each_placement(uint32_t num_nodes, const std::function<void(const Devic
   }
 }
 
-TEST(SharedDevices, AllGraphsOfFourNodesOnTwoDevicesHaveTheFewestWaits) {
+TEST(SharedDevicesTest, AllGraphsOfFourNodesOnTwoDevicesHaveTheFewestWaits) {
   testing::for_each_dag(4, [](const Dag& dag) {
     for_each_placement(4, [&](const Devices& devices) {
       const Placement placement = placement_of(devices);
@@ -133,7 +133,7 @@ size_t num_waits(const Dag& dag, const Devices& devices, Random& random) {
   return planned.syncs.waits.size();
 }
 
-TEST(SharedDevices, AllGraphsOfFiveNodesOnTwoDevicesHaveTheFewestWaits) {
+TEST(SharedDevicesTest, AllGraphsOfFiveNodesOnTwoDevicesHaveTheFewestWaits) {
   Random random(5);
   testing::for_each_dag(5, [&](const Dag& dag) {
     if (dag.num_edges() < 4) return;  // few edges: as with four nodes
@@ -166,7 +166,7 @@ Dag random_two_layers(Random& random, uint32_t num_nodes) {
   return testing::dag_of(num_nodes, edges);
 }
 
-TEST(SharedDevices, RandomGraphsOnTwoToFourDevicesHaveTheFewestWaits) {
+TEST(SharedDevicesTest, RandomGraphsOnTwoToFourDevicesHaveTheFewestWaits) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -178,7 +178,7 @@ TEST(SharedDevices, RandomGraphsOnTwoToFourDevicesHaveTheFewestWaits) {
   }
 }
 
-TEST(SharedDevices, NewNamesKeepTheWaits) {
+TEST(SharedDevicesTest, NewNamesKeepTheWaits) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -191,7 +191,7 @@ TEST(SharedDevices, NewNamesKeepTheWaits) {
   }
 }
 
-TEST(SharedDevices, WaitsAreTheReducedEdgesWithoutTheMatchedOnes) {
+TEST(SharedDevicesTest, WaitsAreTheReducedEdgesWithoutTheMatchedOnes) {
   uint32_t num_proved = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -211,7 +211,7 @@ TEST(SharedDevices, WaitsAreTheReducedEdgesWithoutTheMatchedOnes) {
 }
 
 // With one matching for each part, and no more.
-TEST(SharedDevices, ASearchThatIsCutShortSaysHowFarOffItMayBe) {
+TEST(SharedDevicesTest, ASearchThatIsCutShortSaysHowFarOffItMayBe) {
   uint32_t num_cut = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     SCOPED_TRACE(seed);
@@ -230,7 +230,7 @@ TEST(SharedDevices, ASearchThatIsCutShortSaysHowFarOffItMayBe) {
 }
 
 // Everything on the same devices is edge colouring: each node keeps one edge for each device.
-TEST(SharedDevices, NodesThatAreAllOnThreeDevicesKeepThreeEdgesEach) {
+TEST(SharedDevicesTest, NodesThatAreAllOnThreeDevicesKeepThreeEdgesEach) {
   std::vector<Edge> edges;
   for (uint32_t from = 0; from < 5; ++from) {
     for (uint32_t to = 5; to < 10; ++to) edges.push_back({from, to});

@@ -22,7 +22,7 @@ std::set<uint32_t> members(StreamSets& sets, StreamSets::Set set) {
   }
 }
 
-TEST(StreamSets, RandomOperationsEqualPlainSets) {
+TEST(StreamSetsTest, RandomOperationsEqualPlainSets) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);

@@ -70,7 +70,7 @@ void for_each_assignment(uint32_t num_nodes,
   place(0);
 }
 
-TEST(SyncPlan, HasTheFewestWaitsForEveryGraphAndAssignmentOfFourNodes) {
+TEST(SyncPlanTest, HasTheFewestWaitsForEveryGraphAndAssignmentOfFourNodes) {
   const std::vector<uint32_t> order = {0, 1, 2, 3};
   testing::for_each_dag(4, [&](const Dag& dag) {
     for_each_assignment(4, [&](const StreamAssignment& streams) {
@@ -92,7 +92,7 @@ StreamOptions random_options(Random& random, const testing::Placement& placement
   return options;
 }
 
-TEST(SyncPlan, ClocksAndReductionAgreeWithTheDefinition) {
+TEST(SyncPlanTest, ClocksAndReductionAgreeWithTheDefinition) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -118,7 +118,7 @@ TEST(SyncPlan, ClocksAndReductionAgreeWithTheDefinition) {
   }
 }
 
-TEST(SyncPlan, EventsAreNumberedAndListedInIssueOrderAndAllWaitedFor) {
+TEST(SyncPlanTest, EventsAreNumberedAndListedInIssueOrderAndAllWaitedFor) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);

@@ -31,7 +31,7 @@ void check(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride)
   EXPECT_TRUE(out == wanted);
 }
 
-TEST(TransposeTest, agrees_with_the_definition_on_seeded_random_sizes_and_strides) {
+TEST(TransposeTest, AgreesWithTheDefinitionOnSeededRandomSizesAndStrides) {
   const uint64_t seed = 20;
   RecordProperty("seed", std::to_string(seed));
   Random random(seed);
@@ -42,20 +42,20 @@ TEST(TransposeTest, agrees_with_the_definition_on_seeded_random_sizes_and_stride
   }
 }
 
-TEST(TransposeTest, agrees_where_lines_of_the_result_compete_for_the_same_places) {
+TEST(TransposeTest, AgreesWhereLinesOfTheResultCompeteForTheSamePlaces) {
   for (const int64_t columns : {512, 640, 1024}) {
     for (const int64_t rows : {1, 3, 4, 5, 32, 35}) check(rows, columns, rows, columns);
   }
   check(33, 1000, 33, 1024);
 }
 
-TEST(TransposeTest, agrees_where_lines_of_the_input_compete_for_the_same_places) {
+TEST(TransposeTest, AgreesWhereLinesOfTheInputCompeteForTheSamePlaces) {
   for (const int64_t rows : {512, 1024, 1023}) {
     for (const int64_t columns : {1, 3, 4, 32, 35}) check(rows, columns, 1024, columns);
   }
 }
 
-TEST(TransposeTest, nothing_to_move_touches_nothing) {
+TEST(TransposeTest, NothingToMoveTouchesNothing) {
   check(0, 8, 8, 8);
   check(8, 0, 8, 8);
 }

@@ -71,7 +71,7 @@ TEST(GridOrder, EveryKernelThatComputesCanBeCalledOff) {
   EXPECT_EQ(num_kernels, 3) << "threads, blocks, fused";
 }
 
-TEST(GridOrder, AKernelThatRunsLongLetsNobodyWait) {
+TEST(GridOrder, AKernelThatRunsLongLetsNoGridWait) {
   const std::string source = text_of("ops/cuda/compiled/persistent_inl.h");
   EXPECT_EQ(source.find("let_next_grid_wait"), std::string::npos);
 }

@@ -24,7 +24,7 @@ class FusedInterpreter {
 
   // What a thread does that handles items first, first + step, …
   void run(const cuda::FusedParams& params, uint64_t first, uint64_t step) const;
-  // One element: each input's, 8 bytes or less, into the result's.
+  // One element: from that of each input, 8 bytes or less, into that of the result.
   void run_element(const void* const* inputs, void* output) const;
 
  private:

@@ -145,7 +145,7 @@ TEST_F(DnnConvolutionsTest, Tf32IsUsedOnlyWhereItIsAllowed) {
   EXPECT_EQ(fake_.num_convolutions(), 2);
 }
 
-TEST(Cudnn, AMissingLibraryIsToldAndAnotherOneNamesWhatItLacks) {
+TEST(Cudnn, AMissingLibraryIsReportedAndAnotherOneNamesWhatItLacks) {
   const auto missing = load_cudnn_from("libno_such_library.so");
   EXPECT_THAT(missing.status().message(), HasSubstr("no cuDNN, so Eddy's own kernels do"));
   EXPECT_THAT(load_cudnn_from("libc.so.6").status().message(),

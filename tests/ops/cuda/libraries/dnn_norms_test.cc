@@ -1,5 +1,5 @@
 // Claim: where cuDNN is there, large batch norms of types that it has go through it with the
-// reference's values; others are our own kernel's.
+// reference's values; our own kernel runs the others.
 #include "ops/cuda/libraries/dnn_norms.h"
 
 #include "tests/ops/cuda/libraries/dnn_fixture.h"

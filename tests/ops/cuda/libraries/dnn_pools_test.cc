@@ -23,7 +23,7 @@ class DnnPoolsTest : public DnnFixture {
     for (int64_t& each : drawn) each = draw(first, last);
     return drawn;
   }
-  // A window of one, two or three axes, of which some are the library's.
+  // A window of one, two or three axes; the library takes some of them.
   OpCall draw_pool(const std::string& op, ElementType element) {
     const auto axes = static_cast<size_t>(draw(1, 3));
     std::vector<int64_t> dims = {draw(1, 2), draw(1, 3)};

@@ -238,7 +238,7 @@ TEST_F(LtProductsTest, AFailureNamesItsCall) {
   EXPECT_EQ(result.status().message(), "cublasLtMatmul answered CUBLAS_STATUS_EXECUTION_FAILED");
 }
 
-TEST(CublasLt, AMissingLibraryIsToldAndAnotherOneNamesWhatItLacks) {
+TEST(CublasLt, AMissingLibraryIsReportedAndAnotherOneNamesWhatItLacks) {
   const auto missing = load_cublas_lt_from("libno_such_library.so");
   EXPECT_THAT(missing.status().message(), HasSubstr("no cuBLASLt, so products run on Eddy's own"));
   EXPECT_THAT(missing.status().message(), HasSubstr("libno_such_library.so"));

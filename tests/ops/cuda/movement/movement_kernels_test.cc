@@ -142,7 +142,7 @@ TEST_F(CudaMovementTest, ScattersTakeUpdatesInOrderWhateverTheyDo) {
                                   random(ElementType::kInt8, {7}, 0, 5)}));
 }
 
-TEST_F(CudaMovementTest, AnIndexOutOfRangeIsToldWithItsAxis) {
+TEST_F(CudaMovementTest, AnIndexOutOfRangeIsReportedWithItsAxis) {
   const TestTensor data = random(ElementType::kFloat, {4, 5}, 0, 1);
   OpCall gather = make_call("Gather", {data, ints({0, 5, 1})});
   gather.attributes.set("axis", int64_t{1});

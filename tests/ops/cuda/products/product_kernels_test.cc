@@ -160,7 +160,7 @@ TEST_F(CudaProductTest, RecurrencesTakeTheirAttributesAndLeaveInputsOut) {
   }
 }
 
-TEST_F(CudaProductTest, SequencesOfNoStepsKeepTheirStateAndWrongLengthsAreTold) {
+TEST_F(CudaProductTest, SequencesOfNoStepsKeepTheirStateAndWrongLengthsAreReported) {
   for (const char* op : {"LSTM", "GRU", "RNN"}) {
     OpCall call = make_recurrent(op, ElementType::kFloat, 2, 0);
     call.inputs[0] = random(ElementType::kFloat, {0, 3, 7}, 0, 1);

@@ -29,7 +29,7 @@ void expect_error(const std::string& json, const std::string& part) {
   EXPECT_NE(error.find(part), std::string::npos) << json << "\n  gives: " << error;
 }
 
-TEST(dag_file, nodes_and_edges_are_enough) {
+TEST(DagFileTest, NodesAndEdgesAreEnough) {
   const DagFile file = parse_dag_file(R"({"nodes": 3, "edges": [[0, 1], [1, 2], [0, 1]]})").value();
   EXPECT_EQ(file.num_nodes, 3u);
   EXPECT_EQ(file.edges, (std::vector<Edge>{{0, 1}, {1, 2}, {0, 1}}));
@@ -39,7 +39,7 @@ TEST(dag_file, nodes_and_edges_are_enough) {
   EXPECT_EQ(error_of(R"({"nodes": 0, "edges": []})"), "ok");
 }
 
-TEST(dag_file, keys_come_in_any_order_and_unknown_ones_are_ignored) {
+TEST(DagFileTest, KeysComeInAnyOrderAndUnknownOnesAreIgnored) {
   const DagFile file = parse_dag_file(R"({
     "devices": ["cpu", 0, ["cpu", 0]], "x": {"nodes": [[{}]], "edges": 1}, "costs": [1, 0.5, 0],
     "edges": [[2, 1]], "y": [[[["deep"]]]], "commands": ["a", "b", "a"], "nodes": 3, "z": null})")
@@ -54,13 +54,13 @@ TEST(dag_file, keys_come_in_any_order_and_unknown_ones_are_ignored) {
   EXPECT_EQ(file.further_devices, (std::vector<NodeDevice>{{2, 1}}));
 }
 
-TEST(dag_file, a_number_and_a_string_are_different_devices) {
+TEST(DagFileTest, ANumberAndAStringAreDifferentDevices) {
   const DagFile file = parse_dag_file(R"({"nodes":2,"edges":[],"devices":[0,"0"]})").value();
   EXPECT_EQ(file.devices, (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(file.device_names, (std::vector<std::string>{"0", "\"0\""}));
 }
 
-TEST(dag_file, broken_json_is_an_error_with_its_line) {
+TEST(DagFileTest, BrokenJsonIsAnErrorWithItsLine) {
   expect_error("", "line 1");
   expect_error("{\"nodes\": 3,\n\"edges\": [[0, 1], [1", "edge 1: parse error at line 2");
   expect_error("{\"nodes\": 3,\n\n\"edges\": [[0, 1]] \"costs\": []}", "line 3");
@@ -71,7 +71,7 @@ TEST(dag_file, broken_json_is_an_error_with_its_line) {
   expect_error("{\"nodes\": 2, \"edges\": [], \"commands\": [\"\xff\", \"b\"]}", "command 0");
 }
 
-TEST(dag_file, the_wrong_shape_is_named) {
+TEST(DagFileTest, TheWrongShapeIsNamed) {
   expect_error("[]", "must be one JSON object");
   expect_error("3", "must be one JSON object");
   expect_error("{}", "needs the key \"nodes\"");
@@ -95,7 +95,7 @@ TEST(dag_file, the_wrong_shape_is_named) {
   expect_error(R"({"nodes": 2, "edges": [], "devices": [0, []]})", "device of node 1");
 }
 
-TEST(dag_file, bad_entries_are_named) {
+TEST(DagFileTest, BadEntriesAreNamed) {
   expect_error(R"({"nodes": 3, "edges": [[0, 1], [1, -7]]})", "edge 1: id -7 is out of range");
   expect_error(R"({"nodes": 3, "edges": [[0, 4294967295]]})", "id 4294967295 is out of range");
   expect_error(R"({"nodes": 3, "edges": [[0, 18446744073709551615]]})", "edge 0: id 1844");
@@ -121,7 +121,7 @@ TEST(dag_file, bad_entries_are_named) {
   expect_error(R"({"nodes": 2, "edges": [], "devices": [0, [1, 2, 1]]})", "lists device 1 twice");
 }
 
-TEST(dag_file, limits_are_kept_before_memory_is_taken) {
+TEST(DagFileTest, LimitsAreKeptBeforeMemoryIsTaken) {
   EXPECT_EQ(error_of(R"({"nodes": 100000000, "edges": []})"),
             "\"nodes\" is 100000000, out of range: more than the 10000000 accepted");
   expect_error(R"({"nodes": 9223372036854775808, "edges": []})", "is 9223372036854775808, out of");
@@ -258,7 +258,7 @@ bool expect_as_slow_reader(const std::string& text) {
   return is_graph;
 }
 
-TEST(dag_file, damaged_files_give_an_error_with_its_place_or_what_they_say) {
+TEST(DagFileTest, DamagedFilesGiveAnErrorWithItsPlaceOrWhatTheySay) {
   const std::string good =
       R"({"nodes": 4, "edges": [[0, 1], [1, 2], [2, 3]], "commands": ["a", "b", "a", "c"],)"
       R"( "costs": [1, 2.5, 0, 1e3], "devices": ["cpu", 1, ["cpu", 1], 1]})";

@@ -23,7 +23,7 @@ std::string plan_json(const std::string& json, const DagPlanOptions& options = {
   return plan.is_ok() ? to_json(*plan) : plan.status().message();
 }
 
-TEST(dag_plan, prints_the_format) {
+TEST(DagPlanTest, PrintsTheFormat) {
   EXPECT_EQ(plan_json(R"({"nodes": 4, "edges": [[0,1],[0,2],[1,3],[2,3],[0,3]]})"),
             R"({"streams":[0,0,1,0],"issue_order":[0,1,2,3],"records":[[0,0],[1,2]],)"
             R"("waits":[[2,0],[3,1]],"ranks":[2,1,1,0],"reduced_edges":4,"matching":2,)"
@@ -33,21 +33,21 @@ TEST(dag_plan, prints_the_format) {
             R"("reduced_edges":0,"matching":0,"proof":"safe","notices":[]})");
 }
 
-TEST(dag_plan, a_node_on_several_devices_has_a_list_of_streams) {
+TEST(DagPlanTest, ANodeOnSeveralDevicesHasAListOfStreams) {
   const Json plan = Json::parse(
       plan_json(R"({"nodes": 3, "edges": [[0,1],[1,2]], "devices": ["a", ["a", "b"], "b"]})"));
   EXPECT_EQ(plan["streams"], Json::parse("[0, [0, 1], 1]"));
   EXPECT_EQ(plan["waits"], Json::array());
 }
 
-TEST(dag_plan, ranks_by_costs_are_costs) {
+TEST(DagPlanTest, RanksByCostsAreCosts) {
   const std::string json = R"({"nodes": 3, "edges": [[0,1],[1,2]], "costs": [4, 0.5, 0.25]})";
   EXPECT_EQ(Json::parse(plan_json(json, {.rank_by_costs = true}))["ranks"],
             Json::parse("[0.75, 0.25, 0]"));
   EXPECT_EQ(Json::parse(plan_json(json))["ranks"], Json::parse("[2, 1, 0]"));
 }
 
-TEST(dag_plan, a_counter_example_is_printed_as_the_pair) {
+TEST(DagPlanTest, ACounterExampleIsPrintedAsThePair) {
   const DagFile file = parse_dag_file(R"({"nodes": 2, "edges": [[0,1]]})").value();
   DagPlan plan = plan_dag(file, {}).value();
   plan.proof.violations = {{Violation::Kind::kUnordered, 0, 1},
@@ -56,7 +56,7 @@ TEST(dag_plan, a_counter_example_is_printed_as_the_pair) {
             Json::parse(R"({"unsafe": [[0, 1], "node 1 is never launched"]})"));
 }
 
-TEST(dag_plan, what_is_no_dag_is_an_error) {
+TEST(DagPlanTest, WhatIsNoDagIsAnError) {
   EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[0,1],[1,0]]})"),
             "edge 0 [0, 1] closes a cycle: 1 -> 0 -> 1");
   EXPECT_EQ(plan_json(R"({"nodes": 2, "edges": [[0,2]]})"),
@@ -65,7 +65,7 @@ TEST(dag_plan, what_is_no_dag_is_an_error) {
             "edge 0 [1, 1]: a node cannot depend on itself");
 }
 
-TEST(dag_plan, costs_that_cannot_be_used_are_an_error) {
+TEST(DagPlanTest, CostsThatCannotBeUsedAreAnError) {
   EXPECT_EQ(plan_json(R"({"nodes": 1, "edges": []})", {.rank_by_costs = true}),
             "ranking by costs needs \"costs\" in the DAG file");
   EXPECT_EQ(plan_json(R"({"nodes": 3, "edges": [[0,1],[1,2]], "costs": [0, 1e308, 1e308]})",
@@ -84,7 +84,7 @@ DagFile file_of(const Dag& dag, Random& random) {
   return file;
 }
 
-TEST(dag_plan, the_order_and_repetition_of_edges_do_not_change_a_byte) {
+TEST(DagPlanTest, TheOrderAndRepetitionOfEdgesDoNotChangeAByte) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -176,7 +176,7 @@ void expect_promises(const Json& plan, const Dag& dag) {
   for (const Edge& edge : dag.edges()) ASSERT_TRUE(reach[edge.from][edge.to]);
 }
 
-TEST(dag_plan, keeps_its_promises_under_every_policy_and_cap_on_one_device_or_three) {
+TEST(DagPlanTest, KeepsItsPromisesUnderEveryPolicyAndCapOnOneDeviceOrThree) {
   for (uint64_t seed = 0; seed < 240; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -196,7 +196,7 @@ TEST(dag_plan, keeps_its_promises_under_every_policy_and_cap_on_one_device_or_th
   }
 }
 
-TEST(dag_plan, says_how_matching_saved_streams) {
+TEST(DagPlanTest, SaysHowMatchingSavedStreams) {
   const std::string json = R"({"nodes": 2, "edges": [[0,1]]})";
   const Json plan = Json::parse(plan_json(json, {.policy = AssignPolicy::kMatching}));
   ASSERT_EQ(plan["notices"].size(), 1u);
@@ -209,7 +209,7 @@ std::string matching_notice(const std::string& json) {
   return plan["notices"][0].get<std::string>();
 }
 
-TEST(dag_plan, says_exactly_only_where_no_two_nodes_of_an_edge_share_several_devices) {
+TEST(DagPlanTest, SaysExactlyOnlyWhereNoTwoNodesOfAnEdgeShareSeveralDevices) {
   const std::string copies = R"({"nodes": 3, "edges": [[0,1],[1,2]], "devices": )";
   EXPECT_NE(matching_notice(copies + R"(["a", ["a", "b"], "b"]})").find("exactly"),
             std::string::npos);
@@ -218,7 +218,7 @@ TEST(dag_plan, says_exactly_only_where_no_two_nodes_of_an_edge_share_several_dev
   EXPECT_NE(shared.find("not proved fewest"), std::string::npos) << shared;
 }
 
-TEST(dag_plan, says_that_above_2000_nodes_streams_may_be_more_than_the_fewest) {
+TEST(DagPlanTest, SaysThatAbove2000NodesStreamsMayBeMoreThanTheFewest) {
   for (uint32_t num_nodes : {2000u, 2001u}) {
     DagFile file;
     file.num_nodes = num_nodes;
@@ -244,7 +244,7 @@ DagFile on_two_devices(uint32_t num_nodes, uint32_t num_on_both) {
   return file;
 }
 
-TEST(dag_plan, the_limit_counts_nodes_and_not_their_places_on_devices) {
+TEST(DagPlanTest, TheLimitCountsNodesAndNotTheirPlacesOnDevices) {
   for (const auto& [num_nodes, num_on_both, is_exact] :
        {std::tuple(1900u, 150u, true), std::tuple(2000u, 1000u, true),
         std::tuple(2001u, 0u, false)}) {
@@ -258,7 +258,7 @@ TEST(dag_plan, the_limit_counts_nodes_and_not_their_places_on_devices) {
   }
 }
 
-TEST(dag_plan, places_on_devices_are_limited_too) {
+TEST(DagPlanTest, PlacesOnDevicesAreLimitedToo) {
   for (const uint32_t num_devices : {8u, 9u}) {
     DagFile file;
     file.num_nodes = 1000;
@@ -275,7 +275,7 @@ TEST(dag_plan, places_on_devices_are_limited_too) {
   }
 }
 
-TEST(dag_plan, a_cap_takes_the_claim_away_only_where_it_is_reached) {
+TEST(DagPlanTest, ACapTakesTheClaimAwayOnlyWhereItIsReached) {
   DagFile file;
   file.num_nodes = 6;  // two chains of three
   file.edges = {{0, 1}, {1, 2}, {3, 4}, {4, 5}};
@@ -292,7 +292,7 @@ TEST(dag_plan, a_cap_takes_the_claim_away_only_where_it_is_reached) {
   EXPECT_EQ(notices[3], notices[0]);
 }
 
-TEST(dag_plan, names_and_times_its_steps) {
+TEST(DagPlanTest, NamesAndTimesItsSteps) {
   const DagFile file = parse_dag_file(R"({"nodes": 2, "edges": [[0,1]]})").value();
   const DagPlan plan = plan_dag(file, {}).value();
   std::string names;

@@ -1,4 +1,4 @@
-#include "tools/command/sudden_end.h"
+#include "tools/command/crash_report.h"
 
 #include <cxxabi.h>
 #include <unistd.h>
@@ -84,7 +84,7 @@ void report_defect(int signal) {
 
 }  // namespace
 
-void sudden_ends_say_json(bool says_json) { is_json_wanted = says_json; }
+void crash_reports_are_json(bool says_json) { is_json_wanted = says_json; }
 
 void claim_report() {
   if (is_reporter) return;
@@ -95,8 +95,8 @@ void claim_report() {
   is_reporter = true;
 }
 
-void end_suddenly(std::string_view what, std::string_view why) {
-  // A failure of the reporter while it reports is not reported again.
+void end_with_report(std::string_view what, std::string_view why) {
+  // What the reporter lacks while it reports is not reported again.
   if (is_reporter) std::_Exit(static_cast<int>(ExitCode::kRunFailed));
   claim_report();
   put(STDERR_FILENO, {"eddy: ", what, why});
@@ -106,9 +106,9 @@ void end_suddenly(std::string_view what, std::string_view why) {
 }
 
 void end_without_memory() {
-  end_suddenly("out of memory",
-               ": the system gives no more; use smaller inputs, or raise its "
-               "limit (ulimit -v)");
+  end_with_report("out of memory",
+                  ": the system gives no more; use smaller inputs, or raise its "
+                  "limit (ulimit -v)");
 }
 
 void end_by_exception() {
@@ -119,7 +119,7 @@ void end_by_exception() {
   } catch (const std::bad_alloc&) {
     end_without_memory();
   } catch (const std::runtime_error& error) {
-    end_suddenly("the system refuses something, a thread perhaps (ulimit -u): ", error.what());
+    end_with_report("the system refuses something, a thread perhaps (ulimit -u): ", error.what());
   } catch (const std::exception& error) {
     put(STDERR_FILENO, {"eddy: nothing catches ", typeid(error).name(), ": ", error.what(), "\n"});
   } catch (...) {

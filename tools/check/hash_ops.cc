@@ -1,4 +1,4 @@
-#include "tools/check/mixing_ops.h"
+#include "tools/check/hash_ops.h"
 
 #include <cstring>
 #include <memory>
@@ -186,9 +186,9 @@ Status infer_pick(InferContext& context) {
 }
 
 // An operator of this domain that reads any number of tensors after `first`.
-OpDef mixing_op(std::string name, std::vector<FormalInput> first, InferFunction infer) {
+OpDef hash_op(std::string name, std::vector<FormalInput> first, InferFunction infer) {
   OpDef def{.name = std::move(name),
-            .domain = std::string(kMixingDomain),
+            .domain = std::string(kHashDomain),
             .inputs = std::move(first),
             .attributes = {{"id", AttributeKind::kInt, true},
                            {"choices", AttributeKind::kInts},
@@ -208,43 +208,43 @@ Status add_dense(Library& library) {
   const auto add = [&library](OpDef def, KernelFunction run) {
     return library.add_operator(std::move(def), bind_dense(run));
   };
-  EDDY_RETURN_IF_ERROR(add(mixing_op("Mix", {words, more}, infer_mix), run_mix));
-  OpDef in_place = mixing_op("MixInPlace", {words, more}, infer_mix);
+  EDDY_RETURN_IF_ERROR(add(hash_op("Mix", {words, more}, infer_mix), run_mix));
+  OpDef in_place = hash_op("MixInPlace", {words, more}, infer_mix);
   in_place.in_place_inputs = 1;
   EDDY_RETURN_IF_ERROR(add(std::move(in_place), run_mix));
-  OpDef twins = mixing_op("Twins", {any}, infer_twins);
+  OpDef twins = hash_op("Twins", {any}, infer_twins);
   twins.min_outputs = twins.max_outputs = 2;
   EDDY_RETURN_IF_ERROR(add(std::move(twins), run_words));
-  EDDY_RETURN_IF_ERROR(add(mixing_op("Row", {any}, int64s({3})), run_words));
-  EDDY_RETURN_IF_ERROR(add(mixing_op("Trips", {any}, int64s({})), run_trips));
+  EDDY_RETURN_IF_ERROR(add(hash_op("Row", {any}, int64s({3})), run_words));
+  EDDY_RETURN_IF_ERROR(add(hash_op("Trips", {any}, int64s({})), run_trips));
   EDDY_RETURN_IF_ERROR(
-      add(mixing_op("Floats", {any}, gives(tensor_type(ElementType::kFloat, {4}))), run_floats));
-  EDDY_RETURN_IF_ERROR(add(mixing_op("Go", {{"iteration", {ElementType::kInt64}}, more},
-                                     gives(tensor_type(ElementType::kBool, {}))),
+      add(hash_op("Floats", {any}, gives(tensor_type(ElementType::kFloat, {4}))), run_floats));
+  EDDY_RETURN_IF_ERROR(add(hash_op("Go", {{"iteration", {ElementType::kInt64}}, more},
+                                   gives(tensor_type(ElementType::kBool, {}))),
                            run_go));
-  return add(mixing_op("Pick", {any}, infer_pick), run_pick);
+  return add(hash_op("Pick", {any}, infer_pick), run_pick);
 }
 
 }  // namespace
 
-Result<int64_t> choose_by_mixing(std::span<const TensorView> inputs) {
+Result<int64_t> choose_by_hash(std::span<const TensorView> inputs) {
   uint64_t state = 1;
   for (const TensorView& input : inputs) state = absorb(state, input);
   return static_cast<int64_t>(state % 3);
 }
 
-Status add_mixing_ops(Library& library, const HostFunction& choose_or_empty) {
+Status add_hash_ops(Library& library, const HostFunction& choose_or_empty) {
   EDDY_RETURN_IF_ERROR(add_dense(library));
-  OpDef resize = mixing_op("Resize", {{"x", all_but_string(), InputFlag::kVariadic}},
-                           gives(tensor_type(ElementType::kInt64, {kUnknownDim})));
+  OpDef resize = hash_op("Resize", {{"x", all_but_string(), InputFlag::kVariadic}},
+                         gives(tensor_type(ElementType::kInt64, {kUnknownDim})));
   resize.is_value_op = true;
   EDDY_RETURN_IF_ERROR(library.add_operator(std::move(resize), bind_value(run_resize)));
-  OpDef fold = mixing_op("Fold", {{"sequence", {ElementType::kInt64}}},
-                         gives(tensor_type(ElementType::kInt64, {3})));
+  OpDef fold = hash_op("Fold", {{"sequence", {ElementType::kInt64}}},
+                       gives(tensor_type(ElementType::kInt64, {3})));
   fold.is_value_op = true;
   EDDY_RETURN_IF_ERROR(library.add_operator(std::move(fold), bind_value(run_fold)));
   return library.add_host_function(std::string(kChooseFunction),
-                                   choose_or_empty ? choose_or_empty : choose_by_mixing);
+                                   choose_or_empty ? choose_or_empty : choose_by_hash);
 }
 
 }  // namespace eddy::check

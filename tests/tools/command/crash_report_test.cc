@@ -1,7 +1,7 @@
 // Claim: of several threads that find no memory at once, one reports it, in one line and one
 // document, and the command ends with exit code 4; the others neither report nor hang. A command
 // that a defect ends names it, and what each of its jobs was at, before its signal ends it.
-#include "tools/command/sudden_end.h"
+#include "tools/command/crash_report.h"
 
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 void end_on_threads(int num_threads, bool says_json) {
   if (says_json) dup2(STDERR_FILENO, STDOUT_FILENO);  // the death test reads only the former
-  sudden_ends_say_json(says_json);
+  crash_reports_are_json(says_json);
   std::barrier start(num_threads);
   std::vector<std::jthread> threads;
   for (int i = 0; i < num_threads; ++i) {
@@ -39,7 +39,7 @@ void end_on_threads(int num_threads, bool says_json) {
 
 MATCHER_P(has_lines, count, "") { return std::ranges::count(std::string_view(arg), '\n') == count; }
 
-TEST(SuddenEnd, one_of_many_threads_tells) {
+TEST(CrashReport, OneOfManyThreadsTells) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (int i = 0; i < 20; ++i) {
     EXPECT_EXIT(end_on_threads(8, false), testing::ExitedWithCode(4),
@@ -48,7 +48,7 @@ TEST(SuddenEnd, one_of_many_threads_tells) {
   }
 }
 
-TEST(SuddenEnd, with_json_one_document_says_the_same) {
+TEST(CrashReport, WithJsonOneDocumentSaysTheSame) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(end_on_threads(8, true), testing::ExitedWithCode(4),
               testing::AllOf(has_lines(2), testing::EndsWith("\"exit\": 4}}\n"),
@@ -58,7 +58,7 @@ TEST(SuddenEnd, with_json_one_document_says_the_same) {
 // Ends the command on another thread than the jobs'.
 void end_by(int signal, bool says_json) {
   if (says_json) dup2(STDERR_FILENO, STDOUT_FILENO);
-  sudden_ends_say_json(says_json);
+  crash_reports_are_json(says_json);
   report_signals_of_defects();
   WorkNote first, second, idle;
   first.set("seed 7");
@@ -71,7 +71,7 @@ void end_by(int signal, bool says_json) {
   std::jthread([signal] { raise(signal); }).join();
 }
 
-TEST(SuddenEnd, a_defect_is_told_with_what_each_job_was_at) {
+TEST(CrashReport, ADefectIsReportedWithWhatEachJobWasAt) {
   if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string at = " while at: seed 7; point 3 of seed 9\n";
@@ -91,7 +91,7 @@ int overflow(int depth, int end) {
   return depth == end ? 0 : overflow(depth + 1, end) + room[0];
 }
 
-TEST(SuddenEnd, a_stack_that_overflows_is_told) {
+TEST(CrashReport, AStackThatOverflowsIsReported) {
   if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "sanitizers report signals themselves";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT((report_signals_of_defects(), overflow(0, INT_MAX)), testing::KilledBySignal(SIGSEGV),
@@ -100,7 +100,7 @@ TEST(SuddenEnd, a_stack_that_overflows_is_told) {
 
 struct Odd {};
 
-TEST(SuddenEnd, what_terminates_without_a_message_is_named) {
+TEST(CrashReport, WhatTerminatesWithoutAMessageIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto terminated = testing::KilledBySignal(SIGABRT);
   std::set_terminate(end_by_exception);

@@ -16,7 +16,7 @@
 //   1
 //
 // Every operator but Go's iteration reads tensors of any element type but string. All have
-// the attribute `id`. The scalar function of 64 bits is here; the kernels are in mixing_ops.cc
+// the attribute `id`. The scalar function of 64 bits is here; the kernels are in hash_ops.cc
 // and the oracle writes their meaning down a second time.
 //
 // The host function "check.choose" mixes its inputs to 0, 1 or 2 (eddy.HostPredicate).
@@ -30,14 +30,14 @@
 
 namespace eddy::check {
 
-inline constexpr std::string_view kMixingDomain = "check";
+inline constexpr std::string_view kHashDomain = "check";
 inline constexpr std::string_view kChooseFunction = "check.choose";
 
-// Implements "check.choose".
-Result<int64_t> choose_by_mixing(std::span<const TensorView> inputs);
+// What "check.choose" does.
+Result<int64_t> choose_by_hash(std::span<const TensorView> inputs);
 
 // Registers all of them, as a user would; with another host function where one is given.
-Status add_mixing_ops(Library& library, const HostFunction& choose_or_empty = {});
+Status add_hash_ops(Library& library, const HostFunction& choose_or_empty = {});
 
 // Not commutative, not associative, a bijection of `more` for each `state`.
 inline uint64_t mix(uint64_t state, uint64_t more) {

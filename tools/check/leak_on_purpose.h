@@ -1,4 +1,4 @@
-// leave_alone() keeps the objects that a hanging run still uses: it never destroys them, and it
+// leak_on_purpose() keeps the objects that a hanging run still uses: it never destroys them, and it
 // excludes them and all they reach from LeakSanitizer.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace eddy::check {
 
 template <typename T>
-void leave_alone(std::unique_ptr<T> object) {
+void leak_on_purpose(std::unique_ptr<T> object) {
   [[maybe_unused]] const T* const left_alone = object.release();
 #if EDDY_HAS_ASAN
   __lsan_ignore_object(left_alone);

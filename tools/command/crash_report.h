@@ -14,10 +14,10 @@
 namespace eddy {
 
 // Before the first end, on one thread.
-void sudden_ends_say_json(bool says_json);
+void crash_reports_are_json(bool says_json);
 
 // "eddy: WHAT WHY"; the document has only WHAT, which needs no escapes.
-[[noreturn]] void end_suddenly(std::string_view what, std::string_view why);
+[[noreturn]] void end_with_report(std::string_view what, std::string_view why);
 
 // The caller is about to end the command and reports the reason; sudden ends on other threads print
 // nothing from now on. Does not return if another thread is already reporting.
