@@ -101,7 +101,7 @@ class LoopMerger : public GraphCopier {
     }
   }
 
-  // That of the loop that may go on longest; none, where one has none.
+  // The limit of the loop that may go on longest; none where one of the loops has none.
   Value limit() {
     std::vector<Value> limits;
     for (const Lane& lane : lanes_) {

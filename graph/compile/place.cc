@@ -122,7 +122,7 @@ class Placer : public GraphCopier {
 
   const PlaceOptions& options_;
   DeviceChoice choice_;
-  // By the source's ValueId: what stands for it there.
+  // The values that stand for a source value on either side, by its ValueId.
   std::vector<Value> on_device_;
   std::vector<Value> on_host_;
   std::vector<Value> awaited_;
