@@ -53,7 +53,7 @@ class OrderMarks {
   // One cache line.
   struct alignas(64) Marks : std::array<uint64_t, kWidth / 64> {};
 
-  // Those of an earlier pass are none.
+  // The marks of the command's stream; marks of an earlier pass are cleared.
   Marks& of_stream(uint32_t command) {
     const uint32_t stream = graph_.stream(command);
     if (pass_of_stream_[stream] != pass_) marks_of_stream_[stream] = {};
