@@ -18,7 +18,7 @@ namespace eddy::cuda {
 Result<ElementFunction> element_function(const KernelInit& init);
 // Whether element_function has the operator.
 bool is_elementwise(std::string_view op);
-// Those of two inputs whose kernels are their functions.
+// The operators of two inputs whose kernels are their functions.
 std::span<const std::string_view> binary_operators();
 
 }  // namespace eddy::cuda
