@@ -41,7 +41,7 @@ bool is_foldable_norm(const Graph& graph, const Node& norm, ElementType element,
   return true;
 }
 
-// By the convolution's id, its normalization.
+// Maps a convolution's id to its normalization.
 std::map<NodeId, NodeId> find_pairs(const Graph& graph) {
   std::map<NodeId, NodeId> pairs;
   const std::vector<uint32_t> readers = count_uses(graph);

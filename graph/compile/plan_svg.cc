@@ -169,7 +169,7 @@ class SvgWriter {
         x0, y0, aside, turn, turn + bend, beside, x1 - bend, y1, x1, y1, wait.event);
   }
 
-  // In the gap between the lane of `from` and the next one on the way to `to`.
+  // The place in the gap between the lane of `from` and the next one on the way to `to`.
   static double beside_lane(const RegionLayout& layout, const NodeLayout& from,
                             const NodeLayout& to) {
     const std::vector<LaneLayout>& lanes = layout.bands[from.band].lanes;

@@ -19,7 +19,7 @@ NodeId node_of(const Program& program, const FluidSpan& span) {
   return NodeId(is_case ? program.cases[span.id].node : program.loops[span.id].node);
 }
 
-// By What.
+// The verbs by What.
 constexpr const char* kVerbs[] = {"",       "enter ",  "test ",  "advance ",
                                   "leave ", "select ", "finish "};
 constexpr size_t kMostDrawn = 2000;
@@ -102,7 +102,7 @@ class Surroundings {
     first = std::min(first, lane);
     last = std::max(last, lane);
   }
-  // To each beginning from the latest end before it.
+  // Draws an arrow to each beginning from the latest end before it.
   void add_arrows(const std::vector<uint32_t>& ends, const std::vector<uint32_t>& begins,
                   uint32_t event, std::vector<View::Arrow>& arrows) const {
     for (const uint32_t to : begins) {

@@ -72,7 +72,7 @@ class Importer {
 
   bool is_ok() const { return builder_.status().is_ok(); }
   bool fail(Status status);
-  // With the node in front: "node 'x' (Loop): ...".
+  // Fails with the node in front of the message: "node 'x' (Loop): ...".
   bool fail_at(const NodeContext& at, Status status);
   bool fail_at(const NodeContext& at, std::string message);
   bool charge(uint64_t size_bytes) { return budget_.charge(size_bytes) || fail(budget_.error()); }

@@ -188,7 +188,7 @@ void Prover::drop_pairs_found_by_marks() {
     const auto place = std::lower_bound(marked.begin(), marked.end(), pair.before);
     asked.push_back({pair, static_cast<uint32_t>(place - marked.begin())});
   }
-  // By pass; pairs_ are by `after` already.
+  // Sorts by pass; pairs_ are by `after` already.
   std::stable_sort(asked.begin(), asked.end(), [](const Asked& a, const Asked& b) {
     return a.number / OrderMarks::kWidth < b.number / OrderMarks::kWidth;
   });

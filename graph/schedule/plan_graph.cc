@@ -98,7 +98,7 @@ void put_first(StreamAssignment& assignment, uint32_t device) {
   }
 }
 
-// With NodeIds for what the list numbers.
+// Replaces the list's numbers by NodeIds.
 std::vector<Program::Step> with_nodes(const Region& region, std::vector<Program::Step> steps) {
   for (Program::Step& step : steps) {
     if (step.op == Program::Op::kLaunch) step.operand = region.nodes[step.operand].index();
@@ -281,7 +281,7 @@ class GraphPlanner {
                   StreamBits& taken) const {
     for (uint32_t s = 0; s < lanes.size(); ++s) {
       if (s == order_.stream(node)) continue;
-      // Those before it, then those beside it, then those after it.
+      // A lane has the nodes before `node` first, then those beside it, then those after it.
       const auto first_beside =
           std::partition_point(lanes[s].begin(), lanes[s].end(),
                                [&](NodeId other) { return order_.precedes(other, node); });

@@ -42,7 +42,7 @@ void DeltaSimulation<Time>::order_devices() {
   }
 }
 
-// From where its sums end.
+// Continues the device's sums of work from where they end.
 template <TimeValue Time>
 void DeltaSimulation<Time>::sum_work(Device& device) {
   size_t i = device.work_before.size();

@@ -42,7 +42,7 @@ class FullSimulation {
   // Reuses the timeline's memory.
   SimulationResult run(const TaskGraph<Time>& graph, Timeline<Time>& timeline,
                        const FullOptions<Time>& options = {});
-  // By the last run: tasks that came to their turn, those kept not.
+  // The number of tasks that the last run took; kept ones do not count.
   uint32_t num_taken() const { return num_taken_; }
 
  private:
@@ -62,7 +62,7 @@ class FullSimulation {
   uint32_t num_taken_ = 0;
 };
 
-// For callers without a loop around it.
+// Simulates once, for callers without a loop around it.
 template <TimeValue Time>
 SimulationResult simulate_full(const TaskGraph<Time>& graph, Timeline<Time>& timeline) {
   return FullSimulation<Time>().run(graph, timeline);

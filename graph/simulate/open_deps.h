@@ -26,7 +26,7 @@ class OpenDeps {
     reversed_.erase({dep.second, dep.first});
     return deps_.erase(dep) > 0;
   }
-  // Those that the task is an end of.
+  // The dependencies that the task is an end of.
   std::vector<Dep> of(int64_t id) const {
     constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
     std::vector<Dep> found;

@@ -164,7 +164,7 @@ Status ScenarioProgram::prepare_follow(const ScenarioEntry& from, const std::str
   return Status::ok();
 }
 
-// With every control at its extreme.
+// The entry's work with every control at its extreme.
 double ScenarioProgram::work_of(const Entry& entry) const {
   const ScenarioEntry& from = *entry.entry;
   if (from.kind == ScenarioEntry::Kind::kTask) return from.exe_time;

@@ -109,7 +109,7 @@ bool is_product(const ConvState& state, const ConvShape& shape) {
   return true;
 }
 
-// By copies of what is filled already: whole vectors of the processor at hand.
+// Fills by copies of the part that is filled already: whole vectors of the processor at hand.
 void fill(float* to, int64_t count, float value) {
   int64_t filled = std::min<int64_t>(count, 64);
   std::fill_n(to, filled, value);

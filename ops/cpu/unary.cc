@@ -57,7 +57,7 @@ bool run_all_tiles(const KernelArgs& args) {
   return true;
 }
 
-// By place in kUnaryOperators, as UnaryOp.
+// A UnaryOp is the operator's place in kUnaryOperators.
 std::optional<UnaryOp> find_op(const KernelInit& init) {
   const auto* const found = std::ranges::find(kUnaryOperators, init.op.name, &UnaryOperator::name);
   if (found == std::end(kUnaryOperators)) return std::nullopt;

@@ -29,7 +29,7 @@ Status infer_squeeze(InferContext& context);
 Status infer_unsqueeze(InferContext& context);
 Status infer_flatten(InferContext& context);
 Status infer_dropout(InferContext& context);
-// In [0, 1), or an error.
+// The ratio must be in [0, 1).
 Status check_dropout_ratio(double ratio);
 Status infer_shape(InferContext& context);
 Status infer_size(InferContext& context);

@@ -22,7 +22,7 @@
 
 namespace eddy {
 
-// That this process may run on; at least 1.
+// The number of processors that this process may run on; at least 1.
 int usable_processors();
 
 class WorkerPool : public Workers {

@@ -38,7 +38,7 @@ class NodeOrder {
   uint32_t stream(NodeId node) const { return places_[node.index()].stream; }
   // Within its stream.
   uint32_t position(NodeId node) const { return places_[node.index()].position; }
-  // In the order of issue of its region.
+  // The node's place in the order of issue of its region.
   uint32_t issue_position(NodeId node) const { return places_[node.index()].issued; }
 
  private:

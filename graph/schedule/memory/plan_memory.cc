@@ -233,7 +233,7 @@ class MemoryPlanner {
     return lay_out({sizes, starts, ends, conflicts, bound});
   }
 
-  // By place in the order of issue: of the home region only, so a guide and no more.
+  // The span of places in the order of issue, of the home region only, so a guide and no more.
   std::pair<uint32_t, uint32_t> rough_span(const Lifetime& life) const {
     uint32_t start = UINT32_MAX;
     uint32_t end = 0;

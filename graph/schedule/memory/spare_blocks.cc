@@ -95,7 +95,7 @@ class SpareBlocks {
     const NodeId node = node_at(use, writer.region);
     return !node.is_none() && order_.precedes(node, writer.node);
   }
-  // On another stream of the writer's region.
+  // Whether the use is on another stream of the writer's region.
   bool is_elsewhere(const Use& use, const Writer& writer) const {
     if (!tree_.is_within(use.region, writer.region)) return false;
     const NodeId node = node_at(use, writer.region);

@@ -306,7 +306,7 @@ class Parts {
     std::iota(parent_.begin(), parent_.end(), 0);
     const uint32_t first_target = slots.size();
     for (const Pair& pair : edges.pairs) {
-      // By their nodes' first slots.
+      // Joins the pair by its nodes' first slots.
       parent_[root(slots.node(pair.from))] = root(first_target + slots.node(pair.to));
     }
     for (uint32_t edge = 0; edge < edges.size(); ++edge) {

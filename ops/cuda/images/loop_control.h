@@ -120,7 +120,7 @@ EDDY_HD void copy_word(uint64_t* to, const uint64_t* from) {
 #endif
 }
 
-// By words where both ends allow, and what remains by bytes.
+// Copies by words where both ends allow, and what remains by bytes.
 EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint64_t step) {
   const uint64_t ends =
       reinterpret_cast<uint64_t>(piece.to) | reinterpret_cast<uint64_t>(piece.from);

@@ -8,7 +8,7 @@
 
 namespace eddy::cuda {
 
-// In the order of the lists.
+// The names of all kernels, in the order of the lists.
 std::vector<std::string> kernel_names();
 
 }  // namespace eddy::cuda

@@ -12,7 +12,7 @@ namespace {
 
 using cuda::LineParams;
 
-// That a device is full with a thread for each.
+// As many lines fill a device with a thread for each.
 constexpr uint64_t kManyLines = 1 << 15;
 
 struct LineState : cuda::LaunchState {
