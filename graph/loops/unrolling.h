@@ -47,6 +47,9 @@ struct Unrolling {
   }
 };
 
+static_assert(Unrolling::iterations_a_round(Unrolling::kMostNodes) > 1,
+              "what may be unrolled is worth a second iteration");
+
 // Of a loop that the device drives: empty if its body may be recorded several times.
 std::string why_not_unrolled(const Graph& graph, NodeId loop);
 
