@@ -112,7 +112,9 @@ Antichain heaviest_antichain(const Dag& dag, std::span<const uint64_t> weights) 
     for (const uint32_t child : dag.children(v)) flow.add(v, n + child, Flow::kUnlimited);
   }
   Antichain result;
-  result.weight = total - flow.run(source, sink);
+  const uint64_t joined = flow.run(source, sink);
+  EDDY_DCHECK(joined <= total) << joined << " paths are joined, of " << total;
+  result.weight = total - joined;
   for (uint32_t v = 0; v < n; ++v) {
     const bool is_member = flow.is_on_source_side(v) && !flow.is_on_source_side(n + v);
     if (is_member && weights[v] > 0) result.nodes.push_back(v);

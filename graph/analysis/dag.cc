@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/analysis/topological_order.h"
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -38,6 +39,8 @@ template <typename Key, typename Value>
 void fill_rows(uint32_t num_rows, std::span<const Edge> edges, Key key, Value value,
                std::vector<uint32_t>& begin, std::vector<uint32_t>& items) {
   begin.assign(num_rows + size_t{1}, 0);
+  const auto is_inside = [&](Edge e) { return e.from < num_rows && e.to < num_rows; };
+  EDDY_DCHECK(std::ranges::all_of(edges, is_inside)) << "an edge leads out of the graph";
   for (const Edge& edge : edges) ++begin[key(edge) + size_t{1}];
   for (uint32_t row = 0; row < num_rows; ++row) begin[row + size_t{1}] += begin[row];
   std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
@@ -101,6 +104,7 @@ std::vector<uint32_t> find_cycle(const Dag& graph, std::span<const uint32_t> pen
   std::vector<uint32_t> place(graph.num_nodes(), kNoNode);
   uint32_t node = start;
   while (place[node] == kNoNode) {
+    EDDY_DCHECK(pending[node] > 0) << "node " << node << " was visited, so it is on no cycle";
     place[node] = static_cast<uint32_t>(path.size());
     path.push_back(node);
     for (uint32_t parent : graph.parents(node)) {
@@ -118,6 +122,7 @@ std::vector<uint32_t> find_cycle(const Dag& graph, std::span<const uint32_t> pen
 Status cycle_error(std::span<const uint32_t> cycle, std::span<const Edge> edges) {
   const Edge closing = {cycle.back(), cycle.front()};
   const auto index = static_cast<size_t>(std::ranges::find(edges, closing) - edges.begin());
+  EDDY_CHECK(index < edges.size()) << "there is no edge " << closing.from << " -> " << closing.to;
   std::string text = edge_name(index, closing) + " closes a cycle: ";
   constexpr size_t kShown = 16;
   for (size_t i = 0; i < std::min(cycle.size(), kShown); ++i) {
@@ -164,6 +169,7 @@ Result<Dag> build_dag(uint32_t num_nodes, std::span<const Edge> edges) {
 
 Dag relabel(const Dag& dag, std::span<const uint32_t> new_id) {
   EDDY_CHECK(new_id.size() == dag.num_nodes()) << "a name for each node";
+  EDDY_DCHECK(std::ranges::equal(position_of(position_of(new_id)), new_id)) << "no permutation";
   std::vector<Edge> edges = dag.edges();
   for (Edge& edge : edges) edge = {new_id[edge.from], new_id[edge.to]};
   return Dag::from_acyclic_edges(dag.num_nodes(), edges);

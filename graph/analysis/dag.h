@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 
 namespace eddy {
@@ -54,6 +55,7 @@ class Dag {
  private:
   static std::span<const uint32_t> slice(const std::vector<uint32_t>& begin,
                                          const std::vector<uint32_t>& items, uint32_t node) {
+    EDDY_DCHECK(size_t{node} + 1 < begin.size()) << "node " << node << " of " << begin.size() - 1;
     return {items.data() + begin[node], items.data() + begin[node + 1]};
   }
 

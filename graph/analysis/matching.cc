@@ -1,5 +1,7 @@
 #include "graph/analysis/matching.h"
 
+#include <algorithm>
+
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -15,6 +17,9 @@ class HopcroftKarp {
   Matching run() {
     match_greedily();
     while (build_levels()) augment_all();
+    EDDY_DCHECK(std::ranges::count(matching_.right_of_left, kUnmatched) + matching_.size ==
+                graph_.num_left())
+        << "the size is not the number of pairs";
     return std::move(matching_);
   }
 
@@ -22,6 +27,7 @@ class HopcroftKarp {
   static constexpr uint32_t kFar = UINT32_MAX;
 
   void pair(uint32_t left, uint32_t right) {
+    EDDY_DCHECK(right < graph_.num_right) << "right node " << right << " of " << graph_.num_right;
     matching_.right_of_left[left] = right;
     matching_.left_of_right[right] = left;
   }
@@ -76,9 +82,11 @@ bool HopcroftKarp::build_levels() {
 
 void HopcroftKarp::augment_all() {
   next_.assign(graph_.begin.begin(), graph_.begin.end() - 1);
+  const uint32_t size_before = matching_.size;
   for (uint32_t left = 0; left < graph_.num_left(); ++left) {
     if (matching_.right_of_left[left] == kUnmatched && augment_from(left)) ++matching_.size;
   }
+  EDDY_CHECK(matching_.size > size_before) << "there is a path, and none was found";
 }
 
 // Depth first along rising levels; path_ holds left nodes, next_ their edges being tried.
@@ -121,6 +129,9 @@ Matching maximum_matching(const Bipartite& graph, Matching start) {
 }
 
 VertexCover minimum_vertex_cover(const Bipartite& graph, const Matching& maximum) {
+  EDDY_CHECK(maximum.right_of_left.size() == graph.num_left() &&
+             maximum.left_of_right.size() == graph.num_right)
+      << "the matching belongs to another graph";
   // What alternating paths from free left nodes reach: covered on the right, not on the left.
   VertexCover cover{std::vector<bool>(graph.num_left(), true),
                     std::vector<bool>(graph.num_right, false)};

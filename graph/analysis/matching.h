@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 struct Bipartite {
@@ -19,6 +21,7 @@ struct Bipartite {
 
   uint32_t num_left() const { return static_cast<uint32_t>(begin.size()) - 1; }
   std::span<const uint32_t> row(uint32_t left) const {
+    EDDY_DCHECK(left < num_left()) << "row " << left << " of " << num_left();
     return {targets.data() + begin[left], targets.data() + begin[left + 1]};
   }
   void end_row() { begin.push_back(static_cast<uint32_t>(targets.size())); }

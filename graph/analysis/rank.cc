@@ -1,7 +1,9 @@
 #include "graph/analysis/rank.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "graph/analysis/topological_order.h"
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -14,6 +16,7 @@ std::vector<T> longest_chains(const Dag& dag, const Nodes& nodes, Neighbours nei
   EDDY_CHECK(std::size(nodes) == dag.num_nodes()) << "the order names each node once";
   std::vector<T> longest(dag.num_nodes());
   for (uint32_t node : nodes) {
+    EDDY_DCHECK(node < dag.num_nodes()) << "the order names node " << node;
     for (uint32_t other : neighbours(node)) {
       longest[node] = std::max(longest[node], longest[other] + cost(other));
     }
@@ -40,12 +43,15 @@ uint32_t one(uint32_t) { return 1; }
 
 auto cost_of(const Dag& dag, std::span<const double> costs) {
   EDDY_CHECK(costs.size() == dag.num_nodes()) << "one cost for each node";
+  const auto is_cost = [](double cost) { return cost >= 0 && std::isfinite(cost); };
+  EDDY_DCHECK(std::ranges::all_of(costs, is_cost)) << "costs are finite and not negative";
   return [costs](uint32_t node) { return costs[node]; };
 }
 
 }  // namespace
 
 std::vector<uint32_t> unit_ranks(const Dag& dag, std::span<const uint32_t> order) {
+  EDDY_DCHECK(is_topological(dag, order)) << "children come before parents";
   return longest_chains<uint32_t>(dag, Reversed{order}, children_of(dag), one);
 }
 
@@ -55,6 +61,7 @@ std::vector<double> cost_ranks(const Dag& dag, std::span<const uint32_t> order,
 }
 
 std::vector<uint32_t> unit_depths(const Dag& dag, std::span<const uint32_t> order) {
+  EDDY_DCHECK(is_topological(dag, order)) << "children come before parents";
   return longest_chains<uint32_t>(dag, order, parents_of(dag), one);
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "graph/analysis/rank.h"
+#include "graph/base/check.h"
 
 namespace eddy {
 namespace {
@@ -40,6 +41,7 @@ std::vector<uint32_t> order_before_children(const Dag& dag) {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     uint32_t first_child = UINT32_MAX;
     for (uint32_t child : dag.children(*it)) first_child = std::min(first_child, level[child]);
+    EDDY_DCHECK(first_child > level[*it]) << "node " << *it << " stands no deeper than its parents";
     if (first_child != UINT32_MAX) level[*it] = first_child - 1;
   }
   return sort_by_key(level);
@@ -77,6 +79,7 @@ std::vector<uint32_t> short_edge_order(const Dag& dag) {
   std::vector<uint32_t> computed = order_before_children(dag);
   if (!ids_are_topological(dag)) return computed;
   std::vector<uint32_t> ids = id_order(dag.num_nodes());
+  EDDY_DCHECK(is_topological(dag, computed)) << "a child comes before a parent";
   const bool ids_are_shorter = total_span(dag, ids) <= total_span(dag, position_of(computed));
   return ids_are_shorter ? ids : computed;
 }

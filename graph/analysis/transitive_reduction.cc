@@ -7,6 +7,7 @@
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
+#include "graph/base/check.h"
 
 namespace eddy {
 namespace {
@@ -60,6 +61,7 @@ class RedundantEdges {
 RedundantEdges::RedundantEdges(const Dag& dag, std::span<const Edge> given) : dag_(dag) {
   std::vector<uint32_t> order(dag.num_nodes());
   for (uint32_t node = 0; node < dag.num_nodes(); ++node) order[node] = node;
+  EDDY_DCHECK(is_topological(dag, order)) << "the ids are no topological order";
   depth_ = unit_depths(dag, order);
   rank_ = unit_ranks(dag, order);
   mark_given(given);
@@ -71,6 +73,8 @@ void RedundantEdges::mark_given(std::span<const Edge> given) {
   for (const Edge& edge : given) {
     const std::span<const uint32_t> parents = dag_.parents(edge.to);
     const auto place = std::lower_bound(parents.begin(), parents.end(), edge.from);
+    EDDY_CHECK(place != parents.end() && *place == edge.from)
+        << edge.from << " -> " << edge.to << " is given, but no edge of the graph";
     given_[dag_.parent_offset(edge.to) + static_cast<size_t>(place - parents.begin())] = true;
   }
 }
@@ -107,6 +111,7 @@ std::vector<bool> RedundantEdges::find() {
   next_parent_.resize(dag_.num_nodes());
   for (uint32_t v = 0; v < dag_.num_nodes(); ++v) next_parent_[v] = dag_.parent_offset(v);
 
+  EDDY_DCHECK(std::ranges::is_sorted(sources_)) << "a block's sources are a range of nodes";
   const uint32_t num_sources = static_cast<uint32_t>(sources_.size());
   for (uint32_t first = 0; first < num_sources; first += kBlock) {
     const uint32_t last = std::min(first + kBlock, num_sources);
@@ -118,6 +123,7 @@ std::vector<bool> RedundantEdges::find() {
 }
 
 void RedundantEdges::sweep(const Block& block) {
+  EDDY_CHECK(block.num_bits <= kBlock && block.stop < dag_.num_nodes()) << "a block has its bits";
   for (uint32_t bit = 0; bit < kBlock; ++bit) {
     if (bit % 64 == 0) full_row_[bit / 64] = 0;
     if (bit < block.num_bits) full_row_[bit / 64] |= uint64_t{1} << (bit % 64);

@@ -27,6 +27,9 @@ class Id {
   uint32_t index_ = kNone;
 };
 
+static_assert(sizeof(Id<void>) == sizeof(uint32_t), "lists of ids are lists of indices");
+static_assert(Id<void>().is_none() && !Id<void>(0).is_none());
+
 }  // namespace eddy
 
 template <typename Tag>

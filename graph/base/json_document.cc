@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -25,10 +27,12 @@ class DocumentBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   bool start_object(size_t size) { return enter() && json_sax_dom_parser::start_object(size); }
   bool start_array(size_t size) { return enter() && json_sax_dom_parser::start_array(size); }
   bool end_object() {
+    EDDY_CHECK(depth_ > 0) << "an object ends that never began";
     --depth_;
     return json_sax_dom_parser::end_object();
   }
   bool end_array() {
+    EDDY_CHECK(depth_ > 0) << "a list ends that never began";
     --depth_;
     return json_sax_dom_parser::end_array();
   }

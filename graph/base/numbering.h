@@ -11,9 +11,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "graph/base/check.h"
 
 namespace eddy {
 
@@ -27,6 +30,7 @@ class Numbering {
   uint32_t size() const { return size_; }
 
   uint32_t of(Key key) {
+    EDDY_DCHECK(size_ < UINT32_MAX) << "more than 2^32 - 1 keys";
     if (2 * (size_t{size_} + 1) > entries_.size()) grow();
     Entry& entry = find(key);
     if (entry.round != round_) entry = {key, size_++, round_};
@@ -41,6 +45,8 @@ class Numbering {
   };
   // The key's entry, or the one that it would take.
   Entry& find(Key key) {
+    EDDY_DCHECK(std::has_single_bit(entries_.size()) && size_ < entries_.size())
+        << size_ << " keys in " << entries_.size() << " entries: a search may not end";
     const size_t mask = entries_.size() - 1;
     size_t at = (uint64_t{key} * 0x9e3779b97f4a7c15u >> 32) & mask;
     while (entries_[at].round == round_ && entries_[at].key != key) at = (at + 1) & mask;

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class Random {
@@ -34,6 +36,7 @@ class Random {
 
   // Uniform in [0, bound); bound > 0. The bias is below bound / 2^64.
   uint64_t below(uint64_t bound) {
+    EDDY_DCHECK(bound > 0) << "no number is below 0";
     return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
   }
 
@@ -42,6 +45,7 @@ class Random {
 
   // Uniform in [low, high).
   float uniform(float low, float high) {
+    EDDY_DCHECK(low <= high) << low << " to " << high;
     return static_cast<float>(low + (static_cast<double>(high) - low) * uniform());
   }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "graph/base/check.h"
@@ -108,6 +109,9 @@ inline Status would_deadlock(std::string message) {
 inline Status internal_error(std::string message) {
   return {StatusCode::kInternal, std::move(message)};
 }
+
+static_assert(sizeof(Status) == sizeof(void*), "success is passed in a register");
+static_assert(std::is_nothrow_move_constructible_v<Status>, "vectors move it when they grow");
 
 // A T, or the Status with the reason why there is none.
 template <typename T>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
 #include "graph/ir/region_tree.h"
@@ -200,6 +201,8 @@ const Node* copy_to_host_or_null(const Graph& graph, ValueId value) {
 
 bool is_decision_only(const Graph& graph, const LoopView& loop, size_t k,
                       const std::vector<uint32_t>& uses) {
+  EDDY_CHECK(k < loop.num_carried() && uses.size() == graph.num_values())
+      << "carried value " << k << " of " << loop.num_carried();
   const ValueId carried = loop.carried()[k];
   const ValueType& type = graph.value(carried).type;
   const bool is_bool = type.is_static_tensor() && type.tensor.element == ElementType::kBool &&
@@ -240,6 +243,7 @@ bool is_passed_idly(const LoopView& loop, ValueId carried, const std::vector<uin
 }  // namespace
 
 bool is_carried_idly(const LoopView& loop, size_t k, const std::vector<uint32_t>& uses) {
+  EDDY_CHECK(k < loop.num_carried()) << "carried value " << k << " of " << loop.num_carried();
   std::vector<bool> is_idle(loop.num_carried(), true);
   for (bool has_changed = true; has_changed;) {
     has_changed = false;

@@ -1,5 +1,6 @@
 #include "graph/loops/fixed_addresses.h"
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
 
@@ -41,6 +42,9 @@ std::vector<ValueId> find_fixed_addresses(const Graph& graph, const MemoryPlan& 
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
     for (NodeId node : graph.region(RegionId(r)).nodes) look_at(node);
   }
+  const auto is_own = [&](ValueId at) { return at.is_none() || place[at.index()] == at; };
+  EDDY_DCHECK(std::ranges::all_of(place, is_own))
+      << "a value stands in the block of one that moves";
   return place;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/region_tree.h"
@@ -55,6 +56,8 @@ class AliasFollower {
     const NodeId loop = tree.owner(info.region);
     std::erase_if(way.passed,
                   [&](ValueId name) { return tree.is_inside(graph_.value(name).region, loop); });
+    EDDY_CHECK(!way.turns.empty() && way.turns.back().loop == loop)
+        << graph_.node(loop).name << " was not left on the way";
     OutputTurn& turn = way.turns.back();  // of this loop: inner ones were left by their results
     ++turn.num_carried;
     turn.parameter = value;
@@ -77,6 +80,8 @@ class AliasFollower {
   // The node right inside the loop that is `node` or holds it.
   NodeId holder(NodeId node, NodeId loop) const {
     const RegionTree tree(graph_);
+    EDDY_CHECK(tree.is_inside(graph_.node(node).region, loop))
+        << graph_.node(node).name << " stands outside " << graph_.node(loop).name;
     while (tree.owner(graph_.node(node).region) != loop) {
       node = tree.owner(graph_.node(node).region);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
 #include "graph/ir/region_tree.h"
@@ -108,6 +109,7 @@ class LoopProgramBuilder {
         }
       }
     }
+    EDDY_CHECK(program().values.size() == made_.inputs.size()) << "inputs are numbered first";
     program().num_inputs = static_cast<uint32_t>(made_.inputs.size());
     for (const Carried& each : carried_) {
       if (!each.is_decision) continue;
@@ -115,6 +117,8 @@ class LoopProgramBuilder {
       add_given(each.next);
     }
     add_given(loop_.predicate());
+    EDDY_CHECK(program().values.size() == made_.inputs.size() + made_.given.size())
+        << "what the host gives is numbered behind the inputs";
     program().num_given = static_cast<uint32_t>(made_.given.size());
     return Status::ok();
   }
@@ -226,6 +230,7 @@ class LoopProgramBuilder {
       const int64_t* const data = constant.as<int64_t>();
       named.assign(data, data + constant.count());
     }
+    static_assert(kMaxRank < 32, "axes are the bits of a uint32_t");
     uint32_t mask = 0;
     for (int64_t axis : named) {
       if (axis < 0) axis += rank;

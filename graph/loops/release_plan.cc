@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/schedule/memory/node_order.h"
@@ -24,6 +25,7 @@ std::vector<NodeId> launches_of(const Program& program, const Program::Block& bl
 NodeId find_behind(const std::vector<NodeId>& launches, const NodeOrder& order,
                    const std::vector<NodeId>& nodes) {
   size_t first = 0;
+  EDDY_CHECK(!nodes.empty()) << "what is behind no reader is behind nothing";
   for (NodeId node : nodes) first = std::max<size_t>(first, order.issue_position(node));
   const size_t end = std::min(launches.size(), first + kWindow);
   for (size_t at = first; at < end; ++at) {
@@ -91,6 +93,8 @@ class Releases {
     if (graph_.value(value).origin == ValueOrigin::kConstant) return;
     Use& use = uses_[value.index()];
     while (region != home && !is_after_of(region, home)) {
+      EDDY_DCHECK(!graph_.region(region).owner.is_none())
+          << "node " << node.index() << " reads " << value.index() << " out of its scope";
       node = graph_.region(region).owner;
       region = graph_.node(node).region;
     }
@@ -132,6 +136,7 @@ class Releases {
     Use& use = uses_[value.index()];
     if (use.is_kept) return;
     if (!use.after_readers.empty()) {
+      EDDY_CHECK(is_before(info.region)) << "value " << value.index() << " is of no `before`";
       const LoopView loop(graph_, graph_.region(info.region).owner);
       by_region_[loop.after_id().index()].emplace_back(value, &use.after_readers);
       return;
@@ -151,6 +156,7 @@ class Releases {
 }  // namespace
 
 ReleasePlan plan_releases(const Graph& graph, const Plan& plan) {
+  EDDY_CHECK(plan.program.blocks.size() == graph.num_regions()) << "the plan of another graph";
   return Releases(graph, plan).make();
 }
 

@@ -1,5 +1,6 @@
 #include "graph/loops/trip_rule.h"
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 
@@ -32,6 +33,7 @@ class RuleFinder {
 
   // A carried predicate that is true stays so.
   bool stays(ValueId parameter) const {
+    EDDY_CHECK(graph_.value(parameter).index > 0) << "the first parameter counts iterations";
     const ValueId next = origin(loop_.next()[graph_.value(parameter).index - size_t{1}]);
     return next == parameter || is_true(next);
   }
@@ -65,6 +67,11 @@ class RuleFinder {
 
 }  // namespace
 
-TripRule find_trip_rule(const Graph& graph, NodeId loop) { return RuleFinder(graph, loop).run(); }
+TripRule find_trip_rule(const Graph& graph, NodeId loop) {
+  const TripRule rule = RuleFinder(graph, loop).run();
+  EDDY_CHECK(!rule.is_settled || rule.first.is_none() != rule.bound.is_none())
+      << graph.node(loop).name << " is settled by one value";
+  return rule;
+}
 
 }  // namespace eddy

@@ -43,6 +43,9 @@ struct Unrolling {
   }
 };
 
+static_assert(Unrolling::iterations_a_round(Unrolling::kMostNodes) > 1,
+              "what may be unrolled is worth a second iteration");
+
 // Why the body of a loop that the device drives is recorded once; empty if it may be recorded
 // several times.
 std::string why_not_unrolled(const Graph& graph, NodeId loop);

@@ -84,6 +84,7 @@ const char* op_name(Op op) {
   static constexpr const char* kNames[] = {"begin", "launch", "retain",  "push row",
                                            "loop",  "case",   "record",  "wait",
                                            "wait",  "test",   "advance", "end"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Op::kEnd) + 1, "one name for each op");
   return kNames[static_cast<size_t>(op)];
 }
 

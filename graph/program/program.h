@@ -26,6 +26,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 struct Program {
@@ -137,6 +139,7 @@ static_assert(sizeof(Program::Step) == 12, "steps are walked in order; keep them
 
 // The name whose value a row is.
 inline uint32_t row_name(const Program& program, const Program::Row& row) {
+  EDDY_DCHECK(row.index < program.loops[row.loop].rows.size()) << "a row of another loop";
   return program.loops[row.loop].rows[row.index];
 }
 
@@ -153,6 +156,7 @@ inline bool is_frame(Program::Op op) {
 
 // The `after` of a pipelined loop.
 inline bool is_pipelined(const Program& program, const Program::Block& block) {
+  EDDY_DCHECK(!block.steps.empty()) << "a block has a begin and an end";
   const Program::Step& end = block.steps.back();
   return end.op == Program::Op::kAdvance && program.loops[end.operand].is_pipelined;
 }
@@ -166,6 +170,7 @@ inline uint32_t local_stream(const Program::Block& block, uint32_t stream) {
 
 // Events from there on are those of the block's begin and of its streams' ends.
 inline uint32_t first_frame_event(const Program::Block& block) {
+  EDDY_DCHECK(block.num_events >= block.streams.size()) << "its frame's events are not numbered";
   return block.num_events - static_cast<uint32_t>(block.streams.size());
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -130,6 +132,7 @@ class Validator {
   void check_block(uint32_t b) {
     const Program::Block& block = program_.blocks[b];
     const std::vector<Step>& steps = block.steps;
+    EDDY_DCHECK(depth_[b] > 0) << "block " << b << " is looked at before its owner";
     if (steps.size() < 2 || steps.front().op != Op::kBegin) {
       return fail(b, kNone, "the block lacks its begin or end");
     }
@@ -196,6 +199,7 @@ class Validator {
   }
   // Each operand stands in one place.
   bool place(size_t list, uint32_t b, uint32_t id, const char* what) {
+    EDDY_DCHECK(list < is_placed_.size()) << what << " is of no kind";
     if (id >= is_placed_[list].size()) {
       fail(b, kNone, std::string(what) + " is not there");
       return false;

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -24,6 +26,8 @@ class BackEdgeOrder {
         order_(pipelined.program, 2 * (after_.steps.size() + 1)) {}
 
   RegionOrder run() {
+    EDDY_CHECK(loop_.is_pipelined) << "iterations of node " << loop_.node << " follow each other";
+    EDDY_CHECK(inside_.size() == after_.steps.size()) << "one set of what is touched for each step";
     const Touched turn = touch_turn();
     for (uint32_t iteration = 0; iteration < 2; ++iteration) {
       add_iteration(iteration);

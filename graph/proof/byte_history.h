@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 // An access to bytes: by which node, on which stream, as whose memory. A held one
@@ -41,6 +43,7 @@ class ByteHistory {
   // Calls visit(earlier node) for what the access must come after.
   template <typename Visit>
   void read(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
+    EDDY_DCHECK(begin < end) << "node " << access.node << " reads no bytes";
     for (auto it = cut(begin, end); it != spans_.end() && it->first < end; ++it) {
       Span& span = it->second;
       if (span.writer.may_meet(access)) visit(span.writer.node);
@@ -49,6 +52,7 @@ class ByteHistory {
   }
   template <typename Visit>
   void write(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
+    EDDY_DCHECK(begin < end) << "node " << access.node << " writes no bytes";
     Span after{end, access, {}};
     auto it = cut(begin, end);
     while (it != spans_.end() && it->first < end) {
@@ -109,6 +113,7 @@ class ByteHistory {
       const uint64_t next = it == spans_.end() ? end : std::min(end, it->first);
       if (next > at) it = spans_.emplace(at, Span{next, {}, {}}).first;
       at = it->second.end;
+      EDDY_DCHECK(it->first < at) << "a span of no bytes is followed forever";
     }
     return spans_.lower_bound(begin);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -31,6 +33,9 @@ class Reader {
       if (!goes_on(c)) end_joint(c);
       graph_.previous[c] = last_of_stream_[command.stream];
       command.op == Op::kLaunch ? read_launch(c) : read_event(c);
+      EDDY_DCHECK(graph_.cause[c] == kNone || graph_.cause[c] < c) << "a cause follows its effect";
+      EDDY_DCHECK(graph_.previous[c] == kNone || graph_.previous[c] < c)
+          << "a stream goes backwards";
       last_of_stream_[command.stream] = c;
     }
     for (uint32_t node = 0; node < num_nodes_; ++node) {
@@ -91,6 +96,8 @@ class Reader {
   void read_event(uint32_t index) {
     const Program::Step& command = graph_.commands[index];
     uint32_t& record = record_of_event_[command.operand];
+    EDDY_DCHECK(command.op == Op::kWait || command.op == Op::kRecord)
+        << "command " << index << " would be taken for a record";
     if (command.op == Op::kWait) {
       graph_.cause[index] = record;
       if (record == kNone) add(Violation::Kind::kUnrecordedWait, index, command.operand);

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/program/program.h"
 #include "graph/proof/order_violation.h"
 
@@ -31,6 +32,7 @@ struct CommandGraph {
   uint32_t stream(uint32_t command) const { return commands[command].stream; }
   // Whether the command after this launch is another of the same joint launch.
   bool is_joint_next(uint32_t launch) const {
+    EDDY_DCHECK(commands[launch].op == Program::Op::kLaunch);
     const uint32_t next = launch + 1;
     return next < commands.size() && commands[next].op == Program::Op::kLaunch &&
            cause[next] == launch;

@@ -70,6 +70,8 @@ void Prover::collect_pairs() {
     }
     const uint32_t first = graph_.launch_of_node[before];
     const uint32_t second = graph_.launch_of_node[after];
+    EDDY_DCHECK(first != kNone && second != kNone)
+        << "a list without violations launches every node";
     const bool same_stream = first < second && graph_.stream(first) == graph_.stream(second);
     if (!same_stream) pairs_.push_back({first, second, i});
   }
@@ -158,6 +160,7 @@ bool Prover::is_found_by_search(const Pair& pair, uint64_t& steps_left) {
 }
 
 void Prover::drop_pairs_found_by_clocks() {
+  EDDY_DCHECK(std::ranges::is_sorted(pairs_, {}, &Pair::after)) << "a pair would be passed over";
   OrderClocks clocks(graph_, number_of_stream_);
   for (uint32_t first = 0; first < num_source_streams_; first += OrderClocks::kWidth) {
     size_t kept = 0;
@@ -167,6 +170,7 @@ void Prover::drop_pairs_found_by_clocks() {
         if (!clocks.has_happened(pairs_[next].before, c)) pairs_[kept++] = pairs_[next];
       }
     });
+    EDDY_CHECK(next == pairs_.size()) << "each pair has been looked at";
     pairs_.resize(kept);
   }
 }
@@ -186,6 +190,7 @@ void Prover::drop_pairs_found_by_marks() {
       continue;
     }
     const auto place = std::lower_bound(marked.begin(), marked.end(), pair.before);
+    EDDY_DCHECK(place != marked.end() && *place == pair.before) << pair.before << " is no source";
     asked.push_back({pair, static_cast<uint32_t>(place - marked.begin())});
   }
   // Sorts by pass; pairs_ are by `after` already.

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/proof/command_graph.h"
 
 namespace eddy {
@@ -27,7 +28,9 @@ class OrderClocks {
       : graph_(graph),
         number_of_stream_(number_of_stream),
         clock_of_stream_(graph.num_streams),
-        clock_of_event_(graph.num_events) {}
+        clock_of_event_(graph.num_events) {
+    EDDY_CHECK(number_of_stream.size() == graph.num_streams) << "one number for each stream";
+  }
 
   // Follows all commands with components for the streams numbered first .. first + 15, and calls
   // visit(c) when command c has happened.

@@ -7,11 +7,13 @@
 // Cost of a pass: O(commands in that range * 64 bytes); memory 64 bytes a stream and 64 an event.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/proof/command_graph.h"
 
 namespace eddy {
@@ -31,6 +33,9 @@ class OrderMarks {
   template <typename Visit>
   void pass(std::span<const uint32_t> commands, uint32_t last, Visit visit) {
     ++pass_;
+    EDDY_CHECK(!commands.empty() && commands.size() <= kWidth && last < graph_.commands.size())
+        << commands.size() << " commands, up to " << last << " of " << graph_.commands.size();
+    EDDY_DCHECK(std::ranges::is_sorted(commands)) << "a mark would be missed";
     first_ = commands[0];
     uint32_t next = 0;
     for (uint32_t c = first_; c <= last; ++c) {
@@ -46,6 +51,7 @@ class OrderMarks {
 
   // In visit(after): whether the command that was marked as number `index` has surely happened.
   bool has_happened(uint32_t index, uint32_t after) {
+    EDDY_DCHECK(index < kWidth) << "mark " << index;
     return of_stream(after)[index / 64] >> (index % 64) & 1;
   }
 

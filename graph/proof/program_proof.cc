@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/program/validate.h"
 #include "graph/proof/back_edge_order.h"
 #include "graph/proof/reaching_writes.h"
@@ -27,6 +28,11 @@ class ProgramProver::Prover {
         max_violations_(max_violations),
         malformed_(find_malformed(program)) {
     if (malformed_) return;
+    EDDY_CHECK(contents.launches.size() == program.launches.size() &&
+               contents.rows.size() == program.rows.size() &&
+               contents.loops.size() == program.loops.size() &&
+               contents.cases.size() == program.cases.size())
+        << "the contents are another program's";
     names_of_region_.resize(program.blocks.size());
     for (uint32_t name = 0; name < program.block_of_name.size(); ++name) {
       names_of_region_[program.block_of_name[name]].push_back(name);
@@ -46,6 +52,7 @@ class ProgramProver::Prover {
   }
 
   ProgramProof run_again(uint32_t r) {
+    EDDY_CHECK(malformed_ || r < orders_.size()) << "there is no block " << r;
     if (malformed_ || !orders_[r]) return run();
     prove_list(r);
     return std::exchange(proof_, {});
@@ -257,6 +264,7 @@ class ProgramProver::Prover {
 
   // Everything stands between the region's entry and its exit.
   static void require_frame(RegionOrder& order) {
+    EDDY_DCHECK(order.num_nodes() >= 2) << "a block has a begin and an end";
     const uint32_t exit = order.num_nodes() - 1;
     order.for_each_stream([&](uint32_t first, uint32_t last) {
       order.require(0, first, {});

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/program/validate.h"
 
 namespace eddy {
@@ -29,6 +30,7 @@ struct State {
 
   // True when this has grown.
   bool unite(const State& other) {
+    EDDY_DCHECK(std::ranges::is_sorted(live) && std::ranges::is_sorted(other.live));
     std::vector<Reference> all;
     std::set_union(live.begin(), live.end(), other.live.begin(), other.live.end(),
                    std::back_inserter(all));

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/proof/byte_history.h"
 
 namespace eddy {
@@ -29,6 +30,7 @@ void RegionOrder::begin_list() {
 }
 void RegionOrder::list_node() {
   const uint32_t node = num_listed_nodes_++;
+  EDDY_CHECK(node < nodes_.size()) << "more nodes are listed than were added";
   listed_.push_back({Program::Op::kLaunch, dense(nodes_[node].step.stream), node});
 }
 void RegionOrder::list_record(uint32_t stream, uint32_t event) {
@@ -40,6 +42,7 @@ void RegionOrder::list_wait(uint32_t stream, uint32_t event) {
 
 void RegionOrder::require(uint32_t before, uint32_t after, Reason reason) {
   if (before == after || before == kNone) return;
+  EDDY_DCHECK(before < nodes_.size() && after < nodes_.size()) << before << " before " << after;
   required_.push_back({before, after});
   reasons_.push_back(reason);
 }
