@@ -12,7 +12,7 @@
 #include "graph/base/status.h"
 #include "graph/ir/tensor_view.h"
 #include "graph/ir/types.h"
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

@@ -19,8 +19,8 @@
 #include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/execute/device_pollers.h"
-#include "runtime/execute/host_strands.h"
+#include "runtime/execute/host/device_pollers.h"
+#include "runtime/execute/host/host_strands.h"
 
 namespace eddy {
 

@@ -25,7 +25,7 @@
 #include <optional>
 
 #include "runtime/api/tensor.h"
-#include "runtime/execute/row_sink.h"
+#include "runtime/execute/values/row_sink.h"
 
 namespace eddy {
 

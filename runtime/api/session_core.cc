@@ -6,7 +6,7 @@
 
 #include "runtime/cpu/worker_pool.h"
 #include "runtime/device/no_thread.h"
-#include "runtime/execute/device_pollers.h"
+#include "runtime/execute/host/device_pollers.h"
 
 namespace eddy {
 

@@ -7,7 +7,7 @@
 #include "runtime/api/fork_guard.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/worker_pool.h"
-#include "runtime/execute/device_pollers.h"
+#include "runtime/execute/host/device_pollers.h"
 
 namespace eddy {
 

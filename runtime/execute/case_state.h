@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "runtime/execute/transfer.h"
+#include "runtime/execute/values/transfer.h"
 
 namespace eddy {
 

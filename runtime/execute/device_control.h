@@ -65,7 +65,7 @@
 #include "graph/ir/graph.h"
 #include "runtime/device/graph_capture.h"
 #include "runtime/execute/loop_choice.h"
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

@@ -6,8 +6,8 @@
 
 #include "runtime/device/staging.h"
 #include "runtime/execute/run_state.h"
-#include "runtime/execute/string_charge.h"
 #include "runtime/execute/value_context.h"
+#include "runtime/execute/values/string_charge.h"
 
 namespace eddy {
 namespace {

@@ -24,9 +24,9 @@
 #include "ops/contract/kernel.h"
 #include "runtime/device/device.h"
 #include "runtime/device/recordable_work.h"
-#include "runtime/execute/output_memory.h"
-#include "runtime/execute/placement.h"
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/output_memory.h"
+#include "runtime/execute/values/placement.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

@@ -27,9 +27,9 @@
 
 #include "graph/base/check.h"
 #include "graph/ir/graph.h"
-#include "runtime/execute/output_memory.h"
-#include "runtime/execute/row_sink.h"
-#include "runtime/execute/transfer.h"
+#include "runtime/execute/values/output_memory.h"
+#include "runtime/execute/values/row_sink.h"
+#include "runtime/execute/values/transfer.h"
 
 namespace eddy {
 

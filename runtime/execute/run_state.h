@@ -32,11 +32,11 @@
 #include "runtime/execute/device_control.h"
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
-#include "runtime/execute/output_memory.h"
-#include "runtime/execute/row_sink.h"
-#include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/execute/trace_marks.h"
+#include "runtime/execute/values/output_memory.h"
+#include "runtime/execute/values/row_sink.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "runtime/device/execution_device.h"
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "graph/base/numbering.h"
-#include "runtime/execute/slot.h"
 #include "runtime/execute/step_observer.h"
+#include "runtime/execute/values/slot.h"
 #include "runtime/virtual/virtual_device.h"
 
 namespace eddy::check {

@@ -9,7 +9,7 @@
 #include <deque>
 
 #include "runtime/coroutine/scheduler.h"
-#include "runtime/execute/host_strands.h"
+#include "runtime/execute/host/host_strands.h"
 #include "tests/runtime/cuda/fake_calls.h"
 #include "tests/runtime/device/strand_builder.h"
 
@@ -62,8 +62,8 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
       void* params[] = {&kernel.params};
       return kernel.test->fake_.api()->launch_kernel(
                  kernel.test->add_, 1, 1, 1, 1, 1, 1, 0,
-                 static_cast<CuStream>(kernel.test->strands_->native_stream(kernel.stream)),
-                 params, nullptr) == CuResult::kSuccess;
+                 static_cast<CuStream>(kernel.test->strands_->native_stream(kernel.stream)), params,
+                 nullptr) == CuResult::kSuccess;
     }
   };
   int* numbers() const { return static_cast<int*>(numbers_.data()); }

@@ -10,7 +10,7 @@
 
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/execute/await.h"
+#include "runtime/execute/host/await.h"
 #include "tests/runtime/cuda/fake_calls.h"
 
 namespace eddy::testing {

@@ -4,8 +4,8 @@
 // Each defect is planted where no other rule looks, or looks later.
 #include <gtest/gtest.h>
 
-#include "runtime/execute/output_memory.h"
 #include "runtime/execute/run_state.h"
+#include "runtime/execute/values/output_memory.h"
 #include "tests/tools/check/mutants.h"
 #include "tools/check/fault_campaign.h"
 #include "tools/check/leak_on_purpose.h"

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

@@ -1,6 +1,6 @@
 // Claim: a device that several sessions use on one scheduler is polled once a round, until the last
 // of them has let go of it.
-#include "runtime/execute/device_pollers.h"
+#include "runtime/execute/host/device_pollers.h"
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,7 @@ class CountingDevice : public Device {
   Result<std::unique_ptr<Stream>> create_stream() override { return unsupported("none"); }
   Result<std::unique_ptr<Event>> create_event() override { return unsupported("none"); }
   Result<std::shared_ptr<Gate>> create_gate() override { return unsupported("none"); }
-  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&,
-                                                      const Bindings&) override {
+  std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&, const Bindings&) override {
     return nullptr;
   }
   bool needs_polling() const override { return true; }

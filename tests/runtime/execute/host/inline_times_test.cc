@@ -1,7 +1,7 @@
 // Claim: a batch ends once it has taken its time by the clock; a command that was wrongly held to
 // be cheap is found out within a few executions and is then run elsewhere, until it is timed anew;
 // one slow execution among fast ones changes nothing.
-#include "runtime/execute/inline_times.h"
+#include "runtime/execute/host/inline_times.h"
 
 #include <gtest/gtest.h>
 

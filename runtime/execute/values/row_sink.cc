@@ -1,4 +1,4 @@
-#include "runtime/execute/row_sink.h"
+#include "runtime/execute/values/row_sink.h"
 
 namespace eddy {
 

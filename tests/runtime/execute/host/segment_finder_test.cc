@@ -2,7 +2,7 @@
 // over jumps once, takes in strands that rest again inside, and ends before decisions, before what
 // the host must see, before other devices' strands and before waits for what is not recorded
 // inside.
-#include "runtime/execute/segment_finder.h"
+#include "runtime/execute/host/segment_finder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

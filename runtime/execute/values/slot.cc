@@ -1,4 +1,4 @@
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/slot.h"
 
 #include <algorithm>
 #include <cstring>

@@ -42,9 +42,9 @@
 #include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/running_strands.h"
-#include "runtime/execute/inline_times.h"
-#include "runtime/execute/segment_finder.h"
-#include "runtime/execute/worker_calls.h"
+#include "runtime/execute/host/inline_times.h"
+#include "runtime/execute/host/segment_finder.h"
+#include "runtime/execute/host/worker_calls.h"
 
 namespace eddy {
 

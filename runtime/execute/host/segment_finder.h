@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/device/strand_runner.h"
-#include "runtime/execute/segment.h"
+#include "runtime/execute/host/segment.h"
 
 namespace eddy {
 

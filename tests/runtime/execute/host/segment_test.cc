@@ -4,7 +4,7 @@
 // what it has recorded before, some of it perhaps still running, is kept and launched. Nothing is
 // prepared but what may move. A thread that may not wait records nothing, and what it was refused
 // is gone on with from there.
-#include "runtime/execute/segment.h"
+#include "runtime/execute/host/segment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

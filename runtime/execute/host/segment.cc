@@ -1,4 +1,4 @@
-#include "runtime/execute/segment.h"
+#include "runtime/execute/host/segment.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "runtime/execute/worker_calls.h"
+#include "runtime/execute/host/worker_calls.h"
 
 #include "graph/base/check.h"
 #include "runtime/coroutine/completion.h"

@@ -10,7 +10,7 @@
 
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/execute/host_strands.h"
+#include "runtime/execute/host/host_strands.h"
 #include "tests/runtime/device/strand_builder.h"
 
 namespace eddy {

@@ -1,4 +1,4 @@
-#include "runtime/execute/segment_finder.h"
+#include "runtime/execute/host/segment_finder.h"
 
 #include <algorithm>
 #include <set>

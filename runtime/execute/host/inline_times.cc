@@ -1,4 +1,4 @@
-#include "runtime/execute/inline_times.h"
+#include "runtime/execute/host/inline_times.h"
 
 #include <algorithm>
 

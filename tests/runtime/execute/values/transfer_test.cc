@@ -1,11 +1,11 @@
 // Claim: transfers that fail refer to nothing: what they had taken to pass on, a caller's memory
 // among it, is let go.
-#include "runtime/execute/transfer.h"
+#include "runtime/execute/values/transfer.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/cpu/host_allocator.h"
-#include "runtime/execute/output_memory.h"
+#include "runtime/execute/values/output_memory.h"
 
 namespace eddy {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/execute/device_pollers.h"
+#include "runtime/execute/host/device_pollers.h"
 
 #include <algorithm>
 

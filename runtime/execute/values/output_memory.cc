@@ -1,4 +1,4 @@
-#include "runtime/execute/output_memory.h"
+#include "runtime/execute/values/output_memory.h"
 
 #include <algorithm>
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "graph/base/status.h"
-#include "runtime/execute/slot.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
 

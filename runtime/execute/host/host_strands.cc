@@ -1,8 +1,8 @@
-#include "runtime/execute/host_strands.h"
+#include "runtime/execute/host/host_strands.h"
 
 #include "graph/base/check.h"
 #include "runtime/device/no_waiting.h"
-#include "runtime/execute/await.h"
+#include "runtime/execute/host/await.h"
 
 namespace eddy {
 

@@ -1,4 +1,4 @@
-#include "runtime/execute/transfer.h"
+#include "runtime/execute/values/transfer.h"
 
 #include <algorithm>
 #include <iterator>
