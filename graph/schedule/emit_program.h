@@ -3,8 +3,8 @@
 // streams retain, and the rows that loops stack.
 //
 // Block r is region r, and a name below the number of values is a ValueId; behind them come the
-// names of what streams retain, in the order of regions and retains. Events of a block: the region's,
-// then one for the entry and one for the end of each further stream, used or not.
+// names of what streams retain, in the order of regions and retains. Events of a block: the
+// region's, then one for the entry and one for the end of each further stream, used or not.
 //
 // Contract: the schedule is whole; its events are numbered. Cost: linear.
 #pragma once
