@@ -1,13 +1,16 @@
 #include "graph/strategy/operator_file.h"
 
-#include <algorithm>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "graph/base/json_document.h"
 #include "graph/simulate/json_fields.h"
+#include "graph/strategy/expand_graph.h"
+#include "graph/strategy/file_entries.h"
+#include "graph/strategy/graph_reader.h"
 #include "graph/strategy/memory_meter.h"
 #include "graph/strategy/part_cost.h"
-#include "graph/strategy/regions.h"
 
 namespace eddy {
 namespace {
@@ -57,212 +60,6 @@ Result<double> read_default(const JsonFields& topology, const char* key) {
   const JsonFields fields(*value, "topology " + std::string(key));
   if (fields.find_or_null("default") == nullptr) return fields.fail("needs \"default\"");
   return fields.number_or("default", 0);
-}
-
-// One operator as the file has it, before its inputs are found.
-struct RawOperator {
-  Operator op;
-  OperatorAttributes attributes;
-  std::vector<std::string> inputs;
-  std::string weights_of;
-};
-
-Status read_tiles(const JsonFields& fields, RawOperator& raw) {
-  const Json* tiles = fields.find_or_null("exe_by_tile");
-  if (tiles == nullptr) return Status::ok();
-  if (!tiles->is_object() || tiles->empty()) {
-    return fields.fail("exe_by_tile must be an object of times by tile, {\"8x16\": 3}");
-  }
-  for (const auto& [tile, time] : tiles->items()) {
-    if (!time.is_number() || !(time.get<double>() >= 0)) {
-      return fields.fail("exe_by_tile \"" + tile + "\" must be a time >= 0");
-    }
-    Dims dims;
-    for (size_t at = 0; at <= tile.size();) {
-      const size_t end = std::min(tile.find('x', at), tile.size());
-      const std::string digits = tile.substr(at, end - at);
-      if (digits.empty() || digits.size() > 18 || dims.rank() == kMaxRank ||
-          digits.find_first_not_of("0123456789") != std::string::npos) {
-        return fields.fail("exe_by_tile \"" + tile + "\" is no tile; write sizes as 8x16");
-      }
-      dims.push_back(std::stoll(digits));
-      at = end + 1;
-    }
-    raw.op.exe_by_tile[tile_name(dims)] = time.get<double>();
-  }
-  return Status::ok();
-}
-
-Status read_attributes(const JsonFields& fields, OperatorAttributes& attributes) {
-  EDDY_ASSIGN_OR_RETURN(attributes.kernel, fields.integers("kernel", true));
-  EDDY_ASSIGN_OR_RETURN(attributes.stride, fields.integers("stride", true));
-  EDDY_ASSIGN_OR_RETURN(attributes.axes, fields.integers("axes", true));
-  EDDY_ASSIGN_OR_RETURN(attributes.perm, fields.integers("perm"));
-  if (attributes.axes.empty()) {
-    EDDY_ASSIGN_OR_RETURN(attributes.axes, fields.integers("axis", true));
-  }
-  EDDY_ASSIGN_OR_RETURN(attributes.in_features, fields.integer_or("in_features", 0));
-  EDDY_ASSIGN_OR_RETURN(attributes.in_channels, fields.integer_or("in_channels", 0));
-  EDDY_ASSIGN_OR_RETURN(attributes.groups, fields.integer_or("groups", 1));
-  if (attributes.in_features < 0 || attributes.in_channels < 0) {
-    return fields.fail("in_features and in_channels must be above 0");
-  }
-  return Status::ok();
-}
-
-Result<RawOperator> read_operator(const Json& entry, size_t i) {
-  const JsonFields by_place(entry, "operator " + std::to_string(i));
-  EDDY_RETURN_IF_ERROR(by_place.check_object());
-  RawOperator raw;
-  EDDY_ASSIGN_OR_RETURN(raw.op.name, by_place.text("name"));
-  const JsonFields fields(entry, "operator '" + raw.op.name + "'");
-  if (raw.op.name.empty()) return by_place.fail("has an empty name");
-  EDDY_ASSIGN_OR_RETURN(raw.op.type, fields.text("type"));
-  if (fields.find_or_null("shape") == nullptr) return fields.fail("needs the list \"shape\"");
-  EDDY_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, fields.integers("shape"));
-  if (shape.empty() || shape.size() > static_cast<size_t>(kMaxRank)) {
-    return fields.fail("the shape must have 1.." + std::to_string(kMaxRank) + " dimensions");
-  }
-  raw.op.shape = Dims(shape);
-  EDDY_ASSIGN_OR_RETURN(const Json* inputs, fields.list("inputs", false));
-  for (const Json& input : *inputs) {
-    EDDY_ASSIGN_OR_RETURN(raw.inputs.emplace_back(), JsonFields::name_of(input, fields.where()));
-  }
-  EDDY_RETURN_IF_ERROR(read_tiles(fields, raw));
-  EDDY_RETURN_IF_ERROR(read_attributes(fields, raw.attributes));
-  EDDY_ASSIGN_OR_RETURN(raw.op.flops, fields.number_or("flops", -1));
-  if (raw.op.flops < 0 && fields.find_or_null("flops") != nullptr) {
-    return fields.fail("\"flops\" must be >= 0");
-  }
-  if (fields.find_or_null("weights_of") != nullptr) {
-    EDDY_ASSIGN_OR_RETURN(raw.weights_of, fields.text("weights_of"));
-  }
-  return raw;
-}
-
-// An order in which inputs come first, keeping the given one where it can: depth-first, by hand.
-Result<std::vector<uint32_t>> topological(const std::vector<RawOperator>& raw,
-                                          const OperatorNumbers& numbers) {
-  enum : uint8_t { kNew, kOpen, kDone };
-  std::vector<uint8_t> state(raw.size(), kNew);
-  std::vector<uint32_t> order;
-  std::vector<std::pair<uint32_t, size_t>> stack;
-  for (uint32_t root = 0; root < raw.size(); ++root) {
-    if (state[root] != kNew) continue;
-    stack.assign(1, {root, 0});
-    state[root] = kOpen;
-    while (!stack.empty()) {
-      auto& [at, next] = stack.back();
-      if (next == raw[at].inputs.size()) {
-        state[at] = kDone;
-        order.push_back(at);
-        stack.pop_back();
-        continue;
-      }
-      const uint32_t input = numbers.at(raw[at].inputs[next++]);
-      if (state[input] == kOpen) {
-        return invalid_argument("operators '" + raw[at].op.name + "' and '" + raw[input].op.name +
-                                "' are on a cycle");
-      }
-      if (state[input] == kNew) {
-        state[input] = kOpen;
-        stack.emplace_back(input, 0);
-      }
-    }
-  }
-  return order;
-}
-
-Status find_inputs(const std::vector<RawOperator>& raw, const OperatorNumbers& numbers) {
-  for (const RawOperator& entry : raw) {
-    for (const std::string& input : entry.inputs) {
-      if (numbers.contains(input)) continue;
-      return invalid_argument("operator '" + entry.op.name + "': no operator is called '" + input +
-                              "', its input");
-    }
-    if (!entry.weights_of.empty() && !numbers.contains(entry.weights_of)) {
-      return invalid_argument("operator '" + entry.op.name + "': no operator is called '" +
-                              entry.weights_of + "', its weights_of");
-    }
-  }
-  return Status::ok();
-}
-
-// Adds one operator whose inputs are in the graph already.
-Status add_operator(RawOperator& raw, const OperatorNumbers& numbers,
-                    const std::vector<uint32_t>& place, const OpTable* ops_or_null,
-                    OperatorGraph& graph) {
-  std::vector<Dims> shapes;
-  for (const std::string& input : raw.inputs) {
-    const uint32_t producer = place[numbers.at(input)];
-    raw.op.inputs.push_back({.producer = producer});
-    shapes.push_back(graph.operators[producer].shape);
-  }
-  const double given_flops = raw.op.flops;
-  EDDY_RETURN_IF_ERROR(set_regions(raw.op, raw.attributes, shapes, ops_or_null));
-  if (given_flops >= 0) raw.op.flops = given_flops;
-  graph.operators.push_back(std::move(raw.op));
-  return Status::ok();
-}
-
-constexpr uint32_t kNone = UINT32_MAX;
-
-// By operator: the one that owns its weights, at the end of its weights_of.
-Result<std::vector<uint32_t>> weight_owners(const std::vector<RawOperator>& raw,
-                                            const OperatorNumbers& numbers) {
-  std::vector<uint32_t> owners(raw.size(), kNone);
-  std::vector<uint32_t> path;
-  for (uint32_t i = 0; i < raw.size(); ++i) {
-    uint32_t at = i;
-    for (path.clear(); owners[at] == kNone && !raw[at].weights_of.empty();) {
-      if (path.size() == raw.size()) {
-        return invalid_argument("operator '" + raw[i].op.name + "': its weights_of go in a circle");
-      }
-      path.push_back(at);
-      at = numbers.at(raw[at].weights_of);
-    }
-    if (owners[at] == kNone) owners[at] = at;
-    for (const uint32_t user : path) owners[user] = owners[at];
-  }
-  return owners;
-}
-
-Status set_weight_groups(const std::vector<uint32_t>& owners, const std::vector<uint32_t>& place,
-                         OperatorGraph& graph) {
-  std::vector<uint32_t> group(owners.size(), kNone);
-  for (uint32_t i = 0; i < owners.size(); ++i) {
-    Operator& op = graph.operators[place[i]];
-    const Operator& owning = graph.operators[place[owners[i]]];
-    if (op.weight_elements != owning.weight_elements) {
-      return invalid_argument("operator '" + op.name + "': has " +
-                              std::to_string(op.weight_elements) + " weights, '" + owning.name +
-                              "', whose it shares, has " + std::to_string(owning.weight_elements));
-    }
-    if (group[owners[i]] == kNone) group[owners[i]] = graph.num_weight_groups++;
-    op.weight_group = group[owners[i]];
-  }
-  return Status::ok();
-}
-
-// Whether it fits its operator is not looked at.
-Result<OperatorConfig> read_config(const JsonFields& fields, const Topology& topology) {
-  OperatorConfig config;
-  if (fields.find_or_null("degree") == nullptr) return fields.fail("needs the list \"degree\"");
-  EDDY_ASSIGN_OR_RETURN(const std::vector<int64_t> degree, fields.integers("degree"));
-  if (degree.size() > static_cast<size_t>(kMaxRank)) return fields.fail("the degree is too long");
-  config.degree = Dims(degree);
-  EDDY_ASSIGN_OR_RETURN(config.reduce, fields.integer_or("reduce", 1));
-  EDDY_ASSIGN_OR_RETURN(const Json* devices, fields.list("devices", true));
-  for (const Json& entry : *devices) {
-    EDDY_ASSIGN_OR_RETURN(const std::string name, JsonFields::name_of(entry, fields.where()));
-    const uint32_t device = topology.find(name);
-    if (device == UINT32_MAX) {
-      return fields.fail("the topology has no device '" + name + "'");
-    }
-    if (topology.node(device).is_switch) return fields.fail("'" + name + "' is a switch");
-    config.devices.push_back(device);
-  }
-  return config;
 }
 
 // Memory after every edit is checked, not only in the beginning.
@@ -349,25 +146,9 @@ bool is_operator_file(const Json& document) {
 Result<OperatorGraph> read_operators(const Json& document, const OpTable* ops_or_null) {
   const JsonFields fields(document, "an operator-graph file");
   EDDY_ASSIGN_OR_RETURN(const Json* entries, fields.list("operators", true));
-  std::vector<RawOperator> raw;
-  OperatorNumbers numbers;
-  for (size_t i = 0; i < entries->size(); ++i) {
-    EDDY_ASSIGN_OR_RETURN(raw.emplace_back(), read_operator((*entries)[i], i));
-    if (!numbers.emplace(raw.back().op.name, static_cast<uint32_t>(i)).second) {
-      return invalid_argument("two operators are called '" + raw.back().op.name + "'");
-    }
-  }
-  if (raw.empty()) return invalid_argument("the file has no operators");
-  EDDY_RETURN_IF_ERROR(find_inputs(raw, numbers));
-  EDDY_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, topological(raw, numbers));
-  EDDY_ASSIGN_OR_RETURN(const std::vector<uint32_t> owners, weight_owners(raw, numbers));
-  OperatorGraph graph;
-  std::vector<uint32_t> place(raw.size());
-  for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  for (const uint32_t at : order) {
-    EDDY_RETURN_IF_ERROR(add_operator(raw[at], numbers, place, ops_or_null, graph));
-  }
-  EDDY_RETURN_IF_ERROR(set_weight_groups(owners, place, graph));
+  if (entries->empty()) return invalid_argument("the file has no operators");
+  EDDY_ASSIGN_OR_RETURN(FileGraph made, read_graph(*entries, nullptr, ops_or_null));
+  OperatorGraph graph = std::move(made.costs.regions[0].operators);
   EDDY_ASSIGN_OR_RETURN(graph.is_training, fields.flag_or("training", false));
   return graph;
 }
@@ -403,14 +184,20 @@ Result<Topology> read_topology(const Json& topology) {
   return Topology::create(std::move(spec));
 }
 
-Result<Strategy> read_strategy(const Json& strategy, const OperatorGraph& graph,
-                               const Topology& topology) {
+namespace {
+
+Status check_names(const Json& strategy, const std::set<std::string_view>& operators) {
   if (!strategy.is_object()) return invalid_argument("\"strategy\" must be a JSON object");
-  const OperatorNumbers numbers = numbers_by_name(graph);
   for (const auto& [name, _] : strategy.items()) {
-    if (numbers.contains(name)) continue;
-    return invalid_argument("the strategy names '" + name + "', which is no operator");
+    if (operators.contains(name)) continue;
+    return invalid_argument("the strategy names '" + name +
+                            "', which is no operator; of a loop or branch, name those inside");
   }
+  return Status::ok();
+}
+
+Result<Strategy> read_configs(const Json& strategy, const OperatorGraph& graph,
+                              const Topology& topology) {
   Strategy configs;
   for (const Operator& op : graph.operators) {
     const auto entry = strategy.find(op.name);
@@ -425,25 +212,92 @@ Result<Strategy> read_strategy(const Json& strategy, const OperatorGraph& graph,
   return configs;
 }
 
-Result<OperatorFile> parse_operator_file(const Json& document, const OpTable* ops_or_null) {
-  const JsonFields fields(document, "an operator-graph file");
+void add_names(const OperatorGraph& graph, std::set<std::string_view>& names) {
+  for (const Operator& op : graph.operators) names.insert(op.name);
+}
+
+// What files with and without loops have in common.
+struct FileParts {
+  const Json* topology_json;
+  Topology topology;
+  int64_t bytes_per_element;
+};
+
+Result<FileParts> read_parts(const JsonFields& fields) {
   EDDY_RETURN_IF_ERROR(fields.check_object());
   const Json* topology_json = fields.find_or_null("topology");
   if (topology_json == nullptr) return fields.fail("needs \"topology\"");
   EDDY_ASSIGN_OR_RETURN(Topology topology, read_topology(*topology_json));
-  EDDY_ASSIGN_OR_RETURN(OperatorGraph graph, read_operators(document, ops_or_null));
-  EDDY_ASSIGN_OR_RETURN(graph.bytes_per_element,
+  EDDY_ASSIGN_OR_RETURN(const int64_t bytes_per_element,
                         JsonFields(*topology_json, "topology").integer_or("bytes_per_element", 4));
-  if (graph.bytes_per_element < 1 || graph.bytes_per_element > 64) {
+  if (bytes_per_element < 1 || bytes_per_element > 64) {
     return invalid_argument("topology: bytes_per_element must be in 1..64");
   }
-  const Json* strategy_json = fields.find_or_null("strategy");
-  Strategy strategy = single_device_strategy(graph, topology);
-  if (strategy_json != nullptr) {
-    EDDY_ASSIGN_OR_RETURN(strategy, read_strategy(*strategy_json, graph, topology));
+  return FileParts{topology_json, std::move(topology), bytes_per_element};
+}
+
+}  // namespace
+
+Result<Strategy> read_strategy(const Json& strategy, const OperatorGraph& graph,
+                               const Topology& topology) {
+  std::set<std::string_view> names;
+  add_names(graph, names);
+  EDDY_RETURN_IF_ERROR(check_names(strategy, names));
+  return read_configs(strategy, graph, topology);
+}
+
+Status read_strategies(const Json* strategy_or_null, const Topology& topology, GraphCosts& costs) {
+  std::set<std::string_view> names;
+  for (const RegionCosts& region : costs.regions) add_names(region.operators, names);
+  if (strategy_or_null != nullptr) EDDY_RETURN_IF_ERROR(check_names(*strategy_or_null, names));
+  for (RegionCosts& region : costs.regions) {
+    region.strategy = single_device_strategy(region.operators, topology);
+    if (strategy_or_null == nullptr) continue;
+    EDDY_ASSIGN_OR_RETURN(region.strategy,
+                          read_configs(*strategy_or_null, region.operators, topology));
   }
-  OperatorFile file{
-      std::move(graph), std::move(topology), std::move(strategy), {}, strategy_json != nullptr};
+  return Status::ok();
+}
+
+bool has_loops_or_branches(const Json& document) {
+  return is_operator_file(document) && has_control_flow(document["operators"]);
+}
+
+Result<ScenarioFile> read_scenario_file(const Json& document, const OpTable* ops_or_null) {
+  const JsonFields fields(document, "an operator-graph file");
+  EDDY_ASSIGN_OR_RETURN(FileParts parts, read_parts(fields));
+  EDDY_ASSIGN_OR_RETURN(const bool is_training, fields.flag_or("training", false));
+  EDDY_ASSIGN_OR_RETURN(const Json* edits, fields.list("edits", false));
+  if (is_training || !edits->empty()) {
+    return fields.fail("with loops or branches it can have neither edits nor training");
+  }
+  EDDY_ASSIGN_OR_RETURN(const Json* operators, fields.list("operators", true));
+  EDDY_ASSIGN_OR_RETURN(FileGraph made, read_graph(*operators, &parts.topology, ops_or_null));
+  for (RegionCosts& region : made.costs.regions) {
+    region.operators.bytes_per_element = parts.bytes_per_element;
+  }
+  EDDY_RETURN_IF_ERROR(
+      read_strategies(fields.find_or_null("strategy"), parts.topology, made.costs));
+  EDDY_ASSIGN_OR_RETURN(ScenarioRegion root, expand_graph(made.graph, made.costs, parts.topology));
+  return ScenarioFile{std::move(parts.topology), std::move(root),
+                      estimated_operators(made.graph, made.costs)};
+}
+
+Result<OperatorFile> parse_operator_file(const Json& document, const OpTable* ops_or_null) {
+  const JsonFields fields(document, "an operator-graph file");
+  EDDY_ASSIGN_OR_RETURN(FileParts parts, read_parts(fields));
+  EDDY_ASSIGN_OR_RETURN(OperatorGraph graph, read_operators(document, ops_or_null));
+  graph.bytes_per_element = parts.bytes_per_element;
+  const Json* strategy_json = fields.find_or_null("strategy");
+  Strategy strategy = single_device_strategy(graph, parts.topology);
+  if (strategy_json != nullptr) {
+    EDDY_ASSIGN_OR_RETURN(strategy, read_strategy(*strategy_json, graph, parts.topology));
+  }
+  OperatorFile file{std::move(graph),
+                    std::move(parts.topology),
+                    std::move(strategy),
+                    {},
+                    strategy_json != nullptr};
   if (file.has_strategy) {
     EDDY_RETURN_IF_ERROR(check_memory(file.graph, file.topology, file.strategy));
   }

@@ -14,16 +14,15 @@
 //    "edits": [{"op": "set_config", "operator", "degree", "reduce"?, "devices"} or
 //              {"op": "batch", "ops": [...]}]?}
 //
-// Operators may stand in any order; they are brought into a topological one that keeps the file's
-// where it can. Without "strategy" everything runs on the first device, whose memory is then not
-// checked here (a search may start from such a file); with it, every operator needs an entry.
-// Device names are strings or integers. Unknown keys are ignored. regions.h says what each type
-// means, topology.h the units.
+// Operators may stand in any order, and loops and branches among them (the folder's README).
+// Without "strategy" everything runs on the first device; with it, every operator needs an entry.
+// Names are unique in the whole file; those of devices are strings or integers. Unknown keys are
+// ignored. regions.h says what each type means, topology.h the units, expand_graph.h what crosses
+// links.
 //
-// Errors (invalid argument, one line, naming the operator, link or edit): JSON that does not
-// parse; missing or misshapen keys; a name twice; an input, operator or device that there is none
-// of; a cycle; and whatever topology, regions, check_config and check_memory refuse.
-// Cost: linear in the file.
+// Errors (invalid argument, one line, naming the operator, link or edit): JSON that does not parse;
+// misshapen keys; a name twice or of nothing; entries that wait for each other; and whatever
+// topology, regions, check_config, check_memory and expand_graph refuse. Cost: linear in the file.
 #pragma once
 
 #include <string>
@@ -34,6 +33,8 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/op.h"
+#include "graph/simulate/scenario.h"
+#include "graph/strategy/graph_costs.h"
 #include "graph/strategy/operator_graph.h"
 #include "graph/strategy/topology.h"
 
@@ -62,12 +63,26 @@ Result<OperatorFile> parse_operator_file(std::string_view json, const OpTable* o
 Result<OperatorFile> parse_operator_file(const nlohmann::json& document,
                                          const OpTable* ops_or_null);
 
+// Whether an operator-graph file has a loop or branch; then it is a ScenarioFile.
+bool has_loops_or_branches(const nlohmann::json& document);
+
+struct ScenarioFile {
+  Topology topology;
+  ScenarioRegion root;                 // expand_graph.h says what it holds
+  std::vector<std::string> estimated;  // operators, at any depth (part_cost.h)
+};
+Result<ScenarioFile> read_scenario_file(const nlohmann::json& document, const OpTable* ops_or_null);
+
 // The parts, for files that hold only one of them.
 Result<OperatorGraph> read_operators(const nlohmann::json& document, const OpTable* ops_or_null);
 Result<Topology> read_topology(const nlohmann::json& topology);
 // Of {operator: {"degree", "reduce"?, "devices"}}.
 Result<Strategy> read_strategy(const nlohmann::json& strategy, const OperatorGraph& graph,
                                const Topology& topology);
+
+// The same of all regions; null: everything on the first device.
+Status read_strategies(const nlohmann::json* strategy_or_null, const Topology& topology,
+                       GraphCosts& costs);
 
 // {operator: {"degree", "reduce"?, "devices"}}: what read_strategy() reads.
 std::string strategy_json(const OperatorGraph& graph, const Topology& topology,

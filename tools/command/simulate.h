@@ -10,7 +10,6 @@
 #include "graph/simulate/scenario.h"
 #include "graph/simulate/timeline_report.h"
 #include "graph/strategy/operator_file.h"
-#include "graph/strategy/scenario_file.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
 

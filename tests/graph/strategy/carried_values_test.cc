@@ -213,7 +213,7 @@ TEST(CarriedValues, bad_carried_values_are_named) {
   EXPECT_EQ(refused(carried("start", "step")),
             "'loop': two operators, loops, branches or carried values are called 'start'; names "
             "are unique in the whole file");
-  EXPECT_EQ(refused("{\"next\":\"step\"}"), "'loop': a carried value needs \"name\"");
+  EXPECT_EQ(refused("{\"next\":\"step\"}"), "'loop': carried value 0 needs \"name\"");
   EXPECT_NE(refused("{\"name\":\"state\"}").find("\"next\""), std::string::npos);
   EXPECT_EQ(
       refused(carried("state", "loop")),

@@ -1,8 +1,7 @@
-// model_operators: the operators of an imported model, with its loops and branches.
+// model_costs: what the nodes of an imported model cost (graph_costs.h).
 //
-// Every node becomes an operator that makes the node's first output; inputs made by other nodes are
-// its inputs (a node's further outputs count as its first), constants its weights, and the graph's
-// own inputs are there from the start. What a loop carries is a CarriedValue. Regions come from the
+// A node becomes an operator that makes its first output (further outputs count as that); constants
+// are its weights, and the graph's own inputs are there from the start. Regions come from the
 // operator's type as in regions.h; a node that does not fit its type's rule (dilated windows, say)
 // reads all of its inputs. Work is what the operator's schema says (OpDef::flops); views cost
 // nothing. Operators, loops and branches are called by their paths. A selector out of range takes
@@ -24,18 +23,18 @@
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 #include "graph/schedule/cost_table.h"
-#include "graph/strategy/operator_list.h"
+#include "graph/strategy/graph_costs.h"
 
 namespace eddy {
 
-struct ModelOperators {
-  OperatorList root;           // without strategies
-  uint32_t num_operators = 0;  // of all lists
+struct ModelCosts {
+  GraphCosts costs;            // without strategies
+  uint32_t num_operators = 0;  // of all regions
   uint32_t num_measured = 0;
 };
 
-Result<ModelOperators> model_operators(const Graph& graph, const OpTable& ops,
-                                       const CostTable* costs_or_null, std::string_view device);
+Result<ModelCosts> model_costs(const Graph& graph, const OpTable& ops,
+                               const CostTable* costs_or_null, std::string_view device);
 
 // A topology of one device, "cpu", with the rates that planning assumes of one core.
 Topology cpu_topology();

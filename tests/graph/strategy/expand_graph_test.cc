@@ -9,7 +9,7 @@
 namespace eddy::loop_files {
 namespace {
 
-TEST(MakeScenarios, a_loop_fed_from_another_device_waits_for_one_transfer) {
+TEST(ExpandGraph, a_loop_fed_from_another_device_waits_for_one_transfer) {
   const std::vector<Placed> strategy = {{"start", {"x"}}, {"step", {"y"}}};
   const Text reading =
       file({op("start", 1), loop("loop", {}, 3, {op("step", 10, {"start"})})}, strategy);
@@ -25,7 +25,7 @@ TEST(MakeScenarios, a_loop_fed_from_another_device_waits_for_one_transfer) {
 }
 
 // The inner loop waits for another operator, so what the outer one names is not for it.
-TEST(MakeScenarios, what_a_loop_names_goes_to_those_that_wait_for_nothing) {
+TEST(ExpandGraph, what_a_loop_names_goes_to_those_that_wait_for_nothing) {
   const Text inner = loop("inner", {"first"}, 1, {op("step", 1)});
   EXPECT_EQ(totals(file({op("start", 1), loop("outer", {"start"}, 1, {op("first", 1), inner})},
                         {{"start", {"x"}}, {"first", {"x"}}, {"step", {"y"}}}))
@@ -34,7 +34,7 @@ TEST(MakeScenarios, what_a_loop_names_goes_to_those_that_wait_for_nothing) {
 }
 
 // A loop in it that waits for the value does not read it.
-TEST(MakeScenarios, what_a_loop_names_goes_to_it_unless_an_operator_in_it_reads_that) {
+TEST(ExpandGraph, what_a_loop_names_goes_to_it_unless_an_operator_in_it_reads_that) {
   const auto naming = [](const Text& inner) {
     return totals(file({op("start", 1), loop("outer", {"start"}, 1, {op("first", 1), inner})},
                        {{"start", {"x"}}, {"first", {"y"}}, {"step", {"x"}}}))
@@ -51,7 +51,7 @@ TEST(MakeScenarios, what_a_loop_names_goes_to_it_unless_an_operator_in_it_reads_
 }
 
 // On the first device, w, behind what that has to do: the inner decision is on x, the step on y.
-TEST(MakeScenarios, a_decision_is_where_all_in_its_lists_is_or_on_the_first_device) {
+TEST(ExpandGraph, a_decision_is_where_all_in_its_lists_is_or_on_the_first_device) {
   const auto deciding = [](const char* device_of_inner) {
     Text inner = loop("inner", {}, 0, {});
     inner.insert(1, R"("decision": {"time": 1, "device": ")" + Text(device_of_inner) + "\"},");
@@ -66,7 +66,7 @@ TEST(MakeScenarios, a_decision_is_where_all_in_its_lists_is_or_on_the_first_devi
 
 // The operator that the inner loop has on x counts, too, though its decision is on y: the outer one
 // is on w, the first device.
-TEST(MakeScenarios, a_decision_is_where_all_is_at_any_depth) {
+TEST(ExpandGraph, a_decision_is_where_all_is_at_any_depth) {
   const auto deciding = [](const char* device_of_inner_step) {
     Text inner = loop("inner", {}, 1, {op("look", 1)});
     inner.insert(1, R"("decision": {"time": 1, "device": "y"},)");
@@ -80,14 +80,14 @@ TEST(MakeScenarios, a_decision_is_where_all_is_at_any_depth) {
   EXPECT_EQ(deciding("y"), 100);
 }
 
-TEST(MakeScenarios, who_reads_a_loop_from_another_device_waits_for_its_result) {
+TEST(ExpandGraph, who_reads_a_loop_from_another_device_waits_for_its_result) {
   const std::vector<Placed> strategy = {{"step", {"x"}}, {"finish", {"y"}}};
   EXPECT_EQ(
       worst(file({loop("loop", {}, 2, {op("step", 10)}), op("finish", 1, {"loop"})}, strategy)),
       2 * 10 + 32 + 1);
 }
 
-TEST(MakeScenarios, a_result_is_what_nobody_in_the_list_reads) {
+TEST(ExpandGraph, a_result_is_what_nobody_in_the_list_reads) {
   const std::vector<Placed> strategy = {
       {"first", {"x"}}, {"second", {"y"}}, {"finish", {"y"}}, {"start", {"x"}}};
   // `first` is read by `second`, so only that is the result, and is there already.
@@ -99,14 +99,14 @@ TEST(MakeScenarios, a_result_is_what_nobody_in_the_list_reads) {
   EXPECT_EQ(worst(document), 1 + 10 + 32 + 10 + 1);
 }
 
-TEST(MakeScenarios, an_inner_loop_is_fed_before_the_outer_one_begins) {
+TEST(ExpandGraph, an_inner_loop_is_fed_before_the_outer_one_begins) {
   const std::vector<Placed> strategy = {{"start", {"x"}}, {"step", {"y"}}};
   const Text inner = loop("inner", {}, 2, {op("step", 10, {"start"})});
   EXPECT_EQ(worst(file({op("start", 1), loop("outer", {}, 3, {inner})}, strategy)),
             1 + 32 + 3 * 2 * 10);
 }
 
-TEST(MakeScenarios, a_branch_pays_for_its_transfers_only_where_it_is_taken) {
+TEST(ExpandGraph, a_branch_pays_for_its_transfers_only_where_it_is_taken) {
   const auto branching = [](int taken) {
     const Texts branches = {list({op("near", 5, {"start"})}), list({op("far", 5, {"start"})})};
     const Text gate = R"({"name": "gate", "type": "case", "trace": [)" + std::to_string(taken) +
@@ -119,7 +119,7 @@ TEST(MakeScenarios, a_branch_pays_for_its_transfers_only_where_it_is_taken) {
 }
 
 // The first branch is taken in each turn; the other one's result is not sent.
-TEST(MakeScenarios, a_branch_reads_a_loop_beside_it_only_where_it_is_taken) {
+TEST(ExpandGraph, a_branch_reads_a_loop_beside_it_only_where_it_is_taken) {
   const auto reading = [](int taken, bool is_deep, bool is_forward) {
     Text gate = branching("gate", taken, {{op("use", 1, {"loop"})}, {op("skip", 1)}});
     if (is_deep) gate = branching("outer", taken, {{gate}, {op("other", 1)}});
@@ -138,7 +138,7 @@ TEST(MakeScenarios, a_branch_reads_a_loop_beside_it_only_where_it_is_taken) {
 }
 
 // The first one's branches make 32 bytes on x and on y.
-TEST(MakeScenarios, a_branch_reads_what_an_earlier_one_made_only_where_it_is_taken) {
+TEST(ExpandGraph, a_branch_reads_what_an_earlier_one_made_only_where_it_is_taken) {
   const auto reading = [](int made, int taken, bool is_forward) {
     Texts operators = {branching("first", made, {{op("near", 1)}, {op("far", 1)}}),
                        branching("gate", taken, {{op("use", 1, {"first"})}, {op("skip", 1)}})};
@@ -155,7 +155,7 @@ TEST(MakeScenarios, a_branch_reads_what_an_earlier_one_made_only_where_it_is_tak
   }
 }
 
-TEST(MakeScenarios, out_of_a_loop_goes_what_the_branch_taken_last_made) {
+TEST(ExpandGraph, out_of_a_loop_goes_what_the_branch_taken_last_made) {
   const auto transfers = [](const char* near, const char* far, const Text& body) {
     return totals(file({loop("loop", {}, 3, {body}), op("finish", 1, {"loop"})},
                        {{"near", {near}}, {"far", {far}}, {"finish", {"x", "y"}}}))
@@ -169,7 +169,7 @@ TEST(MakeScenarios, out_of_a_loop_goes_what_the_branch_taken_last_made) {
   EXPECT_EQ(transfers("x", "x", branching("outer", 1, {{}, {loop("inner", {}, 2, {gate})}})), 16);
 }
 
-TEST(MakeScenarios, who_reads_what_a_branch_in_a_loop_made_waits_for_it) {
+TEST(ExpandGraph, who_reads_what_a_branch_in_a_loop_made_waits_for_it) {
   const Text gate = branching("gate", 1, {{op("near", 5)}, {op("far", 5)}});
   EXPECT_EQ(worst(file({loop("loop", {}, 2, {gate}), op("finish", 1, {"loop"})},
                        {{"near", {"x"}}, {"far", {"x"}}, {"finish", {"y"}}})),
@@ -181,7 +181,7 @@ TEST(MakeScenarios, who_reads_what_a_branch_in_a_loop_made_waits_for_it) {
       2 * 5 + 32 + 1);
 }
 
-TEST(MakeScenarios, the_body_reads_what_before_made_in_each_turn) {
+TEST(ExpandGraph, the_body_reads_what_before_made_in_each_turn) {
   const auto turning = [](const char* device) {
     return file({loop("loop", {}, 2, {op("step", 10, {"test"})}, {op("test", 1)})},
                 {{"test", {"x"}}, {"step", {device}}});
@@ -190,14 +190,14 @@ TEST(MakeScenarios, the_body_reads_what_before_made_in_each_turn) {
   EXPECT_EQ(worst(turning("y")), 3 * 1 + 2 * (32 + 10));
 }
 
-TEST(MakeScenarios, the_body_reads_a_loop_of_before) {
+TEST(ExpandGraph, the_body_reads_a_loop_of_before) {
   const Texts before = {loop("search", {}, 2, {op("look", 1)})};
   const Text document = file({loop("loop", {}, 1, {op("step", 10, {"search"})}, before)},
                              {{"look", {"x"}}, {"step", {"y"}}});
   EXPECT_EQ(worst(document), 2 + 32 + 10 + 2);
 }
 
-TEST(MakeScenarios, loops_and_branches_of_before_are_read_after_the_decision) {
+TEST(ExpandGraph, loops_and_branches_of_before_are_read_after_the_decision) {
   const auto reading = [](int trips, const Text& made) {
     const Text body = op("use", 1, {"inner"});
     return totals(file({loop("loop", {}, trips, {body}, {made})},
@@ -212,7 +212,7 @@ TEST(MakeScenarios, loops_and_branches_of_before_are_read_after_the_decision) {
   }
 }
 
-TEST(MakeScenarios, only_what_is_read_of_a_part_crosses) {
+TEST(ExpandGraph, only_what_is_read_of_a_part_crosses) {
   const Text step = op("step", 8, {"start"});
   const auto cut = [&](const Texts& start, const Texts& devices) {
     return totals(
@@ -239,19 +239,19 @@ Text reading_a_cut_product(const Text& reader, const Text& devices) {
       {"from": "y", "to": "x", "bandwidth": 1.28}]}})";
 }
 
-TEST(MakeScenarios, each_tile_of_a_cut_reduction_is_sent_when_its_own_sum_has_ended) {
+TEST(ExpandGraph, each_tile_of_a_cut_reduction_is_sent_when_its_own_sum_has_ended) {
   const Text far = R"(["z", "z"])";
   const Text inner = loop("loop", {}, 1, {kStep});
   EXPECT_EQ(worst(reading_a_cut_product(inner, far)), 1 + 100 + 1 + 2);
   EXPECT_EQ(worst(reading_a_cut_product(loop("outer", {}, 1, {inner}), far)), 1 + 100 + 1 + 2);
 }
 
-TEST(MakeScenarios, a_loop_waits_for_the_sums_of_what_it_reads_at_home) {
+TEST(ExpandGraph, a_loop_waits_for_the_sums_of_what_it_reads_at_home) {
   EXPECT_EQ(worst(reading_a_cut_product(loop("loop", {}, 1, {kStep}), R"(["x", "z"])")),
             1 + 100 + 1);
 }
 
-TEST(MakeScenarios, a_product_reads_a_loop_without_in_features) {
+TEST(ExpandGraph, a_product_reads_a_loop_without_in_features) {
   const Text product = R"({"name": "product", "type": "matmul", "shape": [8, 4],
                            "inputs": ["loop"], "exe_by_tile": {"8x4": 3}})";
   const Text step = R"({"name": "step", "type": "elementwise", "shape": [8, 2],
@@ -261,7 +261,7 @@ TEST(MakeScenarios, a_product_reads_a_loop_without_in_features) {
             2 * 1 + 8 * 2 * 4 + 3);
 }
 
-TEST(MakeScenarios, a_result_that_does_not_fit_its_reader_is_read_whole) {
+TEST(ExpandGraph, a_result_that_does_not_fit_its_reader_is_read_whole) {
   const Text step = R"({"name": "step", "type": "elementwise", "shape": [3],
                         "exe_by_tile": {"3": 1}})";
   EXPECT_EQ(worst(file({loop("loop", {}, 1, {step}), op("finish", 1, {"loop"})},
@@ -269,7 +269,7 @@ TEST(MakeScenarios, a_result_that_does_not_fit_its_reader_is_read_whole) {
             1 + 3 * 4 + 1);
 }
 
-TEST(MakeScenarios, inputs_from_lists_beside_are_refused_and_named) {
+TEST(ExpandGraph, inputs_from_lists_beside_are_refused_and_named) {
   const Text document = file({loop("loop", {}, 1, {op("step", 1)}), op("finish", 1, {"step"})},
                              {{"step", {"x"}}, {"finish", {"x"}}});
   EXPECT_EQ(refusal(document),
@@ -285,7 +285,7 @@ TEST(MakeScenarios, inputs_from_lists_beside_are_refused_and_named) {
 }
 
 // Each operator makes 32 bytes.
-TEST(MakeScenarios, memory_is_that_of_all_lists_alive_together) {
+TEST(ExpandGraph, memory_is_that_of_all_lists_alive_together) {
   const auto kept = [](const Texts& operators, int limit) {
     const Text topology = R"({"devices": ["x"], "memory_bytes": )" + std::to_string(limit) + "}";
     std::vector<Placed> strategy;
@@ -305,7 +305,7 @@ TEST(MakeScenarios, memory_is_that_of_all_lists_alive_together) {
   EXPECT_NE(kept(choosing, 2 * 32 - 1), "");
 }
 
-TEST(MakeScenarios, weights_of_all_branches_are_kept) {
+TEST(ExpandGraph, weights_of_all_branches_are_kept) {
   const auto product = [](const char* name) {
     return Text(R"({"name": ")") + name + R"(", "type": "matmul", "shape": [2, 2],
         "in_features": 2, "exe_by_tile": {"2x2": 1}})";
@@ -319,7 +319,7 @@ TEST(MakeScenarios, weights_of_all_branches_are_kept) {
   EXPECT_NE(kept(4 * (4 + 4 + 4) - 1), "");
 }
 
-TEST(MakeScenarios, a_missing_link_is_named) {
+TEST(ExpandGraph, a_missing_link_is_named) {
   const Text document = file({op("start", 1), loop("loop", {}, 1, {op("step", 1, {"start"})})},
                              {{"start", {"x"}}, {"step", {"y"}}}, R"({"devices": ["x", "y"]})");
   EXPECT_EQ(refusal(document),
@@ -368,7 +368,7 @@ Chain random_chain(Random& random, bool is_cut) {
 
 // Where operators are cut, parts that wait for others may go earlier or later: the makespan is not
 // compared.
-TEST(MakeScenarios, a_chain_costs_the_same_with_a_loop_of_one_turn_around_any_stretch) {
+TEST(ExpandGraph, a_chain_costs_the_same_with_a_loop_of_one_turn_around_any_stretch) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);

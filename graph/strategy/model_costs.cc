@@ -1,15 +1,13 @@
-#include "graph/strategy/model_operators.h"
+#include "graph/strategy/model_costs.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
-#include "graph/ir/control_view.h"
 #include "graph/strategy/regions.h"
 
 namespace eddy {
@@ -22,14 +20,18 @@ std::vector<int64_t> integers(const Attributes& attributes, const char* list, co
   return {};
 }
 
-class Converter {
+class ModelReader {
  public:
-  Converter(const Graph& graph, const OpTable& ops, const CostTable* costs_or_null,
-            std::string_view device)
-      : graph_(graph), ops_(ops), costs_or_null_(costs_or_null), device_(device) {}
+  ModelReader(const Graph& graph, const OpTable& ops, const CostTable* costs_or_null,
+              std::string_view device)
+      : graph_(graph),
+        ops_(ops),
+        costs_or_null_(costs_or_null),
+        device_(device),
+        made_{.costs = GraphCosts(graph)} {}
 
-  Result<ModelOperators> run() {
-    EDDY_RETURN_IF_ERROR(convert(Graph::kRoot, num_recorded_runs(), made_.root));
+  Result<ModelCosts> run() {
+    EDDY_RETURN_IF_ERROR(read(Graph::kRoot, num_recorded_runs()));
     if (made_.num_operators == 0) return invalid_argument("the model has no nodes");
     return std::move(made_);
   }
@@ -37,132 +39,61 @@ class Converter {
  private:
   // How often something ran in what was recorded; nothing where that is not known.
   using Executions = std::optional<uint64_t>;
-  // Who makes a value.
-  struct Maker {
-    RegionId region;
-    uint32_t op = 0;  // in its list
-    bool is_control = false;
-    std::string name;
-    Dims shape;  // of an operator
-  };
 
-  Status convert(RegionId region, Executions executions, OperatorList& list) {
+  Status read(RegionId region, Executions executions) {
     for (const NodeId id : graph_.region(region).nodes) {
       const Node& node = graph_.node(id);
-      Status status = node.kind == NodeKind::kExec ? add(id, node, list)
-                                                   : add_control(id, node, executions, list);
-      if (!status.is_ok()) {
-        return node.kind == NodeKind::kExec ? status.prepend_path(graph_.path(id)) : status;
+      if (node.kind != NodeKind::kExec) {
+        EDDY_RETURN_IF_ERROR(add_control(id, node, executions));
+      } else if (Status status = add_operator(id, node); !status.is_ok()) {
+        return status.prepend_path(graph_.path(id));
       }
     }
     return Status::ok();
   }
 
-  Status add(NodeId id, const Node& node, OperatorList& list) {
+  Status add_operator(NodeId id, const Node& node) {
     EDDY_RETURN_IF_ERROR(check_types(node));
     Operator op;
     op.name = unique_name(graph_.path(id));
     op.type = node.op->name;
-    op.shape = node_shape(node);
+    op.shape = value_shape(node.outputs[0]);
     std::vector<Dims> shapes;
-    std::vector<const Maker*> makers;
     for (const ValueId value : node.inputs) {
-      const auto maker = maker_.find(value);
-      if (value.is_none() || maker == maker_.end()) continue;
-      makers.push_back(&maker->second);
-      shapes.push_back(maker->second.is_control ? value_shape(value) : maker->second.shape);
+      const ValueId source = source_of(graph_, value);
+      if (source.is_none()) continue;
+      const NodeId maker = graph_.value(source).producer;
+      const bool is_operator = !maker.is_none() && graph_.node(maker).kind == NodeKind::kExec;
+      shapes.push_back(value_shape(is_operator ? source : value));
     }
-    op.inputs.resize(makers.size());
+    op.inputs.resize(shapes.size());
     EDDY_RETURN_IF_ERROR(set_rule(node, shapes, op));
     set_work(node, op);
-    op.weight_group = list.graph.num_weight_groups++;
-    const auto number = static_cast<uint32_t>(list.graph.operators.size());
-    for (const ValueId value : node.outputs) {
-      maker_[value] = {node.region, number, false, op.name, op.shape};
-    }
-    sort_inputs(node.region, number, makers, shapes, op, list);
-    list.graph.operators.push_back(std::move(op));
+    OperatorGraph& operators = made_.costs.regions[node.region.index()].operators;
+    op.weight_group = operators.num_weight_groups++;
+    made_.costs.add_operator(graph_, id, std::move(op), sources_of(graph_, node), shapes);
     ++made_.num_operators;
     return Status::ok();
   }
 
-  // Those of the list stay with the operator.
-  static void sort_inputs(RegionId region, uint32_t number, const std::vector<const Maker*>& makers,
-                          const std::vector<Dims>& shapes, Operator& op, OperatorList& list) {
-    std::vector<OperatorInput> inner;
-    for (size_t i = 0; i < makers.size(); ++i) {
-      if (makers[i]->region == region && !makers[i]->is_control) {
-        inner.push_back({makers[i]->op, op.inputs[i].dims});
-      } else {
-        list.outer_inputs.push_back({number, makers[i]->name, shapes[i], op.inputs[i].dims});
-      }
-    }
-    op.inputs = std::move(inner);
-  }
-
-  Status add_control(NodeId id, const Node& node, Executions executions, OperatorList& list) {
-    ControlOperator control;
-    control.name = unique_name(graph_.path(id));
-    control.kind =
-        node.kind == NodeKind::kWhile ? ScenarioEntry::Kind::kLoop : ScenarioEntry::Kind::kCase;
+  Status add_control(NodeId id, const Node& node, Executions executions) {
+    ControlCosts control{.name = unique_name(graph_.path(id)), .decision = {}};
     EDDY_ASSIGN_OR_RETURN(control.decision, decision_of(id, node, executions));
-    for (const ValueId value : node.inputs) {
-      const auto maker = maker_.find(value);
-      if (!value.is_none() && maker != maker_.end()) control.inputs.push_back(maker->second.name);
-    }
-    for (const ValueId value : node.outputs) {
-      maker_[value] = {node.region, 0, true, control.name, {}};
-    }
-    if (node.kind == NodeKind::kWhile) carry_in({graph_, node}, control);
-    control.lists.resize(num_lists(node));
+    control.inputs = sources_of(graph_, node);
+    made_.costs.add_control(graph_, id, std::move(control));
     for (size_t r = 0; r < node.regions.size(); ++r) {
-      if (node.kind == NodeKind::kWhile && r == 1) forward({graph_, node});
-      EDDY_RETURN_IF_ERROR(convert(node.regions[r], executions_of(control, r), control.lists[r]));
+      EDDY_RETURN_IF_ERROR(read(node.regions[r], executions_of(id, r)));
     }
-    if (node.kind == NodeKind::kWhile) carry_on({graph_, node}, control);
-    list.controls.push_back(std::move(control));
     return Status::ok();
   }
 
-  void carry_in(const LoopView& loop, ControlOperator& control) {
-    for (size_t k = 0; k < loop.num_carried(); ++k) {
-      CarriedValue value;
-      value.name = unique_name(fmt::format("{}/carried {}", control.name, k));
-      value.initial = maker_name(loop.initial()[k]);
-      maker_[loop.carried()[k]] = {loop.node().region, 0, true, value.name, {}};
-      control.carried.push_back(std::move(value));
-    }
-  }
-  void forward(const LoopView& loop) {
-    for (size_t k = 0; k < loop.num_forwarded(); ++k) {
-      const auto maker = maker_.find(loop.forwarded()[k]);
-      if (maker != maker_.end()) maker_[loop.received()[k]] = Maker(maker->second);
-    }
-  }
-  void carry_on(const LoopView& loop, ControlOperator& control) {
-    for (size_t k = 0; k < loop.num_carried(); ++k) {
-      control.carried[k].next = maker_name(loop.next()[k]);
-    }
-  }
-  // Empty: it is there from the start.
-  std::string maker_name(ValueId value) const {
-    const auto maker = value.is_none() ? maker_.end() : maker_.find(value);
-    return maker == maker_.end() ? "" : maker->second.name;
-  }
-
-  // One more than there are where a selector out of range passes values through.
-  static size_t num_lists(const Node& node) {
-    const bool may_pass = node.kind == NodeKind::kCaseOf && node.default_region < 0;
-    return node.regions.size() + (may_pass ? 1 : 0);
-  }
-
-  // In the record of a control: nothing where it has a distribution.
-  static Executions executions_of(const ControlOperator& control, size_t region) {
-    const std::vector<int64_t>& trace = control.decision.trace;
+  // In the record of a loop or case: nothing where it has a distribution.
+  Executions executions_of(NodeId control, size_t region) const {
+    const std::vector<int64_t>& trace = made_.costs.controls.at(control).decision.trace;
     if (trace.empty()) return std::nullopt;
     uint64_t count = 0;
     for (const int64_t value : trace) {
-      count += control.kind == ScenarioEntry::Kind::kCase
+      count += graph_.node(control).kind == NodeKind::kCaseOf
                    ? value == static_cast<int64_t>(region)
                    : static_cast<uint64_t>(value) + (region == 0 ? 1 : 0);
     }
@@ -252,7 +183,6 @@ class Converter {
     return Status::ok();
   }
 
-  Dims node_shape(const Node& node) const { return value_shape(node.outputs[0]); }
   // Scalars have one dimension here, and empty ones one element.
   Dims value_shape(ValueId value) const {
     Dims dims = graph_.value(value).type.tensor.dims;
@@ -325,16 +255,15 @@ class Converter {
   const OpTable& ops_;
   const CostTable* costs_or_null_;
   std::string_view device_;
-  ModelOperators made_;
-  std::unordered_map<ValueId, Maker> maker_;
+  ModelCosts made_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
-Result<ModelOperators> model_operators(const Graph& graph, const OpTable& ops,
-                                       const CostTable* costs_or_null, std::string_view device) {
-  return Converter(graph, ops, costs_or_null, device).run();
+Result<ModelCosts> model_costs(const Graph& graph, const OpTable& ops,
+                               const CostTable* costs_or_null, std::string_view device) {
+  return ModelReader(graph, ops, costs_or_null, device).run();
 }
 
 Topology cpu_topology() {
