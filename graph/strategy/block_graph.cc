@@ -22,21 +22,21 @@ struct BlockGraph::Sink {
     graph.tasks_[from].next = to;
     ++graph.in_counts_[to];
   }
-  void tie(uint32_t, uint32_t to, const TaskLabel& label) {
-    half(label).ties.push_back({row(label), to});
+  void local_dep(uint32_t, uint32_t to, const TaskLabel& label) {
+    direction(label).local_deps.push_back({row(label), to});
     ++graph.in_counts_[to];
   }
   void transfer(const TaskSpec<double>& spec, const TaskLabel& label, uint32_t, uint32_t to) {
-    Half& of = half(label);
+    Direction& of = direction(label);
     of.transfers.push_back({spec.exe_time, spec.device, spec.rank, to, row(label)});
     if (graph.keeps_labels_) of.labels.push_back(label);
     ++graph.in_counts_[to];
   }
   void ring_hop(const WeightSlice& slice, size_t h, uint32_t hop, const std::vector<PartSlots>&) {
-    if (h == 0) add_holders(slice);
-    RingHolder* const first = &graph.holders_.back() + 1 - slice.holders.size();
+    if (h == 0) add_shards(slice);
+    RingShard* const first = &graph.shards_.back() + 1 - slice.shards.size();
     first[h].out = hop;
-    first[(h + 1) % slice.holders.size()].in = hop;
+    first[(h + 1) % slice.shards.size()].in = hop;
     graph.in_counts_[hop] = 2;
   }
 
@@ -44,15 +44,15 @@ struct BlockGraph::Sink {
   static uint32_t row(const TaskLabel& label) {
     return label.is_backward ? label.to_part : label.part;
   }
-  Half& half(const TaskLabel& label) {
+  Direction& direction(const TaskLabel& label) {
     return label.is_backward ? graph.backward_ : graph.forward_;
   }
-  void add_holders(const WeightSlice& slice) {
-    for (const SliceHolder& holder : slice.holders) {
-      for (const PartOfOperator& part : holder.parts) {
-        graph.ring_ties_.push_back({graph.ring_rows_[part.op] + part.part, graph.num_holders()});
+  void add_shards(const WeightSlice& slice) {
+    for (const SliceShard& shard : slice.shards) {
+      for (const PartOfOperator& part : shard.parts) {
+        graph.ring_deps_.push_back({graph.ring_rows_[part.op] + part.part, graph.num_shards()});
       }
-      graph.holders_.push_back({.num_parts = static_cast<uint32_t>(holder.parts.size())});
+      graph.shards_.push_back({.num_parts = static_cast<uint32_t>(shard.parts.size())});
     }
   }
 };
@@ -132,8 +132,8 @@ void BlockGraph::mark_ends() {
   marks_ = {num_slots(),
             num_transfers(),
             static_cast<uint32_t>(rows_.size()),
-            static_cast<uint32_t>(ties_.size()),
-            num_holders(),
+            static_cast<uint32_t>(local_deps_.size()),
+            num_shards(),
             static_cast<uint32_t>(ins_.size())};
 }
 
@@ -144,8 +144,8 @@ Status BlockGraph::reset(Strategy strategy) {
   num_predecessors_.clear();
   transfers_.clear();
   rows_.clear();
-  ties_.clear();
-  holders_.clear();
+  local_deps_.clear();
+  shards_.clear();
   ins_.clear();
   labels_.clear();
   transfer_labels_.clear();
@@ -174,24 +174,25 @@ void BlockGraph::emit(uint32_t index, bool adds_load) {
   block = {.first = num_slots(),
            .first_transfer = num_transfers(),
            .first_row = static_cast<uint32_t>(rows_.size()),
-           .first_holder = num_holders(),
+           .first_shard = num_shards(),
            .first_in = static_cast<uint32_t>(ins_.size())};
   forward_.clear();
   backward_.clear();
-  ring_ties_.clear();
+  ring_deps_.clear();
   emit_tasks(name);
   if (!status().is_ok()) return;
   block.count = num_slots() - block.first;
-  block.num_holders = num_holders() - block.first_holder;
+  block.num_shards = num_shards() - block.first_shard;
   if (name.kind == Kind::kParts) join_parts(name.op);
   lay_out(index);
   count_ins(block, name);
   if (adds_load) add_load(block);
   note_first_rows(index);
   EDDY_CHECK(tasks_.size() < kMaxSlots && transfers_.size() < kMaxSlots &&
-             holders_.size() < kMaxSlots)
+             shards_.size() < kMaxSlots)
       << "more than 2^31 tasks";
-  EDDY_CHECK(ties_.size() < kNoSlot && rows_.size() < kNoSlot) << "more than 2^32 - 2 dependencies";
+  EDDY_CHECK(local_deps_.size() < kNoSlot && rows_.size() < kNoSlot)
+      << "more than 2^32 - 2 dependencies";
 }
 
 void BlockGraph::emit_tasks(const BlockName& name) {
@@ -217,7 +218,7 @@ uint32_t BlockGraph::count_ring_rows(uint32_t group) {
   return count;
 }
 
-// Says which rows follow the operator's parts and sums.
+// Sets which rows follow the operator's parts and sums.
 void BlockGraph::join_parts(uint32_t op) {
   const PartSlots& slots = emitter_.slots()[op];
   const bool is_summed = strategy_[op].reduce > 1;
@@ -238,14 +239,14 @@ void BlockGraph::join_parts(uint32_t op) {
 }
 
 // Of the rings, now that the hops are known.
-void BlockGraph::tie_holders() {
-  for (const Tie& tie : ring_ties_) {
-    const RingHolder& holder = holders_[tie.to];
-    if (holder.num_parts > 1) {
-      forward_.ties.push_back({tie.row, kHolder | tie.to});
+void BlockGraph::connect_shards() {
+  for (const LocalDep& local_dep : ring_deps_) {
+    const RingShard& shard = shards_[local_dep.to];
+    if (shard.num_parts > 1) {
+      forward_.local_deps.push_back({local_dep.row, kShard | local_dep.to});
     } else {
-      forward_.ties.push_back({tie.row, holder.out});
-      forward_.ties.push_back({tie.row, holder.in});
+      forward_.local_deps.push_back({local_dep.row, shard.out});
+      forward_.local_deps.push_back({local_dep.row, shard.in});
     }
   }
 }
@@ -271,48 +272,47 @@ void BlockGraph::lay_out(uint32_t index) {
     }
     case Kind::kRings:
       if (graph_.is_training) block.num_forward = count_ring_rows(name.op);
-      tie_holders();
+      connect_shards();
       break;
   }
   if (!graph_.is_training) block.num_backward = 0;
   rows_.resize(rows_.size() + block.num_forward + block.num_backward);
-  lay_out_half(forward_, false, rows_.data() + block.first_row, block.num_forward);
-  lay_out_half(backward_, true, rows_.data() + block.first_row + block.num_forward,
-               block.num_backward);
+  lay_out(forward_, false, rows_.data() + block.first_row, block.num_forward);
+  lay_out(backward_, true, rows_.data() + block.first_row + block.num_forward, block.num_backward);
   block.num_transfers = num_transfers() - block.first_transfer;
 }
 
 // Transfers come by ascending rank, or by descending.
-void BlockGraph::lay_out_half(const Half& half, bool is_reversed, BlockRow* rows,
-                              uint32_t num_rows) {
-  for (const BlockTransfer& transfer : half.transfers) ++rows[transfer.row].num_transfers;
-  for (const Tie& tie : half.ties) ++rows[tie.row].num_ties;
+void BlockGraph::lay_out(const Direction& direction, bool is_reversed, BlockRow* rows,
+                         uint32_t num_rows) {
+  for (const BlockTransfer& transfer : direction.transfers) ++rows[transfer.row].num_transfers;
+  for (const LocalDep& local_dep : direction.local_deps) ++rows[local_dep.row].num_local_deps;
   auto first_transfer = num_transfers();
-  auto first_tie = static_cast<uint32_t>(ties_.size());
+  auto first_local_dep = static_cast<uint32_t>(local_deps_.size());
   for (uint32_t row = 0; row < num_rows; ++row) {
     rows[row].first_transfer = first_transfer;
-    rows[row].tie = first_tie;
+    rows[row].local_dep = first_local_dep;
     first_transfer += rows[row].num_transfers;
-    if (rows[row].num_ties > 1) first_tie += rows[row].num_ties;
+    if (rows[row].num_local_deps > 1) first_local_dep += rows[row].num_local_deps;
     rows[row].num_transfers = 0;
   }
   transfers_.resize(first_transfer);
-  ties_.resize(first_tie);
+  local_deps_.resize(first_local_dep);
   if (keeps_labels_) transfer_labels_.resize(first_transfer);
-  const size_t count = half.transfers.size();
+  const size_t count = direction.transfers.size();
   for (size_t i = 0; i < count; ++i) {
     const size_t at = is_reversed ? count - 1 - i : i;
-    BlockRow& row = rows[half.transfers[at].row];
+    BlockRow& row = rows[direction.transfers[at].row];
     const uint32_t place = row.first_transfer + row.num_transfers++;
-    transfers_[place] = half.transfers[at];
-    if (keeps_labels_) transfer_labels_[place] = half.labels[at];
+    transfers_[place] = direction.transfers[at];
+    if (keeps_labels_) transfer_labels_[place] = direction.labels[at];
   }
-  for (const Tie& tie : half.ties) {
-    BlockRow& row = rows[tie.row];
-    (row.num_ties == 1 ? row.tie : ties_[row.tie++]) = tie.to;
+  for (const LocalDep& local_dep : direction.local_deps) {
+    BlockRow& row = rows[local_dep.row];
+    (row.num_local_deps == 1 ? row.local_dep : local_deps_[row.local_dep++]) = local_dep.to;
   }
   for (uint32_t row = 0; row < num_rows; ++row) {
-    if (rows[row].num_ties > 1) rows[row].tie -= rows[row].num_ties;
+    if (rows[row].num_local_deps > 1) rows[row].local_dep -= rows[row].num_local_deps;
   }
 }
 
@@ -394,7 +394,7 @@ void BlockGraph::remove(uint32_t index) {
     changed_.push_back(index);
     originals_.push_back(block);
   }
-  for (const In& in : ins(block)) num_predecessors_[in.slot] -= in.count;
+  for (const Incoming& in : ins(block)) num_predecessors_[in.slot] -= in.count;
   for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
     loads_[tasks_[slot].device] -= tasks_[slot].exe_time;
   }
@@ -454,11 +454,11 @@ void BlockGraph::rollback() {
     strategy_[saved_configs_[i].first] = std::move(saved_configs_[i].second);
   }
   for (size_t i = changed_.size(); i-- > 0;) {
-    for (const In& in : ins(blocks_[changed_[i]])) num_predecessors_[in.slot] -= in.count;
+    for (const Incoming& in : ins(blocks_[changed_[i]])) num_predecessors_[in.slot] -= in.count;
     blocks_[changed_[i]] = originals_[i];
   }
   for (size_t i = 0; i < changed_.size(); ++i) {
-    for (const In& in : ins(originals_[i])) num_predecessors_[in.slot] += in.count;
+    for (const Incoming& in : ins(originals_[i])) num_predecessors_[in.slot] += in.count;
     note_first_rows(changed_[i]);
   }
   tasks_.resize(marks_.tasks);
@@ -470,8 +470,8 @@ void BlockGraph::rollback() {
     transfer_labels_.resize(marks_.transfers);
   }
   rows_.resize(marks_.rows);
-  ties_.resize(marks_.ties);
-  holders_.resize(marks_.holders);
+  local_deps_.resize(marks_.local_deps);
+  shards_.resize(marks_.shards);
   ins_.resize(marks_.ins);
   if (!changed_.empty()) {
     loads_.swap(saved_loads_);

@@ -13,12 +13,12 @@
 // What follows a task is not kept with it, since neighbours come and go, but with the block that
 // joins the two: a row for each task that the block starts from. A task knows the number of its
 // row, and its operator's RowList the places where the first rows of these blocks are noted: to
-// replace a block is to note other first rows, and nobody else is touched.
+// replace a block is to note other first rows, and nothing else is touched.
 //
 // Transfers over one link, by far the most tasks, wait for the task that their row starts from and
 // lead to one other: they stand in their row by rank, are all ready at once, and are no BlockTask.
 // A part leads to every hop of the rings of its weights' slices; for these, all parts that one
-// device has of a slice are one holder.
+// device has of a slice are one shard.
 //
 // The loads say how long each simulated device is busy: the largest is a lower bound of the
 // makespan. change() looks at it after every block and gives up as soon as it is above the limit.
@@ -66,16 +66,16 @@ struct BlockTransfer {
 };
 static_assert(sizeof(BlockTransfer) == 24);
 
-// What a block joins to one task: transfers by ascending rank, and ties. A tie is a slot, or
-// kHolder + a holder. One alone is the row's own.
+// What a block joins to one task: transfers by ascending rank, and local dependencies. A local
+// dependency is a slot, or kShard + a shard. One alone is the row's own.
 struct BlockRow {
   uint32_t first_transfer = 0;
   uint32_t num_transfers = 0;
-  uint32_t tie = 0;  // the first of several in BlockGraph::ties(), or itself
-  uint32_t num_ties = 0;
+  uint32_t local_dep = 0;  // the first of several in BlockGraph::local_deps(), or itself
+  uint32_t num_local_deps = 0;
 
-  std::span<const uint32_t> ties(const uint32_t* all) const {
-    return {num_ties == 1 ? &tie : all + tie, num_ties};
+  std::span<const uint32_t> local_deps(const uint32_t* all) const {
+    return {num_local_deps == 1 ? &local_dep : all + local_dep, num_local_deps};
   }
 };
 
@@ -87,8 +87,8 @@ struct RowList {
 };
 
 // The parts that one device has of one slice: two hops wait for all of them. Where there is one
-// part alone, these are ties of its own.
-struct RingHolder {
+// part alone, these are local dependencies of its own.
+struct RingShard {
   uint32_t out = kNoSlot;  // slots
   uint32_t in = kNoSlot;
   uint32_t num_parts = 0;
@@ -98,8 +98,8 @@ class BlockGraph {
  public:
   // Relative; more than the errors of adding and subtracting loads between two reset() can be.
   static constexpr double kLoadRounding = 1e-7;
-  static constexpr uint32_t kMaxSlots = 1u << 31;  // and transfers, and holders
-  static constexpr uint32_t kHolder = kMaxSlots;
+  static constexpr uint32_t kMaxSlots = 1u << 31;  // and transfers, and shards
+  static constexpr uint32_t kShard = kMaxSlots;
 
   struct Block {
     uint32_t first = 0;  // slots
@@ -109,13 +109,13 @@ class BlockGraph {
     uint32_t first_row = 0;  // forward, then backward
     uint32_t num_forward = 0;
     uint32_t num_backward = 0;
-    uint32_t first_holder = 0;
-    uint32_t num_holders = 0;
+    uint32_t first_shard = 0;
+    uint32_t num_shards = 0;
     uint32_t first_in = 0;  // in ins()
     uint32_t num_in = 0;
   };
   // How many dependencies lead from a block to a task of another.
-  struct In {
+  struct Incoming {
     uint32_t slot;
     uint32_t count;
   };
@@ -141,20 +141,20 @@ class BlockGraph {
   const Status& status() const { return emitter_.status(); }
   uint32_t num_slots() const { return static_cast<uint32_t>(tasks_.size()); }  // dead ones too
   uint32_t num_transfers() const { return static_cast<uint32_t>(transfers_.size()); }
-  uint32_t num_holders() const { return static_cast<uint32_t>(holders_.size()); }
+  uint32_t num_shards() const { return static_cast<uint32_t>(shards_.size()); }
   // Transfers too; what is dead not.
   uint32_t num_tasks() const { return num_slots() + num_transfers() - num_dead_; }
   const std::vector<BlockTask>& tasks() const { return tasks_; }
   const std::vector<BlockTransfer>& transfers() const { return transfers_; }
   const std::vector<BlockRow>& rows() const { return rows_; }
-  const std::vector<uint32_t>& ties() const { return ties_; }
+  const std::vector<uint32_t>& local_deps() const { return local_deps_; }
   const std::vector<RowList>& lists() const { return lists_; }
   const std::vector<uint32_t>& row_bases() const { return row_bases_; }
-  const std::vector<RingHolder>& holders() const { return holders_; }
+  const std::vector<RingShard>& shards() const { return shards_; }
   const std::vector<uint32_t>& num_predecessors() const { return num_predecessors_; }  // by slot
   const std::vector<double>& loads() const { return loads_; }  // by simulated device
   const std::vector<Block>& blocks() const { return blocks_; }
-  std::span<const In> ins(const Block& block) const {
+  std::span<const Incoming> ins(const Block& block) const {
     return {ins_.data() + block.first_in, block.num_in};
   }
 
@@ -179,23 +179,23 @@ class BlockGraph {
     uint32_t tasks = 0;
     uint32_t transfers = 0;
     uint32_t rows = 0;
-    uint32_t ties = 0;
-    uint32_t holders = 0;
+    uint32_t local_deps = 0;
+    uint32_t shards = 0;
     uint32_t ins = 0;
   };
-  struct Tie {
+  struct LocalDep {
     uint32_t row;
     uint32_t to;
   };
   // Of one direction of the block being emitted.
-  struct Half {
+  struct Direction {
     std::vector<BlockTransfer> transfers;
-    std::vector<Tie> ties;
+    std::vector<LocalDep> local_deps;
     std::vector<TaskLabel> labels;
 
     void clear() {
       transfers.clear();
-      ties.clear();
+      local_deps.clear();
       labels.clear();
     }
   };
@@ -217,9 +217,9 @@ class BlockGraph {
   void emit_tasks(const BlockName& name);
   void join_parts(uint32_t op);
   uint32_t count_ring_rows(uint32_t group);
-  void tie_holders();
+  void connect_shards();
   void lay_out(uint32_t index);
-  void lay_out_half(const Half& half, bool is_reversed, BlockRow* rows, uint32_t num_rows);
+  void lay_out(const Direction& direction, bool is_reversed, BlockRow* rows, uint32_t num_rows);
   void count_ins(Block& block, const BlockName& name);
   void add_load(const Block& block);
   void note_first_rows(uint32_t index);
@@ -248,9 +248,9 @@ class BlockGraph {
   std::vector<uint32_t> num_predecessors_;
   std::vector<BlockTransfer> transfers_;
   std::vector<BlockRow> rows_;
-  std::vector<uint32_t> ties_;
-  std::vector<RingHolder> holders_;
-  std::vector<In> ins_;
+  std::vector<uint32_t> local_deps_;
+  std::vector<RingShard> shards_;
+  std::vector<Incoming> ins_;
   std::vector<uint32_t> row_bases_;
   std::vector<Block> blocks_;
   std::vector<double> loads_;
@@ -260,11 +260,11 @@ class BlockGraph {
   // Of one change.
   std::vector<uint32_t> found_;  // blocks to be replaced, in the order of emission
   std::vector<bool> is_found_;   // by block; false between uses
-  Half forward_;                 // of the block being emitted
-  Half backward_;
+  Direction forward_;            // of the block being emitted
+  Direction backward_;
   std::vector<uint32_t> in_counts_;  // by slot; 0 between uses
   std::vector<uint32_t> ring_rows_;  // by operator: the first
-  std::vector<Tie> ring_ties_;       // of parts, to holders
+  std::vector<LocalDep> ring_deps_;  // of parts, to shards
 
   // Of the transaction.
   Marks marks_;

@@ -1,12 +1,12 @@
 // BlockTimeline::Tasks: a BlockGraph, as EventLoop takes it.
 //
-// take() starts a task, says to all that wait for it that it has ended, and puts those that wait
+// take() starts a task, notifies all that wait for it of its end, and puts those that wait
 // for nothing else into the calendar, and its transfers, as one entry: kFollowers + the task.
 // take_run() does the same for transfers that follow one another over one link. All of it is
 // pointers, which stay in registers whatever is stored through them.
 //
 // Rejection: a device's bound, what it has done, idled and still has to do, grows only where it
-// idles; as soon as one is above the limit, taking says false.
+// idles; as soon as one is above the limit, taking returns false.
 //
 // Contract: what is released or taken waits in this timeline; nothing is taken twice. Threads:
 // none. Cost: O(1) a dependency.
@@ -25,18 +25,18 @@ namespace eddy {
 struct BlockTimeline::Tasks {
   static constexpr uint32_t kFollowers = BlockGraph::kMaxSlots;
   static constexpr uint32_t kTransfer = BlockGraph::kMaxSlots;
-  static constexpr uint32_t kHolder = BlockGraph::kHolder;
+  static constexpr uint32_t kShard = BlockGraph::kShard;
 
   const BlockTask* const tasks;
   const BlockTransfer* const transfers;
   const BlockRow* const rows;
-  const uint32_t* const ties;
+  const uint32_t* const local_deps;
   const RowList* const lists;
   const uint32_t* const row_bases;
-  const RingHolder* const ring_holders;
+  const RingShard* const ring_shards;
   Task* const state;
   double* const transfer_starts;
-  Holder* const holders;
+  Shard* const shards;
   Device* const devices;
   const uint32_t num_devices;
   const ReadyCalendar::Buckets buckets;
@@ -66,16 +66,16 @@ struct BlockTimeline::Tasks {
     task.ready = ready;
     if (--task.num_predecessors == 0) put_task(slot, ready);
   }
-  // release(slot, ready) for who waits by a tie for what has ended then.
+  // release(slot, ready) for each task that waits by a local dependency for what has ended then.
   template <typename Release>
-  [[gnu::always_inline]] void end_tie(uint32_t to, double end, const Release& release) const {
-    if (to < kHolder) [[likely]]
+  [[gnu::always_inline]] void end_local_dep(uint32_t to, double end, const Release& release) const {
+    if (to < kShard) [[likely]]
       return release(to, end);
-    Holder& holder = holders[to - kHolder];
-    holder.ready = std::max(holder.ready, end);
-    if (--holder.num_parts != 0) return;
-    release(ring_holders[to - kHolder].out, holder.ready);
-    release(ring_holders[to - kHolder].in, holder.ready);
+    Shard& shard = shards[to - kShard];
+    shard.ready = std::max(shard.ready, end);
+    if (--shard.num_parts != 0) return;
+    release(ring_shards[to - kShard].out, shard.ready);
+    release(ring_shards[to - kShard].in, shard.ready);
   }
 
   // First where to look for the rows, then what is found there.
@@ -91,7 +91,8 @@ struct BlockTimeline::Tasks {
     const RowList& list = lists[task.list];
     if (list.first == list.last) return;
     const BlockRow& row = rows[row_bases[list.first] + task.row];
-    if (row.num_ties == 1 && row.tie < kHolder) __builtin_prefetch(state + row.tie);
+    if (row.num_local_deps == 1 && row.local_dep < kShard)
+      __builtin_prefetch(state + row.local_dep);
     if (row.num_transfers > 0) __builtin_prefetch(transfers + row.first_transfer);
   }
 
@@ -104,8 +105,8 @@ struct BlockTimeline::Tasks {
     }
   }
 
-  // release(slot, ready) for who waits for the task, which ends then, but for its transfers;
-  // whether there are any.
+  // release(slot, ready) for each task that waits for this one, which ends then, but for its
+  // transfers; whether there are any.
   template <typename Release>
   [[gnu::always_inline]] bool release_all(const BlockTask& task, double end,
                                           const Release& release) const {
@@ -113,7 +114,7 @@ struct BlockTimeline::Tasks {
     uint32_t num_transfers = 0;
     for_each_row(task, [&](const BlockRow& row) {
       num_transfers |= row.num_transfers;
-      for (const uint32_t to : row.ties(ties)) end_tie(to, end, release);
+      for (const uint32_t to : row.local_deps(local_deps)) end_local_dep(to, end, release);
     });
     return num_transfers != 0;
   }

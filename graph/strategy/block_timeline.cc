@@ -51,7 +51,7 @@ double BlockTimeline::first_instant(const BlockGraph& graph) {
   const uint32_t first_new = graph.first_new_slot();
   double instant = kNever;
   const auto bound_by = [&](const BlockGraph::Block& block) {
-    for (const BlockGraph::In& in : graph.ins(block)) {
+    for (const BlockGraph::Incoming& in : graph.ins(block)) {
       if (in.slot < first_new) instant = std::min(instant, old_.tasks[in.slot].ready);
     }
   };
@@ -59,9 +59,9 @@ double BlockTimeline::first_instant(const BlockGraph& graph) {
   for (const uint32_t index : graph.changed_blocks()) {
     instant = std::min(instant, first_ready_[index]);
   }
-  // By new slot, then by holder.
+  // By new slot, then by shard.
   const uint32_t num_new = graph.num_slots() - first_new;
-  earliest_.assign(num_new + graph.num_holders(), kNever);
+  earliest_.assign(num_new + graph.num_shards(), kNever);
   for (size_t place = 0; place < graph.changed_blocks().size(); ++place) {
     const uint32_t index = graph.changed_blocks()[place];
     const BlockGraph::Block& block = graph.blocks()[index];
@@ -69,18 +69,18 @@ double BlockTimeline::first_instant(const BlockGraph& graph) {
     graph.for_each_source(place, [&](uint32_t slot, const BlockRow& before, const BlockRow& row) {
       const double end = old_.tasks[slot].start + graph.tasks()[slot].exe_time;
       if (before.num_transfers + row.num_transfers != 0) instant = std::min(instant, end);
-      for (const uint32_t to : row.ties(graph.ties().data())) {
+      for (const uint32_t to : row.local_deps(graph.local_deps().data())) {
         if (to < first_new) continue;
         double& earliest =
-            earliest_[to < Tasks::kHolder ? to - first_new : num_new + (to - Tasks::kHolder)];
+            earliest_[to < Tasks::kShard ? to - first_new : num_new + (to - Tasks::kShard)];
         earliest = earliest == kNever ? end : std::max(earliest, end);
       }
     });
     for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
       if (graph.num_predecessors()[slot] == 0) instant = 0;
     }
-    for (uint32_t i = block.first_holder; i < block.first_holder + block.num_holders; ++i) {
-      for (const uint32_t hop : {graph.holders()[i].out, graph.holders()[i].in}) {
+    for (uint32_t i = block.first_shard; i < block.first_shard + block.num_shards; ++i) {
+      for (const uint32_t hop : {graph.shards()[i].out, graph.shards()[i].in}) {
         double& earliest = earliest_[hop - first_new];
         const double end = earliest_[num_new + i];
         if (end != kNever) earliest = earliest == kNever ? end : std::max(earliest, end);
@@ -100,9 +100,9 @@ void BlockTimeline::prepare(const BlockGraph& graph, double horizon) {
     new_.tasks[slot].ready = 0;
     new_.tasks[slot].num_predecessors = num_predecessors[slot];
   }
-  holders_.resize(graph.num_holders());
-  for (uint32_t i = 0; i < graph.num_holders(); ++i) {
-    holders_[i] = {0, graph.holders()[i].num_parts};
+  shards_.resize(graph.num_shards());
+  for (uint32_t i = 0; i < graph.num_shards(); ++i) {
+    shards_[i] = {0, graph.shards()[i].num_parts};
   }
   devices_.clear();
   for (const double load : graph.loads()) devices_.push_back({0, load});
@@ -181,13 +181,13 @@ BlockTimeline::Tasks BlockTimeline::make_tasks(const BlockGraph& graph, double l
   return {graph.tasks().data(),
           graph.transfers().data(),
           graph.rows().data(),
-          graph.ties().data(),
+          graph.local_deps().data(),
           graph.lists().data(),
           graph.row_bases().data(),
-          graph.holders().data(),
+          graph.shards().data(),
           new_.tasks.data(),
           new_.transfer_starts.data(),
-          holders_.data(),
+          shards_.data(),
           devices_.data(),
           static_cast<uint32_t>(devices_.size()),
           buckets_,

@@ -60,7 +60,7 @@ class BlockTimeline {
     std::vector<double> transfer_starts;  // ready when the task ends that they wait for
     double makespan = 0;
   };
-  struct Holder {
+  struct Shard {
     double ready;
     uint32_t num_parts;  // not yet taken
   };
@@ -88,8 +88,8 @@ class BlockTimeline {
 
   // Of one simulation.
   std::vector<Device> devices_;
-  std::vector<Holder> holders_;
-  std::vector<double> earliest_;  // by new slot or holder: when what it waits for ended, of old
+  std::vector<Shard> shards_;
+  std::vector<double> earliest_;  // by new slot or shard: when what it waits for ended, of old
 
   EventLoop loop_;  // keys have a slot, that may be kTransfer + a transfer
   ReadyCalendar::Buckets buckets_{};

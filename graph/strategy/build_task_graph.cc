@@ -15,7 +15,7 @@ struct ArraySink {
     return slot;
   }
   void dep(uint32_t from, uint32_t to) { edges.push_back({from, to}); }
-  void tie(uint32_t from, uint32_t to, const TaskLabel&) { dep(from, to); }
+  void local_dep(uint32_t from, uint32_t to, const TaskLabel&) { dep(from, to); }
   void transfer(const TaskSpec<double>& spec, const TaskLabel& label, uint32_t from, uint32_t to) {
     const uint32_t slot = task(spec, label);
     dep(from, slot);
@@ -23,8 +23,8 @@ struct ArraySink {
   }
   void ring_hop(const WeightSlice& slice, size_t h, uint32_t hop,
                 const std::vector<PartSlots>& slots) {
-    for (const size_t end : {h, (h + 1) % slice.holders.size()}) {
-      for (const PartOfOperator& part : slice.holders[end].parts) {
+    for (const size_t end : {h, (h + 1) % slice.shards.size()}) {
+      for (const PartOfOperator& part : slice.shards[end].parts) {
         dep(slots[part.op].backward[part.part], hop);
       }
     }

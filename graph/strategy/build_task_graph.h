@@ -5,7 +5,7 @@
 //   EDDY_RETURN_IF_ERROR(builder.build(strategy, tasks));
 //
 // One normal task for each part (and its backward twin in training), one communication task for
-// each link that a transfer crosses, rings for gradients: task_emitter.h says which and why, and
+// each link that a transfer crosses, rings for gradients: task_emitter.h defines which and why, and
 // task_label.h how they are called. Tasks that share a device but not a transfer depend on each
 // other directly. Devices of the task graph are the simulated devices of the topology.
 //

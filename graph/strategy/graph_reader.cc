@@ -323,7 +323,7 @@ Value ListReader::next_of(const Json& value, const std::string& loop) {
   const auto name = fields.text("next");
   if (!keep(name.status())) return {};
   if (*name == loop) {
-    keep(fields.fail("its \"next\" is the loop itself; name who makes the value in it"));
+    keep(fields.fail("its \"next\" is the loop itself; name what makes the value in it"));
   }
   const Value next = find_or_none(*name);
   if (next.is_none()) {

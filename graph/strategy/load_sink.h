@@ -23,7 +23,7 @@ struct LoadSink {
     return 0;
   }
   void dep(uint32_t, uint32_t) const {}
-  void tie(uint32_t, uint32_t, const TaskLabel&) const {}
+  void local_dep(uint32_t, uint32_t, const TaskLabel&) const {}
   void transfer(const TaskSpec<double>& spec, const TaskLabel&, uint32_t, uint32_t) const {
     add(spec);
   }

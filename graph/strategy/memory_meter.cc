@@ -34,8 +34,8 @@ std::vector<MemoryMeter::Bytes> MemoryMeter::weight_bytes(uint32_t group) const 
   std::vector<Bytes> bytes(bytes_.size());
   const Bytes scale = (graph_.is_training ? 3 : 1) * graph_.bytes_per_element;
   for (const WeightSlice& slice : weight_slices(graph_, strategy_, groups_[group])) {
-    for (const SliceHolder& holder : slice.holders) {
-      bytes[holder.device] += scale * slice.elements;
+    for (const SliceShard& shard : slice.shards) {
+      bytes[shard.device] += scale * slice.elements;
     }
   }
   return bytes;

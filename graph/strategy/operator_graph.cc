@@ -124,8 +124,8 @@ void add_weight_bytes(const OperatorGraph& graph, const Strategy& strategy,
   const int64_t copies = graph.is_training ? 3 : 1;
   for (const std::vector<uint32_t>& group : weight_groups(graph)) {
     for (const WeightSlice& slice : weight_slices(graph, strategy, group)) {
-      for (const SliceHolder& holder : slice.holders) {
-        add_bytes(bytes[holder.device], copies * slice.elements * graph.bytes_per_element);
+      for (const SliceShard& shard : slice.shards) {
+        add_bytes(bytes[shard.device], copies * slice.elements * graph.bytes_per_element);
       }
     }
   }

@@ -6,7 +6,7 @@
 //   launch + max(flops / device rate, bytes moved / memory rate),
 //
 // where a part's flops are its share, and the bytes are its tile, its share of the inputs and its
-// share of the weights. Where the device says no rates, kAssumedFlops and kAssumedMemoryRate (per
+// share of the weights. Where the device has no rates, kAssumedFlops and kAssumedMemoryRate (per
 // unit of time, so per second when times are seconds) are taken. uses_estimates() and
 // uses_assumed_rates() say whether results rest on either.
 //

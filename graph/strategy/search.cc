@@ -47,7 +47,7 @@ class Evaluator {
   double makespan() const { return makespan_; }
 
   // Whether the strategy with these operators under this configuration stays within the
-  // threshold and `fits` says yes; it is then the current one, else nothing has changed.
+  // threshold and `fits` is true; it is then the current one, else nothing has changed.
   // fits() is asked last, because few changes come so far.
   template <typename Fits>
   bool try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config, double threshold,

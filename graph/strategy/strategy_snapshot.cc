@@ -33,7 +33,7 @@ class Snapshot {
   }
   void add_task(uint32_t slot);
   void add_transfers(uint32_t slot, const BlockRow& row);
-  void add_ties(uint32_t slot, const BlockRow& row);
+  void add_local_deps(uint32_t slot, const BlockRow& row);
   void set_order(const TaskGraph<double>& graph, Timeline<double>& timeline) const;
 
   const BlockGraph& blocks_;
@@ -50,7 +50,7 @@ void Snapshot::add_task(uint32_t slot) {
   for (uint32_t place = list.first; place < list.last; ++place) {
     const BlockRow& row = blocks_.rows()[blocks_.row_bases()[place] + task.row];
     add_transfers(slot, row);
-    add_ties(slot, row);
+    add_local_deps(slot, row);
   }
 }
 
@@ -65,19 +65,19 @@ void Snapshot::add_transfers(uint32_t slot, const BlockRow& row) {
   }
 }
 
-void Snapshot::add_ties(uint32_t slot, const BlockRow& row) {
-  for (const uint32_t to : row.ties(blocks_.ties().data())) {
-    if (to < BlockGraph::kHolder) {
+void Snapshot::add_local_deps(uint32_t slot, const BlockRow& row) {
+  for (const uint32_t to : row.local_deps(blocks_.local_deps().data())) {
+    if (to < BlockGraph::kShard) {
       edges_.push_back({slot, to});
     } else {
-      const RingHolder& holder = blocks_.holders()[to - BlockGraph::kHolder];
-      edges_.push_back({slot, holder.out});
-      edges_.push_back({slot, holder.in});
+      const RingShard& shard = blocks_.shards()[to - BlockGraph::kShard];
+      edges_.push_back({slot, shard.out});
+      edges_.push_back({slot, shard.in});
     }
   }
 }
 
-// Whoever is first by ready time and rank leaves the queue first, if all that it waits for is
+// The first task by ready time and rank leaves the queue first, if all that it waits for is
 // before it in that order. Only hops that end when they begin can be behind; then the queue
 // decides.
 void Snapshot::set_order(const TaskGraph<double>& graph, Timeline<double>& timeline) const {

@@ -1,8 +1,8 @@
-// take_snapshot: a BlockGraph and its timeline as a task graph of its own, for those who show or
+// take_snapshot: a BlockGraph and its timeline as a task graph of its own, for code that shows or
 // check them.
 //
-// The times are the timeline's own. Who came first where that decides nothing is not kept there:
-// `order` is that of a full simulation of the same tasks.
+// The times are the timeline's own. Which of two came first where that decides nothing is not kept
+// there: `order` is that of a full simulation of the same tasks.
 //
 // Contract: the timeline is complete, and this graph's; labels only where the graph keeps them.
 // Threads: none. Cost: O(tasks log tasks).

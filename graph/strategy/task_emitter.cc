@@ -29,7 +29,7 @@ bool TaskEmitter::is_distinct_input(uint32_t op, size_t input) const {
 }
 
 void TaskEmitter::fail_too_many() {
-  if (!status_.is_ok()) return;  // it is said once, and met millions of times
+  if (!status_.is_ok()) return;  // it is reported once, and met millions of times
   fail(resource_exhausted("an operator, an input or a sum of gradients would make more than " +
                           std::to_string(ranks_per_block_) +
                           " tasks or dependencies; give the operators fewer parts"));

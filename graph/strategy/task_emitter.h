@@ -11,15 +11,15 @@
 // every dependency and transfer is reversed. A ring over k devices moves 2 (k-1)/k of the slice
 // over each of its hops; a hop waits for the backward parts at its two ends.
 //
-// Tasks go to a sink, which is told
+// Tasks go to a sink, which has the methods
 //
 //   uint32_t task(spec, label)              a part, a sum, a hop; gives the slot
 //   void dep(from, to)                      `from` is of this block; one `to` for each at most
-//   void tie(from, to, label)               two parts or sums on one device, or one and the first
+//   void local_dep(from, to, label)         two parts or sums on one device, or one and the first
 //                                           hop of a route; the label says which
 //   void transfer(spec, label, from, to)    a transfer over one link, with both dependencies
-//   void ring_hop(slice, h, hop, slots)     `hop` waits for the backward parts of holder h of the
-//                                           slice and of the holder after it
+//   void ring_hop(slice, h, hop, slots)     `hop` waits for the backward parts of shard h of the
+//                                           slice and of the shard after it
 //
 // which is how the same code builds and edits graphs. Ranks do not depend on what was emitted
 // before: each block has a range of ranks of its own, in the order of the operators forward, then
@@ -229,14 +229,14 @@ template <typename Sink>
   --ranks.transfers_left;
   label.is_backward = false;
   if (from.device == to.device) {
-    sink.tie(from.forward, to.forward, label);
+    sink.local_dep(from.forward, to.forward, label);
   } else {
     emit_route({from.forward, from.device, to.forward, to.device}, size_bytes, label, ranks, sink);
   }
   if (!graph_.is_training) return;
   label.is_backward = true;
   if (from.device == to.device) {
-    sink.tie(to.backward, from.backward, label);
+    sink.local_dep(to.backward, from.backward, label);
   } else {
     emit_route({to.backward, to.device, from.backward, from.device}, size_bytes, label, ranks,
                sink);
@@ -260,7 +260,7 @@ template <typename Sink>
     if (!label.has_hops) return sink.transfer(spec, label, route.from, route.to);
     const uint32_t slot = sink.task(spec, label);
     if (at == route.from_device) {
-      sink.tie(last, slot, label);
+      sink.local_dep(last, slot, label);
     } else {
       sink.dep(last, slot);
     }
@@ -313,14 +313,14 @@ void TaskEmitter::emit_sync(uint32_t group, const Strategy& strategy, Sink& sink
 template <typename Sink>
 void TaskEmitter::emit_ring(uint32_t group, uint32_t slice_number, const WeightSlice& slice,
                             Ranks& ranks, Sink& sink) {
-  const size_t count = slice.holders.size();
+  const size_t count = slice.shards.size();
   if (count < 2) return;
   const double laps = 2 * static_cast<double>(count - 1);
   const double size_bytes = static_cast<double>(slice.elements * graph_.bytes_per_element) * laps /
                             static_cast<double>(count);
   for (size_t h = 0; h < count; ++h) {
-    const SliceHolder& from = slice.holders[h];
-    const SliceHolder& to = slice.holders[(h + 1) % count];
+    const SliceShard& from = slice.shards[h];
+    const SliceShard& to = slice.shards[(h + 1) % count];
     TaskLabel label{.kind = TaskKind::kSync,
                     .op = groups_[group][0],
                     .part = slice_number,

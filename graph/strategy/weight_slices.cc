@@ -118,7 +118,7 @@ uint32_t num_devices_of(const Strategy& strategy, const std::vector<uint32_t>& g
   return count;
 }
 
-// Slices that have the same holders, by the first of them, still without parts; and where each
+// Slices that have the same shards, by the first of them, still without parts; and where each
 // slice went.
 struct Joined {
   std::vector<WeightSlice> slices;
@@ -144,7 +144,7 @@ Joined join_equal(const Strategy& strategy, const Needs& needs, size_t num_slice
     if (!is_new) continue;
     WeightSlice& slice = joined.slices.emplace_back();
     for (uint32_t device = 0; device < num_devices; ++device) {
-      if ((bits[device / 64] >> (device % 64) & 1) != 0) slice.holders.push_back({device, {}});
+      if ((bits[device / 64] >> (device % 64) & 1) != 0) slice.shards.push_back({device, {}});
     }
   }
   return joined;
@@ -154,8 +154,8 @@ Joined join_equal(const Strategy& strategy, const Needs& needs, size_t num_slice
 void add_parts(const Strategy& strategy, const Needs& needs, uint32_t num_devices, Joined& joined) {
   std::vector<std::vector<PartOfOperator>*> parts_on(joined.slices.size() * num_devices);
   for (size_t i = 0; i < joined.slices.size(); ++i) {
-    for (SliceHolder& holder : joined.slices[i].holders) {
-      parts_on[i * num_devices + holder.device] = &holder.parts;
+    for (SliceShard& shard : joined.slices[i].shards) {
+      parts_on[i * num_devices + shard.device] = &shard.parts;
     }
   }
   std::vector<PartOfOperator> last(joined.slices.size(), {UINT32_MAX, UINT32_MAX});

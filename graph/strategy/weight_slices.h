@@ -1,14 +1,14 @@
-// Weight slices: who holds which piece of the weights that a group of operators shares.
+// Weight slices: which device holds which piece of the weights that a group of operators shares.
 //
 // The weights are cut at every boundary that any operator of the group cuts them at; a slice is
-// held by each device that runs a part which needs it. Slices with the same holders are joined.
-// In training the gradient of a slice is summed over its holders.
+// held by each device that runs a part which needs it. Slices with the same shards are joined.
+// In training the gradient of a slice is summed over its shards.
 //
 // Cuts of a group whose operators are cut in ways that do not fit each other (degrees with a
 // common multiple above kMaxSharedSlices) count as one slice held by all: too dear rather than too
 // cheap.
 //
-// Cost: O(parts of the group), plus sorting of holders.
+// Cost: O(parts of the group), plus sorting of shards.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct PartOfOperator {
   uint32_t part = 0;
 };
 
-struct SliceHolder {
+struct SliceShard {
   uint32_t device = 0;
   std::vector<PartOfOperator> parts;  // those that need the slice, in order
 };
 
 struct WeightSlice {
   int64_t elements = 0;
-  std::vector<SliceHolder> holders;  // by device, ascending
+  std::vector<SliceShard> shards;  // by device, ascending
 };
 
 // The operators of each weight group that has weights, by group; ascending.

@@ -217,7 +217,7 @@ TEST(CarriedValues, bad_carried_values_are_named) {
   EXPECT_NE(refused("{\"name\":\"state\"}").find("\"next\""), std::string::npos);
   EXPECT_EQ(
       refused(carried("state", "loop")),
-      "'loop': carried 'state': its \"next\" is the loop itself; name who makes the value in it");
+      "'loop': carried 'state': its \"next\" is the loop itself; name what makes the value in it");
   EXPECT_EQ(
       refused(carried("state", "step", "loop")),
       "'loop': carried 'state': no operator outside the loop is called 'loop', its \"initial\"");
