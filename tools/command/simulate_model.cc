@@ -7,9 +7,9 @@
 
 #include "graph/base/json_document.h"
 #include "graph/schedule/cost_table.h"
-#include "graph/strategy/expand_graph.h"
-#include "graph/strategy/model_costs.h"
-#include "graph/strategy/operator_file.h"
+#include "graph/strategy/files/operator_file.h"
+#include "graph/strategy/scenarios/expand_graph.h"
+#include "graph/strategy/scenarios/model_costs.h"
 #include "tools/command/model.h"
 #include "tools/command/simulate.h"
 #include "tools/command/text_file.h"

@@ -8,10 +8,10 @@
 
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/timeline_svg.h"
-#include "graph/strategy/operator_file.h"
-#include "graph/strategy/part_cost.h"
-#include "graph/strategy/strategy_simulation.h"
-#include "graph/strategy/task_label.h"
+#include "graph/strategy/files/operator_file.h"
+#include "graph/strategy/operators/part_cost.h"
+#include "graph/strategy/tasks/strategy_simulation.h"
+#include "graph/strategy/tasks/task_label.h"
 #include "runtime/api/library.h"
 #include "tools/command/simulate.h"
 

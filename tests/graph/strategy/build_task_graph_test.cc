@@ -1,6 +1,6 @@
 // The task graph of an operator graph has exactly the transfers that its operators need, element
 // by element, and a bad operator-graph file is refused by name.
-#include "graph/strategy/build_task_graph.h"
+#include "graph/strategy/tasks/build_task_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/random.h"
-#include "graph/strategy/operator_file.h"
+#include "graph/strategy/files/operator_file.h"
 
 namespace eddy {
 namespace {

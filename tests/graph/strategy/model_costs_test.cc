@@ -1,14 +1,14 @@
 // Claim: an imported loop's carried values come from who makes them, the first and the next, and
 // cross links from turn to turn; what `before` forwards is read by the body as what it is.
-#include "graph/strategy/model_costs.h"
+#include "graph/strategy/scenarios/model_costs.h"
 
 #include <gtest/gtest.h>
 
 #include "graph/ir/builder.h"
 #include "graph/ir/control_view.h"
 #include "graph/simulate/scenario.h"
-#include "graph/strategy/expand_graph.h"
-#include "graph/strategy/graph_reads.h"
+#include "graph/strategy/scenarios/expand_graph.h"
+#include "graph/strategy/scenarios/graph_reads.h"
 #include "ops/schema/standard.h"
 
 namespace eddy {

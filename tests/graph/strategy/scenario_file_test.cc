@@ -1,5 +1,5 @@
 // What is wrong in a file with loops and branches is named, and where; nothing in it goes unread.
-#include "graph/strategy/operator_file.h"
+#include "graph/strategy/files/operator_file.h"
 
 #include <gtest/gtest.h>
 
