@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/check.h"
-#include "graph/strategy/regions.h"
+#include "graph/strategy/operators/regions.h"
 
 namespace eddy {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "graph/base/status.h"
-#include "graph/strategy/operator_graph.h"
-#include "graph/strategy/topology.h"
+#include "graph/strategy/operators/operator_graph.h"
+#include "graph/strategy/operators/topology.h"
 
 namespace eddy {
 

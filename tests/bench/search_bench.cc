@@ -21,9 +21,9 @@
 #include "graph/base/random.h"
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/full_simulation.h"
-#include "graph/strategy/baselines.h"
-#include "graph/strategy/build_task_graph.h"
-#include "graph/strategy/search.h"
+#include "graph/strategy/search/baselines.h"
+#include "graph/strategy/search/search.h"
+#include "graph/strategy/tasks/build_task_graph.h"
 #include "tests/bench/networks.h"
 
 namespace eddy {

@@ -11,7 +11,7 @@
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/task_session.h"
 #include "graph/simulate/timeline_svg.h"
-#include "graph/strategy/operator_file.h"
+#include "graph/strategy/files/operator_file.h"
 #include "tools/command/model.h"
 #include "tools/command/output_paths.h"
 #include "tools/command/subcommand.h"

@@ -9,8 +9,7 @@
 
 #include "graph/simulate/scenario.h"
 #include "graph/simulate/timeline_report.h"
-#include "graph/strategy/operator_file.h"
-#include "graph/strategy/scenario_file.h"
+#include "graph/strategy/files/operator_file.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
 

@@ -1,15 +1,15 @@
 // eddy simulate MODEL.onnx: the model's operators on one CPU device, or on a topology under a
-// strategy; with loops and branches, over the scenarios of --costs.
-#include <set>
+// strategy; with loops and branches, over the scenarios that --costs tells of.
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "graph/base/json_document.h"
 #include "graph/schedule/costs/cost_table.h"
-#include "graph/strategy/make_scenarios.h"
-#include "graph/strategy/model_operators.h"
-#include "graph/strategy/part_cost.h"
+#include "graph/strategy/files/operator_file.h"
+#include "graph/strategy/scenarios/expand_graph.h"
+#include "graph/strategy/scenarios/model_costs.h"
 #include "tools/command/model.h"
 #include "tools/command/simulate.h"
 #include "tools/command/text_file.h"
@@ -36,33 +36,10 @@ Result<Topology> load_topology(const std::string& path) {
   return topology;
 }
 
-// Sets the strategies of every list: single devices where no strategy is given. Adds the operators'
-// names to `names`.
-Status set_strategies(const nlohmann::json* strategy_or_null, const Topology& topology,
-                      OperatorList& list, std::set<std::string>& names) {
-  for (const Operator& op : list.graph.operators) names.insert(op.name);
-  list.strategy = single_device_strategy(list.graph, topology);
-  if (strategy_or_null != nullptr) {
-    EDDY_ASSIGN_OR_RETURN(list.strategy,
-                          read_list_strategy(*strategy_or_null, list.graph, topology));
-  }
-  for (ControlOperator& control : list.controls) {
-    for (OperatorList& inner : control.lists) {
-      EDDY_RETURN_IF_ERROR(set_strategies(strategy_or_null, topology, inner, names));
-    }
-  }
-  return Status::ok();
-}
-
-Status load_strategies(const std::string& path, const Topology& topology, OperatorList& root) {
-  std::set<std::string> names;
-  if (path.empty()) return set_strategies(nullptr, topology, root, names);
+Status load_strategies(const std::string& path, const Topology& topology, GraphCosts& costs) {
+  if (path.empty()) return read_strategies(nullptr, topology, costs);
   EDDY_ASSIGN_OR_RETURN(const nlohmann::json strategy, read_strategy_file(path));
-  Status status = set_strategies(&strategy, topology, root, names);
-  for (const auto& [name, _] : strategy.items()) {
-    if (!status.is_ok() || names.contains(name)) continue;
-    status = invalid_argument("the strategy names '" + name + "', which is no operator");
-  }
+  Status status = read_strategies(&strategy, topology, costs);
   return status.is_ok() ? Status::ok() : status.prepend_message(path);
 }
 
@@ -74,13 +51,14 @@ Result<CostTable> load_costs(const std::string& path) {
   return table;
 }
 
+// Either of them: the model has loops or branches, or none.
 struct LoadedModel {
-  OperatorList root;
-  Topology topology;
+  std::optional<OperatorFile> flat;
+  std::optional<ScenarioFile> scenarios;
 };
 
 Result<LoadedModel> load_operators(const SimulateArguments& arguments, Console& console) {
-  EDDY_ASSIGN_OR_RETURN(const CostTable costs, load_costs(arguments.costs));
+  EDDY_ASSIGN_OR_RETURN(const CostTable measured, load_costs(arguments.costs));
   EDDY_ASSIGN_OR_RETURN(Topology topology, load_topology(arguments.topology));
   ModelArguments model_arguments;
   model_arguments.dims = arguments.dims;
@@ -89,7 +67,8 @@ Result<LoadedModel> load_operators(const SimulateArguments& arguments, Console& 
   EDDY_ASSIGN_OR_RETURN(SessionOptions options, make_session_options(model_arguments));
   const Library library;
   EDDY_ASSIGN_OR_RETURN(const Model model, load_model(library, arguments.file, options));
-  auto made = model_operators(model.session->graph(), library.ops(), &costs, "cpu");
+  const Graph& graph = model.session->graph();
+  auto made = model_costs(graph, library.ops(), &measured, "cpu");
   if (!made.is_ok()) return std::move(made.take_status().prepend_message(arguments.file));
   if (!arguments.costs.empty()) {
     console.remark(
@@ -97,17 +76,23 @@ Result<LoadedModel> load_operators(const SimulateArguments& arguments, Console& 
                     made->num_operators,
                     made->num_measured < made->num_operators ? "; the others are estimated" : ""));
   }
-  EDDY_RETURN_IF_ERROR(load_strategies(arguments.strategy, topology, made->root));
-  return LoadedModel{std::move(made->root), std::move(topology)};
-}
-
-void add_estimated(const OperatorList& list, std::vector<std::string>& names) {
-  for (const Operator& op : list.graph.operators) {
-    if (is_estimated(op)) names.push_back(op.name);
+  GraphCosts& costs = made->costs;
+  EDDY_RETURN_IF_ERROR(load_strategies(arguments.strategy, topology, costs));
+  LoadedModel loaded;
+  if (costs.controls.empty()) {
+    RegionCosts& root = costs.regions[0];
+    loaded.flat = OperatorFile{std::move(root.operators),
+                               std::move(topology),
+                               std::move(root.strategy),
+                               {},
+                               !arguments.strategy.empty()};
+    return loaded;
   }
-  for (const ControlOperator& control : list.controls) {
-    for (const OperatorList& inner : control.lists) add_estimated(inner, names);
-  }
+  auto root = expand_graph(graph, costs, topology);
+  if (!root.is_ok()) return std::move(root.take_status().prepend_message(arguments.file));
+  loaded.scenarios =
+      ScenarioFile{std::move(topology), std::move(*root), estimated_operators(graph, costs)};
+  return loaded;
 }
 
 }  // namespace
@@ -125,24 +110,13 @@ Outcome simulate_model(const SimulateArguments& arguments, Console& console,
                        Interrupts& interrupts) {
   auto model = load_operators(arguments, console);
   if (!model.is_ok()) return model.take_status();
-  if (model->root.controls.empty()) {
-    const OperatorFile file{std::move(model->root.graph),
-                            std::move(model->topology),
-                            std::move(model->root.strategy),
-                            {},
-                            !arguments.strategy.empty()};
-    if (arguments.search) return search_operators(arguments, file, console, interrupts);
-    return simulate_operator_graph(arguments, file, console);
+  if (model->scenarios) {
+    Status status = check_scenario_arguments(arguments);
+    if (!status.is_ok()) return Outcome::usage(status.message());
+    return say_scenarios(arguments, *model->scenarios, console, interrupts);
   }
-  Status status = check_scenario_arguments(arguments);
-  if (!status.is_ok()) return Outcome::usage(status.message());
-  std::vector<std::string> estimated;
-  add_estimated(model->root, estimated);
-  auto root = make_scenarios(model->root, model->topology);
-  if (!root.is_ok()) return std::move(root.take_status().prepend_message(arguments.file));
-  return say_scenarios(arguments,
-                       {std::move(model->topology), std::move(*root), std::move(estimated)},
-                       console, interrupts);
+  if (arguments.search) return search_operators(arguments, *model->flat, console, interrupts);
+  return simulate_operator_graph(arguments, *model->flat, console);
 }
 
 }  // namespace eddy

@@ -8,11 +8,10 @@
 
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/timeline_svg.h"
-#include "graph/strategy/operator_file.h"
-#include "graph/strategy/part_cost.h"
-#include "graph/strategy/scenario_file.h"
-#include "graph/strategy/strategy_simulation.h"
-#include "graph/strategy/task_label.h"
+#include "graph/strategy/files/operator_file.h"
+#include "graph/strategy/operators/part_cost.h"
+#include "graph/strategy/tasks/strategy_simulation.h"
+#include "graph/strategy/tasks/task_label.h"
 #include "runtime/api/library.h"
 #include "tools/command/simulate.h"
 
@@ -131,7 +130,7 @@ std::vector<std::string> say_estimates(const OperatorFile& file, Console& consol
 
 Outcome simulate_operators(const SimulateArguments& arguments, const nlohmann::json& document,
                            Console& console, Interrupts& interrupts) {
-  if (has_control_flow(document)) {
+  if (has_loops_or_branches(document)) {
     return simulate_scenarios(arguments, document, console, interrupts);
   }
   const Library library;

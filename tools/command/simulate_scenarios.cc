@@ -7,7 +7,7 @@
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/full_simulation.h"
 #include "graph/simulate/timeline_svg.h"
-#include "graph/strategy/scenario_file.h"
+#include "graph/strategy/files/operator_file.h"
 #include "runtime/api/library.h"
 #include "tools/command/simulate.h"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/io/file_bytes.h"
-#include "graph/strategy/search.h"
+#include "graph/strategy/search/search.h"
 #include "tools/command/simulate.h"
 
 namespace eddy {

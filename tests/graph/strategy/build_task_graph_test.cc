@@ -1,6 +1,6 @@
 // The task graph of an operator graph has exactly the transfers that its operators need, element
 // by element, and a bad operator-graph file is refused by name.
-#include "graph/strategy/build_task_graph.h"
+#include "graph/strategy/tasks/build_task_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/random.h"
-#include "graph/strategy/operator_file.h"
+#include "graph/strategy/files/operator_file.h"
 
 namespace eddy {
 namespace {
@@ -250,7 +250,8 @@ struct Refusal {
 
 TEST(OperatorFile, RefusesWhatIsWrongByName) {
   const Refusal kRefusals[] = {
-      {"cycle", [](Json& f) { f["operators"][0]["inputs"] = {"B"}; }, "on a cycle"},
+      {"cycle", [](Json& f) { f["operators"][0]["inputs"] = {"B"}; },
+       "'A' depends on itself: it waits for 'B', which waits for 'A'"},
       {"unknown input", [](Json& f) { f["operators"][1]["inputs"] = {"Z"}; },
        "no operator is called 'Z'"},
       {"unknown device", [](Json& f) { f["strategy"]["A"]["devices"] = {"z"}; }, "no device 'z'"},
@@ -280,7 +281,7 @@ TEST(OperatorFile, RefusesWhatIsWrongByName) {
        },
        "1..2^31"},
       {"type", [](Json& f) { f["operators"][1]["in_features"] = 15; }, "in_features is 15"},
-      {"twice", [](Json& f) { f["operators"][1]["name"] = "A"; }, "two operators are called 'A'"},
+      {"twice", [](Json& f) { f["operators"][1]["name"] = "A"; }, "are called 'A'"},
       {"bandwidth", [](Json& f) { f["topology"]["links"][0]["bandwidth"] = 0; }, "> 0"},
       {"latency", [](Json& f) { f["topology"]["links"][0]["latency"] = -1; }, ">= 0"},
       {"link end", [](Json& f) { f["topology"]["links"][0]["to"] = "q"; }, "no device 'q'"},

@@ -213,11 +213,11 @@ TEST(CarriedValues, BadCarriedValuesAreNamed) {
   EXPECT_EQ(refused(carried("start", "step")),
             "'loop': two operators, loops, branches or carried values are called 'start'; names "
             "are unique in the whole file");
-  EXPECT_EQ(refused("{\"next\":\"step\"}"), "'loop': a carried value needs \"name\"");
+  EXPECT_EQ(refused("{\"next\":\"step\"}"), "'loop': carried value 0 needs \"name\"");
   EXPECT_NE(refused("{\"name\":\"state\"}").find("\"next\""), std::string::npos);
   EXPECT_EQ(
       refused(carried("state", "loop")),
-      "'loop': carried 'state': its \"next\" is the loop itself; name who makes the value in it");
+      "'loop': carried 'state': its \"next\" is the loop itself; name what makes the value in it");
   EXPECT_EQ(
       refused(carried("state", "step", "loop")),
       "'loop': carried 'state': no operator outside the loop is called 'loop', its \"initial\"");

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/strategy/scenario_file.h"
+#include "graph/strategy/files/operator_file.h"
 
 namespace eddy::loop_files {
 

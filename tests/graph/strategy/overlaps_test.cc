@@ -1,6 +1,6 @@
-// Overlaps visits as many pairs as it has counted before, each with as many elements as a look at
-// every element finds, and refuses to tabulate what would not fit in memory.
-#include "graph/strategy/overlaps.h"
+// Overlaps visits as many pairs as it says it will, each with as many elements as a look at every
+// element finds, and refuses to tabulate what would not fit in memory.
+#include "graph/strategy/operators/overlaps.h"
 
 #include <gtest/gtest.h>
 

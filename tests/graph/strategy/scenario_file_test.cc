@@ -1,5 +1,5 @@
 // What is wrong in a file with loops and branches is named, and where; nothing in it goes unread.
-#include "graph/strategy/scenario_file.h"
+#include "graph/strategy/files/operator_file.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(ScenarioFile, ValuesBeyondAnIntegerAreRefused) {
 
 TEST(ScenarioFile, ADecisionNeedsADeviceThatComputes) {
   EXPECT_EQ(refused(R"("trips": 1, "decision": {"time": 1, "device": "s"})"),
-            "'loop': decision: 's' is a switch; decisions take a device that computes");
+            "'loop': decision: 's' is a switch; name a device that computes");
   EXPECT_EQ(refused(R"("trips": 1, "decision": {"device": "z"})"),
             "'loop': decision: the topology has no device 'z'");
 }
@@ -48,11 +48,27 @@ TEST(ScenarioFile, AStrategyIsOfOperators) {
   const auto with = [&](const char* name) {
     return refusal(file({loop}, {{"step", {"x"}}, {name, {"x"}}}));
   };
-  EXPECT_EQ(with("loop"),
-            "the strategy names 'loop', which is no operator; name those inside a loop or branch");
-  EXPECT_EQ(with("state"),
-            "the strategy names 'state', which is no operator; name those inside a loop or branch");
-  EXPECT_EQ(with("none"), "the strategy names 'none', which is no operator");
+  for (const Text name : {"loop", "state", "none"}) {
+    EXPECT_EQ(with(name.c_str()), "the strategy names '" + name +
+                                      "', which is no operator; of a loop or branch, name those "
+                                      "inside");
+  }
+}
+
+TEST(ScenarioFile, entries_that_wait_for_each_other_are_named) {
+  const std::vector<Placed> strategy = {{"first", {"x"}}, {"step", {"x"}}};
+  const Text loop_of_first = loop("loop", {}, 1, {op("step", 1, {"first"})});
+  EXPECT_EQ(refusal(file({op("first", 1, {"loop"}), loop_of_first}, strategy)),
+            "'first' depends on itself: it waits for 'loop', which waits for 'first'");
+  EXPECT_EQ(refusal(file({loop("loop", {}, 1, {op("step", 1, {"loop"})})}, {{"step", {"x"}}})),
+            "'loop' depends on itself");
+}
+
+TEST(ScenarioFile, a_case_needs_a_branch) {
+  EXPECT_EQ(refusal(file({R"({"name": "gate", "type": "case", "probabilities": [1],
+                             "branches": []})"},
+                         {})),
+            "'gate': a case needs at least one branch");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A naive reference for operator files with loops and branches: one scenario written out by the
-// rules of the format (graph/strategy/README.md, scenario_file.h, make_scenarios.h), turn by turn,
-// as a flat list of tasks with what each waits for. It shares no code with make_scenarios or
+// A naive reference for operator files with loops and branches: one scenario written out as the
+// words of the format say (graph/strategy/README.md, expand_graph.h), turn by
+// turn, as a flat list of tasks with what each waits for. It shares no code with expand_graph or
 // ScenarioProgram; parts overlap where they have an element in common, looked at one by one.
 //
 // Operators are elementwise on kElements numbers of four bytes, in equal parts, on the devices a,

@@ -1,16 +1,16 @@
 // The search accepts the same steps however they are evaluated, is never worse than where it
-// starts, keeps to memory limits, and gives the same result for the same seed.
-#include "graph/strategy/search.h"
+// starts, keeps to memory limits, and says the same for the same seed.
+#include "graph/strategy/search/search.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "graph/simulate/full_simulation.h"
-#include "graph/strategy/baselines.h"
-#include "graph/strategy/build_task_graph.h"
-#include "graph/strategy/memory_meter.h"
-#include "graph/strategy/operator_file.h"
+#include "graph/strategy/files/operator_file.h"
+#include "graph/strategy/operators/memory_meter.h"
+#include "graph/strategy/search/baselines.h"
+#include "graph/strategy/tasks/build_task_graph.h"
 
 namespace eddy {
 namespace {

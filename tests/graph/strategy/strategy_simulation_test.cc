@@ -2,7 +2,7 @@
 // simulating it in full, bit for bit, after every change, rejection and rollback.
 //
 // EDDY_STRATEGY_GRAPHS sets how many random operator graphs are tried, of kSteps changes each.
-#include "graph/strategy/strategy_simulation.h"
+#include "graph/strategy/tasks/strategy_simulation.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 
 #include "graph/base/random.h"
 #include "graph/simulate/full_simulation.h"
-#include "graph/strategy/build_task_graph.h"
-#include "graph/strategy/regions.h"
+#include "graph/strategy/operators/regions.h"
+#include "graph/strategy/tasks/build_task_graph.h"
 
 namespace eddy {
 namespace {
