@@ -66,7 +66,8 @@ Call::~Call() {
   // What has been cancelled ends without the callback thread.
   const bool may_wait =
       core.callbacks.is_here() || !SessionScope::may_not_wait_for(&core, core.threads.get());
-  if (!may_wait && run.leave_to(std::shared_ptr<State>(state_.release()))) return;
+  std::shared_ptr<void> owner(std::move(state_));
+  if (!may_wait && run.leave_to(owner)) return;
   run.wait();
 }
 

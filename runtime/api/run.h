@@ -54,8 +54,8 @@ class Run : private RunEntry {
   bool wait(const Deadline& deadline = {}) { return runs_->wait(signal_, false, deadline); }
   // The first reason counts; none once the run has ended. May end the run, on this thread.
   void stop(StopReason reason);
-  // The run, which is under way, goes with its owner as soon as it has ended; false: it has ended.
-  bool leave_to(std::shared_ptr<void> owner) { return runs_->keep(*this, std::move(owner)); }
+  // True: the run is under way, and takes its owner, which goes as soon as it has ended.
+  bool leave_to(std::shared_ptr<void>& owner) { return runs_->keep(*this, owner); }
 
   // Of the last run, once it has ended.
   const Status& status() const { return status_; }

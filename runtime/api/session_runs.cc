@@ -199,7 +199,7 @@ SessionRuns::Left SessionRuns::leave(RunEntry& run, size_t num_holds) {
   return left;
 }
 
-bool SessionRuns::keep(RunEntry& run, std::shared_ptr<void> keeper) {
+bool SessionRuns::keep(RunEntry& run, std::shared_ptr<void>& keeper) {
   std::lock_guard lock(mutex_);
   if (run.phase == RunPhase::kEnded) return false;
   run.keeper = std::move(keeper);

@@ -153,8 +153,8 @@ class SessionRuns {
     std::shared_ptr<void> keeper;
   };
   Left leave(RunEntry& run, size_t num_holds);
-  // The keeper owns the run until it has ended. False: it has ended.
-  bool keep(RunEntry& run, std::shared_ptr<void> keeper);
+  // Takes the keeper, which owns the run until it has ended. False: it has ended.
+  bool keep(RunEntry& run, std::shared_ptr<void>& keeper);
 
   // True: it waited, and has to be ended by the caller.
   bool stop(RunEntry& run, StopReason reason);

@@ -1,6 +1,6 @@
-/* The end of a run, runtime/api/run.cc: wait() sleeps on one word until on_complete() says that
- * the run is done. The waiter launches the run again, or frees it, as soon as it has seen that; who
- * ends the run names the word once more then, to wake by its address.
+/* The end of a run, runtime/api/end_signal.h: wait() sleeps on one word until set() says that the
+ * run has ended. The waiter launches the run again, or frees it, as soon as it has seen that; set()
+ * names the word once more then, to wake by its address.
  *
  * Held: the waiter goes on each time, and only when the run is done (no interleaving leaves it
  * asleep: an invalid end state); nobody looks at the word after it is gone.
