@@ -7,9 +7,9 @@
 
 namespace eddy {
 
-// Device memory in use, by the driver (cuMemGetInfo), once the device is idle; of all processes.
-// kUnsupported: the driver has no figure.
-Result<int64_t> driver_used_bytes(const Accelerator& accelerator);
+// Device memory in use, as the driver says (cuMemGetInfo), once the device is idle; of all
+// processes. kUnsupported: it does not say.
+Result<int64_t> driver_used_bytes(Device& device);
 
 // Loops driven by the host, by the device as a recording, unrolled, as one kernel, merged with
 // others and nested: runs of 10'000 iterations until there were 10'000'000, or the kind's share of
@@ -22,7 +22,7 @@ nlohmann::json report_drift(
     const SessionsUnderReport& what, const std::string& only = "",
     const std::function<Result<int64_t>(Device&)>& used_bytes = driver_used_bytes);
 
-// True when a kind of loop has a name with this prefix.
+// There is a kind of loop whose name begins so.
 bool is_drift_kind(const std::string& name);
 
 }  // namespace eddy
