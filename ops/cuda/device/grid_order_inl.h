@@ -17,8 +17,8 @@
 // is_called_off: the second parameter of every kernel that computes values is a guard, null or a
 // word on the device. Where that word is 0 the launch belongs to an iteration that the loop around
 // it does not have (runtime/device/graph_capture.h, begin_again), and the kernel leaves all as it
-// is. The kernels of loop_control.h get the word among their parameters; a persistent loop holds its
-// own test. Source: CUDA C++ Programming Guide, Programmatic Dependent Launch and Synchronization.
+// is. The kernels of loop_control.h get it among their parameters; a persistent loop holds its own
+// test. Source: CUDA C++ Programming Guide, Programmatic Dependent Launch and Synchronization.
 #pragma once
 
 #ifdef __CUDACC__
