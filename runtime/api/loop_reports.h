@@ -18,7 +18,9 @@ class LoopReports {
   // How the loop is driven as far as is known before the first run.
   void add(NodeId loop, LoopReport report);
   // Of a run that has made its outputs, before it gives its state back.
-  void update(RunState& state, const Executable& executable);
+  void update(RunState& state, const Executable& executable) {
+    if (!loops_.empty()) update_all(state, executable);
+  }
   // Work for an accelerator could not be recorded and is issued node by node; the first reason
   // counts, for which it returns true.
   bool note_refusal(const std::string& why);
@@ -27,6 +29,7 @@ class LoopReports {
   const std::vector<LoopReport>& planned() const { return planned_; }
 
  private:
+  void update_all(RunState& state, const Executable& executable);
   void update_one(RunState& state, const Executable& executable, size_t i);
 
   std::vector<NodeId> loops_;
