@@ -33,6 +33,7 @@ struct Call::State {
   }
   Status check_bindings() {
     if (is_checked) return Status::ok();
+    if (core().is_in_child()) return ForkGuard::error();
     Status status = run.values().check_symbols();
     is_checked = status.is_ok();
     return status;
