@@ -1,5 +1,5 @@
-// What a session tells of itself: its inputs and outputs, who reads inputs on the host, and how its
-// loops and branches are driven. Internal to runtime/api; part of make_session_core.
+// Descriptions of a session: its inputs and outputs, which nodes read inputs on the host, and how
+// its loops and branches are driven. Internal to runtime/api; part of make_session_core.
 //
 // Errors: kUnsupported for a loop that cannot be driven as the options force it to be. Threads:
 // that which makes the session. Cost: O(nodes + values).

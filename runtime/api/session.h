@@ -4,9 +4,7 @@
 //   EDDY_ASSIGN_OR_RETURN(auto session, Session::load(library, "model.onnx", {}));
 //   EDDY_ASSIGN_OR_RETURN(NamedTensors outputs, session->run({{"x", x}}));
 //
-// Creating a session plans the graph once (and proves the plan), chooses kernels and packs
-// constant weights. Runs then only run: any number, one after another or at once.
-//
+// Creating a session plans the graph, proves the plan, chooses kernels and packs constants, once.
 //   prepare    a Call (call.h): inputs and outputs bound by index, to run again and again; the
 //              hottest paths: no look-ups, no allocation, results in the caller's memory.
 //   run        one such run, with inputs by name, waited for. On an idle CPU session with a
@@ -15,9 +13,8 @@
 //   run_on     also when the run fails, is cancelled or passes its deadline.
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
-// the run ends. Where it is not aligned to the element's size the run reads a copy. Outputs are
-// handed out uncopied. A run takes memory of the session's when it has its turn.
-//
+// the run ends. Where it is not aligned to the element's size the run reads a copy. A run takes
+// memory of the session's when it has its turn.
 // Errors: kInvalidArgument (input missing, unknown, of wrong type or shape: which, expected,
 // found), kUnsupported (operator or type without kernel, by name, when creating), kCancelled,
 // kDeadlineExceeded, kResourceExhausted, kRunFailed with the node's name and iteration path. The
@@ -62,17 +59,17 @@ struct SessionOptions {
   // Runs that wait: for their turn, behind their stream, and with their outputs for their callback.
   // Further ones are refused at once, with kResourceExhausted. 0: no limit.
   uint32_t max_runs_waiting = 65'536;
-  Loops loops = Loops::kAuto;  // who decides a loop's next iteration
+  Loops loops = Loops::kAuto;  // what decides a loop's next iteration
   // With loops auto beside an accelerator: loops that it can drive are driven in each way a few
   // times, then in the fastest. False: by the accelerator.
   bool measure_loops = true;
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;  // hard cap per device; 0: no cap
   // What operators were measured to cost (`eddy measure`): decides whether streams pay and, where
-  // asked, who is issued first. Null, and what the table lacks: estimates.
+  // asked, what is issued first. Null, and what the table lacks: estimates.
   std::shared_ptr<const CostTable> costs = {};
   bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
-  // What Assignment::kAuto simulates plans on, where costs are known or the machine says its
+  // What Assignment::kAuto simulates plans on, where costs are known or the machine has its
   // throughput; null: this CPU. Where neither is, it takes one stream unless much work overlaps.
   std::shared_ptr<const FluidMachine> plan_for = {};
   // Memory of this size and more that holds a value of changing shape goes back to the pool after
@@ -92,7 +89,7 @@ struct SessionOptions {
   // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.
   std::vector<std::pair<std::string, Dims>> input_dims = {};
   // Asked again and again while the session is made, on that thread; a failure ends it and is what
-  // create() returns. What it throws, or what makes devices does, is one. Empty: nobody asks.
+  // create() returns. What it throws, or what makes devices does, is one. Empty: it is not asked.
   std::function<Status()> check = {};
   // Warnings about a model file, steps of making the session with their times, exceptions of
   // callbacks. Any thread, one line a call; must not throw.
@@ -106,9 +103,9 @@ struct SessionOptions {
   // (graph/compile/place.h). Loops that it can decide by itself may be driven by it, others by
   // the host. Empty: there is none.
   std::function<Result<std::shared_ptr<const Accelerator>>()> make_accelerator = {};
-  // A run that an accelerator's loss has ended is told with the nodes that it was at: their kernels
+  // A run that an accelerator's loss has ended names the nodes that it was at: their kernels
   // have a small one each before and behind them, and no loop is one kernel. Without, the nearest
-  // that is known is told: where the host stood, or the loop with its iteration.
+  // that is known is named: where the host stood, or the loop with its iteration.
   bool locate_faults = false;
   // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
   StepObserver* observer_or_null = nullptr;
@@ -184,7 +181,7 @@ class Session {
   // Every branch beside an accelerator that can decide, by whom it is decided and why; iterations
   // 0. Where the device may, the host still does when no recording could be made.
   const std::vector<LoopReport>& branch_reports() const;
-  // The graph as it runs (simplified), unless told otherwise without the bytes of constants that
+  // The graph as it runs (simplified), by default without the bytes of constants that
   // kernels have packed, and its plan.
   const Graph& graph() const;
   const Plan& plan() const;
