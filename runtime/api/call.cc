@@ -12,8 +12,8 @@ struct Call::State {
 
   SessionCore& core() const { return run.core(); }
   Status check_at_rest() const {
-    if (core().is_in_child()) return ForkGuard::error();
     if (!run.is_under_way()) return Status::ok();
+    if (core().is_in_child()) return ForkGuard::error();
     return invalid_argument(
         "a run of this Call is under way; wait() for it first, or prepare another Call");
   }
@@ -33,6 +33,7 @@ struct Call::State {
   }
   Status check_bindings() {
     if (is_checked) return Status::ok();
+    if (core().is_in_child()) return ForkGuard::error();
     Status status = run.values().check_symbols();
     is_checked = status.is_ok();
     return status;

@@ -6,18 +6,18 @@
 //   call->submit(); … call->wait();          // meanwhile this thread goes on
 //   call->submit_on(*stream, {}, on_end);    // in the order of a caller's stream
 //
-// A run ends once, however it was submitted: with its outputs, or as the status says why not.
-// RunHandle is the same of a run that Session::run_async() or run_on() has made.
+// A run ends once, however it was submitted: with its outputs, or with a status that names the
+// reason. RunHandle is the same of a run that Session::run_async() or run_on() has made.
 //
 // Bound memory: an output must have exactly the shape the run produces, and is made in the memory
 // bound for it, whatever makes it: a node of the root or of any branch, or a loop. Where data
 // decide how often a loop runs, each iteration may be the last, so what it carries takes turns in
 // two places: with one bound it is copied once every other time; with a spare bound too it ends in
-// either, and output() says in which. What no node has made (captured, passed through, of a loop
+// either, which output() names. What no node has made (captured, passed through, of a loop
 // of no iteration) is copied, and so is what overlaps an input or another output, when the run has
 // read all inputs. What the graph keeps for longer may need a copy still: copied_bytes().
 //
-// Errors: kInvalidArgument for misuse, and what session.h says of runs; after a failure bound
+// Errors: kInvalidArgument for misuse, and the errors of runs in session.h; after a failure bound
 // outputs are unspecified. Threads: a Call is used by one thread at a time, but for cancel() and
 // is_done(), which any may call; a RunHandle by any.
 #pragma once

@@ -73,7 +73,7 @@ void CallbackThreads::give_back(std::unique_ptr<CallbackThread> thread) {
 SessionCallbacks::~SessionCallbacks() {
   std::unique_ptr<CallbackThread> thread;
   {
-    std::lock_guard lock(mutex_);  // whoever posted last may still hold it
+    std::lock_guard lock(mutex_);  // the last post() may still hold it
     thread = std::move(thread_or_null_);
   }
   if (thread == nullptr) return;

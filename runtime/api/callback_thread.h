@@ -2,8 +2,9 @@
 // CallbackThreads: those that no session needs at the moment.
 // SessionCallbacks: a session's own one, from its first callback to its end.
 //
-// A session has a thread for itself, so that a callback that blocks holds up nobody else's. When
-// it goes, the next session takes the thread over: one of a short life pays for no thread.
+// A session has a thread for itself, so that a callback that blocks holds up none of another
+// session's. When it goes, the next session takes the thread over: one of a short life pays for no
+// thread.
 //
 // Ownership: a CallbackThreads outlives all that is lent from it.
 // Errors: making a thread throws std::system_error where the system gives none.
@@ -26,13 +27,13 @@ class CallbackThread {
   CallbackThread() : thread_([this] { loop(); }) {}
   // Runs what is queued, then joins.
   ~CallbackThread();
-  // Whoever posts keeps the thread until that has returned.
+  // The caller keeps the thread until post() has returned.
   void post(std::function<void()> callback);
   // Waits until nothing is queued or running.
   void drain();
   // Whether the caller is inside a callback of this thread.
   bool is_here() const { return std::this_thread::get_id() == thread_.get_id(); }
-  // Inside the last callback, by the owner, who lets go of it: the thread ends by itself.
+  // Inside the last callback, by the owner, which lets go of it: the thread ends by itself.
   void leave_to_itself();
 
  private:

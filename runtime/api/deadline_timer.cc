@@ -18,9 +18,9 @@ void DeadlineTimer::arm(Scheduler& scheduler, std::chrono::steady_clock::time_po
   });
 }
 
-void DeadlineTimer::disarm() {
+void DeadlineTimer::disarm_now() {
   Scheduler* const scheduler = std::exchange(scheduler_, nullptr);
-  if (scheduler == nullptr || scheduler->cancel_timer(timer_)) return;
+  if (scheduler->cancel_timer(timer_)) return;
   // It fires right now or has fired.
   while (!firing_->is_over.load(std::memory_order_acquire)) {
     if (firing_->thread.load() == std::this_thread::get_id()) return;

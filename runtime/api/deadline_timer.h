@@ -28,9 +28,13 @@ class DeadlineTimer {
   // Once between two disarms. The scheduler must outlive the timer's being armed.
   void arm(Scheduler& scheduler, std::chrono::steady_clock::time_point when,
            std::function<void()> fire);
-  void disarm();
+  void disarm() {
+    if (scheduler_ != nullptr) disarm_now();
+  }
 
  private:
+  void disarm_now();
+
   Scheduler* scheduler_ = nullptr;  // null: not armed
   TimerId timer_;
   struct Firing {

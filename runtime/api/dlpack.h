@@ -7,7 +7,7 @@
 // A tensor in a GPU's memory is an input for sessions with that accelerator, where nodes of the
 // GPU read it; what was asked of it on other streams must have been done (Session::adopt_stream and
 // run_on put a run behind a stream of the caller's). view() of such a tensor is no memory of the
-// host's. Outputs are in host memory, or where Call::bind_device_output says.
+// host's. Outputs are in host memory, or where Call::bind_device_output puts them.
 //
 // Ownership: tensor_from_dlpack takes the tensor over when it succeeds, and calls its deleter when
 // the last copy of the result goes. tensor_to_dlpack's tensor shares the memory until its own

@@ -2,11 +2,13 @@
 //
 // A child has the memory of its parent but not its threads, and a lock that another thread held
 // stays locked for ever. So nothing of a session may be used there, not even to end it; a child
-// that wants to run graphs makes sessions of its own.
+// that wants to run graphs makes sessions of its own. Every call on the parent's sessions, calls
+// and handles fails there with kInvalidArgument, and destroying them does nothing. Tensors that the
+// parent's sessions made may be read there, but must be left undestroyed (as _exit() does).
 //
 // Idea: a page that the kernel hands to children empty (MADV_WIPEONFORK, Linux 4.14), so asking is
 // one load, without a system call and without process-wide state. Where the kernel has none the
-// guard never says that it is in a child.
+// guard never finds itself in a child.
 //
 // Threads: any, after creation. Cost: a page and three system calls to make.
 #pragma once

@@ -15,7 +15,7 @@ Status thrown(const std::string& by, const char* what_or_null) {
       by + (what_or_null == nullptr ? " threw something" : std::string(" threw: ") + what_or_null));
 }
 
-// The same function, failing where that one throws. `by`: who it is, for the message.
+// The same function, failing where that one throws. `by`: its name, for the message.
 template <typename Returned, typename Argument>
 std::function<Returned(Argument&)> without_throwing(std::string by,
                                                     std::function<Returned(Argument&)> function) {

@@ -36,7 +36,7 @@ class PendingDecision {
   void complete(Result<int64_t> decision) { call_->complete(kept(std::move(decision))); }
   // The run has been stopped: it waits for the answer, so complete early.
   void on_stop(std::function<void()> function) { call_->on_stop(std::move(function)); }
-  // Completes with what `read` says, once the file can be read without waiting.
+  // Completes with the answer of `read`, once the file can be read without waiting.
   void complete_when_readable(int file, std::function<Result<int64_t>()> read) {
     call_->complete_when_readable(file, [keep = keep_, read = std::move(read)] {
       Result<int64_t> decision = read();
@@ -79,7 +79,7 @@ class Library {
   const NamedHostFunction* host_function_or_null(const std::string& name) const;
 
   // `bind` may be empty for an operator that only shape rules and other devices know. Where the
-  // shape rule, `bind` or a kernel throws, making the session or the run fails with what it says.
+  // shape rule, `bind` or a kernel throws, making the session or the run fails with its message.
   Status add_operator(OpDef def, BindFunction bind);
   // For nodes of operator eddy.HostPredicate with attribute name = `name`.
   Status add_host_function(std::string name, HostFunction function,

@@ -8,8 +8,7 @@ void LoopReports::add(NodeId loop, LoopReport report) {
   planned_.push_back(std::move(report));
 }
 
-void LoopReports::update(RunState& state, const Executable& executable) {
-  if (loops_.empty()) return;
+void LoopReports::update_all(RunState& state, const Executable& executable) {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < loops_.size(); ++i) {
     update_one(state, executable, i);

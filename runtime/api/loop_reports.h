@@ -27,6 +27,7 @@ class LoopReports {
   const std::vector<LoopReport>& planned() const { return planned_; }
 
  private:
+  void update_all(RunState& state, const Executable& executable);
   void update_one(RunState& state, const Executable& executable, size_t i);
 
   std::vector<NodeId> loops_;

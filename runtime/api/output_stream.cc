@@ -14,7 +14,7 @@ std::optional<Tensor> OutputStream::next() {
   return take(lock);
 }
 
-// The first row, if there is one; whoever waited for room goes on.
+// The first row, if there is one; a loop that waits for room goes on.
 std::optional<Tensor> OutputStream::take(std::unique_lock<std::mutex>& lock) {
   if (rows_.empty()) return std::nullopt;
   std::optional<Tensor> row = std::move(rows_.front());

@@ -12,7 +12,7 @@ namespace {
 // What constants of a simplified graph are beyond this size follows from the graph as given.
 constexpr size_t kSmallConstantBytes = 4096;
 
-// The graph, and of the program all that the graph does not say.
+// The graph, and of the program all that is not in the graph.
 class Printer {
  public:
   Printer(Fingerprint before, const Graph& graph, size_t max_constant_bytes,

@@ -4,7 +4,7 @@
 // In it: Eddy's version and compiler, the kernels' libraries and vector instructions, the graph as
 // given (operators, attributes, types, the bytes of constants) and as it runs (of large constants,
 // which follow from the former, only the shapes), the plan (streams, order, records, waits), the
-// kernel chosen for each node and who decides loops. Kernels split work by shape alone, so the
+// kernel chosen for each node and what decides loops. Kernels split work by shape alone, so the
 // partition follows from these. Not in it: names of nodes and values, the number of threads, memory
 // limits, the code of custom kernels and host functions.
 //

@@ -26,21 +26,33 @@ bool Run::is_launched_here() const {
   return is_waited_for && core_.has_one_strand && !core_.is_host_driven();
 }
 
-Status Run::begin(const RunOptions& options, bool calls_back) try {
+Status Run::begin(const RunOptions& options, bool calls_back) {
+  const bool is_plain = is_launched_here() && kind_ == Kind::kKept && options.streams.empty() &&
+                        !values_.is_streaming() && !options.timeout &&
+                        options.trace_or_null == nullptr;
+  if (is_plain) {
+    deadline.reset();
+  } else {
+    EDDY_RETURN_IF_ERROR(begin_with_threads(options, calls_back));
+  }
+  if (kind_ == Kind::kOnce) return Status::ok();
+  state_or_null = &values_.state();
+  // No stop of an earlier time counts.
+  state_or_null->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
+  return Status::ok();
+}
+
+Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
   if (kind_ == Kind::kKept && options.trace_or_null != nullptr) {
     return invalid_argument("a Call is traced by the recorder that prepare() is given");
   }
   deadline = options.timeout ? deadline_in(*options.timeout) : std::nullopt;
   EDDY_RETURN_IF_ERROR(values_.give_streams(options.streams));
-  if (kind_ == Kind::kKept) {
-    EDDY_RETURN_IF_ERROR(values_.adapt_state());
-    state_or_null = &values_.state();
-    // No stop of an earlier time counts.
-    state_or_null->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
-  }
+  if (kind_ == Kind::kKept) EDDY_RETURN_IF_ERROR(values_.adapt_state());
   EDDY_RETURN_IF_ERROR(core_.prepare_threads({.callback = calls_back || !options.streams.empty(),
                                               .timer = deadline.has_value(),
                                               .workers = !is_launched_here()}));
+  if (!is_waited_for) followers_ = std::make_unique<Followers>();
   if (deadline) timer_.arm(core_.scheduler(), *deadline, [this] { stop(StopReason::kDeadline); });
   return Status::ok();
 } catch (const std::bad_alloc&) {
@@ -53,8 +65,7 @@ Status Run::refuse(const RunOptions& options, Status why) {
   for (const StreamedOutput& each : options.streams) {
     if (each.stream != nullptr) each.stream->end(why);
   }
-  gate_ = nullptr;
-  on_end_ = nullptr;
+  followers_ = nullptr;
   status_ = why;
   signal_.set();
   return why;
@@ -83,9 +94,10 @@ Status Run::run(const RunOptions& options, Status ready) {
 Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, OnEnd on_end) {
   signal_.clear();
   is_waited_for = false;
+  if (ready.is_ok() && runs_->is_in_child()) ready = ForkGuard::error();
   if (ready.is_ok()) ready = begin(options, on_end != nullptr);
   if (!ready.is_ok()) return refuse(options, std::move(ready));
-  on_end_ = std::move(on_end);
+  followers_->on_end = std::move(on_end);
   if (stream_or_null != nullptr) {
     ready = StreamPlace::enter(core_, *stream_or_null, *this);
     return ready.is_ok() ? ready : refuse(options, std::move(ready));
@@ -156,13 +168,27 @@ void Run::end(Status why) {
     runs_->withdraw(*this);
     if (values_.has_state()) values_.drop_state();
   }
-  const std::shared_ptr<Gate> gate = std::move(gate_);
-  OnEnd on_end = std::exchange(on_end_, nullptr);
-  Status status = on_end ? status_ : Status::ok();
+  const std::unique_ptr<Followers> followers = std::move(followers_);
+  leave(followers.get());
+}
+
+void Run::leave(Followers* followers_or_null) {
   SessionCore& core = core_;
-  SessionRuns::Left left = runs_->leave(*this, (on_end ? 1 : 0) + (gate != nullptr ? 1 : 0));
+  OnEnd on_end;
+  std::shared_ptr<Gate> gate;
+  Status status;
+  if (followers_or_null != nullptr) {
+    on_end = std::move(followers_or_null->on_end);
+    gate = std::move(followers_or_null->gate);
+    if (on_end) status = status_;
+  }
+  std::shared_ptr<void> keeper;
+  const size_t num_holds = (on_end ? 1 : 0) + (gate != nullptr ? 1 : 0);
+  RunEntry* const next = runs_->leave(*this, num_holds, keeper);
   // From here on the session may be gone, unless it is held or the next run is in flight.
-  if (gate != nullptr) gate->open();
+  const bool had_gate = gate != nullptr;
+  if (had_gate) gate->open();
+  gate = nullptr;  // before the end is seen: nothing of a run that has ended is left
   if (!signal_.is_set()) signal_.set();
   // And this run, too.
   if (on_end) {
@@ -170,12 +196,12 @@ void Run::end(Status why) {
       on_end(std::move(status));
     });
   }
-  if (left.next_or_null != nullptr) core.start(static_cast<Run&>(*left.next_or_null));
-  if (left.keeper != nullptr) {
-    left.keeper.reset();
+  if (next != nullptr) core.start(static_cast<Run&>(*next));
+  if (keeper != nullptr) {
+    keeper = nullptr;
     core.runs->let_go();
   }
-  if (gate != nullptr) core.runs->let_go();
+  if (had_gate) core.runs->let_go();
 }
 
 }  // namespace eddy

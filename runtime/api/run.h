@@ -65,9 +65,16 @@ class Run : private RunEntry {
   friend struct SessionCore;
   friend class StreamPlace;
 
+  // What follows the end of a run that no thread waits for.
+  struct Followers {
+    OnEnd on_end;
+    std::shared_ptr<Gate> gate;  // behind which its caller's stream waits
+  };
+
   Status begin(const RunOptions& options, bool calls_back);
+  Status begin_with_threads(const RunOptions& options, bool calls_back);
   Status refuse(const RunOptions& options, Status why);
-  void hold_stream(std::shared_ptr<Gate> gate) { gate_ = std::move(gate); }
+  void hold_stream(std::shared_ptr<Gate> gate) { followers_->gate = std::move(gate); }
   bool is_launched_here() const;
   // False: there was no memory, and it has ended. Nothing may throw: strands would be left behind.
   bool launch() noexcept;
@@ -75,15 +82,15 @@ class Run : private RunEntry {
   // It has run, or `why` says why it has not. Afterwards it may be gone.
   void end(Status why = Status::ok());
   Status collect();
+  void leave(Followers* followers_or_null);
 
   SessionCore& core_;
   const std::shared_ptr<SessionRuns> runs_;
   const Kind kind_;
   RunValues values_;
   DeadlineTimer timer_;
-  bool is_collected_;           // take_outputs() is wanted
-  std::shared_ptr<Gate> gate_;  // behind which its caller's stream waits
-  OnEnd on_end_;
+  bool is_collected_;  // take_outputs() is wanted
+  std::unique_ptr<Followers> followers_;
   StopReason outcome_ = StopReason::kRunning;  // when its last strand ended
   Status status_;
   Result<NamedTensors> outputs_ = NamedTensors();

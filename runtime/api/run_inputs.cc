@@ -90,7 +90,7 @@ void RunValues::put(size_t index, const Tensor& value) {
   slot.kind = ValueKind::kSequence;
   slot.sequence_element = core_.inputs[index].type.tensor.element;
   for (const Tensor& element : value.elements()) {
-    // Borrowed, whoever owns it: a buffer of another session's device must not stay here.
+    // Borrowed, whatever owns it: a buffer of another session's device must not stay here.
     slot.elements.push_back(
         {BufferRef(), element.view().data, element.element_type(), element.dims()});
   }

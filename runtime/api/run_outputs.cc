@@ -141,7 +141,7 @@ Status RunValues::check_made(size_t index) {
                           to_string(Dims(wanted.shape())) + " was given");
 }
 
-// What one iteration made as one output may have become another, or one that nobody has bound, or
+// What one iteration made as one output may have become another, or one that is not bound, or
 // part of a sequence; and the memory is about to take what is its own.
 Status RunValues::clear_callers_memory() {
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {

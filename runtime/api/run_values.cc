@@ -56,7 +56,7 @@ Status RunValues::find_streamed(const std::string& name, Streamed& streamed) con
   return Status::ok();
 }
 
-void RunValues::end_streams(const Status& status) {
+void RunValues::end_all(const Status& status) {
   for (const Streamed& each : streams_) {
     if (state_ != nullptr) state_->loop(each.loop).stack(each.row).sink_or_null = nullptr;
     each.stream->end(status);

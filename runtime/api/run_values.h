@@ -29,7 +29,9 @@ class RunValues {
 
   // Where rows of outputs go while the run goes on, until end_streams().
   Status give_streams(const std::vector<StreamedOutput>& streams);
-  void end_streams(const Status& status);
+  void end_streams(const Status& status) {
+    if (!streams_.empty()) end_all(status);
+  }
   // By name, all of them, checked at once and bound by take_state(); must stay until then, and what
   // they borrow until the run is over.
   Status give_inputs(const NamedTensors& inputs);
@@ -38,6 +40,7 @@ class RunValues {
   // The state that is kept is one for the streams that were given, or for none.
   Status adapt_state();
   bool has_state() const { return state_ != nullptr; }
+  bool is_streaming() const { return is_streaming_; }  // the state
   RunState& state() { return *state_; }
   void drop_state();
 
@@ -89,6 +92,7 @@ class RunValues {
     uint32_t row = 0;
   };
 
+  void end_all(const Status& status);
   Status find_streamed(const std::string& name, Streamed& streamed) const;
   std::unique_ptr<RunState> make_state() const;
   void release(std::unique_ptr<RunState> state);

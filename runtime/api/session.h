@@ -4,9 +4,7 @@
 //   EDDY_ASSIGN_OR_RETURN(auto session, Session::load(library, "model.onnx", {}));
 //   EDDY_ASSIGN_OR_RETURN(NamedTensors outputs, session->run({{"x", x}}));
 //
-// Creating a session plans the graph once (and proves the plan), chooses kernels and packs
-// constant weights. Runs then only run: any number, one after another or at once.
-//
+// Creating a session plans the graph, proves the plan, chooses kernels and packs constants, once.
 //   prepare    a Call (call.h): inputs and outputs bound by index, to run again and again; the
 //              hottest paths: no look-ups, no allocation, results in the caller's memory.
 //   run        one such run, with inputs by name, waited for. On an idle CPU session with a
@@ -15,9 +13,8 @@
 //   run_on     also when the run fails, is cancelled or passes its deadline.
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
-// the run ends. Where it is not aligned to the element's size the run reads a copy. Outputs are
-// handed out uncopied. A run takes memory of the session's when it has its turn.
-//
+// the run ends. Where it is not aligned to the element's size the run reads a copy. A run takes
+// memory of the session's when it has its turn.
 // Errors: kInvalidArgument (input missing, unknown, of wrong type or shape: which, expected,
 // found), kUnsupported (operator or type without kernel, by name, when creating), kCancelled,
 // kDeadlineExceeded, kResourceExhausted, kRunFailed with the node's name and iteration path. The
@@ -76,10 +73,10 @@ struct SessionOptions {
   Assignment assignment = Assignment::kAuto;
   uint32_t max_streams = 0;  // hard cap per device; 0: no cap
   // What operators were measured to cost (`eddy measure`): decides whether streams pay and, where
-  // asked, who is issued first. Null, and what the table lacks: estimates.
+  // asked, what is issued first. Null, and what the table lacks: estimates.
   std::shared_ptr<const CostTable> costs = {};
   bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
-  // What Assignment::kAuto simulates plans on, where costs are known or the machine says its
+  // What Assignment::kAuto simulates plans on, where costs are known or the machine has its
   // throughput; null: this CPU. Where neither is, it takes one stream unless much work overlaps.
   std::shared_ptr<const FluidMachine> plan_for = {};
   // Memory of this size and more that holds a value of changing shape goes back to the pool after
@@ -193,7 +190,7 @@ class Session {
   // Every branch beside a device that can decide, what decides it and why; iterations 0. Where the
   // device may, the host still does when no graph could be captured.
   const std::vector<LoopReport>& branch_reports() const;
-  // The graph as it runs (simplified), unless told otherwise without the bytes of constants that
+  // The graph as it runs (simplified), by default without the bytes of constants that
   // kernels have packed, and its plan.
   const Graph& graph() const;
   const Plan& plan() const;

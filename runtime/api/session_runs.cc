@@ -142,7 +142,7 @@ bool SessionRuns::undo_enter_stream(RunEntry& run) {
     run.phase = RunPhase::kEnded;
   }
   --num_places_;
-  settle(std::move(lock));
+  settle(lock);
   return is_behind;
 }
 
@@ -182,21 +182,24 @@ void SessionRuns::withdraw(RunEntry& run) {
   run.state_or_null = nullptr;
 }
 
-SessionRuns::Left SessionRuns::leave(RunEntry& run, size_t num_holds) {
+RunEntry* SessionRuns::leave(RunEntry& run, size_t num_holds, std::shared_ptr<void>& keeper) {
   std::unique_lock lock(mutex_);
   await_stops(run, lock);
-  Left left;
   if (run.phase == RunPhase::kRunning) turns_.in_flight.erase(run);
+  RunEntry* next = nullptr;
   if (run.has_turn) {
-    left.next_or_null = turns_.pass();
+    next = turns_.pass();
   } else {
     --num_holds_;
   }
-  left.keeper = std::move(run.keeper);
-  num_holds_ += num_holds + (left.keeper != nullptr ? 1 : 0);
+  num_holds_ += num_holds;
+  if (run.keeper != nullptr) {
+    keeper.swap(run.keeper);
+    ++num_holds_;
+  }
   run.phase = RunPhase::kEnded;
-  settle(std::move(lock));
-  return left;
+  settle(lock);
+  return next;
 }
 
 bool SessionRuns::keep(RunEntry& run, std::shared_ptr<void>& keeper) {
@@ -280,12 +283,12 @@ void SessionRuns::hold() {
 void SessionRuns::let_go() {
   std::unique_lock lock(mutex_);
   --num_holds_;
-  settle(std::move(lock));
+  settle(lock);
 }
 
 // The last to use the session wakes the thread that waits for that, which may end the session at
 // once, or ends the session itself.
-void SessionRuns::settle(std::unique_lock<std::mutex> lock) {
+void SessionRuns::settle(std::unique_lock<std::mutex>& lock) {
   if (!is_unused()) return;
   idle_.notify_all();
   if (!end_session_) return;
@@ -313,7 +316,7 @@ bool SessionRuns::is_idle() {
 void SessionRuns::orphan(std::function<void()> end) {
   std::unique_lock lock(mutex_);
   end_session_ = std::move(end);
-  settle(std::move(lock));
+  settle(lock);
 }
 
 std::string SessionRuns::describe() {

@@ -148,11 +148,7 @@ class SessionRuns {
   void withdraw(RunEntry& run);
   // The run has ended, and its turn is the next one's, which is returned. Holds the session
   // `num_holds` times, and once more for a keeper. Unheld, the session may be gone afterwards.
-  struct Left {
-    RunEntry* next_or_null = nullptr;
-    std::shared_ptr<void> keeper;
-  };
-  Left leave(RunEntry& run, size_t num_holds);
+  RunEntry* leave(RunEntry& run, size_t num_holds, std::shared_ptr<void>& keeper);
   // Takes the keeper, which owns the run until it has ended. False: it has ended.
   bool keep(RunEntry& run, std::shared_ptr<void>& keeper);
 
@@ -186,7 +182,7 @@ class SessionRuns {
     return turns_.num_taken() == 0 && turns_.queue.size() == 0 && num_places_ == 0 &&
            num_holds_ == 0;
   }
-  void settle(std::unique_lock<std::mutex> lock);
+  void settle(std::unique_lock<std::mutex>& lock);
 
   const uint32_t max_waiting_;
   Waits waits_;
