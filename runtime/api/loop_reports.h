@@ -18,7 +18,9 @@ class LoopReports {
   // How the loop is driven as far as is known before the first run.
   void add(NodeId loop, LoopReport report);
   // Of a run that has made its outputs, before it gives its state back.
-  void update(RunState& state, const Executable& executable);
+  void update(RunState& state, const Executable& executable) {
+    if (!loops_.empty()) update_all(state, executable);
+  }
   // Work for a device could not be recorded and is issued node by node; the first reason
   // counts, for which it returns true.
   bool note_refusal(const std::string& why);
