@@ -28,7 +28,7 @@ class Chooser {
   Chooser(const Graph& graph, const std::vector<std::string>& devices,
           const DeviceChoiceOptions& options)
       : graph_(graph), devices_(devices), options_(options) {
-    EDDY_CHECK(devices.size() <= 64) << "more devices than a mask of them has bits";
+    EDDY_CHECK(devices.size() <= kMaxDevices) << devices.size() << " devices";
     choice_.devices.resize(graph.num_nodes(), 0);
     choice_.values.resize(graph.num_values());
     choice_.reasons.resize(graph.num_nodes());

@@ -22,6 +22,7 @@
 // home everywhere. Cost: O(nodes + values) a round, rounds as deep as loops pass values on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -31,6 +32,8 @@
 #include "graph/ir/graph.h"
 
 namespace eddy {
+
+inline constexpr size_t kMaxDevices = 64;  // the host's among them; wanted_by has a bit for each
 
 struct DeviceChoiceOptions {
   // The capability table: ok when that device has a kernel for this exec node, else why not.

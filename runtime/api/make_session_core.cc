@@ -6,6 +6,7 @@
 #include <map>
 
 #include "graph/compile/choose_plan.h"
+#include "graph/compile/device_choice.h"
 #include "graph/compile/fold_norms.h"
 #include "graph/compile/simplify.h"
 #include "graph/schedule/costs/cost_model.h"
@@ -84,6 +85,11 @@ Status make_devices(SessionCore& core) {
   } else {
     host.device = std::make_shared<CpuDevice>(
         CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()});
+  }
+  if (options.make_devices.size() >= kMaxDevices) {
+    return invalid_argument("make_devices has " + std::to_string(options.make_devices.size()) +
+                            " devices, but a session has at most " +
+                            std::to_string(kMaxDevices - 1) + " beside the host's CPU");
   }
   for (const MakeDevice& make : options.make_devices) {
     EDDY_ASSIGN_OR_RETURN(ExecutionDevice made, make());

@@ -62,7 +62,8 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual bool is_complete() const = 0;
-  // True: complete already, the listener is not kept. False: it will be called once.
+  // True: complete already, the listener is not kept. False: it will be called once; the event may
+  // be destroyed within that call.
   virtual bool listen_or_complete(EventListener& listener) = 0;
 };
 

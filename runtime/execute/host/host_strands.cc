@@ -256,7 +256,8 @@ struct HostStrands::Agent {
   }
   int32_t decide(uint32_t strand, uint32_t at) { return owner.decide(strand, at); }
   bool repeat(uint32_t, uint32_t) {
-    if (--place.decisions == 0 || owner.has_loop(place.at)) owner.go_on(place);
+    const bool is_over = --place.decisions == 0 || owner.loop_around(place.at).has(place.at);
+    if (is_over) owner.go_on(place);
     return true;
   }
   bool wait(uint32_t strand, uint32_t at) { return owner.wait(strand, at); }

@@ -143,7 +143,8 @@ class HostStrands : public RunningStrands {
   void give_way(Place& place);
   void yield(Place& place);
   void find_loops();
-  bool has_loop(uint32_t at) const { return !loops_.empty() && loops_[at].has(at); }
+  // The outermost of those that a worker may execute; an empty one: none.
+  Loop loop_around(uint32_t at) const;
   void go_on(Place& place);
   void run_on_worker(const Loop& loop, Place& place);
   int32_t decide(uint32_t strand, uint32_t at);
@@ -178,8 +179,7 @@ class HostStrands : public RunningStrands {
   const bool may_refuse_;       // other devices are there, whose work may have to wait
   InlineTimes times_;           // by command
   std::vector<Issued> issued_;  // by command
-  std::vector<Loop> loops_;     // by command, the outermost around it; empty: workers run none
-  // A segment, and what its stream's Work needs to know.
+  std::vector<Loop> loops_;     // outermost ones that workers may execute, ascending
   struct IssuedSegment {
     HostStrands* owner;
     uint32_t strand;

@@ -163,27 +163,31 @@ void HostStrands::yield(Place& place) {
 
 void HostStrands::find_loops() {
   const std::vector<Command>& commands = code_.commands;
-  std::vector<uint32_t> num_syncs = {0};  // before each command
-  for (const Command& command : commands) {
-    const bool is_sync = command.op == Op::kRecord || command.op == Op::kWait ||
-                         command.op == Op::kRest || command.op == Op::kEnd;
-    num_syncs.push_back(num_syncs.back() + (is_sync ? 1 : 0));
-  }
-  std::vector<uint32_t> strand_of(commands.size(), 0);
   std::vector<uint32_t> by_first(code_.strands.size());
   std::iota(by_first.begin(), by_first.end(), 0);
   std::ranges::sort(by_first, {}, [&](uint32_t s) { return code_.strands[s].first; });
-  for (const uint32_t s : by_first) {
-    std::fill(strand_of.begin() + code_.strands[s].first, strand_of.end(), s);
+  for (size_t i = 0; i < by_first.size(); ++i) {
+    if (device_index(by_first[i]) != 0) continue;
+    const bool is_last = i + 1 == by_first.size();
+    const auto end =
+        is_last ? static_cast<uint32_t>(commands.size()) : code_.strands[by_first[i + 1]].first;
+    uint32_t last_sync = code_.strands[by_first[i]].first;  // behind it nothing has been waited for
+    for (uint32_t at = last_sync; at < end; ++at) {
+      const Op op = commands[at].op;
+      const bool is_sync = op == Op::kRecord || op == Op::kWait || op == Op::kRest;
+      if (is_sync) last_sync = at + 1;
+      if (op != Op::kRepeat || commands[at].target < last_sync) continue;
+      // An outer loop's kRepeat stands behind those of its inner ones.
+      while (!loops_.empty() && loops_.back().begin >= commands[at].target) loops_.pop_back();
+      loops_.push_back({commands[at].target, at + 1});
+    }
   }
-  loops_.resize(commands.size());
-  // An outer loop's kRepeat stands behind those of its inner ones.
-  for (uint32_t at = 0; at < commands.size(); ++at) {
-    if (commands[at].op != Op::kRepeat || device_index(strand_of[at]) != 0) continue;
-    const Loop loop{commands[at].target, at + 1};
-    if (num_syncs[loop.begin] != num_syncs[loop.end]) continue;
-    std::fill(loops_.begin() + loop.begin, loops_.begin() + loop.end, loop);
-  }
+}
+
+HostStrands::Loop HostStrands::loop_around(uint32_t at) const {
+  const auto behind = std::ranges::upper_bound(loops_, at, {}, &Loop::begin);
+  if (behind == loops_.begin() || !std::prev(behind)->has(at)) return {};
+  return *std::prev(behind);
 }
 
 struct HostStrands::LoopOnWorker {
@@ -241,8 +245,9 @@ struct HostStrands::LoopOnWorker {
 
 // Behind a turn of the thread's: others have theirs, or a worker goes on.
 void HostStrands::go_on(Place& place) {
-  if (!has_loop(place.at)) return yield(place);
-  run_on_worker(loops_[place.at], place);
+  const Loop loop = loop_around(place.at);
+  if (!loop.has(place.at)) return yield(place);
+  run_on_worker(loop, place);
   place.decisions = kInlineDecisions;
   place.since_ns = times_.now();
 }

@@ -169,7 +169,7 @@ TEST_P(ThrowingTest, WhatTheOptionsFunctionsThrowIsWhatMakingTheSessionReturns) 
     b.output("y", b.op("Neg", {b.input("x", tensor_type(ElementType::kFloat, {1}))}));
     return Session::create(library_, std::move(*b.finish()), options).status().to_string();
   };
-  SessionOptions checks, device, further, nothing, no_kernels, no_thread;
+  SessionOptions checks, device, further, nothing, no_kernels, many, no_thread;
   checks.check = []() -> Status { throw std::runtime_error("checked too often"); };
   EXPECT_EQ(told(checks), "run failed: check threw: checked too often");
   device.make_device = []() -> Result<std::shared_ptr<Device>> { throw 7; };
@@ -182,6 +182,11 @@ TEST_P(ThrowingTest, WhatTheOptionsFunctionsThrowIsWhatMakingTheSessionReturns) 
   EXPECT_EQ(told(nothing), "invalid argument: make_device made nothing");
   no_kernels.make_devices = {[] { return Result<ExecutionDevice>(ExecutionDevice()); }};
   EXPECT_EQ(told(no_kernels), "invalid argument: make_devices made nothing");
+  many.make_devices.resize(64, nullptr);
+  EXPECT_EQ(
+      told(many),
+      "invalid argument: make_devices has 64 devices, but a session has at most 63 beside the "
+      "host's CPU");
   no_thread.make_device = []() -> Result<std::shared_ptr<Device>> {
     throw std::system_error(EAGAIN, std::generic_category());
   };
